@@ -1,0 +1,173 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Bounds of one page of a listing. A page ends at whichever comes first.
+const (
+	MaxPageEntries = 4_000
+	maxPageBytes   = 256 << 10 // half of what one payload may hold
+	maxProblemText = 300
+)
+
+// Errors of a listing as a whole.
+var (
+	ErrNoDirectory = errors.New("audit: not a directory that can be read")
+	ErrNoPackages  = errors.New("audit: no Go packages")
+)
+
+// Problem is something that could not be read or understood, by name.
+type Problem struct {
+	Path string `json:"path"` // slash-separated, relative to the audited directory; "." is the directory itself
+	Text string `json:"text"`
+}
+
+// Page is a part of a listing, in ascending order of path, component by component.
+type Page struct {
+	Packages []string  `json:"packages,omitempty"` // slash-separated, relative; "." is the directory itself
+	Problems []Problem `json:"problems,omitempty"` // directories that could not be read
+	Next     string    `json:"next,omitempty"`     // where the next page begins: give it to ListPage; empty: that was all
+}
+
+// List names every package below dir. It is the pages of ListPage put together.
+// A directory without packages is no error here.
+func List(dir string) (Page, error) {
+	var all Page
+	for {
+		p, err := ListPage(dir, all.Next, MaxPageEntries)
+		if err != nil {
+			return Page{}, err
+		}
+		all.Packages = append(all.Packages, p.Packages...)
+		all.Problems = append(all.Problems, p.Problems...)
+		all.Next = p.Next
+		if p.Next == "" {
+			return all, nil
+		}
+	}
+}
+
+// ListPage names the packages below dir that come after the place where an earlier
+// page ended (empty: from the beginning), at most limit of them and at most
+// MaxPageEntries. It keeps nothing between calls, so any worker can do the next
+// page; a tree that changes meanwhile yields no package twice.
+//
+// It fails with ErrNoDirectory if dir itself can not be read. Directories below
+// that can not be read are in Problems.
+func ListPage(dir, after string, limit int) (Page, error) {
+	if limit <= 0 || limit > MaxPageEntries {
+		limit = MaxPageEntries
+	}
+	root, err := filepath.EvalSymlinks(dir)
+	if err == nil {
+		_, err = os.ReadDir(root)
+	}
+	if err != nil {
+		return Page{}, fmt.Errorf("%w: %s: %w", ErrNoDirectory, dir, plain(err))
+	}
+	l := lister{root: root, limit: limit}
+	l.walk(".", resume(after))
+	return l.page, nil
+}
+
+// resume splits the place where the last page ended. A nil slice means that nothing
+// was listed yet; an empty one that the directory itself was the last entry.
+func resume(after string) []string {
+	switch after {
+	case "":
+		return nil
+	case ".":
+		return []string{}
+	}
+	return strings.Split(after, "/")
+}
+
+type lister struct {
+	root  string
+	limit int
+	page  Page
+	bytes int
+}
+
+// walk visits rel and what is below it and reports whether to go on. A directory
+// comes before those below it; siblings come in the order of their names. rest is
+// what is left of the resume point, which lies at or below rel: nil if it does not.
+func (l *lister) walk(rel string, rest []string) bool {
+	entries, err := os.ReadDir(filepath.Join(l.root, filepath.FromSlash(rel)))
+	if err != nil && rest == nil && !l.add(rel, plain(err)) {
+		return false
+	}
+	if rest == nil && slices.ContainsFunc(entries, isGoFile) && !l.add(rel, nil) {
+		return false
+	}
+	for _, e := range entries {
+		if !e.IsDir() || ignored(e.Name()) {
+			continue
+		}
+		var below []string
+		if len(rest) > 0 {
+			if e.Name() < rest[0] {
+				continue
+			}
+			if e.Name() == rest[0] {
+				below = rest[1:]
+			}
+		}
+		if !l.walk(path.Join(rel, e.Name()), below) {
+			return false
+		}
+	}
+	return true
+}
+
+// add appends a package, or with an error a problem, and reports whether the page has room for more.
+func (l *lister) add(rel string, err error) bool {
+	if err != nil {
+		l.page.Problems = append(l.page.Problems, Problem{Path: rel, Text: clip(err.Error())})
+		l.bytes += maxProblemText
+	} else {
+		l.page.Packages = append(l.page.Packages, rel)
+	}
+	l.bytes += len(rel) + 8
+	if len(l.page.Packages)+len(l.page.Problems) < l.limit && l.bytes < maxPageBytes {
+		return true
+	}
+	l.page.Next = rel
+	return false
+}
+
+// ignored reports whether the go tool passes over a directory of that name.
+func ignored(name string) bool {
+	return name == "testdata" || name == "vendor" || hidden(name)
+}
+
+func hidden(name string) bool { return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") }
+
+// isGoFile takes anything but a directory: what is not a file after all (a broken
+// link, a socket) is named by Inspect.
+func isGoFile(e fs.DirEntry) bool {
+	return !e.IsDir() && strings.HasSuffix(e.Name(), ".go") && !hidden(e.Name())
+}
+
+// plain strips the operation and the path of a file error: the report names the path itself.
+func plain(err error) error {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		return pe.Err
+	}
+	return err
+}
+
+func clip(s string) string {
+	if len(s) <= maxProblemText {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxProblemText-3], "") + "..."
+}

@@ -1,0 +1,56 @@
+package redistest_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/pawlrun/pawl/internal/redistest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestEachOfTheThreeTakesWritesAndRunsLua(t *testing.T) {
+	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
+		ctx := context.Background()
+		if err := rdb.Set(ctx, "{a}k", "v", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		got, err := rdb.Eval(ctx, "return redis.call('GET', KEYS[1])", []string{"{a}k"}).Result()
+		if err != nil || got != "v" {
+			t.Fatalf("got %v, %v", got, err)
+		}
+	})
+}
+
+func TestTheClusterRefusesKeysOfTwoSlots(t *testing.T) {
+	rdb := redistest.Cluster(t).Client(t)
+	if err := rdb.Eval(context.Background(), "return 1", []string{"a", "b"}).Err(); err == nil {
+		t.Fatal("two slots in one script passed")
+	}
+}
+
+func TestAServerWithAnAOFKnowsItsKeysAfterAKill(t *testing.T) {
+	s := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
+	ctx := context.Background()
+	if err := s.Client(t).Set(ctx, "k", "v", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.Restart(t)
+	if got, err := s.Client(t).Get(ctx, "k").Result(); err != nil || got != "v" {
+		t.Fatalf("got %q, %v", got, err)
+	}
+}
+
+func TestTheTimeOfMiniredisIsTheTestsToSet(t *testing.T) {
+	m, rdb := redistest.MiniClient(t)
+	at := time.UnixMilli(1_790_000_000_123)
+	m.SetTime(at)
+	got, err := rdb.Time(context.Background()).Result()
+	if err != nil || !got.Equal(at) {
+		t.Fatalf("got %v, %v", got, err)
+	}
+}

@@ -1,0 +1,195 @@
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	patience = 20 * time.Second // for a server to begin to answer
+	interval = 5 * time.Millisecond
+)
+
+// Server is a redis-server, a child process of the test, on a port of 127.0.0.1.
+// It is started, killed and paused by the test alone; its methods are safe for
+// concurrent use.
+type Server struct {
+	Addr    string // host:port, the same after a restart
+	Dir     string // its working directory: AOF, RDB and redis.log
+	args    []string
+	cluster bool
+
+	mu   sync.Mutex
+	proc *exec.Cmd
+}
+
+// Start starts a redis-server and waits until it answers. By default it keeps
+// nothing on disk; args are further options of redis-server, such as
+// "--appendonly", "yes", "--appendfsync", "always".
+func Start(t testing.TB, args ...string) *Server {
+	t.Helper()
+	s := start(t, false, args)
+	s.await(t)
+	return s
+}
+
+// Cluster starts a Redis Cluster of one node that has all slots, and waits until it takes writes.
+func Cluster(t testing.TB, args ...string) *Server {
+	t.Helper()
+	s := startCluster(t, args...)
+	s.awaitCluster(t)
+	return s
+}
+
+// startCluster gives the node its slots; that it takes writes is for awaitCluster to see.
+func startCluster(t testing.TB, args ...string) *Server {
+	t.Helper()
+	s := start(t, true, append([]string{
+		"--cluster-enabled", "yes", "--cluster-port", freePort(t), "--cluster-announce-ip", "127.0.0.1",
+	}, args...))
+	s.await(t)
+	rdb := redis.NewClient(&redis.Options{Addr: s.Addr})
+	defer func() { _ = rdb.Close() }()
+	if err := rdb.ClusterAddSlotsRange(context.Background(), 0, 16383).Err(); err != nil {
+		t.Fatalf("give the cluster its slots: %v", err)
+	}
+	return s
+}
+
+func start(t testing.TB, cluster bool, args []string) *Server {
+	t.Helper()
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		t.Fatal("redis-server is not on PATH; install it (Debian: apt-get install redis-server, macOS: brew install redis)")
+	}
+	port := freePort(t)
+	s := &Server{Addr: net.JoinHostPort("127.0.0.1", port), Dir: t.TempDir(), cluster: cluster}
+	s.args = append([]string{
+		"--port", port, "--bind", "127.0.0.1", "--dir", s.Dir, "--logfile", filepath.Join(s.Dir, "redis.log"),
+		"--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction",
+	}, args...)
+	if err := s.launch(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Kill)
+	return s
+}
+
+// Client gives a new client of the server; it is closed with the test.
+func (s *Server) Client(t testing.TB) redis.UniversalClient {
+	t.Helper()
+	if !s.cluster {
+		return client(t, s.Addr)
+	}
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{s.Addr}, DisableIdentity: true})
+	t.Cleanup(func() { _ = rdb.Close() })
+	return rdb
+}
+
+// Kill ends the process without notice (SIGKILL) and waits for its end. Killing a dead server does nothing.
+func (s *Server) Kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc == nil {
+		return
+	}
+	_ = s.proc.Process.Kill()
+	_ = s.proc.Wait()
+	s.proc = nil
+}
+
+// Restart kills the server, if it runs, and starts it again on its port and directory.
+// Without an AOF all it knew is gone, scripts included.
+func (s *Server) Restart(t testing.TB) {
+	t.Helper()
+	s.Kill()
+	if err := s.launch(); err != nil {
+		t.Fatal(err)
+	}
+	s.await(t)
+}
+
+// Pause stops the process (SIGSTOP) until Resume: it takes connections and answers nothing.
+func (s *Server) Pause() { s.signal(syscall.SIGSTOP) }
+
+// Resume lets a paused server go on.
+func (s *Server) Resume() { s.signal(syscall.SIGCONT) }
+
+func (s *Server) signal(sig syscall.Signal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc != nil {
+		_ = s.proc.Process.Signal(sig)
+	}
+}
+
+func (s *Server) launch() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	cmd := exec.Command("redis-server", s.args...) //nolint:gosec,noctx // lives until Kill
+	cmd.SysProcAttr = dieWithParent()
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start redis-server: %w", err)
+	}
+	s.proc = cmd
+	return nil
+}
+
+func (s *Server) await(t testing.TB) {
+	t.Helper()
+	s.poll(t, func(ctx context.Context, rdb *redis.Client) error { return rdb.Ping(ctx).Err() })
+}
+
+func (s *Server) awaitCluster(t testing.TB) {
+	t.Helper()
+	s.poll(t, func(ctx context.Context, rdb *redis.Client) error {
+		info, err := rdb.ClusterInfo(ctx).Result()
+		if err == nil && !strings.Contains(info, "cluster_state:ok") {
+			err = fmt.Errorf("the cluster is not ready:\n%s", info)
+		}
+		return err
+	})
+}
+
+func (s *Server) poll(t testing.TB, try func(context.Context, *redis.Client) error) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(context.Background(), patience)
+	defer stop()
+	rdb := redis.NewClient(&redis.Options{Addr: s.Addr, MaxRetries: -1, DisableIdentity: true})
+	defer func() { _ = rdb.Close() }()
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		err := try(ctx, rdb)
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			log, _ := os.ReadFile(filepath.Join(s.Dir, "redis.log"))
+			t.Fatalf("redis-server at %s does not get ready: %v\n%s", s.Addr, err, log)
+		case <-tick.C:
+		}
+	}
+}
+
+func freePort(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed two lines further on
+	if err != nil {
+		t.Fatalf("find a free port: %v", err)
+	}
+	defer func() { _ = l.Close() }()
+	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port) //nolint:forcetypeassert // a TCP listener
+}

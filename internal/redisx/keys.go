@@ -1,0 +1,106 @@
+// Package redisx is how Pawl speaks to Redis: the names of its keys, its scripts,
+// and the runner that lets the calls of one moment travel together.
+package redisx
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Space is the key space of a namespace.
+type Space struct{ ns string }
+
+// NewSpace names the key space of a namespace. The name has been validated by whoever took it from the user.
+func NewSpace(namespace string) Space { return Space{ns: namespace} }
+
+// Meta is the hash of what the whole namespace shares: the number of partitions.
+func (s Space) Meta() string { return "pawl:{" + s.ns + "}:meta" }
+
+// Members is the sorted set of orchestrators by the time of their last heartbeat, ms.
+func (s Space) Members() string { return "pawl:{" + s.ns + "}:members" }
+
+// Part is the key space of partition p. All its keys carry one hash tag, so that
+// any script over one partition is legal on Redis Cluster.
+func (s Space) Part(p int) Part {
+	return Part{prefix: "pawl:{" + s.ns + "." + strconv.Itoa(p) + "}:"}
+}
+
+// Part is the key space of one partition.
+type Part struct{ prefix string }
+
+// Prefix is what all keys of the partition begin with.
+func (p Part) Prefix() string { return p.prefix }
+
+// Owner is the hash of the owner's token, its expiry, and the applied position.
+func (p Part) Owner() string { return p.prefix + "p" }
+
+// Agenda is the sorted set instance → when to look at it at the latest, ms.
+func (p Part) Agenda() string { return p.prefix + "agenda" }
+
+// Stuck is the hash instance → why it does not move.
+func (p Part) Stuck() string { return p.prefix + "stuck" }
+
+// Index is the sorted set of the instances of a status, by the time they took it.
+func (p Part) Index(status string) string { return p.prefix + "x:" + status }
+
+// Instance is the record of an instance.
+func (p Part) Instance(id string) string { return p.prefix + "i:" + id }
+
+// Seen is the sorted set of the message ids an instance has taken.
+func (p Part) Seen(id string) string { return p.prefix + "d:" + id }
+
+// Inbox is the list of an instance's unread inputs.
+func (p Part) Inbox(id string) string { return p.prefix + "in:" + id }
+
+// History is the list of an execution's events.
+func (p Part) History(id string, execution uint64) string {
+	return p.prefix + "h:" + id + ":" + strconv.FormatUint(execution, 10)
+}
+
+// Lease is the lease of an activity, named by the id of the event that scheduled it.
+func (p Part) Lease(id string, execution, activity uint64) string {
+	return p.prefix + "l:" + id + ":" + strconv.FormatUint(execution, 10) + ":" + strconv.FormatUint(activity, 10)
+}
+
+// Name is a key of a partition, taken apart.
+type Name struct {
+	Kind      string // "p", "agenda", "stuck", "x", "i", "d", "in", "h", "l"
+	Instance  string // of i, d, in, h, l; the status of x
+	Execution uint64 // of h, l
+	Activity  uint64 // of l
+}
+
+// Parse takes a key of this partition apart. It reports false for a key that Pawl does not write.
+func (p Part) Parse(key string) (Name, bool) {
+	rest, ok := strings.CutPrefix(key, p.prefix)
+	if !ok {
+		return Name{}, false
+	}
+	kind, rest, _ := strings.Cut(rest, ":")
+	n := Name{Kind: kind, Instance: rest}
+	switch kind {
+	case "p", "agenda", "stuck":
+		return n, rest == ""
+	case "x", "i", "d", "in":
+		return n, rest != ""
+	case "l":
+		if n.Instance, n.Activity, ok = cutNumber(n.Instance); !ok {
+			return Name{}, false
+		}
+	case "h":
+	default:
+		return Name{}, false
+	}
+	n.Instance, n.Execution, ok = cutNumber(n.Instance)
+	return n, ok
+}
+
+// cutNumber splits at the last colon: an instance id may hold colons itself.
+func cutNumber(s string) (string, uint64, bool) {
+	i := strings.LastIndexByte(s, ':')
+	if i < 1 {
+		return "", 0, false
+	}
+	n, err := strconv.ParseUint(s[i+1:], 10, 64)
+	return s[:i], n, err == nil
+}

@@ -1,0 +1,48 @@
+-- Every script of Pawl begins with these. All scripts check first and write last,
+-- because a Lua error does not undo the writes before it. Numbers leave Lua only
+-- through ms(): tostring and .. turn 1790000000000 into 1.79e+12.
+
+-- now is Redis TIME in Unix milliseconds.
+local function now()
+  local t = redis.call('TIME')
+  return tonumber(t[1]) * 1000 + math.floor(tonumber(t[2]) / 1000)
+end
+
+-- ms writes a number with all its digits.
+local function ms(n) return string.format('%.0f', n) end
+
+-- over tells whether a claim that lasts until `till`, made for `span`, is over at `t`.
+-- One that lasts longer than it can was made before the clock stepped back: over too.
+local function over(till, span, t)
+  till, span = tonumber(till) or 0, tonumber(span) or 0
+  return till <= t or till > t + span
+end
+
+-- fenced tells whether the partition's owner is somebody else than `token`, or its time is over.
+local function fenced(partition, token, t)
+  local o = redis.call('HMGET', partition, 'owner', 'until', 'span')
+  return o[1] ~= token or over(o[2], o[3], t)
+end
+
+-- settle sets when the instance is looked at next. It ends every script of the owner:
+-- an unread inbox is looked at within two seconds unless the owner holds it back;
+-- else `at` (ms) stands; with nothing due ('' or none) the member goes.
+local function settle(agenda, inbox, instance, at, hold, t)
+  local look = tonumber(at)
+  if hold ~= '1' and redis.call('LLEN', inbox) > 0 and (not look or look > t + 2000) then
+    look = t + 2000
+  end
+  if look then
+    redis.call('ZADD', agenda, ms(look), instance)
+  else
+    redis.call('ZREM', agenda, instance)
+  end
+end
+
+-- hurry brings the look forward to `at`, never back. Workers may do only this.
+local function hurry(agenda, instance, at)
+  local is = redis.call('ZSCORE', agenda, instance)
+  if not is or tonumber(is) > at then
+    redis.call('ZADD', agenda, ms(at), instance)
+  end
+end

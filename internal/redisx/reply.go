@@ -1,0 +1,120 @@
+package redisx
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// ErrReply is an answer of a shape that the script does not give: another version of
+// Pawl, or another program, has written to the keys.
+var ErrReply = errors.New("unexpected reply from Redis")
+
+// Reply reads a script's answer: an array whose first element is a word.
+type Reply struct {
+	list []any
+	err  error
+}
+
+// NewReply begins to read an answer.
+func NewReply(v any) *Reply {
+	r := &Reply{}
+	var ok bool
+	if r.list, ok = v.([]any); !ok {
+		r.err = fmt.Errorf("%w: %T", ErrReply, v)
+	}
+	return r
+}
+
+// Err is the first thing that did not fit.
+func (r *Reply) Err() error { return r.err }
+
+// Len is the number of elements.
+func (r *Reply) Len() int { return len(r.list) }
+
+func (r *Reply) at(i int) any {
+	if i < len(r.list) {
+		return r.list[i]
+	}
+	if r.err == nil {
+		r.err = fmt.Errorf("%w: %d elements, none at %d", ErrReply, len(r.list), i)
+	}
+	return nil
+}
+
+// Str is the text at place i; nil reads as "".
+func (r *Reply) Str(i int) string {
+	s, err := Str(r.at(i))
+	if err != nil && r.err == nil {
+		r.err = err
+	}
+	return s
+}
+
+// Int is the number at place i, given as a number or as decimal text.
+func (r *Reply) Int(i int) int64 {
+	n, err := Int(r.at(i))
+	if err != nil && r.err == nil {
+		r.err = err
+	}
+	return n
+}
+
+// List is the array at place i.
+func (r *Reply) List(i int) []any {
+	v := r.at(i)
+	l, ok := v.([]any)
+	if !ok && v != nil && r.err == nil {
+		r.err = fmt.Errorf("%w: %T at %d", ErrReply, v, i)
+	}
+	return l
+}
+
+// Strs is the array of texts at place i.
+func (r *Reply) Strs(i int) []string {
+	l := r.List(i)
+	out := make([]string, len(l))
+	for k, v := range l {
+		s, err := Str(v)
+		if err != nil && r.err == nil {
+			r.err = err
+		}
+		out[k] = s
+	}
+	return out
+}
+
+// Str reads one text.
+func Str(v any) (string, error) {
+	switch v := v.(type) {
+	case nil:
+		return "", nil
+	case string:
+		return v, nil
+	case int64:
+		return strconv.FormatInt(v, 10), nil
+	default:
+		return "", fmt.Errorf("%w: %T where text was expected", ErrReply, v)
+	}
+}
+
+// Int reads one number.
+func Int(v any) (int64, error) {
+	switch v := v.(type) {
+	case nil:
+		return 0, nil
+	case int64:
+		return v, nil
+	case string:
+		if v == "" {
+			return 0, nil
+		}
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("%w: %q where a number was expected", ErrReply, v)
+		}
+		return n, nil
+	default:
+		return 0, fmt.Errorf("%w: %T where a number was expected", ErrReply, v)
+	}
+}

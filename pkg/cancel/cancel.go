@@ -1,0 +1,93 @@
+// Package cancel says why work is no longer wanted: the reasons, the error that
+// carries them to whoever was doing the work, and the ledger that knows what a
+// turn would have to cancel.
+//
+// It is a leaf: it imports nothing of Pawl and does no I/O. Its API may change.
+package cancel
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Reason is why an activity was cancelled. The numbers are recorded in history
+// and never change their meaning.
+type Reason uint8
+
+// The reasons, each with who gives it.
+const (
+	Requested              Reason = 1 // a client or a parent cancelled the instance, or code cancelled the future
+	LostSelect             Reason = 2 // another future won the Select, or the attempt's time was over
+	OrchestrationFailed    Reason = 3 // the orchestration returned an error or panicked
+	OrchestrationCompleted Reason = 4 // the orchestration returned a result while the activity was outstanding
+	ContinuedAsNew         Reason = 5 // the next execution has begun
+	Purged                 Reason = 6 // the instance was removed by force
+	ScopeEnded             Reason = 7 // the scope that the activity was started in has ended
+	LeaseLost              Reason = 8 // the worker could not renew within its trust window, or somebody else holds the lease
+	WorkerStopping         Reason = 9 // the worker is shutting down and gives its leases back
+)
+
+var names = [...]string{
+	Requested: "requested", LostSelect: "lost-select", OrchestrationFailed: "orchestration-failed",
+	OrchestrationCompleted: "orchestration-completed", ContinuedAsNew: "continued-as-new", Purged: "purged",
+	ScopeEnded: "scope-ended", LeaseLost: "lease-lost", WorkerStopping: "worker-stopping",
+}
+
+// String gives the reason as history and logs show it: lower case, with hyphens.
+func (r Reason) String() string {
+	if int(r) < len(names) && names[r] != "" {
+		return names[r]
+	}
+	return fmt.Sprintf("reason-%d", uint8(r))
+}
+
+// MarshalText writes the reason as String does, so that JSON shows the word.
+func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (r *Reason) UnmarshalText(b []byte) error {
+	for i, n := range names {
+		if n != "" && n == string(b) {
+			*r = Reason(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("cancel: unknown reason %q", b)
+}
+
+// Cancelled is the cause of a cancelled activity's context and the error of a
+// cancelled call. errors.Is(err, context.Canceled) holds for it.
+type Cancelled struct {
+	Reason Reason
+	By     string    // who asked, as they named themselves; empty if nobody did
+	Text   string    // free text from whoever asked
+	At     time.Time // when it was decided, by the clock of the store; zero if unknown
+}
+
+// Error says who cancelled and why, on one line.
+func (c *Cancelled) Error() string {
+	var b strings.Builder
+	b.WriteString("cancelled: ")
+	b.WriteString(c.Reason.String())
+	if c.By != "" {
+		b.WriteString(" by ")
+		b.WriteString(c.By)
+	}
+	if c.Text != "" {
+		b.WriteString(": ")
+		b.WriteString(c.Text)
+	}
+	return b.String()
+}
+
+// Is makes a Cancelled match context.Canceled, and another Cancelled of the same reason
+// (a target with reason zero matches every Cancelled).
+func (c *Cancelled) Is(target error) bool {
+	if target == context.Canceled {
+		return true
+	}
+	t, ok := target.(*Cancelled)
+	return ok && (t.Reason == 0 || t.Reason == c.Reason)
+}

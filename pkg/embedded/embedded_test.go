@@ -1,0 +1,301 @@
+package embedded
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+)
+
+// asParent, with a directory as its value, makes the test binary a process that starts
+// a stack, says where it is, and waits to be killed.
+const asParent = "PAWL_TEST_EMBEDDED_PARENT"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(asParent); dir != "" {
+		parent(dir)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func parent(dir string) {
+	s, err := Start(context.Background(), Options{Dir: dir, Redis: RedisServer})
+	if err != nil {
+		_, _ = os.Stdout.WriteString("error " + err.Error() + "\n")
+		os.Exit(1)
+	}
+	_, _ = os.Stdout.WriteString(strconv.Itoa(s.RedisPID()) + " " + s.RedisURL() + "\n")
+	<-s.Done()
+}
+
+func start(t *testing.T, o Options) *Stack {
+	t.Helper()
+	s, err := Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func dialRedis(t *testing.T, url string) *redis.Client {
+	t.Helper()
+	o, err := redis.ParseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rdb := redis.NewClient(o)
+	t.Cleanup(func() { _ = rdb.Close() })
+	return rdb
+}
+
+func needServer(t *testing.T) {
+	t.Helper()
+	if _, err := findServer(); err != nil {
+		t.Skip(err)
+	}
+}
+
+// publish keeps a message in a stream, which it makes if it is missing, and tells how many there are.
+func publish(t *testing.T, url string) uint64 {
+	t.Helper()
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = js.CreateOrUpdateStream(t.Context(), jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}}); err != nil {
+		t.Fatal(err)
+	}
+	ack, err := js.Publish(t.Context(), "s", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ack.Sequence
+}
+
+func TestWhatBothServersHoldIsThereAgainAfterARestart(t *testing.T) {
+	needServer(t)
+	dir := t.TempDir()
+	for want := uint64(1); want <= 2; want++ {
+		s, err := Start(t.Context(), Options{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !s.Persistent() || s.Warning() != "" || s.RedisPID() == 0 {
+			t.Errorf("persistent %v, warning %q, pid %d", s.Persistent(), s.Warning(), s.RedisPID())
+		}
+		if got := publish(t, s.NATSURL()); got != want {
+			t.Errorf("start %d: the stream has %d messages", want, got)
+		}
+		rdb := dialRedis(t, s.RedisURL())
+		if got := rdb.Incr(t.Context(), "n").Val(); got != int64(want) {
+			t.Errorf("start %d: the counter is at %d", want, got)
+		}
+		if got := rdb.ConfigGet(t.Context(), "maxmemory-policy").Val()["maxmemory-policy"]; got != "noeviction" {
+			t.Errorf("maxmemory-policy %q", got)
+		}
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+		if err := s.Err(); err != nil {
+			t.Errorf("after Stop: %v", err)
+		}
+	}
+}
+
+func TestAnotherProcessOnTheSameDirectoryIsRefusedByName(t *testing.T) {
+	dir := t.TempDir()
+	start(t, Options{Dir: dir, Redis: RedisMemory})
+	_, err := Start(t.Context(), Options{Dir: dir, Redis: RedisMemory})
+	if !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), strconv.Itoa(os.Getpid())) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAKilledParentTakesRedisWithItAndLosesNothing(t *testing.T) {
+	needServer(t)
+	dir := t.TempDir()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), asParent+"="+dir)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, url, _ := strings.Cut(strings.TrimSpace(line), " ")
+	if err := dialRedis(t, url).Set(t.Context(), "kept", "yes", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // it was killed
+
+	child, err := strconv.Atoi(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the child is gone", func() bool { return errors.Is(syscall.Kill(child, 0), syscall.ESRCH) || zombie(child) })
+	s := start(t, Options{Dir: dir, Redis: RedisServer})
+	if got := dialRedis(t, s.RedisURL()).Get(t.Context(), "kept").Val(); got != "yes" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// zombie reports whether the process has ended and only waits for an init that never looks.
+func zombie(pid int) bool {
+	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	return err == nil && strings.Contains(string(b), ") Z ")
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline, tick := time.After(10*time.Second), time.NewTicker(5*time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-deadline:
+			t.Fatal("not within 10 s: " + what)
+		case <-tick.C:
+		}
+	}
+}
+
+func TestARedisThatEndsByItselfIsReported(t *testing.T) {
+	needServer(t)
+	s := start(t, Options{Dir: t.TempDir(), Redis: RedisServer})
+	if err := s.Err(); err != nil {
+		t.Errorf("while it runs: %v", err)
+	}
+	if err := syscall.Kill(s.RedisPID(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-s.Done()
+	if err := s.Err(); !errors.Is(err, errEnded) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestATakenPortIsAnErrorThatNamesIt(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	n, _ := strconv.Atoi(port)
+	for _, o := range []Options{
+		{NATSPort: n, Redis: RedisMemory},
+		{RedisPort: n, Redis: RedisMemory},
+		{RedisPort: n, Redis: RedisAuto},
+	} {
+		s, err := Start(t.Context(), o)
+		if err == nil {
+			_ = s.Stop()
+		}
+		if err == nil || !strings.Contains(err.Error(), port) {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+}
+
+func TestARedisOfSomebodyElseIsNotTakenForOurs(t *testing.T) {
+	needServer(t)
+	other := start(t, Options{Redis: RedisServer})
+	mine := start(t, Options{Redis: RedisServer})
+	c := mine.redis.child
+	if err := c.ready(t.Context(), strings.TrimPrefix(other.RedisURL(), "redis://")); !errors.Is(err, errPortTaken) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestWithoutARedisServerStateIsInMemoryAndTheUserIsTold(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	s := start(t, Options{})
+	if s.Persistent() || !strings.Contains(s.Warning(), "ends with this process") || s.RedisPID() != 0 {
+		t.Errorf("persistent %v, warning %q, pid %d", s.Persistent(), s.Warning(), s.RedisPID())
+	}
+	if err := dialRedis(t, s.RedisURL()).Set(t.Context(), "a", 1, 0).Err(); err != nil {
+		t.Error(err)
+	}
+	_, err := Start(t.Context(), Options{Redis: RedisServer})
+	if !errors.Is(err, ErrNoRedisServer) {
+		t.Errorf("%v", err)
+	}
+	if _, err = Start(t.Context(), Options{Redis: "cloud"}); err == nil || !strings.Contains(err.Error(), `"cloud"`) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestATemporaryDirectoryIsRemovedAtTheEndAndAfterAFailure(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	s := start(t, Options{Redis: RedisMemory})
+	if s.Persistent() {
+		t.Error("a temporary directory is said to persist")
+	}
+	for range 2 {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := Start(t.Context(), Options{Redis: "cloud"}); err == nil {
+		t.Error("no error")
+	}
+	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestStartGivesUpWhenItsContextIsDone(t *testing.T) {
+	needServer(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("changed my mind"))
+	if s, err := Start(ctx, Options{}); err == nil || !strings.Contains(err.Error(), "changed my mind") {
+		if s != nil {
+			_ = s.Stop()
+		}
+		t.Errorf("%v", err)
+	}
+}
+
+func TestStartingAndStoppingManyTimesLeavesNothing(t *testing.T) {
+	for range 5 {
+		s, err := Start(t.Context(), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

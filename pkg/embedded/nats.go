@@ -1,0 +1,103 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// NATSOptions are those of StartNATS.
+type NATSOptions struct {
+	Dir    string       // of JetStream's store; required
+	Port   int          // on 127.0.0.1; zero: a free one
+	Logger *slog.Logger // nil: discarded
+}
+
+// NATS is a nats-server in this process.
+type NATS struct{ server *server.Server }
+
+// StartNATS starts nats-server with JetStream and returns when it takes connections.
+func StartNATS(ctx context.Context, o NATSOptions) (*NATS, error) {
+	port := o.Port
+	if port == 0 {
+		port = server.RANDOM_PORT
+	}
+	log := &natsLog{to: o.Logger}
+	if log.to == nil {
+		log.to = slog.New(slog.DiscardHandler)
+	}
+	s, err := server.NewServer(&server.Options{
+		ServerName: "pawl-embedded",
+		Host:       "127.0.0.1",
+		Port:       port,
+		JetStream:  true,
+		StoreDir:   o.Dir,
+		NoSigs:     true, // signals are the program's own affair
+	})
+	if err != nil {
+		return nil, fmt.Errorf("embedded: nats-server: %w", err)
+	}
+	s.SetLoggerV2(log, false, false, false)
+	n := &NATS{server: s}
+	s.Start()
+	for !s.ReadyForConnections(100 * time.Millisecond) {
+		if err := errors.Join(context.Cause(ctx), log.fatal()); err != nil {
+			n.Stop()
+			return nil, fmt.Errorf("embedded: nats-server on port %d with its store in %s: %w", o.Port, o.Dir, err)
+		}
+	}
+	return n, nil
+}
+
+// URL is where clients find it: nats://127.0.0.1:port.
+func (n *NATS) URL() string { return n.server.ClientURL() }
+
+// Stop ends the server and waits until it has ended.
+func (n *NATS) Stop() {
+	n.server.Shutdown()
+	n.server.WaitForShutdown()
+}
+
+// natsLog writes what nats-server logs to slog. What is a notice there is of interest
+// here only to somebody who looks for a fault.
+type natsLog struct {
+	to *slog.Logger
+
+	mu   sync.Mutex
+	last error // the last fatal error
+}
+
+func (l *natsLog) fatal() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.last
+}
+
+// Noticef is part of server.Logger, as are the other five.
+func (l *natsLog) Noticef(f string, v ...any) { l.to.Debug("nats-server: " + fmt.Sprintf(f, v...)) }
+
+// Warnf logs at the same level.
+func (l *natsLog) Warnf(f string, v ...any) { l.to.Warn("nats-server: " + fmt.Sprintf(f, v...)) }
+
+// Errorf logs at the same level.
+func (l *natsLog) Errorf(f string, v ...any) { l.to.Error("nats-server: " + fmt.Sprintf(f, v...)) }
+
+// Fatalf keeps the error for Start; the server does not end the process.
+func (l *natsLog) Fatalf(f string, v ...any) {
+	err := fmt.Errorf(f, v...)
+	l.to.Error("nats-server: " + err.Error())
+	l.mu.Lock()
+	l.last = err
+	l.mu.Unlock()
+}
+
+// Debugf logs at debug level; the server is not asked for it.
+func (l *natsLog) Debugf(f string, v ...any) { l.Noticef(f, v...) }
+
+// Tracef logs at debug level; the server is not asked for it.
+func (l *natsLog) Tracef(f string, v ...any) { l.Noticef(f, v...) }

@@ -1,0 +1,17 @@
+//go:build unix
+
+package embedded
+
+import (
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+func lockFile(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) }
+
+func terminate(p *os.Process) error { return p.Signal(syscall.SIGTERM) }
+
+// inherited gives the child the lock's file, and with it the lock.
+func inherited(f *os.File) []*os.File { return []*os.File{f} }

@@ -1,0 +1,173 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+
+	"github.com/alicebob/miniredis/v2"
+)
+
+// RedisKind says which Redis to run.
+type RedisKind string
+
+// The kinds.
+const (
+	RedisAuto   RedisKind = "auto"   // a server from PATH; without one, in memory
+	RedisServer RedisKind = "server" // redis-server or valkey-server from PATH, or an error
+	RedisMemory RedisKind = "memory" // miniredis, in this process
+)
+
+// RedisOptions are those of StartRedis.
+type RedisOptions struct {
+	Dir    string       // of the AOF, made if it is missing; required
+	Port   int          // on 127.0.0.1; zero: a free one
+	Kind   RedisKind    // empty: RedisAuto
+	Logger *slog.Logger // nil: discarded
+
+	keep *os.File // inherited by the child, so that the lock lives as long as it does
+}
+
+// Redis is a Redis server, as a child process or in this one.
+type Redis struct {
+	child  *child               // nil: in memory
+	memory *miniredis.Miniredis // nil: a child
+	addr   string
+	done   chan struct{} // of the server in memory
+}
+
+// StartRedis starts a server and returns when it answers a PING and has loaded what it
+// kept. Redis writes its AOF once a second to the disk (appendfsync everysec) and never
+// evicts keys.
+func StartRedis(ctx context.Context, o RedisOptions) (*Redis, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	program, err := findServer()
+	switch o.Kind {
+	case RedisMemory:
+		return startMemory(o)
+	case RedisAuto, "":
+		if errors.Is(err, ErrNoRedisServer) {
+			return startMemory(o)
+		}
+	case RedisServer:
+	default:
+		return nil, fmt.Errorf("embedded: unknown kind of Redis %q; there are %s, %s and %s", o.Kind, RedisAuto, RedisServer, RedisMemory)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(o.Dir, 0o750); err != nil {
+		return nil, fmt.Errorf("embedded: make the directory for Redis: %w", err)
+	}
+	return startServer(ctx, program, o)
+}
+
+// startServer tries further ports if the free one that it found was taken meanwhile.
+func startServer(ctx context.Context, program string, o RedisOptions) (*Redis, error) {
+	var errs []error
+	for range 5 {
+		port := o.Port
+		if port == 0 {
+			var err error
+			if port, err = freePort(ctx); err != nil {
+				return nil, err
+			}
+		}
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		c, err := startChild(program, arguments(o.Dir, port), o)
+		if err == nil {
+			if err = c.ready(ctx, addr); err == nil {
+				return &Redis{child: c, addr: addr}, nil
+			}
+			err = errors.Join(err, c.stop())
+		}
+		errs = append(errs, fmt.Errorf("embedded: %s on %s: %w", program, addr, err))
+		if o.Port != 0 || ctx.Err() != nil || !errors.Is(err, errPortTaken) {
+			break
+		}
+	}
+	return nil, errors.Join(errs...)
+}
+
+func arguments(dir string, port int) []string {
+	return []string{
+		"--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir,
+		"--appendonly", "yes", "--appendfsync", "everysec", "--save", "",
+		"--maxmemory-policy", "noeviction", "--daemonize", "no", "--logfile", "",
+	}
+}
+
+func startMemory(o RedisOptions) (*Redis, error) {
+	m := miniredis.NewMiniRedis()
+	m.ClockTTL(true)
+	if err := m.StartAddr(net.JoinHostPort("127.0.0.1", strconv.Itoa(o.Port))); err != nil {
+		return nil, fmt.Errorf("embedded: Redis in memory on port %d: %w", o.Port, err)
+	}
+	return &Redis{memory: m, addr: m.Addr(), done: make(chan struct{})}, nil
+}
+
+// URL is where clients find it: redis://127.0.0.1:port.
+func (r *Redis) URL() string { return "redis://" + r.addr }
+
+// PID is the process id of the child; zero if the server runs in this process.
+func (r *Redis) PID() int {
+	if r.child == nil {
+		return 0
+	}
+	return r.child.cmd.Process.Pid
+}
+
+// Persistent reports whether the server keeps its state in files.
+func (r *Redis) Persistent() bool { return r.child != nil }
+
+// Done is closed when the server has ended, asked or not.
+func (r *Redis) Done() <-chan struct{} {
+	if r.child == nil {
+		return r.done
+	}
+	return r.child.exited
+}
+
+// Err says why the server ended by itself. It is nil while it runs and after Stop.
+func (r *Redis) Err() error {
+	if r.child == nil {
+		return nil
+	}
+	return r.child.err()
+}
+
+// Stop ends the server and waits until it has ended. It must be called once.
+func (r *Redis) Stop() error {
+	if r.child == nil {
+		r.memory.Close()
+		close(r.done)
+		return nil
+	}
+	return r.child.stop()
+}
+
+func findServer() (string, error) {
+	for _, name := range []string{"redis-server", "valkey-server"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", ErrNoRedisServer
+}
+
+func freePort(ctx context.Context) (int, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("embedded: find a free port: %w", err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // a TCP listener has no other address
+	return port, l.Close()
+}

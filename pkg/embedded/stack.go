@@ -1,0 +1,129 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// Errors of Start.
+var (
+	ErrInUse         = errors.New("embedded: the directory is in use")
+	ErrNoRedisServer = errors.New("embedded: neither redis-server nor valkey-server is on PATH")
+)
+
+// Options of Start. The zero value is a stack in a temporary directory.
+type Options struct {
+	// Dir holds what the servers keep; made if it is missing. Empty: a temporary
+	// directory, which Stop removes.
+	Dir string
+	// Logger gets the servers' warnings and errors, and their notices at debug level. Nil: discarded.
+	Logger *slog.Logger
+	// NATSPort and RedisPort are TCP ports on 127.0.0.1. Zero: a free one.
+	NATSPort, RedisPort int
+	// Redis chooses the server. Empty: RedisAuto.
+	Redis RedisKind
+}
+
+// Stack is both servers, running. Its methods may be called from several goroutines.
+type Stack struct {
+	nats    *NATS
+	redis   *Redis
+	lock    *lock
+	temp    string // removed at the end; empty if the directory is the caller's
+	warning string
+
+	stop    sync.Once
+	stopErr error
+}
+
+// Start starts both servers and returns when they answer. It gives up when ctx is
+// done, and leaves nothing running then. It fails with ErrInUse if another process
+// has the directory.
+func Start(ctx context.Context, o Options) (_ *Stack, err error) {
+	s := &Stack{}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	dir := o.Dir
+	if dir == "" {
+		if s.temp, err = os.MkdirTemp("", "pawl-"); err != nil {
+			return nil, fmt.Errorf("embedded: make a temporary directory: %w", err)
+		}
+		dir = s.temp
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Stop())
+		}
+	}()
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return nil, fmt.Errorf("embedded: make the data directory: %w", err)
+	}
+	if s.lock, err = acquire(filepath.Join(dir, "lock")); err != nil {
+		return nil, err
+	}
+	s.nats, err = StartNATS(ctx, NATSOptions{Dir: filepath.Join(dir, "nats"), Port: o.NATSPort, Logger: o.Logger})
+	if err != nil {
+		return nil, err
+	}
+	s.redis, err = StartRedis(ctx, RedisOptions{
+		Dir: filepath.Join(dir, "redis"), Port: o.RedisPort, Kind: o.Redis, Logger: o.Logger, keep: s.lock.file,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !s.redis.Persistent() {
+		s.warning = "Redis runs in memory, for no redis-server or valkey-server was started: all state ends with this process"
+		o.Logger.Warn(s.warning)
+	}
+	return s, nil
+}
+
+// NATSURL is where clients find NATS: nats://127.0.0.1:port.
+func (s *Stack) NATSURL() string { return s.nats.URL() }
+
+// RedisURL is where clients find Redis: redis://127.0.0.1:port.
+func (s *Stack) RedisURL() string { return s.redis.URL() }
+
+// RedisPID is the process id of the Redis server; zero if it runs in this process.
+func (s *Stack) RedisPID() int { return s.redis.PID() }
+
+// Persistent reports whether what the servers hold is there again after a Stop and a
+// Start with the same directory.
+func (s *Stack) Persistent() bool { return s.temp == "" && s.redis.Persistent() }
+
+// Warning is one sentence that the user should read, or empty.
+func (s *Stack) Warning() string { return s.warning }
+
+// Done is closed when the Redis server has ended, asked or not.
+func (s *Stack) Done() <-chan struct{} { return s.redis.Done() }
+
+// Err says why the Redis server ended by itself. It is nil while it runs and after Stop.
+func (s *Stack) Err() error { return s.redis.Err() }
+
+// Stop ends the servers, waits for them, and removes a temporary directory. It may be
+// called more than once, and gives the same answer.
+func (s *Stack) Stop() error {
+	s.stop.Do(func() {
+		var errs []error
+		if s.redis != nil {
+			errs = append(errs, s.redis.Stop())
+		}
+		if s.nats != nil {
+			s.nats.Stop()
+		}
+		if s.temp != "" {
+			errs = append(errs, os.RemoveAll(s.temp))
+		}
+		if s.lock != nil {
+			errs = append(errs, s.lock.release())
+		}
+		s.stopErr = errors.Join(errs...)
+	})
+	return s.stopErr
+}

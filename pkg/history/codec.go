@@ -1,0 +1,165 @@
+package history
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/pawlrun/pawl/pkg/cancel"
+)
+
+// Version is the newest encoding this build writes and reads.
+//
+// An event is one msgpack array: version, kind, time, then the fields of its kind
+// in a fixed order. A field is only ever added at the end; readers take what is
+// missing as zero and skip what they do not know. The version changes only when
+// that is not enough.
+const Version = 1
+
+// The errors of decoding. Both come wrapped with what was being read.
+var (
+	// ErrNewerVersion: the event was written by a newer build. Run that build, or a newer one.
+	ErrNewerVersion = errors.New("written by a newer version of Pawl")
+	// ErrCorrupt: the bytes are not an event.
+	ErrCorrupt = errors.New("corrupt history")
+)
+
+// Encode gives the bytes of an event. It fails only for an event type it does not know.
+func Encode(e Event) ([]byte, error) {
+	w := newWriter()
+	defer w.free()
+	head := func(fields int) { w.array(3 + fields); w.uint(Version); w.uint(uint64(e.Kind())); w.int(e.Meta().At) }
+	switch e := e.(type) {
+	case *Started:
+		head(8)
+		w.str(e.Name)
+		w.str(e.Version)
+		w.payload(e.Payload)
+		w.uint(e.Born.Seq)
+		w.int(e.Born.Time)
+		w.uint(e.Execution)
+		w.str(e.By)
+	case *EventReceived:
+		head(5)
+		w.str(e.Name)
+		w.payload(e.Payload)
+		w.str(e.MsgID)
+		w.str(e.By)
+	case *CancelRequested:
+		head(2)
+		w.str(e.By)
+		w.str(e.Text)
+	case *ActivityScheduled:
+		head(6)
+		w.str(e.Name)
+		w.str(e.Queue)
+		w.payload(e.Payload)
+		w.str(e.Effect)
+		w.uint(uint64(e.Attempt))
+	case *ActivityCompleted:
+		head(5)
+		w.uint(e.Scheduled)
+		w.payload(e.Result)
+		w.str(e.Worker)
+		w.uint(uint64(e.Claims))
+	case *ActivityFailed:
+		head(4)
+		w.uint(e.Scheduled)
+		w.failure(e.Failure)
+		w.str(e.Worker)
+		w.uint(uint64(e.Claims))
+	case *ActivityCancelRequested:
+		head(4)
+		w.uint(e.Scheduled)
+		w.uint(uint64(e.Reason))
+		w.str(e.By)
+		w.str(e.Text)
+	case *TimerScheduled:
+		head(1)
+		w.int(e.FireAt)
+	case *TimerFired:
+		head(1)
+		w.uint(e.Timer)
+	case *TimerCancelled:
+		head(1)
+		w.uint(e.Timer)
+	case *Completed:
+		head(2)
+		w.payload(e.Result)
+	case *Failed:
+		head(1)
+		w.failure(e.Failure)
+	case *Cancelled:
+		head(3)
+		w.failure(e.Failure)
+		w.str(e.By)
+		w.str(e.Text)
+	default:
+		return nil, fmt.Errorf("history: no encoding for %T", e)
+	}
+	if w.err != nil {
+		return nil, fmt.Errorf("history: encode %T: %w", e, w.err)
+	}
+	return bytes.Clone(w.buf.Bytes()), nil
+}
+
+// Decode reads the event at place id. It never panics: what is not an event is
+// ErrCorrupt, what a newer build wrote is ErrNewerVersion.
+func Decode(id uint64, b []byte) (Event, error) {
+	r := newReader(b)
+	defer r.free()
+	r.array()
+	version, kind, at := r.uint(), Kind(r.uint()), r.int()
+	if r.err == nil && version > Version {
+		return nil, fmt.Errorf("event %d: encoding %d, this build reads up to %d: %w", id, version, Version, ErrNewerVersion)
+	}
+	e := r.body(kind)
+	r.rest()
+	if r.err != nil {
+		return nil, fmt.Errorf("event %d: %w: %w", id, ErrCorrupt, r.err)
+	}
+	if e == nil {
+		return nil, fmt.Errorf("event %d: unknown kind %d: %w", id, kind, ErrNewerVersion)
+	}
+	h := e.Meta()
+	h.ID, h.At = id, at
+	return e, nil
+}
+
+// body reads the fields in the order in which Encode writes them; Go evaluates the
+// calls in a composite literal from left to right.
+func (r *reader) body(kind Kind) Event {
+	switch kind {
+	case KindStarted:
+		return &Started{
+			Name: r.str(), Version: r.str(), Payload: r.payload(),
+			Born: Position{Seq: r.uint(), Time: r.int()}, Execution: r.uint(), By: r.str(),
+		}
+	case KindEventReceived:
+		return &EventReceived{Name: r.str(), Payload: r.payload(), MsgID: r.str(), By: r.str()}
+	case KindCancelRequested:
+		return &CancelRequested{By: r.str(), Text: r.str()}
+	case KindActivityScheduled:
+		return &ActivityScheduled{Name: r.str(), Queue: r.str(), Payload: r.payload(), Effect: r.str(), Attempt: r.uint32()}
+	case KindActivityCompleted:
+		return &ActivityCompleted{Scheduled: r.uint(), Result: r.payload(), Worker: r.str(), Claims: r.uint32()}
+	case KindActivityFailed:
+		return &ActivityFailed{Scheduled: r.uint(), Failure: r.failure(), Worker: r.str(), Claims: r.uint32()}
+	case KindActivityCancelRequested:
+		return &ActivityCancelRequested{Scheduled: r.uint(), Reason: cancel.Reason(r.uint32()), By: r.str(), Text: r.str()} //nolint:gosec // a reason is a byte
+	case KindTimerScheduled:
+		return &TimerScheduled{FireAt: r.int()}
+	case KindTimerFired:
+		return &TimerFired{Timer: r.uint()}
+	case KindTimerCancelled:
+		return &TimerCancelled{Timer: r.uint()}
+	case KindCompleted:
+		return &Completed{Result: r.payload()}
+	case KindFailed:
+		return &Failed{Failure: r.failure()}
+	case KindCancelled:
+		return &Cancelled{Failure: r.failure(), By: r.str(), Text: r.str()}
+	default:
+		return nil
+	}
+}

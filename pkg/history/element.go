@@ -1,0 +1,59 @@
+package history
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+)
+
+// Element is one unread input of an instance, as it stands in its inbox:
+//
+//	id \n time \n body
+//
+// The id is the pusher's: ingest makes it from the message's place in the stream, a
+// worker from effect id and token. The commit names the ids it pops. The time is the
+// input's own (Unix ms, decimal digits): of the message, or of the ack script, by
+// the clock of Redis. The body is the input as Encode wrote it. The script ack.lua
+// of pkg/lease builds the same.
+type Element struct {
+	ID   string // never empty, no newline
+	At   int64  // Unix milliseconds
+	Body []byte
+}
+
+// Encode gives the bytes that are pushed.
+func (e Element) Encode() []byte {
+	b := make([]byte, 0, len(e.ID)+len(e.Body)+22)
+	b = append(b, e.ID...)
+	b = append(b, '\n')
+	b = strconv.AppendInt(b, e.At, 10)
+	b = append(b, '\n')
+	return append(b, e.Body...)
+}
+
+// ParseElement takes an element apart. What is not one is ErrCorrupt. Body shares the bytes of b.
+func ParseElement(b []byte) (Element, error) {
+	id, rest, ok := bytes.Cut(b, []byte{'\n'})
+	if !ok || len(id) == 0 {
+		return Element{}, fmt.Errorf("inbox element of %d bytes without id: %w", len(b), ErrCorrupt)
+	}
+	at, body, ok := bytes.Cut(rest, []byte{'\n'})
+	if !ok {
+		return Element{}, fmt.Errorf("inbox element %q without body: %w", id, ErrCorrupt)
+	}
+	ms, err := strconv.ParseInt(string(at), 10, 64)
+	if err != nil {
+		return Element{}, fmt.Errorf("inbox element %q with time %q: %w", id, at, ErrCorrupt)
+	}
+	return Element{ID: string(id), At: ms, Body: body}, nil
+}
+
+// Event decodes the body. The event has the time of the element, and no id yet: its place in a history gives it.
+func (e Element) Event() (Event, error) {
+	ev, err := Decode(0, e.Body)
+	if err != nil {
+		return nil, fmt.Errorf("inbox element %s: %w", e.ID, err)
+	}
+	ev.Meta().At = e.At
+	return ev, nil
+}

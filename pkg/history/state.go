@@ -1,0 +1,186 @@
+package history
+
+import (
+	"container/heap"
+	"fmt"
+
+	"github.com/pawlrun/pawl/pkg/cancel"
+)
+
+// Violation is a history that breaks a rule which every history keeps.
+type Violation struct {
+	EventID uint64
+	Rule    string
+}
+
+// Error names the event and the rule.
+func (v *Violation) Error() string { return fmt.Sprintf("event %d: %s", v.EventID, v.Rule) }
+
+// State is what a history means to the runtime: what is outstanding, which timers
+// run, whether it has ended. It needs no orchestration code, so that an instance
+// which nobody registers, or which is stalled, can still be looked after. The zero
+// value is the state before event 1. It is not safe for concurrent use.
+type State struct {
+	Started *Started
+	End     Event  // Completed, Failed or Cancelled; nil while it runs
+	Len     uint64 // number of events
+	Now     int64  // greatest time of an input so far, Unix ms
+	Cancel  *CancelRequested
+
+	ledger cancel.Ledger
+	open   map[uint64]*ActivityScheduled
+	timers map[uint64]int64
+	queue  timerHeap
+}
+
+// Apply takes the next event. It returns a *Violation and changes nothing if the
+// event can not stand where it stands.
+func (s *State) Apply(e Event) error {
+	m := e.Meta()
+	if rule := s.refuse(e); rule != "" {
+		return &Violation{EventID: m.ID, Rule: rule}
+	}
+	s.Len++
+	if e.Input() {
+		s.Now = max(s.Now, m.At)
+	}
+	switch e := e.(type) {
+	case *Started:
+		s.Started = e
+	case *EventReceived:
+	case *CancelRequested:
+		s.Cancel = e
+	case *ActivityScheduled:
+		s.ledger.Schedule(m.ID)
+		if s.open == nil {
+			s.open = make(map[uint64]*ActivityScheduled)
+		}
+		s.open[m.ID] = e
+	case *ActivityCompleted:
+		s.settle(e.Scheduled)
+	case *ActivityFailed:
+		s.settle(e.Scheduled)
+	case *ActivityCancelRequested:
+		s.settle(e.Scheduled)
+	case *TimerScheduled:
+		if s.timers == nil {
+			s.timers = make(map[uint64]int64)
+		}
+		s.timers[m.ID] = e.FireAt
+		heap.Push(&s.queue, Timer{ID: m.ID, FireAt: e.FireAt})
+	case *TimerFired:
+		delete(s.timers, e.Timer)
+	case *TimerCancelled:
+		delete(s.timers, e.Timer)
+	case *Completed, *Failed, *Cancelled:
+		s.End = e
+		s.timers, s.queue = nil, nil
+	}
+	return nil
+}
+
+// refuse gives the rule that the event would break, or "".
+func (s *State) refuse(e Event) string {
+	_, isStart := e.(*Started)
+	switch {
+	case e.Meta().ID != s.Len+1:
+		return fmt.Sprintf("has place %d: ids are not dense", s.Len+1)
+	case isStart != (s.Len == 0):
+		return "Started must be the first event, and only the first"
+	case s.End != nil:
+		return fmt.Sprintf("stands after the end, event %d", s.End.Meta().ID)
+	}
+	switch e := e.(type) {
+	case *ActivityCompleted:
+		return s.notOpen("completes", e.Scheduled)
+	case *ActivityFailed:
+		return s.notOpen("fails", e.Scheduled)
+	case *ActivityCancelRequested:
+		return s.notOpen("cancels", e.Scheduled)
+	case *TimerFired:
+		return s.noTimer("fires", e.Timer)
+	case *TimerCancelled:
+		return s.noTimer("cancels", e.Timer)
+	case *Completed, *Failed, *Cancelled:
+		if n := s.ledger.Len(); n > 0 {
+			return fmt.Sprintf("ends with %d activities outstanding", n)
+		}
+	}
+	return ""
+}
+
+func (s *State) notOpen(verb string, id uint64) string {
+	if s.ledger.Open(id) {
+		return ""
+	}
+	return fmt.Sprintf("%s activity %d, which is not outstanding", verb, id)
+}
+
+func (s *State) noTimer(verb string, id uint64) string {
+	if _, ok := s.timers[id]; ok {
+		return ""
+	}
+	return fmt.Sprintf("%s timer %d, which is not running", verb, id)
+}
+
+func (s *State) settle(id uint64) {
+	s.ledger.Settle(id)
+	delete(s.open, id)
+}
+
+// Outstanding lists the ids of the activities whose result is wanted, ascending.
+func (s *State) Outstanding() []uint64 { return s.ledger.Outstanding() }
+
+// OutstandingLen is the number of them, without listing.
+func (s *State) OutstandingLen() int { return s.ledger.Len() }
+
+// Activity gives the schedule of an outstanding activity, or nil.
+func (s *State) Activity(id uint64) *ActivityScheduled { return s.open[id] }
+
+// TimerLen is the number of running timers.
+func (s *State) TimerLen() int { return len(s.timers) }
+
+// NextTimer gives the timer that is due first; of equal ones the one set first.
+func (s *State) NextTimer() (Timer, bool) {
+	for len(s.queue) > 0 {
+		if at, ok := s.timers[s.queue[0].ID]; ok && at == s.queue[0].FireAt {
+			return s.queue[0], true
+		}
+		heap.Pop(&s.queue) // fired or cancelled since
+	}
+	return Timer{}, false
+}
+
+// Timer is a running timer.
+type Timer struct {
+	ID     uint64
+	FireAt int64 // Unix ms
+}
+
+type timerHeap []Timer
+
+func (h timerHeap) Len() int { return len(h) }
+func (h timerHeap) Less(i, j int) bool {
+	return h[i].FireAt < h[j].FireAt || h[i].FireAt == h[j].FireAt && h[i].ID < h[j].ID
+}
+func (h timerHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *timerHeap) Push(x any)   { *h = append(*h, x.(Timer)) } //nolint:forcetypeassert // only Apply pushes
+func (h *timerHeap) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return last
+}
+
+// Check folds a whole history and returns its state and every violation: ids
+// dense, every completion has its schedule, nothing after the end.
+func Check(events []Event) (*State, []error) {
+	s := &State{}
+	var bad []error
+	for _, e := range events {
+		if err := s.Apply(e); err != nil {
+			bad = append(bad, err)
+		}
+	}
+	return s, bad
+}

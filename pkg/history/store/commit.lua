@@ -1,0 +1,77 @@
+-- commit: a turn, all or nothing: history, new leases, deleted leases, consumed inbox, next look, status.
+--
+-- KEYS  1 partition  2 agenda  3 record  4 inbox  5 history  6 stuck  7 index of the old status  8 of the new one
+--       then the leases to create, then the leases to delete
+-- ARGV  1 token  2 instance  3 head it expects  4 head it sets ('': only the inbox is consumed)
+--       5 next look, ms, or ''  6 hold the inbox back ('1')  7 ids popped  8 events  9 leases created
+--       10 fields of the record (pairs)  11 unread elements wanted in the answer  12 their bytes at the most
+--       then the ids, the events, the effect ids, the fields
+-- answer  FENCED | CONFLICT head | CONFLICT inbox
+--       | OK now {unread elements} {holders of the deleted leases: place among the deleted from 1, worker}
+--
+-- A head that is already the new one means that an earlier sending succeeded and its reply was
+-- lost: OK, nothing is written, and the holders are not known any more (the workers find out by renewing).
+local t = now()
+if fenced(KEYS[1], ARGV[1], t) then return {'FENCED'} end
+local pops, events, creates, fields = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
+local ids = 12
+local event = ids + pops
+local effect = event + events
+local field = effect + creates
+
+-- unread is what is now at the head of the inbox, so that a busy instance needs no separate read.
+local function unread()
+  local want, room = tonumber(ARGV[11]), tonumber(ARGV[12])
+  if want == 0 then return {} end
+  local all = redis.call('LRANGE', KEYS[4], 0, want - 1)
+  local some = {}
+  for k, e in ipairs(all) do
+    room = room - #e
+    if room < 0 and k > 1 then break end
+    some[k] = e
+  end
+  return some
+end
+
+local head = redis.call('HGET', KEYS[3], 'head') or ''
+if ARGV[4] ~= '' and head == ARGV[4] then return {'OK', ms(t), unread(), {}} end
+if head ~= ARGV[3] then return {'CONFLICT', 'head'} end
+if pops > 0 then
+  local first = redis.call('LRANGE', KEYS[4], 0, pops - 1)
+  for k = 1, pops do
+    local id = ARGV[ids + k] .. '\n'
+    if not first[k] or string.sub(first[k], 1, #id) ~= id then return {'CONFLICT', 'inbox'} end
+  end
+end
+
+if pops > 0 then redis.call('LTRIM', KEYS[4], pops, -1) end
+for k = 1, events, 500 do -- unpack fails at 8,000
+  redis.call('RPUSH', KEYS[5], unpack(ARGV, event + k, event + math.min(k + 499, events)))
+end
+-- Create, then delete: what was scheduled and cancelled in one turn must not leave a lease.
+for k = 1, creates do
+  redis.call('DEL', KEYS[8 + k])
+  redis.call('HSET', KEYS[8 + k], 'e', ARGV[effect + k], 'n', '0', 'c', ms(t))
+end
+local holders = {}
+for k = 9 + creates, #KEYS do
+  local worker = redis.call('HGET', KEYS[k], 'w')
+  if worker then
+    holders[#holders + 1] = k - 8 - creates
+    holders[#holders + 1] = worker
+  end
+  redis.call('DEL', KEYS[k])
+end
+if ARGV[4] ~= '' then
+  redis.call('HSET', KEYS[3], 'head', ARGV[4], 'updated', ms(t))
+  for k = 1, fields, 500 do
+    redis.call('HSET', KEYS[3], unpack(ARGV, field + k, field + math.min(k + 499, fields)))
+  end
+  if KEYS[7] ~= KEYS[8] then
+    redis.call('ZREM', KEYS[7], ARGV[2])
+    redis.call('ZADD', KEYS[8], ms(t), ARGV[2])
+  end
+  redis.call('HDEL', KEYS[6], ARGV[2])
+end
+settle(KEYS[2], KEYS[4], ARGV[2], ARGV[5], ARGV[6], t)
+return {'OK', ms(t), unread(), holders}

@@ -1,0 +1,53 @@
+-- look: nothing to turn; see to the leases, say why it does not move, set the next look.
+--
+-- A claim that is over is taken away, so that the activity can be dispatched again (the script
+-- itself judges token and expiry: whoever claimed meanwhile keeps it). A lease that is missing
+-- although nothing is unread was lost by the store: the history at this head wants it, so it is made again.
+--
+-- KEYS  1 partition  2 agenda  3 record  4 inbox  5 stuck  then the leases of what is outstanding
+-- ARGV  1 token  2 instance  3 head  4 next look, ms, or ''  5 hold the inbox back ('1')
+--       6 why it is stuck, '' to leave what is said, '-' to take it back  7 claims at the most  then the effect ids
+-- answer  FENCED | CONFLICT
+--       | OK now length_of_inbox {for each lease: W attempts (waits) | C until attempts (claimed)
+--         | X attempts (claim was over) | P attempts (claimed too often) | M (missing, completion unread) | R (made again)}
+local t = now()
+if fenced(KEYS[1], ARGV[1], t) then return {'FENCED'} end
+if (redis.call('HGET', KEYS[3], 'head') or '') ~= ARGV[3] then return {'CONFLICT', 'head'} end
+local unread = redis.call('LLEN', KEYS[4])
+local most = tonumber(ARGV[7])
+local answer, clear, make = {}, {}, {}
+for k = 6, #KEYS do
+  local effect = ARGV[k + 2]
+  local l = redis.call('HMGET', KEYS[k], 'e', 't', 'u', 'd', 'n')
+  local n = l[5] or '0'
+  if l[1] ~= effect then
+    if unread > 0 then
+      answer[k - 5] = 'M'
+    else
+      make[#make + 1] = k
+      answer[k - 5] = 'R'
+    end
+  elseif l[2] and not over(l[3], l[4], t) then
+    answer[k - 5] = 'C ' .. l[3] .. ' ' .. n
+  elseif tonumber(n) >= most then
+    answer[k - 5] = 'P ' .. n
+  elseif l[2] then
+    clear[#clear + 1] = KEYS[k]
+    answer[k - 5] = 'X ' .. n
+  else
+    answer[k - 5] = 'W ' .. n
+  end
+end
+
+for _, lease in ipairs(clear) do redis.call('HDEL', lease, 't', 'w', 'u', 'd') end
+for _, k in ipairs(make) do
+  redis.call('DEL', KEYS[k])
+  redis.call('HSET', KEYS[k], 'e', ARGV[k + 2], 'n', '0', 'c', ms(t))
+end
+if ARGV[6] == '-' then
+  redis.call('HDEL', KEYS[5], ARGV[2])
+elseif ARGV[6] ~= '' then
+  redis.call('HSET', KEYS[5], ARGV[2], ARGV[6])
+end
+settle(KEYS[2], KEYS[4], ARGV[2], ARGV[4], ARGV[5], t)
+return {'OK', ms(t), unread, answer}

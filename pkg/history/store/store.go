@@ -1,0 +1,190 @@
+// Package store keeps instances in Redis: their records, histories, inboxes and the
+// agenda. Its scripts are the only writers of a partition besides the workers'
+// (package lease) and the ownership itself (package partition).
+//
+// # Orders that matter
+//
+// Every script names the owner's token and is refused when somebody else owns the
+// partition. Ingest names the position it continues from, a commit the head it
+// expects and the ids of the inputs it consumes; so a store that was rolled back
+// under a living owner refuses what was decided on forgotten ground:
+//
+//	ingest   applied = prev?  ──yes──▶ push to inboxes, applied = next      (else CONFLICT)
+//	commit   head = expected? inbox begins with the ids? ──yes──▶ all of the turn (else CONFLICT)
+//	look     head = expected? ──yes──▶ leases mended, next look set          (else CONFLICT)
+//
+// Every one ends by setting the next look, from what is then in the inbox. Memory
+// may hurry a look; only the store says that there is none.
+//
+// A reply that was lost may mean either: ingest and commit recognise their own
+// earlier success, the rest can be repeated.
+package store
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+//go:embed ingest.lua
+var ingestLua string
+
+//go:embed commit.lua
+var commitLua string
+
+//go:embed look.lua
+var lookLua string
+
+//go:embed due.lua
+var dueLua string
+
+// What a script may refuse with.
+var (
+	// ErrFenced: the token is not the owner's any more. Nothing was written.
+	ErrFenced = errors.New("fenced: another process owns the partition, or the ownership has expired")
+	// ErrConflict: Redis does not have what the call builds on: it was rolled back, or the caller's
+	// memory is stale. Nothing was written; load again.
+	ErrConflict = errors.New("conflict: the store is not where the caller believed")
+)
+
+// Bounds of an inbox, and of what is remembered and answered.
+const (
+	InboxBound   = 100_000        // unread inputs an instance may have
+	seenCount    = 10_000         // message ids an instance remembers
+	seenSpan     = 60 * 60 * 1000 // for how long, ms
+	UnreadBatch  = 256            // unread elements a commit or a read answers
+	unreadBytes  = 4 << 20        // and their size
+	CommitBytes  = 16 << 20       // size of a commit
+	historyChunk = 5_000          // events read at once
+)
+
+// Store reads and writes one namespace. It is safe for concurrent use.
+type Store struct {
+	run                       *redisx.Runner
+	space                     redisx.Space
+	ingest, commit, look, due *redisx.Script
+}
+
+// New makes a store. The runner stays the caller's to close.
+func New(run *redisx.Runner, space redisx.Space) *Store {
+	return &Store{
+		run: run, space: space,
+		ingest: redisx.NewScript("ingest", ingestLua), commit: redisx.NewScript("commit", commitLua),
+		look: redisx.NewScript("look", lookLua), due: redisx.NewScript("due", dueLua),
+	}
+}
+
+// Tenure names a partition and the token by which its owner writes.
+type Tenure struct {
+	Part  int
+	Token string
+}
+
+// Message is one input on its way into an inbox.
+type Message struct {
+	Instance string
+	ID       string // the sender's message id; "" if it has none, and then a repeat is not recognised
+	Start    bool
+	Element  []byte // see history.Element
+}
+
+// Ingested is what became of a message.
+type Ingested struct {
+	Repeat bool // taken before; dropped
+	Full   bool // the inbox is at its bound; dropped, and the instance must fail by name
+	Exists bool // the instance has a record
+	Unread int  // length of the inbox behind the message
+}
+
+// Ingest moves a batch into the inboxes and the position from prev to next, or does
+// nothing. A nil answer without error means that this batch had been taken before.
+func (s *Store) Ingest(t Tenure, prev, next history.Position, batch []Message, done func(now int64, answer []Ingested, err error)) {
+	p := s.space.Part(t.Part)
+	keys := make([]string, 0, 2+3*len(batch))
+	keys = append(keys, p.Owner(), p.Agenda())
+	args := make([]any, 0, 8+4*len(batch))
+	args = append(args, t.Token, num(prev.Seq), num(prev.Time), num(next.Seq), num(next.Time), InboxBound, seenCount, seenSpan)
+	for _, m := range batch {
+		keys = append(keys, p.Instance(m.Instance), p.Inbox(m.Instance), p.Seen(m.Instance))
+		kind := ""
+		if m.Start {
+			kind = "s"
+		}
+		args = append(args, m.Instance, m.ID, kind, m.Element)
+	}
+	s.run.Go(redisx.Call{Script: s.ingest, Keys: keys, Args: args}, func(v any, err error) {
+		if err != nil {
+			done(0, nil, err)
+			return
+		}
+		r := redisx.NewReply(v)
+		switch word := r.Str(0); word {
+		case "OK":
+			answer, bad := parseIngested(r.Strs(2))
+			done(r.Int(1), answer, errors.Join(bad, r.Err()))
+		case "DONE":
+			done(r.Int(1), nil, r.Err())
+		default:
+			done(0, nil, refusal("ingest", r))
+		}
+	})
+}
+
+func parseIngested(said []string) ([]Ingested, error) {
+	out := make([]Ingested, len(said))
+	for i, s := range said {
+		switch {
+		case s == "d":
+			out[i].Repeat = true
+		case s == "f":
+			out[i].Full = true
+		default:
+			n, err := strconv.Atoi(s[min(1, len(s)):])
+			if err != nil {
+				return nil, fmt.Errorf("%w: ingest said %q", redisx.ErrReply, s)
+			}
+			out[i].Exists, out[i].Unread = s[0] == 'e', n
+		}
+	}
+	return out, nil
+}
+
+// Due takes up to limit instances whose look is due and puts each off by two seconds.
+func (s *Store) Due(t Tenure, limit int, done func(now int64, instances []string, err error)) {
+	p := s.space.Part(t.Part)
+	s.run.Go(redisx.Call{Script: s.due, Keys: []string{p.Owner(), p.Agenda()}, Args: []any{t.Token, limit}}, func(v any, err error) {
+		if err != nil {
+			done(0, nil, err)
+			return
+		}
+		r := redisx.NewReply(v)
+		if r.Str(0) != "OK" {
+			done(0, nil, refusal("due", r))
+			return
+		}
+		done(r.Int(1), r.Strs(2), r.Err())
+	})
+}
+
+// refusal turns the first word of an answer that is not OK into its error.
+func refusal(script string, r *redisx.Reply) error {
+	switch word := r.Str(0); word {
+	case "FENCED":
+		return fmt.Errorf("%s: %w", script, ErrFenced)
+	case "CONFLICT":
+		what := make([]string, 0, 2)
+		for i := 1; i < r.Len(); i++ {
+			what = append(what, r.Str(i))
+		}
+		return fmt.Errorf("%s (%s): %w", script, strings.Join(what, " "), ErrConflict)
+	default:
+		return fmt.Errorf("%s: %w: %q", script, redisx.ErrReply, word)
+	}
+}
+
+func num[T ~int64 | ~uint64](n T) string { return fmt.Sprint(n) }

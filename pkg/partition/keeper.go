@@ -1,0 +1,283 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nuid"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl/internal/redisx"
+)
+
+// Config is what a Keeper needs.
+type Config struct {
+	Redis      redis.UniversalClient
+	Space      redisx.Space
+	Partitions int
+	Member     string        // unique among the living orchestrators
+	TTL        time.Duration // how long a partition is owned without renewal; default 5 s
+	Renew      time.Duration // how often it is renewed; default 1 s
+	Logger     *slog.Logger
+
+	// Run is the partition's actor. It is called on a goroutine of its own, once for
+	// each tenure, and ends when ctx does: with the cause ErrHandover after finishing
+	// what it began (nil error: everything it decided has been published), with any other
+	// cause at once. An error it returns by itself ends the tenure; the next one begins anew.
+	Run func(ctx context.Context, t *Tenure) error
+	// Released tells the other members that a partition is free, or (-1) that a member came or went.
+	Released func(part int)
+}
+
+// Keeper acquires, renews and hands over the partitions of one process. Start it, and Stop it: Stop joins everything.
+type Keeper struct {
+	cfg     Config
+	scripts scripts
+	run     *redisx.Runner // of its own: renewals do not queue behind turns
+	began   time.Time
+	nudge   chan struct{}
+	stop    context.CancelFunc
+	done    chan struct{}
+	actors  sync.WaitGroup
+
+	mu      sync.Mutex
+	owned   map[int]*Tenure
+	leaving map[int]bool // handing over, or being acquired
+	members []string
+}
+
+// NewKeeper makes a keeper; it does nothing before Start.
+func NewKeeper(cfg Config) *Keeper {
+	if cfg.TTL == 0 {
+		cfg.TTL = DefaultTTL
+	}
+	if cfg.Renew == 0 {
+		cfg.Renew = min(DefaultRenew, cfg.TTL/5)
+	}
+	run := redisx.NewRunner(cfg.Redis)
+	return &Keeper{
+		cfg: cfg, run: run, scripts: newScripts(run, cfg.Space), began: time.Now(),
+		nudge: make(chan struct{}, 1), done: make(chan struct{}),
+		owned: make(map[int]*Tenure), leaving: make(map[int]bool),
+	}
+}
+
+// Start joins the members and begins to acquire.
+func (k *Keeper) Start(ctx context.Context) error {
+	if _, err := k.scripts.members(ctx, k.cfg.Member, false, k.cfg.TTL); err != nil {
+		k.run.Close()
+		close(k.done)
+		return err
+	}
+	loop, stop := context.WithCancel(context.WithoutCancel(ctx))
+	k.stop = stop
+	k.cfg.Released(-1)
+	go k.loop(loop)
+	return nil
+}
+
+// Nudge makes the keeper look at members and partitions now. It never blocks.
+func (k *Keeper) Nudge() {
+	select {
+	case k.nudge <- struct{}{}:
+	default:
+	}
+}
+
+// Owned lists the partitions that this process owns, ascending.
+func (k *Keeper) Owned() []int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	out := make([]int, 0, len(k.owned))
+	for p := range k.owned {
+		out = append(out, p)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Members lists the living members as last read.
+func (k *Keeper) Members() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.members)
+}
+
+// Stop leaves the members, hands every partition over, and joins. When ctx ends first, what is
+// left is dropped without being handed over: others acquire it when its TTL is over.
+func (k *Keeper) Stop(ctx context.Context) error {
+	if k.stop == nil {
+		return nil
+	}
+	k.stop()
+	<-k.done
+	_, err := k.scripts.members(ctx, k.cfg.Member, true, k.cfg.TTL)
+	k.mu.Lock()
+	for _, t := range k.owned {
+		t.end(ErrHandover)
+	}
+	k.mu.Unlock()
+	joined := make(chan struct{})
+	go func() { k.actors.Wait(); close(joined) }()
+	select {
+	case <-joined:
+	case <-ctx.Done():
+		err = errors.Join(err, fmt.Errorf("partition: hand-over: %w", context.Cause(ctx)))
+		k.mu.Lock()
+		for _, t := range k.owned {
+			t.end(ErrLost)
+		}
+		k.mu.Unlock()
+		<-joined
+	}
+	k.run.Close()
+	return err
+}
+
+func (k *Keeper) loop(ctx context.Context) {
+	defer close(k.done)
+	tick := time.NewTicker(k.cfg.Renew)
+	defer tick.Stop()
+	for {
+		k.round(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-k.nudge:
+		case <-tick.C:
+		}
+	}
+}
+
+// round renews what is owned, and takes or hands over what the members say. Each part of it is
+// bounded by the renewal interval, so that a Redis that hangs does not keep trust from running out.
+func (k *Keeper) round(ctx context.Context) {
+	k.renewAll()
+	beat, stop := context.WithTimeout(ctx, k.cfg.Renew)
+	members, err := k.scripts.members(beat, k.cfg.Member, false, k.cfg.TTL)
+	stop()
+	k.expire()
+	if err != nil {
+		if ctx.Err() == nil {
+			k.cfg.Logger.Warn("members can not be read; keeping the partitions held", "error", err)
+		}
+		return
+	}
+	k.mu.Lock()
+	k.members = members
+	k.mu.Unlock()
+	for p := range k.cfg.Partitions {
+		mine := Rendezvous(members, p) == k.cfg.Member
+		k.mu.Lock()
+		t, busy := k.owned[p], k.leaving[p]
+		switch {
+		case busy:
+		case mine && t == nil:
+			k.leaving[p] = true
+			k.actors.Add(1)
+			go k.tenant(ctx, p)
+		case !mine && t != nil:
+			t.end(ErrHandover)
+		}
+		k.mu.Unlock()
+	}
+}
+
+// renewAll sends all renewals at once; they travel as one pipeline, and their answers are taken as they come.
+func (k *Keeper) renewAll() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, t := range k.owned {
+		start := time.Since(k.began)
+		k.scripts.keep(t, k.cfg.TTL, func(err error) {
+			switch {
+			case err == nil:
+				t.trust.Store(int64(start + k.trusted()))
+			case errors.Is(err, ErrLost), errors.Is(err, ErrRolledBack):
+				t.end(err)
+			default:
+				k.cfg.Logger.Warn("renewal failed; trying again", "partition", t.Part, "error", err)
+			}
+		})
+	}
+}
+
+// trusted is how long a renewal is believed: a tenth of the TTL less than Redis believes it.
+func (k *Keeper) trusted() time.Duration { return k.cfg.TTL - k.cfg.TTL/10 }
+
+// expire ends the tenures that could not be renewed in time.
+func (k *Keeper) expire() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := int64(time.Since(k.began))
+	for _, t := range k.owned {
+		if t.trust.Load() < now {
+			t.end(fmt.Errorf("partition %d: not renewed for %v: %w", t.Part, k.trusted(), ErrLost))
+		}
+	}
+}
+
+// tenant tries to acquire the partition and, if it does, runs the actor for the tenure.
+func (k *Keeper) tenant(loop context.Context, p int) {
+	defer k.actors.Done()
+	forget := func() {
+		k.mu.Lock()
+		delete(k.leaving, p)
+		delete(k.owned, p)
+		k.mu.Unlock()
+	}
+	start := time.Since(k.began)
+	ask, stopAsk := context.WithTimeout(loop, k.cfg.TTL/2)
+	t, err := k.scripts.take(ask, p, nuid.Next(), k.cfg.Member, k.cfg.TTL)
+	stopAsk()
+	if t == nil {
+		if err != nil && loop.Err() == nil {
+			k.cfg.Logger.Warn("partition can not be acquired; trying again", "partition", p, "error", err)
+		}
+		forget()
+		return
+	}
+	ctx, end := context.WithCancelCause(context.WithoutCancel(loop))
+	defer end(nil)
+	t.end = end
+	t.trust.Store(int64(start + k.trusted()))
+	k.mu.Lock()
+	if loop.Err() != nil { // Stop has begun; it does not know this tenure
+		end(ErrHandover)
+	}
+	k.owned[p] = t
+	delete(k.leaving, p)
+	k.mu.Unlock()
+	k.cfg.Logger.Debug("partition gained", "partition", p, "epoch", t.Epoch, "applied", t.Applied.Seq, "clean", t.Clean)
+
+	err = k.cfg.Run(ctx, t)
+	k.release(ctx, t, err)
+	forget()
+	k.Nudge()
+}
+
+// release ends a tenure. A partition that was handed over in good order is said to be clean.
+func (k *Keeper) release(ctx context.Context, t *Tenure, err error) {
+	cause := context.Cause(ctx)
+	k.mu.Lock()
+	k.leaving[t.Part] = true
+	delete(k.owned, t.Part)
+	k.mu.Unlock()
+	clean := err == nil && errors.Is(cause, ErrHandover)
+	if !clean {
+		k.cfg.Logger.Warn("partition given up", "partition", t.Part, "cause", errors.Join(err, cause))
+	}
+	bye, stop := context.WithTimeout(context.WithoutCancel(ctx), k.cfg.TTL)
+	defer stop()
+	if rerr := k.scripts.give(bye, t, clean); rerr != nil {
+		k.cfg.Logger.Warn("partition could not be released; others acquire it when its time is over", "partition", t.Part, "error", rerr)
+		return
+	}
+	k.cfg.Logger.Debug("partition released", "partition", t.Part, "clean", clean)
+	k.cfg.Released(t.Part)
+}

@@ -1,0 +1,196 @@
+// Package partition decides which process owns which partition, and holds the fence.
+//
+// # One partition
+//
+//	         acquire (OK)                 handover asked
+//	free ─────────────────▶ owned ─────────────────────────▶ handing over
+//	 ▲                        │                                   │ run returned
+//	 │  ttl passed            │ FENCED, ROLLEDBACK,               ▼
+//	 └──────── lost ◀─────────┘ trust over                     release (clean)
+//
+// A tenure begins with acquire, which writes a token that is random for this
+// acquisition, and ends when the token is replaced, released or expired. Every write
+// of an owner carries the token and is refused (FENCED) once it is not the
+// partition's any more: so two owners can run at once, but only one can write.
+//
+// Trust is what the owner believes without asking: it is measured from the start
+// of the last renewal that succeeded, and is over a margin before the token
+// expires in Redis, so that a paused process stops by itself.
+//
+// A renewal names the highest applied position that Redis has acknowledged to this
+// owner. Redis behind it (ROLLEDBACK) has forgotten writes: the tenure ends and
+// the next one begins from what Redis has; nothing from the earlier one is kept.
+//
+// # Who should own what
+//
+// Members heartbeat in one sorted set. Rendezvous hashing over the living ones says
+// who should own a partition, so that a member that comes or goes moves only its own
+// share. A member that owns too much hands over: its actor finishes its turns, the
+// token is released, and the others are told, so that the move takes milliseconds.
+// Where members can not be read, everybody keeps what they hold.
+//
+// Crash points: a member that dies costs the TTL (5 s). Between release and the
+// notice: the others look every second. Between acquire and the first renewal: the token expires.
+//
+// The API of this package may change.
+package partition
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+//go:embed beat.lua
+var beatLua string
+
+//go:embed acquire.lua
+var acquireLua string
+
+//go:embed renew.lua
+var renewLua string
+
+//go:embed release.lua
+var releaseLua string
+
+// Why a tenure ended: the cause of its context.
+var (
+	// ErrHandover: another member should own the partition, or this one stops. Finish what is begun.
+	ErrHandover = errors.New("partition is handed over")
+	// ErrLost: somebody else owns it, or it expired. Stop at once; nothing can be written any more.
+	ErrLost = errors.New("partition is lost")
+	// ErrRolledBack: Redis has forgotten acknowledged writes. Stop at once; the next tenure begins from what it has.
+	ErrRolledBack = errors.New("redis has forgotten acknowledged writes")
+)
+
+// Defaults.
+const (
+	DefaultTTL   = 5 * time.Second
+	DefaultRenew = time.Second
+)
+
+// Tenure is the time for which this process owns a partition.
+type Tenure struct {
+	Part    int
+	Token   string
+	Applied history.Position // where the inputs stream was left
+	Clean   bool             // the last owner handed over: everything it decided has been published
+	Epoch   int64            // how often the partition has been acquired
+
+	acked atomic.Pointer[history.Position]
+	end   context.CancelCauseFunc
+	trust atomic.Int64 // until when the owner may believe that it owns, monotonic ns since the keeper's start
+}
+
+// Acked says that Redis has acknowledged this applied position. Renewals compare it.
+func (t *Tenure) Acked(p history.Position) { t.acked.Store(&p) }
+
+// Rendezvous says which of the members should own partition p: the one with the
+// highest hash of both. "" when there are no members.
+func Rendezvous(members []string, p int) string {
+	var best string
+	var high uint64
+	for _, m := range members {
+		h := xxhash.Sum64String(m + "\x00" + strconv.Itoa(p))
+		if best == "" || h > high || h == high && m < best {
+			best, high = m, h
+		}
+	}
+	return best
+}
+
+// scripts are the four of this package.
+type scripts struct {
+	run                           *redisx.Runner
+	space                         redisx.Space
+	beat, acquire, renew, release *redisx.Script
+}
+
+func newScripts(run *redisx.Runner, space redisx.Space) scripts {
+	return scripts{
+		run: run, space: space,
+		beat: redisx.NewScript("beat", beatLua), acquire: redisx.NewScript("acquire", acquireLua),
+		renew: redisx.NewScript("renew", renewLua), release: redisx.NewScript("release", releaseLua),
+	}
+}
+
+// members says that this member lives (or leaves) and answers who does.
+func (s scripts) members(ctx context.Context, member string, leave bool, span time.Duration) ([]string, error) {
+	own := span.Milliseconds()
+	if leave {
+		own = 0
+	}
+	v, err := s.run.Do(ctx, redisx.Call{Script: s.beat, Keys: []string{s.space.Members()}, Args: []any{member, own, span.Milliseconds()}})
+	if err != nil {
+		return nil, fmt.Errorf("partition: heartbeat: %w", err)
+	}
+	r := redisx.NewReply(v)
+	return r.Strs(1), r.Err()
+}
+
+// take acquires; nil without error means that somebody else holds it.
+func (s scripts) take(ctx context.Context, part int, token, member string, ttl time.Duration) (*Tenure, error) {
+	v, err := s.run.Do(ctx, redisx.Call{
+		Script: s.acquire, Keys: []string{s.space.Part(part).Owner()}, Args: []any{token, member, ttl.Milliseconds()},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("partition %d: acquire: %w", part, err)
+	}
+	r := redisx.NewReply(v)
+	if r.Str(0) != "OK" {
+		return nil, r.Err()
+	}
+	t := &Tenure{
+		Part: part, Token: token,
+		Applied: history.Position{Seq: uint64(r.Int(1)), Time: r.Int(2)}, //nolint:gosec // a stream's sequence is below 2^63
+		Clean:   r.Str(3) == "1", Epoch: r.Int(4),
+	}
+	t.Acked(t.Applied)
+	return t, r.Err()
+}
+
+// keep renews; ErrLost and ErrRolledBack end the tenure, any other error may pass.
+func (s scripts) keep(t *Tenure, ttl time.Duration, done func(error)) {
+	acked := t.acked.Load()
+	s.run.Go(redisx.Call{
+		Script: s.renew, Keys: []string{s.space.Part(t.Part).Owner()},
+		Args: []any{t.Token, ttl.Milliseconds(), strconv.FormatUint(acked.Seq, 10), strconv.FormatInt(acked.Time, 10)},
+	}, func(v any, err error) {
+		if err != nil {
+			done(fmt.Errorf("partition %d: renew: %w", t.Part, err))
+			return
+		}
+		r := redisx.NewReply(v)
+		switch word := r.Str(0); word {
+		case "OK":
+			done(r.Err())
+		case "ROLLEDBACK":
+			done(fmt.Errorf("partition %d: applied is %d, was acknowledged at %d: %w", t.Part, r.Int(1), acked.Seq, ErrRolledBack))
+		case "FENCED":
+			done(fmt.Errorf("partition %d: %w", t.Part, ErrLost))
+		default:
+			done(fmt.Errorf("partition %d: renew: %w: %q", t.Part, redisx.ErrReply, word))
+		}
+	})
+}
+
+// give releases; it is harmless when the tenure is over.
+func (s scripts) give(ctx context.Context, t *Tenure, clean bool) error {
+	c := "0"
+	if clean {
+		c = "1"
+	}
+	if _, err := s.run.Do(ctx, redisx.Call{Script: s.release, Keys: []string{s.space.Part(t.Part).Owner()}, Args: []any{t.Token, c}}); err != nil {
+		return fmt.Errorf("partition %d: release: %w", t.Part, err)
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Conn is one namespace on one NATS connection. It is safe for concurrent use. It
+// does not own the NATS connection: Close leaves that open.
+type Conn struct {
+	nc    *nats.Conn
+	js    jetstream.JetStream
+	opts  Options
+	subj  subjects
+	log   *slog.Logger
+	parts int
+	count counters
+
+	inputs, tasks jetstream.StreamConfig // as they are created again if they are lost
+	mended        time.Time              // when a lost stream was last looked at; under mendMu
+	mendMu        sync.Mutex
+
+	pub    *publisher
+	lapses *lapses
+	ctx    context.Context // done when the Conn is closed
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+// Open creates the streams of a namespace, or verifies those that exist: a stream
+// that differs in what can not be changed is refused with a *MismatchError. It is
+// for orchestrators; whoever has no say in the number of partitions uses Join.
+func Open(ctx context.Context, nc *nats.Conn, o Options) (*Conn, error) {
+	if o.Partitions == 0 {
+		o.Partitions = 64
+	}
+	c, err := newConn(nc, o)
+	if err != nil {
+		return nil, err
+	}
+	c.parts = c.opts.Partitions
+	c.inputs, c.tasks = inputsConfig(c.opts, c.subj), tasksConfig(c.opts, c.subj)
+	if err := errors.Join(c.ensure(ctx, c.inputs), c.ensure(ctx, c.tasks)); err != nil {
+		return nil, err
+	}
+	return c, c.start()
+}
+
+// Join opens a namespace that exists, with the number of partitions that it has;
+// it is ErrNoNamespace if it does not exist yet.
+func Join(ctx context.Context, nc *nats.Conn, o Options) (*Conn, error) {
+	c, err := newConn(nc, o)
+	if err != nil {
+		return nil, err
+	}
+	inputs, err := c.existing(ctx, inputsStream(c.opts.Namespace))
+	if err != nil {
+		return nil, err
+	}
+	tasks, err := c.existing(ctx, tasksStream(c.opts.Namespace))
+	if err != nil {
+		return nil, err
+	}
+	if c.parts, err = partitionsOf(inputs, c.subj); err != nil {
+		return nil, err
+	}
+	if o.Partitions != 0 && o.Partitions != c.parts {
+		return nil, &MismatchError{Stream: inputs.Name, Field: "partitions", Have: fmt.Sprint(c.parts), Want: fmt.Sprint(o.Partitions)}
+	}
+	c.opts.Partitions = c.parts
+	c.inputs, c.tasks = inputs, tasks
+	return c, c.start()
+}
+
+func newConn(nc *nats.Conn, o Options) (*Conn, error) {
+	o = o.withDefaults()
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, fmt.Errorf("queue: JetStream: %w", err)
+	}
+	return &Conn{nc: nc, js: js, opts: o, subj: subjectsOf(o.Namespace), log: o.Logger.With("namespace", o.Namespace)}, nil
+}
+
+func (c *Conn) start() error {
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	pub, err := newPublisher(c.nc, c.opts.PublishTimeout)
+	if err != nil {
+		c.cancel()
+		return err
+	}
+	c.pub, c.lapses = pub, newLapses()
+	status := c.nc.StatusChanged(nats.RECONNECTING, nats.CLOSED)
+	c.wg.Go(func() { c.watch(status) })
+	return nil
+}
+
+// watch fails what was under way when the connection lapsed. Nothing is known
+// about it, and waiting for a time-out would only delay whoever can repeat it.
+func (c *Conn) watch(status chan nats.Status) {
+	defer c.nc.RemoveStatusListener(status)
+	sweep := time.NewTicker(c.opts.PublishTimeout / 4)
+	defer sweep.Stop()
+	for {
+		select {
+		case <-c.ctx.Done():
+			return
+		case _, ok := <-status:
+			if !ok {
+				status = nil
+			}
+			c.lapses.lapse()
+			c.pub.failAll(ErrDisconnected)
+		case now := <-sweep.C:
+			c.pub.sweep(now)
+		}
+	}
+}
+
+// Close ends what the Conn does by itself and fails the publishes under way with
+// ErrClosed. Readers, pullers and subscriptions are stopped by whoever has them, before.
+func (c *Conn) Close() {
+	c.cancel()
+	c.wg.Wait()
+	c.pub.close()
+}
+
+// Namespace is the name that the streams and subjects carry.
+func (c *Conn) Namespace() string { return c.opts.Namespace }
+
+// Partitions is the number of partitions of the INPUTS stream.
+func (c *Conn) Partitions() int { return c.parts }
+
+// PartitionOf is the partition of an instance.
+func (c *Conn) PartitionOf(instance string) int { return PartitionOf(instance, c.parts) }
+
+// NATS is the connection that the Conn was opened on.
+func (c *Conn) NATS() *nats.Conn { return c.nc }
+
+// lapses tells everybody who reads that the connection was lost for a moment.
+type lapses struct {
+	mu sync.Mutex
+	ch chan struct{} // closed at the next lapse
+}
+
+func newLapses() *lapses { return &lapses{ch: make(chan struct{})} }
+
+// next is closed when the connection lapses next.
+func (l *lapses) next() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ch
+}
+
+func (l *lapses) lapse() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.ch)
+	l.ch = make(chan struct{})
+}

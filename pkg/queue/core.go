@@ -1,0 +1,143 @@
+package queue
+
+import (
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// MaxElement is the largest inbox element that a doorbell carries, in bytes.
+const MaxElement = 4 << 10
+
+// Bell says that an instance's inbox was empty and no longer is.
+type Bell struct {
+	Instance string
+	Element  []byte // the element as it was pushed, if it is at most MaxElement; else nil
+}
+
+// Hint says that a lease of the worker was deleted. The worker renews at once; only
+// the renewal's answer cancels.
+type Hint struct {
+	Instance            string
+	Execution, Activity uint64
+	Effect              string
+	Reason              cancel.Reason
+	By, Text            string
+	At                  int64 // Unix milliseconds
+}
+
+// NoticeKind is what a Notice is about.
+type NoticeKind uint8
+
+// The kinds of notice.
+const (
+	PartitionReleased NoticeKind = 1 // Partition has no owner any more: whoever should own it may take it
+	MemberJoined      NoticeKind = 2
+	MemberLeft        NoticeKind = 3
+)
+
+// Notice hurries the handing over of partitions. One that is lost costs a look.
+type Notice struct {
+	Kind      NoticeKind
+	Partition int // of PartitionReleased
+	Member    string
+}
+
+// Answer tells a waiting client how an instance ended, or why it can not be told.
+type Answer struct {
+	Instance  string
+	Born      history.Position
+	Execution uint64
+	Status    string // completed, failed, cancelled; as the owner's record has it
+	Result    history.Payload
+	Failure   *history.Failure
+	Problem   *Problem // set: nothing else is
+}
+
+// Problem is why a request was not done.
+type Problem struct {
+	Code    string // one of the constants below
+	Message string
+}
+
+// Error gives the message.
+func (p *Problem) Error() string { return p.Message }
+
+// Codes of problems.
+const (
+	ProblemNotFound = "not-found" // no such instance
+	ProblemNotOwner = "not-owner" // the partition is being handed over: ask again
+	ProblemBadAsk   = "bad-ask"   // the request makes no sense
+	ProblemRefused  = "refused"   // the start or cancel can not take effect; the message says why
+	ProblemInternal = "internal"  // the owner failed; its log says more
+)
+
+// Op is what an Ask wants.
+type Op uint8
+
+// The operations.
+const (
+	OpAwait    Op = 1 // the answer if there is one; else remember ReplyTo and answer there
+	OpDescribe Op = 2
+	OpHistory  Op = 3 // encoded events after After, at most Limit, of Execution (0: the latest)
+	OpList     Op = 4 // instances of Status ("": all), newest change first, after Cursor, at most Limit
+	OpStuck    Op = 5 // as OpList, of instances that can not go on
+)
+
+// Ask is a request to the owner of a partition.
+type Ask struct {
+	Op        Op
+	Instance  string
+	ReplyTo   string // OpAwait
+	Execution uint64 // OpHistory
+	After     uint64 // OpHistory: an event id
+	Status    string // OpList
+	Cursor    string // OpList, OpStuck: the previous reply's Cursor; "" begins
+	Limit     int    // events or instances; 0: what the owner likes
+}
+
+// Reply is what the owner says to an Ask.
+type Reply struct {
+	Problem   *Problem
+	Answer    *Answer     // OpAwait: set if the instance has ended; else ReplyTo is remembered
+	Described *Described  // OpDescribe
+	Execution uint64      // OpHistory: of the events
+	Events    [][]byte    // OpHistory: as the store has them, in order; fewer than Limit at the end, or when MaxReply is reached
+	More      bool        // OpHistory: there are events after these
+	Rows      []Described // OpList, OpStuck
+	Cursor    string      // OpList, OpStuck: where to go on; "" is the end
+}
+
+// MaxReply is how many bytes of events or rows an owner should put into one Reply,
+// so that it fits into a NATS message of a server's default limit (1 MiB).
+const MaxReply = 800 << 10
+
+// Described is what an owner tells about an instance. Times are Unix milliseconds, 0 if not yet.
+type Described struct {
+	Instance      string           `json:"instance"`
+	Orchestration string           `json:"orchestration"`
+	Version       string           `json:"version,omitempty"`
+	Status        string           `json:"status"`
+	Born          history.Position `json:"born"`
+	Execution     uint64           `json:"execution"`
+	Created       int64            `json:"created,omitempty"`
+	Updated       int64            `json:"updated,omitempty"`
+	Ended         int64            `json:"ended,omitempty"`
+	Events        uint64           `json:"events"`
+	Outstanding   []Outstanding    `json:"outstanding,omitempty"` // activities
+	Timers        uint64           `json:"timers,omitempty"`      // pending
+	NextTimer     int64            `json:"next_timer,omitempty"`  // due time of the first
+	Inbox         uint64           `json:"inbox"`                 // unread inputs
+	Result        history.Payload  `json:"result,omitzero"`
+	Failure       *history.Failure `json:"failure,omitempty"`
+	Stuck         string           `json:"stuck,omitempty"` // why it can not go on
+}
+
+// Outstanding is an activity that was scheduled and has not ended.
+type Outstanding struct {
+	Activity uint64 `json:"activity"` // event id of the schedule
+	Name     string `json:"name"`
+	Queue    string `json:"queue"`
+	Worker   string `json:"worker,omitempty"` // empty: not claimed
+	Claims   uint32 `json:"claims"`
+	Since    int64  `json:"since,omitempty"` // scheduled at, Unix milliseconds
+}

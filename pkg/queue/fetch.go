@@ -1,0 +1,244 @@
+package queue
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Times of pull requests.
+const (
+	fetchExpires   = 30 * time.Second
+	fetchHeartbeat = 5 * time.Second
+	fetchSilence   = 12 * time.Second // without a heartbeat or message the server has forgotten us
+	fetchGrace     = 5 * time.Second  // after its expiry a request has been answered, or is lost
+)
+
+// fetch keeps pull requests open at one consumer, through one inbox, so that the
+// number of messages that may come is exactly the number that is wanted:
+//
+//	want ──request(n)──▶ open ──data──▶ the caller
+//	  ▲                    │
+//	  └──── 408, m left ───┘
+//
+// A message does not tell which request it answers, but the sum is enough: open =
+// Σ requested − messages − Σ left over. The server sends all of it through one
+// ordered queue, so the sum is exact, unless something was lost on the way; then
+// the fetch ends, its inbox with it, and a new one starts from what is wanted.
+//
+// A request is made only when at least as much is wanted as is open. So with many
+// places free and few messages there are about log₂(places) requests at the server,
+// not one a place, and with no place free each one that becomes free is asked for
+// at once.
+type fetch struct {
+	nc      *nats.Conn
+	subject string // of requests
+	inbox   string // with the dot
+	take    func(m *nats.Msg, asked bool)
+	done    chan struct{}
+
+	mu     sync.Mutex
+	sub    *nats.Subscription
+	err    error // why done is closed
+	ended  bool
+	wanted int
+	open   int
+	last   uint64
+	reqs   map[uint64]request
+	heard  time.Time
+}
+
+type request struct {
+	n  int
+	at time.Time
+}
+
+// newFetch subscribes. take is called for every message, in order, on one
+// goroutine; asked is false for one that nobody asked for.
+func newFetch(nc *nats.Conn, subject string, take func(m *nats.Msg, asked bool)) (*fetch, error) {
+	f := &fetch{nc: nc, subject: subject, inbox: nc.NewInbox() + ".", take: take,
+		done: make(chan struct{}), reqs: make(map[uint64]request)}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	sub, err := nc.Subscribe(f.inbox+"*", f.message)
+	if err != nil {
+		return nil, fmt.Errorf("subscribe: %w", err)
+	}
+	if err := sub.SetPendingLimits(-1, -1); err != nil { // bounded by what is wanted
+		return nil, fmt.Errorf("subscribe: %w", err)
+	}
+	f.sub = sub
+	return f, nil
+}
+
+// want adds n to what is wanted.
+func (f *fetch) want(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.wanted += n
+	f.ask()
+}
+
+// ask sends a request if it is time for one. The lock is held.
+func (f *fetch) ask() {
+	if f.ended || f.wanted <= 0 || f.wanted < f.open {
+		return
+	}
+	n := f.wanted
+	now := time.Now()
+	if f.open == 0 {
+		f.heard = now
+	}
+	f.last++
+	f.reqs[f.last] = request{n: n, at: now}
+	f.open += n
+	f.wanted = 0
+	body, err := json.Marshal(struct {
+		Batch     int           `json:"batch"`
+		Expires   time.Duration `json:"expires"`
+		Heartbeat time.Duration `json:"idle_heartbeat"`
+	}{n, fetchExpires, fetchHeartbeat})
+	if err == nil {
+		err = f.nc.PublishRequest(f.subject, f.inbox+strconv.FormatUint(f.last, 36), body)
+	}
+	if err != nil {
+		f.fail(fmt.Errorf("request: %w", err))
+	}
+}
+
+// message is the subscription's callback.
+func (f *fetch) message(m *nats.Msg) {
+	status := ""
+	if len(m.Data) == 0 && m.Header != nil {
+		status = m.Header.Get("Status")
+	}
+	f.mu.Lock()
+	f.heard = time.Now()
+	if status == "" {
+		asked := f.open > 0
+		if asked {
+			f.open--
+			f.ask()
+		}
+		f.mu.Unlock()
+		f.take(m, asked)
+		return
+	}
+	defer f.mu.Unlock()
+	switch status {
+	case "100":
+	case "408":
+		f.leftOver(m)
+	default:
+		f.fail(fmt.Errorf("the server says %s %s", status, m.Header.Get("Description")))
+	}
+}
+
+// leftOver books the end of a request. The lock is held.
+func (f *fetch) leftOver(m *nats.Msg) {
+	id, err := strconv.ParseUint(strings.TrimPrefix(m.Subject, f.inbox), 36, 64)
+	if err != nil {
+		return
+	}
+	r, known := f.reqs[id]
+	if !known {
+		return
+	}
+	n, err := strconv.Atoi(m.Header.Get("Nats-Pending-Messages"))
+	if err != nil || n < 0 || n > r.n || n > f.open {
+		f.fail(fmt.Errorf("request of %d ended with %q left of %d open", r.n, m.Header.Get("Nats-Pending-Messages"), f.open))
+		return
+	}
+	delete(f.reqs, id)
+	f.open -= n
+	f.wanted += n
+	f.ask()
+}
+
+var (
+	errSilence = errors.New("missed heartbeats")
+	errLost    = errors.New("a request was lost")
+)
+
+// check ends the fetch if the server has forgotten it. It is called about once a second.
+func (f *fetch) check(now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	alive := 0 // what the requests that may still be answered have asked for
+	for id, r := range f.reqs {
+		if now.Sub(r.at) > fetchExpires+fetchGrace {
+			delete(f.reqs, id)
+		} else {
+			alive += r.n
+		}
+	}
+	switch {
+	case f.open > 0 && now.Sub(f.heard) > fetchSilence:
+		f.fail(errSilence)
+	case f.open > alive:
+		f.fail(errLost)
+	}
+}
+
+// stop ends the fetch with a reason.
+func (f *fetch) stop(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fail(err)
+}
+
+// fail ends the fetch; the first reason stays. The lock is held.
+func (f *fetch) fail(err error) {
+	if !f.ended {
+		f.ended = true
+		f.err = err
+		close(f.done)
+	}
+}
+
+// reason is why the fetch ended.
+func (f *fetch) reason() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
+}
+
+// close gives up the inbox and waits until take is not called any more. With drain,
+// what the server has already sent is still handed to take. It returns how many
+// messages are still wanted.
+func (f *fetch) close(drain bool) int {
+	f.stop(ErrClosed)
+	if drain && f.nc.IsConnected() && f.sub.Drain() == nil {
+		f.drained(time.Now().Add(2 * time.Second))
+	}
+	closed := make(chan struct{})
+	f.sub.SetClosedHandler(func(string) { close(closed) })
+	if f.sub.Unsubscribe() == nil {
+		<-closed
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.wanted + f.open
+}
+
+// drained waits until the server knows that we are gone and all that it sent before
+// has been handed over.
+func (f *fetch) drained(deadline time.Time) {
+	if f.nc.FlushTimeout(time.Until(deadline)) != nil {
+		return
+	}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for time.Now().Before(deadline) {
+		if n, _, err := f.sub.Pending(); err != nil || n == 0 {
+			return
+		}
+		<-tick.C
+	}
+}

@@ -1,0 +1,105 @@
+package queue
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"strings"
+)
+
+// Limits of names and sizes.
+const (
+	MaxInstance   = 200       // bytes of an instance id
+	MaxName       = 200       // bytes of the name of an orchestration, event, activity or queue
+	MaxPayload    = 512 << 10 // bytes of one payload
+	MaxPartitions = 1024
+)
+
+// CheckInstance returns an error that is ErrBadInstance unless id consists of 1 to
+// 200 characters of the alphabet [A-Za-z0-9_:@=+~%-].
+func CheckInstance(id string) error {
+	if id == "" || len(id) > MaxInstance {
+		return fmt.Errorf("%w: %d characters, want 1 to %d", ErrBadInstance, len(id), MaxInstance)
+	}
+	for i := range len(id) {
+		if c := id[i]; !alphanumeric(c) && strings.IndexByte("_:@=+~%-", c) < 0 {
+			return fmt.Errorf("%w: %q has %q, want only A-Z a-z 0-9 _ : @ = + ~ %% - (EscapeID makes an id of anything)", ErrBadInstance, id, c)
+		}
+	}
+	return nil
+}
+
+// CheckName returns an error that is ErrBadName unless name consists of 1 to 200
+// characters of the alphabet [A-Za-z0-9_.-] and no dot stands at an end or beside
+// another. It holds for orchestrations, events, activities and queues.
+func CheckName(name string) error {
+	if name == "" || len(name) > MaxName {
+		return fmt.Errorf("%w: %d characters, want 1 to %d", ErrBadName, len(name), MaxName)
+	}
+	for i := range len(name) {
+		c := name[i]
+		if c == '.' && (i == 0 || i == len(name)-1 || name[i-1] == '.') {
+			return fmt.Errorf("%w: %q has an empty part between its dots", ErrBadName, name)
+		}
+		if !alphanumeric(c) && strings.IndexByte("_.-", c) < 0 {
+			return fmt.Errorf("%w: %q has %q, want only A-Z a-z 0-9 _ . -", ErrBadName, name, c)
+		}
+	}
+	return nil
+}
+
+func alphanumeric(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+}
+
+func checkNamespace(ns string) error {
+	ok := ns != "" && len(ns) <= 64
+	for i := range len(ns) {
+		ok = ok && (alphanumeric(ns[i]) || ns[i] == '_' || ns[i] == '-')
+	}
+	if !ok {
+		return fmt.Errorf("queue: namespace %q: want 1 to 64 characters of A-Z a-z 0-9 _ -", ns)
+	}
+	return nil
+}
+
+// PartitionOf is the partition that the server's {{partition(n,1)}} gives an
+// instance: FNV-1a of 32 bits, modulo n. A test compares it with the server.
+func PartitionOf(instance string, n int) int {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(instance)) // a hash.Hash never fails
+	return int(h.Sum32() % uint32(n))
+}
+
+// subjects builds the subjects of one namespace.
+type subjects struct{ root string } // "pawl.<ns>."
+
+func subjectsOf(ns string) subjects { return subjects{root: "pawl." + ns + "."} }
+
+func (s subjects) to(instance string, k InputKind, name string) string {
+	if name == "" {
+		return s.root + "to." + instance + "." + k.String()
+	}
+	return s.root + "to." + instance + "." + k.String() + "." + name
+}
+
+func (s subjects) toAll() string { return s.root + "to.*.>" }
+
+func (s subjects) transform(partitions int) string {
+	return fmt.Sprintf("%sin.{{partition(%d,1)}}.{{wildcard(1)}}.>", s.root, partitions)
+}
+
+func (s subjects) in(p int) string           { return s.root + "in." + strconv.Itoa(p) + ".>" }
+func (s subjects) task(queue string) string  { return s.root + "task." + queueToken(queue) }
+func (s subjects) taskAll() string           { return s.root + "task.*" }
+func (s subjects) bell(p int) string         { return s.root + "bell." + strconv.Itoa(p) }
+func (s subjects) hint(worker string) string { return s.root + "hint." + worker }
+func (s subjects) ask(p int) string          { return s.root + "ask." + strconv.Itoa(p) }
+func (s subjects) notice() string            { return s.root + "notice" }
+
+// queueToken makes one subject token of a queue's name. The equals sign is not in
+// the alphabet of names, so that no two queues meet.
+func queueToken(queue string) string { return strings.ReplaceAll(queue, ".", "=") }
+
+func inputsStream(ns string) string { return "PAWL-" + ns + "-INPUTS" }
+func tasksStream(ns string) string  { return "PAWL-" + ns + "-TASKS" }

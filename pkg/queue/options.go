@@ -1,0 +1,54 @@
+package queue
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// Options are the settings of a Conn. The zero value is usable.
+type Options struct {
+	Namespace string // default "default"; 1 to 64 characters of A-Z a-z 0-9 _ -
+
+	// Partitions is fixed when the namespace is created. Open: default 64, at most
+	// 1024; a stream that has another number is refused. Join: 0 takes the stream's.
+	Partitions int
+
+	Replicas       int   // of both streams, when Open creates them; default 1
+	InputsMaxBytes int64 // limit of the INPUTS stream, when Open creates it; 0: none
+
+	// AckWait is how long a worker may take to claim a delivered task before it is
+	// delivered again; default 10 s. It must not exceed the lease TTL.
+	AckWait time.Duration
+
+	// PublishTimeout is how long an acknowledgement is waited for; default 5 s.
+	PublishTimeout time.Duration
+
+	Logger *slog.Logger // default: discard
+}
+
+func (o Options) withDefaults() Options {
+	o.Namespace = cmp.Or(o.Namespace, "default")
+	o.Replicas = cmp.Or(o.Replicas, 1)
+	o.AckWait = cmp.Or(o.AckWait, 10*time.Second)
+	o.PublishTimeout = cmp.Or(o.PublishTimeout, 5*time.Second)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+func (o Options) check() error {
+	if err := checkNamespace(o.Namespace); err != nil {
+		return err
+	}
+	if o.Partitions < 0 || o.Partitions > MaxPartitions {
+		return fmt.Errorf("queue: %d partitions, want 1 to %d", o.Partitions, MaxPartitions)
+	}
+	if o.Replicas < 1 || o.InputsMaxBytes < 0 || o.AckWait < 0 || o.PublishTimeout < 0 {
+		return fmt.Errorf("queue: negative option (replicas %d, inputs max bytes %d, ack wait %s, publish timeout %s)",
+			o.Replicas, o.InputsMaxBytes, o.AckWait, o.PublishTimeout)
+	}
+	return nil
+}

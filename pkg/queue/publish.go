@@ -1,0 +1,198 @@
+package queue
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// maxInFlight is how many publishes may wait for their acknowledgement.
+const maxInFlight = 1 << 16
+
+// publisher publishes to streams and matches the acknowledgements: one inbox
+// subscription, one map, ids in ascending order. It exists beside the library's
+// asynchronous publishing because that stalls its caller, keeps a timer and two
+// channels a message, and tells the end of a message in three different ways.
+//
+// Every publish ends exactly once, by whoever removes it from the map: its
+// acknowledgement, the sweep after the time-out, the lapse of the connection, or
+// the end of the publisher.
+type publisher struct {
+	nc      *nats.Conn
+	inbox   string // with the dot
+	sub     *nats.Subscription
+	timeout time.Duration
+
+	mu      sync.Mutex
+	closed  bool
+	last    uint64 // id given last
+	first   uint64 // no id below it is pending
+	pending map[uint64]inFlight
+}
+
+type inFlight struct {
+	until time.Time
+	done  func(seq uint64, err error)
+}
+
+func newPublisher(nc *nats.Conn, timeout time.Duration) (*publisher, error) {
+	p := &publisher{nc: nc, inbox: nc.NewInbox() + ".", timeout: timeout, first: 1, pending: make(map[uint64]inFlight)}
+	sub, err := nc.Subscribe(p.inbox+"*", p.acknowledged)
+	if err != nil {
+		return nil, fmt.Errorf("queue: subscribe to acknowledgements: %w", err)
+	}
+	if err := sub.SetPendingLimits(-1, -1); err != nil { // bounded by maxInFlight
+		return nil, fmt.Errorf("queue: subscribe to acknowledgements: %w", err)
+	}
+	p.sub = sub
+	return p, nil
+}
+
+// publish sends one message and returns; done is called once.
+func (p *publisher) publish(subject string, header nats.Header, data []byte, done func(uint64, error)) {
+	if !p.nc.IsConnected() { // else it would wait in the reconnect buffer, and arrive late or twice
+		done(0, ErrDisconnected)
+		return
+	}
+	id, err := p.add(done)
+	if err != nil {
+		done(0, err)
+		return
+	}
+	m := &nats.Msg{Subject: subject, Reply: p.inbox + strconv.FormatUint(id, 36), Header: header, Data: data}
+	if err := p.nc.PublishMsg(m); err != nil {
+		if errors.Is(err, nats.ErrMaxPayload) {
+			err = fmt.Errorf("%w: %d bytes, the NATS server takes messages of %d", ErrTooLarge, len(data), p.nc.MaxPayload())
+		} else if errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrReconnectBufExceeded) {
+			err = fmt.Errorf("%w: %w", ErrDisconnected, err)
+		}
+		p.end(id, 0, err)
+	}
+}
+
+func (p *publisher) add(done func(uint64, error)) (uint64, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return 0, ErrClosed
+	}
+	if len(p.pending) >= maxInFlight {
+		return 0, ErrBusy
+	}
+	p.last++
+	p.pending[p.last] = inFlight{until: time.Now().Add(p.timeout), done: done}
+	return p.last, nil
+}
+
+// end takes the publish out of the map, if it is still there, and tells its end.
+func (p *publisher) end(id, seq uint64, err error) {
+	p.mu.Lock()
+	f, ok := p.pending[id]
+	delete(p.pending, id)
+	p.mu.Unlock()
+	if ok {
+		f.done(seq, err)
+	}
+}
+
+func (p *publisher) acknowledged(m *nats.Msg) {
+	id, err := strconv.ParseUint(m.Subject[len(p.inbox):], 36, 64)
+	if err != nil {
+		return
+	}
+	seq, err := parseAck(m)
+	p.end(id, seq, err)
+}
+
+// sweep ends what has waited too long. Ids and deadlines ascend together.
+func (p *publisher) sweep(now time.Time) {
+	var late []inFlight
+	p.mu.Lock()
+	for ; p.first <= p.last; p.first++ {
+		f, ok := p.pending[p.first]
+		if ok && f.until.After(now) {
+			break
+		}
+		if ok {
+			late = append(late, f)
+			delete(p.pending, p.first)
+		}
+	}
+	p.mu.Unlock()
+	for _, f := range late {
+		f.done(0, fmt.Errorf("%w (%s)", ErrTimeout, p.timeout))
+	}
+}
+
+// failAll ends everything under way.
+func (p *publisher) failAll(err error) {
+	p.mu.Lock()
+	all := p.pending
+	p.pending = make(map[uint64]inFlight)
+	p.first = p.last + 1
+	p.mu.Unlock()
+	for _, f := range all {
+		f.done(0, err)
+	}
+}
+
+func (p *publisher) close() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	_ = p.sub.Unsubscribe() // fails only on a connection that is closed
+	p.failAll(ErrClosed)
+}
+
+// parseAck reads a PubAck: the sequence, or why there is none.
+func parseAck(m *nats.Msg) (uint64, error) {
+	if len(m.Data) == 0 {
+		if m.Header.Get("Status") == "503" {
+			return 0, ErrNoStream
+		}
+		return 0, fmt.Errorf("%w: empty acknowledgement", ErrMalformed)
+	}
+	var ack struct {
+		Stream string              `json:"stream"`
+		Seq    uint64              `json:"seq"`
+		Error  *jetstream.APIError `json:"error"`
+	}
+	if err := json.Unmarshal(m.Data, &ack); err != nil {
+		return 0, fmt.Errorf("%w: acknowledgement: %w", ErrMalformed, err)
+	}
+	switch {
+	case ack.Error != nil:
+		return 0, refusal(ack.Error)
+	case ack.Stream == "":
+		return 0, fmt.Errorf("%w: acknowledgement without a stream", ErrMalformed)
+	}
+	return ack.Seq, nil
+}
+
+// refusal types the error of a PubAck. The server says that a stream is full with a
+// code that it uses for every failure to store, so the text decides.
+func refusal(e *jetstream.APIError) error {
+	switch {
+	case strings.HasPrefix(e.Description, "maximum bytes exceeded"), strings.HasPrefix(e.Description, "maximum messages exceeded"),
+		e.ErrorCode == codeMemoryExceeded, e.ErrorCode == codeStorageExceeded, e.ErrorCode == codeNoResources:
+		return fmt.Errorf("%w: %s", ErrStreamFull, e.Description)
+	case e.ErrorCode == jetstream.JSErrCodeStreamMessageExceedsMaximum:
+		return fmt.Errorf("%w: %s", ErrTooLarge, e.Description)
+	default:
+		return fmt.Errorf("queue: the stream refused the message: %w", e)
+	}
+}
+
+// Codes of the server that the library does not name.
+const (
+	codeNoResources     = 10023
+	codeMemoryExceeded  = 10028
+	codeStorageExceeded = 10047
+)

@@ -1,0 +1,99 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// Task asks a worker to run one activity. It is an invitation: only the claim of
+// the lease decides whether it is run. So a task may be delivered twice, or late,
+// or be lost, and carries no message id.
+type Task struct {
+	Instance    string
+	Born        history.Position
+	Execution   uint64
+	Activity    uint64 // event id of the schedule
+	Effect      string // effect id; see package replay
+	Name        string // of the activity
+	Queue       string
+	Attempt     uint32 // of the author's Retry, from 1
+	Payload     history.Payload
+	ScheduledAt int64 // Unix milliseconds
+}
+
+func (t *Task) wire(w *wire) {
+	w.str(&t.Instance)
+	w.position(&t.Born)
+	w.uint(&t.Execution)
+	w.uint(&t.Activity)
+	w.str(&t.Effect)
+	w.str(&t.Name)
+	w.str(&t.Queue)
+	number(w, &t.Attempt)
+	w.payload(&t.Payload)
+	w.int(&t.ScheduledAt)
+}
+
+// Encode gives the bytes that travel.
+func (t Task) Encode() []byte { return encode(12, t.wire) }
+
+// DecodeTask reads what Encode wrote. The error is ErrNewer or ErrMalformed.
+func DecodeTask(b []byte) (Task, error) {
+	var t Task
+	if err := decode("task", b, t.wire); err != nil {
+		return Task{}, err
+	}
+	if CheckInstance(t.Instance) != nil || t.Execution == 0 || t.Activity == 0 || t.Effect == "" || t.Name == "" {
+		return Task{}, fmt.Errorf("%w: task without its essentials (instance %q, execution %d, activity %d, effect %q, name %q)",
+			ErrMalformed, t.Instance, t.Execution, t.Activity, t.Effect, t.Name)
+	}
+	return t, nil
+}
+
+// PublishTask puts a task into its queue. It does not wait: done is called exactly
+// once, from any goroutine (perhaps this one, before PublishTask returns), with nil
+// when the stream has acknowledged, or with ErrTimeout, ErrDisconnected, ErrBusy,
+// ErrNoStream, ErrBadName or the server's refusal. done must not block.
+//
+// It is right to do nothing about an error: a task that nobody claims is sent again
+// by the look.
+func (c *Conn) PublishTask(t Task, done func(error)) {
+	if err := CheckName(t.Queue); err != nil {
+		c.count.failed.Add(1)
+		done(err)
+		return
+	}
+	c.pub.publish(c.subj.task(t.Queue), nil, t.Encode(), func(_ uint64, err error) {
+		if err != nil {
+			c.count.failed.Add(1)
+			if errors.Is(err, ErrNoStream) {
+				c.mendSoon(c.tasks)
+			}
+		} else {
+			c.count.tasks.Add(1)
+		}
+		done(err)
+	})
+}
+
+// OldestTask gives the time at which the oldest task of the queue was published,
+// by the server's clock; ok is false if the queue is empty.
+func (c *Conn) OldestTask(ctx context.Context, queue string) (at time.Time, ok bool, err error) {
+	if err := CheckName(queue); err != nil {
+		return time.Time{}, false, err
+	}
+	m, err := c.message(ctx, c.tasks.Name, messageGet{Seq: 1, NextFor: c.subj.task(queue)})
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound), errors.Is(err, jetstream.ErrStreamNotFound):
+		return time.Time{}, false, nil
+	case err != nil:
+		return time.Time{}, false, fmt.Errorf("queue: oldest task of %s: %w", queue, err)
+	}
+	return m.Time, true, nil
+}

@@ -1,0 +1,191 @@
+package replay
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// Call is a request to run an activity.
+type Call struct {
+	Activity       string
+	Queue          string
+	Payload        history.Payload
+	Retry          Retry
+	AttemptTimeout time.Duration // of one attempt, from its schedule; 0: none
+	Within         time.Duration // of the whole call, pauses included; 0: none
+	Detached       bool          // survives the cancellation of the instance
+}
+
+// Retry says how often and when a failed attempt is followed by another. The zero
+// value asks for one attempt.
+type Retry struct {
+	Attempts int           // all of them, the first included; below 2: no retry
+	Initial  time.Duration // pause after the first failure
+	Factor   float64       // each further pause is this much longer
+	Max      time.Duration // no pause is longer
+	Unless   []string      // failures with one of these codes are final
+}
+
+func (r *Retry) again(attempt uint32, f *history.Failure) bool {
+	if int64(attempt) >= int64(r.Attempts) || f.Permanent {
+		return false
+	}
+	return !slices.ContainsFunc(r.Unless, func(code string) bool {
+		return code == f.Code || slices.Contains(f.Also, code)
+	})
+}
+
+func (r *Retry) pause(attempt uint32) time.Duration {
+	d := float64(r.Initial) * math.Pow(r.Factor, float64(attempt-1))
+	if d < float64(r.Max) {
+		return time.Duration(d)
+	}
+	return r.Max
+}
+
+// call is a Call under way. It moves when one of its works is answered, before any
+// strand runs:
+//
+//	attempt fails ─▶ pause ─▶ attempt …            until one completes, or Retry refuses
+//	limit fires   ─▶ the attempt is cancelled and has failed
+//	deadline fires─▶ all is cancelled and the call has failed
+type call struct {
+	Future
+	spec     Call
+	number   uint32 // of the attempt, from 1
+	attempt  *work
+	limit    *work
+	pause    *work
+	deadline *work
+}
+
+// Call schedules the activity. The future settles with its result, with a
+// *history.Failure, or with a *cancel.Cancelled.
+func (x *Execution) Call(spec Call) *Future {
+	if _, err := x.enter(); err != nil {
+		return x.refused(err)
+	}
+	if x.cancelled != nil && !spec.Detached {
+		return x.refused(x.cancelled)
+	}
+	if limit := x.opts.Limits.Payload; len(spec.Payload.Data) > limit {
+		return x.refused(&history.Failure{
+			Code: history.CodeTooLarge, Permanent: true,
+			Message: fmt.Sprintf("the input of activity %s has %d bytes, and the limit is %d",
+				spec.Activity, len(spec.Payload.Data), limit),
+		})
+	}
+	c := &call{Future: Future{x: x}, spec: spec}
+	c.source = c
+	c.begin()
+	if spec.Within > 0 && !c.settled && !x.unwinding {
+		c.deadline = x.scheduleTimer(spec.Within, spec.Detached, c)
+	}
+	x.exit()
+	return &c.Future
+}
+
+// begin schedules the next attempt.
+func (c *call) begin() {
+	x := c.x
+	if limit := x.opts.Limits.Outstanding; x.activities >= limit {
+		c.conclude(history.Payload{}, &history.Failure{
+			Code: history.CodeTooMany, Permanent: true,
+			Message: fmt.Sprintf("activity %s was not scheduled: %d activities are outstanding, which is the limit",
+				c.spec.Activity, limit),
+		})
+		return
+	}
+	c.number++
+	c.attempt = x.scheduleActivity(c)
+	if c.attempt != nil && c.spec.AttemptTimeout > 0 {
+		c.limit = x.scheduleTimer(c.spec.AttemptTimeout, c.spec.Detached, c)
+	}
+}
+
+func (c *call) future() *Future { return &c.Future }
+
+func (c *call) answered(w *work, in history.Event) {
+	switch w {
+	case c.attempt:
+		c.attempt = nil
+		c.drop(cancel.Cancelled{Reason: cancel.LostSelect}, &c.limit)
+		switch e := in.(type) {
+		case *history.ActivityCompleted:
+			c.conclude(e.Result, nil)
+		case *history.ActivityFailed:
+			c.failed(&e.Failure)
+		}
+	case c.limit:
+		c.limit = nil
+		f := c.timeout("attempt timed out after %s", c.spec.AttemptTimeout)
+		c.drop(cancel.Cancelled{Reason: cancel.LostSelect, Text: f.Message}, &c.attempt)
+		c.failed(f)
+	case c.pause:
+		c.pause = nil
+		c.begin()
+	case c.deadline:
+		c.deadline = nil
+		f := c.timeout("call timed out after %s", c.spec.Within)
+		f.Permanent = true
+		c.drop(cancel.Cancelled{Reason: cancel.LostSelect, Text: f.Message}, &c.attempt, &c.limit, &c.pause)
+		c.conclude(history.Payload{}, f)
+	}
+}
+
+func (c *call) timeout(format string, d time.Duration) *history.Failure {
+	return &history.Failure{Code: history.CodeTimeout, Message: fmt.Sprintf(format, d)}
+}
+
+func (c *call) failed(f *history.Failure) {
+	if !c.spec.Retry.again(c.number, f) {
+		c.conclude(history.Payload{}, f)
+		return
+	}
+	if d := c.spec.Retry.pause(c.number); d > 0 {
+		c.pause = c.x.scheduleTimer(d, c.spec.Detached, c)
+		return
+	}
+	c.begin()
+}
+
+func (c *call) conclude(result history.Payload, f *history.Failure) {
+	c.drop(cancel.Cancelled{Reason: cancel.LostSelect}, &c.deadline)
+	if f != nil {
+		c.settle(history.Payload{}, f)
+		return
+	}
+	c.settle(result, nil)
+}
+
+// withdraw cancels whatever the call has outstanding, in ascending order.
+func (c *call) withdraw(why cancel.Cancelled) bool {
+	if c.settled {
+		return false
+	}
+	c.drop(why, &c.attempt, &c.limit, &c.pause, &c.deadline)
+	return true
+}
+
+func (c *call) drop(why cancel.Cancelled, works ...**work) {
+	slices.SortFunc(works, func(a, b **work) int { return cmp.Compare((*a).order(), (*b).order()) })
+	for _, w := range works {
+		if *w != nil {
+			c.x.cancel(*w, why)
+			*w = nil
+		}
+	}
+}
+
+func (w *work) order() uint64 {
+	if w == nil {
+		return 0
+	}
+	return w.id
+}

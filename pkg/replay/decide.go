@@ -1,0 +1,299 @@
+package replay
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// past is the history under replay.
+//
+// owed are the cancellations that history has in this step and the code has not made
+// yet; they are matched as a set, because their order says nothing.
+type past struct {
+	active     bool
+	events     []history.Event
+	at         int // of the next event to meet
+	owed       map[uint64]history.Event
+	changes    int // payloads that encoded differently
+	// withdrawals is set while there may be withdrawn work that no event has recorded.
+	withdrawals bool
+	divergence *Divergence
+}
+
+// Replay walks the whole history of an execution that has not begun, and leaves it
+// where the history leaves it; no history at all is fine. It fails with a
+// *Divergence if the code does not do what history has.
+func (x *Execution) Replay(events []history.Event) error {
+	if err := x.usable(); err != nil {
+		return err
+	}
+	if x.last != 0 {
+		return fmt.Errorf("replay: %s has begun already and can not be replayed", x.id.Instance)
+	}
+	for i, ev := range events {
+		if ev.Meta().ID != uint64(i)+1 {
+			return x.diverge(uint64(i)+1, "an event with the id of its place", fmt.Sprintf("%s with the id %d", describe(ev), ev.Meta().ID))
+		}
+	}
+	x.past.active, x.past.events = true, events
+	x.replaying.Store(true)
+	defer func() {
+		x.past.active, x.past.events, x.past.owed = false, nil, nil
+		x.replaying.Store(false)
+	}()
+	for x.past.at < len(events) && x.err == nil {
+		in := events[x.past.at]
+		_, start := in.(*history.Started)
+		if start != (x.past.at == 0) || x.ended {
+			x.diverge(in.Meta().ID, describe(in), "no place for it: Started is first, only first, and nothing follows the end")
+			break
+		}
+		x.consume()
+		x.step(in)
+	}
+	return x.err
+}
+
+func (x *Execution) consume() {
+	x.past.at++
+	x.last++
+}
+
+// peek is the next event of history, or nil.
+func (x *Execution) peek() history.Event {
+	if x.past.at < len(x.past.events) {
+		return x.past.events[x.past.at]
+	}
+	return nil
+}
+
+// meet takes the event that history has for a decision of the code, or notes the
+// divergence and gives nil. made is the decision for the text, if there is one.
+func (x *Execution) meet(kind history.Kind, name string, made history.Event) history.Event {
+	if x.err != nil {
+		return nil
+	}
+	x.collectOwed()
+	ev := x.peek()
+	if ev != nil && ev.Kind() == kind && nameOf(ev) == name {
+		x.consume()
+		return ev
+	}
+	if isExcess(ev) {
+		x.exceed()
+		return nil
+	}
+	what := describeDecision(kind, name)
+	if made != nil {
+		what = describe(made)
+	}
+	x.diverge(x.last+1, describe(ev), what)
+	return nil
+}
+
+// collectOwed moves the cancellations that history has next into owed.
+func (x *Execution) collectOwed() {
+	for {
+		ev := x.peek()
+		id, ok := cancels(ev)
+		if !ok {
+			return
+		}
+		if x.past.owed == nil {
+			x.past.owed = make(map[uint64]history.Event)
+		}
+		x.past.owed[id] = ev
+		x.consume()
+	}
+}
+
+func cancels(ev history.Event) (id uint64, ok bool) {
+	switch ev := ev.(type) {
+	case *history.ActivityCancelRequested:
+		return ev.Scheduled, true
+	case *history.TimerCancelled:
+		return ev.Timer, true
+	default:
+		return 0, false
+	}
+}
+
+// closeStep demands that the code has made every decision that history has in the step.
+func (x *Execution) closeStep() {
+	if x.err != nil {
+		return
+	}
+	x.collectOwed()
+	for _, ev := range x.sortedOwed() {
+		id, _ := cancels(ev)
+		w := x.open[id]
+		if w == nil || w.withdrawn == nil {
+			x.diverge(ev.Meta().ID, describe(ev), "code that did not cancel it")
+			return
+		}
+		x.remove(w)
+	}
+	clear(x.past.owed)
+	if ev := x.peek(); ev != nil && !ev.Input() {
+		x.diverge(ev.Meta().ID, describe(ev), "code that waits")
+	}
+}
+
+func (x *Execution) sortedOwed() []history.Event {
+	if len(x.past.owed) == 0 {
+		return nil
+	}
+	owed := make([]history.Event, 0, len(x.past.owed))
+	for _, ev := range x.past.owed {
+		owed = append(owed, ev)
+	}
+	slices.SortFunc(owed, func(a, b history.Event) int { return cmp.Compare(a.Meta().ID, b.Meta().ID) })
+	return owed
+}
+
+// scheduleActivity decides an attempt of the call. It gives nil if that was one
+// decision too many, or not the one that history has.
+func (x *Execution) scheduleActivity(c *call) *work {
+	spec := &c.spec
+	if x.past.active {
+		met, ok := x.meet(history.KindActivityScheduled, spec.Activity, nil).(*history.ActivityScheduled)
+		if !ok || !x.sameInput(met, spec) {
+			return nil
+		}
+		x.seeds.advance()
+		return x.add(&work{id: met.ID, detached: spec.Detached, owner: c})
+	}
+	if x.overdrawn() {
+		x.exceed()
+		return nil
+	}
+	ev := &history.ActivityScheduled{Name: spec.Activity, Queue: spec.Queue, Payload: spec.Payload, Attempt: c.number}
+	x.append(ev)
+	ev.Effect = EffectID(x.id, ev.ID, history.KindActivityScheduled, ev.Name, ev.Payload)
+	x.seeds.advance()
+	return x.add(&work{id: ev.ID, detached: spec.Detached, owner: c})
+}
+
+// sameInput compares what the code gives the activity with what it gave it then. A
+// difference is allowed unless the options are strict: a field was added.
+func (x *Execution) sameInput(met *history.ActivityScheduled, spec *Call) bool {
+	if met.Payload.Type == spec.Payload.Type && bytes.Equal(met.Payload.Data, spec.Payload.Data) {
+		return true
+	}
+	x.past.changes++
+	if x.opts.PayloadChanged != nil {
+		x.opts.PayloadChanged(met.ID, spec.Activity)
+	}
+	if x.opts.Strict {
+		x.diverge(met.ID, describe(met)+" with its recorded input", "the same with another input")
+		return false
+	}
+	x.opts.Logger.Warn("an activity's input encodes differently than when it was recorded; the recorded one stands",
+		"instance", x.id.Instance, "execution", x.id.Execution, "event", met.ID, "activity", spec.Activity)
+	return true
+}
+
+func (x *Execution) scheduleTimer(d time.Duration, detached bool, by owner) *work {
+	if x.past.active {
+		met, ok := x.meet(history.KindTimerScheduled, "", nil).(*history.TimerScheduled)
+		if !ok {
+			return nil
+		}
+		x.seeds.advance()
+		return x.add(&work{id: met.ID, timer: true, fireAt: met.FireAt, detached: detached, owner: by})
+	}
+	if x.unwinding {
+		return nil
+	}
+	if x.overdrawn() {
+		x.exceed()
+		return nil
+	}
+	ev := &history.TimerScheduled{FireAt: x.due(d)}
+	x.append(ev)
+	x.seeds.advance()
+	return x.add(&work{id: ev.ID, timer: true, fireAt: ev.FireAt, detached: detached, owner: by})
+}
+
+// cancel decides that nobody wants the work any more. On replay, one that history
+// does not have stays open, withdrawn, until history answers it or ends.
+func (x *Execution) cancel(w *work, why cancel.Cancelled) {
+	if x.past.active {
+		x.collectOwed()
+		if _, ok := x.past.owed[w.id]; ok {
+			delete(x.past.owed, w.id)
+			x.remove(w)
+			return
+		}
+		if !w.timer {
+			x.activities--
+		}
+		w.withdrawn = &why
+		x.past.withdrawals = true
+		return
+	}
+	x.remove(w)
+	x.append(cancellation(w, why))
+}
+
+func cancellation(w *work, why cancel.Cancelled) history.Event {
+	if w.timer {
+		return &history.TimerCancelled{Timer: w.id}
+	}
+	return &history.ActivityCancelRequested{Scheduled: w.id, Reason: why.Reason, By: why.By, Text: why.Text}
+}
+
+// recordWithdrawn records, behind the first input after a replay, the cancellations
+// that the code made and history does not have. The one that this very input answers
+// needs none.
+func (x *Execution) recordWithdrawn(in history.Event) {
+	if !x.past.withdrawals {
+		return
+	}
+	x.past.withdrawals = false
+	answered, _, _ := answers(in)
+	x.now = max(x.now, in.Meta().At)
+	for _, w := range x.ascending() {
+		if w.withdrawn != nil && w.id != answered {
+			x.remove(w)
+			x.append(cancellation(w, *w.withdrawn))
+		}
+	}
+}
+
+const excessText = "the history has reached its limit"
+
+// overdrawn reports whether the execution must end because its history is too long.
+// On replay history says so.
+func (x *Execution) overdrawn() bool {
+	if !x.past.active {
+		return x.last >= x.opts.Limits.Events
+	}
+	for i := x.past.at; i < len(x.past.events); i++ {
+		if _, ok := cancels(x.past.events[i]); !ok {
+			return isExcess(x.past.events[i])
+		}
+	}
+	return false
+}
+
+func isExcess(ev history.Event) bool {
+	f, ok := ev.(*history.Failed)
+	return ok && f.Failure.Code == history.CodeTooLarge && strings.HasPrefix(f.Failure.Message, excessText)
+}
+
+// exceed ends the execution as soon as the strand that runs has left.
+func (x *Execution) exceed() {
+	x.excess = &history.Failure{
+		Code: history.CodeTooLarge, Permanent: true,
+		Message: fmt.Sprintf("%s of %d events: continue in a new execution before that", excessText, x.opts.Limits.Events),
+	}
+	x.unwinding = true
+}

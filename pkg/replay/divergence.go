@@ -1,0 +1,128 @@
+package replay
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// Divergence says that the code did not do on replay what it did when the history
+// was recorded. The code has changed, or depends on something that is no input.
+type Divergence struct {
+	Instance string
+	EventID  uint64 // where they part
+	Expected string // what history has there
+	Met      string // what the code did
+	Where    string // file:line of the author's code that did it, if it can be said
+}
+
+// Error says it on one line.
+func (d *Divergence) Error() string {
+	text := fmt.Sprintf("replay of %s diverges at event %d: history has %s, and replay met %s",
+		d.Instance, d.EventID, d.Expected, d.Met)
+	if d.Where != "" {
+		text += " at " + d.Where
+	}
+	return text
+}
+
+// diverge breaks the execution. The first divergence stands.
+func (x *Execution) diverge(id uint64, expected, met string) error {
+	if x.err != nil {
+		return x.err
+	}
+	d := &Divergence{Instance: x.id.Instance, EventID: id, Expected: expected, Met: met}
+	if x.current.Load() != nil {
+		d.Where = authorsLine()
+	}
+	x.past.divergence = d
+	x.err = d
+	x.unwinding = true
+	return d
+}
+
+// locate adds, to a divergence that no word of the code made, where the code waits.
+func (p *past) locate() {
+	if p.divergence != nil && p.divergence.Where == "" {
+		p.divergence.Where = authorsLine()
+	}
+}
+
+// authorsLine is the innermost place on the stack outside Pawl's own words.
+func authorsLine() string {
+	pcs := make([]uintptr, 64)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
+	for {
+		frame, more := frames.Next()
+		if !ours(frame.Function) {
+			if strings.HasPrefix(frame.Function, "iter.") || strings.HasPrefix(frame.Function, "runtime.") || frame.File == "" {
+				return ""
+			}
+			return fmt.Sprintf("%s:%d", frame.File, frame.Line)
+		}
+		if !more {
+			return ""
+		}
+	}
+}
+
+func ours(function string) bool {
+	return strings.HasPrefix(function, "github.com/pawlrun/pawl.") ||
+		strings.HasPrefix(function, "github.com/pawlrun/pawl/pkg/replay.")
+}
+
+func nameOf(ev history.Event) string {
+	if ev, ok := ev.(*history.ActivityScheduled); ok {
+		return ev.Name
+	}
+	return ""
+}
+
+func describeDecision(kind history.Kind, name string) string {
+	switch kind {
+	case history.KindActivityScheduled:
+		return "ActivityScheduled of " + name
+	case history.KindTimerScheduled:
+		return "TimerScheduled"
+	default:
+		return fmt.Sprintf("a decision of kind %d", kind)
+	}
+}
+
+// describe names an event in a text for people.
+func describe(ev history.Event) string {
+	switch ev := ev.(type) {
+	case nil:
+		return "nothing more in this step"
+	case *history.Started:
+		return "Started of " + ev.Name
+	case *history.EventReceived:
+		return "EventReceived of " + ev.Name
+	case *history.CancelRequested:
+		return "CancelRequested"
+	case *history.ActivityScheduled:
+		return "ActivityScheduled of " + ev.Name
+	case *history.ActivityCompleted:
+		return fmt.Sprintf("ActivityCompleted of event %d", ev.Scheduled)
+	case *history.ActivityFailed:
+		return fmt.Sprintf("ActivityFailed of event %d", ev.Scheduled)
+	case *history.ActivityCancelRequested:
+		return fmt.Sprintf("ActivityCancelRequested of event %d", ev.Scheduled)
+	case *history.TimerScheduled:
+		return "TimerScheduled"
+	case *history.TimerFired:
+		return fmt.Sprintf("TimerFired of event %d", ev.Timer)
+	case *history.TimerCancelled:
+		return fmt.Sprintf("TimerCancelled of event %d", ev.Timer)
+	case *history.Completed:
+		return "Completed"
+	case *history.Failed:
+		return "Failed (" + ev.Failure.Message + ")"
+	case *history.Cancelled:
+		return "Cancelled"
+	default:
+		return fmt.Sprintf("an event of the unknown kind %d", ev.Kind())
+	}
+}

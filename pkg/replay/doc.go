@@ -1,0 +1,83 @@
+// Package replay is the pure turn: history and inputs in, decisions out. It does
+// no I/O, reads no clock and starts no goroutine that outlives a call; the code
+// of an orchestration runs on iter.Pull coroutines, called strands here.
+// Its API may change.
+//
+// # The protocol of a turn
+//
+// The caller owns an Execution and is the only one to call it, one call at a
+// time, from any goroutine. It feeds inputs one by one:
+//
+//	New ──▶ Replay(history or nothing) ──▶ Apply(input)… ──▶ Take ──▶ commit
+//	                                         ▲                          │
+//	                                         └──────────────────────────┘
+//	        at any moment between calls: Evict
+//
+// A step is one input and what the code does about it. The input takes the next
+// event id; then what it settles is settled, in a fixed order; then the strands
+// that this woke run, first woken first, each until it blocks, until all are
+// blocked. Every decision takes the next event id at the moment it is made. So a
+// history reads
+//
+//	input · decisions · input · decisions · … · end
+//
+// and one rule explains everything else: what the code does in a step depends on
+// the events before the step and on its input, and on nothing else. Replay walks
+// the recorded events step by step, lets the code make its decisions again, and
+// demands that each meets the recorded event of the same kind, name and target.
+// A difference is a *Divergence, and the execution is unusable after it.
+//
+// Cancellations are the one exception to the order: within a step they are
+// matched as a set. What history cancels the code must have cancelled; what the
+// code cancels beyond that (a newer version of it, a newer Pawl) is allowed, and,
+// if it is still outstanding when the replay ends, recorded after the next input.
+//
+// # States
+//
+//	        Started             the root returns, a strand panics, a limit is passed
+//	new ──────────────▶ parked ─────────────────────────────────────────────▶ ended
+//	                      │
+//	                      ├── Divergence ──▶ broken   (unwound; every call returns the divergence)
+//	                      └── Evict ───────▶ evicted  (unwound; every call returns ErrEvicted)
+//
+// The end first cancels the outstanding activities, in ascending order of id,
+// and then records Completed, Failed or Cancelled; nothing follows. Timers that
+// are outstanding at the end are dropped without an event: nobody but the
+// execution waits for a timer, and the end says that nobody waits any more.
+// Everywhere else a timer that is dropped has its TimerCancelled.
+//
+// # Crash points
+//
+// There are none inside: an Execution is memory. A caller that fails between
+// Apply and the commit of what Take gave has forgotten the turn, and must Evict
+// the execution, for its code has already gone on. User code that blocks for ever
+// blocks Apply, Replay or Evict for ever; the caller runs them on a goroutine that
+// it can afford to leave behind, and an Execution holds nothing that others share.
+//
+// # Facts about iter.Pull, and what follows from them
+//
+// Goexit in a coroutine is passed on to whoever called next or stop. Code that
+// calls runtime.Goexit (or t.FailNow) therefore would take the caller with it. The
+// outermost deferred function of a strand notices that the body neither returned
+// nor panicked, and switches back to the caller in the middle of the Goexit; what
+// is left of the strand is then resumed by a goroutine of its own, which the Goexit
+// may have, and which is joined.
+//
+// The same serves to unwind a parked strand: the word that it waits in calls
+// runtime.Goexit. A panic could be swallowed by a recover of the author's; a Goexit
+// cannot. The deferred functions of the author run, and every word that they call
+// calls Goexit again, so nothing is scheduled while a strand is unwound. What can
+// still hold an eviction up is a deferred function that blocks for real.
+//
+// A coroutine switch from another goroutine swaps the wrong stacks, silently. The
+// words must know that they run on a strand, and Go has no goroutine identity; but
+// debug.SetPanicOnFault is a flag of the current goroutine that tells its previous
+// value, costs nanoseconds and starts out false. Strands run with it set (which also
+// turns a fault in user code into a panic that can be reported), and a word that
+// finds it unset is being called from a goroutine that the author started. Code in
+// an orchestration must not clear the flag.
+//
+// A strand must not be locked to its thread: a coroutine switch then ends the
+// process, and nothing can prevent it. Orchestration code must not call
+// runtime.LockOSThread.
+package replay

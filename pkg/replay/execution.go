@@ -1,0 +1,226 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// Identity tells an execution from every other, also from an earlier one under the same instance id.
+type Identity struct {
+	Instance  string
+	Born      history.Position
+	Execution uint64
+}
+
+// Program is the body of an orchestration, in its untyped form. It runs as the
+// root strand; the execution ends when it returns.
+type Program func(*Execution) Ending
+
+// Ending is what a body returned.
+type Ending struct {
+	Result    history.Payload  // of a body that returned no error
+	Failure   *history.Failure // of one that did
+	Cancelled bool             // the failure is, or wraps, a cancellation
+}
+
+// Limits bound one execution. A field that is zero has its default.
+type Limits struct {
+	Payload     int    // bytes of one payload; default 512 KiB
+	Events      uint64 // events of one history; default 100,000
+	WarnEvents  uint64 // events at which the logger is told once; default 10,000
+	Outstanding int    // activities outstanding at one time; default 10,000
+}
+
+// MaxPayload is the default limit of one payload, in bytes.
+const MaxPayload = 512 << 10
+
+func (l Limits) withDefaults() Limits {
+	if l.Payload == 0 {
+		l.Payload = MaxPayload
+	}
+	if l.Events == 0 {
+		l.Events = 100_000
+	}
+	if l.WarnEvents == 0 {
+		l.WarnEvents = 10_000
+	}
+	if l.Outstanding == 0 {
+		l.Outstanding = 10_000
+	}
+	return l
+}
+
+// Options are what an execution needs besides its identity and program. The zero
+// value logs nothing and has the default limits.
+type Options struct {
+	Logger *slog.Logger
+	Limits Limits
+	// Strict makes a payload that encodes differently on replay a Divergence.
+	Strict bool
+	// PayloadChanged, if set, is told of every payload that encodes differently on
+	// replay. It runs inside Replay and must not call the execution.
+	PayloadChanged func(eventID uint64, name string)
+}
+
+// Errors of the calls on an execution that can not be used, or not in this way.
+var (
+	ErrEvicted    = errors.New("replay: the execution was evicted")
+	ErrNotStarted = errors.New("replay: the first input of an execution must be Started")
+	ErrBusy       = errors.New("replay: the execution is in the middle of a step")
+)
+
+// Execution is one generation of an instance, in memory. Its methods are of two
+// kinds. Replay, Apply, Take, Ended, NextTimer, Outstanding and Evict are for its
+// owner, one call at a time. All others are words: only the program may call them,
+// on the strand it runs on; from anywhere else they return a *Misuse, or panic
+// with one if they have no error to return.
+type Execution struct {
+	id      Identity
+	program Program
+	opts    Options
+	logger  *slog.Logger
+
+	// What the code may ask for.
+	started history.Started
+	now     int64 // Unix ms; never goes back
+	seeds   seeds
+
+	// The record. last counts events met or made; fresh are those since the last Take.
+	last  uint64
+	fresh []history.Event
+	past  past
+
+	// The strands. current is atomic only so that a misuse from another goroutine is
+	// noticed without a data race.
+	current   atomic.Pointer[strand]
+	strands   list[*strand] // all that have not ended, in order of creation
+	runnable  []*strand
+	root      *strand
+	ending    Ending // of the root, once it has returned
+	replaying atomic.Bool
+
+	// What is outstanding.
+	open       map[uint64]*work
+	activities int // how many in open are activities
+	timers     timerHeap
+	mail       map[string]*mailbox
+	places     uint64 // waits for events so far
+
+	cancelled *cancel.Cancelled // the instance was asked to end
+	asked     history.CancelRequested
+	excess    *history.Failure // a limit of the whole execution was passed
+	unwinding bool             // every word leaves its strand
+	ended     bool
+	warned    bool
+	err       error // broken or evicted
+}
+
+// New prepares an execution of program. Nothing runs before Replay or Apply.
+func New(id Identity, program Program, opts Options) *Execution {
+	opts.Limits = opts.Limits.withDefaults()
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	x := &Execution{
+		id: id, program: program, opts: opts,
+		open: make(map[uint64]*work),
+	}
+	x.logger = slog.New(&quietHandler{inner: opts.Logger.Handler(), replaying: &x.replaying})
+	return x
+}
+
+// Take gives the events appended since the last Take, inputs and decisions in
+// order, their ids dense. What Replay was given is not among them.
+func (x *Execution) Take() []history.Event {
+	taken := x.fresh
+	x.fresh = nil
+	return taken
+}
+
+// Ended reports whether the execution has its end event.
+func (x *Execution) Ended() bool { return x.ended }
+
+// Len is the number of events so far, those not yet taken included.
+func (x *Execution) Len() uint64 { return x.last }
+
+// PayloadChanges counts the payloads that encoded differently on replay.
+func (x *Execution) PayloadChanges() int { return x.past.changes }
+
+// Outstanding lists the ids of the activities whose results are wanted, ascending.
+func (x *Execution) Outstanding() []uint64 {
+	ids := make([]uint64, 0, x.activities)
+	for id, w := range x.open {
+		if !w.timer && w.withdrawn == nil {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// NextTimer gives the timer that is due first: its event id and when it is due, in
+// Unix milliseconds. ok is false if no timer is set.
+func (x *Execution) NextTimer() (id uint64, fireAt int64, ok bool) {
+	for len(x.timers) > 0 {
+		first := x.timers[0]
+		if w := x.open[first.id]; w != nil && w.withdrawn == nil {
+			return first.id, first.fireAt, true
+		}
+		x.timers.pop()
+	}
+	return 0, 0, false
+}
+
+// Evict unwinds a parked execution and frees its strands. The author's deferred
+// functions run and can schedule nothing; a panic in one of them is returned. One
+// that blocks, blocks Evict: call it where that can be afforded. Evicting twice, or
+// an execution that has ended, does nothing.
+func (x *Execution) Evict() error {
+	if x.current.Load() != nil {
+		return fmt.Errorf("evict %s: %w", x.id.Instance, ErrBusy)
+	}
+	if x.err == nil {
+		x.err = fmt.Errorf("%w (%s)", ErrEvicted, x.id.Instance)
+	}
+	return x.unwind()
+}
+
+// usable says why the execution can not take a step, or nil.
+func (x *Execution) usable() error {
+	if x.err != nil {
+		return x.err
+	}
+	if x.current.Load() != nil {
+		return fmt.Errorf("%s: %w", x.id.Instance, ErrBusy)
+	}
+	return nil
+}
+
+// Identity gives the identity it was made with.
+func (x *Execution) Identity() Identity { return x.id }
+
+// Name is the orchestration's, from its Started; empty before that.
+func (x *Execution) Name() string { return x.started.Name }
+
+// Version is the one that Started recorded.
+func (x *Execution) Version() string { return x.started.Version }
+
+// Input is the payload that the execution was started with.
+func (x *Execution) Input() history.Payload { return x.started.Payload }
+
+// Now is the time of the step: the greatest time of an input so far, in UTC with
+// millisecond precision. It stands still while the code runs.
+func (x *Execution) Now() time.Time { return time.UnixMilli(x.now).UTC() }
+
+// Logger is the logger of the options, silent during replay.
+func (x *Execution) Logger() *slog.Logger { return x.logger }
+
+// Cancelled gives the cancellation of the instance, or nil if nobody asked for one.
+func (x *Execution) Cancelled() *cancel.Cancelled { return x.cancelled }

@@ -1,0 +1,134 @@
+package replay
+
+import (
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// Future is something that the code may wait for: a call, a timer, an event, a
+// sibling. It settles once.
+type Future struct {
+	x       *Execution
+	waiters list[*strand]
+	source  source // nil if there is nothing to withdraw
+	settled bool
+	taken   bool // its value was read
+	value   history.Payload
+	err     error
+}
+
+// source is what a future stands for, and how it is taken back.
+type source interface {
+	// withdraw is called when the result is no longer wanted. If the future was
+	// settled, only an untaken event has something to give back; withdraw reports
+	// whether the future is to become cancelled.
+	withdraw(why cancel.Cancelled) bool
+}
+
+// settle gives the future its value and wakes who waits for it, in the order in
+// which they began to wait. The first value stands.
+func (f *Future) settle(value history.Payload, err error) {
+	if f.settled {
+		return
+	}
+	f.settled, f.value, f.err = true, value, err
+	for n := f.waiters.head; n != nil; n = n.next {
+		f.x.wake(n.value)
+	}
+}
+
+// refused is a future of a word that was not carried out.
+func (x *Execution) refused(err error) *Future {
+	return &Future{x: x, settled: true, err: err}
+}
+
+// Ready reports whether the future is settled: with a value, a failure or a cancellation.
+func (f *Future) Ready() bool { return f.settled }
+
+// Value gives what the future settled with: a payload, or a *history.Failure, a
+// *cancel.Cancelled or a *Misuse. An event that was read here is used up.
+func (f *Future) Value() (history.Payload, error) {
+	f.taken = f.settled
+	return f.value, f.err
+}
+
+// Withdraw cancels what the future stands for. A future that is settled keeps its
+// value, but for an event that nobody has read: that goes back to the front of its
+// buffer.
+func (x *Execution) Withdraw(f *Future, reason cancel.Reason, text string) {
+	if _, err := x.enter(); err != nil || f.x != x {
+		return
+	}
+	x.withdraw(f, cancel.Cancelled{Reason: reason, Text: text})
+	x.exit()
+}
+
+func (x *Execution) withdraw(f *Future, why cancel.Cancelled) {
+	if f.source == nil || !f.source.withdraw(why) {
+		return
+	}
+	why.At = x.Now()
+	if f.settled {
+		f.value, f.err = history.Payload{}, &why
+		return
+	}
+	f.settle(history.Payload{}, &why)
+}
+
+// Wait blocks until the future is settled. Unless shielded, it ends early with a
+// *cancel.Cancelled when the cancellation of the instance is asked for, or at once
+// if it was before.
+func (x *Execution) Wait(f *Future, shielded bool) error {
+	s, err := x.enter()
+	if err != nil {
+		return err
+	}
+	if f.x != x {
+		return &Misuse{Instance: x.id.Instance, What: "to wait for a future of another instance"}
+	}
+	for !f.settled {
+		if x.cancelled != nil && !shielded {
+			return x.cancelled
+		}
+		f.waiters.push(&s.wait)
+		s.shielded = shielded
+		s.park()
+	}
+	return nil
+}
+
+// WaitAny blocks until one of the futures is settled and gives its place; if several
+// are, the first of them. It ends early as Wait does, and also when a future is
+// settled but the instance was asked to end. With no futures at all it waits for
+// nothing but that.
+func (x *Execution) WaitAny(fs []*Future, shielded bool) (int, error) {
+	s, err := x.enter()
+	if err != nil {
+		return -1, err
+	}
+	for _, f := range fs {
+		if f.x != x {
+			return -1, &Misuse{Instance: x.id.Instance, What: "to wait for a future of another instance"}
+		}
+	}
+	for {
+		if x.cancelled != nil && !shielded {
+			return -1, x.cancelled
+		}
+		for i, f := range fs {
+			if f.settled {
+				return i, nil
+			}
+		}
+		if cap(s.waits) < len(fs) {
+			s.waits = make([]node[*strand], 0, len(fs))
+		}
+		s.waits = s.waits[:len(fs)]
+		for i, f := range fs {
+			s.waits[i].value = s
+			f.waiters.push(&s.waits[i])
+		}
+		s.shielded = shielded
+		s.park()
+	}
+}

@@ -1,0 +1,84 @@
+package replay
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// EffectID names what a decision asks of the world: 128 bit of SHA-256 over
+// everything that makes it this decision and no other, in 22 characters of base64url.
+// A turn that is decided again in the same way asks under the same id, and one that
+// is decided otherwise under another.
+func EffectID(id Identity, eventID uint64, kind history.Kind, name string, payload history.Payload) string {
+	b := make([]byte, 0, 512)
+	b = id.encode(b)
+	b = binary.BigEndian.AppendUint64(b, eventID)
+	b = append(b, byte(kind))
+	b = appendText(b, name)
+	b = appendText(b, payload.Type)
+	b = append(b, payload.Data...)
+	sum := sha256.Sum256(b)
+	return base64.RawURLEncoding.EncodeToString(sum[:16])
+}
+
+func (id Identity) encode(b []byte) []byte {
+	b = appendText(b, id.Instance)
+	b = binary.BigEndian.AppendUint64(b, id.Born.Seq)
+	b = binary.BigEndian.AppendUint64(b, uint64(id.Born.Time)) //nolint:gosec // the bits, not the number
+	return binary.BigEndian.AppendUint64(b, id.Execution)
+}
+
+// appendText adds the text behind its length, so that no two lists of texts look alike.
+func appendText(b []byte, text string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
+}
+
+// seeds numbers the draws of random numbers: by the inputs and schedules so far,
+// which are the same on replay, and by the draws since the last of them.
+type seeds struct {
+	position uint64
+	draw     uint64
+}
+
+func (s *seeds) advance() {
+	s.position++
+	s.draw = 0
+}
+
+func (x *Execution) seed(purpose string) [32]byte {
+	x.seeds.draw++
+	b := make([]byte, 0, 256)
+	b = appendText(b, purpose)
+	b = x.id.encode(b)
+	b = binary.BigEndian.AppendUint64(b, x.seeds.position)
+	b = binary.BigEndian.AppendUint64(b, x.seeds.draw)
+	return sha256.Sum256(b)
+}
+
+// NewID gives an id in the form of a UUID (version 8, RFC 9562) that is unique to
+// this place of this execution and the same on replay.
+func (x *Execution) NewID() string {
+	x.mustEnter()
+	id := x.seed("id")
+	id[6] = id[6]&0x0f | 0x80
+	id[8] = id[8]&0x3f | 0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", id[0:4], id[4:6], id[6:8], id[8:10], id[10:16])
+}
+
+// Rand gives a source of random numbers that is seeded by its place in the
+// execution, and so gives the same numbers on replay.
+func (x *Execution) Rand() *rand.Rand {
+	x.mustEnter()
+	return rand.New(rand.NewChaCha8(x.seed("rand"))) //nolint:gosec // must be repeatable
+}
+
+func (x *Execution) mustEnter() {
+	if _, err := x.enter(); err != nil {
+		panic(err)
+	}
+}

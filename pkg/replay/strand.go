@@ -1,0 +1,253 @@
+package replay
+
+import (
+	"fmt"
+	"iter"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// strand is one coroutine of an execution. The root runs the program; the others
+// are its siblings.
+//
+//	made ──resume──▶ running ──park──▶ parked ──wake, resume──▶ running …
+//	                    │                 └──dispose──▶ over
+//	                    ├── returns, panics ──▶ over
+//	                    └── Goexit ──▶ over, but its stack still hangs in leave; dispose frees it
+type strand struct {
+	x    *Execution
+	fn   func()
+	self node[*strand] // in Execution.strands
+
+	next  func() (struct{}, bool)
+	yield func(struct{}) bool
+
+	// What it waits for. A waiting strand is in the lists of the futures it waits
+	// for, and leaves all of them when it is resumed.
+	wait     node[*strand]   // for one future
+	waits    []node[*strand] // for the first of several
+	shielded bool            // the cancellation of the instance does not end this wait
+	queued   bool            // in Execution.runnable
+	parked   bool
+
+	done      *Future // settled when a sibling returns; nil for the root
+	returned  bool
+	panicked  *history.Failure
+	over      bool
+	disposing bool // resumed by a goroutine that a Goexit may have
+}
+
+// spawn makes a strand that runs after those already woken.
+func (x *Execution) spawn(fn func()) *strand {
+	s := &strand{x: x, fn: fn}
+	s.self.value = s
+	s.wait.value = s
+	x.strands.push(&s.self)
+	x.wake(s)
+	return s
+}
+
+// Go runs fn on a sibling strand: interleaved with the others at the words that
+// wait, never at the same time. The future settles, with nothing, when fn returns.
+// A panic in fn fails the execution.
+func (x *Execution) Go(fn func()) *Future {
+	if _, err := x.enter(); err != nil {
+		return x.refused(err)
+	}
+	f := &Future{x: x}
+	x.spawn(fn).done = f
+	return f
+}
+
+func (x *Execution) wake(s *strand) {
+	if !s.queued && !s.over {
+		s.queued = true
+		x.runnable = append(x.runnable, s)
+	}
+}
+
+// drain runs what was woken, in order, until all strands are blocked, or the
+// execution has ended or broken.
+func (x *Execution) drain() {
+	for i := 0; i < len(x.runnable); i++ { // grows while it is walked
+		s := x.runnable[i]
+		s.queued = false
+		if x.ended || x.unwinding {
+			continue
+		}
+		x.resume(s)
+		x.after(s)
+	}
+	clear(x.runnable)
+	x.runnable = x.runnable[:0]
+	if x.excess != nil && !x.ended {
+		x.finish(Ending{Failure: x.excess})
+	}
+}
+
+// resume switches to the strand until it parks or is over.
+func (x *Execution) resume(s *strand) {
+	if s.next == nil {
+		s.next, _ = iter.Pull(s.body)
+	}
+	x.current.Store(s)
+	s.next()
+	x.current.Store(nil)
+}
+
+// after looks at a strand that has just been resumed.
+func (x *Execution) after(s *strand) {
+	if !s.over {
+		return
+	}
+	s.self.unlink()
+	if !s.returned {
+		s.dispose()
+	}
+	switch {
+	case x.unwinding:
+	case s.panicked != nil:
+		x.finish(Ending{Failure: s.panicked})
+	case !s.returned:
+		x.finish(Ending{Failure: &history.Failure{
+			Code: history.CodePanic, Message: "the orchestration's code called runtime.Goexit",
+		}})
+	case s == x.root:
+		x.finish(x.ending)
+	case s.done != nil:
+		s.done.settle(history.Payload{}, nil)
+	}
+}
+
+// body is the coroutine. The panic is recovered in call and the Goexit noticed in
+// leave, one level further out, for a Goexit goes on behind a panic that was
+// raised and recovered on its way.
+func (s *strand) body(yield func(struct{}) bool) {
+	s.yield = yield
+	debug.SetPanicOnFault(true)
+	defer s.leave()
+	s.call()
+	s.returned = true
+}
+
+func (s *strand) call() {
+	defer func() {
+		if p := recover(); p != nil {
+			s.panicked = panicFailure(p, debug.Stack())
+		}
+	}()
+	s.fn()
+}
+
+func (s *strand) leave() {
+	s.over = true
+	if !s.returned && !s.disposing {
+		s.yield(struct{}{})
+	}
+}
+
+// dispose lets the rest of a strand run on a goroutine that its Goexit may take
+// along, and waits for that goroutine.
+func (s *strand) dispose() {
+	gone := make(chan struct{})
+	s.disposing = true
+	s.x.current.Store(s)
+	go func() {
+		defer close(gone)
+		s.next()
+	}()
+	<-gone
+	s.x.current.Store(nil)
+}
+
+// unwind disposes of every strand that is not over, the youngest first, and tells
+// of panics in their deferred functions.
+func (x *Execution) unwind() error {
+	x.unwinding = true
+	var err error
+	for n := x.strands.tail; n != nil; n = x.strands.tail {
+		s := n.value
+		s.self.unlink()
+		s.leaveWaits()
+		if s.next == nil || s.over {
+			continue
+		}
+		s.panicked = nil
+		s.dispose()
+		if s.panicked != nil && err == nil {
+			err = fmt.Errorf("replay: %s: deferred code panicked while it was unwound: %w", x.id.Instance, s.panicked)
+		}
+	}
+	return err
+}
+
+// park gives the turn back. It returns when the strand is woken, and does not
+// return at all when it is unwound.
+func (s *strand) park() {
+	s.parked = true
+	s.yield(struct{}{})
+	s.parked = false
+	s.leaveWaits()
+	if s.x.unwinding {
+		s.x.past.locate()
+		runtime.Goexit()
+	}
+}
+
+func (s *strand) leaveWaits() {
+	s.wait.unlink()
+	for i := range s.waits {
+		s.waits[i].unlink()
+	}
+	s.waits = s.waits[:0]
+	s.shielded = false
+}
+
+// Misuse is a word called where none may be: on a goroutine that the author
+// started, after the end, or inside another execution.
+type Misuse struct {
+	Instance string
+	What     string
+}
+
+// Error says which context was used, and where it may be.
+func (m *Misuse) Error() string {
+	return fmt.Sprintf("pawl: the context of instance %q was used %s; "+
+		"only the orchestration's own code may use it, while it runs", m.Instance, m.What)
+}
+
+// enter is the first thing that a word does. It leaves the strand if that is being unwound.
+func (x *Execution) enter() (*strand, error) {
+	if !debug.SetPanicOnFault(true) {
+		debug.SetPanicOnFault(false)
+		return nil, &Misuse{Instance: x.id.Instance, What: "on a goroutine that is not its own"}
+	}
+	s := x.current.Load()
+	if s == nil {
+		return nil, &Misuse{Instance: x.id.Instance, What: "after its turn, or inside another instance"}
+	}
+	if x.unwinding {
+		runtime.Goexit()
+	}
+	return s, nil
+}
+
+// exit is the last thing that a deciding word does: the decision may have been the
+// one that broke the execution.
+func (x *Execution) exit() {
+	if x.unwinding {
+		runtime.Goexit()
+	}
+}
+
+const maxStack = 16 << 10
+
+func panicFailure(p any, stack []byte) *history.Failure {
+	if len(stack) > maxStack {
+		stack = stack[:maxStack]
+	}
+	text := fmt.Sprint(p)
+	return &history.Failure{Code: history.CodePanic, Message: "panic: " + text, Stack: string(stack)}
+}

@@ -1,0 +1,159 @@
+package replay
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// work is a schedule that has not been answered: an activity or a timer.
+type work struct {
+	id       uint64 // of the event that scheduled it
+	timer    bool
+	detached bool // survives the cancellation of the instance
+	fireAt   int64
+	owner    owner
+	// withdrawn is set when the code has cancelled what history, being replayed, has
+	// not: see Execution.cancel. The code no longer hears of it.
+	withdrawn *cancel.Cancelled
+}
+
+// owner is who scheduled the work.
+type owner interface {
+	// answered runs when the input of the work has been recorded, before any strand.
+	answered(w *work, in history.Event)
+	// future is what the code holds of the owner.
+	future() *Future
+}
+
+func (x *Execution) add(w *work) *work {
+	x.open[w.id] = w
+	if w.timer {
+		x.timers.push(timerDue{fireAt: w.fireAt, id: w.id})
+	} else {
+		x.activities++
+	}
+	return w
+}
+
+func (x *Execution) remove(w *work) {
+	delete(x.open, w.id)
+	if !w.timer && w.withdrawn == nil {
+		x.activities--
+	}
+}
+
+// ascending lists the open work by event id, so that whoever decides by it decides
+// the same on every replay.
+func (x *Execution) ascending() []*work {
+	all := make([]*work, 0, len(x.open))
+	for _, w := range x.open {
+		all = append(all, w)
+	}
+	slices.SortFunc(all, func(a, b *work) int { return cmp.Compare(a.id, b.id) })
+	return all
+}
+
+// timer is a timer that the code asked for itself.
+type timer struct {
+	Future
+	work *work
+}
+
+// Timer gives a future that settles, with nothing, once d has passed since Now. It
+// is rounded up to milliseconds; zero or less is settled already and not recorded.
+func (x *Execution) Timer(d time.Duration, detached bool) *Future {
+	if _, err := x.enter(); err != nil {
+		return x.refused(err)
+	}
+	if x.cancelled != nil && !detached {
+		return x.refused(x.cancelled)
+	}
+	t := &timer{Future: Future{x: x}}
+	if d <= 0 {
+		t.settled = true
+		return &t.Future
+	}
+	t.source = t
+	t.work = x.scheduleTimer(d, detached, t)
+	x.exit()
+	return &t.Future
+}
+
+func (t *timer) answered(*work, history.Event) { t.settle(history.Payload{}, nil) }
+func (t *timer) future() *Future               { return &t.Future }
+
+func (t *timer) withdraw(why cancel.Cancelled) bool {
+	if t.settled {
+		return false
+	}
+	t.x.cancel(t.work, why)
+	return true
+}
+
+// millis rounds up, and stops short of what would wrap around.
+func millis(d time.Duration) int64 {
+	ms := d.Milliseconds()
+	if d%time.Millisecond > 0 {
+		ms++
+	}
+	return ms
+}
+
+func (x *Execution) due(d time.Duration) int64 {
+	if ms := millis(d); x.now <= math.MaxInt64-ms {
+		return x.now + ms
+	}
+	return math.MaxInt64
+}
+
+type timerDue struct {
+	fireAt int64
+	id     uint64
+}
+
+func (a timerDue) before(b timerDue) bool {
+	return a.fireAt < b.fireAt || a.fireAt == b.fireAt && a.id < b.id
+}
+
+// timerHeap has the timer that is due first at its top. Timers that are gone stay in
+// it until they come up; Execution.NextTimer drops them.
+type timerHeap []timerDue
+
+func (h *timerHeap) push(t timerDue) {
+	q := append(*h, t)
+	for i := len(q) - 1; i > 0; {
+		up := (i - 1) / 2
+		if !q[i].before(q[up]) {
+			break
+		}
+		q[i], q[up] = q[up], q[i]
+		i = up
+	}
+	*h = q
+}
+
+func (h *timerHeap) pop() {
+	q := *h
+	n := len(q) - 1
+	q[0] = q[n]
+	q = q[:n]
+	for i := 0; ; {
+		least := i
+		for child := 2*i + 1; child <= 2*i+2 && child < n; child++ {
+			if q[child].before(q[least]) {
+				least = child
+			}
+		}
+		if least == i {
+			break
+		}
+		q[i], q[least] = q[least], q[i]
+		i = least
+	}
+	*h = q
+}

@@ -1,0 +1,136 @@
+package model
+
+import (
+	"hash/maphash"
+	"maps"
+	"slices"
+	"strconv"
+)
+
+// key identifies a world up to the names of its tokens and the origin of its
+// clock: in the text, `~n` is a token and `@n` a moment; tokens are numbered
+// again in the order in which they appear, moments become distances from now,
+// all of the past being one.
+func (w *World) key(seeds [2]maphash.Seed, text, canon []byte) ([2]uint64, []byte, []byte) {
+	text = w.text(text[:0])
+	canon = canon[:0]
+	names := make(map[string]int, 16)
+	for i := 0; i < len(text); {
+		c := text[i]
+		canon = append(canon, c)
+		i++
+		if c != '~' && c != '@' {
+			continue
+		}
+		j := i
+		for j < len(text) && (text[j] >= '0' && text[j] <= '9' || text[j] == '-') {
+			j++
+		}
+		n := 0
+		if c == '~' {
+			seen, ok := names[string(text[i:j])]
+			if !ok {
+				seen = len(names)
+				names[string(text[i:j])] = seen
+			}
+			n = seen
+		} else {
+			at, _ := strconv.ParseInt(string(text[i:j]), 10, 64)
+			n = int(max(at-w.Now, 0))
+		}
+		canon = strconv.AppendInt(canon, int64(n), 10)
+		i = j
+	}
+	return [2]uint64{maphash.Bytes(seeds[0], canon), maphash.Bytes(seeds[1], canon)}, text, canon
+}
+
+func (w *World) text(b []byte) []byte {
+	b = w.Store.text(b)
+	if w.Saved != nil {
+		b = w.Saved.text(append(b, "\nsaved "...))
+	}
+	o := &w.Owner
+	b = num(num(append(append(b, "\nowner "...), o.Token...), o.Sent), o.Acked)
+	for _, id := range slices.Sorted(maps.Keys(o.Parked)) {
+		b = append(append(append(b, id...), '='), o.Parked[id].Head...)
+		b = lines(b, o.Parked[id].History)
+	}
+	b = append(b, "\nbusy"...)
+	for _, id := range slices.Sorted(maps.Keys(o.Busy)) {
+		b = append(append(b, ' '), id...)
+	}
+	b = append(b, "\nhanded"...)
+	for _, id := range slices.Sorted(maps.Keys(o.Handed)) {
+		b = append(append(b, ' '), id...)
+	}
+	for _, r := range w.Net {
+		b = r.text(append(b, "\nnet "...))
+	}
+	for _, t := range w.Tasks {
+		b = t.text(append(b, "\ntask "...))
+	}
+	runs := make([]string, len(w.Runs))
+	for i, r := range w.Runs {
+		runs[i] = string(at(r.Grip.text(nil), r.Trust))
+	}
+	b = lines(b, runs)
+	for _, m := range w.Stream {
+		b = at(append(append(append(append(b, '\n'), m.Instance...), ' '), m.ID...), m.At.Time)
+	}
+	l := w.Left
+	for _, n := range [...]int{w.Plan, l.Rollbacks, l.Crashes, l.Resends, l.Deaths, l.Losses, l.Repeats, l.Ticks} {
+		b = num(b, uint64(n))
+	}
+	return append(strconv.AppendBool(b, w.forgot), w.Broken...)
+}
+
+func (s *Store) text(b []byte) []byte {
+	b = num(at(append(b, s.Owner.Token...), s.Owner.Until), s.Owner.Applied.Seq)
+	for _, id := range slices.Sorted(maps.Keys(s.Instances)) {
+		in := s.Instances[id]
+		b = append(append(append(append(b, '\n'), id...), in.Head...), in.Status...)
+		if look, ok := s.Agenda[id]; ok {
+			b = at(b, look)
+		}
+		b = lines(b, in.History)
+		for _, e := range in.Inbox {
+			b = at(append(append(b, '\n'), e.ID...), e.Time)
+		}
+		for _, a := range sorted(in.Leases) {
+			l := in.Leases[a]
+			b = append(append(append(b, '\n'), l.Effect...), l.Token...)
+			if l.Token != "" {
+				b = at(b, l.Until)
+			}
+			b = num(b, uint64(l.Claims))
+		}
+		b = num(b, uint64(len(in.Seen)))
+	}
+	return b
+}
+
+func (r *Request) text(b []byte) []byte {
+	b = append(append(append(b, r.Script...), r.Token...), r.Instance...)
+	b = num(num(b, r.From.Seq), r.To.Seq)
+	b = append(append(append(b, r.Turn.Expect...), '>'), r.Turn.Head...)
+	b = lines(lines(b, r.Turn.Pop), r.Turn.Events)
+	b = at(at(append(b, r.Glance.Head...), r.Glance.Next), r.Turn.Next)
+	for _, l := range r.Glance.Leases {
+		b = append(append(b, ' '), l.Effect...)
+	}
+	return b
+}
+
+func (g *Grip) text(b []byte) []byte {
+	return append(append(append(append(b, g.Instance...), ' '), g.Effect...), g.Token...)
+}
+
+func at(b []byte, t int64) []byte   { return strconv.AppendInt(append(b, " @"...), t, 10) }
+func num(b []byte, n uint64) []byte { return strconv.AppendUint(append(b, ' '), n, 10) }
+
+func lines(b []byte, ll []string) []byte {
+	for _, l := range ll {
+		b = append(append(b, l...), ';')
+	}
+	return b
+}

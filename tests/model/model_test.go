@@ -1,0 +1,99 @@
+package model
+
+import (
+	"os"
+	"strconv"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// ticks are the rules of the exhaustive search: the shortest intervals that keep their order.
+// An owner's time is over when a fault says so.
+func ticks(wrong Mistake) Rules {
+	return Rules{Soon: 1, Look: 2, LeaseTTL: 2, OwnerTTL: 1 << 40, Claims: 1000, Inbox: 100, Seen: 1 << 40, Wrong: wrong}
+}
+
+func plan(ids ...string) (all []Message) {
+	for _, id := range ids {
+		kind := "event"
+		if id == "start" {
+			kind = "start"
+		}
+		all = append(all, Message{Instance: "x", ID: id, Kind: kind})
+	}
+	return all
+}
+
+// bound is how many states a search visits: PAWL_MODEL_STATES, or what the suite has time for.
+func bound(t *testing.T, most int) int {
+	t.Helper()
+	if s := os.Getenv("PAWL_MODEL_STATES"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	return most
+}
+
+func TestTheProtocolKeepsItsPromisesInEveryWorldWithinTheBound(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		setup Setup
+	}{
+		{"two activities, rollback with requests in flight", Setup{Program: Both, Plan: plan("start", "go"), Pipe: 2, Faults: Faults{Rollbacks: 1}}},
+		{"the turn decides otherwise after a rollback", Setup{Program: Race, Plan: plan("start", "go"), Pipe: 1, Faults: Faults{Rollbacks: 1}}},
+		{"owner change, lost replies", Setup{Program: Race, Plan: plan("start", "go"), Pipe: 2, Hurry: true, Faults: Faults{Crashes: 1, Resends: 1}}},
+		{"workers die, tasks are lost", Setup{Program: Both, Plan: plan("start"), Pipe: 1, Faults: Faults{Deaths: 1, Losses: 1, Ticks: 2}}},
+		{"a deadline races an activity", Setup{Program: Deadline, Plan: plan("start"), Pipe: 1, Faults: Faults{Rollbacks: 1, Ticks: 1}}},
+		{"scheduled and cancelled in one turn", Setup{Program: Churn, Plan: plan("start"), Pipe: 1, Faults: Faults{Rollbacks: 1, Crashes: 1}}},
+		{"cancelled while acks are on their way", Setup{Program: Stop, Plan: plan("start", "stop"), Pipe: 2, Hurry: true, Faults: Faults{Resends: 1}}},
+		{"an event before the start, and repeats", Setup{Program: Race, Plan: plan("go", "start"), Pipe: 2, Faults: Faults{Repeats: 1, Rollbacks: 1}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.setup.Rules = ticks(None)
+			f := Search(&c.setup, bound(t, 30_000))
+			if f.Broken != "" {
+				t.Fatal(f)
+			}
+			t.Log(f)
+		})
+	}
+}
+
+// A test that can not fail is none: each law, broken, has a counterexample.
+func TestTheSearchFindsACounterexampleForEveryMistake(t *testing.T) {
+	for _, c := range []struct {
+		wrong Mistake
+		setup Setup
+	}{
+		{PopByCount, Setup{Program: Both, Plan: plan("start"), Pipe: 1, Faults: Faults{Rollbacks: 1}}},
+		{NoPreviousPosition, Setup{Program: Race, Plan: plan("start", "go"), Pipe: 2, Faults: Faults{Rollbacks: 1}}},
+		{BlindNextLook, Setup{Program: Race, Plan: plan("start", "go"), Pipe: 2}},
+		{BlindRescore, Setup{Program: Both, Plan: plan("start"), Pipe: 1}},
+		{CancelBeforeCreate, Setup{Program: Churn, Plan: plan("start"), Pipe: 1}},
+		{AckOfNothing, Setup{Program: Stop, Plan: plan("start", "go"), Pipe: 1, Faults: Faults{Rollbacks: 1}}},
+		{AckAfterExpiry, Setup{Program: Both, Plan: plan("start"), Pipe: 1}},
+		{NoHead, Setup{Program: Race, Plan: plan("start", "go"), Pipe: 2, Faults: Faults{Rollbacks: 1}}},
+		{NoFence, Setup{Program: Race, Plan: plan("start", "go"), Pipe: 2, Faults: Faults{Crashes: 1}}},
+		{NoApplied, Setup{Program: Both, Plan: plan("start"), Pipe: 1, Faults: Faults{Rollbacks: 1}}},
+		{RequeueUnseen, Setup{Program: Both, Plan: plan("start"), Pipe: 1}},
+		{ClaimHeld, Setup{Program: Both, Plan: plan("start"), Pipe: 1, Faults: Faults{Ticks: 1, Crashes: 1}}},
+		{NoRepeats, Setup{Program: Both, Plan: plan("start"), Pipe: 1, Faults: Faults{Repeats: 1}}},
+		{EffectIgnored, Setup{Program: Race, Plan: plan("start", "go"), Pipe: 1, Faults: Faults{Rollbacks: 1}}},
+		{AckWithoutLook, Setup{Program: Both, Plan: plan("start"), Pipe: 1}},
+	} {
+		t.Run(string(c.wrong), func(t *testing.T) {
+			c.setup.Rules = ticks(c.wrong)
+			f := Search(&c.setup, 400_000)
+			if f.Broken == "" {
+				t.Fatalf("no counterexample: %s", f)
+			}
+			t.Log(f)
+		})
+	}
+}

@@ -1,0 +1,315 @@
+package model
+
+import (
+	"slices"
+	"strconv"
+)
+
+// Answer is the first word of a script's reply.
+type Answer string
+
+// The answers of the owner's scripts.
+const (
+	OK         Answer = "OK"
+	Done       Answer = "DONE"       // this batch has been taken before: a reply was lost
+	Fenced     Answer = "FENCED"     // somebody else owns the partition, or the token has expired
+	Conflict   Answer = "CONFLICT"   // the state is not the one that the caller decided upon
+	RolledBack Answer = "ROLLEDBACK" // the store has forgotten what it had acknowledged
+)
+
+func (s *Store) fenced(now int64, token string) bool {
+	if s.Rules.Wrong == NoFence {
+		return false
+	}
+	return s.Owner.Token != token || over(s.Owner.Until, s.Owner.Span, now)
+}
+
+// Acquire takes a partition that nobody holds, or whose holder's time is over.
+// It answers where the partition stands, and the time of that answer.
+func (s *Store) Acquire(now int64, token string) (Answer, Ownership) {
+	o := &s.Owner
+	if o.Token != "" && o.Token != token && !over(o.Until, o.Span, now) {
+		return Fenced, *o
+	}
+	if o.Token != token {
+		o.Epoch++
+	}
+	o.Token, o.Until, o.Span = token, now+s.Rules.OwnerTTL, s.Rules.OwnerTTL
+	return OK, *o
+}
+
+// Renew prolongs the ownership. acked is the highest position whose ingest was acknowledged to the caller.
+func (s *Store) Renew(now int64, token string, acked Position) Answer {
+	if s.fenced(now, token) {
+		return Fenced
+	}
+	if s.Owner.Applied.Seq < acked.Seq && s.Rules.Wrong != NoApplied {
+		return RolledBack
+	}
+	s.Owner.Until = now + s.Rules.OwnerTTL
+	return OK
+}
+
+// Release gives the partition back; `applied` stays.
+func (s *Store) Release(now int64, token string) Answer {
+	if s.fenced(now, token) {
+		return Fenced
+	}
+	s.Owner.Token, s.Owner.Until = "", 0
+	return OK
+}
+
+// Message is one message of the inputs stream.
+type Message struct {
+	Instance string
+	ID       string // of the sender, or empty: repeats carry the same
+	Kind     string // start, event, cancel
+	At       Position
+	Element  string // the id of its element in the inbox; empty: ID
+}
+
+// What became of a message of a batch. Taken is followed by e if the instance has a
+// record or n if it has none, and the length of the inbox.
+const (
+	Repeat = "d"
+	Full   = "f"
+)
+
+// Ingest pushes a batch to the inboxes and moves `applied` from one position to
+// another. It tells what became of each message.
+func (s *Store) Ingest(now int64, token string, from, to Position, batch []Message) (Answer, []string) {
+	if s.fenced(now, token) {
+		return Fenced, nil
+	}
+	if s.Owner.Applied == to && from != to {
+		return Done, nil
+	}
+	if s.Owner.Applied != from && s.Rules.Wrong != NoPreviousPosition {
+		return Conflict, nil
+	}
+	fates := make([]string, len(batch))
+	for i, m := range batch {
+		if fates[i] = s.take(now, m); fates[i] != Repeat {
+			s.bring(m.Instance, now)
+		}
+	}
+	s.Owner.Applied = to
+	return OK, fates
+}
+
+func (s *Store) take(now int64, m Message) string {
+	in := s.make(m.Instance)
+	at, seen := in.Seen[m.ID]
+	if seen && m.ID != "" && at > now-s.Rules.Seen && s.Rules.Wrong != NoRepeats {
+		return Repeat
+	}
+	if len(in.Inbox) >= s.Rules.Inbox {
+		return Full
+	}
+	if m.ID != "" {
+		in.Seen[m.ID] = now
+	}
+	e := Element{ID: m.Element, Kind: m.Kind, Time: m.At.Time, Tag: m.ID}
+	if e.ID == "" {
+		e.ID = m.ID
+	}
+	fate := "n"
+	if in.Head != "" {
+		fate = "e"
+	}
+	first := len(in.Inbox) > 0 && in.Inbox[0].Kind == "start"
+	if m.Kind == "start" && in.Head == "" && !first {
+		in.Inbox = slices.Insert(in.Inbox, 0, e) // before what came early
+	} else {
+		in.Inbox = append(in.Inbox, e)
+	}
+	return fate + strconv.Itoa(len(in.Inbox))
+}
+
+// Due lists the instances that must be looked at, most overdue first, and puts
+// each back to the next moment before anybody acts upon it.
+func (s *Store) Due(now int64, token string, most int) (Answer, []string) {
+	if s.fenced(now, token) {
+		return Fenced, nil
+	}
+	var due []string
+	for id, at := range s.Agenda {
+		if at <= now {
+			due = append(due, id)
+		}
+	}
+	slices.SortFunc(due, func(a, b string) int {
+		if d := s.Agenda[a] - s.Agenda[b]; d != 0 {
+			return int(max(-1, min(1, d)))
+		}
+		return map[bool]int{true: -1, false: 1}[a < b]
+	})
+	due = due[:min(len(due), most)]
+	for _, id := range due {
+		s.Agenda[id] = now + s.Rules.Soon
+	}
+	return OK, due
+}
+
+// Create is a lease to be created.
+type Create struct {
+	Activity uint64
+	Effect   string
+}
+
+// Turn is what one turn wants written.
+type Turn struct {
+	Instance string
+	Expect   string   // the head that the turn was decided upon
+	Head     string   // the head that it makes; empty: only the inbox is consumed
+	Pop      []string // ids at the head of the inbox
+	Events   []string
+	Create   []Create
+	Delete   []uint64
+	Status   string
+	Next     int64 // when to look next; zero: never
+	Hold     bool  // unread inputs are no reason to look
+}
+
+// Holder is somebody who held a lease that a commit deleted.
+type Holder struct {
+	Place  int // among those to delete, from one
+	Worker string
+}
+
+// Committed is the answer to a commit.
+type Committed struct {
+	Answer  Answer
+	Holders []Holder
+	Inbox   []Element // what is unread now
+}
+
+// Commit writes a turn, all of it or nothing.
+func (s *Store) Commit(now int64, token string, t Turn) Committed {
+	if s.fenced(now, token) {
+		return Committed{Answer: Fenced}
+	}
+	in := s.Get(t.Instance)
+	if t.Head != "" && in.Head == t.Head {
+		return Committed{Answer: OK, Inbox: slices.Clone(in.Inbox)} // an earlier sending succeeded
+	}
+	if in.Head != t.Expect && s.Rules.Wrong != NoHead {
+		return Committed{Answer: Conflict}
+	}
+	if !s.poppable(in, t.Pop) {
+		return Committed{Answer: Conflict}
+	}
+	in = s.make(t.Instance)
+	in.Inbox = slices.Clone(in.Inbox[min(len(t.Pop), len(in.Inbox)):])
+	in.History = append(in.History, t.Events...)
+	if t.Head != "" {
+		in.Head, in.Status = t.Head, t.Status
+	}
+	holders := s.leases(in, t)
+	if s.Rules.Wrong == BlindNextLook {
+		s.blind(t.Instance, t.Next)
+	} else {
+		s.settle(now, t.Instance, t.Next, t.Hold)
+	}
+	return Committed{Answer: OK, Holders: holders, Inbox: slices.Clone(in.Inbox)}
+}
+
+func (s *Store) poppable(in *Instance, pop []string) bool {
+	if s.Rules.Wrong == PopByCount {
+		return true
+	}
+	if len(pop) > len(in.Inbox) {
+		return false
+	}
+	for i, id := range pop {
+		if in.Inbox[i].ID != id {
+			return false
+		}
+	}
+	return true
+}
+
+// leases creates, then deletes: what a turn schedules and cancels must not stay.
+func (s *Store) leases(in *Instance, t Turn) (holders []Holder) {
+	create := func() {
+		for _, c := range t.Create {
+			in.Leases[c.Activity] = Lease{Effect: c.Effect}
+		}
+	}
+	if s.Rules.Wrong != CancelBeforeCreate {
+		create()
+	}
+	for i, a := range t.Delete {
+		if l := in.Leases[a]; l.Worker != "" {
+			holders = append(holders, Holder{i + 1, l.Worker})
+		}
+		delete(in.Leases, a)
+	}
+	if s.Rules.Wrong == CancelBeforeCreate {
+		create()
+	}
+	return holders
+}
+
+// Glance is what a look that found nothing to turn wants: the state of the leases
+// of what the history at this head says is outstanding, and the next look.
+type Glance struct {
+	Instance string
+	Head     string
+	Next     int64
+	Hold     bool
+	Leases   []Create
+}
+
+// The states of a lease in the answer to a look.
+const (
+	Waits     = "W" // for a worker
+	Claimed   = "C"
+	Cleared   = "X" // its claim was over
+	Poisoned  = "P" // claimed too often
+	Missing   = "M" // its completion may be unread
+	MadeAgain = "R" // the store had lost it
+)
+
+// Look takes away the claims that are over, makes leases again that the store has
+// lost, and sets the next look, provided that the instance is still the one that
+// was looked at. It answers the length of the inbox and the state of each lease.
+func (s *Store) Look(now int64, token string, g Glance) (a Answer, unread int, states []string) {
+	if s.fenced(now, token) {
+		return Fenced, 0, nil
+	}
+	in := s.Get(g.Instance)
+	if in.Head != g.Head && s.Rules.Wrong != BlindRescore {
+		return Conflict, 0, nil
+	}
+	for _, c := range g.Leases {
+		states = append(states, s.glance(now, in, c))
+	}
+	if s.Rules.Wrong == BlindRescore {
+		s.blind(g.Instance, g.Next)
+	} else {
+		s.settle(now, g.Instance, g.Next, g.Hold)
+	}
+	return OK, len(in.Inbox), states
+}
+
+func (s *Store) glance(now int64, in *Instance, c Create) string {
+	l, ok := in.Leases[c.Activity]
+	alive := l.Token != "" && !over(l.Until, l.Span, now) && s.Rules.Wrong != RequeueUnseen
+	switch {
+	case !ok || l.Effect != c.Effect:
+		if len(in.Inbox) > 0 || s.Rules.Wrong == BlindRescore {
+			return Missing
+		}
+		in.Leases[c.Activity] = Lease{Effect: c.Effect}
+		return MadeAgain
+	case alive:
+		return Claimed
+	case l.Claims >= s.Rules.Claims:
+		return Poisoned
+	case l.Token != "":
+		in.Leases[c.Activity] = Lease{Effect: l.Effect, Claims: l.Claims}
+		return Cleared
+	}
+	return Waits
+}

@@ -1,0 +1,157 @@
+package model
+
+import (
+	"maps"
+	"slices"
+)
+
+// Rules are the intervals and bounds that the scripts use, in the caller's unit of
+// time, and the mistake that they make, if any.
+type Rules struct {
+	Soon     int64 // an unread inbox is looked at within this
+	Look     int64 // outstanding activities are looked at within this
+	LeaseTTL int64
+	OwnerTTL int64
+	Claims   int   // a lease claimed so often is not cleared any more
+	Inbox    int   // bound of an inbox
+	Seen     int64 // for how long an id of a message is remembered
+	Wrong    Mistake
+}
+
+// Mistake is a law that is broken on purpose.
+type Mistake string
+
+// The mistakes. Each is one that a runtime of this kind could make, or has made.
+const (
+	None               Mistake = ""
+	PopByCount         Mistake = "commit pops by count"
+	NoPreviousPosition Mistake = "ingest does not name the position it continues from"
+	BlindNextLook      Mistake = "commit writes the next look without seeing the inbox"
+	BlindRescore       Mistake = "the look re-scores without seeing head and inbox"
+	CancelBeforeCreate Mistake = "commit deletes leases before it creates the new ones"
+	AckOfNothing       Mistake = "ack of a lease that is gone pushes its completion"
+	AckAfterExpiry     Mistake = "ack is accepted after the lease expired"
+	NoHead             Mistake = "commit does not check the head"
+	NoFence            Mistake = "an owner's token is not checked"
+	NoApplied          Mistake = "renewal does not carry what was acknowledged"
+	RequeueUnseen      Mistake = "the look clears a claim without judging its expiry"
+	ClaimHeld          Mistake = "a held lease can be claimed"
+	NoRepeats          Mistake = "ids of taken messages are not kept"
+	EffectIgnored      Mistake = "effect ids are not compared"
+	AckWithoutLook     Mistake = "ack does not bring the look forward"
+)
+
+// Position is a place in the inputs stream; its zero is the place before the first message.
+type Position struct {
+	Seq  uint64
+	Time int64
+}
+
+// Ownership is the hash `p`.
+type Ownership struct {
+	Token   string
+	Until   int64
+	Span    int64 // for how long it was taken
+	Epoch   uint64
+	Applied Position
+}
+
+// Element is one unread input of an instance.
+type Element struct {
+	ID   string // of its pusher; commit names it
+	Kind string // start, event, cancel, done
+	Time int64
+	Ref  uint64 // done: the activity
+	Tag  string // done: the effect id; otherwise the message's own id
+}
+
+// Lease is the right to have an activity's result wanted.
+type Lease struct {
+	Effect string
+	Token  string // empty: nobody holds it
+	Worker string
+	Until  int64
+	Span   int64 // for how long it was claimed
+	Claims int
+}
+
+// Instance is what the keys of one instance hold.
+type Instance struct {
+	Head    string   // random per commit; empty before the first
+	Status  string   // empty before the first commit
+	History []string // opaque to the scripts
+	Inbox   []Element
+	Seen    map[string]int64 // ids of messages taken
+	Leases  map[uint64]Lease
+}
+
+// Store is one partition as Redis holds it.
+type Store struct {
+	Rules     Rules
+	Owner     Ownership
+	Agenda    map[string]int64
+	Instances map[string]*Instance
+}
+
+// NewStore gives an empty partition that nobody owns.
+func NewStore(r Rules) *Store {
+	return &Store{Rules: r, Agenda: map[string]int64{}, Instances: map[string]*Instance{}}
+}
+
+// Clone copies the partition, as a snapshot on disk would.
+func (s *Store) Clone() *Store {
+	c := &Store{Rules: s.Rules, Owner: s.Owner, Agenda: maps.Clone(s.Agenda), Instances: make(map[string]*Instance, len(s.Instances))}
+	for id, in := range s.Instances {
+		c.Instances[id] = &Instance{
+			Head: in.Head, Status: in.Status,
+			History: slices.Clone(in.History), Inbox: slices.Clone(in.Inbox),
+			Seen: maps.Clone(in.Seen), Leases: maps.Clone(in.Leases),
+		}
+	}
+	return c
+}
+
+// Get gives the instance, or an empty one that is not part of the store.
+func (s *Store) Get(id string) *Instance {
+	if in, ok := s.Instances[id]; ok {
+		return in
+	}
+	return &Instance{}
+}
+
+func (s *Store) make(id string) *Instance {
+	in, ok := s.Instances[id]
+	if !ok {
+		in = &Instance{Seen: map[string]int64{}, Leases: map[uint64]Lease{}}
+		s.Instances[id] = in
+	}
+	return in
+}
+
+// over reports whether a claim that lasts until `until`, made for span, is over. One
+// that lasts longer than it can was made before the clock stepped back.
+func over(until, span, now int64) bool { return until <= now || until > now+span }
+
+// bring moves the instance's look forward to at, never back.
+func (s *Store) bring(id string, at int64) {
+	if old, ok := s.Agenda[id]; !ok || at < old {
+		s.Agenda[id] = at
+	}
+}
+
+// settle is the helper that ends every script of the owner: want (zero: never) is
+// what the owner computed; an unread inbox overrules it, unless the owner holds it back.
+func (s *Store) settle(now int64, id string, want int64, hold bool) {
+	if !hold && len(s.Get(id).Inbox) > 0 && (want == 0 || want > now+s.Rules.Soon) {
+		want = now + s.Rules.Soon
+	}
+	s.blind(id, want)
+}
+
+func (s *Store) blind(id string, want int64) {
+	if want == 0 {
+		delete(s.Agenda, id)
+		return
+	}
+	s.Agenda[id] = want
+}

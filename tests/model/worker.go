@@ -1,0 +1,102 @@
+package model
+
+// The answers of the workers' scripts.
+const (
+	Yours   Answer = "YOURS"
+	Held    Answer = "HELD"
+	Gone    Answer = "GONE"    // there is no such lease: cancelled, completed, or of a forgotten turn
+	Stolen  Answer = "STOLEN"  // somebody else holds it, or nobody
+	Expired Answer = "EXPIRED" // the caller's time was over before it asked
+)
+
+// Grip names a lease and who says to hold it.
+type Grip struct {
+	Instance string
+	Activity uint64
+	Effect   string
+	Token    string
+}
+
+func (s *Store) lease(g Grip) (*Instance, Lease, bool) {
+	in := s.Get(g.Instance)
+	l, ok := in.Leases[g.Activity]
+	if ok && l.Effect != g.Effect && s.Rules.Wrong != EffectIgnored {
+		ok = false
+	}
+	return in, l, ok
+}
+
+// holds answers OK if the grip is good at this moment.
+func (s *Store) holds(now int64, g Grip) (*Instance, Lease, Answer) {
+	in, l, ok := s.lease(g)
+	switch {
+	case !ok:
+		return in, l, Gone
+	case l.Token != g.Token:
+		return in, l, Stolen
+	case over(l.Until, l.Span, now) && s.Rules.Wrong != AckAfterExpiry:
+		return in, l, Expired
+	}
+	return in, l, OK
+}
+
+// Claim takes a free or expired lease. The same token again is the same claim, uncounted.
+func (s *Store) Claim(now int64, g Grip, worker string) (Answer, Lease) {
+	in, l, ok := s.lease(g)
+	if !ok {
+		return Gone, Lease{}
+	}
+	if l.Token == g.Token && !over(l.Until, l.Span, now) {
+		return Yours, l
+	}
+	if l.Token != "" && !over(l.Until, l.Span, now) && s.Rules.Wrong != ClaimHeld {
+		return Held, l
+	}
+	l.Token, l.Worker, l.Claims = g.Token, worker, l.Claims+1
+	l.Until, l.Span = now+s.Rules.LeaseTTL, s.Rules.LeaseTTL
+	in.Leases[g.Activity] = l
+	return Yours, l
+}
+
+// Prolong is a worker's renewal of its lease.
+func (s *Store) Prolong(now int64, g Grip) Answer {
+	in, l, a := s.holds(now, g)
+	if a == OK {
+		l.Until = now + s.Rules.LeaseTTL
+		in.Leases[g.Activity] = l
+	}
+	return a
+}
+
+// Ack ends the lease and pushes its completion. It tells whether the inbox was empty before: then the doorbell is rung.
+func (s *Store) Ack(now int64, g Grip) (a Answer, first bool) {
+	var in *Instance
+	in, _, a = s.holds(now, g)
+	if a == Gone && s.Rules.Wrong == AckOfNothing {
+		in, a = s.make(g.Instance), OK
+	}
+	if a != OK {
+		return a, false
+	}
+	first = len(in.Inbox) == 0
+	delete(in.Leases, g.Activity)
+	in.Inbox = append(in.Inbox, Element{ID: g.Effect + "~" + g.Token, Kind: "done", Time: now, Ref: g.Activity, Tag: g.Effect})
+	if first && s.Rules.Wrong != AckWithoutLook {
+		s.bring(g.Instance, now+s.Rules.Soon)
+	}
+	return OK, first
+}
+
+// Abandon gives the lease back before its end; uncounted takes the attempt back.
+func (s *Store) Abandon(now int64, g Grip, uncounted bool) Answer {
+	in, l, a := s.holds(now, g)
+	if a != OK {
+		return a
+	}
+	l = Lease{Effect: l.Effect, Claims: l.Claims}
+	if uncounted {
+		l.Claims = max(0, l.Claims-1)
+	}
+	in.Leases[g.Activity] = l
+	return OK
+}

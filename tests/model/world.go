@@ -1,0 +1,173 @@
+package model
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+)
+
+// Setup is what a search is about.
+type Setup struct {
+	Rules   Rules
+	Program Program
+	Plan    []Message // what clients publish, in order; At is set when it is published
+	Faults  Faults
+	Pipe    int // requests that an owner has in flight
+	Hurry   bool
+}
+
+// Faults are how often the world may do each.
+type Faults struct {
+	Rollbacks int // the store goes back to an earlier moment, under whoever lives
+	Crashes   int // the owner dies and another acquires; what it had sent still arrives
+	Resends   int // a reply is lost and the request sent again
+	Deaths    int // a worker dies with its activity
+	Losses    int // the tasks stream is deleted
+	Repeats   int // a client did not see its PubAck
+	Ticks     int // that time passes more than the protocol makes it
+}
+
+// World is a partition and everybody who deals with it.
+type World struct {
+	setup  *Setup
+	Store  *Store
+	Saved  *Store // what a restart would remember
+	Now    int64
+	Stream []Message
+	Plan   int // messages published
+	Owner  Owner
+	Net    []Request // in flight to the store, in order
+	Tasks  []Grip    // published, without tokens
+	Runs   []Run
+	Left   Faults
+	Broken string // what a step itself saw go wrong
+	nonce  int
+	forgot bool // the store has been rolled back
+}
+
+// Owner is what the owner of the partition has in memory: it may be wrong, and must do no harm.
+type Owner struct {
+	Token  string
+	Sent   uint64 // highest sequence handed to ingest
+	Acked  uint64 // highest that was acknowledged
+	Parked map[string]Parked
+	Busy   map[string]bool // a request about the instance is in flight
+	Handed map[string]bool // due has named the instance, and nobody has looked yet
+}
+
+// Parked is an instance at the end of its history, in memory.
+type Parked struct {
+	Head    string
+	History []string
+}
+
+// Request is a call of a script, in flight.
+type Request struct {
+	Script   string
+	Token    string
+	Instance string
+	From, To Position
+	Batch    []Message
+	Turn     Turn
+	History  []string // commit: what the owner will park
+	Glance   Glance
+}
+
+// Run is an activity that a worker runs, or believes to.
+type Run struct {
+	Grip  Grip
+	Trust int64 // until when the worker may believe
+}
+
+// Step is something that can happen.
+type Step struct {
+	Name     string
+	Optional bool // a fault or a hurry: nothing relies on it
+	do       func(w *World)
+}
+
+// NewWorld begins with an owner, and nothing published.
+func NewWorld(setup *Setup) *World {
+	w := &World{setup: setup, Store: NewStore(setup.Rules), Now: 1000, Left: setup.Faults}
+	w.acquire()
+	return w
+}
+
+// After gives the world in which the step has happened.
+func (w *World) After(s Step) *World {
+	c := *w
+	c.Store = w.Store.Clone()
+	c.Stream, c.Net = slices.Clone(w.Stream), slices.Clone(w.Net)
+	c.Tasks, c.Runs = slices.Clone(w.Tasks), slices.Clone(w.Runs)
+	c.Owner.Parked, c.Owner.Busy = maps.Clone(w.Owner.Parked), maps.Clone(w.Owner.Busy)
+	c.Owner.Handed = maps.Clone(w.Owner.Handed)
+	s.do(&c)
+	return &c
+}
+
+func (w *World) fresh() string {
+	w.nonce++
+	return "~" + strconv.Itoa(w.nonce)
+}
+
+func (w *World) acquire() {
+	token := w.fresh()
+	if a, p := w.Store.Acquire(w.Now, token); a == OK {
+		w.Owner = Owner{Token: token}
+		w.forget(p.Applied.Seq)
+	}
+}
+
+func (w *World) forget(applied uint64) {
+	o := &w.Owner
+	o.Sent, o.Acked = applied, applied
+	o.Parked, o.Busy, o.Handed = map[string]Parked{}, map[string]bool{}, map[string]bool{}
+}
+
+// reload sends the owner back to what the store has. What is in flight stays in flight.
+func (w *World) reload() { w.forget(w.Store.Owner.Applied.Seq) }
+
+func (w *World) at(seq uint64) Position {
+	if seq == 0 {
+		return Position{}
+	}
+	return w.Stream[seq-1].At
+}
+
+// inflight counts the living owner's own requests.
+func (w *World) inflight() (n int) {
+	for _, r := range w.Net {
+		if r.Token == w.Owner.Token {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *World) publish(m Message) {
+	m.At = Position{Seq: uint64(len(w.Stream) + 1), Time: w.Now}
+	w.Stream = append(w.Stream, m)
+}
+
+// task publishes a task, unless the same is in the stream.
+func (w *World) task(instance string, l Create) {
+	g := Grip{Instance: instance, Activity: l.Activity, Effect: l.Effect}
+	if slices.Contains(w.Tasks, g) {
+		return
+	}
+	w.Tasks = append(w.Tasks, g)
+	slices.SortFunc(w.Tasks, func(a, b Grip) int {
+		return cmp.Or(cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Effect, b.Effect))
+	})
+}
+
+// later reports whether something waits for time to pass.
+func (w *World) later() bool {
+	for _, at := range w.Store.Agenda {
+		if at > w.Now {
+			return true
+		}
+	}
+	return slices.ContainsFunc(w.Runs, func(r Run) bool { return r.Trust > w.Now })
+}
