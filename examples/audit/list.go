@@ -18,12 +18,6 @@ const (
 	maxProblemText = 300
 )
 
-// Errors of a listing as a whole.
-var (
-	ErrNoDirectory = errors.New("audit: not a directory that can be read")
-	ErrNoPackages  = errors.New("audit: no Go packages")
-)
-
 // Problem is something that could not be read or understood, by name.
 type Problem struct {
 	Path string `json:"path"` // slash-separated, relative to the audited directory; "." is the directory itself

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -107,3 +108,13 @@ func F(ch chan int, n int) {
 	}()
 }
 `
+
+// panicOn is an inspection that panics over one package.
+func panicOn(pkg string) func(context.Context, InspectRequest) (Summary, error) {
+	return func(ctx context.Context, in InspectRequest) (Summary, error) {
+		if in.Package == pkg {
+			panic("what a package")
+		}
+		return inspectPackage(ctx, in)
+	}
+}

@@ -104,3 +104,20 @@ func cutNumber(s string) (string, uint64, bool) {
 	n, err := strconv.ParseUint(s[i+1:], 10, 64)
 	return s[:i], n, err == nil
 }
+
+// Pattern matches the keys of all partitions, for SCAN.
+func (s Space) Pattern() string { return "pawl:{" + s.ns + ".*}:*" }
+
+// PartOf tells the partition of a key that Pattern matches.
+func (s Space) PartOf(key string) (int, bool) {
+	rest, ok := strings.CutPrefix(key, "pawl:{"+s.ns+".")
+	if !ok {
+		return 0, false
+	}
+	n, _, ok := strings.Cut(rest, "}:")
+	if !ok {
+		return 0, false
+	}
+	p, err := strconv.Atoi(n)
+	return p, err == nil
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"runtime"
@@ -76,18 +77,16 @@ func (c *child) run() {
 
 // ready waits until the server answers and is the one that was started.
 func (c *child) ready(ctx context.Context, addr string) error {
-	rdb := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, DialTimeout: time.Second, DialerRetries: 1, PoolSize: 1})
-	defer func() { _ = rdb.Close() }()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	patience := time.NewTimer(startPatience)
 	defer patience.Stop()
 	for {
-		err := rdb.Ping(ctx).Err()
-		switch {
-		case err == nil:
-			return c.same(ctx, rdb)
-		case strings.HasPrefix(err.Error(), "LOADING"):
+		err := c.same(ctx, addr)
+		if err == nil || errors.Is(err, errPortTaken) {
+			return err
+		}
+		if strings.HasPrefix(err.Error(), "LOADING") {
 			patience.Reset(startPatience)
 		}
 		select {
@@ -102,16 +101,27 @@ func (c *child) ready(ctx context.Context, addr string) error {
 	}
 }
 
-// same reports errPortTaken if whoever answers at the port is not the child.
-func (c *child) same(ctx context.Context, rdb *redis.Client) error {
-	info, err := rdb.Info(ctx, "server").Result()
+// same asks whoever listens at the address for its process id; errPortTaken if it is
+// not the child. The connection is made by hand, for a pool would log each refusal.
+func (c *child) same(ctx context.Context, addr string) error {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return fmt.Errorf("who is it: %w", err)
+		return err
 	}
-	if !strings.Contains(info, "process_id:"+strconv.Itoa(c.cmd.Process.Pid)+"\r\n") {
+	rdb := redis.NewClient(&redis.Options{
+		Dialer:   func(context.Context, string, string) (net.Conn, error) { return conn, nil },
+		PoolSize: 1, MaxRetries: -1, DialerRetries: 1, ReadTimeout: 500 * time.Millisecond,
+	})
+	defer func() { _, _ = conn.Close(), rdb.Close() }()
+	if err := rdb.Ping(ctx).Err(); err != nil {
+		return err
+	}
+	info, err := rdb.Info(ctx, "server").Result()
+	if err == nil && !strings.Contains(info, "process_id:"+strconv.Itoa(c.cmd.Process.Pid)+"\r\n") {
 		return errPortTaken
 	}
-	return nil
+	return err
 }
 
 // err says how the process ended, if nobody asked it to.

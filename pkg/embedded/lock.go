@@ -1,12 +1,14 @@
 package embedded
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // lock is an exclusive lock on a file, which the kernel drops with the last process
@@ -14,12 +16,16 @@ import (
 // waits for the old file would not see the lock on a new one.
 type lock struct{ file *os.File }
 
-func acquire(name string) (*lock, error) {
+// lockPatience is how long a holder may take to end: one that was killed leaves the
+// lock only when the last thread of its child is gone.
+const lockPatience = time.Second
+
+func acquire(ctx context.Context, name string) (*lock, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("embedded: lock the data directory: %w", err)
 	}
-	if err := lockFile(f); err != nil {
+	if err := waitFor(ctx, f); err != nil {
 		holder, _ := io.ReadAll(io.LimitReader(f, 64)) // only for the message
 		err = fmt.Errorf("%w: %s is held by process %s; stop that one, or use another directory",
 			ErrInUse, filepath.Dir(name), strings.TrimSpace(string(holder)))
@@ -33,6 +39,24 @@ func acquire(name string) (*lock, error) {
 		return nil, errors.Join(fmt.Errorf("embedded: lock the data directory: %w", err), f.Close())
 	}
 	return &lock{file: f}, nil
+}
+
+func waitFor(ctx context.Context, f *os.File) error {
+	ctx, cancel := context.WithTimeout(ctx, lockPatience)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := lockFile(f)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 func (l *lock) release() error { return l.file.Close() }

@@ -64,7 +64,7 @@ func Start(ctx context.Context, o Options) (_ *Stack, err error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, fmt.Errorf("embedded: make the data directory: %w", err)
 	}
-	if s.lock, err = acquire(filepath.Join(dir, "lock")); err != nil {
+	if s.lock, err = acquire(ctx, filepath.Join(dir, "lock")); err != nil {
 		return nil, err
 	}
 	s.nats, err = StartNATS(ctx, NATSOptions{Dir: filepath.Join(dir, "nats"), Port: o.NATSPort, Logger: o.Logger})

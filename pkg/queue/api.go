@@ -3,11 +3,9 @@ package queue
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -50,9 +48,7 @@ func (c *Conn) api(ctx context.Context, what string, request, answer any) error 
 		return fmt.Errorf("encode: %w", err)
 	}
 	m, err := c.nc.RequestWithContext(ctx, c.apiSubject(what), body)
-	if errors.Is(err, nats.ErrNoResponders) {
-		return explain(jetstream.ErrJetStreamNotEnabled)
-	} else if err != nil {
+	if err != nil {
 		return explain(err)
 	}
 	var failed struct {
@@ -67,7 +63,7 @@ func (c *Conn) api(ctx context.Context, what string, request, answer any) error 
 	return json.Unmarshal(m.Data, answer)
 }
 
-func (c *Conn) apiSubject(what string) string { return c.js.Options().APIPrefix + "." + what }
+func (c *Conn) apiSubject(what string) string { return jetstream.DefaultAPIPrefix + what }
 
 // apiError makes the sentinels of what callers tell apart.
 func apiError(e *jetstream.APIError) error {

@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -47,8 +46,10 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Conn, error) {
 	}
 	c.parts = c.opts.Partitions
 	c.inputs, c.tasks = inputsConfig(c.opts, c.subj), tasksConfig(c.opts, c.subj)
-	if err := errors.Join(c.ensure(ctx, c.inputs), c.ensure(ctx, c.tasks)); err != nil {
-		return nil, err
+	for _, stream := range []jetstream.StreamConfig{c.inputs, c.tasks} {
+		if err := c.ensure(ctx, stream); err != nil {
+			return nil, err
+		}
 	}
 	return c, c.start()
 }
@@ -166,4 +167,23 @@ func (l *lapses) lapse() {
 	defer l.mu.Unlock()
 	close(l.ch)
 	l.ch = make(chan struct{})
+}
+
+// whileConnected is a context that is done, with ErrDisconnected as its cause, when
+// the connection lapses: what was asked then is not answered any more. The function
+// returned must be called.
+func (c *Conn) whileConnected(ctx context.Context, lapse <-chan struct{}) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		select {
+		case <-lapse:
+			cancel(ErrDisconnected)
+		case <-ctx.Done():
+		}
+	})
+	return ctx, func() {
+		cancel(nil)
+		wg.Wait()
+	}
 }

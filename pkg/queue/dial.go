@@ -2,6 +2,7 @@ package queue
 
 import (
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -15,7 +16,8 @@ import (
 // it reconnects for ever, waiting 50 ms to 1 s between attempts with jitter. The
 // first connection is tried once (for 5 s a server) and its error says, on one line,
 // what was tried. url may list several servers, separated by commas. opts come
-// after the defaults and win.
+// after the defaults and win; errors that the connection meets by itself are logged
+// to slog.Default unless nats.ErrorHandler is among them.
 func Dial(url string, opts ...nats.Option) (*nats.Conn, error) {
 	all := append([]nats.Option{
 		nats.Name("pawl " + filepath.Base(os.Args[0])),
@@ -24,6 +26,13 @@ func Dial(url string, opts ...nats.Option) (*nats.Conn, error) {
 		nats.CustomReconnectDelay(reconnectDelay),
 		nats.PingInterval(10 * time.Second),
 		nats.MaxPingsOutstanding(2),
+		nats.ErrorHandler(func(_ *nats.Conn, s *nats.Subscription, err error) {
+			subject := ""
+			if s != nil {
+				subject = s.Subject
+			}
+			slog.Warn("NATS connection", "error", err, "subject", subject)
+		}),
 	}, opts...)
 	nc, err := nats.Connect(url, all...)
 	if err != nil {

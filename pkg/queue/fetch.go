@@ -44,7 +44,7 @@ type fetch struct {
 	done    chan struct{}
 
 	mu     sync.Mutex
-	sub    *nats.Subscription
+	sub    *Subscription
 	err    error // why done is closed
 	ended  bool
 	wanted int
@@ -64,17 +64,12 @@ type request struct {
 func newFetch(nc *nats.Conn, subject string, take func(m *nats.Msg, asked bool)) (*fetch, error) {
 	f := &fetch{nc: nc, subject: subject, inbox: nc.NewInbox() + ".", take: take,
 		done: make(chan struct{}), reqs: make(map[uint64]request)}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	sub, err := nc.Subscribe(f.inbox+"*", f.message)
+	sub, err := subscribe(nc, f.inbox+"*", f.message)
 	if err != nil {
-		return nil, fmt.Errorf("subscribe: %w", err)
-	}
-	if err := sub.SetPendingLimits(-1, -1); err != nil { // bounded by what is wanted
-		return nil, fmt.Errorf("subscribe: %w", err)
+		return nil, err
 	}
 	f.sub = sub
-	return f, nil
+	return f, sub.sub.SetPendingLimits(-1, -1) // bounded by what is wanted
 }
 
 // want adds n to what is wanted.
@@ -114,13 +109,9 @@ func (f *fetch) ask() {
 
 // message is the subscription's callback.
 func (f *fetch) message(m *nats.Msg) {
-	status := ""
-	if len(m.Data) == 0 && m.Header != nil {
-		status = m.Header.Get("Status")
-	}
 	f.mu.Lock()
 	f.heard = time.Now()
-	if status == "" {
+	if !strings.HasPrefix(m.Subject, f.inbox) { // a message keeps its own subject; what the server says to us has ours
 		asked := f.open > 0
 		if asked {
 			f.open--
@@ -131,7 +122,7 @@ func (f *fetch) message(m *nats.Msg) {
 		return
 	}
 	defer f.mu.Unlock()
-	switch status {
+	switch status := m.Header.Get("Status"); status {
 	case "100":
 	case "408":
 		f.leftOver(m)
@@ -214,31 +205,11 @@ func (f *fetch) reason() error {
 // messages are still wanted.
 func (f *fetch) close(drain bool) int {
 	f.stop(ErrClosed)
-	if drain && f.nc.IsConnected() && f.sub.Drain() == nil {
-		f.drained(time.Now().Add(2 * time.Second))
+	if drain {
+		f.sub.drain(2 * time.Second)
 	}
-	closed := make(chan struct{})
-	f.sub.SetClosedHandler(func(string) { close(closed) })
-	if f.sub.Unsubscribe() == nil {
-		<-closed
-	}
+	f.sub.Stop()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.wanted + f.open
-}
-
-// drained waits until the server knows that we are gone and all that it sent before
-// has been handed over.
-func (f *fetch) drained(deadline time.Time) {
-	if f.nc.FlushTimeout(time.Until(deadline)) != nil {
-		return
-	}
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for time.Now().Before(deadline) {
-		if n, _, err := f.sub.Pending(); err != nil || n == 0 {
-			return
-		}
-		<-tick.C
-	}
 }

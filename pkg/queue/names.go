@@ -31,17 +31,21 @@ func CheckInstance(id string) error {
 
 // CheckName returns an error that is ErrBadName unless name consists of 1 to 200
 // characters of the alphabet [A-Za-z0-9_.-] and no dot stands at an end or beside
-// another. It holds for orchestrations, events, activities and queues.
+// another, so that it can be the end of a subject. It holds for orchestrations and events.
 func CheckName(name string) error {
+	if name != "" && (name[0] == '.' || name[len(name)-1] == '.' || strings.Contains(name, "..")) {
+		return fmt.Errorf("%w: %q has nothing before, behind or between its dots", ErrBadName, name)
+	}
+	return checkQueue(name)
+}
+
+// checkQueue is CheckName without the rule of the dots: they are encoded.
+func checkQueue(name string) error {
 	if name == "" || len(name) > MaxName {
 		return fmt.Errorf("%w: %d characters, want 1 to %d", ErrBadName, len(name), MaxName)
 	}
 	for i := range len(name) {
-		c := name[i]
-		if c == '.' && (i == 0 || i == len(name)-1 || name[i-1] == '.') {
-			return fmt.Errorf("%w: %q has an empty part between its dots", ErrBadName, name)
-		}
-		if !alphanumeric(c) && strings.IndexByte("_.-", c) < 0 {
+		if c := name[i]; !alphanumeric(c) && strings.IndexByte("_.-", c) < 0 {
 			return fmt.Errorf("%w: %q has %q, want only A-Z a-z 0-9 _ . -", ErrBadName, name, c)
 		}
 	}

@@ -27,7 +27,7 @@ const maxInFlight = 1 << 16
 type publisher struct {
 	nc      *nats.Conn
 	inbox   string // with the dot
-	sub     *nats.Subscription
+	sub     *Subscription
 	timeout time.Duration
 
 	mu      sync.Mutex
@@ -44,15 +44,12 @@ type inFlight struct {
 
 func newPublisher(nc *nats.Conn, timeout time.Duration) (*publisher, error) {
 	p := &publisher{nc: nc, inbox: nc.NewInbox() + ".", timeout: timeout, first: 1, pending: make(map[uint64]inFlight)}
-	sub, err := nc.Subscribe(p.inbox+"*", p.acknowledged)
+	sub, err := subscribe(nc, p.inbox+"*", p.acknowledged)
 	if err != nil {
-		return nil, fmt.Errorf("queue: subscribe to acknowledgements: %w", err)
-	}
-	if err := sub.SetPendingLimits(-1, -1); err != nil { // bounded by maxInFlight
-		return nil, fmt.Errorf("queue: subscribe to acknowledgements: %w", err)
+		return nil, err
 	}
 	p.sub = sub
-	return p, nil
+	return p, sub.sub.SetPendingLimits(-1, -1) // bounded by maxInFlight
 }
 
 // publish sends one message and returns; done is called once.
@@ -147,7 +144,7 @@ func (p *publisher) close() {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
-	_ = p.sub.Unsubscribe() // fails only on a connection that is closed
+	p.sub.Stop()
 	p.failAll(ErrClosed)
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -134,6 +135,9 @@ func partitionsOf(have jetstream.StreamConfig, s subjects) (int, error) {
 
 // explain makes one of our errors of those JetStream errors whose own text does not say what to do.
 func explain(err error) error {
+	if errors.Is(err, nats.ErrNoResponders) {
+		err = jetstream.ErrJetStreamNotEnabled
+	}
 	switch {
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
 		return fmt.Errorf("%w: start nats-server with -js, or enable it for the account", err)

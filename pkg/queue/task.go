@@ -64,7 +64,7 @@ func DecodeTask(b []byte) (Task, error) {
 // It is right to do nothing about an error: a task that nobody claims is sent again
 // by the look.
 func (c *Conn) PublishTask(t Task, done func(error)) {
-	if err := CheckName(t.Queue); err != nil {
+	if err := checkQueue(t.Queue); err != nil {
 		c.count.failed.Add(1)
 		done(err)
 		return
@@ -85,7 +85,7 @@ func (c *Conn) PublishTask(t Task, done func(error)) {
 // OldestTask gives the time at which the oldest task of the queue was published,
 // by the server's clock; ok is false if the queue is empty.
 func (c *Conn) OldestTask(ctx context.Context, queue string) (at time.Time, ok bool, err error) {
-	if err := CheckName(queue); err != nil {
+	if err := checkQueue(queue); err != nil {
 		return time.Time{}, false, err
 	}
 	m, err := c.message(ctx, c.tasks.Name, messageGet{Seq: 1, NextFor: c.subj.task(queue)})

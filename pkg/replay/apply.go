@@ -53,7 +53,6 @@ func (x *Execution) Apply(in history.Event) (Outcome, error) {
 		return outcome, err
 	}
 	x.append(in)
-	x.recordWithdrawn(in)
 	x.step(in)
 	return outcome, x.err
 }
@@ -118,6 +117,7 @@ func (x *Execution) append(ev history.Event) {
 func (x *Execution) step(in history.Event) {
 	x.seeds.advance()
 	x.now = max(x.now, in.Meta().At)
+	x.recordWithdrawn(in)
 	if x.overdrawn() {
 		x.exceed()
 	} else {
@@ -218,6 +218,7 @@ func (x *Execution) finish(e Ending) {
 		if x.meet(end.Kind(), "", end) == nil {
 			return
 		}
+		x.settleOwed()
 	} else {
 		x.append(end)
 	}

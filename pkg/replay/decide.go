@@ -3,6 +3,7 @@ package replay
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,14 +18,14 @@ import (
 // owed are the cancellations that history has in this step and the code has not made
 // yet; they are matched as a set, because their order says nothing.
 type past struct {
-	active     bool
-	events     []history.Event
-	at         int // of the next event to meet
-	owed       map[uint64]history.Event
-	changes    int // payloads that encoded differently
+	active  bool
+	events  []history.Event
+	at      int // of the next event to meet
+	owed    map[uint64]history.Event
+	changes int // payloads that encoded differently
 	// withdrawals is set while there may be withdrawn work that no event has recorded.
 	withdrawals bool
-	divergence *Divergence
+	divergence  *Divergence
 }
 
 // Replay walks the whole history of an execution that has not begun, and leaves it
@@ -57,6 +58,12 @@ func (x *Execution) Replay(events []history.Event) error {
 		}
 		x.consume()
 		x.step(in)
+	}
+	if x.err == nil {
+		return nil
+	}
+	if err := x.unwind(); err != nil {
+		return errors.Join(x.err, err)
 	}
 	return x.err
 }
@@ -131,6 +138,15 @@ func (x *Execution) closeStep() {
 		return
 	}
 	x.collectOwed()
+	x.settleOwed()
+	if ev := x.peek(); ev != nil && !ev.Input() && x.err == nil {
+		x.diverge(ev.Meta().ID, describe(ev), "code that waits")
+	}
+}
+
+// settleOwed demands that the code has made the cancellations that history has so
+// far, in this step or in an earlier one.
+func (x *Execution) settleOwed() {
 	for _, ev := range x.sortedOwed() {
 		id, _ := cancels(ev)
 		w := x.open[id]
@@ -141,9 +157,6 @@ func (x *Execution) closeStep() {
 		x.remove(w)
 	}
 	clear(x.past.owed)
-	if ev := x.peek(); ev != nil && !ev.Input() {
-		x.diverge(ev.Meta().ID, describe(ev), "code that waits")
-	}
 }
 
 func (x *Execution) sortedOwed() []history.Event {
@@ -254,12 +267,11 @@ func cancellation(w *work, why cancel.Cancelled) history.Event {
 // that the code made and history does not have. The one that this very input answers
 // needs none.
 func (x *Execution) recordWithdrawn(in history.Event) {
-	if !x.past.withdrawals {
+	if !x.past.withdrawals || x.past.active {
 		return
 	}
 	x.past.withdrawals = false
 	answered, _, _ := answers(in)
-	x.now = max(x.now, in.Meta().At)
 	for _, w := range x.ascending() {
 		if w.withdrawn != nil && w.id != answered {
 			x.remove(w)

@@ -186,9 +186,10 @@ func (x *Execution) Evict() error {
 	if x.current.Load() != nil {
 		return fmt.Errorf("evict %s: %w", x.id.Instance, ErrBusy)
 	}
-	if x.err == nil {
-		x.err = fmt.Errorf("%w (%s)", ErrEvicted, x.id.Instance)
+	if x.ended || x.err != nil {
+		return nil
 	}
+	x.err = fmt.Errorf("%w (%s)", ErrEvicted, x.id.Instance)
 	return x.unwind()
 }
 

@@ -42,6 +42,10 @@ func (x *Execution) refused(err error) *Future {
 	return &Future{x: x, settled: true, err: err}
 }
 
+// Refuse gives a future that has settled with the error, for a word that could not
+// even be tried.
+func (x *Execution) Refuse(err error) *Future { return x.refused(err) }
+
 // Ready reports whether the future is settled: with a value, a failure or a cancellation.
 func (f *Future) Ready() bool { return f.settled }
 

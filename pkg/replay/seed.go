@@ -4,8 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -77,8 +79,17 @@ func (x *Execution) Rand() *rand.Rand {
 	return rand.New(rand.NewChaCha8(x.seed("rand"))) //nolint:gosec // must be repeatable
 }
 
+// mustEnter is enter for words that have no error to return. On a strand it panics,
+// and the execution fails; on a goroutine of the author's a panic would end the
+// process, and so the goroutine ends instead.
 func (x *Execution) mustEnter() {
-	if _, err := x.enter(); err != nil {
-		panic(err)
+	_, err := x.enter()
+	if err == nil {
+		return
 	}
+	if m := (*Misuse)(nil); errors.As(err, &m) && m.foreign {
+		x.opts.Logger.Error("orchestration code broke a rule; its goroutine was ended", "error", err)
+		runtime.Goexit()
+	}
+	panic(err)
 }

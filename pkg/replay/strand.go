@@ -135,7 +135,7 @@ func (s *strand) body(yield func(struct{}) bool) {
 func (s *strand) call() {
 	defer func() {
 		if p := recover(); p != nil {
-			s.panicked = panicFailure(p, debug.Stack())
+			s.panicked = PanicFailure(p, debug.Stack())
 		}
 	}()
 	s.fn()
@@ -210,6 +210,7 @@ func (s *strand) leaveWaits() {
 type Misuse struct {
 	Instance string
 	What     string
+	foreign  bool // on a goroutine that is no strand's
 }
 
 // Error says which context was used, and where it may be.
@@ -222,7 +223,7 @@ func (m *Misuse) Error() string {
 func (x *Execution) enter() (*strand, error) {
 	if !debug.SetPanicOnFault(true) {
 		debug.SetPanicOnFault(false)
-		return nil, &Misuse{Instance: x.id.Instance, What: "on a goroutine that is not its own"}
+		return nil, &Misuse{Instance: x.id.Instance, What: "on a goroutine that is not its own", foreign: true}
 	}
 	s := x.current.Load()
 	if s == nil {
@@ -244,7 +245,8 @@ func (x *Execution) exit() {
 
 const maxStack = 16 << 10
 
-func panicFailure(p any, stack []byte) *history.Failure {
+// PanicFailure is the failure of code that panicked with p. The stack is cut at 16 KiB.
+func PanicFailure(p any, stack []byte) *history.Failure {
 	if len(stack) > maxStack {
 		stack = stack[:maxStack]
 	}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -12,8 +13,16 @@ type reply struct {
 }
 
 // exec runs the script of a request that has reached the store.
+//
+// Positions, heads and ids alone would keep a history right between two owners; what
+// the fence adds, and what is checked here, is that a former owner writes nothing at all.
 func (w *World) exec(r Request) (re reply) {
 	s := w.Store
+	defer func() {
+		if re.answer == OK && r.Token != s.Owner.Token {
+			w.Broken = "a former owner has written: " + r.Script
+		}
+	}()
 	switch r.Script {
 	case "ingest":
 		re.answer, _ = s.Ingest(w.Now, r.Token, r.From, r.To, r.Batch)
@@ -25,10 +34,23 @@ func (w *World) exec(r Request) (re reply) {
 	return re
 }
 
+func (r *Request) name() string {
+	if r.Script == "ingest" {
+		return fmt.Sprintf("ingest %d to %d", r.From.Seq, r.To.Seq)
+	}
+	return r.Script
+}
+
+func (w *World) arrive(i int) {
+	r := w.Net[i]
+	w.Net = slices.Delete(w.Net, i, i+1)
+	w.hear(r, w.exec(r))
+}
+
 // hear is what the sender does with the answer. A dead owner does nothing.
 func (w *World) hear(r Request, re reply) {
 	o := &w.Owner
-	if r.Token != o.Token {
+	if r.Token != o.Token || r.Echo {
 		return
 	}
 	delete(o.Busy, r.Instance)
@@ -38,7 +60,9 @@ func (w *World) hear(r Request, re reply) {
 	case re.answer == Conflict:
 		delete(o.Parked, r.Instance)
 	case r.Script == "ingest":
-		o.Acked = max(o.Acked, r.To.Seq)
+		if r.To.Seq > o.Acked.Seq {
+			o.Acked = r.To
+		}
 	case r.Script == "commit":
 		o.Parked[r.Instance] = Parked{r.Turn.Head, r.History}
 		for _, l := range r.Turn.Create {
@@ -48,6 +72,10 @@ func (w *World) hear(r Request, re reply) {
 		}
 	case r.Script == "look":
 		for i, l := range r.Glance.Leases {
+			if re.states[i] == Poisoned {
+				w.poison(r.Instance, l.Activity)
+				return
+			}
 			if strings.Contains(Waits+Cleared+MadeAgain, re.states[i]) {
 				w.task(r.Instance, l)
 			}
@@ -119,6 +147,18 @@ func (w *World) look(id string) {
 		g.Leases = append(g.Leases, Create{a, past.Open[a]})
 	}
 	w.send(Request{Script: "look", Instance: id, Glance: g})
+}
+
+// poison ends an activity that was claimed too often, by a turn of its own.
+func (w *World) poison(id string, activity uint64) {
+	p := w.past(id)
+	past, err := Fold(p.History)
+	if err != nil || past.Open[activity] == "" {
+		return // the state is another by now: the next look will tell
+	}
+	past.Off(activity)
+	w.setup.Program(past, "poison")
+	w.commit(id, p, past.Decide(w.setup.Program, w.setup.Rules, w.Now, nil))
 }
 
 func (w *World) claim(i int, token string) {

@@ -50,7 +50,7 @@ func (w *World) text(b []byte) []byte {
 		b = w.Saved.text(append(b, "\nsaved "...))
 	}
 	o := &w.Owner
-	b = num(num(append(append(b, "\nowner "...), o.Token...), o.Sent), o.Acked)
+	b = num(num(append(append(b, "\nowner "...), o.Token...), o.Sent), o.Acked.Seq)
 	for _, id := range slices.Sorted(maps.Keys(o.Parked)) {
 		b = append(append(append(b, id...), '='), o.Parked[id].Head...)
 		b = lines(b, o.Parked[id].History)
@@ -75,10 +75,10 @@ func (w *World) text(b []byte) []byte {
 	}
 	b = lines(b, runs)
 	for _, m := range w.Stream {
-		b = at(append(append(append(append(b, '\n'), m.Instance...), ' '), m.ID...), m.At.Time)
+		b = at(append(append(append(append(b, '\n'), m.Instance...), ' '), m.ID...), m.Sent)
 	}
 	l := w.Left
-	for _, n := range [...]int{w.Plan, l.Rollbacks, l.Crashes, l.Resends, l.Deaths, l.Losses, l.Repeats, l.Ticks} {
+	for _, n := range [...]int{w.Plan, l.Rollbacks, l.Crashes, l.Resends, l.Deaths, l.Losses, l.Doubles, l.Echoes, l.Repeats, l.Ticks} {
 		b = num(b, uint64(n))
 	}
 	return append(strconv.AppendBool(b, w.forgot), w.Broken...)
@@ -110,7 +110,7 @@ func (s *Store) text(b []byte) []byte {
 }
 
 func (r *Request) text(b []byte) []byte {
-	b = append(append(append(b, r.Script...), r.Token...), r.Instance...)
+	b = strconv.AppendBool(append(append(append(b, r.Script...), r.Token...), r.Instance...), r.Echo)
 	b = num(num(b, r.From.Seq), r.To.Seq)
 	b = append(append(append(b, r.Turn.Expect...), '>'), r.Turn.Head...)
 	b = lines(lines(b, r.Turn.Pop), r.Turn.Events)

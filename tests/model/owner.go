@@ -1,6 +1,7 @@
 package model
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 )
@@ -24,38 +25,40 @@ func (s *Store) fenced(now int64, token string) bool {
 	return s.Owner.Token != token || over(s.Owner.Until, s.Owner.Span, now)
 }
 
-// Acquire takes a partition that nobody holds, or whose holder's time is over.
-// It answers where the partition stands, and the time of that answer.
-func (s *Store) Acquire(now int64, token string) (Answer, Ownership) {
+// Acquire takes a partition that nobody owns, or whose owner's time is over. It
+// answers where the partition stands; clean tells that the last owner handed it over.
+func (s *Store) Acquire(now int64, token string) (a Answer, applied Position, clean bool) {
 	o := &s.Owner
 	if o.Token != "" && o.Token != token && !over(o.Until, o.Span, now) {
-		return Fenced, *o
+		return Held, Position{}, false
 	}
-	if o.Token != token {
-		o.Epoch++
-	}
-	o.Token, o.Until, o.Span = token, now+s.Rules.OwnerTTL, s.Rules.OwnerTTL
-	return OK, *o
+	clean = o.Clean
+	o.Token, o.Until, o.Span, o.Clean = token, now+s.Rules.OwnerTTL, s.Rules.OwnerTTL, false
+	o.Epoch++
+	return OK, o.Applied, clean
 }
 
-// Renew prolongs the ownership. acked is the highest position whose ingest was acknowledged to the caller.
+// Renew prolongs the ownership. acked is the highest position whose ingest was
+// acknowledged to the caller. Positions compare by time: a stream that was deleted
+// and made again counts from one, but not from the beginning of time.
 func (s *Store) Renew(now int64, token string, acked Position) Answer {
 	if s.fenced(now, token) {
 		return Fenced
 	}
-	if s.Owner.Applied.Seq < acked.Seq && s.Rules.Wrong != NoApplied {
+	if s.Owner.Applied.Time < acked.Time && s.Rules.Wrong != NoApplied {
 		return RolledBack
 	}
-	s.Owner.Until = now + s.Rules.OwnerTTL
+	s.Owner.Until, s.Owner.Span = now+s.Rules.OwnerTTL, s.Rules.OwnerTTL
 	return OK
 }
 
-// Release gives the partition back; `applied` stays.
-func (s *Store) Release(now int64, token string) Answer {
-	if s.fenced(now, token) {
+// Release gives the partition back, also when the owner's time is over but nobody has
+// taken it; `applied` stays. clean tells the next owner that nothing has to be repaired.
+func (s *Store) Release(token string, clean bool) Answer {
+	if s.Owner.Token != token {
 		return Fenced
 	}
-	s.Owner.Token, s.Owner.Until = "", 0
+	s.Owner.Token, s.Owner.Until, s.Owner.Clean = "", 0, clean
 	return OK
 }
 
@@ -65,14 +68,16 @@ type Message struct {
 	ID       string // of the sender, or empty: repeats carry the same
 	Kind     string // start, event, cancel
 	At       Position
+	Sent     int64  // when, for the execution's Now
 	Element  string // the id of its element in the inbox; empty: ID
 }
 
 // What became of a message of a batch. Taken is followed by e if the instance has a
 // record or n if it has none, and the length of the inbox.
 const (
-	Repeat = "d"
-	Full   = "f"
+	Repeat  = "d"
+	Full    = "f"
+	Unknown = "u" // a cancel of an instance that nobody has started
 )
 
 // Ingest pushes a batch to the inboxes and moves `applied` from one position to
@@ -89,7 +94,7 @@ func (s *Store) Ingest(now int64, token string, from, to Position, batch []Messa
 	}
 	fates := make([]string, len(batch))
 	for i, m := range batch {
-		if fates[i] = s.take(now, m); fates[i] != Repeat {
+		if fates[i] = s.take(now, m); fates[i] != Repeat && fates[i] != Unknown {
 			s.bring(m.Instance, now)
 		}
 	}
@@ -103,13 +108,18 @@ func (s *Store) take(now int64, m Message) string {
 	if seen && m.ID != "" && at > now-s.Rules.Seen && s.Rules.Wrong != NoRepeats {
 		return Repeat
 	}
+	first := len(in.Inbox) > 0 && in.Inbox[0].Kind == "start"
+	if m.Kind == "cancel" && in.Head == "" && !first {
+		return Unknown
+	}
 	if len(in.Inbox) >= s.Rules.Inbox {
 		return Full
 	}
 	if m.ID != "" {
 		in.Seen[m.ID] = now
+		maps.DeleteFunc(in.Seen, func(_ string, at int64) bool { return at <= now-s.Rules.Seen })
 	}
-	e := Element{ID: m.Element, Kind: m.Kind, Time: m.At.Time, Tag: m.ID}
+	e := Element{ID: m.Element, Kind: m.Kind, Time: m.Sent, Tag: m.ID}
 	if e.ID == "" {
 		e.ID = m.ID
 	}
@@ -117,7 +127,6 @@ func (s *Store) take(now int64, m Message) string {
 	if in.Head != "" {
 		fate = "e"
 	}
-	first := len(in.Inbox) > 0 && in.Inbox[0].Kind == "start"
 	if m.Kind == "start" && in.Head == "" && !first {
 		in.Inbox = slices.Insert(in.Inbox, 0, e) // before what came early
 	} else {
@@ -127,12 +136,11 @@ func (s *Store) take(now int64, m Message) string {
 }
 
 // Due lists the instances that must be looked at, most overdue first, and puts
-// each back to the next moment before anybody acts upon it.
-func (s *Store) Due(now int64, token string, most int) (Answer, []string) {
+// each back to the next moment before anybody acts upon it. It tells when the next is due; zero: never.
+func (s *Store) Due(now int64, token string, most int) (a Answer, due []string, next int64) {
 	if s.fenced(now, token) {
-		return Fenced, nil
+		return Fenced, nil, 0
 	}
-	var due []string
 	for id, at := range s.Agenda {
 		if at <= now {
 			due = append(due, id)
@@ -148,7 +156,12 @@ func (s *Store) Due(now int64, token string, most int) (Answer, []string) {
 	for _, id := range due {
 		s.Agenda[id] = now + s.Rules.Soon
 	}
-	return OK, due
+	for _, at := range s.Agenda {
+		if next == 0 || at < next {
+			next = at
+		}
+	}
+	return OK, due, next
 }
 
 // Create is a lease to be created.
@@ -283,7 +296,7 @@ func (s *Store) Look(now int64, token string, g Glance) (a Answer, unread int, s
 		return Conflict, 0, nil
 	}
 	for _, c := range g.Leases {
-		states = append(states, s.glance(now, in, c))
+		states = append(states, s.glance(now, g.Instance, c))
 	}
 	if s.Rules.Wrong == BlindRescore {
 		s.blind(g.Instance, g.Next)
@@ -293,7 +306,8 @@ func (s *Store) Look(now int64, token string, g Glance) (a Answer, unread int, s
 	return OK, len(in.Inbox), states
 }
 
-func (s *Store) glance(now int64, in *Instance, c Create) string {
+func (s *Store) glance(now int64, id string, c Create) string {
+	in := s.Get(id)
 	l, ok := in.Leases[c.Activity]
 	alive := l.Token != "" && !over(l.Until, l.Span, now) && s.Rules.Wrong != RequeueUnseen
 	switch {
@@ -301,7 +315,7 @@ func (s *Store) glance(now int64, in *Instance, c Create) string {
 		if len(in.Inbox) > 0 || s.Rules.Wrong == BlindRescore {
 			return Missing
 		}
-		in.Leases[c.Activity] = Lease{Effect: c.Effect}
+		s.make(id).Leases[c.Activity] = Lease{Effect: c.Effect}
 		return MadeAgain
 	case alive:
 		return Claimed

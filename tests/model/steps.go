@@ -31,14 +31,9 @@ func (w *World) Steps() []Step {
 }
 
 func (w *World) netSteps(add func(string, func(*World))) {
-	if len(w.Net) == 0 {
-		return
+	for i, r := range w.Net {
+		add(r.name()+" arrives", func(w *World) { w.arrive(i) })
 	}
-	add(w.Net[0].Script+" arrives", func(w *World) {
-		r := w.Net[0]
-		w.Net = slices.Clone(w.Net[1:])
-		w.hear(r, w.exec(r))
-	})
 }
 
 func (w *World) ownerSteps(add, may func(string, func(*World))) {
@@ -50,9 +45,9 @@ func (w *World) ownerSteps(add, may func(string, func(*World))) {
 		})
 		return
 	}
-	if w.Store.Owner.Until <= w.Now+1 || w.Store.Owner.Applied.Seq < o.Acked && w.setup.Rules.Wrong != NoApplied {
+	if w.Store.Owner.Until <= w.Now+1 || w.Store.Owner.Applied.Time < o.Acked.Time && w.setup.Rules.Wrong != NoApplied {
 		add("renewal of the ownership", func(w *World) {
-			if w.Store.Renew(w.Now, w.Owner.Token, Position{Seq: w.Owner.Acked}) == RolledBack {
+			if w.Store.Renew(w.Now, w.Owner.Token, w.Owner.Acked) == RolledBack {
 				w.reload()
 			}
 		})
@@ -68,7 +63,7 @@ func (w *World) ownerSteps(add, may func(string, func(*World))) {
 	}
 	if len(w.dueNow()) > 0 {
 		add("due", func(w *World) {
-			a, ids := w.Store.Due(w.Now, w.Owner.Token, 100)
+			a, ids, _ := w.Store.Due(w.Now, w.Owner.Token, 100)
 			for _, id := range ids {
 				w.Owner.Handed[id] = true
 			}
@@ -129,10 +124,19 @@ func (w *World) workerSteps(add func(string, func(*World))) {
 }
 
 func (w *World) faults(add func(int, string, func(*World))) {
-	if len(w.Net) > 0 && w.Net[0].Token == w.Owner.Token {
-		add(w.Left.Resends, w.Net[0].Script+" arrives, its reply is lost, it is sent again", func(w *World) {
+	for i, r := range w.Net {
+		if r.Token != w.Owner.Token || r.Echo {
+			continue
+		}
+		add(w.Left.Resends, r.name()+" arrives, its reply is lost, it is sent again", func(w *World) {
 			w.Left.Resends--
-			w.exec(w.Net[0])
+			w.exec(w.Net[i])
+		})
+		add(w.Left.Echoes, r.name()+" arrives, and a copy of it will arrive later", func(w *World) {
+			w.Left.Echoes--
+			w.arrive(i)
+			r.Echo = true
+			w.Net = append(w.Net, r)
 		})
 	}
 	if w.Saved == nil && w.Left.Rollbacks > 0 {
@@ -153,6 +157,13 @@ func (w *World) faults(add func(int, string, func(*World))) {
 		add(w.Left.Deaths, "the worker of "+r.Grip.Effect+" dies", func(w *World) {
 			w.Left.Deaths--
 			w.Runs = slices.Delete(w.Runs, i, i+1)
+		})
+	}
+	for i, t := range w.Tasks {
+		add(w.Left.Doubles, fmt.Sprintf("a worker claims %s, and the task will be delivered again", t.Effect), func(w *World) {
+			w.Left.Doubles--
+			w.claim(i, w.fresh())
+			w.task(t.Instance, Create{t.Activity, t.Effect})
 		})
 	}
 	if len(w.Tasks) > 0 {

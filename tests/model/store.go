@@ -12,7 +12,7 @@ type Rules struct {
 	Look     int64 // outstanding activities are looked at within this
 	LeaseTTL int64
 	OwnerTTL int64
-	Claims   int   // a lease claimed so often is not cleared any more
+	Claims   int   // a lease claimed so often is not claimed or cleared any more
 	Inbox    int   // bound of an inbox
 	Seen     int64 // for how long an id of a message is remembered
 	Wrong    Mistake
@@ -41,6 +41,14 @@ const (
 	AckWithoutLook     Mistake = "ack does not bring the look forward"
 )
 
+// Mistakes lists them.
+func Mistakes() []Mistake {
+	return []Mistake{
+		PopByCount, NoPreviousPosition, BlindNextLook, BlindRescore, CancelBeforeCreate, AckOfNothing, AckAfterExpiry, NoHead,
+		NoFence, NoApplied, RequeueUnseen, ClaimHeld, NoRepeats, EffectIgnored, AckWithoutLook,
+	}
+}
+
 // Position is a place in the inputs stream; its zero is the place before the first message.
 type Position struct {
 	Seq  uint64
@@ -53,6 +61,7 @@ type Ownership struct {
 	Until   int64
 	Span    int64 // for how long it was taken
 	Epoch   uint64
+	Clean   bool
 	Applied Position
 }
 
@@ -154,4 +163,26 @@ func (s *Store) blind(id string, want int64) {
 		return
 	}
 	s.Agenda[id] = want
+}
+
+// Shift moves all that the store remembers of time into the past by d, as if d had
+// passed; a negative d is a clock that steps back.
+func (s *Store) Shift(d int64) {
+	if s.Owner.Token != "" {
+		s.Owner.Until -= d
+	}
+	for id := range s.Agenda {
+		s.Agenda[id] -= d
+	}
+	for _, in := range s.Instances {
+		for id := range in.Seen {
+			in.Seen[id] -= d
+		}
+		for a, l := range in.Leases {
+			if l.Token != "" {
+				l.Until -= d
+				in.Leases[a] = l
+			}
+		}
+	}
 }

@@ -2,11 +2,12 @@ package model
 
 // The answers of the workers' scripts.
 const (
-	Yours   Answer = "YOURS"
-	Held    Answer = "HELD"
-	Gone    Answer = "GONE"    // there is no such lease: cancelled, completed, or of a forgotten turn
-	Stolen  Answer = "STOLEN"  // somebody else holds it, or nobody
-	Expired Answer = "EXPIRED" // the caller's time was over before it asked
+	Yours     Answer = "YOURS"
+	Held      Answer = "HELD"
+	Gone      Answer = "GONE"      // there is no such lease: cancelled, completed, or of a forgotten turn
+	Stolen    Answer = "STOLEN"    // somebody else holds it, or nobody
+	Exhausted Answer = "EXHAUSTED" // nobody holds it, but it was claimed as often as is allowed
+	Expired   Answer = "EXPIRED"   // the caller's time was over before it asked
 )
 
 // Grip names a lease and who says to hold it.
@@ -52,43 +53,48 @@ func (s *Store) Claim(now int64, g Grip, worker string) (Answer, Lease) {
 	if l.Token != "" && !over(l.Until, l.Span, now) && s.Rules.Wrong != ClaimHeld {
 		return Held, l
 	}
+	if l.Claims >= s.Rules.Claims {
+		return Exhausted, l
+	}
 	l.Token, l.Worker, l.Claims = g.Token, worker, l.Claims+1
 	l.Until, l.Span = now+s.Rules.LeaseTTL, s.Rules.LeaseTTL
 	in.Leases[g.Activity] = l
 	return Yours, l
 }
 
-// Prolong is a worker's renewal of its lease.
+// Prolong is a worker's renewal of its lease. Tokens are fresh for every delivery, so it need not name the effect.
 func (s *Store) Prolong(now int64, g Grip) Answer {
-	in, l, a := s.holds(now, g)
+	in := s.Get(g.Instance)
+	g.Effect = in.Leases[g.Activity].Effect
+	_, l, a := s.holds(now, g)
 	if a == OK {
-		l.Until = now + s.Rules.LeaseTTL
+		l.Until, l.Span = now+s.Rules.LeaseTTL, s.Rules.LeaseTTL
 		in.Leases[g.Activity] = l
 	}
 	return a
 }
 
-// Ack ends the lease and pushes its completion. It tells whether the inbox was empty before: then the doorbell is rung.
-func (s *Store) Ack(now int64, g Grip) (a Answer, first bool) {
-	var in *Instance
-	in, _, a = s.holds(now, g)
+// Ack ends the lease and pushes its completion. It tells the length of the inbox:
+// at one it was empty before, and the doorbell is rung.
+func (s *Store) Ack(now int64, g Grip) (a Answer, length int) {
+	in, _, a := s.holds(now, g)
 	if a == Gone && s.Rules.Wrong == AckOfNothing {
 		in, a = s.make(g.Instance), OK
 	}
 	if a != OK {
-		return a, false
+		return a, 0
 	}
-	first = len(in.Inbox) == 0
 	delete(in.Leases, g.Activity)
-	in.Inbox = append(in.Inbox, Element{ID: g.Effect + "~" + g.Token, Kind: "done", Time: now, Ref: g.Activity, Tag: g.Effect})
-	if first && s.Rules.Wrong != AckWithoutLook {
+	in.Inbox = append(in.Inbox, Element{ID: "a" + g.Effect + "." + g.Token, Kind: "done", Time: now, Ref: g.Activity, Tag: g.Effect})
+	if len(in.Inbox) == 1 && s.Rules.Wrong != AckWithoutLook {
 		s.bring(g.Instance, now+s.Rules.Soon)
 	}
-	return OK, first
+	return OK, len(in.Inbox)
 }
 
-// Abandon gives the lease back before its end; uncounted takes the attempt back.
-func (s *Store) Abandon(now int64, g Grip, uncounted bool) Answer {
+// Abandon gives the lease back before its end; uncounted takes the attempt back. The
+// owner looks after the delay at the latest.
+func (s *Store) Abandon(now int64, g Grip, uncounted bool, delay int64) Answer {
 	in, l, a := s.holds(now, g)
 	if a != OK {
 		return a
@@ -98,5 +104,6 @@ func (s *Store) Abandon(now int64, g Grip, uncounted bool) Answer {
 		l.Claims = max(0, l.Claims-1)
 	}
 	in.Leases[g.Activity] = l
+	s.bring(g.Instance, now+delay)
 	return OK
 }

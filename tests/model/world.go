@@ -24,6 +24,8 @@ type Faults struct {
 	Resends   int // a reply is lost and the request sent again
 	Deaths    int // a worker dies with its activity
 	Losses    int // the tasks stream is deleted
+	Doubles   int // a task is delivered twice
+	Echoes    int // a request is sent again, and the first arrives later all the same
 	Repeats   int // a client did not see its PubAck
 	Ticks     int // that time passes more than the protocol makes it
 }
@@ -37,7 +39,7 @@ type World struct {
 	Stream []Message
 	Plan   int // messages published
 	Owner  Owner
-	Net    []Request // in flight to the store, in order
+	Net    []Request // in flight to the store; they arrive in any order
 	Tasks  []Grip    // published, without tokens
 	Runs   []Run
 	Left   Faults
@@ -49,8 +51,8 @@ type World struct {
 // Owner is what the owner of the partition has in memory: it may be wrong, and must do no harm.
 type Owner struct {
 	Token  string
-	Sent   uint64 // highest sequence handed to ingest
-	Acked  uint64 // highest that was acknowledged
+	Sent   uint64   // highest sequence handed to ingest
+	Acked  Position // highest that was acknowledged
 	Parked map[string]Parked
 	Busy   map[string]bool // a request about the instance is in flight
 	Handed map[string]bool // due has named the instance, and nobody has looked yet
@@ -72,6 +74,7 @@ type Request struct {
 	Turn     Turn
 	History  []string // commit: what the owner will park
 	Glance   Glance
+	Echo     bool // a copy that the client's own retry left behind: nobody hears the answer
 }
 
 // Run is an activity that a worker runs, or believes to.
@@ -113,20 +116,20 @@ func (w *World) fresh() string {
 
 func (w *World) acquire() {
 	token := w.fresh()
-	if a, p := w.Store.Acquire(w.Now, token); a == OK {
+	if a, applied, _ := w.Store.Acquire(w.Now, token); a == OK {
 		w.Owner = Owner{Token: token}
-		w.forget(p.Applied.Seq)
+		w.forget(applied)
 	}
 }
 
-func (w *World) forget(applied uint64) {
+func (w *World) forget(applied Position) {
 	o := &w.Owner
-	o.Sent, o.Acked = applied, applied
+	o.Sent, o.Acked = applied.Seq, applied
 	o.Parked, o.Busy, o.Handed = map[string]Parked{}, map[string]bool{}, map[string]bool{}
 }
 
 // reload sends the owner back to what the store has. What is in flight stays in flight.
-func (w *World) reload() { w.forget(w.Store.Owner.Applied.Seq) }
+func (w *World) reload() { w.forget(w.Store.Owner.Applied) }
 
 func (w *World) at(seq uint64) Position {
 	if seq == 0 {
@@ -146,7 +149,8 @@ func (w *World) inflight() (n int) {
 }
 
 func (w *World) publish(m Message) {
-	m.At = Position{Seq: uint64(len(w.Stream) + 1), Time: w.Now}
+	n := len(w.Stream) + 1
+	m.At, m.Sent = Position{Seq: uint64(n), Time: int64(n)}, w.Now
 	w.Stream = append(w.Stream, m)
 }
 

@@ -3,9 +3,9 @@
 -- KEYS  1 partition  2 agenda  then for each message: record, inbox, seen
 -- ARGV  1 token  2,3 position it continues from (sequence, time)  4,5 position it reaches
 --       6 bound of an inbox  7 how many message ids an instance remembers  8 for how long, ms
---       then for each message: instance, message id or '', 's' for a start or '', element
+--       then for each message: instance, message id or '', 's' for a start, 'c' for a cancel or '', element
 -- answer  FENCED | CONFLICT sequence time | DONE now (this batch has been taken before)
---       | OK now {for each message: d repeat | f inbox full | e<n> has a record | n<n> has none; n = length of the inbox}
+--       | OK now {for each message: d repeat | f inbox full | u cancel of an unknown instance | e<n> has a record | n<n> has none; n = length of the inbox}
 local t = now()
 if fenced(KEYS[1], ARGV[1], t) then return {'FENCED'} end
 local at = redis.call('HMGET', KEYS[1], 'seq', 'time')
@@ -29,6 +29,8 @@ for m = 1, count do -- read all of it before the first write
   local before = id ~= '' and (taken[seen .. id] or redis.call('ZSCORE', seen, id))
   if before and tonumber(before) > t - span then
     answer[m] = 'd'
+  elseif kind == 'c' and not known[record] and not started[inbox] then
+    answer[m] = 'u'
   elseif length[inbox] >= bound then
     answer[m] = 'f'
   else
@@ -47,7 +49,7 @@ for m = 1, count do
   local inbox, seen = KEYS[3 * m + 1], KEYS[3 * m + 2]
   local instance, id, element = ARGV[4 * m + 5], ARGV[4 * m + 6], ARGV[4 * m + 8]
   local said = answer[m]
-  if said ~= 'd' and said ~= 'f' then
+  if said ~= 'd' and said ~= 'f' and said ~= 'u' then
     if string.sub(said, -1) == '!' then
       redis.call('LPUSH', inbox, element)
       answer[m] = string.sub(said, 1, -2)
@@ -61,7 +63,7 @@ for m = 1, count do
       redis.call('PEXPIRE', seen, ms(span))
     end
   end
-  if said ~= 'd' then hurry(KEYS[2], instance, t) end
+  if said ~= 'd' and said ~= 'u' then hurry(KEYS[2], instance, t) end
 end
 redis.call('HSET', KEYS[1], 'seq', ARGV[4], 'time', ARGV[5])
 return {'OK', ms(t), answer}

@@ -16,6 +16,7 @@ if (redis.call('HGET', KEYS[3], 'head') or '') ~= ARGV[3] then return {'CONFLICT
 local unread = redis.call('LLEN', KEYS[4])
 local most = tonumber(ARGV[7])
 local answer, clear, make = {}, {}, {}
+local look = tonumber(ARGV[4])
 for k = 6, #KEYS do
   local effect = ARGV[k + 2]
   local l = redis.call('HMGET', KEYS[k], 'e', 't', 'u', 'd', 'n')
@@ -29,6 +30,8 @@ for k = 6, #KEYS do
     end
   elseif l[2] and not over(l[3], l[4], t) then
     answer[k - 5] = 'C ' .. l[3] .. ' ' .. n
+    -- a claim that is not renewed is looked at when it is over, not later
+    if look and tonumber(l[3]) + 1 < look then look = tonumber(l[3]) + 1 end
   elseif tonumber(n) >= most then
     answer[k - 5] = 'P ' .. n
   elseif l[2] then
@@ -49,5 +52,5 @@ if ARGV[6] == '-' then
 elseif ARGV[6] ~= '' then
   redis.call('HSET', KEYS[5], ARGV[2], ARGV[6])
 end
-settle(KEYS[2], KEYS[4], ARGV[2], ARGV[4], ARGV[5], t)
+settle(KEYS[2], KEYS[4], ARGV[2], look, ARGV[5], t)
 return {'OK', ms(t), unread, answer}

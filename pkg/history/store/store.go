@@ -89,16 +89,28 @@ type Tenure struct {
 type Message struct {
 	Instance string
 	ID       string // the sender's message id; "" if it has none, and then a repeat is not recognised
-	Start    bool
+	Kind     MessageKind
 	Element  []byte // see history.Element
 }
 
+// MessageKind tells ingest what it must know of a message.
+type MessageKind string
+
+// The kinds. A start goes in front of what came before it; a cancel of an instance that
+// nobody has started is dropped; anything else waits for the start.
+const (
+	StartMessage  MessageKind = "s"
+	CancelMessage MessageKind = "c"
+	OtherMessage  MessageKind = ""
+)
+
 // Ingested is what became of a message.
 type Ingested struct {
-	Repeat bool // taken before; dropped
-	Full   bool // the inbox is at its bound; dropped, and the instance must fail by name
-	Exists bool // the instance has a record
-	Unread int  // length of the inbox behind the message
+	Repeat  bool // taken before; dropped
+	Full    bool // the inbox is at its bound; dropped, and the instance must fail by name
+	Unknown bool // a cancel of an instance that nobody has started; dropped
+	Exists  bool // the instance has a record
+	Unread  int  // length of the inbox behind the message
 }
 
 // Ingest moves a batch into the inboxes and the position from prev to next, or does
@@ -111,11 +123,7 @@ func (s *Store) Ingest(t Tenure, prev, next history.Position, batch []Message, d
 	args = append(args, t.Token, num(prev.Seq), num(prev.Time), num(next.Seq), num(next.Time), InboxBound, seenCount, seenSpan)
 	for _, m := range batch {
 		keys = append(keys, p.Instance(m.Instance), p.Inbox(m.Instance), p.Seen(m.Instance))
-		kind := ""
-		if m.Start {
-			kind = "s"
-		}
-		args = append(args, m.Instance, m.ID, kind, m.Element)
+		args = append(args, m.Instance, m.ID, string(m.Kind), m.Element)
 	}
 	s.run.Go(redisx.Call{Script: s.ingest, Keys: keys, Args: args}, func(v any, err error) {
 		if err != nil {
@@ -143,6 +151,8 @@ func parseIngested(said []string) ([]Ingested, error) {
 			out[i].Repeat = true
 		case s == "f":
 			out[i].Full = true
+		case s == "u":
+			out[i].Unknown = true
 		default:
 			n, err := strconv.Atoi(s[min(1, len(s)):])
 			if err != nil {
@@ -154,20 +164,28 @@ func parseIngested(said []string) ([]Ingested, error) {
 	return out, nil
 }
 
+// DueNow is who must be looked at.
+type DueNow struct {
+	Now       int64 // Redis TIME, Unix ms
+	Instances []string
+	Next      int64 // when the next one is due, Unix ms; 0: the agenda is empty
+}
+
 // Due takes up to limit instances whose look is due and puts each off by two seconds.
-func (s *Store) Due(t Tenure, limit int, done func(now int64, instances []string, err error)) {
+func (s *Store) Due(t Tenure, limit int, done func(DueNow, error)) {
 	p := s.space.Part(t.Part)
 	s.run.Go(redisx.Call{Script: s.due, Keys: []string{p.Owner(), p.Agenda()}, Args: []any{t.Token, limit}}, func(v any, err error) {
 		if err != nil {
-			done(0, nil, err)
+			done(DueNow{}, err)
 			return
 		}
 		r := redisx.NewReply(v)
 		if r.Str(0) != "OK" {
-			done(0, nil, refusal("due", r))
+			done(DueNow{}, refusal("due", r))
 			return
 		}
-		done(r.Int(1), r.Strs(2), r.Err())
+		due := DueNow{Now: r.Int(1), Instances: r.Strs(2), Next: r.Int(3)}
+		done(due, r.Err())
 	})
 }
 

@@ -1,0 +1,119 @@
+package audit
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/examples/internal/drive"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func run(t *testing.T, in Request, as []pawl.ActivityBinding) (Result, error) {
+	t.Helper()
+	p, err := Audit.EncodeInput(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch end := drive.Run(t, Orchestrations()[0], as, p).(type) {
+	case *history.Completed:
+		r, err := Audit.DecodeResult(end.Result)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r, nil
+	case *history.Failed:
+		return Result{}, pawl.FromFailure(end.Failure)
+	default:
+		t.Fatalf("ended with %T", end)
+		return Result{}, nil
+	}
+}
+
+func TestAnAuditReportsEveryPackageInOrder(t *testing.T) {
+	root, out := sample(t), t.TempDir()
+	got, err := run(t, Request{Dir: root, Out: out, Parallel: 3}, Activities())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(got.Report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r Report
+	if err := json.Unmarshal(b, &r); err != nil {
+		t.Fatal(err)
+	}
+	list, _ := inspectAll(t, root)
+	if len(r.Packages) != len(list.Packages) || got.Totals.Packages != len(list.Packages) || got.Totals.Problems != 5 {
+		t.Fatalf("%+v", got.Totals)
+	}
+	for i, s := range r.Packages {
+		if s.Package != list.Packages[i] {
+			t.Errorf("place %d has %s, want %s", i, s.Package, list.Packages[i])
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(out, ".*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestAnAuditOfNothingFailsByName(t *testing.T) {
+	_, err := run(t, Request{Dir: t.TempDir(), Out: t.TempDir()}, Activities())
+	if !errors.Is(err, ErrNoPackages) {
+		t.Errorf("%v", err)
+	}
+	_, err = run(t, Request{Dir: "/no/such/dir", Out: t.TempDir()}, Activities())
+	if !errors.Is(err, ErrNoDirectory) || !strings.Contains(err.Error(), "/no/such/dir") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAReportThatCanNotBeWrittenFailsTheAudit(t *testing.T) {
+	root := tree(t, map[string]string{"a.go": "package a\n"})
+	_, err := run(t, Request{Dir: root, Out: filepath.Join(root, "a.go")}, Activities())
+	if err == nil || !strings.Contains(err.Error(), "a.go") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAPackageWhoseInspectionFailsIsNamedAndTheOthersAreReported(t *testing.T) {
+	root := sample(t)
+	as := Activities()
+	for i, a := range as {
+		if a.Name() == InspectPackage.Name() {
+			as[i] = InspectPackage.Do(panicOn("alpha"))
+		}
+	}
+	got, err := run(t, Request{Dir: root, Out: t.TempDir()}, as)
+	if err != nil || got.Totals.Packages != 8 || got.Totals.Problems != 6 {
+		t.Errorf("%+v, %v", got.Totals, err)
+	}
+}
+
+func TestFourThousandPackagesComeInTwoPagesAndSeveralParts(t *testing.T) {
+	root := t.TempDir()
+	const n = MaxPageEntries + 5
+	for i := range n {
+		dir := filepath.Join(root, fmt.Sprintf("%04d", i))
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "a.go"), []byte("package a\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := run(t, Request{Dir: root, Out: t.TempDir()}, Activities())
+	if err != nil || got.Totals.Packages != n || got.Totals.Lines != n {
+		t.Errorf("%+v, %v", got.Totals, err)
+	}
+}

@@ -1,0 +1,87 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawlrun/pawl"
+)
+
+const defaultParallel = 64
+
+// Orchestrate is the order of things: see the package's comment.
+func Orchestrate(ctx *pawl.Context, in Request) (Result, error) {
+	list, err := listAll(ctx, in.Dir)
+	if err != nil {
+		return Result{}, err
+	}
+	limit := in.Parallel
+	if limit <= 0 {
+		limit = defaultParallel
+	}
+	summaries, err := pawl.Map(ctx, limit, list.Packages, func(ctx *pawl.Context, pkg string) (Summary, error) {
+		return inspectOne(ctx, in.Dir, pkg)
+	})
+	if err != nil {
+		return Result{}, err
+	}
+	var sum Totals
+	for _, s := range summaries {
+		sum.Add(s)
+	}
+	file, err := report(ctx, in, list.Problems, summaries, sum)
+	return Result{Totals: sum, Report: file}, err
+}
+
+func listAll(ctx *pawl.Context, dir string) (Page, error) {
+	var all Page
+	for {
+		p, err := ListPackages.Call(ctx, ListRequest{Dir: dir, After: all.Next}, patient())
+		if err != nil {
+			return Page{}, err
+		}
+		all.Packages = append(all.Packages, p.Packages...)
+		all.Problems = append(all.Problems, p.Problems...)
+		all.Next = p.Next
+		switch {
+		case len(all.Packages) > MaxPackages:
+			return Page{}, fmt.Errorf("%w: %s has more than %d; audit its parts one by one", ErrTooManyPackages, dir, MaxPackages)
+		case p.Next == "" && len(all.Packages) == 0:
+			return Page{}, fmt.Errorf("%w: %s", ErrNoPackages, dir)
+		case p.Next == "":
+			return all, nil
+		}
+	}
+}
+
+// inspectOne gives a summary also when the inspection fails, for one bad package is
+// to be named in the report and not to end it. Only a cancellation is an error.
+func inspectOne(ctx *pawl.Context, dir, pkg string) (Summary, error) {
+	s, err := InspectPackage.Call(ctx, InspectRequest{Dir: dir, Package: pkg})
+	if err == nil || errors.Is(err, context.Canceled) {
+		return s, err
+	}
+	pawl.Logger(ctx).Warn("a package could not be inspected", "package", pkg, "error", err)
+	return Summary{Package: pkg, Problems: []Problem{{Path: pkg, Text: clip(err.Error())}}}, nil
+}
+
+func report(ctx *pawl.Context, in Request, problems []Problem, summaries []Summary, sum Totals) (string, error) {
+	spool := Spool{Out: in.Out, Run: pawl.Instance(ctx).Instance}
+	parts := Split(problems, summaries)
+	for i, p := range parts {
+		if _, err := WritePart.Call(ctx, PartRequest{Spool: spool, Index: i, Part: p}, patient()); err != nil {
+			return "", err
+		}
+	}
+	file, err := WriteReport.Call(ctx, ReportRequest{Spool: spool, Dir: in.Dir, Parts: len(parts), Totals: sum}, patient())
+	if err != nil {
+		return "", err
+	}
+	_, err = SweepParts.Call(ctx, spool, patient())
+	return file, err
+}
+
+// patient is for what touches the disk: it may be full for a moment, or away.
+func patient() pawl.Retry { return pawl.Retry{Attempts: 4, Initial: 200 * time.Millisecond} }

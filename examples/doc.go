@@ -1,0 +1,13 @@
+// Package examples is a registry of small orchestrations and one large one, which
+// the fleets have with --examples, and which Pawl's own tests and benchmarks run. Each
+// file is one example: first the contract that both fleets share, then the
+// orchestration, then its activities.
+//
+//	hello.go    one activity
+//	order.go    the order of the README: a hold, an approval or a deadline, a charge
+//	chain.go    five activities, one after the other
+//	fanout.go   n activities side by side
+//	event.go    waits for an event
+//	race.go     two activities of which one is no longer wanted
+//	audit/      real work: what is in a tree of Go packages
+package examples

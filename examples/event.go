@@ -1,0 +1,11 @@
+package examples
+
+import "github.com/pawlrun/pawl"
+
+// An orchestration that does nothing but wait until somebody sends it something.
+var (
+	Wait = pawl.NewOrchestration[pawl.None, string]("event")
+	Poke = pawl.NewEvent[string]("poke")
+)
+
+func wait(ctx *pawl.Context, _ pawl.None) (string, error) { return Poke.Receive(ctx) }

@@ -1,0 +1,29 @@
+package examples
+
+import (
+	"context"
+
+	"github.com/pawlrun/pawl"
+)
+
+// Activities that run side by side, and a result made of all of theirs.
+var (
+	FanOut = pawl.NewOrchestration[int, int]("fanout")
+	Piece  = pawl.NewActivity[int, int]("fanout-piece")
+)
+
+// fanOut gives the sum of the squares below n.
+func fanOut(ctx *pawl.Context, n int) (int, error) {
+	pieces := make([]*pawl.Future[int], max(n, 0))
+	for i := range pieces {
+		pieces[i] = Piece.Start(ctx, i)
+	}
+	squares, err := pawl.All(ctx, pieces...)
+	sum := 0
+	for _, s := range squares {
+		sum += s
+	}
+	return sum, err
+}
+
+func piece(_ context.Context, i int) (int, error) { return i * i, nil }

@@ -1,0 +1,34 @@
+package examples
+
+import (
+	"slices"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/examples/audit"
+)
+
+// Orchestrations is what an orchestrator needs to run the examples.
+func Orchestrations() []pawl.OrchestrationBinding {
+	return slices.Concat([]pawl.OrchestrationBinding{
+		Hello.Do(hello),
+		Fulfil.Do(fulfil),
+		Chain.Do(chain),
+		FanOut.Do(fanOut),
+		Wait.Do(wait),
+		Race.Do(race),
+	}, audit.Orchestrations())
+}
+
+// Activities is what a worker needs to run the examples.
+func Activities() []pawl.ActivityBinding {
+	return slices.Concat([]pawl.ActivityBinding{
+		Greet.Do(greet),
+		Reserve.Do(reserve),
+		Release.Do(release),
+		Charge.Do(charge),
+		Step.Do(step),
+		Piece.Do(piece),
+		Hare.Do(run),
+		Tortoise.Do(run),
+	}, audit.Activities())
+}

@@ -1,0 +1,67 @@
+package settings
+
+import "time"
+
+// NATS says where NATS is and how to get in.
+type NATS struct {
+	NATSURL   string `name:"nats" env:"PAWL_NATS" default:"nats://127.0.0.1:4222" placeholder:"URL" help:"NATS server; several separated by commas."`
+	NATSCreds string `name:"nats-creds" env:"PAWL_NATS_CREDS" type:"path" placeholder:"FILE" help:"Credentials file (JWT and seed)."`
+	NATSNKey  string `name:"nats-nkey" env:"PAWL_NATS_NKEY" type:"path" placeholder:"FILE" help:"NKey seed file."`
+	NATSCA    string `name:"nats-ca" env:"PAWL_NATS_CA" type:"path" placeholder:"FILE" help:"PEM file of the authority that signed the server's certificate."`
+	NATSCert  string `name:"nats-cert" env:"PAWL_NATS_CERT" type:"path" placeholder:"FILE" help:"PEM file of our own certificate."`
+	NATSKey   string `name:"nats-key" env:"PAWL_NATS_KEY" type:"path" placeholder:"FILE" help:"PEM file of its key."`
+}
+
+// Redis says where Redis is and how to get in.
+type Redis struct {
+	RedisURL  string `name:"redis" env:"PAWL_REDIS" default:"redis://127.0.0.1:6379" placeholder:"URL" help:"Redis: redis://, rediss:// or unix://; a cluster as redis+cluster://h1:p1,h2:p2; sentinels as redis+sentinel://h1:p1,h2:p2?master_name=NAME. Client options as query parameters."`
+	RedisCA   string `name:"redis-ca" env:"PAWL_REDIS_CA" type:"path" placeholder:"FILE" help:"PEM file of the authority that signed the server's certificate."`
+	RedisCert string `name:"redis-cert" env:"PAWL_REDIS_CERT" type:"path" placeholder:"FILE" help:"PEM file of our own certificate."`
+	RedisKey  string `name:"redis-key" env:"PAWL_REDIS_KEY" type:"path" placeholder:"FILE" help:"PEM file of its key."`
+}
+
+// Log says what is logged, to standard error.
+type Log struct {
+	LogLevel  string `name:"log-level" env:"PAWL_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"Least level to log: ${enum}."`
+	LogFormat string `name:"log-format" env:"PAWL_LOG_FORMAT" default:"text" enum:"text,json" help:"Form of a log line: ${enum}."`
+}
+
+// Namespace says which of the deployments that share the servers is meant.
+type Namespace struct {
+	Namespace string `name:"namespace" env:"PAWL_NAMESPACE" default:"default" placeholder:"NAME" help:"Deployments with different namespaces share servers without meeting."`
+}
+
+// Lease is what orchestrators and workers of one namespace must agree on.
+type Lease struct {
+	LeaseTTL time.Duration `name:"lease-ttl" env:"PAWL_LEASE_TTL" default:"10s" help:"How long a silent worker keeps an activity. The same for the whole namespace."`
+}
+
+// Fleet is what every process of a fleet takes.
+type Fleet struct {
+	Namespace
+	NATS
+	Redis
+	Lease
+	Log
+
+	Drain    time.Duration `name:"drain" env:"PAWL_DRAIN" default:"30s" help:"How long work under way may take to end after a signal to stop."`
+	HTTP     string        `name:"http" env:"PAWL_HTTP" placeholder:"ADDR" help:"Serve /healthz, /readyz and /metrics there, such as :7295. Off without it."`
+	Examples bool          `name:"examples" env:"PAWL_EXAMPLES" help:"Register Pawl's examples."`
+}
+
+// Orchestrator is what an orchestrator takes besides.
+type Orchestrator struct {
+	Partitions int           `name:"partitions" env:"PAWL_PARTITIONS" default:"64" help:"Partitions of a new namespace, at most 1024. Fixed from then on."`
+	Replicas   int           `name:"replicas" env:"PAWL_REPLICAS" default:"1" help:"Replicas of new NATS streams."`
+	Look       time.Duration `name:"look" env:"PAWL_LOOK" default:"10s" help:"Longest time until an instance with work outstanding is looked at again."`
+}
+
+// Worker is what a worker takes besides.
+type Worker struct {
+	Concurrency int `name:"concurrency" env:"PAWL_CONCURRENCY" default:"64" help:"Activities of one task queue run at the same time."`
+}
+
+// Data says where the embedded servers keep what they hold.
+type Data struct {
+	Data string `name:"data" env:"PAWL_DATA" default:"pawl-data" type:"path" placeholder:"DIR" help:"Directory of the embedded NATS and Redis."`
+}

@@ -1,0 +1,48 @@
+package settings
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/alecthomas/kong"
+)
+
+// Exit codes of all programs.
+const (
+	ExitDone   = 0
+	ExitFailed = 1
+	ExitMisuse = 2 // wrong flags or arguments; nothing was tried
+)
+
+// Parse fills the settings, a pointer to a struct, from args and the environment. If
+// ok is false, the program is to end with the code at once: the help was asked for,
+// or the arguments are wrong and errw says how.
+func Parse(settings any, name, description string, args []string, out, errw io.Writer) (code int, ok bool) {
+	_, code, ok = Commands(settings, name, description, args, out, errw)
+	return code, ok
+}
+
+// Commands is Parse for a program with commands: the context runs the one that was chosen.
+func Commands(settings any, name, description string, args []string, out, errw io.Writer, opts ...kong.Option) (_ *kong.Context, code int, ok bool) {
+	exited := -1
+	k, err := kong.New(settings, append([]kong.Option{
+		kong.Name(name),
+		kong.Description(description),
+		kong.Writers(out, errw),
+		kong.Exit(func(code int) { exited = code }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
+	}, opts...)...)
+	if err != nil {
+		_, _ = fmt.Fprintf(errw, "%s: %v\n", name, err)
+		return nil, ExitMisuse, false
+	}
+	ctx, err := k.Parse(args)
+	if exited >= 0 {
+		return nil, exited, false
+	}
+	if err != nil {
+		_, _ = fmt.Fprintf(errw, "%s: %v; see %s --help\n", name, err, name)
+		return nil, ExitMisuse, false
+	}
+	return ctx, ExitDone, true
+}

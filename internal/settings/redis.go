@@ -1,0 +1,162 @@
+package settings
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const redisPatience = 5 * time.Second
+
+// ErrEvicts is why a Redis is refused that would drop keys when its memory is full.
+var ErrEvicts = errors.New("maxmemory-policy is not noeviction: a full Redis would drop histories instead of refusing writes")
+
+// OpenRedis connects, and refuses a server that evicts keys (ErrEvicts). Where the
+// policy can not be read, it warns and goes on. The error is one line that says where
+// and what was tried; ctx bounds the attempt, as do 5 s.
+func (r Redis) OpenRedis(ctx context.Context, log *slog.Logger) (redis.UniversalClient, error) {
+	rdb, err := r.client()
+	if err != nil {
+		return nil, fmt.Errorf("Redis at %s: %w", redact(r.RedisURL), err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, redisPatience)
+	defer cancel()
+	if err := rdb.Ping(ctx).Err(); err != nil {
+		err = fmt.Errorf("Redis at %s is not reachable: %w (tried to connect and PING, %s at most)", redact(r.RedisURL), err, redisPatience)
+		return nil, errors.Join(err, rdb.Close())
+	}
+	if err := r.checkPolicy(ctx, rdb, log); err != nil {
+		return nil, errors.Join(err, rdb.Close())
+	}
+	return rdb, nil
+}
+
+func (r Redis) checkPolicy(ctx context.Context, rdb redis.UniversalClient, log *slog.Logger) error {
+	check := func(ctx context.Context, node redis.Cmdable) error {
+		policy, err := evictionPolicy(ctx, node)
+		if err != nil {
+			log.Warn("Redis does not tell its maxmemory-policy; it must be noeviction", "url", redact(r.RedisURL), "error", err)
+			return nil //nolint:nilerr // logged: many hosted servers forbid the question
+		}
+		if policy != "noeviction" {
+			return fmt.Errorf("Redis at %s has %s: %w; set it with CONFIG SET maxmemory-policy noeviction, and in its configuration file",
+				redact(r.RedisURL), policy, ErrEvicts)
+		}
+		return nil
+	}
+	if cluster, ok := rdb.(*redis.ClusterClient); ok {
+		return cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return check(ctx, node) })
+	}
+	return check(ctx, rdb)
+}
+
+// evictionPolicy asks in both ways that there are: hosted servers forbid the one or the other.
+func evictionPolicy(ctx context.Context, node redis.Cmdable) (string, error) {
+	config, err := node.ConfigGet(ctx, "maxmemory-policy").Result()
+	if policy := config["maxmemory-policy"]; err == nil && policy != "" {
+		return policy, nil
+	}
+	info, infoErr := node.Info(ctx, "memory").Result()
+	for line := range strings.Lines(info) {
+		if policy, ok := strings.CutPrefix(line, "maxmemory_policy:"); ok {
+			return strings.TrimSpace(policy), nil
+		}
+	}
+	return "", errors.Join(err, infoErr)
+}
+
+func (r Redis) client() (redis.UniversalClient, error) {
+	kind, u, err := normalise(r.RedisURL)
+	if err != nil {
+		return nil, err
+	}
+	switch kind {
+	case "cluster":
+		o, err := redis.ParseClusterURL(u)
+		if err != nil {
+			return nil, bare(err)
+		}
+		if o.TLSConfig, err = r.tls(o.TLSConfig); err != nil {
+			return nil, err
+		}
+		return redis.NewClusterClient(o), nil
+	case "sentinel":
+		o, err := redis.ParseFailoverURL(u)
+		if err != nil {
+			return nil, bare(err)
+		}
+		if o.MasterName == "" {
+			return nil, errors.New("sentinels need ?master_name=NAME")
+		}
+		if o.TLSConfig, err = r.tls(o.TLSConfig); err != nil {
+			return nil, err
+		}
+		return redis.NewFailoverClient(o), nil
+	default:
+		o, err := redis.ParseURL(u)
+		if err != nil {
+			return nil, bare(err)
+		}
+		if o.TLSConfig, err = r.tls(o.TLSConfig); err != nil {
+			return nil, err
+		}
+		return redis.NewClient(o), nil
+	}
+}
+
+func (r Redis) tls(base *tls.Config) (*tls.Config, error) {
+	return tlsConfig(base, r.RedisCA, r.RedisCert, r.RedisKey)
+}
+
+// normalise makes of one of our URLs one that the Redis client reads: the second and
+// further hosts of a list become addr parameters. A list without a kind is a cluster.
+func normalise(raw string) (kind, u string, err error) {
+	scheme, rest, ok := strings.Cut(raw, "://")
+	if !ok {
+		return "", "", errors.New("a URL begins with redis://, rediss://, unix://, redis+cluster:// or redis+sentinel://")
+	}
+	scheme, kind, _ = strings.Cut(scheme, "+")
+	if !slices.Contains([]string{"", "cluster", "sentinel"}, kind) {
+		return "", "", fmt.Errorf("unknown kind of Redis %q; there are cluster and sentinel", kind)
+	}
+	if scheme == "unix" {
+		return kind, raw, nil
+	}
+	full, _, _ := strings.Cut(raw, "://")
+	rest = strings.ReplaceAll(rest, ","+full+"://", ",")
+	hosts, tail := rest, ""
+	if end := strings.IndexAny(rest, "/?"); end >= 0 {
+		hosts, tail = rest[:end], rest[end:]
+	}
+	list := strings.Split(hosts, ",")
+	if kind == "" && len(list) > 1 {
+		kind = "cluster"
+	}
+	for _, host := range list[1:] {
+		if at := strings.LastIndexByte(host, '@'); at >= 0 {
+			host = host[at+1:]
+		}
+		sep := "?"
+		if strings.Contains(tail, "?") {
+			sep = "&"
+		}
+		tail += sep + "addr=" + url.QueryEscape(host)
+	}
+	return kind, scheme + "://" + list[0] + tail, nil
+}
+
+// bare strips the URL, which may hold a password, from a parser's error.
+func bare(err error) error {
+	if ue, ok := errors.AsType[*url.Error](err); ok {
+		return ue.Err
+	}
+	return err
+}

@@ -1,0 +1,84 @@
+package term
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func sampleTable() *Table {
+	t := &Table{Header: []string{"instance", "events"}, Right: []int{1}}
+	t.Add("order-42", 7)
+	t.Add("x", 12345)
+	return t
+}
+
+func TestATableInAFileIsAlignedWithSpacesAndHasNoLines(t *testing.T) {
+	var b bytes.Buffer
+	if err := sampleTable().Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	if want := "instance  events\norder-42  7\nx         12345\n"; b.String() != want {
+		t.Errorf("got\n%swant\n%s", b.String(), want)
+	}
+}
+
+func TestATableOnATerminalHasLinesAndNumbersToTheRight(t *testing.T) {
+	var b bytes.Buffer
+	if err := sampleTable().draw(&b); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.String(); !strings.Contains(got, "│ order-42 │      7 │") {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+func TestControlCharactersOfOthersDoNotReachTheTerminal(t *testing.T) {
+	tab := &Table{Header: []string{"text"}}
+	tab.Add("a\x1b[2Jb\nc\td\u0085e")
+	if got := tab.Rows[0][0]; got != "a [2Jb c d e" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestProgressWithoutATerminalIsALineNowAndThen(t *testing.T) {
+	var b bytes.Buffer
+	p := NewProgress(&b, 10, "packages")
+	p.Set(1)
+	p.Set(2)
+	if b.Len() > 0 {
+		t.Errorf("too early: %s", b.String())
+	}
+	p.said = p.said.Add(-plainEvery)
+	p.began = p.began.Add(-time.Second)
+	p.Set(5)
+	p.Set(4) // late news
+	p.Say("a worker is gone")
+	p.Set(11)
+	p.End()
+	p.End()
+	p.Set(3)
+	want := regexp.MustCompile(`^5 of 10 packages in 1s?.*, \d/s, 1s left\na worker is gone\n10 of 10 packages in 1.*s, \d+/s\n$`)
+	if !want.MatchString(b.String()) {
+		t.Errorf("got\n%s", b.String())
+	}
+}
+
+func TestTheBarIsTakenAwayForALineOfTextAndAtTheEnd(t *testing.T) {
+	var b bytes.Buffer
+	p := NewProgress(&b, 3, "packages")
+	p.bar = newBar(&b, 3, "packages")
+	p.Set(1)
+	p.Say("a worker is gone")
+	p.Set(3)
+	p.End()
+	if got := b.String(); !strings.Contains(got, "a worker is gone\n") || !strings.Contains(got, "0/3") || !strings.HasSuffix(got, "/s\n") {
+		t.Errorf("got %q", got)
+	}
+}

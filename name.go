@@ -1,0 +1,125 @@
+package pawl
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Errors of names and ids. Match them with errors.Is; errors.As with *NameError tells the text.
+var (
+	ErrBadName = errors.New("pawl: bad name")
+	ErrBadID   = errors.New("pawl: bad instance id")
+)
+
+const (
+	maxName = 100
+	maxID   = 200
+)
+
+// NameError is a name or an instance id outside its alphabet or length. It matches
+// ErrBadName or ErrBadID.
+type NameError struct {
+	Text string // what was given
+	Rule string // what is allowed
+	kind error
+}
+
+// Error says what was given and what is allowed.
+func (e *NameError) Error() string { return fmt.Sprintf("%v %q: %s", e.kind, e.Text, e.Rule) }
+
+// Unwrap gives ErrBadName or ErrBadID.
+func (e *NameError) Unwrap() error { return e.kind }
+
+// ValidateID checks an instance id: 1 to 200 characters of A-Z a-z 0-9 _ : @ = + ~ % -.
+// Use EscapeID to make one of any other text.
+func ValidateID(id string) error {
+	if len(id) >= 1 && len(id) <= maxID && onlyOf(id, isID) {
+		return nil
+	}
+	return &NameError{
+		Text: id, kind: ErrBadID,
+		Rule: fmt.Sprintf("1 to %d characters of [A-Za-z0-9_:@=+~%%-] are allowed; EscapeID makes an id of any text", maxID),
+	}
+}
+
+// ValidateName checks the name of an activity, an orchestration, an event, a queue or
+// an error: 1 to 100 characters of A-Z a-z 0-9 _ . -.
+func ValidateName(name string) error {
+	if len(name) >= 1 && len(name) <= maxName && onlyOf(name, isName) {
+		return nil
+	}
+	return &NameError{
+		Text: name, kind: ErrBadName,
+		Rule: fmt.Sprintf("1 to %d characters of [A-Za-z0-9_.-] are allowed", maxName),
+	}
+}
+
+// EscapeID makes an instance id of any text: bytes outside the alphabet, and the
+// percent sign, become % and two hexadecimal digits. Different texts give different
+// ids. The result may be longer than an id is allowed to be; ValidateID tells.
+func EscapeID(text string) string {
+	plain := func(c byte) bool { return isID(c) && c != '%' }
+	if onlyOf(text, plain) {
+		return text
+	}
+	var b strings.Builder
+	for i := range len(text) {
+		if c := text[i]; plain(c) {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}
+
+// UnescapeID gives back the text that EscapeID made the id of. A percent sign that
+// does not begin an escape is an ErrBadID.
+func UnescapeID(id string) (string, error) {
+	var b strings.Builder
+	for i := 0; i < len(id); i++ {
+		if id[i] != '%' {
+			b.WriteByte(id[i])
+			continue
+		}
+		var c byte
+		if i+2 >= len(id) || !unhex(id[i+1], &c) || !unhex(id[i+2], &c) {
+			return "", &NameError{Text: id, Rule: "a percent sign is followed by two hexadecimal digits", kind: ErrBadID}
+		}
+		b.WriteByte(c)
+		i += 2
+	}
+	return b.String(), nil
+}
+
+func unhex(digit byte, c *byte) bool {
+	switch {
+	case '0' <= digit && digit <= '9':
+		*c = *c<<4 | (digit - '0')
+	case 'A' <= digit && digit <= 'F':
+		*c = *c<<4 | (digit - 'A' + 10)
+	case 'a' <= digit && digit <= 'f':
+		*c = *c<<4 | (digit - 'a' + 10)
+	default:
+		return false
+	}
+	return true
+}
+
+func onlyOf(s string, allowed func(byte) bool) bool {
+	for i := range len(s) {
+		if !allowed(s[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func isAlnum(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+}
+
+func isName(c byte) bool { return isAlnum(c) || strings.IndexByte("_.-", c) >= 0 }
+
+func isID(c byte) bool { return isAlnum(c) || strings.IndexByte("_:@=+~%-", c) >= 0 }

@@ -1,0 +1,91 @@
+package pawl
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/replay"
+)
+
+// Orchestration is the handle of an orchestration: a name and two types. It holds no
+// function, is immutable, and may be used from everywhere.
+type Orchestration[In, Out any] struct {
+	name string
+	in   form
+	out  form
+	err  error
+}
+
+// NewOrchestration declares an orchestration. A name outside the alphabet (see
+// ValidateName) is the error of every use of the handle.
+func NewOrchestration[In, Out any](name string) Orchestration[In, Out] {
+	return Orchestration[In, Out]{name: name, in: formOf[In](), out: formOf[Out](), err: ValidateName(name)}
+}
+
+// Name is what histories and clients know the orchestration by.
+func (o Orchestration[In, Out]) Name() string { return o.name }
+
+// Do binds the function that an orchestrator runs. The function must do the same
+// whenever it is given the same inputs: it asks ctx for the time, for ids and for
+// random numbers, starts no goroutine, reads nothing that may change, and leaves all
+// work to activities.
+func (o Orchestration[In, Out]) Do(fn func(*Context, In) (Out, error)) OrchestrationBinding {
+	return OrchestrationBinding{name: o.name, err: o.err, program: func(x *replay.Execution) replay.Ending {
+		in, err := decode[In](o.in, x.Input())
+		if err != nil {
+			return failed(fmt.Errorf("input of orchestration %s: %w", o.name, err))
+		}
+		out, err := fn(&Context{x: x}, in)
+		if err != nil {
+			return failed(err)
+		}
+		result, err := o.out.encode(out)
+		if err != nil {
+			return failed(fmt.Errorf("result of orchestration %s: %w", o.name, err))
+		}
+		return replay.Ending{Result: result}
+	}}
+}
+
+func failed(err error) replay.Ending {
+	var cancelled *Cancelled
+	return replay.Ending{Failure: ToFailure(err), Cancelled: errors.As(err, &cancelled)}
+}
+
+// OrchestrationBinding is an orchestration together with the function that runs it.
+type OrchestrationBinding struct {
+	name    string
+	version string
+	err     error
+	program replay.Program
+}
+
+// Name is the orchestration's name.
+func (b OrchestrationBinding) Name() string { return b.name }
+
+// Version is recorded when an instance starts; empty for an orchestration without versions.
+func (b OrchestrationBinding) Version() string { return b.version }
+
+// Program is the function in its untyped form, for package replay.
+func (b OrchestrationBinding) Program() replay.Program { return b.program }
+
+// EncodeInput gives an input in the form that history keeps. It is for Pawl's own packages.
+func (o Orchestration[In, Out]) EncodeInput(in In) (history.Payload, error) {
+	return encodeFor(o.err, o.in, in)
+}
+
+// DecodeInput reads what EncodeInput wrote.
+func (o Orchestration[In, Out]) DecodeInput(p history.Payload) (In, error) {
+	return decode[In](o.in, p)
+}
+
+// EncodeResult gives a result in the form that history keeps.
+func (o Orchestration[In, Out]) EncodeResult(out Out) (history.Payload, error) {
+	return encodeFor(o.err, o.out, out)
+}
+
+// DecodeResult reads what EncodeResult wrote.
+func (o Orchestration[In, Out]) DecodeResult(p history.Payload) (Out, error) {
+	return decode[Out](o.out, p)
+}

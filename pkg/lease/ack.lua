@@ -1,0 +1,30 @@
+-- ack ends a lease with its completion: both, or nothing.
+--
+-- KEYS   lease inbox agenda
+-- ARGV   effect token instance id body
+-- Answer GONE            there is no lease, or it is for another effect: nobody wants the completion
+--        STOLEN          somebody else holds it, or nobody
+--        EXPIRED         the caller's time was over
+--        OK length now   pushed; the inbox holds `length` elements, at 1 it was empty before
+--
+-- Checks, before it writes: the effect, the token, the time. DEL of nothing would
+-- succeed, so it can not be the check.
+local lease, inbox, agenda = KEYS[1], KEYS[2], KEYS[3]
+local effect, token, instance, id, body = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+
+local f = redis.call('HMGET', lease, 'e', 't', 'u', 'd')
+local t = now()
+if f[1] ~= effect then
+  return { 'GONE' }
+elseif f[2] ~= token then
+  return { 'STOLEN' }
+elseif over(f[3], f[4], t) then
+  return { 'EXPIRED' }
+end
+
+redis.call('DEL', lease)
+local length = redis.call('RPUSH', inbox, id .. '\n' .. ms(t) .. '\n' .. body)
+if length == 1 then
+  hurry(agenda, instance, t + 2000)
+end
+return { 'OK', length, ms(t) }

@@ -1,0 +1,350 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/cancel"
+)
+
+// Lookup finds out why the lease is gone, from history. It reports false if history does not say.
+type Lookup func(context.Context, Ref) (cancel.Cancelled, bool)
+
+// Hint is news of a deleted lease, from whoever deleted it. It may be forged:
+// it makes the keeper ask, and gives the words for a cancellation that the answer confirms.
+type Hint struct {
+	Instance string
+	Effect   string
+	Cause    cancel.Cancelled
+}
+
+// Parts of the TTL. A renewal that fails has two more rounds' time to succeed.
+const (
+	roundPart  = 3  // all leases are renewed every TTL/3
+	retryPart  = 10 // what failed is tried again after TTL/10
+	marginPart = 10 // trust ends TTL/10 before the lease can
+	beatPart   = 20 // trust is checked every TTL/20, less than the margin
+)
+
+// lookupTime bounds the search for a reason. The context is not cancelled before it ends.
+const lookupTime = time.Second
+
+// Keeper renews the leases of a worker in batches, and cancels the context of each that is lost.
+//
+//	Hold ──▶ trusted ──OK──▶ trusted (counts from the start of this renewal)
+//	           │ GONE ─────────────────▶ cancelled, with the reason of the hint, or of history
+//	           │ STOLEN, EXPIRED ──────▶ cancelled, LeaseLost
+//	           │ any error ────────────▶ tried again after TTL/10
+//	           │ trust window passed ──▶ cancelled, LeaseLost
+//	           └ Release ──────────────▶ no longer the keeper's
+//
+// Trust lasts for 9/10 of the TTL from the moment before the last good claim or
+// renewal was sent, by the monotonic clock; nobody else can have claimed by then. A
+// process that was stopped for longer than that finds its contexts cancelled at the
+// keeper's first beat, and Trusted tells the truth even before it.
+//
+// A Keeper has one goroutine, and one more for each renewal that found leases gone without
+// knowing why; Stop joins them. Its methods are safe for concurrent use.
+type Keeper struct {
+	leases *Leases
+	ttl    time.Duration
+	lookup Lookup
+	log    *slog.Logger
+
+	ctx  context.Context //nolint:containedctx // ends with Stop
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+	wake chan struct{}
+
+	mu     sync.Mutex
+	held   map[*Hold]struct{}
+	ended  bool
+	counts Counts
+}
+
+// Counts is what a keeper has seen so far.
+type Counts struct {
+	Renewed uint64 // leases, each time
+	Failed  uint64 // leases whose renewal got no answer, each time
+	Lost    uint64 // stolen, expired, or the trust window passed
+	Gone    uint64 // cancelled by the owner
+}
+
+// Hold is a lease that is kept. Its fields without comment are the keeper's.
+type Hold struct {
+	Grip // constant
+
+	keeper *Keeper
+	ctx    context.Context //nolint:containedctx // it is what the keeper gives to the handler
+	cancel context.CancelCauseFunc
+
+	good   time.Time // start of the last good claim or renewal
+	due    time.Time // when it must be renewed apart from the rounds; zero: it need not
+	asked  time.Time // start of the renewal under way; zero: none
+	hint   *cancel.Cancelled
+	hinted time.Time
+}
+
+// NewKeeper starts a keeper for leases claimed with the TTL. lookup is called on goroutines of the keeper.
+func NewKeeper(l *Leases, ttl time.Duration, lookup Lookup, log *slog.Logger) *Keeper {
+	ctx, stop := context.WithCancel(context.Background())
+	k := &Keeper{
+		leases: l, ttl: ttl, lookup: lookup, log: log, ctx: ctx, stop: stop,
+		wake: make(chan struct{}, 1), held: make(map[*Hold]struct{}),
+	}
+	k.wg.Go(k.run)
+	return k
+}
+
+// Stop ends the keeper and waits for its goroutines. Contexts still held are
+// cancelled with WorkerStopping; their leases are the caller's to give back.
+func (k *Keeper) Stop() {
+	k.mu.Lock()
+	k.ended = true
+	left := k.held
+	k.held = make(map[*Hold]struct{})
+	k.mu.Unlock()
+	k.stop()
+	for h := range left {
+		h.cancel(&cancel.Cancelled{Reason: cancel.WorkerStopping})
+	}
+	k.wg.Wait()
+}
+
+// Hold keeps a lease from now on. since is the time before its claim was sent. The
+// Hold must be released.
+func (k *Keeper) Hold(parent context.Context, g Grip, since time.Time) *Hold {
+	h := &Hold{Grip: g, keeper: k, good: since}
+	h.ctx, h.cancel = context.WithCancelCause(parent)
+	k.mu.Lock()
+	ended := k.ended
+	if !ended {
+		k.held[h] = struct{}{}
+	}
+	k.mu.Unlock()
+	if ended {
+		h.cancel(&cancel.Cancelled{Reason: cancel.WorkerStopping})
+	}
+	return h
+}
+
+// Context is done when the lease is lost; its cause is a *cancel.Cancelled.
+func (h *Hold) Context() context.Context { return h.ctx }
+
+// Cancel cancels the context for a reason of the caller's own. The lease is kept on.
+func (h *Hold) Cancel(why *cancel.Cancelled) { h.cancel(why) }
+
+// Trusted reports whether the lease is certainly the holder's at this moment.
+func (h *Hold) Trusted() bool {
+	h.keeper.mu.Lock()
+	defer h.keeper.mu.Unlock()
+	_, kept := h.keeper.held[h]
+	return kept && time.Since(h.good) < h.keeper.trust()
+}
+
+// Release ends the keeping and cancels the context. It may be called twice.
+func (h *Hold) Release() {
+	h.keeper.mu.Lock()
+	delete(h.keeper.held, h)
+	h.keeper.mu.Unlock()
+	h.cancel(context.Canceled)
+}
+
+// Hint makes the keeper ask about these leases at once. Those it does not hold are ignored.
+func (k *Keeper) Hint(hints ...Hint) {
+	byEffect := make(map[string]*Hint, len(hints))
+	for i := range hints {
+		byEffect[hints[i].Effect] = &hints[i]
+	}
+	now, asked := time.Now(), false
+	k.mu.Lock()
+	for h := range k.held {
+		if n, ok := byEffect[h.Effect]; ok && n.Instance == h.Instance {
+			h.hint, h.hinted, h.due, asked = &n.Cause, now, now, true
+		}
+	}
+	k.mu.Unlock()
+	if asked {
+		k.hurry()
+	}
+}
+
+// Counts gives what the keeper has seen so far.
+func (k *Keeper) Counts() Counts {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.counts
+}
+
+func (k *Keeper) trust() time.Duration { return k.ttl - k.ttl/marginPart }
+
+func (k *Keeper) hurry() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (k *Keeper) run() {
+	beat := time.NewTicker(max(k.ttl/beatPart, time.Millisecond))
+	defer beat.Stop()
+	next := time.Now().Add(k.ttl / roundPart)
+	for {
+		select {
+		case <-k.ctx.Done():
+			return
+		case <-beat.C:
+		case <-k.wake:
+		}
+		now := time.Now()
+		all := !now.Before(next)
+		if all {
+			next = now.Add(k.ttl / roundPart)
+		}
+		k.distrust(now)
+		k.renew(now, all)
+	}
+}
+
+// distrust cancels what has not been renewed for too long.
+func (k *Keeper) distrust(now time.Time) {
+	var lost []*Hold
+	k.mu.Lock()
+	for h := range k.held {
+		if now.Sub(h.good) >= k.trust() {
+			delete(k.held, h)
+			k.counts.Lost++
+			lost = append(lost, h)
+		}
+	}
+	k.mu.Unlock()
+	for _, h := range lost {
+		k.log.Warn("lease lost: not renewed in time", "activity", h.Ref.String(), "silent_for", now.Sub(h.good))
+		h.cancel(&cancel.Cancelled{
+			Reason: cancel.LeaseLost,
+			Text:   fmt.Sprintf("not renewed for %s of %s", now.Sub(h.good).Round(time.Millisecond), k.ttl),
+		})
+	}
+}
+
+// renew sends one script for each partition and MaxRenew leases; they travel as one pipeline.
+func (k *Keeper) renew(now time.Time, all bool) {
+	parts := make(map[int][]*Hold)
+	k.mu.Lock()
+	for h := range k.held {
+		if h.asked.IsZero() && (all || !h.due.IsZero() && !h.due.After(now)) {
+			h.asked, h.due = now, time.Time{}
+			parts[h.Part] = append(parts[h.Part], h)
+		}
+	}
+	k.mu.Unlock()
+	for part, holds := range parts {
+		for len(holds) > 0 {
+			n := min(len(holds), MaxRenew)
+			k.send(part, holds[:n:n])
+			holds = holds[n:]
+		}
+	}
+}
+
+func (k *Keeper) send(part int, holds []*Hold) {
+	grips := make([]Grip, len(holds))
+	for i, h := range holds {
+		grips[i] = h.Grip
+	}
+	k.leases.Renew(part, grips, k.ttl, func(out []Outcome, err error) {
+		if err != nil {
+			k.again(holds, err)
+			return
+		}
+		k.answered(holds, out)
+	})
+}
+
+// again puts back what got no answer. Whether that costs the lease, the trust window says.
+func (k *Keeper) again(holds []*Hold, err error) {
+	due := time.Now().Add(k.ttl / retryPart)
+	k.mu.Lock()
+	for _, h := range holds {
+		h.asked, h.due = time.Time{}, due
+	}
+	k.counts.Failed += uint64(len(holds))
+	ended := k.ended
+	k.mu.Unlock()
+	if !ended {
+		k.log.Warn("leases not renewed; trying again", "leases", len(holds), "in", k.ttl/retryPart, "error", err)
+	}
+}
+
+// answered takes the outcomes of a renewal. It runs on the runner's goroutine.
+func (k *Keeper) answered(holds []*Hold, out []Outcome) {
+	var known, unknown, lost []*Hold
+	hurry := false
+	k.mu.Lock()
+	for i, h := range holds {
+		asked := h.asked
+		h.asked = time.Time{}
+		if _, kept := k.held[h]; !kept {
+			continue // released, or distrusted, while the renewal was under way
+		}
+		if out[i] == OK {
+			k.counts.Renewed++
+			h.good = asked
+			if h.hint != nil && h.hinted.After(asked) {
+				hurry = true // the hint came later than the question: due stands
+			} else {
+				h.hint = nil
+			}
+			continue
+		}
+		delete(k.held, h)
+		switch {
+		case out[i] != Gone:
+			k.counts.Lost++
+			lost = append(lost, h)
+		case h.hint != nil:
+			k.counts.Gone++
+			known = append(known, h)
+		default:
+			k.counts.Gone++
+			unknown = append(unknown, h)
+		}
+	}
+	if len(unknown) > 0 && !k.ended {
+		k.wg.Go(func() { k.explain(unknown) })
+	}
+	k.mu.Unlock()
+
+	for _, h := range known {
+		k.unwanted(h, h.hint)
+	}
+	for _, h := range lost {
+		k.log.Warn("lease lost: somebody else holds it, or its time was over", "activity", h.Ref.String())
+		h.cancel(&cancel.Cancelled{Reason: cancel.LeaseLost, Text: "claimed by somebody else, or its time was over"})
+	}
+	if hurry {
+		k.hurry()
+	}
+}
+
+// explain cancels leases that are gone, with what history says about each.
+func (k *Keeper) explain(holds []*Hold) {
+	ctx, stop := context.WithTimeoutCause(k.ctx, lookupTime, errors.New("no reason found in time"))
+	defer stop()
+	for _, h := range holds {
+		why, ok := k.lookup(ctx, h.Ref)
+		if !ok {
+			why = cancel.Cancelled{Reason: cancel.LeaseLost, Text: "the lease is gone; history gives no reason"}
+		}
+		k.unwanted(h, &why)
+	}
+}
+
+func (k *Keeper) unwanted(h *Hold, why *cancel.Cancelled) {
+	k.log.Info("activity cancelled", "activity", h.Ref.String(), "reason", why.Reason.String(), "by", why.By, "text", why.Text)
+	h.cancel(why)
+}

@@ -1,0 +1,291 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/lease"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+func noReason(context.Context, lease.Ref) (cancel.Cancelled, bool) { return cancel.Cancelled{}, false }
+
+func (b *bench) keeper(span time.Duration, why lease.Lookup) *lease.Keeper {
+	b.Helper()
+	k := lease.NewKeeper(b.leases, span, why, quiet)
+	b.Cleanup(k.Stop)
+	return k
+}
+
+// held creates a lease, claims it for the span and has it kept.
+func (b *bench) held(k *lease.Keeper, g lease.Grip, span time.Duration) *lease.Hold {
+	b.Helper()
+	b.create(g.Ref)
+	since := time.Now()
+	c := answer(b, func(done func(lease.Claim, error)) {
+		b.leases.Claim(lease.Bid{Grip: g, Worker: "w", TTL: span, MaxAttempts: most}, done)
+	})
+	b.want("claim", c.Outcome, lease.Yours)
+	h := k.Hold(context.Background(), g, since)
+	b.Cleanup(h.Release)
+	return h
+}
+
+func (b *bench) cause(h *lease.Hold) *cancel.Cancelled {
+	b.Helper()
+	select {
+	case <-h.Context().Done():
+	case <-time.After(20 * time.Second):
+		b.Fatal("the context is not done")
+	}
+	if !errors.Is(h.Context().Err(), context.Canceled) {
+		b.Fatalf("error %v", h.Context().Err())
+	}
+	var c *cancel.Cancelled
+	if !errors.As(context.Cause(h.Context()), &c) {
+		b.Fatalf("cause %v is no Cancelled", context.Cause(h.Context()))
+	}
+	return c
+}
+
+// until polls with a deadline.
+func (b *bench) until(what string, ok func() bool) {
+	b.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(20 * time.Second)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			b.Fatalf("never happened: %s", what)
+		}
+	}
+}
+
+func (b *bench) still(h *lease.Hold) {
+	b.Helper()
+	if err := h.Context().Err(); err != nil {
+		b.Fatalf("cancelled: %v", context.Cause(h.Context()))
+	}
+}
+
+func onServer(t *testing.T) *bench {
+	t.Helper()
+	return newBench(t, redistest.Start(t).Client(t))
+}
+
+func TestAKeptLeaseOutlivesItsTTL(t *testing.T) {
+	b := onServer(t)
+	const span = time.Second
+	k := b.keeper(span, noReason)
+	h := b.held(k, grip(1, "t1"), span)
+	first := b.fields(ref(1))["u"]
+	b.until("renewed past the first expiry", func() bool {
+		u, _ := strconv.ParseInt(first, 10, 64)
+		return b.now() > u
+	})
+	b.still(h)
+	if !h.Trusted() {
+		t.Fatal("not trusted")
+	}
+	b.want("ack", b.ack(h.Grip, "x").Outcome, lease.OK)
+}
+
+func TestACancelledActivityKnowsAtTheNextRenewalAndHistorySaysWhy(t *testing.T) {
+	b := onServer(t)
+	const span = time.Second
+	k := b.keeper(span, func(_ context.Context, r lease.Ref) (cancel.Cancelled, bool) {
+		return cancel.Cancelled{Reason: cancel.LostSelect, Text: fmt.Sprint("activity ", r.Activity)}, true
+	})
+	h := b.held(k, grip(7, "t"), span)
+	b.cancel(ref(7))
+	b.want("cause", b.cause(h), "cancelled: lost-select: activity 7")
+	b.want("counts", k.Counts().Gone, 1)
+}
+
+func TestALeaseThatIsGoneForNoRecordedReasonIsLost(t *testing.T) {
+	b := onServer(t)
+	k := b.keeper(time.Second, noReason)
+	h := b.held(k, grip(1, "t"), time.Second)
+	b.cancel(ref(1))
+	c := b.cause(h)
+	if c.Reason != cancel.LeaseLost || c.Text == "" {
+		t.Fatalf("cause %v", c)
+	}
+}
+
+func TestAHintCancelsAtOnceWithItsOwnWords(t *testing.T) {
+	b := onServer(t)
+	k := b.keeper(time.Hour, noReason)
+	h := b.held(k, grip(1, "t"), time.Hour)
+	other := b.held(k, grip(2, "t"), time.Hour)
+	b.cancel(ref(1))
+	k.Hint(lease.Hint{
+		Instance: "order:42", Effect: "e1",
+		Cause: cancel.Cancelled{Reason: cancel.Requested, By: "ops", Text: "fraud"},
+	})
+	b.want("cause", b.cause(h), "cancelled: requested by ops: fraud")
+	b.still(other)
+}
+
+func TestAForgedHintDoesNothing(t *testing.T) {
+	b := onServer(t)
+	const span = time.Second
+	k := b.keeper(span, func(context.Context, lease.Ref) (cancel.Cancelled, bool) {
+		return cancel.Cancelled{Reason: cancel.LostSelect}, true
+	})
+	h := b.held(k, grip(1, "t"), span)
+	k.Hint(lease.Hint{Instance: "order:42", Effect: "e1", Cause: cancel.Cancelled{Reason: cancel.Purged, By: "mallory"}})
+	k.Hint(lease.Hint{Instance: "another", Effect: "e1"}, lease.Hint{Instance: "order:42", Effect: "none"})
+	b.until("asked", func() bool { return k.Counts().Renewed > 0 })
+	b.still(h)
+	b.cancel(ref(1)) // nor do its words stay behind for a cancellation that comes later
+	b.want("reason", b.cause(h).Reason, cancel.LostSelect)
+}
+
+func TestALeaseLostToAnotherWorkerStopsTheFirstAtOnce(t *testing.T) {
+	b := onServer(t)
+	k := b.keeper(time.Hour, noReason)
+	h := b.held(k, grip(1, "t1"), time.Hour)
+	b.expire(ref(1))
+	b.wantClaim(grip(1, "t2"), lease.Yours, 2)
+	k.Hint(lease.Hint{Instance: "order:42", Effect: "e1"})
+	b.want("reason", b.cause(h).Reason, cancel.LeaseLost)
+	b.want("counts", k.Counts().Lost, 1)
+	b.want("ack", b.ack(h.Grip, "x").Outcome, lease.Stolen)
+}
+
+func TestATransientRenewalErrorDoesNotCancel(t *testing.T) {
+	for _, trouble := range []string{
+		"LOADING Redis is loading the dataset in memory", "READONLY You can't write against a read only replica.",
+		"CLUSTERDOWN The cluster is down", "ERR whatever",
+	} {
+		t.Run(regexp.MustCompile(`\W.*`).ReplaceAllString(trouble, ""), func(t *testing.T) {
+			m, _ := redistest.MiniClient(t)
+			rdb := redis.NewClient(&redis.Options{Addr: m.Addr(), MaxRetries: -1})
+			t.Cleanup(func() { _ = rdb.Close() })
+			b := newBench(t, rdb)
+			k := b.keeper(2*time.Second, noReason)
+			h := b.held(k, grip(1, "t"), 2*time.Second)
+			m.SetError(trouble)
+			b.until("failed", func() bool { return k.Counts().Failed > 1 })
+			b.still(h)
+			m.SetError("")
+			was := k.Counts().Renewed
+			b.until("renewed", func() bool { return k.Counts().Renewed > was })
+			b.still(h)
+		})
+	}
+}
+
+func TestTheContextIsDoneBeforeAnybodyElseCanHaveClaimed(t *testing.T) {
+	s := redistest.Start(t)
+	rdb := redis.NewClient(&redis.Options{Addr: s.Addr, MaxRetries: -1, ReadTimeout: 200 * time.Millisecond})
+	t.Cleanup(func() { _ = rdb.Close() })
+	b := newBench(t, rdb)
+	const span = 3 * time.Second
+	k := b.keeper(span, noReason)
+	since := time.Now()
+	h := b.held(k, grip(1, "t1"), span)
+	s.Pause()
+	defer s.Resume()
+	c := b.cause(h)
+	if took := time.Since(since); took < span*8/10 || c.Reason != cancel.LeaseLost {
+		t.Fatalf("%v after %s", c, took)
+	}
+	s.Resume()
+	// The proof: the cancelled one's time, by Redis, has not yet come.
+	other := newBench(t, s.Client(t))
+	other.space, other.leases = b.space, b.leases
+	got := other.claim(grip(1, "t2"))
+	if got.Outcome != lease.Held {
+		t.Fatalf("claimed by another: %v, %s after the claim", got.Outcome, time.Since(since))
+	}
+}
+
+func TestAProcessThatWasStoppedForLongerThanTheTTLDoesNotTrustItsLease(t *testing.T) {
+	b := onServer(t)
+	k := b.keeper(time.Hour, noReason)
+	b.create(ref(1))
+	h := k.Hold(context.Background(), grip(1, "t"), time.Now().Add(-time.Hour)) // what a SIGSTOP looks like from inside
+	t.Cleanup(h.Release)
+	if h.Trusted() {
+		t.Fatal("trusted before the keeper's first beat")
+	}
+	k2 := b.keeper(time.Second, noReason)
+	h2 := k2.Hold(context.Background(), grip(1, "t"), time.Now().Add(-time.Hour))
+	t.Cleanup(h2.Release)
+	b.want("reason", b.cause(h2).Reason, cancel.LeaseLost)
+}
+
+func TestLeasesAreRenewedInBatches(t *testing.T) {
+	b := onServer(t)
+	const span, each = 3 * time.Second, 600
+	k := b.keeper(span, noReason)
+	since := time.Now()
+	for part := range 2 {
+		for i := range each {
+			r := ref(uint64(i + 1)) //nolint:gosec // small
+			r.Part, r.Effect = part, fmt.Sprint("e", part, ".", i)
+			until := strconv.FormatInt(b.now()+span.Milliseconds(), 10)
+			b.must(b.rdb.HSet(t.Context(), b.key(r), "e", r.Effect, "n", "1", "t", "t", "u", until, "d", span.Milliseconds()).Err())
+			h := k.Hold(context.Background(), lease.Grip{Ref: r, Token: "t"}, since.Add(span))
+			t.Cleanup(h.Release)
+		}
+	}
+	b.must(b.rdb.ConfigResetStat(t.Context()).Err())
+	was := k.Counts().Renewed
+	b.until("all renewed", func() bool { return k.Counts().Renewed >= was+2*each })
+	info, err := b.rdb.Info(t.Context(), "commandstats").Result()
+	b.must(err)
+	calls := regexp.MustCompile(`cmdstat_evalsha:calls=(\d+)`).FindStringSubmatch(info)
+	if calls == nil {
+		t.Fatalf("no scripts ran:\n%s", info)
+	}
+	// 600 leases of a partition are two scripts; a round may have been under way when the count began.
+	if n, _ := strconv.Atoi(calls[1]); n > 12 {
+		t.Fatalf("%d scripts for %d leases", n, 2*each)
+	}
+}
+
+func TestAfterStopNothingIsKept(t *testing.T) {
+	b := onServer(t)
+	k := b.keeper(time.Hour, noReason)
+	h := b.held(k, grip(1, "t"), time.Hour)
+	k.Stop()
+	b.want("reason", b.cause(h).Reason, cancel.WorkerStopping)
+	late := k.Hold(context.Background(), grip(2, "t"), time.Now())
+	b.want("reason", b.cause(late).Reason, cancel.WorkerStopping)
+	if late.Trusted() {
+		t.Fatal("trusted")
+	}
+	k.Stop()
+}
+
+func TestAReleasedLeaseIsNotRenewedAndItsContextIsDone(t *testing.T) {
+	b := onServer(t)
+	k := b.keeper(time.Hour, noReason)
+	h := b.held(k, grip(1, "t"), time.Hour)
+	h.Release()
+	h.Release()
+	if h.Context().Err() == nil || h.Trusted() {
+		t.Fatal("still held")
+	}
+	k.Hint(lease.Hint{Instance: "order:42", Effect: "e1"})
+	other := b.held(k, grip(2, "t"), time.Hour)
+	k.Hint(lease.Hint{Instance: "order:42", Effect: "e2"})
+	b.until("the other is renewed", func() bool { return k.Counts().Renewed == 1 })
+	b.still(other)
+}

@@ -1,0 +1,501 @@
+package lease_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/lease"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// bench is one lease space on one Redis, with the owner's side played by the test.
+type bench struct {
+	*testing.T
+	rdb    redis.UniversalClient
+	leases *lease.Leases
+	space  redisx.Space
+}
+
+func newBench(t *testing.T, rdb redis.UniversalClient) *bench {
+	t.Helper()
+	runner := redisx.NewRunner(rdb)
+	t.Cleanup(runner.Close)
+	space := redisx.NewSpace(redistest.Namespace())
+	return &bench{T: t, rdb: rdb, leases: lease.New(runner, space), space: space}
+}
+
+func ref(activity uint64) lease.Ref {
+	return lease.Ref{Part: 3, Instance: "order:42", Execution: 1, Activity: activity, Effect: "e" + strconv.FormatUint(activity, 10)}
+}
+
+func grip(activity uint64, token string) lease.Grip {
+	return lease.Grip{Ref: ref(activity), Token: token}
+}
+
+func (b *bench) key(r lease.Ref) string {
+	return b.space.Part(r.Part).Lease(r.Instance, r.Execution, r.Activity)
+}
+
+// create does what the owner's commit does.
+func (b *bench) create(r lease.Ref) {
+	b.Helper()
+	b.must(b.rdb.HSet(b.Context(), b.key(r), "e", r.Effect, "n", "0", "c", "1790000000000").Err())
+}
+
+// cancel does what the commit that cancels does.
+func (b *bench) cancel(r lease.Ref) {
+	b.Helper()
+	b.must(b.rdb.Del(context.Background(), b.key(r)).Err())
+}
+
+// expire lets the time of a claim be over, on a Redis whose clock is not the test's to set.
+func (b *bench) expire(r lease.Ref) {
+	b.Helper()
+	b.must(b.rdb.HSet(b.Context(), b.key(r), "u", strconv.FormatInt(b.now()-1, 10)).Err())
+}
+
+func (b *bench) now() int64 {
+	b.Helper()
+	at, err := b.rdb.Time(b.Context()).Result()
+	b.must(err)
+	return at.UnixMilli()
+}
+
+func (b *bench) must(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *bench) fields(r lease.Ref) map[string]string {
+	b.Helper()
+	m, err := b.rdb.HGetAll(b.Context(), b.key(r)).Result()
+	b.must(err)
+	return m
+}
+
+func (b *bench) look(r lease.Ref) (float64, bool) {
+	b.Helper()
+	at, err := b.rdb.ZScore(b.Context(), b.space.Part(r.Part).Agenda(), r.Instance).Result()
+	if err == redis.Nil { //nolint:errorlint // go-redis returns it bare
+		return 0, false
+	}
+	b.must(err)
+	return at, true
+}
+
+func (b *bench) inbox(r lease.Ref) []string {
+	b.Helper()
+	l, err := b.rdb.LRange(b.Context(), b.space.Part(r.Part).Inbox(r.Instance), 0, -1).Result()
+	b.must(err)
+	return l
+}
+
+// answer waits for the callback of one call.
+func answer[T any](b *bench, call func(func(T, error))) T {
+	b.Helper()
+	type both struct {
+		v   T
+		err error
+	}
+	ch := make(chan both, 1)
+	call(func(v T, err error) { ch <- both{v, err} })
+	select {
+	case a := <-ch:
+		b.must(a.err)
+		return a.v
+	case <-time.After(20 * time.Second):
+		b.Fatal("no answer")
+		panic("unreachable")
+	}
+}
+
+const (
+	ttl  = 10 * time.Second
+	most = 3
+)
+
+func (b *bench) claim(g lease.Grip) lease.Claim {
+	b.Helper()
+	return answer(b, func(done func(lease.Claim, error)) {
+		b.leases.Claim(lease.Bid{Grip: g, Worker: "w-" + g.Token, TTL: ttl, MaxAttempts: most}, done)
+	})
+}
+
+func (b *bench) renew(gs ...lease.Grip) []lease.Outcome {
+	b.Helper()
+	return answer(b, func(done func([]lease.Outcome, error)) { b.leases.Renew(gs[0].Part, gs, ttl, done) })
+}
+
+func (b *bench) ack(g lease.Grip, body string) lease.Acked {
+	b.Helper()
+	return answer(b, func(done func(lease.Acked, error)) {
+		b.leases.Ack(lease.Completion{Grip: g, Body: []byte(body)}, done)
+	})
+}
+
+func (b *bench) abandon(g lease.Grip, uncounted bool, delay time.Duration) lease.Outcome {
+	b.Helper()
+	return answer(b, func(done func(lease.Outcome, error)) {
+		b.leases.Abandon(lease.Return{Grip: g, Uncounted: uncounted, Delay: delay}, done)
+	})
+}
+
+func (b *bench) wantClaim(g lease.Grip, want lease.Outcome, attempts uint32) lease.Claim {
+	b.Helper()
+	c := b.claim(g)
+	if c.Outcome != want || c.Attempts != attempts {
+		b.Fatalf("claim by %s: %v after %d attempts, want %v after %d", g.Token, c.Outcome, c.Attempts, want, attempts)
+	}
+	return c
+}
+
+func (b *bench) want(what string, got, want any) {
+	b.Helper()
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		b.Fatalf("%s: %v, want %v", what, got, want)
+	}
+}
+
+// untouched fails unless the inbox is empty and nothing is on the agenda.
+func (b *bench) untouched(r lease.Ref) {
+	b.Helper()
+	if in := b.inbox(r); len(in) > 0 {
+		b.Fatalf("the inbox has %q", in)
+	}
+	if at, ok := b.look(r); ok {
+		b.Fatalf("the agenda has a look at %.0f", at)
+	}
+}
+
+func TestTheScripts(t *testing.T) {
+	cases := map[string]func(*bench){
+		"a free lease is claimed, and says by whom and until when":                     freeIsClaimed,
+		"the same token again is the same claim, uncounted":                            sameTokenAgain,
+		"a held lease can not be claimed":                                              heldIsHeld,
+		"an expired claim can be taken, and counts":                                    expiredIsTaken,
+		"a claim that lasts longer than it can was made before the clock stepped back": clockSteppedBack,
+		"a lease that was claimed too often is exhausted":                              exhausted,
+		"an activity cancelled before it was claimed can not be claimed":               cancelledBeforeClaim,
+		"a lease for another effect is gone to everybody who means this one":           otherEffect,
+		"ack deletes the lease and pushes the completion":                              ackPushes,
+		"ack of nothing pushes nothing":                                                ackOfNothing,
+		"ack after expiry is refused and writes nothing":                               ackAfterExpiry,
+		"renewal after expiry is refused":                                              renewAfterExpiry,
+		"of two workers with one lease only the second one's completion is accepted":   stolen,
+		"deleted and created again, the old token is worthless":                        createdAgain,
+		"cancelled after its completion was acked, the completion stands":              cancelledAfterAck,
+		"only the completion that finds the inbox empty hurries the look":              onlyFirstHurries,
+		"workers bring a look forward, never back":                                     neverBack,
+		"abandoned uncounted, a claim is no attempt; attempts are never negative":      abandonUncounted,
+		"abandoned and counted, it is free, and dispatched after the delay":            abandonCounted,
+		"abandon by somebody who lost the lease changes nothing":                       abandonLost,
+		"five hundred renewals in one script are answered each for itself":             renewMany,
+		"every number that leaves Lua has all its digits":                              allDigits,
+		"the body of a completion may be any bytes":                                    anyBytes,
+	}
+	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
+		for name, f := range cases {
+			t.Run(name, func(t *testing.T) { f(newBench(t, rdb)) })
+		}
+	})
+}
+
+func freeIsClaimed(b *bench) {
+	b.create(ref(1))
+	before := b.now()
+	c := b.wantClaim(grip(1, "t1"), lease.Yours, 1)
+	if c.Until < before+ttl.Milliseconds() || c.Until > b.now()+ttl.Milliseconds() {
+		b.Fatalf("until %d, claimed at %d for %s", c.Until, before, ttl)
+	}
+	f := b.fields(ref(1))
+	want := fmt.Sprintf("e1 1 t1 w-t1 %d 10000 1790000000000", c.Until)
+	b.want("fields", fmt.Sprint(f["e"], " ", f["n"], " ", f["t"], " ", f["w"], " ", f["u"], " ", f["d"], " ", f["c"]), want)
+}
+
+func sameTokenAgain(b *bench) {
+	b.create(ref(1))
+	first := b.wantClaim(grip(1, "t1"), lease.Yours, 1)
+	again := b.wantClaim(grip(1, "t1"), lease.Yours, 1)
+	b.want("until", again.Until, first.Until)
+}
+
+func heldIsHeld(b *bench) {
+	b.create(ref(1))
+	first := b.wantClaim(grip(1, "t1"), lease.Yours, 1)
+	b.want("until", b.wantClaim(grip(1, "t2"), lease.Held, 0).Until, first.Until)
+	b.want("token", b.fields(ref(1))["t"], "t1")
+}
+
+func expiredIsTaken(b *bench) {
+	b.create(ref(1))
+	b.wantClaim(grip(1, "t1"), lease.Yours, 1)
+	b.expire(ref(1))
+	b.wantClaim(grip(1, "t2"), lease.Yours, 2)
+	b.expire(ref(1))
+	b.wantClaim(grip(1, "t2"), lease.Yours, 3)
+}
+
+func clockSteppedBack(b *bench) {
+	b.create(ref(1))
+	b.wantClaim(grip(1, "t1"), lease.Yours, 1)
+	b.must(b.rdb.HSet(b.Context(), b.key(ref(1)), "u", strconv.FormatInt(b.now()+time.Hour.Milliseconds(), 10)).Err())
+	b.want("ack", b.ack(grip(1, "t1"), "x").Outcome, lease.Expired)
+	b.want("renew", b.renew(grip(1, "t1")), []lease.Outcome{lease.Expired})
+	b.wantClaim(grip(1, "t2"), lease.Yours, 2)
+}
+
+func exhausted(b *bench) {
+	b.create(ref(1))
+	for i := range uint32(most) {
+		b.wantClaim(grip(1, fmt.Sprint("t", i)), lease.Yours, i+1)
+		b.wantClaim(grip(1, "other"), lease.Held, 0) // exhausted is who is held by nobody
+		b.expire(ref(1))
+	}
+	b.wantClaim(grip(1, "late"), lease.Exhausted, most)
+	b.want("attempts", b.fields(ref(1))["n"], most)
+}
+
+func cancelledBeforeClaim(b *bench) {
+	b.wantClaim(grip(1, "t1"), lease.Gone, 0)
+	if f := b.fields(ref(1)); len(f) > 0 {
+		b.Fatalf("the claim made a lease: %v", f)
+	}
+}
+
+func otherEffect(b *bench) {
+	b.create(ref(1))
+	other := grip(1, "t1")
+	other.Effect = "e-of-a-forgotten-turn"
+	b.wantClaim(other, lease.Gone, 0)
+	b.wantClaim(grip(1, "t1"), lease.Yours, 1)
+	b.want("ack", b.ack(other, "x").Outcome, lease.Gone)
+	b.want("abandon", b.abandon(other, true, 0), lease.Gone)
+	b.want("token", b.fields(ref(1))["t"], "t1")
+	b.untouched(ref(1))
+}
+
+func ackPushes(b *bench) {
+	b.create(ref(1))
+	b.wantClaim(grip(1, "t1"), lease.Yours, 1)
+	before := b.now()
+	a := b.ack(grip(1, "t1"), "body")
+	b.want("ack", a.Outcome, lease.OK)
+	b.want("inbox", a.Inbox, 1)
+	in := b.inbox(ref(1))
+	b.want("elements", len(in), 1)
+	b.want("what Go says was pushed", string(a.Element.Encode()), in[0])
+	e, err := history.ParseElement([]byte(in[0]))
+	b.must(err)
+	b.want("element", e.ID+"|"+string(e.Body), "ae1.t1|body")
+	if e.At < before || e.At > b.now() {
+		b.Fatalf("element of %d, acked at %d", e.At, before)
+	}
+	b.want("lease", b.fields(ref(1)), map[string]string{})
+	at, ok := b.look(ref(1))
+	if !ok || int64(at) != e.At+2000 {
+		b.Fatalf("look at %.0f (%v), want two seconds after %d", at, ok, e.At)
+	}
+}
+
+func ackOfNothing(b *bench) {
+	b.want("ack", b.ack(grip(1, "t1"), "x").Outcome, lease.Gone)
+	b.untouched(ref(1))
+	b.create(ref(1)) // free: nobody holds it
+	b.want("ack", b.ack(grip(1, "t1"), "x").Outcome, lease.Stolen)
+	b.untouched(ref(1))
+}
+
+func ackAfterExpiry(b *bench) {
+	b.create(ref(1))
+	b.wantClaim(grip(1, "t1"), lease.Yours, 1)
+	b.expire(ref(1))
+	b.want("ack", b.ack(grip(1, "t1"), "x").Outcome, lease.Expired)
+	b.untouched(ref(1))
+	b.want("token", b.fields(ref(1))["t"], "t1")
+}
+
+func renewAfterExpiry(b *bench) {
+	b.create(ref(1))
+	b.wantClaim(grip(1, "t1"), lease.Yours, 1)
+	b.expire(ref(1))
+	was := b.fields(ref(1))
+	b.want("renew", b.renew(grip(1, "t1")), []lease.Outcome{lease.Expired})
+	b.want("fields", b.fields(ref(1)), was)
+}
+
+func stolen(b *bench) {
+	b.create(ref(1))
+	b.wantClaim(grip(1, "t1"), lease.Yours, 1)
+	b.expire(ref(1))
+	b.wantClaim(grip(1, "t2"), lease.Yours, 2)
+	b.want("renewal of the first", b.renew(grip(1, "t1")), []lease.Outcome{lease.Stolen})
+	b.want("ack of the first", b.ack(grip(1, "t1"), "first").Outcome, lease.Stolen)
+	b.untouched(ref(1))
+	b.want("ack of the second", b.ack(grip(1, "t2"), "second").Outcome, lease.OK)
+	b.want("late ack of the first", b.ack(grip(1, "t1"), "first").Outcome, lease.Gone)
+	b.want("ack of the second, repeated", b.ack(grip(1, "t2"), "second").Outcome, lease.Gone)
+	b.want("elements", len(b.inbox(ref(1))), 1)
+}
+
+func createdAgain(b *bench) {
+	b.create(ref(1))
+	b.wantClaim(grip(1, "t1"), lease.Yours, 1)
+	b.cancel(ref(1))
+	b.create(ref(1))
+	b.want("renew", b.renew(grip(1, "t1")), []lease.Outcome{lease.Stolen})
+	b.want("ack", b.ack(grip(1, "t1"), "x").Outcome, lease.Stolen)
+	b.want("abandon", b.abandon(grip(1, "t1"), true, 0), lease.Stolen)
+	b.untouched(ref(1))
+	b.wantClaim(grip(1, "t2"), lease.Yours, 1)
+}
+
+func cancelledAfterAck(b *bench) {
+	b.create(ref(1))
+	b.wantClaim(grip(1, "t1"), lease.Yours, 1)
+	b.want("ack", b.ack(grip(1, "t1"), "done").Outcome, lease.OK)
+	b.cancel(ref(1))
+	b.want("elements", len(b.inbox(ref(1))), 1)
+}
+
+func onlyFirstHurries(b *bench) {
+	p := b.space.Part(3)
+	b.must(b.rdb.RPush(b.Context(), p.Inbox("order:42"), "m1\n1\nx").Err())
+	b.create(ref(1))
+	b.wantClaim(grip(1, "t1"), lease.Yours, 1)
+	a := b.ack(grip(1, "t1"), "x")
+	b.want("inbox", a.Inbox, 2)
+	if at, ok := b.look(ref(1)); ok {
+		b.Fatalf("a look at %.0f, though the inbox was not empty", at)
+	}
+}
+
+func neverBack(b *bench) {
+	soon := float64(b.now() - 5000)
+	agenda := b.space.Part(3).Agenda()
+	b.must(b.rdb.ZAdd(b.Context(), agenda, redis.Z{Score: soon, Member: "order:42"}).Err())
+	b.create(ref(1))
+	b.create(ref(2))
+	b.wantClaim(grip(1, "t1"), lease.Yours, 1)
+	b.wantClaim(grip(2, "t2"), lease.Yours, 1)
+	b.ack(grip(1, "t1"), "x")
+	b.abandon(grip(2, "t2"), false, 0)
+	at, _ := b.look(ref(1))
+	b.want("look", at, soon)
+	b.must(b.rdb.ZAdd(b.Context(), agenda, redis.Z{Score: soon + 1e9, Member: "order:42"}).Err())
+	b.wantClaim(grip(2, "t3"), lease.Yours, 2)
+	b.abandon(grip(2, "t3"), false, 0)
+	if at, _ := b.look(ref(1)); at > float64(b.now()) {
+		b.Fatalf("look at %.0f, not brought forward", at)
+	}
+}
+
+func abandonUncounted(b *bench) {
+	b.create(ref(1))
+	for i := range 3 * most {
+		g := grip(1, fmt.Sprint("t", i))
+		b.wantClaim(g, lease.Yours, 1)
+		b.want("abandon", b.abandon(g, true, 0), lease.OK)
+		b.want("again", b.abandon(g, true, 0), lease.Stolen)
+		b.want("attempts", b.fields(ref(1))["n"], 0)
+	}
+	b.wantClaim(grip(1, "x"), lease.Yours, 1)
+	b.must(b.rdb.HSet(b.Context(), b.key(ref(1)), "n", "0").Err())
+	b.want("abandon", b.abandon(grip(1, "x"), true, 0), lease.OK)
+	b.want("attempts", b.fields(ref(1))["n"], 0)
+}
+
+func abandonCounted(b *bench) {
+	b.create(ref(1))
+	b.wantClaim(grip(1, "t1"), lease.Yours, 1)
+	before := b.now()
+	b.want("abandon", b.abandon(grip(1, "t1"), false, time.Minute), lease.OK)
+	b.want("fields", b.fields(ref(1)), map[string]string{"e": "e1", "n": "1", "c": "1790000000000"})
+	at, _ := b.look(ref(1))
+	if int64(at) < before+60_000 || int64(at) > b.now()+60_000 {
+		b.Fatalf("look at %.0f, abandoned at %d for a minute", at, before)
+	}
+	b.wantClaim(grip(1, "t2"), lease.Yours, 2)
+}
+
+func abandonLost(b *bench) {
+	b.want("gone", b.abandon(grip(1, "t1"), true, 0), lease.Gone)
+	b.create(ref(1))
+	b.wantClaim(grip(1, "t1"), lease.Yours, 1)
+	b.expire(ref(1))
+	b.want("expired", b.abandon(grip(1, "t1"), true, 0), lease.Expired)
+	b.wantClaim(grip(1, "t2"), lease.Yours, 2)
+	b.want("stolen", b.abandon(grip(1, "t1"), true, 0), lease.Stolen)
+	b.want("attempts", b.fields(ref(1))["n"], 2)
+	b.untouched(ref(1))
+}
+
+func renewMany(b *bench) {
+	want := make([]lease.Outcome, lease.MaxRenew)
+	grips := make([]lease.Grip, lease.MaxRenew)
+	for i := range grips {
+		r := ref(uint64(i + 1)) //nolint:gosec // small
+		grips[i] = lease.Grip{Ref: r, Token: "t"}
+		want[i] = []lease.Outcome{lease.OK, lease.Gone, lease.Stolen, lease.Expired}[i%4]
+		if want[i] == lease.Gone {
+			continue
+		}
+		f := map[string]any{"e": r.Effect, "n": "1", "t": "t", "d": "10000", "u": strconv.FormatInt(b.now()+5000, 10)}
+		switch want[i] { //nolint:exhaustive // the others are as they are
+		case lease.Stolen:
+			f["t"] = "other"
+		case lease.Expired:
+			f["u"] = strconv.FormatInt(b.now()-5000, 10)
+		}
+		b.must(b.rdb.HSet(b.Context(), b.key(r), f).Err())
+	}
+	before := b.now()
+	b.want("outcomes", b.renew(grips...), want)
+	u, _ := strconv.ParseInt(b.fields(ref(1))["u"], 10, 64)
+	if u < before+ttl.Milliseconds() {
+		b.Fatalf("renewed until %d at %d", u, before)
+	}
+}
+
+func allDigits(b *bench) {
+	b.create(ref(1))
+	c := b.wantClaim(grip(1, "t1"), lease.Yours, 1)
+	f := b.fields(ref(1))
+	b.want("until", f["u"], c.Until)
+	a := b.ack(grip(1, "t1"), "x")
+	if c.Until < 1e12 || a.Element.At < 1e12 {
+		b.Fatalf("until %d, acked at %d: digits are missing", c.Until, a.Element.At)
+	}
+	score, err := b.rdb.ZScore(b.Context(), b.space.Part(3).Agenda(), "order:42").Result()
+	b.must(err)
+	if score != math.Trunc(score) || int64(score) != a.Element.At+2000 {
+		b.Fatalf("look at %f", score)
+	}
+}
+
+func anyBytes(b *bench) {
+	b.create(ref(1))
+	b.wantClaim(grip(1, "t1"), lease.Yours, 1)
+	body := make([]byte, 512<<10)
+	for i := range body {
+		body[i] = byte(i)
+	}
+	b.ack(grip(1, "t1"), string(body))
+	e, err := history.ParseElement([]byte(b.inbox(ref(1))[0]))
+	b.must(err)
+	if string(e.Body) != string(body) {
+		b.Fatal("the body arrived changed")
+	}
+}

@@ -1,0 +1,379 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/partition"
+	"github.com/pawlrun/pawl/pkg/replay"
+)
+
+const (
+	pollEvery  = time.Second            // the agenda is read at least so often
+	pollGap    = 250 * time.Millisecond // and, for what memory does not know, at most so often
+	dueBatch   = 256
+	leaveGrace = 5 * time.Second // for a hand-over to end what is under way
+)
+
+// actor is one tenure of one partition. See the package's doc.
+type actor struct {
+	*shared
+	tenure *partition.Tenure
+	st     store.Tenure
+	log    *slog.Logger
+	box    *mailbox
+	turns  *turner
+	ctx    context.Context //nolint:containedctx // ends with the tenure
+	life   context.Context //nolint:containedctx // ends with the actor: later, for a hand-over finishes what is under way
+	waits  sync.WaitGroup  // of what the actor has sent off
+
+	instances map[string]*instance
+	parked    *simplelru.LRU[string, *instance] // those of instances that are idle and have their code in memory
+	stalls    map[string]*stall
+	waiters   waiters
+	todo      []string // to be looked at when there is room: what a takeover found
+
+	clock      clock
+	polling    bool
+	pollAt     time.Time
+	busy       int // instances with something under way
+	publishing int // tasks not yet acknowledged by the stream
+	leaving    bool
+	err        error // ends the tenure
+}
+
+func newActor(ctx context.Context, s *shared, t *partition.Tenure) *actor {
+	a := &actor{
+		shared: s, tenure: t, st: store.Tenure{Part: t.Part, Token: t.Token}, ctx: ctx,
+		log: s.cfg.Logger.With("partition", t.Part), box: newMailbox(), turns: newTurner(),
+		instances: make(map[string]*instance), stalls: make(map[string]*stall), waiters: newWaiters(),
+		clock: clock{at: time.Now(), ms: time.Now().UnixMilli()},
+	}
+	// The size is validated by New; NewLRU refuses only sizes below one.
+	a.parked, _ = simplelru.NewLRU(max(s.cfg.Parked/s.cfg.Partitions, 16), a.evicted)
+	return a
+}
+
+// clock guesses Redis TIME from the last answer that told it.
+type clock struct {
+	at time.Time
+	ms int64
+}
+
+func (c *clock) set(ms int64)   { c.at, c.ms = time.Now(), ms }
+func (c *clock) now() int64     { return c.ms + time.Since(c.at).Milliseconds() }
+func (a *actor) heard(ms int64) { a.clock.set(ms) }
+
+// run is the tenure. See partition.Config.Run for what it returns.
+func (a *actor) run() error {
+	life, die := context.WithCancel(context.WithoutCancel(a.ctx))
+	a.life = life
+	a.turners.add(a.turns)
+	defer a.turners.remove(a.turns)
+	reading, stopReading := context.WithCancel(a.ctx)
+	subs, err := a.subscribe()
+	if err == nil {
+		err = a.takeOver()
+	}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		if err == nil {
+			a.readInputs(reading)
+		}
+	}()
+	if err == nil {
+		err = a.loop()
+	}
+	stopReading()
+	if err == nil {
+		err = a.leave()
+	}
+	for _, s := range subs {
+		s.Stop()
+	}
+	die()
+	<-read
+	a.box.close()
+	a.waits.Wait()
+	a.unload()
+	a.turns.close()
+	return err
+}
+
+// loop ends with the tenure: nil for a hand-over, an error for anything else.
+func (a *actor) loop() error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-a.ctx.Done():
+			if cause := context.Cause(a.ctx); !errors.Is(cause, partition.ErrHandover) {
+				return cause
+			}
+			return a.err
+		case <-a.box.wake:
+			a.box.run()
+		case <-timer.C:
+			a.pollAt = time.Now().Truncate(pollEvery).Add(pollEvery) // all partitions together: one pipeline
+			a.poll()
+		}
+		if a.err != nil {
+			return a.err
+		}
+		a.work()
+		timer.Reset(time.Until(a.pollAt))
+	}
+}
+
+// fail ends the tenure: what memory believes is not what the store has.
+func (a *actor) fail(err error) {
+	if a.err == nil {
+		a.err = err
+	}
+}
+
+// leave finishes what is under way and lets the publishes be acknowledged, so that
+// the next owner has nothing to repair.
+func (a *actor) leave() error {
+	a.leaving = true
+	timeout := time.NewTimer(leaveGrace)
+	defer timeout.Stop()
+	for a.busy > 0 || a.publishing > 0 {
+		select {
+		case <-a.box.wake:
+			a.box.run()
+		case <-timeout.C:
+			return fmt.Errorf("hand-over: %d instances and %d publishes still under way", a.busy, a.publishing)
+		}
+		if a.err != nil {
+			return a.err
+		}
+	}
+	return nil
+}
+
+// poll asks the agenda who is due.
+func (a *actor) poll() {
+	if a.polling {
+		return
+	}
+	a.polling = true
+	a.store.Due(a.st, dueBatch, func(d store.DueNow, err error) {
+		a.box.post(func() {
+			a.polling = false
+			if err != nil {
+				a.failed("due", err)
+				return
+			}
+			a.heard(d.Now)
+			if d.Next != 0 {
+				a.pollBy(time.Now().Add(max(time.Duration(d.Next-d.Now)*time.Millisecond, pollGap)))
+			}
+			for _, id := range d.Instances {
+				a.lookAt(id)
+			}
+		})
+	})
+}
+
+// pollBy brings the next poll forward.
+func (a *actor) pollBy(t time.Time) {
+	if t.Before(a.pollAt) {
+		a.pollAt = t
+	}
+}
+
+// failed sorts an error of the store: what ends the tenure, and what will pass.
+func (a *actor) failed(what string, err error) {
+	switch {
+	case errors.Is(err, store.ErrFenced):
+		a.fail(fmt.Errorf("%s: %w: %w", what, err, partition.ErrLost))
+	case a.ctx.Err() != nil:
+	default:
+		a.met.storeErrors.Inc()
+		a.log.Warn("redis did not answer; trying again", "what", what, "error", err)
+	}
+}
+
+// lookAt makes somebody look at the instance.
+func (a *actor) lookAt(id string) {
+	in := a.instance(id)
+	if in.busy {
+		return // the answer under way sets the next look
+	}
+	in.look = true
+	a.advance(in)
+}
+
+// work begins looks that a takeover has found, a bounded number at a time.
+func (a *actor) work() {
+	for len(a.todo) > 0 && a.busy < 32 && !a.leaving {
+		id := a.todo[0]
+		a.todo = a.todo[1:]
+		a.lookAt(id)
+	}
+}
+
+// takeOver finds what must be looked at at once: what is stalled, for this process
+// may have what it lacks, and, if the last owner has died, everything that it may have
+// left unsent.
+func (a *actor) takeOver() error {
+	ctx, stop := context.WithTimeout(a.ctx, a.cfg.Look)
+	defer stop()
+	stuck, err := a.store.Stuck(ctx, a.st.Part)
+	if err != nil {
+		return fmt.Errorf("take over: %w", err)
+	}
+	for id, text := range stuck {
+		a.stalls[id] = parseStall(text)
+		a.todo = append(a.todo, id)
+	}
+	if a.tenure.Clean {
+		return nil
+	}
+	due, err := a.store.Agenda(ctx, a.st.Part, a.cfg.Look+firstPause)
+	if err != nil {
+		return fmt.Errorf("take over: %w", err)
+	}
+	a.todo = append(a.todo, due...)
+	return nil
+}
+
+// instance gives the instance's place in memory.
+func (a *actor) instance(id string) *instance {
+	in, ok := a.instances[id]
+	if !ok {
+		in = &instance{id: id}
+		a.instances[id] = in
+	}
+	return in
+}
+
+// rest puts an idle instance away: parked if its code is in memory, else forgotten.
+func (a *actor) rest(in *instance) {
+	if in.exec == nil || in.status().Ended() {
+		delete(a.instances, in.id)
+		a.unwind(in)
+		return
+	}
+	in.look = false
+	a.parked.Add(in.id, in)
+}
+
+// evicted is told by the LRU that an instance has left it: because it is used (then it is
+// busy), or because there are too many.
+func (a *actor) evicted(id string, in *instance) {
+	if in.busy {
+		return
+	}
+	delete(a.instances, id)
+	a.unwind(in)
+}
+
+// unwind forgets what memory believes of an instance and ends its coroutines.
+func (a *actor) unwind(in *instance) {
+	a.unwindCode(in)
+	in.forgetStore()
+}
+
+// unwindCode ends the coroutines of an instance that is idle.
+func (a *actor) unwindCode(in *instance) {
+	if exec := in.exec; exec != nil && !exec.Ended() {
+		a.evict(in.id, func() *replay.Execution { return exec })
+	}
+	in.exec = nil
+}
+
+func (a *actor) evict(id string, which func() *replay.Execution) {
+	a.turns.do(job{
+		work: func() {
+			exec := which()
+			if exec == nil {
+				return
+			}
+			if err := exec.Evict(); err != nil {
+				a.log.Warn("the deferred functions of an orchestration failed while it was taken out of memory", "instance", id, "error", err)
+			}
+		},
+		done:    func() {},
+		blocked: func() { a.leftBehind(id, "while it was taken out of memory") },
+	})
+}
+
+func (a *actor) leftBehind(id, when string) {
+	a.met.leftBehind.Inc()
+	a.log.Error("orchestration code blocks; its goroutine is left behind", "instance", id, "when", when)
+}
+
+// unload takes everything out of memory at the end of the tenure. A turn that is still in
+// the turner's queue, or running, comes before the eviction of what it leaves.
+func (a *actor) unload() {
+	for _, in := range a.instances {
+		if t := in.turning; t != nil {
+			a.evict(in.id, t.leftover)
+		} else {
+			a.unwindCode(in)
+		}
+	}
+	clear(a.instances)
+}
+
+// begin marks the instance busy; end is the answer's first act.
+func (a *actor) begin(in *instance) {
+	in.busy = true
+	a.busy++
+	a.parked.Remove(in.id)
+}
+
+func (a *actor) end(in *instance) {
+	in.busy, in.turning = false, nil
+	a.busy--
+}
+
+// advance does the next thing for an instance, if nothing is under way.
+func (a *actor) advance(in *instance) {
+	if in.busy || a.leaving || a.err != nil {
+		return
+	}
+	a.resend(in)
+	stalled := a.stalls[in.id]
+	switch {
+	case stalled != nil && stalled.until > a.clock.now():
+		a.hold(in, stalled)
+	case !in.loaded:
+		a.load(in)
+	case in.read:
+		a.readInbox(in)
+	case in.status().Ended():
+		a.discard(in, len(in.unread))
+	case in.rec == nil && len(in.unread) == 0:
+		a.settle(in)
+	case in.rec == nil && !in.unread[0].start():
+		a.early(in)
+	case in.full:
+		a.failByName(in, &history.Failure{
+			Code:    history.CodeInboxFull,
+			Message: fmt.Sprintf("instance %s: more than %d unread inputs; inputs come faster than the orchestration reads them", in.id, store.InboxBound),
+		})
+	case len(in.unread) > 0 || len(in.poison) > 0 || a.timerDue(in):
+		a.turn(in)
+	case in.look:
+		a.seeToLeases(in)
+	default:
+		a.rest(in)
+	}
+}
+
+func (a *actor) timerDue(in *instance) bool {
+	t, ok := in.state.NextTimer()
+	return ok && t.FireAt <= a.clock.now()
+}

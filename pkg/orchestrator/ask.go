@@ -1,0 +1,348 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// subscribe listens to what hurries the partition and to who asks of it.
+func (a *actor) subscribe() ([]*queue.Subscription, error) {
+	bells, err := a.conn.OnBells(a.st.Part, func(bs []queue.Bell) { a.box.post(func() { a.rang(bs) }) })
+	if err != nil {
+		return nil, fmt.Errorf("listen for doorbells: %w", err)
+	}
+	asks, err := a.conn.ServeAsks(a.st.Part, a.asked)
+	if err != nil {
+		return []*queue.Subscription{bells}, fmt.Errorf("listen for requests: %w", err)
+	}
+	return []*queue.Subscription{bells, asks}, nil
+}
+
+// asked answers a client. It runs on a goroutine of the queue's, not on the actor's.
+func (a *actor) asked(ctx context.Context, q queue.Ask) queue.Reply {
+	ctx, stop := context.WithTimeout(ctx, loadTimeout)
+	defer stop()
+	var r queue.Reply
+	var err error
+	switch q.Op {
+	case queue.OpAwait:
+		r, err = a.await(ctx, q)
+	case queue.OpDescribe:
+		r, err = a.describe(ctx, q.Instance)
+	case queue.OpHistory:
+		r, err = a.historyPage(ctx, q)
+	case queue.OpList:
+		r, err = a.list(ctx, q)
+	case queue.OpStuck:
+		r, err = a.stuck(ctx)
+	default:
+		err = &queue.Problem{Code: queue.ProblemBadAsk, Message: fmt.Sprintf("request %d is not known to this orchestrator", q.Op)}
+	}
+	var p *queue.Problem
+	switch {
+	case err == nil:
+		return r
+	case errors.As(err, &p):
+	case a.ctx.Err() != nil:
+		p = &queue.Problem{Code: queue.ProblemNotOwner, Message: fmt.Sprintf("partition %d is being handed over; ask again", a.st.Part)}
+	default:
+		a.log.Warn("a request could not be answered", "op", q.Op, "instance", q.Instance, "error", err)
+		p = &queue.Problem{Code: queue.ProblemInternal, Message: err.Error()}
+	}
+	return queue.Reply{Problem: p}
+}
+
+func notFound(id string) error {
+	return &queue.Problem{Code: queue.ProblemNotFound, Message: "there is no instance " + id}
+}
+
+// await answers how the instance ended, or remembers who wants to know. It registers before it
+// reads, so that an end in between is told all the same.
+func (a *actor) await(ctx context.Context, q queue.Ask) (queue.Reply, error) {
+	if q.ReplyTo != "" {
+		a.box.post(func() { a.waiters.add(q.Instance, q.ReplyTo, a.clock.now()) })
+	}
+	rec, err := a.store.Record(ctx, a.st.Part, q.Instance)
+	if err != nil {
+		return queue.Reply{}, err
+	}
+	if rec == nil {
+		return queue.Reply{}, notFound(q.Instance)
+	}
+	if !rec.Status.Ended() {
+		return queue.Reply{}, nil
+	}
+	ans := ended(q.Instance, rec)
+	return queue.Reply{Answer: &ans}, nil
+}
+
+// ended says how an instance ended.
+func ended(id string, rec *store.Record) queue.Answer {
+	ans := queue.Answer{Instance: id, Born: rec.Born, Execution: rec.Execution, Status: string(rec.Status)}
+	end, err := rec.EndEvent()
+	switch e := end.(type) {
+	case *history.Completed:
+		ans.Result = e.Result
+	case *history.Failed:
+		ans.Failure = &e.Failure
+	case *history.Cancelled:
+		ans.Failure = &e.Failure
+	default:
+		ans.Problem = &queue.Problem{Code: queue.ProblemInternal, Message: fmt.Sprintf("the end of instance %s can not be read: %v", id, err)}
+	}
+	return ans
+}
+
+func (a *actor) describe(ctx context.Context, id string) (queue.Reply, error) {
+	stuck, err := a.store.StuckOne(ctx, a.st.Part, id)
+	if err != nil {
+		return queue.Reply{}, err
+	}
+	l, err := a.store.Load(ctx, a.st.Part, id)
+	if err != nil && stuck == "" {
+		return queue.Reply{}, err
+	}
+	if l.Record == nil && len(l.Unread) == 0 && stuck == "" {
+		return queue.Reply{}, notFound(id)
+	}
+	d := a.row(id, l.Record, stuck)
+	if l.Record == nil {
+		d.Inbox = uint64(len(l.Unread))
+		return queue.Reply{Described: &d}, nil
+	}
+	if d.Inbox, err = a.store.InboxLen(ctx, a.st.Part, id); err != nil {
+		return queue.Reply{}, err
+	}
+	state, _ := history.Check(l.Events)
+	if !l.Record.Status.Ended() {
+		d.Events = state.Len
+		d.Timers = uint64(state.TimerLen()) //nolint:gosec // a length
+		if t, ok := state.NextTimer(); ok {
+			d.NextTimer = t.FireAt
+		}
+		if d.Outstanding, err = a.outstanding(ctx, id, l.Record, state); err != nil {
+			return queue.Reply{}, err
+		}
+	}
+	return queue.Reply{Described: &d}, nil
+}
+
+// maxOutstanding bounds how many outstanding activities a description lists.
+const maxOutstanding = 100
+
+func (a *actor) outstanding(ctx context.Context, id string, rec *store.Record, state *history.State) ([]queue.Outstanding, error) {
+	ids := state.Outstanding()
+	ids = ids[:min(len(ids), maxOutstanding)]
+	held, err := a.store.Holders(ctx, a.st.Part, id, rec.Execution, ids)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]queue.Outstanding, len(ids))
+	for i, n := range ids {
+		e := state.Activity(n)
+		out[i] = queue.Outstanding{Activity: n, Name: e.Name, Queue: e.Queue, Worker: held[i].Worker, Claims: held[i].Claims, Since: e.At}
+	}
+	return out, nil
+}
+
+// row is what a listing shows of an instance.
+func (a *actor) row(id string, rec *store.Record, stuck string) queue.Described {
+	d := queue.Described{Instance: id}
+	if stuck != "" {
+		s := parseStall(stuck)
+		d.Stuck = s.Why
+		if s.Kind != "" {
+			d.Stuck = string(s.Kind) + ": " + s.Why
+		}
+		d.Updated = s.Since
+	}
+	if rec == nil {
+		d.Status = "pending"
+		return d
+	}
+	d.Orchestration, d.Version, d.Status = rec.Name, rec.Version, string(rec.Status)
+	d.Born, d.Execution, d.Created, d.Updated, d.Ended, d.Events = rec.Born, rec.Execution, rec.Created, rec.Updated, rec.Ended, rec.Events
+	if rec.Status.Ended() {
+		ans := ended(id, rec)
+		d.Result, d.Failure = ans.Result, ans.Failure
+	}
+	return d
+}
+
+func (a *actor) historyPage(ctx context.Context, q queue.Ask) (queue.Reply, error) {
+	rec, err := a.store.Record(ctx, a.st.Part, q.Instance)
+	if err != nil {
+		return queue.Reply{}, err
+	}
+	if rec == nil {
+		return queue.Reply{}, notFound(q.Instance)
+	}
+	execution := q.Execution
+	if execution == 0 {
+		execution = rec.Execution
+	}
+	limit := q.Limit
+	if limit <= 0 || limit > 1000 {
+		limit = 1000
+	}
+	raw, err := a.store.RawHistory(ctx, a.st.Part, q.Instance, execution, q.After, limit+1)
+	if err != nil {
+		return queue.Reply{}, err
+	}
+	r := queue.Reply{Execution: execution}
+	room := queue.MaxReply
+	for i, e := range raw {
+		if room -= len(e); i == limit || room < 0 && i > 0 {
+			r.More = true
+			break
+		}
+		r.Events = append(r.Events, e)
+	}
+	return r, nil
+}
+
+func (a *actor) list(ctx context.Context, q queue.Ask) (queue.Reply, error) {
+	page, err := a.store.List(ctx, a.st.Part, store.Status(q.Status), q.Cursor, q.Limit)
+	if err != nil {
+		return queue.Reply{}, err
+	}
+	r := queue.Reply{Cursor: page.Cursor}
+	for _, row := range page.Rows {
+		d := a.row(row.Instance, row.Record, "")
+		d.Result, d.Failure = history.Payload{}, nil // a listing is not for results
+		r.Rows = append(r.Rows, d)
+	}
+	return r, nil
+}
+
+func (a *actor) stuck(ctx context.Context) (queue.Reply, error) {
+	all, err := a.store.Stuck(ctx, a.st.Part)
+	if err != nil {
+		return queue.Reply{}, err
+	}
+	ids := make([]string, 0, len(all))
+	for id := range all {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	var r queue.Reply
+	for _, id := range ids[:min(len(ids), 1000)] {
+		rec, err := a.store.Record(ctx, a.st.Part, id)
+		if err != nil && !errors.Is(err, history.ErrCorrupt) {
+			return r, err
+		}
+		r.Rows = append(r.Rows, a.row(id, rec, all[id]))
+	}
+	return r, nil
+}
+
+// waiters are the clients that want to be told how an instance ends. They ask again every five
+// seconds, so one that has not been heard of for longer is dropped.
+type waiters struct {
+	byID map[string][]waiter
+	last int64
+}
+
+type waiter struct {
+	reply string
+	heard int64 // Unix ms
+}
+
+const (
+	waiterKept = 15_000 // ms
+	waiterMost = 100    // of one instance
+)
+
+func newWaiters() waiters { return waiters{byID: make(map[string][]waiter)} }
+
+func (w *waiters) add(id, reply string, now int64) {
+	w.sweep(now)
+	ws := slices.DeleteFunc(w.byID[id], func(x waiter) bool { return x.reply == reply })
+	if len(ws) == waiterMost {
+		ws = slices.Delete(ws, 0, 1)
+	}
+	w.byID[id] = append(ws, waiter{reply: reply, heard: now})
+}
+
+func (w *waiters) take(id string) []waiter {
+	ws := w.byID[id]
+	delete(w.byID, id)
+	return ws
+}
+
+func (w *waiters) sweep(now int64) {
+	if now-w.last < waiterKept {
+		return
+	}
+	w.last = now
+	for id, ws := range w.byID {
+		ws = slices.DeleteFunc(ws, func(x waiter) bool { return now-x.heard > waiterKept })
+		if len(ws) == 0 {
+			delete(w.byID, id)
+		} else {
+			w.byID[id] = ws
+		}
+	}
+}
+
+func (a *actor) answerWaiters(in *instance) {
+	ws := a.waiters.take(in.id)
+	if len(ws) == 0 || in.rec == nil {
+		return
+	}
+	ans := ended(in.id, in.rec)
+	for _, w := range ws {
+		a.answer(w.reply, ans)
+	}
+}
+
+func (a *actor) answer(reply string, ans queue.Answer) {
+	if reply == "" {
+		return
+	}
+	if err := a.conn.Answer(reply, ans); err != nil {
+		a.log.Debug("an answer could not be sent; who waits asks again", "instance", ans.Instance, "error", err)
+	}
+}
+
+// oldest asks how old the oldest task of a queue is, once for all who want to know at the same moment.
+type oldest struct {
+	conn *queue.Conn
+	wg   sync.WaitGroup
+
+	mu     sync.Mutex
+	asking map[string][]func(time.Time, bool, error)
+}
+
+func newOldest(conn *queue.Conn) *oldest {
+	return &oldest{conn: conn, asking: make(map[string][]func(time.Time, bool, error))}
+}
+
+func (o *oldest) ask(ctx context.Context, name string, then func(at time.Time, some bool, err error)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.asking[name] = append(o.asking[name], then)
+	if len(o.asking[name]) > 1 {
+		return
+	}
+	o.wg.Go(func() {
+		ctx, stop := context.WithTimeout(ctx, loadTimeout)
+		defer stop()
+		at, some, err := o.conn.OldestTask(ctx, name)
+		o.mu.Lock()
+		all := o.asking[name]
+		delete(o.asking, name)
+		o.mu.Unlock()
+		for _, f := range all {
+			f(at, some, err)
+		}
+	})
+}

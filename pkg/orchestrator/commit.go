@@ -1,0 +1,237 @@
+package orchestrator
+
+import (
+	"errors"
+	"time"
+
+	"github.com/nats-io/nuid"
+
+	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// commit writes a turn and, once it is written, sends its effects. The instance is busy.
+func (a *actor) commit(in *instance, t *turn) {
+	c := &store.Commit{
+		Instance: in.id, Head: in.head(), Pop: t.pop, Events: t.encoded,
+		From: in.status(), Look: a.nextLook(in.state), Want: store.UnreadBatch, Execution: 1,
+	}
+	if in.rec != nil {
+		c.Execution = in.rec.Execution
+	}
+	if len(t.events) > 0 {
+		c.NewHead = nuid.Next()
+		c.Record = record(in, t)
+		c.Create, c.Delete = leases(t.events)
+	}
+	a.send(in, t, c, firstRetry)
+}
+
+// record says what the turn changes of the record.
+func record(in *instance, t *turn) *store.Record {
+	r := &store.Record{}
+	if in.rec == nil {
+		s := t.fold.Started
+		*r = store.Record{Name: s.Name, Version: s.Version, Born: s.Born, Execution: s.Execution, Created: s.At, Status: store.Running}
+	}
+	end := t.fold.End
+	if end == nil {
+		return r
+	}
+	switch end.(type) {
+	case *history.Completed:
+		r.Status = store.Completed
+	case *history.Cancelled:
+		r.Status = store.Cancelled
+	default:
+		r.Status = store.Failed
+	}
+	r.Ended, r.Events, r.End = max(end.Meta().At, t.now), t.fold.Len, t.encoded[len(t.encoded)-1]
+	return r
+}
+
+// leases says which leases the events create and delete. One that is poisoned has ended
+// without an ack, so its lease is still there.
+func leases(events []history.Event) (create, remove []store.Lease) {
+	for _, e := range events {
+		switch e := e.(type) {
+		case *history.ActivityScheduled:
+			create = append(create, store.Lease{Activity: e.ID, Effect: e.Effect})
+		case *history.ActivityCancelRequested:
+			remove = append(remove, store.Lease{Activity: e.Scheduled})
+		case *history.ActivityFailed:
+			if e.Failure.Code == history.CodePoison {
+				remove = append(remove, store.Lease{Activity: e.Scheduled})
+			}
+		}
+	}
+	return create, remove
+}
+
+// nextLook says when somebody must look if nothing happens before; 0: nothing is due.
+func (a *actor) nextLook(s *history.State) int64 {
+	if s == nil || s.End != nil {
+		return 0
+	}
+	var at int64
+	if s.OutstandingLen() > 0 {
+		at = a.clock.now() + a.cfg.Look.Milliseconds()
+	}
+	if t, ok := s.NextTimer(); ok && (at == 0 || t.FireAt < at) {
+		at = t.FireAt
+	}
+	return at
+}
+
+// send sends a commit until its fate is known. It is never decided again: the store tells by
+// its new head whether it has it.
+func (a *actor) send(in *instance, t *turn, c *store.Commit, pause time.Duration) {
+	a.store.Commit(a.st, c, func(done store.Committed, err error) {
+		failpoint.Here("orchestrator.committed")
+		a.box.post(func() {
+			switch {
+			case err == nil:
+				a.committed(in, t, c, done)
+			case errors.Is(err, store.ErrConflict):
+				a.end(in)
+				a.met.conflicts.Inc()
+				a.log.Info("a turn was decided on forgotten ground; loading the instance again", "instance", in.id, "error", err)
+				a.unwind(in)
+				a.advance(in)
+			case errors.Is(err, store.ErrFenced):
+				a.end(in)
+				a.failed("commit", err)
+			default:
+				a.failed("commit of "+in.id, err)
+				a.again(in, t, c, pause)
+			}
+		})
+	})
+}
+
+// again repeats a commit after a pause.
+func (a *actor) again(in *instance, t *turn, c *store.Commit, pause time.Duration) {
+	a.waits.Go(func() {
+		next := wait(a.life, pause)
+		a.box.post(func() {
+			a.send(in, t, c, next)
+		})
+	})
+}
+
+// committed makes memory what the store now has, and sends the effects.
+func (a *actor) committed(in *instance, t *turn, c *store.Commit, done store.Committed) {
+	a.end(in)
+	a.heard(done.Now)
+	a.met.commits.Inc()
+	if c.NewHead != "" {
+		a.advanceRecord(in, c)
+		delete(a.stalls, in.id)
+	}
+	for _, u := range in.unread[:min(len(t.pop), len(in.unread))] {
+		in.turned = max(in.turned, u.seq())
+	}
+	us, err := parseUnread(done.Unread)
+	in.unread, in.read = us, false
+	a.effects(in, t, done)
+	if err != nil {
+		a.unreadable(in, err)
+		return
+	}
+	if c.Look != 0 {
+		a.pollBy(time.Now().Add(time.Duration(c.Look-done.Now) * time.Millisecond))
+	}
+	a.catchUp(in)
+	a.advance(in)
+}
+
+func (a *actor) advanceRecord(in *instance, c *store.Commit) {
+	if in.rec == nil {
+		in.rec = c.Record
+	} else if c.Record.Status != "" {
+		in.rec.Status, in.rec.Ended, in.rec.Events, in.rec.End = c.Record.Status, c.Record.Ended, c.Record.Events, c.Record.End
+	}
+	in.rec.Head = c.NewHead
+}
+
+// effects sends what the turn asks of the world. All of it may be lost: tasks are found by
+// the look, hints by the next renewal, answers by who asks again.
+func (a *actor) effects(in *instance, t *turn, done store.Committed) {
+	var hints map[string][]queue.Hint
+	for _, e := range t.events {
+		switch e := e.(type) {
+		case *history.ActivityScheduled:
+			if in.state.Activity(e.ID) != nil { // not cancelled in the same turn
+				a.publish(in, e)
+			}
+		case *history.ActivityCancelRequested:
+			delete(in.sent, e.Scheduled)
+			if w := done.Holders[e.Scheduled]; w != "" {
+				if hints == nil {
+					hints = make(map[string][]queue.Hint)
+				}
+				hints[w] = append(hints[w], queue.Hint{
+					Instance: in.id, Execution: in.rec.Execution, Activity: e.Scheduled,
+					Reason: e.Reason, By: e.By, Text: e.Text, At: done.Now,
+				})
+			}
+		case *history.ActivityCompleted:
+			delete(in.sent, e.Scheduled)
+		case *history.ActivityFailed:
+			delete(in.sent, e.Scheduled)
+		}
+	}
+	for w, hs := range hints {
+		a.met.hints.Add(float64(len(hs)))
+		if err := a.conn.SendHints(w, hs); err != nil {
+			a.log.Debug("a cancel hint could not be sent; the worker finds out by renewing", "worker", w, "error", err)
+		}
+	}
+	if in.status().Ended() {
+		a.answerWaiters(in)
+		failpoint.Here("orchestrator.answered")
+	}
+}
+
+// publish puts the task of an activity into its queue.
+func (a *actor) publish(in *instance, e *history.ActivityScheduled) {
+	if in.sent == nil {
+		in.sent = make(map[uint64]int64)
+	}
+	id := e.ID
+	in.sent[id] = a.clock.now()
+	a.publishing++
+	a.met.published.Inc()
+	a.conn.PublishTask(queue.Task{
+		Instance: in.id, Born: in.rec.Born, Execution: in.rec.Execution, Activity: id, Effect: e.Effect,
+		Name: e.Name, Queue: e.Queue, Attempt: e.Attempt, Payload: e.Payload, ScheduledAt: e.At,
+	}, func(err error) {
+		failpoint.Here("orchestrator.published")
+		a.box.post(func() {
+			a.publishing--
+			if err != nil {
+				a.met.publishErrors.Inc()
+				a.log.Warn("a task could not be published; the look sends it again", "instance", in.id, "activity", id, "error", err)
+				delete(in.sent, id)
+			}
+		})
+	})
+}
+
+// discard takes inputs out of the inbox of an instance that does not read them any more.
+func (a *actor) discard(in *instance, n int) {
+	a.answerWaiters(in)
+	if n == 0 {
+		a.settle(in)
+		return
+	}
+	a.begin(in)
+	t := &turn{in: in, fold: in.state, dropped: n}
+	for _, u := range in.unread[:n] {
+		t.pop = append(t.pop, u.id)
+	}
+	a.met.dropped.Add(float64(n))
+	a.commit(in, t)
+}

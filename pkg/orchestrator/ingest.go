@@ -1,0 +1,305 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/partition"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+const (
+	idleAdvance = 30 * time.Second // how often an idle partition moves applied to the end of the stream
+	firstRetry  = 50 * time.Millisecond
+	lastRetry   = 2 * time.Second
+)
+
+// readInputs reads the partition's inputs from where the store left them, for as
+// long as the tenure lasts. A batch is read when the one before it is in the store.
+func (a *actor) readInputs(ctx context.Context) {
+	at := a.tenure.Applied
+	pause := firstRetry
+	for ctx.Err() == nil {
+		r, err := a.conn.Attach(ctx, a.st.Part, at)
+		if err != nil {
+			if ctx.Err() == nil {
+				a.log.Warn("inputs can not be read; trying again", "after", at.Seq, "pause", pause, "error", err)
+			}
+			pause = wait(ctx, pause)
+			continue
+		}
+		if gap := r.Gap(); gap != nil {
+			a.met.gaps.Inc()
+			a.log.Error("inputs were removed from the stream before they were read", "error", gap)
+		}
+		pause = firstRetry
+		at = a.drain(ctx, r, at)
+		r.Stop()
+		if err := r.Err(); err != nil && ctx.Err() == nil {
+			a.log.Info("reading of inputs was interrupted; attaching again", "after", at.Seq, "error", err)
+			pause = wait(ctx, pause)
+		}
+	}
+}
+
+// wait pauses and gives the next pause.
+func wait(ctx context.Context, pause time.Duration) time.Duration {
+	t := time.NewTimer(pause)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+	return min(2*pause, lastRetry)
+}
+
+// drain ingests what the reader gives until the reader or the tenure ends, and answers how far it came.
+func (a *actor) drain(ctx context.Context, r *queue.Reader, at history.Position) history.Position {
+	idle := time.NewTicker(idleAdvance)
+	defer idle.Stop()
+	for {
+		var batch []queue.Input
+		next := at
+		select {
+		case <-ctx.Done():
+			return at
+		case <-r.Done():
+			return at
+		case batch = <-r.Batches():
+			if len(batch) == 0 {
+				continue
+			}
+			next = batch[len(batch)-1].Pos
+		case <-idle.C:
+			tail, ok, err := r.Tail(ctx)
+			if err != nil || !ok || tail == at {
+				continue
+			}
+			next = tail
+		}
+		if !a.ingest(ctx, batch, at, next) {
+			return at
+		}
+		at = next
+	}
+}
+
+// arrival is an input on its way into an inbox.
+type arrival struct {
+	in  queue.Input
+	msg store.Message
+	ev  unread
+}
+
+// ingest puts a batch into the inboxes. It reports false when the tenure is over.
+func (a *actor) ingest(ctx context.Context, batch []queue.Input, prev, next history.Position) bool {
+	arrivals := a.arrivals(batch)
+	msgs := make([]store.Message, len(arrivals))
+	for i := range arrivals {
+		msgs[i] = arrivals[i].msg
+	}
+	type answer struct {
+		now  int64
+		said []store.Ingested
+		err  error
+	}
+	answers := make(chan answer, 1)
+	for pause := firstRetry; ; pause = wait(ctx, pause) {
+		a.store.Ingest(a.st, prev, next, msgs, func(now int64, said []store.Ingested, err error) {
+			answers <- answer{now, said, err}
+		})
+		got := <-answers // the runner answers within its own time limit
+		switch {
+		case got.err == nil:
+			failpoint.Here("orchestrator.ingested")
+			a.tenure.Acked(next)
+			a.met.ingested.Add(float64(len(arrivals)))
+			return a.box.post(func() { a.ingested(got.now, arrivals, got.said) })
+		case errors.Is(got.err, store.ErrFenced):
+			a.box.post(func() { a.fail(fmt.Errorf("%w: %w", got.err, partition.ErrLost)) })
+			return false
+		case errors.Is(got.err, store.ErrConflict):
+			a.met.conflicts.Inc()
+			a.box.post(func() { a.fail(fmt.Errorf("%w: %w", got.err, partition.ErrRolledBack)) })
+			return false
+		case ctx.Err() != nil:
+			return false
+		}
+		a.met.storeErrors.Inc()
+		a.log.Warn("inputs can not be ingested; trying again", "pause", pause, "error", got.err)
+	}
+}
+
+// arrivals turns messages into elements. What can not be used is counted and passed.
+func (a *actor) arrivals(batch []queue.Input) []arrival {
+	out := make([]arrival, 0, len(batch))
+	for _, in := range batch {
+		ev, kind, err := event(in)
+		if err != nil {
+			a.met.refused.Inc()
+			a.log.Warn("an input can not be used and is skipped", "instance", in.Instance, "seq", in.Pos.Seq, "error", err)
+			a.answer(in.Reply, queue.Answer{Instance: in.Instance, Problem: &queue.Problem{Code: queue.ProblemRefused, Message: err.Error()}})
+			continue
+		}
+		at := in.Pos.Time / int64(time.Millisecond)
+		ev.Meta().At = at
+		body, err := history.Encode(ev)
+		if err != nil { // every event above has an encoding
+			a.log.Error("an input has no encoding", "seq", in.Pos.Seq, "error", err)
+			continue
+		}
+		id := elementID(in)
+		out = append(out, arrival{
+			in: in, ev: unread{id: id, ev: ev},
+			msg: store.Message{Instance: in.Instance, ID: seenID(in), Kind: kind, Element: history.Element{ID: id, At: at, Body: body}.Encode()},
+		})
+	}
+	return out
+}
+
+// elementID names an input by its place in the stream. The mark of a start is read by ingest.lua.
+func elementID(in queue.Input) string {
+	b := make([]byte, 0, 48)
+	if in.Kind == queue.KindStart {
+		b = append(b, '!')
+	}
+	b = append(b, 's')
+	b = strconv.AppendUint(b, in.Pos.Seq, 10)
+	b = append(b, '.')
+	return string(strconv.AppendInt(b, in.Pos.Time, 10))
+}
+
+// seenID is the id by which a repeat is recognised. A start needs none: a second one of
+// the same instance has no effect anyway, and to remember it would cost a key per instance.
+func seenID(in queue.Input) string {
+	if in.Kind == queue.KindStart {
+		return ""
+	}
+	return in.ID
+}
+
+func event(in queue.Input) (history.Event, store.MessageKind, error) {
+	if in.Problem != nil {
+		return nil, "", in.Problem
+	}
+	switch in.Kind {
+	case queue.KindStart:
+		return &history.Started{Name: in.Name, Payload: in.Payload, Born: in.Pos, Execution: 1, By: in.By}, store.StartMessage, nil
+	case queue.KindEvent:
+		return &history.EventReceived{Name: in.Name, Payload: in.Payload, MsgID: in.ID, By: in.By}, store.OtherMessage, nil
+	case queue.KindCancel:
+		return &history.CancelRequested{By: in.By, Text: in.Text}, store.CancelMessage, nil
+	default:
+		return nil, "", fmt.Errorf("%w: %d", queue.ErrUnknownKind, in.Kind)
+	}
+}
+
+// ingested tells the instances what has come for them. said is nil when the batch had been
+// ingested before and the reply was lost: then their inboxes are read.
+func (a *actor) ingested(now int64, arrivals []arrival, said []store.Ingested) {
+	a.heard(now)
+	for i, arr := range arrivals {
+		if said != nil && (said[i].Unknown || said[i].Repeat && arr.in.Reply == "") {
+			a.dropped(arr, said[i])
+			continue
+		}
+		in := a.instance(arr.in.Instance)
+		if arr.in.Reply != "" {
+			a.waiters.add(in.id, arr.in.Reply, a.clock.now())
+		}
+		switch {
+		case said == nil, said[i].Repeat:
+			in.read = true
+		case said[i].Full:
+			in.full, in.read = true, true
+			a.log.Warn("the inbox is at its bound; an input is dropped and the instance fails", "instance", in.id)
+		default:
+			a.arrived(in, arr.ev, said[i])
+		}
+		a.advance(in)
+	}
+}
+
+func (a *actor) dropped(arr arrival, said store.Ingested) {
+	a.met.dropped.Inc()
+	if !said.Unknown {
+		return // a repeat: its first copy has been answered for
+	}
+	a.log.Info("a cancel for an instance that nobody has started is dropped", "instance", arr.in.Instance)
+	a.answer(arr.in.Reply, queue.Answer{
+		Instance: arr.in.Instance,
+		Problem:  &queue.Problem{Code: queue.ProblemNotFound, Message: "there is no instance " + arr.in.Instance},
+	})
+}
+
+// arrived puts an input that is now in the store's inbox into memory, if memory knows the
+// inbox to the place before it; otherwise the inbox is read, or shown by the commit under way.
+func (a *actor) arrived(in *instance, u unread, said store.Ingested) {
+	fresh := !in.loaded && !in.busy && !said.Exists && said.Unread == 1
+	switch {
+	case fresh: // neither record nor inbox: everything there is to know is known
+		in.loaded = true
+		in.unread = []unread{u}
+	case in.busy && said.Unread == 1:
+		in.late = append(in.late, u)
+	case in.busy:
+	case in.loaded && !in.read && len(in.unread) == said.Unread-1 && !(u.start() && !said.Exists):
+		in.unread = append(in.unread, u)
+	case in.loaded:
+		in.read = true
+	}
+}
+
+// rang is told by a worker that it has pushed a completion into an empty inbox.
+func (a *actor) rang(bells []queue.Bell) {
+	for _, b := range bells {
+		in := a.instance(b.Instance)
+		u, err := parseElement(b.Element)
+		switch {
+		case len(b.Element) == 0 || err != nil || u.ev == nil:
+			in.read = in.read || in.loaded
+		case in.busy:
+			in.late = append(in.late, u)
+		case in.loaded && len(in.unread) == 0 && a.wanted(in, u):
+			in.unread = append(in.unread, u)
+		case in.loaded && a.wanted(in, u):
+			in.read = true
+		}
+		a.advance(in)
+	}
+}
+
+// wanted reports whether a completion can be unread: one that was turned before its
+// doorbell came is not outstanding any more.
+func (a *actor) wanted(in *instance, u unread) bool {
+	var id uint64
+	switch ev := u.ev.(type) {
+	case *history.ActivityCompleted:
+		id = ev.Scheduled
+	case *history.ActivityFailed:
+		id = ev.Scheduled
+	default:
+		return false
+	}
+	return in.state != nil && in.state.Activity(id) != nil
+}
+
+// seq is the sequence of a stream input, 0 of anything else.
+func (u unread) seq() uint64 {
+	s, _, ok := strings.Cut(strings.TrimLeft(u.id, "!s"), ".")
+	if !ok {
+		return 0
+	}
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,129 @@
+package orchestrator
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/replay"
+)
+
+// instance is what the actor has in memory of one instance. Only the actor touches
+// it, except that while a turn runs the turner has state and exec.
+type instance struct {
+	id     string
+	busy   bool // something is under way; exactly one answer will come
+	loaded bool // the fields below say what the store has
+	read   bool // the inbox has to be read
+	look   bool // a look is due
+	full   bool // the inbox is at its bound
+
+	rec     *store.Record // nil: there is no record
+	state   *history.State
+	exec    *replay.Execution // nil: to be made by replaying events
+	events  []history.Event   // loaded, and not yet replayed
+	unread  []unread          // the head of the inbox, in order
+	late    []unread          // came while busy; it was the head of an empty inbox then
+	turning *turn             // what the turner has of it
+	lost    []uint64          // activities whose task must be sent again, if they are still outstanding
+	poison  []history.Event   // failures of activities that were claimed too often
+	sent    map[uint64]int64  // when the task of an activity was published last, Unix ms
+	turned  uint64            // greatest stream sequence of an input that has been turned
+}
+
+func (in *instance) head() string {
+	if in.rec == nil {
+		return ""
+	}
+	return in.rec.Head
+}
+
+func (in *instance) status() store.Status {
+	if in.rec == nil {
+		return ""
+	}
+	return in.rec.Status
+}
+
+// forgetStore drops what memory believes of the store; the next step loads it.
+func (in *instance) forgetStore() {
+	in.loaded, in.read, in.full = false, false, false
+	in.rec, in.state, in.exec, in.events = nil, nil, nil, nil
+	in.unread, in.late, in.poison, in.lost = nil, nil, nil, nil
+}
+
+// unread is an input at the head of the inbox.
+type unread struct {
+	id string
+	ev history.Event // nil: it does not decode; it is taken out and counted
+}
+
+func (u unread) start() bool {
+	_, ok := u.ev.(*history.Started)
+	return ok
+}
+
+// parseUnread reads what the store answered. An element of a newer build stalls the
+// instance; one that is nonsense is kept by its id, to be taken out of the inbox.
+func parseUnread(raw [][]byte) ([]unread, error) {
+	out := make([]unread, 0, len(raw))
+	for _, b := range raw {
+		u, err := parseElement(b)
+		if err != nil {
+			return out, err
+		}
+		out = append(out, u)
+	}
+	return out, nil
+}
+
+// stall is why an instance does not move. It is kept in the store as JSON, by instance.
+type stall struct {
+	Kind  stallKind `json:"kind"`
+	Why   string    `json:"why"`
+	Since int64     `json:"since"` // Unix ms
+	Tries int       `json:"tries"`
+	until int64     // not tried again before, Unix ms
+}
+
+type stallKind string
+
+const (
+	stallUnregistered stallKind = "unregistered"    // no orchestration of that name in this process
+	stallDiverged     stallKind = "non-determinism" // the code does not do what the history says
+	stallUnreadable   stallKind = "unreadable"      // record, history or inbox do not decode
+	stallBlocked      stallKind = "blocked"         // the code did not come back
+	stallEarly        stallKind = "not-started"     // inputs wait for a start
+)
+
+// The pause before a stalled instance is tried again doubles from the first to the last.
+const (
+	firstPause = 2 * time.Second
+	lastPause  = time.Minute
+	// blockedTries is how often code may block before the instance fails.
+	blockedTries = 3
+	// earlyKept is how long inputs wait for the start of their instance.
+	earlyKept = 24 * time.Hour
+)
+
+func (s *stall) pause() time.Duration {
+	return min(firstPause<<min(s.Tries, 6), lastPause)
+}
+
+func (s *stall) encode() string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Sprintf(`{"kind":%q}`, s.Kind)
+	}
+	return string(b)
+}
+
+func parseStall(text string) *stall {
+	s := &stall{}
+	if json.Unmarshal([]byte(text), s) != nil {
+		return &stall{Why: text}
+	}
+	return s
+}

@@ -1,0 +1,125 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+)
+
+const loadTimeout = 10 * time.Second
+
+func parseElement(b []byte) (unread, error) {
+	el, err := history.ParseElement(b)
+	if err != nil {
+		return unread{}, err
+	}
+	u := unread{id: el.ID}
+	ev, err := el.Event()
+	switch {
+	case err == nil:
+		u.ev = ev
+	case errors.Is(err, history.ErrNewerVersion):
+		return u, err
+	}
+	return u, nil
+}
+
+// off runs f, which waits for Redis, away from the actor, and hands its result back.
+func off[T any](a *actor, f func(ctx context.Context) (T, error), then func(T, error)) {
+	a.waits.Go(func() {
+		ctx, stop := context.WithTimeout(a.life, loadTimeout)
+		defer stop()
+		v, err := f(ctx)
+		a.box.post(func() { then(v, err) })
+	})
+}
+
+// load reads an instance whole.
+func (a *actor) load(in *instance) {
+	a.begin(in)
+	off(a, func(ctx context.Context) (store.Loaded, error) { return a.store.Load(ctx, a.st.Part, in.id) },
+		func(l store.Loaded, err error) {
+			a.end(in)
+			a.met.loads.Inc()
+			if err == nil {
+				err = in.take(l)
+			}
+			if err != nil {
+				a.unreadable(in, err)
+				return
+			}
+			a.catchUp(in)
+			a.advance(in)
+		})
+}
+
+// take makes memory of what the store has.
+func (in *instance) take(l store.Loaded) error {
+	us, err := parseUnread(l.Unread)
+	if err != nil {
+		return err
+	}
+	state := &history.State{}
+	for _, e := range l.Events {
+		if err := state.Apply(e); err != nil {
+			return fmt.Errorf("%w: %w", history.ErrCorrupt, err)
+		}
+	}
+	if l.Record != nil && !l.Record.Status.Ended() && state.Started == nil {
+		return fmt.Errorf("a record without history: %w", history.ErrCorrupt)
+	}
+	in.loaded, in.read = true, false
+	in.rec, in.state, in.events, in.unread = l.Record, state, l.Events, us
+	return nil
+}
+
+// readInbox reads the head of the inbox again.
+func (a *actor) readInbox(in *instance) {
+	a.begin(in)
+	in.read = false
+	off(a, func(ctx context.Context) ([][]byte, error) {
+		return a.store.Unread(ctx, a.st.Part, in.id, store.UnreadBatch)
+	}, func(raw [][]byte, err error) {
+		a.end(in)
+		a.met.reads.Inc()
+		if err == nil {
+			in.unread, err = parseUnread(raw)
+		}
+		if err != nil {
+			a.unreadable(in, err)
+			return
+		}
+		a.catchUp(in)
+		a.advance(in)
+	})
+}
+
+// catchUp takes what came while something was under way. It came into an empty inbox:
+// if the answer shows an inbox that is not empty, it is in there, or was turned before.
+func (a *actor) catchUp(in *instance) {
+	late := in.late
+	in.late = nil
+	if len(in.unread) > 0 || len(late) == 0 {
+		return
+	}
+	last := late[len(late)-1] // of several the inbox was emptied in between
+	if s := last.seq(); s > in.turned || s == 0 && a.wanted(in, last) {
+		in.unread = append(in.unread, last)
+	}
+}
+
+// unreadable sorts the errors of reading an instance: what is there and can not be
+// understood stalls it; anything else passes, and the agenda has the instance still.
+func (a *actor) unreadable(in *instance, err error) {
+	if errors.Is(err, history.ErrCorrupt) || errors.Is(err, history.ErrNewerVersion) {
+		a.stall(in, stallUnreadable, err.Error())
+		return
+	}
+	a.failed("load "+in.id, err)
+	a.unwind(in)
+	delete(a.instances, in.id)
+}

@@ -1,0 +1,271 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+)
+
+// lookChunk is how many leases one look sees to.
+const lookChunk = 1000
+
+// seeToLeases is the look at an instance that has nothing to turn.
+func (a *actor) seeToLeases(in *instance) {
+	in.look = false
+	var ids []uint64
+	if in.state != nil {
+		ids = in.state.Outstanding()
+	}
+	a.begin(in)
+	a.lookChunk(in, ids)
+}
+
+func (a *actor) lookChunk(in *instance, ids []uint64) {
+	now := ids[:min(len(ids), lookChunk)]
+	l := &store.Look{
+		Instance: in.id, Execution: 1, Head: in.head(), Most: a.cfg.MaxClaims, Next: a.nextLook(in.state),
+		Leases: make([]store.Lease, len(now)),
+	}
+	if in.rec != nil {
+		l.Execution = in.rec.Execution
+	}
+	if a.stalls[in.id] != nil {
+		l.Stuck = store.NotStuck // it has come as far as a look
+	}
+	for i, id := range now {
+		l.Leases[i] = store.Lease{Activity: id, Effect: in.state.Activity(id).Effect}
+	}
+	a.looking(in, l, func(got store.Looked) {
+		delete(a.stalls, in.id)
+		a.found(in, got)
+		if rest := ids[len(now):]; len(rest) > 0 {
+			a.lookChunk(in, rest)
+			return
+		}
+		a.end(in)
+		in.read = in.read || got.Unread > len(in.unread)
+		a.catchUp(in)
+		a.advance(in)
+	})
+}
+
+// looking sends a look. The instance is busy, and still is when then is called.
+func (a *actor) looking(in *instance, l *store.Look, then func(store.Looked)) {
+	a.met.looks.Inc()
+	a.store.Look(a.st, l, func(got store.Looked, err error) {
+		a.box.post(func() {
+			if err == nil {
+				a.heard(got.Now)
+				then(got)
+				return
+			}
+			a.end(in)
+			if errors.Is(err, store.ErrConflict) {
+				a.met.conflicts.Inc()
+			} else {
+				a.failed("look at "+in.id, err)
+			}
+			a.unwind(in) // the agenda still has it, two seconds from now at the latest
+			delete(a.instances, in.id)
+		})
+	})
+}
+
+// found acts on the state of the leases.
+func (a *actor) found(in *instance, got store.Looked) {
+	waiting := make(map[string][]*history.ActivityScheduled)
+	for _, l := range got.Leases {
+		e := in.state.Activity(l.Activity)
+		switch l.Found {
+		case store.Waiting:
+			waiting[e.Queue] = append(waiting[e.Queue], e)
+		case store.Claimed:
+			a.pollBy(time.Now().Add(time.Duration(l.Until+1-got.Now) * time.Millisecond))
+		case store.Expired:
+			a.met.expired.Inc()
+			a.log.Info("a claim is over; the activity is dispatched again", "instance", in.id, "activity", e.Name, "event", e.ID, "claims", l.Attempts)
+			a.publish(in, e)
+		case store.Restored:
+			a.met.restored.Inc()
+			a.log.Warn("a lease was lost by the store and is made again", "instance", in.id, "activity", e.Name, "event", e.ID)
+			a.publish(in, e)
+		case store.Poison:
+			a.poison(in, e, l.Attempts, got.Now)
+		case store.Missing:
+			in.read = true
+		}
+	}
+	for q, es := range waiting {
+		a.resendIfLost(in, q, es)
+	}
+}
+
+// poison makes a failure of an activity that was claimed as often as allowed and never ended.
+func (a *actor) poison(in *instance, e *history.ActivityScheduled, claims int, now int64) {
+	a.met.poisoned.Inc()
+	ev := &history.ActivityFailed{Scheduled: e.ID, Claims: uint32(claims), Failure: history.Failure{ //nolint:gosec // at most MaxClaims
+		Code: history.CodePoison, Permanent: true,
+		Message: fmt.Sprintf("activity %s was claimed %d times and never ended: its workers died, or lost their leases", e.Name, claims),
+	}}
+	ev.At = now
+	a.log.Error("an activity is poison", "instance", in.id, "activity", e.Name, "event", e.ID, "claims", claims)
+	in.poison = append(in.poison, ev)
+}
+
+// resendIfLost finds the tasks that nobody has claimed and that can not be in their queue
+// any more. Queues are first in, first out: as long as the oldest task in the queue is
+// older than the last sending, ours may be behind it.
+func (a *actor) resendIfLost(in *instance, queue string, es []*history.ActivityScheduled) {
+	sent := make([]int64, len(es))
+	for i, e := range es {
+		sent[i] = e.At // not sent before that; and a copy too many is dropped by its claim
+		if at, known := in.sent[e.ID]; known {
+			sent[i] = at
+		}
+	}
+	a.oldest.ask(a.life, queue, func(at time.Time, some bool, err error) {
+		a.box.post(func() {
+			if err != nil {
+				a.log.Warn("a queue can not be looked at; trying again", "queue", queue, "error", err)
+				return
+			}
+			for i, e := range es {
+				if !some || at.UnixMilli() > sent[i] {
+					in.lost = append(in.lost, e.ID)
+				}
+			}
+			a.resend(in)
+		})
+	})
+}
+
+// resend publishes again what was found lost, unless it is not wanted any more.
+func (a *actor) resend(in *instance) {
+	if len(in.lost) == 0 || in.busy || !in.loaded || in.state == nil {
+		return
+	}
+	for _, id := range in.lost {
+		if e := in.state.Activity(id); e != nil {
+			a.met.resent.Inc()
+			a.publish(in, e)
+		}
+	}
+	in.lost = nil
+}
+
+// settle says that nothing is due, and forgets the instance.
+func (a *actor) settle(in *instance) {
+	if !in.look && a.stalls[in.id] == nil {
+		a.rest(in)
+		return
+	}
+	in.look = false
+	l := &store.Look{Instance: in.id, Execution: 1, Head: in.head(), Most: a.cfg.MaxClaims}
+	if a.stalls[in.id] != nil {
+		l.Stuck = store.NotStuck
+	}
+	a.begin(in)
+	a.looking(in, l, func(got store.Looked) {
+		delete(a.stalls, in.id)
+		a.end(in)
+		in.read = got.Unread > 0
+		a.catchUp(in)
+		if in.read || len(in.unread) > 0 {
+			a.advance(in)
+			return
+		}
+		a.rest(in)
+	})
+}
+
+// stall keeps an instance from being turned for a while, and says why.
+func (a *actor) stall(in *instance, kind stallKind, why string) {
+	s := a.stalls[in.id]
+	if s == nil || s.Kind != kind {
+		s = &stall{Kind: kind, Since: a.clock.now()}
+		a.stalls[in.id] = s
+		a.met.stalls.Inc()
+		a.log.Warn("the instance is stalled", "instance", in.id, "kind", kind, "why", why)
+	}
+	pause := s.pause()
+	s.Why, s.Tries, s.until = why, s.Tries+1, a.clock.now()+pause.Milliseconds()
+	a.hold(in, s)
+}
+
+// hold puts a stalled instance off. What it has unread stays where it is.
+func (a *actor) hold(in *instance, s *stall) {
+	a.unwindCode(in)
+	a.begin(in)
+	send := func(head string) {
+		l := &store.Look{Instance: in.id, Execution: 1, Head: head, Most: a.cfg.MaxClaims, Next: s.until, Hold: true, Stuck: s.encode()}
+		a.looking(in, l, func(store.Looked) {
+			a.end(in)
+			a.pollBy(time.Now().Add(time.Duration(s.until-a.clock.now()) * time.Millisecond))
+			a.unwind(in)
+			delete(a.instances, in.id)
+		})
+	}
+	if in.loaded {
+		send(in.head())
+		return
+	}
+	// Not even the record may be readable: the head alone is enough to hold it.
+	off(a, func(ctx context.Context) (string, error) { return a.store.Head(ctx, a.st.Part, in.id) },
+		func(head string, err error) {
+			if err != nil {
+				a.end(in)
+				a.failed("look at "+in.id, err)
+				delete(a.instances, in.id)
+				return
+			}
+			send(head)
+		})
+}
+
+// early keeps inputs that came before their instance was started, for a day.
+func (a *actor) early(in *instance) {
+	now := a.clock.now()
+	oldest := now
+	if ev := in.unread[0].ev; ev != nil {
+		oldest = ev.Meta().At
+	}
+	drop := oldest + earlyKept.Milliseconds()
+	if drop <= now {
+		n := 0
+		for n < len(in.unread) && !in.unread[n].start() {
+			n++
+		}
+		a.log.Warn("inputs have waited a day for the start of their instance and are dropped", "instance", in.id, "inputs", n)
+		a.discardEarly(in, n)
+		return
+	}
+	s := &stall{Kind: stallEarly, Since: oldest, Why: fmt.Sprintf("%d inputs wait for a start of this instance; they are kept for %v", len(in.unread), earlyKept), until: drop}
+	a.begin(in)
+	l := &store.Look{Instance: in.id, Execution: 1, Head: in.head(), Most: a.cfg.MaxClaims, Next: drop, Hold: true, Stuck: s.encode()}
+	a.looking(in, l, func(store.Looked) {
+		a.end(in)
+		late := len(in.late) > 0 // perhaps the start
+		in.late = nil
+		if late {
+			in.read = true
+			a.advance(in)
+			return
+		}
+		delete(a.instances, in.id)
+	})
+}
+
+func (a *actor) discardEarly(in *instance, n int) {
+	a.stalls[in.id] = &stall{Kind: stallEarly} // so that the listing is taken back
+	a.begin(in)
+	t := &turn{in: in, dropped: n}
+	for _, u := range in.unread[:n] {
+		t.pop = append(t.pop, u.id)
+	}
+	a.met.dropped.Add(float64(n))
+	a.commit(in, t)
+}

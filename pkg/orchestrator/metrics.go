@@ -1,0 +1,54 @@
+package orchestrator
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// metrics are what an orchestrator counts.
+type metrics struct {
+	ingested, refused, dropped, gaps                 prometheus.Counter
+	turns, commits, conflicts, loads, reads, replays prometheus.Counter
+	published, publishErrors, resent, hints          prometheus.Counter
+	looks, expired, restored, poisoned               prometheus.Counter
+	stalls, diverged, leftBehind, storeErrors        prometheus.Counter
+	partitions                                       prometheus.Gauge
+}
+
+func newMetrics(r prometheus.Registerer) *metrics {
+	counter := func(name, help string) prometheus.Counter {
+		c := prometheus.NewCounter(prometheus.CounterOpts{Namespace: "pawl", Subsystem: "orchestrator", Name: name, Help: help})
+		if r != nil {
+			r.MustRegister(c)
+		}
+		return c
+	}
+	m := &metrics{
+		ingested:      counter("inputs_ingested_total", "Inputs put into inboxes."),
+		refused:       counter("inputs_refused_total", "Inputs that can not be used."),
+		dropped:       counter("inputs_dropped_total", "Inputs without effect: repeats, late completions, inputs of ended instances."),
+		gaps:          counter("input_gaps_total", "Times that inputs were missing from the stream."),
+		turns:         counter("turns_total", "Turns run."),
+		commits:       counter("commits_total", "Turns committed."),
+		conflicts:     counter("conflicts_total", "Writes refused because the store was not where they expected."),
+		loads:         counter("loads_total", "Instances loaded from the store."),
+		reads:         counter("inbox_reads_total", "Inboxes read by themselves."),
+		replays:       counter("replays_total", "Executions replayed from history."),
+		published:     counter("tasks_published_total", "Tasks published, repeats included."),
+		publishErrors: counter("task_publish_errors_total", "Tasks that the stream did not acknowledge."),
+		resent:        counter("tasks_resent_total", "Tasks sent again because they were lost."),
+		hints:         counter("cancel_hints_total", "Cancel hints sent to workers."),
+		looks:         counter("looks_total", "Looks at instances."),
+		expired:       counter("claims_expired_total", "Claims that were over and were dispatched again."),
+		restored:      counter("leases_restored_total", "Leases that the store had lost."),
+		poisoned:      counter("activities_poisoned_total", "Activities claimed as often as allowed without an end."),
+		stalls:        counter("stalls_total", "Times that an instance became stalled."),
+		diverged:      counter("non_determinism_total", "Turns whose code did not do what history says."),
+		leftBehind:    counter("goroutines_left_behind_total", "Goroutines left behind in orchestration code that blocks."),
+		storeErrors:   counter("store_errors_total", "Calls that Redis did not answer."),
+		partitions: prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: "pawl", Subsystem: "orchestrator", Name: "partitions", Help: "Partitions owned.",
+		}),
+	}
+	if r != nil {
+		r.MustRegister(m.partitions)
+	}
+	return m
+}

@@ -1,0 +1,294 @@
+package orchestrator
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/partition"
+	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/pkg/replay"
+)
+
+// Defaults of Config.
+const (
+	DefaultNamespace = "default"
+	DefaultLook      = 10 * time.Second
+	DefaultMaxClaims = 10
+	DefaultParked    = 10_000
+	DefaultTurnLimit = 5 * time.Second
+
+	watchTick  = 250 * time.Millisecond
+	trimEvery  = time.Minute
+	trimWindow = 10 * time.Minute
+)
+
+// Config is what an orchestrator needs. Only NATS and Redis have no default.
+type Config struct {
+	NATS  *nats.Conn            // stays the caller's to close
+	Redis redis.UniversalClient // likewise; one node, sentinel or cluster
+
+	Namespace  string // default "default"
+	Partitions int    // default 64; fixed when the namespace is first used
+	Replicas   int    // of the streams, when they are made; default 1
+	Member     string // this process' name among the orchestrators; default host-pid-random
+
+	Look      time.Duration // an instance with activities outstanding is looked at so often; default 10 s
+	MaxClaims int           // an activity claimed so often without an end is poison; default 10
+	Parked    int           // executions kept in memory, about, if this process owns all partitions; default 10,000
+	TurnLimit time.Duration // a turn that takes longer is left behind as blocked; default 5 s
+	OwnerTTL  time.Duration // a dead orchestrator's partitions are free after it; default 5 s
+	Limits    replay.Limits // of one execution; zero fields have their defaults
+
+	Logger  *slog.Logger          // default: discard
+	Metrics prometheus.Registerer // default: none
+}
+
+// ErrNothingRegistered: New was given no orchestrations.
+var ErrNothingRegistered = errors.New(
+	"orchestrator: no orchestration is registered: pass what Orchestration.Do gives to orchestrator.New")
+
+// PartitionsError is a namespace with another number of partitions.
+type PartitionsError struct {
+	Namespace  string
+	Have, Want int
+}
+
+// Error says both numbers and what to do.
+func (e *PartitionsError) Error() string {
+	return fmt.Sprintf("namespace %q has %d partitions, not %d: the number is fixed when a namespace is first used; set it to %d, or use another namespace",
+		e.Namespace, e.Have, e.Want, e.Have)
+}
+
+// Orchestrator runs orchestrations for one namespace. Any number of processes may; each
+// owns a share of the partitions.
+type Orchestrator struct {
+	cfg      Config
+	programs map[string]pawl.OrchestrationBinding
+	met      *metrics
+
+	mu     sync.Mutex
+	keeper *partition.Keeper
+	stop   func(context.Context) error
+}
+
+// New makes an orchestrator for the orchestrations. Nothing is connected before Start.
+func New(cfg Config, orchestrations ...pawl.OrchestrationBinding) (*Orchestrator, error) {
+	if cfg.NATS == nil || cfg.Redis == nil {
+		return nil, errors.New("orchestrator: Config.NATS and Config.Redis are needed")
+	}
+	if len(orchestrations) == 0 {
+		return nil, ErrNothingRegistered
+	}
+	cfg.setDefaults()
+	o := &Orchestrator{cfg: cfg, programs: make(map[string]pawl.OrchestrationBinding), met: newMetrics(cfg.Metrics)}
+	for _, b := range orchestrations {
+		if _, dup := o.programs[b.Name()]; dup {
+			return nil, fmt.Errorf("orchestrator: orchestration %q is registered twice", b.Name())
+		}
+		o.programs[b.Name()] = b
+	}
+	return o, nil
+}
+
+func (c *Config) setDefaults() {
+	def(&c.Namespace, DefaultNamespace)
+	def(&c.Partitions, 64)
+	def(&c.Replicas, 1)
+	def(&c.Look, DefaultLook)
+	def(&c.MaxClaims, DefaultMaxClaims)
+	def(&c.Parked, DefaultParked)
+	def(&c.TurnLimit, DefaultTurnLimit)
+	def(&c.OwnerTTL, partition.DefaultTTL)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Member == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			host = "orchestrator"
+		}
+		c.Member = host + "-" + strconv.Itoa(os.Getpid()) + "-" + rand.Text()[:6]
+	}
+}
+
+func def[T comparable](v *T, d T) {
+	var zero T
+	if *v == zero {
+		*v = d
+	}
+}
+
+func (c *Config) replayOptions(instance string) replay.Options {
+	return replay.Options{Logger: c.Logger.With("instance", instance), Limits: c.Limits}
+}
+
+// shared is what all actors of a running orchestrator use.
+type shared struct {
+	cfg      Config
+	programs map[string]pawl.OrchestrationBinding
+	met      *metrics
+	store    *store.Store
+	conn     *queue.Conn
+	oldest   *oldest
+	turners  *turners
+}
+
+// Start opens the namespace, joins the other orchestrators and begins to take partitions.
+// It fails if NATS or Redis is not there, if Redis may evict keys, or if the namespace was made
+// with other settings. ctx bounds the starting only.
+func (o *Orchestrator) Start(ctx context.Context) error {
+	space := redisx.NewSpace(o.cfg.Namespace)
+	if err := redisx.CheckPolicy(ctx, o.cfg.Redis, o.cfg.Logger); err != nil {
+		return err
+	}
+	if err := checkPartitions(ctx, o.cfg, space); err != nil {
+		return err
+	}
+	conn, err := queue.Open(ctx, o.cfg.NATS, queue.Options{
+		Namespace: o.cfg.Namespace, Partitions: o.cfg.Partitions, Replicas: o.cfg.Replicas, Logger: o.cfg.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	run := redisx.NewRunner(o.cfg.Redis)
+	s := &shared{
+		cfg: o.cfg, programs: o.programs, met: o.met, store: store.New(run, space), conn: conn,
+		oldest: newOldest(conn), turners: newTurners(o.cfg.TurnLimit),
+	}
+	keeper := partition.NewKeeper(partition.Config{
+		Redis: o.cfg.Redis, Space: space, Partitions: o.cfg.Partitions, Member: o.cfg.Member, TTL: o.cfg.OwnerTTL, Logger: o.cfg.Logger,
+		Run: func(ctx context.Context, t *partition.Tenure) error {
+			o.met.partitions.Inc()
+			defer o.met.partitions.Dec()
+			return newActor(ctx, s, t).run()
+		},
+		Released: func(p int) {
+			n := queue.Notice{Kind: queue.PartitionReleased, Partition: p, Member: o.cfg.Member}
+			if p < 0 {
+				n.Kind = queue.MemberJoined
+			}
+			_ = conn.Notify(n) // lost: the others look every second
+		},
+	})
+	background, end := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	closeAll := func() {
+		end()
+		wg.Wait()
+		s.oldest.wg.Wait()
+		run.Close()
+		conn.Close()
+	}
+	notices, err := conn.OnNotices(func(queue.Notice) { keeper.Nudge() })
+	if err == nil {
+		if err = keeper.Start(ctx); err != nil {
+			notices.Stop()
+		}
+	}
+	if err != nil {
+		closeAll()
+		return err
+	}
+	wg.Go(func() { s.turners.watch(background) })
+	wg.Go(func() { s.trim(background, keeper) })
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.keeper = keeper
+	o.stop = func(ctx context.Context) error {
+		err := keeper.Stop(ctx)
+		notices.Stop()
+		_ = conn.Notify(queue.Notice{Kind: queue.MemberLeft, Member: o.cfg.Member})
+		closeAll()
+		return err
+	}
+	return nil
+}
+
+// Stop hands every partition over and joins everything that Start has started. When ctx ends
+// first, what is not yet handed over is dropped, and other orchestrators take it when its time
+// is over. Stopping twice, or before Start, does nothing.
+func (o *Orchestrator) Stop(ctx context.Context) error {
+	o.mu.Lock()
+	stop := o.stop
+	o.stop, o.keeper = nil, nil
+	o.mu.Unlock()
+	if stop == nil {
+		return nil
+	}
+	return stop(ctx)
+}
+
+// Ready reports whether the orchestrator runs and reaches NATS and the other orchestrators;
+// the error says what is missing.
+func (o *Orchestrator) Ready() error {
+	o.mu.Lock()
+	keeper := o.keeper
+	o.mu.Unlock()
+	switch {
+	case keeper == nil:
+		return errors.New("orchestrator: not started")
+	case !o.cfg.NATS.IsConnected():
+		return errors.New("orchestrator: not connected to NATS")
+	}
+	for p := range o.cfg.Partitions {
+		if partition.Rendezvous(keeper.Members(), p) == o.cfg.Member {
+			if len(keeper.Owned()) == 0 {
+				return errors.New("orchestrator: waiting for its partitions")
+			}
+			return nil
+		}
+	}
+	return nil // there are more orchestrators than partitions: a spare
+}
+
+// Partitions lists the partitions that this process owns at the moment.
+func (o *Orchestrator) Partitions() []int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.keeper == nil {
+		return nil
+	}
+	return o.keeper.Owned()
+}
+
+// Member is this process' name among the orchestrators.
+func (o *Orchestrator) Member() string { return o.cfg.Member }
+
+// checkPartitions fixes the number of partitions of a new namespace, and refuses another one.
+func checkPartitions(ctx context.Context, cfg Config, space redisx.Space) error {
+	want := strconv.Itoa(cfg.Partitions)
+	if err := cfg.Redis.HSetNX(ctx, space.Meta(), "partitions", want).Err(); err != nil {
+		return fmt.Errorf("orchestrator: Redis: %w", err)
+	}
+	have, err := cfg.Redis.HGet(ctx, space.Meta(), "partitions").Int()
+	if err != nil {
+		return fmt.Errorf("orchestrator: Redis: number of partitions: %w", err)
+	}
+	if have != cfg.Partitions {
+		return &PartitionsError{Namespace: cfg.Namespace, Have: have, Want: cfg.Partitions}
+	}
+	return nil
+}
+
+// program finds the code of an instance.
+func (a *actor) program(in *instance) (replay.Program, bool) {
+	b, ok := a.programs[in.orchestration()]
+	if !ok {
+		return nil, false
+	}
+	return b.Program(), true
+}

@@ -1,0 +1,278 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/replay"
+)
+
+const (
+	// turnBytes is the size of events at which a turn takes no further input.
+	turnBytes = 4 << 20
+	// turnTimers is how many timers one turn fires, so that code which sleeps for no time
+	// at all, for ever, does not keep the others waiting.
+	turnTimers = 1000
+)
+
+// turn is what the turner does for one instance, and what comes of it. While it
+// runs the actor touches neither the instance's state nor its exec.
+type turn struct {
+	in   *instance
+	exec *replay.Execution
+	fold *history.State
+	now  int64
+
+	events  []history.Event
+	encoded [][]byte
+	size    int
+	pop     []string
+	dropped int
+	err     error
+	left    atomic.Bool // to the goroutine that is stuck in it
+}
+
+// leftover is the code that a turn leaves in memory, if it can be touched at all.
+func (t *turn) leftover() *replay.Execution {
+	if t.left.Load() {
+		return nil
+	}
+	return t.exec
+}
+
+// turn hands the inputs of an instance to its code.
+func (a *actor) turn(in *instance) {
+	program, ok := a.program(in)
+	if !ok {
+		a.stall(in, stallUnregistered, fmt.Sprintf(
+			"no orchestration %q is registered in this process; start an orchestrator that has it", in.orchestration()))
+		return
+	}
+	a.begin(in)
+	if in.state == nil {
+		in.state = &history.State{}
+	}
+	t := &turn{in: in, exec: in.exec, fold: in.state, now: a.clock.now()}
+	events, inputs, poison := in.events, in.unread, in.poison
+	in.events, in.poison, in.turning = nil, nil, t
+	work := func() {
+		if t.exec == nil {
+			t.exec = replay.New(in.identity(inputs), program, a.cfg.replayOptions(in.id))
+			if t.err = t.exec.Replay(events); t.err != nil {
+				return
+			}
+			a.met.replays.Inc()
+		}
+		t.run(inputs, poison)
+	}
+	a.turns.do(job{
+		work: work,
+		done: func() {
+			failpoint.Here("orchestrator.turned")
+			a.box.post(func() { a.turned(t) })
+		},
+		blocked: func() {
+			t.left.Store(true)
+			a.box.post(func() { a.blocked(in) })
+		},
+	})
+}
+
+func (in *instance) orchestration() string {
+	if in.rec != nil {
+		return in.rec.Name
+	}
+	if s, ok := in.unread[0].ev.(*history.Started); ok {
+		return s.Name
+	}
+	return ""
+}
+
+// identity names the execution: of the record, or of the start that is about to be turned.
+func (in *instance) identity(inputs []unread) replay.Identity {
+	if in.rec != nil {
+		return replay.Identity{Instance: in.id, Born: in.rec.Born, Execution: in.rec.Execution}
+	}
+	s, _ := inputs[0].ev.(*history.Started) // advance looks before it turns
+	return replay.Identity{Instance: in.id, Born: s.Born, Execution: s.Execution}
+}
+
+// run applies the inputs in the order in which they happened: a timer that was due
+// before an input was pushed fires before it.
+func (t *turn) run(inputs []unread, poison []history.Event) {
+	for _, ev := range poison {
+		if !t.apply(ev) {
+			return
+		}
+	}
+	for _, u := range inputs {
+		if t.size > turnBytes || t.fold.End != nil {
+			return
+		}
+		if u.ev == nil {
+			t.dropped++
+		} else if !t.fire(u.ev.Meta().At) || !t.apply(u.ev) {
+			return
+		}
+		t.pop = append(t.pop, u.id)
+	}
+	t.fire(t.now)
+}
+
+// fire fires the timers that were due at the time.
+func (t *turn) fire(at int64) bool {
+	for range turnTimers {
+		next, ok := t.fold.NextTimer()
+		if !ok || t.fold.End != nil || next.FireAt > min(at, t.now) || t.size > turnBytes {
+			return true
+		}
+		ev := &history.TimerFired{Timer: next.ID}
+		ev.At = next.FireAt
+		if !t.apply(ev) {
+			return false
+		}
+	}
+	return true
+}
+
+// apply gives one input to the code and takes what it decides.
+func (t *turn) apply(ev history.Event) bool {
+	if t.fold.End != nil {
+		t.dropped++
+		return true
+	}
+	outcome, err := t.exec.Apply(ev)
+	if err != nil {
+		t.err = err
+		return false
+	}
+	if outcome.Dropped() {
+		t.dropped++
+		return true
+	}
+	return t.record(t.exec.Take())
+}
+
+func (t *turn) record(events []history.Event) bool {
+	for _, e := range events {
+		if err := t.fold.Apply(e); err != nil {
+			t.err = fmt.Errorf("the turn breaks its history: %w", err)
+			return false
+		}
+		b, err := history.Encode(e)
+		if err != nil {
+			t.err = err
+			return false
+		}
+		t.events = append(t.events, e)
+		t.encoded = append(t.encoded, b)
+		t.size += len(b)
+	}
+	return true
+}
+
+// turned takes a turn back from the turner.
+func (a *actor) turned(t *turn) {
+	in := t.in
+	in.exec, in.turning = t.exec, nil
+	a.met.turns.Inc()
+	a.met.dropped.Add(float64(t.dropped))
+	var diverged *replay.Divergence
+	switch {
+	case errors.As(t.err, &diverged):
+		a.end(in)
+		a.met.diverged.Inc()
+		a.stall(in, stallDiverged, t.err.Error())
+	case t.err != nil:
+		a.end(in)
+		a.stall(in, stallUnreadable, t.err.Error())
+	case t.size > store.CommitBytes:
+		a.end(in)
+		a.tooLarge(in, t.size)
+	case len(t.events) == 0 && len(t.pop) == 0:
+		a.end(in) // a timer fired that had been cancelled meanwhile: nothing to write
+		a.seeToLeases(in)
+	default:
+		a.commit(in, t)
+	}
+}
+
+// tooLarge fails an instance whose turn does not fit into a commit. Its state holds the
+// turn, which is not in the store; so it is loaded again first.
+func (a *actor) tooLarge(in *instance, size int) {
+	failure := &history.Failure{
+		Code:    history.CodeTooLarge,
+		Message: fmt.Sprintf("instance %s: one turn decided %d bytes of events, the limit is %d; schedule less at once", in.id, size, store.CommitBytes),
+	}
+	a.failAfterLoad(in, failure)
+}
+
+// blocked gives up a turn whose code does not come back.
+func (a *actor) blocked(in *instance) {
+	a.end(in)
+	a.leftBehind(in.id, "in a turn")
+	in.exec = nil // it belongs to the goroutine that was left behind
+	s := a.stalls[in.id]
+	if s == nil || s.Kind != stallBlocked || s.Tries+1 < blockedTries {
+		a.stall(in, stallBlocked, "the orchestration's code did not come back; it may wait for something outside, such as a channel, a lock or the network")
+		return
+	}
+	a.failAfterLoad(in, &history.Failure{
+		Code:    history.CodeBlocked,
+		Message: fmt.Sprintf("instance %s: the orchestration's code blocked %d times; orchestration code may wait only for futures", in.id, blockedTries),
+	})
+}
+
+// failAfterLoad ends an instance without asking its code.
+func (a *actor) failAfterLoad(in *instance, f *history.Failure) {
+	a.unwind(in)
+	a.begin(in)
+	off(a, func(ctx context.Context) (store.Loaded, error) { return a.store.Load(ctx, a.st.Part, in.id) },
+		func(l store.Loaded, err error) {
+			a.end(in)
+			if err == nil {
+				err = in.take(l)
+			}
+			if err != nil {
+				a.unreadable(in, err)
+				return
+			}
+			a.failByName(in, f)
+		})
+}
+
+// failByName ends an instance: its outstanding activities are cancelled, and its inbox is
+// read no further.
+func (a *actor) failByName(in *instance, f *history.Failure) {
+	a.begin(in)
+	if in.state == nil {
+		in.state = &history.State{}
+	}
+	t := &turn{in: in, fold: in.state, now: a.clock.now()}
+	if in.rec == nil && len(in.unread) > 0 && in.unread[0].start() {
+		in.unread[0].ev.Meta().ID = 1
+		t.record([]history.Event{in.unread[0].ev})
+		t.pop = append(t.pop, in.unread[0].id)
+	}
+	at := max(in.state.Now, t.now)
+	for _, id := range in.state.Outstanding() {
+		ev := &history.ActivityCancelRequested{Scheduled: id, Reason: cancel.OrchestrationFailed}
+		ev.Head = history.Head{ID: in.state.Len + 1, At: at}
+		t.record([]history.Event{ev})
+	}
+	end := &history.Failed{Failure: *f}
+	end.Head = history.Head{ID: in.state.Len + 1, At: at}
+	if !t.record([]history.Event{end}) {
+		a.end(in)
+		a.stall(in, stallUnreadable, t.err.Error())
+		return
+	}
+	a.log.Error("the instance fails", "instance", in.id, "error", f.Message)
+	a.commit(in, t)
+}

@@ -1,0 +1,98 @@
+package orchestrator
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/partition"
+)
+
+// turners are the turners of a process; one watchdog ticks them all.
+type turners struct {
+	limit int // ticks
+
+	mu  sync.Mutex
+	all map[*turner]struct{}
+}
+
+func newTurners(limit time.Duration) *turners {
+	return &turners{limit: max(int(limit/watchTick), 2), all: make(map[*turner]struct{})}
+}
+
+func (ts *turners) add(t *turner) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.all[t] = struct{}{}
+}
+
+func (ts *turners) remove(t *turner) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	delete(ts.all, t)
+}
+
+// watch ticks. A ticker drops what it could not deliver, so a process that was
+// stopped for an hour ticks once when it wakes.
+func (ts *turners) watch(ctx context.Context) {
+	tick := time.NewTicker(watchTick)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		ts.mu.Lock()
+		for t := range ts.all {
+			t.tick(ts.limit)
+		}
+		ts.mu.Unlock()
+	}
+}
+
+// trim removes from the inputs stream what every partition has ingested, keeping a
+// window. The owner of partition 0 does it.
+func (s *shared) trim(ctx context.Context, keeper *partition.Keeper) {
+	tick := time.NewTicker(trimEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if owned := keeper.Owned(); len(owned) == 0 || owned[0] != 0 {
+			continue
+		}
+		lowest, ok, err := s.lowest(ctx)
+		if err == nil && ok {
+			var n uint64
+			if n, err = s.conn.Trim(ctx, lowest, trimWindow); n > 0 {
+				s.cfg.Logger.Debug("inputs trimmed", "messages", n, "up to", lowest.Seq)
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			s.cfg.Logger.Warn("inputs can not be trimmed; trying again", "error", err)
+		}
+	}
+}
+
+// lowest is the position up to which all partitions have ingested; false while one has not begun.
+func (s *shared) lowest(ctx context.Context) (history.Position, bool, error) {
+	var low history.Position
+	for p := range s.cfg.Partitions {
+		at, err := s.store.Applied(ctx, p)
+		if err != nil {
+			return low, false, err
+		}
+		if at.Seq == 0 {
+			return low, false, nil
+		}
+		if p == 0 || at.Time < low.Time {
+			low = at
+		}
+	}
+	return low, true, nil
+}

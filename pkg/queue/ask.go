@@ -1,0 +1,127 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+const (
+	askTimeout  = 5 * time.Second // of an Ask whose context has no deadline
+	askParallel = 16              // requests of one partition that are served at a time
+)
+
+// Ask puts a request to the owner of a partition. If nobody owns it at the moment
+// the error is ErrNoOwner; if the owner does not answer in time it is ErrTimeout. A
+// Reply with a Problem is not an error of Ask.
+func (c *Conn) Ask(ctx context.Context, partition int, a Ask) (Reply, error) {
+	if partition < 0 || partition >= c.parts {
+		return Reply{}, fmt.Errorf("queue: ask partition %d: there are %d", partition, c.parts)
+	}
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, askTimeout)
+		defer cancel()
+	}
+	m, err := c.nc.RequestWithContext(ctx, c.subj.ask(partition), a.encode())
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
+		return Reply{}, &NoOwnerError{Namespace: c.opts.Namespace, Partition: partition}
+	case errors.Is(err, context.DeadlineExceeded):
+		return Reply{}, fmt.Errorf("%w: the owner of partition %d does not answer: %w", ErrTimeout, partition, err)
+	case err != nil:
+		return Reply{}, fmt.Errorf("queue: ask partition %d: %w", partition, err)
+	}
+	var r Reply
+	if err := decode("reply", m.Data, r.wire); err != nil {
+		return Reply{}, err
+	}
+	return r, nil
+}
+
+// ServeAsks answers the requests to a partition, until Stop: fn is called for each
+// on a goroutine of its own, at most 16 at a time, and ctx is done when Stop is
+// called, which then waits for them. A request that does not decode is answered with
+// a Problem.
+func (c *Conn) ServeAsks(partition int, fn func(ctx context.Context, a Ask) Reply) (*Subscription, error) {
+	ctx, cancel := context.WithCancel(c.ctx)
+	var running sync.WaitGroup
+	places := make(chan struct{}, askParallel)
+	s, err := subscribe(c.nc, c.subj.ask(partition), func(m *nats.Msg) {
+		var a Ask
+		if err := decode("request", m.Data, a.wire); err != nil {
+			c.ignore(m, err)
+			c.reply(m, Reply{Problem: &Problem{Code: ProblemBadAsk, Message: err.Error()}})
+			return
+		}
+		if !safeReply(a.ReplyTo) {
+			a.ReplyTo = ""
+		}
+		places <- struct{}{}
+		running.Go(func() {
+			defer func() { <-places }()
+			c.reply(m, fn(ctx, a))
+		})
+	})
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	s.before, s.after = cancel, running.Wait
+	return s, nil
+}
+
+func (c *Conn) reply(m *nats.Msg, r Reply) {
+	if m.Reply == "" {
+		return
+	}
+	body := r.encode()
+	if int64(len(body)) > c.nc.MaxPayload() {
+		r = Reply{Problem: &Problem{Code: ProblemInternal,
+			Message: fmt.Sprintf("the answer has %d bytes, the NATS server takes %d: ask for less at a time", len(body), c.nc.MaxPayload())}}
+		body = r.encode()
+	}
+	if err := c.send(m.Reply, body); err != nil {
+		c.log.Debug("a request can not be answered", "subject", m.Subject, "error", err)
+	}
+}
+
+// Answer sends an answer to where somebody waits for it. The error need not be
+// handled: who waits asks again.
+func (c *Conn) Answer(to string, a Answer) error {
+	if !safeReply(to) {
+		return fmt.Errorf("%w: reply subject %q", ErrMalformed, to)
+	}
+	return c.send(to, a.encode())
+}
+
+// Inbox receives answers on subjects of its own, one a token.
+type Inbox struct {
+	*Subscription
+	prefix string
+}
+
+// Subject is where an answer with this token is to be sent. A token is one token of
+// a subject, chosen by the caller.
+func (i *Inbox) Subject(token string) string { return i.prefix + token }
+
+// OnAnswers opens an inbox and calls fn for every answer in it, in order.
+func (c *Conn) OnAnswers(fn func(token string, a Answer)) (*Inbox, error) {
+	prefix := c.nc.NewInbox() + "."
+	s, err := subscribe(c.nc, prefix+"*", func(m *nats.Msg) {
+		a, err := decodeAnswer(m.Data)
+		if err != nil {
+			c.ignore(m, err)
+			return
+		}
+		fn(m.Subject[len(prefix):], a)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Inbox{Subscription: s, prefix: prefix}, nil
+}

@@ -1,0 +1,174 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// attachTimeout bounds an Attach, also one whose context does not.
+const attachTimeout = 15 * time.Second
+
+// startPoint is where a reader begins.
+type startPoint struct {
+	seq uint64 // everything of the partition from here on
+	gap *Gap
+}
+
+// Attach reads the inputs of a partition, in order, beginning after the position
+// that is stored with its state (the zero position: from the beginning). It looks
+// before it begins:
+//
+//   - the stream has a message at that sequence, of that time: go on behind it;
+//   - the stream begins behind that sequence, so it was trimmed: go on, and if the
+//     message that should be next is gone too, Reader.Gap says so;
+//   - anything else (the stream was deleted, restored or has lost its tail, and its
+//     sequences may have started again): begin with the first message strictly later
+//     than the position's time.
+//
+// A stream that does not exist is created again. Any error later on, a missed
+// heartbeat or a lapse of the connection ends the reader; its caller attaches again.
+// ctx bounds the attaching, not the reading; it takes 15 s at most.
+func (c *Conn) Attach(ctx context.Context, partition int, after history.Position) (*Reader, error) {
+	lapse := c.lapses.next() // before the look: a lapse after it must not go unseen
+	ctx, cancel := context.WithTimeout(ctx, attachTimeout)
+	defer cancel()
+	ctx, release := c.whileConnected(ctx, lapse)
+	defer release()
+	r, err := c.attach(ctx, partition, after, lapse)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		if err = c.mend(ctx, c.inputs); err == nil {
+			r, err = c.attach(ctx, partition, after, lapse)
+		}
+	}
+	if errors.Is(err, context.Canceled) {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("queue: attach to partition %d after %d: %w", partition, after.Seq, err)
+	}
+	return r, nil
+}
+
+func (c *Conn) attach(ctx context.Context, partition int, after history.Position, lapse <-chan struct{}) (*Reader, error) {
+	if partition < 0 || partition >= c.parts {
+		return nil, fmt.Errorf("there are %d partitions", c.parts)
+	}
+	stream, err := c.js.Stream(ctx, c.inputs.Name)
+	if err != nil {
+		return nil, explain(err)
+	}
+	before := stream.CachedInfo()
+	begin, err := c.look(ctx, before.State, after)
+	if err != nil {
+		return nil, err
+	}
+	cons, err := stream.CreateConsumer(ctx, begin.consumer(c.subj.in(partition)))
+	if err != nil {
+		return nil, explain(err)
+	}
+	name := cons.CachedInfo().Name
+	// The stream that was looked at must be the one that the consumer is of.
+	now, err := stream.Info(ctx)
+	if err == nil && (!now.Created.Equal(before.Created) || now.State.LastSeq < before.State.LastSeq) {
+		err = fmt.Errorf("%w: the stream was replaced at this moment", ErrDetached)
+	}
+	if err != nil {
+		c.dropConsumer(name)
+		return nil, explain(err)
+	}
+	if begin.gap != nil {
+		c.count.gaps.Add(1)
+		c.log.Error("inputs were removed before they were read", "partition", partition, "error", begin.gap)
+	}
+	return c.newReader(partition, name, begin, lapse)
+}
+
+// look decides where to begin.
+func (c *Conn) look(ctx context.Context, st jetstream.StreamState, after history.Position) (startPoint, error) {
+	first := st.FirstSeq
+	if st.Msgs == 0 {
+		first = st.LastSeq + 1
+	}
+	if after.Seq < first && after.Seq <= st.LastSeq {
+		p := startPoint{seq: after.Seq + 1}
+		if first > after.Seq+1 {
+			p.seq = first
+			p.gap = &Gap{After: after, First: first}
+		}
+		return p, nil
+	}
+	same, err := c.anchored(ctx, st, after)
+	if err != nil {
+		return startPoint{}, err
+	}
+	if same {
+		return startPoint{seq: after.Seq + 1}, nil
+	}
+	c.log.Warn("the inputs stream is not the one that was read before; going on by time",
+		"after", after.Seq, "time", time.Unix(0, after.Time).UTC(), "first", st.FirstSeq, "last", st.LastSeq)
+	seq, err := c.firstLater(ctx, st, after.Time)
+	return startPoint{seq: seq}, err
+}
+
+// firstLater is the first sequence whose message is later than a time in Unix
+// nanoseconds, or the one behind the stream's last. It searches by halves, for the
+// stream's times ascend.
+func (c *Conn) firstLater(ctx context.Context, st jetstream.StreamState, than int64) (uint64, error) {
+	low, high := max(st.FirstSeq, 1), st.LastSeq+1
+	for low < high {
+		mid := low + (high-low)/2
+		m, err := c.message(ctx, c.inputs.Name, messageGet{Seq: mid, NextFor: ">"}) // mid itself may be deleted
+		switch {
+		case errors.Is(err, jetstream.ErrMsgNotFound):
+			high = mid
+		case err != nil:
+			return 0, err
+		case m.Time.UnixNano() > than:
+			high = mid
+		default:
+			low = m.Seq + 1
+		}
+	}
+	return low, nil
+}
+
+// anchored reports whether the stream has at p.Seq the message of p.Time.
+func (c *Conn) anchored(ctx context.Context, st jetstream.StreamState, p history.Position) (bool, error) {
+	if p.Seq == 0 || p.Seq > st.LastSeq {
+		return p.Seq == 0 && p.Time == 0, nil
+	}
+	m, err := c.message(ctx, c.inputs.Name, messageGet{Seq: p.Seq})
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return m.Time.UnixNano() == p.Time, nil
+}
+
+// consumer is a plain one: in memory, without acknowledgements, gone when nobody asks it.
+func (p startPoint) consumer(filter string) jetstream.ConsumerConfig {
+	return jetstream.ConsumerConfig{
+		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
+		OptStartSeq:       p.seq,
+		FilterSubject:     filter,
+		AckPolicy:         jetstream.AckNonePolicy,
+		InactiveThreshold: time.Minute,
+		MemoryStorage:     true,
+		Replicas:          1,
+	}
+}
+
+// dropConsumer spares the server the minute after which it would notice.
+func (c *Conn) dropConsumer(name string) {
+	if c.nc.IsConnected() {
+		_ = c.nc.Publish(c.apiSubject("CONSUMER.DELETE."+c.inputs.Name+"."+name), nil)
+	}
+}

@@ -1,0 +1,132 @@
+package queue
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+)
+
+// maxMessage is how much of a list goes into one core-NATS message, in bytes.
+const maxMessage = 256 << 10
+
+// Ring tells the owner of a partition that inboxes have become non-empty. The error
+// says that it could not be sent; it need not be handled, for the look finds the
+// inboxes two seconds later. An element over MaxElement is left out.
+func (c *Conn) Ring(partition int, bells []Bell) error {
+	out := make([]Bell, len(bells))
+	for i, b := range bells {
+		if len(b.Element) > MaxElement {
+			b.Element = nil
+		}
+		out[i] = b
+	}
+	return inParts(out, func(b Bell) int { return len(b.Instance) + len(b.Element) + 16 }, func(part []Bell) error {
+		return c.send(c.subj.bell(partition), encodeBells(part))
+	})
+}
+
+// OnBells calls fn for every doorbell of a partition, in order.
+func (c *Conn) OnBells(partition int, fn func([]Bell)) (*Subscription, error) {
+	return subscribe(c.nc, c.subj.bell(partition), func(m *nats.Msg) {
+		var bells []Bell
+		err := decode("doorbell", m.Data, func(w *wire) { list(w, &bells, func(w *wire, b *Bell) { b.wire(w) }) })
+		for _, b := range bells {
+			if err == nil {
+				err = CheckInstance(b.Instance)
+			}
+		}
+		if err != nil {
+			c.ignore(m, err)
+			return
+		}
+		fn(bells)
+	})
+}
+
+// SendHints tells a worker that leases of its were deleted. The error need not be
+// handled: the worker's next renewal says the same.
+func (c *Conn) SendHints(worker string, hints []Hint) error {
+	if err := checkToken(worker); err != nil {
+		return err
+	}
+	return inParts(hints, func(h Hint) int { return len(h.Instance) + len(h.Effect) + len(h.By) + len(h.Text) + 64 }, func(part []Hint) error {
+		return c.send(c.subj.hint(worker), encodeHints(part))
+	})
+}
+
+// OnHints calls fn for every hint to a worker, in order. A hint may be forged: it
+// says where to look, not what is so.
+func (c *Conn) OnHints(worker string, fn func([]Hint)) (*Subscription, error) {
+	if err := checkToken(worker); err != nil {
+		return nil, err
+	}
+	return subscribe(c.nc, c.subj.hint(worker), func(m *nats.Msg) {
+		var hints []Hint
+		if err := decode("hint", m.Data, func(w *wire) { list(w, &hints, func(w *wire, h *Hint) { h.wire(w) }) }); err != nil {
+			c.ignore(m, err)
+			return
+		}
+		fn(hints)
+	})
+}
+
+// Notify tells all orchestrators of the namespace about a partition or a member.
+func (c *Conn) Notify(n Notice) error { return c.send(c.subj.notice(), n.encode()) }
+
+// OnNotices calls fn for every notice, also for those of this process, in order.
+func (c *Conn) OnNotices(fn func(Notice)) (*Subscription, error) {
+	return subscribe(c.nc, c.subj.notice(), func(m *nats.Msg) {
+		var n Notice
+		err := decode("notice", m.Data, n.wire)
+		if err == nil && n.Partition >= c.parts {
+			err = fmt.Errorf("%w: partition %d of %d", ErrMalformed, n.Partition, c.parts)
+		}
+		if err != nil {
+			c.ignore(m, err)
+			return
+		}
+		fn(n)
+	})
+}
+
+// send publishes a core-NATS message. While the connection is lost it is not kept
+// for later: a hurry that comes late hurries nobody.
+func (c *Conn) send(subject string, data []byte) error {
+	if !c.nc.IsConnected() {
+		return ErrDisconnected
+	}
+	if err := c.nc.Publish(subject, data); err != nil {
+		return fmt.Errorf("queue: publish to %s: %w", subject, err)
+	}
+	return nil
+}
+
+func (c *Conn) ignore(m *nats.Msg, err error) {
+	c.count.ignored.Add(1)
+	c.log.Debug("a message on one of our subjects is not one of ours", "subject", m.Subject, "bytes", len(m.Data), "error", err)
+}
+
+// inParts sends a list in as few messages as fit.
+func inParts[T any](items []T, size func(T) int, send func([]T) error) error {
+	for len(items) > 0 {
+		n, total := 0, 0
+		for n < len(items) && (n == 0 || total+size(items[n]) <= maxMessage) {
+			total += size(items[n])
+			n++
+		}
+		if err := send(items[:n]); err != nil {
+			return err
+		}
+		items = items[n:]
+	}
+	return nil
+}
+
+// checkToken is for names of processes, which are one token of a subject.
+func checkToken(worker string) error {
+	if worker == "" || len(worker) > MaxName || strings.ContainsAny(worker, ".*> \t\r\n") {
+		return fmt.Errorf("%w: worker %q, want one token of a subject", ErrBadName, worker)
+	}
+	return nil
+}

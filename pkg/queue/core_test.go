@@ -1,0 +1,278 @@
+package queue
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"pgregory.net/rapid"
+
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+func stop(t *testing.T, s *Subscription, err error) {
+	t.Helper()
+	must(t, s, err)
+	t.Cleanup(s.Stop)
+}
+
+func TestDoorbellsHintsAndNoticesArriveAndNonsenseIsCounted(t *testing.T) {
+	c := newStand(t).open(Options{})
+	bells, hints, notices := make(chan []Bell, 9), make(chan []Hint, 9), make(chan Notice, 9)
+	s, err := c.OnBells(3, func(b []Bell) { bells <- b })
+	stop(t, s, err)
+	s, err = c.OnHints("w1", func(h []Hint) { hints <- h })
+	stop(t, s, err)
+	s, err = c.OnNotices(func(n Notice) { notices <- n })
+	stop(t, s, err)
+
+	subjects := []string{"pawl.default.bell.3", "pawl.default.hint.w1", "pawl.default.notice"}
+	for _, subject := range subjects {
+		for _, nonsense := range []string{"", "hello", "\xc0", "\x90", "\xdd\xff\xff\xff\xff\x01", "\x92\x01\xdd\x7f\xff\xff\xff", "\x92\x02\x90", "\x92\x00\x90"} {
+			must(t, 0, c.nc.Publish(subject, []byte(nonsense)))
+		}
+	}
+	must(t, 0, c.Ring(2, []Bell{{Instance: "elsewhere"}}))
+	must(t, 0, c.Ring(3, []Bell{{Instance: "a", Element: []byte("el")}, {Instance: "b", Element: make([]byte, MaxElement+1)}}))
+	h := Hint{Instance: "a", Execution: 1, Activity: 2, Effect: "e", Reason: cancel.LostSelect, By: "b", Text: "t", At: 3}
+	must(t, 0, c.SendHints("w1", []Hint{h}))
+	n := Notice{Kind: PartitionReleased, Partition: 3, Member: "m"}
+	must(t, 0, c.Notify(Notice{Kind: PartitionReleased, Partition: 4}))
+	must(t, 0, c.Notify(n))
+
+	if got := get(t, bells, "a doorbell"); !reflect.DeepEqual(got, []Bell{{Instance: "a", Element: []byte("el")}, {Instance: "b"}}) {
+		t.Errorf("%+v", got)
+	}
+	if got := get(t, hints, "a hint"); !reflect.DeepEqual(got, []Hint{h}) {
+		t.Errorf("%+v", got)
+	}
+	if got := get(t, notices, "a notice"); got != n {
+		t.Errorf("%+v", got)
+	}
+	if got := c.Stats().Ignored; got != 3*8+1 {
+		t.Errorf("ignored %d", got)
+	}
+}
+
+func TestAListThatIsTooLongForAMessageTravelsInSeveral(t *testing.T) {
+	c := newStand(t).open(Options{})
+	got := make(chan []Bell, 99)
+	s, err := c.OnBells(0, func(b []Bell) { got <- b })
+	stop(t, s, err)
+	bells := make([]Bell, 200)
+	for i := range bells {
+		bells[i] = Bell{Instance: fmt.Sprint("i", i), Element: make([]byte, MaxElement)}
+	}
+	must(t, 0, c.Ring(0, bells))
+	for n := 0; n < len(bells); {
+		for _, b := range get(t, got, "bells") {
+			if b.Instance != bells[n].Instance || len(b.Element) != MaxElement {
+				t.Fatalf("bell %d is %s", n, b.Instance)
+			}
+			n++
+		}
+	}
+}
+
+func TestTheOwnerAnswersWhatItIsAsked(t *testing.T) {
+	c := newStand(t).open(Options{})
+	got := make(chan Answer, 1)
+	inbox, err := c.OnAnswers(func(token string, a Answer) {
+		if token == "t1" {
+			got <- a
+		}
+	})
+	must(t, inbox, err)
+	defer inbox.Stop()
+	want := Reply{Described: &Described{Instance: "a", Outstanding: []Outstanding{{Activity: 2, Name: "n", Queue: "q", Worker: "w", Claims: 1, Since: 5}},
+		Failure: &history.Failure{Message: "m", Also: []string{"x"}}}, Events: [][]byte{{1}, {2}}, More: true, Rows: []Described{{Instance: "b"}, {Instance: "c"}}, Cursor: "c"}
+	s, err := c.ServeAsks(1, func(_ context.Context, a Ask) Reply {
+		must(t, 0, c.Answer(a.ReplyTo, Answer{Instance: a.Instance, Status: "failed", Failure: &history.Failure{Code: "c", Permanent: true}}))
+		return want
+	})
+	stop(t, s, err)
+	r, err := c.Ask(soon(t), 1, Ask{Op: OpDescribe, Instance: "a", ReplyTo: inbox.Subject("t1"), Limit: 5})
+	must(t, r, err)
+	if !reflect.DeepEqual(r, want) {
+		t.Errorf("got %+v, want %+v", r, want)
+	}
+	if a := get(t, got, "the answer"); a.Instance != "a" || a.Failure == nil || !a.Failure.Permanent {
+		t.Errorf("%+v", a)
+	}
+}
+
+func TestAPartitionWithoutAnOwnerSaysSo(t *testing.T) {
+	c := newStand(t).open(Options{})
+	_, err := c.Ask(soon(t), 2, Ask{Op: OpDescribe, Instance: "a"})
+	var no *NoOwnerError
+	if !errors.Is(err, ErrNoOwner) || !errors.As(err, &no) || no.Partition != 2 {
+		t.Fatal(err)
+	}
+}
+
+func TestAnAskThatMakesNoSenseIsAnsweredWithAProblem(t *testing.T) {
+	c := newStand(t).open(Options{})
+	s, err := c.ServeAsks(0, func(context.Context, Ask) Reply { panic("asked") })
+	stop(t, s, err)
+	m, err := c.nc.Request("pawl.default.ask.0", []byte("hello?"), 5*time.Second)
+	must(t, m, err)
+	var r Reply
+	must(t, 0, decode("reply", m.Data, r.wire))
+	if r.Problem == nil || r.Problem.Code != ProblemBadAsk {
+		t.Fatalf("%+v", r)
+	}
+}
+
+func TestAReplyTooLargeForNATSBecomesAProblem(t *testing.T) {
+	c := newStand(t).open(Options{})
+	s, err := c.ServeAsks(0, func(context.Context, Ask) Reply { return Reply{Events: [][]byte{make([]byte, 2<<20)}} })
+	stop(t, s, err)
+	r, err := c.Ask(soon(t), 0, Ask{Op: OpHistory})
+	must(t, r, err)
+	if r.Problem == nil || r.Problem.Code != ProblemInternal {
+		t.Fatalf("%+v", r.Problem)
+	}
+}
+
+func TestStopWaitsForTheRequestsThatAreServed(t *testing.T) {
+	c := newStand(t).open(Options{})
+	began, ended := make(chan struct{}), make(chan struct{})
+	s, err := c.ServeAsks(0, func(ctx context.Context, _ Ask) Reply {
+		close(began)
+		<-ctx.Done()
+		close(ended)
+		return Reply{}
+	})
+	must(t, s, err)
+	must(t, 0, c.nc.PublishRequest("pawl.default.ask.0", "nobody", Ask{Op: OpList}.encode()))
+	get(t, began, "the request")
+	s.Stop()
+	select {
+	case <-ended:
+	default:
+		t.Fatal("Stop came back before the request had ended")
+	}
+}
+
+func TestNobodyMakesTheOrchestratorAnswerToSubjectsThatAreNotInboxes(t *testing.T) {
+	for _, bad := range []string{"", "$JS.API.STREAM.DELETE.X", "pawl.default.to.a.cancel", "a.*", "a.>", "a b", "a..b", ".a", "a."} {
+		if safeReply(bad) {
+			t.Errorf("%q is not refused", bad)
+		}
+	}
+	if !safeReply(nats.NewInbox()) || !safeReply("my.inbox.7") {
+		t.Error("an inbox is refused")
+	}
+}
+
+// The bytes of version 1, for ever: a change here needs a new version.
+func TestMessagesOfVersion1ReadAsTheyWereWritten(t *testing.T) {
+	p := history.Payload{Type: history.TypeJSON, Data: []byte("1")}
+	f := &history.Failure{Code: "c", Message: "m", Data: p, Permanent: true, Stack: "s", Also: []string{"a"}}
+	answer := Answer{Instance: "i", Born: history.Position{Seq: 1, Time: 2}, Execution: 3, Status: "failed", Result: p, Failure: f, Problem: &Problem{Code: "x", Message: "y"}}
+	for _, k := range []struct {
+		name, golden string
+		bytes        []byte
+		read         func([]byte) (any, error)
+		want         any
+	}{
+		{"task", goldenTask, task("q.r", 1).Encode(), func(b []byte) (any, error) { return DecodeTask(b) }, task("q.r", 1)},
+		{"answer", goldenAnswer, answer.encode(), func(b []byte) (any, error) { return decodeAnswer(b) }, answer},
+		{"bells", goldenBells, encodeBells([]Bell{{Instance: "a", Element: []byte{1}}, {Instance: "b"}}), func(b []byte) (any, error) {
+			var v []Bell
+			return &v, decode("bells", b, func(w *wire) { list(w, &v, func(w *wire, b *Bell) { b.wire(w) }) })
+		}, &[]Bell{{Instance: "a", Element: []byte{1}}, {Instance: "b"}}},
+		{"ask", goldenAsk, Ask{Op: OpList, Instance: "i", ReplyTo: "r", Execution: 1, After: 2, Status: "s", Cursor: "c", Limit: 3}.encode(), func(b []byte) (any, error) {
+			var a Ask
+			err := decode("ask", b, a.wire)
+			return a, err
+		}, Ask{Op: OpList, Instance: "i", ReplyTo: "r", Execution: 1, After: 2, Status: "s", Cursor: "c", Limit: 3}},
+	} {
+		if got := hex.EncodeToString(k.bytes); got != k.golden {
+			t.Errorf("%s is written as %s", k.name, got)
+		}
+		b, err := hex.DecodeString(k.golden)
+		must(t, b, err)
+		got, err := k.read(b)
+		if err != nil || !reflect.DeepEqual(got, k.want) {
+			t.Errorf("%s reads as %+v (%v)", k.name, got, err)
+		}
+	}
+}
+
+func TestAFieldThatALaterBuildAddsIsPassedOver(t *testing.T) {
+	n := Notice{Kind: MemberLeft, Member: "m"}
+	longer := encode(4, func(w *wire) {
+		n.wire(w)
+		w.record(2, func(w *wire) { w.str(&n.Member); w.str(&n.Member) })
+	})
+	var got Notice
+	must(t, 0, decode("notice", longer, got.wire))
+	if got != n {
+		t.Fatalf("%+v", got)
+	}
+	shorter := encode(1, func(w *wire) { number(w, &n.Kind) })
+	got = Notice{}
+	must(t, 0, decode("notice", shorter, got.wire))
+	if got.Kind != MemberLeft {
+		t.Fatalf("%+v", got)
+	}
+}
+
+func TestANewerMessageIsNamedAsSuch(t *testing.T) {
+	b := task("q", 0).Encode()
+	b[1] = 9
+	_, err := DecodeTask(b)
+	var newer *NewerError
+	if !errors.Is(err, ErrNewer) || !errors.As(err, &newer) || newer.Version != 9 {
+		t.Fatal(err)
+	}
+}
+
+func TestNoBytesCrashADecoder(t *testing.T) {
+	seeds := [][]byte{task("q", 0).Encode(), Answer{Failure: &history.Failure{}}.encode(), Reply{Rows: []Described{{}}, Described: &Described{}}.encode(), encodeHints([]Hint{{}})}
+	rapid.Check(t, func(t *rapid.T) {
+		b := bytes.Clone(rapid.SampledFrom(seeds).Draw(t, "seed"))
+		for range rapid.IntRange(0, 4).Draw(t, "changes") {
+			b[rapid.IntRange(0, len(b)-1).Draw(t, "at")] = rapid.Byte().Draw(t, "to")
+		}
+		b = b[:rapid.IntRange(0, len(b)).Draw(t, "cut")]
+		var r Reply
+		var bells []Bell
+		_, err := DecodeTask(b)
+		_, err2 := decodeAnswer(b)
+		for _, err := range []error{err, err2, decode("reply", b, r.wire), decode("bells", b, func(w *wire) { list(w, &bells, func(w *wire, b *Bell) { b.wire(w) }) })} {
+			if err != nil && !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrNewer) {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+func TestReplyWrittenAndReadIsTheSame(t *testing.T) {
+	text := rapid.StringN(0, 10, 30)
+	rapid.Check(t, func(t *rapid.T) {
+		want := Task{Instance: "i" + strings.Repeat("x", rapid.IntRange(0, 50).Draw(t, "n")), Execution: rapid.Uint64Min(1).Draw(t, "x"), Activity: rapid.Uint64Min(1).Draw(t, "a"),
+			Born: history.Position{Seq: rapid.Uint64().Draw(t, "s"), Time: rapid.Int64().Draw(t, "t")}, Effect: "e" + text.Draw(t, "e"), Name: "n" + text.Draw(t, "n"), Queue: text.Draw(t, "q"),
+			Attempt: rapid.Uint32().Draw(t, "at"), Payload: history.Payload{Type: text.Draw(t, "pt"), Data: rapid.SliceOfN(rapid.Byte(), 1, 50).Draw(t, "pd")}, ScheduledAt: rapid.Int64().Draw(t, "sa")}
+		got, err := DecodeTask(want.Encode())
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Fatalf("%+v %v", got, err)
+		}
+	})
+}
+
+const (
+	goldenTask   = "9d01a3692d3107090103a165ab6368617267652d63617264a3712e7201b06170706c69636174696f6e2f6a736f6ec40131cf0000018bcfe56800"
+	goldenAnswer = "9a01a169010203a66661696c6564b06170706c69636174696f6e2f6a736f6ec4013197a163a16db06170706c69636174696f6e2f6a736f6ec40131c3a17391a16192a178a179"
+	goldenBells  = "92019292a161c4010192a162c0"
+	goldenAsk    = "990104a169a1720102a173a16303"
+)

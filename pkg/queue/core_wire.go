@@ -1,0 +1,121 @@
+package queue
+
+func (b *Bell) wire(w *wire) {
+	w.record(2, func(w *wire) {
+		w.str(&b.Instance)
+		w.bytes(&b.Element)
+	})
+}
+
+func (h *Hint) wire(w *wire) {
+	w.record(8, func(w *wire) {
+		w.str(&h.Instance)
+		w.uint(&h.Execution)
+		w.uint(&h.Activity)
+		w.str(&h.Effect)
+		number(w, &h.Reason)
+		w.str(&h.By)
+		w.str(&h.Text)
+		w.int(&h.At)
+	})
+}
+
+func (n *Notice) wire(w *wire) {
+	number(w, &n.Kind)
+	w.count(&n.Partition)
+	w.str(&n.Member)
+}
+
+const answerFields = 9
+
+func (a *Answer) wire(w *wire) {
+	w.str(&a.Instance)
+	w.position(&a.Born)
+	w.uint(&a.Execution)
+	w.str(&a.Status)
+	w.payload(&a.Result)
+	optional(w, &a.Failure, failureFields, wireFailure)
+	optional(w, &a.Problem, problemFields, wireProblem)
+}
+
+const problemFields = 2
+
+func wireProblem(w *wire, p *Problem) {
+	w.str(&p.Code)
+	w.str(&p.Message)
+}
+
+func (a *Ask) wire(w *wire) {
+	number(w, &a.Op)
+	w.str(&a.Instance)
+	w.str(&a.ReplyTo)
+	w.uint(&a.Execution)
+	w.uint(&a.After)
+	w.str(&a.Status)
+	w.str(&a.Cursor)
+	w.count(&a.Limit)
+}
+
+func (r *Reply) wire(w *wire) {
+	optional(w, &r.Problem, problemFields, wireProblem)
+	optional(w, &r.Answer, answerFields, func(w *wire, a *Answer) { a.wire(w) })
+	optional(w, &r.Described, describedFields, wireDescribed)
+	w.uint(&r.Execution)
+	list(w, &r.Events, (*wire).bytes)
+	w.bool(&r.More)
+	list(w, &r.Rows, func(w *wire, d *Described) {
+		w.record(describedFields, func(w *wire) { wireDescribed(w, d) })
+	})
+	w.str(&r.Cursor)
+}
+
+const describedFields = 19
+
+func wireDescribed(w *wire, d *Described) {
+	w.str(&d.Instance)
+	w.str(&d.Orchestration)
+	w.str(&d.Version)
+	w.str(&d.Status)
+	w.position(&d.Born)
+	w.uint(&d.Execution)
+	w.int(&d.Created)
+	w.int(&d.Updated)
+	w.int(&d.Ended)
+	w.uint(&d.Events)
+	list(w, &d.Outstanding, func(w *wire, o *Outstanding) { w.record(6, o.wire) })
+	w.uint(&d.Timers)
+	w.int(&d.NextTimer)
+	w.uint(&d.Inbox)
+	w.payload(&d.Result)
+	optional(w, &d.Failure, failureFields, wireFailure)
+	w.str(&d.Stuck)
+}
+
+func (o *Outstanding) wire(w *wire) {
+	w.uint(&o.Activity)
+	w.str(&o.Name)
+	w.str(&o.Queue)
+	w.str(&o.Worker)
+	number(w, &o.Claims)
+	w.int(&o.Since)
+}
+
+func (a Answer) encode() []byte { return encode(answerFields, a.wire) }
+
+func decodeAnswer(b []byte) (Answer, error) {
+	var a Answer
+	err := decode("answer", b, a.wire)
+	return a, err
+}
+
+func (n Notice) encode() []byte { return encode(3, n.wire) }
+func (a Ask) encode() []byte    { return encode(8, a.wire) }
+func (r Reply) encode() []byte  { return encode(8, r.wire) }
+
+func encodeBells(bells []Bell) []byte {
+	return encode(1, func(w *wire) { list(w, &bells, func(w *wire, b *Bell) { b.wire(w) }) })
+}
+
+func encodeHints(hints []Hint) []byte {
+	return encode(1, func(w *wire) { list(w, &hints, func(w *wire, h *Hint) { h.wire(w) }) })
+}

@@ -1,0 +1,295 @@
+package queue
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/vmihailenco/msgpack/v5"
+
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+func TestEveryInstanceIsFiledUnderThePartitionThatGoComputes(t *testing.T) {
+	c := newStand(t).open(Options{Partitions: 64})
+	const alphabet = "ABCxyz019_:@=+~%-"
+	ids := []string{"a", "order-42", "%25~x", strings.Repeat("z", 200)}
+	for range 300 {
+		id := make([]byte, 1+rand.IntN(40))
+		for i := range id {
+			id[i] = alphabet[rand.IntN(len(alphabet))]
+		}
+		ids = append(ids, string(id))
+	}
+	stream, err := c.js.Stream(soon(t), c.inputs.Name)
+	must(t, stream, err)
+	for _, id := range ids {
+		seq, err := c.PublishInput(soon(t), event(id, "e", `1`))
+		must(t, seq, err)
+		m, err := stream.GetMsg(soon(t), seq)
+		must(t, m, err)
+		if want := fmt.Sprintf("pawl.default.in.%d.%s.event.e", c.PartitionOf(id), id); m.Subject != want {
+			t.Fatalf("filed as %s, want %s", m.Subject, want)
+		}
+	}
+}
+
+func TestInputsArriveInOrderWithEverythingTheSenderSaid(t *testing.T) {
+	c := newStand(t).open(Options{Partitions: 1})
+	ctx := soon(t)
+	sent := []OutInput{
+		{Instance: "i", Kind: KindStart, Name: "fulfil.order", Payload: history.Payload{Type: history.TypeMsgpack, Data: []byte{0xc0}}, ID: "m1", Reply: "_INBOX.x.1", By: "me"},
+		event("i", "approved.by.all", `{"by":"finance"}`),
+		{Instance: "i", Kind: KindCancel, ID: "m3", By: "you", Text: "no longer"},
+		{Instance: "i", Kind: KindCancel},
+	}
+	for _, in := range sent {
+		_, err := c.PublishInput(ctx, in)
+		must(t, 0, err)
+	}
+	r, err := c.Attach(ctx, 0, history.Position{})
+	must(t, r, err)
+	defer r.Stop()
+	for i, in := range read(t, r, len(sent)) {
+		want := sent[i]
+		if in.Problem != nil || in.Instance != "i" || in.Kind != want.Kind || in.Name != want.Name || in.ID != want.ID || in.Reply != want.Reply ||
+			in.By != want.By || in.Text != want.Text || in.Payload.Type != want.Payload.Type || !bytes.Equal(in.Payload.Data, want.Payload.Data) {
+			t.Errorf("got %+v, want %+v", in, want)
+		}
+		if in.Pos.Seq != uint64(i+1) || in.Pos.Time == 0 {
+			t.Errorf("position %+v", in.Pos)
+		}
+	}
+}
+
+func TestForeignersCanSpeakWithNothingButASubject(t *testing.T) {
+	c := newStand(t).open(Options{Partitions: 1})
+	packed, err := msgpack.Marshal(map[string]string{"text": "packed", "by": "p"})
+	must(t, packed, err)
+	long := strings.Repeat("x", MaxPayload+1)
+	cases := []struct {
+		subject string
+		header  nats.Header
+		body    string
+		want    Input
+		problem error
+	}{
+		{subject: "a.event.ok", body: `{"x":1}`, want: Input{Kind: KindEvent, Name: "ok", Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`{"x":1}`)}}},
+		{subject: "a.event.empty", want: Input{Kind: KindEvent, Name: "empty"}},
+		{subject: "a.event.typed", header: nats.Header{"Content-Type": {"Application/JSON; charset=utf-8"}}, body: "1", want: Input{Kind: KindEvent, Name: "typed", Payload: history.Payload{Type: history.TypeJSON, Data: []byte("1")}}},
+		{subject: "a.event.id", header: nats.Header{"Nats-Msg-Id": {"n1"}}, want: Input{Kind: KindEvent, Name: "id", ID: "n1"}},
+		{subject: "a.event.spoof", header: nats.Header{"Status": {"409"}}, want: Input{Kind: KindEvent, Name: "spoof"}},
+		{subject: "a.event.deputy", header: nats.Header{"Pawl-Reply": {"$JS.API.STREAM.DELETE.X"}}, want: Input{Kind: KindEvent, Name: "deputy"}},
+		{subject: "a.cancel", body: "stop it, please", want: Input{Kind: KindCancel, Text: "stop it, please"}},
+		{subject: "a.cancel", body: `{"text":"t","by":"b"}`, want: Input{Kind: KindCancel, Text: "t", By: "b"}},
+		{subject: "a.cancel", header: nats.Header{"Content-Type": {"application/msgpack"}}, body: string(packed), want: Input{Kind: KindCancel, Text: "packed", By: "p"}},
+		{subject: "a.frobnicate.x", problem: ErrUnknownKind},
+		{subject: "a.start", problem: ErrBadName},
+		{subject: "a.cancel.now", problem: ErrBadName},
+		{subject: "a.event.b!d", problem: ErrBadName},
+		{subject: "ü.event.x", problem: ErrBadInstance},
+		{subject: "a.event.large", body: long, problem: ErrTooLarge},
+		{subject: "a.event.new", header: nats.Header{"Pawl-Version": {"2"}}, problem: ErrNewer},
+		{subject: "a.event.new", header: nats.Header{"Pawl-Version": {"x"}}, problem: ErrMalformed},
+		{subject: "a.cancel", body: "\xff\xfe", problem: ErrMalformed},
+		{subject: "a.event.type", header: nats.Header{"Content-Type": {";;"}}, body: "x", problem: ErrMalformed},
+		{subject: "a.event.last", want: Input{Kind: KindEvent, Name: "last"}},
+	}
+	for _, k := range cases {
+		_, err := c.nc.RequestMsg(&nats.Msg{Subject: "pawl.default.to." + k.subject, Header: k.header, Data: []byte(k.body)}, 5*time.Second)
+		must(t, 0, err)
+	}
+	r, err := c.Attach(soon(t), 0, history.Position{})
+	must(t, r, err)
+	defer r.Stop()
+	for i, in := range read(t, r, len(cases)) {
+		k := cases[i]
+		if k.problem != nil {
+			if !errors.Is(in.Problem, k.problem) {
+				t.Errorf("%s: problem %v, want %v", k.subject, in.Problem, k.problem)
+			}
+			continue
+		}
+		w := k.want
+		if in.Problem != nil || in.Instance != "a" || in.Kind != w.Kind || in.Name != w.Name || in.ID != w.ID || in.By != w.By || in.Text != w.Text ||
+			in.Reply != "" || in.Payload.Type != w.Payload.Type || !bytes.Equal(in.Payload.Data, w.Payload.Data) {
+			t.Errorf("%s: got %+v", k.subject, in)
+		}
+	}
+}
+
+func TestAPublishWithoutAKindIsNotAccepted(t *testing.T) {
+	c := newStand(t).open(Options{})
+	for _, subject := range []string{"pawl.default.to.a", "pawl.default.to", "pawl.other.to.a.event.x"} {
+		if _, err := c.nc.Request(subject, nil, time.Second); !errors.Is(err, nats.ErrNoResponders) {
+			t.Errorf("%s: %v", subject, err)
+		}
+	}
+}
+
+func TestABadInputIsRefusedBeforeItIsSent(t *testing.T) {
+	c := newStand(t).open(Options{})
+	for _, k := range []struct {
+		in   OutInput
+		want error
+	}{
+		{event("", "x", "1"), ErrBadInstance},
+		{event("a.b", "x", "1"), ErrBadInstance},
+		{event(strings.Repeat("a", 201), "x", "1"), ErrBadInstance},
+		{event("a", "", "1"), ErrBadName},
+		{event("a", "x..y", "1"), ErrBadName},
+		{event("a", "x y", "1"), ErrBadName},
+		{OutInput{Instance: "a", Kind: 9}, ErrUnknownKind},
+		{OutInput{Instance: "a", Kind: KindCancel, Name: "x"}, ErrBadName},
+		{event("a", "x", strings.Repeat("1", MaxPayload+1)), ErrTooLarge},
+		{OutInput{Instance: "a", Kind: KindEvent, Name: "x", Payload: history.Payload{Data: []byte("1")}}, ErrMalformed},
+		{OutInput{Instance: "a", Kind: KindEvent, Name: "x", ID: "a\r\nb"}, ErrMalformed},
+	} {
+		if _, err := c.PublishInput(soon(t), k.in); !errors.Is(err, k.want) {
+			t.Errorf("%+v: %v, want %v", k.in, err, k.want)
+		}
+	}
+}
+
+func TestAFullStreamTellsItsPublishers(t *testing.T) {
+	c := newStand(t).open(Options{InputsMaxBytes: 64 << 10})
+	var err error
+	for range 100 {
+		if _, err = c.PublishInput(soon(t), event("a", "x", `"`+strings.Repeat("x", 4000)+`"`)); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, ErrStreamFull) {
+		t.Fatal(err)
+	}
+}
+
+func TestAPublishWithoutAStreamSaysSo(t *testing.T) {
+	c := newStand(t).open(Options{})
+	must(t, 0, c.js.DeleteStream(soon(t), c.inputs.Name))
+	if _, err := c.PublishInput(soon(t), event("a", "x", "1")); !errors.Is(err, ErrNoStream) {
+		t.Fatal(err)
+	}
+}
+
+func TestAPublishIsRepeatedUntilTheServerIsBack(t *testing.T) {
+	s := newStand(t)
+	c := s.open(Options{})
+	s.stop()
+	done := make(chan error, 1)
+	in := event("a", "x", "1")
+	in.ID = "once"
+	go func() { _, err := c.PublishInput(soon(t), in); done <- err }()
+	eventually(t, "the loss of the connection", func() bool { return !c.nc.IsConnected() })
+	s.start()
+	must(t, 0, get(t, done, "the publish"))
+}
+
+func TestAPublishOfUnknownFateIsNotRepeatedWithoutAnID(t *testing.T) {
+	s := newStand(t)
+	c := s.open(Options{})
+	s.stop()
+	eventually(t, "the loss of the connection", func() bool { return !c.nc.IsConnected() })
+	if _, err := c.PublishInput(soon(t), event("a", "x", "1")); !errors.Is(err, ErrDisconnected) {
+		t.Fatal(err)
+	}
+	s.start()
+}
+
+func TestEveryPublishEndsExactlyOnceWhenTheConnectionLapses(t *testing.T) {
+	s := newStand(t)
+	c := s.open(Options{Partitions: 1})
+	const n = 2000
+	ends := make(chan int, 2*n)
+	for i := range n {
+		c.PublishInputAsync(event("a", "x", "1"), func(uint64, error) { ends <- i })
+		if i == n/2 {
+			go s.srv.Shutdown()
+		}
+	}
+	seen := make(map[int]bool)
+	for range n {
+		i := get(t, ends, "an end")
+		if seen[i] {
+			t.Fatalf("publish %d ended twice", i)
+		}
+		seen[i] = true
+	}
+	s.stop()
+	s.start()
+	eventually(t, "the connection", c.nc.IsConnected)
+	if len(ends) > 0 {
+		t.Fatal("a publish ended twice")
+	}
+}
+
+func TestAnAcknowledgementThatDoesNotComeTimesOut(t *testing.T) {
+	c := newStand(t).open(Options{PublishTimeout: 200 * time.Millisecond})
+	mute, err := c.nc.Subscribe("mute", func(*nats.Msg) {})
+	must(t, mute, err)
+	done := make(chan error, 1)
+	c.pub.publish("mute", nil, nil, func(_ uint64, err error) { done <- err })
+	if err := get(t, done, "the time-out"); !errors.Is(err, ErrTimeout) {
+		t.Fatal(err)
+	}
+}
+
+func TestAStreamWithAnotherNumberOfPartitionsIsRefused(t *testing.T) {
+	s := newStand(t)
+	s.open(Options{Partitions: 8})
+	_, err := Open(soon(t), s.dial(), Options{Partitions: 16})
+	var m *MismatchError
+	if !errors.As(err, &m) || !strings.Contains(m.Have, "partition(8,1)") || !strings.Contains(m.Want, "partition(16,1)") {
+		t.Fatal(err)
+	}
+	c, err := Join(soon(t), s.dial(), Options{})
+	must(t, c, err)
+	defer c.Close()
+	if c.Partitions() != 8 {
+		t.Fatalf("joined with %d partitions", c.Partitions())
+	}
+	if _, err = Join(soon(t), s.dial(), Options{Namespace: "elsewhere"}); !errors.Is(err, ErrNoNamespace) {
+		t.Fatal(err)
+	}
+}
+
+func TestTwoMayOpenANamespaceAtTheSameMoment(t *testing.T) {
+	s := newStand(t)
+	errs := make(chan error, 4)
+	for range cap(errs) {
+		nc := s.dial()
+		go func() {
+			c, err := Open(soon(t), nc, Options{Partitions: 4})
+			if err == nil {
+				c.Close()
+			}
+			errs <- err
+		}()
+	}
+	for range cap(errs) {
+		must(t, 0, get(t, errs, "an Open"))
+	}
+}
+
+func TestAServerWithoutJetStreamIsNamed(t *testing.T) {
+	s := &stand{t: t, dir: t.TempDir(), port: -1, plain: true}
+	s.start()
+	t.Cleanup(s.stop)
+	_, err := Open(soon(t), s.dial(), Options{})
+	if !errors.Is(err, jetstream.ErrJetStreamNotEnabled) || !strings.Contains(err.Error(), "-js") {
+		t.Fatal(err)
+	}
+}
+
+func TestAnUnreachableServerIsNamedOnOneLineWithoutItsPassword(t *testing.T) {
+	_, err := Dial("nats://me:secret@127.0.0.1:1")
+	if err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "127.0.0.1:1") || strings.Contains(err.Error(), "\n") {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,155 @@
+package queue
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"go.uber.org/goleak"
+
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// stand is one nats-server that a test may stop and start again, with its files.
+type stand struct {
+	t     testing.TB
+	dir   string
+	port  int
+	plain bool // without JetStream
+	srv   *server.Server
+}
+
+func newStand(t testing.TB) *stand {
+	t.Helper()
+	s := &stand{t: t, dir: t.TempDir(), port: -1}
+	s.start()
+	t.Cleanup(s.stop)
+	return s
+}
+
+func (s *stand) start() {
+	s.t.Helper()
+	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: s.port, JetStream: !s.plain, StoreDir: s.dir, NoSigs: true, NoLog: true})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	srv.Start()
+	if !srv.ReadyForConnections(10 * time.Second) {
+		s.t.Fatal("nats-server does not start")
+	}
+	s.srv = srv
+	if addr, ok := srv.Addr().(*net.TCPAddr); ok {
+		s.port = addr.Port
+	}
+}
+
+func (s *stand) stop() {
+	s.srv.Shutdown()
+	s.srv.WaitForShutdown()
+}
+
+func (s *stand) dial() *nats.Conn {
+	s.t.Helper()
+	nc, err := Dial(s.srv.ClientURL())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	closed := make(chan struct{})
+	nc.SetClosedHandler(func(*nats.Conn) { close(closed) })
+	s.t.Cleanup(func() { nc.Close(); <-closed })
+	return nc
+}
+
+func (s *stand) open(o Options) *Conn {
+	s.t.Helper()
+	if o.Partitions == 0 {
+		o.Partitions = 4
+	}
+	if o.Logger == nil && testing.Verbose() {
+		o.Logger = slog.New(slog.NewTextHandler(s.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	c, err := Open(soon(s.t), s.dial(), o)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(c.Close)
+	return c
+}
+
+// soon is a context with the patience of a test.
+func soon(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func get[T any](t testing.TB, ch <-chan T, what string) T {
+	t.Helper()
+	select {
+	case v := <-ch:
+		return v
+	case <-time.After(20 * time.Second):
+		t.Fatalf("waited in vain for %s", what)
+		panic("unreachable")
+	}
+}
+
+// eventually polls until ok, for what can only be seen from outside.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(20 * time.Second)
+	defer deadline.Stop()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-deadline.C:
+			t.Fatalf("waited in vain for %s", what)
+		case <-tick.C:
+		}
+	}
+}
+
+func event(instance, name, json string) OutInput {
+	return OutInput{Instance: instance, Kind: KindEvent, Name: name, Payload: history.Payload{Type: history.TypeJSON, Data: []byte(json)}}
+}
+
+func must[T any](t testing.TB, v T, err error) T {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// read collects n inputs of a reader.
+func read(t testing.TB, r *Reader, n int) []Input {
+	t.Helper()
+	var all []Input
+	for len(all) < n {
+		select {
+		case b := <-r.Batches():
+			all = append(all, b...)
+		case <-r.Done():
+			t.Fatalf("the reader ended after %d of %d: %v", len(all), n, r.Err())
+		case <-time.After(20 * time.Second):
+			t.Fatalf("waited in vain for input %d of %d", len(all)+1, n)
+		}
+	}
+	return all
+}
+
+// names gives the inputs' names in order.
+func names(in []Input) []string {
+	out := make([]string, len(in))
+	for i := range in {
+		out[i] = in[i].Name
+	}
+	return out
+}

@@ -1,0 +1,246 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// maxWaiting is how many pull requests a queue's consumer keeps. The server drops
+// further ones silently; then they are found missing and made again.
+const maxWaiting = 16384
+
+// Puller takes tasks from one queue. It never has more in hand than was asked for
+// with Want, so that no task waits behind a busy worker while another is idle. It
+// repairs itself: after a lapse of the connection, missed heartbeats, or the loss of
+// its consumer or stream, it sets up again and asks again for what had not come.
+type Puller struct {
+	c     *Conn
+	queue string
+	tasks chan *Delivery
+
+	ctx     context.Context // done when Stop is called
+	cancel  context.CancelFunc
+	stopped chan struct{} // the goroutine has ended
+
+	mu    sync.Mutex
+	fetch *fetch // nil while it is set up
+	held  int    // wanted meanwhile
+}
+
+// Delivery is one task in the hand of this process. Exactly one of its methods
+// should be called within the AckWait, or the task is delivered again. They do not
+// wait and may be lost: only the claim decides.
+type Delivery struct {
+	Task  Task
+	reply string
+	nc    *nats.Conn
+}
+
+// Ack removes the task from the queue: it is claimed, or nobody wants it any more.
+func (d *Delivery) Ack() { d.say("+ACK") }
+
+// Nak gives the task back, to be delivered at once to whoever asks.
+func (d *Delivery) Nak() { d.say("-NAK") }
+
+// NakAfter gives the task back, to be delivered after a delay.
+func (d *Delivery) NakAfter(delay time.Duration) {
+	d.say(fmt.Sprintf(`-NAK {"delay": %d}`, delay.Nanoseconds()))
+}
+
+// Term removes the task because it can not be understood.
+func (d *Delivery) Term() { d.say("+TERM") }
+
+func (d *Delivery) say(word string) {
+	_ = d.nc.Publish(d.reply, []byte(word)) // lost or not sent: delivered again
+}
+
+// Pull opens a queue, creating its consumer if need be. Nothing is delivered until
+// Want is called. ctx bounds the opening, not the pulling. The error is ErrBadName,
+// or of JetStream; a queue that was opened once is not given up any more.
+func (c *Conn) Pull(ctx context.Context, queue string) (*Puller, error) {
+	if err := checkQueue(queue); err != nil {
+		return nil, err
+	}
+	p := &Puller{c: c, queue: queue, tasks: make(chan *Delivery), stopped: make(chan struct{})}
+	p.ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	lapse := c.lapses.next()
+	if err := p.setUp(ctx); err != nil {
+		p.cancel()
+		return nil, fmt.Errorf("queue: pull from %s: %w", queue, err)
+	}
+	go p.run(lapse)
+	return p, nil
+}
+
+// Tasks delivers what was asked for. It is never closed.
+func (p *Puller) Tasks() <-chan *Delivery { return p.tasks }
+
+// Want asks for n more tasks: n places have become free. It does not wait.
+func (p *Puller) Want(n int) {
+	if n <= 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fetch == nil {
+		p.held += n
+		return
+	}
+	p.fetch.want(n)
+}
+
+// Stop ends the pulling and waits. What was delivered and not taken is given back
+// first, so that others get it at once. Nothing may be received from Tasks afterwards.
+func (p *Puller) Stop() {
+	p.cancel()
+	<-p.stopped
+}
+
+// setUp makes sure of the consumer and begins to fetch what was wanted meanwhile.
+func (p *Puller) setUp(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	defer cancel()
+	cfg := jetstream.ConsumerConfig{
+		Durable:       queueToken(p.queue),
+		Description:   "Pawl: queue " + p.queue,
+		FilterSubject: p.c.subj.task(p.queue),
+		AckPolicy:     jetstream.AckExplicitPolicy,
+		AckWait:       p.c.opts.AckWait,
+		MaxDeliver:    -1,
+		MaxAckPending: -1,
+		MaxWaiting:    maxWaiting,
+	}
+	_, err := p.c.js.CreateOrUpdateConsumer(ctx, p.c.tasks.Name, cfg)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		if err = p.c.mend(ctx, p.c.tasks); err == nil {
+			_, err = p.c.js.CreateOrUpdateConsumer(ctx, p.c.tasks.Name, cfg)
+		}
+	}
+	if err != nil {
+		return explain(err)
+	}
+	f, err := newFetch(p.c.nc, p.c.apiSubject("CONSUMER.MSG.NEXT."+p.c.tasks.Name+"."+cfg.Durable), p.take)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fetch = f
+	if p.held > 0 {
+		f.want(p.held)
+		p.held = 0
+	}
+	return nil
+}
+
+// take is called for every message that arrives.
+func (p *Puller) take(m *nats.Msg, asked bool) {
+	d := &Delivery{reply: m.Reply, nc: p.c.nc}
+	if !asked {
+		p.giveBack(d)
+		return
+	}
+	var err error
+	if d.Task, err = DecodeTask(m.Data); err != nil {
+		p.refuse(d, err)
+		return
+	}
+	if p.ctx.Err() != nil {
+		p.giveBack(d)
+		return
+	}
+	select {
+	case p.tasks <- d:
+		p.c.count.delivered.Add(1)
+	case <-p.ctx.Done():
+		p.giveBack(d)
+	}
+}
+
+func (p *Puller) giveBack(d *Delivery) {
+	p.c.count.returned.Add(1)
+	d.Nak()
+}
+
+// refuse handles a message that is not a task. One of a newer version goes to a
+// newer worker, if there is one; anything else would come back for ever.
+func (p *Puller) refuse(d *Delivery, err error) {
+	if errors.Is(err, ErrNewer) {
+		d.NakAfter(time.Second)
+	} else {
+		d.Term()
+		p.c.count.poison.Add(1)
+	}
+	p.c.log.Error("a message on a task queue is not a task that can be read", "queue", p.queue, "error", err)
+	p.Want(1)
+}
+
+// run watches over the fetch and replaces it when it has ended.
+func (p *Puller) run(lapse <-chan struct{}) {
+	defer close(p.stopped)
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		f := p.fetch // only this goroutine changes it
+		select {
+		case <-p.ctx.Done():
+			p.giveUp(f)
+			return
+		case <-lapse:
+			lapse = p.c.lapses.next()
+			f.stop(ErrDisconnected)
+		case now := <-tick.C:
+			f.check(now)
+		case <-f.done:
+			p.c.count.resets.Add(1)
+			p.c.log.Warn("pulling is set up again", "queue", p.queue, "error", f.reason())
+			p.giveUp(f)
+			if lapse = p.again(); lapse == nil {
+				return
+			}
+		}
+	}
+}
+
+// giveUp closes a fetch. What it had in hand goes where it was going, to the caller
+// or, when stopping, back to the queue; what had not come is wanted again.
+func (p *Puller) giveUp(f *fetch) {
+	p.mu.Lock()
+	p.fetch = nil
+	p.mu.Unlock()
+	n := f.close(true)
+	p.mu.Lock()
+	p.held += n
+	p.mu.Unlock()
+}
+
+// again sets up until it succeeds, and returns what is closed at the next lapse of
+// the connection; nil if Stop is called.
+func (p *Puller) again() <-chan struct{} {
+	wait := 20 * time.Millisecond
+	for {
+		select {
+		case <-p.ctx.Done():
+			return nil
+		case <-time.After(wait/2 + rand.N(wait/2)):
+		}
+		lapse := p.c.lapses.next()
+		if p.c.nc.IsConnected() {
+			ctx, cancel := p.c.whileConnected(p.ctx, lapse)
+			err := p.setUp(ctx)
+			cancel()
+			if err == nil {
+				return lapse
+			}
+			p.c.log.Warn("pulling can not be set up", "queue", p.queue, "error", err)
+		}
+		wait = min(2*wait, 2*time.Second)
+	}
+}

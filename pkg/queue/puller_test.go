@@ -1,0 +1,382 @@
+package queue
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+func task(queue string, n int) Task {
+	return Task{Instance: fmt.Sprintf("i-%d", n), Born: history.Position{Seq: 7, Time: 9}, Execution: 1, Activity: uint64(n) + 2, Effect: "e", Name: "charge-card",
+		Queue: queue, Attempt: 1, Payload: history.Payload{Type: history.TypeJSON, Data: []byte("1")}, ScheduledAt: 1700000000000}
+}
+
+// offer publishes tasks and waits until the stream has them.
+func offer(t testing.TB, c *Conn, queue string, from, n int) {
+	t.Helper()
+	errs := make(chan error, n)
+	for i := range n {
+		c.PublishTask(task(queue, from+i), func(err error) { errs <- err })
+	}
+	for range n {
+		must(t, 0, get(t, errs, "an acknowledgement"))
+	}
+}
+
+// insist offers a task until the stream is back.
+func insist(t testing.TB, c *Conn, queue string) {
+	t.Helper()
+	eventually(t, "the stream", func() bool {
+		done := make(chan error, 1)
+		c.PublishTask(task(queue, 0), func(err error) { done <- err })
+		err := get(t, done, "an acknowledgement")
+		if err != nil && !errors.Is(err, ErrNoStream) && !errors.Is(err, ErrDisconnected) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+}
+
+func pull(t testing.TB, c *Conn, queue string) *Puller {
+	t.Helper()
+	p, err := c.Pull(soon(t), queue)
+	must(t, p, err)
+	t.Cleanup(p.Stop)
+	return p
+}
+
+func TestATaskArrivesAsItWasPublished(t *testing.T) {
+	c := newStand(t).open(Options{})
+	p := pull(t, c, "pay.ments")
+	p.Want(1)
+	want := task("pay.ments", 1)
+	done := make(chan error, 1)
+	c.PublishTask(want, func(err error) { done <- err })
+	must(t, 0, get(t, done, "the acknowledgement"))
+	d := get(t, p.Tasks(), "the task")
+	d.Ack()
+	if fmt.Sprintf("%+v", d.Task) != fmt.Sprintf("%+v", want) {
+		t.Fatalf("got %+v, want %+v", d.Task, want)
+	}
+	eventually(t, "an empty queue", func() bool { return left(t, c) == 0 })
+}
+
+func left(t testing.TB, c *Conn) uint64 {
+	t.Helper()
+	stream, err := c.js.Stream(soon(t), c.tasks.Name)
+	must(t, stream, err)
+	return stream.CachedInfo().State.Msgs
+}
+
+func TestNothingSitsWithABusyPuller(t *testing.T) {
+	s := newStand(t)
+	a, b := s.open(Options{}), s.open(Options{})
+	busy, idle := pull(t, a, "q"), pull(t, b, "q")
+	busy.Want(1)
+	offer(t, a, "q", 0, 1)
+	first := get(t, busy.Tasks(), "the first task") // and is busy with it from here on
+	first.Ack()
+	offer(t, a, "q", 1, 100)
+	idle.Want(100)
+	for range 100 {
+		get(t, idle.Tasks(), "a task of the idle one").Ack()
+	}
+	select {
+	case d := <-busy.Tasks():
+		t.Fatalf("the busy one was given %s", d.Task.Instance)
+	default:
+	}
+	if n := a.Stats().Delivered; n != 1 {
+		t.Fatalf("the busy one was given %d", n)
+	}
+}
+
+func TestExactlyWhatIsWantedIsDelivered(t *testing.T) {
+	c := newStand(t).open(Options{})
+	p := pull(t, c, "q")
+	offer(t, c, "q", 0, 60)
+	for range 10 {
+		p.Want(1)
+		p.Want(2)
+	}
+	for range 30 {
+		get(t, p.Tasks(), "a task").Ack()
+	}
+	eventually(t, "the acknowledgements", func() bool { return left(t, c) == 30 })
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fetch.mu.Lock()
+	defer p.fetch.mu.Unlock()
+	if p.fetch.open != 0 || p.fetch.wanted != 0 {
+		t.Fatalf("%d open, %d wanted", p.fetch.open, p.fetch.wanted)
+	}
+}
+
+func TestFewRequestsStayOpenHoweverManyPlacesThereAre(t *testing.T) {
+	c := newStand(t).open(Options{})
+	p := pull(t, c, "q")
+	p.Want(256)
+	for i := range 300 { // one at a time, as on a quiet day
+		offer(t, c, "q", i, 1)
+		get(t, p.Tasks(), "a task").Ack()
+		p.Want(1)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fetch.mu.Lock()
+	defer p.fetch.mu.Unlock()
+	if n := p.fetch.last; n > 16 {
+		t.Fatalf("%d requests for 300 tasks", n)
+	}
+	if p.fetch.open+p.fetch.wanted != 256 || p.fetch.open < 128 {
+		t.Fatalf("%d open, %d wanted", p.fetch.open, p.fetch.wanted)
+	}
+}
+
+func TestATaskThatIsNotAcknowledgedIsDeliveredAgain(t *testing.T) {
+	c := newStand(t).open(Options{AckWait: 300 * time.Millisecond})
+	p := pull(t, c, "q")
+	p.Want(2)
+	offer(t, c, "q", 0, 1)
+	get(t, p.Tasks(), "the task")
+	get(t, p.Tasks(), "the task again").Ack()
+	eventually(t, "an empty queue", func() bool { return left(t, c) == 0 })
+}
+
+func TestStopGivesBackAtOnceWhatNobodyTook(t *testing.T) {
+	s := newStand(t)
+	c := s.open(Options{AckWait: time.Hour})
+	leaving := pull(t, c, "q")
+	leaving.Want(10)
+	offer(t, c, "q", 0, 10)
+	get(t, leaving.Tasks(), "a task").Ack()
+	leaving.Stop()
+	leaving.Stop()
+	staying := pull(t, c, "q")
+	staying.Want(10)
+	for range 9 {
+		get(t, staying.Tasks(), "a task that was given back").Ack()
+	}
+	eventually(t, "an empty queue", func() bool { return left(t, c) == 0 })
+}
+
+func TestANakIsDeliveredAtOnceAndATermNever(t *testing.T) {
+	c := newStand(t).open(Options{AckWait: time.Hour})
+	p := pull(t, c, "q")
+	p.Want(3)
+	offer(t, c, "q", 0, 1)
+	get(t, p.Tasks(), "the task").Nak()
+	get(t, p.Tasks(), "the task again").Term()
+	eventually(t, "an empty queue", func() bool { return left(t, c) == 0 })
+}
+
+func TestPoisonIsRemovedCountedAndCostsNoPlace(t *testing.T) {
+	c := newStand(t).open(Options{})
+	p := pull(t, c, "q")
+	for _, nonsense := range []string{"", "x", "\xdd\xff\xff\xff\xff", string(Task{Instance: "i"}.Encode())} {
+		_, err := c.nc.Request("pawl.default.task.q", []byte(nonsense), time.Second)
+		must(t, 0, err)
+	}
+	p.Want(1)
+	offer(t, c, "q", 0, 1)
+	get(t, p.Tasks(), "the task behind the poison").Ack()
+	eventually(t, "an empty queue", func() bool { return left(t, c) == 0 })
+	if n := c.Stats().Poison; n != 4 {
+		t.Fatalf("counted %d", n)
+	}
+}
+
+func TestATaskOfANewerVersionStaysForANewerWorker(t *testing.T) {
+	c := newStand(t).open(Options{})
+	p := pull(t, c, "q")
+	newer := task("q", 0).Encode()
+	newer[1] = 2
+	_, err := c.nc.Request("pawl.default.task.q", newer, time.Second)
+	must(t, 0, err)
+	p.Want(1)
+	eventually(t, "the refusal", func() bool { return c.Stats().Resets == 0 && p.refusals(1) })
+	if left(t, c) != 1 || c.Stats().Poison != 0 {
+		t.Fatal("it was removed")
+	}
+}
+
+// refusals reports whether at least n requests were made after the first, which a
+// refusal does.
+func (p *Puller) refusals(n uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fetch.mu.Lock()
+	defer p.fetch.mu.Unlock()
+	return p.fetch.last >= 1+n
+}
+
+func TestTheLossOfTheConsumerOrTheStreamIsRepaired(t *testing.T) {
+	c := newStand(t).open(Options{})
+	p := pull(t, c, "q")
+	p.Want(3)
+	must(t, 0, c.js.DeleteConsumer(soon(t), c.tasks.Name, "q"))
+	offer(t, c, "q", 0, 1)
+	get(t, p.Tasks(), "a task after the consumer was lost").Ack()
+
+	must(t, 0, c.js.DeleteStream(soon(t), c.tasks.Name))
+	insist(t, c, "q")
+	get(t, p.Tasks(), "a task after the stream was lost").Ack()
+}
+
+func TestAnOrchestratorWithoutWorkersMendsTheTasksStream(t *testing.T) {
+	c := newStand(t).open(Options{})
+	must(t, 0, c.js.DeleteStream(soon(t), c.tasks.Name))
+	insist(t, c, "q")
+}
+
+func TestAPullerGoesOnWhenTheServerIsBack(t *testing.T) {
+	s := newStand(t)
+	c := s.open(Options{})
+	p := pull(t, c, "q")
+	p.Want(5)
+	offer(t, c, "q", 0, 1)
+	get(t, p.Tasks(), "a task").Ack()
+	for range 3 {
+		s.stop()
+		eventually(t, "the loss of the connection", func() bool { return !c.nc.IsConnected() })
+		s.start()
+		eventually(t, "the connection", c.nc.IsConnected)
+		insist(t, c, "q") // the stream was in memory
+		get(t, p.Tasks(), "a task after the restart").Ack()
+		p.Want(1)
+	}
+	p.Stop()
+	if n := p.held; n != 4 {
+		t.Fatalf("%d wanted at the end, want 4", n)
+	}
+}
+
+func TestWhatIsInHandSurvivesALapse(t *testing.T) {
+	s := newStand(t)
+	c := s.open(Options{})
+	p := pull(t, c, "q")
+	p.Want(3)
+	offer(t, c, "q", 0, 3)
+	get(t, p.Tasks(), "the first task")
+	s.stop()
+	get(t, p.Tasks(), "the second task")
+	get(t, p.Tasks(), "the third task")
+	s.start()
+}
+
+func TestAForgottenRequestIsFoundMissing(t *testing.T) {
+	s := newStand(t)
+	nc := s.dial()
+	silent, err := nc.SubscribeSync("silent")
+	must(t, silent, err)
+	f, err := newFetch(nc, "silent", nil)
+	must(t, f, err)
+	f.want(2)
+	f.check(time.Now().Add(fetchSilence - time.Second))
+	if f.reason() != nil {
+		t.Fatal(f.reason())
+	}
+	f.check(time.Now().Add(fetchSilence + time.Second))
+	if !errors.Is(f.reason(), errSilence) || f.close(false) != 2 {
+		t.Fatal(f.reason())
+	}
+	f, err = newFetch(nc, "silent", nil)
+	must(t, f, err)
+	f.want(2)
+	f.heard = time.Now().Add(time.Hour) // others are served
+	f.check(time.Now().Add(fetchExpires + 2*fetchGrace))
+	if !errors.Is(f.reason(), errLost) || f.close(false) != 2 {
+		t.Fatal(f.reason())
+	}
+}
+
+func TestARequestThatEndsIsMadeAgain(t *testing.T) {
+	nc := newStand(t).dial()
+	requests, err := nc.SubscribeSync("next")
+	must(t, requests, err)
+	f, err := newFetch(nc, "next", nil)
+	must(t, f, err)
+	defer f.close(false)
+	f.want(5)
+	first, err := requests.NextMsg(5 * time.Second)
+	must(t, first, err)
+	// As the server would: the status is in the header that the client decodes.
+	f.message(&nats.Msg{Subject: first.Reply, Header: nats.Header{"Status": {"408"}, "Nats-Pending-Messages": {"3"}}})
+	second, err := requests.NextMsg(5 * time.Second)
+	must(t, second, err)
+	if want := `"batch":3`; !strings.Contains(string(second.Data), want) {
+		t.Fatalf("asked for %s, want %s", second.Data, want)
+	}
+	f.message(&nats.Msg{Subject: second.Reply, Header: nats.Header{"Status": {"408"}, "Nats-Pending-Messages": {"99"}}})
+	if f.reason() == nil {
+		t.Fatal("an impossible remainder was believed")
+	}
+}
+
+func TestTheOldestTaskTellsItsTime(t *testing.T) {
+	c := newStand(t).open(Options{})
+	if _, ok, err := c.OldestTask(soon(t), "q"); ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	before := time.Now().Add(-time.Second)
+	offer(t, c, "q", 0, 1)
+	offer(t, c, "other", 0, 1)
+	at, ok, err := c.OldestTask(soon(t), "q")
+	if !ok || err != nil || at.Before(before) || at.After(time.Now().Add(time.Second)) {
+		t.Fatal(at, ok, err)
+	}
+	p := pull(t, c, "q")
+	p.Want(1)
+	get(t, p.Tasks(), "the task").Ack()
+	eventually(t, "an empty queue", func() bool { _, ok, err := c.OldestTask(soon(t), "q"); return !ok && err == nil })
+}
+
+func TestManyStartsAndStopsLoseNothing(t *testing.T) {
+	s := newStand(t)
+	c := s.open(Options{AckWait: 2 * time.Second})
+	const n = 2000
+	seen := make(map[string]bool)
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	all := make(chan struct{})
+	for range 4 {
+		w := s.open(Options{AckWait: 2 * time.Second})
+		wg.Go(func() {
+			for {
+				p, err := w.Pull(soon(t), "q")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				p.Want(16)
+				for range 100 {
+					select {
+					case d := <-p.Tasks():
+						d.Ack()
+						p.Want(1)
+						mu.Lock()
+						seen[d.Task.Instance] = true
+						if len(seen) == n {
+							close(all)
+						}
+						mu.Unlock()
+					case <-all:
+						p.Stop()
+						return
+					}
+				}
+				p.Stop()
+			}
+		})
+	}
+	offer(t, c, "q", 0, n)
+	get(t, all, "all tasks")
+	wg.Wait()
+}

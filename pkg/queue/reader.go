@@ -1,0 +1,223 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+const (
+	maxBatch   = 256     // messages of one batch, and messages that a reader has asked for
+	readAhead  = 8 << 20 // bytes that a reader tries not to ask for
+	leastAhead = 8       // messages asked for, however large they are
+)
+
+// Reader reads one partition's inputs, from Attach to the first irregularity.
+//
+//	server ──≤ 256 asked for──▶ at hand ──one batch──▶ Batches
+//
+// Nothing is acknowledged: where to go on is stored with the state. What the caller
+// has not taken holds back the server, so that a slow owner costs no memory.
+type Reader struct {
+	c         *Conn
+	partition int
+	consumer  string
+	gap       *Gap
+	lapse     <-chan struct{}
+	fetch     *fetch
+
+	batches chan []Input
+	more    chan struct{} // something has come to hand
+	done    chan struct{} // the reader has ended
+	handed  atomic.Uint64 // everything up to this sequence was handed over, or is before our begin
+
+	stopOnce sync.Once
+	stop     chan struct{}
+
+	mu     sync.Mutex
+	hand   []Input
+	size   int    // bytes of one message, an average that follows slowly
+	asked  int    // messages asked for or at hand
+	number uint64 // of the consumer's last delivery
+	err    error
+}
+
+func (c *Conn) newReader(partition int, consumer string, begin startPoint, lapse <-chan struct{}) (*Reader, error) {
+	r := &Reader{c: c, partition: partition, consumer: consumer, gap: begin.gap, lapse: lapse,
+		batches: make(chan []Input), more: make(chan struct{}, 1), done: make(chan struct{}), stop: make(chan struct{})}
+	r.handed.Store(begin.seq - 1)
+	r.asked = maxBatch
+	f, err := newFetch(c.nc, c.apiSubject("CONSUMER.MSG.NEXT."+c.inputs.Name+"."+consumer), r.take)
+	if err != nil {
+		c.dropConsumer(consumer)
+		return nil, err
+	}
+	r.fetch = f
+	f.want(maxBatch)
+	go r.run()
+	return r, nil
+}
+
+// Batches delivers the inputs, in order, at most 256 at a time: what is at hand
+// whenever it is received from. It is never closed; see Done.
+func (r *Reader) Batches() <-chan []Input { return r.batches }
+
+// Done is closed when the reader has ended. What was not taken by then is read
+// again by the next reader.
+func (r *Reader) Done() <-chan struct{} { return r.done }
+
+// Err says why the reader has ended: ErrClosed after Stop, else an error that is
+// ErrDetached. It is nil before.
+func (r *Reader) Err() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
+}
+
+// Gap is not nil if messages had been removed before they were read.
+func (r *Reader) Gap() *Gap { return r.gap }
+
+// Stop ends the reader and waits for it.
+func (r *Reader) Stop() {
+	r.stopOnce.Do(func() { close(r.stop) })
+	<-r.done
+}
+
+// Tail gives the end of the stream as a position to go on from, if this reader has
+// handed over everything of its partition up to there; else ok is false. An owner
+// moves the stored position of an idle partition by it, once it has ingested what it
+// was handed, so that the stream can be trimmed.
+//
+// The end is read first and the partition's last message second. So a message up to
+// that end is known by the second look, and has been handed over or is missing.
+func (r *Reader) Tail(ctx context.Context) (pos history.Position, ok bool, err error) {
+	fail := func(err error) (history.Position, bool, error) {
+		return history.Position{}, false, fmt.Errorf("queue: tail of partition %d: %w", r.partition, err)
+	}
+	stream, err := r.c.js.Stream(ctx, r.c.inputs.Name)
+	if err != nil {
+		return fail(explain(err))
+	}
+	end := stream.CachedInfo().State
+	last, err := r.c.message(ctx, r.c.inputs.Name, messageGet{LastFor: r.c.subj.in(r.partition)})
+	if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
+		return fail(err)
+	}
+	if r.Err() != nil { // the stream may have been replaced meanwhile
+		return fail(r.Err())
+	}
+	if end.LastSeq == 0 || last.Seq > r.handed.Load() {
+		return history.Position{}, false, nil
+	}
+	return positionAt(end.LastSeq, end.LastTime), true, nil
+}
+
+// take is called for every message that arrives.
+func (r *Reader) take(m *nats.Msg, asked bool) {
+	pos, number, err := positionOf(m)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil && (!asked || number != r.number+1) {
+		err = fmt.Errorf("delivery %d follows delivery %d", number, r.number)
+	}
+	if err != nil {
+		r.fetch.stop(err)
+		return
+	}
+	in := decodeInput(m, r.c.subj.root, pos)
+	r.c.count.received.Add(1)
+	if in.Problem != nil {
+		r.c.count.unusable.Add(1)
+	}
+	r.number = number
+	r.size += (len(m.Data) - r.size) / 8
+	r.hand = append(r.hand, in)
+	select {
+	case r.more <- struct{}{}:
+	default:
+	}
+}
+
+// run hands over batches until something ends the reader. The channel to hand over
+// on is nil while nothing is at hand.
+func (r *Reader) run() {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	var batch []Input
+	for {
+		if batch == nil {
+			batch = r.next()
+		}
+		var out chan []Input
+		if batch != nil {
+			out = r.batches
+		}
+		select {
+		case out <- batch:
+			r.handed.Store(batch[len(batch)-1].Pos.Seq)
+			r.refill(len(batch))
+			batch = nil
+		case <-r.more:
+		case now := <-tick.C:
+			r.fetch.check(now)
+		case <-r.lapse:
+			r.fetch.stop(ErrDisconnected)
+			r.lapse = nil
+		case <-r.stop:
+			r.end(ErrClosed)
+			return
+		case <-r.fetch.done:
+			r.end(fmt.Errorf("%w from partition %d: %w", ErrDetached, r.partition, r.fetch.reason()))
+			return
+		}
+	}
+}
+
+// refill asks for as many messages as were taken, or for fewer, and later for more
+// again, while they are large.
+func (r *Reader) refill(taken int) {
+	r.mu.Lock()
+	room := maxBatch
+	if r.size > 0 {
+		room = min(maxBatch, max(leastAhead, readAhead/r.size))
+	}
+	n := room - (r.asked - taken)
+	r.asked += max(n, 0) - taken
+	r.mu.Unlock()
+	if n > 0 {
+		r.fetch.want(n)
+	}
+}
+
+// next takes what is at hand, at most a batch.
+func (r *Reader) next() []Input {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := min(len(r.hand), maxBatch)
+	if n == 0 {
+		return nil
+	}
+	batch := r.hand[:n:n]
+	r.hand = r.hand[n:]
+	return batch
+}
+
+func (r *Reader) end(why error) {
+	r.fetch.close(false)
+	r.c.dropConsumer(r.consumer)
+	r.mu.Lock()
+	r.err = why
+	r.mu.Unlock()
+	if !errors.Is(why, ErrClosed) {
+		r.c.count.resets.Add(1)
+	}
+	close(r.done)
+}

@@ -1,0 +1,339 @@
+package queue
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// publish sends events to instance "a", which lives in the only partition, and gives their names.
+func publish(t testing.TB, c *Conn, from, n int) []string {
+	t.Helper()
+	var names []string
+	for i := range n {
+		name := fmt.Sprintf("e%d", from+i)
+		_, err := c.PublishInput(soon(t), event("a", name, "1"))
+		must(t, 0, err)
+		names = append(names, name)
+	}
+	return names
+}
+
+// readAfter attaches, reads n inputs and stops.
+func readAfter(t testing.TB, c *Conn, after history.Position, n int) ([]Input, *Gap) {
+	t.Helper()
+	r, err := c.Attach(soon(t), 0, after)
+	must(t, r, err)
+	defer r.Stop()
+	return read(t, r, n), r.Gap()
+}
+
+func same(t *testing.T, got []Input, want []string) {
+	t.Helper()
+	if !slices.Equal(names(got), want) {
+		t.Fatalf("read %v, want %v", names(got), want)
+	}
+}
+
+func TestAReaderGoesOnBehindThePositionThatIsStored(t *testing.T) {
+	c := newStand(t).open(Options{Partitions: 1})
+	want := publish(t, c, 0, 5)
+	first, _ := readAfter(t, c, history.Position{}, 5)
+	same(t, first, want)
+	rest, gap := readAfter(t, c, first[1].Pos, 3)
+	same(t, rest, want[2:])
+	if gap != nil {
+		t.Fatal(gap)
+	}
+}
+
+func TestAReaderWaitsForWhatComes(t *testing.T) {
+	c := newStand(t).open(Options{Partitions: 1})
+	r, err := c.Attach(soon(t), 0, history.Position{})
+	must(t, r, err)
+	defer r.Stop()
+	same(t, read(t, r, 0), nil)
+	want := publish(t, c, 0, 3)
+	same(t, read(t, r, 3), want)
+}
+
+func TestASlowOwnerLosesNothingAndHoldsTheServerBack(t *testing.T) {
+	c := newStand(t).open(Options{Partitions: 1})
+	const n = 5000
+	left := make(chan error, n)
+	for range n {
+		c.PublishInputAsync(event("a", "x", "1"), func(_ uint64, err error) { left <- err })
+	}
+	for range n {
+		must(t, 0, get(t, left, "an acknowledgement"))
+	}
+	r, err := c.Attach(soon(t), 0, history.Position{})
+	must(t, r, err)
+	defer r.Stop()
+	eventually(t, "a full hand", func() bool { return c.Stats().Received == maxBatch })
+	for i, in := range read(t, r, n) {
+		if in.Pos.Seq != uint64(i+1) {
+			t.Fatalf("input %d has sequence %d", i, in.Pos.Seq)
+		}
+	}
+}
+
+func TestLargeInputsAreAskedForInSmallerNumbers(t *testing.T) {
+	r := &Reader{asked: maxBatch, size: MaxPayload}
+	r.fetch = &fetch{ended: true}
+	r.refill(200)
+	if r.asked != maxBatch-200 || r.fetch.wanted != 0 {
+		t.Fatalf("asked for %d, wanted %d", r.asked, r.fetch.wanted)
+	}
+	r.refill(50)
+	if want := readAhead / MaxPayload; r.asked != want || r.fetch.wanted != want-(maxBatch-250) {
+		t.Fatalf("asked for %d, wanted %d", r.asked, r.fetch.wanted)
+	}
+}
+
+func TestAStreamThatWasDeletedAndMadeAgainIsReadFromItsBeginning(t *testing.T) {
+	c := newStand(t).open(Options{Partitions: 1})
+	publish(t, c, 0, 10)
+	old, _ := readAfter(t, c, history.Position{}, 10)
+	applied := old[9].Pos
+	must(t, 0, c.js.DeleteStream(soon(t), c.inputs.Name))
+
+	r, err := c.Attach(soon(t), 0, applied) // creates it again
+	must(t, r, err)
+	defer r.Stop()
+	want := publish(t, c, 100, 3)
+	got := read(t, r, 3)
+	same(t, got, want)
+	if got[0].Pos.Seq != 1 {
+		t.Fatalf("sequences were to start again, got %d", got[0].Pos.Seq)
+	}
+	// Also when the new stream has grown past the old position before anybody looks.
+	want = append(want, publish(t, c, 103, 10)...)
+	got, _ = readAfter(t, c, applied, 13)
+	same(t, got, want)
+}
+
+func TestAStreamThatLostItsTailIsReadByTime(t *testing.T) {
+	c := newStand(t).open(Options{Partitions: 1})
+	publish(t, c, 0, 10)
+	all, _ := readAfter(t, c, history.Position{}, 10)
+	// The server comes back as it was before the last four messages.
+	lost := history.Position{Seq: all[9].Pos.Seq + 4, Time: all[9].Pos.Time + 1}
+	want := publish(t, c, 10, 2)
+	got, gap := readAfter(t, c, lost, 2)
+	same(t, got, want)
+	if gap != nil {
+		t.Fatal(gap)
+	}
+	// The lost sequences are given again, so that the anchor has another time.
+	want = append(want, publish(t, c, 12, 4)...)
+	got, _ = readAfter(t, c, lost, 6)
+	same(t, got, want)
+}
+
+func TestADeletedAnchorIsNoReasonToSkipOrToRepeat(t *testing.T) {
+	c := newStand(t).open(Options{Partitions: 1})
+	publish(t, c, 0, 8)
+	all, _ := readAfter(t, c, history.Position{}, 8)
+	stream, err := c.js.Stream(soon(t), c.inputs.Name)
+	must(t, stream, err)
+	for _, seq := range []uint64{3, 4, 5, 6} {
+		must(t, 0, stream.DeleteMsg(soon(t), seq))
+	}
+	got, _ := readAfter(t, c, all[3].Pos, 2)
+	same(t, got, []string{"e6", "e7"})
+}
+
+func TestAGapIsReported(t *testing.T) {
+	c := newStand(t).open(Options{Partitions: 1})
+	publish(t, c, 0, 10)
+	all, _ := readAfter(t, c, history.Position{}, 10)
+	stream, err := c.js.Stream(soon(t), c.inputs.Name)
+	must(t, stream, err)
+	purge := func(upTo uint64) {
+		var answer struct{}
+		must(t, 0, c.api(soon(t), "STREAM.PURGE."+c.inputs.Name, map[string]any{"seq": upTo}, &answer))
+	}
+	purge(5)
+	got, gap := readAfter(t, c, all[3].Pos, 6) // 1 to 4 are gone, and were read
+	same(t, got, []string{"e4", "e5", "e6", "e7", "e8", "e9"})
+	if gap != nil {
+		t.Fatal(gap)
+	}
+	_, gap = readAfter(t, c, all[1].Pos, 6) // 3 and 4 were not
+	if gap == nil || gap.First != 5 || gap.After != all[1].Pos {
+		t.Fatalf("gap %+v", gap)
+	}
+	purge(11) // everything
+	want := publish(t, c, 10, 1)
+	got, gap = readAfter(t, c, all[9].Pos, 1)
+	same(t, got, want)
+	if gap != nil {
+		t.Fatal(gap)
+	}
+	if c.Stats().Gaps != 1 {
+		t.Fatalf("counted %d gaps", c.Stats().Gaps)
+	}
+}
+
+func TestAReaderEndsWhenItsStreamIsDeleted(t *testing.T) {
+	c := newStand(t).open(Options{Partitions: 1})
+	r, err := c.Attach(soon(t), 0, history.Position{})
+	must(t, r, err)
+	must(t, 0, c.js.DeleteStream(soon(t), c.inputs.Name))
+	get(t, r.Done(), "the end")
+	if !errors.Is(r.Err(), ErrDetached) {
+		t.Fatal(r.Err())
+	}
+	r.Stop()
+}
+
+func TestAReaderEndsWhenTheConnectionLapsesAndTheNextGoesOn(t *testing.T) {
+	s := newStand(t)
+	c := s.open(Options{Partitions: 1})
+	want := publish(t, c, 0, 3)
+	r, err := c.Attach(soon(t), 0, history.Position{})
+	must(t, r, err)
+	got := read(t, r, 2+1)
+	s.stop()
+	get(t, r.Done(), "the end")
+	if !errors.Is(r.Err(), ErrDetached) {
+		t.Fatal(r.Err())
+	}
+	s.start()
+	eventually(t, "the connection", c.nc.IsConnected)
+	want = append(want, publish(t, c, 3, 2)...)
+	more, _ := readAfter(t, c, got[2].Pos, 2)
+	same(t, append(got, more...), want)
+}
+
+func TestStopEndsAReaderWithAHandNobodyTakes(t *testing.T) {
+	c := newStand(t).open(Options{Partitions: 1})
+	publish(t, c, 0, 20)
+	r, err := c.Attach(soon(t), 0, history.Position{})
+	must(t, r, err)
+	eventually(t, "a hand", func() bool { return c.Stats().Received > 0 })
+	r.Stop()
+	r.Stop()
+	if !errors.Is(r.Err(), ErrClosed) {
+		t.Fatal(r.Err())
+	}
+	eventually(t, "the consumer to be gone", func() bool {
+		stream, err := c.js.Stream(soon(t), c.inputs.Name)
+		return err == nil && stream.CachedInfo().State.Consumers == 0
+	})
+}
+
+func TestTheTailIsGivenOnlyWhenEverythingWasHandedOver(t *testing.T) {
+	c := newStand(t).open(Options{Partitions: 2})
+	var mine, other string
+	for _, id := range []string{"a", "b", "c", "d", "e"} {
+		if c.PartitionOf(id) == 0 {
+			mine = id
+		} else {
+			other = id
+		}
+	}
+	send := func(id string) {
+		_, err := c.PublishInput(soon(t), event(id, "x", "1"))
+		must(t, 0, err)
+	}
+	r, err := c.Attach(soon(t), 0, history.Position{})
+	must(t, r, err)
+	defer r.Stop()
+	tail := func() (history.Position, bool) {
+		pos, ok, err := r.Tail(soon(t))
+		must(t, 0, err)
+		return pos, ok
+	}
+	if _, ok := tail(); ok {
+		t.Fatal("an empty stream has no position")
+	}
+	send(other)
+	if pos, ok := tail(); !ok || pos.Seq != 1 || pos.Time == 0 {
+		t.Fatalf("%+v %v, want the neighbour's message", pos, ok)
+	}
+	send(mine)
+	send(other)
+	if pos, ok := tail(); ok {
+		t.Fatalf("%+v, but message 2 was not taken", pos)
+	}
+	read(t, r, 1)
+	eventually(t, "the tail", func() bool { pos, ok := tail(); return ok && pos.Seq == 3 })
+	// The position is a good place to go on from.
+	pos, _ := tail()
+	send(mine)
+	got, gap := readAfter(t, c, pos, 1)
+	if got[0].Pos.Seq != 4 || gap != nil {
+		t.Fatalf("%+v %v", got[0].Pos, gap)
+	}
+}
+
+func TestTrimKeepsItsAnchorAndEverythingInTheWindow(t *testing.T) {
+	c := newStand(t).open(Options{Partitions: 1})
+	publish(t, c, 0, 10)
+	all, _ := readAfter(t, c, history.Position{}, 10)
+	trim := func(lowest history.Position, window time.Duration) uint64 {
+		n, err := c.Trim(soon(t), lowest, window)
+		must(t, 0, err)
+		return n
+	}
+	if n := trim(history.Position{}, 0); n != 0 {
+		t.Fatalf("trimmed %d below nothing", n)
+	}
+	if n := trim(all[7].Pos, time.Hour); n != 0 {
+		t.Fatalf("trimmed %d inside the window", n)
+	}
+	if n := trim(all[7].Pos, 0); n != 7 {
+		t.Fatalf("trimmed %d, want the 7 before the anchor", n)
+	}
+	if n := trim(all[7].Pos, 0); n != 0 {
+		t.Fatalf("trimmed %d again", n)
+	}
+	if n := trim(all[3].Pos, 0); n != 0 {
+		t.Fatalf("trimmed %d behind the beginning", n)
+	}
+	got, gap := readAfter(t, c, all[7].Pos, 2)
+	same(t, got, []string{"e8", "e9"})
+	if gap != nil {
+		t.Fatal(gap)
+	}
+}
+
+func TestTrimCutsAtTheWindowWhenTheAnchorIsYounger(t *testing.T) {
+	c := newStand(t).open(Options{Partitions: 1})
+	publish(t, c, 0, 20)
+	all, _ := readAfter(t, c, history.Position{}, 20)
+	stream, err := c.js.Stream(soon(t), c.inputs.Name)
+	must(t, stream, err)
+	for _, cut := range []int{0, 3, 11, 19} { // found by halves, also when the ends are wanted
+		seq, err := c.firstLater(soon(t), stream.CachedInfo().State, all[cut].Pos.Time)
+		must(t, 0, err)
+		if want := all[cut].Pos.Seq + 1; seq != want {
+			t.Fatalf("after message %d: %d, want %d", cut, seq, want)
+		}
+	}
+	if seq, err := c.firstLater(soon(t), stream.CachedInfo().State, 0); err != nil || seq != 1 {
+		t.Fatal(seq, err)
+	}
+}
+
+func TestAStaleTrimDoesNotEraseANewStream(t *testing.T) {
+	c := newStand(t).open(Options{Partitions: 1})
+	publish(t, c, 0, 10)
+	all, _ := readAfter(t, c, history.Position{}, 10)
+	must(t, 0, c.js.DeleteStream(soon(t), c.inputs.Name))
+	must(t, 0, c.mend(soon(t), c.inputs))
+	for _, grown := range []int{5, 15} {
+		publish(t, c, 0, grown)
+		n, err := c.Trim(soon(t), all[9].Pos, 0)
+		if n != 0 || !errors.Is(err, ErrMoved) {
+			t.Fatalf("trimmed %d: %v", n, err)
+		}
+	}
+	readAfter(t, c, history.Position{}, 20)
+}

@@ -1,0 +1,67 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// Trim removes inputs that every partition has stored: those before lowest, the
+// lowest stored position of all, that are older than the window by the server's
+// clock. The message at lowest is kept, for it is the anchor by which the next Trim
+// and the next Attach see that the stream is still the same one. If it is not (no
+// message there, or one of another time), nothing is removed and the error is
+// ErrMoved. A stream that begins behind lowest was trimmed already: nothing to do.
+//
+// JetStream can not tie a purge to a condition, so a stream that is replaced in the
+// milliseconds between the look and the purge could lose what it has below lowest.
+// A new stream would have to hold that much within those milliseconds.
+func (c *Conn) Trim(ctx context.Context, lowest history.Position, window time.Duration) (purged uint64, err error) {
+	fail := func(err error) (uint64, error) {
+		return 0, fmt.Errorf("queue: trim the inputs up to %d: %w", lowest.Seq, err)
+	}
+	if lowest.Seq == 0 {
+		return 0, nil
+	}
+	stream, err := c.js.Stream(ctx, c.inputs.Name)
+	if err != nil {
+		return fail(explain(err))
+	}
+	info := stream.CachedInfo()
+	first := info.State.FirstSeq
+	if info.State.Msgs == 0 {
+		first = info.State.LastSeq + 1
+	}
+	if lowest.Seq <= first && lowest.Seq <= info.State.LastSeq {
+		return 0, nil
+	}
+	limit := info.TimeStamp.Add(-window).UnixNano()
+	upTo := lowest.Seq
+	if lowest.Time > limit {
+		if upTo, err = c.firstLater(ctx, info.State, limit); err != nil {
+			return fail(err)
+		}
+		upTo = min(upTo, lowest.Seq)
+	}
+	same, err := c.anchored(ctx, info.State, lowest)
+	switch {
+	case err != nil:
+		return fail(err)
+	case !same:
+		return fail(ErrMoved)
+	case upTo <= first:
+		return 0, nil
+	}
+	var answer struct {
+		Purged uint64 `json:"purged"`
+	}
+	request := struct {
+		Seq uint64 `json:"seq"` // kept, with all that follow
+	}{upTo}
+	if err := c.api(ctx, "STREAM.PURGE."+c.inputs.Name, request, &answer); err != nil {
+		return fail(err)
+	}
+	return answer.Purged, nil
+}

@@ -1,0 +1,111 @@
+package replay_test
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/replay"
+	"github.com/pawlrun/pawl/pkg/replay/replaytest"
+)
+
+func TestAPayloadOverTheLimitIsAFailureAtTheCall(t *testing.T) {
+	d := drive(t, func(x *replay.Execution) (string, error) {
+		return call(x, "a", strings.Repeat("x", replay.MaxPayload+1))
+	})
+	d.Start(text(""))
+	wantFailure(t, d, history.CodeTooLarge, "524289 bytes, and the limit is 524288")
+}
+
+func TestAResultOverTheLimitFailsTheExecution(t *testing.T) {
+	d := drive(t, func(*replay.Execution) (string, error) {
+		return strings.Repeat("x", replay.MaxPayload+1), nil
+	})
+	d.Start(text(""))
+	wantFailure(t, d, history.CodeTooLarge, "the result has")
+}
+
+func TestAnActivityTooManyIsAFailureAtTheCall(t *testing.T) {
+	code := program(func(x *replay.Execution) (string, error) {
+		for i := range 4 {
+			if f := start(x, "a", ""); f.Ready() {
+				_, err := f.Value()
+				return "", fmt.Errorf("call %d: %w", i, err)
+			}
+		}
+		return "", nil
+	})
+	d := replaytest.New(t, code, replay.Options{Limits: replay.Limits{Outstanding: 3}})
+	d.Start(text(""))
+	wantFailure(t, d, history.CodeTooMany, "3 activities are outstanding")
+}
+
+func TestAHistoryOverItsLimitFailsTheExecutionByName(t *testing.T) {
+	logs := new(strings.Builder)
+	opts := replay.Options{
+		Limits: replay.Limits{Events: 50, WarnEvents: 20},
+		Logger: slog.New(slog.NewTextHandler(logs, nil)),
+	}
+	for name, next := range map[string]func(*replaytest.Driver){
+		"by a decision": func(d *replaytest.Driver) { d.Complete(d.Only("a"), text("")) },
+		"by an input":   func(d *replaytest.Driver) { d.Send("noise", text("")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			unwound := false
+			d := replaytest.New(t, program(func(x *replay.Execution) (string, error) {
+				start(x, "kept", "")
+				defer func() { unwound = true }()
+				for {
+					if _, err := call(x, "a", ""); err != nil {
+						return "", err
+					}
+				}
+			}), opts)
+			d.Start(text(""))
+			for !d.X.Ended() {
+				next(d)
+			}
+			if !unwound || len(d.History) > 50+3 {
+				t.Fatalf("unwound %t, %d events", unwound, len(d.History))
+			}
+			wantFailure(t, d, history.CodeTooLarge, "the history has reached its limit of 50 events")
+		})
+	}
+	if n := strings.Count(logs.String(), "grows long"); n < 2 {
+		t.Fatalf("%d warnings", n)
+	}
+}
+
+func TestAnInputThatConcernsNobodyIsDropped(t *testing.T) {
+	d := drive(t, func(x *replay.Execution) (string, error) {
+		if _, err := call(x, "a", ""); err != nil {
+			return "", err
+		}
+		return get(x, x.Timer(1000, false))
+	})
+	d.Start(text(""))
+	for _, in := range []history.Event{
+		&history.Started{},
+		&history.ActivityCompleted{Scheduled: 99},
+		&history.TimerFired{Timer: 2}, // an activity's id
+		&history.TimerFired{Timer: 1},
+		&history.ActivityFailed{Scheduled: 1},
+	} {
+		if o, _ := d.Offer(in); !o.Dropped() {
+			t.Fatalf("%T was %s", in, o)
+		}
+	}
+	d.Fail(d.Only("a"), oops)
+	if o, _ := d.Offer(&history.ActivityFailed{Scheduled: 2}); o != replay.DroppedEnded {
+		t.Fatalf("a repeated failure: %s", o)
+	}
+	x := replay.New(replay.Identity{}, nil, replay.Options{})
+	if _, err := x.Apply(&history.EventReceived{}); err == nil {
+		t.Fatal("an event before the start was applied")
+	}
+	if _, err := x.Apply(&history.Completed{}); err == nil {
+		t.Fatal("a decision was applied")
+	}
+}

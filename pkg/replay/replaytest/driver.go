@@ -1,0 +1,252 @@
+// Package replaytest drives executions in tests: it feeds inputs, keeps the history,
+// and proves that every prefix of it replays to the same decisions.
+package replaytest
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/replay"
+)
+
+// Epoch is the time of the first input, in Unix milliseconds.
+const Epoch = 1_700_000_000_000
+
+// Driver owns one live execution. It fails its test at the first thing that is wrong,
+// and is for one goroutine.
+type Driver struct {
+	tb      testing.TB
+	id      replay.Identity
+	program replay.Program
+	opts    replay.Options
+
+	X       *replay.Execution // the live one
+	History []history.Event   // all that was taken from it
+	Now     int64             // time of the next input, Unix milliseconds; moves with Advance
+}
+
+// New makes a driver with nothing started. When the test ends, the execution is evicted.
+func New(tb testing.TB, program replay.Program, opts replay.Options) *Driver {
+	tb.Helper()
+	d := &Driver{
+		tb: tb, program: program, opts: opts, Now: Epoch,
+		id: replay.Identity{Instance: "order-42", Born: history.Position{Seq: 7, Time: 1_699_999_999_999}},
+	}
+	d.X = d.fresh()
+	tb.Cleanup(func() {
+		if err := d.X.Evict(); err != nil {
+			tb.Errorf("evict: %v", err)
+		}
+	})
+	return d
+}
+
+func (d *Driver) fresh() *replay.Execution { return replay.New(d.id, d.program, d.opts) }
+
+// Feed applies one input and demands that it is applied. It gives the decisions.
+func (d *Driver) Feed(in history.Event) []history.Event {
+	d.tb.Helper()
+	outcome, decisions := d.Offer(in)
+	if outcome.Dropped() {
+		d.tb.Fatalf("%T was %s", in, outcome)
+	}
+	return decisions
+}
+
+// Offer applies one input, at Now if it has no time, and gives what became of it.
+func (d *Driver) Offer(in history.Event) (replay.Outcome, []history.Event) {
+	d.tb.Helper()
+	if in.Meta().At == 0 {
+		in.Meta().At = d.Now
+	}
+	outcome, err := d.X.Apply(in)
+	if err != nil {
+		d.tb.Fatalf("apply %T: %v", in, err)
+	}
+	taken := d.X.Take()
+	if outcome.Dropped() {
+		if len(taken) > 0 {
+			d.tb.Fatalf("%T was %s and recorded %d events", in, outcome, len(taken))
+		}
+		return outcome, nil
+	}
+	for i, ev := range taken {
+		if want := uint64(len(d.History) + 1); ev.Meta().ID != want {
+			d.tb.Fatalf("event %T has the id %d at the place %d", ev, ev.Meta().ID, want)
+		}
+		if ev.Input() != (i == 0) {
+			d.tb.Fatalf("event %d of a step is %T", i, ev)
+		}
+		d.History = append(d.History, ev)
+	}
+	return outcome, taken[1:]
+}
+
+// Start feeds Started.
+func (d *Driver) Start(input history.Payload) []history.Event {
+	d.tb.Helper()
+	return d.Feed(&history.Started{Name: "test", Payload: input, Born: d.id.Born, By: "driver"})
+}
+
+// Complete feeds the result of an activity.
+func (d *Driver) Complete(scheduled uint64, result history.Payload) []history.Event {
+	d.tb.Helper()
+	return d.Feed(&history.ActivityCompleted{Scheduled: scheduled, Result: result})
+}
+
+// Fail feeds the failure of an activity.
+func (d *Driver) Fail(scheduled uint64, f history.Failure) []history.Event {
+	d.tb.Helper()
+	return d.Feed(&history.ActivityFailed{Scheduled: scheduled, Failure: f})
+}
+
+// Send feeds an event.
+func (d *Driver) Send(name string, payload history.Payload) []history.Event {
+	d.tb.Helper()
+	return d.Feed(&history.EventReceived{Name: name, Payload: payload})
+}
+
+// Cancel feeds the cancellation of the instance.
+func (d *Driver) Cancel(by, text string) []history.Event {
+	d.tb.Helper()
+	return d.Feed(&history.CancelRequested{By: by, Text: text})
+}
+
+// Fire lets time pass until the next timer is due, and feeds it.
+func (d *Driver) Fire() []history.Event {
+	d.tb.Helper()
+	id, at, ok := d.X.NextTimer()
+	if !ok {
+		d.tb.Fatal("no timer is set")
+	}
+	d.Now = max(d.Now, at)
+	return d.Feed(&history.TimerFired{Timer: id})
+}
+
+// Advance moves the time of the inputs to come.
+func (d *Driver) Advance(by time.Duration) { d.Now += by.Milliseconds() }
+
+// Scheduled gives the ids of the outstanding activities of a name, ascending.
+func (d *Driver) Scheduled(name string) []uint64 {
+	var ids []uint64
+	for _, id := range d.X.Outstanding() {
+		if ev, ok := d.History[id-1].(*history.ActivityScheduled); ok && ev.Name == name {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// Only gives the one outstanding activity of a name.
+func (d *Driver) Only(name string) uint64 {
+	d.tb.Helper()
+	ids := d.Scheduled(name)
+	if len(ids) != 1 {
+		d.tb.Fatalf("%d activities %s are outstanding, not one:\n%s", len(ids), name, Text(d.History))
+	}
+	return ids[0]
+}
+
+// End gives the event that ended the execution.
+func (d *Driver) End() history.Event {
+	d.tb.Helper()
+	if !d.X.Ended() {
+		d.tb.Fatalf("the execution has not ended:\n%s", Text(d.History))
+	}
+	return d.History[len(d.History)-1]
+}
+
+// CheckReplay replays prefixes of the history, each up to the end of a step, and
+// then feeds the inputs that remain: the decisions must be those recorded. It takes
+// every prefix, or, of a history with more than 100 steps, a hundred of them.
+func (d *Driver) CheckReplay() {
+	d.tb.Helper()
+	ends := []int{0}
+	for i := 1; i <= len(d.History); i++ {
+		if i == len(d.History) || d.History[i].Input() {
+			ends = append(ends, i)
+		}
+	}
+	stride := len(ends)/100 + 1
+	for i := 0; i < len(ends); i += stride {
+		d.checkPrefix(ends[i])
+	}
+	d.checkPrefix(len(d.History))
+}
+
+func (d *Driver) checkPrefix(n int) {
+	d.tb.Helper()
+	x := d.fresh()
+	if err := x.Replay(cloneAll(d.History[:n])); err != nil {
+		d.tb.Fatalf("replay of the first %d events: %v\n%s", n, err, Text(d.History))
+	}
+	if again := x.Take(); len(again) > 0 {
+		d.tb.Fatalf("replay of the first %d events recorded %s", n, Text(again))
+	}
+	for _, ev := range d.History[n:] {
+		if !ev.Input() {
+			continue
+		}
+		if outcome, err := x.Apply(clone(ev)); err != nil || outcome.Dropped() {
+			d.tb.Fatalf("after a replay of %d events, %T %d: %s, %v", n, ev, ev.Meta().ID, outcome, err)
+		}
+	}
+	made := x.Take()
+	if len(made) != len(d.History)-n {
+		d.tb.Fatalf("after a replay of %d events, %d more were made, not %d:\n%s\nrecorded:\n%s",
+			n, len(made), len(d.History)-n, Text(made), Text(d.History))
+	}
+	for i, ev := range made {
+		if !same(ev, d.History[n+i]) {
+			d.tb.Fatalf("after a replay of %d events, event %d differs:\n%s\nrecorded:\n%s",
+				n, n+i+1, line(ev), line(d.History[n+i]))
+		}
+	}
+	if err := x.Evict(); err != nil {
+		d.tb.Fatalf("evict: %v", err)
+	}
+}
+
+// same compares two events, but for the stack of a panic, which is different in every run.
+func same(a, b history.Event) bool {
+	if fa, ok := a.(*history.Failed); ok {
+		fb, ok := b.(*history.Failed)
+		if !ok {
+			return false
+		}
+		ca, cb := *fa, *fb
+		ca.Failure.Stack, cb.Failure.Stack = "", ""
+		return reflect.DeepEqual(ca, cb)
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+func cloneAll(events []history.Event) []history.Event {
+	copies := make([]history.Event, len(events))
+	for i, ev := range events {
+		copies[i] = clone(ev)
+	}
+	return copies
+}
+
+func clone(ev history.Event) history.Event {
+	dup := reflect.New(reflect.TypeOf(ev).Elem())
+	dup.Elem().Set(reflect.ValueOf(ev).Elem())
+	return dup.Interface().(history.Event) //nolint:forcetypeassert // it is the type it came from
+}
+
+// Text shows events, one a line.
+func Text(events []history.Event) string {
+	var text string
+	for _, ev := range events {
+		text += line(ev)
+	}
+	return text
+}
+
+func line(ev history.Event) string {
+	return fmt.Sprintf("%5d %T %+v\n", ev.Meta().ID, ev, reflect.ValueOf(ev).Elem().Interface())
+}

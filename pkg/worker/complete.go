@@ -1,0 +1,187 @@
+package worker
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/lease"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// Waits before a call is repeated that Redis did not answer.
+const (
+	firstWait = 20 * time.Millisecond
+	lastWait  = time.Second
+	nakWait   = time.Second // before a task that could not be claimed is delivered again
+)
+
+// completion makes the event that the inbox gets. Its time is the element's.
+func (t *task) completion(result history.Payload, failure *history.Failure) history.Event {
+	if failure == nil && len(result.Data) > queue.MaxPayload {
+		failure = &history.Failure{
+			Code: history.CodeTooLarge, Permanent: true,
+			Message: fmt.Sprintf("the result of activity %s has %d bytes, and the limit is %d", t.task.Name, len(result.Data), queue.MaxPayload),
+		}
+	}
+	if failure == nil {
+		return &history.ActivityCompleted{Scheduled: t.task.Activity, Result: result, Worker: t.w.cfg.Name, Claims: t.claim}
+	}
+	if n := len(failure.Data.Data); n > queue.MaxPayload {
+		failure = &history.Failure{
+			Code: failure.Code, Also: append(failure.Also, history.CodeTooLarge), Permanent: failure.Permanent, Stack: failure.Stack,
+			Message: fmt.Sprintf("%s (its data of %d bytes is dropped: the limit is %d)", failure.Message, n, queue.MaxPayload),
+		}
+	}
+	return &history.ActivityFailed{Scheduled: t.task.Activity, Failure: *failure, Worker: t.w.cfg.Name, Claims: t.claim}
+}
+
+// complete sends the ack.
+func (t *task) complete(result history.Payload, failure *history.Failure) {
+	e := t.completion(result, failure)
+	body, err := history.Encode(e)
+	if err != nil { // an event of our own making always encodes; if not, the lease expires and it runs again
+		t.w.log.Error("completion not encoded", "activity", t.task.Name, "of", t.ref.String(), "error", err)
+		t.end(t.count.lost)
+		return
+	}
+	_, t.failed = e.(*history.ActivityFailed)
+	t.body = body
+	t.w.leases.Ack(t.ended(), t.acked)
+}
+
+func (t *task) ended() lease.Completion { return lease.Completion{Grip: t.grip(), Body: t.body} }
+
+// acked takes the answer, on the runner's goroutine.
+func (t *task) acked(a lease.Acked, err error) {
+	t.w.redisAnswered(err)
+	if err != nil {
+		go t.ackAgain(err)
+		return
+	}
+	failpoint.Here("worker.acked")
+	switch a.Outcome {
+	case lease.OK:
+		if a.Inbox == 1 {
+			t.w.bells.ring(t.ref.Part, t.ref.Instance, a.Element)
+		}
+		if t.failed {
+			t.end(t.count.failed)
+		} else {
+			t.end(t.count.completed)
+		}
+	case lease.Gone:
+		t.end(t.count.cancelled)
+	case lease.Yours, lease.Held, lease.Exhausted, lease.Stolen, lease.Expired:
+		t.end(t.count.lost)
+	}
+}
+
+// ackAgain repeats an ack that had no answer, for as long as the lease is ours. If the
+// first had taken effect the second is told that the lease is gone: only the statistics err.
+func (t *task) ackAgain(err error) {
+	t.w.log.Warn("completion not acked; trying again", "activity", t.task.Name, "of", t.ref.String(), "error", err)
+	for wait := firstWait; ; wait = min(2*wait, lastWait) {
+		if !t.pause(wait) || !t.hold.Trusted() {
+			t.end(t.count.lost)
+			return
+		}
+		type answer struct {
+			acked lease.Acked
+			err   error
+		}
+		ch := make(chan answer, 1)
+		t.w.leases.Ack(t.ended(), func(a lease.Acked, err error) { ch <- answer{a, err} })
+		if a := <-ch; a.err == nil {
+			t.acked(a.acked, nil)
+			return
+		}
+	}
+}
+
+// pause waits, and reports false when the lease is lost meanwhile.
+func (t *task) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-t.hold.Context().Done():
+		return false
+	}
+}
+
+// claimAgain repeats a claim that had no answer, with the same token: if the first had
+// taken effect the second is answered YOURS, uncounted, and so trust counts from the
+// first. It keeps its place meanwhile,
+// so a Redis that is away is not asked more often than there are places. The message
+// is given back before the broker delivers it again by itself.
+func (t *task) claimAgain(err error) {
+	t.w.log.Warn("lease not claimed; trying again", "activity", t.task.Name, "of", t.ref.String(), "error", err)
+	giveUp := time.NewTimer(t.w.cfg.LeaseTTL / 2)
+	defer giveUp.Stop()
+	for wait := firstWait; ; wait = min(2*wait, lastWait) {
+		again := time.NewTimer(wait)
+		select {
+		case <-again.C:
+		case <-giveUp.C:
+			again.Stop()
+			t.unclaimed()
+			return
+		}
+		if t.w.phase.Load() != taking {
+			t.unclaimed()
+			return
+		}
+		type answer struct {
+			claim lease.Claim
+			err   error
+		}
+		ch := make(chan answer, 1)
+		t.w.leases.Claim(t.wish(), func(c lease.Claim, err error) { ch <- answer{c, err} })
+		a := <-ch
+		t.w.redisAnswered(a.err)
+		if a.err == nil {
+			t.decided(a.claim)
+			return
+		}
+	}
+}
+
+// unclaimed gives the message back.
+func (t *task) unclaimed() {
+	t.message.NakAfter(nakWait)
+	t.w.count.unclaimed.Inc()
+	t.from.freed()
+	t.w.leave(t)
+}
+
+// giveBack returns the lease of an activity that was interrupted, uncounted, so that others take over at once.
+func (t *task) giveBack() {
+	t.w.leases.Abandon(lease.Return{Grip: t.grip(), Uncounted: true}, func(o lease.Outcome, err error) {
+		if err != nil {
+			t.w.log.Warn("lease not given back; it expires", "activity", t.task.Name, "of", t.ref.String(), "error", err)
+		}
+		t.end(t.count.returned)
+	})
+}
+
+// giveUp returns the lease of an activity that runs on all the same. done is called when Redis has answered.
+func (t *task) giveUp(done func()) {
+	t.w.mu.Lock()
+	returned := t.returned
+	t.gaveUp = !returned
+	t.w.mu.Unlock()
+	if returned {
+		done()
+		return
+	}
+	t.w.log.Warn("activity ignores that the worker stops; its lease is given back", "activity", t.task.Name, "of", t.ref.String())
+	t.w.leases.Abandon(lease.Return{Grip: t.grip(), Uncounted: true}, func(_ lease.Outcome, err error) {
+		if err != nil {
+			t.w.log.Warn("lease not given back; it expires", "activity", t.task.Name, "of", t.ref.String(), "error", err)
+		}
+		done()
+	})
+}

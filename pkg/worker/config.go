@@ -1,0 +1,98 @@
+package worker
+
+import (
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+)
+
+// Config is what a worker needs. NATS and Redis must be given; they stay the caller's to close.
+type Config struct {
+	NATS  *nats.Conn
+	Redis redis.UniversalClient
+
+	Namespace string // default "default"
+
+	// Partitions is checked against the namespace. The default, 0, takes what the namespace has.
+	Partitions int
+
+	// LeaseTTL is how long an activity stays claimed after its worker was last heard of;
+	// default 10 s, at least 100 ms. It is renewed every third of it.
+	LeaseTTL time.Duration
+
+	// Concurrency is how many activities of one task queue run at once; default 64.
+	Concurrency int
+
+	// MaxAttempts is how often an activity may be claimed before it is poison; default 10.
+	MaxAttempts int
+
+	// Drain is how long Stop waits for running activities before it cancels them;
+	// default 30 s. Less if the context of Stop ends before.
+	Drain time.Duration
+
+	// Name must be unique in the namespace and one token of a subject: no dots, spaces
+	// or wildcards. Default: host, process id and something random.
+	Name string
+
+	Logger  *slog.Logger          // default: none
+	Metrics prometheus.Registerer // default: none
+}
+
+const minLeaseTTL = 100 * time.Millisecond
+
+func (c Config) withDefaults() Config {
+	c.Namespace = cmp.Or(c.Namespace, "default")
+	c.LeaseTTL = cmp.Or(c.LeaseTTL, 10*time.Second)
+	c.Concurrency = cmp.Or(c.Concurrency, 64)
+	c.MaxAttempts = cmp.Or(c.MaxAttempts, 10)
+	c.Drain = cmp.Or(c.Drain, 30*time.Second)
+	if c.Name == "" {
+		c.Name = defaultName()
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func (c Config) check() error {
+	switch {
+	case c.NATS == nil:
+		return errors.New("worker: Config.NATS is not set")
+	case c.Redis == nil:
+		return errors.New("worker: Config.Redis is not set")
+	case c.LeaseTTL < minLeaseTTL:
+		return fmt.Errorf("worker: lease TTL %s, want at least %s", c.LeaseTTL, minLeaseTTL)
+	case c.Partitions < 0 || c.Concurrency < 1 || c.MaxAttempts < 1 || c.Drain < 0:
+		return fmt.Errorf("worker: partitions %d, concurrency %d, max attempts %d, drain %s: none may be negative",
+			c.Partitions, c.Concurrency, c.MaxAttempts, c.Drain)
+	case strings.ContainsAny(c.Name, ".*> \t\r\n"):
+		return fmt.Errorf("worker: name %q, want no dots, spaces or wildcards", c.Name)
+	}
+	return nil
+}
+
+// defaultName tells people where a worker runs, and is another after each start: what
+// was meant for a worker that died is not taken for its successor's.
+func defaultName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "worker"
+	}
+	host = strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
+			return r
+		}
+		return '-'
+	}, host[:min(len(host), 64)])
+	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), strings.ToLower(rand.Text()[:6]))
+}

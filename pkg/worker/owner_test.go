@@ -1,0 +1,291 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/lease"
+	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/pkg/worker"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const partitions = 4
+
+// owner plays the orchestrator: it creates leases, publishes tasks and reads inboxes.
+type owner struct {
+	testing.TB
+	redis *redistest.Server
+	rdb   redis.UniversalClient
+	url   string
+	conn  *queue.Conn
+	space redisx.Space
+	ns    string
+	next  atomic.Uint64
+}
+
+func newOwner(t testing.TB, redisArgs ...string) *owner {
+	t.Helper()
+	o := &owner{TB: t, redis: redistest.Start(t, redisArgs...), ns: redistest.Namespace()}
+	o.rdb, o.url, o.space = o.redis.Client(t), natsServer(t), redisx.NewSpace(o.ns)
+	var err error
+	o.conn, err = queue.Open(context.Background(), o.dial(), queue.Options{Namespace: o.ns, Partitions: partitions, AckWait: 2 * time.Second})
+	o.must(err)
+	t.Cleanup(o.conn.Close)
+	return o
+}
+
+func natsServer(t testing.TB) string {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(20 * time.Second) {
+		t.Fatal("nats-server does not get ready")
+	}
+	return s.ClientURL()
+}
+
+func (o *owner) dial() *nats.Conn {
+	o.Helper()
+	nc, err := nats.Connect(o.url, nats.MaxReconnects(-1))
+	o.must(err)
+	o.Cleanup(func() { o.close(nc) })
+	return nc
+}
+
+// close waits for the connection's goroutines: Close alone does not.
+func (o *owner) close(nc *nats.Conn) {
+	done := make(chan struct{})
+	nc.SetClosedHandler(func(*nats.Conn) { close(done) })
+	nc.Close()
+	<-done
+}
+
+func (o *owner) must(err error) {
+	o.Helper()
+	if err != nil {
+		o.Fatal(err)
+	}
+}
+
+// config is that of a worker that is quick about everything.
+func (o *owner) config() worker.Config {
+	return worker.Config{NATS: o.dial(), Redis: o.redis.Client(o), Namespace: o.ns, LeaseTTL: 2 * time.Second}
+}
+
+// start runs a worker until the test ends.
+func (o *owner) start(cfg worker.Config, a ...pawl.ActivityBinding) *worker.Worker {
+	o.Helper()
+	w, err := worker.New(cfg, a...)
+	o.must(err)
+	o.must(w.Start(context.Background()))
+	o.Cleanup(func() {
+		ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
+		defer stop()
+		if err := w.Stop(ctx); err != nil {
+			o.Error(err)
+		}
+	})
+	return w
+}
+
+// schedule does what the commit of a turn that schedules an activity does, and returns the task, unpublished.
+func (o *owner) schedule(name, queueName string, in history.Payload) queue.Task {
+	o.Helper()
+	n := o.next.Add(1)
+	t := queue.Task{
+		Instance: "order-" + strconv.FormatUint(n%7, 10), Execution: 1, Activity: n, Effect: fmt.Sprint("effect", n),
+		Name: name, Queue: queueName, Attempt: 1, Payload: in, Born: history.Position{Seq: 1, Time: 1},
+	}
+	o.must(o.rdb.HSet(context.Background(), o.leaseKey(t), "e", t.Effect, "n", "0", "c", time.Now().UnixMilli()).Err())
+	return t
+}
+
+func (o *owner) ref(t queue.Task) lease.Ref {
+	return lease.Ref{
+		Part: queue.PartitionOf(t.Instance, partitions), Instance: t.Instance,
+		Execution: t.Execution, Activity: t.Activity, Effect: t.Effect,
+	}
+}
+
+func (o *owner) part(t queue.Task) redisx.Part { return o.space.Part(o.ref(t).Part) }
+
+func (o *owner) leaseKey(t queue.Task) string {
+	return o.part(t).Lease(t.Instance, t.Execution, t.Activity)
+}
+
+func (o *owner) publish(t queue.Task) {
+	o.Helper()
+	ch := make(chan error, 1)
+	o.conn.PublishTask(t, func(err error) { ch <- err })
+	o.must(<-ch)
+}
+
+// send schedules and publishes.
+func (o *owner) send(name string, in history.Payload) queue.Task {
+	o.Helper()
+	t := o.schedule(name, name, in)
+	o.publish(t)
+	return t
+}
+
+func (o *owner) lease(t queue.Task) map[string]string {
+	o.Helper()
+	m, err := o.rdb.HGetAll(context.Background(), o.leaseKey(t)).Result()
+	o.must(err)
+	return m
+}
+
+// inbox gives the completions of one activity.
+func (o *owner) inbox(t queue.Task) []history.Event {
+	o.Helper()
+	raw, err := o.rdb.LRange(context.Background(), o.part(t).Inbox(t.Instance), 0, -1).Result()
+	o.must(err)
+	var out []history.Event
+	for _, r := range raw {
+		e, err := history.ParseElement([]byte(r))
+		o.must(err)
+		ev, err := e.Event()
+		o.must(err)
+		switch c := ev.(type) {
+		case *history.ActivityCompleted:
+			if c.Scheduled == t.Activity {
+				out = append(out, ev)
+			}
+		case *history.ActivityFailed:
+			if c.Scheduled == t.Activity {
+				out = append(out, ev)
+			}
+		default:
+			o.Fatalf("%T in the inbox", ev)
+		}
+	}
+	return out
+}
+
+// until polls with a deadline.
+func (o *owner) until(what string, ok func() bool) {
+	o.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(20 * time.Second)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			o.Fatalf("never happened: %s", what)
+		}
+	}
+}
+
+// completed waits for the one completion of an activity.
+func (o *owner) completed(t queue.Task) *history.ActivityCompleted {
+	o.Helper()
+	c, ok := o.end(t).(*history.ActivityCompleted)
+	if !ok {
+		o.Fatalf("it failed: %+v", o.end(t))
+	}
+	return c
+}
+
+func (o *owner) failed(t queue.Task) *history.ActivityFailed {
+	o.Helper()
+	f, ok := o.end(t).(*history.ActivityFailed)
+	if !ok {
+		o.Fatal("it completed")
+	}
+	return f
+}
+
+func (o *owner) end(t queue.Task) history.Event {
+	o.Helper()
+	var in []history.Event
+	o.until("completion of "+t.Name, func() bool { in = o.inbox(t); return len(in) > 0 })
+	if len(in) != 1 {
+		o.Fatalf("%d completions", len(in))
+	}
+	return in[0]
+}
+
+// drained waits until the queue holds no message, delivered or not.
+func (o *owner) drained(queueName string) {
+	o.Helper()
+	o.until("queue is empty", func() bool {
+		_, some, err := o.conn.OldestTask(context.Background(), queueName)
+		o.must(err)
+		return !some
+	})
+}
+
+// signal is something that a handler tells, or waits for.
+type signal chan struct{}
+
+func (o *owner) wait(what string, s <-chan struct{}) {
+	o.Helper()
+	select {
+	case <-s:
+	case <-time.After(20 * time.Second):
+		o.Fatalf("never happened: %s", what)
+	}
+}
+
+// blocking is an activity that tells when it starts, and ends when told to, or with its context.
+type blocking struct {
+	started, release signal
+	runs             atomic.Int32
+	cause            chan error
+}
+
+func newBlocking() *blocking {
+	return &blocking{started: make(signal, 100), release: make(signal), cause: make(chan error, 100)}
+}
+
+func (b *blocking) run(ctx context.Context, _ pawl.None) (string, error) {
+	b.runs.Add(1)
+	b.started <- struct{}{}
+	select {
+	case <-b.release:
+		return "done by " + pawl.Info(ctx).Worker, nil
+	case <-ctx.Done():
+		b.cause <- context.Cause(ctx)
+		return "", ctx.Err()
+	}
+}
+
+func (b *blocking) do(name string) pawl.ActivityBinding {
+	return pawl.NewActivity[pawl.None, string](name).Do(b.run)
+}
+
+func (o *owner) why(b *blocking) *pawl.Cancelled {
+	o.Helper()
+	select {
+	case err := <-b.cause:
+		var c *pawl.Cancelled
+		if !errors.As(err, &c) {
+			o.Fatalf("cause %v is no Cancelled", err)
+		}
+		return c
+	case <-time.After(20 * time.Second):
+		o.Fatal("the context is not done")
+		return nil
+	}
+}

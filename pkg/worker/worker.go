@@ -1,0 +1,257 @@
+package worker
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/lease"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// Errors of a worker's beginning.
+var (
+	// ErrNothingRegistered: a worker without activities would wait for ever.
+	ErrNothingRegistered = errors.New("worker: no activities are registered: pass bindings to worker.New, such as Charge.Do(svc.charge)")
+	// ErrStarted: a worker is started once.
+	ErrStarted = errors.New("worker: already started")
+)
+
+// Worker runs activities. Its methods are safe for concurrent use.
+type Worker struct {
+	cfg      Config
+	registry *pawl.Registry
+	log      *slog.Logger
+	count    *metrics
+
+	phase   atomic.Int32
+	trouble atomic.Pointer[error] // what Redis last answered, if that was an error
+
+	// Set by Start, in this order; Stop ends them in the other.
+	runner *redisx.Runner
+	conn   *queue.Conn
+	leases *lease.Leases
+	keeper *lease.Keeper
+	bells  *ringer
+	hints  *queue.Subscription
+	queues []*intake
+	why    *reasons
+
+	token  string // what the tokens of this worker's claims begin with
+	claims atomic.Uint64
+
+	mu      sync.Mutex
+	tasks   map[*task]struct{} // from delivery to the last answer
+	idle    chan struct{}      // closed when there are none; nil unless stopping
+	unknown map[string]bool    // activities asked for that this worker does not have
+}
+
+// The phases of a worker.
+const (
+	fresh int32 = iota
+	starting
+	taking
+	stopping
+	stopped
+)
+
+// New makes a worker for the activities. It does no I/O. The error is
+// ErrNothingRegistered, pawl.ErrBadName, pawl.ErrDuplicate, or says what is wrong with the Config.
+func New(cfg Config, activities ...pawl.ActivityBinding) (*Worker, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	if len(activities) == 0 {
+		return nil, ErrNothingRegistered
+	}
+	bindings := make([]pawl.Binding, len(activities))
+	for i, a := range activities {
+		bindings[i] = a
+	}
+	registry, err := pawl.NewRegistry(bindings...)
+	if err != nil {
+		return nil, fmt.Errorf("worker: %w", err)
+	}
+	w := &Worker{
+		cfg: cfg, registry: registry, log: cfg.Logger.With("worker", cfg.Name),
+		token: rand.Text()[:16], tasks: make(map[*task]struct{}), unknown: make(map[string]bool),
+	}
+	if w.count, err = newMetrics(cfg.Metrics, w); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// Name is what leases, histories and logs know the worker by.
+func (w *Worker) Name() string { return w.cfg.Name }
+
+// Start begins to take tasks. ctx bounds the starting only; until it ends, Start waits
+// for a namespace that does not exist yet. On error nothing is left running, and
+// the worker can not be started again.
+func (w *Worker) Start(ctx context.Context) error {
+	if !w.phase.CompareAndSwap(fresh, starting) {
+		return ErrStarted
+	}
+	if err := w.open(ctx); err != nil {
+		w.phase.Store(stopping)
+		for _, q := range w.queues {
+			q.stop()
+		}
+		w.close()
+		return err
+	}
+	w.phase.Store(taking)
+	for _, q := range w.queues {
+		q.start(w.cfg.Concurrency)
+	}
+	w.log.Info("worker started", "namespace", w.cfg.Namespace, "partitions", w.conn.Partitions(),
+		"activities", strings.Join(w.registry.Activities(), " "), "queues", len(w.queues), "concurrency", w.cfg.Concurrency)
+	return nil
+}
+
+func (w *Worker) open(ctx context.Context) error {
+	var err error
+	if err = w.cfg.Redis.Ping(ctx).Err(); err != nil {
+		return fmt.Errorf("worker: Redis does not answer a PING: %w", err)
+	}
+	if w.conn, err = w.join(ctx); err != nil {
+		return fmt.Errorf("worker: namespace %s: %w", w.cfg.Namespace, err)
+	}
+	space := redisx.NewSpace(w.cfg.Namespace)
+	if err = w.agree(ctx, space); err != nil {
+		return err
+	}
+	w.runner = redisx.NewRunner(w.cfg.Redis)
+	w.leases = lease.New(w.runner, space)
+	w.why = &reasons{runner: w.runner, space: space}
+	w.keeper = lease.NewKeeper(w.leases, w.cfg.LeaseTTL, w.why.of, w.log)
+	w.bells = newRinger(w.conn)
+	if w.hints, err = w.conn.OnHints(w.cfg.Name, w.hinted); err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
+	for _, name := range w.registry.Queues() {
+		q, err := newIntake(ctx, w, name)
+		if err != nil {
+			return fmt.Errorf("worker: %w", err)
+		}
+		w.queues = append(w.queues, q)
+	}
+	return nil
+}
+
+// join opens the namespace, waiting for an orchestrator to make it.
+func (w *Worker) join(ctx context.Context) (*queue.Conn, error) {
+	tick := time.NewTicker(250 * time.Millisecond)
+	defer tick.Stop()
+	for said := false; ; said = true {
+		conn, err := queue.Join(ctx, w.cfg.NATS, queue.Options{
+			Namespace: w.cfg.Namespace, Partitions: w.cfg.Partitions, AckWait: w.cfg.LeaseTTL, Logger: w.cfg.Logger,
+		})
+		if err == nil || !errors.Is(err, queue.ErrNoNamespace) {
+			return conn, err
+		}
+		if !said {
+			w.log.Info("waiting for an orchestrator to make the namespace", "namespace", w.cfg.Namespace)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(err, ctx.Err())
+		case <-tick.C:
+		}
+	}
+}
+
+// agree checks that Redis, if it has a number of partitions for the namespace, has the
+// one that the streams have: with another one every lease would seem gone.
+func (w *Worker) agree(ctx context.Context, space redisx.Space) error {
+	n, err := w.cfg.Redis.HGet(ctx, space.Meta(), "partitions").Int()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return nil
+	case err != nil:
+		return fmt.Errorf("worker: read %s from Redis: %w", space.Meta(), err)
+	case n != w.conn.Partitions():
+		return fmt.Errorf("worker: namespace %s has %d partitions in Redis and %d in NATS: these two do not belong together",
+			w.cfg.Namespace, n, w.conn.Partitions())
+	}
+	return nil
+}
+
+// Ready is nil while the worker takes tasks and can claim them; else it says what is missing.
+func (w *Worker) Ready() error {
+	switch w.phase.Load() {
+	case fresh, starting:
+		return errors.New("worker: not started")
+	case stopping, stopped:
+		return errors.New("worker: stopping")
+	}
+	if !w.cfg.NATS.IsConnected() {
+		return fmt.Errorf("worker: not connected to NATS (%s)", w.cfg.NATS.Status())
+	}
+	if err := w.trouble.Load(); err != nil {
+		return fmt.Errorf("worker: %w", *err)
+	}
+	return nil
+}
+
+// Running is an activity that runs at this moment.
+type Running struct {
+	lease.Ref
+
+	Name    string
+	Queue   string
+	Claim   uint32 // how often it was claimed, this time included
+	Since   time.Time
+	Stopped bool // its context is done
+}
+
+// Running lists what runs at this moment, oldest first.
+func (w *Worker) Running() []Running {
+	w.mu.Lock()
+	var out []Running
+	for t := range w.tasks {
+		if h := t.hold; h != nil && !t.returned {
+			out = append(out, Running{
+				Ref: t.ref, Name: t.task.Name, Queue: t.task.Queue, Claim: t.claim, Since: t.since,
+				Stopped: h.Context().Err() != nil,
+			})
+		}
+	}
+	w.mu.Unlock()
+	slices.SortFunc(out, func(a, b Running) int { return a.Since.Compare(b.Since) })
+	return out
+}
+
+// redisAnswered notes whether Redis is well, for Ready.
+func (w *Worker) redisAnswered(err error) {
+	if err != nil {
+		w.trouble.Store(&err)
+	} else if w.trouble.Load() != nil {
+		w.trouble.Store(nil)
+	}
+}
+
+// hinted takes the news that leases were deleted.
+func (w *Worker) hinted(news []queue.Hint) {
+	hints := make([]lease.Hint, len(news))
+	for i, n := range news {
+		cause := pawl.Cancelled{Reason: n.Reason, By: n.By, Text: n.Text}
+		if n.At != 0 {
+			cause.At = time.UnixMilli(n.At).UTC()
+		}
+		hints[i] = lease.Hint{Instance: n.Instance, Effect: n.Effect, Cause: cause}
+	}
+	w.keeper.Hint(hints...)
+}

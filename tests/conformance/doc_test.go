@@ -1,0 +1,92 @@
+// Package conformance runs the scripts of Pawl side by side with their model
+// (package model): the same random calls to both, the answers compared, and after
+// each call every key of the partition. The stores are miniredis, a redis-server and a
+// one-node Redis Cluster.
+//
+// The calls are what owners and workers may send, and what they should not: former
+// tokens, stale heads, ids that are not at the head of the inbox, requests that
+// arrive a second time, at once or much later. Between calls the store may be rolled
+// back to an earlier copy, and time may pass or step back: what the store remembers
+// of time is moved, in Redis and in the model alike, because no test should wait and
+// no Redis lets its clock be set.
+package conformance
+
+import (
+	"flag"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/pawlrun/pawl/tests/model"
+	"github.com/pawlrun/pawl/tests/stack"
+)
+
+// TestMain sets how much is tried; the flags of rapid still rule.
+func TestMain(m *testing.M) {
+	for name, value := range map[string]string{"rapid.checks": "60", "rapid.steps": "60", "rapid.nofailfile": "true", "rapid.shrinktime": "10s"} {
+		if err := flag.Set(name, value); err != nil {
+			panic(err)
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func TestTheScriptsDoWhatTheModelDoesOnMiniredis(t *testing.T) {
+	c := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
+	t.Cleanup(func() { _ = c.Close() })
+	conform(t, c)
+}
+
+func TestTheScriptsDoWhatTheModelDoesOnRedis(t *testing.T) {
+	conform(t, stack.StartRedis(t).Client())
+}
+
+func TestTheScriptsDoWhatTheModelDoesOnACluster(t *testing.T) {
+	conform(t, stack.StartRedisCluster(t))
+}
+
+func conform(t *testing.T, rdb redis.UniversalClient) {
+	t.Helper()
+	n := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		n++
+		r := newRig(rt, rdb, n)
+		defer r.close()
+		rt.Repeat((&machine{rig: r}).actions())
+	})
+}
+
+// A test that can not fail is none: a model with a mistake is found out.
+func TestEveryMistakeOfTheModelIsADifference(t *testing.T) {
+	rdb := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
+	t.Cleanup(func() { _ = rdb.Close() })
+	n := 0
+	for _, wrong := range model.Mistakes() {
+		t.Run(string(wrong), func(t *testing.T) {
+			hunt := rapid.Custom(func(rt *rapid.T) string {
+				n++
+				r := newRig(rt, rdb, n)
+				defer r.close()
+				r.hunt, r.model.Rules.Wrong = true, wrong
+				actions := (&machine{rig: r}).actions()
+				names := slices.Sorted(maps.Keys(actions))
+				for i := 0; i < 80 && r.found == ""; i++ {
+					actions[rapid.SampledFrom(names).Draw(rt, "action")](rt)
+				}
+				return r.found
+			})
+			for seed := range 300 {
+				if found := hunt.Example(seed); found != "" {
+					t.Logf("after %d runs: %s", seed, found)
+					return
+				}
+			}
+			t.Fatal("the suite does not see it")
+		})
+	}
+}

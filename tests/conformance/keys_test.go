@@ -1,0 +1,225 @@
+package conformance
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/tests/model"
+)
+
+// content is all that Redis has of the partition: hash, zset or list, by key.
+type content map[string]any
+
+func (r *rig) keys() []string {
+	keys, err := r.rdb.Keys(r.ctx, r.part.Prefix()+"*").Result()
+	r.must(err)
+	slices.Sort(keys)
+	return keys
+}
+
+// kinds says of what type the keys of a kind are.
+func (r *rig) kind(key string) redisx.Name {
+	n, ok := r.part.Parse(key)
+	if !ok {
+		r.rt.Fatalf("key %s is none of Pawl's", key)
+	}
+	return n
+}
+
+func (r *rig) read() content {
+	all := content{}
+	pipe := r.rdb.Pipeline()
+	cmds := map[string]redis.Cmder{}
+	for _, key := range r.keys() {
+		switch r.kind(key).Kind {
+		case "p", "i", "l", "stuck":
+			cmds[key] = pipe.HGetAll(r.ctx, key)
+		case "agenda", "d", "x":
+			cmds[key] = pipe.ZRangeWithScores(r.ctx, key, 0, -1)
+		case "h", "in":
+			cmds[key] = pipe.LRange(r.ctx, key, 0, -1)
+		}
+	}
+	_, err := pipe.Exec(r.ctx)
+	r.must(err)
+	for key, cmd := range cmds {
+		switch c := cmd.(type) {
+		case *redis.MapStringStringCmd:
+			all[key] = c.Val()
+		case *redis.ZSliceCmd:
+			all[key] = c.Val()
+		case *redis.StringSliceCmd:
+			all[key] = c.Val()
+		}
+	}
+	return all
+}
+
+// restore makes Redis have an earlier content and nothing else, as a restart from an old file does.
+func (r *rig) restore(all content) {
+	pipe := r.rdb.TxPipeline()
+	for _, key := range r.keys() {
+		pipe.Del(r.ctx, key)
+	}
+	for key, v := range all {
+		switch v := v.(type) {
+		case map[string]string:
+			pipe.HSet(r.ctx, key, v)
+		case []redis.Z:
+			pipe.ZAdd(r.ctx, key, v...)
+		case []string:
+			for _, e := range v {
+				pipe.RPush(r.ctx, key, e)
+			}
+		}
+	}
+	_, err := pipe.Exec(r.ctx)
+	r.must(err)
+}
+
+// shift moves what Redis remembers of time into the past.
+func (r *rig) shift(d int64) {
+	pipe := r.rdb.TxPipeline()
+	pipe.Exists(r.ctx, r.part.Owner())
+	for key, v := range r.read() {
+		switch k := r.kind(key).Kind; k {
+		case "agenda", "d":
+			for _, z := range v.([]redis.Z) { //nolint:forcetypeassert // read made it so
+				pipe.ZAdd(r.ctx, key, redis.Z{Member: z.Member, Score: z.Score - float64(d)})
+			}
+		case "p", "l":
+			h := v.(map[string]string) //nolint:forcetypeassert // read made it so
+			field := map[string]string{"p": "until", "l": "u"}[k]
+			if h[field] != "" && (k == "l" || h["owner"] != "") {
+				pipe.HSet(r.ctx, key, field, strconv.FormatInt(number(h[field])-d, 10))
+			}
+		}
+	}
+	_, err := pipe.Exec(r.ctx)
+	r.must(err)
+}
+
+func number(s string) int64 { n, _ := strconv.ParseInt(s, 10, 64); return n }
+
+// snapshot reads the partition as a model, and checks what the model does not have: that
+// each instance is in the index of its status and in no other.
+func (r *rig) snapshot() *model.Store {
+	s := model.NewStore(rules())
+	get := func(id string) *model.Instance {
+		if s.Instances[id] == nil {
+			s.Instances[id] = &model.Instance{Seen: map[string]int64{}, Leases: map[uint64]model.Lease{}}
+		}
+		return s.Instances[id]
+	}
+	index := map[string]string{}
+	for key, v := range r.read() {
+		n := r.kind(key)
+		switch v := v.(type) {
+		case map[string]string:
+			r.hash(s, get, n, v)
+		case []redis.Z:
+			for _, z := range v {
+				member := z.Member.(string) //nolint:forcetypeassert // of a ZRANGE
+				switch n.Kind {
+				case "agenda":
+					s.Agenda[member] = int64(z.Score)
+				case "d":
+					get(n.Instance).Seen[member] = int64(z.Score)
+				case "x":
+					index[member] += n.Instance
+				}
+			}
+		case []string:
+			if n.Kind == "h" {
+				get(n.Instance).History = v
+				continue
+			}
+			for _, raw := range v {
+				e, err := history.ParseElement([]byte(raw))
+				r.must(err)
+				get(n.Instance).Inbox = append(get(n.Instance).Inbox, model.Element{ID: e.ID, Time: e.At, Tag: string(e.Body)})
+			}
+		}
+	}
+	for id, in := range s.Instances {
+		if index[id] != in.Status {
+			r.differ("%s has status %q and stands in the indices of %q", id, in.Status, index[id])
+		}
+	}
+	return s
+}
+
+func (r *rig) hash(s *model.Store, get func(string) *model.Instance, n redisx.Name, h map[string]string) {
+	switch n.Kind {
+	case "p":
+		s.Owner = model.Ownership{
+			Token: h["owner"], Until: number(h["until"]), Span: number(h["span"]), Clean: h["clean"] == "1", Epoch: uint64(number(h["epoch"])), //nolint:gosec // counts up
+			Applied: model.Position{Seq: uint64(number(h["seq"])), Time: number(h["time"])}, //nolint:gosec // likewise
+		}
+	case "i":
+		get(n.Instance).Head, get(n.Instance).Status = h["head"], h["status"]
+	case "l":
+		get(n.Instance).Leases[n.Activity] = model.Lease{
+			Effect: h["e"], Token: h["t"], Worker: h["w"], Until: number(h["u"]), Span: number(h["d"]), Claims: int(number(h["n"])),
+		}
+	}
+}
+
+// difference tells in what Redis is not as the model says. Times may differ by slack; then the model takes Redis's.
+func difference(is, want *model.Store, slack int64) (all []string) {
+	differ := func(what string, a, b any) {
+		if x, y := fmt.Sprintf("%+v", a), fmt.Sprintf("%+v", b); x != y {
+			all = append(all, fmt.Sprintf("%s: is %s, should be %s\n", what, x, y))
+		}
+	}
+	near := func(a int64, b *int64) {
+		if a-*b <= slack && *b-a <= slack {
+			*b = a
+		}
+	}
+	near(is.Owner.Until, &want.Owner.Until)
+	differ("owner", is.Owner, want.Owner)
+	for id, at := range want.Agenda {
+		near(is.Agenda[id], &at)
+		want.Agenda[id] = at
+	}
+	differ("agenda", is.Agenda, want.Agenda)
+	ids := slices.Collect(maps.Keys(is.Instances))
+	for _, id := range append(ids, slices.Collect(maps.Keys(want.Instances))...) {
+		a, b := is.Get(id), want.Get(id)
+		differ(id+" head", []string{a.Head, a.Status}, []string{b.Head, b.Status})
+		differ(id+" history", strings.Join(a.History, ","), strings.Join(b.History, ","))
+		differ(id+" inbox", bare(a.Inbox), bare(b.Inbox))
+		differ(id+" seen", a.Seen, b.Seen)
+		for n, l := range b.Leases {
+			near(a.Leases[n].Until, &l.Until)
+			b.Leases[n] = l
+		}
+		differ(id+" leases", a.Leases, b.Leases)
+	}
+	return all
+}
+
+// bare leaves out what only the model's own world uses.
+func bare(es []model.Element) (out []model.Element) {
+	for _, e := range es {
+		out = append(out, model.Element{ID: e.ID, Time: e.Time, Tag: e.Tag})
+	}
+	return out
+}
+
+// leasesOf turns the model's into the store's.
+func leasesOf(cs []model.Create) (out []store.Lease) {
+	for _, c := range cs {
+		out = append(out, store.Lease{Activity: c.Activity, Effect: c.Effect})
+	}
+	return out
+}

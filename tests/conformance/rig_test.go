@@ -1,0 +1,134 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+	"pgregory.net/rapid"
+
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/lease"
+	"github.com/pawlrun/pawl/tests/model"
+)
+
+const partition = 3
+
+// rules are the constants of the Lua, and what the calls of this suite pass, in ms.
+func rules() model.Rules {
+	return model.Rules{Soon: 2000, LeaseTTL: leaseTTL, OwnerTTL: ownerTTL, Claims: claims, Inbox: store.InboxBound, Seen: 3_600_000}
+}
+
+const leaseTTL, ownerTTL, claims = 10_000, 5000, 3
+
+// rig is a partition in Redis and the same in the model.
+type rig struct {
+	rt     *rapid.T
+	ctx    context.Context //nolint:containedctx // lives as long as one check
+	rdb    redis.UniversalClient
+	run    *redisx.Runner
+	part   redisx.Part
+	store  *store.Store
+	leases *lease.Leases
+	lua    map[string]*redisx.Script // of the ownership
+	model  *model.Store
+	hunt   bool   // the model is wrong: a difference is what is wanted
+	found  string // the first difference of a hunt
+}
+
+func newRig(rt *rapid.T, rdb redis.UniversalClient, n int) *rig {
+	space := redisx.NewSpace("c" + strconv.Itoa(n))
+	run := redisx.NewRunner(rdb)
+	r := &rig{
+		rt: rt, ctx: context.Background(), rdb: rdb, run: run, part: space.Part(partition),
+		store: store.New(run, space), leases: lease.New(run, space), lua: map[string]*redisx.Script{}, model: model.NewStore(rules()),
+	}
+	for _, name := range []string{"acquire", "renew", "release"} {
+		body, err := os.ReadFile(filepath.Join("..", "..", "pkg", "partition", name+".lua"))
+		if err != nil {
+			rt.Fatal(err)
+		}
+		r.lua[name] = redisx.NewScript(name, string(body))
+	}
+	return r
+}
+
+func (r *rig) close() {
+	defer r.run.Close()
+	if keys := r.keys(); len(keys) > 0 {
+		r.must(r.rdb.Del(r.ctx, keys...).Err())
+	}
+}
+
+func (r *rig) must(err error) {
+	r.rt.Helper()
+	if err != nil {
+		r.rt.Fatal(err)
+	}
+}
+
+func (r *rig) now() int64 {
+	t, err := r.rdb.Time(r.ctx).Result()
+	r.must(err)
+	return t.UnixMilli()
+}
+
+// ownership runs a script of pkg/partition.
+func (r *rig) ownership(name string, args ...any) *redisx.Reply {
+	v, err := r.run.Do(r.ctx, redisx.Call{Script: r.lua[name], Keys: []string{r.part.Owner()}, Args: args})
+	r.must(err)
+	return redisx.NewReply(v)
+}
+
+// both makes a call to Redis and to the model and compares answers and keys. call gives the
+// answer as text, and the time of the script if the answer tells it; a time that it does
+// not tell lies between the moments before and after.
+func (r *rig) both(what string, call func() (answer string, now int64), oracle func(m *model.Store, now int64) string) {
+	before := r.now()
+	got, now := call()
+	times, slack := []int64{now}, int64(0)
+	if now == 0 {
+		times = []int64{before, r.now()}
+		slack = times[1] - before
+	}
+	var want string
+	for _, t := range times {
+		m := r.model.Clone()
+		if want = oracle(m, t); want != got {
+			continue
+		}
+		r.model = m
+		if d := difference(r.snapshot(), m, slack); len(d) > 0 {
+			r.differ("%s: %s, and then the keys differ:\n%s", what, got, d)
+			return
+		}
+		r.rt.Logf("%s: %s", what, got)
+		return
+	}
+	r.differ("%s: Redis answers %q, the model %q", what, got, want)
+}
+
+func (r *rig) differ(format string, args ...any) {
+	if !r.hunt {
+		r.rt.Fatalf(format, args...)
+	}
+	if r.found == "" {
+		r.found = fmt.Sprintf(format, args...)
+	}
+}
+
+// await makes a call with a callback wait for it.
+func await[T any](call func(done func(T, error))) (T, error) {
+	type answer struct {
+		v   T
+		err error
+	}
+	ch := make(chan answer, 1)
+	call(func(v T, err error) { ch <- answer{v, err} })
+	a := <-ch
+	return a.v, a.err
+}

@@ -1,0 +1,108 @@
+package conformance
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/lease"
+	"github.com/pawlrun/pawl/tests/model"
+)
+
+// grip draws what a worker says to hold: mostly something it has claimed.
+func (m *machine) grip() model.Grip {
+	if len(m.grips) == 0 || m.oneIn(10) {
+		l := m.lease()
+		return model.Grip{Instance: m.instance(), Activity: l.Activity, Effect: l.Effect, Token: m.fresh("t")}
+	}
+	last := m.grips[max(0, len(m.grips)-3):]
+	return draw(m, "grip", last...)
+}
+
+func gripOf(g model.Grip) lease.Grip {
+	return lease.Grip{
+		Ref:   lease.Ref{Part: partition, Instance: g.Instance, Execution: 1, Activity: g.Activity, Effect: g.Effect},
+		Token: g.Token,
+	}
+}
+
+// existing lists the leases that there are.
+func (m *machine) existing() (all []model.Grip) {
+	for _, id := range instances() {
+		in := m.model.Get(id)
+		for _, a := range slices.Sorted(maps.Keys(in.Leases)) {
+			all = append(all, model.Grip{Instance: id, Activity: a, Effect: in.Leases[a].Effect})
+		}
+	}
+	return all
+}
+
+// claim is mostly for a lease that is there.
+func (m *machine) claim() {
+	g := m.grip()
+	if all := m.existing(); len(all) > 0 && !m.oneIn(6) {
+		g = draw(m, "lease", all...)
+		g.Token = m.fresh("t")
+	}
+	m.grips = append(m.grips, g)
+	worker := draw(m, "worker", "w1", "w2")
+	m.both(fmt.Sprintf("claim %+v", g), func() (string, int64) {
+		b := lease.Bid{Grip: gripOf(g), Worker: worker, TTL: ms(leaseTTL), MaxAttempts: claims}
+		c, err := await(func(done func(lease.Claim, error)) { m.leases.Claim(b, done) })
+		m.must(err)
+		return fmt.Sprintf("%s %d", c.Outcome, c.Attempts), 0
+	}, func(s *model.Store, now int64) string {
+		a, l := s.Claim(now, g, worker)
+		if a != model.Yours && a != model.Exhausted {
+			l.Claims = 0
+		}
+		return fmt.Sprintf("%s %d", a, l.Claims)
+	})
+}
+
+func (m *machine) renew() {
+	grips := make([]model.Grip, draw(m, "leases", 1, 2, 3))
+	sent := make([]lease.Grip, len(grips))
+	for i := range grips {
+		grips[i] = m.grip()
+		sent[i] = gripOf(grips[i])
+	}
+	m.both(fmt.Sprintf("renew %+v", grips), func() (string, int64) {
+		out, err := await(func(done func([]lease.Outcome, error)) { m.leases.Renew(partition, sent, ms(leaseTTL), done) })
+		m.must(err)
+		return fmt.Sprint(out), 0
+	}, func(s *model.Store, now int64) string {
+		out := make([]model.Answer, len(grips))
+		for i, g := range grips {
+			out[i] = s.Prolong(now, g)
+		}
+		return fmt.Sprint(out)
+	})
+}
+
+func (m *machine) ack() {
+	g := m.grip()
+	m.both(fmt.Sprintf("ack %+v", g), func() (string, int64) {
+		c := lease.Completion{Grip: gripOf(g), Body: []byte(g.Effect)}
+		a, err := await(func(done func(lease.Acked, error)) { m.leases.Ack(c, done) })
+		m.must(err)
+		return fmt.Sprintf("%s %d", a.Outcome, a.Inbox), a.Element.At
+	}, func(s *model.Store, now int64) string {
+		a, length := s.Ack(now, g)
+		return fmt.Sprintf("%s %d", a, length)
+	})
+}
+
+func (m *machine) abandon() {
+	g, uncounted := m.grip(), m.oneIn(2)
+	delay := draw(m, "delay", int64(0), 1000, 60_000)
+	m.both(fmt.Sprintf("abandon %+v", g), func() (string, int64) {
+		back := lease.Return{Grip: gripOf(g), Uncounted: uncounted, Delay: ms(delay)}
+		o, err := await(func(done func(lease.Outcome, error)) { m.leases.Abandon(back, done) })
+		m.must(err)
+		return o.String(), 0
+	}, func(s *model.Store, now int64) string { return string(s.Abandon(now, g, uncounted, delay)) })
+}
+
+func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

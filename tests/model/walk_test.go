@@ -1,0 +1,68 @@
+package model
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// seconds are rules with the intervals of the design, one tick a second.
+func seconds(wrong Mistake) Rules {
+	return Rules{Soon: 2, Look: 10, LeaseTTL: 10, OwnerTTL: 5, Claims: 10, Inbox: 100, Seen: 3600, Wrong: wrong}
+}
+
+// crowd is a plan for three instances at once.
+func crowd() (all []Message) {
+	for _, m := range []Message{{ID: "start", Kind: "start"}, {ID: "go", Kind: "event"}, {ID: "stop", Kind: "cancel"}} {
+		for _, id := range []string{"x", "y", "z"} {
+			m.Instance = id
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// walk takes random steps, then lets the world come to rest, and tells what broke.
+func walk(rt *rapid.T, setup *Setup, steps int) (string, []string) {
+	w := NewWorld(setup)
+	var trace []string
+	for range rapid.IntRange(1, steps).Draw(rt, "steps") {
+		all := w.Steps()
+		if len(all) == 0 {
+			break
+		}
+		s := all[rapid.IntRange(0, len(all)-1).Draw(rt, "step")]
+		w = w.After(s)
+		trace = append(trace, s.Name)
+		if b := w.Check(); b != "" {
+			return b, trace
+		}
+	}
+	for range 20 * restBound {
+		s, more := w.Fair()
+		if !more {
+			return w.Finished(), append(trace, "(at rest)")
+		}
+		w = w.After(s)
+		trace = append(trace, "  then "+s.Name)
+		if b := w.Check(); b != "" {
+			return b, trace
+		}
+	}
+	return "the world never comes to rest", trace
+}
+
+func TestRandomWalksWithEveryFaultBreakNoPromise(t *testing.T) {
+	for name, program := range map[string]Program{"both": Both, "race": Race, "deadline": Deadline, "churn": Churn, "stop": Stop} {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(rt *rapid.T) {
+				setup := &Setup{Rules: seconds(None), Program: program, Plan: crowd(), Pipe: 3, Hurry: true,
+					Faults: Faults{Rollbacks: 2, Crashes: 2, Resends: 3, Deaths: 2, Losses: 1, Doubles: 2, Echoes: 2, Repeats: 3, Ticks: 4}}
+				if broken, trace := walk(rt, setup, 150); broken != "" {
+					rt.Fatalf("%s:\n  %s", broken, strings.Join(trace, "\n  "))
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,165 @@
+package stack
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Process is a child process. Its output goes to a file, through all restarts.
+type Process struct {
+	t    testing.TB
+	name string
+	path string
+	args []string
+	env  []string
+	log  string
+
+	mu   sync.Mutex
+	cmd  *exec.Cmd
+	done chan struct{} // closed when the process has been waited for
+	err  error
+}
+
+// stopWithin is how long a process may take to end after SIGTERM.
+const stopWithin = 15 * time.Second
+
+// NewProcess prepares a process; Start starts it. It is killed when the test ends.
+func NewProcess(t testing.TB, name, path string, args, env []string) *Process {
+	t.Helper()
+	p := &Process{t: t, name: name, path: path, args: args, env: env, log: filepath.Join(t.TempDir(), name+".log")}
+	t.Cleanup(func() {
+		p.Kill()
+		if t.Failed() {
+			t.Logf("log of %s:\n%s", name, tail(p.Log()))
+		}
+	})
+	return p
+}
+
+// Start starts the process, also again after it has ended.
+func (p *Process) Start() {
+	p.t.Helper()
+	out, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer func() { _ = out.Close() }()
+	cmd := exec.Command(p.path, p.args...) //nolint:gosec // of the test's own choice
+	cmd.Env = append(os.Environ(), p.env...)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		p.t.Fatalf("%s: %v", p.name, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cmd, p.done, p.err = cmd, make(chan struct{}), nil
+	go func(done chan struct{}) {
+		err := cmd.Wait()
+		p.mu.Lock()
+		p.err = err
+		p.mu.Unlock()
+		close(done)
+	}(p.done)
+}
+
+// Restart ends the process with SIGKILL, if it still lives, and starts it with another environment added.
+func (p *Process) Restart(env ...string) {
+	p.t.Helper()
+	p.Kill()
+	p.env = append(p.env, env...)
+	p.Start()
+}
+
+// Ended is closed when the process has ended and was waited for; nil before the first Start.
+func (p *Process) Ended() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.done
+}
+
+// Kill ends the process with SIGKILL and waits for its end. It is harmless if there is none.
+func (p *Process) Kill() {
+	if p.Ended() == nil {
+		return
+	}
+	p.Signal(syscall.SIGKILL)
+	<-p.Ended()
+}
+
+// Stop asks the process to end with SIGTERM, and fails the test if it does not, or not with success.
+func (p *Process) Stop() {
+	p.t.Helper()
+	p.Signal(syscall.SIGTERM)
+	p.waitStopped()
+}
+
+func (p *Process) waitStopped() {
+	p.t.Helper()
+	timeout := time.NewTimer(stopWithin)
+	defer timeout.Stop()
+	select {
+	case <-p.Ended():
+	case <-timeout.C:
+		p.t.Fatalf("%s has not ended %v after SIGTERM", p.name, stopWithin)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err != nil {
+		p.t.Fatalf("%s ended after SIGTERM with %v", p.name, p.err)
+	}
+}
+
+// Signal sends a signal: SIGSTOP and SIGCONT pause and continue.
+func (p *Process) Signal(s syscall.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd == nil {
+		return
+	}
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.t.Errorf("%s: %v: %v", p.name, s, err)
+	}
+}
+
+// Pid is the process id.
+func (p *Process) Pid() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cmd.Process.Pid
+}
+
+// Paused reports whether the process is stopped by a signal.
+func (p *Process) Paused() bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Pid()))
+	if err != nil {
+		return false
+	}
+	_, rest, ok := bytes.Cut(b, []byte(") "))
+	return ok && len(rest) > 0 && (rest[0] == 'T' || rest[0] == 't')
+}
+
+// Log is what the process has written.
+func (p *Process) Log() string {
+	b, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+func tail(s string) string {
+	const most = 8000
+	if len(s) > most {
+		return "…" + s[len(s)-most:]
+	}
+	return s
+}
