@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/compose-spec/compose-go/v2/cli"
 	"github.com/compose-spec/compose-go/v2/types"
@@ -54,9 +55,13 @@ func TestFleetsWaitForHealthyServersAndAreGivenTimeToDrain(t *testing.T) {
 				t.Errorf("%s does not wait until %s is healthy", name, server)
 			}
 		}
-		drain := s.Environment["PAWL_DRAIN"]
-		if drain == nil || s.StopGracePeriod == nil || s.StopGracePeriod.String() <= *drain {
-			t.Errorf("%s: stop grace period %v, drain %v", name, s.StopGracePeriod, drain)
+		if s.Environment["PAWL_DRAIN"] == nil || s.StopGracePeriod == nil {
+			t.Errorf("%s: no drain or no stop grace period", name)
+			continue
+		}
+		drain, err := time.ParseDuration(*s.Environment["PAWL_DRAIN"])
+		if err != nil || time.Duration(*s.StopGracePeriod) <= drain {
+			t.Errorf("%s: stop grace period %s, drain %s, %v", name, s.StopGracePeriod, drain, err)
 		}
 	}
 }

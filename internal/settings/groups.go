@@ -31,17 +31,11 @@ type Namespace struct {
 	Namespace string `name:"namespace" env:"PAWL_NAMESPACE" default:"default" placeholder:"NAME" help:"Deployments with different namespaces share servers without meeting."`
 }
 
-// Lease is what orchestrators and workers of one namespace must agree on.
-type Lease struct {
-	LeaseTTL time.Duration `name:"lease-ttl" env:"PAWL_LEASE_TTL" default:"10s" help:"How long a silent worker keeps an activity. The same for the whole namespace."`
-}
-
 // Fleet is what every process of a fleet takes.
 type Fleet struct {
 	Namespace
 	NATS
 	Redis
-	Lease
 	Log
 
 	Drain    time.Duration `name:"drain" env:"PAWL_DRAIN" default:"30s" help:"How long work under way may take to end after a signal to stop."`
@@ -58,7 +52,8 @@ type Orchestrator struct {
 
 // Worker is what a worker takes besides.
 type Worker struct {
-	Concurrency int `name:"concurrency" env:"PAWL_CONCURRENCY" default:"64" help:"Activities of one task queue run at the same time."`
+	LeaseTTL    time.Duration `name:"lease-ttl" env:"PAWL_LEASE_TTL" default:"10s" help:"How long an activity stays with a worker that is silent."`
+	Concurrency int           `name:"concurrency" env:"PAWL_CONCURRENCY" default:"64" help:"Activities of one task queue run at the same time."`
 }
 
 // Data says where the embedded servers keep what they hold.

@@ -59,11 +59,11 @@ func (a *actor) turn(in *instance) {
 		in.state = &history.State{}
 	}
 	t := &turn{in: in, exec: in.exec, fold: in.state, now: a.clock.now()}
-	events, inputs, poison := in.events, in.unread, in.poison
+	events, inputs, poison, identity := in.events, in.unread, in.poison, in.identity()
 	in.events, in.poison, in.turning = nil, nil, t
 	work := func() {
 		if t.exec == nil {
-			t.exec = replay.New(in.identity(inputs), program, a.cfg.replayOptions(in.id))
+			t.exec = replay.New(identity, program, a.cfg.replayOptions(in.id))
 			if t.err = t.exec.Replay(events); t.err != nil {
 				return
 			}
@@ -95,11 +95,11 @@ func (in *instance) orchestration() string {
 }
 
 // identity names the execution: of the record, or of the start that is about to be turned.
-func (in *instance) identity(inputs []unread) replay.Identity {
+func (in *instance) identity() replay.Identity {
 	if in.rec != nil {
 		return replay.Identity{Instance: in.id, Born: in.rec.Born, Execution: in.rec.Execution}
 	}
-	s, _ := inputs[0].ev.(*history.Started) // advance looks before it turns
+	s, _ := in.unread[0].ev.(*history.Started) // advance looks before it turns
 	return replay.Identity{Instance: in.id, Born: s.Born, Execution: s.Execution}
 }
 

@@ -189,28 +189,33 @@ func fanIn(n int) func(*replay.Execution) (string, error) {
 	}
 }
 
+// gather completes a fan-in in an order of the seed's, and replays it.
+func gather(t *testing.T, n int, seed uint64) {
+	t.Helper()
+	d := drive(t, fanIn(n))
+	d.Start(text(""))
+	ids := d.X.Outstanding()
+	shuffle(seed, len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+	for _, id := range ids {
+		d.Complete(id, text(fmt.Sprint(id-2)))
+		if o, _ := d.Offer(&history.ActivityFailed{Scheduled: id}); o != replay.DroppedLate {
+			t.Fatalf("a repeated answer: %s", o)
+		}
+	}
+	d.Complete(d.Only("gathered"), text("G"))
+	x, err := replayWith(fanIn(n), replay.Options{}, d.History)
+	if err != nil || !x.Ended() {
+		t.Fatalf("replay: %v", err)
+	}
+}
+
 func TestAWideFanInWakesInOneOrderWhateverTheOrderOfCompletions(t *testing.T) {
-	for _, n := range []int{31, 1_024, 10_000} {
-		rapid.Check(t, func(rt *rapid.T) {
-			seed := rapid.Uint64().Draw(rt, "seed")
-			d := drive(t, fanIn(n))
-			d.Start(text(""))
-			ids := d.X.Outstanding()
-			shuffle(seed, len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
-			for _, id := range ids {
-				d.Complete(id, text(fmt.Sprint(id-2)))
-				if o, _ := d.Offer(&history.ActivityFailed{Scheduled: id}); o != replay.DroppedLate {
-					rt.Fatalf("a repeated completion: %s", o)
-				}
-			}
-			d.Complete(d.Only("gathered"), text("G"))
-			x, err := replayWith(fanIn(n), replay.Options{}, d.History)
-			if err != nil || !x.Ended() {
-				rt.Fatalf("replay: %v", err)
-			}
-		})
-		if testing.Short() {
-			return
+	rapid.Check(t, func(rt *rapid.T) {
+		gather(t, rapid.SampledFrom([]int{2, 31, 200}).Draw(rt, "n"), rapid.Uint64().Draw(rt, "order"))
+	})
+	for _, n := range []int{1_024, 10_000} {
+		for seed := range uint64(3) {
+			gather(t, n, seed)
 		}
 	}
 }

@@ -71,7 +71,7 @@ type Loaded struct {
 	Unread [][]byte
 }
 
-// Load reads an instance whole: record, history, and the head of its inbox. History that
+// Load reads an instance: record, the head of its inbox, and, unless it has ended, its history. History that
 // does not decode gives an error with history.ErrCorrupt or history.ErrNewerVersion, and
 // what could be read.
 func (s *Store) Load(ctx context.Context, part int, instance string) (Loaded, error) {
@@ -80,7 +80,7 @@ func (s *Store) Load(ctx context.Context, part int, instance string) (Loaded, er
 		return Loaded{}, err
 	}
 	out := Loaded{Record: rec}
-	if out.Unread, err = s.Unread(ctx, part, instance, UnreadBatch); err != nil || rec == nil {
+	if out.Unread, err = s.Unread(ctx, part, instance, UnreadBatch); err != nil || rec == nil || rec.Status.Ended() {
 		return out, err
 	}
 	out.Events, err = s.History(ctx, part, instance, rec.Execution)

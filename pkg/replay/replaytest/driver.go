@@ -46,6 +46,16 @@ func New(tb testing.TB, program replay.Program, opts replay.Options) *Driver {
 
 func (d *Driver) fresh() *replay.Execution { return replay.New(d.id, d.program, d.opts) }
 
+// Restart makes the driver begin anew with another program.
+func (d *Driver) Restart(program replay.Program) {
+	d.tb.Helper()
+	if err := d.X.Evict(); err != nil {
+		d.tb.Fatalf("evict: %v", err)
+	}
+	d.program, d.History, d.Now = program, nil, Epoch
+	d.X = d.fresh()
+}
+
 // Feed applies one input and demands that it is applied. It gives the decisions.
 func (d *Driver) Feed(in history.Event) []history.Event {
 	d.tb.Helper()
@@ -157,6 +167,44 @@ func (d *Driver) End() history.Event {
 		d.tb.Fatalf("the execution has not ended:\n%s", Text(d.History))
 	}
 	return d.History[len(d.History)-1]
+}
+
+// CheckRecord folds the history and demands that every answer and every cancellation
+// has an open schedule, that the execution agrees about what is outstanding, and that
+// nothing is when it has ended.
+func (d *Driver) CheckRecord() {
+	d.tb.Helper()
+	activities, timers := make(map[uint64]bool), make(map[uint64]bool)
+	settle := func(open map[uint64]bool, id uint64, ev history.Event) {
+		if !open[id] {
+			d.tb.Fatalf("%sis about nothing that is open:\n%s", line(ev), Text(d.History))
+		}
+		delete(open, id)
+	}
+	for _, ev := range d.History {
+		switch ev := ev.(type) {
+		case *history.ActivityScheduled:
+			activities[ev.ID] = true
+		case *history.ActivityCompleted:
+			settle(activities, ev.Scheduled, ev)
+		case *history.ActivityFailed:
+			settle(activities, ev.Scheduled, ev)
+		case *history.ActivityCancelRequested:
+			settle(activities, ev.Scheduled, ev)
+		case *history.TimerScheduled:
+			timers[ev.ID] = true
+		case *history.TimerFired:
+			settle(timers, ev.Timer, ev)
+		case *history.TimerCancelled:
+			settle(timers, ev.Timer, ev)
+		}
+	}
+	if open := d.X.Outstanding(); len(open) != len(activities) || d.X.Ended() && len(activities) > 0 {
+		d.tb.Fatalf("outstanding are %v, and by the history %v:\n%s", open, activities, Text(d.History))
+	}
+	if _, _, ok := d.X.NextTimer(); !d.X.Ended() && ok != (len(timers) > 0) {
+		d.tb.Fatalf("a timer is set: %t; by the history: %v", ok, timers)
+	}
 }
 
 // CheckReplay replays prefixes of the history, each up to the end of a step, and

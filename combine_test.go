@@ -1,0 +1,215 @@
+package pawl_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+var double = pawl.NewActivity[int, int]("double")
+
+func TestAllWaitsForEveryOneAndJoinsTheErrorsInOrder(t *testing.T) {
+	r := orchestrate(t, func(ctx *pawl.Context, n int) ([]int, error) {
+		var fs []*pawl.Future[int]
+		for i := range n {
+			fs = append(fs, double.Start(ctx, i))
+		}
+		results, err := pawl.All(ctx, fs...)
+		if err == nil || err.Error() != "one\nthree" {
+			return nil, fmt.Errorf("joined: %w", err)
+		}
+		return results, nil
+	}, 5)
+	ids := r.Scheduled("double")
+	r.Fail(ids[3], history.Failure{Message: "three"})
+	r.Fail(ids[1], history.Failure{Message: "one"})
+	for _, i := range []int{4, 0, 2} {
+		r.Complete(ids[i], must(double.EncodeResult(2*i)))
+	}
+	if got := r.result(); fmt.Sprint(got) != "[0 0 4 0 8]" {
+		t.Fatalf("results %v", got)
+	}
+}
+
+func TestAnyCancelsNobody(t *testing.T) {
+	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (int, error) {
+		a, b := double.Start(ctx, 1), double.Start(ctx, 2)
+		first, err := pawl.Any(ctx, a, b)
+		if err != nil || first != b || a.Ready() || !b.Ready() {
+			return 0, fmt.Errorf("first %v: %w", first, err)
+		}
+		return a.Get(ctx)
+	}, pawl.None{})
+	ids := r.Scheduled("double")
+	if made := r.Complete(ids[1], must(double.EncodeResult(4))); len(made) != 0 {
+		t.Fatalf("%d decisions", len(made))
+	}
+	r.Complete(ids[0], must(double.EncodeResult(2)))
+	if got := r.result(); got != 2 {
+		t.Fatalf("got %d", got)
+	}
+}
+
+func TestATieInASelectGoesToTheFirstArgument(t *testing.T) {
+	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (bool, error) {
+		bad := pawl.NewActivity[chan int, int]("bad").Start(ctx, nil)
+		now := pawl.After(ctx, 0)
+		a, err := pawl.Select(ctx, bad, now, now)
+		if err != nil || a != pawl.Selectable(bad) {
+			return false, fmt.Errorf("first: %w", err)
+		}
+		b, err := pawl.Select(ctx, now, bad)
+		return b == now, err
+	}, pawl.None{})
+	if !r.result() {
+		t.Fatal("the second argument won")
+	}
+}
+
+func TestASelectEndedByTheCancellationSwallowsNoEvent(t *testing.T) {
+	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (string, error) {
+		e := Approved.Next(ctx)
+		if err := pawl.Sleep(pawl.Detach(ctx), time.Hour); err != nil {
+			return "", err
+		}
+		_, err := pawl.Select(ctx, e, pawl.After(pawl.Detach(ctx), time.Hour))
+		var c *pawl.Cancelled
+		if !errors.As(err, &c) {
+			return "", fmt.Errorf("select: %w", err)
+		}
+		a, err := Approved.Receive(pawl.Detach(ctx))
+		return a.By, err
+	}, pawl.None{})
+	r.Send("approved", must(Approved.Encode(Approval{By: "finance"})))
+	r.Cancel("", "")
+	r.Fire()
+	if got := r.result(); got != "finance" {
+		t.Fatalf("got %q", got)
+	}
+}
+
+func TestMapBoundsItsFanOutAndKeepsTheOrder(t *testing.T) {
+	const n, limit = 20, 3
+	in := make([]int, n)
+	for i := range in {
+		in[i] = i
+	}
+	r := orchestrate(t, func(ctx *pawl.Context, in []int) ([]int, error) {
+		out, err := pawl.Map(ctx, limit, in, func(ctx *pawl.Context, v int) (int, error) {
+			once, err := double.Call(ctx, v)
+			if err != nil {
+				return -1, fmt.Errorf("element %d: %w", v, err)
+			}
+			return double.Call(ctx, once)
+		})
+		if err == nil || err.Error() != "element 7: seven\nelement 9: nine" {
+			return nil, fmt.Errorf("joined: %w", err)
+		}
+		return out, nil
+	}, in)
+	for !r.X.Ended() {
+		ids := r.Scheduled("double")
+		if len(ids) > limit {
+			t.Fatalf("%d at a time", len(ids))
+		}
+		id := ids[len(ids)-1]
+		switch v := inputOf(r.Driver, double, id); v {
+		case 7, 9:
+			r.Fail(id, history.Failure{Message: map[int]string{7: "seven", 9: "nine"}[v]})
+		default:
+			r.Complete(id, must(double.EncodeResult(2*v)))
+		}
+	}
+	got := r.result()
+	for i, v := range got {
+		if want := 4 * i; v != want && i != 7 && i != 9 || (i == 7 || i == 9) && v != -1 {
+			t.Fatalf("result %d is %d", i, v)
+		}
+	}
+}
+
+func TestMapOfNothingIsNothing(t *testing.T) {
+	r := orchestrate(t, func(ctx *pawl.Context, in []int) (int, error) {
+		out, err := pawl.Map(ctx, 0, in, func(*pawl.Context, int) (int, error) { panic("called") })
+		return len(out), err
+	}, nil)
+	if r.result() != 0 {
+		t.Fatal("something came of nothing")
+	}
+}
+
+func TestMapEndsWhenTheInstanceIsCancelled(t *testing.T) {
+	r := orchestrate(t, func(ctx *pawl.Context, in []int) ([]int, error) {
+		return pawl.Map(ctx, 2, in, func(ctx *pawl.Context, v int) (int, error) { return double.Call(ctx, v) })
+	}, []int{1, 2, 3, 4})
+	r.Cancel("me", "enough")
+	if r.End().Kind() != history.KindCancelled {
+		t.Fatalf("ended with %+v", r.End())
+	}
+	if err := r.failure(); err == nil {
+		t.Fatal("no failure")
+	}
+}
+
+func TestAnInstanceKnowsWhatItIs(t *testing.T) {
+	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (string, error) {
+		i := pawl.Instance(ctx)
+		pawl.Logger(ctx).Info("not to be seen")
+		id := pawl.NewID(ctx)
+		if len(id) != 36 || pawl.Rand(ctx).IntN(10) > 9 {
+			return "", fmt.Errorf("id %q", id)
+		}
+		return fmt.Sprint(i.Instance, i.Name, i.Execution, i.Version, pawl.Now(ctx).UnixMilli()), nil
+	}, pawl.None{})
+	if got := r.result(); got != fmt.Sprint("order-42", "test", 0, "", 1_700_000_000_000) {
+		t.Fatalf("got %q", got)
+	}
+}
+
+func TestAnOldContextIsAnErrorInAnotherInstance(t *testing.T) {
+	var leaked *pawl.Context
+	first := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (int, error) {
+		leaked = ctx
+		return double.Call(ctx, 1)
+	}, pawl.None{})
+	second := orchestrate(t, func(*pawl.Context, pawl.None) (int, error) {
+		_, err := pawl.Map(leaked, 1, []int{1}, func(ctx *pawl.Context, v int) (int, error) { return double.Call(ctx, v) })
+		_, selected := pawl.Select(leaked, pawl.After(leaked, time.Second))
+		_, _, tried := Approved.TryReceive(leaked)
+		var m *pawl.Misuse
+		for _, err := range []error{err, selected, tried, pawl.Sleep(leaked, time.Second)} {
+			if !errors.As(err, &m) {
+				return 0, fmt.Errorf("no misuse: %w", err)
+			}
+		}
+		return double.Call(leaked, 2)
+	}, pawl.None{})
+	if _, ok := second.End().(*history.Failed); !ok || len(first.Scheduled("double")) != 1 {
+		t.Fatalf("ended with %+v", second.End())
+	}
+}
+
+func TestZeroRetryHasDefaults(t *testing.T) {
+	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (int, error) {
+		return double.Call(ctx, 1, pawl.Retry{}, pawl.Within(time.Hour))
+	}, pawl.None{})
+	var pauses []time.Duration
+	for !r.X.Ended() {
+		r.Fail(r.Only("double"), history.Failure{Message: "no"})
+		if !r.X.Ended() {
+			_, at, _ := r.X.NextTimer()
+			pauses = append(pauses, time.Duration(at-r.Now)*time.Millisecond)
+			r.Fire()
+		}
+	}
+	if got := fmt.Sprint(pauses); got != "[1s 2s 4s 8s]" {
+		t.Fatalf("pauses %s", got)
+	}
+	if err := r.failure(); err.Error() != "no" {
+		t.Fatalf("failed with %v", err)
+	}
+}

@@ -1,0 +1,77 @@
+package pawl_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/replay"
+	"github.com/pawlrun/pawl/pkg/replay/replaytest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// run drives an orchestration whose input and result are as given.
+type run[In, Out any] struct {
+	*replaytest.Driver
+	tb     testing.TB
+	handle pawl.Orchestration[In, Out]
+}
+
+func orchestrate[In, Out any](tb testing.TB, fn func(*pawl.Context, In) (Out, error), in In) run[In, Out] {
+	tb.Helper()
+	handle := pawl.NewOrchestration[In, Out]("under-test")
+	d := replaytest.New(tb, handle.Do(fn).Program(), replay.Options{Strict: true})
+	d.Start(must(handle.EncodeInput(in)))
+	return run[In, Out]{Driver: d, tb: tb, handle: handle}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func (r run[In, Out]) result() Out {
+	r.tb.Helper()
+	r.CheckReplay()
+	r.CheckRecord()
+	end, ok := r.End().(*history.Completed)
+	if !ok {
+		r.tb.Fatalf("ended with %+v", r.End())
+	}
+	return must(r.handle.DecodeResult(end.Result))
+}
+
+func (r run[In, Out]) failure() error {
+	r.tb.Helper()
+	r.CheckReplay()
+	r.CheckRecord()
+	switch end := r.End().(type) {
+	case *history.Failed:
+		return pawl.FromFailure(end.Failure)
+	case *history.Cancelled:
+		return pawl.FromFailure(end.Failure)
+	default:
+		r.tb.Fatalf("ended with %+v", end)
+		return nil
+	}
+}
+
+// answer completes the one outstanding activity of the handle.
+func answer[In, Out any](d *replaytest.Driver, a pawl.Activity[In, Out], out Out) {
+	d.Complete(d.Only(a.Name()), must(a.EncodeResult(out)))
+}
+
+// refuse fails the one outstanding activity of the handle.
+func refuse[In, Out any](d *replaytest.Driver, a pawl.Activity[In, Out], err error) {
+	d.Fail(d.Only(a.Name()), *pawl.ToFailure(err))
+}
+
+// inputOf gives what an outstanding activity was called with.
+func inputOf[In, Out any](d *replaytest.Driver, a pawl.Activity[In, Out], id uint64) In {
+	return must(a.DecodeInput(d.History[id-1].(*history.ActivityScheduled).Payload))
+}

@@ -1,0 +1,134 @@
+package pawlfx
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/fx"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/worker"
+)
+
+const (
+	groupOrchestrations = `group:"pawl.orchestrations,flatten"`
+	groupActivities     = `group:"pawl.activities,flatten"`
+)
+
+// Orchestrations registers what the constructor gives with the Orchestrator of the
+// program. The constructor is a function whose parameters are in the container, and
+// which returns []pawl.OrchestrationBinding, perhaps with an error.
+func Orchestrations(constructor any) fx.Option {
+	return fx.Provide(fx.Annotate(constructor, fx.ResultTags(groupOrchestrations)))
+}
+
+// Activities registers what the constructor gives with the Worker of the program. The
+// constructor is a function whose parameters are in the container, and which returns
+// []pawl.ActivityBinding, perhaps with an error.
+func Activities(constructor any) fx.Option {
+	return fx.Provide(fx.Annotate(constructor, fx.ResultTags(groupActivities)))
+}
+
+// connected is what both fleets need.
+type connected struct {
+	fx.In
+
+	Lifecycle fx.Lifecycle
+	NATS      *nats.Conn
+	Redis     redis.UniversalClient
+	Logger    *slog.Logger          `optional:"true"`
+	Metrics   prometheus.Registerer `optional:"true"`
+	Status    *status               `optional:"true"` // made first, so it is started first and stopped last
+}
+
+// run makes the fleet start and stop with the program, and be seen in /readyz.
+func (c connected) run(ready func() error, start, stop func(context.Context) error) {
+	if c.Status != nil {
+		c.Status.watch(ready)
+	}
+	c.Lifecycle.Append(fx.StartStopHook(start, func(ctx context.Context) error {
+		if c.Status != nil {
+			c.Status.stopping.Store(true)
+		}
+		return stop(ctx)
+	}))
+}
+
+// Orchestrator runs an *orchestrator.Orchestrator with what Orchestrations has
+// registered. Connections, logger and metrics that cfg lacks come from the container.
+func Orchestrator(cfg orchestrator.Config) fx.Option {
+	type params struct {
+		fx.In
+		connected
+
+		Bindings []pawl.OrchestrationBinding `group:"pawl.orchestrations"`
+	}
+	return fx.Module("pawl.orchestrator",
+		fx.Provide(
+			func(p params) (*orchestrator.Orchestrator, error) {
+				fill(&cfg.NATS, p.NATS)
+				fill(&cfg.Redis, p.Redis)
+				fill(&cfg.Logger, p.Logger)
+				fill(&cfg.Metrics, p.Metrics)
+				o, err := orchestrator.New(cfg, p.Bindings...)
+				if err == nil {
+					p.run(o.Ready, o.Start, o.Stop)
+				}
+				return o, err
+			},
+		),
+		fx.Invoke(func(*orchestrator.Orchestrator) {}),
+	)
+}
+
+// Worker runs a *worker.Worker with what Activities has registered. Connections, logger
+// and metrics that cfg lacks come from the container.
+func Worker(cfg worker.Config) fx.Option {
+	type params struct {
+		fx.In
+		connected
+
+		Bindings []pawl.ActivityBinding `group:"pawl.activities"`
+	}
+	return fx.Module("pawl.worker",
+		fx.Provide(
+			func(p params) (*worker.Worker, error) {
+				fill(&cfg.NATS, p.NATS)
+				fill(&cfg.Redis, p.Redis)
+				fill(&cfg.Logger, p.Logger)
+				fill(&cfg.Metrics, p.Metrics)
+				w, err := worker.New(cfg, p.Bindings...)
+				if err == nil {
+					p.run(w.Ready, w.Start, w.Stop)
+				}
+				return w, err
+			},
+		),
+		fx.Invoke(func(*worker.Worker) {}),
+	)
+}
+
+// fill sets what the caller left at its zero value.
+func fill[T comparable](dst *T, v T) {
+	var zero T
+	if *dst == zero {
+		*dst = v
+	}
+}
+
+// Connections provides the connections that the functions open, and closes them when
+// everything that uses them has stopped. The functions may have parameters that are in
+// the container, such as a *slog.Logger, and return a *nats.Conn and a
+// redis.UniversalClient, each perhaps with an error.
+func Connections(openNATS, openRedis any) fx.Option {
+	return fx.Module("pawl.connections",
+		fx.Provide(
+			fx.Annotate(openNATS, fx.OnStop(func(_ context.Context, nc *nats.Conn) { nc.Close() })),
+			fx.Annotate(openRedis, fx.OnStop(func(_ context.Context, rdb redis.UniversalClient) error { return rdb.Close() })),
+		),
+	)
+}

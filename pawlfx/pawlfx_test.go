@@ -1,0 +1,236 @@
+package pawlfx_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/fx"
+	"go.uber.org/goleak"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/examples"
+	"github.com/pawlrun/pawl/pawlfx"
+	"github.com/pawlrun/pawl/pkg/embedded"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/pkg/worker"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// connections are those to a fresh embedded stack.
+func connections(t *testing.T) fx.Option {
+	t.Helper()
+	s, err := embedded.Start(t.Context(), embedded.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return pawlfx.Connections(
+		func() (*nats.Conn, error) { return queue.Dial(s.NATSURL()) },
+		func() (redis.UniversalClient, error) {
+			o, err := redis.ParseURL(s.RedisURL())
+			return redis.NewClient(o), err
+		},
+	)
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+func start(t *testing.T, app *fx.App) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := errors.Join(app.Err(), app.Start(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	var once sync.Once
+	stop = func() {
+		once.Do(func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+			defer cancel()
+			if err := app.Stop(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+func get(t *testing.T, url string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer func() { _ = resp.Body.Close() }()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(b)
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline, tick := time.After(30*time.Second), time.NewTicker(10*time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-deadline:
+			t.Fatal("not within 30 s: " + what)
+		case <-tick.C:
+		}
+	}
+}
+
+func TestAProgramOfBothFleetsRunsAnOrchestrationAndStopsInOrder(t *testing.T) {
+	addr := freeAddress(t)
+	var nc *nats.Conn
+	stop := start(t, pawlfx.New(slog.New(slog.DiscardHandler),
+		connections(t),
+		pawlfx.Worker(worker.Config{}),
+		pawlfx.Orchestrator(orchestrator.Config{Partitions: 4}),
+		pawlfx.Orchestrations(examples.Orchestrations),
+		fx.Supply(greeting("Hello, ")),
+		pawlfx.Activities(func(g greeting) []pawl.ActivityBinding {
+			return []pawl.ActivityBinding{examples.Greet.Do(g.greet)}
+		}),
+		pawlfx.HTTP(addr),
+		fx.Populate(&nc),
+	))
+	eventually(t, "ready", func() bool { code, _ := get(t, "http://"+addr+"/readyz"); return code == http.StatusOK })
+
+	conn, err := queue.Join(t.Context(), nc, queue.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	in, err := examples.Hello.EncodeInput("Ada")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = conn.PublishInput(t.Context(), queue.OutInput{Instance: "h", Kind: queue.KindStart, Name: "hello", Payload: in}); err != nil {
+		t.Fatal(err)
+	}
+	var out string
+	eventually(t, "the answer", func() bool {
+		r, err := conn.Ask(t.Context(), conn.PartitionOf("h"), queue.Ask{Op: queue.OpAwait, Instance: "h"})
+		if err != nil || r.Answer == nil || r.Answer.Problem != nil {
+			return false
+		}
+		out, err = examples.Hello.DecodeResult(r.Answer.Result)
+		return err == nil
+	})
+	if out != "Hello, Ada" {
+		t.Errorf("%q", out)
+	}
+	for path, want := range map[string]string{"/healthz": "ok", "/readyz": "ready", "/metrics": "pawl_orchestrator_turns_total"} {
+		if code, body := get(t, "http://"+addr+path); code != http.StatusOK || !strings.Contains(body, want) {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
+	}
+	stop()
+	if code, _ := get(t, "http://"+addr+"/healthz"); code != 0 {
+		t.Error("the HTTP server is still there")
+	}
+	if !nc.IsClosed() {
+		t.Error("the NATS connection is still open")
+	}
+}
+
+type greeting string
+
+func (g greeting) greet(_ context.Context, name string) (string, error) { return string(g) + name, nil }
+
+func TestWhatStopsIsSeenToLiveAndIsNotReady(t *testing.T) {
+	addr, release, stopped := freeAddress(t), make(chan struct{}), make(chan struct{})
+	running := make(chan struct{})
+	var nc *nats.Conn
+	stop := start(t, pawlfx.New(slog.New(slog.DiscardHandler),
+		connections(t),
+		pawlfx.Orchestrator(orchestrator.Config{Partitions: 1}),
+		pawlfx.Orchestrations(examples.Orchestrations),
+		pawlfx.Worker(worker.Config{}),
+		pawlfx.Activities(func() []pawl.ActivityBinding {
+			return []pawl.ActivityBinding{examples.Greet.Do(func(context.Context, string) (string, error) {
+				close(running)
+				<-release
+				return "", nil
+			})}
+		}),
+		pawlfx.HTTP(addr),
+		fx.Populate(&nc),
+	))
+	conn, err := queue.Join(t.Context(), nc, queue.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err = conn.PublishInput(t.Context(), queue.OutInput{Instance: "h", Kind: queue.KindStart, Name: "hello"}); err != nil {
+		t.Fatal(err)
+	}
+	<-running
+	go func() { stop(); close(stopped) }()
+	eventually(t, "not ready", func() bool {
+		code, body := get(t, "http://"+addr+"/readyz")
+		return code == http.StatusServiceUnavailable && strings.Contains(body, "stopping")
+	})
+	if code, _ := get(t, "http://"+addr+"/healthz"); code != http.StatusOK {
+		t.Errorf("/healthz: %d", code)
+	}
+	close(release)
+	<-stopped
+}
+
+func TestAServerThatIsNotThereIsOneLineAndCodeOne(t *testing.T) {
+	var b bytes.Buffer
+	addr := freeAddress(t)
+	code := pawlfx.Run(slog.New(slog.NewTextHandler(&b, nil)),
+		pawlfx.Connections(
+			func() (*nats.Conn, error) { return queue.Dial("nats://" + addr) },
+			func() redis.UniversalClient { return redis.NewClient(&redis.Options{Addr: addr}) },
+		),
+		pawlfx.Orchestrations(examples.Orchestrations),
+		pawlfx.Orchestrator(orchestrator.Config{}),
+	)
+	if code != 1 || strings.Count(b.String(), "\n") != 1 || !strings.Contains(b.String(), addr) || strings.Contains(b.String(), "fx") {
+		t.Errorf("code %d, log:\n%s", code, b.String())
+	}
+}
+
+func TestAProgramWithNothingRegisteredSaysSo(t *testing.T) {
+	app := pawlfx.New(slog.New(slog.DiscardHandler), connections(t), pawlfx.Worker(worker.Config{}))
+	if !errors.Is(app.Err(), worker.ErrNothingRegistered) {
+		t.Errorf("%v", app.Err())
+	}
+}

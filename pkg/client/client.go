@@ -1,0 +1,166 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sync"
+	"time"
+	"weak"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nuid"
+
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// Options are the settings of a Client. The zero value is usable.
+type Options struct {
+	Namespace string // default "default"
+	By        string // how histories name who started, sent or cancelled; default empty
+
+	// Patience is how long a request is repeated while nobody owns the partition, as
+	// in a hand-over; default 2 s.
+	Patience time.Duration
+
+	// Every is how often whoever waits for a result asks again; default 5 s.
+	Every time.Duration
+
+	Logger *slog.Logger // default: discard
+}
+
+// Client is one namespace's client. It is safe for concurrent use.
+type Client struct {
+	conn  *queue.Conn
+	own   bool // the Conn is ours to close
+	opts  Options
+	inbox *queue.Inbox
+	done  chan struct{} // closed by Close
+
+	mu     sync.Mutex
+	closed bool
+	// waiting finds who waits by the token of its reply subject. The pointers are
+	// weak: a Run that its caller has let go of takes its entry with it.
+	waiting map[string]weak.Pointer[waiter]
+}
+
+// waiter is where an answer arrives.
+type waiter struct {
+	token   string
+	settled chan struct{} // closed when answer is set
+	once    sync.Once
+	answer  queue.Answer
+}
+
+func (w *waiter) settle(a queue.Answer) {
+	w.once.Do(func() {
+		w.answer = a
+		close(w.settled)
+	})
+}
+
+// New opens a namespace on a NATS connection. The error is queue.ErrNoNamespace if no
+// orchestrator has created the namespace yet. Close leaves nc open.
+func New(ctx context.Context, nc *nats.Conn, o Options) (*Client, error) {
+	conn, err := queue.Join(ctx, nc, queue.Options{Namespace: o.Namespace, Logger: o.Logger})
+	if err != nil {
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	c, err := On(conn, o)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	c.own = true
+	return c, nil
+}
+
+// On makes a Client of a Conn that the program has anyway; o.Namespace is not used.
+// Close leaves the Conn open.
+func On(conn *queue.Conn, o Options) (*Client, error) {
+	if o.Patience == 0 {
+		o.Patience = 2 * time.Second
+	}
+	if o.Every == 0 {
+		o.Every = 5 * time.Second
+	}
+	c := &Client{conn: conn, opts: o, done: make(chan struct{}), waiting: make(map[string]weak.Pointer[waiter])}
+	inbox, err := conn.OnAnswers(c.answered)
+	if err != nil {
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	c.inbox = inbox
+	return c, nil
+}
+
+// Close ends the waiting of all runs with ErrClosed.
+func (c *Client) Close() {
+	c.mu.Lock()
+	first := !c.closed
+	c.closed = true
+	c.mu.Unlock()
+	if !first {
+		return
+	}
+	close(c.done)
+	c.inbox.Stop()
+	if c.own {
+		c.conn.Close()
+	}
+}
+
+// wait makes a place for an answer.
+func (c *Client) wait() *waiter {
+	w := &waiter{token: nuid.Next(), settled: make(chan struct{})}
+	c.mu.Lock()
+	c.waiting[w.token] = weak.Make(w)
+	c.mu.Unlock()
+	runtime.AddCleanup(w, c.forget, w.token)
+	return w
+}
+
+func (c *Client) forget(token string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.waiting, token)
+}
+
+func (c *Client) answered(token string, a queue.Answer) {
+	c.mu.Lock()
+	p, ok := c.waiting[token]
+	delete(c.waiting, token)
+	c.mu.Unlock()
+	if !ok {
+		return
+	}
+	if w := p.Value(); w != nil {
+		w.settle(a)
+	}
+}
+
+// ask puts a request to the owner of an instance's partition, again for a while if
+// there is none.
+func (c *Client) ask(ctx context.Context, partition int, a queue.Ask) (queue.Reply, error) {
+	patience := time.NewTimer(c.opts.Patience)
+	defer patience.Stop()
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
+		r, err := c.conn.Ask(ctx, partition, a)
+		if err == nil && r.Problem != nil {
+			err = problem(a.Instance, r.Problem)
+		}
+		if !errors.Is(err, ErrNoOwner) {
+			return r, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-patience.C:
+			return r, err
+		case <-c.done:
+			return r, ErrClosed
+		case <-ctx.Done():
+			return r, fmt.Errorf("%w (last: %w)", ctx.Err(), err)
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// Errors of requests. Those of a result are *pawl.Failure and *pawl.Cancelled.
+var (
+	// ErrNotFound says that there is no instance of that id (any more).
+	ErrNotFound = errors.New("client: no such instance")
+	// ErrRefused says that an input can not take effect, and why.
+	ErrRefused = errors.New("client: refused")
+	// ErrNoOwner says that no orchestrator owns the instance's partition at the moment.
+	ErrNoOwner = queue.ErrNoOwner
+	// ErrClosed is the error of everything that is done with a closed Client.
+	ErrClosed = queue.ErrClosed
+)
+
+// problem makes an error of what an owner says.
+func problem(id string, p *queue.Problem) error {
+	switch p.Code {
+	case queue.ProblemNotFound:
+		return fmt.Errorf("%w: %s", ErrNotFound, id)
+	case queue.ProblemNotOwner:
+		return fmt.Errorf("%w: %s", ErrNoOwner, p.Message)
+	case queue.ProblemRefused:
+		return fmt.Errorf("%w: instance %s: %s", ErrRefused, id, p.Message)
+	default:
+		return fmt.Errorf("client: instance %s: %s (%s)", id, p.Message, p.Code)
+	}
+}

@@ -1,0 +1,133 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// Run is an instance whose result has the type Out. It is safe for concurrent use.
+type Run[Out any] struct {
+	raw    *RawRun
+	decode func(history.Payload) (Out, error)
+}
+
+// Attach gives the Run of an instance that somebody has started. It does not ask
+// whether there is one; Result does.
+func Attach[In, Out any](c *Client, o pawl.Orchestration[In, Out], id string) *Run[Out] {
+	return &Run[Out]{raw: AttachRaw(c, id), decode: o.DecodeResult}
+}
+
+// ID is the id of the instance.
+func (r *Run[Out]) ID() string { return r.raw.id }
+
+// Result waits for the end of the instance and gives its result, or the error it
+// ended with: a *pawl.Failure, in which errors.Is finds the sentinels of the code that
+// returned it, or one in which errors.As finds a *pawl.Cancelled. A result that does not
+// decode into Out is pawl.ErrUndecodable.
+//
+// Other errors tell of the waiting: ctx's error (which wraps why the last request
+// failed, if it did), ErrClosed, ErrRefused, and, for a Run of Attach, ErrNotFound. It
+// may be called again.
+func (r *Run[Out]) Result(ctx context.Context) (Out, error) {
+	p, err := r.raw.Result(ctx)
+	if err != nil {
+		var zero Out
+		return zero, err
+	}
+	out, err := r.decode(p)
+	if err != nil {
+		return out, fmt.Errorf("client: result of %s: %w", r.raw.id, err)
+	}
+	return out, nil
+}
+
+// RawRun is an instance whose result is taken as it is.
+type RawRun struct {
+	c       *Client
+	id      string
+	waiter  *waiter
+	started bool // by us: while it is not known, it has not been read from the stream yet
+}
+
+// AttachRaw is Attach for an orchestration that is known by its name only, or not at all.
+func AttachRaw(c *Client, id string) *RawRun {
+	return &RawRun{c: c, id: id, waiter: c.wait()}
+}
+
+// ID is the id of the instance.
+func (r *RawRun) ID() string { return r.id }
+
+// Result is Run.Result without the decoding.
+func (r *RawRun) Result(ctx context.Context) (history.Payload, error) {
+	if err := pawl.ValidateID(r.id); err != nil {
+		return history.Payload{}, fmt.Errorf("client: %w", err)
+	}
+	a, err := r.end(ctx)
+	switch {
+	case err != nil:
+		return history.Payload{}, err
+	case a.Problem != nil:
+		return history.Payload{}, problem(r.id, a.Problem)
+	case a.Failure != nil:
+		return history.Payload{}, ending(a)
+	}
+	return a.Result, nil
+}
+
+// ending is the error of an instance that did not end with a result.
+func ending(a queue.Answer) error {
+	err := pawl.FromFailure(*a.Failure)
+	var c *pawl.Cancelled
+	if a.Status == string(Cancelled) && !errors.As(err, &c) {
+		return fmt.Errorf("%w: %w", &pawl.Cancelled{Reason: cancel.Requested}, err)
+	}
+	return err
+}
+
+// end waits until the answer is pushed, and asks for it: at once if the instance was
+// not started by us, and again and again.
+func (r *RawRun) end(ctx context.Context) (queue.Answer, error) {
+	first := r.c.opts.Every
+	if !r.started {
+		first = 0
+	}
+	next := time.NewTimer(first)
+	defer next.Stop()
+	var last error
+	for {
+		select {
+		case <-r.waiter.settled:
+			return r.waiter.answer, nil
+		case <-r.c.done:
+			return queue.Answer{}, ErrClosed
+		case <-ctx.Done():
+			if last != nil {
+				return queue.Answer{}, fmt.Errorf("client: wait for %s: %w (last: %w)", r.id, ctx.Err(), last)
+			}
+			return queue.Answer{}, fmt.Errorf("client: wait for %s: %w", r.id, ctx.Err())
+		case <-next.C:
+			last = r.ask(ctx)
+			if errors.Is(last, ErrNotFound) && !r.started {
+				return queue.Answer{}, last
+			}
+			next.Reset(r.c.opts.Every)
+		}
+	}
+}
+
+// ask asks whether the instance has ended, and has the owner remember us if not.
+func (r *RawRun) ask(ctx context.Context) error {
+	reply, err := r.c.ask(ctx, r.c.conn.PartitionOf(r.id),
+		queue.Ask{Op: queue.OpAwait, Instance: r.id, ReplyTo: r.c.inbox.Subject(r.waiter.token)})
+	if err == nil && reply.Answer != nil {
+		r.waiter.settle(*reply.Answer)
+	}
+	return err
+}

@@ -1,0 +1,173 @@
+package orchestrator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/pkg/worker"
+)
+
+var (
+	greet = pawl.NewActivity[string, string]("greet")
+	slow  = pawl.NewActivity[string, string]("slow")
+	hello = pawl.NewOrchestration[string, string]("hello")
+	race  = pawl.NewOrchestration[string, string]("race")
+	ping  = pawl.NewEvent[string]("ping")
+)
+
+func doGreet(_ context.Context, name string) (string, error) { return "hello " + name, nil }
+
+func callGreet(ctx *pawl.Context, name string) (string, error) { return greet.Call(ctx, name) }
+
+func TestTheWholeCircleTurns(t *testing.T) {
+	s := newStand(t)
+	s.orchestrate(orchestrator.Config{}, hello.Do(callGreet))
+	s.work(worker.Config{}, greet.Do(doGreet))
+	for i := range 50 {
+		s.start("hello", fmt.Sprint("h-", i), `"you"`)
+	}
+	for i := range 50 {
+		d := s.ended(fmt.Sprint("h-", i))
+		got, err := hello.DecodeResult(d.Result)
+		if d.Status != "completed" || err != nil || got != "hello you" {
+			t.Fatalf("%s: %s %q %v %v", d.Instance, d.Status, got, err, d.Failure)
+		}
+	}
+}
+
+func TestAChainAFanOutTimersAndEventsTogether(t *testing.T) {
+	s := newStand(t)
+	all := pawl.NewOrchestration[int, string]("all")
+	s.orchestrate(orchestrator.Config{}, all.Do(func(ctx *pawl.Context, n int) (string, error) {
+		first, err := greet.Call(ctx, "first")
+		if err != nil {
+			return "", err
+		}
+		items := make([]int, n)
+		parts, err := pawl.Map(ctx, 8, items, func(ctx *pawl.Context, _ int) (string, error) { return greet.Call(ctx, "part") })
+		if err != nil {
+			return "", err
+		}
+		if err := pawl.Sleep(ctx, 50*time.Millisecond); err != nil {
+			return "", err
+		}
+		event, err := ping.Receive(ctx)
+		return fmt.Sprint(first, len(parts), event), err
+	}))
+	s.work(worker.Config{}, greet.Do(doGreet))
+	s.event("ping", "all-1", `"early"`)
+	s.start("all", "all-1", `40`)
+	d := s.ended("all-1")
+	got, err := all.DecodeResult(d.Result)
+	if err != nil || got != "hello first40early" {
+		t.Fatalf("got %q, %v, %v", got, err, d.Failure)
+	}
+}
+
+func TestALostSelectIsCancelledInTheWorkerAndSaysWhy(t *testing.T) {
+	s := newStand(t)
+	s.orchestrate(orchestrator.Config{}, race.Do(func(ctx *pawl.Context, in string) (string, error) {
+		work, deadline := slow.Start(ctx, in), pawl.After(ctx, 200*time.Millisecond)
+		first, err := pawl.Select(ctx, work, deadline)
+		if err != nil {
+			return "", err
+		}
+		if first == deadline {
+			return "too late", nil
+		}
+		return work.Get(ctx)
+	}))
+	causes := make(chan error, 1)
+	s.work(worker.Config{}, slow.Do(func(ctx context.Context, _ string) (string, error) {
+		<-ctx.Done()
+		causes <- context.Cause(ctx)
+		return "", ctx.Err()
+	}))
+	s.start("race", "race-1", `"x"`)
+	var cancelled *cancel.Cancelled
+	if cause := <-causes; !errors.As(cause, &cancelled) || cancelled.Reason != cancel.LostSelect {
+		t.Fatalf("cause: %v", cause)
+	}
+	s.ended("race-1")
+	var seen bool
+	for _, e := range s.history("race-1") {
+		if c, ok := e.(*history.ActivityCancelRequested); ok && c.Reason == cancel.LostSelect {
+			seen = true
+		}
+	}
+	if !seen {
+		t.Fatal("history does not say why")
+	}
+}
+
+func TestACancelledInstanceCancelsItsActivityWithWhoAndWhy(t *testing.T) {
+	s := newStand(t)
+	s.orchestrate(orchestrator.Config{}, race.Do(func(ctx *pawl.Context, in string) (string, error) { return slow.Call(ctx, in) }))
+	running, causes := make(chan struct{}), make(chan error, 1)
+	s.work(worker.Config{}, slow.Do(func(ctx context.Context, _ string) (string, error) {
+		close(running)
+		<-ctx.Done()
+		causes <- context.Cause(ctx)
+		return "", ctx.Err()
+	}))
+	s.start("race", "c-1", `"x"`)
+	<-running
+	s.publish(queue.OutInput{Instance: "c-1", Kind: queue.KindCancel, By: "ops", Text: "wrong customer"})
+	var c *cancel.Cancelled
+	if cause := <-causes; !errors.As(cause, &c) || c.Reason != cancel.Requested || c.By != "ops" || c.Text != "wrong customer" {
+		t.Fatalf("cause: %#v", cause)
+	}
+	if d := s.ended("c-1"); d.Status != "cancelled" {
+		t.Fatalf("status %s: %v", d.Status, d.Failure)
+	}
+}
+
+func TestAStartThatNobodyRegistersWaitsInSightAndGoesOnByItself(t *testing.T) {
+	s := newStand(t)
+	o := s.orchestrate(orchestrator.Config{}, race.Do(callGreet))
+	s.work(worker.Config{}, greet.Do(doGreet))
+	s.start("hello", "w-1", `"you"`)
+	s.until("it is listed as stuck", func() bool { return strings.Contains(s.describe("w-1").Stuck, "unregistered") })
+	s.stop(o)
+	s.orchestrate(orchestrator.Config{}, race.Do(callGreet), hello.Do(callGreet))
+	if d := s.ended("w-1"); d.Status != "completed" || d.Stuck != "" {
+		t.Fatalf("%+v", d)
+	}
+}
+
+func TestCodeThatBlocksDoesNotHoldUpTheNeighbours(t *testing.T) {
+	s := newStand(t)
+	block := make(chan struct{})
+	defer close(block)
+	stuck := pawl.NewOrchestration[string, string]("stuck")
+	s.orchestrate(orchestrator.Config{TurnLimit: 500 * time.Millisecond}, hello.Do(callGreet), stuck.Do(func(*pawl.Context, string) (string, error) {
+		<-block
+		return "", nil
+	}))
+	s.work(worker.Config{}, greet.Do(doGreet))
+	s.start("stuck", "b-1", `"x"`)
+	s.until("it is listed as stuck", func() bool { return strings.Contains(s.describe("b-1").Stuck, "blocked") })
+	part := s.conn.PartitionOf("b-1")
+	neighbour := ""
+	for i := 0; neighbour == ""; i++ {
+		if id := fmt.Sprint("n-", i); s.conn.PartitionOf(id) == part {
+			neighbour = id
+		}
+	}
+	s.start("hello", neighbour, `"you"`)
+	if d := s.ended(neighbour); d.Status != "completed" {
+		t.Fatalf("%+v", d)
+	}
+	if d := s.ended("b-1"); d.Status != "failed" || d.Failure.Code != history.CodeBlocked {
+		t.Fatalf("%+v", d)
+	}
+}

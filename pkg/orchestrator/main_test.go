@@ -1,0 +1,202 @@
+package orchestrator_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/pkg/worker"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// stand is a NATS, a Redis, and what a test starts on them. Its end checks the invariants.
+type stand struct {
+	t     *testing.T
+	nats  *nats.Conn
+	redis redis.UniversalClient
+	conn  *queue.Conn
+	store *store.Store
+	log   *slog.Logger
+}
+
+func newStand(t *testing.T) *stand {
+	t.Helper()
+	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Start()
+	t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
+	if !srv.ReadyForConnections(10 * time.Second) {
+		t.Fatal("nats-server does not start")
+	}
+	s := &stand{t: t, log: slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelInfo}))}
+	s.nats = dial(t, srv.ClientURL())
+	s.redis = redistest.Start(t).Client(t)
+	run := redisx.NewRunner(s.redis)
+	t.Cleanup(run.Close)
+	s.store = store.New(run, redisx.NewSpace("default"))
+	if s.conn, err = queue.Open(s.ctx(), s.nats, queue.Options{Partitions: 8}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.conn.Close)
+	t.Cleanup(s.check)
+	return s
+}
+
+func dial(t *testing.T, url string) *nats.Conn {
+	t.Helper()
+	nc, err := queue.Dial(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		closed := make(chan struct{})
+		nc.SetClosedHandler(func(*nats.Conn) { close(closed) })
+		nc.Close()
+		<-closed
+	})
+	return nc
+}
+
+type testWriter struct{ t *testing.T }
+
+func (w testWriter) Write(b []byte) (int, error) {
+	if os.Getenv("PAWL_TEST_LOG") != "" {
+		w.t.Log(string(b))
+	}
+	return len(b), nil
+}
+
+func (s *stand) ctx() context.Context {
+	ctx, stop := context.WithTimeout(context.Background(), 30*time.Second)
+	s.t.Cleanup(stop)
+	return ctx
+}
+
+// check is the invariant checker, as in production.
+func (s *stand) check() {
+	got, err := s.store.Check(s.ctx(), nil)
+	if err != nil {
+		s.t.Errorf("check: %v", err)
+	}
+	for _, f := range got.Findings {
+		s.t.Errorf("invariant: %s", f)
+	}
+}
+
+func (s *stand) orchestrate(cfg orchestrator.Config, os ...pawl.OrchestrationBinding) *orchestrator.Orchestrator {
+	s.t.Helper()
+	cfg.NATS, cfg.Redis, cfg.Partitions, cfg.Logger = s.nats, s.redis, 8, s.log
+	if cfg.Look == 0 {
+		cfg.Look = time.Second
+	}
+	o, err := orchestrator.New(cfg, os...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := o.Start(s.ctx()); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { s.stop(o) })
+	return o
+}
+
+func (s *stand) stop(o interface{ Stop(context.Context) error }) {
+	if err := o.Stop(s.ctx()); err != nil {
+		s.t.Errorf("stop: %v", err)
+	}
+}
+
+func (s *stand) work(cfg worker.Config, as ...pawl.ActivityBinding) *worker.Worker {
+	s.t.Helper()
+	cfg.NATS, cfg.Redis, cfg.Logger = s.nats, s.redis, s.log
+	if cfg.LeaseTTL == 0 {
+		cfg.LeaseTTL = 2 * time.Second
+	}
+	w, err := worker.New(cfg, as...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := w.Start(s.ctx()); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { s.stop(w) })
+	return w
+}
+
+func (s *stand) publish(in queue.OutInput) {
+	s.t.Helper()
+	if _, err := s.conn.PublishInput(s.ctx(), in); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *stand) start(name, id, json string) {
+	s.t.Helper()
+	s.publish(queue.OutInput{Instance: id, Kind: queue.KindStart, Name: name, Payload: history.Payload{Type: history.TypeJSON, Data: []byte(json)}})
+}
+
+func (s *stand) event(name, id, json string) {
+	s.t.Helper()
+	s.publish(queue.OutInput{Instance: id, Kind: queue.KindEvent, Name: name, Payload: history.Payload{Type: history.TypeJSON, Data: []byte(json)}})
+}
+
+func (s *stand) describe(id string) *queue.Described {
+	s.t.Helper()
+	r, err := s.conn.Ask(s.ctx(), s.conn.PartitionOf(id), queue.Ask{Op: queue.OpDescribe, Instance: id})
+	if err != nil || r.Described == nil {
+		return &queue.Described{}
+	}
+	return r.Described
+}
+
+// ended waits for the end of an instance.
+func (s *stand) ended(id string) *queue.Described {
+	s.t.Helper()
+	var d *queue.Described
+	s.until("instance "+id+" ends", func() bool { d = s.describe(id); return store.Status(d.Status).Ended() })
+	return d
+}
+
+func (s *stand) until(what string, ok func() bool) {
+	s.t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		if time.Now().After(deadline) {
+			s.t.Fatalf("not within 20 s: %s", what)
+		}
+		<-tick.C
+	}
+}
+
+func (s *stand) history(id string) []history.Event {
+	s.t.Helper()
+	p := s.conn.PartitionOf(id)
+	rec, err := s.store.Record(s.ctx(), p, id)
+	if err != nil || rec == nil {
+		s.t.Fatalf("record of %s: %v, %v", id, rec, err)
+	}
+	events, err := s.store.History(s.ctx(), p, id, rec.Execution)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return events
+}

@@ -1,0 +1,168 @@
+package replay_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/replay"
+)
+
+// wanderer is a strand of a program that does whatever its own random numbers say,
+// and that puts what it has seen so far into every payload: a replay that differs
+// anywhere differs in what is recorded.
+type wanderer struct {
+	x     *replay.Execution
+	rng   *rand.Rand
+	depth int
+	seen  uint64
+	kept  []*replay.Future
+}
+
+func wander(seed uint64) replay.Program {
+	return program(func(x *replay.Execution) (string, error) {
+		w := &wanderer{x: x, rng: rand.New(rand.NewPCG(seed, 1))}
+		return w.walk(12)
+	})
+}
+
+func (w *wanderer) walk(steps int) (string, error) {
+	for range steps {
+		if err := w.step(); err != nil && w.rng.IntN(4) == 0 {
+			return "", err
+		}
+	}
+	return fmt.Sprint(w.seen), nil
+}
+
+func (w *wanderer) note(v string, err error) error {
+	for _, b := range []byte(fmt.Sprint(v, err)) {
+		w.seen = w.seen*31 + uint64(b)
+	}
+	return err
+}
+
+func (w *wanderer) get(f *replay.Future) error { return w.note(get(w.x, f)) }
+
+func (w *wanderer) activity() *replay.Future {
+	c := replay.Call{Activity: "a", Payload: text(fmt.Sprint(w.seen, w.x.NewID())), Detached: w.rng.IntN(5) == 0}
+	if w.rng.IntN(2) == 0 {
+		c.Retry = replay.Retry{Attempts: 3, Initial: time.Duration(w.rng.IntN(2)) * time.Second, Factor: 2, Max: time.Minute}
+	}
+	if w.rng.IntN(3) == 0 {
+		c.AttemptTimeout = 3 * time.Second
+	}
+	if w.rng.IntN(3) == 0 {
+		c.Within = 5 * time.Second
+	}
+	return w.x.Call(c)
+}
+
+func (w *wanderer) any() *replay.Future {
+	switch w.rng.IntN(4) {
+	case 0:
+		return w.x.Timer(time.Duration(w.rng.IntN(5))*time.Second, w.rng.IntN(5) == 0)
+	case 1:
+		return w.x.Next(fmt.Sprint("e", w.rng.IntN(2)), w.rng.IntN(5) == 0)
+	default:
+		return w.activity()
+	}
+}
+
+func (w *wanderer) step() error {
+	switch w.rng.IntN(9) {
+	case 0, 1:
+		w.kept = append(w.kept, w.any())
+		return nil
+	case 2, 3:
+		return w.get(w.any())
+	case 4:
+		return w.choose()
+	case 5:
+		if len(w.kept) > 0 {
+			w.x.Withdraw(w.kept[w.rng.IntN(len(w.kept))], lostSelect, "withdrawn")
+		}
+		return nil
+	case 6:
+		p, ok, err := w.x.TryNext("e0", false)
+		return w.note(fmt.Sprint(string(p.Data), ok), err)
+	case 7:
+		return w.siblings()
+	default:
+		if len(w.kept) > 0 {
+			return w.get(w.kept[w.rng.IntN(len(w.kept))])
+		}
+		return w.get(w.activity())
+	}
+}
+
+func (w *wanderer) choose() error {
+	fs := []*replay.Future{w.any(), w.any()}
+	for range min(len(w.kept), 2) {
+		fs = append(fs, w.kept[w.rng.IntN(len(w.kept))])
+	}
+	winner, err := w.x.WaitAny(fs, false)
+	if err != nil {
+		return w.note("", err)
+	}
+	if w.rng.IntN(3) > 0 {
+		for _, f := range fs {
+			if f != fs[winner] {
+				w.x.Withdraw(f, lostSelect, "")
+			}
+		}
+	}
+	return w.note(fmt.Sprint(winner), w.get(fs[winner]))
+}
+
+func (w *wanderer) siblings() error {
+	if w.depth > 1 {
+		return nil
+	}
+	var fs []*replay.Future
+	for range 1 + w.rng.IntN(3) {
+		sub := &wanderer{x: w.x, rng: rand.New(rand.NewPCG(w.rng.Uint64(), 2)), depth: w.depth + 1, kept: w.kept}
+		fs = append(fs, w.x.Go(func() {
+			_, _ = sub.walk(4)
+			w.seen = w.seen*31 + sub.seen
+		}))
+	}
+	for _, f := range fs {
+		if err := w.x.Wait(f, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestWhateverTheCodeAndTheInputsReplayIsExact(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		d := drive(t, nil)
+		d.Restart(wander(rapid.Uint64().Draw(rt, "code")))
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "inputs"), 3))
+		d.Start(text("in"))
+		for i := 0; i < 60 && !d.X.Ended(); i++ {
+			d.Now += rng.Int64N(1000)
+			ids := d.X.Outstanding()
+			_, _, timers := d.X.NextTimer()
+			switch kind := rng.IntN(10); {
+			case kind < 5 && len(ids) > 0:
+				d.Complete(ids[rng.IntN(len(ids))], text(fmt.Sprint(rng.Uint32())))
+			case kind < 7 && len(ids) > 0:
+				d.Fail(ids[rng.IntN(len(ids))], history.Failure{Message: fmt.Sprint(rng.Uint32()), Permanent: rng.IntN(3) == 0})
+			case kind < 8 && timers:
+				d.Fire()
+			case kind == 8 && rng.IntN(15) == 0:
+				d.Offer(&history.CancelRequested{By: "rapid", Text: fmt.Sprint(i)})
+			default:
+				d.Send(fmt.Sprint("e", rng.IntN(2)), text(fmt.Sprint(rng.Uint32())))
+			}
+		}
+		d.CheckReplay()
+		d.CheckRecord()
+	})
+}

@@ -1,0 +1,260 @@
+// Package crash runs Pawl as it runs in earnest, orchestrators and workers as
+// processes of their own on a real nats-server and redis-server, and kills, pauses
+// and restarts them: at the crash points (package failpoint), at any moment, and the
+// servers too. Whatever is done, at the end every instance has ended once with the
+// right result, every side effect was had at least once, and the invariant checker
+// finds nothing.
+package crash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/tests/crash/work"
+	"github.com/pawlrun/pawl/tests/stack"
+)
+
+var bin stack.Binaries //nolint:gochecknoglobals // made once in TestMain
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "pawl-crash-")
+	if err == nil {
+		bin, err = stack.Build(dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "crash:", err)
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(dir)
+		os.Exit(code)
+	}))
+}
+
+// within is how long the instances of one arena may take for everything that is done to them.
+const within = 60 * time.Second
+
+// servers are what several arenas may share, each in a namespace of its own.
+type servers struct {
+	nats  *stack.NATS
+	redis *stack.Redis
+}
+
+func startServers(t *testing.T) servers {
+	t.Helper()
+	return servers{stack.StartNATS(t, bin), stack.StartRedis(t, stack.Durable()...)}
+}
+
+// arena is one namespace with its fleets and its instances.
+type arena struct {
+	servers
+	t      *testing.T
+	ns     string
+	ledger string
+	env    []string
+	conn   *queue.Conn
+	store  *store.Store
+	mixed  []int // numbers of the instances
+}
+
+func newArena(t *testing.T, s servers, env ...string) *arena {
+	t.Helper()
+	ns := strings.NewReplacer("/", "-", ".", "-", "_", "-").Replace(t.Name())
+	ns = ns[max(0, len(ns)-60):]
+	a := &arena{servers: s, t: t, ns: ns, ledger: filepath.Join(t.TempDir(), "ledger")}
+	a.env = append([]string{
+		"PAWL_NATS=" + s.nats.URL(), "PAWL_REDIS=" + s.redis.URL(), "PAWL_NAMESPACE=" + ns, "PAWL_PARTITIONS=4",
+		"PAWL_LOOK=1s", "PAWL_LEASE_TTL=1s", "PAWL_DRAIN=10s", "FLEET_OWNER_TTL=1500ms", "FLEET_LEDGER=" + a.ledger,
+	}, env...)
+	run := redisx.NewRunner(s.redis.Client())
+	t.Cleanup(run.Close)
+	a.store = store.New(run, redisx.NewSpace(ns))
+	return a
+}
+
+// process starts a member of a fleet.
+func (a *arena) process(role, name string, env ...string) *stack.Process {
+	a.t.Helper()
+	p := stack.NewProcess(a.t, name, bin.Fleet, []string{role}, append(a.env, env...))
+	p.Start()
+	return p
+}
+
+func (a *arena) orchestrator(name string, env ...string) *stack.Process {
+	a.t.Helper()
+	return a.process("orchestrator", name, env...)
+}
+
+func (a *arena) worker(name string, env ...string) *stack.Process {
+	a.t.Helper()
+	return a.process("worker", name, env...)
+}
+
+// join waits until the namespace exists, and opens it.
+func (a *arena) join() {
+	a.t.Helper()
+	nc := a.nats.Client()
+	stack.Until(a.t, 30*time.Second, "the namespace exists", func() bool {
+		ctx, stop := context.WithTimeout(context.Background(), 2*time.Second)
+		defer stop()
+		conn, err := queue.Join(ctx, nc, queue.Options{Namespace: a.ns})
+		if err != nil {
+			return false
+		}
+		a.conn = conn
+		a.t.Cleanup(conn.Close)
+		return true
+	})
+}
+
+func (a *arena) publish(in queue.OutInput) {
+	a.t.Helper()
+	ctx, stop := context.WithTimeout(context.Background(), 30*time.Second)
+	defer stop()
+	if _, err := a.conn.PublishInput(ctx, in); err != nil {
+		a.t.Fatalf("publish %s of %s: %v", in.Kind, in.Instance, err)
+	}
+}
+
+func id(n int) string { return fmt.Sprintf("mixed-%d", n) }
+
+// begin starts n more instances. Every other one gets its event before its start, and
+// every third start is published twice, as by a client that saw no PubAck.
+func (a *arena) begin(n int) {
+	a.t.Helper()
+	if a.conn == nil {
+		a.join()
+	}
+	for range n {
+		i := len(a.mixed)
+		a.mixed = append(a.mixed, i)
+		input, err := work.Mixed.EncodeInput(i)
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		start := queue.OutInput{Instance: id(i), Kind: queue.KindStart, Name: work.Mixed.Name(), Payload: input, ID: fmt.Sprintf("s%d", i)}
+		payload, err := work.Go.Encode(10 * i)
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		event := queue.OutInput{Instance: id(i), Kind: queue.KindEvent, Name: work.Go.Name(), Payload: payload, ID: fmt.Sprintf("e%d", i)}
+		order := []queue.OutInput{start, event}
+		if i%2 == 0 {
+			order = []queue.OutInput{event, start}
+		}
+		if i%3 == 0 {
+			order = append(order, start)
+		}
+		for _, in := range order {
+			a.publish(in)
+		}
+	}
+}
+
+// record reads an instance's record; nil while there is none, or Redis is away.
+func (a *arena) record(instance string) *store.Record {
+	ctx, stop := context.WithTimeout(context.Background(), 2*time.Second)
+	defer stop()
+	rec, err := a.store.Record(ctx, queue.PartitionOf(instance, 4), instance)
+	if err != nil {
+		return nil
+	}
+	return rec
+}
+
+// end waits until every instance has ended, and checks what came of it.
+func (a *arena) end() {
+	a.t.Helper()
+	for _, i := range a.mixed {
+		a.result(i)
+	}
+	a.check()
+	a.effects()
+}
+
+func (a *arena) result(i int) {
+	a.t.Helper()
+	rec := a.ended(id(i))
+	event, err := rec.EndEvent()
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	done, ok := event.(*history.Completed)
+	if !ok {
+		a.t.Fatalf("%s ended with %T %+v", id(i), event, event)
+	}
+	got, err := work.Mixed.DecodeResult(done.Result)
+	if want := work.Result(i, 10*i); err != nil || got != want {
+		a.t.Errorf("%s: result %d (%v), want %d", id(i), got, err, want)
+	}
+}
+
+func (a *arena) ended(instance string) (rec *store.Record) {
+	a.t.Helper()
+	stack.Until(a.t, within, instance+" has ended", func() bool {
+		rec = a.record(instance)
+		return rec != nil && rec.Status.Ended()
+	})
+	return rec
+}
+
+// check runs the invariant checker of production.
+func (a *arena) check() {
+	a.t.Helper()
+	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
+	defer stop()
+	seen, err := a.store.Check(ctx, nil)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	for _, f := range seen.Findings {
+		a.t.Errorf("invariant broken: %s", f)
+	}
+	if seen.Leases != 0 {
+		a.t.Errorf("%d leases are left although everything has ended", seen.Leases)
+	}
+}
+
+// effects checks that every step of every instance has been run.
+func (a *arena) effects() {
+	a.t.Helper()
+	steps := map[string]map[string]bool{}
+	for _, f := range a.lines("step") {
+		if steps[f[1]] == nil {
+			steps[f[1]] = map[string]bool{}
+		}
+		steps[f[1]][f[2]] = true
+	}
+	for _, i := range a.mixed {
+		if n := len(steps[id(i)]); n != work.Steps {
+			a.t.Errorf("%s: %d of its %d steps have been run", id(i), n, work.Steps)
+		}
+	}
+}
+
+// lines reads the ledger: what, instance, activity, key.
+func (a *arena) lines(what string) (all [][]string) {
+	a.t.Helper()
+	b, err := os.ReadFile(a.ledger)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		a.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) == 4 && f[0] == what {
+			all = append(all, f)
+		}
+	}
+	return all
+}

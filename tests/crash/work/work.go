@@ -1,0 +1,114 @@
+// Package work is what the fleets of the crash tests are busy with: orchestrations
+// that pass every crash point, and activities that write down that they ran.
+package work
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/pawlrun/pawl"
+)
+
+// The orchestration and what it uses.
+var (
+	Mixed = pawl.NewOrchestration[int, int]("mixed")
+	Long  = pawl.NewOrchestration[int, string]("long")
+	Step  = pawl.NewActivity[int, int]("step")
+	Slow  = pawl.NewActivity[int, int]("slow")
+	Nap   = pawl.NewActivity[int, string]("nap")
+	Go    = pawl.NewEvent[int]("go")
+)
+
+// Patience is how long Mixed waits for Slow, which never ends by itself.
+const Patience = 150 * time.Millisecond
+
+// Result is what Mixed gives for n, if it was sent e.
+func Result(n, e int) int { return (n + 1) + 3*(n+1) + 3 + e + 1 }
+
+// Steps is how often Mixed runs Step.
+const Steps = 5
+
+// mixed has a bit of everything: a call, a fan-out, a lost Select, a timer, an event.
+func mixed(ctx *pawl.Context, n int) (int, error) {
+	sum, err := Step.Call(ctx, n)
+	if err != nil {
+		return 0, err
+	}
+	parts, err := pawl.All(ctx, Step.Start(ctx, n+1), Step.Start(ctx, n+1), Step.Start(ctx, n+1))
+	if err != nil {
+		return 0, err
+	}
+	for _, p := range parts {
+		sum += p
+	}
+	slow, deadline := Slow.Start(ctx, n), pawl.After(ctx, Patience)
+	if first, err := pawl.Select(ctx, slow, deadline); err != nil || first != deadline {
+		return 0, fmt.Errorf("an activity that never ends has won (%v)", err)
+	}
+	e, err := Go.Receive(ctx)
+	if err != nil {
+		return 0, err
+	}
+	last, err := Step.Call(ctx, e)
+	return sum + last, err
+}
+
+// long runs one activity for so many milliseconds.
+func long(ctx *pawl.Context, ms int) (string, error) { return Nap.Call(ctx, ms) }
+
+// Orchestrations are bound for the orchestrators.
+func Orchestrations() []pawl.OrchestrationBinding {
+	return []pawl.OrchestrationBinding{Mixed.Do(mixed), Long.Do(long)}
+}
+
+// Ledger is the file in which the activities write down what they did.
+type Ledger string
+
+// Activities are bound for the workers.
+func (l Ledger) Activities() []pawl.ActivityBinding {
+	return []pawl.ActivityBinding{Step.Do(l.step), Slow.Do(l.slow), Nap.Do(l.nap)}
+}
+
+// write appends one line in one write, so that processes do not mix theirs.
+func (l Ledger) write(ctx context.Context, what string) error {
+	f, err := os.OpenFile(string(l), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	i := pawl.Info(ctx)
+	_, err = fmt.Fprintf(f, "%s %s %d %s\n", what, i.Instance, i.Activity, i.Key)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+func (l Ledger) step(ctx context.Context, n int) (int, error) { return n + 1, l.write(ctx, "step") }
+
+// slow ends when nobody wants it any more.
+func (l Ledger) slow(ctx context.Context, _ int) (int, error) {
+	if err := l.write(ctx, "slow"); err != nil {
+		return 0, err
+	}
+	<-ctx.Done()
+	return 0, context.Cause(ctx)
+}
+
+func (l Ledger) nap(ctx context.Context, ms int) (string, error) {
+	if err := l.write(ctx, "nap"); err != nil {
+		return "", err
+	}
+	end := time.NewTimer(time.Duration(ms) * time.Millisecond)
+	defer end.Stop()
+	select {
+	case <-end.C:
+		return "rested", l.write(ctx, "woke")
+	case <-ctx.Done():
+		if err := l.write(ctx, "cut"); err != nil {
+			return "", err
+		}
+		return "", context.Cause(ctx)
+	}
+}

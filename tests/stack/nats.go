@@ -1,0 +1,64 @@
+package stack
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// NATS is a nats-server with JetStream, made from the library.
+type NATS struct {
+	*Process
+	Addr string
+	t    testing.TB
+}
+
+// StartNATS starts a server from the binary that Build has made of tests/stack/natsd.
+func StartNATS(t testing.TB, bin Binaries) *NATS {
+	t.Helper()
+	port := freePort(t)
+	n := &NATS{
+		Process: NewProcess(t, "nats-"+strconv.Itoa(port), bin.NATS, []string{strconv.Itoa(port), t.TempDir()}, nil),
+		Addr:    local(port), t: t,
+	}
+	n.Start()
+	return n
+}
+
+// Start starts the server, also again after Kill, and waits until it answers.
+func (n *NATS) Start() {
+	n.t.Helper()
+	n.Process.Start()
+	Until(n.t, readyWithin, "nats-server answers", func() bool {
+		nc, err := nats.Connect(n.URL(), nats.Timeout(time.Second), nats.NoReconnect())
+		if err != nil {
+			return false
+		}
+		closeNATS(nc)
+		return true
+	})
+}
+
+// URL is how the fleets are told of it.
+func (n *NATS) URL() string { return "nats://" + n.Addr }
+
+// Client connects; the test closes the connection at its end.
+func (n *NATS) Client() *nats.Conn {
+	n.t.Helper()
+	nc, err := nats.Connect(n.URL(), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.t.Cleanup(func() { closeNATS(nc) })
+	return nc
+}
+
+// closeNATS closes and waits until the connection's goroutines have ended.
+func closeNATS(nc *nats.Conn) {
+	closed := make(chan struct{})
+	nc.SetClosedHandler(func(*nats.Conn) { close(closed) })
+	nc.Close()
+	<-closed
+}
