@@ -26,7 +26,7 @@ type Misuse = replay.Misuse
 // InstanceInfo tells an orchestration what it is.
 type InstanceInfo struct {
 	Instance  string // the instance id
-	Execution uint64 // the generation, from 0
+	Execution uint64 // the generation
 	Name      string // of the orchestration
 	Version   string // as recorded at the start; empty without versions
 }

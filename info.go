@@ -5,7 +5,7 @@ import "context"
 // ActivityInfo tells an activity what it is running for.
 type ActivityInfo struct {
 	Instance  string // the instance that wants the result
-	Execution uint64 // its generation, from 0
+	Execution uint64 // its generation
 	Activity  uint64 // event id of the schedule in that execution's history
 	Name      string // of the activity
 	Queue     string // that the task came from

@@ -63,20 +63,20 @@ func (c connected) run(ready func() error, start, stop func(context.Context) err
 func Orchestrator(cfg orchestrator.Config) fx.Option {
 	type params struct {
 		fx.In
-		connected
 
+		Common   connected
 		Bindings []pawl.OrchestrationBinding `group:"pawl.orchestrations"`
 	}
 	return fx.Module("pawl.orchestrator",
 		fx.Provide(
 			func(p params) (*orchestrator.Orchestrator, error) {
-				fill(&cfg.NATS, p.NATS)
-				fill(&cfg.Redis, p.Redis)
-				fill(&cfg.Logger, p.Logger)
-				fill(&cfg.Metrics, p.Metrics)
+				fill(&cfg.NATS, p.Common.NATS)
+				fill(&cfg.Redis, p.Common.Redis)
+				fill(&cfg.Logger, p.Common.Logger)
+				fill(&cfg.Metrics, p.Common.Metrics)
 				o, err := orchestrator.New(cfg, p.Bindings...)
 				if err == nil {
-					p.run(o.Ready, o.Start, o.Stop)
+					p.Common.run(o.Ready, o.Start, o.Stop)
 				}
 				return o, err
 			},
@@ -90,20 +90,20 @@ func Orchestrator(cfg orchestrator.Config) fx.Option {
 func Worker(cfg worker.Config) fx.Option {
 	type params struct {
 		fx.In
-		connected
 
+		Common   connected
 		Bindings []pawl.ActivityBinding `group:"pawl.activities"`
 	}
 	return fx.Module("pawl.worker",
 		fx.Provide(
 			func(p params) (*worker.Worker, error) {
-				fill(&cfg.NATS, p.NATS)
-				fill(&cfg.Redis, p.Redis)
-				fill(&cfg.Logger, p.Logger)
-				fill(&cfg.Metrics, p.Metrics)
+				fill(&cfg.NATS, p.Common.NATS)
+				fill(&cfg.Redis, p.Common.Redis)
+				fill(&cfg.Logger, p.Common.Logger)
+				fill(&cfg.Metrics, p.Common.Metrics)
 				w, err := worker.New(cfg, p.Bindings...)
 				if err == nil {
-					p.run(w.Ready, w.Start, w.Stop)
+					p.Common.run(w.Ready, w.Start, w.Stop)
 				}
 				return w, err
 			},

@@ -229,7 +229,8 @@ func TestAServerThatIsNotThereIsOneLineAndCodeOne(t *testing.T) {
 }
 
 func TestAProgramWithNothingRegisteredSaysSo(t *testing.T) {
-	app := pawlfx.New(slog.New(slog.DiscardHandler), connections(t), pawlfx.Worker(worker.Config{}))
+	app := pawlfx.New(slog.New(slog.DiscardHandler), pawlfx.Worker(worker.Config{}),
+		fx.Supply(&nats.Conn{}), fx.Provide(func() redis.UniversalClient { return &redis.Client{} }))
 	if !errors.Is(app.Err(), worker.ErrNothingRegistered) {
 		t.Errorf("%v", app.Err())
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // asksAtOnce is how many partitions are asked at a time.
-const asksAtOnce = 32
+const asksAtOnce = 256
 
 // pageSize is how many rows of a partition are asked for at a time.
 const pageSize = 100
@@ -35,46 +35,20 @@ func List(ctx context.Context, c *Client, o ListOptions) iter.Seq2[Description, 
 	if o.Status == "" {
 		statuses = []Status{Running, Completed, Failed, Cancelled}
 	}
-	var sources []*source
-	for p := range c.conn.Partitions() {
-		for _, s := range statuses { // within a status an owner answers in order, across them not
-			sources = append(sources, &source{c: c, partition: p, ask: queue.Ask{Op: queue.OpList, Status: string(s), Limit: page(o.Limit)}})
-		}
+	size := pageSize
+	if o.Limit > 0 {
+		size = min(o.Limit, pageSize)
 	}
-	return limited(merge(ctx, sources), o.Limit)
+	var asks []queue.Ask
+	for _, s := range statuses { // within a status an owner answers in order, across them not
+		asks = append(asks, queue.Ask{Op: queue.OpList, Status: string(s), Limit: size})
+	}
+	return merged(ctx, c, asks, o.Limit)
 }
 
 // Stuck gives the instances that can not go on, and why, as List does.
 func Stuck(ctx context.Context, c *Client) iter.Seq2[Description, error] {
-	var sources []*source
-	for p := range c.conn.Partitions() {
-		sources = append(sources, &source{c: c, partition: p, ask: queue.Ask{Op: queue.OpStuck, Limit: pageSize}})
-	}
-	return merge(ctx, sources)
-}
-
-func page(limit int) int {
-	if limit <= 0 {
-		return pageSize
-	}
-	return min(limit, pageSize)
-}
-
-func limited(seq iter.Seq2[Description, error], limit int) iter.Seq2[Description, error] {
-	if limit <= 0 {
-		return seq
-	}
-	return func(yield func(Description, error) bool) {
-		n := 0
-		for d, err := range seq {
-			if n++; n > limit && err == nil { // what is missing is told also behind the limit
-				return
-			}
-			if !yield(d, err) {
-				return
-			}
-		}
-	}
+	return merged(ctx, c, []queue.Ask{{Op: queue.OpStuck, Limit: pageSize}}, 0)
 }
 
 // source is the rows of one partition and status, read page by page.
@@ -100,11 +74,12 @@ func (s *source) fill(ctx context.Context) {
 	}
 }
 
-// merge gives the rows of all sources in order.
-func merge(ctx context.Context, sources []*source) iter.Seq2[Description, error] {
+// merged gives the rows of all partitions for all the requests, in order, at most
+// limit (0: all), and then what is missing.
+func merged(ctx context.Context, c *Client, asks []queue.Ask, limit int) iter.Seq2[Description, error] {
 	return func(yield func(Description, error) bool) {
-		fillAll(ctx, sources)
-		for {
+		sources := openAll(ctx, c, asks)
+		for n := 0; limit == 0 || n < limit; n++ {
 			s := first(sources)
 			if s == nil {
 				break
@@ -116,32 +91,49 @@ func merge(ctx context.Context, sources []*source) iter.Seq2[Description, error]
 			}
 			s.fill(ctx)
 		}
-		var missing []error
-		told := make(map[int]bool)
-		for _, s := range sources {
-			if s.err != nil && !told[s.partition] {
-				missing = append(missing, s.err)
-				told[s.partition] = true
-			}
-		}
-		if len(missing) > 0 {
-			yield(Description{}, fmt.Errorf("client: the list is not complete, %d of %d partitions are missing: %w",
-				len(missing), sources[0].c.conn.Partitions(), errors.Join(missing[:min(len(missing), 3)]...)))
+		if err := missing(sources, c.conn.Partitions()); err != nil {
+			yield(Description{}, err)
 		}
 	}
 }
 
-func fillAll(ctx context.Context, sources []*source) {
+// openAll reads the first page of every source, partitions beside one another.
+func openAll(ctx context.Context, c *Client, asks []queue.Ask) []*source {
+	sources := make([]*source, c.conn.Partitions()*len(asks))
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	places := make(chan struct{}, asksAtOnce)
-	for _, s := range sources {
+	for p := range c.conn.Partitions() {
+		mine := sources[p*len(asks) : (p+1)*len(asks)]
+		for i, a := range asks {
+			mine[i] = &source{c: c, partition: p, ask: a}
+		}
 		places <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-places }()
-			s.fill(ctx)
+			for _, s := range mine {
+				if s.fill(ctx); s.err != nil { // its neighbours would wait in vain as well
+					return
+				}
+			}
 		})
 	}
+	return sources
+}
+
+// missing is the error of a list that lacks partitions; nil if it lacks none.
+func missing(sources []*source, of int) error {
+	var errs []error
+	for _, s := range sources {
+		if s.err != nil {
+			errs = append(errs, s.err)
+		}
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return fmt.Errorf("client: the list is not complete, at least %d of %d partitions are missing: %w",
+		min(len(errs), of), of, errors.Join(errs[:min(len(errs), 3)]...))
 }
 
 // first is the source whose next row comes first: the one that changed last, and of

@@ -329,7 +329,7 @@ func (a *actor) unload() {
 
 // begin marks the instance busy; end is the answer's first act.
 func (a *actor) begin(in *instance) {
-	in.busy = true
+	in.busy, in.missed = true, false
 	a.busy++
 	a.parked.Remove(in.id)
 }

@@ -249,7 +249,8 @@ func (a *actor) arrived(in *instance, u unread, said store.Ingested) {
 		in.unread = []unread{u}
 	case in.busy && said.Unread == 1:
 		in.late = append(in.late, u)
-	case in.busy:
+	case in.busy: // the answer of a load or a commit shows it; that of a look does not
+		in.missed = true
 	case in.loaded && !in.read && len(in.unread) == said.Unread-1 && !(u.start() && !said.Exists):
 		in.unread = append(in.unread, u)
 	case in.loaded:

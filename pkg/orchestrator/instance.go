@@ -19,6 +19,7 @@ type instance struct {
 	read   bool // the inbox has to be read
 	look   bool // a look is due
 	full   bool // the inbox is at its bound
+	missed bool // something came while busy, behind something else
 
 	rec     *store.Record // nil: there is no record
 	state   *history.State

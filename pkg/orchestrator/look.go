@@ -47,7 +47,7 @@ func (a *actor) lookChunk(in *instance, ids []uint64) {
 			return
 		}
 		a.end(in)
-		in.read = in.read || got.Unread > len(in.unread)
+		in.read = in.read || in.missed || got.Unread > len(in.unread)
 		a.catchUp(in)
 		a.advance(in)
 	})
@@ -248,9 +248,9 @@ func (a *actor) early(in *instance) {
 	l := &store.Look{Instance: in.id, Execution: 1, Head: in.head(), Most: a.cfg.MaxClaims, Next: drop, Hold: true, Stuck: s.encode()}
 	a.looking(in, l, func(store.Looked) {
 		a.end(in)
-		late := len(in.late) > 0 // perhaps the start
+		came := len(in.late) > 0 || in.missed // perhaps the start; the hold has put its look off
 		in.late = nil
-		if late {
+		if came {
 			in.read = true
 			a.advance(in)
 			return

@@ -170,6 +170,14 @@ func (s *stand) describe(id string) *queue.Described {
 func (s *stand) ended(id string) *queue.Described {
 	s.t.Helper()
 	var d *queue.Described
+	defer func() {
+		if s.t.Failed() {
+			s.t.Logf("%+v", *d)
+			for _, e := range s.history(id) {
+				s.t.Logf("%T %+v", e, e)
+			}
+		}
+	}()
 	s.until("instance "+id+" ends", func() bool { d = s.describe(id); return store.Status(d.Status).Ended() })
 	return d
 }

@@ -184,6 +184,8 @@ func TestAReaderEndsWhenItsStreamIsDeleted(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 1})
 	r, err := c.Attach(soon(t), 0, history.Position{})
 	must(t, r, err)
+	publish(t, c, 0, 1)
+	read(t, r, 1) // so that the server has its request; else only the silence would tell
 	must(t, 0, c.js.DeleteStream(soon(t), c.inputs.Name))
 	get(t, r.Done(), "the end")
 	if !errors.Is(r.Err(), ErrDetached) {

@@ -215,7 +215,11 @@ func (x *Execution) finish(e Ending) {
 		}
 	}
 	if x.past.active {
-		if x.meet(end.Kind(), "", end) == nil {
+		met := x.meet(end.Kind(), "", end)
+		if met == nil {
+			return
+		}
+		if c, ok := met.(*history.Completed); ok && !x.samePayload(met, c.Result, e.Result) {
 			return
 		}
 		x.settleOwed()

@@ -177,7 +177,7 @@ func (x *Execution) scheduleActivity(c *call) *work {
 	spec := &c.spec
 	if x.past.active {
 		met, ok := x.meet(history.KindActivityScheduled, spec.Activity, nil).(*history.ActivityScheduled)
-		if !ok || !x.sameInput(met, spec) {
+		if !ok || !x.samePayload(met, met.Payload, spec.Payload) {
 			return nil
 		}
 		x.seeds.advance()
@@ -194,22 +194,23 @@ func (x *Execution) scheduleActivity(c *call) *work {
 	return x.add(&work{id: ev.ID, detached: spec.Detached, owner: c})
 }
 
-// sameInput compares what the code gives the activity with what it gave it then. A
-// difference is allowed unless the options are strict: a field was added.
-func (x *Execution) sameInput(met *history.ActivityScheduled, spec *Call) bool {
-	if met.Payload.Type == spec.Payload.Type && bytes.Equal(met.Payload.Data, spec.Payload.Data) {
+// samePayload compares what the code gives now with what it gave then. A difference
+// is allowed unless the options are strict: a field was added.
+func (x *Execution) samePayload(met history.Event, recorded, made history.Payload) bool {
+	if recorded.Type == made.Type && bytes.Equal(recorded.Data, made.Data) {
 		return true
 	}
+	id := met.Meta().ID
 	x.past.changes++
 	if x.opts.PayloadChanged != nil {
-		x.opts.PayloadChanged(met.ID, spec.Activity)
+		x.opts.PayloadChanged(id, nameOf(met))
 	}
 	if x.opts.Strict {
-		x.diverge(met.ID, describe(met)+" with its recorded input", "the same with another input")
+		x.diverge(id, describe(met)+" with its recorded payload", "the same with another payload")
 		return false
 	}
-	x.opts.Logger.Warn("an activity's input encodes differently than when it was recorded; the recorded one stands",
-		"instance", x.id.Instance, "execution", x.id.Execution, "event", met.ID, "activity", spec.Activity)
+	x.opts.Logger.Warn("a payload encodes differently than when it was recorded; the recorded one stands",
+		"instance", x.id.Instance, "execution", x.id.Execution, "event", id, "what", describe(met))
 	return true
 }
 

@@ -164,6 +164,14 @@ func TestAPayloadThatEncodesDifferentlyIsCountedAndTheRecordedOneStands(t *testi
 	if _, err := replayWith(other, replay.Options{Strict: true}, events); !errors.As(err, &d) || d.EventID != 2 {
 		t.Fatalf("strict: %v", err)
 	}
+	result := func(*replay.Execution) (string, error) { return "another result", nil }
+	events = numbered(&history.Started{}, &history.Completed{Result: text("result")})
+	if x, err := replayWith(result, replay.Options{}, events); err != nil || x.PayloadChanges() != 1 || !x.Ended() {
+		t.Fatalf("another result: %v", err)
+	}
+	if _, err := replayWith(result, replay.Options{Strict: true}, events); !errors.As(err, &d) || d.EventID != 2 {
+		t.Fatalf("another result, strict: %v", err)
+	}
 }
 
 func TestCancellationsOfAStepAreMatchedAsASet(t *testing.T) {

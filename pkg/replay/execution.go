@@ -65,7 +65,8 @@ type Options struct {
 	// Strict makes a payload that encodes differently on replay a Divergence.
 	Strict bool
 	// PayloadChanged, if set, is told of every payload that encodes differently on
-	// replay. It runs inside Replay and must not call the execution.
+	// replay: of an activity, by its name, or of the result. It runs inside Replay and
+	// must not call the execution.
 	PayloadChanged func(eventID uint64, name string)
 }
 
@@ -153,7 +154,11 @@ func (x *Execution) Len() uint64 { return x.last }
 // PayloadChanges counts the payloads that encoded differently on replay.
 func (x *Execution) PayloadChanges() int { return x.past.changes }
 
-// Outstanding lists the ids of the activities whose results are wanted, ascending.
+// Activities is the number of activities whose results are wanted.
+func (x *Execution) Activities() int { return x.activities }
+
+// Outstanding lists the ids of the activities whose results are wanted, ascending. It
+// walks and sorts them all; a turn that only counts should ask Activities.
 func (x *Execution) Outstanding() []uint64 {
 	ids := make([]uint64, 0, x.activities)
 	for id, w := range x.open {

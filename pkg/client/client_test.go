@@ -1,0 +1,334 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+type order struct {
+	N int `json:"n"`
+}
+
+func contract() (pawl.Orchestration[order, string], pawl.Event[order]) {
+	return pawl.NewOrchestration[order, string]("fulfil-order"), pawl.NewEvent[order]("approved")
+}
+
+func result(t *testing.T, text string) queue.Answer {
+	t.Helper()
+	fulfil, _ := contract()
+	p, err := fulfil.EncodeResult(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return queue.Answer{Status: "completed", Result: p}
+}
+
+func ok(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAStartedInstancePushesItsResult(t *testing.T) {
+	w, c := stand(t, Options{By: "me", Every: time.Hour})
+	fulfil, _ := contract()
+	run, err := Start(soon(t), c, fulfil, "o-1", order{N: 7})
+	ok(t, err)
+	in := w.input(0)
+	if in.Kind != queue.KindStart || in.Name != "fulfil-order" || in.Instance != "o-1" || in.By != "me" || in.ID == "" || in.Reply == "" {
+		t.Fatalf("%+v", in)
+	}
+	if o, err := fulfil.DecodeInput(in.Payload); err != nil || o.N != 7 {
+		t.Fatal(o, err)
+	}
+	w.finish("o-1", result(t, "done"))
+	for range 2 {
+		got, err := run.Result(soon(t))
+		if err != nil || got != "done" {
+			t.Fatal(got, err)
+		}
+	}
+}
+
+func TestAResultWhosePushWasLostIsAskedFor(t *testing.T) {
+	w, c := stand(t, Options{Every: 20 * time.Millisecond})
+	fulfil, _ := contract()
+	run, err := Start(soon(t), c, fulfil, "o-1", order{})
+	ok(t, err)
+	w.input(0)
+	w.mute = true
+	w.finish("o-1", result(t, "done"))
+	got, err := run.Result(soon(t))
+	if err != nil || got != "done" {
+		t.Fatal(got, err)
+	}
+}
+
+func TestASecondStartGivesTheSameResult(t *testing.T) {
+	w, c := stand(t, Options{Every: time.Hour})
+	fulfil, _ := contract()
+	_, err := Start(soon(t), c, fulfil, "o-1", order{})
+	ok(t, err)
+	w.input(0)
+	w.finish("o-1", result(t, "done"))
+	again, err := Start(soon(t), c, fulfil, "o-1", order{})
+	ok(t, err)
+	if got, err := again.Result(soon(t)); err != nil || got != "done" {
+		t.Fatal(got, err)
+	}
+}
+
+func TestAnAttachedRunAsksAtOnceAndIsPushedTheRest(t *testing.T) {
+	w, c := stand(t, Options{Every: time.Hour})
+	fulfil, _ := contract()
+	_, err := Start(soon(t), c, fulfil, "o-1", order{})
+	ok(t, err)
+	w.input(0)
+	got := make(chan string, 1)
+	go func() {
+		s, err := Attach(c, fulfil, "o-1").Result(soon(t))
+		got <- fmt.Sprintln(s, err)
+	}()
+	for deadline := time.Now().Add(20 * time.Second); ; { // until the attached one is remembered
+		w.mu.Lock()
+		n := len(w.waiting["o-1"])
+		w.mu.Unlock()
+		if n == 2 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the owner was not asked")
+		}
+		runtime.Gosched()
+	}
+	w.finish("o-1", result(t, "done"))
+	if s := <-got; s != "done <nil>\n" {
+		t.Fatal(s)
+	}
+	if _, err := Attach(c, fulfil, "nobody").Result(soon(t)); !errors.Is(err, ErrNotFound) {
+		t.Fatal(err)
+	}
+}
+
+func TestFailuresArriveAsTheErrorsTheyWere(t *testing.T) {
+	w, c := stand(t, Options{})
+	declined := pawl.NewError("card-declined")
+	var f *pawl.Failure
+	var cancelled *pawl.Cancelled
+	for id, k := range map[string]struct {
+		answer queue.Answer
+		right  func(error) bool
+	}{
+		"failed":    {queue.Answer{Status: "failed", Failure: pawl.ToFailure(fmt.Errorf("charge: %w", declined))}, func(err error) bool { return errors.Is(err, declined) && errors.As(err, &f) }},
+		"cancelled": {queue.Answer{Status: "cancelled", Failure: pawl.ToFailure(errors.New("gave up"))}, func(err error) bool { return errors.As(err, &cancelled) && errors.Is(err, context.Canceled) }},
+		"told":      {queue.Answer{Status: "cancelled", Failure: pawl.ToFailure(&pawl.Cancelled{Reason: 1, By: "x"})}, func(err error) bool { return errors.As(err, &cancelled) && cancelled.By == "x" }},
+		"refused":   {queue.Answer{Problem: &queue.Problem{Code: queue.ProblemRefused, Message: "no"}}, func(err error) bool { return errors.Is(err, ErrRefused) }},
+	} {
+		run, err := StartRaw(soon(t), c, "x", id, history.Payload{})
+		ok(t, err)
+		w.finish(id, k.answer)
+		if _, err := run.Result(soon(t)); !k.right(err) {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+}
+
+func TestAResultOfAnotherTypeIsUndecodable(t *testing.T) {
+	w, c := stand(t, Options{})
+	fulfil, _ := contract()
+	run, err := Start(soon(t), c, fulfil, "o-1", order{})
+	ok(t, err)
+	w.finish("o-1", queue.Answer{Status: "completed", Result: history.Payload{Type: history.TypeJSON, Data: []byte(`{"a":1}`)}})
+	if _, err := run.Result(soon(t)); !errors.Is(err, pawl.ErrUndecodable) {
+		t.Fatal(err)
+	}
+}
+
+func TestEventsAndCancelsArriveWithWhoAndWhy(t *testing.T) {
+	w, c := stand(t, Options{By: "me"})
+	_, approved := contract()
+	ok(t, Send(soon(t), c, approved, "o-1", order{N: 3}, MessageID("m-1")))
+	ok(t, Send(soon(t), c, approved, "o-1", order{N: 3}, MessageID("m-1")))
+	ok(t, Cancel(soon(t), c, "o-1", "too late", By("finance")))
+	if in := w.input(0); in.Name != "approved" || in.ID != "m-1" || in.By != "me" {
+		t.Fatalf("%+v", in)
+	}
+	if in := w.input(1); in.Kind != queue.KindCancel || in.Text != "too late" || in.By != "finance" {
+		t.Fatalf("%+v", in)
+	}
+}
+
+func TestBadIdsNamesAndSizesAreErrorsAtTheCall(t *testing.T) {
+	_, c := stand(t, Options{})
+	fulfil, approved := contract()
+	_, err := Start(soon(t), c, fulfil, "a b", order{})
+	_, err2 := StartRaw(soon(t), c, "x y", "a", history.Payload{})
+	_, err3 := Describe(soon(t), c, "a.b")
+	_, err4 := AttachRaw(c, "").Result(soon(t))
+	large := history.Payload{Type: history.TypeJSON, Data: []byte(strings.Repeat("1", queue.MaxPayload+1))}
+	for i, k := range []struct{ err, want error }{
+		{err, pawl.ErrBadID}, {err2, queue.ErrBadName}, {err3, pawl.ErrBadID}, {err4, pawl.ErrBadID},
+		{Cancel(soon(t), c, "", ""), pawl.ErrBadID}, {Send(soon(t), c, approved, "ü", order{}), pawl.ErrBadID},
+		{SendRaw(soon(t), c, "x", "a", large), queue.ErrTooLarge},
+	} {
+		if !errors.Is(k.err, k.want) {
+			t.Errorf("%d: %v, want %v", i, k.err, k.want)
+		}
+	}
+}
+
+func TestWaitingEndsWithItsContextAndWithTheClient(t *testing.T) {
+	_, c := stand(t, Options{})
+	fulfil, _ := contract()
+	run, err := Start(soon(t), c, fulfil, "o-1", order{})
+	ok(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := run.Result(ctx); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { _, err := run.Result(context.Background()); ended <- err }()
+	c.Close()
+	if err := <-ended; !errors.Is(err, ErrClosed) {
+		t.Fatal(err)
+	}
+	c.Close()
+}
+
+func TestARunThatNobodyHoldsCostsNothing(t *testing.T) {
+	_, c := stand(t, Options{})
+	for i := range 100 {
+		_, err := StartRaw(soon(t), c, "x", fmt.Sprint("i", i), history.Payload{})
+		ok(t, err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		runtime.GC()
+		c.mu.Lock()
+		n := len(c.waiting)
+		c.mu.Unlock()
+		if n == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d still wait", n)
+		}
+	}
+}
+
+func TestWithoutAnOwnerRequestsSaySoAfterALittlePatience(t *testing.T) {
+	w, c := stand(t, Options{Patience: 50 * time.Millisecond})
+	_, err := StartRaw(soon(t), c, "x", "a", history.Payload{})
+	ok(t, err)
+	w.input(0)
+	w.subs[c.conn.PartitionOf("a")].Stop()
+	if _, err := Describe(soon(t), c, "a"); !errors.Is(err, ErrNoOwner) {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+	defer cancel()
+	_, err = AttachRaw(c, "a").Result(ctx)
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrNoOwner) {
+		t.Fatal(err)
+	}
+}
+
+func TestAHistoryIsReadPageByPage(t *testing.T) {
+	w, c := stand(t, Options{})
+	_, err := StartRaw(soon(t), c, "x", "a", history.Payload{})
+	ok(t, err)
+	w.input(0)
+	var events [][]byte
+	for i := range 5 {
+		b, err := history.Encode(&history.TimerScheduled{FireAt: int64(i)})
+		ok(t, err)
+		events = append(events, b)
+	}
+	events = append(events, []byte("corrupt"))
+	w.mu.Lock()
+	w.events["a"] = events
+	w.mu.Unlock()
+	n := 0
+	var last error
+	for e, err := range History(soon(t), c, "a", 0) {
+		if last = err; err != nil {
+			continue
+		}
+		if n++; e.Event.Meta().ID != uint64(n) || e.Execution != 1 {
+			t.Fatalf("%+v", e)
+		}
+	}
+	if n != 5 || last == nil || !strings.Contains(last.Error(), "event 6 of a") {
+		t.Fatal(n, last)
+	}
+	for _, err := range History(soon(t), c, "nobody", 0) {
+		if !errors.Is(err, ErrNotFound) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func listed(seq func(func(Description, error) bool)) (ids []string, last error) {
+	for d, err := range seq {
+		if last = err; err == nil {
+			ids = append(ids, d.Instance)
+		}
+	}
+	return ids, last
+}
+
+func TestAListIsMergedFromAllPartitionsAndPages(t *testing.T) {
+	w, c := stand(t, Options{Patience: 20 * time.Millisecond})
+	var want []string
+	w.mu.Lock()
+	for i := range 60 {
+		id := fmt.Sprintf("i-%02d", i)
+		w.rows[id] = &queue.Described{Instance: id, Status: string([]Status{Running, Failed, Completed}[i%3]), Updated: int64(1000 - i)}
+		want = append(want, id)
+	}
+	w.rows["i-07"].Stuck = "because"
+	w.mu.Unlock()
+
+	all := List(soon(t), c, ListOptions{})
+	for range 2 { // and again
+		if ids, err := listed(all); err != nil || !slices.Equal(ids, want) {
+			t.Fatal(ids, err)
+		}
+	}
+	if ids, err := listed(List(soon(t), c, ListOptions{Status: Failed, Limit: 5})); err != nil || !slices.Equal(ids, []string{"i-01", "i-04", "i-07", "i-10", "i-13"}) {
+		t.Fatal(ids, err)
+	}
+	if ids, err := listed(Stuck(soon(t), c)); err != nil || !slices.Equal(ids, []string{"i-07"}) {
+		t.Fatal(ids, err)
+	}
+	for d := range all {
+		if d.Instance != "i-00" {
+			t.Fatal(d.Instance)
+		}
+		break
+	}
+
+	w.subs[2].Stop()
+	ids, err := listed(all)
+	if !errors.Is(err, ErrNoOwner) || len(ids) == 0 || len(ids) == 60 || !slices.IsSorted(ids) {
+		t.Fatal(len(ids), err)
+	}
+}
+
+func TestANamespaceThatDoesNotExistIsNamed(t *testing.T) {
+	w, _ := stand(t, Options{})
+	if _, err := New(soon(t), w.conn.NATS(), Options{Namespace: "elsewhere"}); !errors.Is(err, queue.ErrNoNamespace) {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,224 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"go.uber.org/goleak"
+
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// owner plays the part of an orchestrator that owns every partition: it keeps what it
+// reads, runs nothing, and ends instances when the test says so.
+type owner struct {
+	t    *testing.T
+	conn *queue.Conn
+	subs []*queue.Subscription
+
+	mu      sync.Mutex
+	mute    bool // end instances without telling anybody
+	inputs  []queue.Input
+	seen    map[string]bool // ids of messages
+	rows    map[string]*queue.Described
+	answers map[string]queue.Answer
+	waiting map[string][]string
+	events  map[string][][]byte
+	changed chan struct{}
+}
+
+func dial(t *testing.T, url string) *nats.Conn {
+	t.Helper()
+	nc, err := queue.Dial(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan struct{})
+	nc.SetClosedHandler(func(*nats.Conn) { close(closed) })
+	t.Cleanup(func() { nc.Close(); <-closed })
+	return nc
+}
+
+// stand starts a server, an owner of 4 partitions (unless absent) and a client.
+func stand(t *testing.T, o Options) (*owner, *Client) {
+	t.Helper()
+	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Start()
+	t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
+	if !srv.ReadyForConnections(10 * time.Second) {
+		t.Fatal("nats-server does not start")
+	}
+	conn, err := queue.Open(soon(t), dial(t, srv.ClientURL()), queue.Options{Partitions: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	w := &owner{t: t, conn: conn, seen: map[string]bool{}, rows: map[string]*queue.Described{}, answers: map[string]queue.Answer{},
+		waiting: map[string][]string{}, events: map[string][][]byte{}, changed: make(chan struct{}, 1)}
+	for p := range conn.Partitions() {
+		w.own(p)
+	}
+	c, err := New(soon(t), dial(t, srv.ClientURL()), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return w, c
+}
+
+func soon(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func (w *owner) own(p int) {
+	r, err := w.conn.Attach(soon(w.t), p, history.Position{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			select {
+			case batch := <-r.Batches():
+				for _, in := range batch {
+					w.take(in)
+				}
+			case <-r.Done():
+				return
+			}
+		}
+	})
+	asks, err := w.conn.ServeAsks(p, w.asked(p))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.subs = append(w.subs, asks)
+	w.t.Cleanup(func() {
+		asks.Stop()
+		r.Stop()
+		wg.Wait()
+	})
+}
+
+func (w *owner) take(in queue.Input) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if in.Problem != nil || in.ID != "" && w.seen[in.Instance+in.ID] {
+		return
+	}
+	w.seen[in.Instance+in.ID] = true
+	w.inputs = append(w.inputs, in)
+	select {
+	case w.changed <- struct{}{}:
+	default:
+	}
+	if in.Kind != queue.KindStart {
+		return
+	}
+	if w.rows[in.Instance] == nil {
+		w.rows[in.Instance] = &queue.Described{Instance: in.Instance, Orchestration: in.Name, Status: "running", Updated: in.Pos.Time, Execution: 1}
+	}
+	if a, ok := w.answers[in.Instance]; ok {
+		_ = w.conn.Answer(in.Reply, a)
+	} else {
+		w.waiting[in.Instance] = append(w.waiting[in.Instance], in.Reply)
+	}
+}
+
+// input waits for the n-th input.
+func (w *owner) input(n int) queue.Input {
+	w.t.Helper()
+	for deadline := time.After(20 * time.Second); ; {
+		w.mu.Lock()
+		if len(w.inputs) > n {
+			defer w.mu.Unlock()
+			return w.inputs[n]
+		}
+		w.mu.Unlock()
+		select {
+		case <-w.changed:
+		case <-deadline:
+			w.t.Fatalf("waited in vain for input %d", n)
+		}
+	}
+}
+
+// finish ends an instance and tells whoever waits.
+func (w *owner) finish(id string, a queue.Answer) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a.Instance = id
+	w.answers[id] = a
+	if row := w.rows[id]; row != nil {
+		row.Status = a.Status
+	}
+	if !w.mute {
+		for _, to := range w.waiting[id] {
+			_ = w.conn.Answer(to, a)
+		}
+	}
+	delete(w.waiting, id)
+}
+
+func (w *owner) asked(p int) func(context.Context, queue.Ask) queue.Reply {
+	return func(_ context.Context, a queue.Ask) queue.Reply {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if a.Op == queue.OpList || a.Op == queue.OpStuck {
+			return w.list(p, a)
+		}
+		row := w.rows[a.Instance]
+		if row == nil {
+			return queue.Reply{Problem: &queue.Problem{Code: queue.ProblemNotFound, Message: "unknown"}}
+		}
+		switch a.Op {
+		case queue.OpAwait:
+			if ans, ok := w.answers[a.Instance]; ok {
+				return queue.Reply{Answer: &ans}
+			}
+			w.waiting[a.Instance] = append(w.waiting[a.Instance], a.ReplyTo)
+			return queue.Reply{}
+		case queue.OpDescribe:
+			return queue.Reply{Described: row}
+		case queue.OpHistory:
+			all := w.events[a.Instance][a.After:]
+			n := min(len(all), 2) // small pages
+			return queue.Reply{Execution: 1, Events: all[:n], More: n < len(all)}
+		default:
+			return queue.Reply{Problem: &queue.Problem{Code: queue.ProblemBadAsk, Message: "?"}}
+		}
+	}
+}
+
+func (w *owner) list(p int, a queue.Ask) queue.Reply {
+	var rows []queue.Described
+	for id, row := range w.rows {
+		if w.conn.PartitionOf(id) == p && (row.Status == a.Status || a.Op == queue.OpStuck && row.Stuck != "") {
+			rows = append(rows, *row)
+		}
+	}
+	slices.SortFunc(rows, func(x, y queue.Described) int { return cmp.Compare(y.Updated, x.Updated) })
+	from := 0
+	_, _ = fmt.Sscan(a.Cursor, &from)
+	to := min(from+min(a.Limit, 3), len(rows))
+	r := queue.Reply{Rows: rows[from:to]}
+	if to < len(rows) {
+		r.Cursor = fmt.Sprint(to)
+	}
+	return r
+}

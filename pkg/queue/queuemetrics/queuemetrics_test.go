@@ -1,0 +1,61 @@
+package queuemetrics
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+func TestEveryCountIsShownOnceAndTwoRolesShareARegistry(t *testing.T) {
+	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Start()
+	defer srv.WaitForShutdown()
+	defer srv.Shutdown()
+	if !srv.ReadyForConnections(10 * time.Second) {
+		t.Fatal("nats-server does not start")
+	}
+	nc, err := queue.Dial(srv.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	conn, err := queue.Open(context.Background(), nc, queue.Options{Partitions: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.PublishInput(context.Background(), queue.OutInput{Instance: "a", Kind: queue.KindCancel}); err != nil {
+		t.Fatal(err)
+	}
+
+	reg := prometheus.NewPedanticRegistry()
+	for _, role := range []string{"orchestrator", "worker"} {
+		if err := Register(reg, role, conn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if Register(reg, "worker", conn) == nil || Register(nil, "x", conn) != nil {
+		t.Fatal("a role can be registered twice, or nobody can go without")
+	}
+	families, err := reg.Gather()
+	if err != nil || len(families) != 11 {
+		t.Fatal(len(families), err)
+	}
+	for _, f := range families {
+		if !strings.HasPrefix(f.GetName(), "pawl_queue_") || len(f.GetMetric()) != 2 {
+			t.Errorf("%s has %d metrics", f.GetName(), len(f.GetMetric()))
+		}
+		if v := f.GetMetric()[0].GetCounter().GetValue(); (v == 1) != (f.GetName() == "pawl_queue_inputs_published_total") {
+			t.Errorf("%s is %v", f.GetName(), v)
+		}
+	}
+}
