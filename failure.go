@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/replay"
 )
 
 // Cancelled is the error of work that nobody wants any more: who asked, why, and
@@ -140,16 +141,9 @@ const (
 // joins is searched, outermost first: the first sentinel gives the Code, further ones
 // are in Also. Messages are cut at 8 KiB. It is for Pawl's own packages.
 func ToFailure(err error) *history.Failure {
-	f := &history.Failure{Message: cut(err.Error(), maxMessage)}
+	f := &history.Failure{Message: replay.Cut(err.Error(), maxMessage)}
 	collect(err, f)
 	return f
-}
-
-func cut(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return text[:limit] + " …"
 }
 
 func collect(err error, f *history.Failure) {

@@ -33,8 +33,8 @@ type CallOption interface {
 // Without this option there is one attempt. (A worker that dies is no failed attempt:
 // its activity is given to another worker by itself.)
 //
-// A failure that is Permanent, or one of Unless, is final, and so is a cancellation.
-// The call's error is the last attempt's.
+// A failure that is Permanent, or one of Unless, is final. The call's error is the
+// last attempt's.
 type Retry struct {
 	Attempts int           // all of them, the first included; 0: 5
 	Initial  time.Duration // pause after the first failure; 0: one second

@@ -140,21 +140,33 @@ func (c *Client) answered(token string, a queue.Answer) {
 	}
 }
 
-// ask puts a request to the owner of an instance's partition, again for a while if
-// there is none.
+// askOnce bounds one request; askTries is how many that nobody answered are made.
+const (
+	askOnce  = 5 * time.Second
+	askTries = 3
+)
+
+// ask puts a request to the owner of an instance's partition: again for a while if
+// there is none, and again if it was not answered, for an owner that dies takes the
+// requests that it has with it.
 func (c *Client) ask(ctx context.Context, partition int, a queue.Ask) (queue.Reply, error) {
 	patience := time.NewTimer(c.opts.Patience)
 	defer patience.Stop()
-	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
-		r, err := c.conn.Ask(ctx, partition, a)
-		if err == nil && r.Problem != nil {
-			err = problem(a.Instance, r.Problem)
-		}
-		if !errors.Is(err, ErrNoOwner) {
+	pause, tries := 20*time.Millisecond, 0
+	for {
+		r, err := c.attempt(ctx, partition, a)
+		switch {
+		case errors.Is(err, queue.ErrTimeout) && ctx.Err() == nil:
+			if tries++; tries == askTries {
+				return r, err
+			}
+			continue
+		case !errors.Is(err, ErrNoOwner):
 			return r, err
 		}
 		select {
 		case <-time.After(pause):
+			pause = min(2*pause, 250*time.Millisecond)
 		case <-patience.C:
 			return r, err
 		case <-c.done:
@@ -163,4 +175,14 @@ func (c *Client) ask(ctx context.Context, partition int, a queue.Ask) (queue.Rep
 			return r, fmt.Errorf("%w (last: %w)", ctx.Err(), err)
 		}
 	}
+}
+
+func (c *Client) attempt(ctx context.Context, partition int, a queue.Ask) (queue.Reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, askOnce)
+	defer cancel()
+	r, err := c.conn.Ask(ctx, partition, a)
+	if err == nil && r.Problem != nil {
+		err = problem(a.Instance, r.Problem)
+	}
+	return r, err
 }

@@ -71,6 +71,9 @@ func stand(t *testing.T, o Options) (*owner, *Client) {
 	for p := range conn.Partitions() {
 		w.own(p)
 	}
+	if err := conn.NATS().Flush(); err != nil { // the server knows who serves
+		t.Fatal(err)
+	}
 	c, err := New(soon(t), dial(t, srv.ClientURL()), o)
 	if err != nil {
 		t.Fatal(err)

@@ -66,7 +66,7 @@ func (a *actor) drain(ctx context.Context, r *queue.Reader, at history.Position)
 	defer idle.Stop()
 	for {
 		var batch []queue.Input
-		next := at
+		var next history.Position
 		select {
 		case <-ctx.Done():
 			return at
@@ -251,7 +251,7 @@ func (a *actor) arrived(in *instance, u unread, said store.Ingested) {
 		in.late = append(in.late, u)
 	case in.busy: // the answer of a load or a commit shows it; that of a look does not
 		in.missed = true
-	case in.loaded && !in.read && len(in.unread) == said.Unread-1 && !(u.start() && !said.Exists):
+	case in.loaded && !in.read && len(in.unread) == said.Unread-1 && (said.Exists || !u.start()):
 		in.unread = append(in.unread, u)
 	case in.loaded:
 		in.read = true

@@ -32,8 +32,8 @@ func (b *mailbox) post(f func()) bool {
 	return true
 }
 
-// run runs what has been posted, and reports whether there was anything.
-func (b *mailbox) run() bool {
+// run runs what has been posted.
+func (b *mailbox) run() {
 	b.mu.Lock()
 	now := b.posted
 	b.posted = b.spare[:0]
@@ -45,7 +45,6 @@ func (b *mailbox) run() bool {
 	b.mu.Lock()
 	b.spare = now
 	b.mu.Unlock()
-	return len(now) > 0
 }
 
 func (b *mailbox) close() {

@@ -45,7 +45,7 @@ func newStand(t *testing.T) *stand {
 	if !srv.ReadyForConnections(10 * time.Second) {
 		t.Fatal("nats-server does not start")
 	}
-	s := &stand{t: t, log: slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelInfo}))}
+	s := &stand{t: t, log: slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: logLevel()}))}
 	s.nats = dial(t, srv.ClientURL())
 	s.redis = redistest.Start(t).Client(t)
 	run := redisx.NewRunner(s.redis)
@@ -207,4 +207,11 @@ func (s *stand) history(id string) []history.Event {
 		s.t.Fatal(err)
 	}
 	return events
+}
+
+func logLevel() slog.Level {
+	if os.Getenv("PAWL_TEST_LOG") == "debug" {
+		return slog.LevelDebug
+	}
+	return slog.LevelInfo
 }

@@ -57,7 +57,7 @@ type Config struct {
 	Metrics prometheus.Registerer // default: none
 }
 
-// ErrNothingRegistered: New was given no orchestrations.
+// ErrNothingRegistered says that New was given no orchestrations.
 var ErrNothingRegistered = errors.New(
 	"orchestrator: no orchestration is registered: pass what Orchestration.Do gives to orchestrator.New")
 

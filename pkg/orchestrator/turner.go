@@ -35,17 +35,16 @@ func newTurner() *turner {
 	return t
 }
 
-// do queues a job. After close nothing is queued, and do reports false.
-func (t *turner) do(j job) bool {
+// do queues a job. Nothing is queued after close.
+func (t *turner) do(j job) {
 	j.left = new(atomic.Bool)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
-		return false
+		return
 	}
 	t.jobs = append(t.jobs, j)
 	t.signal()
-	return true
 }
 
 func (t *turner) signal() {

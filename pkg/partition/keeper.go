@@ -232,13 +232,16 @@ func (k *Keeper) tenant(loop context.Context, p int) {
 		k.mu.Unlock()
 	}
 	start := time.Since(k.began)
-	ask, stopAsk := context.WithTimeout(loop, k.cfg.TTL/2)
-	t, err := k.scripts.take(ask, p, nuid.Next(), k.cfg.Member, k.cfg.TTL)
-	stopAsk()
-	if t == nil {
-		if err != nil && loop.Err() == nil {
-			k.cfg.Logger.Warn("partition can not be acquired; trying again", "partition", p, "error", err)
-		}
+	token := nuid.Next()
+	// Not cut short by Stop: an acquisition that is carried out and not heard of costs the others the TTL.
+	ask, stopAsk := context.WithTimeout(context.WithoutCancel(loop), k.cfg.TTL/2)
+	defer stopAsk()
+	t, err := k.scripts.take(ask, p, token, k.cfg.Member, k.cfg.TTL)
+	if err != nil {
+		k.cfg.Logger.Warn("partition can not be acquired; trying again", "partition", p, "error", err)
+		_ = k.scripts.give(ask, &Tenure{Part: p, Token: token}, false) // it may have been acquired all the same
+	}
+	if t == nil || err != nil {
 		forget()
 		return
 	}

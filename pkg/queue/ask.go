@@ -12,7 +12,8 @@ import (
 
 const (
 	askTimeout  = 5 * time.Second // of an Ask whose context has no deadline
-	askParallel = 16              // requests of one partition that are served at a time
+	askDrain    = 250 * time.Millisecond
+	askParallel = 16 // requests of one partition that are served at a time
 )
 
 // Ask puts a request to the owner of a partition. If nobody owns it at the moment
@@ -44,9 +45,9 @@ func (c *Conn) Ask(ctx context.Context, partition int, a Ask) (Reply, error) {
 }
 
 // ServeAsks answers the requests to a partition, until Stop: fn is called for each
-// on a goroutine of its own, at most 16 at a time, and ctx is done when Stop is
-// called, which then waits for them. A request that does not decode is answered with
-// a Problem.
+// on a goroutine of its own, at most 16 at a time. Stop first has what was already
+// sent to this process served, for 250 ms at most; then ctx is done, and Stop waits. A
+// request that does not decode is answered with a Problem.
 func (c *Conn) ServeAsks(partition int, fn func(ctx context.Context, a Ask) Reply) (*Subscription, error) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	var running sync.WaitGroup
@@ -71,7 +72,11 @@ func (c *Conn) ServeAsks(partition int, fn func(ctx context.Context, a Ask) Repl
 		cancel()
 		return nil, err
 	}
-	s.before, s.after = cancel, running.Wait
+	s.before = func() {
+		s.drain(askDrain) // a request that the server has sent us already would wait in vain
+		cancel()
+	}
+	s.after = running.Wait
 	return s, nil
 }
 

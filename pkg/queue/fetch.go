@@ -15,9 +15,9 @@ import (
 // Times of pull requests.
 const (
 	fetchExpires   = 30 * time.Second
-	fetchHeartbeat = 5 * time.Second
-	fetchSilence   = 12 * time.Second // without a heartbeat or message the server has forgotten us
-	fetchGrace     = 5 * time.Second  // after its expiry a request has been answered, or is lost
+	fetchHeartbeat = 2 * time.Second
+	fetchSilence   = 5 * time.Second // without a heartbeat or message the server has forgotten us
+	fetchGrace     = 5 * time.Second // after its expiry a request has been answered, or is lost
 )
 
 // fetch keeps pull requests open at one consumer, through one inbox, so that the

@@ -220,7 +220,9 @@ func (p *Puller) refusals(n uint64) bool {
 func TestTheLossOfTheConsumerOrTheStreamIsRepaired(t *testing.T) {
 	c := newStand(t).open(Options{})
 	p := pull(t, c, "q")
-	p.Want(3)
+	p.Want(4)
+	offer(t, c, "q", 0, 1)
+	get(t, p.Tasks(), "a task").Ack() // so that the server has the request; else only the silence would tell
 	must(t, 0, c.js.DeleteConsumer(soon(t), c.tasks.Name, "q"))
 	offer(t, c, "q", 0, 1)
 	get(t, p.Tasks(), "a task after the consumer was lost").Ack()

@@ -177,3 +177,29 @@ func TestSiblingsThatWaitAreCancelledToo(t *testing.T) {
 	d.Cancel("", "")
 	wantResult(t, d, "4")
 }
+
+func TestTheCancellationWakesWaitsInTheOrderInWhichTheyBegan(t *testing.T) {
+	const n = 40
+	d := drive(t, func(x *replay.Execution) (string, error) {
+		for i := range n {
+			x.Go(func() {
+				_, _ = get(x, x.Next(fmt.Sprint("event-", i), false))
+				x.Call(replay.Call{Activity: fmt.Sprint("undo-", i), Detached: true})
+			})
+			x.Go(func() {
+				_, _ = get(x, start(x, "work", ""))
+				x.Call(replay.Call{Activity: fmt.Sprint("undo-work-", i), Detached: true})
+			})
+		}
+		return "", x.Wait(x.Next("never", true), true)
+	})
+	d.Start(text(""))
+	made := d.Cancel("", "")[n:] // behind the cancellations
+	for i := range n {
+		work, event := made[i].(*history.ActivityScheduled), made[n+i].(*history.ActivityScheduled)
+		if work.Name != fmt.Sprint("undo-work-", i) || event.Name != fmt.Sprint("undo-", i) {
+			t.Fatalf("place %d: %s and %s", i, work.Name, event.Name)
+		}
+	}
+	d.CheckReplay()
+}

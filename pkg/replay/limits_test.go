@@ -109,3 +109,20 @@ func TestAnInputThatConcernsNobodyIsDropped(t *testing.T) {
 		t.Fatal("a decision was applied")
 	}
 }
+
+func TestAStepThatPassesTheLimitKeepsWhatItDecidedBefore(t *testing.T) {
+	d := replaytest.New(t, program(func(x *replay.Execution) (string, error) {
+		if _, err := call(x, "a", ""); err != nil {
+			return "", err
+		}
+		for {
+			start(x, "b", "")
+		}
+	}), replay.Options{Limits: replay.Limits{Events: 10}})
+	d.Start(text(""))
+	made := d.Complete(d.Only("a"), text(""))
+	if len(made) != 7+7+1 || len(d.History) != 18 { // schedules, their cancellations, the end
+		t.Fatalf("decisions:\n%s", replaytest.Text(made))
+	}
+	wantFailure(t, d, history.CodeTooLarge, "the history has reached its limit of 10 events")
+}

@@ -133,3 +133,10 @@ func TestWithdrawingACallDropsAllItHasInOrder(t *testing.T) {
 	wantKinds(t, made, history.KindTimerCancelled, history.KindActivityCancelRequested, history.KindTimerCancelled, history.KindCompleted)
 	wantResult(t, d, "done")
 }
+
+func TestACallThatEndsDropsItsDeadline(t *testing.T) {
+	d := drive(t, calls(replay.Call{Within: time.Minute}))
+	wantKinds(t, d.Start(text("")), history.KindActivityScheduled, history.KindTimerScheduled)
+	wantKinds(t, d.Complete(d.Only("a"), text("ok")), history.KindTimerCancelled, history.KindCompleted)
+	wantResult(t, d, "ok")
+}

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -243,13 +244,26 @@ func (x *Execution) exit() {
 	}
 }
 
-const maxStack = 16 << 10
+// Longer texts of a panic are cut.
+const (
+	maxStack   = 16 << 10
+	maxMessage = 8 << 10
+)
 
-// PanicFailure is the failure of code that panicked with p. The stack is cut at 16 KiB.
+// PanicFailure is the failure of code that panicked with p. The message is cut at
+// 8 KiB and the stack at 16 KiB.
 func PanicFailure(p any, stack []byte) *history.Failure {
-	if len(stack) > maxStack {
-		stack = stack[:maxStack]
+	return &history.Failure{
+		Code:    history.CodePanic,
+		Message: Cut(fmt.Sprint("panic: ", p), maxMessage),
+		Stack:   Cut(string(stack), maxStack),
 	}
-	text := fmt.Sprint(p)
-	return &history.Failure{Code: history.CodePanic, Message: "panic: " + text, Stack: string(stack)}
+}
+
+// Cut shortens a text to about limit bytes, and shows that it did.
+func Cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "") + " …"
 }

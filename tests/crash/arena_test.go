@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -44,7 +45,9 @@ func TestMain(m *testing.M) {
 }
 
 // within is how long the instances of one arena may take for everything that is done to them.
-const within = 60 * time.Second
+const within = 40 * time.Second
+
+const partitions = 4
 
 // servers are what several arenas may share, each in a namespace of its own.
 type servers struct {
@@ -71,11 +74,11 @@ type arena struct {
 
 func newArena(t *testing.T, s servers, env ...string) *arena {
 	t.Helper()
-	ns := strings.NewReplacer("/", "-", ".", "-", "_", "-").Replace(t.Name())
+	ns := strings.NewReplacer("/", "-", ".", "-", ":", "-").Replace(t.Name())
 	ns = ns[max(0, len(ns)-60):]
 	a := &arena{servers: s, t: t, ns: ns, ledger: filepath.Join(t.TempDir(), "ledger")}
 	a.env = append([]string{
-		"PAWL_NATS=" + s.nats.URL(), "PAWL_REDIS=" + s.redis.URL(), "PAWL_NAMESPACE=" + ns, "PAWL_PARTITIONS=4",
+		"PAWL_NATS=" + s.nats.URL(), "PAWL_REDIS=" + s.redis.URL(), "PAWL_NAMESPACE=" + ns, "PAWL_PARTITIONS="+strconv.Itoa(partitions),
 		"PAWL_LOOK=1s", "PAWL_LEASE_TTL=1s", "PAWL_DRAIN=10s", "FLEET_OWNER_TTL=1500ms", "FLEET_LEDGER=" + a.ledger,
 	}, env...)
 	run := redisx.NewRunner(s.redis.Client())
@@ -167,7 +170,7 @@ func (a *arena) begin(n int) {
 func (a *arena) record(instance string) *store.Record {
 	ctx, stop := context.WithTimeout(context.Background(), 2*time.Second)
 	defer stop()
-	rec, err := a.store.Record(ctx, queue.PartitionOf(instance, 4), instance)
+	rec, err := a.store.Record(ctx, queue.PartitionOf(instance, partitions), instance)
 	if err != nil {
 		return nil
 	}
@@ -203,11 +206,47 @@ func (a *arena) result(i int) {
 
 func (a *arena) ended(instance string) (rec *store.Record) {
 	a.t.Helper()
+	defer func() {
+		if a.t.Failed() {
+			a.t.Log(a.describe(instance))
+		}
+	}()
 	stack.Until(a.t, within, instance+" has ended", func() bool {
 		rec = a.record(instance)
 		return rec != nil && rec.Status.Ended()
 	})
 	return rec
+}
+
+// describe shows all that the store has of an instance.
+func (a *arena) describe(instance string) string {
+	ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
+	defer stop()
+	n := queue.PartitionOf(instance, partitions)
+	part := redisx.NewSpace(a.ns).Part(n)
+	rdb := a.redis.Client()
+	now, err := rdb.Time(ctx).Result()
+	if err != nil {
+		return err.Error()
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s, partition %d, %s; now %d\n", instance, n, a.ns, now.UnixMilli())
+	fmt.Fprintln(&b, "owner ", rdb.HGetAll(ctx, part.Owner()).Val())
+	fmt.Fprintln(&b, "agenda", rdb.ZRangeWithScores(ctx, part.Agenda(), 0, -1).Val(), "stuck", rdb.HGetAll(ctx, part.Stuck()).Val())
+	l, err := a.store.Load(ctx, n, instance)
+	if err != nil {
+		return b.String() + err.Error()
+	}
+	for _, e := range l.Events {
+		fmt.Fprintf(&b, "  %d %T %+v\n", e.Meta().ID, e, e)
+	}
+	for _, raw := range l.Unread {
+		fmt.Fprintf(&b, "  unread %.80q\n", raw)
+	}
+	for _, key := range rdb.Keys(ctx, part.Prefix()+"l:"+instance+":*").Val() {
+		fmt.Fprintln(&b, "  lease", key, rdb.HGetAll(ctx, key).Val())
+	}
+	return b.String()
 }
 
 // check runs the invariant checker of production.

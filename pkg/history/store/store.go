@@ -146,12 +146,12 @@ func (s *Store) Ingest(t Tenure, prev, next history.Position, batch []Message, d
 func parseIngested(said []string) ([]Ingested, error) {
 	out := make([]Ingested, len(said))
 	for i, s := range said {
-		switch {
-		case s == "d":
+		switch s {
+		case "d":
 			out[i].Repeat = true
-		case s == "f":
+		case "f":
 			out[i].Full = true
-		case s == "u":
+		case "u":
 			out[i].Unknown = true
 		default:
 			n, err := strconv.Atoi(s[min(1, len(s)):])

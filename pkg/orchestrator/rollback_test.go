@@ -1,0 +1,171 @@
+package orchestrator_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/worker"
+)
+
+// snapshot is a copy of every key, as a restart from an old AOF or a fail-over to a replica that lags would have it.
+type snapshot map[string]string
+
+func (s *stand) snapshot() snapshot {
+	s.t.Helper()
+	keys, err := s.redis.Keys(s.ctx(), "*").Result()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	out := make(snapshot)
+	var dumps []*redis.StringCmd
+	// One transaction, so that the copy is of one moment.
+	if _, err := s.redis.TxPipelined(s.ctx(), func(p redis.Pipeliner) error {
+		for _, k := range keys {
+			dumps = append(dumps, p.Dump(s.ctx(), k))
+		}
+		return nil
+	}); err != nil && err != redis.Nil {
+		s.t.Fatal(err)
+	}
+	for i, d := range dumps {
+		if d.Err() == nil {
+			out[keys[i]] = d.Val()
+		}
+	}
+	return out
+}
+
+func (s *stand) rollBack(to snapshot) {
+	s.t.Helper()
+	if _, err := s.redis.TxPipelined(s.ctx(), func(p redis.Pipeliner) error {
+		p.FlushAll(s.ctx())
+		for k, v := range to {
+			p.Restore(s.ctx(), k, 0, v)
+		}
+		return nil
+	}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func TestRedisForgetsItsTailUnderALivingOwnerAndNothingIsLost(t *testing.T) {
+	s := newStand(t)
+	const instances, events, rounds = 24, 12, 3
+	collect := pawl.NewOrchestration[string, string]("collect")
+	s.orchestrate(orchestrator.Config{}, collect.Do(func(ctx *pawl.Context, _ string) (string, error) {
+		var got []string
+		for range events {
+			v, err := ping.Receive(ctx)
+			if err != nil {
+				return "", err
+			}
+			echo, err := greet.Call(ctx, v)
+			if err != nil {
+				return "", err
+			}
+			got = append(got, strings.TrimPrefix(echo, "hello "))
+		}
+		return strings.Join(got, ","), nil
+	}))
+	s.work(worker.Config{}, greet.Do(func(ctx context.Context, in string) (string, error) { return doGreet(ctx, in) }))
+	for i := range instances {
+		s.start("collect", fmt.Sprint("r-", i), `"x"`)
+	}
+	next := 0
+	send := func(n int) {
+		for range n {
+			for i := range instances {
+				s.event("ping", fmt.Sprint("r-", i), fmt.Sprintf("%q", fmt.Sprint("e", next)))
+			}
+			next++
+		}
+	}
+	for range rounds {
+		send(2)
+		before := s.snapshot()
+		send(2)
+		s.until("some of it is turned", func() bool { return s.describe("r-0").Events > 5 })
+		s.rollBack(before)
+	}
+	send(events - next)
+	want := make([]string, events)
+	for i := range want {
+		want[i] = fmt.Sprint("e", i)
+	}
+	for i := range instances {
+		d := s.ended(fmt.Sprint("r-", i))
+		got, err := collect.DecodeResult(d.Result)
+		if err != nil || got != strings.Join(want, ",") {
+			t.Fatalf("r-%d: %q, %v, %v", i, got, err, d.Failure)
+		}
+	}
+}
+
+func TestATaskThatIsLostIsSentAgain(t *testing.T) {
+	s := newStand(t)
+	s.orchestrate(orchestrator.Config{Look: 300 * time.Millisecond}, hello.Do(callGreet))
+	s.start("hello", "t-1", `"you"`)
+	s.until("the task is published", func() bool { return len(s.describe("t-1").Outstanding) == 1 })
+	js, err := s.nats.JetStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := js.PurgeStream("PAWL-default-TASKS"); err != nil {
+		t.Fatal(err)
+	}
+	s.work(worker.Config{}, greet.Do(doGreet))
+	if d := s.ended("t-1"); d.Status != "completed" {
+		t.Fatalf("%+v", d)
+	}
+}
+
+func TestAnActivityClaimedTooOftenIsPoisonAndFailsByName(t *testing.T) {
+	s := newStand(t)
+	s.orchestrate(orchestrator.Config{Look: 200 * time.Millisecond, MaxClaims: 2}, hello.Do(callGreet))
+	s.start("hello", "p-1", `"you"`)
+	s.until("it is outstanding", func() bool { return len(s.describe("p-1").Outstanding) == 1 })
+	part, lease := s.conn.PartitionOf("p-1"), "l:p-1:1:2"
+	key := fmt.Sprintf("pawl:{default.%d}:%s", part, lease)
+	for claims := 1; claims <= 2; claims++ { // two workers that claimed and died
+		if err := s.redis.HSet(s.ctx(), key, "t", "dead", "w", "dead", "u", "1", "d", "1000", "n", fmt.Sprint(claims)).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if claims == 1 {
+			s.until("the claim is taken away", func() bool { return s.redis.HGet(s.ctx(), key, "t").Err() == redis.Nil })
+		}
+	}
+	if d := s.ended("p-1"); d.Status != "failed" || d.Failure.Code != "pawl.poison" {
+		t.Fatalf("%+v %+v", d, d.Failure)
+	}
+}
+
+func TestPartitionsMoveInMillisecondsWhenAnOrchestratorJoinsOrLeaves(t *testing.T) {
+	s := newStand(t)
+	first := s.orchestrate(orchestrator.Config{}, hello.Do(callGreet))
+	s.until("the first owns all", func() bool { return len(first.Partitions()) == 8 })
+	second := s.orchestrate(orchestrator.Config{}, hello.Do(callGreet))
+	begin := time.Now()
+	s.until("they share", func() bool {
+		a, b := len(first.Partitions()), len(second.Partitions())
+		return a > 0 && b > 0 && a+b == 8
+	})
+	t.Logf("joined in %v", time.Since(begin))
+	begin = time.Now()
+	s.stop(first)
+	s.until("the second owns all", func() bool { return len(second.Partitions()) == 8 })
+	if took := time.Since(begin); took > 2*time.Second {
+		t.Errorf("a hand-over in good order took %v", took)
+	} else {
+		t.Logf("left in %v", took)
+	}
+	s.work(worker.Config{}, greet.Do(doGreet))
+	s.start("hello", "m-1", `"you"`)
+	s.ended("m-1")
+}
