@@ -31,7 +31,7 @@ func (s *sorter) value(in []byte) ([]byte, error) {
 	}
 	switch c := in[0]; {
 	case c >= 0x80 && c <= 0x8f:
-		return s.entries(in, 1, uint64(c&0x0f))
+		return s.entries(in, 1, int(c&0x0f))
 	case c == 0xde || c == 0xdf:
 		width := 2 << (c - 0xde)
 		n, err := bigEndian(in[1:], width)
@@ -40,7 +40,7 @@ func (s *sorter) value(in []byte) ([]byte, error) {
 		}
 		return s.entries(in, 1+width, n)
 	case c >= 0x90 && c <= 0x9f:
-		return s.elements(in, 1, uint64(c&0x0f))
+		return s.elements(in, 1, int(c&0x0f))
 	case c == 0xdc || c == 0xdd:
 		width := 2 << (c - 0xdc)
 		n, err := bigEndian(in[1:], width)
@@ -50,10 +50,10 @@ func (s *sorter) value(in []byte) ([]byte, error) {
 		return s.elements(in, 1+width, n)
 	default:
 		n, err := scalarSize(in)
-		if err != nil || n > uint64(len(in)) {
+		if err != nil || n > len(in) {
 			return nil, errMalformed
 		}
-		return s.take(in, int(n)), nil
+		return s.take(in, n), nil
 	}
 }
 
@@ -62,7 +62,7 @@ func (s *sorter) take(in []byte, n int) []byte {
 	return in[n:]
 }
 
-func (s *sorter) elements(in []byte, head int, n uint64) ([]byte, error) {
+func (s *sorter) elements(in []byte, head, n int) ([]byte, error) {
 	in = s.take(in, head)
 	for range n {
 		var err error
@@ -73,7 +73,7 @@ func (s *sorter) elements(in []byte, head int, n uint64) ([]byte, error) {
 	return in, nil
 }
 
-func (s *sorter) entries(in []byte, head int, n uint64) ([]byte, error) {
+func (s *sorter) entries(in []byte, head, n int) ([]byte, error) {
 	in = s.take(in, head)
 	type entry struct{ key, all []byte }
 	var entries []entry
@@ -101,17 +101,17 @@ func (s *sorter) entries(in []byte, head int, n uint64) ([]byte, error) {
 }
 
 // scalarSize is the whole size of a value that is neither a map nor an array.
-func scalarSize(in []byte) (uint64, error) {
+func scalarSize(in []byte) (int, error) {
 	c := in[0]
-	sized := func(width int, extra uint64) (uint64, error) {
+	sized := func(width, extra int) (int, error) {
 		n, err := bigEndian(in[1:], width)
-		return 1 + uint64(width) + extra + n, err
+		return 1 + width + extra + n, err
 	}
 	switch {
 	case c <= 0x7f, c >= 0xe0, c >= 0xc0 && c <= 0xc3:
 		return 1, nil
 	case c >= 0xa0 && c <= 0xbf:
-		return 1 + uint64(c&0x1f), nil
+		return 1 + int(c&0x1f), nil
 	case c >= 0xc4 && c <= 0xc6: // bin
 		return sized(1<<(c-0xc4), 0)
 	case c >= 0xc7 && c <= 0xc9: // ext: the size does not count the type
@@ -131,16 +131,16 @@ func scalarSize(in []byte) (uint64, error) {
 	}
 }
 
-func bigEndian(in []byte, width int) (uint64, error) {
+func bigEndian(in []byte, width int) (int, error) {
 	if len(in) < width {
 		return 0, errMalformed
 	}
 	switch width {
 	case 1:
-		return uint64(in[0]), nil
+		return int(in[0]), nil
 	case 2:
-		return uint64(binary.BigEndian.Uint16(in)), nil
+		return int(binary.BigEndian.Uint16(in)), nil
 	default:
-		return uint64(binary.BigEndian.Uint32(in)), nil
+		return int(binary.BigEndian.Uint32(in)), nil
 	}
 }

@@ -56,8 +56,8 @@ func holdsMaps(t reflect.Type, seen map[reflect.Type]bool) bool {
 	case reflect.Pointer, reflect.Slice, reflect.Array:
 		return holdsMaps(t.Elem(), seen)
 	case reflect.Struct:
-		for i := range t.NumField() {
-			if holdsMaps(t.Field(i).Type, seen) {
+		for f := range t.Fields() {
+			if holdsMaps(f.Type, seen) {
 				return true
 			}
 		}

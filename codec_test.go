@@ -18,7 +18,7 @@ import (
 
 type everything struct {
 	Text    string            `json:"text"`
-	Other   string            `json:"o" msgpack:"other"`
+	Other   string            `json:"o"                 msgpack:"other"`
 	Omitted *int              `json:"omitted,omitempty"`
 	Secret  string            `json:"-"`
 	When    time.Time         `json:"when"`

@@ -77,8 +77,7 @@ func TestASelectEndedByTheCancellationSwallowsNoEvent(t *testing.T) {
 			return "", err
 		}
 		_, err := pawl.Select(ctx, e, pawl.After(pawl.Detach(ctx), time.Hour))
-		var c *pawl.Cancelled
-		if !errors.As(err, &c) {
+		if _, ok := errors.AsType[*pawl.Cancelled](err); !ok {
 			return "", fmt.Errorf("select: %w", err)
 		}
 		a, err := Approved.Receive(pawl.Detach(ctx))
@@ -180,9 +179,8 @@ func TestAnOldContextIsAnErrorInAnotherInstance(t *testing.T) {
 		_, err := pawl.Map(leaked, 1, []int{1}, func(ctx *pawl.Context, v int) (int, error) { return double.Call(ctx, v) })
 		_, selected := pawl.Select(leaked, pawl.After(leaked, time.Second))
 		_, _, tried := Approved.TryReceive(leaked)
-		var m *pawl.Misuse
 		for _, err := range []error{err, selected, tried, pawl.Sleep(leaked, time.Second)} {
-			if !errors.As(err, &m) {
+			if _, ok := errors.AsType[*pawl.Misuse](err); !ok {
 				return 0, fmt.Errorf("no misuse: %w", err)
 			}
 		}

@@ -66,7 +66,7 @@ func (f *Failure) Is(target error) bool {
 	if t, ok := target.(*Error); ok {
 		return f.has(t.code)
 	}
-	switch target { //nolint:errorlint // comparing the target itself is what Is is for
+	switch target {
 	case context.Canceled:
 		return f.has(history.CodeCancelled)
 	case context.DeadlineExceeded:
@@ -110,12 +110,12 @@ func Permanent(err error) error {
 	return permanent{err}
 }
 
-type withData struct {
+type dataError struct {
 	error
 	data history.Payload
 }
 
-func (w withData) Unwrap() error { return w.error }
+func (w dataError) Unwrap() error { return w.error }
 
 // WithData attaches data to an error, to be read with Failure.DecodeData where the
 // error arrives. Of several in one error the outermost counts. Data that can not be
@@ -128,7 +128,7 @@ func WithData(err error, data any) error {
 	if encodeErr != nil {
 		return errors.Join(err, encodeErr)
 	}
-	return withData{err, p}
+	return dataError{err, p}
 }
 
 const (
@@ -161,7 +161,7 @@ func collect(err error, f *history.Failure) {
 		}
 	case permanent:
 		f.Permanent = true
-	case withData:
+	case dataError:
 		if len(f.Data.Data) == 0 {
 			f.Data = e.data
 		}

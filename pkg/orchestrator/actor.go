@@ -158,6 +158,9 @@ func (a *actor) leave() error {
 			return a.err
 		}
 	}
+	if len(a.todo) > 0 {
+		return fmt.Errorf("hand-over: %d instances of the owner before have not been looked at", len(a.todo))
+	}
 	return nil
 }
 

@@ -32,6 +32,7 @@ type stand struct {
 	conn  *queue.Conn
 	store *store.Store
 	log   *slog.Logger
+	srv   *server.Server
 }
 
 func newStand(t *testing.T) *stand {
@@ -45,7 +46,7 @@ func newStand(t *testing.T) *stand {
 	if !srv.ReadyForConnections(10 * time.Second) {
 		t.Fatal("nats-server does not start")
 	}
-	s := &stand{t: t, log: slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: logLevel()}))}
+	s := &stand{t: t, srv: srv, log: slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: logLevel()}))}
 	s.nats = dial(t, srv.ClientURL())
 	s.redis = redistest.Start(t).Client(t)
 	run := redisx.NewRunner(s.redis)

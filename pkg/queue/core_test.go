@@ -20,7 +20,7 @@ import (
 
 func stop(t *testing.T, s *Subscription, err error) {
 	t.Helper()
-	must(t, s, err)
+	ok(t, err)
 	t.Cleanup(s.Stop)
 }
 
@@ -37,16 +37,16 @@ func TestDoorbellsHintsAndNoticesArriveAndNonsenseIsCounted(t *testing.T) {
 	subjects := []string{"pawl.default.bell.3", "pawl.default.hint.w1", "pawl.default.notice"}
 	for _, subject := range subjects {
 		for _, nonsense := range []string{"", "hello", "\xc0", "\x90", "\xdd\xff\xff\xff\xff\x01", "\x92\x01\xdd\x7f\xff\xff\xff", "\x92\x02\x90", "\x92\x00\x90"} {
-			must(t, 0, c.nc.Publish(subject, []byte(nonsense)))
+			ok(t, c.nc.Publish(subject, []byte(nonsense)))
 		}
 	}
-	must(t, 0, c.Ring(2, []Bell{{Instance: "elsewhere"}}))
-	must(t, 0, c.Ring(3, []Bell{{Instance: "a", Element: []byte("el")}, {Instance: "b", Element: make([]byte, MaxElement+1)}}))
+	ok(t, c.Ring(2, []Bell{{Instance: "elsewhere"}}))
+	ok(t, c.Ring(3, []Bell{{Instance: "a", Element: []byte("el")}, {Instance: "b", Element: make([]byte, MaxElement+1)}}))
 	h := Hint{Instance: "a", Execution: 1, Activity: 2, Effect: "e", Reason: cancel.LostSelect, By: "b", Text: "t", At: 3}
-	must(t, 0, c.SendHints("w1", []Hint{h}))
+	ok(t, c.SendHints("w1", []Hint{h}))
 	n := Notice{Kind: PartitionReleased, Partition: 3, Member: "m"}
-	must(t, 0, c.Notify(Notice{Kind: PartitionReleased, Partition: 4}))
-	must(t, 0, c.Notify(n))
+	ok(t, c.Notify(Notice{Kind: PartitionReleased, Partition: 4}))
+	ok(t, c.Notify(n))
 
 	if got := get(t, bells, "a doorbell"); !reflect.DeepEqual(got, []Bell{{Instance: "a", Element: []byte("el")}, {Instance: "b"}}) {
 		t.Errorf("%+v", got)
@@ -71,7 +71,7 @@ func TestAListThatIsTooLongForAMessageTravelsInSeveral(t *testing.T) {
 	for i := range bells {
 		bells[i] = Bell{Instance: fmt.Sprint("i", i), Element: make([]byte, MaxElement)}
 	}
-	must(t, 0, c.Ring(0, bells))
+	ok(t, c.Ring(0, bells))
 	for n := 0; n < len(bells); {
 		for _, b := range get(t, got, "bells") {
 			if b.Instance != bells[n].Instance || len(b.Element) != MaxElement {
@@ -90,17 +90,17 @@ func TestTheOwnerAnswersWhatItIsAsked(t *testing.T) {
 			got <- a
 		}
 	})
-	must(t, inbox, err)
+	ok(t, err)
 	defer inbox.Stop()
 	want := Reply{Described: &Described{Instance: "a", Outstanding: []Outstanding{{Activity: 2, Name: "n", Queue: "q", Worker: "w", Claims: 1, Since: 5}},
 		Failure: &history.Failure{Message: "m", Also: []string{"x"}}}, Events: [][]byte{{1}, {2}}, More: true, Rows: []Described{{Instance: "b"}, {Instance: "c"}}, Cursor: "c"}
 	s, err := c.ServeAsks(1, func(_ context.Context, a Ask) Reply {
-		must(t, 0, c.Answer(a.ReplyTo, Answer{Instance: a.Instance, Status: "failed", Failure: &history.Failure{Code: "c", Permanent: true}}))
+		ok(t, c.Answer(a.ReplyTo, Answer{Instance: a.Instance, Status: "failed", Failure: &history.Failure{Code: "c", Permanent: true}}))
 		return want
 	})
 	stop(t, s, err)
 	r, err := c.Ask(soon(t), 1, Ask{Op: OpDescribe, Instance: "a", ReplyTo: inbox.Subject("t1"), Limit: 5})
-	must(t, r, err)
+	ok(t, err)
 	if !reflect.DeepEqual(r, want) {
 		t.Errorf("got %+v, want %+v", r, want)
 	}
@@ -123,9 +123,9 @@ func TestAnAskThatMakesNoSenseIsAnsweredWithAProblem(t *testing.T) {
 	s, err := c.ServeAsks(0, func(context.Context, Ask) Reply { panic("asked") })
 	stop(t, s, err)
 	m, err := c.nc.Request("pawl.default.ask.0", []byte("hello?"), 5*time.Second)
-	must(t, m, err)
+	ok(t, err)
 	var r Reply
-	must(t, 0, decode("reply", m.Data, r.wire))
+	ok(t, decode("reply", m.Data, r.wire))
 	if r.Problem == nil || r.Problem.Code != ProblemBadAsk {
 		t.Fatalf("%+v", r)
 	}
@@ -136,7 +136,7 @@ func TestAReplyTooLargeForNATSBecomesAProblem(t *testing.T) {
 	s, err := c.ServeAsks(0, func(context.Context, Ask) Reply { return Reply{Events: [][]byte{make([]byte, 2<<20)}} })
 	stop(t, s, err)
 	r, err := c.Ask(soon(t), 0, Ask{Op: OpHistory})
-	must(t, r, err)
+	ok(t, err)
 	if r.Problem == nil || r.Problem.Code != ProblemInternal {
 		t.Fatalf("%+v", r.Problem)
 	}
@@ -151,8 +151,8 @@ func TestStopWaitsForTheRequestsThatAreServed(t *testing.T) {
 		close(ended)
 		return Reply{}
 	})
-	must(t, s, err)
-	must(t, 0, c.nc.PublishRequest("pawl.default.ask.0", "nobody", Ask{Op: OpList}.encode()))
+	ok(t, err)
+	ok(t, c.nc.PublishRequest("pawl.default.ask.0", "nobody", Ask{Op: OpList}.encode()))
 	get(t, began, "the request")
 	s.Stop()
 	select {
@@ -200,7 +200,7 @@ func TestMessagesOfVersion1ReadAsTheyWereWritten(t *testing.T) {
 			t.Errorf("%s is written as %s", k.name, got)
 		}
 		b, err := hex.DecodeString(k.golden)
-		must(t, b, err)
+		ok(t, err)
 		got, err := k.read(b)
 		if err != nil || !reflect.DeepEqual(got, k.want) {
 			t.Errorf("%s reads as %+v (%v)", k.name, got, err)
@@ -215,13 +215,13 @@ func TestAFieldThatALaterBuildAddsIsPassedOver(t *testing.T) {
 		w.record(2, func(w *wire) { w.str(&n.Member); w.str(&n.Member) })
 	})
 	var got Notice
-	must(t, 0, decode("notice", longer, got.wire))
+	ok(t, decode("notice", longer, got.wire))
 	if got != n {
 		t.Fatalf("%+v", got)
 	}
 	shorter := encode(1, func(w *wire) { number(w, &n.Kind) })
 	got = Notice{}
-	must(t, 0, decode("notice", shorter, got.wire))
+	ok(t, decode("notice", shorter, got.wire))
 	if got.Kind != MemberLeft {
 		t.Fatalf("%+v", got)
 	}

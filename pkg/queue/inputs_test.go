@@ -28,12 +28,12 @@ func TestEveryInstanceIsFiledUnderThePartitionThatGoComputes(t *testing.T) {
 		ids = append(ids, string(id))
 	}
 	stream, err := c.js.Stream(soon(t), c.inputs.Name)
-	must(t, stream, err)
+	ok(t, err)
 	for _, id := range ids {
 		seq, err := c.PublishInput(soon(t), event(id, "e", `1`))
-		must(t, seq, err)
+		ok(t, err)
 		m, err := stream.GetMsg(soon(t), seq)
-		must(t, m, err)
+		ok(t, err)
 		if want := fmt.Sprintf("pawl.default.in.%d.%s.event.e", c.PartitionOf(id), id); m.Subject != want {
 			t.Fatalf("filed as %s, want %s", m.Subject, want)
 		}
@@ -51,10 +51,10 @@ func TestInputsArriveInOrderWithEverythingTheSenderSaid(t *testing.T) {
 	}
 	for _, in := range sent {
 		_, err := c.PublishInput(ctx, in)
-		must(t, 0, err)
+		ok(t, err)
 	}
 	r, err := c.Attach(ctx, 0, history.Position{})
-	must(t, r, err)
+	ok(t, err)
 	defer r.Stop()
 	for i, in := range read(t, r, len(sent)) {
 		want := sent[i]
@@ -71,7 +71,7 @@ func TestInputsArriveInOrderWithEverythingTheSenderSaid(t *testing.T) {
 func TestForeignersCanSpeakWithNothingButASubject(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 1})
 	packed, err := msgpack.Marshal(map[string]string{"text": "packed", "by": "p"})
-	must(t, packed, err)
+	ok(t, err)
 	long := strings.Repeat("x", MaxPayload+1)
 	cases := []struct {
 		subject string
@@ -103,10 +103,10 @@ func TestForeignersCanSpeakWithNothingButASubject(t *testing.T) {
 	}
 	for _, k := range cases {
 		_, err := c.nc.RequestMsg(&nats.Msg{Subject: "pawl.default.to." + k.subject, Header: k.header, Data: []byte(k.body)}, 5*time.Second)
-		must(t, 0, err)
+		ok(t, err)
 	}
 	r, err := c.Attach(soon(t), 0, history.Position{})
-	must(t, r, err)
+	ok(t, err)
 	defer r.Stop()
 	for i, in := range read(t, r, len(cases)) {
 		k := cases[i]
@@ -172,7 +172,7 @@ func TestAFullStreamTellsItsPublishers(t *testing.T) {
 
 func TestAPublishWithoutAStreamSaysSo(t *testing.T) {
 	c := newStand(t).open(Options{})
-	must(t, 0, c.js.DeleteStream(soon(t), c.inputs.Name))
+	ok(t, c.js.DeleteStream(soon(t), c.inputs.Name))
 	if _, err := c.PublishInput(soon(t), event("a", "x", "1")); !errors.Is(err, ErrNoStream) {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestAPublishIsRepeatedUntilTheServerIsBack(t *testing.T) {
 	go func() { _, err := c.PublishInput(soon(t), in); done <- err }()
 	eventually(t, "the loss of the connection", func() bool { return !c.nc.IsConnected() })
 	s.start()
-	must(t, 0, get(t, done, "the publish"))
+	ok(t, get(t, done, "the publish"))
 }
 
 func TestAPublishOfUnknownFateIsNotRepeatedWithoutAnID(t *testing.T) {
@@ -231,8 +231,8 @@ func TestEveryPublishEndsExactlyOnceWhenTheConnectionLapses(t *testing.T) {
 
 func TestAnAcknowledgementThatDoesNotComeTimesOut(t *testing.T) {
 	c := newStand(t).open(Options{PublishTimeout: 200 * time.Millisecond})
-	mute, err := c.nc.Subscribe("mute", func(*nats.Msg) {})
-	must(t, mute, err)
+	_, err := c.nc.Subscribe("mute", func(*nats.Msg) {})
+	ok(t, err)
 	done := make(chan error, 1)
 	c.pub.publish("mute", nil, nil, func(_ uint64, err error) { done <- err })
 	if err := get(t, done, "the time-out"); !errors.Is(err, ErrTimeout) {
@@ -249,7 +249,7 @@ func TestAStreamWithAnotherNumberOfPartitionsIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, err := Join(soon(t), s.dial(), Options{})
-	must(t, c, err)
+	ok(t, err)
 	defer c.Close()
 	if c.Partitions() != 8 {
 		t.Fatalf("joined with %d partitions", c.Partitions())
@@ -273,7 +273,7 @@ func TestTwoMayOpenANamespaceAtTheSameMoment(t *testing.T) {
 		}()
 	}
 	for range cap(errs) {
-		must(t, 0, get(t, errs, "an Open"))
+		ok(t, get(t, errs, "an Open"))
 	}
 }
 

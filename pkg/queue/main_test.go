@@ -120,12 +120,11 @@ func event(instance, name, json string) OutInput {
 	return OutInput{Instance: instance, Kind: KindEvent, Name: name, Payload: history.Payload{Type: history.TypeJSON, Data: []byte(json)}}
 }
 
-func must[T any](t testing.TB, v T, err error) T {
+func ok(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return v
 }
 
 // read collects n inputs of a reader.

@@ -26,7 +26,7 @@ func offer(t testing.TB, c *Conn, queue string, from, n int) {
 		c.PublishTask(task(queue, from+i), func(err error) { errs <- err })
 	}
 	for range n {
-		must(t, 0, get(t, errs, "an acknowledgement"))
+		ok(t, get(t, errs, "an acknowledgement"))
 	}
 }
 
@@ -47,7 +47,7 @@ func insist(t testing.TB, c *Conn, queue string) {
 func pull(t testing.TB, c *Conn, queue string) *Puller {
 	t.Helper()
 	p, err := c.Pull(soon(t), queue)
-	must(t, p, err)
+	ok(t, err)
 	t.Cleanup(p.Stop)
 	return p
 }
@@ -59,7 +59,7 @@ func TestATaskArrivesAsItWasPublished(t *testing.T) {
 	want := task("pay.ments", 1)
 	done := make(chan error, 1)
 	c.PublishTask(want, func(err error) { done <- err })
-	must(t, 0, get(t, done, "the acknowledgement"))
+	ok(t, get(t, done, "the acknowledgement"))
 	d := get(t, p.Tasks(), "the task")
 	d.Ack()
 	if fmt.Sprintf("%+v", d.Task) != fmt.Sprintf("%+v", want) {
@@ -71,7 +71,7 @@ func TestATaskArrivesAsItWasPublished(t *testing.T) {
 func left(t testing.TB, c *Conn) uint64 {
 	t.Helper()
 	stream, err := c.js.Stream(soon(t), c.tasks.Name)
-	must(t, stream, err)
+	ok(t, err)
 	return stream.CachedInfo().State.Msgs
 }
 
@@ -182,7 +182,7 @@ func TestPoisonIsRemovedCountedAndCostsNoPlace(t *testing.T) {
 	p := pull(t, c, "q")
 	for _, nonsense := range []string{"", "x", "\xdd\xff\xff\xff\xff", string(Task{Instance: "i"}.Encode())} {
 		_, err := c.nc.Request("pawl.default.task.q", []byte(nonsense), time.Second)
-		must(t, 0, err)
+		ok(t, err)
 	}
 	p.Want(1)
 	offer(t, c, "q", 0, 1)
@@ -199,7 +199,7 @@ func TestATaskOfANewerVersionStaysForANewerWorker(t *testing.T) {
 	newer := task("q", 0).Encode()
 	newer[1] = 2
 	_, err := c.nc.Request("pawl.default.task.q", newer, time.Second)
-	must(t, 0, err)
+	ok(t, err)
 	p.Want(1)
 	eventually(t, "the refusal", func() bool { return c.Stats().Resets == 0 && p.refusals(1) })
 	if left(t, c) != 1 || c.Stats().Poison != 0 {
@@ -223,18 +223,18 @@ func TestTheLossOfTheConsumerOrTheStreamIsRepaired(t *testing.T) {
 	p.Want(4)
 	offer(t, c, "q", 0, 1)
 	get(t, p.Tasks(), "a task").Ack() // so that the server has the request; else only the silence would tell
-	must(t, 0, c.js.DeleteConsumer(soon(t), c.tasks.Name, "q"))
+	ok(t, c.js.DeleteConsumer(soon(t), c.tasks.Name, "q"))
 	offer(t, c, "q", 0, 1)
 	get(t, p.Tasks(), "a task after the consumer was lost").Ack()
 
-	must(t, 0, c.js.DeleteStream(soon(t), c.tasks.Name))
+	ok(t, c.js.DeleteStream(soon(t), c.tasks.Name))
 	insist(t, c, "q")
 	get(t, p.Tasks(), "a task after the stream was lost").Ack()
 }
 
 func TestAnOrchestratorWithoutWorkersMendsTheTasksStream(t *testing.T) {
 	c := newStand(t).open(Options{})
-	must(t, 0, c.js.DeleteStream(soon(t), c.tasks.Name))
+	ok(t, c.js.DeleteStream(soon(t), c.tasks.Name))
 	insist(t, c, "q")
 }
 
@@ -276,10 +276,10 @@ func TestWhatIsInHandSurvivesALapse(t *testing.T) {
 func TestAForgottenRequestIsFoundMissing(t *testing.T) {
 	s := newStand(t)
 	nc := s.dial()
-	silent, err := nc.SubscribeSync("silent")
-	must(t, silent, err)
+	_, err := nc.SubscribeSync("silent")
+	ok(t, err)
 	f, err := newFetch(nc, "silent", nil)
-	must(t, f, err)
+	ok(t, err)
 	f.want(2)
 	f.check(time.Now().Add(fetchSilence - time.Second))
 	if f.reason() != nil {
@@ -290,7 +290,7 @@ func TestAForgottenRequestIsFoundMissing(t *testing.T) {
 		t.Fatal(f.reason())
 	}
 	f, err = newFetch(nc, "silent", nil)
-	must(t, f, err)
+	ok(t, err)
 	f.want(2)
 	f.heard = time.Now().Add(time.Hour) // others are served
 	f.check(time.Now().Add(fetchExpires + 2*fetchGrace))
@@ -302,17 +302,17 @@ func TestAForgottenRequestIsFoundMissing(t *testing.T) {
 func TestARequestThatEndsIsMadeAgain(t *testing.T) {
 	nc := newStand(t).dial()
 	requests, err := nc.SubscribeSync("next")
-	must(t, requests, err)
+	ok(t, err)
 	f, err := newFetch(nc, "next", nil)
-	must(t, f, err)
+	ok(t, err)
 	defer f.close(false)
 	f.want(5)
 	first, err := requests.NextMsg(5 * time.Second)
-	must(t, first, err)
+	ok(t, err)
 	// As the server would: the status is in the header that the client decodes.
 	f.message(&nats.Msg{Subject: first.Reply, Header: nats.Header{"Status": {"408"}, "Nats-Pending-Messages": {"3"}}})
 	second, err := requests.NextMsg(5 * time.Second)
-	must(t, second, err)
+	ok(t, err)
 	if want := `"batch":3`; !strings.Contains(string(second.Data), want) {
 		t.Fatalf("asked for %s, want %s", second.Data, want)
 	}

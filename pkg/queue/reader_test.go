@@ -17,7 +17,7 @@ func publish(t testing.TB, c *Conn, from, n int) []string {
 	for i := range n {
 		name := fmt.Sprintf("e%d", from+i)
 		_, err := c.PublishInput(soon(t), event("a", name, "1"))
-		must(t, 0, err)
+		ok(t, err)
 		names = append(names, name)
 	}
 	return names
@@ -27,7 +27,7 @@ func publish(t testing.TB, c *Conn, from, n int) []string {
 func readAfter(t testing.TB, c *Conn, after history.Position, n int) ([]Input, *Gap) {
 	t.Helper()
 	r, err := c.Attach(soon(t), 0, after)
-	must(t, r, err)
+	ok(t, err)
 	defer r.Stop()
 	return read(t, r, n), r.Gap()
 }
@@ -54,7 +54,7 @@ func TestAReaderGoesOnBehindThePositionThatIsStored(t *testing.T) {
 func TestAReaderWaitsForWhatComes(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 1})
 	r, err := c.Attach(soon(t), 0, history.Position{})
-	must(t, r, err)
+	ok(t, err)
 	defer r.Stop()
 	same(t, read(t, r, 0), nil)
 	want := publish(t, c, 0, 3)
@@ -69,10 +69,10 @@ func TestASlowOwnerLosesNothingAndHoldsTheServerBack(t *testing.T) {
 		c.PublishInputAsync(event("a", "x", "1"), func(_ uint64, err error) { left <- err })
 	}
 	for range n {
-		must(t, 0, get(t, left, "an acknowledgement"))
+		ok(t, get(t, left, "an acknowledgement"))
 	}
 	r, err := c.Attach(soon(t), 0, history.Position{})
-	must(t, r, err)
+	ok(t, err)
 	defer r.Stop()
 	eventually(t, "a full hand", func() bool { return c.Stats().Received == maxBatch })
 	for i, in := range read(t, r, n) {
@@ -100,10 +100,10 @@ func TestAStreamThatWasDeletedAndMadeAgainIsReadFromItsBeginning(t *testing.T) {
 	publish(t, c, 0, 10)
 	old, _ := readAfter(t, c, history.Position{}, 10)
 	applied := old[9].Pos
-	must(t, 0, c.js.DeleteStream(soon(t), c.inputs.Name))
+	ok(t, c.js.DeleteStream(soon(t), c.inputs.Name))
 
 	r, err := c.Attach(soon(t), 0, applied) // creates it again
-	must(t, r, err)
+	ok(t, err)
 	defer r.Stop()
 	want := publish(t, c, 100, 3)
 	got := read(t, r, 3)
@@ -140,9 +140,9 @@ func TestADeletedAnchorIsNoReasonToSkipOrToRepeat(t *testing.T) {
 	publish(t, c, 0, 8)
 	all, _ := readAfter(t, c, history.Position{}, 8)
 	stream, err := c.js.Stream(soon(t), c.inputs.Name)
-	must(t, stream, err)
+	ok(t, err)
 	for _, seq := range []uint64{3, 4, 5, 6} {
-		must(t, 0, stream.DeleteMsg(soon(t), seq))
+		ok(t, stream.DeleteMsg(soon(t), seq))
 	}
 	got, _ := readAfter(t, c, all[3].Pos, 2)
 	same(t, got, []string{"e6", "e7"})
@@ -152,11 +152,9 @@ func TestAGapIsReported(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 1})
 	publish(t, c, 0, 10)
 	all, _ := readAfter(t, c, history.Position{}, 10)
-	stream, err := c.js.Stream(soon(t), c.inputs.Name)
-	must(t, stream, err)
 	purge := func(upTo uint64) {
 		var answer struct{}
-		must(t, 0, c.api(soon(t), "STREAM.PURGE."+c.inputs.Name, map[string]any{"seq": upTo}, &answer))
+		ok(t, c.api(soon(t), "STREAM.PURGE."+c.inputs.Name, map[string]any{"seq": upTo}, &answer))
 	}
 	purge(5)
 	got, gap := readAfter(t, c, all[3].Pos, 6) // 1 to 4 are gone, and were read
@@ -183,10 +181,10 @@ func TestAGapIsReported(t *testing.T) {
 func TestAReaderEndsWhenItsStreamIsDeleted(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 1})
 	r, err := c.Attach(soon(t), 0, history.Position{})
-	must(t, r, err)
+	ok(t, err)
 	publish(t, c, 0, 1)
 	read(t, r, 1) // so that the server has its request; else only the silence would tell
-	must(t, 0, c.js.DeleteStream(soon(t), c.inputs.Name))
+	ok(t, c.js.DeleteStream(soon(t), c.inputs.Name))
 	get(t, r.Done(), "the end")
 	if !errors.Is(r.Err(), ErrDetached) {
 		t.Fatal(r.Err())
@@ -199,7 +197,7 @@ func TestAReaderEndsWhenTheConnectionLapsesAndTheNextGoesOn(t *testing.T) {
 	c := s.open(Options{Partitions: 1})
 	want := publish(t, c, 0, 3)
 	r, err := c.Attach(soon(t), 0, history.Position{})
-	must(t, r, err)
+	ok(t, err)
 	got := read(t, r, 2+1)
 	s.stop()
 	get(t, r.Done(), "the end")
@@ -217,7 +215,7 @@ func TestStopEndsAReaderWithAHandNobodyTakes(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 1})
 	publish(t, c, 0, 20)
 	r, err := c.Attach(soon(t), 0, history.Position{})
-	must(t, r, err)
+	ok(t, err)
 	eventually(t, "a hand", func() bool { return c.Stats().Received > 0 })
 	r.Stop()
 	r.Stop()
@@ -242,15 +240,15 @@ func TestTheTailIsGivenOnlyWhenEverythingWasHandedOver(t *testing.T) {
 	}
 	send := func(id string) {
 		_, err := c.PublishInput(soon(t), event(id, "x", "1"))
-		must(t, 0, err)
+		ok(t, err)
 	}
 	r, err := c.Attach(soon(t), 0, history.Position{})
-	must(t, r, err)
+	ok(t, err)
 	defer r.Stop()
 	tail := func() (history.Position, bool) {
-		pos, ok, err := r.Tail(soon(t))
-		must(t, 0, err)
-		return pos, ok
+		pos, there, err := r.Tail(soon(t))
+		ok(t, err)
+		return pos, there
 	}
 	if _, ok := tail(); ok {
 		t.Fatal("an empty stream has no position")
@@ -268,6 +266,11 @@ func TestTheTailIsGivenOnlyWhenEverythingWasHandedOver(t *testing.T) {
 	eventually(t, "the tail", func() bool { pos, ok := tail(); return ok && pos.Seq == 3 })
 	// The position is a good place to go on from.
 	pos, _ := tail()
+	stream, err := c.js.Stream(soon(t), c.inputs.Name)
+	ok(t, err)
+	if there, err := c.anchored(soon(t), stream.CachedInfo().State, pos); !there || err != nil {
+		t.Fatalf("%+v is not where the stream has it: %v", pos, err)
+	}
 	send(mine)
 	got, gap := readAfter(t, c, pos, 1)
 	if got[0].Pos.Seq != 4 || gap != nil {
@@ -281,7 +284,7 @@ func TestTrimKeepsItsAnchorAndEverythingInTheWindow(t *testing.T) {
 	all, _ := readAfter(t, c, history.Position{}, 10)
 	trim := func(lowest history.Position, window time.Duration) uint64 {
 		n, err := c.Trim(soon(t), lowest, window)
-		must(t, 0, err)
+		ok(t, err)
 		return n
 	}
 	if n := trim(history.Position{}, 0); n != 0 {
@@ -311,10 +314,10 @@ func TestTrimCutsAtTheWindowWhenTheAnchorIsYounger(t *testing.T) {
 	publish(t, c, 0, 20)
 	all, _ := readAfter(t, c, history.Position{}, 20)
 	stream, err := c.js.Stream(soon(t), c.inputs.Name)
-	must(t, stream, err)
+	ok(t, err)
 	for _, cut := range []int{0, 3, 11, 19} { // found by halves, also when the ends are wanted
 		seq, err := c.firstLater(soon(t), stream.CachedInfo().State, all[cut].Pos.Time)
-		must(t, 0, err)
+		ok(t, err)
 		if want := all[cut].Pos.Seq + 1; seq != want {
 			t.Fatalf("after message %d: %d, want %d", cut, seq, want)
 		}
@@ -328,8 +331,8 @@ func TestAStaleTrimDoesNotEraseANewStream(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 1})
 	publish(t, c, 0, 10)
 	all, _ := readAfter(t, c, history.Position{}, 10)
-	must(t, 0, c.js.DeleteStream(soon(t), c.inputs.Name))
-	must(t, 0, c.mend(soon(t), c.inputs))
+	ok(t, c.js.DeleteStream(soon(t), c.inputs.Name))
+	ok(t, c.mend(soon(t), c.inputs))
 	for _, grown := range []int{5, 15} {
 		publish(t, c, 0, grown)
 		n, err := c.Trim(soon(t), all[9].Pos, 0)

@@ -69,7 +69,7 @@ func (x *Execution) admit(in history.Event) (Outcome, error) {
 		return 0, fmt.Errorf("%s: %w, and this is %s", x.id.Instance, ErrNotStarted, describe(in))
 	}
 	if _, ok := in.(*history.CancelRequested); ok && x.cancelled != nil {
-		return DroppedRepeated, nil
+		return DroppedRepeated, nil //nolint:nilerr // the cancellation is no error of this call
 	}
 	if id, timer, ok := answers(in); ok {
 		w := x.open[id]

@@ -10,7 +10,7 @@ import (
 
 const lostSelect = cancel.LostSelect
 
-var anyCancelled = &cancel.Cancelled{}
+var errCancelled = &cancel.Cancelled{}
 
 func TestAChainIsInputsAndDecisionsInOrder(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {

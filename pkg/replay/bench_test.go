@@ -1,6 +1,7 @@
 package replay_test
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/pawlrun/pawl/pkg/history"
@@ -81,4 +82,28 @@ func BenchmarkStartAndEvict(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// BenchmarkFanIn is one of 10,000 completions that one strand waits for, in an order
+// that is the worst: the last is waited for first.
+func BenchmarkFanIn(b *testing.B) {
+	const n = 10_000
+	for b.Loop() {
+		x := replay.New(replay.Identity{Instance: "bench"}, program(fanIn(n)), replay.Options{Limits: noLimits})
+		if _, err := x.Apply(&history.Started{}); err != nil {
+			b.Fatal(err)
+		}
+		for i := n - 1; i >= 0; i-- {
+			if _, err := x.Apply(&history.ActivityCompleted{Scheduled: uint64(i) + 2, Result: text(strconv.Itoa(i))}); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if len(x.Take()) != 2*n+2 {
+			b.Fatal("not gathered")
+		}
+		if err := x.Evict(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/completion")
 }

@@ -24,11 +24,11 @@ func TestCancellationReachesEverythingThatIsNotDetached(t *testing.T) {
 			if !f.Ready() {
 				return "", errors.New("a future is not ready")
 			}
-			if _, again := f.Value(); !errors.Is(again, anyCancelled) {
+			if _, again := f.Value(); !errors.Is(again, errCancelled) {
 				return "", fmt.Errorf("a later word: %w", again)
 			}
 		}
-		if _, err := get(x, kept); !errors.Is(err, anyCancelled) {
+		if _, err := get(x, kept); !errors.Is(err, errCancelled) {
 			return "", fmt.Errorf("a wait that is not detached: %w", err)
 		}
 		if x.Wait(kept, true) != nil {
@@ -136,7 +136,7 @@ func TestTheEndCancelsWhatIsOutstandingFirstAndAscending(t *testing.T) {
 func TestCancelBeforeTheFirstWaitEndsTheFirstWait(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		_, err := get(x, x.Next("go", true)) // waits on, but for a detached event
-		if !errors.Is(err, anyCancelled) {
+		if !errors.Is(err, errCancelled) {
 			return "", errors.New("the wait was not ended")
 		}
 		if err := x.Wait(x.Next("go", true), true); err != nil {
@@ -160,7 +160,7 @@ func TestSiblingsThatWaitAreCancelledToo(t *testing.T) {
 		var fs []*replay.Future
 		for range 5 {
 			fs = append(fs, x.Go(func() {
-				if _, err := call(x, "a", ""); errors.Is(err, anyCancelled) {
+				if _, err := call(x, "a", ""); errors.Is(err, errCancelled) {
 					cancelled++
 				}
 			}))

@@ -40,7 +40,8 @@ func (x *Execution) Replay(events []history.Event) error {
 	}
 	for i, ev := range events {
 		if ev.Meta().ID != uint64(i)+1 {
-			return x.diverge(uint64(i)+1, "an event with the id of its place", fmt.Sprintf("%s with the id %d", describe(ev), ev.Meta().ID))
+			x.diverge(uint64(i)+1, "an event with the id of its place", fmt.Sprintf("%s with the id %d", describe(ev), ev.Meta().ID))
+			return x.err
 		}
 	}
 	x.past.active, x.past.events = true, events
@@ -306,7 +307,7 @@ func isExcess(ev history.Event) bool {
 func (x *Execution) exceed() {
 	x.excess = &history.Failure{
 		Code: history.CodeTooLarge, Permanent: true,
-		Message: fmt.Sprintf("%s of %d events: continue in a new execution before that", excessText, x.opts.Limits.Events),
+		Message: fmt.Sprintf("%s of %d events; split the work over several instances", excessText, x.opts.Limits.Events),
 	}
 	x.unwinding = true
 }

@@ -29,9 +29,9 @@ func (d *Divergence) Error() string {
 }
 
 // diverge breaks the execution. The first divergence stands.
-func (x *Execution) diverge(id uint64, expected, met string) error {
+func (x *Execution) diverge(id uint64, expected, met string) {
 	if x.err != nil {
-		return x.err
+		return
 	}
 	d := &Divergence{Instance: x.id.Instance, EventID: id, Expected: expected, Met: met}
 	if x.current.Load() != nil {
@@ -40,7 +40,6 @@ func (x *Execution) diverge(id uint64, expected, met string) error {
 	x.past.divergence = d
 	x.err = d
 	x.unwinding = true
-	return d
 }
 
 // locate adds, to a divergence that no word of the code made, where the code waits.

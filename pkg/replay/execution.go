@@ -115,9 +115,8 @@ type Execution struct {
 	places     uint64 // waits for events so far
 
 	cancelled *cancel.Cancelled // the instance was asked to end
-	asked     history.CancelRequested
-	excess    *history.Failure // a limit of the whole execution was passed
-	unwinding bool             // every word leaves its strand
+	excess    *history.Failure  // a limit of the whole execution was passed
+	unwinding bool              // every word leaves its strand
 	ended     bool
 	warned    bool
 	err       error // broken or evicted
@@ -192,7 +191,7 @@ func (x *Execution) Evict() error {
 		return fmt.Errorf("evict %s: %w", x.id.Instance, ErrBusy)
 	}
 	if x.ended || x.err != nil {
-		return nil
+		return nil //nolint:nilerr // a broken execution has been unwound already
 	}
 	x.err = fmt.Errorf("%w (%s)", ErrEvicted, x.id.Instance)
 	return x.unwind()

@@ -28,7 +28,7 @@ func program(fn func(*replay.Execution) (string, error)) replay.Program {
 		if !errors.As(err, &f) {
 			f = &history.Failure{Message: err.Error()}
 		}
-		return replay.Ending{Failure: f, Cancelled: errors.Is(err, anyCancelled)}
+		return replay.Ending{Failure: f, Cancelled: errors.Is(err, errCancelled)}
 	}
 }
 

@@ -76,7 +76,7 @@ func (x *Execution) NewID() string {
 // execution, and so gives the same numbers on replay.
 func (x *Execution) Rand() *rand.Rand {
 	x.mustEnter()
-	return rand.New(rand.NewChaCha8(x.seed("rand"))) //nolint:gosec // must be repeatable
+	return rand.New(rand.NewChaCha8(x.seed("rand")))
 }
 
 // mustEnter is enter for words that have no error to return. On a strand it panics,

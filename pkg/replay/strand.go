@@ -72,7 +72,7 @@ func (x *Execution) wake(s *strand) {
 // drain runs what was woken, in order, until all strands are blocked, or the
 // execution has ended or broken.
 func (x *Execution) drain() {
-	for i := 0; i < len(x.runnable); i++ { // grows while it is walked
+	for i := 0; i < len(x.runnable); i++ { //nolint:intrange // it grows while it is walked
 		s := x.runnable[i]
 		s.queued = false
 		if x.ended || x.unwinding {

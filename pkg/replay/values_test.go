@@ -35,7 +35,7 @@ func TestNowIdsAndRandomNumbersAreTheSameOnReplay(t *testing.T) {
 	}
 	result := string(d.End().(*history.Completed).Result.Data)
 	seen := map[string]bool{}
-	for _, word := range strings.Fields(result) {
+	for word := range strings.FieldsSeq(result) {
 		if seen[word] {
 			t.Fatalf("%s came twice in %s", word, result)
 		}

@@ -108,7 +108,7 @@ func (t *task) run() {
 	if t.w.phase.Load() == taking && hold.Trusted() {
 		result, failure = t.binding.Handle(ctx, t.task.Payload)
 		t.count.seconds.Observe(time.Since(begun).Seconds())
-	} else { // claimed while the worker was told to stop, or while the process was
+	} else { // told to stop meanwhile; or the answer took so long that the lease, ours or not, can not be trusted
 		hold.Cancel(&cancel.Cancelled{Reason: cancel.WorkerStopping, By: t.w.cfg.Name})
 		failure = &history.Failure{Code: history.CodeCancelled}
 	}
@@ -133,10 +133,10 @@ func (t *task) handled(result history.Payload, failure *history.Failure) {
 		t.end(t.count.returned)
 	case cause != nil && !stopping:
 		t.drop(cause)
-	case !t.hold.Trusted():
-		t.drop(&cancel.Cancelled{Reason: cancel.LeaseLost, Text: "the trust window has passed"})
 	case stopping && failure != nil:
 		t.giveBack()
+	case !t.hold.Trusted():
+		t.drop(&cancel.Cancelled{Reason: cancel.LeaseLost, Text: "the trust window has passed"})
 	default:
 		t.complete(result, failure)
 	}

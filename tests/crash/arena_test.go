@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -67,9 +68,16 @@ type arena struct {
 	ns     string
 	ledger string
 	env    []string
-	conn   *queue.Conn
+	client *client.Client
 	store  *store.Store
-	mixed  []int // numbers of the instances
+	mixed  []chan outcome  // what whoever waits for instance n was told
+	ctx    context.Context //nolint:containedctx // ends with the test
+}
+
+// outcome is what a waiting client gets.
+type outcome struct {
+	sum int
+	err error
 }
 
 func newArena(t *testing.T, s servers, env ...string) *arena {
@@ -78,9 +86,17 @@ func newArena(t *testing.T, s servers, env ...string) *arena {
 	ns = ns[max(0, len(ns)-60):]
 	a := &arena{servers: s, t: t, ns: ns, ledger: filepath.Join(t.TempDir(), "ledger")}
 	a.env = append([]string{
-		"PAWL_NATS=" + s.nats.URL(), "PAWL_REDIS=" + s.redis.URL(), "PAWL_NAMESPACE=" + ns, "PAWL_PARTITIONS="+strconv.Itoa(partitions),
+		"PAWL_NATS=" + s.nats.URL(), "PAWL_REDIS=" + s.redis.URL(), "PAWL_NAMESPACE=" + ns, "PAWL_PARTITIONS=" + strconv.Itoa(partitions),
 		"PAWL_LOOK=1s", "PAWL_LEASE_TTL=1s", "PAWL_DRAIN=10s", "FLEET_OWNER_TTL=1500ms", "FLEET_LEDGER=" + a.ledger,
 	}, env...)
+	ctx, stop := context.WithCancel(context.Background())
+	a.ctx = ctx
+	t.Cleanup(func() {
+		stop()
+		for _, c := range a.mixed {
+			<-c
+		}
+	})
 	run := redisx.NewRunner(s.redis.Client())
 	t.Cleanup(run.Close)
 	a.store = store.New(run, redisx.NewSpace(ns))
@@ -108,62 +124,69 @@ func (a *arena) worker(name string, env ...string) *stack.Process {
 // join waits until the namespace exists, and opens it.
 func (a *arena) join() {
 	a.t.Helper()
+	if a.client != nil {
+		return
+	}
 	nc := a.nats.Client()
 	stack.Until(a.t, 30*time.Second, "the namespace exists", func() bool {
-		ctx, stop := context.WithTimeout(context.Background(), 2*time.Second)
+		ctx, stop := context.WithTimeout(a.ctx, 2*time.Second)
 		defer stop()
-		conn, err := queue.Join(ctx, nc, queue.Options{Namespace: a.ns})
+		c, err := client.New(ctx, nc, client.Options{Namespace: a.ns, Every: time.Second})
 		if err != nil {
 			return false
 		}
-		a.conn = conn
-		a.t.Cleanup(conn.Close)
+		a.client = c
+		a.t.Cleanup(c.Close)
 		return true
 	})
 }
 
-func (a *arena) publish(in queue.OutInput) {
-	a.t.Helper()
-	ctx, stop := context.WithTimeout(context.Background(), 30*time.Second)
-	defer stop()
-	if _, err := a.conn.PublishInput(ctx, in); err != nil {
-		a.t.Fatalf("publish %s of %s: %v", in.Kind, in.Instance, err)
-	}
-}
-
 func id(n int) string { return fmt.Sprintf("mixed-%d", n) }
 
-// begin starts n more instances. Every other one gets its event before its start, and
-// every third start is published twice, as by a client that saw no PubAck.
+// begin starts n more instances, and clients that wait for them. Every other one gets its event
+// before its start, and every third start is published twice, as by a client that saw no PubAck.
 func (a *arena) begin(n int) {
 	a.t.Helper()
-	if a.conn == nil {
-		a.join()
-	}
+	a.join()
 	for range n {
 		i := len(a.mixed)
-		a.mixed = append(a.mixed, i)
-		input, err := work.Mixed.EncodeInput(i)
-		if err != nil {
-			a.t.Fatal(err)
+		start := func() {
+			run, err := client.Start(a.ctx, a.client, work.Mixed, id(i), i, client.MessageID("start"))
+			a.must(err)
+			if len(a.mixed) == i {
+				a.wait(run)
+			}
 		}
-		start := queue.OutInput{Instance: id(i), Kind: queue.KindStart, Name: work.Mixed.Name(), Payload: input, ID: fmt.Sprintf("s%d", i)}
-		payload, err := work.Go.Encode(10 * i)
-		if err != nil {
-			a.t.Fatal(err)
-		}
-		event := queue.OutInput{Instance: id(i), Kind: queue.KindEvent, Name: work.Go.Name(), Payload: payload, ID: fmt.Sprintf("e%d", i)}
-		order := []queue.OutInput{start, event}
+		event := func() { a.must(client.Send(a.ctx, a.client, work.Go, id(i), 10*i, client.MessageID("go"))) }
+		order := []func(){start, event}
 		if i%2 == 0 {
-			order = []queue.OutInput{event, start}
+			order = []func(){event, start}
 		}
 		if i%3 == 0 {
 			order = append(order, start)
 		}
-		for _, in := range order {
-			a.publish(in)
+		for _, publish := range order {
+			publish()
 		}
 	}
+}
+
+func (a *arena) must(err error) {
+	a.t.Helper()
+	if err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// wait waits for a result, from now on and through all that happens. It is joined by end, or when the test ends.
+func (a *arena) wait(run *client.Run[int]) {
+	told := make(chan outcome, 1)
+	a.mixed = append(a.mixed, told)
+	go func() {
+		defer close(told)
+		sum, err := run.Result(a.ctx)
+		told <- outcome{sum, err}
+	}()
 }
 
 // record reads an instance's record; nil while there is none, or Redis is away.
@@ -180,27 +203,30 @@ func (a *arena) record(instance string) *store.Record {
 // end waits until every instance has ended, and checks what came of it.
 func (a *arena) end() {
 	a.t.Helper()
-	for _, i := range a.mixed {
+	for i := range a.mixed {
 		a.result(i)
 	}
 	a.check()
 	a.effects()
 }
 
+// result compares what the store has and what the waiting client was told.
 func (a *arena) result(i int) {
 	a.t.Helper()
-	rec := a.ended(id(i))
-	event, err := rec.EndEvent()
-	if err != nil {
-		a.t.Fatal(err)
+	event, err := a.ended(id(i)).EndEvent()
+	a.must(err)
+	if _, ok := event.(*history.Completed); !ok {
+		a.t.Errorf("%s ended with %T %+v", id(i), event, event)
 	}
-	done, ok := event.(*history.Completed)
-	if !ok {
-		a.t.Fatalf("%s ended with %T %+v", id(i), event, event)
-	}
-	got, err := work.Mixed.DecodeResult(done.Result)
-	if want := work.Result(i, 10*i); err != nil || got != want {
-		a.t.Errorf("%s: result %d (%v), want %d", id(i), got, err, want)
+	timeout := time.NewTimer(within)
+	defer timeout.Stop()
+	select {
+	case told := <-a.mixed[i]:
+		if want := work.Result(i, 10*i); told.err != nil || told.sum != want {
+			a.t.Errorf("%s: the client was told %d (%v), want %d", id(i), told.sum, told.err, want)
+		}
+	case <-timeout.C:
+		a.t.Errorf("%s has ended, and the client that waits for it was not told", id(i))
 	}
 }
 
@@ -276,7 +302,7 @@ func (a *arena) effects() {
 		}
 		steps[f[1]][f[2]] = true
 	}
-	for _, i := range a.mixed {
+	for i := range a.mixed {
 		if n := len(steps[id(i)]); n != work.Steps {
 			a.t.Errorf("%s: %d of its %d steps have been run", id(i), n, work.Steps)
 		}

@@ -5,6 +5,7 @@ package replaytest
 import (
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -288,11 +289,11 @@ func clone(ev history.Event) history.Event {
 
 // Text shows events, one a line.
 func Text(events []history.Event) string {
-	var text string
+	var text strings.Builder
 	for _, ev := range events {
-		text += line(ev)
+		text.WriteString(line(ev))
 	}
-	return text
+	return text.String()
 }
 
 func line(ev history.Event) string {

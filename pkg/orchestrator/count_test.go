@@ -1,0 +1,80 @@
+package orchestrator_test
+
+import (
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/worker"
+)
+
+// The count of one activity in a chain, as docs/architecture.md has it: three scripts (claim, ack,
+// commit); into NATS the task, its acknowledgement by the worker, and the doorbell (the requests
+// for more tasks are for many at once); no inbox is read by itself.
+func TestOneActivityInAChainCostsThreeScriptsAndThreeMessages(t *testing.T) {
+	s := newStand(t)
+	chain := pawl.NewOrchestration[int, int]("chain")
+	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, chain.Do(func(ctx *pawl.Context, n int) (int, error) {
+		for range n {
+			if _, err := greet.Call(ctx, "x"); err != nil {
+				return 0, err
+			}
+		}
+		return n, nil
+	}))
+	s.work(worker.Config{LeaseTTL: 10 * time.Second}, greet.Do(doGreet))
+	s.start("chain", "warm-up", "3")
+	s.ended("warm-up")
+	const steps = 400
+	scripts, lists := s.redisCalls("evalsha"), s.redisCalls("lrange")
+	in := s.natsIn()
+	began := time.Now()
+	s.start("chain", "c-1", strconv.Itoa(steps))
+	s.until("it ends", func() bool {
+		n, err := s.redis.ZScore(s.ctx(), "pawl:{default."+strconv.Itoa(s.conn.PartitionOf("c-1"))+"}:x:completed", "c-1").Result()
+		return err == nil && n > 0
+	})
+	took := time.Since(began)
+	// Besides: renewal and poll of 8 partitions each second, heartbeat, and the start.
+	background := 18*took.Seconds() + 20
+	perActivity := func(n int64) float64 { return (float64(n) - background) / steps }
+	if got := perActivity(s.redisCalls("evalsha") - scripts); got > 3.05 {
+		t.Errorf("%.2f scripts an activity", got)
+	} else {
+		t.Logf("%.2f scripts an activity", got)
+	}
+	if got := float64(s.redisCalls("lrange")-lists) / steps; got > 2.1 { // two inside each commit
+		t.Errorf("%.2f LRANGE an activity: inboxes are read by themselves", got)
+	}
+	if got := perActivity(s.natsIn() - in); got > 3.1 {
+		t.Errorf("%.2f messages into NATS an activity", got)
+	} else {
+		t.Logf("%.2f messages into NATS an activity, %v", got, took/steps)
+	}
+}
+
+func (s *stand) redisCalls(command string) int64 {
+	s.t.Helper()
+	info, err := s.redis.Info(s.ctx(), "commandstats").Result()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	m := regexp.MustCompile(`cmdstat_` + command + `:calls=(\d+)`).FindStringSubmatch(info)
+	if m == nil {
+		return 0
+	}
+	n, _ := strconv.ParseInt(m[1], 10, 64)
+	return n
+}
+
+func (s *stand) natsIn() int64 {
+	s.t.Helper()
+	v, err := s.srv.Varz(nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return v.InMsgs
+}

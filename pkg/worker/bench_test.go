@@ -1,0 +1,68 @@
+package worker_test
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// BenchmarkActivities measures what a worker makes of a full queue: claim, handler,
+// ack, doorbell. Leases and tasks are made beforehand; nats-server is in this process,
+// redis-server beside it.
+func BenchmarkActivities(b *testing.B) {
+	o := newOwner(b)
+	cfg := o.config()
+	cfg.Concurrency = 256
+	cfg.LeaseTTL = 10 * time.Second
+	done := make(chan struct{}, b.N)
+	tasks := o.scheduleAll(b.N)
+	acked := make(chan error, b.N)
+	for _, t := range tasks {
+		o.conn.PublishTask(t, func(err error) { acked <- err })
+	}
+	for range tasks {
+		o.must(<-acked)
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	o.start(cfg, pawl.NewActivity[pawl.None, pawl.None]("nop").Do(func(context.Context, pawl.None) (pawl.None, error) {
+		done <- struct{}{}
+		return pawl.None{}, nil
+	}))
+	for range b.N {
+		<-done
+	}
+	last := tasks[len(tasks)-1]
+	o.until("acked", func() bool { return len(o.lease(last)) == 0 })
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "activities/s")
+}
+
+// scheduleAll creates the leases of n activities in few round trips.
+func (o *owner) scheduleAll(n int) []queue.Task {
+	o.Helper()
+	tasks := make([]queue.Task, n)
+	for from := 0; from < n; from += 1000 {
+		_, err := o.rdb.Pipelined(context.Background(), func(p redis.Pipeliner) error {
+			for i := from; i < min(from+1000, n); i++ {
+				id := uint64(i + 1) //nolint:gosec // small
+				t := queue.Task{
+					Instance: "bench-" + strconv.Itoa(i%500), Execution: 1, Activity: id, Effect: "effect" + strconv.Itoa(i),
+					Name: "nop", Queue: "nop", Attempt: 1, Payload: history.Payload{}, Born: history.Position{Seq: 1, Time: 1},
+				}
+				p.HSet(context.Background(), o.leaseKey(t), "e", t.Effect, "n", "0", "c", "1")
+				tasks[i] = t
+			}
+			return nil
+		})
+		o.must(err)
+	}
+	return tasks
+}

@@ -1,0 +1,81 @@
+// Package tests holds what concerns the whole tree.
+package tests
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/pawlrun/pawl"
+
+// floors are those of docs/architecture.md. A package imports only from lower floors, and 5 from its own.
+func floor(pkg string) int {
+	switch p := strings.TrimPrefix(strings.TrimPrefix(pkg, module), "/"); {
+	case p == "":
+		return 3
+	case p == "pkg/cancel", p == "internal/redisx", p == "internal/failpoint":
+		return 0
+	case p == "pkg/history":
+		return 1
+	case p == "pkg/history/store", p == "pkg/lease", p == "pkg/queue", p == "pkg/replay", p == "pkg/partition":
+		return 2
+	case p == "pkg/client", p == "pkg/orchestrator", p == "pkg/worker", p == "pkg/gateway":
+		return 4
+	default: // embedded, pawlfx, cmd, examples, internal/settings, internal/term, test helpers
+		return 5
+	}
+}
+
+type listed struct {
+	ImportPath string
+	Imports    []string
+	Deps       []string
+}
+
+func list(t *testing.T) []listed {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports,Deps", module+"/...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []listed
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var l listed
+		if err := dec.Decode(&l); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, l)
+	}
+}
+
+func TestImportsOnlyGoDown(t *testing.T) {
+	for _, p := range list(t) {
+		for _, imp := range p.Imports {
+			if !strings.HasPrefix(imp, module) {
+				continue
+			}
+			if from, to := floor(p.ImportPath), floor(imp); to > from || to == from && from != 5 {
+				t.Errorf("%s (floor %d) imports %s (floor %d)", p.ImportPath, from, imp, to)
+			}
+		}
+	}
+}
+
+func TestWhatAnAuthorAndAClientLinkHasNoRedis(t *testing.T) {
+	for _, p := range list(t) {
+		if p.ImportPath != module && p.ImportPath != module+"/pkg/client" {
+			continue
+		}
+		for _, d := range p.Deps {
+			if strings.Contains(d, "redis") {
+				t.Errorf("%s links %s", p.ImportPath, d)
+			}
+		}
+	}
+}
