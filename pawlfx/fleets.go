@@ -93,6 +93,8 @@ func Worker(cfg worker.Config) fx.Option {
 
 		Common   connected
 		Bindings []pawl.ActivityBinding `group:"pawl.activities"`
+		// Before is made, and so started, before the worker, which waits for the namespace.
+		Before *orchestrator.Orchestrator `optional:"true"`
 	}
 	return fx.Module("pawl.worker",
 		fx.Provide(

@@ -81,6 +81,17 @@ func start(t *testing.T, app *fx.App) (stop func()) {
 	return stop
 }
 
+func sayHello(t *testing.T, conn *queue.Conn) {
+	t.Helper()
+	in, err := examples.Hello.EncodeInput("Ada")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = conn.PublishInput(t.Context(), queue.OutInput{Instance: "h", Kind: queue.KindStart, Name: "hello", Payload: in}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func get(t *testing.T, url string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -135,13 +146,7 @@ func TestAProgramOfBothFleetsRunsAnOrchestrationAndStopsInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	in, err := examples.Hello.EncodeInput("Ada")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err = conn.PublishInput(t.Context(), queue.OutInput{Instance: "h", Kind: queue.KindStart, Name: "hello", Payload: in}); err != nil {
-		t.Fatal(err)
-	}
+	sayHello(t, conn)
 	var out string
 	eventually(t, "the answer", func() bool {
 		r, err := conn.Ask(t.Context(), conn.PartitionOf("h"), queue.Ask{Op: queue.OpAwait, Instance: "h"})
@@ -196,9 +201,7 @@ func TestWhatStopsIsSeenToLiveAndIsNotReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if _, err = conn.PublishInput(t.Context(), queue.OutInput{Instance: "h", Kind: queue.KindStart, Name: "hello"}); err != nil {
-		t.Fatal(err)
-	}
+	sayHello(t, conn)
 	<-running
 	go func() { stop(); close(stopped) }()
 	eventually(t, "not ready", func() bool {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/pawlrun/pawl/pkg/cancel"
 )
@@ -109,17 +110,24 @@ func Decode(id uint64, b []byte) (Event, error) {
 	r := newReader(b)
 	defer r.free()
 	r.array()
-	version, kind, at := r.uint(), Kind(r.uint()), r.int()
+	version, number, at := r.uint(), r.uint(), r.int()
 	if r.err == nil && version > Version {
 		return nil, fmt.Errorf("event %d: encoding %d, this build reads up to %d: %w", id, version, Version, ErrNewerVersion)
 	}
-	e := r.body(kind)
+	if r.err == nil && (version == 0 || number == 0) {
+		r.keep(errors.New("no version or no kind"))
+	}
+	var e Event
+	if number <= math.MaxUint8 {
+		e = r.body(Kind(number))
+	}
 	r.rest()
+	r.end()
 	if r.err != nil {
 		return nil, fmt.Errorf("event %d: %w: %w", id, ErrCorrupt, r.err)
 	}
 	if e == nil {
-		return nil, fmt.Errorf("event %d: unknown kind %d: %w", id, kind, ErrNewerVersion)
+		return nil, fmt.Errorf("event %d: unknown kind %d: %w", id, number, ErrNewerVersion)
 	}
 	h := e.Meta()
 	h.ID, h.At = id, at
@@ -146,7 +154,7 @@ func (r *reader) body(kind Kind) Event {
 	case KindActivityFailed:
 		return &ActivityFailed{Scheduled: r.uint(), Failure: r.failure(), Worker: r.str(), Claims: r.uint32()}
 	case KindActivityCancelRequested:
-		return &ActivityCancelRequested{Scheduled: r.uint(), Reason: cancel.Reason(r.uint32()), By: r.str(), Text: r.str()} //nolint:gosec // a reason is a byte
+		return &ActivityCancelRequested{Scheduled: r.uint(), Reason: cancel.Reason(r.uint8()), By: r.str(), Text: r.str()}
 	case KindTimerScheduled:
 		return &TimerScheduled{FireAt: r.int()}
 	case KindTimerFired:

@@ -173,13 +173,21 @@ func (h *timerHeap) Pop() any {
 }
 
 // Check folds a whole history and returns its state and every violation: ids
-// dense, every completion has its schedule, nothing after the end.
+// dense, every completion has its schedule, nothing after the end. An event that can
+// not stand where it stands keeps its place, so that the next ones are judged for
+// themselves.
 func Check(events []Event) (*State, []error) {
 	s := &State{}
 	var bad []error
 	for _, e := range events {
+		id := e.Meta().ID
+		if id > s.Len+1 {
+			bad = append(bad, &Violation{EventID: id, Rule: fmt.Sprintf("has place %d: ids are not dense", s.Len+1)})
+			s.Len = id - 1
+		}
 		if err := s.Apply(e); err != nil {
 			bad = append(bad, err)
+			s.Len = max(s.Len, id)
 		}
 	}
 	return s, bad

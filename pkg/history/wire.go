@@ -3,9 +3,12 @@ package history
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"io"
 	"math"
 
 	"github.com/vmihailenco/msgpack/v5"
+	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
 
 // The content types are written as numbers, because every event would repeat them.
@@ -71,14 +74,15 @@ func (w *writer) failure(f Failure) {
 // reader takes values off a msgpack array and keeps the first error. Past the end
 // of the array every value is zero: that is how fields are added.
 type reader struct {
+	src  *bytes.Reader
 	dec  *msgpack.Decoder
 	left int
 	err  error
 }
 
 func newReader(b []byte) *reader {
-	r := &reader{dec: msgpack.GetDecoder(), left: 1}
-	r.dec.Reset(bytes.NewReader(b))
+	r := &reader{src: bytes.NewReader(b), dec: msgpack.GetDecoder(), left: 1}
+	r.dec.Reset(r.src)
 	return r
 }
 
@@ -113,7 +117,38 @@ func (r *reader) array() {
 // rest skips what a newer build has added.
 func (r *reader) rest() {
 	for r.more() {
-		r.keep(r.dec.Skip())
+		r.skip()
+	}
+}
+
+// skip passes over one value. It counts what is nested in it rather than descending:
+// bytes that nest a million deep would overflow the stack.
+func (r *reader) skip() {
+	for values := 1; values > 0 && r.err == nil; values-- {
+		c, err := r.dec.PeekCode()
+		r.keep(err)
+		n := 0
+		switch {
+		case msgpcode.IsFixedArray(c), c == msgpcode.Array16, c == msgpcode.Array32:
+			n, err = r.dec.DecodeArrayLen()
+		case msgpcode.IsFixedMap(c), c == msgpcode.Map16, c == msgpcode.Map32:
+			n, err = r.dec.DecodeMapLen()
+			n *= 2
+		default:
+			err = r.dec.Skip()
+		}
+		r.keep(err)
+		if n > r.src.Len() {
+			r.keep(io.ErrUnexpectedEOF) // every value takes a byte
+		}
+		values += n
+	}
+}
+
+// end sees to it that nothing follows the outermost array.
+func (r *reader) end() {
+	if n := r.src.Len(); r.err == nil && n > 0 {
+		r.keep(fmt.Errorf("%d bytes too many", n))
 	}
 }
 
@@ -126,14 +161,20 @@ func (r *reader) uint() (v uint64) {
 	return v
 }
 
-func (r *reader) uint32() uint32 {
+var errRange = errors.New("number out of range")
+
+// upTo reads a number that must not be greater than most.
+func (r *reader) upTo(most uint64) uint64 {
 	v := r.uint()
-	if v > math.MaxUint32 {
-		r.keep(errors.New("number out of range"))
+	if v > most {
+		r.keep(errRange)
 		return 0
 	}
-	return uint32(v)
+	return v
 }
+
+func (r *reader) uint32() uint32 { return uint32(r.upTo(math.MaxUint32)) } //nolint:gosec // just bounded
+func (r *reader) uint8() uint8   { return uint8(r.upTo(math.MaxUint8)) }   //nolint:gosec // just bounded
 
 func (r *reader) int() (v int64) {
 	if r.more() {
@@ -164,17 +205,7 @@ func (r *reader) bool() (v bool) {
 
 func (r *reader) payload() (p Payload) {
 	if r.more() {
-		v, err := r.dec.DecodeInterfaceLoose()
-		r.keep(err)
-		switch t := v.(type) {
-		case nil:
-		case string:
-			p.Type = t
-		case int64:
-			p.Type = wireType(uint64(t)) //nolint:gosec // an unknown number is an unknown type either way
-		case uint64:
-			p.Type = wireType(t)
-		}
+		p.Type = r.payloadType()
 	}
 	if r.more() {
 		b, err := r.dec.DecodeBytes()
@@ -182,6 +213,28 @@ func (r *reader) payload() (p Payload) {
 		p.Data = b
 	}
 	return p
+}
+
+// payloadType reads nil, a number or a string, and nothing else: a decoder of
+// everything would make room for as many elements as corrupt bytes say there are.
+func (r *reader) payloadType() string {
+	c, err := r.dec.PeekCode()
+	r.keep(err)
+	switch {
+	case r.err != nil:
+		return ""
+	case c == msgpcode.Nil:
+		r.keep(r.dec.DecodeNil())
+		return ""
+	case msgpcode.IsString(c):
+		s, err := r.dec.DecodeString()
+		r.keep(err)
+		return s
+	default:
+		n, err := r.dec.DecodeUint64()
+		r.keep(err)
+		return wireType(n)
+	}
 }
 
 func wireType(n uint64) string {

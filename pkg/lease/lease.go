@@ -144,7 +144,9 @@ func readClaim(r *redisx.Reply) (c Claim, err error) {
 		c.Attempts = uint32(r.Int(1)) //nolint:gosec // bounded by MaxAttempts
 	case Held:
 		c.Until = r.Int(1)
-	case OK, Gone, Stolen, Expired:
+	case Gone:
+	case OK, Stolen, Expired:
+		return Claim{}, fmt.Errorf("%w: %s to a claim", redisx.ErrReply, c.Outcome)
 	}
 	return c, r.Err()
 }

@@ -308,6 +308,7 @@ func (a *actor) evict(id string, which func() *replay.Execution) {
 			}
 		},
 		done:    func() {},
+		late:    func() {},
 		blocked: func() { a.leftBehind(id, "while it was taken out of memory") },
 	})
 }

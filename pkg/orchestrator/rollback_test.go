@@ -19,25 +19,20 @@ type snapshot map[string]string
 
 func (s *stand) snapshot() snapshot {
 	s.t.Helper()
-	keys, err := s.redis.Keys(s.ctx(), "*").Result()
+	// One script, so that the copy is of one moment.
+	const copyAll = `local out = {}
+for _, k in ipairs(redis.call('KEYS', '*')) do
+  out[#out + 1] = k
+  out[#out + 1] = redis.call('DUMP', k)
+end
+return out`
+	flat, err := s.redis.Eval(s.ctx(), copyAll, nil).StringSlice()
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	out := make(snapshot)
-	var dumps []*redis.StringCmd
-	// One transaction, so that the copy is of one moment.
-	if _, err := s.redis.TxPipelined(s.ctx(), func(p redis.Pipeliner) error {
-		for _, k := range keys {
-			dumps = append(dumps, p.Dump(s.ctx(), k))
-		}
-		return nil
-	}); err != nil && err != redis.Nil {
-		s.t.Fatal(err)
-	}
-	for i, d := range dumps {
-		if d.Err() == nil {
-			out[keys[i]] = d.Val()
-		}
+	for i := 0; i < len(flat); i += 2 {
+		out[flat[i]] = flat[i+1]
 	}
 	return out
 }

@@ -81,6 +81,11 @@ func (a *actor) turn(in *instance) {
 			t.left.Store(true)
 			a.box.post(func() { a.blocked(in) })
 		},
+		late: func() { // it came back after all; nobody waits for it any more
+			if t.exec != nil {
+				_ = t.exec.Evict()
+			}
+		},
 	})
 }
 

@@ -22,10 +22,11 @@ type turner struct {
 }
 
 // job is a piece of work that may block. done runs after work, on the same
-// goroutine, unless the job was left behind meanwhile; then blocked has run.
+// goroutine. If the job was left behind meanwhile, blocked has run, and after work
+// comes late instead of done.
 type job struct {
-	work, done, blocked func()
-	left                *atomic.Bool
+	work, done, blocked, late func()
+	left                      *atomic.Bool
 }
 
 func newTurner() *turner {
@@ -68,6 +69,7 @@ func (t *turner) run() {
 		}
 		j.work()
 		if t.finish(j) {
+			j.late()
 			return
 		}
 		j.done()

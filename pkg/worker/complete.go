@@ -1,13 +1,11 @@
 package worker
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/lease"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // Waits before a call is repeated that Redis did not answer.
@@ -17,22 +15,11 @@ const (
 	nakWait   = time.Second // before a task that could not be claimed is delivered again
 )
 
-// completion makes the event that the inbox gets. Its time is the element's.
+// completion makes the event that the inbox gets. Its time is the element's. That
+// neither result nor failure is over its limit, the binding has seen to.
 func (t *task) completion(result history.Payload, failure *history.Failure) history.Event {
-	if failure == nil && len(result.Data) > queue.MaxPayload {
-		failure = &history.Failure{
-			Code: history.CodeTooLarge, Permanent: true,
-			Message: fmt.Sprintf("the result of activity %s has %d bytes, and the limit is %d", t.task.Name, len(result.Data), queue.MaxPayload),
-		}
-	}
 	if failure == nil {
 		return &history.ActivityCompleted{Scheduled: t.task.Activity, Result: result, Worker: t.w.cfg.Name, Claims: t.claim}
-	}
-	if n := len(failure.Data.Data); n > queue.MaxPayload {
-		failure = &history.Failure{
-			Code: failure.Code, Also: append(failure.Also, history.CodeTooLarge), Permanent: failure.Permanent, Stack: failure.Stack,
-			Message: fmt.Sprintf("%s (its data of %d bytes is dropped: the limit is %d)", failure.Message, n, queue.MaxPayload),
-		}
 	}
 	return &history.ActivityFailed{Scheduled: t.task.Activity, Failure: *failure, Worker: t.w.cfg.Name, Claims: t.claim}
 }
@@ -83,7 +70,8 @@ func (t *task) acked(a lease.Acked, err error) {
 func (t *task) ackAgain(err error) {
 	t.w.log.Warn("completion not acked; trying again", "activity", t.task.Name, "of", t.ref.String(), "error", err)
 	for wait := firstWait; ; wait = min(2*wait, lastWait) {
-		if !t.pause(wait) || !t.hold.Trusted() {
+		time.Sleep(wait)
+		if !t.hold.Trusted() { // nor is it when the keeper has stopped
 			t.end(t.count.lost)
 			return
 		}
@@ -97,18 +85,6 @@ func (t *task) ackAgain(err error) {
 			t.acked(a.acked, nil)
 			return
 		}
-	}
-}
-
-// pause waits, and reports false when the lease is lost meanwhile.
-func (t *task) pause(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-t.hold.Context().Done():
-		return false
 	}
 }
 

@@ -12,6 +12,9 @@ import (
 // is offered again: a queue is shared by workers of different builds.
 const elsewhere = 2 * time.Second
 
+// maxUnknown is for how many names it is logged that this worker does not have them.
+const maxUnknown = 1000
+
 // intake takes the tasks of one queue. It asks the queue for as many as there are free
 // places, so that no task waits here while another worker is idle.
 type intake struct {
@@ -73,8 +76,10 @@ func (q *intake) refuse(d *queue.Delivery) {
 	q.freed()
 	q.w.count.unregistered.Inc()
 	q.w.mu.Lock()
-	said := q.w.unknown[d.Task.Name]
-	q.w.unknown[d.Task.Name] = true
+	said := q.w.unknown[d.Task.Name] || len(q.w.unknown) >= maxUnknown
+	if !said {
+		q.w.unknown[d.Task.Name] = true
+	}
 	q.w.mu.Unlock()
 	if !said {
 		q.w.log.Warn("a task for an activity that this worker does not have is given back; has any worker of this queue got it?",

@@ -17,10 +17,20 @@ const stopGrace = time.Second
 // until shortly before ctx ends; then it is cancelled with WorkerStopping, and its
 // leases are given back. Stop returns when nothing of the worker runs any more. The
 // error names activities that ignored their context until ctx ended; only their
-// goroutines are left. Stopping a worker twice, or one that was not started, does nothing.
+// goroutines are left. A second Stop waits for the first; one of a worker that was not
+// started only makes sure that it never will be. Start must have returned.
 func (w *Worker) Stop(ctx context.Context) error {
-	if w.phase.CompareAndSwap(fresh, stopped) || !w.phase.CompareAndSwap(taking, stopping) {
+	if w.phase.CompareAndSwap(fresh, stopped) {
+		w.close()
 		return nil
+	}
+	if !w.phase.CompareAndSwap(taking, stopping) {
+		select {
+		case <-w.ended:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 	for _, q := range w.queues {
 		q.stop()
@@ -89,6 +99,7 @@ func (w *Worker) close() {
 	}
 	w.count.unregister()
 	w.phase.Store(stopped)
+	close(w.ended)
 }
 
 func wait(ctx context.Context, done <-chan struct{}, most time.Duration) bool {

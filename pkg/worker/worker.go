@@ -24,8 +24,8 @@ import (
 var (
 	// ErrNothingRegistered: a worker without activities would wait for ever.
 	ErrNothingRegistered = errors.New("worker: no activities are registered: pass bindings to worker.New, such as Charge.Do(svc.charge)")
-	// ErrStarted: a worker is started once.
-	ErrStarted = errors.New("worker: already started")
+	// ErrStarted: a worker is started once, and not after it was stopped.
+	ErrStarted = errors.New("worker: already started or stopped; make another")
 )
 
 // Worker runs activities. Its methods are safe for concurrent use.
@@ -36,6 +36,7 @@ type Worker struct {
 	count    *metrics
 
 	phase   atomic.Int32
+	ended   chan struct{}         // closed when Stop is through
 	trouble atomic.Pointer[error] // what Redis last answered, if that was an error
 
 	// Set by Start, in this order; Stop ends them in the other.
@@ -86,7 +87,7 @@ func New(cfg Config, activities ...pawl.ActivityBinding) (*Worker, error) {
 	}
 	w := &Worker{
 		cfg: cfg, registry: registry, log: cfg.Logger.With("worker", cfg.Name),
-		token: rand.Text()[:16], tasks: make(map[*task]struct{}), unknown: make(map[string]bool),
+		token: rand.Text()[:16], ended: make(chan struct{}), tasks: make(map[*task]struct{}), unknown: make(map[string]bool),
 	}
 	if w.count, err = newMetrics(cfg.Metrics, w); err != nil {
 		return nil, err

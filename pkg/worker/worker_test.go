@@ -319,6 +319,20 @@ func TestAWorkerThatCanNotWorkSaysWhatToDo(t *testing.T) {
 	}
 }
 
+func TestAWorkerThatWasNeverStartedLeavesNothingBehind(t *testing.T) {
+	o := newOwner(t)
+	cfg, reg := o.config(), prometheus.NewRegistry()
+	cfg.Metrics = reg
+	for range 2 { // a second one could not register beside the first
+		w, err := worker.New(cfg, newBlocking().do("a"))
+		o.must(err)
+		o.must(w.Stop(context.Background()))
+		if err := w.Start(context.Background()); !errors.Is(err, worker.ErrStarted) {
+			t.Fatalf("started after it was stopped: %v", err)
+		}
+	}
+}
+
 func TestAWorkerWaitsForItsNamespace(t *testing.T) {
 	o := newOwner(t)
 	cfg := o.config()

@@ -48,8 +48,6 @@ func TestMain(m *testing.M) {
 // within is how long the instances of one arena may take for everything that is done to them.
 const within = 40 * time.Second
 
-const partitions = 4
-
 // servers are what several arenas may share, each in a namespace of its own.
 type servers struct {
 	nats  *stack.NATS
@@ -65,26 +63,33 @@ func startServers(t *testing.T) servers {
 type arena struct {
 	servers
 	t      *testing.T
+	parts  int
 	ns     string
 	ledger string
 	env    []string
 	client *client.Client
 	store  *store.Store
-	mixed  []chan outcome  // what whoever waits for instance n was told
+	mixed  []*outcome      // what whoever waits for instance n was told
 	ctx    context.Context //nolint:containedctx // ends with the test
 }
 
-// outcome is what a waiting client gets.
+// outcome is what a waiting client is told, once told is closed.
 type outcome struct {
-	sum int
-	err error
+	told chan struct{}
+	sum  int
+	err  error
 }
 
 func newArena(t *testing.T, s servers, env ...string) *arena {
 	t.Helper()
+	return newArenaOf(t, s, 4, env...)
+}
+
+func newArenaOf(t *testing.T, s servers, partitions int, env ...string) *arena {
+	t.Helper()
 	ns := strings.NewReplacer("/", "-", ".", "-", ":", "-").Replace(t.Name())
 	ns = ns[max(0, len(ns)-60):]
-	a := &arena{servers: s, t: t, ns: ns, ledger: filepath.Join(t.TempDir(), "ledger")}
+	a := &arena{servers: s, t: t, parts: partitions, ns: ns, ledger: filepath.Join(t.TempDir(), "ledger")}
 	a.env = append([]string{
 		"PAWL_NATS=" + s.nats.URL(), "PAWL_REDIS=" + s.redis.URL(), "PAWL_NAMESPACE=" + ns, "PAWL_PARTITIONS=" + strconv.Itoa(partitions),
 		"PAWL_LOOK=1s", "PAWL_LEASE_TTL=1s", "PAWL_DRAIN=10s", "FLEET_OWNER_TTL=1500ms", "FLEET_LEDGER=" + a.ledger,
@@ -93,8 +98,8 @@ func newArena(t *testing.T, s servers, env ...string) *arena {
 	a.ctx = ctx
 	t.Cleanup(func() {
 		stop()
-		for _, c := range a.mixed {
-			<-c
+		for _, o := range a.mixed {
+			<-o.told
 		}
 	})
 	run := redisx.NewRunner(s.redis.Client())
@@ -180,12 +185,11 @@ func (a *arena) must(err error) {
 
 // wait waits for a result, from now on and through all that happens. It is joined by end, or when the test ends.
 func (a *arena) wait(run *client.Run[int]) {
-	told := make(chan outcome, 1)
-	a.mixed = append(a.mixed, told)
+	o := &outcome{told: make(chan struct{})}
+	a.mixed = append(a.mixed, o)
 	go func() {
-		defer close(told)
-		sum, err := run.Result(a.ctx)
-		told <- outcome{sum, err}
+		defer close(o.told)
+		o.sum, o.err = run.Result(a.ctx)
 	}()
 }
 
@@ -193,7 +197,7 @@ func (a *arena) wait(run *client.Run[int]) {
 func (a *arena) record(instance string) *store.Record {
 	ctx, stop := context.WithTimeout(context.Background(), 2*time.Second)
 	defer stop()
-	rec, err := a.store.Record(ctx, queue.PartitionOf(instance, partitions), instance)
+	rec, err := a.store.Record(ctx, queue.PartitionOf(instance, a.parts), instance)
 	if err != nil {
 		return nil
 	}
@@ -218,12 +222,13 @@ func (a *arena) result(i int) {
 	if _, ok := event.(*history.Completed); !ok {
 		a.t.Errorf("%s ended with %T %+v", id(i), event, event)
 	}
+	o := a.mixed[i]
 	timeout := time.NewTimer(within)
 	defer timeout.Stop()
 	select {
-	case told := <-a.mixed[i]:
-		if want := work.Result(i, 10*i); told.err != nil || told.sum != want {
-			a.t.Errorf("%s: the client was told %d (%v), want %d", id(i), told.sum, told.err, want)
+	case <-o.told:
+		if want := work.Result(i, 10*i); o.err != nil || o.sum != want {
+			a.t.Errorf("%s: the client was told %d (%v), want %d", id(i), o.sum, o.err, want)
 		}
 	case <-timeout.C:
 		a.t.Errorf("%s has ended, and the client that waits for it was not told", id(i))
@@ -248,7 +253,7 @@ func (a *arena) ended(instance string) (rec *store.Record) {
 func (a *arena) describe(instance string) string {
 	ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
 	defer stop()
-	n := queue.PartitionOf(instance, partitions)
+	n := queue.PartitionOf(instance, a.parts)
 	part := redisx.NewSpace(a.ns).Part(n)
 	rdb := a.redis.Client()
 	now, err := rdb.Time(ctx).Result()

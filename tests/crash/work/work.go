@@ -4,6 +4,7 @@ package work
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -18,6 +19,8 @@ var (
 	Step  = pawl.NewActivity[int, int]("step")
 	Slow  = pawl.NewActivity[int, int]("slow")
 	Nap   = pawl.NewActivity[int, string]("nap")
+	Lost  = pawl.NewOrchestration[pawl.None, string]("lost")
+	Stray = pawl.NewActivity[pawl.None, string]("stray")
 	Go    = pawl.NewEvent[int]("go")
 )
 
@@ -58,9 +61,12 @@ func mixed(ctx *pawl.Context, n int) (int, error) {
 // long runs one activity for so many milliseconds.
 func long(ctx *pawl.Context, ms int) (string, error) { return Nap.Call(ctx, ms) }
 
+// lost runs an activity that its first worker never ends.
+func lost(ctx *pawl.Context, _ pawl.None) (string, error) { return Stray.Call(ctx, pawl.None{}) }
+
 // Orchestrations are bound for the orchestrators.
 func Orchestrations() []pawl.OrchestrationBinding {
-	return []pawl.OrchestrationBinding{Mixed.Do(mixed), Long.Do(long)}
+	return []pawl.OrchestrationBinding{Mixed.Do(mixed), Long.Do(long), Lost.Do(lost)}
 }
 
 // Ledger is the file in which the activities write down what they did.
@@ -68,7 +74,7 @@ type Ledger string
 
 // Activities are bound for the workers.
 func (l Ledger) Activities() []pawl.ActivityBinding {
-	return []pawl.ActivityBinding{Step.Do(l.step), Slow.Do(l.slow), Nap.Do(l.nap)}
+	return []pawl.ActivityBinding{Step.Do(l.step), Slow.Do(l.slow), Nap.Do(l.nap), Stray.Do(l.stray)}
 }
 
 // write appends one line in one write, so that processes do not mix theirs.
@@ -111,4 +117,16 @@ func (l Ledger) nap(ctx context.Context, ms int) (string, error) {
 		}
 		return "", context.Cause(ctx)
 	}
+}
+
+// stray waits for its end if it is the first to be asked, and answers at once if it is a later one.
+func (l Ledger) stray(ctx context.Context, _ pawl.None) (string, error) {
+	if pawl.Info(ctx).Claim > 1 {
+		return "found", l.write(ctx, "found")
+	}
+	if err := l.write(ctx, "strayed"); err != nil {
+		return "", err
+	}
+	<-ctx.Done()
+	return "", errors.Join(context.Cause(ctx), l.write(ctx, "cut"))
 }

@@ -1,0 +1,169 @@
+package redisx_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/internal/redisx"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
+	t.Cleanup(stop)
+	return ctx
+}
+
+const addLua = `return {'OK', ms(redis.call('INCRBY', KEYS[1], ARGV[1]))}`
+
+func TestCallsAtHandTravelTogetherAndEachGetsItsOwnAnswer(t *testing.T) {
+	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
+		r := redisx.NewRunner(rdb)
+		defer r.Close()
+		add := redisx.NewScript("add", addLua)
+		part := redisx.NewSpace("t").Part(1)
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		seen := make(map[int64]bool)
+		const calls = 2000
+		for range calls {
+			wg.Add(1)
+			r.Go(redisx.Call{Script: add, Keys: []string{part.Agenda()}, Args: []any{1}}, func(v any, err error) {
+				defer wg.Done()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				seen[redisx.NewReply(v).Int(1)] = true
+			})
+		}
+		wg.Wait()
+		if len(seen) != calls {
+			t.Fatalf("%d different answers to %d calls", len(seen), calls)
+		}
+	})
+}
+
+// Trap: NOSCRIPT after a Redis restart or fail-over; in a pipeline only EVALSHA is sent.
+func TestARedisThatForgotTheScriptsIsTaughtThemAndOnlyWhatFailedIsSentAgain(t *testing.T) {
+	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
+		r := redisx.NewRunner(rdb)
+		defer r.Close()
+		add := redisx.NewScript("add", addLua)
+		key := redisx.NewSpace("t").Part(1).Agenda()
+		for i := range 5 {
+			if err := rdb.ScriptFlush(within(t)).Err(); err != nil {
+				t.Fatal(err)
+			}
+			v, err := r.Do(within(t), redisx.Call{Script: add, Keys: []string{key}, Args: []any{1}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := redisx.NewReply(v).Int(1); got != int64(i+1) {
+				t.Fatalf("answer %d to call %d: a call was carried out twice or not at all", got, i+1)
+			}
+		}
+	})
+}
+
+func TestAScriptsErrorIsItsOwnAndNotThatOfItsNeighbours(t *testing.T) {
+	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
+		r := redisx.NewRunner(rdb)
+		defer r.Close()
+		add, key := redisx.NewScript("add", addLua), redisx.NewSpace("t").Part(1)
+		if err := rdb.Set(within(t), key.Stuck(), "no number", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		bad := make(chan error, 1)
+		r.Go(redisx.Call{Script: add, Keys: []string{key.Stuck()}, Args: []any{1}}, func(_ any, err error) { bad <- err })
+		if _, err := r.Do(within(t), redisx.Call{Script: add, Keys: []string{key.Agenda()}, Args: []any{1}}); err != nil {
+			t.Errorf("the neighbour: %v", err)
+		}
+		if err := <-bad; err == nil {
+			t.Error("no error from a script that fails")
+		}
+	})
+}
+
+func TestEveryCallIsAnsweredWhenTheRunnerCloses(t *testing.T) {
+	rdb := redistest.Start(t).Client(t)
+	for range 20 {
+		r := redisx.NewRunner(rdb)
+		var wg sync.WaitGroup
+		for range 200 {
+			wg.Add(1)
+			go r.Go(redisx.Command("GET", "x"), func(_ any, err error) {
+				if err != nil && !errors.Is(err, redisx.ErrClosed) {
+					t.Error(err)
+				}
+				wg.Done()
+			})
+		}
+		r.Close()
+		wg.Wait()
+	}
+}
+
+// Trap: numbers through Lua lose digits; miniredis hides it, so this runs on a real one, too.
+func TestTimesLeaveLuaWithAllTheirDigits(t *testing.T) {
+	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
+		r := redisx.NewRunner(rdb)
+		defer r.Close()
+		s := redisx.NewScript("now", `redis.call('SET', KEYS[1], ms(now())) return {'OK', redis.call('GET', KEYS[1]), ms(9007199254740991)}`)
+		v, err := r.Do(within(t), redisx.Call{Script: s, Keys: []string{redisx.NewSpace("t").Part(0).Owner()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := redisx.NewReply(v)
+		if ms := got.Int(1); ms < 1_000_000_000_000 || got.Err() != nil || got.Str(2) != "9007199254740991" {
+			t.Fatalf("now is %d, 2^53-1 is %s, %v", ms, got.Str(2), got.Err())
+		}
+	})
+}
+
+func TestKeysAreTakenApartAsTheyWerePutTogether(t *testing.T) {
+	p := redisx.NewSpace("ns").Part(7)
+	for key, want := range map[string]redisx.Name{
+		p.Owner():            {Kind: "p"},
+		p.Instance("a:b"):    {Kind: "i", Instance: "a:b"},
+		p.Inbox("a"):         {Kind: "in", Instance: "a"},
+		p.History("a:1", 2):  {Kind: "h", Instance: "a:1", Execution: 2},
+		p.Lease("a:1", 2, 3): {Kind: "l", Instance: "a:1", Execution: 2, Activity: 3},
+	} {
+		if got, ok := p.Parse(key); !ok || got != want {
+			t.Errorf("%s: %+v, %v", key, got, ok)
+		}
+		if part, ok := redisx.NewSpace("ns").PartOf(key); !ok || part != 7 {
+			t.Errorf("%s: partition %d, %v", key, part, ok)
+		}
+	}
+	for _, key := range []string{p.Prefix() + "x", p.Prefix() + "h:a", p.Prefix() + "l:a:1:x", "pawl:{other.7}:p", p.Prefix() + "zzz:1"} {
+		if got, ok := p.Parse(key); ok {
+			t.Errorf("%s is taken for %+v", key, got)
+		}
+	}
+}
+
+func TestARedisThatMayEvictIsRefusedWithTheReason(t *testing.T) {
+	s := redistest.Start(t, "--maxmemory-policy", "allkeys-lru")
+	err := redisx.CheckPolicy(within(t), s.Client(t), nil)
+	var ev *redisx.EvictionError
+	if !errors.As(err, &ev) || ev.Policy != "allkeys-lru" {
+		t.Fatal(err)
+	}
+	if fmt.Sprint(err) == "" {
+		t.Fatal("says nothing")
+	}
+}

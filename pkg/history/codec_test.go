@@ -1,0 +1,217 @@
+package history_test
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// events draws an event of every kind, with fields of every sort.
+func events(t *rapid.T) []history.Event {
+	str := func(name string) string { return rapid.String().Draw(t, name) }
+	payload := func(name string) history.Payload {
+		p := history.Payload{Type: rapid.SampledFrom([]string{"", history.TypeMsgpack, history.TypeJSON, "image/png"}).Draw(t, name+" type")}
+		if p.Type != "" {
+			p.Data = rapid.SliceOfN(rapid.Byte(), 1, 50).Draw(t, name)
+		}
+		return p
+	}
+	id, n := rapid.Uint64(), rapid.Uint32()
+	failure := history.Failure{
+		Code: str("code"), Message: str("message"), Data: payload("data"), Permanent: rapid.Bool().Draw(t, "permanent"), Stack: str("stack"),
+	}
+	if also := rapid.SliceOf(rapid.String()).Draw(t, "also"); len(also) > 0 {
+		failure.Also = also
+	}
+	all := []history.Event{
+		&history.Started{
+			Name: str("name"), Version: str("version"), Payload: payload("input"), Execution: id.Draw(t, "execution"), By: str("by"),
+			Born: history.Position{Seq: id.Draw(t, "seq"), Time: rapid.Int64().Draw(t, "time")},
+		},
+		&history.EventReceived{Name: str("event"), Payload: payload("event payload"), MsgID: str("msg id"), By: str("by")},
+		&history.CancelRequested{By: str("by"), Text: str("text")},
+		&history.ActivityScheduled{Name: str("activity"), Queue: str("queue"), Payload: payload("in"), Effect: str("effect"), Attempt: n.Draw(t, "attempt")},
+		&history.ActivityCompleted{Scheduled: id.Draw(t, "scheduled"), Result: payload("result"), Worker: str("worker"), Claims: n.Draw(t, "claims")},
+		&history.ActivityFailed{Scheduled: id.Draw(t, "scheduled"), Failure: failure, Worker: str("worker"), Claims: n.Draw(t, "claims")},
+		&history.ActivityCancelRequested{
+			Scheduled: id.Draw(t, "scheduled"), Reason: cancel.Reason(rapid.Byte().Draw(t, "reason")), By: str("by"), Text: str("text"),
+		},
+		&history.TimerScheduled{FireAt: rapid.Int64().Draw(t, "fire at")},
+		&history.TimerFired{Timer: id.Draw(t, "timer")},
+		&history.TimerCancelled{Timer: id.Draw(t, "timer")},
+		&history.Completed{Result: payload("end")},
+		&history.Failed{Failure: failure},
+		&history.Cancelled{Failure: failure, By: str("by"), Text: str("text")},
+	}
+	for i, e := range all {
+		e.Meta().ID, e.Meta().At = uint64(i+1), rapid.Int64().Draw(t, "at") //nolint:gosec // small
+	}
+	return all
+}
+
+func encode(t testing.TB, e history.Event) []byte {
+	t.Helper()
+	b, err := history.Encode(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestEveryEventIsReadAsItWasWritten(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		for _, e := range events(rt) {
+			got, err := history.Decode(e.Meta().ID, encode(t, e))
+			if err != nil || !reflect.DeepEqual(got, e) {
+				rt.Fatalf("%#v became %#v, %v", e, got, err)
+			}
+		}
+	})
+}
+
+// golden has one event of every kind, with every field set. The file is appended to, never written anew.
+func golden() []history.Event {
+	p := history.Payload{Type: history.TypeMsgpack, Data: []byte{0x93, 1, 2, 3}}
+	f := history.Failure{
+		Code: "card-declined", Message: "charge order-42: card-declined", Permanent: true, Stack: "goroutine 1", Also: []string{"a", "b"},
+		Data: history.Payload{Type: history.TypeJSON, Data: []byte(`{"left":3}`)},
+	}
+	all := []history.Event{
+		&history.Started{Name: "fulfil-order", Version: "v1", Payload: p, Born: history.Position{Seq: 1 << 40, Time: 1_790_000_000_123_456_789}, Execution: 3, By: "shop"},
+		&history.EventReceived{Name: "approved", Payload: history.Payload{Type: "text/plain", Data: []byte("yes")}, MsgID: "m-1", By: "finance"},
+		&history.CancelRequested{By: "ops", Text: "fraud"},
+		&history.ActivityScheduled{Name: "charge-card", Queue: "payments", Payload: p, Effect: "kq3vVYb2hA7rTn0cXw9dLw", Attempt: 2},
+		&history.ActivityCompleted{Scheduled: 4, Result: p, Worker: "w1", Claims: 1},
+		&history.ActivityFailed{Scheduled: 4, Failure: f, Worker: "w1", Claims: 300},
+		&history.ActivityCancelRequested{Scheduled: 4, Reason: cancel.LostSelect, By: "select", Text: "deadline won"},
+		&history.TimerScheduled{FireAt: 1_790_000_060_000},
+		&history.TimerFired{Timer: 8},
+		&history.TimerCancelled{Timer: 8},
+		&history.Completed{Result: p},
+		&history.Failed{Failure: f},
+		&history.Cancelled{Failure: f, By: "ops", Text: "fraud"},
+	}
+	for i, e := range all {
+		e.Meta().ID, e.Meta().At = uint64(i+1), 1_790_000_000_000+int64(i) //nolint:gosec // small
+	}
+	return all
+}
+
+func TestTheGoldenFileDecodesForEver(t *testing.T) {
+	path := filepath.Join("testdata", "events-v1.hex")
+	want := golden()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Fields(string(raw))
+	for _, e := range want[min(len(lines), len(want)):] {
+		t.Errorf("%s lacks a line for %T; append %x", path, e, encode(t, e))
+	}
+	for i, line := range lines {
+		b, err := hex.DecodeString(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := history.Decode(uint64(i+1), b) //nolint:gosec // small
+		if err != nil || !reflect.DeepEqual(got, want[i]) {
+			t.Errorf("line %d: %#v, %v; want %#v", i+1, got, err, want[i])
+		}
+		if again := fmt.Sprintf("%x", encode(t, want[i])); again != line {
+			t.Errorf("line %d: %T is written otherwise now: %s", i+1, want[i], again)
+		}
+	}
+}
+
+func TestAnEventOfANewerBuildIsRefusedByName(t *testing.T) {
+	for what, b := range map[string][]byte{
+		"version": {0x93, 0x02, 0x01, 0x00},
+		"kind":    {0x93, 0x01, 0x1e, 0x00},
+		"kind that would be another one in a byte": {0x93, 0x01, 0xcd, 0x01, 0x02, 0x00},
+	} {
+		if _, err := history.Decode(5, b); !errors.Is(err, history.ErrNewerVersion) || !strings.Contains(err.Error(), "event 5") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func TestFieldsThatANewerBuildHasAddedAreSkippedAndThoseMissingAreZero(t *testing.T) {
+	// version, kind, time, timer; then an array in an array, a map, a string.
+	more := []byte{0x97, 0x01, 0x09, 0x00, 0x08, 0x92, 0x01, 0x91, 0x02, 0x81, 0xa1, 'k', 0x03, 0xa2, 'h', 'i'}
+	e, err := history.Decode(1, more)
+	if f, ok := e.(*history.TimerFired); err != nil || !ok || f.Timer != 8 {
+		t.Fatalf("%#v, %v", e, err)
+	}
+	e, err = history.Decode(1, []byte{0x93, 0x01, 0x09, 0x00})
+	if f, ok := e.(*history.TimerFired); err != nil || !ok || f.Timer != 0 {
+		t.Fatalf("%#v, %v", e, err)
+	}
+}
+
+// deep nests n arrays of one element.
+func deep(head []byte, n int) []byte {
+	b := append([]byte{}, head...)
+	for range n {
+		b = append(b, 0x91)
+	}
+	return b
+}
+
+func TestCorruptBytesAreAnErrorAndNeverACrash(t *testing.T) {
+	whole := encode(t, golden()[0])
+	for what, b := range map[string][]byte{
+		"nothing":                        {},
+		"not an array":                   {0x01},
+		"nil":                            {0xc0},
+		"empty array":                    {0x90},
+		"version zero":                   {0x93, 0x00, 0x01, 0x00},
+		"kind zero":                      {0x93, 0x01, 0x00, 0x00},
+		"cut":                            whole[:len(whole)-1],
+		"bytes behind":                   append(append([]byte{}, whole...), 0),
+		"a text for a number":            {0x93, 0x01, 0xa1, 'x', 0x00},
+		"a reason over 255":              {0x97, 0x01, 0x07, 0x00, 0x01, 0xcd, 0x01, 0x02, 0xa0, 0xa0},
+		"a count over 32 bits":           {0x98, 0x01, 0x05, 0x00, 0x01, 0xc0, 0xc0, 0xa0, 0xcf, 0, 0, 0, 1, 0, 0, 0, 0},
+		"an array of 4 billion for type": {0x95, 0x01, 0x0b, 0x00, 0xdd, 0xff, 0xff, 0xff, 0xff, 0xc0},
+		"a string of 4 billion bytes":    {0x95, 0x01, 0x03, 0x00, 0xdb, 0xff, 0xff, 0xff, 0xff, 0xc0},
+		"an array of 4 billion to skip":  {0x95, 0x01, 0x09, 0x00, 0x08, 0xdd, 0xff, 0xff, 0xff, 0xff},
+		"a million levels to skip":       deep([]byte{0x95, 0x01, 0x09, 0x00, 0x08}, 1<<20),
+		"a million levels for type":      deep([]byte{0x95, 0x01, 0x0b, 0x00}, 1<<20),
+	} {
+		if _, err := history.Decode(1, b); !errors.Is(err, history.ErrCorrupt) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func FuzzDecodeGivesAnEventOrATypedError(f *testing.F) {
+	for _, e := range golden() {
+		b, err := history.Encode(e)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		e, err := history.Decode(1, b)
+		if err != nil {
+			if !errors.Is(err, history.ErrCorrupt) && !errors.Is(err, history.ErrNewerVersion) {
+				t.Fatalf("untyped error %v", err)
+			}
+			return
+		}
+		again, err := history.Decode(1, encode(t, e))
+		if err != nil || !reflect.DeepEqual(again, e) {
+			t.Fatalf("%#v became %#v, %v", e, again, err)
+		}
+	})
+}

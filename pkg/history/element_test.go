@@ -1,0 +1,54 @@
+package history_test
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+func TestAnElementIsReadAsItWasWritten(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := history.Element{
+			ID:   rapid.StringMatching(`[a-z][A-Za-z0-9_.-]{0,60}`).Draw(t, "id"),
+			At:   rapid.Int64().Draw(t, "at"),
+			Body: rapid.SliceOf(rapid.Byte()).Draw(t, "body"),
+		}
+		got, err := history.ParseElement(e.Encode())
+		if err != nil || got.ID != e.ID || got.At != e.At || !bytes.Equal(got.Body, e.Body) {
+			t.Fatalf("%+v became %+v, %v", e, got, err)
+		}
+	})
+}
+
+func TestAnElementHasTheFormThatTheAckScriptWrites(t *testing.T) {
+	e := history.Element{ID: "aEFFECT.TOKEN", At: 1_790_000_000_000, Body: []byte("a\nb")}
+	if got := string(e.Encode()); got != "aEFFECT.TOKEN\n1790000000000\na\nb" {
+		t.Fatalf("%q", got)
+	}
+}
+
+func TestTheEventOfAnElementHasTheElementsTime(t *testing.T) {
+	body, err := history.Encode(&history.ActivityCompleted{Scheduled: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ev, err := history.Element{ID: "a", At: 42, Body: body}.Event()
+	if err != nil || ev.Meta().At != 42 || ev.Meta().ID != 0 {
+		t.Fatalf("%+v, %v", ev, err)
+	}
+}
+
+func TestWhatIsNotAnElementIsCorrupt(t *testing.T) {
+	for _, b := range []string{"", "id", "id\n12", "\n12\nbody", "id\n1.79e+12\nbody", "id\n\nbody", "id\n99999999999999999999\nbody"} {
+		if _, err := history.ParseElement([]byte(b)); !errors.Is(err, history.ErrCorrupt) {
+			t.Errorf("%q: %v", b, err)
+		}
+	}
+	if _, err := (history.Element{ID: "a", Body: []byte("nonsense")}).Event(); !errors.Is(err, history.ErrCorrupt) {
+		t.Errorf("body: %v", err)
+	}
+}

@@ -1,0 +1,180 @@
+package history_test
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// story numbers events from one and gives each a time of ten times its id.
+func story(events ...history.Event) []history.Event {
+	for i, e := range events {
+		e.Meta().ID, e.Meta().At = uint64(i+1), int64(i+1)*10 //nolint:gosec // small
+	}
+	return events
+}
+
+func start() history.Event    { return &history.Started{Name: "o"} }
+func schedule() history.Event { return &history.ActivityScheduled{Name: "a"} }
+func done(id uint64) history.Event {
+	return &history.ActivityCompleted{Scheduled: id}
+}
+
+func TestAWholeHistoryHasNoViolations(t *testing.T) {
+	s, bad := history.Check(story(
+		start(), schedule(), schedule(), schedule(), &history.TimerScheduled{FireAt: 500}, &history.TimerScheduled{FireAt: 400},
+		done(2), &history.ActivityFailed{Scheduled: 3}, &history.ActivityCancelRequested{Scheduled: 4, Reason: cancel.LostSelect},
+		&history.TimerFired{Timer: 6}, &history.TimerCancelled{Timer: 5}, &history.EventReceived{Name: "e"},
+		&history.CancelRequested{By: "ops"}, &history.Cancelled{},
+	))
+	if len(bad) > 0 {
+		t.Fatal(bad)
+	}
+	if s.Len != 14 || s.End == nil || s.Cancel.By != "ops" || s.OutstandingLen() != 0 || s.TimerLen() != 0 {
+		t.Fatalf("%+v", s)
+	}
+	if s.Now != 130 { // the end is a decision, and moves no clock
+		t.Fatalf("now %d", s.Now)
+	}
+}
+
+func TestEveryRuleHasItsViolationAndOnlyThat(t *testing.T) {
+	for what, c := range map[string]struct {
+		events []history.Event
+		at     uint64
+		rule   string
+	}{
+		"no start":                {story(schedule(), schedule())[:1], 1, "must be the first"},
+		"two starts":              {story(start(), start(), schedule()), 2, "only the first"},
+		"a gap":                   {append(story(start(), schedule(), schedule(), done(2))[:2], story(start(), schedule(), schedule(), done(2))[3]), 4, "not dense"},
+		"after the end":           {story(start(), &history.Completed{}, schedule()), 3, "after the end, event 2"},
+		"never scheduled":         {story(start(), done(7), schedule()), 2, "completes activity 7"},
+		"completed twice":         {story(start(), schedule(), done(2), done(2), schedule()), 4, "completes activity 2"},
+		"failed after completion": {story(start(), schedule(), done(2), &history.ActivityFailed{Scheduled: 2}), 4, "fails activity 2"},
+		"cancelled, then done": {
+			story(start(), schedule(), &history.ActivityCancelRequested{Scheduled: 2}, done(2), &history.Completed{}), 4, "completes activity 2",
+		},
+		"no timer":         {story(start(), &history.TimerFired{Timer: 2}), 2, "fires timer 2"},
+		"fired twice":      {story(start(), &history.TimerScheduled{}, &history.TimerFired{Timer: 2}, &history.TimerFired{Timer: 2}), 4, "fires timer 2"},
+		"cancelled timer":  {story(start(), &history.TimerScheduled{}, &history.TimerFired{Timer: 2}, &history.TimerCancelled{Timer: 2}), 4, "cancels timer 2"},
+		"ends outstanding": {story(start(), schedule(), &history.Completed{}), 3, "1 activities outstanding"},
+	} {
+		_, bad := history.Check(c.events)
+		var v *history.Violation
+		if len(bad) != 1 || !errors.As(bad[0], &v) || v.EventID != c.at || !strings.Contains(v.Rule, c.rule) {
+			t.Errorf("%s: %v", what, bad)
+		}
+	}
+}
+
+func TestAnEventThatCanNotStandChangesNothing(t *testing.T) {
+	s, bad := history.Check(story(start(), schedule(), &history.TimerScheduled{FireAt: 9}))
+	if len(bad) > 0 {
+		t.Fatal(bad)
+	}
+	refused := &history.Completed{}
+	refused.ID, refused.At = 4, 1000
+	if err := s.Apply(refused); err == nil {
+		t.Fatal("an end with an activity outstanding")
+	}
+	if s.Len != 3 || s.End != nil || s.Now != 10 || !slices.Equal(s.Outstanding(), []uint64{2}) || s.Activity(2) == nil || s.TimerLen() != 1 {
+		t.Fatalf("%+v", s)
+	}
+}
+
+func TestNowNeverGoesBack(t *testing.T) {
+	events := story(start(), &history.EventReceived{}, &history.EventReceived{})
+	events[1].Meta().At, events[2].Meta().At = 5000, 20
+	if s, _ := history.Check(events); s.Now != 5000 {
+		t.Fatalf("now %d", s.Now)
+	}
+}
+
+func TestTheTimerDueFirstIsGivenAndOfEqualOnesTheOneSetFirst(t *testing.T) {
+	s := &history.State{}
+	if _, ok := s.NextTimer(); ok {
+		t.Fatal("a timer of nobody")
+	}
+	for _, e := range story(start(), &history.TimerScheduled{FireAt: 70}, &history.TimerScheduled{FireAt: 50}, &history.TimerScheduled{FireAt: 50}) {
+		if err := s.Apply(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, want := range []uint64{3, 4, 2} {
+		next, ok := s.NextTimer()
+		if !ok || next.ID != want {
+			t.Fatalf("%+v, want timer %d", next, want)
+		}
+		fired := &history.TimerFired{Timer: want}
+		fired.ID = uint64(5 + i) //nolint:gosec // small
+		if err := s.Apply(fired); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if next, ok := s.NextTimer(); ok {
+		t.Fatalf("%+v is left", next)
+	}
+}
+
+func TestWhatIsOutstandingIsWhatWasScheduledAndNotSettled(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, open, timers := &history.State{}, map[uint64]bool{}, map[uint64]int64{}
+		pick := func(m []uint64) uint64 { return rapid.SampledFrom(m).Draw(t, "id") }
+		keys := func() (a, b []uint64) {
+			for id := range uint64(200) {
+				if open[id] {
+					a = append(a, id)
+				}
+				if _, ok := timers[id]; ok {
+					b = append(b, id)
+				}
+			}
+			return a, b
+		}
+		for id := uint64(1); id <= rapid.Uint64Range(1, 60).Draw(t, "length"); id++ {
+			activities, running := keys()
+			var e history.Event = &history.EventReceived{}
+			switch what := rapid.IntRange(0, 5).Draw(t, "what"); {
+			case id == 1:
+				e = start()
+			case what == 0:
+				e, open[id] = schedule(), true
+			case what == 1:
+				at := rapid.Int64Range(0, 9).Draw(t, "fire at")
+				e, timers[id] = &history.TimerScheduled{FireAt: at}, at
+			case what == 2 && len(activities) > 0:
+				a := pick(activities)
+				e = rapid.SampledFrom([]history.Event{done(a), &history.ActivityFailed{Scheduled: a}, &history.ActivityCancelRequested{Scheduled: a}}).Draw(t, "end")
+				delete(open, a)
+			case what == 3 && len(running) > 0:
+				r := pick(running)
+				e = rapid.SampledFrom([]history.Event{&history.TimerFired{Timer: r}, &history.TimerCancelled{Timer: r}}).Draw(t, "end")
+				delete(timers, r)
+			}
+			e.Meta().ID = id
+			if err := s.Apply(e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		activities, running := keys()
+		if got := s.Outstanding(); len(got) != len(activities) || len(got) > 0 && !reflect.DeepEqual(got, activities) || s.OutstandingLen() != len(got) {
+			t.Fatalf("outstanding %v, want %v", got, activities)
+		}
+		next, ok := s.NextTimer()
+		if ok != (len(running) > 0) || s.TimerLen() != len(running) {
+			t.Fatalf("timers %d, want %v", s.TimerLen(), running)
+		}
+		for _, r := range running {
+			if timers[r] < next.FireAt || timers[r] == next.FireAt && r < next.ID {
+				t.Fatalf("%+v before timer %d at %d", next, r, timers[r])
+			}
+		}
+	})
+}

@@ -1,0 +1,94 @@
+package crash
+
+import (
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/tests/crash/work"
+	"github.com/pawlrun/pawl/tests/stack"
+)
+
+// The worker sleeps beyond its lease; another runs the activity; the first finds out when it wakes.
+func TestAWorkerThatWasPausedBeyondItsLeaseIsToldWhenItWakes(t *testing.T) {
+	t.Parallel()
+	a := newArena(t, startServers(t))
+	a.orchestrator("orchestrator")
+	first := a.worker("worker-1")
+	a.join()
+	run, err := client.Start(a.ctx, a.client, work.Lost, "lost", pawl.None{})
+	a.must(err)
+	stack.Until(t, within, "the first worker has begun", func() bool { return len(a.lines("strayed")) == 1 })
+	first.Signal(syscall.SIGSTOP)
+	a.worker("worker-2")
+	a.ended("lost")
+	if got, err := run.Result(a.ctx); err != nil || got != "found" {
+		t.Fatalf("result %q, %v", got, err)
+	}
+	if n := len(a.lines("cut")); n != 0 {
+		t.Fatalf("the paused worker has written %d lines", n)
+	}
+	first.Signal(syscall.SIGCONT)
+	stack.Until(t, within, "the first worker's context is done", func() bool { return len(a.lines("cut")) == 1 })
+	first.Stop()
+	a.check()
+}
+
+// An orchestrator stands still in the middle of a turn, and goes on when its partitions are somebody else's.
+func TestAnOrchestratorThatWasPausedInATurnDoesNoHarmWhenItWakes(t *testing.T) {
+	s := startServers(t)
+	for _, point := range []string{"orchestrator.turned", "orchestrator.committed", "orchestrator.ingested"} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			mark := filepath.Join(t.TempDir(), "passed")
+			a := newArena(t, s, "PAWL_FAILPOINT="+point+":3:stop", "PAWL_FAILPOINT_FILE="+mark)
+			a.worker("worker")
+			both := []*stack.Process{a.orchestrator("orchestrator-1"), a.orchestrator("orchestrator-2")}
+			a.begin(8)
+			var paused *stack.Process
+			stack.Until(t, within, "an orchestrator stands still", func() bool {
+				for _, p := range both {
+					if p.Paused() {
+						paused = p
+					}
+				}
+				return paused != nil
+			})
+			a.end()
+			paused.Signal(syscall.SIGCONT)
+			a.begin(4)
+			a.end()
+			for _, p := range both {
+				p.Stop()
+			}
+			a.check()
+		})
+	}
+}
+
+// Everybody is killed at random moments, and started again.
+func TestKilledAtAnyMomentAndStartedAgainNothingIsLost(t *testing.T) {
+	t.Parallel()
+	a := newArena(t, startServers(t))
+	all := []*stack.Process{
+		a.orchestrator("orchestrator-1"), a.orchestrator("orchestrator-2"), a.worker("worker-1"), a.worker("worker-2"),
+	}
+	a.join()
+	const every = 400 * time.Millisecond
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for i := range 12 {
+		a.begin(2)
+		<-tick.C
+		p := all[(i*7+i/3)%len(all)]
+		p.Kill()
+		p.Start()
+	}
+	a.end()
+	for _, p := range all {
+		p.Stop()
+	}
+}
