@@ -44,14 +44,16 @@ func ValidateID(id string) error {
 }
 
 // ValidateName checks the name of an activity, an orchestration, an event, a queue or
-// an error: 1 to 100 characters of A-Z a-z 0-9 _ . -.
+// an error: 1 to 100 characters of A-Z a-z 0-9 _ . -, no dot at an end or beside
+// another, for names are parts of NATS subjects.
 func ValidateName(name string) error {
-	if len(name) >= 1 && len(name) <= maxName && onlyOf(name, isName) {
+	dots := strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".") || strings.Contains(name, "..")
+	if len(name) >= 1 && len(name) <= maxName && onlyOf(name, isName) && !dots {
 		return nil
 	}
 	return &NameError{
 		Text: name, kind: ErrBadName,
-		Rule: fmt.Sprintf("1 to %d characters of [A-Za-z0-9_.-] are allowed", maxName),
+		Rule: fmt.Sprintf("1 to %d characters of [A-Za-z0-9_.-] are allowed, no dot at an end or beside another", maxName),
 	}
 }
 

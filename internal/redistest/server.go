@@ -137,7 +137,7 @@ func (s *Server) signal(sig syscall.Signal) {
 func (s *Server) launch() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	cmd := exec.Command("redis-server", s.args...) //nolint:gosec,noctx // lives until Kill
+	cmd := exec.Command("redis-server", s.args...)
 	cmd.SysProcAttr = dieWithParent()
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start redis-server: %w", err)

@@ -29,10 +29,29 @@ var (
 func Encode(e Event) ([]byte, error) {
 	w := newWriter()
 	defer w.free()
-	head := func(fields int) { w.array(3 + fields); w.uint(Version); w.uint(uint64(e.Kind())); w.int(e.Meta().At) }
+	if e.Input() {
+		w.input(e)
+	} else {
+		w.decision(e)
+	}
+	if w.err != nil {
+		return nil, fmt.Errorf("history: encode %T: %w", e, w.err)
+	}
+	return bytes.Clone(w.buf.Bytes()), nil
+}
+
+// head begins the array of an event that has so many fields.
+func (w *writer) head(e Event, fields int) {
+	w.array(3 + fields)
+	w.uint(Version)
+	w.uint(uint64(e.Kind()))
+	w.int(e.Meta().At)
+}
+
+func (w *writer) input(e Event) {
 	switch e := e.(type) {
 	case *Started:
-		head(8)
+		w.head(e, 8)
 		w.str(e.Name)
 		w.str(e.Version)
 		w.payload(e.Payload)
@@ -41,68 +60,73 @@ func Encode(e Event) ([]byte, error) {
 		w.uint(e.Execution)
 		w.str(e.By)
 	case *EventReceived:
-		head(5)
+		w.head(e, 5)
 		w.str(e.Name)
 		w.payload(e.Payload)
 		w.str(e.MsgID)
 		w.str(e.By)
 	case *CancelRequested:
-		head(2)
+		w.head(e, 2)
 		w.str(e.By)
 		w.str(e.Text)
-	case *ActivityScheduled:
-		head(6)
-		w.str(e.Name)
-		w.str(e.Queue)
-		w.payload(e.Payload)
-		w.str(e.Effect)
-		w.uint(uint64(e.Attempt))
 	case *ActivityCompleted:
-		head(5)
+		w.head(e, 5)
 		w.uint(e.Scheduled)
 		w.payload(e.Result)
 		w.str(e.Worker)
 		w.uint(uint64(e.Claims))
 	case *ActivityFailed:
-		head(4)
+		w.head(e, 4)
 		w.uint(e.Scheduled)
 		w.failure(e.Failure)
 		w.str(e.Worker)
 		w.uint(uint64(e.Claims))
+	case *TimerFired:
+		w.head(e, 1)
+		w.uint(e.Timer)
+	default:
+		w.keep(errNoEncoding)
+	}
+}
+
+func (w *writer) decision(e Event) {
+	switch e := e.(type) {
+	case *ActivityScheduled:
+		w.head(e, 6)
+		w.str(e.Name)
+		w.str(e.Queue)
+		w.payload(e.Payload)
+		w.str(e.Effect)
+		w.uint(uint64(e.Attempt))
 	case *ActivityCancelRequested:
-		head(4)
+		w.head(e, 4)
 		w.uint(e.Scheduled)
 		w.uint(uint64(e.Reason))
 		w.str(e.By)
 		w.str(e.Text)
 	case *TimerScheduled:
-		head(1)
+		w.head(e, 1)
 		w.int(e.FireAt)
-	case *TimerFired:
-		head(1)
-		w.uint(e.Timer)
 	case *TimerCancelled:
-		head(1)
+		w.head(e, 1)
 		w.uint(e.Timer)
 	case *Completed:
-		head(2)
+		w.head(e, 2)
 		w.payload(e.Result)
 	case *Failed:
-		head(1)
+		w.head(e, 1)
 		w.failure(e.Failure)
 	case *Cancelled:
-		head(3)
+		w.head(e, 3)
 		w.failure(e.Failure)
 		w.str(e.By)
 		w.str(e.Text)
 	default:
-		return nil, fmt.Errorf("history: no encoding for %T", e)
+		w.keep(errNoEncoding)
 	}
-	if w.err != nil {
-		return nil, fmt.Errorf("history: encode %T: %w", e, w.err)
-	}
-	return bytes.Clone(w.buf.Bytes()), nil
 }
+
+var errNoEncoding = errors.New("this type has no encoding")
 
 // Decode reads the event at place id. It never panics: what is not an event is
 // ErrCorrupt, what a newer build wrote is ErrNewerVersion.

@@ -54,7 +54,7 @@ func events(t *rapid.T) []history.Event {
 		&history.Cancelled{Failure: failure, By: str("by"), Text: str("text")},
 	}
 	for i, e := range all {
-		e.Meta().ID, e.Meta().At = uint64(i+1), rapid.Int64().Draw(t, "at") //nolint:gosec // small
+		e.Meta().ID, e.Meta().At = uint64(i+1), rapid.Int64().Draw(t, "at")
 	}
 	return all
 }
@@ -102,7 +102,7 @@ func golden() []history.Event {
 		&history.Cancelled{Failure: f, By: "ops", Text: "fraud"},
 	}
 	for i, e := range all {
-		e.Meta().ID, e.Meta().At = uint64(i+1), 1_790_000_000_000+int64(i) //nolint:gosec // small
+		e.Meta().ID, e.Meta().At = uint64(i+1), 1_790_000_000_000+int64(i)
 	}
 	return all
 }
@@ -123,7 +123,7 @@ func TestTheGoldenFileDecodesForEver(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := history.Decode(uint64(i+1), b) //nolint:gosec // small
+		got, err := history.Decode(uint64(i+1), b)
 		if err != nil || !reflect.DeepEqual(got, want[i]) {
 			t.Errorf("line %d: %#v, %v; want %#v", i+1, got, err, want[i])
 		}

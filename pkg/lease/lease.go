@@ -56,7 +56,7 @@ func (o Outcome) String() string {
 func outcome(word string) (Outcome, error) {
 	for o, w := range words {
 		if w != "" && w == word {
-			return Outcome(o), nil //nolint:gosec // an index of words
+			return Outcome(o), nil
 		}
 	}
 	return 0, fmt.Errorf("%w: %q from a lease script", redisx.ErrReply, word)

@@ -2,6 +2,7 @@ package lease_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -89,7 +90,7 @@ func (b *bench) fields(r lease.Ref) map[string]string {
 func (b *bench) look(r lease.Ref) (float64, bool) {
 	b.Helper()
 	at, err := b.rdb.ZScore(b.Context(), b.space.Part(r.Part).Agenda(), r.Instance).Result()
-	if err == redis.Nil { //nolint:errorlint // go-redis returns it bare
+	if errors.Is(err, redis.Nil) {
 		return 0, false
 	}
 	b.must(err)

@@ -1,7 +1,6 @@
 package orchestrator_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -69,7 +68,7 @@ func TestRedisForgetsItsTailUnderALivingOwnerAndNothingIsLost(t *testing.T) {
 		}
 		return strings.Join(got, ","), nil
 	}))
-	s.work(worker.Config{}, greet.Do(func(ctx context.Context, in string) (string, error) { return doGreet(ctx, in) }))
+	s.work(worker.Config{}, greet.Do(doGreet))
 	for i := range instances {
 		s.start("collect", fmt.Sprint("r-", i), `"x"`)
 	}

@@ -49,8 +49,7 @@ func (f *fleet) ctx() context.Context {
 
 func (f *fleet) member(name string, ttl time.Duration) *partition.Keeper {
 	f.t.Helper()
-	var k *partition.Keeper
-	k = partition.NewKeeper(partition.Config{
+	k := partition.NewKeeper(partition.Config{
 		Redis: f.rdb, Space: f.ns, Partitions: parts, Member: name, TTL: ttl, Logger: slog.New(slog.DiscardHandler),
 		Run: func(ctx context.Context, t *partition.Tenure) error { return f.run(ctx, name, t) },
 		Released: func(int) {

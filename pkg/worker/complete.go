@@ -135,7 +135,7 @@ func (t *task) unclaimed() {
 
 // giveBack returns the lease of an activity that was interrupted, uncounted, so that others take over at once.
 func (t *task) giveBack() {
-	t.w.leases.Abandon(lease.Return{Grip: t.grip(), Uncounted: true}, func(o lease.Outcome, err error) {
+	t.w.leases.Abandon(lease.Return{Grip: t.grip(), Uncounted: true}, func(_ lease.Outcome, err error) {
 		if err != nil {
 			t.w.log.Warn("lease not given back; it expires", "activity", t.task.Name, "of", t.ref.String(), "error", err)
 		}

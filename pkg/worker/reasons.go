@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"slices"
 
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/cancel"
@@ -28,8 +29,8 @@ func (r *reasons) of(ctx context.Context, ref lease.Ref) (cancel.Cancelled, bool
 		return cancel.Cancelled{}, false
 	}
 	events, _ := reply.([]any)
-	for i := len(events) - 1; i >= 0; i-- {
-		text, _ := events[i].(string)
+	for _, raw := range slices.Backward(events) {
+		text, _ := raw.(string)
 		e, err := history.Decode(0, []byte(text))
 		if err != nil {
 			continue // of a newer build, perhaps; it may stand in front of what is looked for

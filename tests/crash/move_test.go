@@ -60,9 +60,9 @@ func TestPartitionsMoveWhenAnOrchestratorComesLeavesOrDies(t *testing.T) {
 	first.Signal(syscall.SIGTERM)
 	a.spread(rdb, 1)
 	took := time.Since(began)
-	first.Stop()
+	first.Stopped()
 	t.Logf("hand-over by SIGTERM: %v; the process had ended after %v", took.Round(time.Millisecond), since(began))
-	if took > ownerTTL/2 {
+	if took > time.Second { // the others look every second even if nobody tells them
 		t.Errorf("the hand-over took %v: partitions expired instead of being handed over", took)
 	}
 	a.begin(4)

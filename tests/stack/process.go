@@ -99,10 +99,11 @@ func (p *Process) Kill() {
 func (p *Process) Stop() {
 	p.t.Helper()
 	p.Signal(syscall.SIGTERM)
-	p.waitStopped()
+	p.Stopped()
 }
 
-func (p *Process) waitStopped() {
+// Stopped waits for the end of a process that has been asked to end, as Stop does.
+func (p *Process) Stopped() {
 	p.t.Helper()
 	timeout := time.NewTimer(stopWithin)
 	defer timeout.Stop()

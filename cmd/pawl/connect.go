@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+	"os/user"
+
+	"github.com/pawlrun/pawl/internal/settings"
+	"github.com/pawlrun/pawl/pkg/client"
+)
+
+// reach is what every command needs that talks to a namespace.
+type reach struct {
+	settings.Namespace
+	settings.NATS
+	settings.Log
+}
+
+// client connects; close ends both the client and the connection.
+func (r reach) client(ctx context.Context, s streams) (c *client.Client, closeAll func(), err error) {
+	log := r.Open(s.err)
+	nc, err := r.OpenNATS(log)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err = client.New(ctx, nc, client.Options{Namespace: r.Namespace.Namespace, By: who(), Logger: log})
+	if err != nil {
+		nc.Close()
+		return nil, nil, err
+	}
+	return c, func() { c.Close(); nc.Close() }, nil
+}
+
+// who is how histories name the person at the command line.
+func who() string {
+	u, err := user.Current()
+	if err != nil {
+		return "pawl"
+	}
+	return u.Username
+}

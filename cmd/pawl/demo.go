@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nuid"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl/examples/audit"
+	"github.com/pawlrun/pawl/internal/settings"
+	"github.com/pawlrun/pawl/internal/term"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/embedded"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+const (
+	demoWorkers     = 3
+	demoConcurrency = 8 // activities at a time, of each worker
+	demoLeaseTTL    = 2 * time.Second
+	demoLook        = 2 * time.Second
+	demoPartitions  = 8
+)
+
+type demoCmd struct {
+	settings.Log
+	Dir  string `type:"path" placeholder:"DIR" help:"Tree to audit. Default: the source of the Go distribution."`
+	Out  string `type:"path" default:"pawl-audit" placeholder:"DIR" help:"Directory of the report."`
+	JSON bool   `name:"json" help:"Write one JSON object as the last line."`
+}
+
+// Run audits a tree. Everything that it starts is gone when it returns.
+func (c *demoCmd) Run(ctx context.Context, s streams) error {
+	if c.Dir == "" {
+		dir, err := goSource(ctx)
+		if err != nil {
+			return misuse{err}
+		}
+		c.Dir = dir
+	}
+	total, err := count(c.Dir)
+	if err != nil {
+		return misuse{err}
+	}
+	begun := time.Now()
+	d, err := c.start(ctx, s)
+	if err != nil {
+		return err
+	}
+	result, err := d.audit(ctx, c.Dir, c.Out, total)
+	d.progress.End()
+	if err = errors.Join(err, d.stop()); err != nil {
+		return err
+	}
+	return d.show(s.out, result, time.Since(begun), c.JSON)
+}
+
+// goSource finds the Go distribution's source.
+func goSource(ctx context.Context) (string, error) {
+	root := runtime.GOROOT() //nolint:staticcheck // where there is no go command, this may still know
+	if out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output(); err == nil {
+		root = strings.TrimSpace(string(out))
+	}
+	dir := filepath.Join(root, "src")
+	if _, err := os.Stat(dir); root == "" || err != nil {
+		return "", errors.New("the source of the Go distribution is not at hand; give a directory with --dir")
+	}
+	return dir, nil
+}
+
+// count lists the tree beforehand, to know how much there is to do and to refuse nothing early.
+func count(dir string) (int, error) {
+	list, err := audit.List(dir)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("--dir %s can not be audited: %w", dir, err)
+	case len(list.Packages) == 0:
+		return 0, fmt.Errorf("--dir %s has no Go packages: no directory with .go files outside testdata and vendor", dir)
+	case len(list.Packages) > audit.MaxPackages:
+		return 0, fmt.Errorf("--dir %s has %d packages, at most %d can be audited at once", dir, len(list.Packages), audit.MaxPackages)
+	}
+	return len(list.Packages), nil
+}
+
+// demo is what runs during a demonstration.
+type demo struct {
+	stack    *embedded.Stack
+	nc       *nats.Conn
+	rdb      redis.UniversalClient
+	fleet    *orchestrator.Orchestrator
+	conn     *queue.Conn
+	client   *client.Client
+	workers  []*process
+	killed   string // name of the worker that was; empty: none yet
+	progress *term.Progress
+	*watch
+}
+
+// start brings up the stack, the orchestrator in this process and the workers as children.
+func (c *demoCmd) start(ctx context.Context, s streams) (_ *demo, err error) {
+	d := &demo{watch: newWatch(), progress: term.NewProgress(io.Discard, 0, "")}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.stop())
+		}
+	}()
+	log := c.Log.Open(demoLog(c.LogLevel, s.err))
+	if d.stack, err = embedded.Start(ctx, embedded.Options{Logger: log}); err != nil {
+		return nil, err
+	}
+	if w := d.stack.Warning(); w != "" {
+		_, _ = fmt.Fprintln(s.err, w)
+	}
+	if d.nc, err = (settings.NATS{NATSURL: d.stack.NATSURL()}).OpenNATS(log); err != nil {
+		return nil, err
+	}
+	if d.rdb, err = (settings.Redis{RedisURL: d.stack.RedisURL()}).OpenRedis(ctx, log); err != nil {
+		return nil, err
+	}
+	d.fleet, err = orchestrator.New(orchestrator.Config{
+		NATS: d.nc, Redis: d.rdb, Partitions: demoPartitions, Look: demoLook, Logger: log,
+	}, audit.Orchestrations()...)
+	if err != nil {
+		return nil, err
+	}
+	if err = d.fleet.Start(ctx); err != nil {
+		return nil, err
+	}
+	for i := range demoWorkers {
+		w, err := spawn(fmt.Sprintf("worker-%d", i+1), demoLog(c.LogLevel, s.err), "serve-worker", "--examples",
+			"--nats", d.stack.NATSURL(), "--redis", d.stack.RedisURL(), "--name", fmt.Sprintf("worker-%d", i+1),
+			"--lease-ttl", demoLeaseTTL.String(), "--concurrency", strconv.Itoa(demoConcurrency), "--drain", "2s",
+			"--log-level", c.LogLevel, "--log-format", c.LogFormat)
+		if err != nil {
+			return nil, err
+		}
+		d.workers = append(d.workers, w)
+	}
+	if d.conn, err = queue.Join(ctx, d.nc, queue.Options{Logger: log}); err != nil {
+		return nil, err
+	}
+	d.client, err = client.On(d.conn, client.Options{By: who(), Logger: log})
+	d.progress = term.NewProgress(s.err, 0, "packages")
+	d.err = s.err
+	return d, err
+}
+
+// demoLog shows logs only to who asked for more than the default: a demonstration is to be read.
+func demoLog(level string, w io.Writer) io.Writer {
+	if level == "info" {
+		return io.Discard
+	}
+	return w
+}
+
+// stop ends everything, in the reverse order.
+func (d *demo) stop() error {
+	errs := []error{stopAll(d.workers)}
+	if d.client != nil {
+		d.client.Close()
+	}
+	if d.conn != nil {
+		d.conn.Close()
+	}
+	if d.fleet != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), processPatience)
+		defer cancel()
+		errs = append(errs, d.fleet.Stop(ctx))
+	}
+	if d.nc != nil {
+		d.nc.Close()
+	}
+	if d.rdb != nil {
+		errs = append(errs, d.rdb.Close())
+	}
+	if d.stack != nil {
+		errs = append(errs, d.stack.Stop())
+	}
+	return errors.Join(errs...)
+}
+
+// audit runs one audit and kills a worker part-way.
+func (d *demo) audit(ctx context.Context, dir, out string, total int) (audit.Result, error) {
+	d.progress = term.NewProgress(d.err, total, "packages")
+	d.progress.Say("Auditing %d packages below %s: one orchestrator, %d workers as processes of their own, lease TTL %s",
+		total, dir, demoWorkers, demoLeaseTTL)
+	id := "audit-" + nuid.Next()
+	run, err := client.Start(ctx, d.client, audit.Audit, id, audit.Request{
+		Dir: dir, Out: out, Parallel: 2 * demoWorkers * demoConcurrency,
+	})
+	if err != nil {
+		return audit.Result{}, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watched := make(chan error, 1)
+	go func() { watched <- d.follow(ctx, id, total) }()
+	result, err := run.Result(ctx)
+	if err != nil {
+		cancel()
+	}
+	watchErr := <-watched
+	if err != nil {
+		if ctx.Err() != nil && !errors.Is(err, audit.ErrNoPackages) {
+			return result, fmt.Errorf("the audit did not finish: %w", err)
+		}
+		return result, err
+	}
+	return result, watchErr
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/pawlrun/pawl/examples/audit"
+	"github.com/pawlrun/pawl/internal/term"
+)
+
+// demoResult is what --json writes as the last line.
+type demoResult struct {
+	Packages   int    `json:"packages"`
+	Files      int    `json:"files"`
+	Lines      int    `json:"lines"`
+	Activities int    `json:"activities"` // that ended
+	Retried    int    `json:"retried"`    // of those, run more than once
+	Failed     int    `json:"failed"`     // of those, with a failure
+	ElapsedMS  int64  `json:"elapsed_ms"`
+	Report     string `json:"report"`
+}
+
+func (d *demo) show(w io.Writer, r audit.Result, took time.Duration, asJSON bool) error {
+	t := r.Totals
+	if asJSON {
+		return writeJSON(w, demoResult{
+			Packages: t.Packages, Files: t.Files, Lines: t.Lines,
+			Activities: d.activities, Retried: d.retried, Failed: d.failed,
+			ElapsedMS: took.Milliseconds(), Report: r.Report,
+		})
+	}
+	top := &term.Table{Header: []string{"COMPLEXITY", "FUNCTION", "PLACE"}, Right: []int{0}}
+	for i, h := range t.Offenders {
+		if i == 10 {
+			break
+		}
+		top.Add(h.Complexity, h.Function, fmt.Sprintf("%s:%d", h.File, h.Line))
+	}
+	if err := top.Write(w); err != nil {
+		return err
+	}
+	loss := "No worker was killed: the tree was done before one held work."
+	if d.killed != "" {
+		loss = fmt.Sprintf("%s was killed on the way; %d of its packages were done again by others.", d.killed, len(d.taken))
+	}
+	_, err := fmt.Fprintf(w, "\n%d packages, %d files, %d lines, %d TODO and FIXME, %d not read or not wholly.\n%d activities, %d failed. %s\nReport: %s (%.1f s)\n",
+		t.Packages, t.Files, t.Lines, t.Marks, t.Problems, d.activities, d.failed, loss, r.Report, took.Seconds())
+	return err
+}

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/examples/audit"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+const (
+	watchEvery  = 50 * time.Millisecond
+	watchEvents = 2_000 // of history, in one request
+	killAfter   = 30    // per cent of the packages
+	namesShown  = 4
+)
+
+// watch is what has been read of the audit's history.
+type watch struct {
+	err       io.Writer
+	events    uint64
+	scheduled map[uint64]*history.ActivityScheduled // outstanding
+	inspected int
+	ended     bool
+
+	activities int // that ended
+	retried    int // of those, claimed or attempted more than once
+	failed     int // that ended with a failure
+	taken      []takeover
+}
+
+// takeover is a package that another worker took from one that was lost.
+type takeover struct{ pkg, worker string }
+
+func newWatch() *watch { return &watch{scheduled: make(map[uint64]*history.ActivityScheduled)} }
+
+// follow reads the history as it grows, shows it, and kills a worker when the time has come.
+func (d *demo) follow(ctx context.Context, id string, total int) error {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for !d.ended {
+		more, err := d.read(ctx, id)
+		if err != nil && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		d.progress.Set(d.inspected)
+		if d.killed == "" && d.inspected*100 >= total*killAfter && d.inspected < total {
+			if err := d.lose(ctx, id); err != nil {
+				return err
+			}
+		}
+		if more {
+			continue
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// read takes the next events. Errors pass: the partition may be on its way to an owner.
+func (d *demo) read(ctx context.Context, id string) (more bool, err error) {
+	reply, err := d.conn.Ask(ctx, d.conn.PartitionOf(id), queue.Ask{
+		Op: queue.OpHistory, Instance: id, After: d.events, Limit: watchEvents,
+	})
+	if err != nil || reply.Problem != nil {
+		return false, err
+	}
+	for _, raw := range reply.Events {
+		e, err := history.Decode(d.events+1, raw)
+		if err != nil {
+			return false, err
+		}
+		d.events++
+		d.take(e)
+	}
+	return reply.More, nil
+}
+
+func (d *demo) take(e history.Event) {
+	switch e := e.(type) {
+	case *history.ActivityScheduled:
+		d.scheduled[e.ID] = e
+	case *history.ActivityCompleted:
+		d.settle(e.Scheduled, e.Worker, e.Claims)
+	case *history.ActivityFailed:
+		d.failed++
+		d.settle(e.Scheduled, e.Worker, e.Claims)
+	case *history.Completed, *history.Failed, *history.Cancelled:
+		d.ended = true
+	default: // nothing to show
+	}
+}
+
+func (d *demo) settle(id uint64, worker string, claims uint32) {
+	s := d.scheduled[id]
+	if s == nil {
+		return
+	}
+	delete(d.scheduled, id)
+	d.activities++
+	if claims > 1 || s.Attempt > 1 {
+		d.retried++
+	}
+	if s.Name != audit.InspectPackage.Name() {
+		return
+	}
+	d.inspected++
+	if claims > 1 {
+		t := takeover{pkg: packageOf(s), worker: worker}
+		d.taken = append(d.taken, t)
+		d.progress.Say("  %s took over %s from %s", t.worker, t.pkg, d.killed)
+	}
+}
+
+func packageOf(s *history.ActivityScheduled) string {
+	in, err := audit.InspectPackage.DecodeInput(s.Payload)
+	if err != nil {
+		return s.Name
+	}
+	return in.Package
+}
+
+// lose kills the worker that holds most, if any holds something, and says what it held.
+func (d *demo) lose(ctx context.Context, id string) error {
+	held, err := d.held(ctx, id)
+	if err != nil {
+		return nil //nolint:nilerr // asked again at the next look
+	}
+	var victim *process
+	for _, w := range d.workers {
+		if len(held[w.name]) > 0 && (victim == nil || len(held[w.name]) > len(held[victim.name])) {
+			victim = w
+		}
+	}
+	if victim == nil {
+		return nil
+	}
+	d.killed = victim.name
+	if err := victim.kill(); err != nil {
+		return fmt.Errorf("kill %s: %w", victim.name, err)
+	}
+	if held, err = d.held(ctx, id); err != nil {
+		held = nil // only for the message
+	}
+	d.progress.Say("Killed %s (process %d) without notice, at %d packages. It held %s",
+		victim.name, victim.pid(), d.inspected, names(held[victim.name]))
+	return nil
+}
+
+// held gives the packages that are being inspected, by worker.
+func (d *demo) held(ctx context.Context, id string) (map[string][]string, error) {
+	desc, err := client.Describe(ctx, d.client, id)
+	if err != nil {
+		return nil, err
+	}
+	held := make(map[string][]string)
+	for _, o := range desc.Outstanding {
+		if o.Worker == "" {
+			continue
+		}
+		name := o.Name
+		if s := d.scheduled[o.Activity]; s != nil {
+			name = packageOf(s)
+		}
+		held[o.Worker] = append(held[o.Worker], name)
+	}
+	return held, nil
+}
+
+// names shows the first few.
+func names(all []string) string {
+	slices.Sort(all)
+	switch n := len(all); {
+	case n == 0:
+		return "nothing any more"
+	case n <= namesShown:
+		return strings.Join(all, ", ")
+	default:
+		return fmt.Sprintf("%s and %d more", strings.Join(all[:namesShown], ", "), n-namesShown)
+	}
+}

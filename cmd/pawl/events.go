@@ -1,0 +1,120 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+
+	"github.com/pawlrun/pawl/internal/term"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// eventJSON is an event as an object: id, at and kind first, then its own fields.
+func eventJSON(e history.Event) any {
+	fields := map[string]any{}
+	v := reflect.ValueOf(e).Elem()
+	for i := range v.NumField() {
+		name := v.Type().Field(i).Name
+		if name == "Head" {
+			continue
+		}
+		value := v.Field(i).Interface()
+		if p, ok := value.(history.Payload); ok {
+			value = readable(p)
+		}
+		if f, ok := value.(history.Failure); ok {
+			value = failureJSON(f)
+		}
+		fields[strings.ToLower(name[:1])+name[1:]] = value
+	}
+	return struct {
+		ID     uint64         `json:"id"`
+		At     string         `json:"at"`
+		Kind   string         `json:"kind"`
+		Fields map[string]any `json:"fields"`
+	}{e.Meta().ID, e.Meta().Time().Format("2006-01-02T15:04:05.000Z"), kind(e), fields}
+}
+
+func failureJSON(f history.Failure) any {
+	return struct {
+		history.Failure
+		Data json.RawMessage `json:"data,omitempty"`
+	}{f, readable(f.Data)}
+}
+
+// kind is the name of an event's type.
+func kind(e history.Event) string { return reflect.TypeOf(e).Elem().Name() }
+
+func eventTable(w io.Writer, events []history.Event) error {
+	t := &term.Table{Header: []string{"ID", "AT", "EVENT", "WHAT"}, Right: []int{0}}
+	for _, e := range events {
+		t.Add(e.Meta().ID, e.Meta().Time().Format("15:04:05.000"), kind(e), short(summary(e)))
+	}
+	return t.Write(w)
+}
+
+// summary says on one line what an event is about.
+func summary(e history.Event) string {
+	switch e := e.(type) {
+	case *history.Started:
+		return by(fmt.Sprintf("%s %s", e.Name, readable(e.Payload)), e.By, "")
+	case *history.EventReceived:
+		return by(fmt.Sprintf("%s %s", e.Name, readable(e.Payload)), e.By, "")
+	case *history.CancelRequested:
+		return by("", e.By, e.Text)
+	case *history.ActivityScheduled:
+		s := fmt.Sprintf("%s %s", e.Name, readable(e.Payload))
+		if e.Attempt > 1 {
+			s = fmt.Sprintf("%s (attempt %d) %s", e.Name, e.Attempt, readable(e.Payload))
+		}
+		return s
+	case *history.ActivityCompleted:
+		return ended(e.Scheduled, e.Worker, e.Claims) + " " + string(readable(e.Result))
+	case *history.ActivityFailed:
+		return ended(e.Scheduled, e.Worker, e.Claims) + " " + e.Failure.Message
+	case *history.ActivityCancelRequested:
+		return by(fmt.Sprintf("of %d: %s", e.Scheduled, e.Reason), e.By, e.Text)
+	case *history.TimerScheduled:
+		return "for " + when(e.FireAt)
+	case *history.TimerFired:
+		return fmt.Sprintf("of %d", e.Timer)
+	case *history.TimerCancelled:
+		return fmt.Sprintf("of %d", e.Timer)
+	case *history.Completed:
+		return string(readable(e.Result))
+	case *history.Failed:
+		return e.Failure.Message
+	case *history.Cancelled:
+		return by(e.Failure.Message, e.By, e.Text)
+	default:
+		return ""
+	}
+}
+
+func ended(scheduled uint64, worker string, claims uint32) string {
+	s := fmt.Sprintf("of %d on %s", scheduled, worker)
+	if claims > 1 {
+		s += fmt.Sprintf(" (claim %d)", claims)
+	}
+	return s
+}
+
+func by(s, who, text string) string {
+	if who != "" {
+		s += " by " + who
+	}
+	if text != "" {
+		s += ": " + text
+	}
+	return strings.TrimSpace(s)
+}
+
+func short(s string) string {
+	const most = 120
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}

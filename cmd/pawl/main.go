@@ -1,0 +1,85 @@
+// Command pawl is Pawl's command line: a whole Pawl in one process (dev), a
+// demonstration, what one does with instances, the invariant checker, and the benchmark.
+//
+// Exit codes: 0 done, 1 failed, 2 used wrongly.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/settings"
+)
+
+// commands is the command line's grammar.
+type commands struct {
+	Dev     devCmd     `cmd:"" help:"Run NATS, Redis and both fleets in one process, with the examples."`
+	Demo    demoCmd    `cmd:"" help:"Audit a tree of Go packages on three workers, and lose one of them on the way."`
+	Start   startCmd   `cmd:"" help:"Start an instance."`
+	Get     getCmd     `cmd:"" help:"Tell about an instance."`
+	List    listCmd    `cmd:"" help:"List instances."`
+	History historyCmd `cmd:"" help:"Show an instance's history."`
+	Send    sendCmd    `cmd:"" help:"Send an event to an instance."`
+	Cancel  cancelCmd  `cmd:"" help:"Ask an instance to end."`
+	Check   checkCmd   `cmd:"" help:"Check the invariants of a namespace in Redis."`
+	Bench   benchCmd   `cmd:"" help:"Measure throughput and latency."`
+
+	Probe             probeCmd          `cmd:"" hidden:"" help:"GET a URL; exit 0 if it answers 200. For health checks."`
+	ServeNATS         serveNATSCmd      `cmd:"" hidden:"" help:"Run NATS until standard input ends."`
+	ServeOrchestrator serveOrchestrator `cmd:"" hidden:"" help:"Run an orchestrator until standard input ends."`
+	ServeWorker       serveWorker       `cmd:"" hidden:"" help:"Run a worker until standard input ends."`
+}
+
+// streams is where a command reads and writes.
+type streams struct {
+	out, err io.Writer
+}
+
+// misuse marks an error of the arguments: exit code 2.
+type misuse struct{ error }
+
+// Unwrap gives the error.
+func (m misuse) Unwrap() error { return m.error }
+
+// exit is a command that has said all, and ends with a code.
+type exit int
+
+// Error is not shown.
+func (e exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], streams{os.Stdout, os.Stderr})
+	stop()
+	os.Exit(code)
+}
+
+func run(ctx context.Context, args []string, s streams) int {
+	var c commands
+	k, code, ok := settings.Commands(&c, "pawl", "Pawl, a durable-execution runtime.", args, s.out, s.err, kong.UsageOnError())
+	if !ok {
+		return code
+	}
+	k.BindTo(ctx, (*context.Context)(nil))
+	err := k.Run(s)
+	var e exit
+	switch {
+	case err == nil:
+		return settings.ExitDone
+	case errors.As(err, &e):
+		return int(e)
+	}
+	_, _ = fmt.Fprintf(s.err, "pawl: %v\n", err)
+	if _, wrong := errors.AsType[misuse](err); wrong || errors.Is(err, pawl.ErrBadID) || errors.Is(err, pawl.ErrBadName) {
+		return settings.ExitMisuse
+	}
+	return settings.ExitFailed
+}

@@ -1,0 +1,87 @@
+// Package fleet is the two fleet programs, as the fleet binaries run them and as the
+// command line runs them in child processes. Its code is what a user's own fleet is
+// made of, with another registry.
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/fx"
+
+	"github.com/pawlrun/pawl/examples"
+	"github.com/pawlrun/pawl/internal/settings"
+	"github.com/pawlrun/pawl/pawlfx"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/worker"
+)
+
+// Orchestrator is the settings of the orchestrator program.
+type Orchestrator struct {
+	settings.Fleet
+	settings.Orchestrator
+}
+
+// Run runs the program until a signal, and gives its exit code. opts are added to it.
+func (o Orchestrator) Run(errw io.Writer, opts ...fx.Option) int {
+	if !o.Examples {
+		return empty(errw, "orchestrations", "orchestrator.New(conn, Fulfil.Do(fulfil))")
+	}
+	return pawlfx.Run(o.Log.Open(errw),
+		connections(o.Fleet),
+		pawlfx.Orchestrations(examples.Orchestrations),
+		pawlfx.Orchestrator(o.Config()),
+		pawlfx.HTTP(o.HTTP),
+		fx.Options(opts...),
+	)
+}
+
+// Config is what the settings say, without connections.
+func (o Orchestrator) Config() orchestrator.Config {
+	return orchestrator.Config{
+		Namespace: o.Namespace.Namespace, Partitions: o.Partitions, Replicas: o.Replicas, Look: o.Look,
+	}
+}
+
+// Worker is the settings of the worker program.
+type Worker struct {
+	settings.Fleet
+	settings.Worker
+
+	Name string `name:"name" env:"PAWL_NAME" placeholder:"NAME" help:"Name of the worker, unique in the namespace. Made up if not given."`
+}
+
+// Run runs the program until a signal, and gives its exit code. opts are added to it.
+func (w Worker) Run(errw io.Writer, opts ...fx.Option) int {
+	if !w.Examples {
+		return empty(errw, "activities", "worker.New(conn, Charge.Do(svc.charge))")
+	}
+	return pawlfx.Run(w.Log.Open(errw),
+		connections(w.Fleet),
+		pawlfx.Activities(examples.Activities),
+		pawlfx.Worker(w.Config()),
+		pawlfx.HTTP(w.HTTP),
+		fx.Options(opts...),
+	)
+}
+
+// Config is what the settings say, without connections.
+func (w Worker) Config() worker.Config {
+	return worker.Config{
+		Namespace: w.Namespace.Namespace, LeaseTTL: w.LeaseTTL, Concurrency: w.Concurrency, Drain: w.Drain, Name: w.Name,
+	}
+}
+
+func connections(f settings.Fleet) fx.Option {
+	return pawlfx.Connections(f.OpenNATS, func(log *slog.Logger) (redis.UniversalClient, error) {
+		return f.OpenRedis(context.Background(), log)
+	})
+}
+
+func empty(w io.Writer, what, how string) int {
+	_, _ = fmt.Fprintf(w, "no %s are registered in this binary: start it with --examples, or build your own, which is a few lines: %s (see the README)\n", what, how)
+	return settings.ExitMisuse
+}
