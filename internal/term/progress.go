@@ -68,7 +68,9 @@ func (p *Progress) Set(done int) {
 	}
 	if now := time.Now(); now.Sub(p.said) >= plainEvery {
 		p.said = now
-		p.line(now)
+		if p.done < p.total { // else End says it
+			p.line(now)
+		}
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 // story numbers events from one and gives each a time of ten times its id.
 func story(events ...history.Event) []history.Event {
 	for i, e := range events {
-		e.Meta().ID, e.Meta().At = uint64(i+1), int64(i+1)*10 //nolint:gosec // small
+		e.Meta().ID, e.Meta().At = uint64(i+1), int64(i+1)*10
 	}
 	return events
 }
@@ -113,7 +113,7 @@ func TestTheTimerDueFirstIsGivenAndOfEqualOnesTheOneSetFirst(t *testing.T) {
 			t.Fatalf("%+v, want timer %d", next, want)
 		}
 		fired := &history.TimerFired{Timer: want}
-		fired.ID = uint64(5 + i) //nolint:gosec // small
+		fired.ID = uint64(5 + i)
 		if err := s.Apply(fired); err != nil {
 			t.Fatal(err)
 		}

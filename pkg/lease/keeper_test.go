@@ -237,7 +237,7 @@ func TestLeasesAreRenewedInBatches(t *testing.T) {
 	since := time.Now()
 	for part := range 2 {
 		for i := range each {
-			r := ref(uint64(i + 1)) //nolint:gosec // small
+			r := ref(uint64(i + 1))
 			r.Part, r.Effect = part, fmt.Sprint("e", part, ".", i)
 			until := strconv.FormatInt(b.now()+span.Milliseconds(), 10)
 			b.must(b.rdb.HSet(t.Context(), b.key(r), "e", r.Effect, "n", "1", "t", "t", "u", until, "d", span.Milliseconds()).Err())

@@ -447,7 +447,7 @@ func renewMany(b *bench) {
 	want := make([]lease.Outcome, lease.MaxRenew)
 	grips := make([]lease.Grip, lease.MaxRenew)
 	for i := range grips {
-		r := ref(uint64(i + 1)) //nolint:gosec // small
+		r := ref(uint64(i + 1))
 		grips[i] = lease.Grip{Ref: r, Token: "t"}
 		want[i] = []lease.Outcome{lease.OK, lease.Gone, lease.Stolen, lease.Expired}[i%4]
 		if want[i] == lease.Gone {

@@ -20,6 +20,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/partition"
 	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/pkg/queue/queuemetrics"
 	"github.com/pawlrun/pawl/pkg/replay"
 )
 
@@ -164,6 +165,11 @@ func (o *Orchestrator) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	unregister, err := queuemetrics.Register(o.cfg.Metrics, "orchestrator", conn)
+	if err != nil {
+		conn.Close()
+		return err
+	}
 	run := redisx.NewRunner(o.cfg.Redis)
 	s := &shared{
 		cfg: o.cfg, programs: o.programs, met: o.met, store: store.New(run, space), conn: conn,
@@ -191,6 +197,7 @@ func (o *Orchestrator) Start(ctx context.Context) error {
 		wg.Wait()
 		s.oldest.wg.Wait()
 		run.Close()
+		unregister()
 		conn.Close()
 	}
 	notices, err := conn.OnNotices(func(queue.Notice) { keeper.Nudge() })

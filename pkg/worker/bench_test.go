@@ -52,7 +52,7 @@ func (o *owner) scheduleAll(n int) []queue.Task {
 	for from := 0; from < n; from += 1000 {
 		_, err := o.rdb.Pipelined(context.Background(), func(p redis.Pipeliner) error {
 			for i := from; i < min(from+1000, n); i++ {
-				id := uint64(i + 1) //nolint:gosec // small
+				id := uint64(i + 1)
 				t := queue.Task{
 					Instance: "bench-" + strconv.Itoa(i%500), Execution: 1, Activity: id, Effect: "effect" + strconv.Itoa(i),
 					Name: "nop", Queue: "nop", Attempt: 1, Payload: history.Payload{}, Born: history.Position{Seq: 1, Time: 1},

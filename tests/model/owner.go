@@ -296,7 +296,11 @@ func (s *Store) Look(now int64, token string, g Glance) (a Answer, unread int, s
 		return Conflict, 0, nil
 	}
 	for _, c := range g.Leases {
-		states = append(states, s.glance(now, g.Instance, c))
+		state := s.glance(now, g.Instance, c)
+		if over := in.Leases[c.Activity].Until + 1; state == Claimed && g.Next > over {
+			g.Next = over // a claim that is not renewed is looked at when it is over, not later
+		}
+		states = append(states, state)
 	}
 	if s.Rules.Wrong == BlindRescore {
 		s.blind(g.Instance, g.Next)

@@ -13,14 +13,16 @@ import (
 // Register registers the counts of a Conn as pawl_queue_…_total, with the labels
 // namespace and role; role tells apart the connections of one process. A nil
 // Registerer registers nothing. Two connections of one namespace and role are an error.
-func Register(reg prometheus.Registerer, role string, conn *queue.Conn) error {
+// What it gives back takes the counts away again, for when the Conn is closed.
+func Register(reg prometheus.Registerer, role string, conn *queue.Conn) (unregister func(), err error) {
 	if reg == nil {
-		return nil
+		return func() {}, nil
 	}
-	if err := reg.Register(newCollector(role, conn)); err != nil {
-		return fmt.Errorf("queue: register metrics of role %s: %w", role, err)
+	c := newCollector(role, conn)
+	if err := reg.Register(c); err != nil {
+		return nil, fmt.Errorf("queue: register metrics of role %s: %w", role, err)
 	}
-	return nil
+	return func() { reg.Unregister(c) }, nil
 }
 
 type collector struct {
