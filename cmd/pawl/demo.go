@@ -85,7 +85,7 @@ func count(dir string) (int, error) {
 	list, err := audit.List(dir)
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("--dir %s can not be audited: %w", dir, err)
+		return 0, fmt.Errorf("--dir can not be audited: %s", strings.TrimPrefix(err.Error(), audit.ErrNoDirectory.Code()+": "))
 	case len(list.Packages) == 0:
 		return 0, fmt.Errorf("--dir %s has no Go packages: no directory with .go files outside testdata and vendor", dir)
 	case len(list.Packages) > audit.MaxPackages:
@@ -213,10 +213,7 @@ func (d *demo) audit(ctx context.Context, dir, out string, total int) (audit.Res
 	}
 	watchErr := <-watched
 	if err != nil {
-		if ctx.Err() != nil && !errors.Is(err, audit.ErrNoPackages) {
-			return result, fmt.Errorf("the audit did not finish: %w", err)
-		}
-		return result, err
+		return result, fmt.Errorf("the audit did not finish: %w", err)
 	}
 	return result, watchErr
 }

@@ -94,6 +94,9 @@ func (w *Worker) close() {
 	if w.bells != nil {
 		w.bells.stop()
 	}
+	if w.uncount != nil {
+		w.uncount()
+	}
 	if w.conn != nil {
 		w.conn.Close()
 	}

@@ -144,6 +144,7 @@ func (t *task) handled(result history.Payload, failure *history.Failure) {
 
 // drop forgets a result that nobody wants, or that is not ours to give any more.
 func (t *task) drop(cause *cancel.Cancelled) {
+	t.w.log.Info("activity stopped, its result is not wanted", "activity", t.task.Name, "of", t.ref.String(), "cause", cause.Error())
 	if cause.Reason == cancel.LeaseLost {
 		t.end(t.count.lost)
 	} else {

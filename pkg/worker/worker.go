@@ -18,6 +18,7 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/lease"
 	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/pkg/queue/queuemetrics"
 )
 
 // Errors of a worker's beginning.
@@ -40,14 +41,15 @@ type Worker struct {
 	trouble atomic.Pointer[error] // what Redis last answered, if that was an error
 
 	// Set by Start, in this order; Stop ends them in the other.
-	runner *redisx.Runner
-	conn   *queue.Conn
-	leases *lease.Leases
-	keeper *lease.Keeper
-	bells  *ringer
-	hints  *queue.Subscription
-	queues []*intake
-	why    *reasons
+	runner  *redisx.Runner
+	conn    *queue.Conn
+	uncount func() // the counts of conn
+	leases  *lease.Leases
+	keeper  *lease.Keeper
+	bells   *ringer
+	hints   *queue.Subscription
+	queues  []*intake
+	why     *reasons
 
 	token  string // what the tokens of this worker's claims begin with
 	claims atomic.Uint64
@@ -129,6 +131,9 @@ func (w *Worker) open(ctx context.Context) error {
 	}
 	if w.conn, err = w.join(ctx); err != nil {
 		return fmt.Errorf("worker: namespace %s: %w", w.cfg.Namespace, err)
+	}
+	if w.uncount, err = queuemetrics.Register(w.cfg.Metrics, "worker", w.conn); err != nil {
+		return fmt.Errorf("worker: %w", err)
 	}
 	space := redisx.NewSpace(w.cfg.Namespace)
 	if err = w.agree(ctx, space); err != nil {

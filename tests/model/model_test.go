@@ -64,7 +64,7 @@ func TestTheProtocolKeepsItsPromisesInEveryWorldWithinTheBound(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.setup.Rules = ticks(None)
-			f := Search(&c.setup, bound(t, 8_000))
+			f := Search(&c.setup, bound(t, 6_000))
 			if f.Broken != "" {
 				t.Fatal(f)
 			}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/embedded"
+)
+
+// rig is NATS, Redis, an orchestrator and a worker, each a process of its own.
+type rig struct {
+	dir      string
+	natsAddr string
+	redis    *embedded.Redis
+	children []*process // in the order of their start
+}
+
+func startRig(ctx context.Context, log *slog.Logger, childLog io.Writer) (_ *rig, err error) {
+	r := &rig{}
+	if r.dir, err = os.MkdirTemp("", "pawl-bench-"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.stop())
+		}
+	}()
+	r.redis, err = embedded.StartRedis(ctx, embedded.RedisOptions{Dir: filepath.Join(r.dir, "redis"), Kind: embedded.RedisServer, Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	if err := r.startNATS(ctx, childLog); err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"orchestrator", "worker"} {
+		args := []string{
+			"serve-" + name, "--examples", "--nats", r.natsURL(), "--redis", r.redis.URL(), "--drain", "5s", "--log-level", "warn",
+		}
+		if name == "worker" {
+			args = append(args, "--concurrency", "256")
+		}
+		p, err := spawn(name, childLog, args...)
+		if err != nil {
+			return nil, err
+		}
+		r.children = append(r.children, p)
+	}
+	return r, nil
+}
+
+// startNATS starts it at a port that is free now, and waits until it listens there.
+func (r *rig) startNATS(ctx context.Context, childLog io.Writer) error {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	r.natsAddr = l.Addr().String()
+	if err := l.Close(); err != nil {
+		return err
+	}
+	_, port, err := net.SplitHostPort(r.natsAddr)
+	if err != nil {
+		return err
+	}
+	p, err := spawn("nats", childLog, "serve-nats", "--dir", filepath.Join(r.dir, "nats"), "--port", port)
+	if err != nil {
+		return err
+	}
+	r.children = append(r.children, p)
+	ctx, cancel := context.WithTimeout(ctx, openPatience)
+	defer cancel()
+	tick := time.NewTicker(openEvery)
+	defer tick.Stop()
+	for {
+		var d net.Dialer
+		conn, err := d.DialContext(ctx, "tcp", r.natsAddr)
+		if err == nil {
+			return conn.Close()
+		}
+		select {
+		case <-tick.C:
+		case <-p.exited:
+			return fmt.Errorf("NATS ended while it was started: %s", p.cmd.ProcessState)
+		case <-ctx.Done():
+			return fmt.Errorf("NATS does not listen at %s: %w", r.natsAddr, err)
+		}
+	}
+}
+
+func (r *rig) natsURL() string { return "nats://" + r.natsAddr }
+
+// stop ends the fleets before the servers, and removes the files.
+func (r *rig) stop() error {
+	var errs []error
+	if len(r.children) > 1 {
+		errs = append(errs, stopAll(r.children[1:]))
+	}
+	if len(r.children) > 0 {
+		errs = append(errs, r.children[0].stop())
+	}
+	if r.redis != nil {
+		errs = append(errs, r.redis.Stop())
+	}
+	return errors.Join(append(errs, os.RemoveAll(r.dir))...)
+}
+
+// cpu gives the processor time that each process has used. It is empty for a fleet that
+// was not started here, and where the system does not tell.
+func (r *rig) cpu() map[string]time.Duration {
+	if r == nil {
+		return nil
+	}
+	pids := map[string]int{"client": os.Getpid(), "redis": r.redis.PID()}
+	for _, p := range r.children {
+		pids[p.name] = p.pid()
+	}
+	used := make(map[string]time.Duration, len(pids))
+	for name, pid := range pids {
+		if t, ok := cpuTime(pid); ok {
+			used[name] = t
+		}
+	}
+	return used
+}
+
+// cpuTime reads the user and system time of a process from Linux' /proc, in ticks of 10 ms.
+func cpuTime(pid int) (time.Duration, bool) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0, false
+	}
+	// The name, in parentheses, may hold anything; the fields after it are numbers.
+	fields := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+	if len(fields) < 13 {
+		return 0, false
+	}
+	user, errU := strconv.ParseInt(fields[11], 10, 64)
+	system, errS := strconv.ParseInt(fields[12], 10, 64)
+	return time.Duration(user+system) * 10 * time.Millisecond, errU == nil && errS == nil
+}
