@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/internal/term"
@@ -22,7 +25,7 @@ type benchCmd struct {
 	Instances int    `help:"Instances to run. Default: as many as take a few seconds on two cores."`
 	N         int    `default:"100" help:"Activities of one fanout."`
 	InFlight  int    `default:"1000" help:"Instances under way at the same time."`
-	Fleet     bool   `help:"Measure the fleet at --nats, which must have the examples, instead of one started for it."`
+	given     bool   // a fleet, by --nats
 	JSON      bool   `name:"json" help:"Write one JSON object a scenario."`
 }
 
@@ -39,7 +42,13 @@ type measured struct {
 	CPU            map[string]float64 `json:"cpu_s_per_1000,omitempty"` // seconds per 1,000 activities (event: instances), by process
 }
 
-// Run measures. Without --fleet, NATS, Redis, an orchestrator and a worker are started for
+// AfterApply takes a --nats for a fleet that is to be measured.
+func (c *benchCmd) AfterApply(k *kong.Context) error {
+	c.given = slices.ContainsFunc(k.Path, func(p *kong.Path) bool { return p.Flag != nil && p.Flag.Name == "nats" })
+	return nil
+}
+
+// Run measures. Without --nats, NATS, Redis, an orchestrator and a worker are started for
 // it as processes of their own, and this one is the client.
 func (c *benchCmd) Run(ctx context.Context, s streams) (err error) {
 	log := slog.New(slog.DiscardHandler)
@@ -47,7 +56,7 @@ func (c *benchCmd) Run(ctx context.Context, s streams) (err error) {
 		log = c.Open(s.err)
 	}
 	var rig *rig
-	if !c.Fleet {
+	if !c.given {
 		if rig, err = startRig(ctx, log, demoLog(c.LogLevel, s.err)); err != nil {
 			return err
 		}

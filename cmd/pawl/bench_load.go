@@ -188,4 +188,3 @@ func (b *bench) idle(ctx context.Context, sc scenario, n int) (p50, p99 float64,
 func (b *bench) id(name string) string {
 	return name + "-" + b.run + "-" + strconv.FormatUint(b.n.Add(1), 10)
 }
-

@@ -30,7 +30,7 @@ type commands struct {
 	Send    sendCmd    `cmd:"" help:"Send an event to an instance."`
 	Cancel  cancelCmd  `cmd:"" help:"Ask an instance to end."`
 	Check   checkCmd   `cmd:"" help:"Check the invariants of a namespace in Redis."`
-	Bench   benchCmd   `cmd:"" help:"Measure throughput and latency."`
+	Bench   benchCmd   `cmd:"" help:"Measure throughput and latency, of a stack started for it or of the fleet at --nats."`
 
 	Probe             probeCmd          `cmd:"" hidden:"" help:"GET a URL; exit 0 if it answers 200. For health checks."`
 	ServeNATS         serveNATSCmd      `cmd:"" hidden:"" help:"Run NATS until standard input ends."`

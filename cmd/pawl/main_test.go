@@ -1,0 +1,215 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// asPawl makes the test binary the program itself.
+const asPawl = "TEST_AS_PAWL"
+
+// TestMain lets commands start this binary as their child, as they would start pawl.
+func TestMain(m *testing.M) {
+	if os.Getenv(asPawl) != "" {
+		main()
+		return
+	}
+	if err := os.Setenv(asPawl, "1"); err != nil { // for children
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// command runs a command in this process.
+func command(t *testing.T, args ...string) (code int, out, errs string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	var o, e bytes.Buffer
+	code = run(ctx, args, streams{&o, &e})
+	return code, o.String(), e.String()
+}
+
+// must runs a command that has to succeed.
+func must(t *testing.T, args ...string) string {
+	t.Helper()
+	code, out, errs := command(t, args...)
+	if code != 0 {
+		t.Fatalf("pawl %s: code %d\n%s%s", strings.Join(args, " "), code, out, errs)
+	}
+	return out
+}
+
+// tmpDir makes temporary files go where the test can see what is left of them.
+func tmpDir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	return dir
+}
+
+func nothingIn(t *testing.T, dir string) {
+	t.Helper()
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestWrongUseIsCodeTwo(t *testing.T) {
+	empty := t.TempDir()
+	for _, args := range [][]string{
+		{}, {"nonsense"}, {"start"}, {"start", "hello", "bad id"}, {"start", "bad name!", "x"}, {"start", "hello", "x", "--input", "no json"},
+		{"get", "a/b"}, {"send", "x", "bad event"}, {"cancel", ""}, {"list", "--status", "weird"}, {"bench", "weird"},
+		{"demo", "--dir", empty}, {"demo", "--dir", filepath.Join(empty, "missing")},
+	} {
+		code, out, errs := command(t, args...)
+		if code != 2 || out != "" && len(args) > 0 || errs == "" {
+			t.Errorf("%q: code %d, out %q, err %q", args, code, out, errs)
+		}
+	}
+}
+
+func TestAServerThatIsNotThereIsOneLineAndCodeOne(t *testing.T) {
+	for _, args := range [][]string{
+		{"start", "hello", "x", "--nats", "nats://127.0.0.1:1"},
+		{"check", "--redis", "redis://127.0.0.1:1"},
+		{"serve-worker", "--examples", "--nats", "nats://127.0.0.1:1"},
+	} {
+		code, out, errs := command(t, args...)
+		if code != 1 || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "127.0.0.1:1") {
+			t.Errorf("%q: code %d, out %q, err %q", args, code, out, errs)
+		}
+	}
+}
+
+func TestAFleetWithoutExamplesSaysWhatToDo(t *testing.T) {
+	for _, name := range []string{"serve-worker", "serve-orchestrator"} {
+		code, _, errs := command(t, name)
+		if code != 2 || !strings.Contains(errs, "--examples") || !strings.Contains(errs, "README") {
+			t.Errorf("%s: code %d, %q", name, code, errs)
+		}
+	}
+}
+
+// dev runs `pawl dev` as a process and gives the flags that reach it.
+func dev(t *testing.T) (nats, redis string) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "dev", "--nats-port", "0", "--redis-port", "0", "--http", "", "--partitions", "4",
+		"--data", t.TempDir(), "--log-level", "warn")
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(os.Interrupt) // it may have ended
+		if err := cmd.Wait(); err != nil || t.Failed() {
+			t.Errorf("dev: %v\n%s", err, errs.String())
+		}
+	})
+	lines := bufio.NewScanner(out)
+	for redis == "" && lines.Scan() {
+		switch f := strings.Fields(lines.Text()); f[0] {
+		case "NATS":
+			nats = f[1]
+		case "Redis":
+			redis = f[1]
+		}
+	}
+	if redis == "" {
+		t.Fatalf("dev does not say where it is: %s", errs.String())
+	}
+	return nats, redis
+}
+
+func TestAnInstanceIsStartedSentToListedShownAndCancelled(t *testing.T) {
+	nats, redis := dev(t)
+	at := func(args ...string) []string { return append(args, "--nats", nats) }
+	eventually(t, "the namespace is there", func() bool { code, _, _ := command(t, at("list")...); return code == 0 })
+
+	if out := must(t, at("start", "hello", "h-1", "--input", `"Ada"`, "--wait", "--timeout", "30s")...); out != "\"Hello, Ada!\"\n" {
+		t.Errorf("start --wait: %q", out)
+	}
+	if out := must(t, at("get", "h-1")...); !strings.Contains(out, "completed") || !strings.Contains(out, "Hello, Ada!") {
+		t.Errorf("get:\n%s", out)
+	}
+	if out := must(t, at("history", "h-1")...); !strings.Contains(out, "ActivityCompleted") || !strings.Contains(out, "greet") {
+		t.Errorf("history:\n%s", out)
+	}
+	must(t, at("start", "fulfil-order", "o-1", "--input", `{"id":"o-1","item":"pen","quantity":1,"cents":990}`)...)
+	must(t, at("send", "o-1", "approved", `{"by":"finance"}`)...)
+	var got outcome
+	if err := json.Unmarshal([]byte(must(t, at("get", "o-1", "--wait", "--json", "--timeout", "30s")...)), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Status != "completed" || !strings.Contains(string(got.Result), `"cents":990`) {
+		t.Errorf("%+v", got)
+	}
+
+	must(t, at("start", "event", "e-1")...)
+	must(t, at("cancel", "e-1", "--reason", "no longer needed")...)
+	code, out, errs := command(t, at("get", "e-1", "--wait", "--timeout", "30s")...)
+	if code != 1 || out != "" || !strings.Contains(errs, "no longer needed") {
+		t.Errorf("a cancelled instance: code %d, %q, %q", code, out, errs)
+	}
+	for _, line := range strings.Split(strings.TrimSpace(must(t, at("history", "e-1", "--json")...)), "\n") {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("no JSON: %s", line)
+		}
+	}
+	if out := must(t, at("list", "--status", "cancelled")...); !strings.Contains(out, "e-1") || strings.Contains(out, "h-1") {
+		t.Errorf("list:\n%s", out)
+	}
+	must(t, at("start", "nobody-has-it", "s-1")...)
+	eventually(t, "s-1 is stuck", func() bool { return strings.Contains(must(t, at("list", "--stuck", "--json")...), `"s-1"`) })
+	if code, _, errs := command(t, at("get", "nobody")...); code != 1 || !strings.Contains(errs, "no such instance") {
+		t.Errorf("get nobody: code %d, %s", code, errs)
+	}
+	if out := must(t, "check", "--redis", redis); !strings.Contains(out, "0 findings") {
+		t.Errorf("check: %s", out)
+	}
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline, tick := time.After(30*time.Second), time.NewTicker(20*time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-deadline:
+			t.Fatal("not within 30 s: " + what)
+		case <-tick.C:
+		}
+	}
+}
+
+func TestTheBenchmarkWritesOneObjectAScenarioAndLeavesNothing(t *testing.T) {
+	tmp := tmpDir(t)
+	out := must(t, "bench", "all", "--json", "--instances", "20", "--n", "10")
+	dec := json.NewDecoder(strings.NewReader(out))
+	for _, want := range []string{"hello", "chain", "fanout", "event"} {
+		var m measured
+		if err := dec.Decode(&m); err != nil {
+			t.Fatal(err)
+		}
+		if m.Scenario != want || m.Instances != 20 || m.InstancesPerS <= 0 || m.P99MS < m.P50MS || m.P50MS <= 0 {
+			t.Errorf("%+v", m)
+		}
+	}
+	nothingIn(t, tmp)
+}

@@ -1,0 +1,191 @@
+package examples
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pawlfx"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/embedded"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/pkg/worker"
+)
+
+func runOrchestrator(ctx context.Context, nc *nats.Conn, rdb redis.UniversalClient) error {
+	o, err := orchestrator.New(orchestrator.Config{NATS: nc, Redis: rdb}, Fulfil.Do(fulfil))
+	if err != nil {
+		return err
+	}
+	if err := o.Start(ctx); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return o.Stop(context.WithoutCancel(ctx)) // hands its partitions over, in milliseconds
+}
+
+func runWorker(ctx context.Context, nc *nats.Conn, rdb redis.UniversalClient) error {
+	w, err := worker.New(worker.Config{NATS: nc, Redis: rdb}, Reserve.Do(reserve), Release.Do(release), Charge.Do(charge))
+	if err != nil {
+		return err
+	}
+	if err := w.Start(ctx); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return w.Stop(context.WithoutCancel(ctx)) // lets running activities finish
+}
+
+func order(ctx context.Context, nc *nats.Conn, o Order) (Receipt, error) {
+	c, err := client.New(ctx, nc, client.Options{}) // NATS only
+	if err != nil {
+		return Receipt{}, err
+	}
+	defer c.Close()
+	run, err := client.Start(ctx, c, Fulfil, o.ID, o) // a second start of the same id is harmless
+	if err != nil {
+		return Receipt{}, err
+	}
+	if err := client.Send(ctx, c, Approved, o.ID, Approval{By: "finance"}); err != nil {
+		return Receipt{}, err
+	}
+	return run.Result(ctx)
+}
+
+func withFx() int {
+	return pawlfx.Run(slog.Default(),
+		pawlfx.Connections(openNATS, openRedis),
+		pawlfx.Orchestrations(func() []pawl.OrchestrationBinding {
+			return []pawl.OrchestrationBinding{Fulfil.Do(fulfil)}
+		}),
+		pawlfx.Orchestrator(orchestrator.Config{}),
+		pawlfx.HTTP(":7295"),
+	)
+}
+
+func openNATS(context.Context) (*nats.Conn, error) { return queue.Dial("nats://127.0.0.1:4222") }
+
+func openRedis(context.Context) (redis.UniversalClient, error) {
+	return redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"}), nil
+}
+
+// Every Go block of the README stands, to the letter, in this package, and so it compiles; the test of
+// the fleets below runs it.
+func TestTheReadmesCodeIsTheExamples(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var code strings.Builder
+	for _, f := range []string{"order.go", "readme_test.go"} {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		code.Write(b)
+	}
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(readme), -1)
+	if len(blocks) < 5 {
+		t.Fatalf("only %d blocks", len(blocks))
+	}
+	for _, b := range blocks {
+		for part := range strings.SplitSeq(strings.TrimSpace(b[1]), "\n\n") {
+			if !strings.Contains(code.String(), part) {
+				t.Errorf("not in the examples:\n%s", part)
+			}
+		}
+	}
+	_ = withFx // compiled; pawlfx' own tests run it
+}
+
+func TestTheReadmesFleetsFulfilAnOrderAlsoOneThatIsPublishedAsPlainJSON(t *testing.T) {
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	defer stop()
+	stack, err := embedded.Start(ctx, embedded.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = stack.Stop() }()
+	nc, err := queue.Dial(stack.NATSURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan struct{})
+	nc.SetClosedHandler(func(*nats.Conn) { close(closed) })
+	defer func() { nc.Close(); <-closed }()
+	opts, err := redis.ParseURL(stack.RedisURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rdb := redis.NewClient(opts)
+	defer func() { _ = rdb.Close() }()
+
+	fleets, end := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	for _, run := range []func(context.Context, *nats.Conn, redis.UniversalClient) error{runOrchestrator, runWorker} {
+		wg.Go(func() {
+			if err := run(fleets, nc, rdb); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	defer wg.Wait()
+	defer end()
+
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for { // the orchestrator makes the namespace
+		if conn, err := queue.Join(ctx, nc, queue.Options{}); err == nil {
+			conn.Close()
+			break
+		} else if ctx.Err() != nil {
+			t.Fatal(err)
+		}
+		<-tick.C
+	}
+	o := Order{ID: "order-41", Item: "lamp", Quantity: 1, Cents: 4900}
+	if r, err := order(ctx, nc, o); err != nil || r.Order != o.ID || r.Cents != o.Cents {
+		t.Fatal(r, err)
+	}
+
+	publish := func(subject, body string) {
+		t.Helper()
+		m, err := nc.RequestWithContext(ctx, subject, []byte(body))
+		if err != nil || !strings.Contains(string(m.Data), `"seq"`) {
+			t.Fatalf("%s: %v", subject, err)
+		}
+	}
+	publish("pawl.default.to.order-42.start.fulfil-order", `{"id":"order-42","item":"lamp","quantity":1,"cents":4900}`)
+	publish("pawl.default.to.order-42.event.approved", `{"by":"finance"}`)
+	c, err := client.New(ctx, nc, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	run, err := client.Attach(c, Fulfil, "order-42")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for { // what was only published may not be there yet
+		r, err := run.Result(ctx)
+		if errors.Is(err, client.ErrNotFound) {
+			<-tick.C
+			continue
+		}
+		if err != nil || r.Order != "order-42" {
+			t.Fatal(r, err)
+		}
+		return
+	}
+}
