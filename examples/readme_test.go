@@ -173,10 +173,7 @@ func TestTheReadmesFleetsFulfilAnOrderAlsoOneThatIsPublishedAsPlainJSON(t *testi
 		t.Fatal(err)
 	}
 	defer c.Close()
-	run, err := client.Attach(c, Fulfil, "order-42")
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := client.Attach(c, Fulfil, "order-42")
 	for { // what was only published may not be there yet
 		r, err := run.Result(ctx)
 		if errors.Is(err, client.ErrNotFound) {

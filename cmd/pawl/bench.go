@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -43,7 +44,7 @@ type measured struct {
 }
 
 // AfterApply takes a --nats for a fleet that is to be measured.
-func (c *benchCmd) AfterApply(k *kong.Context) error {
+func (c *benchCmd) AfterApply(k *kong.Context) error { //nolint:unparam // the form of a hook
 	c.given = slices.ContainsFunc(k.Path, func(p *kong.Path) bool { return p.Flag != nil && p.Flag.Name == "nats" })
 	return nil
 }
@@ -129,14 +130,14 @@ func benchTable(w io.Writer, all []measured) error {
 		Right:  []int{1, 2, 3, 4, 5, 6, 7},
 	}
 	for _, m := range all {
-		cpu := ""
+		var cpu []string
 		for _, name := range []string{"nats", "redis", "orchestrator", "worker", "client"} {
 			if v, ok := m.CPU[name]; ok {
-				cpu += fmt.Sprintf("%s %.3f  ", name, v)
+				cpu = append(cpu, fmt.Sprintf("%s %.3f", name, v))
 			}
 		}
 		t.Add(m.Scenario, m.Instances, m.Activities, fmt.Sprintf("%.2f", m.Seconds), fmt.Sprintf("%.0f", m.InstancesPerS),
-			fmt.Sprintf("%.0f", m.ActivitiesPerS), fmt.Sprintf("%.2f", m.P50MS), fmt.Sprintf("%.2f", m.P99MS), cpu)
+			fmt.Sprintf("%.0f", m.ActivitiesPerS), fmt.Sprintf("%.2f", m.P50MS), fmt.Sprintf("%.2f", m.P99MS), strings.Join(cpu, ", "))
 	}
 	return t.Write(w)
 }

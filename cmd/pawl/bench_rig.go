@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -140,7 +141,7 @@ func cpuTime(pid int) (time.Duration, bool) {
 		return 0, false
 	}
 	// The name, in parentheses, may hold anything; the fields after it are numbers.
-	fields := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
 	if len(fields) < 13 {
 		return 0, false
 	}

@@ -194,7 +194,7 @@ func (d *demo) stop() error {
 // audit runs one audit and kills a worker part-way.
 func (d *demo) audit(ctx context.Context, dir, out string, total int) (audit.Result, error) {
 	d.progress = term.NewProgress(d.err, total, "packages")
-	d.progress.Say("Auditing %d packages below %s: one orchestrator, %d workers as processes of their own, lease TTL %s",
+	d.progress.Sayf("Auditing %d packages below %s: one orchestrator, %d workers as processes of their own, lease TTL %s",
 		total, dir, demoWorkers, demoLeaseTTL)
 	id := "audit-" + nuid.Next()
 	run, err := client.Start(ctx, d.client, audit.Audit, id, audit.Request{
@@ -203,17 +203,22 @@ func (d *demo) audit(ctx context.Context, dir, out string, total int) (audit.Res
 	if err != nil {
 		return audit.Result{}, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	watched := make(chan error, 1)
-	go func() { watched <- d.follow(ctx, id, total) }()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		if err := d.follow(ctx, id, total); err != nil {
+			cancel(err) // nobody is to wait for a result that does not come
+		}
+	}()
 	result, err := run.Result(ctx)
 	if err != nil {
-		cancel()
+		cancel(err)
 	}
-	watchErr := <-watched
-	if err != nil {
-		return result, fmt.Errorf("the audit did not finish: %w", err)
+	<-watched
+	if cause := context.Cause(ctx); cause != nil {
+		return result, fmt.Errorf("the audit did not finish: %w", cause)
 	}
-	return result, watchErr
+	return result, nil
 }

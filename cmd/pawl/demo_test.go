@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,8 +11,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawlrun/pawl/examples/audit"
+	"github.com/pawlrun/pawl/internal/settings"
 )
 
 // bigTree has n packages that take a while each, and one that is broken.
@@ -95,6 +99,31 @@ func TestAnInterruptedDemonstrationLeavesNothing(t *testing.T) {
 	_ = cmd.Wait() // the code tells
 	if code := cmd.ProcessState.ExitCode(); code != 1 {
 		t.Errorf("code %d", code)
+	}
+	nothingIn(t, tmp)
+}
+
+func TestADemonstrationWhoseWorkersAllEndSaysSo(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	tmp := tmpDir(t)
+	c := &demoCmd{Log: settings.Log{LogLevel: "info", LogFormat: "text"}}
+	var errs bytes.Buffer
+	d, err := c.start(ctx, streams{io.Discard, &errs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range d.workers {
+		if err := w.kill(); err != nil {
+			t.Error(err)
+		}
+	}
+	_, err = d.audit(ctx, bigTree(t, 3), t.TempDir(), 3)
+	if err == nil || !strings.Contains(err.Error(), "all workers have ended") {
+		t.Errorf("%v", err)
+	}
+	if err := d.stop(); err != nil {
+		t.Error(err)
 	}
 	nothingIn(t, tmp)
 }

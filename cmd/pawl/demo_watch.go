@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -57,6 +58,9 @@ func (d *demo) follow(ctx context.Context, id string, total int) error {
 		}
 		if more {
 			continue
+		}
+		if d.deserted() {
+			return errors.New("all workers have ended; --log-level warn shows what they say")
 		}
 		select {
 		case <-tick.C:
@@ -118,7 +122,7 @@ func (d *demo) settle(id uint64, worker string, claims uint32) {
 	if claims > 1 {
 		t := takeover{pkg: packageOf(s), worker: worker}
 		d.taken = append(d.taken, t)
-		d.progress.Say("  %s took over %s from %s", t.worker, t.pkg, d.killed)
+		d.progress.Sayf("  %s took over %s from %s", t.worker, t.pkg, d.killed)
 	}
 }
 
@@ -149,12 +153,22 @@ func (d *demo) lose(ctx context.Context, id string) error {
 	if err := victim.kill(); err != nil {
 		return fmt.Errorf("kill %s: %w", victim.name, err)
 	}
+	for more := true; more; { // the names are in events that were not read yet
+		if more, err = d.read(ctx, id); err != nil {
+			more = false
+		}
+	}
 	if held, err = d.held(ctx, id); err != nil {
 		held = nil // only for the message
 	}
-	d.progress.Say("Killed %s (process %d) without notice, at %d packages. It held %s",
+	d.progress.Sayf("Killed %s (process %d) without notice, at %d packages. It held %s",
 		victim.name, victim.pid(), d.inspected, names(held[victim.name]))
 	return nil
+}
+
+// deserted reports whether no worker is left.
+func (d *demo) deserted() bool {
+	return !slices.ContainsFunc(d.workers, func(w *process) bool { return !w.gone() })
 }
 
 // held gives the packages that are being inspected, by worker.

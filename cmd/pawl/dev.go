@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/fx"
 
@@ -17,6 +17,9 @@ import (
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
+
+// devDrain is short: whoever develops does not wait for an activity that they wrote wrongly.
+const devDrain = 2 * time.Second
 
 type devCmd struct {
 	settings.Namespace
@@ -40,19 +43,19 @@ func (c *devCmd) Run(ctx context.Context, s streams) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stack.Stop()) }()
-	nats4, redis4 := settings.NATS{NATSURL: stack.NATSURL()}, settings.Redis{RedisURL: stack.RedisURL()}
+	natsAt, redisAt := settings.NATS{NATSURL: stack.NATSURL()}, settings.Redis{RedisURL: stack.RedisURL()}
 	_, _ = fmt.Fprintf(s.out, "NATS   %s\nRedis  %s\ndata   %s\n", stack.NATSURL(), stack.RedisURL(), c.Data.Data)
 	return asExit(pawlfx.Run(log,
 		pawlfx.Connections(
-			func(log *slog.Logger) (*nats.Conn, error) { return nats4.OpenNATS(log) },
-			func(log *slog.Logger) (redis.UniversalClient, error) { return redis4.OpenRedis(ctx, log) },
+			natsAt.OpenNATS,
+			func(log *slog.Logger) (redis.UniversalClient, error) { return redisAt.OpenRedis(ctx, log) },
 		),
 		pawlfx.Orchestrations(examples.Orchestrations),
 		pawlfx.Activities(examples.Activities),
 		pawlfx.Orchestrator(orchestrator.Config{
 			Namespace: c.Namespace.Namespace, Partitions: c.Partitions, Replicas: c.Replicas, Look: c.Look,
 		}),
-		pawlfx.Worker(worker.Config{Namespace: c.Namespace.Namespace, LeaseTTL: c.LeaseTTL, Concurrency: c.Concurrency}),
+		pawlfx.Worker(worker.Config{Namespace: c.Namespace.Namespace, LeaseTTL: c.LeaseTTL, Concurrency: c.Concurrency, Drain: devDrain}),
 		pawlfx.HTTP(c.HTTP),
 		fx.Invoke(func(lc fx.Lifecycle, program fx.Shutdowner) { endWith(lc, program, stack, log) }),
 	))

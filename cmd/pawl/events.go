@@ -59,17 +59,16 @@ func eventTable(w io.Writer, events []history.Event) error {
 func summary(e history.Event) string {
 	switch e := e.(type) {
 	case *history.Started:
-		return by(fmt.Sprintf("%s %s", e.Name, readable(e.Payload)), e.By, "")
+		return by(called(e.Name, e.Payload), e.By, "")
 	case *history.EventReceived:
-		return by(fmt.Sprintf("%s %s", e.Name, readable(e.Payload)), e.By, "")
+		return by(called(e.Name, e.Payload), e.By, "")
 	case *history.CancelRequested:
 		return by("", e.By, e.Text)
 	case *history.ActivityScheduled:
-		s := fmt.Sprintf("%s %s", e.Name, readable(e.Payload))
 		if e.Attempt > 1 {
-			s = fmt.Sprintf("%s (attempt %d) %s", e.Name, e.Attempt, readable(e.Payload))
+			return called(fmt.Sprintf("%s (attempt %d)", e.Name, e.Attempt), e.Payload)
 		}
-		return s
+		return called(e.Name, e.Payload)
 	case *history.ActivityCompleted:
 		return ended(e.Scheduled, e.Worker, e.Claims) + " " + string(readable(e.Result))
 	case *history.ActivityFailed:
@@ -91,6 +90,10 @@ func summary(e history.Event) string {
 	default:
 		return ""
 	}
+}
+
+func called(name string, p history.Payload) string {
+	return strings.TrimSpace(name + " " + string(readable(p)))
 }
 
 func ended(scheduled uint64, worker string, claims uint32) string {

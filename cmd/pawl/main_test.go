@@ -167,7 +167,7 @@ func TestAnInstanceIsStartedSentToListedShownAndCancelled(t *testing.T) {
 	if code != 1 || out != "" || !strings.Contains(errs, "no longer needed") {
 		t.Errorf("a cancelled instance: code %d, %q, %q", code, out, errs)
 	}
-	for _, line := range strings.Split(strings.TrimSpace(must(t, at("history", "e-1", "--json")...)), "\n") {
+	for line := range strings.Lines(must(t, at("history", "e-1", "--json")...)) {
 		if !json.Valid([]byte(line)) {
 			t.Errorf("no JSON: %s", line)
 		}

@@ -129,7 +129,7 @@ func (r Report) problems(p func(string, ...any)) {
 // replace writes a file aside and renames it, so that a reader sees the old one or
 // the new one. What a crash leaves behind lies among the parts, and goes with them.
 func (s Spool) replace(name string, write func(io.Writer) error) error {
-	if err := os.MkdirAll(s.parts(), 0o755); err != nil {
+	if err := os.MkdirAll(s.parts(), 0o750); err != nil {
 		return fmt.Errorf("audit: make room for the report: %w", err)
 	}
 	f, err := os.CreateTemp(s.parts(), "aside-*")

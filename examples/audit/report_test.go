@@ -115,8 +115,8 @@ func TestFindingsAreSplitIntoPartsThatFitAndLoseNothing(t *testing.T) {
 	parts := Split([]Problem{{Path: "x"}}, all)
 	var got []Summary
 	for i, p := range parts {
-		if b, _ := json.Marshal(p); len(b) > 512<<10 {
-			t.Errorf("part %d has %d bytes", i, len(b))
+		if b, err := json.Marshal(p); err != nil || len(b) > 512<<10 {
+			t.Errorf("part %d has %d bytes, %v", i, len(b), err)
 		}
 		got = append(got, p.Summaries...)
 	}

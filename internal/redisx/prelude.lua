@@ -25,13 +25,11 @@ local function fenced(partition, token, t)
 end
 
 -- settle sets when the instance is looked at next. It ends every script of the owner:
--- an unread inbox is looked at within two seconds unless the owner holds it back;
--- else `at` (ms) stands; with nothing due ('' or none) the member goes.
-local function settle(agenda, inbox, instance, at, hold, t)
+-- an inbox with something unread is looked at within two seconds unless the owner holds it
+-- back; else `at` (ms) stands; with nothing due ('' or none) the member goes.
+local function settle(agenda, unread, instance, at, hold, t)
   local look = tonumber(at)
-  if hold ~= '1' and redis.call('LLEN', inbox) > 0 and (not look or look > t + 2000) then
-    look = t + 2000
-  end
+  if unread and hold ~= '1' and (not look or look > t + 2000) then look = t + 2000 end
   if look then
     redis.call('ZADD', agenda, ms(look), instance)
   else
@@ -41,8 +39,5 @@ end
 
 -- hurry brings the look forward to `at`, never back. Workers may do only this.
 local function hurry(agenda, instance, at)
-  local is = redis.call('ZSCORE', agenda, instance)
-  if not is or tonumber(is) > at then
-    redis.call('ZADD', agenda, ms(at), instance)
-  end
+  redis.call('ZADD', agenda, 'LT', ms(at), instance)
 end

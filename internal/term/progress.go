@@ -74,8 +74,8 @@ func (p *Progress) Set(done int) {
 	}
 }
 
-// Say writes a line of text above the bar.
-func (p *Progress) Say(format string, args ...any) {
+// Sayf writes a line of text above the bar.
+func (p *Progress) Sayf(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.bar != nil && !p.ended {

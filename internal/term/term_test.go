@@ -59,7 +59,7 @@ func TestProgressWithoutATerminalIsALineNowAndThen(t *testing.T) {
 	p.began = p.began.Add(-time.Second)
 	p.Set(5)
 	p.Set(4) // late news
-	p.Say("a worker is gone")
+	p.Sayf("a worker is gone")
 	p.Set(11)
 	p.End()
 	p.End()
@@ -75,7 +75,7 @@ func TestTheBarIsTakenAwayForALineOfTextAndAtTheEnd(t *testing.T) {
 	p := NewProgress(&b, 3, "packages")
 	p.bar = newBar(&b, 3, "packages")
 	p.Set(1)
-	p.Say("a worker is gone")
+	p.Sayf("a worker is gone")
 	p.Set(3)
 	p.End()
 	if got := b.String(); !strings.Contains(got, "a worker is gone\n") || !strings.Contains(got, "0/3") || !strings.HasSuffix(got, "/s\n") {

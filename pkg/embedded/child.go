@@ -41,9 +41,8 @@ type child struct {
 	started chan error
 	exited  chan struct{}
 
-	mu      sync.Mutex
-	asked   bool  // stop was called
-	waitErr error // set before exited is closed
+	mu    sync.Mutex
+	asked bool // stop was called
 }
 
 func startChild(program string, args []string, o RedisOptions) (*child, error) {
@@ -68,10 +67,7 @@ func (c *child) run() {
 	if err != nil {
 		return
 	}
-	err = c.cmd.Wait()
-	c.mu.Lock()
-	c.waitErr = err
-	c.mu.Unlock()
+	_ = c.cmd.Wait() // err reads the process's state
 	close(c.exited)
 }
 
@@ -140,7 +136,7 @@ func (c *child) err() error {
 	if strings.Contains(last, "Address already in use") {
 		return fmt.Errorf("%w: %s", errPortTaken, last)
 	}
-	return fmt.Errorf("%w (%v): %s", errEnded, c.waitErr, last)
+	return fmt.Errorf("%w (%s): %s", errEnded, c.cmd.ProcessState, last)
 }
 
 // stop ends the process and waits for it. That it had ended before is no error.

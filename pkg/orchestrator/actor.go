@@ -39,7 +39,8 @@ type actor struct {
 	parked    *simplelru.LRU[string, *instance] // those of instances that are idle and have their code in memory
 	stalls    map[string]*stall
 	waiters   waiters
-	todo      []string // to be looked at when there is room: what a takeover found
+	todo      []string          // to be looked at when there is room: what a takeover found
+	sent      map[sending]int64 // when the task of an outstanding activity was published last in this tenure, Unix ms
 
 	clock      clock
 	polling    bool
@@ -54,7 +55,7 @@ func newActor(ctx context.Context, s *shared, t *partition.Tenure) *actor {
 	a := &actor{
 		shared: s, tenure: t, st: store.Tenure{Part: t.Part, Token: t.Token}, ctx: ctx,
 		log: s.cfg.Logger.With("partition", t.Part), box: newMailbox(), turns: newTurner(),
-		instances: make(map[string]*instance), stalls: make(map[string]*stall), waiters: newWaiters(),
+		instances: make(map[string]*instance), stalls: make(map[string]*stall), waiters: newWaiters(), sent: make(map[sending]int64),
 		clock: clock{at: time.Now(), ms: time.Now().UnixMilli()},
 	}
 	// The size is validated by New; NewLRU refuses only sizes below one.
@@ -348,7 +349,6 @@ func (a *actor) advance(in *instance) {
 	if in.busy || a.leaving || a.err != nil {
 		return
 	}
-	a.resend(in)
 	stalled := a.stalls[in.id]
 	switch {
 	case stalled != nil && stalled.until > a.clock.now():

@@ -164,23 +164,23 @@ func (a *actor) effects(in *instance, t *turn, done store.Committed) {
 		switch e := e.(type) {
 		case *history.ActivityScheduled:
 			if in.state.Activity(e.ID) != nil { // not cancelled in the same turn
-				a.publish(in, e)
+				a.publish(in.id, in.rec, e)
 			}
 		case *history.ActivityCancelRequested:
-			delete(in.sent, e.Scheduled)
+			delete(a.sent, sending{in.id, e.Scheduled})
 			if w := done.Holders[e.Scheduled]; w != "" {
 				if hints == nil {
 					hints = make(map[string][]queue.Hint)
 				}
 				hints[w] = append(hints[w], queue.Hint{
-					Instance: in.id, Execution: in.rec.Execution, Activity: e.Scheduled,
+					Instance: in.id, Execution: in.rec.Execution, Activity: e.Scheduled, Effect: t.cancelled[e.Scheduled],
 					Reason: e.Reason, By: e.By, Text: e.Text, At: done.Now,
 				})
 			}
 		case *history.ActivityCompleted:
-			delete(in.sent, e.Scheduled)
+			delete(a.sent, sending{in.id, e.Scheduled})
 		case *history.ActivityFailed:
-			delete(in.sent, e.Scheduled)
+			delete(a.sent, sending{in.id, e.Scheduled})
 		}
 	}
 	for w, hs := range hints {
@@ -196,16 +196,13 @@ func (a *actor) effects(in *instance, t *turn, done store.Committed) {
 }
 
 // publish puts the task of an activity into its queue.
-func (a *actor) publish(in *instance, e *history.ActivityScheduled) {
-	if in.sent == nil {
-		in.sent = make(map[uint64]int64)
-	}
+func (a *actor) publish(instance string, rec *store.Record, e *history.ActivityScheduled) {
 	id := e.ID
-	in.sent[id] = a.clock.now()
+	a.sent[sending{instance, id}] = a.clock.now()
 	a.publishing++
 	a.met.published.Inc()
 	a.conn.PublishTask(queue.Task{
-		Instance: in.id, Born: in.rec.Born, Execution: in.rec.Execution, Activity: id, Effect: e.Effect,
+		Instance: instance, Born: rec.Born, Execution: rec.Execution, Activity: id, Effect: e.Effect,
 		Name: e.Name, Queue: e.Queue, Attempt: e.Attempt, Payload: e.Payload, ScheduledAt: e.At,
 	}, func(err error) {
 		failpoint.Here("orchestrator.published")
@@ -213,8 +210,8 @@ func (a *actor) publish(in *instance, e *history.ActivityScheduled) {
 			a.publishing--
 			if err != nil {
 				a.met.publishErrors.Inc()
-				a.log.Warn("a task could not be published; the look sends it again", "instance", in.id, "activity", id, "error", err)
-				delete(in.sent, id)
+				a.log.Warn("a task could not be published; the look sends it again", "instance", instance, "activity", id, "error", err)
+				delete(a.sent, sending{instance, id})
 			}
 		})
 	})

@@ -46,7 +46,7 @@ func TestOneActivityInAChainCostsThreeScriptsAndThreeMessages(t *testing.T) {
 	} else {
 		t.Logf("%.2f scripts an activity", got)
 	}
-	if got := float64(s.redisCalls("lrange")-lists) / steps; got > 2.1 { // two inside each commit
+	if got := float64(s.redisCalls("lrange")-lists) / steps; got > 1.1 { // one inside each commit
 		t.Errorf("%.2f LRANGE an activity: inboxes are read by themselves", got)
 	}
 	if got := perActivity(s.natsIn() - in); got > 3.1 {

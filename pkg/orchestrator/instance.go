@@ -28,9 +28,7 @@ type instance struct {
 	unread  []unread          // the head of the inbox, in order
 	late    []unread          // came while busy; it was the head of an empty inbox then
 	turning *turn             // what the turner has of it
-	lost    []uint64          // activities whose task must be sent again, if they are still outstanding
 	poison  []history.Event   // failures of activities that were claimed too often
-	sent    map[uint64]int64  // when the task of an activity was published last, Unix ms
 	turned  uint64            // greatest stream sequence of an input that has been turned
 }
 
@@ -52,7 +50,13 @@ func (in *instance) status() store.Status {
 func (in *instance) forgetStore() {
 	in.loaded, in.read, in.full = false, false, false
 	in.rec, in.state, in.exec, in.events = nil, nil, nil, nil
-	in.unread, in.late, in.poison, in.lost = nil, nil, nil, nil
+	in.unread, in.late, in.poison = nil, nil, nil
+}
+
+// sending names an activity whose task has been published.
+type sending struct {
+	instance string
+	activity uint64
 }
 
 // unread is an input at the head of the inbox.

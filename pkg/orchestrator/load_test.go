@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -23,7 +24,8 @@ func TestLoad(t *testing.T) {
 	}
 	s := newStand(t)
 	chain := pawl.NewOrchestration[int, int]("chain")
-	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, chain.Do(func(ctx *pawl.Context, n int) (int, error) {
+	reg := prometheus.NewRegistry()
+	s.orchestrate(orchestrator.Config{Look: 10 * time.Second, Metrics: reg}, chain.Do(func(ctx *pawl.Context, n int) (int, error) {
 		for range n {
 			if _, err := greet.Call(ctx, "x"); err != nil {
 				return 0, err
@@ -66,5 +68,17 @@ func TestLoad(t *testing.T) {
 		<-done
 	}
 	d := time.Since(begin).Seconds()
+	if info, err := s.redis.Info(s.ctx(), "commandstats", "cpu", "stats").Result(); err == nil {
+		t.Log(info)
+	}
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if v := f.GetMetric()[0].GetCounter().GetValue(); v > 0 {
+			t.Logf("%s %.0f", f.GetName(), v)
+		}
+	}
 	t.Logf("%d instances, %.0f activities/s, %.0f instances/s", n, n*steps/d, n/d)
 }

@@ -10,8 +10,12 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-// lookChunk is how many leases one look sees to.
-const lookChunk = 1000
+const (
+	lookChunk = 1000 // leases that one look sees to
+	// sentSlack is how much later than its sending, by our clock, a task may have reached its
+	// queue by the server's, ms: else the oldest task of a queue seems younger than itself.
+	sentSlack = 1000
+)
 
 // seeToLeases is the look at an instance that has nothing to turn.
 func (a *actor) seeToLeases(in *instance) {
@@ -88,11 +92,11 @@ func (a *actor) found(in *instance, got store.Looked) {
 		case store.Expired:
 			a.met.expired.Inc()
 			a.log.Info("a claim is over; the activity is dispatched again", "instance", in.id, "activity", e.Name, "event", e.ID, "claims", l.Attempts)
-			a.publish(in, e)
+			a.publish(in.id, in.rec, e)
 		case store.Restored:
 			a.met.restored.Inc()
 			a.log.Warn("a lease was lost by the store and is made again", "instance", in.id, "activity", e.Name, "event", e.ID)
-			a.publish(in, e)
+			a.publish(in.id, in.rec, e)
 		case store.Poison:
 			a.poison(in, e, l.Attempts, got.Now)
 		case store.Missing:
@@ -119,11 +123,13 @@ func (a *actor) poison(in *instance, e *history.ActivityScheduled, claims int, n
 // resendIfLost finds the tasks that nobody has claimed and that can not be in their queue
 // any more. Queues are first in, first out: as long as the oldest task in the queue is
 // older than the last sending, ours may be behind it.
+//
+// The instance may have been put away before the queue has answered, so what is needed of it is kept here.
 func (a *actor) resendIfLost(in *instance, queue string, es []*history.ActivityScheduled) {
-	sent := make([]int64, len(es))
+	rec, sent := in.rec, make([]int64, len(es))
 	for i, e := range es {
 		sent[i] = e.At // not sent before that; and a copy too many is dropped by its claim
-		if at, known := in.sent[e.ID]; known {
+		if at, known := a.sent[sending{in.id, e.ID}]; known {
 			sent[i] = at
 		}
 	}
@@ -134,27 +140,14 @@ func (a *actor) resendIfLost(in *instance, queue string, es []*history.ActivityS
 				return
 			}
 			for i, e := range es {
-				if !some || at.UnixMilli() > sent[i] {
-					in.lost = append(in.lost, e.ID)
+				ended := in.loaded && !in.busy && in.state != nil && in.state.Activity(e.ID) == nil // while it is busy, its claim tells
+				if !ended && (!some || at.UnixMilli() > sent[i]+sentSlack) {
+					a.met.resent.Inc()
+					a.publish(in.id, rec, e)
 				}
 			}
-			a.resend(in)
 		})
 	})
-}
-
-// resend publishes again what was found lost, unless it is not wanted any more.
-func (a *actor) resend(in *instance) {
-	if len(in.lost) == 0 || in.busy || !in.loaded || in.state == nil {
-		return
-	}
-	for _, id := range in.lost {
-		if e := in.state.Activity(id); e != nil {
-			a.met.resent.Inc()
-			a.publish(in, e)
-		}
-	}
-	in.lost = nil
 }
 
 // settle says that nothing is due, and forgets the instance.

@@ -31,11 +31,13 @@ type turn struct {
 
 	events  []history.Event
 	encoded [][]byte
-	size    int
-	pop     []string
-	dropped int
-	err     error
-	left    atomic.Bool // to the goroutine that is stuck in it
+	// cancelled are the effects of the activities that the turn cancels: a hint must name them.
+	cancelled map[uint64]string
+	size      int
+	pop       []string
+	dropped   int
+	err       error
+	left      atomic.Bool // to the goroutine that is stuck in it
 }
 
 // leftover is the code that a turn leaves in memory, if it can be touched at all.
@@ -166,6 +168,7 @@ func (t *turn) apply(ev history.Event) bool {
 
 func (t *turn) record(events []history.Event) bool {
 	for _, e := range events {
+		t.noteCancelled(e)
 		if err := t.fold.Apply(e); err != nil {
 			t.err = fmt.Errorf("the turn breaks its history: %w", err)
 			return false
@@ -180,6 +183,20 @@ func (t *turn) record(events []history.Event) bool {
 		t.size += len(b)
 	}
 	return true
+}
+
+// noteCancelled keeps the effect of an activity that is about to be forgotten.
+func (t *turn) noteCancelled(e history.Event) {
+	c, ok := e.(*history.ActivityCancelRequested)
+	if !ok {
+		return
+	}
+	if s := t.fold.Activity(c.Scheduled); s != nil {
+		if t.cancelled == nil {
+			t.cancelled = make(map[uint64]string)
+		}
+		t.cancelled[c.Scheduled] = s.Effect
+	}
 }
 
 // turned takes a turn back from the turner.

@@ -111,7 +111,7 @@ func (m *machine) due() {
 func (m *machine) turn() model.Turn {
 	id := m.instance()
 	in := m.model.Get(id)
-	t := model.Turn{Instance: id, Expect: in.Head, Head: m.fresh("h"), Status: "running", Hold: m.oneIn(8)}
+	t := model.Turn{Instance: id, Expect: in.Head, Head: m.fresh("h"), Status: "running", Hold: m.hold()}
 	for _, e := range in.Inbox[:draw(m, "inputs", 0, len(in.Inbox)/2, len(in.Inbox))] {
 		t.Pop = append(t.Pop, e.ID)
 	}
@@ -143,6 +143,15 @@ func (m *machine) turn() model.Turn {
 		t.Next = m.now() + draw(m, "next", int64(0), 500, 3000, 10_000)
 	}
 	return t
+}
+
+// hold draws that the owner holds back what is unread. A hunt for a mistake has none of
+// it, because there the model's is not the Lua's.
+func (m *machine) hold() model.Hold {
+	if m.hunt || !m.oneIn(8) {
+		return ""
+	}
+	return draw(m, "hold", model.Stalled, model.Early)
 }
 
 // lease draws an activity; its effect is one of two.
@@ -181,7 +190,7 @@ func (m *machine) commit() {
 func (m *machine) doCommit(token, from string, t model.Turn) (string, int64) {
 	c := &store.Commit{
 		Instance: t.Instance, Execution: 1, Head: t.Expect, NewHead: t.Head, Pop: t.Pop, From: store.Status(from),
-		Create: leasesOf(t.Create), Look: t.Next, Hold: t.Hold, Want: store.UnreadBatch,
+		Create: leasesOf(t.Create), Look: t.Next, Hold: t.Hold != "", Want: store.UnreadBatch,
 	}
 	if t.Head != "" {
 		c.Record = &store.Record{Name: "n", Execution: 1, Status: store.Status(t.Status)}
@@ -211,7 +220,7 @@ func (m *machine) doCommit(token, from string, t model.Turn) (string, int64) {
 
 func (m *machine) look() {
 	token, id := m.token(), m.instance()
-	g := model.Glance{Instance: id, Head: m.model.Get(id).Head, Hold: m.oneIn(8)}
+	g := model.Glance{Instance: id, Head: m.model.Get(id).Head, Hold: m.hold()}
 	if m.oneIn(8) {
 		g.Head = "h1"
 	}
@@ -225,7 +234,7 @@ func (m *machine) look() {
 	}
 	m.send(func() {
 		m.both(fmt.Sprintf("look by %s: %+v", token, g), func() (string, int64) {
-			l := &store.Look{Instance: id, Execution: 1, Head: g.Head, Leases: leasesOf(g.Leases), Most: claims, Next: g.Next, Hold: g.Hold}
+			l := &store.Look{Instance: id, Execution: 1, Head: g.Head, Leases: leasesOf(g.Leases), Most: claims, Next: g.Next, Hold: g.Hold != ""}
 			out, err := await(func(done func(store.Looked, error)) { m.store.Look(m.tenure(token), l, done) })
 			if err != nil {
 				return m.refused(err), 0

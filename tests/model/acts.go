@@ -112,7 +112,8 @@ func (w *World) turn(id string, n int) {
 	delete(w.Owner.Handed, id)
 	inbox := w.Store.Get(id).Inbox
 	if w.Store.Get(id).Status == "" && inbox[0].Kind != "start" {
-		return // early events wait for their start
+		w.send(Request{Script: "look", Instance: id, Glance: Glance{Instance: id, Next: w.Now + w.setup.Rules.Early, Hold: Early}})
+		return
 	}
 	p := w.past(id)
 	past, err := Fold(p.History)

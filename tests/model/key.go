@@ -115,6 +115,7 @@ func (r *Request) text(b []byte) []byte {
 	b = append(append(append(b, r.Turn.Expect...), '>'), r.Turn.Head...)
 	b = lines(lines(b, r.Turn.Pop), r.Turn.Events)
 	b = at(at(append(b, r.Glance.Head...), r.Glance.Next), r.Turn.Next)
+	b = append(b, r.Glance.Hold...)
 	for _, l := range r.Glance.Leases {
 		b = append(append(b, ' '), l.Effect...)
 	}

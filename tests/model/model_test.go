@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 // ticks are the rules of the exhaustive search: the shortest intervals that keep their order.
 // An owner's time is over when a fault says so.
 func ticks(wrong Mistake) Rules {
-	return Rules{Soon: 1, Look: 2, LeaseTTL: 2, OwnerTTL: 1 << 40, Claims: 3, Inbox: 100, Seen: 1 << 40, Wrong: wrong}
+	return Rules{Soon: 1, Early: 9, Look: 2, LeaseTTL: 2, OwnerTTL: 1 << 40, Claims: 3, Inbox: 100, Seen: 1 << 40, Wrong: wrong}
 }
 
 func plan(ids ...string) (all []Message) {
@@ -56,6 +56,7 @@ func TestTheProtocolKeepsItsPromisesInEveryWorldWithinTheBound(t *testing.T) {
 		{"the turn decides otherwise after a rollback", Setup{Program: Race, Plan: plan("start", "go"), Pipe: 1, Faults: Faults{Rollbacks: 1}}},
 		{"owner change, lost replies", Setup{Program: Race, Plan: plan("start", "go"), Pipe: 2, Hurry: true, Faults: Faults{Crashes: 1, Resends: 1, Echoes: 1}}},
 		{"workers die, tasks are lost", Setup{Program: Both, Plan: plan("start"), Pipe: 1, Faults: Faults{Deaths: 1, Losses: 1, Doubles: 1}}},
+		{"a start comes while what came before it is put off", Setup{Program: Race, Plan: plan("go", "start"), Pipe: 2, Hurry: true, Faults: Faults{Crashes: 1, Echoes: 1}}},
 		{"copies of requests arrive late, after a rollback too", Setup{Program: Race, Plan: plan("start", "go"), Pipe: 2, Faults: Faults{Rollbacks: 1, Echoes: 1}}},
 		{"a deadline races an activity", Setup{Program: Deadline, Plan: plan("start"), Pipe: 1, Faults: Faults{Rollbacks: 1, Ticks: 1}}},
 		{"scheduled and cancelled in one turn", Setup{Program: Churn, Plan: plan("start"), Pipe: 1, Faults: Faults{Rollbacks: 1, Crashes: 1}}},
@@ -76,25 +77,29 @@ func TestTheProtocolKeepsItsPromisesInEveryWorldWithinTheBound(t *testing.T) {
 // A test that can not fail is none: each law, broken, has a counterexample.
 func TestTheSearchFindsACounterexampleForEveryMistake(t *testing.T) {
 	setups := map[Mistake]Setup{
-		PopByCount:         Setup{Program: Both, Plan: plan("start"), Pipe: 1, Faults: Faults{Rollbacks: 1}},
-		NoPreviousPosition: Setup{Program: Race, Plan: plan("start", "go"), Pipe: 2, Faults: Faults{Rollbacks: 1}},
-		BlindNextLook:      Setup{Program: Race, Plan: plan("start", "go"), Pipe: 2},
-		BlindRescore:       Setup{Program: Both, Plan: plan("start"), Pipe: 1},
-		CancelBeforeCreate: Setup{Program: Churn, Plan: plan("start"), Pipe: 1},
-		AckOfNothing:       Setup{Program: Stop, Plan: plan("start", "go"), Pipe: 1, Faults: Faults{Rollbacks: 1}},
-		AckAfterExpiry:     Setup{Program: Both, Plan: plan("start"), Pipe: 1},
-		NoHead:             Setup{Program: Race, Plan: plan("start", "go"), Pipe: 2, Faults: Faults{Rollbacks: 1}},
-		NoFence:            Setup{Program: Race, Plan: plan("start", "go"), Pipe: 2, Faults: Faults{Crashes: 1}},
-		NoApplied:          Setup{Program: Both, Plan: plan("start"), Pipe: 1, Faults: Faults{Rollbacks: 1}},
-		RequeueUnseen:      Setup{Program: Both, Plan: plan("start"), Pipe: 1},
-		ClaimHeld:          Setup{Program: Both, Plan: plan("start"), Pipe: 1, Faults: Faults{Doubles: 1}},
-		NoRepeats:          Setup{Program: Both, Plan: plan("start"), Pipe: 1, Faults: Faults{Repeats: 1}},
-		EffectIgnored:      Setup{Program: Race, Plan: plan("start", "go"), Pipe: 1, Faults: Faults{Rollbacks: 1}},
-		AckWithoutLook:     Setup{Program: Both, Plan: plan("start"), Pipe: 1},
+		PopByCount:         {Program: Both, Plan: plan("start"), Pipe: 1, Faults: Faults{Rollbacks: 1}},
+		NoPreviousPosition: {Program: Race, Plan: plan("start", "go"), Pipe: 2, Faults: Faults{Rollbacks: 1}},
+		BlindNextLook:      {Program: Race, Plan: plan("start", "go"), Pipe: 2},
+		BlindRescore:       {Program: Both, Plan: plan("start"), Pipe: 1},
+		CancelBeforeCreate: {Program: Churn, Plan: plan("start"), Pipe: 1},
+		AckOfNothing:       {Program: Stop, Plan: plan("start", "go"), Pipe: 1, Faults: Faults{Rollbacks: 1}},
+		AckAfterExpiry:     {Program: Both, Plan: plan("start"), Pipe: 1},
+		NoHead:             {Program: Race, Plan: plan("start", "go"), Pipe: 2, Faults: Faults{Rollbacks: 1}},
+		NoFence:            {Program: Race, Plan: plan("start", "go"), Pipe: 2, Faults: Faults{Crashes: 1}},
+		NoApplied:          {Program: Both, Plan: plan("start"), Pipe: 1, Faults: Faults{Rollbacks: 1}},
+		RequeueUnseen:      {Program: Both, Plan: plan("start"), Pipe: 1},
+		ClaimHeld:          {Program: Both, Plan: plan("start"), Pipe: 1, Faults: Faults{Doubles: 1}},
+		NoRepeats:          {Program: Both, Plan: plan("start"), Pipe: 1, Faults: Faults{Repeats: 1}},
+		EffectIgnored:      {Program: Race, Plan: plan("start", "go"), Pipe: 1, Faults: Faults{Rollbacks: 1}},
+		BlindHold:          {Program: Race, Plan: plan("go", "start"), Pipe: 2},
+		AckWithoutLook:     {Program: Both, Plan: plan("start"), Pipe: 1},
 	}
 	for _, wrong := range Mistakes() {
 		t.Run(string(wrong), func(t *testing.T) {
-			setup := setups[wrong]
+			setup, ok := setups[wrong]
+			if !ok {
+				t.Fatal("no setup for it")
+			}
 			setup.Rules = ticks(wrong)
 			f := Search(&setup, 400_000)
 			if f.Broken == "" {

@@ -181,7 +181,7 @@ type Turn struct {
 	Delete   []uint64
 	Status   string
 	Next     int64 // when to look next; zero: never
-	Hold     bool  // unread inputs are no reason to look
+	Hold     Hold
 }
 
 // Holder is somebody who held a lease that a commit deleted.
@@ -270,7 +270,7 @@ type Glance struct {
 	Instance string
 	Head     string
 	Next     int64
-	Hold     bool
+	Hold     Hold
 	Leases   []Create
 }
 

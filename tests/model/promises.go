@@ -31,8 +31,11 @@ func (w *World) check(id string, in *Instance) string {
 	}
 	at, listed := w.Store.Agenda[id]
 	late := func(limit int64) bool { return !listed || at > max(limit, w.Now+w.setup.Rules.Soon) }
+	early := in.Head == "" && len(in.Inbox) > 0 && in.Inbox[0].Kind != "start"
 	switch {
-	case len(in.Inbox) > 0 && late(w.Now+w.setup.Rules.Soon):
+	case early && !listed:
+		return "inputs that came before their start, and the look is missing"
+	case len(in.Inbox) > 0 && !early && late(w.Now+w.setup.Rules.Soon):
 		return fmt.Sprintf("unread inputs, and the look is %s", when(listed, at))
 	case len(past.Open) > 0 && late(w.Now+w.setup.Rules.Look):
 		return fmt.Sprintf("outstanding activities, and the look is %s", when(listed, at))

@@ -9,6 +9,7 @@ import (
 // time, and the mistake that they make, if any.
 type Rules struct {
 	Soon     int64 // an unread inbox is looked at within this
+	Early    int64 // inputs wait so long for the start of their instance
 	Look     int64 // outstanding activities are looked at within this
 	LeaseTTL int64
 	OwnerTTL int64
@@ -38,6 +39,7 @@ const (
 	ClaimHeld          Mistake = "a held lease can be claimed"
 	NoRepeats          Mistake = "ids of taken messages are not kept"
 	EffectIgnored      Mistake = "effect ids are not compared"
+	BlindHold          Mistake = "early inputs are put off without seeing that their start has come"
 	AckWithoutLook     Mistake = "ack does not bring the look forward"
 )
 
@@ -45,7 +47,7 @@ const (
 func Mistakes() []Mistake {
 	return []Mistake{
 		PopByCount, NoPreviousPosition, BlindNextLook, BlindRescore, CancelBeforeCreate, AckOfNothing, AckAfterExpiry, NoHead,
-		NoFence, NoApplied, RequeueUnseen, ClaimHeld, NoRepeats, EffectIgnored, AckWithoutLook,
+		NoFence, NoApplied, RequeueUnseen, ClaimHeld, NoRepeats, EffectIgnored, AckWithoutLook, BlindHold,
 	}
 }
 
@@ -149,9 +151,12 @@ func (s *Store) bring(id string, at int64) {
 }
 
 // settle is the helper that ends every script of the owner: want (zero: never) is
-// what the owner computed; an unread inbox overrules it, unless the owner holds it back.
-func (s *Store) settle(now int64, id string, want int64, hold bool) {
-	if !hold && len(s.Get(id).Inbox) > 0 && (want == 0 || want > now+s.Rules.Soon) {
+// what the owner computed; an unread inbox overrules it, unless it is held back.
+func (s *Store) settle(now int64, id string, want int64, h Hold) {
+	in := s.Get(id)
+	started := len(in.Inbox) > 0 && in.Inbox[0].Kind == "start"
+	held := h == Stalled || h == Early && (!started || s.Rules.Wrong == BlindHold)
+	if !held && len(in.Inbox) > 0 && (want == 0 || want > now+s.Rules.Soon) {
 		want = now + s.Rules.Soon
 	}
 	s.blind(id, want)
@@ -186,3 +191,12 @@ func (s *Store) Shift(d int64) {
 		}
 	}
 }
+
+// Hold keeps an unread inbox from hurrying the look.
+type Hold string
+
+// The reasons to hold back.
+const (
+	Stalled Hold = "stalled" // the instance can not be turned: what comes waits for the next try
+	Early   Hold = "early"   // what has come waits for its start, for a day; a start ends that at once
+)

@@ -9,7 +9,7 @@ import (
 
 // seconds are rules with the intervals of the design, one tick a second.
 func seconds(wrong Mistake) Rules {
-	return Rules{Soon: 2, Look: 10, LeaseTTL: 10, OwnerTTL: 5, Claims: 10, Inbox: 100, Seen: 3600, Wrong: wrong}
+	return Rules{Soon: 2, Early: 100, Look: 10, LeaseTTL: 10, OwnerTTL: 5, Claims: 10, Inbox: 100, Seen: 3600, Wrong: wrong}
 }
 
 // crowd is a plan for three instances at once.

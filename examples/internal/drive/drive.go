@@ -17,14 +17,14 @@ import (
 // Run runs an orchestration to its end, which it gives: *history.Completed,
 // *history.Failed or *history.Cancelled. Whenever no activity is outstanding, the next
 // of the inputs (events, a cancellation) is given to it, and after them the timers.
-func Run(t testing.TB, o pawl.OrchestrationBinding, as []pawl.ActivityBinding, in history.Payload, inputs ...history.Event) history.Event {
-	t.Helper()
+func Run(tb testing.TB, o pawl.OrchestrationBinding, as []pawl.ActivityBinding, in history.Payload, inputs ...history.Event) history.Event {
+	tb.Helper()
 	registry := make(map[string]pawl.ActivityBinding, len(as))
 	for _, a := range as {
 		registry[a.Name()] = a
 	}
 	id := replay.Identity{Instance: "drive", Born: history.Position{Seq: 1, Time: 1}}
-	d := driver{t: t, x: replay.New(id, o.Program(), replay.Options{}), activities: registry}
+	d := driver{tb: tb, x: replay.New(id, o.Program(), replay.Options{}), activities: registry}
 	d.feed(&history.Started{Name: o.Name(), Payload: in, Born: id.Born})
 	for !d.x.Ended() {
 		if len(d.queue) > 0 {
@@ -41,20 +41,20 @@ func Run(t testing.TB, o pawl.OrchestrationBinding, as []pawl.ActivityBinding, i
 		}
 		timer, at, ok := d.x.NextTimer()
 		if !ok {
-			t.Fatalf("the orchestration waits for something that never comes; history: %d events", len(d.events))
+			tb.Fatalf("the orchestration waits for something that never comes; history: %d events", len(d.events))
 		}
 		d.now = max(d.now, at)
 		d.feed(&history.TimerFired{Timer: timer})
 	}
 	again := replay.New(id, o.Program(), replay.Options{Strict: true})
 	if err := again.Replay(d.events); err != nil {
-		t.Fatalf("replay: %v", err)
+		tb.Fatalf("replay: %v", err)
 	}
 	return d.events[len(d.events)-1]
 }
 
 type driver struct {
-	t          testing.TB
+	tb         testing.TB
 	x          *replay.Execution
 	activities map[string]pawl.ActivityBinding
 	events     []history.Event
@@ -63,11 +63,11 @@ type driver struct {
 }
 
 func (d *driver) feed(in history.Event) {
-	d.t.Helper()
+	d.tb.Helper()
 	d.now++
 	in.Meta().At = d.now
 	if _, err := d.x.Apply(in); err != nil {
-		d.t.Fatalf("apply %T: %v", in, err)
+		d.tb.Fatalf("apply %T: %v", in, err)
 	}
 	for _, e := range d.x.Take() {
 		d.events = append(d.events, e)
@@ -82,10 +82,10 @@ func (d *driver) feed(in history.Event) {
 }
 
 func (d *driver) run(s *history.ActivityScheduled) history.Event {
-	d.t.Helper()
+	d.tb.Helper()
 	a, ok := d.activities[s.Name]
 	if !ok {
-		d.t.Fatalf("activity %s is not registered", s.Name)
+		d.tb.Fatalf("activity %s is not registered", s.Name)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

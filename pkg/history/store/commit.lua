@@ -19,30 +19,25 @@ local event = ids + pops
 local effect = event + events
 local field = effect + creates
 
--- unread is what is now at the head of the inbox, so that a busy instance needs no separate read.
-local function unread()
-  local want, room = tonumber(ARGV[11]), tonumber(ARGV[12])
-  if want == 0 then return {} end
-  local all = redis.call('LRANGE', KEYS[4], 0, want - 1)
-  local some = {}
-  for k, e in ipairs(all) do
-    room = room - #e
-    if room < 0 and k > 1 then break end
-    some[k] = e
-  end
-  return some
-end
-
 local head = redis.call('HGET', KEYS[3], 'head') or ''
-if ARGV[4] ~= '' and head == ARGV[4] then return {'OK', ms(t), unread(), {}} end
-if head ~= ARGV[3] then return {'CONFLICT', 'head'} end
-if pops > 0 then
-  local first = redis.call('LRANGE', KEYS[4], 0, pops - 1)
-  for k = 1, pops do
-    local id = ARGV[ids + k] .. '\n'
-    if not first[k] or string.sub(first[k], 1, #id) ~= id then return {'CONFLICT', 'inbox'} end
-  end
+local again = ARGV[4] ~= '' and head == ARGV[4]
+if not again and head ~= ARGV[3] then return {'CONFLICT', 'head'} end
+if again then pops = 0 end -- they are popped
+
+-- One reading of the inbox shows what is popped and what is unread behind it, so that a busy
+-- instance needs no separate read.
+local inbox = redis.call('LRANGE', KEYS[4], 0, pops + tonumber(ARGV[11]))
+for k = 1, pops do
+  local id = ARGV[ids + k] .. '\n'
+  if not inbox[k] or string.sub(inbox[k], 1, #id) ~= id then return {'CONFLICT', 'inbox'} end
 end
+local unread, room = {}, tonumber(ARGV[12])
+for k = 1, math.min(tonumber(ARGV[11]), #inbox - pops) do
+  room = room - #inbox[pops + k]
+  if room < 0 and k > 1 then break end
+  unread[k] = inbox[pops + k]
+end
+if again then return {'OK', ms(t), unread, {}} end
 
 if pops > 0 then redis.call('LTRIM', KEYS[4], pops, -1) end
 for k = 1, events, 500 do -- unpack fails at 8,000
@@ -50,8 +45,11 @@ for k = 1, events, 500 do -- unpack fails at 8,000
 end
 -- Create, then delete: what was scheduled and cancelled in one turn must not leave a lease.
 for k = 1, creates do
-  redis.call('DEL', KEYS[8 + k])
-  redis.call('HSET', KEYS[8 + k], 'e', ARGV[effect + k], 'n', '0', 'c', ms(t))
+  local lease, effect_id = KEYS[8 + k], ARGV[effect + k]
+  if redis.call('HSET', lease, 'e', effect_id, 'n', '0', 'c', ms(t)) ~= 3 then -- an orphan stood there
+    redis.call('DEL', lease)
+    redis.call('HSET', lease, 'e', effect_id, 'n', '0', 'c', ms(t))
+  end
 end
 local holders = {}
 for k = 9 + creates, #KEYS do
@@ -73,5 +71,5 @@ if ARGV[4] ~= '' then
   end
   redis.call('HDEL', KEYS[6], ARGV[2])
 end
-settle(KEYS[2], KEYS[4], ARGV[2], ARGV[5], ARGV[6], t)
-return {'OK', ms(t), unread(), holders}
+settle(KEYS[2], #inbox > pops, ARGV[2], ARGV[5], ARGV[6], t)
+return {'OK', ms(t), unread, holders}

@@ -52,5 +52,5 @@ if ARGV[6] == '-' then
 elseif ARGV[6] ~= '' then
   redis.call('HSET', KEYS[5], ARGV[2], ARGV[6])
 end
-settle(KEYS[2], KEYS[4], ARGV[2], look, ARGV[5], t)
+settle(KEYS[2], unread > 0, ARGV[2], look, ARGV[5], t)
 return {'OK', ms(t), unread, answer}

@@ -1,0 +1,94 @@
+package orchestrator_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/pkg/worker"
+)
+
+const tasksStream = "PAWL-default-TASKS"
+
+func (s *stand) tasksInStream() uint64 {
+	s.t.Helper()
+	js, err := s.nats.JetStream()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	info, err := js.StreamInfo(tasksStream)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return info.State.Msgs
+}
+
+func (s *stand) loseTasks() {
+	s.t.Helper()
+	js, err := s.nats.JetStream()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := js.PurgeStream(tasksStream); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// A look at an instance whose code is not in memory is over before its queue has been looked at.
+func TestATaskLostBeforeATakeoverIsSentAgainByAnOwnerThatHasNotRunTheCode(t *testing.T) {
+	s := newStand(t)
+	first := s.orchestrate(orchestrator.Config{}, hello.Do(callGreet))
+	s.start("hello", "t-1", `"you"`)
+	s.until("the task is published", func() bool { return s.tasksInStream() == 1 })
+	s.stop(first)
+	s.loseTasks()
+	s.orchestrate(orchestrator.Config{Look: 300 * time.Millisecond}, hello.Do(callGreet))
+	s.work(worker.Config{}, greet.Do(doGreet))
+	if d := s.ended("t-1"); d.Status != "completed" {
+		t.Fatalf("%+v", d)
+	}
+}
+
+// Trap: a backlog must not multiply itself, also not that of an owner that knows nothing of earlier sendings.
+func TestATaskThatWaitsForAWorkerIsNotSentAgainAtEveryLook(t *testing.T) {
+	s := newStand(t)
+	first := s.orchestrate(orchestrator.Config{}, hello.Do(callGreet))
+	s.start("hello", "t-1", `"you"`)
+	s.until("the task is published", func() bool { return s.tasksInStream() == 1 })
+	s.stop(first)
+	s.loseTasks()
+	looks := counters(t)
+	s.orchestrate(orchestrator.Config{Look: 100 * time.Millisecond, Metrics: looks.reg}, hello.Do(callGreet))
+	s.until("it was looked at four times", func() bool { return looks.get("pawl_orchestrator_looks_total") >= 4 })
+	if n := s.tasksInStream(); n > 2 {
+		t.Errorf("%d copies of one task in its queue after four looks", n)
+	}
+	s.work(worker.Config{}, greet.Do(doGreet))
+	s.ended("t-1")
+}
+
+// A hint that does not name the effect is no hint to the worker's keeper.
+func TestACancellationReachesTheWorkerLongBeforeItsNextRenewal(t *testing.T) {
+	s := newStand(t)
+	s.orchestrate(orchestrator.Config{}, race.Do(callSlow))
+	running, stopped := make(chan struct{}), make(chan time.Time, 1)
+	s.work(worker.Config{LeaseTTL: 60 * time.Second}, slow.Do(func(ctx context.Context, _ string) (string, error) {
+		close(running)
+		<-ctx.Done()
+		stopped <- time.Now()
+		return "", ctx.Err()
+	}))
+	s.start("race", "c-1", `"x"`)
+	<-running
+	asked := time.Now()
+	s.publish(queue.OutInput{Instance: "c-1", Kind: queue.KindCancel, By: "ops", Text: "wrong customer"})
+	select {
+	case at := <-stopped:
+		t.Logf("%v after the cancel was asked for", at.Sub(asked))
+	case <-time.After(10 * time.Second):
+		t.Error("the activity did not hear of its cancellation for 10 s; the next renewal is after 20 s")
+	}
+	s.ended("c-1")
+}

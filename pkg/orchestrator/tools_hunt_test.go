@@ -1,0 +1,51 @@
+package orchestrator_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/pawlrun/pawl"
+)
+
+func callSlow(ctx *pawl.Context, in string) (string, error) { return slow.Call(ctx, in) }
+
+// counted reads what an orchestrator counts.
+type counted struct {
+	t   *testing.T
+	reg *prometheus.Registry
+}
+
+func counters(t *testing.T) counted { return counted{t: t, reg: prometheus.NewRegistry()} }
+
+func (c counted) get(name string) float64 {
+	c.t.Helper()
+	families, err := c.reg.Gather()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			return f.GetMetric()[0].GetCounter().GetValue()
+		}
+	}
+	c.t.Fatal("no counter " + name)
+	return 0
+}
+
+// together gives n ids of one partition.
+func (s *stand) together(n int) []string {
+	part := s.conn.PartitionOf("first")
+	out := []string{"first"}
+	for i := 0; len(out) < n; i++ {
+		if id := fmt.Sprint("n-", i); s.conn.PartitionOf(id) == part {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+func (s *stand) key(id, kind string) string {
+	return fmt.Sprintf("pawl:{default.%d}:%s", s.conn.PartitionOf(id), kind)
+}
