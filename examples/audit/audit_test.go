@@ -95,7 +95,7 @@ func TestAPackageWhoseInspectionFailsIsNamedAndTheOthersAreReported(t *testing.T
 		}
 	}
 	got, err := run(t, Request{Dir: root, Out: t.TempDir()}, as)
-	if err != nil || got.Totals.Packages != 8 || got.Totals.Problems != 6 {
+	if err != nil || got.Totals.Packages != 10 || got.Totals.Problems != 6 {
 		t.Errorf("%+v, %v", got.Totals, err)
 	}
 }

@@ -138,17 +138,14 @@ func (l *lister) add(rel string, err error) bool {
 	return false
 }
 
-// ignored reports whether the go tool passes over a directory of that name.
-func ignored(name string) bool {
-	return name == "testdata" || name == "vendor" || hidden(name)
-}
-
-func hidden(name string) bool { return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") }
+// ignored reports whether a directory of that name holds other people's code, or code
+// that is data. Generators below _asm and the like are code of the tree, and counted.
+func ignored(name string) bool { return name == "testdata" || name == "vendor" }
 
 // isGoFile takes anything but a directory: what is not a file after all (a broken
 // link, a socket) is named by Inspect.
 func isGoFile(e fs.DirEntry) bool {
-	return !e.IsDir() && strings.HasSuffix(e.Name(), ".go") && !hidden(e.Name())
+	return !e.IsDir() && strings.HasSuffix(e.Name(), ".go")
 }
 
 // plain strips the operation and the path of a file error: the report names the path itself.

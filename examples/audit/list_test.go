@@ -15,7 +15,7 @@ func TestAListingNamesThePackagesAndNothingElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{".", "alpha", "alpha/deep", "alpha-beta", "broken", "dir.go", "zeta", "zeta/with space"}
+	want := []string{".", ".hidden", "_gen", "alpha", "alpha/deep", "alpha-beta", "broken", "dir.go", "zeta", "zeta/with space"}
 	if !slices.Equal(got.Packages, want) {
 		t.Errorf("packages\n got %q\nwant %q", got.Packages, want)
 	}

@@ -12,14 +12,13 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl/internal/redisx"
 )
 
 const redisPatience = 5 * time.Second
 
-// ErrEvicts is why a Redis is refused that would drop keys when its memory is full.
-var ErrEvicts = errors.New("maxmemory-policy is not noeviction: a full Redis would drop histories instead of refusing writes")
-
-// OpenRedis connects, and refuses a server that evicts keys (ErrEvicts). Where the
+// OpenRedis connects, and refuses a server that evicts keys (*redisx.EvictionError). Where the
 // policy can not be read, it warns and goes on. The error is one line that says where
 // and what was tried; ctx bounds the attempt, as do 5 s.
 func (r Redis) OpenRedis(ctx context.Context, log *slog.Logger) (redis.UniversalClient, error) {
@@ -33,44 +32,10 @@ func (r Redis) OpenRedis(ctx context.Context, log *slog.Logger) (redis.Universal
 		err = fmt.Errorf("Redis at %s is not reachable: %w (tried to connect and PING, %s at most)", redact(r.RedisURL), err, redisPatience)
 		return nil, errors.Join(err, rdb.Close())
 	}
-	if err := r.checkPolicy(ctx, rdb, log); err != nil {
-		return nil, errors.Join(err, rdb.Close())
+	if err := redisx.CheckPolicy(ctx, rdb, log.With("url", redact(r.RedisURL))); err != nil {
+		return nil, errors.Join(fmt.Errorf("Redis at %s: %w", redact(r.RedisURL), err), rdb.Close())
 	}
 	return rdb, nil
-}
-
-func (r Redis) checkPolicy(ctx context.Context, rdb redis.UniversalClient, log *slog.Logger) error {
-	check := func(ctx context.Context, node redis.Cmdable) error {
-		policy, err := evictionPolicy(ctx, node)
-		if err != nil {
-			log.Warn("Redis does not tell its maxmemory-policy; it must be noeviction", "url", redact(r.RedisURL), "error", err)
-			return nil // many hosted servers forbid the question
-		}
-		if policy != "noeviction" {
-			return fmt.Errorf("Redis at %s has %s: %w; set it with CONFIG SET maxmemory-policy noeviction, and in its configuration file",
-				redact(r.RedisURL), policy, ErrEvicts)
-		}
-		return nil
-	}
-	if cluster, ok := rdb.(*redis.ClusterClient); ok {
-		return cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return check(ctx, node) })
-	}
-	return check(ctx, rdb)
-}
-
-// evictionPolicy asks in both ways that there are: hosted servers forbid the one or the other.
-func evictionPolicy(ctx context.Context, node redis.Cmdable) (string, error) {
-	config, err := node.ConfigGet(ctx, "maxmemory-policy").Result()
-	if policy := config["maxmemory-policy"]; err == nil && policy != "" {
-		return policy, nil
-	}
-	info, infoErr := node.Info(ctx, "memory").Result()
-	for line := range strings.Lines(info) {
-		if policy, ok := strings.CutPrefix(line, "maxmemory_policy:"); ok {
-			return strings.TrimSpace(policy), nil
-		}
-	}
-	return "", errors.Join(err, infoErr)
 }
 
 func (r Redis) client() (redis.UniversalClient, error) {

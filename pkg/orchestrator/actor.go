@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -44,9 +45,11 @@ type actor struct {
 
 	clock      clock
 	polling    bool
+	pollAgain  bool // a poll was due while one was under way, which may have read the agenda too early
 	pollAt     time.Time
 	busy       int // instances with something under way
 	publishing int // tasks not yet acknowledged by the stream
+	unsent     int // tasks that were not published, in this tenure
 	leaving    bool
 	err        error // ends the tenure
 }
@@ -159,6 +162,9 @@ func (a *actor) leave() error {
 			return a.err
 		}
 	}
+	if a.unsent > 0 {
+		return fmt.Errorf("hand-over: %d tasks could not be published", a.unsent)
+	}
 	if len(a.todo) > 0 {
 		return fmt.Errorf("hand-over: %d instances of the owner before have not been looked at", len(a.todo))
 	}
@@ -168,12 +174,17 @@ func (a *actor) leave() error {
 // poll asks the agenda who is due.
 func (a *actor) poll() {
 	if a.polling {
+		a.pollAgain = true
 		return
 	}
 	a.polling = true
 	a.store.Due(a.st, dueBatch, func(d store.DueNow, err error) {
 		a.box.post(func() {
 			a.polling = false
+			if a.pollAgain {
+				a.pollAgain = false
+				a.pollBy(time.Now())
+			}
 			if err != nil {
 				a.failed("due", err)
 				return
@@ -241,13 +252,17 @@ func (a *actor) takeOver() error {
 		a.stalls[id] = parseStall(text)
 		a.todo = append(a.todo, id)
 	}
-	if a.tenure.Clean {
-		return nil
+	// What a worker pushed during the hand-over has nobody who heard its doorbell: its look is
+	// at most two seconds ahead, and is brought forward here.
+	span := firstPause
+	if !a.tenure.Clean {
+		span += a.cfg.Look
 	}
-	due, err := a.store.Agenda(ctx, a.st.Part, a.cfg.Look+firstPause)
+	now, due, err := a.store.Agenda(ctx, a.st.Part, span)
 	if err != nil {
 		return fmt.Errorf("take over: %w", err)
 	}
+	a.heard(now) // before the first timer is judged: this process' own clock may be ahead
 	a.todo = append(a.todo, due...)
 	return nil
 }
@@ -363,7 +378,7 @@ func (a *actor) advance(in *instance) {
 		a.settle(in)
 	case in.rec == nil && !in.unread[0].start():
 		a.early(in)
-	case in.full:
+	case in.full || slices.ContainsFunc(in.unread, unread.overflown):
 		a.failByName(in, &history.Failure{
 			Code:    history.CodeInboxFull,
 			Message: fmt.Sprintf("instance %s: more than %d unread inputs; inputs come faster than the orchestration reads them", in.id, store.InboxBound),

@@ -134,7 +134,7 @@ func (a *actor) committed(in *instance, t *turn, c *store.Commit, done store.Com
 		in.turned = max(in.turned, u.seq())
 	}
 	us, err := parseUnread(done.Unread)
-	in.unread, in.read = us, false
+	in.unread, in.read = us, in.missed && len(us) == 0
 	a.effects(in, t, done)
 	if err != nil {
 		a.unreadable(in, err)
@@ -210,6 +210,7 @@ func (a *actor) publish(instance string, rec *store.Record, e *history.ActivityS
 			a.publishing--
 			if err != nil {
 				a.met.publishErrors.Inc()
+				a.unsent++
 				a.log.Warn("a task could not be published; the look sends it again", "instance", instance, "activity", id, "error", err)
 				delete(a.sent, sending{instance, id})
 			}

@@ -19,6 +19,7 @@ const (
 	idleAdvance = 30 * time.Second // how often an idle partition moves applied to the end of the stream
 	firstRetry  = 50 * time.Millisecond
 	lastRetry   = 2 * time.Second
+	ingestBytes = 4 << 20 // payload of one script
 )
 
 // readInputs reads the partition's inputs from where the store left them, for as
@@ -79,16 +80,35 @@ func (a *actor) drain(ctx context.Context, r *queue.Reader, at history.Position)
 			next = batch[len(batch)-1].Pos
 		case <-idle.C:
 			tail, ok, err := r.Tail(ctx)
-			if err != nil || !ok || tail == at {
+			// A stream that was restored without its tail ends before `at`, until something new comes.
+			if err != nil || !ok || tail.Time <= at.Time {
 				continue
 			}
 			next = tail
 		}
-		if !a.ingest(ctx, batch, at, next) {
-			return at
+		for first := true; first || len(batch) > 0; first = false {
+			n := chunk(batch)
+			to := next
+			if n < len(batch) {
+				to = batch[n-1].Pos
+			}
+			if !a.ingest(ctx, batch[:n], at, to) {
+				return at
+			}
+			at, batch = to, batch[n:]
 		}
-		at = next
 	}
+}
+
+// chunk is how many messages go into one script: it must not keep Redis, or a slow connection to
+// it, busy for so long that it is given up, and then tried again for ever.
+func chunk(batch []queue.Input) int {
+	n, size := 0, 0
+	for n < len(batch) && (n == 0 || size+len(batch[n].Payload.Data) <= ingestBytes) {
+		size += len(batch[n].Payload.Data)
+		n++
+	}
+	return n
 }
 
 // arrival is an input on its way into an inbox.
@@ -113,9 +133,14 @@ func (a *actor) ingest(ctx context.Context, batch []queue.Input, prev, next hist
 	answers := make(chan answer, 1)
 	for pause := firstRetry; ; pause = wait(ctx, pause) {
 		a.store.Ingest(a.st, prev, next, msgs, func(now int64, said []store.Ingested, err error) {
-			answers <- answer{now, said, err}
+			answers <- answer{now, said, err} // has room: one call at a time
 		})
-		got := <-answers // the runner answers within its own time limit
+		var got answer
+		select {
+		case got = <-answers:
+		case <-ctx.Done(): // whatever becomes of it: the fence and the position keep it from being taken twice
+			return false
+		}
 		switch {
 		case got.err == nil:
 			failpoint.Here("orchestrator.ingested")
@@ -265,7 +290,8 @@ func (a *actor) rang(bells []queue.Bell) {
 		u, err := parseElement(b.Element)
 		switch {
 		case len(b.Element) == 0 || err != nil || u.ev == nil:
-			in.read = in.read || in.loaded
+			// A commit or a load under way may have read the inbox before the push.
+			in.read, in.missed = in.read || in.loaded, in.busy
 		case in.busy:
 			in.late = append(in.late, u)
 		case in.loaded && len(in.unread) == 0 && a.wanted(in, u):

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl/pkg/history"
@@ -64,6 +65,9 @@ type unread struct {
 	id string
 	ev history.Event // nil: it does not decode; it is taken out and counted
 }
+
+// overflown reports the mark that ingest.lua leaves where it had to drop an input.
+func (u unread) overflown() bool { return strings.HasPrefix(u.id, "full.") }
 
 func (u unread) start() bool {
 	_, ok := u.ev.(*history.Started)

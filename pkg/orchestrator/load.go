@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawlrun/pawl/pkg/history"
@@ -52,6 +53,7 @@ func (a *actor) load(in *instance) {
 				a.unreadable(in, err)
 				return
 			}
+			in.read = in.missed && len(in.unread) == 0
 			a.catchUp(in)
 			a.advance(in)
 		})
@@ -106,9 +108,11 @@ func (a *actor) catchUp(in *instance) {
 	if len(in.unread) > 0 || len(late) == 0 {
 		return
 	}
-	last := late[len(late)-1] // of several the inbox was emptied in between
-	if s := last.seq(); s > in.turned || s == 0 && a.wanted(in, last) {
-		in.unread = append(in.unread, last)
+	for _, last := range slices.Backward(late) { // of several the inbox was emptied in between, or the doorbell is an old one
+		if s := last.seq(); s > in.turned || s == 0 && a.wanted(in, last) {
+			in.unread = append(in.unread, last)
+			return
+		}
 	}
 }
 

@@ -222,20 +222,20 @@ func (a *actor) hold(in *instance, s *stall) {
 // early keeps inputs that came before their instance was started, for a day.
 func (a *actor) early(in *instance) {
 	now := a.clock.now()
-	oldest := now
-	if ev := in.unread[0].ev; ev != nil {
-		oldest = ev.Meta().At
+	over := func(u unread) bool {
+		return u.ev == nil || !u.start() && u.ev.Meta().At+earlyKept.Milliseconds() <= now
 	}
-	drop := oldest + earlyKept.Milliseconds()
-	if drop <= now {
-		n := 0
-		for n < len(in.unread) && !in.unread[n].start() {
+	if over(in.unread[0]) {
+		n := 1
+		for n < len(in.unread) && over(in.unread[n]) { // the younger ones have their day still
 			n++
 		}
 		a.log.Warn("inputs have waited a day for the start of their instance and are dropped", "instance", in.id, "inputs", n)
 		a.discardEarly(in, n)
 		return
 	}
+	oldest := in.unread[0].ev.Meta().At
+	drop := oldest + earlyKept.Milliseconds()
 	s := &stall{Kind: stallEarly, Since: oldest, Why: fmt.Sprintf("%d inputs wait for a start of this instance; they are kept for %v", len(in.unread), earlyKept), until: drop}
 	a.begin(in)
 	l := &store.Look{Instance: in.id, Execution: 1, Head: in.head(), Most: a.cfg.MaxClaims, Next: drop, Hold: true, Stuck: s.encode()}

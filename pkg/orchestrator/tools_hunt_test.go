@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl"
 )
@@ -48,4 +49,9 @@ func (s *stand) together(n int) []string {
 
 func (s *stand) key(id, kind string) string {
 	return fmt.Sprintf("pawl:{default.%d}:%s", s.conn.PartitionOf(id), kind)
+}
+
+// zNow puts an instance on the agenda now.
+func zNow(id string) redis.ZAddArgs {
+	return redis.ZAddArgs{Members: []redis.Z{{Score: 1, Member: id}}}
 }

@@ -260,6 +260,14 @@ func (k *Keeper) tenant(loop context.Context, p int) {
 
 	err = k.cfg.Run(ctx, t)
 	k.release(ctx, t, err)
+	if err != nil && time.Since(k.began)-start < k.cfg.Renew { // whatever kept it from going on is probably still there
+		pause := time.NewTimer(k.cfg.Renew)
+		defer pause.Stop()
+		select {
+		case <-loop.Done():
+		case <-pause.C:
+		}
+	}
 	forget()
 	k.Nudge()
 }

@@ -126,8 +126,8 @@ func (w *Worker) Start(ctx context.Context) error {
 
 func (w *Worker) open(ctx context.Context) error {
 	var err error
-	if err = w.cfg.Redis.Ping(ctx).Err(); err != nil {
-		return fmt.Errorf("worker: Redis does not answer a PING: %w", err)
+	if err = redisx.CheckPolicy(ctx, w.cfg.Redis, w.log); err != nil {
+		return fmt.Errorf("worker: %w", err)
 	}
 	if w.conn, err = w.join(ctx); err != nil {
 		return fmt.Errorf("worker: namespace %s: %w", w.cfg.Namespace, err)

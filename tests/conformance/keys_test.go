@@ -151,7 +151,7 @@ func (r *rig) snapshot() *model.Store {
 	}
 	for id, in := range s.Instances {
 		if index[id] != in.Status {
-			r.differ("%s has status %q and stands in the indices of %q", id, in.Status, index[id])
+			r.differf("%s has status %q and stands in the indices of %q", id, in.Status, index[id])
 		}
 	}
 	return s
@@ -161,8 +161,8 @@ func (r *rig) hash(s *model.Store, get func(string) *model.Instance, n redisx.Na
 	switch n.Kind {
 	case "p":
 		s.Owner = model.Ownership{
-			Token: h["owner"], Until: number(h["until"]), Span: number(h["span"]), Clean: h["clean"] == "1", Epoch: uint64(number(h["epoch"])), //nolint:gosec // counts up
-			Applied: model.Position{Seq: uint64(number(h["seq"])), Time: number(h["time"])}, //nolint:gosec // likewise
+			Token: h["owner"], Until: number(h["until"]), Span: number(h["span"]), Clean: h["clean"] == "1", Epoch: uint64(number(h["epoch"])),
+			Applied: model.Position{Seq: uint64(number(h["seq"])), Time: number(h["time"])},
 		}
 	case "i":
 		get(n.Instance).Head, get(n.Instance).Status = h["head"], h["status"]

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"pgregory.net/rapid"
+
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/tests/model"
@@ -115,12 +117,14 @@ func (m *machine) turn() model.Turn {
 	for _, e := range in.Inbox[:draw(m, "inputs", 0, len(in.Inbox)/2, len(in.Inbox))] {
 		t.Pop = append(t.Pop, e.ID)
 	}
-	switch {
-	case m.oneIn(10):
+	switch rapid.IntRange(1, 30).Draw(m.rt, "flaw") {
+	case 1, 2, 3:
 		t.Expect = draw(m, "head", "", "h1", "h2")
-	case m.oneIn(10) && len(t.Pop) > 0:
-		t.Pop[m.n%len(t.Pop)] = "a.acked.but.forgotten"
-	case m.oneIn(10):
+	case 4, 5, 6:
+		if len(t.Pop) > 0 {
+			t.Pop[m.n%len(t.Pop)] = "a.acked.but.forgotten"
+		}
+	case 7, 8, 9:
 		t.Head = "" // only the inbox is consumed
 		return t
 	}

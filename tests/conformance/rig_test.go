@@ -111,16 +111,16 @@ func (r *rig) both(what string, call func() (answer string, now int64), oracle f
 		}
 		r.model = m
 		if d := difference(r.snapshot(), m, slack); len(d) > 0 {
-			r.differ("%s: %s, and then the keys differ:\n%s", what, got, d)
+			r.differf("%s: %s, and then the keys differ:\n%s", what, got, d)
 			return
 		}
 		r.rt.Logf("%s: %s", what, got)
 		return
 	}
-	r.differ("%s: Redis answers %q, the model %q", what, got, want)
+	r.differf("%s: Redis answers %q, the model %q", what, got, want)
 }
 
-func (r *rig) differ(format string, args ...any) {
+func (r *rig) differf(format string, args ...any) {
 	if !r.hunt {
 		r.rt.Fatalf(format, args...)
 	}

@@ -71,7 +71,11 @@ func (m *machine) renew() {
 	m.both(fmt.Sprintf("renew %+v", grips), func() (string, int64) {
 		out, err := await(func(done func([]lease.Outcome, error)) { m.leases.Renew(partition, sent, ms(leaseTTL), done) })
 		m.must(err)
-		return fmt.Sprint(out), 0
+		words := make([]string, len(out))
+		for i, o := range out {
+			words[i] = o.String()
+		}
+		return fmt.Sprint(words), 0
 	}, func(s *model.Store, now int64) string {
 		out := make([]model.Answer, len(grips))
 		for i, g := range grips {

@@ -121,7 +121,7 @@ func TestTheTasksStreamDeletedIsMadeAgainFromHistory(t *testing.T) {
 	a.end()
 }
 
-// The fleets are up before the servers answer again; who is away is waited for.
+// While nobody owns a partition the stream takes what is published; the next owner reads it.
 func TestAnHourWithoutOrchestratorsIsOnlyAWait(t *testing.T) {
 	t.Parallel()
 	a := newArena(t, startServers(t))

@@ -3,7 +3,6 @@ package model
 import (
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // reply is what a script of the owner has answered.
@@ -76,7 +75,8 @@ func (w *World) hear(r Request, re reply) {
 				w.poison(r.Instance, l.Activity)
 				return
 			}
-			if strings.Contains(Waits+Cleared+MadeAgain, re.states[i]) {
+			switch re.states[i] {
+			case Waits, Cleared, MadeAgain:
 				w.task(r.Instance, l)
 			}
 		}

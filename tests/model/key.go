@@ -14,7 +14,7 @@ import (
 func (w *World) key(seeds [2]maphash.Seed, text, canon []byte) ([2]uint64, []byte, []byte) {
 	text = w.text(text[:0])
 	canon = canon[:0]
-	names := make(map[string]int, 16)
+	names := make(map[string]int64, 16)
 	for i := 0; i < len(text); {
 		c := text[i]
 		canon = append(canon, c)
@@ -26,19 +26,19 @@ func (w *World) key(seeds [2]maphash.Seed, text, canon []byte) ([2]uint64, []byt
 		for j < len(text) && (text[j] >= '0' && text[j] <= '9' || text[j] == '-') {
 			j++
 		}
-		n := 0
+		var n int64
 		if c == '~' {
 			seen, ok := names[string(text[i:j])]
 			if !ok {
-				seen = len(names)
+				seen = int64(len(names))
 				names[string(text[i:j])] = seen
 			}
 			n = seen
 		} else {
 			at, _ := strconv.ParseInt(string(text[i:j]), 10, 64)
-			n = int(max(at-w.Now, 0))
+			n = max(at-w.Now, 0)
 		}
-		canon = strconv.AppendInt(canon, int64(n), 10)
+		canon = strconv.AppendInt(canon, n, 10)
 		i = j
 	}
 	return [2]uint64{maphash.Bytes(seeds[0], canon), maphash.Bytes(seeds[1], canon)}, text, canon

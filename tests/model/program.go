@@ -108,19 +108,19 @@ func (p *Past) record(format string, args ...any) error {
 
 // Do schedules an activity and gives its id.
 func (p *Past) Do(payload string) uint64 {
-	p.record("do %s", payload)
+	_ = p.record("do %s", payload)
 	p.turn.Create = append(p.turn.Create, Create{p.n, p.Open[p.n]})
 	return p.n
 }
 
 // Off cancels an outstanding activity.
 func (p *Past) Off(id uint64) {
-	p.record("off %d", id)
+	_ = p.record("off %d", id)
 	p.turn.Delete = append(p.turn.Delete, id)
 }
 
 // After sets a timer.
-func (p *Past) After(d int64) { p.record("timer @%d", p.Now+d) }
+func (p *Past) After(d int64) { _ = p.record("timer @%d", p.Now+d) }
 
 // End cancels what is outstanding, and ends.
 func (p *Past) End() {
@@ -128,9 +128,9 @@ func (p *Past) End() {
 		p.Off(id)
 	}
 	for _, id := range sorted(p.Timers) {
-		p.record("untimer %d", id)
+		_ = p.record("untimer %d", id)
 	}
-	p.record("end")
+	_ = p.record("end")
 }
 
 // Decide makes a turn: it takes the inputs one at a time, then the timers that are due.
@@ -149,13 +149,13 @@ func (p *Past) Decide(run Program, r Rules, now int64, inputs []Element) Turn {
 				run(p, strings.Split(e.Tag, "#")[0])
 			}
 		default:
-			p.record("in %s @%d", e.Tag, e.Time)
+			_ = p.record("in %s @%d", e.Tag, e.Time)
 			run(p, e.Tag)
 		}
 	}
 	for _, id := range sorted(p.Timers) {
 		if at, open := p.Timers[id]; open && at <= now && !p.Ended {
-			p.record("fired %d", id)
+			_ = p.record("fired %d", id)
 			run(p, "timer")
 		}
 	}

@@ -20,7 +20,7 @@ func Build(dir string) (Binaries, error) {
 		{"build", "-o", b.NATS, "./tests/stack/natsd"},
 		{"build", "-race", "-tags", "failpoint", "-o", b.Fleet, "./tests/crash/fleet"},
 	} {
-		cmd := exec.Command("go", args...) //nolint:gosec // our own
+		cmd := exec.Command("go", args...)
 		cmd.Dir = filepath.Join("..", "..")
 		cmd.Stderr = os.Stderr
 		if err := cmd.Run(); err != nil {

@@ -52,7 +52,7 @@ func (p *Process) Start() {
 		p.t.Fatal(err)
 	}
 	defer func() { _ = out.Close() }()
-	cmd := exec.Command(p.path, p.args...) //nolint:gosec // of the test's own choice
+	cmd := exec.Command(p.path, p.args...)
 	cmd.Env = append(os.Environ(), p.env...)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

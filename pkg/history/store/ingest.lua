@@ -5,6 +5,8 @@
 --       6 bound of an inbox  7 how many message ids an instance remembers  8 for how long, ms
 --       then for each message: instance, message id or '', 's' for a start, 'c' for a cancel or '', element
 -- answer  FENCED | CONFLICT sequence time | DONE now (this batch has been taken before)
+--       (a full inbox still takes the start of its instance, and, once, the mark that something was dropped behind it:
+--       so the instance fails by name also if this owner dies before it can say so)
 --       | OK now {for each message: d repeat | f inbox full | u cancel of an unknown instance | e<n> has a record | n<n> has none; n = length of the inbox}
 local t = now()
 if fenced(KEYS[1], ARGV[1], t) then return {'FENCED'} end
@@ -31,7 +33,7 @@ for m = 1, count do -- read all of it before the first write
     answer[m] = 'd'
   elseif kind == 'c' and not known[record] and not started[inbox] then
     answer[m] = 'u'
-  elseif length[inbox] >= bound then
+  elseif length[inbox] >= bound and not (kind == 's' and not known[record] and not started[inbox]) then
     answer[m] = 'f'
   else
     if id ~= '' then taken[seen .. id] = t end
@@ -62,6 +64,9 @@ for m = 1, count do
       redis.call('ZREMRANGEBYRANK', seen, 0, -remember - 1)
       redis.call('PEXPIRE', seen, ms(span))
     end
+  end
+  if said == 'f' and string.sub(redis.call('LINDEX', inbox, -1), 1, 5) ~= 'full.' then
+    redis.call('RPUSH', inbox, 'full.' .. ARGV[4] .. '\n' .. ms(t) .. '\n')
   end
   if said ~= 'd' and said ~= 'u' then hurry(KEYS[2], instance, t) end
 end

@@ -48,23 +48,15 @@ func (s *Store) StuckOne(ctx context.Context, part int, instance string) (string
 	return redisx.Str(v)
 }
 
-// Agenda reads who is to be looked at within the span, soonest first. It changes nothing.
-func (s *Store) Agenda(ctx context.Context, part int, within time.Duration) ([]string, error) {
-	v, err := s.run.Do(ctx, redisx.Command("TIME"))
+// Agenda reads who is to be looked at within the span, soonest first, and Redis TIME (Unix ms). It changes
+// nothing. A script, because only that asks the partition's own master for the time.
+func (s *Store) Agenda(ctx context.Context, part int, within time.Duration) (now int64, due []string, err error) {
+	v, err := s.run.Do(ctx, redisx.Call{Script: s.agenda, Keys: []string{s.space.Part(part).Agenda()}, Args: []any{within.Milliseconds()}})
 	if err != nil {
-		return nil, fmt.Errorf("partition %d: read the time: %w", part, err)
+		return 0, nil, fmt.Errorf("partition %d: read the agenda: %w", part, err)
 	}
-	now := redisx.NewReply(v)
-	until := now.Int(0)*1000 + within.Milliseconds()
-	if now.Err() != nil {
-		return nil, now.Err()
-	}
-	v, err = s.run.Do(ctx, redisx.Command("ZRANGEBYSCORE", s.space.Part(part).Agenda(), "-inf", until))
-	if err != nil {
-		return nil, fmt.Errorf("partition %d: read the agenda: %w", part, err)
-	}
-	r := redisx.NewReply([]any{v})
-	return r.Strs(0), r.Err()
+	r := redisx.NewReply(v)
+	return r.Int(1), r.Strs(2), r.Err()
 }
 
 // Holder is who has claimed an activity.

@@ -43,6 +43,9 @@ var lookLua string
 //go:embed due.lua
 var dueLua string
 
+//go:embed agenda.lua
+var agendaLua string
+
 // What a script may refuse with.
 var (
 	// ErrFenced: the token is not the owner's any more. Nothing was written.
@@ -65,9 +68,10 @@ const (
 
 // Store reads and writes one namespace. It is safe for concurrent use.
 type Store struct {
-	run                       *redisx.Runner
-	space                     redisx.Space
-	ingest, commit, look, due *redisx.Script
+	run   *redisx.Runner
+	space redisx.Space
+
+	ingest, commit, look, due, agenda *redisx.Script
 }
 
 // New makes a store. The runner stays the caller's to close.
@@ -76,6 +80,7 @@ func New(run *redisx.Runner, space redisx.Space) *Store {
 		run: run, space: space,
 		ingest: redisx.NewScript("ingest", ingestLua), commit: redisx.NewScript("commit", commitLua),
 		look: redisx.NewScript("look", lookLua), due: redisx.NewScript("due", dueLua),
+		agenda: redisx.NewScript("agenda", agendaLua),
 	}
 }
 

@@ -47,8 +47,11 @@ func mixed(ctx *pawl.Context, n int) (int, error) {
 		sum += p
 	}
 	slow, deadline := Slow.Start(ctx, n), pawl.After(ctx, Patience)
-	if first, err := pawl.Select(ctx, slow, deadline); err != nil || first != deadline {
-		return 0, fmt.Errorf("an activity that never ends has won (%v)", err)
+	switch first, err := pawl.Select(ctx, slow, deadline); {
+	case err != nil:
+		return 0, err
+	case first != deadline:
+		return 0, errors.New("an activity that never ends has won")
 	}
 	e, err := Go.Receive(ctx)
 	if err != nil {

@@ -1,0 +1,263 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl/pkg/history/store"
+)
+
+func redisZ(score int64, member string) redis.Z {
+	return redis.Z{Score: float64(score), Member: member}
+}
+
+func TestCommit(t *testing.T) {
+	each(t, map[string]func(b *bench){
+		"writes all of the first turn": func(b *bench) {
+			_, err := b.ingest(0, 2, message("a", "s1", store.StartMessage), message("a", "e2", ""))
+			b.must(err)
+			got, err := b.commit(store.Commit{
+				Instance: "a", NewHead: "h1", Pop: []string{"!s1"}, Events: [][]byte{[]byte("one"), []byte("two\n")}, Create: leases(2),
+				Record: &store.Record{Name: "n", Version: "v", Born: at(1), Execution: 1, Status: store.Running, Created: 5}, Look: b.now() + 10_000, Want: 10,
+			})
+			b.must(err)
+			if len(got.Unread) != 1 || string(got.Unread[0]) != string(element("e2")) || len(got.Holders) != 0 || got.Now < 1_700_000_000_000 {
+				b.Errorf("%+v", got)
+			}
+			rec, err := b.st.Record(b.ctx(), part, "a")
+			b.must(err)
+			if rec.Head != "h1" || rec.Name != "n" || rec.Born != at(1) || rec.Status != store.Running || rec.Updated != got.Now {
+				b.Errorf("%+v", rec)
+			}
+			raw, err := b.st.RawHistory(b.ctx(), part, "a", 1, 0, 10)
+			b.must(err)
+			if fmt.Sprintf("%s", raw) != "[one two\n]" {
+				b.Errorf("%s", raw)
+			}
+			if l := b.lease("a", 2); l["e"] != "e2" || l["n"] != "0" || l["t"] != "" {
+				b.Errorf("%v", l)
+			}
+			b.wantInbox("a", "e2")
+			b.wantLook("a", 2000) // something is unread
+			b.wantIndex("a", store.Running)
+		},
+		"is refused by the fence, by another head, by another inbox, and writes nothing then": func(b *bench) {
+			b.started("a", "h1", 1)
+			_, err := b.ingest(0, 2, message("a", "e1", ""), message("a", "e2", ""))
+			b.must(err)
+			before := b.dump()
+			turn := store.Commit{
+				Instance: "a", Head: "h1", NewHead: "h2", From: store.Running, Pop: []string{"e1"}, Events: [][]byte{[]byte("x")},
+				Create: leases(7), Delete: leases(1), Record: &store.Record{},
+			}
+			try := func(why string, want error, change func(c *store.Commit)) {
+				c := turn
+				change(&c)
+				if _, err := b.commit(c); !errors.Is(err, want) {
+					b.Errorf("%s: %v, want %v", why, err, want)
+				}
+			}
+			try("another head", store.ErrConflict, func(c *store.Commit) { c.Head = "h0" })
+			try("no head", store.ErrConflict, func(c *store.Commit) { c.Head = "" })
+			try("the inbox begins otherwise", store.ErrConflict, func(c *store.Commit) { c.Pop = []string{"e2"} })
+			try("only a part of the id", store.ErrConflict, func(c *store.Commit) { c.Pop = []string{"e"} })
+			try("more than the inbox has", store.ErrConflict, func(c *store.Commit) { c.Pop = []string{"e1", "e2", "e3"} })
+			b.owner("another", time.Minute)
+			try("another owner", store.ErrFenced, func(*store.Commit) {})
+			b.owner(token, -time.Millisecond)
+			try("an owner whose time is over", store.ErrFenced, func(*store.Commit) {})
+			if after := b.dump(); !maps.Equal(before, after) {
+				b.Errorf("something was written:\n%v\n%v", before, after)
+			}
+		},
+		"recognises its own head: the reply was lost": func(b *bench) {
+			b.started("a", "h1", 1)
+			_, err := b.ingest(0, 1, message("a", "e1", ""))
+			b.must(err)
+			turn := store.Commit{
+				Instance: "a", Head: "h1", NewHead: "h2", From: store.Running, Pop: []string{"e1"}, Events: [][]byte{[]byte("x")},
+				Create: leases(7), Delete: leases(1), Record: &store.Record{}, Want: 10,
+			}
+			_, err = b.commit(turn)
+			b.must(err)
+			b.must(b.rdb.Del(b.ctx(), b.p.Lease("a", 1, 7)).Err()) // a worker has acked meanwhile
+			b.must(b.rdb.RPush(b.ctx(), b.p.Inbox("a"), element("ack7")).Err())
+			before := b.dump()
+			got, err := b.commit(turn)
+			b.must(err)
+			if len(got.Unread) != 1 || string(got.Unread[0]) != string(element("ack7")) {
+				b.Errorf("%+v", got)
+			}
+			if after := b.dump(); !maps.Equal(before, after) {
+				b.Errorf("something was written again:\n%v\n%v", before, after)
+			}
+		},
+		"creates before it deletes, and tells who held what it deleted": func(b *bench) {
+			b.started("a", "h1", 1, 2, 3)
+			b.claim("a", 2, 1, time.Second)
+			got, err := b.commit(store.Commit{
+				Instance: "a", Head: "h1", NewHead: "h2", From: store.Running, Events: [][]byte{[]byte("x")},
+				Create: leases(8, 9), Delete: leases(1, 2, 9), Record: &store.Record{},
+			})
+			b.must(err)
+			if !maps.Equal(got.Holders, map[uint64]string{2: "w2"}) {
+				b.Errorf("holders %v", got.Holders)
+			}
+			for a, there := range map[uint64]bool{1: false, 2: false, 3: true, 8: true, 9: false} {
+				if got := len(b.lease("a", a)) > 0; got != there {
+					b.Errorf("lease %d is there: %v, want %v", a, got, there)
+				}
+			}
+			b.wantNoLook("a") // it said that nothing is due
+		},
+		"leaves nothing of the claim on a forgotten turn's lease": func(b *bench) {
+			b.claim("a", 2, 4, time.Minute)
+			b.must(b.rdb.HSet(b.ctx(), b.p.Lease("a", 1, 2), "e", "forgotten", "c", "1").Err())
+			b.started("a", "h1", 2)
+			if l := b.lease("a", 2); l["e"] != "e2" || l["n"] != "0" || l["t"] != "" || l["w"] != "" || l["u"] != "" {
+				b.Errorf("%v", l)
+			}
+		},
+		"moves the instance to the index of its end, with no look and no stall left": func(b *bench) {
+			b.started("a", "h1")
+			b.must(b.rdb.HSet(b.ctx(), b.p.Stuck(), "a", "why").Err())
+			_, err := b.commit(store.Commit{
+				Instance: "a", Head: "h1", NewHead: "h2", From: store.Running, Events: [][]byte{[]byte("end")},
+				Record: &store.Record{Status: store.Failed, Ended: 9, Events: 2, End: []byte("end")},
+			})
+			b.must(err)
+			rec, err := b.st.Record(b.ctx(), part, "a")
+			b.must(err)
+			if rec.Status != store.Failed || rec.Ended != 9 || rec.Events != 2 || string(rec.End) != "end" || rec.Name != "n" {
+				b.Errorf("%+v", rec)
+			}
+			b.wantIndex("a", store.Failed)
+			b.wantNoLook("a")
+			if why, err := b.st.StuckOne(b.ctx(), part, "a"); err != nil || why != "" {
+				b.Errorf("still stuck: %q, %v", why, err)
+			}
+		},
+		"that only consumes the inbox changes neither record nor head": func(b *bench) {
+			b.started("a", "h1")
+			_, err := b.ingest(0, 3, message("a", "e1", ""), message("a", "e2", ""), message("a", "e3", ""))
+			b.must(err)
+			rec, err := b.st.Record(b.ctx(), part, "a")
+			b.must(err)
+			_, err = b.commit(store.Commit{Instance: "a", Head: "h1", From: store.Running, Pop: []string{"e1", "e2"}})
+			b.must(err)
+			b.wantInbox("a", "e3")
+			b.wantLook("a", 2000)
+			after, err := b.st.Record(b.ctx(), part, "a")
+			b.must(err)
+			if fmt.Sprint(rec) != fmt.Sprint(after) {
+				b.Errorf("%+v, was %+v", after, rec)
+			}
+			// Its reply lost, it is refused, for the ids are gone; the owner then reads the inbox.
+			if _, err = b.commit(store.Commit{Instance: "a", Head: "h1", From: store.Running, Pop: []string{"e1", "e2"}}); !errors.Is(err, store.ErrConflict) {
+				b.Errorf("%v, want ErrConflict", err)
+			}
+		},
+		"answers at most so many unread elements, and so many bytes, but at least one": func(b *bench) {
+			b.started("a", "h1")
+			big := strings.Repeat("x", 3<<20)
+			b.must(b.rdb.RPush(b.ctx(), b.p.Inbox("a"), "b1\n1\n"+big+big, "b2\n1\n"+big, "b3\n1\n"+big, "b4\n1\n").Err())
+			head, sizes := 1, []int{}
+			for _, pop := range []string{"", "b1", "b2", "b3"} {
+				c := store.Commit{Instance: "a", Head: fmt.Sprint("h", head), NewHead: fmt.Sprint("h", head+1), From: store.Running, Events: [][]byte{[]byte("x")}, Record: &store.Record{}, Want: 3}
+				if pop != "" {
+					c.Pop = []string{pop}
+				}
+				got, err := b.commit(c)
+				b.must(err)
+				head++
+				sizes = append(sizes, len(got.Unread))
+			}
+			if !slices.Equal(sizes, []int{1, 1, 2, 1}) {
+				b.Errorf("answers of %v elements", sizes)
+			}
+		},
+	})
+}
+
+// Traps: unpack fails at 8,000; 10,000 activities cancelled in one turn are one script.
+func TestTenThousandActivitiesAreScheduledAndCancelledInOneScriptEach(t *testing.T) {
+	each(t, map[string]func(b *bench){
+		"it is so": func(b *bench) {
+			const n = 10_000
+			ids, events := make([]uint64, n), make([][]byte, n)
+			for i := range ids {
+				ids[i], events[i] = uint64(i)+2, []byte(strings.Repeat("x", 200)) //nolint:gosec // small
+			}
+			begin := time.Now()
+			_, err := b.commit(store.Commit{
+				Instance: "a", NewHead: "h1", Events: events, Create: leases(ids...),
+				Record: &store.Record{Name: "n", Born: at(1), Execution: 1, Status: store.Running},
+			})
+			b.must(err)
+			scheduled := time.Since(begin)
+			for i := range ids {
+				if i%1000 == 0 {
+					b.claim("a", ids[i], 1, time.Minute)
+				}
+			}
+			begin = time.Now()
+			got, err := b.commit(store.Commit{
+				Instance: "a", Head: "h1", NewHead: "h2", From: store.Running, Events: events, Delete: leases(ids...), Record: &store.Record{},
+			})
+			b.must(err)
+			b.Logf("scheduled in %v, cancelled in %v", scheduled, time.Since(begin))
+			if len(got.Holders) != n/1000 {
+				b.Errorf("%d holders", len(got.Holders))
+			}
+			if left, err := b.rdb.Exists(b.ctx(), b.p.Lease("a", 1, 2), b.p.Lease("a", 1, n+1)).Result(); err != nil || left != 0 {
+				b.Errorf("%d leases left, %v", left, err)
+			}
+			if raw, err := b.st.RawHistory(b.ctx(), part, "a", 1, 2*n-1, 10); err != nil || len(raw) != 1 {
+				b.Errorf("history: %d, %v", len(raw), err)
+			}
+		},
+	})
+}
+
+func (b *bench) wantIndex(instance string, want store.Status) {
+	b.Helper()
+	for _, st := range store.Statuses() {
+		err := b.rdb.ZScore(b.ctx(), b.p.Index(string(st)), instance).Err()
+		if (err == nil) != (st == want) {
+			b.Errorf("in the index of %s: %v; its status is %s", st, err == nil, want)
+		}
+	}
+}
+
+// dump is a copy of all the keys of the partition except the owner's.
+func (b *bench) dump() map[string]string {
+	b.Helper()
+	keys, err := b.rdb.Eval(b.ctx(), `return redis.call('KEYS', ARGV[1])`, []string{b.p.Owner()}, b.p.Prefix()+"*").StringSlice()
+	b.must(err)
+	out := make(map[string]string)
+	for _, k := range keys {
+		if k == b.p.Owner() {
+			continue
+		}
+		kind, err := b.rdb.Type(b.ctx(), k).Result()
+		b.must(err)
+		switch kind {
+		case "hash":
+			out[k] = fmt.Sprint(b.rdb.HGetAll(b.ctx(), k).Val())
+		case "list":
+			out[k] = fmt.Sprint(b.rdb.LRange(b.ctx(), k, 0, -1).Val())
+		case "zset":
+			out[k] = fmt.Sprint(b.rdb.ZRangeWithScores(b.ctx(), k, 0, -1).Val())
+		default:
+			b.Errorf("%s is a %s", k, kind)
+		}
+	}
+	return out
+}

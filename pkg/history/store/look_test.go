@@ -1,0 +1,156 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/history/store"
+)
+
+func TestLook(t *testing.T) {
+	each(t, map[string]func(b *bench){
+		"finds leases as they are, and takes away the claims that are over": func(b *bench) {
+			b.started("a", "h1", 1, 2, 3, 4, 5)
+			b.claim("a", 2, 1, time.Second)
+			b.claim("a", 3, 2, -time.Millisecond)
+			b.claim("a", 4, 3, -time.Millisecond)
+			b.must(b.rdb.HSet(b.ctx(), b.p.Lease("a", 1, 5), "n", 3).Err()) // claimed so often, and given back
+			got, err := b.look(store.Look{Instance: "a", Head: "h1", Leases: leases(1, 2, 3, 4, 5), Most: 3, Next: b.now() + 10_000})
+			b.must(err)
+			var said string
+			for _, l := range got.Leases {
+				said += fmt.Sprintf("%c%d ", l.Found, l.Attempts)
+			}
+			if said != "W0 C1 X2 P3 P3 " {
+				b.Errorf("found %s", said)
+			}
+			if l := b.lease("a", 3); l["t"] != "" || l["u"] != "" || l["w"] != "" || l["n"] != "2" || l["e"] != "e3" {
+				b.Errorf("%v", l)
+			}
+			b.wantLook("a", 1001) // when the claim that lasts is over
+		},
+		"takes a claim for over that lasts longer than one can: the clock has stepped back": func(b *bench) {
+			b.started("a", "h1", 1)
+			b.must(b.rdb.HSet(b.ctx(), b.p.Lease("a", 1, 1), "t", "tok", "w", "w", "u", b.now()+3_600_000, "d", 10_000, "n", 1).Err())
+			got, err := b.look(store.Look{Instance: "a", Head: "h1", Leases: leases(1), Most: 3, Next: b.now() + 10_000})
+			b.must(err)
+			if got.Leases[0].Found != store.Expired {
+				b.Errorf("%+v", got)
+			}
+		},
+		"makes a lost lease again, unless something is unread": func(b *bench) {
+			b.started("a", "h1", 1)
+			b.must(b.rdb.HSet(b.ctx(), b.p.Lease("a", 1, 1), "e", "of a forgotten turn", "t", "tok").Err())
+			b.must(b.rdb.RPush(b.ctx(), b.p.Inbox("a"), element("x")).Err())
+			l := store.Look{Instance: "a", Head: "h1", Leases: leases(1), Most: 3, Next: b.now() + 10_000}
+			got, err := b.look(l)
+			b.must(err)
+			if got.Leases[0].Found != store.Missing || got.Unread != 1 {
+				b.Errorf("%+v", got)
+			}
+			b.wantLook("a", 2000)
+			b.must(b.rdb.Del(b.ctx(), b.p.Inbox("a")).Err())
+			got, err = b.look(l)
+			b.must(err)
+			if got.Leases[0].Found != store.Restored || got.Unread != 0 {
+				b.Errorf("%+v", got)
+			}
+			if l := b.lease("a", 1); l["e"] != "e1" || l["t"] != "" || l["n"] != "0" {
+				b.Errorf("%v", l)
+			}
+		},
+		"is refused by the fence and by another head": func(b *bench) {
+			b.started("a", "h1", 1)
+			b.claim("a", 1, 1, -time.Millisecond)
+			before := b.dump()
+			if _, err := b.look(store.Look{Instance: "a", Head: "h0", Leases: leases(1), Most: 3, Stuck: "why"}); !errors.Is(err, store.ErrConflict) {
+				b.Error(err)
+			}
+			b.owner("another", time.Minute)
+			if _, err := b.look(store.Look{Instance: "a", Head: "h1", Leases: leases(1), Most: 3, Stuck: "why"}); !errors.Is(err, store.ErrFenced) {
+				b.Error(err)
+			}
+			if after := b.dump(); fmt.Sprint(before) != fmt.Sprint(after) {
+				b.Errorf("something was written:\n%v\n%v", before, after)
+			}
+		},
+		"says why an instance is stuck, holds its inbox back, and takes that back": func(b *bench) {
+			b.must(b.rdb.RPush(b.ctx(), b.p.Inbox("a"), element("x")).Err()) // it has no record yet
+			_, err := b.look(store.Look{Instance: "a", Most: 3, Next: b.now() + 60_000, Hold: true, Stuck: "why"})
+			b.must(err)
+			b.wantLook("a", 60_000)
+			if why, err := b.st.StuckOne(b.ctx(), part, "a"); err != nil || why != "why" {
+				b.Errorf("%q, %v", why, err)
+			}
+			_, err = b.look(store.Look{Instance: "a", Most: 3, Stuck: store.NotStuck})
+			b.must(err)
+			b.wantLook("a", 2000)
+			if all, err := b.st.Stuck(b.ctx(), part); err != nil || len(all) != 0 {
+				b.Errorf("%v, %v", all, err)
+			}
+		},
+		"with nothing due takes the instance off the agenda": func(b *bench) {
+			b.started("a", "h1")
+			_, err := b.look(store.Look{Instance: "a", Head: "h1", Most: 3})
+			b.must(err)
+			b.wantNoLook("a")
+		},
+	})
+}
+
+func TestDue(t *testing.T) {
+	each(t, map[string]func(b *bench){
+		"gives who is due, the longest first, and puts each off by two seconds": func(b *bench) {
+			now := b.now()
+			for name, in := range map[string]int64{"late": -1000, "later": -2000, "latest": -3000, "soon": 60_000} {
+				b.must(b.rdb.ZAdd(b.ctx(), b.p.Agenda(), redisZ(now+in, name)).Err())
+			}
+			got, err := b.due(2)
+			b.must(err)
+			if fmt.Sprint(got.Instances) != "[latest later]" || got.Next != now-1000 {
+				b.Errorf("%+v", got)
+			}
+			b.wantLook("latest", 2000)
+			got, err = b.due(2)
+			b.must(err)
+			if fmt.Sprint(got.Instances) != "[late]" {
+				b.Errorf("%+v", got)
+			}
+			if got, err = b.due(2); err != nil || len(got.Instances) != 0 || got.Next < now+1000 || got.Next > b.now()+2000 {
+				b.Errorf("%+v, %v", got, err)
+			}
+		},
+		"of an empty agenda says that nothing is due": func(b *bench) {
+			if got, err := b.due(2); err != nil || len(got.Instances) != 0 || got.Next != 0 || got.Now == 0 {
+				b.Errorf("%+v, %v", got, err)
+			}
+		},
+		"is refused by the fence, and puts nobody off": func(b *bench) {
+			b.must(b.rdb.ZAdd(b.ctx(), b.p.Agenda(), redisZ(5, "a")).Err())
+			b.owner("another", time.Minute)
+			if _, err := b.due(2); !errors.Is(err, store.ErrFenced) {
+				b.Error(err)
+			}
+			if v, err := b.rdb.ZScore(b.ctx(), b.p.Agenda(), "a").Result(); err != nil || v != 5 {
+				b.Error(v, err)
+			}
+		},
+	})
+}
+
+func TestTheAgendaTellsATakeoverWhoIsDueWithinTheSpan(t *testing.T) {
+	each(t, map[string]func(b *bench){
+		"it is so": func(b *bench) {
+			now := b.now()
+			for name, in := range map[string]int64{"late": -1000, "soon": 5000, "far": 60_000} {
+				b.must(b.rdb.ZAdd(b.ctx(), b.p.Agenda(), redisZ(now+in, name)).Err())
+			}
+			at, got, err := b.st.Agenda(b.ctx(), part, 10*time.Second)
+			if err != nil || fmt.Sprint(got) != "[late soon]" || at < now || at > b.now() {
+				b.Errorf("%v at %d, %v", got, at, err)
+			}
+		},
+	})
+}

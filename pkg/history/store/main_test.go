@@ -1,0 +1,208 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const part, token = 3, "mine"
+
+// bench is one partition with an owner, on one of the kinds of Redis.
+type bench struct {
+	*testing.T
+	rdb redis.UniversalClient
+	st  *store.Store
+	p   redisx.Part
+	own store.Tenure
+}
+
+// each runs every case, in a namespace of its own, on miniredis, a redis-server and a cluster.
+func each(t *testing.T, cases map[string]func(b *bench)) {
+	t.Helper()
+	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
+		run := redisx.NewRunner(rdb)
+		defer run.Close()
+		for name, f := range cases {
+			t.Run(name, func(t *testing.T) {
+				space := redisx.NewSpace(redistest.Namespace())
+				b := &bench{T: t, rdb: rdb, st: store.New(run, space), p: space.Part(part), own: store.Tenure{Part: part, Token: token}}
+				b.owner(token, time.Minute)
+				f(b)
+			})
+		}
+	})
+}
+
+func (b *bench) must(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// ctx ends with the test.
+func (b *bench) ctx() context.Context { return b.Context() }
+
+// owner writes who owns the partition, for how long from now.
+func (b *bench) owner(token string, left time.Duration) {
+	b.Helper()
+	span := max(left, time.Minute)
+	b.must(b.rdb.HSet(b.ctx(), b.p.Owner(), "owner", token, "until", b.now()+left.Milliseconds(), "span", span.Milliseconds()).Err())
+}
+
+func (b *bench) now() int64 {
+	b.Helper()
+	t, err := b.rdb.Time(b.ctx()).Result()
+	b.must(err)
+	return t.UnixMilli()
+}
+
+func wait[T any](call func(done func(T, error))) (T, error) {
+	type answer struct {
+		v   T
+		err error
+	}
+	ch := make(chan answer, 1)
+	call(func(v T, err error) { ch <- answer{v, err} })
+	a := <-ch
+	return a.v, a.err
+}
+
+func (b *bench) ingest(from, to uint64, ms ...store.Message) ([]store.Ingested, error) {
+	return wait(func(done func([]store.Ingested, error)) {
+		b.st.Ingest(b.own, at(from), at(to), ms, func(_ int64, a []store.Ingested, err error) { done(a, err) })
+	})
+}
+
+func (b *bench) commit(c store.Commit) (store.Committed, error) {
+	if c.Execution == 0 {
+		c.Execution = 1
+	}
+	return wait(func(done func(store.Committed, error)) { b.st.Commit(b.own, &c, done) })
+}
+
+func (b *bench) look(l store.Look) (store.Looked, error) {
+	l.Execution = 1
+	return wait(func(done func(store.Looked, error)) { b.st.Look(b.own, &l, done) })
+}
+
+func (b *bench) due(n int) (store.DueNow, error) {
+	return wait(func(done func(store.DueNow, error)) { b.st.Due(b.own, n, done) })
+}
+
+// at is a position; times are longer than Lua's numbers are exact.
+func at(seq uint64) history.Position {
+	if seq == 0 {
+		return history.Position{}
+	}
+	return history.Position{Seq: seq, Time: 1_790_000_000_123_456_000 + int64(seq)} //nolint:gosec // small in tests
+}
+
+func element(id string) []byte {
+	return history.Element{ID: id, At: 1_790_000_000_000, Body: []byte("body of " + id)}.Encode()
+}
+
+func message(instance, id string, kind store.MessageKind) store.Message {
+	name := id
+	if kind == store.StartMessage {
+		name = "!" + id
+		id = ""
+	}
+	return store.Message{Instance: instance, ID: id, Kind: kind, Element: element(name)}
+}
+
+// inbox gives the ids in an inbox, separated by spaces.
+func (b *bench) inbox(instance string) string {
+	b.Helper()
+	all, err := b.rdb.LRange(b.ctx(), b.p.Inbox(instance), 0, -1).Result()
+	b.must(err)
+	for i, e := range all {
+		all[i], _, _ = strings.Cut(e, "\n")
+	}
+	return strings.Join(all, " ")
+}
+
+// onAgenda gives in how many milliseconds the instance is looked at; ok is false if it is not.
+func (b *bench) onAgenda(instance string) (in int64, ok bool) {
+	b.Helper()
+	v, err := b.rdb.ZScore(b.ctx(), b.p.Agenda(), instance).Result()
+	if err == redis.Nil {
+		return 0, false
+	}
+	b.must(err)
+	return int64(v) - b.now(), true
+}
+
+// wantLook checks that the look is so far ahead, give or take what a slow machine needs.
+func (b *bench) wantLook(instance string, in int64) {
+	b.Helper()
+	if got, ok := b.onAgenda(instance); !ok || got > in || got < in-3000 {
+		b.Errorf("look at %s in %d ms (on the agenda: %v), want in %d", instance, got, ok, in)
+	}
+}
+
+func (b *bench) wantNoLook(instance string) {
+	b.Helper()
+	if got, ok := b.onAgenda(instance); ok {
+		b.Errorf("look at %s in %d ms, want none", instance, got)
+	}
+}
+
+func (b *bench) wantApplied(seq uint64) {
+	b.Helper()
+	if got, err := b.st.Applied(b.ctx(), part); err != nil || got != at(seq) {
+		b.Errorf("applied is %v, %v; want %v", got, err, at(seq))
+	}
+}
+
+func (b *bench) wantInbox(instance, ids string) {
+	b.Helper()
+	if got := b.inbox(instance); got != ids {
+		b.Errorf("inbox of %s is %q, want %q", instance, got, ids)
+	}
+}
+
+// started commits the first turn of an instance, with activities of the given event ids.
+func (b *bench) started(instance, head string, activities ...uint64) {
+	b.Helper()
+	_, err := b.commit(store.Commit{
+		Instance: instance, NewHead: head, Events: [][]byte{[]byte("first")}, Create: leases(activities...),
+		Record: &store.Record{Name: "n", Born: at(1), Execution: 1, Status: store.Running, Created: 5}, Look: b.now() + 10_000,
+	})
+	b.must(err)
+}
+
+func leases(activities ...uint64) []store.Lease {
+	var out []store.Lease
+	for _, a := range activities {
+		out = append(out, store.Lease{Activity: a, Effect: fmt.Sprint("e", a)})
+	}
+	return out
+}
+
+func (b *bench) lease(instance string, activity uint64) map[string]string {
+	b.Helper()
+	m, err := b.rdb.HGetAll(b.ctx(), b.p.Lease(instance, 1, activity)).Result()
+	b.must(err)
+	return m
+}
+
+// claim writes a claim as the workers' script does; left may be negative.
+func (b *bench) claim(instance string, activity uint64, claims int, left time.Duration) {
+	b.Helper()
+	b.must(b.rdb.HSet(b.ctx(), b.p.Lease(instance, 1, activity), "t", "tok", "w", fmt.Sprint("w", activity),
+		"u", b.now()+left.Milliseconds(), "d", max(left, time.Minute).Milliseconds(), "n", claims).Err())
+}

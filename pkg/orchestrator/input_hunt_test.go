@@ -1,0 +1,167 @@
+package orchestrator_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/pkg/worker"
+)
+
+// push puts an event into an inbox as ingest would have at that time, and has the instance looked at.
+func (s *stand) push(id, name, text string, at time.Time) {
+	s.t.Helper()
+	body, err := history.Encode(&history.EventReceived{Name: name, Payload: history.Payload{Type: history.TypeJSON, Data: fmt.Appendf(nil, "%q", text)}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	el := history.Element{ID: "s1." + fmt.Sprint(at.UnixNano()), At: at.UnixMilli(), Body: body}
+	if err := s.redis.RPush(s.ctx(), s.key(id, "in:"+id), el.Encode()).Err(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.lookNow(id)
+}
+
+func (s *stand) lookNow(id string) {
+	s.t.Helper()
+	if err := s.redis.ZAddArgs(s.ctx(), s.key(id, "agenda"), zNow(id)).Err(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// An event waits a day for the start of its instance; an older one must not take it along.
+func TestOnlyThoseEarlyEventsAreDroppedThatHaveWaitedForADay(t *testing.T) {
+	s := newStand(t)
+	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, _ string) (string, error) { return ping.Receive(ctx) }))
+	s.push("e-1", "ping", "old", time.Now().Add(-25*time.Hour))
+	s.push("e-1", "ping", "older", time.Now().Add(-24*time.Hour-time.Minute))
+	s.push("e-1", "ping", "young", time.Now().Add(-23*time.Hour))
+	s.lookNow("e-1")
+	s.until("the old ones are dropped", func() bool { return s.describe("e-1").Inbox <= 1 })
+	s.start("hello", "e-1", `"x"`)
+	d := s.ended("e-1")
+	if got, err := hello.DecodeResult(d.Result); err != nil || got != "young" {
+		t.Fatalf("%q, %v, %v", got, err, d.Failure)
+	}
+}
+
+func TestAnInboxThatHadToDropAnInputFailsItsInstanceByName(t *testing.T) {
+	s := newStand(t)
+	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, _ string) (string, error) { return ping.Receive(ctx) }))
+	s.start("hello", "f-1", `"x"`)
+	s.until("it runs", func() bool { return s.describe("f-1").Status == "running" })
+	// The owner that dropped it died before it could say so; its mark is found by the next.
+	if err := s.redis.RPush(s.ctx(), s.key("f-1", "in:f-1"), "full.17\n1790000000000\n").Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.lookNow("f-1")
+	if d := s.ended("f-1"); d.Status != "failed" || d.Failure.Code != history.CodeInboxFull {
+		t.Fatalf("%+v %+v", d, d.Failure)
+	}
+}
+
+func TestAnElementOfANewerBuildStallsItsInstanceWithoutASpin(t *testing.T) {
+	s := newStand(t)
+	c := counters(t)
+	s.orchestrate(orchestrator.Config{Metrics: c.reg}, hello.Do(callGreet))
+	body, err := history.Encode(&history.CancelRequested{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body[0] = 0x7f // the version of the encoding
+	key := s.key("v-1", "in:v-1")
+	if err := s.redis.RPush(s.ctx(), key, append([]byte("!s1.1\n1\n"), body...)).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.lookNow("v-1")
+	s.until("it is listed", func() bool { return strings.Contains(s.describe("v-1").Stuck, "unreadable") })
+	before := c.get("pawl_orchestrator_loads_total")
+	for range 20 {
+		s.lookNow("v-1") // inputs go on coming
+		s.start("hello", fmt.Sprint("neighbour-", before), `"x"`)
+	}
+	if n := c.get("pawl_orchestrator_loads_total") - before; n > 10 {
+		t.Errorf("loaded %v times in a moment", n)
+	}
+	if err := s.redis.Del(s.ctx(), key).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.until("it is no longer listed", func() bool { s.lookNow("v-1"); return s.describe("v-1").Stuck == "" })
+	s.work(worker.Config{}, greet.Do(doGreet))
+	s.ended(fmt.Sprint("neighbour-", before))
+}
+
+func TestASecondStartAndACancelOfAnEndedInstanceAreAnsweredAndChangeNothing(t *testing.T) {
+	s := newStand(t)
+	s.orchestrate(orchestrator.Config{}, hello.Do(callGreet))
+	s.work(worker.Config{}, greet.Do(doGreet))
+	answers := make(chan queue.Answer, 10)
+	inbox, err := s.conn.OnAnswers(func(_ string, a queue.Answer) { answers <- a })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inbox.Stop()
+	s.start("hello", "d-1", `"you"`)
+	s.ended("d-1")
+	before := len(s.history("d-1"))
+	for i := range 3 {
+		in := queue.OutInput{Instance: "d-1", Kind: queue.KindStart, Name: "race", Reply: inbox.Subject(fmt.Sprint(i))}
+		if i == 2 {
+			in.Kind, in.Name = queue.KindCancel, ""
+		}
+		s.publish(in)
+		select {
+		case a := <-answers:
+			got, err := hello.DecodeResult(a.Result)
+			if a.Status != "completed" || err != nil || got != "hello you" {
+				t.Errorf("answer %d: %+v", i, a)
+			}
+		case <-time.After(5 * time.Second):
+			t.Fatalf("input %d is not answered", i)
+		}
+	}
+	s.until("the inbox is empty", func() bool { return s.describe("d-1").Inbox == 0 })
+	if n := len(s.history("d-1")); n != before {
+		t.Errorf("%d events, were %d", n, before)
+	}
+}
+
+// A completion that is too large for its doorbell and comes while a commit is under way is in
+// nobody's memory: the inbox must be read.
+func TestALargeResultThatComesDuringACommitDoesNotWaitForTheLook(t *testing.T) {
+	s := newStand(t)
+	large := pawl.NewActivity[int, string]("large")
+	rounds := pawl.NewOrchestration[int, int]("rounds")
+	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, rounds.Do(func(ctx *pawl.Context, n int) (int, error) {
+		for i := range n {
+			a, b, c := large.Start(ctx, i), large.Start(ctx, i), large.Start(ctx, i)
+			if _, err := pawl.All(ctx, a, b, c); err != nil {
+				return 0, err
+			}
+		}
+		return n, nil
+	}))
+	s.work(worker.Config{}, large.Do(func(context.Context, int) (string, error) { return strings.Repeat("x", 8<<10), nil }))
+	s.start("rounds", "l-1", "100")
+	s.ended("l-1")
+	var last, gap int64
+	stalls := 0
+	for _, e := range s.history("l-1") {
+		if c, ok := e.(*history.ActivityCompleted); ok {
+			if last != 0 && c.At-last > 1000 {
+				stalls++
+			}
+			gap = max(gap, c.At-last)
+			last = c.At
+		}
+	}
+	if stalls > 0 {
+		t.Errorf("%d of 300 completions waited for the look", stalls)
+	}
+}
