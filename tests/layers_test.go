@@ -14,16 +14,16 @@ const module = "github.com/pawlrun/pawl"
 
 // floors are those of docs/architecture.md. A package imports only from lower floors, and 5 from its own.
 func floor(pkg string) int {
-	switch p := strings.TrimPrefix(strings.TrimPrefix(pkg, module), "/"); {
-	case p == "", p == "pkg/queue/queuemetrics":
+	switch strings.TrimPrefix(strings.TrimPrefix(pkg, module), "/") {
+	case "", "pkg/queue/queuemetrics":
 		return 3
-	case p == "pkg/cancel", p == "internal/redisx", p == "internal/failpoint":
+	case "pkg/cancel", "internal/redisx", "internal/failpoint":
 		return 0
-	case p == "pkg/history":
+	case "pkg/history":
 		return 1
-	case p == "pkg/history/store", p == "pkg/lease", p == "pkg/queue", p == "pkg/replay", p == "pkg/partition":
+	case "pkg/history/store", "pkg/lease", "pkg/queue", "pkg/replay", "pkg/partition":
 		return 2
-	case p == "pkg/client", p == "pkg/orchestrator", p == "pkg/worker", p == "pkg/gateway":
+	case "pkg/client", "pkg/orchestrator", "pkg/worker", "pkg/gateway":
 		return 4
 	default: // embedded, pawlfx, cmd, examples, internal/settings, internal/term, test helpers
 		return 5

@@ -13,10 +13,9 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/pawlrun/pawl/internal/redisx"
 	"go.uber.org/goleak"
 
+	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/embedded"
 )
 

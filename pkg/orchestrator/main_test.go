@@ -33,6 +33,8 @@ type stand struct {
 	store *store.Store
 	log   *slog.Logger
 	srv   *server.Server
+	// The process behind redis.
+	server *redistest.Server
 }
 
 func newStand(t *testing.T) *stand {
@@ -48,7 +50,8 @@ func newStand(t *testing.T) *stand {
 	}
 	s := &stand{t: t, srv: srv, log: slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: logLevel()}))}
 	s.nats = dial(t, srv.ClientURL())
-	s.redis = redistest.Start(t).Client(t)
+	s.server = redistest.Start(t)
+	s.redis = s.server.Client(t)
 	run := redisx.NewRunner(s.redis)
 	t.Cleanup(run.Close)
 	s.store = store.New(run, redisx.NewSpace("default"))

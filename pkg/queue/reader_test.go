@@ -16,7 +16,9 @@ func publish(t testing.TB, c *Conn, from, n int) []string {
 	var names []string
 	for i := range n {
 		name := fmt.Sprintf("e%d", from+i)
-		_, err := c.PublishInput(soon(t), event("a", name, "1"))
+		in := event("a", name, "1")
+		in.ID = name // safe to repeat, so it waits out a connection that is just coming back
+		_, err := c.PublishInput(soon(t), in)
 		ok(t, err)
 		names = append(names, name)
 	}

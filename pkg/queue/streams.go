@@ -51,13 +51,13 @@ func tasksConfig(o Options, s subjects) jetstream.StreamConfig {
 func (c *Conn) ensure(ctx context.Context, want jetstream.StreamConfig) error {
 	have, err := c.existing(ctx, want.Name)
 	if errors.Is(err, ErrNoNamespace) {
-		_, err = c.js.CreateStream(ctx, want)
-		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // somebody else was faster
-			have, err = c.existing(ctx, want.Name)
-		} else if err != nil {
-			return fmt.Errorf("queue: create stream %s: %w", want.Name, explain(err))
-		} else {
+		switch _, err = c.js.CreateStream(ctx, want); {
+		case err == nil:
 			return nil
+		case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse): // somebody else was faster
+			have, err = c.existing(ctx, want.Name)
+		default:
+			return fmt.Errorf("queue: create stream %s: %w", want.Name, explain(err))
 		}
 	}
 	if err != nil {

@@ -165,13 +165,13 @@ func number[T ~uint8 | ~uint32](w *wire, v *T) {
 
 // count is uint for an int that is never negative.
 func (w *wire) count(v *int) {
-	n := uint64(max(*v, 0)) //nolint:gosec // not negative
+	n := uint64(max(*v, 0))
 	w.uint(&n)
 	if n > math.MaxInt32 {
 		w.keep(fmt.Errorf("number %d out of range", n))
 		return
 	}
-	*v = int(n) //nolint:gosec // checked
+	*v = int(n)
 }
 
 // record is an array of its own inside the message.
