@@ -25,11 +25,13 @@ local function fenced(partition, token, t)
 end
 
 -- settle sets when the instance is looked at next. It ends every script of the owner:
--- an inbox with something unread is looked at within two seconds unless the owner holds it
--- back; else `at` (ms) stands; with nothing due ('' or none) the member goes.
-local function settle(agenda, unread, instance, at, hold, t)
+-- an inbox with something unread (`first`, its first element) is looked at within two
+-- seconds, unless the owner holds it back: '1' in any case, 'e' until a start stands first;
+-- else `at` (ms) stands; with nothing due ('' or none) the member goes.
+local function settle(agenda, first, instance, at, hold, t)
   local look = tonumber(at)
-  if unread and hold ~= '1' and (not look or look > t + 2000) then look = t + 2000 end
+  local held = hold == '1' or hold == 'e' and string.sub(first or '', 1, 1) ~= '!'
+  if first and not held and (not look or look > t + 2000) then look = t + 2000 end
   if look then
     redis.call('ZADD', agenda, ms(look), instance)
   else

@@ -51,6 +51,9 @@ var ErrClosed = errors.New("redis runner is closed")
 const (
 	maxBatch = 512 // calls in one pipeline
 	flights  = 2   // pipelines under way at once to one master
+
+	callLimit  = time.Minute     // of one pipeline, with what the client repeats of it
+	closeGrace = 2 * time.Second // for the pipelines under way, before nothing of them is repeated any more
 )
 
 // Runner sends calls in batches. What is at hand when the connection is free
@@ -70,12 +73,15 @@ type Runner struct {
 	wg     sync.WaitGroup
 	ctx    context.Context //nolint:containedctx // ends with Close
 	cancel context.CancelFunc
+	calls  context.Context //nolint:containedctx // of the calls under way: ends closeGrace later
+	abort  context.CancelFunc
 }
 
 // NewRunner starts a runner on the client, which stays the caller's to close.
 func NewRunner(rdb redis.UniversalClient) *Runner {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &Runner{rdb: rdb, lanes: make(map[redis.Cmdable]*lane), ctx: ctx, cancel: cancel}
+	calls, abort := context.WithCancel(context.Background())
+	r := &Runner{rdb: rdb, lanes: make(map[redis.Cmdable]*lane), ctx: ctx, cancel: cancel, calls: calls, abort: abort}
 	r.cluster, _ = rdb.(*redis.ClusterClient)
 	return r
 }
@@ -110,13 +116,17 @@ func (r *Runner) Do(ctx context.Context, c Call) (any, error) {
 	}
 }
 
-// Close ends the runner. Calls that are waiting are answered with ErrClosed; those under way are waited for.
+// Close ends the runner. Calls that are waiting are answered with ErrClosed; those under way are
+// waited for. From a Redis that does not answer they are given up after a few seconds: then no attempt is repeated any more.
 func (r *Runner) Close() {
 	r.mu.Lock()
 	r.closed = true
 	r.mu.Unlock()
 	r.cancel()
+	grace := time.AfterFunc(closeGrace, r.abort)
 	r.wg.Wait()
+	grace.Stop()
+	r.abort()
 }
 
 // lane finds the lane of the master that has the call's key.
@@ -234,7 +244,7 @@ func (l *lane) send(batch []flight) {
 
 func (l *lane) pipeline(batch []flight, load []*Script) (noScript []flight) {
 	// Close lets a batch under way end: its writes may be done already, and the caller should know.
-	ctx, stop := context.WithTimeout(context.WithoutCancel(l.runner.ctx), time.Minute)
+	ctx, stop := context.WithTimeout(l.runner.calls, callLimit)
 	defer stop()
 	pipe := l.node.Pipeline()
 	for _, s := range load {
@@ -277,7 +287,7 @@ func (c Call) wire() []any {
 // redirect lets the cluster client find where the slot has moved; this happens only while a cluster is changed.
 func (r *Runner) redirect(f flight) {
 	r.wg.Go(func() {
-		ctx, stop := context.WithTimeout(context.WithoutCancel(r.ctx), time.Minute)
+		ctx, stop := context.WithTimeout(r.calls, callLimit)
 		defer stop()
 		var cmd *redis.Cmd
 		if s := f.call.Script; s != nil {

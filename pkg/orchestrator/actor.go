@@ -88,12 +88,12 @@ func (a *actor) run() error {
 		err = a.takeOver()
 	}
 	read := make(chan struct{})
-	go func() {
+	go func(began bool) {
 		defer close(read)
-		if err == nil {
+		if began {
 			a.readInputs(reading)
 		}
-	}()
+	}(err == nil)
 	if err == nil {
 		err = a.loop()
 	}

@@ -1,7 +1,6 @@
 package orchestrator_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -129,44 +128,5 @@ func TestASecondStartAndACancelOfAnEndedInstanceAreAnsweredAndChangeNothing(t *t
 	s.until("the inbox is empty", func() bool { return s.describe("d-1").Inbox == 0 })
 	if n := len(s.history("d-1")); n != before {
 		t.Errorf("%d events, were %d", n, before)
-	}
-}
-
-// A completion that is too large for its doorbell and comes while a commit is under way is in
-// nobody's memory: the inbox must be read.
-func TestALargeResultThatComesDuringACommitDoesNotWaitForTheLook(t *testing.T) {
-	s := newStand(t)
-	large := pawl.NewActivity[int, string]("large")
-	rounds := pawl.NewOrchestration[int, int]("rounds")
-	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, rounds.Do(func(ctx *pawl.Context, n int) (int, error) {
-		for i := range n {
-			a, b, c := large.Start(ctx, i), large.Start(ctx, i), large.Start(ctx, i)
-			if _, err := pawl.All(ctx, a, b, c); err != nil {
-				return 0, err
-			}
-		}
-		return n, nil
-	}))
-	s.work(worker.Config{}, large.Do(func(context.Context, int) (string, error) { return strings.Repeat("x", 8<<10), nil }))
-	const instances = 40
-	for i := range instances {
-		s.start("rounds", fmt.Sprint("l-", i), "15")
-	}
-	stalls := 0
-	for i := range instances {
-		id := fmt.Sprint("l-", i)
-		s.ended(id)
-		var last int64
-		for _, e := range s.history(id) {
-			if c, ok := e.(*history.ActivityCompleted); ok {
-				if last != 0 && c.At-last > 1500 {
-					stalls++
-				}
-				last = c.At
-			}
-		}
-	}
-	if stalls > 0 {
-		t.Errorf("%d times an unread completion waited for the look", stalls)
 	}
 }

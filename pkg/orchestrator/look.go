@@ -194,7 +194,7 @@ func (a *actor) hold(in *instance, s *stall) {
 	a.unwindCode(in)
 	a.begin(in)
 	send := func(head string) {
-		l := &store.Look{Instance: in.id, Execution: 1, Head: head, Most: a.cfg.MaxClaims, Next: s.until, Hold: true, Stuck: s.encode()}
+		l := &store.Look{Instance: in.id, Execution: 1, Head: head, Most: a.cfg.MaxClaims, Next: s.until, Hold: store.HoldAll, Stuck: s.encode()}
 		a.looking(in, l, func(store.Looked) {
 			a.end(in)
 			a.pollBy(time.Now().Add(time.Duration(s.until-a.clock.now()) * time.Millisecond))
@@ -238,10 +238,10 @@ func (a *actor) early(in *instance) {
 	drop := oldest + earlyKept.Milliseconds()
 	s := &stall{Kind: stallEarly, Since: oldest, Why: fmt.Sprintf("%d inputs wait for a start of this instance; they are kept for %v", len(in.unread), earlyKept), until: drop}
 	a.begin(in)
-	l := &store.Look{Instance: in.id, Execution: 1, Head: in.head(), Most: a.cfg.MaxClaims, Next: drop, Hold: true, Stuck: s.encode()}
+	l := &store.Look{Instance: in.id, Execution: 1, Head: in.head(), Most: a.cfg.MaxClaims, Next: drop, Hold: store.HoldEarly, Stuck: s.encode()}
 	a.looking(in, l, func(store.Looked) {
 		a.end(in)
-		came := len(in.late) > 0 || in.missed // perhaps the start; the hold has put its look off
+		came := len(in.late) > 0 || in.missed // perhaps the start
 		in.late = nil
 		if came {
 			in.read = true

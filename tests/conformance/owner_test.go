@@ -113,7 +113,7 @@ func (m *machine) due() {
 func (m *machine) turn() model.Turn {
 	id := m.instance()
 	in := m.model.Get(id)
-	t := model.Turn{Instance: id, Expect: in.Head, Head: m.fresh("h"), Status: "running", Hold: m.hold()}
+	t := model.Turn{Instance: id, Expect: in.Head, Head: m.fresh("h"), Status: "running"}
 	for _, e := range in.Inbox[:draw(m, "inputs", 0, len(in.Inbox)/2, len(in.Inbox))] {
 		t.Pop = append(t.Pop, e.ID)
 	}
@@ -149,10 +149,12 @@ func (m *machine) turn() model.Turn {
 	return t
 }
 
-// hold draws that the owner holds back what is unread. A hunt for a mistake has none of
-// it, because there the model's is not the Lua's.
+// holds are the model's in the store's words.
+var holds = map[model.Hold]store.Hold{"": store.HoldNone, model.Stalled: store.HoldAll, model.Early: store.HoldEarly}
+
+// hold draws that the owner holds back what is unread.
 func (m *machine) hold() model.Hold {
-	if m.hunt || !m.oneIn(8) {
+	if !m.oneIn(8) {
 		return ""
 	}
 	return draw(m, "hold", model.Stalled, model.Early)
@@ -194,7 +196,7 @@ func (m *machine) commit() {
 func (m *machine) doCommit(token, from string, t model.Turn) (string, int64) {
 	c := &store.Commit{
 		Instance: t.Instance, Execution: 1, Head: t.Expect, NewHead: t.Head, Pop: t.Pop, From: store.Status(from),
-		Create: leasesOf(t.Create), Look: t.Next, Hold: t.Hold != "", Want: store.UnreadBatch,
+		Create: leasesOf(t.Create), Look: t.Next, Want: store.UnreadBatch,
 	}
 	if t.Head != "" {
 		c.Record = &store.Record{Name: "n", Execution: 1, Status: store.Status(t.Status)}
@@ -238,7 +240,7 @@ func (m *machine) look() {
 	}
 	m.send(func() {
 		m.both(fmt.Sprintf("look by %s: %+v", token, g), func() (string, int64) {
-			l := &store.Look{Instance: id, Execution: 1, Head: g.Head, Leases: leasesOf(g.Leases), Most: claims, Next: g.Next, Hold: g.Hold != ""}
+			l := &store.Look{Instance: id, Execution: 1, Head: g.Head, Leases: leasesOf(g.Leases), Most: claims, Next: g.Next, Hold: holds[g.Hold]}
 			out, err := await(func(done func(store.Looked, error)) { m.store.Look(m.tenure(token), l, done) })
 			if err != nil {
 				return m.refused(err), 0

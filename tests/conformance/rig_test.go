@@ -22,14 +22,8 @@ const partition = 3
 func rules() model.Rules {
 	return model.Rules{
 		Soon: 2000, LeaseTTL: leaseTTL, OwnerTTL: ownerTTL, Claims: claims, Inbox: store.InboxBound, Seen: 3_600_000,
-		Wrong: deviation,
 	}
 }
-
-// deviation is in what the Lua is known to differ from the law: it has one kind of hold,
-// which puts early inputs off although their start may have come since the owner
-// looked. With model.None the suite shows where.
-const deviation = model.BlindHold
 
 const leaseTTL, ownerTTL, claims = 10_000, 5000, 3
 

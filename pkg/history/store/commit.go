@@ -26,7 +26,6 @@ type Commit struct {
 	Record    *Record // what changes of the record; nil: nothing but the head
 	From      Status  // status before; "" when there is no record yet
 	Look      int64   // next look, Unix ms; 0: nothing is due
-	Hold      bool    // the inbox does not hurry the look
 	Want      int     // unread elements wanted in the answer
 }
 
@@ -57,8 +56,8 @@ func (s *Store) Commit(t Tenure, c *Commit, done func(Committed, error)) {
 	if c.Record != nil {
 		fields = c.Record.fields()
 	}
-	args := make([]any, 0, 12+len(c.Pop)+len(c.Events)+len(c.Create)+len(fields))
-	args = append(args, t.Token, c.Instance, c.Head, c.NewHead, lookArg(c.Look), flag(c.Hold),
+	args := make([]any, 0, 11+len(c.Pop)+len(c.Events)+len(c.Create)+len(fields))
+	args = append(args, t.Token, c.Instance, c.Head, c.NewHead, lookArg(c.Look),
 		len(c.Pop), len(c.Events), len(c.Create), len(fields), c.Want, unreadBytes)
 	for _, id := range c.Pop {
 		args = append(args, id)
@@ -119,9 +118,19 @@ type Look struct {
 	Leases    []Lease
 	Most      int   // claims at the most
 	Next      int64 // next look, Unix ms; 0: nothing is due
-	Hold      bool
+	Hold      Hold
 	Stuck     string // why it does not move; "" leaves what is said, NotStuck takes it back
 }
+
+// Hold says whether what is unread may put the next look off.
+type Hold string
+
+// The ways to hold an inbox back.
+const (
+	HoldNone  Hold = ""  // what is unread is looked at within two seconds
+	HoldAll   Hold = "1" // the instance is stalled: everything waits for the next try
+	HoldEarly Hold = "e" // there is no instance yet: everything waits until a start comes, and then nothing does
+)
 
 // NotStuck takes back what an earlier Look said of being stuck.
 const NotStuck = "-"
@@ -160,7 +169,7 @@ func (s *Store) Look(t Tenure, l *Look, done func(Looked, error)) {
 	keys := make([]string, 0, 5+len(l.Leases))
 	keys = append(keys, p.Owner(), p.Agenda(), p.Instance(l.Instance), p.Inbox(l.Instance), p.Stuck())
 	args := make([]any, 0, 7+len(l.Leases))
-	args = append(args, t.Token, l.Instance, l.Head, lookArg(l.Next), flag(l.Hold), l.Stuck, l.Most)
+	args = append(args, t.Token, l.Instance, l.Head, lookArg(l.Next), string(l.Hold), l.Stuck, l.Most)
 	for _, a := range l.Leases {
 		keys = append(keys, p.Lease(l.Instance, l.Execution, a.Activity))
 		args = append(args, a.Effect)
@@ -208,13 +217,6 @@ func lookArg(at int64) string {
 		return ""
 	}
 	return num(at)
-}
-
-func flag(b bool) string {
-	if b {
-		return "1"
-	}
-	return "0"
 }
 
 // EndEvent gives the event that ends an execution, or nil.

@@ -3,8 +3,8 @@
 -- KEYS  1 partition  2 agenda  3 record  4 inbox  5 history  6 stuck  7 index of the old status  8 of the new one
 --       then the leases to create, then the leases to delete
 -- ARGV  1 token  2 instance  3 head it expects  4 head it sets ('': only the inbox is consumed)
---       5 next look, ms, or ''  6 hold the inbox back ('1')  7 ids popped  8 events  9 leases created
---       10 fields of the record (pairs)  11 unread elements wanted in the answer  12 their bytes at the most
+--       5 next look, ms, or ''  6 ids popped  7 events  8 leases created  9 fields of the record (pairs)
+--       10 unread elements wanted in the answer  11 their bytes at the most
 --       then the ids, the events, the effect ids, the fields
 -- answer  FENCED | CONFLICT head | CONFLICT inbox
 --       | OK now {unread elements} {holders of the deleted leases: place among the deleted from 1, worker}
@@ -13,8 +13,8 @@
 -- lost: OK, nothing is written, and the holders are not known any more (the workers find out by renewing).
 local t = now()
 if fenced(KEYS[1], ARGV[1], t) then return {'FENCED'} end
-local pops, events, creates, fields = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
-local ids = 12
+local pops, events, creates, fields = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
+local ids = 11
 local event = ids + pops
 local effect = event + events
 local field = effect + creates
@@ -26,13 +26,13 @@ if again then pops = 0 end -- they are popped
 
 -- One reading of the inbox shows what is popped and what is unread behind it, so that a busy
 -- instance needs no separate read.
-local inbox = redis.call('LRANGE', KEYS[4], 0, pops + tonumber(ARGV[11]))
+local inbox = redis.call('LRANGE', KEYS[4], 0, pops + tonumber(ARGV[10]))
 for k = 1, pops do
   local id = ARGV[ids + k] .. '\n'
   if not inbox[k] or string.sub(inbox[k], 1, #id) ~= id then return {'CONFLICT', 'inbox'} end
 end
-local unread, room = {}, tonumber(ARGV[12])
-for k = 1, math.min(tonumber(ARGV[11]), #inbox - pops) do
+local unread, room = {}, tonumber(ARGV[11])
+for k = 1, math.min(tonumber(ARGV[10]), #inbox - pops) do
   room = room - #inbox[pops + k]
   if room < 0 and k > 1 then break end
   unread[k] = inbox[pops + k]
@@ -71,5 +71,5 @@ if ARGV[4] ~= '' then
   end
   redis.call('HDEL', KEYS[6], ARGV[2])
 end
-settle(KEYS[2], #inbox > pops, ARGV[2], ARGV[5], ARGV[6], t)
+settle(KEYS[2], inbox[pops + 1], ARGV[2], ARGV[5], '', t)
 return {'OK', ms(t), unread, holders}

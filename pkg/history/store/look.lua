@@ -5,7 +5,7 @@
 -- although nothing is unread was lost by the store: the history at this head wants it, so it is made again.
 --
 -- KEYS  1 partition  2 agenda  3 record  4 inbox  5 stuck  then the leases of what is outstanding
--- ARGV  1 token  2 instance  3 head  4 next look, ms, or ''  5 hold the inbox back ('1')
+-- ARGV  1 token  2 instance  3 head  4 next look, ms, or ''  5 hold the inbox back: '' no, '1' yes, 'e' until its start comes
 --       6 why it is stuck, '' to leave what is said, '-' to take it back  7 claims at the most  then the effect ids
 -- answer  FENCED | CONFLICT
 --       | OK now length_of_inbox {for each lease: W attempts (waits) | C until attempts (claimed)
@@ -52,5 +52,5 @@ if ARGV[6] == '-' then
 elseif ARGV[6] ~= '' then
   redis.call('HSET', KEYS[5], ARGV[2], ARGV[6])
 end
-settle(KEYS[2], unread > 0, ARGV[2], look, ARGV[5], t)
+settle(KEYS[2], unread > 0 and redis.call('LINDEX', KEYS[4], 0), ARGV[2], look, ARGV[5], t)
 return {'OK', ms(t), unread, answer}

@@ -78,7 +78,7 @@ func TestLook(t *testing.T) {
 		},
 		"says why an instance is stuck, holds its inbox back, and takes that back": func(b *bench) {
 			b.must(b.rdb.RPush(b.ctx(), b.p.Inbox("a"), element("x")).Err()) // it has no record yet
-			_, err := b.look(store.Look{Instance: "a", Most: 3, Next: b.now() + 60_000, Hold: true, Stuck: "why"})
+			_, err := b.look(store.Look{Instance: "a", Most: 3, Next: b.now() + 60_000, Hold: store.HoldAll, Stuck: "why"})
 			b.must(err)
 			b.wantLook("a", 60_000)
 			if why, err := b.st.StuckOne(b.ctx(), part, "a"); err != nil || why != "why" {
