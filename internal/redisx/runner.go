@@ -40,6 +40,23 @@ func (c Call) key() string {
 	return ""
 }
 
+// size is about how many bytes the call sends.
+func (c Call) size() int {
+	n := 0
+	for _, k := range c.Keys {
+		n += len(k)
+	}
+	for _, a := range c.Args {
+		switch a := a.(type) {
+		case []byte:
+			n += len(a)
+		case string:
+			n += len(a)
+		}
+	}
+	return n
+}
+
 // Done takes the answer of a call: what Redis answered (int64, string, []any or
 // nil), or an error. It is called exactly once, on the runner's own goroutine: it
 // hands the answer over and returns.
@@ -49,8 +66,9 @@ type Done func(reply any, err error)
 var ErrClosed = errors.New("redis runner is closed")
 
 const (
-	maxBatch = 512 // calls in one pipeline
-	flights  = 2   // pipelines under way at once to one master
+	maxBatch = 512      // calls in one pipeline
+	maxBytes = 16 << 20 // of their arguments: more may not get through before the client gives up, and begins again
+	flights  = 2        // pipelines under way at once to one master
 
 	callLimit  = time.Minute     // of one pipeline, with what the client repeats of it
 	closeGrace = 2 * time.Second // for the pipelines under way, before nothing of them is repeated any more
@@ -96,7 +114,7 @@ func (r *Runner) Go(c Call, done Done) {
 		done(nil, err)
 		return
 	}
-	l.push(flight{call: c, done: done})
+	l.push(flight{call: c, done: done, size: c.size()})
 }
 
 // Do sends the call and waits for the answer or the end of ctx. When ctx ends
@@ -158,6 +176,7 @@ func (r *Runner) lane(c Call) (*lane, error) {
 type flight struct {
 	call Call
 	done Done
+	size int
 	cmd  *redis.Cmd
 }
 
@@ -191,11 +210,15 @@ func (l *lane) signal() {
 	}
 }
 
-// take hands out what is at hand, at most maxBatch.
+// take hands out what is at hand, at most maxBatch and maxBytes, but at least one.
 func (l *lane) take() []flight {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := min(len(l.waiting), maxBatch)
+	n, size := 0, 0
+	for n < min(len(l.waiting), maxBatch) && (n == 0 || size+l.waiting[n].size <= maxBytes) {
+		size += l.waiting[n].size
+		n++
+	}
 	batch := l.waiting[:n:n]
 	if n == len(l.waiting) {
 		l.waiting = nil

@@ -166,6 +166,10 @@ func (k *Keeper) round(ctx context.Context) {
 		if ctx.Err() == nil {
 			k.cfg.Logger.Warn("members can not be read; keeping the partitions held", "error", err)
 		}
+		// What was mine still is, and is taken again if it was lost: its master may be another than the members'.
+		members = k.Members()
+	}
+	if ctx.Err() != nil {
 		return
 	}
 	k.mu.Lock()

@@ -46,3 +46,22 @@ func TestATenureThatFailsAtOnceIsNotTakenAgainAtOnce(t *testing.T) {
 	}
 	t.Logf("%d tenures, %d notices", runs.Load(), told.Load())
 }
+
+// One of three masters is down, and it is the one that has the members: the partitions on the other two do not wait for it.
+func TestAPartitionThatWasLostIsTakenAgainWhileTheMembersCanNotBeRead(t *testing.T) {
+	rdb := redistest.Start(t).Client(t)
+	f := newFleet(t, rdb)
+	f.member("a", 2*time.Second)
+	f.until("a owns all", func() bool { return len(f.owners()) == parts })
+	if err := rdb.Set(f.ctx(), f.ns.Members(), "not a sorted set", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	before := f.tenure(1)
+	if err := rdb.HSet(f.ctx(), f.ns.Part(1).Owner(), "owner", "somebody", "until", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	f.until("a has it again", func() bool { now := f.tenure(1); return now != nil && now != before })
+	if err := rdb.Del(f.ctx(), f.ns.Members()).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
