@@ -58,7 +58,7 @@ func (a Activity[In, Out]) Start(ctx *Context, in In, opts ...CallOption) *Futur
 	if err != nil {
 		return &Future[Out]{core: ctx.x.Refuse(fmt.Errorf("activity %s: %w", a.name, err))}
 	}
-	call := replay.Call{Activity: a.name, Queue: a.queue, Payload: payload, Detached: ctx.detached}
+	call := replay.Call{Activity: a.name, Queue: a.queue, Payload: payload, Scope: ctx.scope}
 	for _, o := range opts {
 		o.applyCall(&call)
 	}

@@ -22,37 +22,37 @@ import (
 // Without futures it waits for that alone.
 func Select(ctx *Context, futures ...Selectable) (Selectable, error) {
 	cores := coresOf(futures)
-	winner, err := ctx.x.WaitAny(cores, ctx.detached)
+	winner, err := ctx.x.WaitAny(cores, ctx.scope)
 	if err != nil {
-		giveBack(ctx, cores, err)
+		giveBack(cores, err)
 		return nil, err
 	}
 	for _, f := range cores {
 		if f != cores[winner] {
-			ctx.x.Withdraw(f, cancel.LostSelect, "")
+			f.Withdraw(cancel.LostSelect, "")
 		}
 	}
 	return futures[winner], nil
 }
 
-// giveBack is for a Select that the cancellation of the instance has ended: events
-// that had arrived for it go back. Everything else has been cancelled, or is detached
-// and goes on.
-func giveBack(ctx *Context, cores []*replay.Future, err error) {
+// giveBack is for a Select that the end of its scope has ended: events that had
+// arrived for it go back. Everything else has been cancelled, or is detached and goes
+// on.
+func giveBack(cores []*replay.Future, err error) {
 	var cancelled *Cancelled
 	if !errors.As(err, &cancelled) {
 		return
 	}
 	for _, f := range cores {
 		if f.Ready() {
-			ctx.x.Withdraw(f, cancelled.Reason, cancelled.Text)
+			f.Withdraw(cancelled.Reason, cancelled.Text)
 		}
 	}
 }
 
 // Any waits for the first of the futures, as Select does, and cancels nobody.
 func Any(ctx *Context, futures ...Selectable) (Selectable, error) {
-	winner, err := ctx.x.WaitAny(coresOf(futures), ctx.detached)
+	winner, err := ctx.x.WaitAny(coresOf(futures), ctx.scope)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func Map[A, B any](ctx *Context, limit int, in []A, fn func(*Context, A) (B, err
 	next := 0
 	siblings := make([]*replay.Future, limit)
 	for i := range siblings {
-		siblings[i] = ctx.x.Go(func() {
+		siblings[i] = ctx.x.Go(ctx.scope, func(*replay.Scope) {
 			for next < len(in) {
 				i := next
 				next++
@@ -104,7 +104,7 @@ func Map[A, B any](ctx *Context, limit int, in []A, fn func(*Context, A) (B, err
 		})
 	}
 	for _, s := range siblings {
-		if err := ctx.x.Wait(s, true); err != nil {
+		if err := ctx.x.Join(s); err != nil {
 			return results, err
 		}
 		if _, err := s.Value(); err != nil {

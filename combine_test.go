@@ -73,7 +73,7 @@ func TestATieInASelectGoesToTheFirstArgument(t *testing.T) {
 func TestASelectEndedByTheCancellationSwallowsNoEvent(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (string, error) {
 		e := Approved.Next(ctx)
-		if err := pawl.Sleep(pawl.Detach(ctx), time.Hour); err != nil {
+		if err := pawl.Sleep(pawl.Detach(ctx), time.Minute); err != nil {
 			return "", err
 		}
 		_, err := pawl.Select(ctx, e, pawl.After(pawl.Detach(ctx), time.Hour))

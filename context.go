@@ -12,12 +12,12 @@ import (
 // context.Context, so that it can not be given to a call that does its work here and
 // now. Only the orchestration's own code may use it, and only while it runs: from a
 // goroutine, after the end, or in another instance, the words return a *Misuse.
-// NewID and Rand have no error to return: they panic with it, and where the panic
+// NewID, Rand and Cancel have no error to return: they panic with it, and where the panic
 // would take the process along, on a goroutine that the author started, they log it
 // and end that goroutine.
 type Context struct {
-	x        *replay.Execution
-	detached bool
+	x     *replay.Execution
+	scope *replay.Scope
 }
 
 // Misuse is the error of a word that was called where none may be.
@@ -56,18 +56,14 @@ func Logger(ctx *Context) *slog.Logger { return ctx.Logger() }
 // Logger is the same as the function of that name.
 func (c *Context) Logger() *slog.Logger { return c.x.Logger() }
 
-// Detach gives a context that the cancellation of the instance does not reach, for
-// the work that has to be done all the same. Work started with it goes on, and calls
-// on it may still be made. The end of the orchestration does cancel it.
-func Detach(ctx *Context) *Context { return &Context{x: ctx.x, detached: true} }
-
 // After gives a future that is ready once d has passed: the timer of a Select.
 // Precision is a millisecond, rounded up; zero or less is ready at once.
 func After(ctx *Context, d time.Duration) *Future[None] {
-	return &Future[None]{core: ctx.x.Timer(d, ctx.detached), form: form{none: true}}
+	return &Future[None]{core: ctx.x.Timer(d, ctx.scope), form: form{none: true}}
 }
 
-// Sleep waits for d. The error is a *Cancelled if the instance was asked to end.
+// Sleep waits for d. The error is a *Cancelled if the instance was asked to end, or the
+// scope of ctx is over.
 func Sleep(ctx *Context, d time.Duration) error {
 	_, err := After(ctx, d).Get(ctx)
 	return err

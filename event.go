@@ -31,7 +31,7 @@ func (e Event[T]) Next(ctx *Context) *Future[T] {
 	if e.err != nil {
 		return &Future[T]{core: ctx.x.Refuse(e.err)}
 	}
-	return &Future[T]{core: ctx.x.Next(e.name, ctx.detached), form: e.form}
+	return &Future[T]{core: ctx.x.Next(e.name, ctx.scope), form: e.form}
 }
 
 // Receive waits for the next event. The error is ErrUndecodable for an event that does
@@ -44,7 +44,7 @@ func (e Event[T]) TryReceive(ctx *Context) (v T, ok bool, err error) {
 	if e.err != nil {
 		return v, false, e.err
 	}
-	p, ok, err := ctx.x.TryNext(e.name, ctx.detached)
+	p, ok, err := ctx.x.TryNext(e.name, ctx.scope)
 	if err != nil || !ok {
 		return v, false, arrived(err)
 	}

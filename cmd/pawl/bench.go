@@ -19,15 +19,24 @@ import (
 const benchIdle = 200 // instances, one at a time, for the latency
 
 type benchCmd struct {
-	settings.Namespace
-	settings.NATS
-	settings.Log
 	Scenario  string `arg:"" enum:"hello,chain,fanout,event,all" help:"hello: 1 activity. chain: 5 in sequence. fanout: --n in parallel. event: waits for one. all: each of them."`
-	Instances int    `help:"Instances to run. Default: as many as take a few seconds on two cores."`
+	Instances int    `placeholder:"N" help:"Instances to run. Default: as many as take a few seconds on two cores."`
 	N         int    `default:"100" help:"Activities of one fanout."`
 	InFlight  int    `default:"1000" help:"Instances under way at the same time."`
-	given     bool   // a fleet, by --nats
 	JSON      bool   `name:"json" help:"Write one JSON object a scenario."`
+	given     bool   // a fleet, by --nats
+
+	settings.Namespace `group:"Connection"`
+	settings.NATS      `group:"Connection"`
+	settings.Log       `group:"Connection"`
+}
+
+// Validate refuses what can not be run.
+func (c *benchCmd) Validate() error {
+	if c.Instances < 0 || c.N < 1 || c.InFlight < 1 {
+		return fmt.Errorf("--instances %d, --n %d, --in-flight %d: want positive numbers", c.Instances, c.N, c.InFlight)
+	}
+	return nil
 }
 
 // measured is the result of one scenario.
@@ -99,14 +108,12 @@ func (c *benchCmd) measure(ctx context.Context, s streams, sc scenario, b *bench
 		n = sc.usual
 	}
 	m := measured{Scenario: sc.name, Instances: n, Activities: n * sc.activities}
-	if _, err := b.load(ctx, sc, max(n/10, 1), c.InFlight, nil); err != nil {
+	if _, err := b.load(ctx, sc, max(n/10, 1), c.InFlight, io.Discard); err != nil {
 		return m, err
 	}
-	p := term.NewProgress(s.err, n, sc.name+" instances")
 	before := r.cpu()
-	took, err := b.load(ctx, sc, n, c.InFlight, p)
+	took, err := b.load(ctx, sc, n, c.InFlight, s.err)
 	after := r.cpu()
-	p.End()
 	if err != nil {
 		return m, err
 	}

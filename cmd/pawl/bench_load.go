@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -122,8 +123,8 @@ func (b *bench) beginEvent(ctx context.Context, id string) (func(context.Context
 }
 
 // load runs n instances, at most inFlight at a time, and gives the time from the first
-// that is timed to the last.
-func (b *bench) load(ctx context.Context, sc scenario, n, inFlight int, p *term.Progress) (time.Duration, error) {
+// that is timed to the last. How far they are is shown.
+func (b *bench) load(ctx context.Context, sc scenario, n, inFlight int, show io.Writer) (time.Duration, error) {
 	finishes := make([]func(context.Context) error, n)
 	if err := each(ctx, n, inFlight, func(ctx context.Context, i int) (err error) {
 		finishes[i], err = sc.begin(ctx, b.id(sc.name))
@@ -131,17 +132,19 @@ func (b *bench) load(ctx context.Context, sc scenario, n, inFlight int, p *term.
 	}); err != nil {
 		return 0, err
 	}
+	p := term.NewProgress(show, n, sc.name+" instances")
+	defer p.End()
 	var done atomic.Int64
 	begun := time.Now()
 	err := each(ctx, n, inFlight, func(ctx context.Context, i int) error {
 		err := finishes[i](ctx)
-		if d := done.Add(1); p != nil && d%64 == 0 {
+		if d := done.Add(1); d%64 == 0 {
 			p.Set(int(d))
 		}
 		return err
 	})
 	took := time.Since(begun)
-	if p != nil && err == nil {
+	if err == nil {
 		p.Set(n)
 	}
 	return took, err

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/settings"
@@ -10,11 +11,18 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
+const silence = time.Second // before progress is shown
+
 type checkCmd struct {
-	settings.Namespace
-	settings.Redis
-	settings.Log
-	JSON bool `name:"json" help:"Write JSON."`
+	JSON               bool `name:"json" help:"Write JSON."`
+	settings.Namespace `group:"Connection"`
+	settings.Redis     `group:"Connection"`
+	settings.Log       `group:"Connection"`
+}
+
+// Help is shown with the flags.
+func (c *checkCmd) Help() string {
+	return "It reads Redis itself, writes nothing, and may run beside the fleet. Without --redis it checks what \"pawl dev\" runs."
 }
 
 // Run checks a namespace. Findings are exit code 1.
@@ -26,18 +34,19 @@ func (c *checkCmd) Run(ctx context.Context, s streams) error {
 	defer func() { _ = rdb.Close() }() // it was only read from
 	runner := redisx.NewRunner(rdb)
 	defer runner.Close()
-	var p *term.Progress
-	checked, err := store.New(runner, redisx.NewSpace(c.Namespace.Namespace)).Check(ctx, func(done, of int) {
-		if p == nil {
-			p = term.NewProgress(s.err, of, "instances")
+	space := redisx.NewSpace(c.Namespace.Namespace)
+	if n, err := rdb.Exists(ctx, space.Meta()).Result(); err != nil || n == 0 {
+		if err != nil {
+			return fmt.Errorf("look for namespace %s: %w", c.Namespace.Namespace, err)
 		}
-		p.Set(done)
-	})
-	if p != nil {
-		p.End()
+		return fmt.Errorf("there is no namespace %s in this Redis: has an orchestrator been started for it?", c.Namespace.Namespace)
 	}
+	checked, err := checkSpace(ctx, s, store.New(runner, space))
 	if err != nil {
 		return err
+	}
+	if checked.Findings == nil {
+		checked.Findings = []store.Finding{} // a list, also in JSON
 	}
 	if c.JSON {
 		err = writeJSON(s.out, checked)
@@ -50,6 +59,24 @@ func (c *checkCmd) Run(ctx context.Context, s streams) error {
 	return err
 }
 
+// checkSpace shows how far it is, if that takes long enough to be asked.
+func checkSpace(ctx context.Context, s streams, st *store.Store) (store.Checked, error) {
+	begun := time.Now()
+	var p *term.Progress
+	checked, err := st.Check(ctx, func(done, of int) {
+		if p == nil && time.Since(begun) > silence {
+			p = term.NewProgress(s.err, of, "instances")
+		}
+		if p != nil {
+			p.Set(done)
+		}
+	})
+	if p != nil {
+		p.End()
+	}
+	return checked, err
+}
+
 func findings(s streams, c store.Checked) error {
 	if len(c.Findings) > 0 {
 		t := &term.Table{Header: []string{"INSTANCE", "FINDING"}}
@@ -60,7 +87,8 @@ func findings(s streams, c store.Checked) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(s.out, "%d instances (%d running, %d stuck), %d events, %d leases, %d unread inputs: %d findings\n",
-		c.Instances, c.Running, c.Stuck, c.Events, c.Leases, c.Unread, len(c.Findings))
+	_, err := fmt.Fprintf(s.out, "%s (%d running, %d stuck), %s, %s, %s: %s\n",
+		counted(c.Instances, "instance"), c.Running, c.Stuck, counted(int(c.Events), "event"), counted(c.Leases, "lease"), //nolint:gosec // far from the bound
+		counted(c.Unread, "unread input"), counted(len(c.Findings), "finding"))
 	return err
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os/user"
 
 	"github.com/pawlrun/pawl/internal/settings"
@@ -13,6 +14,11 @@ type reach struct {
 	settings.Namespace
 	settings.NATS
 	settings.Log
+}
+
+// AfterApply checks the settings.
+func (r reach) AfterApply() error {
+	return errors.Join(r.Namespace.AfterApply(), r.NATS.AfterApply())
 }
 
 // client connects; close ends both the client and the connection.

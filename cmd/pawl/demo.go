@@ -54,6 +54,9 @@ func (c *demoCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return misuse{err}
 	}
+	if err := writable(c.Out); err != nil {
+		return misuse{err}
+	}
 	begun := time.Now()
 	d, err := c.start(ctx, s)
 	if err != nil {
@@ -92,6 +95,21 @@ func count(dir string) (int, error) {
 		return 0, fmt.Errorf("--dir %s has %d packages, at most %d can be audited at once", dir, len(list.Packages), audit.MaxPackages)
 	}
 	return len(list.Packages), nil
+}
+
+// writable makes the directory of the report before the work is done that it is for.
+func writable(dir string) error {
+	err := os.MkdirAll(dir, 0o750)
+	if err == nil {
+		var f *os.File
+		if f, err = os.CreateTemp(dir, ".pawl-*"); err == nil {
+			err = errors.Join(f.Close(), os.Remove(f.Name()))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("--out %s can not hold the report: %w", dir, err)
+	}
+	return nil
 }
 
 // demo is what runs during a demonstration.
@@ -194,8 +212,8 @@ func (d *demo) stop() error {
 // audit runs one audit and kills a worker part-way.
 func (d *demo) audit(ctx context.Context, dir, out string, total int) (audit.Result, error) {
 	d.progress = term.NewProgress(d.err, total, "packages")
-	d.progress.Sayf("Auditing %d packages below %s: one orchestrator, %d workers as processes of their own, lease TTL %s",
-		total, dir, demoWorkers, demoLeaseTTL)
+	d.progress.Sayf("Auditing %s below %s: one orchestrator, %d workers as processes of their own, lease TTL %s",
+		counted(total, "package"), dir, demoWorkers, demoLeaseTTL)
 	id := "audit-" + nuid.Next()
 	run, err := client.Start(ctx, d.client, audit.Audit, id, audit.Request{
 		Dir: dir, Out: out, Parallel: 2 * demoWorkers * demoConcurrency,

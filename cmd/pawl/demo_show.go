@@ -44,7 +44,8 @@ func (d *demo) show(w io.Writer, r audit.Result, took time.Duration, asJSON bool
 	if d.killed != "" {
 		loss = fmt.Sprintf("%s was killed on the way; %d of its packages were done again by others.", d.killed, len(d.taken))
 	}
-	_, err := fmt.Fprintf(w, "\n%d packages, %d files, %d lines, %d TODO and FIXME, %d not read or not wholly.\n%d activities, %d failed. %s\nReport: %s (%.1f s)\n",
-		t.Packages, t.Files, t.Lines, t.Marks, t.Problems, d.activities, d.failed, loss, r.Report, took.Seconds())
+	_, err := fmt.Fprintf(w, "\n%s, %s, %s, %d TODO and FIXME, %d not read or not wholly.\n%d activities, %d failed. %s\nReport: %s (%s)\n",
+		counted(t.Packages, "package"), counted(t.Files, "file"), counted(t.Lines, "line"), t.Marks, t.Problems,
+		d.activities, d.failed, loss, r.Report, spell(took))
 	return err
 }

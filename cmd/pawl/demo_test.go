@@ -73,6 +73,17 @@ func TestTheDemonstrationLosesAWorkerAndReportsEveryPackageAllTheSame(t *testing
 	nothingIn(t, tmp)
 }
 
+func TestADemonstrationThatCanNotWriteItsReportSaysSoBeforeItBegins(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(out, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := command(t, "demo", "--dir", bigTree(t, 1), "--out", out)
+	if code != 2 || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, out) {
+		t.Errorf("code %d, %q, %q", code, stdout, stderr)
+	}
+}
+
 func TestAnInterruptedDemonstrationLeavesNothing(t *testing.T) {
 	root, tmp := bigTree(t, 300), tmpDir(t)
 	cmd := exec.Command(os.Args[0], "demo", "--dir", root, "--out", t.TempDir())

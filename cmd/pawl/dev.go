@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/pawlrun/pawl/examples"
 	"github.com/pawlrun/pawl/internal/settings"
+	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pawlfx"
 	"github.com/pawlrun/pawl/pkg/embedded"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
@@ -21,16 +24,33 @@ import (
 // devDrain is short: whoever develops does not wait for an activity that they wrote wrongly.
 const devDrain = 2 * time.Second
 
+const (
+	defaultNamespace = "default"
+	defaultNATSPort  = 4222
+	devRedisPort     = 7296 // not Redis' own, where somebody may have one for something else
+)
+
 type devCmd struct {
-	settings.Namespace
 	settings.Data
-	settings.Orchestrator
-	settings.Worker
-	settings.Log
+	HTTP      string `name:"http" env:"PAWL_HTTP" default:"127.0.0.1:7295" help:"Serve /healthz, /readyz and /metrics there; empty: nowhere."`
 	NATSPort  int    `name:"nats-port" env:"PAWL_NATS_PORT" default:"4222" help:"TCP port of NATS on 127.0.0.1; 0 is a free one."`
-	RedisPort int    `name:"redis-port" env:"PAWL_REDIS_PORT" default:"7296" help:"TCP port of Redis on 127.0.0.1; 0 is a free one."`
+	RedisPort int    `name:"redis-port" env:"PAWL_REDIS_PORT" default:"${redisport}" help:"TCP port of Redis on 127.0.0.1; 0 is a free one."`
 	RedisKind string `name:"redis-kind" env:"PAWL_REDIS_KIND" enum:"auto,server,memory" default:"auto" help:"Redis as a server from PATH, in memory, or what there is: ${enum}."`
-	HTTP      string `name:"http" env:"PAWL_HTTP" default:"127.0.0.1:7295" placeholder:"ADDR" help:"Serve /healthz, /readyz and /metrics there."`
+
+	settings.Namespace    `group:"Fleets"`
+	settings.Orchestrator `group:"Fleets"`
+	settings.Worker       `group:"Fleets"`
+	settings.Log          `group:"Fleets"`
+}
+
+// AfterApply refuses what is no port.
+func (c *devCmd) AfterApply() error {
+	for flag, port := range map[string]int{"nats": c.NATSPort, "redis": c.RedisPort} {
+		if port < 0 || port > 65535 {
+			return fmt.Errorf("--%s-port %d: want 0 to 65535", flag, port)
+		}
+	}
+	return nil
 }
 
 // Run runs everything in this process until a signal.
@@ -40,11 +60,10 @@ func (c *devCmd) Run(ctx context.Context, s streams) (err error) {
 		Dir: c.Data.Data, Logger: log, NATSPort: c.NATSPort, RedisPort: c.RedisPort, Redis: embedded.RedisKind(c.RedisKind),
 	})
 	if err != nil {
-		return err
+		return c.advise(err)
 	}
 	defer func() { err = errors.Join(err, stack.Stop()) }()
 	natsAt, redisAt := settings.NATS{NATSURL: stack.NATSURL()}, settings.Redis{RedisURL: stack.RedisURL()}
-	_, _ = fmt.Fprintf(s.out, "NATS   %s\nRedis  %s\ndata   %s\n", stack.NATSURL(), stack.RedisURL(), c.Data.Data)
 	return asExit(pawlfx.Run(log,
 		pawlfx.Connections(
 			natsAt.OpenNATS,
@@ -58,7 +77,46 @@ func (c *devCmd) Run(ctx context.Context, s streams) (err error) {
 		pawlfx.Worker(worker.Config{Namespace: c.Namespace.Namespace, LeaseTTL: c.LeaseTTL, Concurrency: c.Concurrency, Drain: devDrain}),
 		pawlfx.HTTP(c.HTTP),
 		fx.Invoke(func(lc fx.Lifecycle, program fx.Shutdowner) { endWith(lc, program, stack, log) }),
+		fx.Invoke(func(lc fx.Lifecycle) { lc.Append(fx.StartHook(func() error { return c.welcome(s.out, stack) })) }), // last: all runs
 	))
+}
+
+// advise adds which flag helps.
+func (c *devCmd) advise(err error) error {
+	if p, ok := errors.AsType[*embedded.PortError](err); ok {
+		return fmt.Errorf("%w: is another pawl dev running? Choose another port with --%s-port", err, strings.ToLower(p.Server))
+	}
+	return err
+}
+
+// welcome says where everything is, and what to do with it.
+func (c *devCmd) welcome(w io.Writer, stack *embedded.Stack) error {
+	f := &term.Fields{}
+	f.Add("NATS", stack.NATSURL())
+	f.Add("Redis", stack.RedisURL())
+	if c.HTTP != "" {
+		f.Add("HTTP", "http://"+c.HTTP+"  /healthz /readyz /metrics")
+	}
+	if stack.Persistent() {
+		f.Add("Data", c.Data.Data)
+	} else {
+		f.Add("Data", "in memory: all state ends with this process")
+	}
+	if err := f.Write(w); err != nil {
+		return err
+	}
+	nats, redis := "", ""
+	if c.NATSPort != defaultNATSPort {
+		nats = " --nats " + stack.NATSURL()
+	}
+	if c.RedisPort != devRedisPort {
+		redis = " --redis " + stack.RedisURL()
+	}
+	if ns := c.Namespace.Namespace; ns != defaultNamespace {
+		nats, redis = nats+" --namespace "+ns, redis+" --namespace "+ns
+	}
+	_, err := fmt.Fprintf(w, "\nFrom another terminal, for example:\n\n  pawl start hello --input '\"Ada\"' --wait%s\n  pawl list%s\n  pawl check%s\n\nCtrl-C ends it all.\n", nats, nats, redis)
+	return err
 }
 
 // endWith stops the program when Redis ends by itself.

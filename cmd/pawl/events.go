@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"reflect"
@@ -34,23 +33,16 @@ func eventJSON(e history.Event) any {
 		At     string         `json:"at"`
 		Kind   string         `json:"kind"`
 		Fields map[string]any `json:"fields"`
-	}{e.Meta().ID, e.Meta().Time().Format("2006-01-02T15:04:05.000Z"), kind(e), fields}
-}
-
-func failureJSON(f history.Failure) any {
-	return struct {
-		history.Failure
-		Data json.RawMessage `json:"data,omitempty"`
-	}{f, readable(f.Data)}
+	}{e.Meta().ID, stamp(e.Meta().At), kind(e), fields}
 }
 
 // kind is the name of an event's type.
 func kind(e history.Event) string { return reflect.TypeOf(e).Elem().Name() }
 
 func eventTable(w io.Writer, events []history.Event) error {
-	t := &term.Table{Header: []string{"ID", "AT", "EVENT", "WHAT"}, Right: []int{0}}
+	t := &term.Table{Header: []string{"ID", "AT (UTC)", "EVENT", "WHAT"}, Right: []int{0}}
 	for _, e := range events {
-		t.Add(e.Meta().ID, e.Meta().Time().Format("15:04:05.000"), kind(e), short(summary(e)))
+		t.Add(e.Meta().ID, e.Meta().Time().Format("15:04:05.000"), kind(e), short(summary(e), shortCell))
 	}
 	return t.Write(w)
 }
@@ -76,7 +68,7 @@ func summary(e history.Event) string {
 	case *history.ActivityCancelRequested:
 		return by(fmt.Sprintf("of %d: %s", e.Scheduled, e.Reason), e.By, e.Text)
 	case *history.TimerScheduled:
-		return "for " + when(e.FireAt)
+		return "for " + when(e.FireAt) + " UTC"
 	case *history.TimerFired:
 		return fmt.Sprintf("of %d", e.Timer)
 	case *history.TimerCancelled:
@@ -86,6 +78,9 @@ func summary(e history.Event) string {
 	case *history.Failed:
 		return e.Failure.Message
 	case *history.Cancelled:
+		if e.Failure.Code == history.CodeCancelled { // it tells who and why
+			return e.Failure.Message
+		}
 		return by(e.Failure.Message, e.By, e.Text)
 	default:
 		return ""
@@ -112,12 +107,4 @@ func by(s, who, text string) string {
 		s += ": " + text
 	}
 	return strings.TrimSpace(s)
-}
-
-func short(s string) string {
-	const most = 120
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
 }

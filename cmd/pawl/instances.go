@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/nats-io/nuid"
 
@@ -15,23 +13,17 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// outcome is how a command that waits tells the end of an instance.
-type outcome struct {
-	ID     string          `json:"id"`
-	Status client.Status   `json:"status,omitempty"`
-	Result json.RawMessage `json:"result,omitempty"`
-	Error  string          `json:"error,omitempty"`
-	Code   string          `json:"code,omitempty"`
+type startCmd struct {
+	Orchestration string `arg:"" help:"Name of the orchestration."`
+	ID            string `arg:"" optional:"" help:"Id of the instance; made up if not given."`
+	Input         string `placeholder:"JSON" help:"Input as JSON, @FILE, or - for standard input."`
+	waiting
+	reach `group:"Connection"`
 }
 
-type startCmd struct {
-	reach
-	Orchestration string        `arg:"" help:"Name of the orchestration."`
-	ID            string        `arg:"" optional:"" help:"Id of the instance; made up if not given."`
-	Input         string        `help:"Input as JSON, @FILE, or - for standard input."`
-	Wait          bool          `help:"Wait for the end; a failed instance is exit code 1."`
-	Timeout       time.Duration `help:"With --wait: how long; 0 is for ever."`
-	JSON          bool          `name:"json" help:"Write JSON."`
+// AfterApply checks the settings.
+func (c *startCmd) AfterApply() error {
+	return errors.Join(c.waiting.AfterApply(), c.reach.AfterApply())
 }
 
 // Run starts an instance.
@@ -55,56 +47,25 @@ func (c *startCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	if c.Wait {
-		return await(ctx, s, run, c.Timeout, c.JSON)
-	}
-	if c.JSON {
-		return writeJSON(s.out, outcome{ID: c.ID})
-	}
-	_, err = fmt.Fprintln(s.out, c.ID)
-	return err
-}
-
-// await waits for the end, shows it, and makes a failed instance an exit code.
-func await(ctx context.Context, s streams, run *client.RawRun, timeout time.Duration, asJSON bool) error {
-	if timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, timeout)
-		defer cancel()
-	}
-	result, err := run.Result(ctx)
-	o := outcome{ID: run.ID(), Status: client.Completed, Result: readable(result)}
-	if err != nil {
-		failure, ended := errors.AsType[*pawl.Failure](err)
-		if !ended {
-			return err
-		}
-		o.Status, o.Error, o.Code = client.Failed, failure.Message, failure.Code
-		if errors.Is(err, context.Canceled) {
-			o.Status = client.Cancelled
-		}
-	}
 	switch {
-	case asJSON:
-		err = writeJSON(s.out, o)
-	case o.Status == client.Completed:
-		_, err = fmt.Fprintln(s.out, string(o.Result))
+	case c.Wait:
+		return c.await(ctx, s, cl, run)
+	case c.JSON:
+		return accepted(s.out, true, c.ID, "")
 	default:
-		_, err = fmt.Fprintf(s.err, "pawl: %s %s: %s\n", o.ID, o.Status, o.Error)
+		_, err = fmt.Fprintln(s.out, c.ID)
+		return err
 	}
-	if err == nil && o.Status != client.Completed {
-		return exit(1)
-	}
-	return err
 }
 
 type getCmd struct {
-	reach
-	ID      string        `arg:"" help:"Id of the instance."`
-	Wait    bool          `help:"Wait for the end and show the result; a failed instance is exit code 1."`
-	Timeout time.Duration `help:"With --wait: how long; 0 is for ever."`
-	JSON    bool          `name:"json" help:"Write JSON."`
+	ID string `arg:"" help:"Id of the instance."`
+	waiting
+	reach `group:"Connection"`
 }
+
+// AfterApply checks the settings.
+func (c *getCmd) AfterApply() error { return errors.Join(c.waiting.AfterApply(), c.reach.AfterApply()) }
 
 // Run tells about an instance.
 func (c *getCmd) Run(ctx context.Context, s streams) error {
@@ -117,7 +78,7 @@ func (c *getCmd) Run(ctx context.Context, s streams) error {
 	}
 	defer done()
 	if c.Wait {
-		return await(ctx, s, client.AttachRaw(cl, c.ID), c.Timeout, c.JSON)
+		return c.await(ctx, s, cl, client.AttachRaw(cl, c.ID))
 	}
 	d, err := client.Describe(ctx, cl, c.ID)
 	if err != nil {
@@ -130,12 +91,12 @@ func (c *getCmd) Run(ctx context.Context, s streams) error {
 }
 
 type sendCmd struct {
-	reach
 	ID    string `arg:"" help:"Id of the instance."`
 	Event string `arg:"" help:"Name of the event."`
 	Data  string `arg:"" optional:"" help:"What it carries, as JSON, @FILE, or - for standard input."`
-	MsgID string `name:"message-id" help:"Id of the message: a repeat of it within an hour has no effect."`
+	MsgID string `name:"message-id" placeholder:"ID" help:"Id of the message: a repeat of it within an hour has no effect."`
 	JSON  bool   `name:"json" help:"Write JSON."`
+	reach `group:"Connection"`
 }
 
 // Run sends an event.
@@ -163,10 +124,10 @@ func (c *sendCmd) Run(ctx context.Context, s streams) error {
 }
 
 type cancelCmd struct {
-	reach
 	ID     string `arg:"" help:"Id of the instance."`
-	Reason string `help:"Why; histories and workers show it."`
+	Reason string `placeholder:"TEXT" help:"Why; histories and workers show it."`
 	JSON   bool   `name:"json" help:"Write JSON."`
+	reach  `group:"Connection"`
 }
 
 // Run asks an instance to end.
@@ -187,17 +148,17 @@ func (c *cancelCmd) Run(ctx context.Context, s streams) error {
 
 func accepted(w io.Writer, asJSON bool, id, text string) error {
 	if asJSON {
-		return writeJSON(w, map[string]any{"id": id, "accepted": true})
+		return writeJSON(w, map[string]any{"instance": id, "accepted": true})
 	}
 	_, err := fmt.Fprintf(w, "%s: %s\n", id, text)
 	return err
 }
 
 type historyCmd struct {
-	reach
 	ID        string `arg:"" help:"Id of the instance."`
-	Execution uint64 `help:"Which generation; 0 is the latest."`
+	Execution uint64 `placeholder:"N" help:"Which generation. Default: the latest."`
 	JSON      bool   `name:"json" help:"Write JSON, an event a line."`
+	reach     `group:"Connection"`
 }
 
 // Run shows a history.

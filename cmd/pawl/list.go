@@ -2,22 +2,31 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"iter"
-	"time"
 
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
 type listCmd struct {
-	reach
-	Status string `enum:",running,completed,failed,cancelled" default:"" help:"Only instances of that status: running, completed, failed, cancelled."`
-	Stuck  bool   `help:"Only instances that can not go on, and why."`
+	Status string `enum:",running,completed,failed,cancelled" default:"" placeholder:"STATUS" help:"Only instances that are running, completed, failed or cancelled."`
+	Stuck  bool   `help:"Only instances that can not go on, and why; also those that wait for their start."`
 	Limit  int    `default:"100" help:"At most so many; 0 is all."`
 	JSON   bool   `name:"json" help:"Write JSON, an instance a line."`
+	reach  `group:"Connection"`
+}
+
+// Validate refuses what can not be meant together.
+func (c *listCmd) Validate() error {
+	switch {
+	case c.Limit < 0:
+		return fmt.Errorf("--limit %d: want 0, which is all, or more", c.Limit)
+	case c.Stuck && c.Status != "":
+		return errors.New("--stuck and --status can not be had together")
+	}
+	return nil
 }
 
 // Run lists instances. What could be listed is shown also when some partitions did not answer.
@@ -27,15 +36,15 @@ func (c *listCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	defer done()
-	t := &term.Table{Header: []string{"INSTANCE", "ORCHESTRATION", "STATUS", "EVENTS", "CREATED", "UPDATED", "STUCK"}, Right: []int{3}}
-	n := 0
+	t := c.table()
+	n, more := 0, false
 	var failed error
 	for d, err := range c.rows(ctx, cl) {
 		if err != nil {
 			failed = err
 			break
 		}
-		if c.Limit > 0 && n == c.Limit {
+		if more = c.Limit > 0 && n == c.Limit; more {
 			break
 		}
 		n++
@@ -45,70 +54,63 @@ func (c *listCmd) Run(ctx context.Context, s streams) error {
 			}
 			continue
 		}
-		t.Add(d.Instance, d.Orchestration, d.Status, d.Events, when(d.Created), when(d.Updated), d.Stuck)
+		c.add(t, d)
 	}
-	if !c.JSON {
-		if err := t.Write(s.out); err != nil {
-			return err
-		}
+	if c.JSON {
+		return failed
+	}
+	if n == 0 && failed == nil && term.Interactive(s.out) {
+		_, err := fmt.Fprintln(s.out, c.none())
+		return err
+	}
+	if err := t.Write(s.out); err != nil {
+		return err
+	}
+	if more && term.Interactive(s.out) {
+		_, _ = fmt.Fprintf(s.err, "These are the first %d; --limit 0 shows all.\n", n)
 	}
 	return failed
 }
 
+func (c *listCmd) table() *term.Table {
+	if c.Stuck {
+		return &term.Table{Header: []string{"INSTANCE", "ORCHESTRATION", "STUCK SINCE (UTC)", "WHY"}}
+	}
+	return &term.Table{Header: []string{"INSTANCE", "ORCHESTRATION", "STATUS", "STARTED (UTC)", "RAN", "EVENTS"}, Right: []int{4, 5}}
+}
+
+// add makes a row. The number of events is known of what has ended.
+func (c *listCmd) add(t *term.Table, d client.Description) {
+	if c.Stuck {
+		t.Add(d.Instance, d.Orchestration, when(d.Updated), oneLine(d.Stuck, shortField))
+		return
+	}
+	events := any(d.Events)
+	if d.Ended == 0 {
+		events = ""
+	}
+	t.Add(d.Instance, d.Orchestration, d.Status, when(d.Created), since(d.Created, d.Ended), events)
+}
+
+func (c *listCmd) none() string {
+	switch {
+	case c.Stuck:
+		return "Nothing is stuck."
+	case c.Status != "":
+		return "No instance is " + c.Status + "."
+	default:
+		return "There are no instances."
+	}
+}
+
+// rows gives one more than the limit, so that it is known whether there are more.
 func (c *listCmd) rows(ctx context.Context, cl *client.Client) iter.Seq2[client.Description, error] {
 	if c.Stuck {
 		return client.Stuck(ctx, cl)
 	}
-	return client.List(ctx, cl, client.ListOptions{Status: client.Status(c.Status), Limit: c.Limit})
-}
-
-// when shows Unix milliseconds; nought is nothing.
-func when(ms int64) string {
-	if ms == 0 {
-		return ""
+	o := client.ListOptions{Status: client.Status(c.Status)}
+	if c.Limit > 0 {
+		o.Limit = c.Limit + 1
 	}
-	return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05.000")
-}
-
-// describe shows one instance, a field a line.
-func describe(w io.Writer, d client.Description) error {
-	t := &term.Table{Header: []string{"FIELD", "VALUE"}}
-	t.Add("instance", d.Instance)
-	t.Add("orchestration", d.Orchestration)
-	t.Add("status", d.Status)
-	t.Add("execution", d.Execution)
-	t.Add("created", when(d.Created))
-	t.Add("updated", when(d.Updated))
-	if d.Ended != 0 {
-		t.Add("ended", when(d.Ended))
-	}
-	t.Add("events", d.Events)
-	t.Add("unread inputs", d.Inbox)
-	t.Add("pending timers", d.Timers)
-	for _, o := range d.Outstanding {
-		holder := "waiting for a worker"
-		if o.Worker != "" {
-			holder = fmt.Sprintf("on %s, claim %d", o.Worker, o.Claims)
-		}
-		t.Add(fmt.Sprintf("activity %d", o.Activity), o.Name+", "+holder)
-	}
-	if d.Stuck != "" {
-		t.Add("stuck", d.Stuck)
-	}
-	if r := readable(d.Result); r != nil {
-		t.Add("result", string(r))
-	}
-	if d.Failure != nil {
-		t.Add("failure", d.Failure.Message)
-	}
-	return t.Write(w)
-}
-
-// describedJSON is a description whose result is JSON instead of bytes.
-func describedJSON(d client.Description) any {
-	result := readable(d.Result)
-	return struct {
-		client.Description
-		Result json.RawMessage `json:"result,omitempty"`
-	}{d, result}
+	return client.List(ctx, cl, o)
 }

@@ -11,6 +11,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
+	"strconv"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -21,6 +23,8 @@ import (
 
 // commands is the command line's grammar.
 type commands struct {
+	Version kong.VersionFlag `help:"Show the version."`
+
 	Dev     devCmd     `cmd:"" help:"Run NATS, Redis and both fleets in one process, with the examples."`
 	Demo    demoCmd    `cmd:"" help:"Audit a tree of Go packages on three workers, and lose one of them on the way."`
 	Start   startCmd   `cmd:"" help:"Start an instance."`
@@ -36,6 +40,19 @@ type commands struct {
 	ServeNATS         serveNATSCmd      `cmd:"" hidden:"" help:"Run NATS until standard input ends."`
 	ServeOrchestrator serveOrchestrator `cmd:"" hidden:"" help:"Run an orchestrator until standard input ends."`
 	ServeWorker       serveWorker       `cmd:"" hidden:"" help:"Run a worker until standard input ends."`
+}
+
+const description = `Pawl, a durable-execution runtime.
+
+Exit codes: 0 done, 1 failed, 2 used wrongly. Settings are flags or variables: --nats is PAWL_NATS.`
+
+// defaults are those of "pawl dev", so that the other commands find it.
+func defaults() kong.Vars {
+	v := kong.Vars{"redis": fmt.Sprintf("redis://127.0.0.1:%d", devRedisPort), "redisport": strconv.Itoa(devRedisPort), "version": "pawl (development)"}
+	if b, ok := debug.ReadBuildInfo(); ok && b.Main.Version != "" {
+		v["version"] = "pawl " + b.Main.Version + " " + b.GoVersion
+	}
+	return v
 }
 
 // streams is where a command reads and writes.
@@ -64,7 +81,11 @@ func main() {
 
 func run(ctx context.Context, args []string, s streams) int {
 	var c commands
-	k, code, ok := settings.Commands(&c, "pawl", "Pawl, a durable-execution runtime.", args, s.out, s.err, kong.UsageOnError())
+	if len(args) == 0 { // whoever does not know what to say is helped
+		_, _, _ = settings.Commands(&c, "pawl", description, []string{"--help"}, s.err, s.err, defaults())
+		return settings.ExitMisuse
+	}
+	k, code, ok := settings.Commands(&c, "pawl", description, args, s.out, s.err, defaults())
 	if !ok {
 		return code
 	}
@@ -77,7 +98,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	case errors.As(err, &e):
 		return int(e)
 	}
-	_, _ = fmt.Fprintf(s.err, "pawl: %v\n", err)
+	_, _ = fmt.Fprintln(s.err, "pawl: "+spoken(err))
 	if _, wrong := errors.AsType[misuse](err); wrong || errors.Is(err, pawl.ErrBadID) || errors.Is(err, pawl.ErrBadName) {
 		return settings.ExitMisuse
 	}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -71,7 +72,9 @@ func TestWrongUseIsCodeTwo(t *testing.T) {
 	for _, args := range [][]string{
 		{}, {"nonsense"}, {"start"}, {"start", "hello", "bad id"}, {"start", "bad name!", "x"}, {"start", "hello", "x", "--input", "no json"},
 		{"get", "a/b"}, {"send", "x", "bad event"}, {"cancel", ""}, {"list", "--status", "weird"}, {"bench", "weird"},
-		{"demo", "--dir", empty}, {"demo", "--dir", filepath.Join(empty, "missing")},
+		{"demo", "--dir", empty}, {"demo", "--dir", filepath.Join(empty, "missing")}, {"get", "x", "--timeout", "1s"}, {"get", "x", "--wait", "--timeout=-1s"},
+		{"list", "--limit=-1"}, {"list", "--stuck", "--status", "running"}, {"list", "--namespace", "a.b"}, {"check", "--redis", "localhost"},
+		{"dev", "--nats-port", "70000"}, {"dev", "--concurrency", "0"}, {"bench", "hello", "--in-flight", "0"}, {"serve-worker", "--lease-ttl", "1ms"},
 	} {
 		code, out, errs := command(t, args...)
 		if code != 2 || out != "" && len(args) > 0 || errs == "" {
@@ -124,16 +127,18 @@ func dev(t *testing.T) (nats, redis string) {
 	})
 	lines := bufio.NewScanner(out)
 	for redis == "" && lines.Scan() {
-		switch f := strings.Fields(lines.Text()); f[0] {
+		name, value, _ := strings.Cut(lines.Text(), " ")
+		switch name {
 		case "NATS":
-			nats = f[1]
+			nats = strings.TrimSpace(value)
 		case "Redis":
-			redis = f[1]
+			redis = strings.TrimSpace(value)
 		}
 	}
 	if redis == "" {
 		t.Fatalf("dev does not say where it is: %s", errs.String())
 	}
+	go func() { _, _ = io.Copy(io.Discard, out) }() // ends with the process
 	return nats, redis
 }
 
@@ -177,11 +182,24 @@ func TestAnInstanceIsStartedSentToListedShownAndCancelled(t *testing.T) {
 	}
 	must(t, at("start", "nobody-has-it", "s-1")...)
 	eventually(t, "s-1 is stuck", func() bool { return strings.Contains(must(t, at("list", "--stuck", "--json")...), `"s-1"`) })
+	code, out, errs = command(t, at("get", "s-1", "--wait", "--timeout", "10ms")...)
+	if code != 1 || out != "" || !strings.Contains(errs, "nobody-has-it") || strings.Count(errs, "\n") != 1 {
+		t.Errorf("waiting for what is stuck: code %d, %q, %q", code, out, errs)
+	}
+	if code, out, errs := command(t, at("history", "h-1", "--execution", "7")...); code != 1 || out != "" || !strings.Contains(errs, "no execution 7") {
+		t.Errorf("an execution that there is not: code %d, %q, %q", code, out, errs)
+	}
 	if code, _, errs := command(t, at("get", "nobody")...); code != 1 || !strings.Contains(errs, "no such instance") {
 		t.Errorf("get nobody: code %d, %s", code, errs)
 	}
 	if out := must(t, "check", "--redis", redis); !strings.Contains(out, "0 findings") {
 		t.Errorf("check: %s", out)
+	}
+	if out := must(t, "check", "--redis", redis, "--json"); !strings.Contains(out, `"findings":[]`) {
+		t.Errorf("check --json: %s", out)
+	}
+	if code, out, errs := command(t, "check", "--redis", redis, "--namespace", "elsewhere"); code != 1 || out != "" || !strings.Contains(errs, "no namespace elsewhere") {
+		t.Errorf("check of nothing: code %d, %q, %q", code, out, errs)
 	}
 }
 

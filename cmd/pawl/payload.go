@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/vmihailenco/msgpack/v5"
 
@@ -39,7 +40,7 @@ func readable(p history.Payload) json.RawMessage {
 	if len(p.Data) == 0 {
 		return nil
 	}
-	if p.Type == history.TypeJSON && json.Valid(p.Data) {
+	if (p.Type == history.TypeJSON || strings.HasSuffix(p.Type, "+json")) && json.Valid(p.Data) {
 		return p.Data
 	}
 	if p.Type == history.TypeMsgpack {

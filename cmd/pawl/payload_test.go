@@ -25,6 +25,7 @@ func TestAnyPayloadIsShownAsJSON(t *testing.T) {
 	for want, p := range map[string]history.Payload{
 		"":                      {},
 		`{"a":1}`:               {Type: history.TypeJSON, Data: []byte(`{"a":1}`)},
+		`{"b":1}`:               {Type: "application/vnd.pawl.cancelled+json", Data: []byte(`{"b":1}`)},
 		`{"a":[1,"x",null]}`:    packed(t, map[string]any{"a": []any{1, "x", nil}}),
 		`{"1":{"true":"deep"}}`: packed(t, map[int]any{1: map[bool]string{true: "deep"}}),
 		`18446744073709551615`:  packed(t, uint64(1<<64-1)),
@@ -65,12 +66,13 @@ func TestEveryEventHasALineAndAnObject(t *testing.T) {
 		{&history.ActivityCompleted{Scheduled: 2, Worker: "w", Claims: 2, Result: packed(t, 1)}, "of 2 on w (claim 2) 1"},
 		{&history.ActivityFailed{Scheduled: 2, Worker: "w", Claims: 1, Failure: failure}, "of 2 on w no luck"},
 		{&history.ActivityCancelRequested{Scheduled: 2, Reason: cancel.LostSelect}, "of 2: lost-select"},
-		{&history.TimerScheduled{FireAt: 1000}, "for 1970-01-01 00:00:01.000"},
+		{&history.TimerScheduled{FireAt: 1000}, "for 1970-01-01 00:00:01.000 UTC"},
 		{&history.TimerFired{Timer: 3}, "of 3"},
 		{&history.TimerCancelled{Timer: 3}, "of 3"},
 		{&history.Completed{Result: packed(t, "done")}, `"done"`},
 		{&history.Failed{Failure: failure}, "no luck"},
 		{&history.Cancelled{Failure: failure, By: "ops"}, "no luck by ops"},
+		{&history.Cancelled{Failure: history.Failure{Code: history.CodeCancelled, Message: "cancelled: requested by ops"}, By: "ops"}, "cancelled: requested by ops"},
 	} {
 		if got := summary(c.event); got != c.want {
 			t.Errorf("%s: got %q, want %q", kind(c.event), got, c.want)

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -97,6 +98,28 @@ func TestAPackageWhoseInspectionFailsIsNamedAndTheOthersAreReported(t *testing.T
 	got, err := run(t, Request{Dir: root, Out: t.TempDir()}, as)
 	if err != nil || got.Totals.Packages != 10 || got.Totals.Problems != 6 {
 		t.Errorf("%+v, %v", got.Totals, err)
+	}
+}
+
+func TestADirectoryThatCanNotBeReadIsNamedAndCounted(t *testing.T) {
+	root, out := tree(t, map[string]string{"a/a.go": "package a\n"}), t.TempDir()
+	as := Activities()
+	for i, a := range as {
+		if a.Name() == ListPackages.Name() {
+			as[i] = ListPackages.Do(func(ctx context.Context, in ListRequest) (Page, error) {
+				p, err := listPackages(ctx, in)
+				p.Problems = append(p.Problems, Problem{Path: "locked", Text: "permission denied"})
+				return p, err
+			})
+		}
+	}
+	got, err := run(t, Request{Dir: root, Out: out}, as)
+	if err != nil || got.Totals.Problems != 1 {
+		t.Errorf("%+v, %v", got.Totals, err)
+	}
+	table, err := os.ReadFile(filepath.Join(out, TableFile))
+	if err != nil || !strings.Contains(string(table), "locked") {
+		t.Errorf("%s, %v", table, err)
 	}
 }
 

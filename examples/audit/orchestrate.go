@@ -27,7 +27,7 @@ func Orchestrate(ctx *pawl.Context, in Request) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	var sum Totals
+	sum := Totals{Problems: len(list.Problems)}
 	for _, s := range summaries {
 		sum.Add(s)
 	}

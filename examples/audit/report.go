@@ -97,7 +97,7 @@ func (r Report) WriteTable(w io.Writer) error {
 	p("Audit of %s\n\n", r.Dir)
 	p("packages\t%d\nfiles\t%d\nlines\t%d\nexported names\t%d\n", t.Packages, t.Files, t.Lines, t.Exported)
 	p("functions\t%d\nmean complexity\t%.2f\nTODO and FIXME\t%d\nproblems\t%d\n",
-		t.Functions, float64(t.Complexity)/float64(max(t.Functions, 1)), t.Marks, t.Problems+len(r.Problems))
+		t.Functions, float64(t.Complexity)/float64(max(t.Functions, 1)), t.Marks, t.Problems)
 	if len(t.Offenders) > 0 {
 		p("\nThe most complex functions\n\ncomplexity\tfunction\tplace\n")
 		for _, h := range t.Offenders {
@@ -109,7 +109,7 @@ func (r Report) WriteTable(w io.Writer) error {
 }
 
 func (r Report) problems(p func(string, ...any)) {
-	if r.Totals.Problems+len(r.Problems) == 0 {
+	if r.Totals.Problems == 0 {
 		return
 	}
 	p("\nNot read, or not wholly\n\n")

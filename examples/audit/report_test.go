@@ -14,7 +14,7 @@ import (
 // write carries out all steps of a report.
 func write(t *testing.T, s Spool, dir string, list Page, all []Summary) string {
 	t.Helper()
-	var sum Totals
+	sum := Totals{Problems: len(list.Problems)}
 	for _, x := range all {
 		sum.Add(x)
 	}

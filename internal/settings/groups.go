@@ -4,7 +4,7 @@ import "time"
 
 // NATS says where NATS is and how to get in.
 type NATS struct {
-	NATSURL   string `name:"nats" env:"PAWL_NATS" default:"nats://127.0.0.1:4222" placeholder:"URL" help:"NATS server; several separated by commas."`
+	NATSURL   string `name:"nats" env:"PAWL_NATS" default:"nats://127.0.0.1:4222" help:"NATS server; several separated by commas."`
 	NATSCreds string `name:"nats-creds" env:"PAWL_NATS_CREDS" type:"path" placeholder:"FILE" help:"Credentials file (JWT and seed)."`
 	NATSNKey  string `name:"nats-nkey" env:"PAWL_NATS_NKEY" type:"path" placeholder:"FILE" help:"NKey seed file."`
 	NATSCA    string `name:"nats-ca" env:"PAWL_NATS_CA" type:"path" placeholder:"FILE" help:"PEM file of the authority that signed the server's certificate."`
@@ -14,7 +14,7 @@ type NATS struct {
 
 // Redis says where Redis is and how to get in.
 type Redis struct {
-	RedisURL  string `name:"redis" env:"PAWL_REDIS" default:"redis://127.0.0.1:6379" placeholder:"URL" help:"Redis: redis://, rediss:// or unix://; a cluster as redis+cluster://h1:p1,h2:p2; sentinels as redis+sentinel://h1:p1,h2:p2?master_name=NAME. Client options as query parameters."`
+	RedisURL  string `name:"redis" env:"PAWL_REDIS" default:"${redis}" help:"Redis: redis://, rediss:// or unix://; a cluster as redis+cluster://h1:p1,h2:p2; sentinels as redis+sentinel://h1:p1,h2:p2?master_name=NAME. Client options as query parameters."`
 	RedisCA   string `name:"redis-ca" env:"PAWL_REDIS_CA" type:"path" placeholder:"FILE" help:"PEM file of the authority that signed the server's certificate."`
 	RedisCert string `name:"redis-cert" env:"PAWL_REDIS_CERT" type:"path" placeholder:"FILE" help:"PEM file of our own certificate."`
 	RedisKey  string `name:"redis-key" env:"PAWL_REDIS_KEY" type:"path" placeholder:"FILE" help:"PEM file of its key."`
@@ -28,7 +28,7 @@ type Log struct {
 
 // Namespace says which of the deployments that share the servers is meant.
 type Namespace struct {
-	Namespace string `name:"namespace" env:"PAWL_NAMESPACE" default:"default" placeholder:"NAME" help:"Deployments with different namespaces share servers without meeting."`
+	Namespace string `name:"namespace" env:"PAWL_NAMESPACE" default:"default" help:"Deployments with different namespaces share servers without meeting."`
 }
 
 // Fleet is what every process of a fleet takes.
@@ -58,5 +58,5 @@ type Worker struct {
 
 // Data says where the embedded servers keep what they hold.
 type Data struct {
-	Data string `name:"data" env:"PAWL_DATA" default:"pawl-data" type:"path" placeholder:"DIR" help:"Directory of the embedded NATS and Redis."`
+	Data string `name:"data" env:"PAWL_DATA" default:"pawl-data" type:"path" help:"Directory of the embedded NATS and Redis."`
 }

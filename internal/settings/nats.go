@@ -3,6 +3,7 @@ package settings
 import (
 	"fmt"
 	"log/slog"
+	"os"
 
 	"github.com/nats-io/nats.go"
 
@@ -32,6 +33,9 @@ func (n NATS) OpenNATS(log *slog.Logger) (*nats.Conn, error) {
 func (n NATS) options() ([]nats.Option, error) {
 	var opts []nats.Option
 	if n.NATSCreds != "" {
+		if _, err := os.Stat(n.NATSCreds); err != nil {
+			return nil, fmt.Errorf("read the credentials: %w", err)
+		}
 		opts = append(opts, nats.UserCredentials(n.NATSCreds))
 	}
 	if n.NATSNKey != "" {

@@ -14,6 +14,10 @@ const (
 	ExitMisuse = 2 // wrong flags or arguments; nothing was tried
 )
 
+// DefaultRedis is where Redis is if nobody says otherwise. A program with another default
+// gives the variable redis to Commands.
+const DefaultRedis = "redis://127.0.0.1:6379"
+
 // Parse fills the settings, a pointer to a struct, from args and the environment. If
 // ok is false, the program is to end with the code at once: the help was asked for,
 // or the arguments are wrong and errw says how.
@@ -28,6 +32,7 @@ func Commands(settings any, name, description string, args []string, out, errw i
 	k, err := kong.New(settings, append([]kong.Option{
 		kong.Name(name),
 		kong.Description(description),
+		kong.Vars{"redis": DefaultRedis},
 		kong.Writers(out, errw),
 		kong.Exit(func(code int) { exited = code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),

@@ -52,7 +52,11 @@ func TestAFlagWinsOverTheEnvironmentAndThatOverTheDefault(t *testing.T) {
 }
 
 func TestWrongUseIsOneLineAndCodeTwo(t *testing.T) {
-	for _, args := range [][]string{{"--no-such"}, {"--lease-ttl", "soon"}, {"--log-level", "loud"}, {"extra"}} {
+	for _, args := range [][]string{
+		{"--no-such"}, {"--lease-ttl", "soon"}, {"--log-level", "loud"}, {"extra"}, {"--namespace", "a.b"}, {"--redis", "localhost:6379"},
+		{"--redis", "redis://h:1/db"}, {"--redis-ca", "missing.pem"}, {"--nats-ca", "missing.pem"}, {"--nats-nkey", "missing.nk"}, {"--nats-creds", "missing.creds"},
+		{"--partitions", "0"}, {"--partitions", "1025"}, {"--replicas", "0"}, {"--look=-1s"}, {"--lease-ttl", "1ms"}, {"--concurrency", "0"}, {"--drain=-1s"},
+	} {
 		_, code, _, errs := parse(t, args...)
 		if code != ExitMisuse || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "--help") {
 			t.Errorf("%q: code %d, %q", args, code, errs)
@@ -68,6 +72,7 @@ func TestTheHelpShowsEverySettingWithItsVariable(t *testing.T) {
 	for _, want := range []string{
 		"--namespace", "--nats", "--nats-creds", "--nats-nkey", "--nats-ca", "--redis", "--redis-ca", "--partitions", "--replicas",
 		"--lease-ttl", "--look", "--concurrency", "--drain", "--http", "--log-level", "--log-format", "--examples", "PAWL_NATS", "PAWL_LOOK",
+		`--nats="nats://127.0.0.1:4222"`, `--redis="redis://127.0.0.1:6379"`, `--namespace="default"`,
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the help lacks %s:\n%s", want, out)

@@ -39,6 +39,16 @@ func TestATableOnATerminalHasLinesAndNumbersToTheRight(t *testing.T) {
 	}
 }
 
+func TestTheValuesOfFieldsStandBelowOneAnother(t *testing.T) {
+	var b bytes.Buffer
+	f := &Fields{}
+	f.Add("instance", "o-1")
+	f.Add("id", "a\tb")
+	if err := f.Write(&b); err != nil || b.String() != "instance  o-1\nid        a b\n" {
+		t.Errorf("%q, %v", b.String(), err)
+	}
+}
+
 func TestControlCharactersOfOthersDoNotReachTheTerminal(t *testing.T) {
 	tab := &Table{Header: []string{"text"}}
 	tab.Add("a\x1b[2Jb\nc\td\u0085e")

@@ -269,12 +269,18 @@ func TestAHistoryIsReadPageByPage(t *testing.T) {
 			t.Fatalf("%+v", e)
 		}
 	}
-	if n != 5 || last == nil || !strings.Contains(last.Error(), "event 6 of a") {
+	if n != 5 || last == nil || !strings.Contains(last.Error(), "history of a: event 6") {
 		t.Fatal(n, last)
 	}
-	for _, err := range History(soon(t), c, "nobody", 0) {
-		if !errors.Is(err, ErrNotFound) {
-			t.Fatal(err)
+	for id, execution := range map[string]uint64{"nobody": 0, "a": 7} {
+		asked := false
+		for _, err := range History(soon(t), c, id, execution) {
+			if asked = true; !errors.Is(err, ErrNotFound) {
+				t.Fatal(err)
+			}
+		}
+		if !asked {
+			t.Fatalf("no error for execution %d of %s", execution, id)
 		}
 	}
 }
@@ -321,6 +327,9 @@ func TestAListIsMergedFromAllPartitionsAndPages(t *testing.T) {
 
 	w.subs[2].Stop()
 	ids, err := listed(all)
+	if err != nil && strings.Contains(err.Error(), "\n") {
+		t.Errorf("more than a line: %v", err)
+	}
 	if !errors.Is(err, ErrNoOwner) || len(ids) == 0 || len(ids) == 60 || !slices.IsSorted(ids) {
 		t.Fatal(len(ids), err)
 	}

@@ -49,8 +49,8 @@ type Entry struct {
 }
 
 // History gives the events of an execution (0: the latest) of an instance, in order,
-// reading on as they are taken. The first error ends it: those of Describe, or
-// history's for an event that can not be read.
+// reading on as they are taken. The first error ends it: those of Describe (ErrNotFound
+// also for an execution that there is not), or history's for an event that can not be read.
 func History(ctx context.Context, c *Client, id string, execution uint64) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if err := pawl.ValidateID(id); err != nil {
@@ -63,12 +63,16 @@ func History(ctx context.Context, c *Client, id string, execution uint64) iter.S
 				yield(Entry{}, err)
 				return
 			}
+			if after == 0 && len(r.Events) == 0 {
+				yield(Entry{}, fmt.Errorf("%w: %s has no execution %d", ErrNotFound, id, r.Execution))
+				return
+			}
 			execution = r.Execution // the latest may change between pages
 			for _, raw := range r.Events {
 				after++
 				e, err := history.Decode(after, raw)
 				if err != nil {
-					err = fmt.Errorf("client: event %d of %s: %w", after, id, err)
+					err = fmt.Errorf("client: history of %s: %w", id, err)
 				}
 				if !yield(Entry{Execution: execution, Event: e, Raw: raw}, err) || err != nil {
 					return

@@ -3,6 +3,7 @@ package client
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -21,13 +22,15 @@ var (
 
 // problem makes an error of what an owner says.
 func problem(id string, p *queue.Problem) error {
-	switch p.Code {
-	case queue.ProblemNotFound:
+	switch {
+	case p.Code == queue.ProblemNotFound:
 		return fmt.Errorf("%w: %s", ErrNotFound, id)
-	case queue.ProblemNotOwner:
+	case p.Code == queue.ProblemNotOwner:
 		return fmt.Errorf("%w: %s", ErrNoOwner, p.Message)
-	case queue.ProblemRefused:
+	case p.Code == queue.ProblemRefused:
 		return fmt.Errorf("%w: instance %s: %s", ErrRefused, id, p.Message)
+	case id == "" || strings.Contains(p.Message, id): // it names what it is about
+		return fmt.Errorf("client: %s (%s)", p.Message, p.Code)
 	default:
 		return fmt.Errorf("client: instance %s: %s (%s)", id, p.Message, p.Code)
 	}

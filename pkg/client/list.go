@@ -3,7 +3,6 @@ package client
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"sync"
@@ -66,7 +65,7 @@ func (s *source) fill(ctx context.Context) {
 	for len(s.rows) == 0 && !s.end {
 		r, err := s.c.ask(ctx, s.partition, s.ask)
 		if err != nil {
-			s.err, s.end = fmt.Errorf("client: partition %d: %w", s.partition, err), true
+			s.err, s.end = err, true
 			return
 		}
 		s.rows, s.end = r.Rows, r.Cursor == ""
@@ -121,19 +120,25 @@ func openAll(ctx context.Context, c *Client, asks []queue.Ask) []*source {
 	return sources
 }
 
-// missing is the error of a list that lacks partitions; nil if it lacks none.
+// missing is the error of a list that lacks partitions; nil if it lacks none. It tells
+// on one line why the first of them is missing: with the others it is mostly the same.
 func missing(sources []*source, of int) error {
-	var errs []error
+	var first *source
+	lost := make(map[int]struct{})
 	for _, s := range sources {
-		if s.err != nil {
-			errs = append(errs, s.err)
+		if s.err == nil {
+			continue
 		}
+		if first == nil {
+			first = s
+		}
+		lost[s.partition] = struct{}{}
 	}
-	if len(errs) == 0 {
+	if first == nil {
 		return nil
 	}
-	return fmt.Errorf("client: the list is not complete, at least %d of %d partitions are missing: %w",
-		min(len(errs), of), of, errors.Join(errs[:min(len(errs), 3)]...))
+	return fmt.Errorf("client: the list is not complete, %d of %d partitions could not tell; partition %d: %w",
+		len(lost), of, first.partition, first.err)
 }
 
 // first is the source whose next row comes first: the one that changed last, and of

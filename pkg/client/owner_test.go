@@ -199,6 +199,9 @@ func (w *owner) asked(p int) func(context.Context, queue.Ask) queue.Reply {
 		case queue.OpDescribe:
 			return queue.Reply{Described: row}
 		case queue.OpHistory:
+			if a.Execution > 1 {
+				return queue.Reply{Execution: a.Execution}
+			}
 			all := w.events[a.Instance][a.After:]
 			n := min(len(all), 2) // small pages
 			return queue.Reply{Execution: 1, Events: all[:n], More: n < len(all)}

@@ -200,7 +200,7 @@ func TestATakenPortIsAnErrorThatNamesIt(t *testing.T) {
 		if err == nil {
 			_ = s.Stop()
 		}
-		if err == nil || !strings.Contains(err.Error(), port) {
+		if !errors.Is(err, ErrPortTaken) || !strings.Contains(err.Error(), port) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}

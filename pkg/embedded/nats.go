@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -48,6 +50,9 @@ func StartNATS(ctx context.Context, o NATSOptions) (*NATS, error) {
 	for !s.ReadyForConnections(100 * time.Millisecond) {
 		if err := errors.Join(context.Cause(ctx), log.fatal()); err != nil {
 			n.Stop()
+			if strings.Contains(err.Error(), syscall.EADDRINUSE.Error()) { // all that the server tells is text
+				return nil, &PortError{Server: "NATS", Port: o.Port}
+			}
 			return nil, fmt.Errorf("embedded: nats-server on port %d with its store in %s: %w", o.Port, o.Dir, err)
 		}
 	}
@@ -90,7 +95,7 @@ func (l *natsLog) Errorf(f string, v ...any) { l.to.Error("nats-server: " + fmt.
 // Fatalf keeps the error for Start; the server does not end the process.
 func (l *natsLog) Fatalf(f string, v ...any) {
 	err := fmt.Errorf(f, v...)
-	l.to.Error("nats-server: " + err.Error())
+	l.to.Debug("nats-server: " + err.Error())
 	l.mu.Lock()
 	l.last = err
 	l.mu.Unlock()

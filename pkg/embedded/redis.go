@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"syscall"
 
 	"github.com/alicebob/miniredis/v2"
 )
@@ -88,6 +89,9 @@ func startServer(ctx context.Context, program string, o RedisOptions) (*Redis, e
 			}
 			err = errors.Join(err, c.stop())
 		}
+		if o.Port != 0 && errors.Is(err, errPortTaken) {
+			return nil, &PortError{Server: "Redis", Port: o.Port}
+		}
 		errs = append(errs, fmt.Errorf("embedded: %s on %s: %w", program, addr, err))
 		if o.Port != 0 || ctx.Err() != nil || !errors.Is(err, errPortTaken) {
 			break
@@ -108,6 +112,9 @@ func startMemory(o RedisOptions) (*Redis, error) {
 	m := miniredis.NewMiniRedis()
 	m.ClockTTL(true)
 	if err := m.StartAddr(net.JoinHostPort("127.0.0.1", strconv.Itoa(o.Port))); err != nil {
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return nil, &PortError{Server: "Redis", Port: o.Port}
+		}
 		return nil, fmt.Errorf("embedded: Redis in memory on port %d: %w", o.Port, err)
 	}
 	return &Redis{memory: m, addr: m.Addr(), done: make(chan struct{})}, nil

@@ -14,7 +14,23 @@ import (
 var (
 	ErrInUse         = errors.New("embedded: the directory is in use")
 	ErrNoRedisServer = errors.New("embedded: neither redis-server nor valkey-server is on PATH")
+	// ErrPortTaken matches a *PortError.
+	ErrPortTaken = errors.New("embedded: the port is taken by another process")
 )
+
+// PortError is a server that can not have its port.
+type PortError struct {
+	Server string // "NATS" or "Redis"
+	Port   int
+}
+
+// Error names both.
+func (e *PortError) Error() string {
+	return fmt.Sprintf("embedded: port %d, wanted for %s, is taken by another process", e.Port, e.Server)
+}
+
+// Is makes it match ErrPortTaken.
+func (e *PortError) Is(target error) bool { return target == ErrPortTaken }
 
 // Options of Start. The zero value is a stack in a temporary directory.
 type Options struct {
@@ -43,7 +59,7 @@ type Stack struct {
 
 // Start starts both servers and returns when they answer. It gives up when ctx is
 // done, and leaves nothing running then. It fails with ErrInUse if another process
-// has the directory.
+// has the directory, and with a *PortError if one has a port.
 func Start(ctx context.Context, o Options) (_ *Stack, err error) {
 	s := &Stack{}
 	if o.Logger == nil {

@@ -121,6 +121,15 @@ func (w *writer) decision(e Event) {
 		w.failure(e.Failure)
 		w.str(e.By)
 		w.str(e.Text)
+	case *SideEffectRecorded:
+		w.head(e, 4)
+		w.payload(e.Result)
+		w.bool(e.Failure != nil)
+		if e.Failure == nil {
+			w.failure(Failure{})
+		} else {
+			w.failure(*e.Failure)
+		}
 	default:
 		w.keep(errNoEncoding)
 	}
@@ -191,7 +200,18 @@ func (r *reader) body(kind Kind) Event {
 		return &Failed{Failure: r.failure()}
 	case KindCancelled:
 		return &Cancelled{Failure: r.failure(), By: r.str(), Text: r.str()}
+	case KindSideEffectRecorded:
+		return r.sideEffect()
 	default:
 		return nil
 	}
+}
+
+func (r *reader) sideEffect() Event {
+	e := &SideEffectRecorded{Result: r.payload()}
+	failed, f := r.bool(), r.failure()
+	if failed {
+		e.Failure = &f
+	}
+	return e
 }

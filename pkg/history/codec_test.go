@@ -52,6 +52,8 @@ func events(t *rapid.T) []history.Event {
 		&history.Completed{Result: payload("end")},
 		&history.Failed{Failure: failure},
 		&history.Cancelled{Failure: failure, By: str("by"), Text: str("text")},
+		&history.SideEffectRecorded{Result: payload("effect")},
+		&history.SideEffectRecorded{Result: payload("effect beside a failure"), Failure: &failure},
 	}
 	for i, e := range all {
 		e.Meta().ID, e.Meta().At = uint64(i+1), rapid.Int64().Draw(t, "at")
@@ -79,7 +81,7 @@ func TestEveryEventIsReadAsItWasWritten(t *testing.T) {
 	})
 }
 
-// golden has one event of every kind, with every field set. The file is appended to, never written anew.
+// golden has an event of every kind, with every field set. The file is appended to, never written anew.
 func golden() []history.Event {
 	p := history.Payload{Type: history.TypeMsgpack, Data: []byte{0x93, 1, 2, 3}}
 	f := history.Failure{
@@ -100,6 +102,8 @@ func golden() []history.Event {
 		&history.Completed{Result: p},
 		&history.Failed{Failure: f},
 		&history.Cancelled{Failure: f, By: "ops", Text: "fraud"},
+		&history.SideEffectRecorded{Result: p},
+		&history.SideEffectRecorded{Failure: &f},
 	}
 	for i, e := range all {
 		e.Meta().ID, e.Meta().At = uint64(i+1), 1_790_000_000_000+int64(i)

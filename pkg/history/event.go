@@ -20,7 +20,7 @@ import (
 // Kind numbers the events in their encoding. A number is never used again for something else.
 type Kind uint8
 
-// The kinds. 14 to 29 are kept for children, continue-as-new, versions and side effects.
+// The kinds. 15 to 29 are kept for children, continue-as-new and versions.
 const (
 	KindStarted                 Kind = 1
 	KindEventReceived           Kind = 2
@@ -35,6 +35,7 @@ const (
 	KindCompleted               Kind = 11
 	KindFailed                  Kind = 12
 	KindCancelled               Kind = 13
+	KindSideEffectRecorded      Kind = 14
 )
 
 // Event is one element of a history. The set of implementations is closed; a
@@ -210,6 +211,13 @@ type Cancelled struct {
 	Text    string
 }
 
+// SideEffectRecorded keeps what a side effect gave: a result, or a failure.
+type SideEffectRecorded struct {
+	Head    `msgpack:"-"`
+	Result  Payload
+	Failure *Failure // nil if it gave a result
+}
+
 func (*Started) Kind() Kind                 { return KindStarted }
 func (*EventReceived) Kind() Kind           { return KindEventReceived }
 func (*CancelRequested) Kind() Kind         { return KindCancelRequested }
@@ -223,6 +231,7 @@ func (*TimerCancelled) Kind() Kind          { return KindTimerCancelled }
 func (*Completed) Kind() Kind               { return KindCompleted }
 func (*Failed) Kind() Kind                  { return KindFailed }
 func (*Cancelled) Kind() Kind               { return KindCancelled }
+func (*SideEffectRecorded) Kind() Kind      { return KindSideEffectRecorded }
 
 // Input is true of what moved the execution.
 func (*Started) Input() bool                 { return true }
@@ -238,3 +247,4 @@ func (*TimerCancelled) Input() bool          { return false }
 func (*Completed) Input() bool               { return false }
 func (*Failed) Input() bool                  { return false }
 func (*Cancelled) Input() bool               { return false }
+func (*SideEffectRecorded) Input() bool      { return false }

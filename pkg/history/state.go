@@ -47,7 +47,7 @@ func (s *State) Apply(e Event) error {
 	switch e := e.(type) {
 	case *Started:
 		s.Started = e
-	case *EventReceived:
+	case *EventReceived, *SideEffectRecorded:
 	case *CancelRequested:
 		s.Cancel = e
 	case *ActivityScheduled:

@@ -20,6 +20,7 @@ import (
 const (
 	pollEvery  = time.Second            // the agenda is read at least so often
 	pollGap    = 250 * time.Millisecond // and, for what memory does not know, at most so often
+	pollFull   = 10 * time.Millisecond  // but sooner if there were more than one poll takes
 	dueBatch   = 256
 	leaveGrace = 5 * time.Second // for a hand-over to end what is under way
 )
@@ -191,7 +192,11 @@ func (a *actor) poll() {
 			}
 			a.heard(d.Now)
 			if d.Next != 0 {
-				a.pollBy(time.Now().Add(max(time.Duration(d.Next-d.Now)*time.Millisecond, pollGap)))
+				gap := pollGap
+				if len(d.Instances) == dueBatch { // thousands of stalled ones must not keep a neighbour's timer waiting
+					gap = pollFull
+				}
+				a.pollBy(time.Now().Add(max(time.Duration(d.Next-d.Now)*time.Millisecond, gap)))
 			}
 			for _, id := range d.Instances {
 				a.lookAt(id)

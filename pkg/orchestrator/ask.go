@@ -114,12 +114,8 @@ func (a *actor) describe(ctx context.Context, id string) (queue.Reply, error) {
 		return queue.Reply{}, notFound(id)
 	}
 	d := a.row(id, l.Record, stuck)
-	if l.Record == nil {
-		d.Inbox = uint64(len(l.Unread))
-		return queue.Reply{Described: &d}, nil
-	}
-	if d.Inbox, err = a.store.InboxLen(ctx, a.st.Part, id); err != nil {
-		return queue.Reply{}, err
+	if d.Inbox, err = a.store.InboxLen(ctx, a.st.Part, id); err != nil || l.Record == nil {
+		return queue.Reply{Described: &d}, err
 	}
 	state, _ := history.Check(l.Events)
 	if !l.Record.Status.Ended() {

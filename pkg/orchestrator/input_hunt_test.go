@@ -66,6 +66,7 @@ func TestAnInboxThatHadToDropAnInputFailsItsInstanceByName(t *testing.T) {
 }
 
 func TestAnElementOfANewerBuildStallsItsInstanceWithoutASpin(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	s := newStand(t)
 	c := counters(t)
 	s.orchestrate(orchestrator.Config{Metrics: c.reg}, hello.Do(callGreet))

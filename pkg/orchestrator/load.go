@@ -84,7 +84,7 @@ func (a *actor) readInbox(in *instance) {
 	a.begin(in)
 	in.read = false
 	off(a, func(ctx context.Context) ([][]byte, error) {
-		return a.store.Unread(ctx, a.st.Part, in.id, store.UnreadBatch)
+		return a.store.Unread(ctx, a.st.Part, in.id)
 	}, func(raw [][]byte, err error) {
 		a.end(in)
 		a.met.reads.Inc()

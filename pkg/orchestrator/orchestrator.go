@@ -62,6 +62,9 @@ type Config struct {
 var ErrNothingRegistered = errors.New(
 	"orchestrator: no orchestration is registered: pass what Orchestration.Do gives to orchestrator.New")
 
+// ErrStarted says that the orchestrator runs already.
+var ErrStarted = errors.New("orchestrator: already started; stop it first, or make another")
+
 // PartitionsError is a namespace with another number of partitions.
 type PartitionsError struct {
 	Namespace  string
@@ -152,6 +155,12 @@ type shared struct {
 // It fails if NATS or Redis is not there, if Redis may evict keys, or if the namespace was made
 // with other settings. ctx bounds the starting only.
 func (o *Orchestrator) Start(ctx context.Context) error {
+	o.mu.Lock()
+	started := o.stop != nil
+	o.mu.Unlock()
+	if started {
+		return ErrStarted
+	}
 	space := redisx.NewSpace(o.cfg.Namespace)
 	if err := redisx.CheckPolicy(ctx, o.cfg.Redis, o.cfg.Logger); err != nil {
 		return err

@@ -53,6 +53,7 @@ func TestATaskLostBeforeATakeoverIsSentAgainByAnOwnerThatHasNotRunTheCode(t *tes
 
 // Trap: a backlog must not multiply itself, also not that of an owner that knows nothing of earlier sendings.
 func TestATaskThatWaitsForAWorkerIsNotSentAgainAtEveryLook(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	s := newStand(t)
 	first := s.orchestrate(orchestrator.Config{}, hello.Do(callGreet))
 	s.start("hello", "t-1", `"you"`)

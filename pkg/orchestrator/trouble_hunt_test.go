@@ -143,6 +143,7 @@ func TestHandOversUnderLoadLoseNothingAndHoldNobodyUp(t *testing.T) {
 }
 
 func TestStopWithoutRedisEndsAndSaysSo(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	s := newStand(t)
 	o := s.orchestrate(orchestrator.Config{OwnerTTL: 2 * time.Second}, hello.Do(callGreet))
 	s.start("hello", "s-1", `"you"`)

@@ -68,7 +68,7 @@ func (x *Execution) admit(in history.Event) (Outcome, error) {
 	case !start && x.last == 0:
 		return 0, fmt.Errorf("%s: %w, and this is %s", x.id.Instance, ErrNotStarted, describe(in))
 	}
-	if _, ok := in.(*history.CancelRequested); ok && x.cancelled != nil {
+	if _, ok := in.(*history.CancelRequested); ok && x.root.cause != nil {
 		return DroppedRepeated, nil //nolint:nilerr // the cancellation is no error of this call
 	}
 	if id, timer, ok := answers(in); ok {
@@ -140,11 +140,11 @@ func (x *Execution) deliver(in history.Event) {
 	switch in := in.(type) {
 	case *history.Started:
 		x.started = *in
-		x.root = x.spawn(func() { x.ending = x.program(x) })
+		x.main = x.spawn(func() { x.ending = x.program(x) })
 	case *history.EventReceived:
 		x.mailbox(in.Name).post(letter{id: in.ID, payload: in.Payload})
 	case *history.CancelRequested:
-		x.cancelAll(in)
+		x.end(x.root, cancel.Cancelled{Reason: cancel.Requested, By: in.By, Text: in.Text, At: in.Time()})
 	case *history.ActivityCompleted, *history.ActivityFailed, *history.TimerFired:
 		id, _, _ := answers(in)
 		w := x.open[id]
@@ -159,43 +159,12 @@ func (x *Execution) deliver(in history.Event) {
 	}
 }
 
-// cancelAll ends everything that is outstanding and not detached, in ascending
-// order, and every wait that is not.
-func (x *Execution) cancelAll(in *history.CancelRequested) {
-	if x.cancelled != nil {
-		return
-	}
-	why := cancel.Cancelled{Reason: cancel.Requested, By: in.By, Text: in.Text, At: in.Time()}
-	x.cancelled = &why
-	ended := x.ascending()
-	for _, w := range ended {
-		if !w.detached && w.withdrawn == nil {
-			x.cancel(w, why)
-		}
-	}
-	for _, w := range ended {
-		if !w.detached {
-			w.owner.future().settle(history.Payload{}, x.cancelled)
-		}
-	}
-	for _, p := range x.waitingPlaces() {
-		p.self.unlink()
-		p.settle(history.Payload{}, x.cancelled)
-	}
-	for n := x.strands.head; n != nil; n = n.next {
-		if s := n.value; s.parked && !s.shielded {
-			x.wake(s)
-		}
-	}
-}
-
 // finish ends the execution: first what is outstanding, then the end itself.
 func (x *Execution) finish(e Ending) {
-	if limit := x.opts.Limits.Payload; e.Failure == nil && len(e.Result.Data) > limit {
-		e = Ending{Failure: &history.Failure{
-			Code: history.CodeTooLarge, Permanent: true,
-			Message: fmt.Sprintf("the result has %d bytes, and the limit is %d", len(e.Result.Data), limit),
-		}}
+	if e.Failure == nil {
+		if f := x.tooLarge(e.Result, "the result"); f != nil {
+			e = Ending{Failure: f}
+		}
 	}
 	var end history.Event
 	why := cancel.Cancelled{Reason: cancel.OrchestrationFailed}
@@ -203,8 +172,8 @@ func (x *Execution) finish(e Ending) {
 	case e.Failure == nil:
 		why.Reason = cancel.OrchestrationCompleted
 		end = &history.Completed{Result: e.Result}
-	case x.cancelled != nil && e.Cancelled:
-		why = *x.cancelled
+	case x.root.cause != nil && e.Cancelled:
+		why = *x.root.cause
 		end = &history.Cancelled{Failure: *e.Failure, By: why.By, Text: why.Text}
 	default:
 		end = &history.Failed{Failure: *e.Failure}

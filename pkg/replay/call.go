@@ -19,7 +19,7 @@ type Call struct {
 	Retry          Retry
 	AttemptTimeout time.Duration // of one attempt, from its schedule; 0: none
 	Within         time.Duration // of the whole call, pauses included; 0: none
-	Detached       bool          // survives the cancellation of the instance
+	Scope          *Scope        // it is cancelled with
 }
 
 // Retry says how often and when a failed attempt is followed by another. The zero
@@ -71,24 +71,33 @@ func (x *Execution) Call(spec Call) *Future {
 	if _, err := x.enter(); err != nil {
 		return x.refused(err)
 	}
-	if x.cancelled != nil && !spec.Detached {
-		return x.refused(x.cancelled)
+	if over := x.over(spec.Scope); over != nil {
+		return x.refused(over)
 	}
-	if limit := x.opts.Limits.Payload; len(spec.Payload.Data) > limit {
-		return x.refused(&history.Failure{
-			Code: history.CodeTooLarge, Permanent: true,
-			Message: fmt.Sprintf("the input of activity %s has %d bytes, and the limit is %d",
-				spec.Activity, len(spec.Payload.Data), limit),
-		})
+	spec.Scope = x.in(spec.Scope)
+	if f := x.tooLarge(spec.Payload, "the input of activity "+spec.Activity); f != nil {
+		return x.refused(f)
 	}
 	c := &call{Future: Future{x: x}, spec: spec}
 	c.source = c
 	c.begin()
 	if spec.Within > 0 && !c.settled && !x.unwinding {
-		c.deadline = x.scheduleTimer(spec.Within, spec.Detached, c)
+		c.deadline = x.scheduleTimer(spec.Within, spec.Scope, c)
 	}
 	x.exit()
 	return &c.Future
+}
+
+// tooLarge gives the failure of a payload over the limit, or nil.
+func (x *Execution) tooLarge(p history.Payload, what string) *history.Failure {
+	limit := x.opts.Limits.Payload
+	if len(p.Data) <= limit {
+		return nil
+	}
+	return &history.Failure{
+		Code: history.CodeTooLarge, Permanent: true,
+		Message: fmt.Sprintf("%s has %d bytes, and the limit is %d", what, len(p.Data), limit),
+	}
 }
 
 // begin schedules the next attempt.
@@ -105,7 +114,7 @@ func (c *call) begin() {
 	c.number++
 	c.attempt = x.scheduleActivity(c)
 	if c.attempt != nil && c.spec.AttemptTimeout > 0 {
-		c.limit = x.scheduleTimer(c.spec.AttemptTimeout, c.spec.Detached, c)
+		c.limit = x.scheduleTimer(c.spec.AttemptTimeout, c.spec.Scope, c)
 	}
 }
 
@@ -149,7 +158,7 @@ func (c *call) failed(f *history.Failure) {
 		return
 	}
 	if d := c.spec.Retry.pause(c.number); d > 0 {
-		c.pause = c.x.scheduleTimer(d, c.spec.Detached, c)
+		c.pause = c.x.scheduleTimer(d, c.spec.Scope, c)
 		return
 	}
 	c.begin()

@@ -13,14 +13,14 @@ import (
 
 func TestCancellationReachesEverythingThatIsNotDetached(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
-		kept := x.Call(replay.Call{Activity: "kept", Detached: true})
-		a, timer, e := start(x, "a", ""), x.Timer(time.Hour, false), x.Next("e", false)
+		kept := x.Call(replay.Call{Activity: "kept", Scope: x.Detach(nil, 0)})
+		a, timer, e := start(x, "a", ""), x.Timer(time.Hour, nil), x.Next("e", nil)
 		_, err := get(x, a)
 		var c *cancel.Cancelled
 		if !errors.As(err, &c) || c.By != "finance" || c.Text != "fraud" || c.Reason != cancel.Requested {
 			return "", fmt.Errorf("call: %w", err)
 		}
-		for _, f := range []*replay.Future{timer, e, start(x, "b", ""), x.Timer(1, false), x.Next("e", false)} {
+		for _, f := range []*replay.Future{timer, e, start(x, "b", ""), x.Timer(1, nil), x.Next("e", nil)} {
 			if !f.Ready() {
 				return "", errors.New("a future is not ready")
 			}
@@ -31,7 +31,7 @@ func TestCancellationReachesEverythingThatIsNotDetached(t *testing.T) {
 		if _, err := get(x, kept); !errors.Is(err, errCancelled) {
 			return "", fmt.Errorf("a wait that is not detached: %w", err)
 		}
-		if x.Wait(kept, true) != nil {
+		if x.Wait(kept, x.Detach(nil, 0)) != nil {
 			return "", errors.New("the detached wait was ended")
 		}
 		return "", err
@@ -55,7 +55,7 @@ func TestCancellationReachesEverythingThatIsNotDetached(t *testing.T) {
 
 func TestAWaitOnDetachedWorkEndsWithTheCancellation(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
-		return get(x, x.Call(replay.Call{Activity: "kept", Detached: true}))
+		return get(x, x.Call(replay.Call{Activity: "kept", Scope: x.Detach(nil, 0)}))
 	})
 	d.Start(text(""))
 	made := d.Cancel("me", "why not")
@@ -84,7 +84,7 @@ func TestACancelledInstanceMayStillCompleteOrFail(t *testing.T) {
 func TestACancelledErrorWithoutACancellationIsAFailure(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		a := start(x, "a", "")
-		x.Withdraw(a, lostSelect, "")
+		a.Withdraw(lostSelect, "")
 		return get(x, a)
 	})
 	d.Start(text(""))
@@ -107,7 +107,7 @@ func TestTheEndCancelsWhatIsOutstandingFirstAndAscending(t *testing.T) {
 				for range 50 {
 					start(x, "a", "")
 				}
-				x.Timer(time.Hour, false)
+				x.Timer(time.Hour, nil)
 				_, err := call(x, "b", "")
 				return "", errors.Join(err, c.err)
 			})
@@ -135,11 +135,11 @@ func TestTheEndCancelsWhatIsOutstandingFirstAndAscending(t *testing.T) {
 
 func TestCancelBeforeTheFirstWaitEndsTheFirstWait(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
-		_, err := get(x, x.Next("go", true)) // waits on, but for a detached event
+		_, err := get(x, x.Next("go", x.Detach(nil, 0))) // waits on, but for a detached event
 		if !errors.Is(err, errCancelled) {
 			return "", errors.New("the wait was not ended")
 		}
-		if err := x.Wait(x.Next("go", true), true); err != nil {
+		if err := x.Wait(x.Next("go", x.Detach(nil, 0)), x.Detach(nil, 0)); err != nil {
 			return "", err
 		}
 		return call(x, "a", "")
@@ -159,14 +159,14 @@ func TestSiblingsThatWaitAreCancelledToo(t *testing.T) {
 		cancelled := 0
 		var fs []*replay.Future
 		for range 5 {
-			fs = append(fs, x.Go(func() {
+			fs = append(fs, x.Go(nil, func(*replay.Scope) {
 				if _, err := call(x, "a", ""); errors.Is(err, errCancelled) {
 					cancelled++
 				}
 			}))
 		}
 		for _, f := range fs {
-			if err := x.Wait(f, true); err != nil {
+			if err := x.Wait(f, x.Detach(nil, 0)); err != nil {
 				return "", err
 			}
 		}
@@ -182,16 +182,16 @@ func TestTheCancellationWakesWaitsInTheOrderInWhichTheyBegan(t *testing.T) {
 	const n = 40
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		for i := range n {
-			x.Go(func() {
-				_, _ = get(x, x.Next(fmt.Sprint("event-", i), false))
-				x.Call(replay.Call{Activity: fmt.Sprint("undo-", i), Detached: true})
+			x.Go(nil, func(*replay.Scope) {
+				_, _ = get(x, x.Next(fmt.Sprint("event-", i), nil))
+				x.Call(replay.Call{Activity: fmt.Sprint("undo-", i), Scope: x.Detach(nil, 0)})
 			})
-			x.Go(func() {
+			x.Go(nil, func(*replay.Scope) {
 				_, _ = get(x, start(x, "work", ""))
-				x.Call(replay.Call{Activity: fmt.Sprint("undo-work-", i), Detached: true})
+				x.Call(replay.Call{Activity: fmt.Sprint("undo-work-", i), Scope: x.Detach(nil, 0)})
 			})
 		}
-		return "", x.Wait(x.Next("never", true), true)
+		return "", x.Wait(x.Next("never", x.Detach(nil, 0)), x.Detach(nil, 0))
 	})
 	d.Start(text(""))
 	made := d.Cancel("", "")[n:] // behind the cancellations

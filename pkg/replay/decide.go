@@ -182,7 +182,7 @@ func (x *Execution) scheduleActivity(c *call) *work {
 			return nil
 		}
 		x.seeds.advance()
-		return x.add(&work{id: met.ID, detached: spec.Detached, owner: c})
+		return x.add(&work{id: met.ID, owner: c}, spec.Scope)
 	}
 	if x.overdrawn() {
 		x.exceed()
@@ -192,7 +192,7 @@ func (x *Execution) scheduleActivity(c *call) *work {
 	x.append(ev)
 	ev.Effect = EffectID(x.id, ev.ID, history.KindActivityScheduled, ev.Name, ev.Payload)
 	x.seeds.advance()
-	return x.add(&work{id: ev.ID, detached: spec.Detached, owner: c})
+	return x.add(&work{id: ev.ID, owner: c}, spec.Scope)
 }
 
 // samePayload compares what the code gives now with what it gave then. A difference
@@ -215,14 +215,15 @@ func (x *Execution) samePayload(met history.Event, recorded, made history.Payloa
 	return true
 }
 
-func (x *Execution) scheduleTimer(d time.Duration, detached bool, by owner) *work {
+// scheduleTimer decides a timer; one without a scope is cancelled with none.
+func (x *Execution) scheduleTimer(d time.Duration, in *Scope, by owner) *work {
 	if x.past.active {
 		met, ok := x.meet(history.KindTimerScheduled, "", nil).(*history.TimerScheduled)
 		if !ok {
 			return nil
 		}
 		x.seeds.advance()
-		return x.add(&work{id: met.ID, timer: true, fireAt: met.FireAt, detached: detached, owner: by})
+		return x.add(&work{id: met.ID, timer: true, fireAt: met.FireAt, owner: by}, in)
 	}
 	if x.unwinding {
 		return nil
@@ -234,7 +235,7 @@ func (x *Execution) scheduleTimer(d time.Duration, detached bool, by owner) *wor
 	ev := &history.TimerScheduled{FireAt: x.due(d)}
 	x.append(ev)
 	x.seeds.advance()
-	return x.add(&work{id: ev.ID, timer: true, fireAt: ev.FireAt, detached: detached, owner: by})
+	return x.add(&work{id: ev.ID, timer: true, fireAt: ev.FireAt, owner: by}, in)
 }
 
 // cancel decides that nobody wants the work any more. On replay, one that history
@@ -251,6 +252,7 @@ func (x *Execution) cancel(w *work, why cancel.Cancelled) {
 			x.activities--
 		}
 		w.withdrawn = &why
+		w.member.unlink()
 		x.past.withdrawals = true
 		return
 	}

@@ -85,6 +85,8 @@ func describeDecision(kind history.Kind, name string) string {
 		return "ActivityScheduled of " + name
 	case history.KindTimerScheduled:
 		return "TimerScheduled"
+	case history.KindSideEffectRecorded:
+		return "SideEffectRecorded"
 	default:
 		return fmt.Sprintf("a decision of kind %d", kind)
 	}
@@ -115,6 +117,8 @@ func describe(ev history.Event) string {
 		return fmt.Sprintf("TimerFired of event %d", ev.Timer)
 	case *history.TimerCancelled:
 		return fmt.Sprintf("TimerCancelled of event %d", ev.Timer)
+	case *history.SideEffectRecorded:
+		return "SideEffectRecorded"
 	case *history.Completed:
 		return "Completed"
 	case *history.Failed:

@@ -48,7 +48,7 @@ func TestADifferenceNamesTheEventAndTheLine(t *testing.T) {
 			event: 2, expected: "ActivityScheduled of a", met: "ActivityScheduled of b",
 		},
 		"another kind": {
-			code:    func(x *replay.Execution) (string, error) { return get(x, x.Timer(5, false)) },
+			code:    func(x *replay.Execution) (string, error) { return get(x, x.Timer(5, nil)) },
 			history: numbered(started, scheduled("a")),
 			event:   2, expected: "ActivityScheduled of a", met: "TimerScheduled",
 		},
@@ -178,11 +178,11 @@ func TestCancellationsOfAStepAreMatchedAsASet(t *testing.T) {
 	both := func(order ...int) body {
 		return func(x *replay.Execution) (string, error) {
 			fs := []*replay.Future{start(x, "a", "in"), start(x, "b", "in")}
-			if _, err := get(x, x.Next("go", false)); err != nil {
+			if _, err := get(x, x.Next("go", nil)); err != nil {
 				return "", err
 			}
 			for _, i := range order {
-				x.Withdraw(fs[i], cancel.LostSelect, "")
+				fs[i].Withdraw(cancel.LostSelect, "")
 			}
 			return call(x, "c", "in")
 		}
@@ -208,12 +208,12 @@ func TestCancellationsOfAStepAreMatchedAsASet(t *testing.T) {
 func TestACancellationThatHistoryDoesNotHaveIsRecordedWithTheNextInput(t *testing.T) {
 	eager := func(x *replay.Execution) (string, error) {
 		a := start(x, "a", "in")
-		timer := x.Timer(1000, false)
-		if _, err := get(x, x.Next("go", false)); err != nil {
+		timer := x.Timer(1000, nil)
+		if _, err := get(x, x.Next("go", nil)); err != nil {
 			return "", err
 		}
-		x.Withdraw(a, cancel.LostSelect, "newer code")
-		x.Withdraw(timer, cancel.LostSelect, "")
+		a.Withdraw(cancel.LostSelect, "newer code")
+		timer.Withdraw(cancel.LostSelect, "")
 		return call(x, "b", "in")
 	}
 	events := numbered(&history.Started{}, scheduled("a"), &history.TimerScheduled{FireAt: 9},
@@ -251,10 +251,10 @@ func TestACancellationThatHistoryDoesNotHaveIsRecordedWithTheNextInput(t *testin
 func TestACompletionThatOvertookSuchACancellationIsRecordedAndNotHeard(t *testing.T) {
 	eager := func(x *replay.Execution) (string, error) {
 		a := start(x, "a", "in")
-		if _, err := get(x, x.Next("go", false)); err != nil {
+		if _, err := get(x, x.Next("go", nil)); err != nil {
 			return "", err
 		}
-		x.Withdraw(a, cancel.LostSelect, "")
+		a.Withdraw(cancel.LostSelect, "")
 		return get(x, a)
 	}
 	base := []history.Event{&history.Started{}, scheduled("a"), &history.EventReceived{Name: "go"}}
@@ -288,11 +288,11 @@ func TestACompletionThatOvertookSuchACancellationIsRecordedAndNotHeard(t *testin
 func TestAnEndThatReplaysCoversWhatWasRecordedLate(t *testing.T) {
 	code := func(x *replay.Execution) (string, error) {
 		a := start(x, "a", "in")
-		if _, err := get(x, x.Next("go", false)); err != nil {
+		if _, err := get(x, x.Next("go", nil)); err != nil {
 			return "", err
 		}
-		x.Withdraw(a, cancel.LostSelect, "")
-		return get(x, x.Next("end", false))
+		a.Withdraw(cancel.LostSelect, "")
+		return get(x, x.Next("end", nil))
 	}
 	x, err := replayWith(code, replay.Options{}, numbered(&history.Started{}, scheduled("a"),
 		&history.EventReceived{Name: "go"}, &history.EventReceived{Name: "end", Payload: text("x")},

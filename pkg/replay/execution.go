@@ -103,9 +103,16 @@ type Execution struct {
 	current   atomic.Pointer[strand]
 	strands   list[*strand] // all that have not ended, in order of creation
 	runnable  []*strand
-	root      *strand
-	ending    Ending // of the root, once it has returned
+	main      *strand       // the one that runs the program
+	ending    Ending        // of the program, once it has returned
+	awaiting  list[*strand] // for a condition, in the order in which they began to
+	moved     bool          // one of them has been let go in this pass
+	made      uint64        // strands so far
 	replaying atomic.Bool
+
+	// The scopes.
+	root   *Scope
+	scopes uint64 // so far
 
 	// What is outstanding.
 	open       map[uint64]*work
@@ -114,9 +121,8 @@ type Execution struct {
 	mail       map[string]*mailbox
 	places     uint64 // waits for events so far
 
-	cancelled *cancel.Cancelled // the instance was asked to end
-	excess    *history.Failure  // a limit of the whole execution was passed
-	unwinding bool              // every word leaves its strand
+	excess    *history.Failure // a limit of the whole execution was passed
+	unwinding bool             // every word leaves its strand
 	ended     bool
 	warned    bool
 	err       error // broken or evicted
@@ -132,6 +138,7 @@ func New(id Identity, program Program, opts Options) *Execution {
 		id: id, program: program, opts: opts,
 		open: make(map[uint64]*work),
 	}
+	x.root = x.newScope(nil)
 	x.logger = slog.New(&quietHandler{inner: opts.Logger.Handler(), replaying: &x.replaying})
 	return x
 }
@@ -228,4 +235,4 @@ func (x *Execution) Now() time.Time { return time.UnixMilli(x.now).UTC() }
 func (x *Execution) Logger() *slog.Logger { return x.logger }
 
 // Cancelled gives the cancellation of the instance, or nil if nobody asked for one.
-func (x *Execution) Cancelled() *cancel.Cancelled { return x.cancelled }
+func (x *Execution) Cancelled() *cancel.Cancelled { return x.root.cause }

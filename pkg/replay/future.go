@@ -53,18 +53,19 @@ func (f *Future) Ready() bool { return f.settled }
 // *cancel.Cancelled or a *Misuse. An event that was read here is used up.
 func (f *Future) Value() (history.Payload, error) {
 	f.taken = f.settled
+	if p, ok := f.source.(*place); ok && f.settled {
+		p.used()
+	}
 	return f.value, f.err
 }
 
 // Withdraw cancels what the future stands for. A future that is settled keeps its
 // value, but for an event that nobody has read: that goes back to the front of its
-// buffer.
-func (x *Execution) Withdraw(f *Future, reason cancel.Reason, text string) {
-	if _, err := x.enter(); err != nil || f.x != x {
-		return
-	}
-	x.withdraw(f, cancel.Cancelled{Reason: reason, Text: text})
-	x.exit()
+// buffer. It is a word of the execution that made the future.
+func (f *Future) Withdraw(reason cancel.Reason, text string) {
+	f.x.mustEnter()
+	f.x.withdraw(f, cancel.Cancelled{Reason: reason, Text: text})
+	f.x.exit()
 }
 
 func (x *Execution) withdraw(f *Future, why cancel.Cancelled) {
@@ -79,45 +80,64 @@ func (x *Execution) withdraw(f *Future, why cancel.Cancelled) {
 	f.settle(history.Payload{}, &why)
 }
 
-// Wait blocks until the future is settled. Unless shielded, it ends early with a
-// *cancel.Cancelled when the cancellation of the instance is asked for, or at once
-// if it was before.
-func (x *Execution) Wait(f *Future, shielded bool) error {
+// Wait blocks until the future is settled. It ends early with a *cancel.Cancelled when
+// the scope ends, or at once if it has ended before.
+func (x *Execution) Wait(f *Future, in *Scope) error {
 	s, err := x.enter()
 	if err != nil {
 		return err
 	}
 	if f.x != x {
-		return &Misuse{Instance: x.id.Instance, What: "to wait for a future of another instance"}
+		return x.foreign()
 	}
 	for !f.settled {
-		if x.cancelled != nil && !shielded {
-			return x.cancelled
+		if over := x.over(in); over != nil {
+			return over
 		}
 		f.waiters.push(&s.wait)
-		s.shielded = shielded
+		x.in(in).waiting.push(&s.within)
 		s.park()
 	}
 	return nil
 }
 
+// Join is Wait that the end of no scope ends.
+func (x *Execution) Join(f *Future) error {
+	s, err := x.enter()
+	if err != nil {
+		return err
+	}
+	if f.x != x {
+		return x.foreign()
+	}
+	for !f.settled {
+		f.waiters.push(&s.wait)
+		s.park()
+	}
+	return nil
+}
+
+func (x *Execution) foreign() error {
+	return &Misuse{Instance: x.id.Instance, What: "to wait for a future of another instance"}
+}
+
 // WaitAny blocks until one of the futures is settled and gives its place; if several
 // are, the first of them. It ends early as Wait does, and also when a future is
-// settled but the instance was asked to end. With no futures at all it waits for
-// nothing but that.
-func (x *Execution) WaitAny(fs []*Future, shielded bool) (int, error) {
+// settled but the scope has ended. With no futures at all it waits for nothing but
+// that.
+func (x *Execution) WaitAny(fs []*Future, in *Scope) (int, error) {
 	s, err := x.enter()
 	if err != nil {
 		return -1, err
 	}
 	for _, f := range fs {
 		if f.x != x {
-			return -1, &Misuse{Instance: x.id.Instance, What: "to wait for a future of another instance"}
+			return -1, x.foreign()
 		}
 	}
 	for {
-		if x.cancelled != nil && !shielded {
-			return -1, x.cancelled
+		if over := x.over(in); over != nil {
+			return -1, over
 		}
 		for i, f := range fs {
 			if f.settled {
@@ -132,7 +152,7 @@ func (x *Execution) WaitAny(fs []*Future, shielded bool) (int, error) {
 			s.waits[i].value = s
 			f.waiters.push(&s.waits[i])
 		}
-		s.shielded = shielded
+		x.in(in).waiting.push(&s.within)
 		s.park()
 	}
 }

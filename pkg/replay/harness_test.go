@@ -47,7 +47,7 @@ func start(x *replay.Execution, name, in string) *replay.Future {
 }
 
 func get(x *replay.Execution, f *replay.Future) (string, error) {
-	if err := x.Wait(f, false); err != nil {
+	if err := x.Wait(f, nil); err != nil {
 		return "", err
 	}
 	p, err := f.Value()
@@ -56,13 +56,13 @@ func get(x *replay.Execution, f *replay.Future) (string, error) {
 
 // choose waits for the first of the futures and withdraws the others.
 func choose(x *replay.Execution, fs ...*replay.Future) (int, error) {
-	winner, err := x.WaitAny(fs, false)
+	winner, err := x.WaitAny(fs, nil)
 	if err != nil {
 		return -1, err
 	}
 	for i, f := range fs {
 		if i != winner {
-			x.Withdraw(f, lostSelect, "")
+			f.Withdraw(lostSelect, "")
 		}
 	}
 	return winner, nil

@@ -83,7 +83,7 @@ func TestAnInputThatConcernsNobodyIsDropped(t *testing.T) {
 		if _, err := call(x, "a", ""); err != nil {
 			return "", err
 		}
-		return get(x, x.Timer(1000, false))
+		return get(x, x.Timer(1000, nil))
 	})
 	d.Start(text(""))
 	for _, in := range []history.Event{

@@ -27,11 +27,11 @@ type letter struct {
 //	   └──withdrawn: the place is given up
 type place struct {
 	Future
-	self     node[*place]
-	box      *mailbox
-	seq      uint64 // order in which the places were taken
-	detached bool
-	letter   letter
+	self   node[*place]
+	box    *mailbox
+	member node[*place] // in its scope, until it is used up
+	seq    uint64       // order in which the places were taken
+	letter letter
 }
 
 func (x *Execution) mailbox(name string) *mailbox {
@@ -48,17 +48,18 @@ func (x *Execution) mailbox(name string) *mailbox {
 
 // Next gives a future for the next event of the name that nobody else has: one that
 // has arrived already, or one to come.
-func (x *Execution) Next(name string, detached bool) *Future {
+func (x *Execution) Next(name string, in *Scope) *Future {
 	if _, err := x.enter(); err != nil {
 		return x.refused(err)
 	}
-	if x.cancelled != nil && !detached {
-		return x.refused(x.cancelled)
+	if over := x.over(in); over != nil {
+		return x.refused(over)
 	}
 	x.places++
 	box := x.mailbox(name)
-	p := &place{Future: Future{x: x}, box: box, seq: x.places, detached: detached}
-	p.self.value, p.source = p, p
+	p := &place{Future: Future{x: x}, box: box, seq: x.places}
+	p.self.value, p.member.value, p.source = p, p, p
+	x.in(in).places.push(&p.member)
 	if len(box.letters) > 0 {
 		p.hand(box.shift())
 	} else {
@@ -68,12 +69,12 @@ func (x *Execution) Next(name string, detached bool) *Future {
 }
 
 // TryNext takes the next event of the name if it has arrived; ok is false if not.
-func (x *Execution) TryNext(name string, detached bool) (payload history.Payload, ok bool, err error) {
+func (x *Execution) TryNext(name string, in *Scope) (payload history.Payload, ok bool, err error) {
 	if _, err := x.enter(); err != nil {
 		return history.Payload{}, false, err
 	}
-	if x.cancelled != nil && !detached {
-		return history.Payload{}, false, x.cancelled
+	if over := x.over(in); over != nil {
+		return history.Payload{}, false, over
 	}
 	box := x.mail[name]
 	if box == nil || len(box.letters) == 0 {
@@ -107,7 +108,11 @@ func (p *place) hand(l letter) {
 	p.settle(l.payload, nil)
 }
 
+// used takes the place out of its scope: nothing of it is left to give back.
+func (p *place) used() { p.member.unlink() }
+
 func (p *place) withdraw(cancel.Cancelled) bool {
+	p.member.unlink()
 	switch {
 	case !p.settled:
 		p.self.unlink()
@@ -119,19 +124,4 @@ func (p *place) withdraw(cancel.Cancelled) bool {
 	p.letter = letter{}
 	p.box.post(back)
 	return true
-}
-
-// waitingPlaces lists the places that the cancellation of the instance ends, in the
-// order in which they were taken.
-func (x *Execution) waitingPlaces() []*place {
-	var all []*place
-	for _, box := range x.mail {
-		for n := box.places.head; n != nil; n = n.next {
-			if !n.value.detached {
-				all = append(all, n.value)
-			}
-		}
-	}
-	slices.SortFunc(all, func(a, b *place) int { return cmp.Compare(a.seq, b.seq) })
-	return all
 }

@@ -18,6 +18,7 @@ import (
 type wanderer struct {
 	x     *replay.Execution
 	rng   *rand.Rand
+	in    *replay.Scope
 	depth int
 	seen  uint64
 	kept  []*replay.Future
@@ -49,7 +50,7 @@ func (w *wanderer) note(v string, err error) error {
 func (w *wanderer) get(f *replay.Future) error { return w.note(get(w.x, f)) }
 
 func (w *wanderer) activity() *replay.Future {
-	c := replay.Call{Activity: "a", Payload: text(fmt.Sprint(w.seen, w.x.NewID())), Detached: w.rng.IntN(5) == 0}
+	c := replay.Call{Activity: "a", Payload: text(fmt.Sprint(w.seen, w.x.NewID())), Scope: w.scope()}
 	if w.rng.IntN(2) == 0 {
 		c.Retry = replay.Retry{Attempts: 3, Initial: time.Duration(w.rng.IntN(2)) * time.Second, Factor: 2, Max: time.Minute}
 	}
@@ -62,19 +63,27 @@ func (w *wanderer) activity() *replay.Future {
 	return w.x.Call(c)
 }
 
+// scope gives the wanderer's own scope, and sometimes one that outlives it.
+func (w *wanderer) scope() *replay.Scope {
+	if w.rng.IntN(5) > 0 {
+		return w.in
+	}
+	return w.x.Detach(w.in, time.Duration(w.rng.IntN(3))*time.Second)
+}
+
 func (w *wanderer) any() *replay.Future {
 	switch w.rng.IntN(4) {
 	case 0:
-		return w.x.Timer(time.Duration(w.rng.IntN(5))*time.Second, w.rng.IntN(5) == 0)
+		return w.x.Timer(time.Duration(w.rng.IntN(5))*time.Second, w.scope())
 	case 1:
-		return w.x.Next(fmt.Sprint("e", w.rng.IntN(2)), w.rng.IntN(5) == 0)
+		return w.x.Next(fmt.Sprint("e", w.rng.IntN(2)), w.scope())
 	default:
 		return w.activity()
 	}
 }
 
 func (w *wanderer) step() error {
-	switch w.rng.IntN(9) {
+	switch w.rng.IntN(12) {
 	case 0, 1:
 		w.kept = append(w.kept, w.any())
 		return nil
@@ -84,14 +93,27 @@ func (w *wanderer) step() error {
 		return w.choose()
 	case 5:
 		if len(w.kept) > 0 {
-			w.x.Withdraw(w.kept[w.rng.IntN(len(w.kept))], lostSelect, "withdrawn")
+			w.kept[w.rng.IntN(len(w.kept))].Withdraw(lostSelect, "withdrawn")
 		}
 		return nil
 	case 6:
-		p, ok, err := w.x.TryNext("e0", false)
+		p, ok, err := w.x.TryNext("e0", nil)
 		return w.note(fmt.Sprint(string(p.Data), ok), err)
 	case 7:
 		return w.siblings()
+	case 8:
+		return w.scoped()
+	case 9:
+		mark := w.seen
+		return w.note("", w.x.Await(func() bool { return w.seen != mark || w.seen%2 == 0 }, w.scope()))
+	case 10:
+		p, err := w.x.SideEffect(func() (history.Payload, *history.Failure) {
+			if v := rand.Uint32(); v%4 > 0 { // not the same on replay
+				return text(fmt.Sprint(v)), nil
+			}
+			return history.Payload{}, &history.Failure{Message: fmt.Sprint(rand.Uint32())}
+		}, w.scope())
+		return w.note(string(p.Data), err)
 	default:
 		if len(w.kept) > 0 {
 			return w.get(w.kept[w.rng.IntN(len(w.kept))])
@@ -105,18 +127,32 @@ func (w *wanderer) choose() error {
 	for range min(len(w.kept), 2) {
 		fs = append(fs, w.kept[w.rng.IntN(len(w.kept))])
 	}
-	winner, err := w.x.WaitAny(fs, false)
+	winner, err := w.x.WaitAny(fs, nil)
 	if err != nil {
 		return w.note("", err)
 	}
 	if w.rng.IntN(3) > 0 {
 		for _, f := range fs {
 			if f != fs[winner] {
-				w.x.Withdraw(f, lostSelect, "")
+				f.Withdraw(lostSelect, "")
 			}
 		}
 	}
 	return w.note(fmt.Sprint(winner), w.get(fs[winner]))
+}
+
+func (w *wanderer) scoped() error {
+	if w.depth > 1 {
+		return nil
+	}
+	outer := w.in
+	w.in = w.x.Open(outer)
+	w.depth++
+	_, err := w.walk(4)
+	w.x.Close(w.in)
+	w.depth--
+	w.in = outer
+	return err
 }
 
 func (w *wanderer) siblings() error {
@@ -126,13 +162,17 @@ func (w *wanderer) siblings() error {
 	var fs []*replay.Future
 	for range 1 + w.rng.IntN(3) {
 		sub := &wanderer{x: w.x, rng: rand.New(rand.NewPCG(w.rng.Uint64(), 2)), depth: w.depth + 1, kept: w.kept}
-		fs = append(fs, w.x.Go(func() {
+		fs = append(fs, w.x.Go(w.scope(), func(in *replay.Scope) {
+			sub.in = in
 			_, _ = sub.walk(4)
 			w.seen = w.seen*31 + sub.seen
 		}))
 	}
 	for _, f := range fs {
-		if err := w.x.Wait(f, true); err != nil {
+		if w.rng.IntN(4) == 0 {
+			f.Withdraw(lostSelect, "sibling")
+		}
+		if err := w.x.Join(f); err != nil {
 			return err
 		}
 	}

@@ -120,10 +120,10 @@ func TestACallThatTimesOutIsNotRepeated(t *testing.T) {
 func TestWithdrawingACallDropsAllItHasInOrder(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		f := x.Call(replay.Call{Activity: "a", Retry: patient, AttemptTimeout: time.Minute, Within: time.Hour})
-		if _, err := get(x, x.Next("go", false)); err != nil {
+		if _, err := get(x, x.Next("go", nil)); err != nil {
 			return "", err
 		}
-		x.Withdraw(f, lostSelect, "enough")
+		f.Withdraw(lostSelect, "enough")
 		return "done", nil
 	})
 	d.Start(text(""))

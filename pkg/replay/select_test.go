@@ -15,10 +15,10 @@ import (
 
 func TestTheLoserOfASelectGivesItsPlaceBack(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
-		if _, err := choose(x, x.Next("approved", false), x.Timer(time.Second, false)); err != nil {
+		if _, err := choose(x, x.Next("approved", nil), x.Timer(time.Second, nil)); err != nil {
 			return "", err
 		}
-		return get(x, x.Next("approved", false))
+		return get(x, x.Next("approved", nil))
 	})
 	d.Start(text(""))
 	d.Fire()
@@ -28,20 +28,20 @@ func TestTheLoserOfASelectGivesItsPlaceBack(t *testing.T) {
 
 func TestAnEventHandedToAWaitThatLosesInTheSameStepGoesBackToTheFront(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
-		e := x.Next("e", false)
-		if _, err := get(x, x.Next("gate", false)); err != nil {
+		e := x.Next("e", nil)
+		if _, err := get(x, x.Next("gate", nil)); err != nil {
 			return "", err
 		}
 		// By now the event is here, and so is the end of the gate: the first argument wins.
-		winner, err := choose(x, x.Timer(0, false), e)
+		winner, err := choose(x, x.Timer(0, nil), e)
 		if err != nil || winner != 0 {
 			return "", fmt.Errorf("winner %d, %w", winner, err)
 		}
-		first, err := get(x, x.Next("e", false))
+		first, err := get(x, x.Next("e", nil))
 		if err != nil {
 			return "", err
 		}
-		second, ok, err := x.TryNext("e", false)
+		second, ok, err := x.TryNext("e", nil)
 		if err != nil || !ok {
 			return "", fmt.Errorf("no second event: %w", err)
 		}
@@ -57,11 +57,11 @@ func TestAnEventHandedToAWaitThatLosesInTheSameStepGoesBackToTheFront(t *testing
 
 func TestAnEventGivenBackGoesToWhoWaitsNext(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
-		a, b := x.Next("e", false), x.Next("e", false)
-		if _, err := get(x, x.Next("gate", false)); err != nil {
+		a, b := x.Next("e", nil), x.Next("e", nil)
+		if _, err := get(x, x.Next("gate", nil)); err != nil {
 			return "", err
 		}
-		x.Withdraw(a, lostSelect, "")
+		a.Withdraw(lostSelect, "")
 		return get(x, b)
 	})
 	d.Start(text(""))
@@ -72,15 +72,15 @@ func TestAnEventGivenBackGoesToWhoWaitsNext(t *testing.T) {
 
 func TestAnEventThatWasReadIsNotGivenBack(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
-		e := x.Next("e", false)
+		e := x.Next("e", nil)
 		v, err := get(x, e)
 		if err != nil {
 			return "", err
 		}
-		if _, err := choose(x, x.Timer(0, false), e); err != nil {
+		if _, err := choose(x, x.Timer(0, nil), e); err != nil {
 			return "", err
 		}
-		_, again, err := x.TryNext("e", false)
+		_, again, err := x.TryNext("e", nil)
 		return fmt.Sprint(v, again), err
 	})
 	d.Start(text(""))
@@ -95,13 +95,13 @@ func TestEventsAreBufferedInOrderFromBeforeTheWait(t *testing.T) {
 		}
 		var got []string
 		for range 3 {
-			v, err := get(x, x.Next("e", false))
+			v, err := get(x, x.Next("e", nil))
 			if err != nil {
 				return "", err
 			}
 			got = append(got, v)
 		}
-		_, more, err := x.TryNext("e", false)
+		_, more, err := x.TryNext("e", nil)
 		return fmt.Sprint(strings.Join(got, ""), more), err
 	})
 	d.Start(text(""))
@@ -133,7 +133,7 @@ func TestTheFirstInHistoryWinsASelect(t *testing.T) {
 
 func TestTheScheduleOfALoserIsMetOnReplay(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
-		if _, err := choose(x, start(x, "a", ""), x.Timer(time.Second, false)); err != nil {
+		if _, err := choose(x, start(x, "a", ""), x.Timer(time.Second, nil)); err != nil {
 			return "", err
 		}
 		return call(x, "b", "")
@@ -150,10 +150,10 @@ func TestTheScheduleOfALoserIsMetOnReplay(t *testing.T) {
 func TestASelectLoopOverLongLivedFuturesKeepsNothing(t *testing.T) {
 	const turns = 2_000
 	d := drive(t, func(x *replay.Execution) (string, error) {
-		long := []*replay.Future{start(x, "long", ""), x.Timer(time.Hour, false)}
+		long := []*replay.Future{start(x, "long", ""), x.Timer(time.Hour, nil)}
 		for range turns {
-			tick := x.Next("tick", false)
-			if _, err := x.WaitAny(append(long, tick), false); err != nil {
+			tick := x.Next("tick", nil)
+			if _, err := x.WaitAny(append(long, tick), nil); err != nil {
 				return "", err
 			}
 			if _, err := tick.Value(); err != nil {

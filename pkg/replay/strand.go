@@ -27,11 +27,12 @@ type strand struct {
 
 	// What it waits for. A waiting strand is in the lists of the futures it waits
 	// for, and leaves all of them when it is resumed.
-	wait     node[*strand]   // for one future
-	waits    []node[*strand] // for the first of several
-	shielded bool            // the cancellation of the instance does not end this wait
-	queued   bool            // in Execution.runnable
-	parked   bool
+	wait   node[*strand]   // for one future, or for a condition
+	waits  []node[*strand] // for the first of several
+	within node[*strand]   // in the scope whose end ends the wait, if there is one
+	queued bool            // in Execution.runnable
+	number uint64          // in order of creation
+	barred string          // what forbids every word for the moment; empty: nothing
 
 	done      *Future // settled when a sibling returns; nil for the root
 	returned  bool
@@ -42,24 +43,12 @@ type strand struct {
 
 // spawn makes a strand that runs after those already woken.
 func (x *Execution) spawn(fn func()) *strand {
-	s := &strand{x: x, fn: fn}
-	s.self.value = s
-	s.wait.value = s
+	x.made++
+	s := &strand{x: x, fn: fn, number: x.made}
+	s.self.value, s.wait.value, s.within.value = s, s, s
 	x.strands.push(&s.self)
 	x.wake(s)
 	return s
-}
-
-// Go runs fn on a sibling strand: interleaved with the others at the words that
-// wait, never at the same time. The future settles, with nothing, when fn returns.
-// A panic in fn fails the execution.
-func (x *Execution) Go(fn func()) *Future {
-	if _, err := x.enter(); err != nil {
-		return x.refused(err)
-	}
-	f := &Future{x: x}
-	x.spawn(fn).done = f
-	return f
 }
 
 func (x *Execution) wake(s *strand) {
@@ -69,9 +58,18 @@ func (x *Execution) wake(s *strand) {
 	}
 }
 
-// drain runs what was woken, in order, until all strands are blocked, or the
-// execution has ended or broken.
+// drain runs what was woken, in order, and then whoever awaits a condition that has
+// become true, until all strands are blocked, or the execution has ended or broken.
 func (x *Execution) drain() {
+	for again := true; again; again = x.recheck() {
+		x.runWoken()
+	}
+	if x.excess != nil && !x.ended {
+		x.finish(Ending{Failure: x.excess})
+	}
+}
+
+func (x *Execution) runWoken() {
 	for i := 0; i < len(x.runnable); i++ { //nolint:intrange // it grows while it is walked
 		s := x.runnable[i]
 		s.queued = false
@@ -83,9 +81,6 @@ func (x *Execution) drain() {
 	}
 	clear(x.runnable)
 	x.runnable = x.runnable[:0]
-	if x.excess != nil && !x.ended {
-		x.finish(Ending{Failure: x.excess})
-	}
 }
 
 // resume switches to the strand until it parks or is over.
@@ -115,7 +110,7 @@ func (x *Execution) after(s *strand) {
 		x.finish(Ending{Failure: &history.Failure{
 			Code: history.CodePanic, Message: "the orchestration's code called runtime.Goexit",
 		}})
-	case s == x.root:
+	case s == x.main:
 		x.finish(x.ending)
 	case s.done != nil:
 		s.done.settle(history.Payload{}, nil)
@@ -187,9 +182,7 @@ func (x *Execution) unwind() error {
 // park gives the turn back. It returns when the strand is woken, and does not
 // return at all when it is unwound.
 func (s *strand) park() {
-	s.parked = true
 	s.yield(struct{}{})
-	s.parked = false
 	s.leaveWaits()
 	if s.x.unwinding {
 		s.x.past.locate()
@@ -203,11 +196,12 @@ func (s *strand) leaveWaits() {
 		s.waits[i].unlink()
 	}
 	s.waits = s.waits[:0]
-	s.shielded = false
+	s.within.unlink()
 }
 
 // Misuse is a word called where none may be: on a goroutine that the author
-// started, after the end, or inside another execution.
+// started, after the end, inside another execution, or in a function that must decide
+// nothing.
 type Misuse struct {
 	Instance string
 	What     string
@@ -232,6 +226,9 @@ func (x *Execution) enter() (*strand, error) {
 	}
 	if x.unwinding {
 		runtime.Goexit()
+	}
+	if s.barred != "" {
+		return nil, &Misuse{Instance: x.id.Instance, What: s.barred}
 	}
 	return s, nil
 }

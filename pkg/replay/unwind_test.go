@@ -43,7 +43,7 @@ func TestAPanicInASiblingFailsTheExecutionAndUnwindsTheRoot(t *testing.T) {
 	deferred := 0
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		defer func() { deferred++ }()
-		f := x.Go(func() {
+		f := x.Go(nil, func(*replay.Scope) {
 			_, _ = call(x, "a", "")
 			panic(errors.New("sibling"))
 		})
@@ -91,7 +91,7 @@ func TestGoexitFailsTheExecutionAndLeavesTheCallerAlone(t *testing.T) {
 
 func TestAGoexitInASiblingFailsTheExecution(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
-		return get(x, x.Go(func() {
+		return get(x, x.Go(nil, func(*replay.Scope) {
 			_, _ = call(x, "a", "")
 			runtime.Goexit()
 		}))
@@ -163,7 +163,7 @@ func TestSiblingsAreUnwoundWhenTheRootReturns(t *testing.T) {
 	var ran []string
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		for i := range 3 {
-			x.Go(func() {
+			x.Go(nil, func(*replay.Scope) {
 				defer func() {
 					ran = append(ran, fmt.Sprint(i))
 					_, _ = call(x, "too-late", "")
@@ -221,10 +221,10 @@ func TestAContextIsOfNoUseOnAnotherGoroutine(t *testing.T) {
 			defer close(done)
 			_, err := call(x, "b", "")
 			errs <- err
-			errs <- x.Wait(f, false)
-			_, err = x.WaitAny([]*replay.Future{f}, false)
+			errs <- x.Wait(f, nil)
+			_, err = x.WaitAny([]*replay.Future{f}, nil)
 			errs <- err
-			_, _, err = x.TryNext("e", false)
+			_, _, err = x.TryNext("e", nil)
 			errs <- err
 			x.NewID()
 			ended = true
@@ -295,7 +295,7 @@ func TestAStepInsideAStepIsRefused(t *testing.T) {
 
 func TestStrandsThatNeverRanNeedNoUnwinding(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
-		x.Go(func() { t.Error("a sibling ran after the end") })
+		x.Go(nil, func(*replay.Scope) { t.Error("a sibling ran after the end") })
 		return "done", nil
 	})
 	d.Start(text(""))

@@ -66,12 +66,12 @@ func TestNowNeverGoesBackAndTimersCountFromIt(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		for range 3 {
 			times = append(times, x.Now().UnixMilli())
-			if _, err := get(x, x.Next("e", false)); err != nil {
+			if _, err := get(x, x.Next("e", nil)); err != nil {
 				return "", err
 			}
 		}
 		start := x.Now()
-		_, err := get(x, x.Timer(1500*time.Microsecond, false))
+		_, err := get(x, x.Timer(1500*time.Microsecond, nil))
 		return x.Now().Sub(start).String(), err
 	})
 	d.Start(text(""))
@@ -100,11 +100,11 @@ func TestNextTimerGivesThemInOrder(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		var fs []*replay.Future
 		for _, s := range []int{5, 3, 9, 1, 7, 3} {
-			fs = append(fs, x.Timer(time.Duration(s)*time.Second, false))
+			fs = append(fs, x.Timer(time.Duration(s)*time.Second, nil))
 		}
-		x.Withdraw(fs[1], lostSelect, "")
+		fs[1].Withdraw(lostSelect, "")
 		for _, f := range fs {
-			if err := x.Wait(f, false); err != nil {
+			if err := x.Wait(f, nil); err != nil {
 				return "", err
 			}
 		}

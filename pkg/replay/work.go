@@ -12,11 +12,11 @@ import (
 
 // work is a schedule that has not been answered: an activity or a timer.
 type work struct {
-	id       uint64 // of the event that scheduled it
-	timer    bool
-	detached bool // survives the cancellation of the instance
-	fireAt   int64
-	owner    owner
+	id     uint64 // of the event that scheduled it
+	timer  bool
+	fireAt int64
+	owner  owner
+	member node[*work] // in its scope, while the code wants it
 	// withdrawn is set when the code has cancelled what history, being replayed, has
 	// not: see Execution.cancel. The code no longer hears of it.
 	withdrawn *cancel.Cancelled
@@ -30,7 +30,11 @@ type owner interface {
 	future() *Future
 }
 
-func (x *Execution) add(w *work) *work {
+func (x *Execution) add(w *work, in *Scope) *work {
+	if in != nil {
+		w.member.value = w
+		in.works.push(&w.member)
+	}
 	x.open[w.id] = w
 	if w.timer {
 		x.timers.push(timerDue{fireAt: w.fireAt, id: w.id})
@@ -42,6 +46,7 @@ func (x *Execution) add(w *work) *work {
 
 func (x *Execution) remove(w *work) {
 	delete(x.open, w.id)
+	w.member.unlink()
 	if !w.timer && w.withdrawn == nil {
 		x.activities--
 	}
@@ -66,12 +71,12 @@ type timer struct {
 
 // Timer gives a future that settles, with nothing, once d has passed since Now. It
 // is rounded up to milliseconds; zero or less is settled already and not recorded.
-func (x *Execution) Timer(d time.Duration, detached bool) *Future {
+func (x *Execution) Timer(d time.Duration, in *Scope) *Future {
 	if _, err := x.enter(); err != nil {
 		return x.refused(err)
 	}
-	if x.cancelled != nil && !detached {
-		return x.refused(x.cancelled)
+	if over := x.over(in); over != nil {
+		return x.refused(over)
 	}
 	t := &timer{Future: Future{x: x}}
 	if d <= 0 {
@@ -79,7 +84,7 @@ func (x *Execution) Timer(d time.Duration, detached bool) *Future {
 		return &t.Future
 	}
 	t.source = t
-	t.work = x.scheduleTimer(d, detached, t)
+	t.work = x.scheduleTimer(d, x.in(in), t)
 	x.exit()
 	return &t.Future
 }

@@ -257,7 +257,7 @@ func (s *Store) checkRecord(ctx context.Context, part int, id string, rec *Recor
 func (s *Store) checkLeases(ctx context.Context, part int, id string, l Loaded, state *history.State, keys []redisx.Name, rule func(string, ...any)) (int, error) {
 	p := s.space.Part(part)
 	unread := make(map[uint64]bool)
-	all, err := s.Unread(ctx, part, id, InboxBound)
+	all, err := s.Inbox(ctx, part, id)
 	if err != nil {
 		return 0, err
 	}

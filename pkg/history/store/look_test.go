@@ -3,6 +3,8 @@ package store_test
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -150,6 +152,45 @@ func TestTheAgendaTellsATakeoverWhoIsDueWithinTheSpan(t *testing.T) {
 			at, got, err := b.st.Agenda(b.ctx(), part, 10*time.Second)
 			if err != nil || fmt.Sprint(got) != "[late soon]" || at < now || at > b.now() {
 				b.Errorf("%v at %d, %v", got, at, err)
+			}
+		},
+	})
+}
+
+func TestTheHeadOfAnInboxIsReadInOrderAndWithinItsBounds(t *testing.T) {
+	each(t, map[string]func(b *bench){
+		"it is so": func(b *bench) {
+			read := func() []int {
+				got, err := b.st.Unread(b.ctx(), part, "a")
+				b.must(err)
+				var sizes []int
+				for _, e := range got {
+					sizes = append(sizes, len(e))
+				}
+				return sizes
+			}
+			if got := read(); len(got) != 0 {
+				b.Errorf("an inbox that is not there gives %v", got)
+			}
+			var want []int
+			for i := range 300 { // more than a batch, and no multiple of what is read at a time
+				b.must(b.rdb.RPush(b.ctx(), b.p.Inbox("a"), strings.Repeat("x", i+1)).Err())
+				want = append(want, i+1)
+			}
+			if got := read(); !slices.Equal(got, want[:store.UnreadBatch]) {
+				b.Errorf("sizes %v", got)
+			}
+			b.must(b.rdb.LPush(b.ctx(), b.p.Inbox("a"), strings.Repeat("x", 3<<20), strings.Repeat("x", 3<<20)).Err())
+			if got := read(); !slices.Equal(got, []int{3 << 20}) {
+				b.Errorf("sizes %v", got)
+			}
+			b.must(b.rdb.LPush(b.ctx(), b.p.Inbox("a"), strings.Repeat("x", 5<<20)).Err())
+			if got := read(); !slices.Equal(got, []int{5 << 20}) {
+				b.Errorf("sizes %v", got)
+			}
+			all, err := b.st.Inbox(b.ctx(), part, "a")
+			if b.must(err); len(all) != 303 {
+				b.Errorf("%d elements in all", len(all))
 			}
 		},
 	})

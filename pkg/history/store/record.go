@@ -80,7 +80,7 @@ func (s *Store) Load(ctx context.Context, part int, instance string) (Loaded, er
 		return Loaded{}, err
 	}
 	out := Loaded{Record: rec}
-	if out.Unread, err = s.Unread(ctx, part, instance, UnreadBatch); err != nil || rec == nil || rec.Status.Ended() {
+	if out.Unread, err = s.Unread(ctx, part, instance); err != nil || rec == nil || rec.Status.Ended() {
 		return out, err
 	}
 	out.Events, err = s.History(ctx, part, instance, rec.Execution)
@@ -190,9 +190,21 @@ func (s *Store) History(ctx context.Context, part int, instance string, executio
 	}
 }
 
-// Unread reads the head of the inbox.
-func (s *Store) Unread(ctx context.Context, part int, instance string, n int) ([][]byte, error) {
-	v, err := s.run.Do(ctx, redisx.Command("LRANGE", s.space.Part(part).Inbox(instance), 0, n-1))
+// Unread reads the head of the inbox: up to UnreadBatch elements and 4 MiB, as the answer of a commit.
+func (s *Store) Unread(ctx context.Context, part int, instance string) ([][]byte, error) {
+	v, err := s.run.Do(ctx, redisx.Call{
+		Script: s.unread, Keys: []string{s.space.Part(part).Inbox(instance)}, Args: []any{UnreadBatch, unreadBytes},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("instance %s: read the inbox: %w", instance, err)
+	}
+	r := redisx.NewReply(v)
+	return elements(r.Strs(1)), r.Err()
+}
+
+// Inbox reads the whole inbox, for the checker.
+func (s *Store) Inbox(ctx context.Context, part int, instance string) ([][]byte, error) {
+	v, err := s.run.Do(ctx, redisx.Command("LRANGE", s.space.Part(part).Inbox(instance), 0, -1))
 	if err != nil {
 		return nil, fmt.Errorf("instance %s: read the inbox: %w", instance, err)
 	}

@@ -46,6 +46,9 @@ var dueLua string
 //go:embed agenda.lua
 var agendaLua string
 
+//go:embed unread.lua
+var unreadLua string
+
 // What a script may refuse with.
 var (
 	// ErrFenced: the token is not the owner's any more. Nothing was written.
@@ -71,7 +74,7 @@ type Store struct {
 	run   *redisx.Runner
 	space redisx.Space
 
-	ingest, commit, look, due, agenda *redisx.Script
+	ingest, commit, look, due, agenda, unread *redisx.Script
 }
 
 // New makes a store. The runner stays the caller's to close.
@@ -80,7 +83,7 @@ func New(run *redisx.Runner, space redisx.Space) *Store {
 		run: run, space: space,
 		ingest: redisx.NewScript("ingest", ingestLua), commit: redisx.NewScript("commit", commitLua),
 		look: redisx.NewScript("look", lookLua), due: redisx.NewScript("due", dueLua),
-		agenda: redisx.NewScript("agenda", agendaLua),
+		agenda: redisx.NewScript("agenda", agendaLua), unread: redisx.NewScript("unread", unreadLua),
 	}
 }
 

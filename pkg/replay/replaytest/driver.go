@@ -209,8 +209,9 @@ func (d *Driver) CheckRecord() {
 }
 
 // CheckReplay replays prefixes of the history, each up to the end of a step, and
-// then feeds the inputs that remain: the decisions must be those recorded. It takes
-// every prefix, or, of a history with more than 100 steps, a hundred of them.
+// then feeds the inputs that remain, up to the next step with a side effect, which
+// would have another value now: the decisions must be those recorded. It takes every
+// prefix, or, of a history with more than 100 steps, a hundred of them.
 func (d *Driver) CheckReplay() {
 	d.tb.Helper()
 	ends := []int{0}
@@ -235,7 +236,8 @@ func (d *Driver) checkPrefix(n int) {
 	if again := x.Take(); len(again) > 0 {
 		d.tb.Fatalf("replay of the first %d events recorded %s", n, Text(again))
 	}
-	for _, ev := range d.History[n:] {
+	rest := untilSideEffect(d.History[n:])
+	for _, ev := range rest {
 		if !ev.Input() {
 			continue
 		}
@@ -244,19 +246,33 @@ func (d *Driver) checkPrefix(n int) {
 		}
 	}
 	made := x.Take()
-	if len(made) != len(d.History)-n {
+	if len(made) != len(rest) {
 		d.tb.Fatalf("after a replay of %d events, %d more were made, not %d:\n%s\nrecorded:\n%s",
-			n, len(made), len(d.History)-n, Text(made), Text(d.History))
+			n, len(made), len(rest), Text(made), Text(d.History))
 	}
 	for i, ev := range made {
-		if !same(ev, d.History[n+i]) {
+		if !same(ev, rest[i]) {
 			d.tb.Fatalf("after a replay of %d events, event %d differs:\n%s\nrecorded:\n%s",
-				n, n+i+1, line(ev), line(d.History[n+i]))
+				n, n+i+1, line(ev), line(rest[i]))
 		}
 	}
 	if err := x.Evict(); err != nil {
 		d.tb.Fatalf("evict: %v", err)
 	}
+}
+
+// untilSideEffect gives the steps before the first that has a side effect.
+func untilSideEffect(events []history.Event) []history.Event {
+	step := 0
+	for i, ev := range events {
+		if ev.Input() {
+			step = i
+		}
+		if _, ok := ev.(*history.SideEffectRecorded); ok {
+			return events[:step]
+		}
+	}
+	return events
 }
 
 // same compares two events, but for the stack of a panic, which is different in every run.

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/term"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// describe shows one instance, a field a line, and what it has outstanding.
+func describe(w io.Writer, d client.Description) error {
+	f := &term.Fields{}
+	f.Add("instance", d.Instance)
+	if d.Orchestration != "" {
+		f.Add("orchestration", d.Orchestration)
+	}
+	f.Add("status", standing(d))
+	if d.Execution > 1 {
+		f.Add("execution", d.Execution)
+	}
+	if d.Created != 0 {
+		f.Add("started", when(d.Created)+" UTC")
+	}
+	if d.Ended != 0 {
+		f.Add("ended", when(d.Ended)+" UTC")
+	}
+	if d.Events > 0 {
+		f.Add("events", d.Events)
+	}
+	if d.Inbox > 0 {
+		f.Add("unread inputs", d.Inbox)
+	}
+	if d.Timers > 0 {
+		f.Add("timers", fmt.Sprintf("%d, the next at %s UTC", d.Timers, when(d.NextTimer)))
+	}
+	if d.Stuck != "" {
+		f.Add("stuck", oneLine(d.Stuck, shortField))
+	}
+	if r := readable(d.Result); r != nil {
+		f.Add("result", short(string(r), shortField))
+	}
+	if d.Failure != nil {
+		f.Add("failure", oneLine(d.Failure.Message, shortField))
+	}
+	if err := f.Write(w); err != nil || len(d.Outstanding) == 0 {
+		return err
+	}
+	_, _ = fmt.Fprintln(w) // the table reports
+	t := &term.Table{Header: []string{"ACTIVITY", "NAME", "QUEUE", "STATE", "FOR"}, Right: []int{0, 4}}
+	for _, o := range d.Outstanding {
+		state := "waits for a worker"
+		if o.Worker != "" {
+			state = "on " + o.Worker
+		}
+		if o.Claims > 1 {
+			state += fmt.Sprintf(", claim %d", o.Claims)
+		}
+		t.Add(o.Activity, o.Name, o.Queue, state, since(o.Since, 0))
+	}
+	return t.Write(w)
+}
+
+func standing(d client.Description) string {
+	switch {
+	case d.Created == 0:
+		return d.Status
+	case d.Ended == 0:
+		return d.Status + " for " + since(d.Created, 0)
+	default:
+		return d.Status + " after " + since(d.Created, d.Ended)
+	}
+}
+
+// slow is how long an activity may wait for a worker before somebody should know.
+const slow = 2 * time.Second
+
+// hindrance says what keeps an instance that somebody could see to; empty: nothing is known.
+func hindrance(d client.Description) string {
+	if d.Stuck != "" {
+		return "it is stuck: " + oneLine(d.Stuck, shortField)
+	}
+	var queues []string
+	for _, o := range d.Outstanding {
+		if o.Worker != "" {
+			return "" // somebody works for it
+		}
+		if time.Since(time.UnixMilli(o.Since)) > slow && !slices.Contains(queues, o.Queue) {
+			queues = append(queues, o.Queue)
+		}
+	}
+	if len(queues) == 0 {
+		return ""
+	}
+	return "no worker has taken its activities from " + strings.Join(queues, ", ") + "; is one running that has them?"
+}
+
+// instanceJSON is a description for a program: times as text, payloads as JSON.
+type instanceJSON struct {
+	Instance      string            `json:"instance"`
+	Orchestration string            `json:"orchestration,omitempty"`
+	Version       string            `json:"version,omitempty"`
+	Status        string            `json:"status"`
+	Execution     uint64            `json:"execution,omitempty"`
+	Created       string            `json:"created,omitempty"`
+	Updated       string            `json:"updated,omitempty"`
+	Ended         string            `json:"ended,omitempty"`
+	Events        uint64            `json:"events,omitempty"`
+	Inbox         uint64            `json:"inbox"`
+	Timers        uint64            `json:"timers,omitempty"`
+	NextTimer     string            `json:"next_timer,omitempty"`
+	Outstanding   []outstandingJSON `json:"outstanding,omitempty"`
+	Stuck         string            `json:"stuck,omitempty"`
+	Result        json.RawMessage   `json:"result,omitempty"`
+	Failure       any               `json:"failure,omitempty"`
+}
+
+type outstandingJSON struct {
+	Activity  uint64 `json:"activity"`
+	Name      string `json:"name"`
+	Queue     string `json:"queue"`
+	Worker    string `json:"worker,omitempty"` // empty: not claimed
+	Claims    uint32 `json:"claims"`
+	Scheduled string `json:"scheduled,omitempty"`
+}
+
+func describedJSON(d client.Description) instanceJSON {
+	j := instanceJSON{
+		Instance: d.Instance, Orchestration: d.Orchestration, Version: d.Version, Status: d.Status, Execution: d.Execution,
+		Created: stamp(d.Created), Updated: stamp(d.Updated), Ended: stamp(d.Ended), Events: d.Events, Inbox: d.Inbox,
+		Timers: d.Timers, NextTimer: stamp(d.NextTimer), Stuck: d.Stuck, Result: readable(d.Result),
+	}
+	if d.Failure != nil {
+		j.Failure = failureJSON(*d.Failure)
+	}
+	for _, o := range d.Outstanding {
+		j.Outstanding = append(j.Outstanding, outstandingJSON{
+			Activity: o.Activity, Name: o.Name, Queue: o.Queue, Worker: o.Worker, Claims: o.Claims, Scheduled: stamp(o.Since),
+		})
+	}
+	return j
+}
+
+func failureJSON(f history.Failure) any {
+	return struct {
+		history.Failure
+		Data json.RawMessage `json:"data,omitempty"`
+	}{f, readable(f.Data)}
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+func TestAnErrorIsOneLineWithoutTheNamesOfPackages(t *testing.T) {
+	for want, err := range map[string]error{
+		"start x: payload too large":                  errors.New("client: start x: queue: payload too large"),
+		"bad instance id":                             errors.New("pawl: bad instance id"),
+		"the worker: is there":                        errors.New("the worker: is there"),
+		"no; luck":                                    errors.Join(errors.New("embedded: no"), errors.New("queue: luck")),
+		"NATS at x is not reachable: nats: no server": errors.New("queue: NATS at x is not reachable: nats: no server"),
+	} {
+		if got := spoken(err); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if got := spoken(errors.New(strings.Repeat("x\n", 10_000))); len(got) > shortField+10 || strings.Contains(got, "\n") {
+		t.Errorf("%d bytes", len(got))
+	}
+}
+
+func TestATimeIsSpelledWithAsManyDigitsAsOneLooksAt(t *testing.T) {
+	for want, d := range map[string]time.Duration{
+		"0ms": -1, "3ms": 3_100 * time.Microsecond, "1.5s": 1_460 * time.Millisecond, "1m5s": 65_400 * time.Millisecond,
+		"26h0m0s": 26 * time.Hour, "3d2h": 74*time.Hour + 59*time.Minute,
+	} {
+		if got := spell(d); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func TestWhatKeepsAnInstanceIsSaid(t *testing.T) {
+	now := time.Now().UnixMilli()
+	outstanding := func(worker string, since int64) []queue.Outstanding {
+		return []queue.Outstanding{{Name: "charge", Queue: "payments", Worker: worker, Since: since}}
+	}
+	for i, c := range []struct {
+		d    client.Description
+		want string
+	}{
+		{client.Description{}, ""},
+		{client.Description{Stuck: "unregistered: no\nluck"}, "it is stuck: unregistered: no; luck"},
+		{client.Description{Outstanding: outstanding("w-1", 1)}, ""},
+		{client.Description{Outstanding: outstanding("", now)}, ""},
+		{client.Description{Outstanding: append(outstanding("", 1), outstanding("", 1)...)}, "no worker has taken its activities from payments; is one running that has them?"},
+	} {
+		if got := hindrance(c.d); got != c.want {
+			t.Errorf("%d: got %q, want %q", i, got, c.want)
+		}
+	}
+}
+
+func TestADescriptionShowsWhatThereIs(t *testing.T) {
+	var b strings.Builder
+	d := client.Description{
+		Instance: "r-1", Orchestration: "race", Status: "running", Created: 1000, Events: 3, Inbox: 2, Timers: 1, NextTimer: 2000,
+		Outstanding: []queue.Outstanding{
+			{Activity: 2, Name: "hare", Queue: "fast", Worker: "w-1", Claims: 2, Since: 1000}, {Activity: 3, Name: "tortoise", Queue: "slow"},
+		},
+	}
+	if err := describe(&b, d); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"r-1", "race", "running for", "1970-01-01 00:00:01.000 UTC", "1, the next at 1970-01-01 00:00:02.000 UTC", "on w-1, claim 2", "waits for a worker"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q is missing in\n%s", want, b.String())
+		}
+	}
+	if s := fmt.Sprintf("%+v", describedJSON(d)); !strings.Contains(s, "1970-01-01T00:00:01.000Z") {
+		t.Error(s)
+	}
+}

@@ -1,0 +1,131 @@
+package orchestrator_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/pkg/worker"
+)
+
+// The limit of what one execution may have outstanding, in one turn, and all of it cancelled in another.
+func TestTenThousandActivitiesAreScheduledInOneTurnAndCancelledInAnother(t *testing.T) {
+	s := newStand(t)
+	const n = 10_000
+	fan := pawl.NewOrchestration[int, string]("fan")
+	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, fan.Do(func(ctx *pawl.Context, n int) (string, error) {
+		for i := range n {
+			slow.Start(ctx, fmt.Sprint(i))
+		}
+		return ping.Receive(ctx)
+	}))
+	var running, cancelled atomic.Int64
+	s.work(worker.Config{LeaseTTL: 60 * time.Second, Concurrency: 100}, slow.Do(func(ctx context.Context, _ string) (string, error) {
+		running.Add(1)
+		<-ctx.Done()
+		cancelled.Add(1)
+		return "", ctx.Err()
+	}))
+	begin := time.Now()
+	s.start("fan", "f-1", fmt.Sprint(n))
+	s.until("a hundred run", func() bool { return running.Load() >= 100 })
+	t.Logf("scheduled and published in %v", time.Since(begin))
+	begin = time.Now()
+	s.event("ping", "f-1", `"enough"`)
+	if d := s.ended("f-1"); d.Status != "completed" || len(d.Outstanding) != 0 {
+		t.Fatalf("%+v", d)
+	}
+	t.Logf("ended after %v", time.Since(begin))
+	s.until("all that ran were told", func() bool { return cancelled.Load() >= 100 && cancelled.Load() == running.Load() })
+	t.Logf("the workers know after %v", time.Since(begin))
+	requested := 0
+	for _, e := range s.history("f-1") {
+		if _, ok := e.(*history.ActivityCancelRequested); ok {
+			requested++
+		}
+	}
+	if requested != n {
+		t.Errorf("%d cancellations in history, want %d", requested, n)
+	}
+	s.until("the queue drains: what is left finds its leases gone", func() bool { return s.tasksInStream() == 0 })
+}
+
+func TestPayloadsAtTheLimitPassThroughInputsInboxTurnAndResult(t *testing.T) {
+	t.Parallel() // it waits more than it works
+	s := newStand(t)
+	big := strings.Repeat("x", 500<<10)
+	const events = 12
+	sum := pawl.NewOrchestration[string, int]("sum")
+	s.orchestrate(orchestrator.Config{}, sum.Do(func(ctx *pawl.Context, in string) (int, error) {
+		n := len(in)
+		for range events {
+			v, err := ping.Receive(ctx)
+			if err != nil {
+				return 0, err
+			}
+			n += len(v)
+		}
+		return n, nil
+	}))
+	for range events {
+		s.event("ping", "b-1", `"`+big+`"`) // before the start, so that all of it is in the inbox at once
+	}
+	s.until("all are in the inbox", func() bool { return s.describe("b-1").Inbox == events })
+	s.start("sum", "b-1", `"`+big+`"`)
+	d := s.ended("b-1")
+	if got, err := sum.DecodeResult(d.Result); err != nil || got != (events+1)*len(big) {
+		t.Fatalf("%d, %v, %v", got, err, d.Failure)
+	}
+}
+
+// TASKS is kept in memory: a server that is restarted has lost every task, also those that nobody has claimed yet.
+func TestANATSThatIsRestartedLosesEveryTaskAndTheLookSendsThemAgain(t *testing.T) {
+	s := newStand(t)
+	const n = 30
+	s.orchestrate(orchestrator.Config{Look: 500 * time.Millisecond}, hello.Do(callGreet))
+	for i := range n {
+		s.start("hello", fmt.Sprint("n-", i), `"you"`)
+	}
+	s.until("all tasks are in the queue", func() bool { return s.tasksInStream() == n })
+	s.restartNATS()
+	s.work(worker.Config{}, greet.Do(doGreet))
+	for i := range n {
+		if d := s.ended(fmt.Sprint("n-", i)); d.Status != "completed" {
+			t.Fatalf("%+v", d)
+		}
+	}
+	s.publish(queue.OutInput{Instance: "n-new", Kind: queue.KindStart, Name: "hello", Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"you"`)}})
+	s.ended("n-new")
+}
+
+// restartNATS restarts the server on its port and directory.
+func (s *stand) restartNATS() {
+	s.t.Helper()
+	opts := &server.Options{
+		Host: "127.0.0.1", Port: s.srv.Addr().(*net.TCPAddr).Port, JetStream: true,
+		StoreDir: strings.TrimSuffix(s.srv.StoreDir(), "/jetstream"), NoSigs: true, NoLog: true,
+	}
+	s.srv.Shutdown()
+	s.srv.WaitForShutdown()
+	srv, err := server.NewServer(opts)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	srv.Start()
+	s.t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
+	if !srv.ReadyForConnections(10 * time.Second) {
+		s.t.Fatal("nats-server does not start again")
+	}
+	s.until("the connection is back", s.nats.IsConnected)
+	s.srv = srv
+}

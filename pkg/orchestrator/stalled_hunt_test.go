@@ -1,0 +1,52 @@
+package orchestrator_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+)
+
+// Trap: instances that are stuck starve the others. All of them become due again together, and a
+// timer that is due later stands behind them on the agenda.
+func TestThousandsOfStalledInstancesDoNotHoldUpANeighboursTimer(t *testing.T) {
+	s := newStand(t)
+	c := counters(t)
+	const stalled = 4000
+	part := s.conn.PartitionOf("first")
+	body, err := history.Encode(&history.Started{Name: "nobody has this", Born: history.Position{Seq: 1, Time: 5}, Execution: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pipe := s.redis.Pipeline()
+	for i := range stalled {
+		id := fmt.Sprint("u-", i)
+		pipe.RPush(s.ctx(), fmt.Sprintf("pawl:{default.%d}:in:%s", part, id), history.Element{ID: "!s1.5", At: 1000, Body: body}.Encode())
+		pipe.ZAddArgs(s.ctx(), fmt.Sprintf("pawl:{default.%d}:agenda", part), zNow(id))
+	}
+	if _, err := pipe.Exec(s.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	s.orchestrate(orchestrator.Config{Metrics: c.reg}, hello.Do(func(ctx *pawl.Context, _ string) (string, error) {
+		return "", pawl.Sleep(ctx, 200*time.Millisecond)
+	}))
+	s.until("all are stalled", func() bool { return c.get("pawl_orchestrator_stalls_total") == stalled })
+	begin := time.Now()
+	var longest time.Duration
+	for _, id := range s.together(40) {
+		if time.Since(begin) > 4*time.Second { // the first pause of a stall is two seconds
+			break
+		}
+		b := time.Now()
+		s.start("hello", id, `"x"`)
+		s.ended(id)
+		longest = max(longest, time.Since(b))
+	}
+	t.Logf("a sleep of 200 ms took %v at the most", longest)
+	if longest > 2500*time.Millisecond {
+		t.Error("the neighbours waited for the stalled ones")
+	}
+}

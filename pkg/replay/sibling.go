@@ -1,0 +1,133 @@
+package replay
+
+import (
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// sibling is a strand beside the main one, with a scope of its own.
+type sibling struct {
+	Future
+	scope *Scope
+}
+
+// Go runs fn on a sibling strand: interleaved with the others at the words that
+// wait, never at the same time. It has a scope of its own inside the given one, which
+// is closed when fn returns; then the future settles, with nothing. To withdraw the
+// future is to end that scope. A panic in fn fails the execution.
+func (x *Execution) Go(in *Scope, fn func(*Scope)) *Future {
+	if _, err := x.enter(); err != nil {
+		return x.refused(err)
+	}
+	g := &sibling{Future: Future{x: x}, scope: x.newScope(x.in(in))}
+	g.source, g.scope.sibling = g, g
+	x.spawn(func() {
+		fn(g.scope)
+		x.Close(g.scope)
+	}).done = &g.Future
+	return &g.Future
+}
+
+// withdraw ends the sibling's scope; the future settles when its code has returned.
+func (g *sibling) withdraw(why cancel.Cancelled) bool {
+	if !g.settled {
+		why.At = g.x.Now()
+		g.x.end(g.scope, why)
+	}
+	return false
+}
+
+// Await blocks until cond is true: for a strand that waits for what another strand
+// does. It is asked at once; then, whenever all that an input has woken has run, every
+// condition that is awaited is asked once, in the order in which the waits began, and
+// whose is true goes on at once; and so on, until none is. It ends early with a
+// *cancel.Cancelled when the scope ends. Words that cond calls are a Misuse.
+func (x *Execution) Await(cond func() bool, in *Scope) error {
+	s, err := x.enter()
+	if err != nil {
+		return err
+	}
+	for !s.ask(cond) {
+		if over := x.over(in); over != nil {
+			x.moved = true
+			return over
+		}
+		x.awaiting.push(&s.wait)
+		x.in(in).waiting.push(&s.within)
+		s.park()
+	}
+	x.moved = true
+	return nil
+}
+
+func (s *strand) ask(cond func() bool) bool {
+	s.barred = "in the condition of an Await, which must not wait or decide"
+	defer s.unbar()
+	return cond()
+}
+
+func (s *strand) unbar() { s.barred = "" }
+
+// recheck lets every strand that awaits a condition ask it once more, and reports
+// whether anything came of that.
+func (x *Execution) recheck() bool {
+	x.moved = false
+	waiting := 0
+	for n := x.awaiting.head; n != nil; n = n.next {
+		waiting++
+	}
+	for ; waiting > 0 && !x.ended && !x.unwinding; waiting-- {
+		first := x.awaiting.head
+		if first == nil {
+			break
+		}
+		x.resume(first.value)
+		x.after(first.value)
+	}
+	return (x.moved || len(x.runnable) > 0) && !x.ended && !x.unwinding
+}
+
+// SideEffect runs fn, which may do what it likes but call a word, and records what it
+// gives; on replay it gives what was recorded, and fn is not run. A payload over the
+// limit is recorded as the failure that it is. Between the run and the commit of the
+// turn the process may die; then fn runs again.
+func (x *Execution) SideEffect(fn func() (history.Payload, *history.Failure), in *Scope) (history.Payload, error) {
+	s, err := x.enter()
+	if err != nil {
+		return history.Payload{}, err
+	}
+	if over := x.over(in); over != nil {
+		return history.Payload{}, over
+	}
+	ev := &history.SideEffectRecorded{}
+	switch {
+	case x.past.active:
+		met, ok := x.meet(history.KindSideEffectRecorded, "", nil).(*history.SideEffectRecorded)
+		if ok {
+			ev = met
+		}
+	case x.overdrawn():
+		x.exceed()
+	default:
+		ev.Result, ev.Failure = s.effect(fn)
+		x.append(ev)
+	}
+	x.exit()
+	if ev.Failure != nil {
+		return history.Payload{}, ev.Failure
+	}
+	return ev.Result, nil
+}
+
+func (s *strand) effect(fn func() (history.Payload, *history.Failure)) (history.Payload, *history.Failure) {
+	s.barred = "in a SideEffect, which must not wait or decide"
+	defer s.unbar()
+	result, failure := fn()
+	if failure == nil {
+		failure = s.x.tooLarge(result, "the value of a side effect")
+	}
+	if failure != nil {
+		return history.Payload{}, failure
+	}
+	return result, nil
+}
