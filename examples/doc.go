@@ -9,5 +9,9 @@
 //	fanout.go   n activities side by side
 //	event.go    waits for an event
 //	race.go     two activities of which one is no longer wanted
+//	retries.go  an activity that fails is tried again, unless that would not help
+//	reminder.go reminders at growing intervals until an invoice is paid
+//	approval.go people decide, one after the other, each with a deadline
+//	quotes.go   suppliers are asked at once; the first good offer stops the others
 //	audit/      real work: what is in a tree of Go packages
 package examples

@@ -4,18 +4,19 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/pawlrun/pawl"
-	"github.com/pawlrun/pawl/examples/internal/drive"
+	"github.com/pawlrun/pawl/pawltest"
 	"github.com/pawlrun/pawl/pkg/cancel"
-	"github.com/pawlrun/pawl/pkg/history"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestTheRegistryHasNoNameTwice(t *testing.T) {
+// all is what the fleets have with --examples.
+func all() []pawl.Binding {
 	var all []pawl.Binding
 	for _, o := range Orchestrations() {
 		all = append(all, o)
@@ -23,42 +24,19 @@ func TestTheRegistryHasNoNameTwice(t *testing.T) {
 	for _, a := range Activities() {
 		all = append(all, a)
 	}
-	if _, err := pawl.NewRegistry(all...); err != nil {
+	return all
+}
+
+func TestTheRegistryHasNoNameTwice(t *testing.T) {
+	if _, err := pawl.NewRegistry(all()...); err != nil {
 		t.Error(err)
 	}
 }
 
 // end runs the orchestration as the registry has it.
-func end[In, Out any](t *testing.T, o pawl.Orchestration[In, Out], in In, inputs ...history.Event) (out Out, err error) {
+func end[In, Out any](t *testing.T, o pawl.Orchestration[In, Out], in In) (Out, error) {
 	t.Helper()
-	p, err := o.EncodeInput(in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, b := range Orchestrations() {
-		if b.Name() != o.Name() {
-			continue
-		}
-		switch e := drive.Run(t, b, Activities(), p, inputs...).(type) {
-		case *history.Completed:
-			return o.DecodeResult(e.Result)
-		case *history.Failed:
-			return out, pawl.FromFailure(e.Failure)
-		case *history.Cancelled:
-			return out, pawl.FromFailure(e.Failure)
-		}
-	}
-	t.Fatalf("%s is not registered", o.Name())
-	return out, nil
-}
-
-func event[T any](t *testing.T, e pawl.Event[T], v T) history.Event {
-	t.Helper()
-	p, err := e.Encode(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &history.EventReceived{Name: e.Name(), Payload: p}
+	return pawltest.Run(pawltest.New(t, all()...), o, in)
 }
 
 func TestTheSmallExamplesDoWhatTheySay(t *testing.T) {
@@ -73,38 +51,118 @@ func TestTheSmallExamplesDoWhatTheySay(t *testing.T) {
 			t.Errorf("fanout %d: %d, %v", n, got, err)
 		}
 	}
-	if got, err := end(t, Wait, pawl.None{}, event(t, Poke, "now")); got != "now" || err != nil {
-		t.Errorf("event: %q, %v", got, err)
-	}
 	if got, err := end(t, Race, Times{Hare: 1, Tortoise: 60_000}); got != "race-hare after 1 ms" || err != nil {
 		t.Errorf("race: %q, %v", got, err)
+	}
+	env := pawltest.New(t, all()...)
+	pawltest.Send(env.At(time.Hour), Poke, "now")
+	if got, err := pawltest.Run(env, Wait, pawl.None{}); got != "now" || err != nil {
+		t.Errorf("event: %q, %v", got, err)
 	}
 }
 
 func TestAnApprovedOrderIsCharged(t *testing.T) {
-	got, err := end(t, Fulfil, Order{ID: "42", Quantity: 1, Cents: 990}, event(t, Approved, Approval{By: "finance"}))
+	env := pawltest.New(t, all()...)
+	pawltest.Send(env.Blocked(), Approved, Approval{By: "finance"})
+	got, err := pawltest.Run(env, Fulfil, Order{ID: "42", Quantity: 1, Cents: 990})
 	if err != nil || got.Order != "42" || got.Cents != 990 {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
 
 func TestAnOrderThatGoesWrongGivesTheGoodsBackAndSaysWhy(t *testing.T) {
-	approved := event(t, Approved, Approval{By: "finance"})
+	approved := func(m pawltest.Moment) { pawltest.Send(m, Approved, Approval{By: "finance"}) }
 	for _, c := range []struct {
-		what   string
-		order  Order
-		inputs []history.Event
-		want   error
+		what  string
+		order Order
+		then  func(pawltest.Moment)
+		want  error
 	}{
 		{"out of stock", Order{Quantity: 101}, nil, ErrOutOfStock},
 		{"nobody approves", Order{Quantity: 1}, nil, ErrNotApproved},
-		{"declined", Order{Quantity: 1, Cents: 100_001}, []history.Event{approved}, ErrCardDeclined},
-		{"cancelled", Order{Quantity: 1}, []history.Event{&history.CancelRequested{By: "Ada"}}, context.Canceled},
+		{"declined", Order{Quantity: 1, Cents: 100_001}, approved, ErrCardDeclined},
+		{"cancelled", Order{Quantity: 1}, func(m pawltest.Moment) { m.Cancel("Ada", "changed her mind") }, context.Canceled},
 	} {
-		_, err := end(t, Fulfil, c.order, c.inputs...)
-		if !errors.Is(err, c.want) {
+		env := pawltest.New(t, all()...)
+		if c.then != nil {
+			c.then(env.Blocked())
+		}
+		if _, err := pawltest.Run(env, Fulfil, c.order); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", c.what, err)
 		}
+		if c.want != ErrOutOfStock { //nolint:errorlint // the very sentinel of the table
+			env.WantLines("ActivityScheduled release-stock", "ActivityCompleted")
+		}
+	}
+}
+
+func TestADownloadIsTriedAgainUntilItWorksOrCanNot(t *testing.T) {
+	if got, err := end(t, FetchReport, Fetch{Report: "q3", Outages: 2}); got != "q3, at attempt 3" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := end(t, FetchReport, Fetch{Report: "q3", Outages: 9}); err == nil || err.Error() != "the server is away" {
+		t.Errorf("%v", err)
+	}
+	env := pawltest.New(t, all()...)
+	if _, err := pawltest.Run(env, FetchReport, Fetch{}); !errors.Is(err, ErrNoSuchReport) || env.Now().Second() != 0 {
+		t.Errorf("%v at %s", err, env.Now())
+	}
+}
+
+func TestAnInvoiceIsCollectedOrGivenUp(t *testing.T) {
+	const day = 24 * time.Hour
+	in := Invoice{ID: "i-1", Intervals: []time.Duration{14 * day, 7 * day, 7 * day}}
+	env := pawltest.New(t, all()...)
+	pawltest.Send(env.At(15*day), Paid, Payment{Cents: 990})
+	if got, err := pawltest.Run(env, Collect, in); got.Cents != 990 || err != nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+	env.WantLines("336h0m0s ActivityScheduled remind", "360h0m0s EventReceived paid", "TimerCancelled", "Completed")
+
+	env = pawltest.New(t, all()...)
+	if _, err := pawltest.Run(env, Collect, in); !errors.Is(err, ErrUnpaid) || env.Now().Format(time.DateOnly) != "2026-01-29" {
+		t.Errorf("%v at %s", err, env.Now())
+	}
+}
+
+func TestAnExpenseIsDecidedByWhoeverWasAsked(t *testing.T) {
+	in := Claim{Cents: 10_000, Approvers: []string{"Ada", "Bob"}}
+	for _, c := range []struct {
+		at   time.Duration
+		by   string
+		want string
+	}{
+		{time.Hour, "Ada", "Ada"},
+		{60 * time.Hour, "Ada", "Ada"}, // late, but she was asked
+		{60 * time.Hour, "Bob", "Bob"},
+		{time.Hour, "Bob", ""}, // not yet asked, and that verdict does not count later
+	} {
+		env := pawltest.New(t, all()...)
+		pawltest.Send(env.At(c.at), Answered, Verdict{By: c.by, Approved: true})
+		got, err := pawltest.Run(env, Expense, in)
+		if got.By != c.want || (c.want == "") != errors.Is(err, ErrNobodyDecided) {
+			t.Errorf("%s after %s: %+v, %v", c.by, c.at, got, err)
+		}
+	}
+	if got, err := end(t, Expense, Claim{Cents: 5_000}); got.By != "nobody" || err != nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestTheFirstGoodOfferStopsTheOthers(t *testing.T) {
+	env := pawltest.New(t, all()...)
+	env.Script(Quote, pawltest.Succeed().After(3*time.Second), pawltest.Succeed().After(2*time.Second), pawltest.Never())
+	got, err := pawltest.Run(env, Buy, Wish{Suppliers: []string{"expensive", "good", "silent"}, Limit: 4})
+	if got.Supplier != "good" || err != nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+	env.WantLines("2s ActivityCompleted", "2s ActivityCancelRequested of 2: scope-ended", "2s Completed")
+
+	if got, err := end(t, Buy, Wish{Suppliers: []string{"expensive", "cheaper"}, Limit: 4}); got.Supplier != "cheaper" || err != nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := end(t, Buy, Wish{Suppliers: []string{""}, Limit: 4}); !errors.Is(err, ErrNoOffer) {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -16,6 +16,10 @@ func Orchestrations() []pawl.OrchestrationBinding {
 		FanOut.Do(fanOut),
 		Wait.Do(wait),
 		Race.Do(race),
+		FetchReport.Do(fetchReport),
+		Collect.Do(collect),
+		Expense.Do(approve),
+		Buy.Do(buy),
 	}, audit.Orchestrations())
 }
 
@@ -30,5 +34,9 @@ func Activities() []pawl.ActivityBinding {
 		Piece.Do(piece),
 		Hare.Do(run),
 		Tortoise.Do(run),
+		Download.Do(download),
+		Remind.Do(remind),
+		Ask.Do(ask),
+		Quote.Do(quote),
 	}, audit.Activities())
 }

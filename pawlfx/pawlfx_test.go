@@ -231,6 +231,48 @@ func TestAServerThatIsNotThereIsOneLineAndCodeOne(t *testing.T) {
 	}
 }
 
+// notices passes on that a line was logged.
+type notices struct {
+	of   string
+	seen chan struct{}
+	once sync.Once
+}
+
+func (n *notices) Write(b []byte) (int, error) {
+	if strings.Contains(string(b), n.of) {
+		n.once.Do(func() { close(n.seen) })
+	}
+	return len(b), nil
+}
+
+func TestAWorkerThatWaitsForItsNamespaceCanBeToldToEnd(t *testing.T) {
+	waits := &notices{of: "waiting for an orchestrator", seen: make(chan struct{})}
+	joined := make(chan struct{})
+	code := pawlfx.Run(slog.New(slog.NewTextHandler(waits, nil)),
+		connections(t),
+		pawlfx.Worker(worker.Config{}),
+		pawlfx.Activities(examples.Activities),
+		fx.Invoke(func(s fx.Shutdowner) {
+			go func() {
+				defer close(joined)
+				<-waits.seen
+				_ = s.Shutdown()
+			}()
+		}),
+	)
+	if <-joined; code != 0 {
+		t.Errorf("code %d", code)
+	}
+}
+
+func TestAProgramThatCanNotStartSaysWhyAndLeavesNothing(t *testing.T) {
+	var b bytes.Buffer
+	code := pawlfx.Run(slog.New(slog.NewTextHandler(&b, nil)), pawlfx.HTTP("127.0.0.1:no-port"))
+	if code != 1 || strings.Count(b.String(), "\n") != 1 || !strings.Contains(b.String(), "no-port") {
+		t.Errorf("code %d, log:\n%s", code, b.String())
+	}
+}
+
 func TestAProgramWithNothingRegisteredSaysSo(t *testing.T) {
 	app := pawlfx.New(slog.New(slog.DiscardHandler), pawlfx.Worker(worker.Config{}),
 		fx.Supply(&nats.Conn{}), fx.Provide(func() redis.UniversalClient { return &redis.Client{} }))

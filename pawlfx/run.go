@@ -17,36 +17,58 @@ import (
 )
 
 const (
-	startPatience = time.Minute
+	startPatience = time.Minute     // of programs that fx itself runs
 	stopPatience  = 2 * time.Minute // fleets have their own, shorter bounds
 )
 
 // Run starts a program, waits until it is told to end (SIGINT, SIGTERM or an
 // fx.Shutdowner), stops it, and gives the code for os.Exit: 0, or 1 if it could not be
-// started or stopped; the error is logged, on one line. A second signal ends the
-// process at once.
+// started or stopped; the error is logged, on one line. Starting takes as long as it
+// needs, for a worker waits for its namespace; told to end meanwhile, it is given up. A
+// second signal ends the process at once.
 func Run(log *slog.Logger, opts ...fx.Option) int {
 	app := New(log, opts...)
 	if err := app.Err(); err != nil {
 		log.Error("can not start", "error", dig.RootCause(err))
 		return 1
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), startPatience)
+	told := app.Wait()
+	end, err := begin(app, told)
+	if err == nil && end == nil {
+		said := <-told
+		end = &said
+	}
+	defer impatience()()
+	if end != nil {
+		log.Info("stopping", "because", end.String())
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), stopPatience)
 	defer cancel()
-	if err := app.Start(ctx); err != nil {
+	stopErr := app.Stop(ctx)
+	switch {
+	case end == nil:
 		log.Error("can not start", "error", dig.RootCause(err))
 		return 1
-	}
-	end := <-app.Wait()
-	defer impatience()()
-	log.Info("stopping", "because", end.String())
-	ctx, cancel = context.WithTimeout(context.Background(), stopPatience)
-	defer cancel()
-	if err := app.Stop(ctx); err != nil {
-		log.Error("stopped, but not in order", "error", err)
+	case stopErr != nil:
+		log.Error("stopped, but not in order", "error", stopErr)
 		return 1
 	}
 	return end.ExitCode
+}
+
+// begin starts the program. It gives the signal if one came before it had started.
+func begin(app *fx.App, told <-chan fx.ShutdownSignal) (end *fx.ShutdownSignal, err error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	started := make(chan error, 1)
+	go func() { started <- app.Start(ctx) }()
+	select {
+	case err := <-started:
+		return nil, err
+	case said := <-told:
+		cancel()
+		return &said, <-started
+	}
 }
 
 // impatience ends the process at the next signal. What it gives takes that back.

@@ -19,7 +19,7 @@ import (
 const benchIdle = 200 // instances, one at a time, for the latency
 
 type benchCmd struct {
-	Scenario  string `arg:"" enum:"hello,chain,fanout,event,all" help:"hello: 1 activity. chain: 5 in sequence. fanout: --n in parallel. event: waits for one. all: each of them."`
+	Scenario  string `arg:"" enum:"hello,chain,fanout,event,all,turn" help:"hello: 1 activity. chain: 5 in sequence. fanout: --n in parallel. event: waits for one. all: each of them. turn: the turn engine alone, without servers."`
 	Instances int    `placeholder:"N" help:"Instances to run. Default: as many as take a few seconds on two cores."`
 	N         int    `default:"100" help:"Activities of one fanout."`
 	InFlight  int    `default:"1000" help:"Instances under way at the same time."`
@@ -61,6 +61,9 @@ func (c *benchCmd) AfterApply(k *kong.Context) error { //nolint:unparam // the f
 // Run measures. Without --nats, NATS, Redis, an orchestrator and a worker are started for
 // it as processes of their own, and this one is the client.
 func (c *benchCmd) Run(ctx context.Context, s streams) (err error) {
+	if c.Scenario == "turn" {
+		return benchTurn(s.out, c.JSON)
+	}
 	log := slog.New(slog.DiscardHandler)
 	if c.LogLevel != "info" {
 		log = c.Open(s.err)

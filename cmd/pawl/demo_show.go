@@ -37,15 +37,22 @@ func (d *demo) show(w io.Writer, r audit.Result, took time.Duration, asJSON bool
 		}
 		top.Add(h.Complexity, h.Function, fmt.Sprintf("%s:%d", h.File, h.Line))
 	}
-	if err := top.Write(w); err != nil {
-		return err
+	if len(top.Rows) > 0 {
+		if err := top.Write(w); err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintln(w) // the next line reports
 	}
 	loss := "No worker was killed: the tree was done before one held work."
 	if d.killed != "" {
 		loss = fmt.Sprintf("%s was killed on the way; %d of its packages were done again by others.", d.killed, len(d.taken))
 	}
-	_, err := fmt.Fprintf(w, "\n%s, %s, %s, %d TODO and FIXME, %d not read or not wholly.\n%d activities, %d failed. %s\nReport: %s (%s)\n",
-		counted(t.Packages, "package"), counted(t.Files, "file"), counted(t.Lines, "line"), t.Marks, t.Problems,
+	named := ""
+	if t.Problems > 0 {
+		named = " (named in the report)"
+	}
+	_, err := fmt.Fprintf(w, "%s, %s, %s, %d TODO and FIXME, %d not read or not wholly%s.\n%d activities, %d failed. %s\nReport: %s (%s)\n",
+		counted(t.Packages, "package"), counted(t.Files, "file"), counted(t.Lines, "line"), t.Marks, t.Problems, named,
 		d.activities, d.failed, loss, r.Report, spell(took))
 	return err
 }

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/show"
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // describe shows one instance, a field a line, and what it has outstanding.
@@ -40,13 +40,13 @@ func describe(w io.Writer, d client.Description) error {
 		f.Add("timers", fmt.Sprintf("%d, the next at %s UTC", d.Timers, when(d.NextTimer)))
 	}
 	if d.Stuck != "" {
-		f.Add("stuck", oneLine(d.Stuck, shortField))
+		f.Add("stuck", oneLine(d.Stuck))
 	}
-	if r := readable(d.Result); r != nil {
+	if r := show.Payload(d.Result); r != nil {
 		f.Add("result", short(string(r), shortField))
 	}
 	if d.Failure != nil {
-		f.Add("failure", oneLine(d.Failure.Message, shortField))
+		f.Add("failure", oneLine(d.Failure.Message))
 	}
 	if err := f.Write(w); err != nil || len(d.Outstanding) == 0 {
 		return err
@@ -83,7 +83,7 @@ const slow = 2 * time.Second
 // hindrance says what keeps an instance that somebody could see to; empty: nothing is known.
 func hindrance(d client.Description) string {
 	if d.Stuck != "" {
-		return "it is stuck: " + oneLine(d.Stuck, shortField)
+		return "it is stuck: " + oneLine(d.Stuck)
 	}
 	var queues []string
 	for _, o := range d.Outstanding {
@@ -133,10 +133,10 @@ func describedJSON(d client.Description) instanceJSON {
 	j := instanceJSON{
 		Instance: d.Instance, Orchestration: d.Orchestration, Version: d.Version, Status: d.Status, Execution: d.Execution,
 		Created: stamp(d.Created), Updated: stamp(d.Updated), Ended: stamp(d.Ended), Events: d.Events, Inbox: d.Inbox,
-		Timers: d.Timers, NextTimer: stamp(d.NextTimer), Stuck: d.Stuck, Result: readable(d.Result),
+		Timers: d.Timers, NextTimer: stamp(d.NextTimer), Stuck: d.Stuck, Result: show.Payload(d.Result),
 	}
 	if d.Failure != nil {
-		j.Failure = failureJSON(*d.Failure)
+		j.Failure = show.Failure(*d.Failure)
 	}
 	for _, o := range d.Outstanding {
 		j.Outstanding = append(j.Outstanding, outstandingJSON{
@@ -144,11 +144,4 @@ func describedJSON(d client.Description) instanceJSON {
 		})
 	}
 	return j
-}
-
-func failureJSON(f history.Failure) any {
-	return struct {
-		history.Failure
-		Data json.RawMessage `json:"data,omitempty"`
-	}{f, readable(f.Data)}
 }

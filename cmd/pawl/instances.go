@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nuid"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/show"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -177,7 +178,11 @@ func (c *historyCmd) Run(ctx context.Context, s streams) error {
 			return err
 		}
 		if c.JSON {
-			if err := writeJSON(s.out, eventJSON(e.Event)); err != nil {
+			o, err := show.JSON(c.ID, e.Event)
+			if err == nil {
+				err = writeJSON(s.out, o)
+			}
+			if err != nil {
 				return err
 			}
 			continue

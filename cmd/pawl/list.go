@@ -82,7 +82,7 @@ func (c *listCmd) table() *term.Table {
 // add makes a row. The number of events is known of what has ended.
 func (c *listCmd) add(t *term.Table, d client.Description) {
 	if c.Stuck {
-		t.Add(d.Instance, d.Orchestration, when(d.Updated), oneLine(d.Stuck, shortField))
+		t.Add(d.Instance, d.Orchestration, when(d.Updated), oneLine(d.Stuck))
 		return
 	}
 	events := any(d.Events)

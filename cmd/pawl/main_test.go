@@ -167,6 +167,12 @@ func TestAnInstanceIsStartedSentToListedShownAndCancelled(t *testing.T) {
 	}
 
 	must(t, at("start", "event", "e-1")...)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // as by Ctrl-C
+	defer cancel()
+	var interrupted bytes.Buffer
+	if code := run(ctx, at("get", "e-1", "--wait"), streams{io.Discard, &interrupted}); code != 1 || !strings.Contains(interrupted.String(), "e-1, which goes on") {
+		t.Errorf("an interrupted wait: code %d, %s", code, interrupted.String())
+	}
 	must(t, at("cancel", "e-1", "--reason", "no longer needed")...)
 	code, out, errs := command(t, at("get", "e-1", "--wait", "--timeout", "30s")...)
 	if code != 1 || out != "" || !strings.Contains(errs, "no longer needed") {
@@ -182,7 +188,7 @@ func TestAnInstanceIsStartedSentToListedShownAndCancelled(t *testing.T) {
 	}
 	must(t, at("start", "nobody-has-it", "s-1")...)
 	eventually(t, "s-1 is stuck", func() bool { return strings.Contains(must(t, at("list", "--stuck", "--json")...), `"s-1"`) })
-	code, out, errs = command(t, at("get", "s-1", "--wait", "--timeout", "10ms")...)
+	code, out, errs = command(t, at("start", "nobody-has-it", "s-1", "--wait", "--timeout", "10ms")...)
 	if code != 1 || out != "" || !strings.Contains(errs, "nobody-has-it") || strings.Count(errs, "\n") != 1 {
 		t.Errorf("waiting for what is stuck: code %d, %q, %q", code, out, errs)
 	}

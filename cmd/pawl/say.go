@@ -29,8 +29,8 @@ func short(s string, most int) string {
 }
 
 // oneLine is the text of a failure, which may have many lines, for one that has room for one.
-func oneLine(s string, most int) string {
-	return short(strings.ReplaceAll(strings.TrimSpace(s), "\n", "; "), most)
+func oneLine(s string) string {
+	return short(strings.ReplaceAll(strings.TrimSpace(s), "\n", "; "), shortField)
 }
 
 // counted is a number of things, in English whose plural has an s.

@@ -13,10 +13,10 @@ import (
 
 func TestAnErrorIsOneLineWithoutTheNamesOfPackages(t *testing.T) {
 	for want, err := range map[string]error{
-		"start x: payload too large":                  errors.New("client: start x: queue: payload too large"),
-		"bad instance id":                             errors.New("pawl: bad instance id"),
-		"the worker: is there":                        errors.New("the worker: is there"),
-		"no; luck":                                    errors.Join(errors.New("embedded: no"), errors.New("queue: luck")),
+		"start x: payload too large": errors.New("client: start x: queue: payload too large"),
+		"bad instance id":            errors.New("pawl: bad instance id"),
+		"the worker: is there":       errors.New("the worker: is there"),
+		"no; luck":                   errors.Join(errors.New("embedded: no"), errors.New("queue: luck")),
 		"NATS at x is not reachable: nats: no server": errors.New("queue: NATS at x is not reachable: nats: no server"),
 	} {
 		if got := spoken(err); got != want {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/show"
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
@@ -59,7 +60,10 @@ func (w waiting) await(ctx context.Context, s streams, cl *client.Client, run *c
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return fmt.Errorf("%s has not ended within %s%s", run.ID(), w.Timeout, because(ctx, cl, run.ID()))
 	}
-	o := outcome{Instance: run.ID(), Status: client.Completed, Result: readable(result)}
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("no longer waiting for %s, which goes on: %w", run.ID(), context.Cause(ctx))
+	}
+	o := outcome{Instance: run.ID(), Status: client.Completed, Result: show.Payload(result)}
 	if err != nil {
 		failure, ended := errors.AsType[*pawl.Failure](err)
 		if !ended {
@@ -80,9 +84,9 @@ func (w waiting) show(s streams, o outcome) (err error) {
 	case o.Status == client.Completed:
 		_, err = fmt.Fprintln(s.out, string(o.Result))
 	case o.Status == client.Cancelled: // its error says so
-		_, err = fmt.Fprintf(s.err, "pawl: %s: %s\n", o.Instance, oneLine(o.Error, shortField))
+		_, err = fmt.Fprintf(s.err, "pawl: %s: %s\n", o.Instance, oneLine(o.Error))
 	default:
-		_, err = fmt.Fprintf(s.err, "pawl: %s %s: %s\n", o.Instance, o.Status, oneLine(o.Error, shortField))
+		_, err = fmt.Fprintf(s.err, "pawl: %s %s: %s\n", o.Instance, o.Status, oneLine(o.Error))
 	}
 	if err == nil && o.Status != client.Completed {
 		return exit(1)

@@ -13,31 +13,18 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/pawlrun/pawl"
-	"github.com/pawlrun/pawl/examples/internal/drive"
-	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pawltest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func run(t *testing.T, in Request, as []pawl.ActivityBinding) (Result, error) {
 	t.Helper()
-	p, err := Audit.EncodeInput(in)
-	if err != nil {
-		t.Fatal(err)
+	env := pawltest.New(t, Orchestrations()[0])
+	for _, a := range as {
+		env.Fake(a)
 	}
-	switch end := drive.Run(t, Orchestrations()[0], as, p).(type) {
-	case *history.Completed:
-		r, err := Audit.DecodeResult(end.Result)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r, nil
-	case *history.Failed:
-		return Result{}, pawl.FromFailure(end.Failure)
-	default:
-		t.Fatalf("ended with %T", end)
-		return Result{}, nil
-	}
+	return pawltest.Run(env, Audit, in)
 }
 
 func TestAnAuditReportsEveryPackageInOrder(t *testing.T) {

@@ -28,7 +28,7 @@ type Orchestrator struct {
 // Run runs the program until a signal, and gives its exit code. opts are added to it.
 func (o Orchestrator) Run(errw io.Writer, opts ...fx.Option) int {
 	if !o.Examples {
-		return empty(errw, "orchestrations", "orchestrator.New(conn, Fulfil.Do(fulfil))")
+		return empty(errw, "orchestrations", "orchestrator.New(cfg, Fulfil.Do(fulfil))")
 	}
 	return pawlfx.Run(o.Log.Open(errw),
 		connections(o.Fleet),
@@ -57,7 +57,7 @@ type Worker struct {
 // Run runs the program until a signal, and gives its exit code. opts are added to it.
 func (w Worker) Run(errw io.Writer, opts ...fx.Option) int {
 	if !w.Examples {
-		return empty(errw, "activities", "worker.New(conn, Charge.Do(svc.charge))")
+		return empty(errw, "activities", "worker.New(cfg, Charge.Do(svc.charge))")
 	}
 	return pawlfx.Run(w.Log.Open(errw),
 		connections(w.Fleet),

@@ -133,6 +133,9 @@ func (c *child) err() error {
 		return nil
 	}
 	last := c.log.last()
+	if last == "" {
+		return fmt.Errorf("%w (%s)", errEnded, c.cmd.ProcessState)
+	}
 	if strings.Contains(last, "Address already in use") {
 		return fmt.Errorf("%w: %s", errPortTaken, last)
 	}
@@ -187,6 +190,9 @@ func (l *childLog) Write(b []byte) (int, error) {
 func (l *childLog) line(s string) {
 	if s == "" {
 		return
+	}
+	if strings.Contains(s, "Ready to accept connections") {
+		l.lines = nil // what it had to say about its start is not why it ends
 	}
 	if _, text, ok := strings.Cut(s, " # "); ok {
 		l.lines = append(l.lines, text)

@@ -158,6 +158,8 @@ func (a *actor) leave() error {
 			a.box.run()
 		case <-timeout.C:
 			return fmt.Errorf("hand-over: %d instances and %d publishes still under way", a.busy, a.publishing)
+		case <-a.tenure.Dropped():
+			return fmt.Errorf("hand-over: no time left, with %d instances and %d publishes under way", a.busy, a.publishing)
 		}
 		if a.err != nil {
 			return a.err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -42,7 +43,7 @@ func (a *actor) asked(ctx context.Context, q queue.Ask) queue.Reply {
 	case queue.OpList:
 		r, err = a.list(ctx, q)
 	case queue.OpStuck:
-		r, err = a.stuck(ctx)
+		r, err = a.stuck(ctx, q)
 	default:
 		err = &queue.Problem{Code: queue.ProblemBadAsk, Message: fmt.Sprintf("request %d is not known to this orchestrator", q.Op)}
 	}
@@ -219,18 +220,31 @@ func (a *actor) list(ctx context.Context, q queue.Ask) (queue.Reply, error) {
 	return r, nil
 }
 
-func (a *actor) stuck(ctx context.Context) (queue.Reply, error) {
+// stuckMost bounds a page of what is stalled.
+const stuckMost = 500
+
+// stuck lists what is stalled, by instance id; the cursor is the last one of the page before.
+func (a *actor) stuck(ctx context.Context, q queue.Ask) (queue.Reply, error) {
 	all, err := a.store.Stuck(ctx, a.st.Part)
 	if err != nil {
 		return queue.Reply{}, err
 	}
-	ids := make([]string, 0, len(all))
-	for id := range all {
-		ids = append(ids, id)
+	ids := slices.Sorted(maps.Keys(all))
+	from, found := slices.BinarySearch(ids, q.Cursor)
+	if found {
+		from++
 	}
-	slices.Sort(ids)
+	limit := q.Limit
+	if limit <= 0 || limit > stuckMost {
+		limit = stuckMost
+	}
 	var r queue.Reply
-	for _, id := range ids[:min(len(ids), 1000)] {
+	room := queue.MaxReply
+	for _, id := range ids[from:] {
+		if room -= len(all[id]) + 1024; len(r.Rows) == limit || room < 0 && len(r.Rows) > 0 {
+			r.Cursor = r.Rows[len(r.Rows)-1].Instance
+			return r, nil
+		}
 		rec, err := a.store.Record(ctx, a.st.Part, id)
 		if err != nil && !errors.Is(err, history.ErrCorrupt) {
 			return r, err

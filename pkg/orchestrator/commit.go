@@ -204,6 +204,7 @@ func (a *actor) publish(instance string, rec *store.Record, e *history.ActivityS
 	a.conn.PublishTask(queue.Task{
 		Instance: instance, Born: rec.Born, Execution: rec.Execution, Activity: id, Effect: e.Effect,
 		Name: e.Name, Queue: e.Queue, Attempt: e.Attempt, Payload: e.Payload, ScheduledAt: e.At,
+		MaxClaims: uint32(a.cfg.MaxClaims), //nolint:gosec // validated by New
 	}, func(err error) {
 		failpoint.Here("orchestrator.published")
 		a.box.post(func() {

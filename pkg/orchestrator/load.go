@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-const loadTimeout = 10 * time.Second
+const loadTimeout = 30 * time.Second // of a history near its limit, from a busy Redis
 
 func parseElement(b []byte) (unread, error) {
 	el, err := history.ParseElement(b)

@@ -1,6 +1,11 @@
 package orchestrator
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // metrics are what an orchestrator counts.
 type metrics struct {
@@ -12,12 +17,17 @@ type metrics struct {
 	partitions                                       prometheus.Gauge
 }
 
-func newMetrics(r prometheus.Registerer) *metrics {
+// newMetrics registers the counts; two orchestrators need a Registerer each, or one with labels.
+func newMetrics(r prometheus.Registerer) (*metrics, error) {
+	var bad error
+	register := func(c prometheus.Collector) {
+		if r != nil {
+			bad = errors.Join(bad, r.Register(c))
+		}
+	}
 	counter := func(name, help string) prometheus.Counter {
 		c := prometheus.NewCounter(prometheus.CounterOpts{Namespace: "pawl", Subsystem: "orchestrator", Name: name, Help: help})
-		if r != nil {
-			r.MustRegister(c)
-		}
+		register(c)
 		return c
 	}
 	m := &metrics{
@@ -47,8 +57,9 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Namespace: "pawl", Subsystem: "orchestrator", Name: "partitions", Help: "Partitions owned.",
 		}),
 	}
-	if r != nil {
-		r.MustRegister(m.partitions)
+	register(m.partitions)
+	if bad != nil {
+		return nil, fmt.Errorf("orchestrator: metrics: %w", bad)
 	}
-	return m
+	return m, nil
 }

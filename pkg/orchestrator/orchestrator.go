@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"strconv"
 	"sync"
@@ -98,14 +99,21 @@ func New(cfg Config, orchestrations ...pawl.OrchestrationBinding) (*Orchestrator
 		return nil, ErrNothingRegistered
 	}
 	cfg.setDefaults()
-	o := &Orchestrator{cfg: cfg, programs: make(map[string]pawl.OrchestrationBinding), met: newMetrics(cfg.Metrics)}
+	if cfg.Partitions < 1 || cfg.Partitions > queue.MaxPartitions || cfg.Replicas < 1 || cfg.MaxClaims < 1 || cfg.Parked < 1 ||
+		cfg.MaxClaims > math.MaxInt32 || cfg.Look < 0 || cfg.TurnLimit < 0 || cfg.OwnerTTL < 0 {
+		return nil, fmt.Errorf("orchestrator: a setting is out of range: partitions %d (1 to %d), replicas %d, max claims %d, parked %d, look %v, turn limit %v, owner TTL %v",
+			cfg.Partitions, queue.MaxPartitions, cfg.Replicas, cfg.MaxClaims, cfg.Parked, cfg.Look, cfg.TurnLimit, cfg.OwnerTTL)
+	}
+	o := &Orchestrator{cfg: cfg, programs: make(map[string]pawl.OrchestrationBinding)}
 	for _, b := range orchestrations {
 		if _, dup := o.programs[b.Name()]; dup {
 			return nil, fmt.Errorf("orchestrator: orchestration %q is registered twice", b.Name())
 		}
 		o.programs[b.Name()] = b
 	}
-	return o, nil
+	var err error
+	o.met, err = newMetrics(cfg.Metrics)
+	return o, err
 }
 
 func (c *Config) setDefaults() {

@@ -130,7 +130,7 @@ func (k *Keeper) Stop(ctx context.Context) error {
 		err = errors.Join(err, fmt.Errorf("partition: hand-over: %w", context.Cause(ctx)))
 		k.mu.Lock()
 		for _, t := range k.owned {
-			t.end(ErrLost)
+			close(t.drop)
 		}
 		k.mu.Unlock()
 		<-joined

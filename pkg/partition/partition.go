@@ -86,6 +86,7 @@ type Tenure struct {
 	Clean   bool             // the last owner handed over: everything it decided has been published
 	Epoch   int64            // how often the partition has been acquired
 
+	drop  chan struct{}
 	acked atomic.Pointer[history.Position]
 	end   context.CancelCauseFunc
 	trust atomic.Int64 // until when the owner may believe that it owns, monotonic ns since the keeper's start
@@ -93,6 +94,9 @@ type Tenure struct {
 
 // Acked says that Redis has acknowledged this applied position. Renewals compare it.
 func (t *Tenure) Acked(p history.Position) { t.acked.Store(&p) }
+
+// Dropped is closed when a hand-over has no time left: what is not finished is left to the next owner.
+func (t *Tenure) Dropped() <-chan struct{} { return t.drop }
 
 // Rendezvous says which of the members should own partition p: the one with the
 // highest hash of both. "" when there are no members.
@@ -150,7 +154,7 @@ func (s scripts) take(ctx context.Context, part int, token, member string, ttl t
 		return nil, r.Err()
 	}
 	t := &Tenure{
-		Part: part, Token: token,
+		Part: part, Token: token, drop: make(chan struct{}),
 		Applied: history.Position{Seq: uint64(r.Int(1)), Time: r.Int(2)}, //nolint:gosec // a stream's sequence is below 2^63
 		Clean:   r.Str(3) == "1", Epoch: r.Int(4),
 	}

@@ -24,7 +24,8 @@ type Task struct {
 	Queue       string
 	Attempt     uint32 // of the author's Retry, from 1
 	Payload     history.Payload
-	ScheduledAt int64 // Unix milliseconds
+	ScheduledAt int64  // Unix milliseconds
+	MaxClaims   uint32 // how often the owner lets it be claimed; 0: no limit
 }
 
 func (t *Task) wire(w *wire) {
@@ -38,10 +39,11 @@ func (t *Task) wire(w *wire) {
 	number(w, &t.Attempt)
 	w.payload(&t.Payload)
 	w.int(&t.ScheduledAt)
+	number(w, &t.MaxClaims)
 }
 
 // Encode gives the bytes that travel.
-func (t Task) Encode() []byte { return encode(12, t.wire) }
+func (t Task) Encode() []byte { return encode(13, t.wire) }
 
 // DecodeTask reads what Encode wrote. The error is ErrNewer or ErrMalformed.
 func DecodeTask(b []byte) (Task, error) {

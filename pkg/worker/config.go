@@ -32,9 +32,6 @@ type Config struct {
 	// Concurrency is how many activities of one task queue run at once; default 64.
 	Concurrency int
 
-	// MaxAttempts is how often an activity may be claimed before it is poison; default 10.
-	MaxAttempts int
-
 	// Drain is how long Stop waits for running activities before it cancels them;
 	// default 30 s. Less if the context of Stop ends before.
 	Drain time.Duration
@@ -53,7 +50,6 @@ func (c Config) withDefaults() Config {
 	c.Namespace = cmp.Or(c.Namespace, "default")
 	c.LeaseTTL = cmp.Or(c.LeaseTTL, 10*time.Second)
 	c.Concurrency = cmp.Or(c.Concurrency, 64)
-	c.MaxAttempts = cmp.Or(c.MaxAttempts, 10)
 	c.Drain = cmp.Or(c.Drain, 30*time.Second)
 	if c.Name == "" {
 		c.Name = defaultName()
@@ -72,9 +68,9 @@ func (c Config) check() error {
 		return errors.New("worker: Config.Redis is not set")
 	case c.LeaseTTL < minLeaseTTL:
 		return fmt.Errorf("worker: lease TTL %s, want at least %s", c.LeaseTTL, minLeaseTTL)
-	case c.Partitions < 0 || c.Concurrency < 1 || c.MaxAttempts < 1 || c.Drain < 0:
-		return fmt.Errorf("worker: partitions %d, concurrency %d, max attempts %d, drain %s: none may be negative",
-			c.Partitions, c.Concurrency, c.MaxAttempts, c.Drain)
+	case c.Partitions < 0 || c.Concurrency < 1 || c.Drain < 0:
+		return fmt.Errorf("worker: partitions %d, concurrency %d, drain %s: none may be negative",
+			c.Partitions, c.Concurrency, c.Drain)
 	case strings.ContainsAny(c.Name, ".*> \t\r\n"):
 		return fmt.Errorf("worker: name %q, want no dots, spaces or wildcards", c.Name)
 	}

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"math"
 	"strconv"
 	"time"
 
@@ -58,7 +59,11 @@ func newTask(q *intake, d *queue.Delivery, b pawl.ActivityBinding) *task {
 func (t *task) grip() lease.Grip { return lease.Grip{Ref: t.ref, Token: t.token} }
 
 func (t *task) wish() lease.Bid {
-	return lease.Bid{Grip: t.grip(), Worker: t.w.cfg.Name, TTL: t.w.cfg.LeaseTTL, MaxAttempts: t.w.cfg.MaxAttempts}
+	most := int(t.task.MaxClaims)
+	if most == 0 {
+		most = math.MaxInt32
+	}
+	return lease.Bid{Grip: t.grip(), Worker: t.w.cfg.Name, TTL: t.w.cfg.LeaseTTL, MaxAttempts: most}
 }
 
 // bid sends the claim.

@@ -241,9 +241,10 @@ func TestAnExhaustedActivityIsLeftToTheOwner(t *testing.T) {
 	o := newOwner(t)
 	b, reg := newBlocking(), prometheus.NewRegistry()
 	cfg := o.config()
-	cfg.Metrics, cfg.MaxAttempts = reg, 3
+	cfg.Metrics = reg
 	o.start(cfg, b.do("block"))
 	task := o.schedule("block", "block", nothing)
+	task.MaxClaims = 3
 	o.must(o.rdb.HSet(context.Background(), o.leaseKey(task), "n", "3").Err())
 	o.publish(task)
 	o.until("refused", func() bool { return counted(t, reg, "pawl_worker_tasks_total", "exhausted") == 1 })

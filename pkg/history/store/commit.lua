@@ -24,18 +24,26 @@ local again = ARGV[4] ~= '' and head == ARGV[4]
 if not again and head ~= ARGV[3] then return {'CONFLICT', 'head'} end
 if again then pops = 0 end -- they are popped
 
--- One reading of the inbox shows what is popped and what is unread behind it, so that a busy
--- instance needs no separate read.
-local inbox = redis.call('LRANGE', KEYS[4], 0, pops + tonumber(ARGV[10]))
+-- One reading of the inbox shows what is popped and, behind it, what is unread, so that a busy
+-- instance needs no separate read. More than a few are read by and by: they may be large.
+local want, room, step = tonumber(ARGV[10]), tonumber(ARGV[11]), 16
+local inbox = redis.call('LRANGE', KEYS[4], 0, pops + step)
 for k = 1, pops do
   local id = ARGV[ids + k] .. '\n'
   if not inbox[k] or string.sub(inbox[k], 1, #id) ~= id then return {'CONFLICT', 'inbox'} end
 end
-local unread, room = {}, tonumber(ARGV[11])
-for k = 1, math.min(tonumber(ARGV[10]), #inbox - pops) do
-  room = room - #inbox[pops + k]
-  if room < 0 and k > 1 then break end
-  unread[k] = inbox[pops + k]
+local unread, first, some, k = {}, inbox[pops + 1], inbox, pops
+local more = #inbox > pops + step
+while #unread < want do
+  k = k + 1
+  if not some[k] and more then
+    some, k = redis.call('LRANGE', KEYS[4], pops + #unread, pops + #unread + step), 1
+    more = #some > step
+  end
+  if not some[k] then break end
+  room = room - #some[k]
+  if room < 0 and #unread > 0 then break end
+  unread[#unread + 1] = some[k]
 end
 if again then return {'OK', ms(t), unread, {}} end
 
@@ -71,5 +79,5 @@ if ARGV[4] ~= '' then
   end
   redis.call('HDEL', KEYS[6], ARGV[2])
 end
-settle(KEYS[2], inbox[pops + 1], ARGV[2], ARGV[5], '', t)
+settle(KEYS[2], first, ARGV[2], ARGV[5], '', t)
 return {'OK', ms(t), unread, holders}

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"runtime"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/term"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/replay"
+)
+
+// turnCost is what the turn engine costs by itself: one core, no servers.
+type turnCost struct {
+	Scenario   string           `json:"scenario"`
+	TurnNS     float64          `json:"turn_ns"`             // one completion that schedules the next activity, parked
+	TurnAllocs float64          `json:"turn_allocs"`         // of it
+	ReplayPerS float64          `json:"replay_events_per_s"` // cold, of a chain
+	JoinNS     map[string]int64 `json:"join_ns"`             // n activities started and gathered, by n
+}
+
+const (
+	turnTime    = time.Second // of measuring
+	replayLen   = 10_000      // events
+	joinTotal   = 20_000      // activities of a batch
+	joinBatches = 5
+)
+
+// turnBench has the words of a chain that does not end, and of a join.
+type turnBench struct {
+	step  pawl.Activity[int, int]
+	chain pawl.Orchestration[int, int]
+	join  pawl.Orchestration[int, int]
+}
+
+func newTurnBench() turnBench {
+	return turnBench{
+		step:  pawl.NewActivity[int, int]("step"),
+		chain: pawl.NewOrchestration[int, int]("chain"),
+		join:  pawl.NewOrchestration[int, int]("join"),
+	}
+}
+
+// benchTurn measures the turn, the replay and the join, and shows them.
+func benchTurn(out io.Writer, asJSON bool) error {
+	b := newTurnBench()
+	cost := turnCost{Scenario: "turn", JoinNS: make(map[string]int64)}
+	var err error
+	if cost.TurnNS, cost.TurnAllocs, err = b.turn(turnTime); err != nil {
+		return err
+	}
+	if cost.ReplayPerS, err = b.replay(turnTime); err != nil {
+		return err
+	}
+	for _, n := range []int{100, 1_000, 10_000} {
+		took, err := b.gather(n)
+		if err != nil {
+			return err
+		}
+		cost.JoinNS[fmt.Sprint(n)] = took.Nanoseconds()
+	}
+	if asJSON {
+		return writeJSON(out, cost)
+	}
+	f := &term.Fields{}
+	f.Add("turn", fmt.Sprintf("%.0f ns, %.1f allocations", cost.TurnNS, cost.TurnAllocs))
+	f.Add("replay", fmt.Sprintf("%.0f events/s", cost.ReplayPerS))
+	for _, n := range []string{"100", "1000", "10000"} {
+		f.Add("join of "+n, time.Duration(cost.JoinNS[n]))
+	}
+	return f.Write(out)
+}
+
+func (b turnBench) execution(o pawl.OrchestrationBinding) *replay.Execution {
+	return replay.New(replay.Identity{Instance: "bench"}, o.Program(),
+		replay.Options{Limits: replay.Limits{Events: math.MaxInt64, WarnEvents: math.MaxInt64}})
+}
+
+func (b turnBench) endless() pawl.OrchestrationBinding {
+	return b.chain.Do(func(ctx *pawl.Context, n int) (int, error) {
+		for {
+			var err error
+			if n, err = b.step.Call(ctx, n); err != nil {
+				return 0, err
+			}
+		}
+	})
+}
+
+func start[In, Out any](x *replay.Execution, o pawl.Orchestration[In, Out], in In) error {
+	p, err := o.EncodeInput(in)
+	if err != nil {
+		return err
+	}
+	_, err = x.Apply(&history.Started{Name: o.Name(), Payload: p})
+	return err
+}
+
+// turn applies completions to a parked chain for so long.
+func (b turnBench) turn(d time.Duration) (ns, allocs float64, err error) {
+	x := b.execution(b.endless())
+	defer func() { _ = x.Evict() }()
+	result, err := b.step.EncodeResult(1)
+	if err != nil {
+		return 0, 0, err
+	}
+	if err := start(x, b.chain, 1); err != nil {
+		return 0, 0, err
+	}
+	x.Take()
+	scheduled, turns := x.Len(), 0
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	began := time.Now()
+	for time.Since(began) < d {
+		for range 1000 {
+			if _, err := x.Apply(&history.ActivityCompleted{Scheduled: scheduled, Result: result}); err != nil {
+				return 0, 0, err
+			}
+			x.Take()
+			scheduled = x.Len()
+		}
+		turns += 1000
+	}
+	took := time.Since(began)
+	runtime.ReadMemStats(&after)
+	return float64(took.Nanoseconds()) / float64(turns), float64(after.Mallocs-before.Mallocs) / float64(turns), nil
+}
+
+// replay brings a chain back from its history, again and again, for so long.
+func (b turnBench) replay(d time.Duration) (perSecond float64, err error) {
+	x := b.execution(b.endless())
+	result, err := b.step.EncodeResult(1)
+	if err != nil {
+		return 0, err
+	}
+	if err := start(x, b.chain, 1); err != nil {
+		return 0, err
+	}
+	for x.Len() < replayLen {
+		if _, err := x.Apply(&history.ActivityCompleted{Scheduled: x.Len(), Result: result}); err != nil {
+			return 0, err
+		}
+	}
+	events := x.Take()
+	if err := x.Evict(); err != nil {
+		return 0, err
+	}
+	rounds := 0
+	began := time.Now()
+	for time.Since(began) < d {
+		x := b.execution(b.endless())
+		if err := x.Replay(events); err != nil {
+			return 0, err
+		}
+		if err := x.Evict(); err != nil {
+			return 0, err
+		}
+		rounds++
+	}
+	return float64(rounds*len(events)) / time.Since(began).Seconds(), nil
+}
+
+// gather measures one join of n activities. Each of the batches makes as many joins as
+// have joinTotal activities, so that every width pays for its share of the collection
+// of garbage; the best batch counts, for its neighbours on the machine are not the
+// engine's.
+func (b turnBench) gather(n int) (best time.Duration, err error) {
+	for range joinBatches {
+		began := time.Now()
+		rounds := joinTotal / n
+		for range rounds {
+			if err := b.joined(n); err != nil {
+				return 0, err
+			}
+		}
+		if took := time.Since(began) / time.Duration(rounds); best == 0 || took < best {
+			best = took
+		}
+	}
+	return best, nil
+}
+
+// joined starts n activities, completes them, the last first, and gathers their results.
+func (b turnBench) joined(n int) error {
+	all := b.join.Do(func(ctx *pawl.Context, n int) (int, error) {
+		fs := make([]*pawl.Future[int], n)
+		for i := range fs {
+			fs[i] = b.step.Start(ctx, i)
+		}
+		results, err := pawl.All(ctx, fs...)
+		return len(results), err
+	})
+	result, err := b.step.EncodeResult(1)
+	if err != nil {
+		return err
+	}
+	x := b.execution(all)
+	if err := start(x, b.join, n); err != nil {
+		return err
+	}
+	for i := n; i > 0; i-- {
+		scheduled := uint64(i) + 1 //nolint:gosec // counts from 2, behind the start
+		if _, err := x.Apply(&history.ActivityCompleted{Scheduled: scheduled, Result: result}); err != nil {
+			return err
+		}
+	}
+	if !x.Ended() || len(x.Take()) != 2*n+2 {
+		return fmt.Errorf("a join of %d activities did not end as it should", n)
+	}
+	return nil
+}

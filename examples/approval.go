@@ -1,0 +1,75 @@
+package examples
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawlrun/pawl"
+)
+
+// People decide about an expense: each of a chain of approvers is asked, and has two
+// days before the next one is. Whoever was asked may still answer.
+var (
+	Expense  = pawl.NewOrchestration[Claim, Verdict]("approve-expense")
+	Ask      = pawl.NewActivity[Question, pawl.None]("ask-approver")
+	Answered = pawl.NewEvent[Verdict]("verdict")
+
+	ErrNobodyDecided = pawl.NewError("nobody-decided")
+)
+
+// patience is how long one approver has before the next is asked.
+const patience = 48 * time.Hour
+
+// Claim is an expense that somebody wants back.
+type Claim struct {
+	Cents     int64    `json:"cents"` // up to 5,000 nobody is asked
+	Approvers []string `json:"approvers"`
+}
+
+// Question goes to an approver. The instance is where the verdict is sent to.
+type Question struct {
+	Approver string `json:"approver"`
+	Cents    int64  `json:"cents"`
+	Instance string `json:"instance"`
+}
+
+// Verdict is somebody's answer.
+type Verdict struct {
+	By       string `json:"by"`
+	Approved bool   `json:"approved"`
+}
+
+func approve(ctx *pawl.Context, in Claim) (Verdict, error) {
+	if in.Cents <= 5_000 {
+		return Verdict{By: "nobody", Approved: true}, nil
+	}
+	asked := make(map[string]bool)
+	for _, approver := range in.Approvers {
+		question := Question{Approver: approver, Cents: in.Cents, Instance: pawl.Instance(ctx).Instance}
+		if _, err := Ask.Call(ctx, question, pawl.Retry{}); err != nil {
+			return Verdict{}, fmt.Errorf("ask %s: %w", approver, err)
+		}
+		asked[approver] = true
+		deadline := pawl.After(ctx, patience)
+		for !deadline.Ready() {
+			answer := Answered.Next(ctx)
+			first, err := pawl.Any(ctx, answer, deadline)
+			if err != nil {
+				return Verdict{}, err
+			}
+			if first == deadline {
+				answer.Cancel("asking the next one") // gives its place back
+				break
+			}
+			verdict, err := answer.Get(ctx)
+			if err != nil || !asked[verdict.By] {
+				continue // not a verdict, or of somebody who was not asked
+			}
+			return verdict, nil
+		}
+	}
+	return Verdict{}, ErrNobodyDecided
+}
+
+func ask(context.Context, Question) (pawl.None, error) { return pawl.None{}, nil }

@@ -1,0 +1,203 @@
+// Package show puts the events of a history into words, for the command line and for
+// the test kit: one line an event for people, one JSON object an event for programs.
+package show
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+
+	"github.com/vmihailenco/msgpack/v5"
+
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// Kind is the name of an event's type.
+func Kind(e history.Event) string { return reflect.TypeOf(e).Elem().Name() }
+
+// Summary says on one line what an event is about; it may be empty.
+func Summary(e history.Event) string {
+	switch e := e.(type) {
+	case *history.Started:
+		return by(called(e.Name, e.Payload), e.By, "")
+	case *history.EventReceived:
+		return by(called(e.Name, e.Payload), e.By, "")
+	case *history.CancelRequested:
+		return by("", e.By, e.Text)
+	case *history.ActivityScheduled:
+		if e.Attempt > 1 {
+			return called(fmt.Sprintf("%s (attempt %d)", e.Name, e.Attempt), e.Payload)
+		}
+		return called(e.Name, e.Payload)
+	case *history.ActivityCompleted:
+		return strings.TrimSpace(ended(e.Scheduled, e.Worker, e.Claims) + " " + string(Payload(e.Result)))
+	case *history.ActivityFailed:
+		return ended(e.Scheduled, e.Worker, e.Claims) + " " + e.Failure.Message
+	case *history.ActivityCancelRequested:
+		return by(fmt.Sprintf("of %d: %s", e.Scheduled, e.Reason), e.By, e.Text)
+	case *history.TimerScheduled:
+		at := history.Head{At: e.FireAt}
+		return "for " + at.Time().Format("2006-01-02 15:04:05.000") + " UTC"
+	case *history.TimerFired:
+		return fmt.Sprintf("of %d", e.Timer)
+	case *history.TimerCancelled:
+		return fmt.Sprintf("of %d", e.Timer)
+	case *history.SideEffectRecorded:
+		if e.Failure != nil {
+			return "failed: " + e.Failure.Message
+		}
+		return string(Payload(e.Result))
+	case *history.Completed:
+		return string(Payload(e.Result))
+	case *history.Failed:
+		return e.Failure.Message
+	case *history.Cancelled:
+		if e.Failure.Code == history.CodeCancelled { // it tells who and why
+			return e.Failure.Message
+		}
+		return by(e.Failure.Message, e.By, e.Text)
+	default:
+		return ""
+	}
+}
+
+func called(name string, p history.Payload) string {
+	return strings.TrimSpace(name + " " + string(Payload(p)))
+}
+
+func ended(scheduled uint64, worker string, claims uint32) string {
+	s := fmt.Sprintf("of %d on %s", scheduled, worker)
+	if claims > 1 {
+		s += fmt.Sprintf(" (claim %d)", claims)
+	}
+	return s
+}
+
+func by(s, who, text string) string {
+	if who != "" {
+		s += " by " + who
+	}
+	if text != "" {
+		s += ": " + text
+	}
+	return strings.TrimSpace(s)
+}
+
+// Payload gives a payload as JSON; what it can not read, as the bytes in base64.
+func Payload(p history.Payload) json.RawMessage {
+	if len(p.Data) == 0 {
+		return nil
+	}
+	if (p.Type == history.TypeJSON || strings.HasSuffix(p.Type, "+json")) && json.Valid(p.Data) {
+		return p.Data
+	}
+	if p.Type == history.TypeMsgpack {
+		d := msgpack.NewDecoder(bytes.NewReader(p.Data))
+		d.UseLooseInterfaceDecoding(true)
+		d.SetMapDecoder(func(d *msgpack.Decoder) (any, error) { return d.DecodeUntypedMap() })
+		if v, err := d.DecodeInterfaceLoose(); err == nil {
+			if b, err := json.Marshal(stringKeys(v)); err == nil {
+				return b
+			}
+		}
+	}
+	b, _ := json.Marshal(p.Data) //nolint:errchkjson // bytes always encode
+	return b
+}
+
+// stringKeys makes maps that JSON can have of those that msgpack may have.
+func stringKeys(v any) any {
+	switch v := v.(type) {
+	case map[any]any:
+		m := make(map[string]any, len(v))
+		for k, x := range v {
+			m[fmt.Sprint(k)] = stringKeys(x)
+		}
+		return m
+	case []any:
+		for i := range v {
+			v[i] = stringKeys(v[i])
+		}
+	}
+	return v
+}
+
+// Failure gives a failure as an object with its data readable.
+func Failure(f history.Failure) any {
+	return struct {
+		history.Failure
+		Data json.RawMessage `json:"data,omitempty"`
+	}{f, Payload(f.Data)}
+}
+
+// line is an event of an exported history. Fields are for whoever reads it; Raw is the
+// event as history.Encode writes it, and what Read reads: nothing is lost on the way.
+type line struct {
+	Instance string         `json:"instance"`
+	ID       uint64         `json:"id"`
+	At       string         `json:"at"` // RFC 3339, UTC, milliseconds
+	Kind     string         `json:"kind"`
+	Fields   map[string]any `json:"fields"`
+	Raw      []byte         `json:"raw"`
+}
+
+// JSON gives an event of an instance as the object that an exported history has on a line.
+func JSON(instance string, e history.Event) (any, error) {
+	raw, err := history.Encode(e)
+	if err != nil {
+		return nil, err
+	}
+	fields := map[string]any{}
+	v := reflect.ValueOf(e).Elem()
+	for i := range v.NumField() {
+		name := v.Type().Field(i).Name
+		if name == "Head" {
+			continue
+		}
+		value := v.Field(i).Interface()
+		switch x := value.(type) {
+		case history.Payload:
+			value = Payload(x)
+		case history.Failure:
+			value = Failure(x)
+		case *history.Failure:
+			if x == nil {
+				continue
+			}
+			value = Failure(*x)
+		}
+		fields[strings.ToLower(name[:1])+name[1:]] = value
+	}
+	at := e.Meta().Time().Format("2006-01-02T15:04:05.000Z")
+	return line{Instance: instance, ID: e.Meta().ID, At: at, Kind: Kind(e), Fields: fields, Raw: raw}, nil
+}
+
+// Read reads what JSON made, a line an event, of one execution of one instance. The
+// error names the line. An event of a newer build is history.ErrNewerVersion.
+func Read(r io.Reader) (instance string, events []history.Event, err error) {
+	for dec := json.NewDecoder(r); ; {
+		var l line
+		if err := dec.Decode(&l); errors.Is(err, io.EOF) {
+			return instance, events, nil
+		} else if err != nil {
+			return "", nil, fmt.Errorf("line %d of the exported history is no event: %w", len(events)+1, err)
+		}
+		switch {
+		case len(l.Raw) == 0:
+			return "", nil, fmt.Errorf("line %d of the exported history has no field \"raw\"; export it again with this build's pawl history --json", len(events)+1)
+		case l.ID != uint64(len(events))+1:
+			return "", nil, fmt.Errorf("line %d of the exported history has event %d; a history is exported whole, from its first event on", len(events)+1, l.ID)
+		case instance != "" && l.Instance != instance:
+			return "", nil, fmt.Errorf("line %d of the exported history is of instance %s, and those before it are of %s", len(events)+1, l.Instance, instance)
+		}
+		e, err := history.Decode(l.ID, l.Raw)
+		if err != nil {
+			return "", nil, fmt.Errorf("exported history of instance %s: %w", l.Instance, err)
+		}
+		instance, events = l.Instance, append(events, e)
+	}
+}

@@ -1,0 +1,69 @@
+package vet
+
+import (
+	"go/types"
+	"path"
+	"strings"
+)
+
+// entry says what some names of a package are. Names are separated by spaces; a star
+// stands for any letters, and a method follows its type: "DB.*".
+type entry struct {
+	pkg   string
+	names string
+	hazard
+}
+
+// free is the kind of an entry that makes an exception from those behind it.
+const free kind = ""
+
+// catalogue is what is known by name, by path of the package. The first entry that
+// matches decides.
+type catalogue map[string][]entry
+
+func newCatalogue() catalogue {
+	c := make(catalogue)
+	for _, list := range [][]entry{clocks(), randomness(), guards(), world(), machine(), identifiers()} {
+		for _, e := range list {
+			c[e.pkg] = append(c[e.pkg], e)
+		}
+	}
+	return c
+}
+
+// lookup gives the hazard that an object is. The second result tells whether the
+// catalogue decides about the object at all, be it that it is free.
+func (c catalogue) lookup(obj types.Object) (h hazard, known bool) {
+	pkg, name := symbol(obj)
+	if name == "" {
+		return hazard{}, false
+	}
+	pkg = unversioned(pkg)
+	for _, e := range c[pkg] {
+		for pattern := range strings.FieldsSeq(e.names) {
+			if ok, _ := path.Match(pattern, name); ok {
+				h = e.hazard
+				h.what = display(pkg) + "." + name
+				return h, true
+			}
+		}
+	}
+	return hazard{}, false
+}
+
+// unversioned takes the major version away from the end of a path.
+func unversioned(pkg string) string {
+	i := strings.LastIndexAny(pkg, "/.")
+	if i < 0 || i+2 > len(pkg) || pkg[i+1] != 'v' || strings.Trim(pkg[i+2:], "0123456789") != "" || pkg[i+2:] == "" {
+		return pkg
+	}
+	return pkg[:i]
+}
+
+// display shortens the path of a package that is not in the standard library to its last word.
+func display(pkg string) string {
+	if standard(pkg) {
+		return pkg
+	}
+	return path.Base(pkg)
+}

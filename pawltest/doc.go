@@ -1,0 +1,44 @@
+// Package pawltest runs an orchestration in a test: on the real turn engine, in virtual
+// time, in process, without servers. Thirty days take milliseconds.
+//
+//	func TestAnOrderThatNobodyApprovesGivesTheGoodsBack(t *testing.T) {
+//		env := pawltest.New(t, Fulfil.Do(fulfil), Reserve.Do(reserve), Release.Do(release))
+//		_, err := pawltest.Run(env, Fulfil, Order{ID: "42"})
+//		if !errors.Is(err, ErrNotApproved) {
+//			t.Error(err)
+//		}
+//		env.WantLines("TimerFired", "ActivityScheduled release-stock")
+//	}
+//
+// # Time
+//
+// Time starts at midnight of 2026-01-01 UTC and moves only when nothing is left to do:
+// to the next timer, the next end of an activity, or the next Moment, whichever is
+// first. Where several fall on one instant, timers come first, then activities, each in
+// the order in which they were scheduled, then moments in the order in which they were
+// declared: the order of the real thing, which fires a timer that was due before it
+// reads what came at that time.
+//
+// # Activities
+//
+// An activity runs when its result is due, at once unless Script says otherwise, on the
+// test's own time and as its binding has it; one that was cancelled before never runs.
+// Fake puts another function in the place of one that was bound.
+//
+// # Crashes
+//
+// The process that runs an orchestration may die after any turn. So, by default, the
+// test's does: after each of the first hundred turns, and then whenever the history has
+// grown by a fiftieth, the running code is unwound and brought back by a strict replay
+// of the history, in which also a payload that encodes differently is an error. At the
+// end all inputs are given to the code once more without any crash, and must lead to
+// the same decisions, up to the first side effect, which would have another value now.
+// Code under test is therefore run many times; what it does to variables of the test is
+// done many times.
+//
+// # Errors
+//
+// What goes wrong in the orchestration is Run's error. What goes wrong with it — a
+// divergence, a broken history, an activity that nobody bound, a wait for something
+// that never comes — fails the test at once, and shows the history.
+package pawltest

@@ -1,0 +1,5 @@
+//go:build !race
+
+package pawltest_test
+
+const slower = 1

@@ -1,0 +1,157 @@
+package replay_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/show"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/replay"
+	"github.com/pawlrun/pawl/pkg/replay/replaytest"
+)
+
+var update = flag.Bool("update", false, "write the decisions of the scenarios anew")
+
+// A scenario file has a program, and then inputs, each with the decisions it leads to:
+//
+//	# what it shows
+//	code
+//		left = activity left
+//		...
+//
+//	start
+//		2 ActivityScheduled left
+//
+// The words of programs are in machine_test.go. The inputs are
+//
+//	start · completed ID JSON · failed ID TEXT · event NAME JSON · cancel WHO WHY… · fire · advance DURATION
+//
+// and every scenario is replayed from each of its prefixes.
+// go test -run Scenario -update writes the decisions anew; look at the difference.
+func TestScenarios(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) < 12 {
+		t.Fatalf("%d scenarios, %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := play(t, string(raw))
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			was, is := strings.Split(string(raw), "\n"), strings.Split(got, "\n")
+			for i := range min(len(was), len(is)) {
+				if was[i] != is[i] {
+					t.Fatalf("%s:%d has\n%s\nand it happens\n%s\nin\n%s", file, i+1, was[i], is[i], got)
+				}
+			}
+			if len(was) != len(is) {
+				t.Fatalf("%s has %d lines, and it happens\n%s", file, len(was), got)
+			}
+		})
+	}
+}
+
+// play gives the text with the decisions that were made.
+func play(t *testing.T, text string) string {
+	t.Helper()
+	var out strings.Builder
+	var d *replaytest.Driver
+	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	for i := 0; i < len(all); i++ {
+		line := all[i]
+		indented := strings.HasPrefix(line, "\t")
+		switch words := strings.Fields(line); {
+		case len(words) == 0, words[0] == "#":
+			fmt.Fprintln(&out, line)
+		case words[0] == "code":
+			fmt.Fprintln(&out, line)
+			first := i + 1
+			for i+1 < len(all) && strings.HasPrefix(all[i+1], "\t") {
+				i++
+				fmt.Fprintln(&out, all[i])
+			}
+			code, rest := parse(all[first:i+1], 1)
+			if len(rest) > 0 {
+				t.Fatalf("code is indented badly: %q", rest)
+			}
+			d = drive(t, func(x *replay.Execution) (string, error) { return (&machine{x: x}).main(code) })
+		case !indented:
+			fmt.Fprintln(&out, line)
+			for _, made := range give(t, d, words) {
+				fmt.Fprintf(&out, "\t%d %s %s\n", made.Meta().ID, show.Kind(made), about(made))
+			}
+		}
+	}
+	d.CheckReplay()
+	d.CheckRecord()
+	return out.String()
+}
+
+// about is the summary of an event, with the times of timers as they were asked for.
+func about(ev history.Event) string {
+	if ev, ok := ev.(*history.TimerScheduled); ok {
+		return "in " + (time.Duration(ev.FireAt-ev.At) * time.Millisecond).String()
+	}
+	return show.Summary(ev)
+}
+
+func give(t *testing.T, d *replaytest.Driver, words []string) []history.Event {
+	t.Helper()
+	rest := func(n int) string { return strings.Join(words[min(n, len(words)):], " ") }
+	id := func() uint64 {
+		n, err := strconv.ParseUint(words[1], 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	var in history.Event
+	switch words[0] {
+	case "start":
+		return d.Start(history.Payload{})
+	case "completed":
+		in = &history.ActivityCompleted{Scheduled: id(), Result: text(rest(2)), Worker: "w"}
+	case "failed":
+		in = &history.ActivityFailed{Scheduled: id(), Failure: history.Failure{Message: rest(2)}, Worker: "w"}
+	case "event":
+		in = &history.EventReceived{Name: words[1], Payload: text(rest(2))}
+	case "cancel":
+		in = &history.CancelRequested{By: words[1], Text: rest(2)}
+	case "fire":
+		return d.Fire()
+	case "advance":
+		d.Advance(must(time.ParseDuration(words[1])))
+		return nil
+	default:
+		t.Fatalf("unknown input %q", words)
+	}
+	outcome, made := d.Offer(in)
+	if outcome.Dropped() {
+		t.Fatalf("%q was %s", words, outcome)
+	}
+	return made
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+var errReturn = errors.New("return")
