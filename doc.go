@@ -51,7 +51,7 @@
 //
 // Code that has been run before is run again, to bring it back to where it was, and
 // must then do the same as it did. So it asks its Context for the time (Now), for ids
-// (NewID) and for random numbers (Rand); starts no goroutine (Map runs several things
+// (NewID) and for random numbers (Rand); starts no goroutine (Go and Map run several things
 // side by side); does not let the order of a Go map decide anything; and does all work
 // that touches the world in activities. Code that breaks the rule is noticed: the
 // instance stalls, with an error that names the event and the line, and goes on once
@@ -60,6 +60,13 @@
 // Three more things the runtime cannot survive or repair: orchestration code must not
 // call runtime.LockOSThread or debug.SetPanicOnFault, and must not block on anything
 // but the words of this package.
+//
+// # Side by side
+//
+// Go starts a sibling, Await waits for what siblings do, Scope says how far what is
+// started in it reaches, Detach leaves all scopes, Future.Cancel cancels one thing by
+// hand, and SideEffect records a value that is not the same every time. See
+// docs/guide/siblings-and-scopes.md; and package pawltest for how to test it all.
 //
 // # Errors
 //

@@ -22,7 +22,7 @@ func (c *crashes) now(turn, events int) bool {
 	if c.given {
 		return slices.Contains(c.turns, turn)
 	}
-	const everyTurn, part = 100, 50
+	const everyTurn, part = 100, 10
 	if turn > everyTurn && events-c.last <= c.last/part {
 		return false
 	}
@@ -41,10 +41,10 @@ func (e *Env) crash() {
 		return
 	}
 	if err := e.x.Evict(); err != nil {
-		e.fail("after turn %d: %v", e.turns, err)
+		e.failf("after turn %d: %v", e.turns, err)
 	}
 	e.x = e.fresh()
 	if err := e.x.Replay(e.events); err != nil {
-		e.fail("after turn %d: %v", e.turns, err)
+		e.failf("after turn %d: %v", e.turns, err)
 	}
 }

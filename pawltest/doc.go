@@ -29,7 +29,7 @@
 //
 // The process that runs an orchestration may die after any turn. So, by default, the
 // test's does: after each of the first hundred turns, and then whenever the history has
-// grown by a fiftieth, the running code is unwound and brought back by a strict replay
+// grown by a tenth, the running code is unwound and brought back by a strict replay
 // of the history, in which also a payload that encodes differently is an error. At the
 // end all inputs are given to the code once more without any crash, and must lead to
 // the same decisions, up to the first side effect, which would have another value now.

@@ -67,11 +67,12 @@ func (e *Env) next() {
 			t.do()
 		}
 	}
-	if at > e.now && len(e.blocked) > 0 {
+	switch {
+	case at > e.now && len(e.blocked) > 0:
 		do, e.blocked = e.blocked[0], e.blocked[1:]
-	} else if at == math.MaxInt64 {
-		e.fail("the orchestration waits for something that never comes, %d activities among it", len(e.runs))
-	} else {
+	case at == math.MaxInt64:
+		e.failf("the orchestration waits for something that never comes, %d activities among it", len(e.runs))
+	default:
 		e.now = max(e.now, at)
 	}
 	do()
@@ -98,7 +99,7 @@ func (e *Env) feed(in history.Event) {
 		in.Meta().At = e.now
 	}
 	if _, err := e.x.Apply(in); err != nil {
-		e.fail("%v", err)
+		e.failf("%v", err)
 	}
 	for _, ev := range e.x.Take() {
 		e.record(ev)
@@ -114,15 +115,15 @@ func (e *Env) record(made history.Event) {
 	e.tb.Helper()
 	raw, err := history.Encode(made)
 	if err != nil {
-		e.fail("event %d: %v", made.Meta().ID, err)
+		e.failf("event %d: %v", made.Meta().ID, err)
 	}
 	ev, err := history.Decode(made.Meta().ID, raw)
 	if err != nil {
-		e.fail("%v", err)
+		e.failf("%v", err)
 	}
 	e.events = append(e.events, ev)
 	if err := e.state.Apply(ev); err != nil {
-		e.fail("the turn breaks its history: %v", err)
+		e.failf("the turn breaks its history: %v", err)
 	}
 	switch ev := ev.(type) {
 	case *history.ActivityScheduled:
@@ -153,7 +154,7 @@ func (e *Env) finish(i int) {
 			a, ok = e.registry.Activity(s.Name)
 		}
 		if !ok {
-			e.fail("activity %s is neither bound nor faked", s.Name)
+			e.failf("activity %s is neither bound nor faked", s.Name)
 		}
 		ctx, stop := context.WithTimeout(context.Background(), patience)
 		result, failure = a.Handle(pawl.WithInfo(ctx, pawl.ActivityInfo{
@@ -169,8 +170,8 @@ func (e *Env) finish(i int) {
 	e.feed(&history.ActivityCompleted{Scheduled: s.ID, Result: result, Worker: "test", Claims: 1})
 }
 
-// fail ends the test and shows the history.
-func (e *Env) fail(format string, args ...any) {
+// failf ends the test and shows the history.
+func (e *Env) failf(format string, args ...any) {
 	e.tb.Helper()
 	e.tb.Fatalf(format+"\n%s", append(args, e.History())...)
 }

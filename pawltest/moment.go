@@ -7,7 +7,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Moment is when something is to happen to the instance from outside.
+// Moment is when something is to happen to the instance from outside. One that the
+// instance does not live to see is left out.
 type Moment struct {
 	e    *Env
 	when when

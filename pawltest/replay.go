@@ -70,7 +70,7 @@ func read(tb testing.TB, exported []byte, bindings []pawl.Binding) past {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	start := events[0].(*history.Started) //nolint:errcheck // Check has seen to it
+	start := events[0].(*history.Started) // Check has seen to it
 	b, ok := registry.Orchestration(start.Name)
 	if !ok {
 		tb.Fatalf("the history is of orchestration %s, which is not among the bindings", start.Name)
@@ -87,7 +87,7 @@ func (e *Env) checkWhole() {
 	p := past{id: e.id, program: e.program, events: e.events}
 	for _, n := range []int{0, len(p.events)} {
 		if err := p.check(n); err != nil {
-			e.fail("%v", err)
+			e.failf("%v", err)
 		}
 	}
 }

@@ -40,6 +40,9 @@ func (p Part) Agenda() string { return p.prefix + "agenda" }
 // Stuck is the hash instance → why it does not move.
 func (p Part) Stuck() string { return p.prefix + "stuck" }
 
+// Refused is the list of the latest inputs that could not be used.
+func (p Part) Refused() string { return p.prefix + "refused" }
+
 // Index is the sorted set of the instances of a status, by the time they took it.
 func (p Part) Index(status string) string { return p.prefix + "x:" + status }
 
@@ -64,7 +67,7 @@ func (p Part) Lease(id string, execution, activity uint64) string {
 
 // Name is a key of a partition, taken apart.
 type Name struct {
-	Kind      string // "p", "agenda", "stuck", "x", "i", "d", "in", "h", "l"
+	Kind      string // "p", "agenda", "stuck", "refused", "x", "i", "d", "in", "h", "l"
 	Instance  string // of i, d, in, h, l; the status of x
 	Execution uint64 // of h, l
 	Activity  uint64 // of l
@@ -79,7 +82,7 @@ func (p Part) Parse(key string) (Name, bool) {
 	kind, rest, _ := strings.Cut(rest, ":")
 	n := Name{Kind: kind, Instance: rest}
 	switch kind {
-	case "p", "agenda", "stuck":
+	case "p", "agenda", "stuck", "refused":
 		return n, rest == ""
 	case "x", "i", "d", "in":
 		return n, rest != ""

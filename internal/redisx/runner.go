@@ -57,6 +57,26 @@ func (c Call) size() int {
 	return n
 }
 
+// Refused reports whether Redis understood the call and will refuse it again as it is: a key of
+// another type, a script's own error. What passes by itself (loading, out of memory, a replica,
+// a cluster that moves) and what never reached Redis is not.
+func Refused(err error) bool {
+	var reply redis.Error
+	if !errors.As(err, &reply) || errors.Is(err, redis.Nil) {
+		return false
+	}
+	m := reply.Error()
+	for _, passing := range []string{
+		"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "BUSY", "OOM", "MISCONF", "NOSCRIPT", "NOAUTH", "NOPERM", "WRONGPASS", "UNKILLABLE", "NOREPLICAS", "EXECABORT",
+	} {
+		if strings.HasPrefix(m, passing) {
+			return false
+		}
+	}
+	// A script repeats the error of the command that failed in it.
+	return !strings.Contains(m, "OOM command not allowed") && !strings.Contains(m, "READONLY") && !strings.Contains(m, "MISCONF")
+}
+
 // Done takes the answer of a call: what Redis answered (int64, string, []any or
 // nil), or an error. It is called exactly once, on the runner's own goroutine: it
 // hands the answer over and returns.

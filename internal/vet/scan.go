@@ -131,8 +131,8 @@ func (s *scanner) mention(id *ast.Ident, stack []ast.Node) {
 // callOf gives the call of which id is the name, if it is one: f(), p.f(), f[int]().
 func callOf(id *ast.Ident, stack []ast.Node) *ast.CallExpr {
 	var e ast.Expr = id
-	for i := len(stack) - 1; i >= 0; i-- {
-		switch x := stack[i].(type) {
+	for _, around := range slices.Backward(stack) {
+		switch x := around.(type) {
 		case *ast.SelectorExpr:
 			if x.Sel != e {
 				return nil

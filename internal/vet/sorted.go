@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"slices"
 	"strings"
 )
 
@@ -114,8 +115,8 @@ func (s *scanner) measured(stack []ast.Node) bool {
 
 // inSort reports whether a call that sorts stands around, within the same statement.
 func (s *scanner) inSort(stack []ast.Node) bool {
-	for i := len(stack) - 1; i >= 0; i-- {
-		switch n := stack[i].(type) {
+	for _, around := range slices.Backward(stack) {
+		switch n := around.(type) {
 		case *ast.CallExpr:
 			if sorts(callee(s.info, n)) {
 				return true

@@ -61,6 +61,18 @@ func (a *actor) asked(ctx context.Context, q queue.Ask) queue.Reply {
 	return queue.Reply{Problem: p}
 }
 
+// pending tells an instance that has not begun from one that is not there.
+func (a *actor) pending(ctx context.Context, id string, is error) error {
+	n, err := a.store.InboxLen(ctx, a.st.Part, id)
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return notFound(id)
+	}
+	return is
+}
+
 func notFound(id string) error {
 	return &queue.Problem{Code: queue.ProblemNotFound, Message: "there is no instance " + id}
 }
@@ -76,7 +88,7 @@ func (a *actor) await(ctx context.Context, q queue.Ask) (queue.Reply, error) {
 		return queue.Reply{}, err
 	}
 	if rec == nil {
-		return queue.Reply{}, notFound(q.Instance)
+		return queue.Reply{}, a.pending(ctx, q.Instance, nil)
 	}
 	if !rec.Status.Ended() {
 		return queue.Reply{}, nil
@@ -180,7 +192,9 @@ func (a *actor) historyPage(ctx context.Context, q queue.Ask) (queue.Reply, erro
 		return queue.Reply{}, err
 	}
 	if rec == nil {
-		return queue.Reply{}, notFound(q.Instance)
+		return queue.Reply{}, a.pending(ctx, q.Instance, &queue.Problem{
+			Code: queue.ProblemNotFound, Message: "instance " + q.Instance + " has inputs and has not begun: there is no history yet; `pawl get` says what it waits for",
+		})
 	}
 	execution := q.Execution
 	if execution == 0 {
@@ -214,6 +228,9 @@ func (a *actor) list(ctx context.Context, q queue.Ask) (queue.Reply, error) {
 	r := queue.Reply{Cursor: page.Cursor}
 	for _, row := range page.Rows {
 		d := a.row(row.Instance, row.Record, "")
+		if row.Record == nil {
+			d.Status, d.Stuck = string(row.Status), "unreadable: "+row.Problem
+		}
 		d.Result, d.Failure = history.Payload{}, nil // a listing is not for results
 		r.Rows = append(r.Rows, d)
 	}
@@ -246,10 +263,20 @@ func (a *actor) stuck(ctx context.Context, q queue.Ask) (queue.Reply, error) {
 			return r, nil
 		}
 		rec, err := a.store.Record(ctx, a.st.Part, id)
-		if err != nil && !errors.Is(err, history.ErrCorrupt) {
+		if err != nil && !store.Unreadable(err) {
 			return r, err
 		}
 		r.Rows = append(r.Rows, a.row(id, rec, all[id]))
+	}
+	refused, err := a.store.Refusals(ctx, a.st.Part)
+	if err != nil {
+		return r, err
+	}
+	for _, x := range refused { // at most a hundred, behind everything that may still move
+		r.Rows = append(r.Rows, queue.Described{
+			Instance: x.Instance, Status: "refused", Updated: x.At,
+			Stuck: fmt.Sprintf("refused: input %d can not be used: %s", x.Seq, x.Why),
+		})
 	}
 	return r, nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/nats-io/nuid"
 
 	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -103,6 +104,9 @@ func (a *actor) send(in *instance, t *turn, c *store.Commit, pause time.Duration
 			case errors.Is(err, store.ErrFenced):
 				a.end(in)
 				a.failed("commit", err)
+			case redisx.Refused(err): // it checks before it writes, so nothing is written
+				a.end(in)
+				a.stall(in, stallUnreadable, err.Error())
 			default:
 				a.failed("commit of "+in.id, err)
 				a.again(in, t, c, pause)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/partition"
@@ -120,7 +121,7 @@ type arrival struct {
 
 // ingest puts a batch into the inboxes. It reports false when the tenure is over.
 func (a *actor) ingest(ctx context.Context, batch []queue.Input, prev, next history.Position) bool {
-	arrivals := a.arrivals(batch)
+	arrivals := a.arrivals(ctx, batch)
 	msgs := make([]store.Message, len(arrivals))
 	for i := range arrivals {
 		msgs[i] = arrivals[i].msg
@@ -156,20 +157,40 @@ func (a *actor) ingest(ctx context.Context, batch []queue.Input, prev, next hist
 			return false
 		case ctx.Err() != nil:
 			return false
+		case redisx.Refused(got.err) && len(batch) > 0:
+			return a.ingestApart(ctx, batch, prev, next, got.err)
 		}
 		a.met.storeErrors.Inc()
 		a.log.Warn("inputs can not be ingested; trying again", "pause", pause, "error", got.err)
 	}
 }
 
-// arrivals turns messages into elements. What can not be used is counted and passed.
-func (a *actor) arrivals(batch []queue.Input) []arrival {
+// ingestApart finds the one message that Redis refuses (a key of its instance is none of Pawl's), so that it
+// does not hold up the others, and puts it aside.
+func (a *actor) ingestApart(ctx context.Context, batch []queue.Input, prev, next history.Position, why error) bool {
+	if half := len(batch) / 2; half > 0 {
+		middle := batch[half-1].Pos
+		return a.ingest(ctx, batch[:half], prev, middle) && a.ingest(ctx, batch[half:], middle, next)
+	}
+	in := batch[0]
+	a.met.refused.Inc()
+	a.log.Error("an input is refused by Redis and is skipped", "instance", in.Instance, "seq", in.Pos.Seq, "error", why)
+	a.remember(ctx, []store.Refusal{{Instance: in.Instance, Seq: in.Pos.Seq, At: in.Pos.Time / int64(time.Millisecond), Why: why.Error()}})
+	return a.ingest(ctx, nil, prev, next)
+}
+
+// arrivals turns messages into elements. What can not be used is passed: counted, logged, and
+// remembered where list --stuck shows it, for its sender is gone.
+func (a *actor) arrivals(ctx context.Context, batch []queue.Input) []arrival {
 	out := make([]arrival, 0, len(batch))
+	var refused []store.Refusal
+	defer func() { a.remember(ctx, refused) }()
 	for _, in := range batch {
 		ev, kind, err := event(in)
 		if err != nil {
 			a.met.refused.Inc()
 			a.log.Warn("an input can not be used and is skipped", "instance", in.Instance, "seq", in.Pos.Seq, "error", err)
+			refused = append(refused, store.Refusal{Instance: in.Instance, Seq: in.Pos.Seq, At: in.Pos.Time / int64(time.Millisecond), Why: err.Error()})
 			a.answer(in.Reply, queue.Answer{Instance: in.Instance, Problem: &queue.Problem{Code: queue.ProblemRefused, Message: err.Error()}})
 			continue
 		}
@@ -187,6 +208,18 @@ func (a *actor) arrivals(batch []queue.Input) []arrival {
 		})
 	}
 	return out
+}
+
+// remember keeps refusals. If Redis does not answer, the line and the count are all there is.
+func (a *actor) remember(ctx context.Context, refused []store.Refusal) {
+	if len(refused) == 0 {
+		return
+	}
+	ctx, stop := context.WithTimeout(ctx, lastRetry)
+	defer stop()
+	if err := a.store.Refuse(ctx, a.st, refused); err != nil && ctx.Err() == nil {
+		a.log.Warn("refused inputs can not be listed", "inputs", len(refused), "error", err)
+	}
 }
 
 // elementID names an input by its place in the stream. The mark of a start is read by ingest.lua.

@@ -71,8 +71,8 @@ func (in *instance) take(l store.Loaded) error {
 			return fmt.Errorf("%w: %w", history.ErrCorrupt, err)
 		}
 	}
-	if l.Record != nil && !l.Record.Status.Ended() && state.Started == nil {
-		return fmt.Errorf("a record without history: %w", history.ErrCorrupt)
+	if l.Record != nil && !l.Record.Status.Ended() && state.Len != l.Record.Events {
+		return fmt.Errorf("the history has %d events, and the record says %d: %w", state.Len, l.Record.Events, history.ErrCorrupt)
 	}
 	in.loaded, in.read = true, false
 	in.rec, in.state, in.events, in.unread = l.Record, state, l.Events, us
@@ -119,7 +119,7 @@ func (a *actor) catchUp(in *instance) {
 // unreadable sorts the errors of reading an instance: what is there and can not be
 // understood stalls it; anything else passes, and the agenda has the instance still.
 func (a *actor) unreadable(in *instance, err error) {
-	if errors.Is(err, history.ErrCorrupt) || errors.Is(err, history.ErrNewerVersion) {
+	if store.Unreadable(err) {
 		a.stall(in, stallUnreadable, err.Error())
 		return
 	}

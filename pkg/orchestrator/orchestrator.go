@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -227,6 +230,8 @@ func (o *Orchestrator) Start(ctx context.Context) error {
 		closeAll()
 		return err
 	}
+	o.cfg.Logger.Info("orchestrator started", "member", o.cfg.Member, "namespace", o.cfg.Namespace, "partitions", o.cfg.Partitions,
+		"orchestrations", strings.Join(slices.Sorted(maps.Keys(o.programs)), " "))
 	wg.Go(func() { s.turners.watch(background) })
 	wg.Go(func() { s.trim(background, keeper) })
 	o.mu.Lock()

@@ -53,7 +53,7 @@ func (a *actor) turn(in *instance) {
 	program, ok := a.program(in)
 	if !ok {
 		a.stall(in, stallUnregistered, fmt.Sprintf(
-			"no orchestration %q is registered in this process; start an orchestrator that has it", in.orchestration()))
+			"no orchestration %q is registered in the orchestrator that owns the instance; start one that has it", in.orchestration()))
 		return
 	}
 	a.begin(in)

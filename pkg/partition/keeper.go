@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nuid"
@@ -44,6 +45,9 @@ type Keeper struct {
 	stop    context.CancelFunc
 	done    chan struct{}
 	actors  sync.WaitGroup
+
+	ailing     atomic.Pointer[error] // of a renewal since the last round
+	complained bool                  // the loop's
 
 	mu      sync.Mutex
 	owned   map[int]*Tenure
@@ -157,6 +161,7 @@ func (k *Keeper) loop(ctx context.Context) {
 // round renews what is owned, and takes or hands over what the members say. Each part of it is
 // bounded by the renewal interval, so that a Redis that hangs does not keep trust from running out.
 func (k *Keeper) round(ctx context.Context) {
+	k.complain()
 	k.renewAll()
 	beat, stop := context.WithTimeout(ctx, k.cfg.Renew)
 	members, err := k.scripts.members(beat, k.cfg.Member, false, k.cfg.TTL)
@@ -205,10 +210,22 @@ func (k *Keeper) renewAll() {
 			case errors.Is(err, ErrLost), errors.Is(err, ErrRolledBack):
 				t.end(err)
 			default:
-				k.cfg.Logger.Warn("renewal failed; trying again", "partition", t.Part, "error", err)
+				k.ailing.CompareAndSwap(nil, &err)
 			}
 		})
 	}
+}
+
+// complain says once that renewals fail, and once that they succeed again, whatever the number of partitions.
+func (k *Keeper) complain() {
+	err := k.ailing.Swap(nil)
+	switch {
+	case err != nil && !k.complained:
+		k.cfg.Logger.Warn("partitions can not be renewed; trying again until their time is over", "error", *err)
+	case err == nil && k.complained:
+		k.cfg.Logger.Info("partitions can be renewed again")
+	}
+	k.complained = err != nil
 }
 
 // trusted is how long a renewal is believed: a tenth of the TTL less than Redis believes it.
@@ -219,8 +236,16 @@ func (k *Keeper) expire() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := int64(time.Since(k.began))
+	lost := 0
+	defer func() {
+		if lost > 0 {
+			k.cfg.Logger.Warn("partitions are given up: Redis has not renewed them in time", "partitions", lost)
+		}
+	}()
 	for _, t := range k.owned {
-		if t.trust.Load() < now {
+		if t.trust.Load() < now && !t.over {
+			t.over = true
+			lost++
 			t.end(fmt.Errorf("partition %d: not renewed for %v: %w", t.Part, k.trusted(), ErrLost))
 		}
 	}
@@ -242,7 +267,7 @@ func (k *Keeper) tenant(loop context.Context, p int) {
 	defer stopAsk()
 	t, err := k.scripts.take(ask, p, token, k.cfg.Member, k.cfg.TTL)
 	if err != nil {
-		k.cfg.Logger.Warn("partition can not be acquired; trying again", "partition", p, "error", err)
+		k.ailing.CompareAndSwap(nil, &err)
 		_ = k.scripts.give(ask, &Tenure{Part: p, Token: token}, false) // it may have been acquired all the same
 	}
 	if t == nil || err != nil {
@@ -284,8 +309,12 @@ func (k *Keeper) release(ctx context.Context, t *Tenure, err error) {
 	delete(k.owned, t.Part)
 	k.mu.Unlock()
 	clean := err == nil && errors.Is(cause, ErrHandover)
-	if !clean {
-		k.cfg.Logger.Warn("partition given up", "partition", t.Part, "cause", errors.Join(err, cause))
+	switch {
+	case clean:
+	case err == nil || errors.Is(cause, err): // lost to Redis' silence or to another member: said once for all partitions
+		k.cfg.Logger.Debug("partition given up", "partition", t.Part, "cause", cause)
+	default:
+		k.cfg.Logger.Warn("partition given up", "partition", t.Part, "cause", err)
 	}
 	bye, stop := context.WithTimeout(context.WithoutCancel(ctx), k.cfg.TTL)
 	defer stop()

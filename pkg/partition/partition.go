@@ -87,6 +87,7 @@ type Tenure struct {
 	Epoch   int64            // how often the partition has been acquired
 
 	drop  chan struct{}
+	over  bool // given up by the keeper; under its mutex
 	acked atomic.Pointer[history.Position]
 	end   context.CancelCauseFunc
 	trust atomic.Int64 // until when the owner may believe that it owns, monotonic ns since the keeper's start

@@ -32,6 +32,21 @@
 // code cancels beyond that (a newer version of it, a newer Pawl) is allowed, and,
 // if it is still outstanding when the replay ends, recorded after the next input.
 //
+// # Scopes and siblings
+//
+// Everything that the code starts or waits for is in a scope: see Scope. The
+// cancellation of the instance is the end of the root scope and nothing else; a sibling
+// has a scope of its own; a detached scope lies outside all others and is bounded by a
+// timer from the end of its home on. No scope, sibling, wait or condition is in
+// history: they follow from the inputs and the code, as the order of events does.
+//
+// When all strands that an input woke are blocked, those that await a condition are
+// resumed to ask it again, in the order in which their waits began; if one goes on, what
+// it wakes runs, and all who still wait ask once more. That is part of the step.
+//
+// A side effect is a decision that carries its value. While its function runs, and
+// while a condition is asked, the strand may use no word.
+//
 // # States
 //
 //	        Started             the root returns, a strand panics, a limit is passed

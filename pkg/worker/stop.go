@@ -45,7 +45,11 @@ func (w *Worker) Stop(ctx context.Context) error {
 		err = w.interrupt(ctx, idle)
 	}
 	w.close()
-	w.log.Info("worker stopped", "error", err)
+	if err != nil {
+		w.log.Warn("worker stopped, and not everything in good order", "error", err)
+	} else {
+		w.log.Info("worker stopped")
+	}
 	return err
 }
 

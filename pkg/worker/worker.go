@@ -196,6 +196,7 @@ func (w *Worker) agree(ctx context.Context, space redisx.Space) error {
 }
 
 // Ready is nil while the worker takes tasks and can claim them; else it says what is missing.
+// It asks Redis, and so may take up to a second.
 func (w *Worker) Ready() error {
 	switch w.phase.Load() {
 	case fresh, starting:
@@ -208,6 +209,12 @@ func (w *Worker) Ready() error {
 	}
 	if err := w.trouble.Load(); err != nil {
 		return fmt.Errorf("worker: %w", *err)
+	}
+	// An idle worker has not asked Redis anything for a while.
+	ctx, stop := context.WithTimeout(context.Background(), time.Second)
+	defer stop()
+	if err := w.cfg.Redis.Ping(ctx).Err(); err != nil {
+		return fmt.Errorf("worker: Redis does not answer: %w", err)
 	}
 	return nil
 }

@@ -157,6 +157,9 @@ func (s *Store) count(found map[int]*census, key string) {
 func (s *Store) checkOne(ctx context.Context, part int, id string, keys []redisx.Name, out *Checked) error {
 	for try := 1; ; try++ {
 		seen, rules, err := s.examine(ctx, part, id, keys)
+		if redisx.Refused(err) { // a key of another type: just what a check is for
+			rules, err = append(rules, err.Error()), nil
+		}
 		if err != nil {
 			return err
 		}

@@ -6,7 +6,7 @@
 --       5 next look, ms, or ''  6 ids popped  7 events  8 leases created  9 fields of the record (pairs)
 --       10 unread elements wanted in the answer  11 their bytes at the most
 --       then the ids, the events, the effect ids, the fields
--- answer  FENCED | CONFLICT head | CONFLICT inbox
+-- answer  FENCED | CONFLICT head | CONFLICT history (it is not as long as the record says) | CONFLICT inbox
 --       | OK now {unread elements} {holders of the deleted leases: place among the deleted from 1, worker}
 --
 -- A head that is already the new one means that an earlier sending succeeded and its reply was
@@ -19,10 +19,12 @@ local event = ids + pops
 local effect = event + events
 local field = effect + creates
 
-local head = redis.call('HGET', KEYS[3], 'head') or ''
+local is = redis.call('HMGET', KEYS[3], 'head', 'events')
+local head = is[1] or ''
 local again = ARGV[4] ~= '' and head == ARGV[4]
 if not again and head ~= ARGV[3] then return {'CONFLICT', 'head'} end
 if again then pops = 0 end -- they are popped
+if redis.call('LLEN', KEYS[5]) ~= tonumber(is[2] or 0) then return {'CONFLICT', 'history'} end
 
 -- One reading of the inbox shows what is popped and, behind it, what is unread, so that a busy
 -- instance needs no separate read. More than a few are read by and by: they may be large.
@@ -48,8 +50,9 @@ end
 if again then return {'OK', ms(t), unread, {}} end
 
 if pops > 0 then redis.call('LTRIM', KEYS[4], pops, -1) end
+local length = tonumber(is[2] or 0)
 for k = 1, events, 500 do -- unpack fails at 8,000
-  redis.call('RPUSH', KEYS[5], unpack(ARGV, event + k, event + math.min(k + 499, events)))
+  length = redis.call('RPUSH', KEYS[5], unpack(ARGV, event + k, event + math.min(k + 499, events)))
 end
 -- Create, then delete: what was scheduled and cancelled in one turn must not leave a lease.
 for k = 1, creates do
@@ -69,7 +72,7 @@ for k = 9 + creates, #KEYS do
   redis.call('DEL', KEYS[k])
 end
 if ARGV[4] ~= '' then
-  redis.call('HSET', KEYS[3], 'head', ARGV[4], 'updated', ms(t))
+  redis.call('HSET', KEYS[3], 'head', ARGV[4], 'updated', ms(t), 'events', ms(length))
   for k = 1, fields, 500 do
     redis.call('HSET', KEYS[3], unpack(ARGV, field + k, field + math.min(k + 499, fields)))
   end

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -93,10 +94,18 @@ func (s *Store) RawHistory(ctx context.Context, part int, instance string, execu
 	return elements(r.Strs(0)), r.Err()
 }
 
+// Unreadable reports whether what is stored can not be understood by this build, and trying
+// again will not help.
+func Unreadable(err error) bool {
+	return errors.Is(err, history.ErrCorrupt) || errors.Is(err, history.ErrNewerVersion) || redisx.Refused(err)
+}
+
 // Row is an instance in a listing.
 type Row struct {
 	Instance string
-	Record   *Record
+	Record   *Record // nil: it can not be read, and Problem says why
+	Status   Status  // of the index
+	Problem  string
 }
 
 // Page is a part of a listing.
@@ -138,12 +147,15 @@ func (s *Store) List(ctx context.Context, part int, status Status, cursor string
 			return Page{}, r.Err()
 		}
 		for _, id := range ids {
-			rec, err := s.Record(ctx, part, id)
-			if err != nil {
-				return Page{}, err
+			row := Row{Instance: id, Status: statuses[which]}
+			if row.Record, err = s.Record(ctx, part, id); err != nil {
+				if !Unreadable(err) {
+					return Page{}, err
+				}
+				row.Problem = err.Error() // it must not hide its neighbours
 			}
-			if rec != nil {
-				page.Rows = append(page.Rows, Row{Instance: id, Record: rec})
+			if row.Record != nil || row.Problem != "" {
+				page.Rows = append(page.Rows, row)
 			}
 		}
 		if from += len(ids); len(page.Rows) >= limit {

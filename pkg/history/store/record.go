@@ -42,7 +42,7 @@ type Record struct {
 	End       []byte // the event that ended it, encoded
 }
 
-// fields lists what a commit writes of the record; head and updated are the script's.
+// fields lists what a commit writes of the record; head, updated and events are the script's.
 func (r *Record) fields() []any {
 	f := make([]any, 0, 18)
 	add := func(k string, v any) { f = append(f, k, v) }
@@ -58,7 +58,6 @@ func (r *Record) fields() []any {
 	}
 	if r.Ended != 0 {
 		add("ended", num(r.Ended))
-		add("events", num(r.Events))
 		add("end", r.End)
 	}
 	return f

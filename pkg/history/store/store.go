@@ -74,7 +74,7 @@ type Store struct {
 	run   *redisx.Runner
 	space redisx.Space
 
-	ingest, commit, look, due, agenda, unread *redisx.Script
+	ingest, commit, look, due, agenda, unread, refuse *redisx.Script
 }
 
 // New makes a store. The runner stays the caller's to close.
@@ -82,7 +82,7 @@ func New(run *redisx.Runner, space redisx.Space) *Store {
 	return &Store{
 		run: run, space: space,
 		ingest: redisx.NewScript("ingest", ingestLua), commit: redisx.NewScript("commit", commitLua),
-		look: redisx.NewScript("look", lookLua), due: redisx.NewScript("due", dueLua),
+		look: redisx.NewScript("look", lookLua), due: redisx.NewScript("due", dueLua), refuse: redisx.NewScript("refuse", refuseLua),
 		agenda: redisx.NewScript("agenda", agendaLua), unread: redisx.NewScript("unread", unreadLua),
 	}
 }

@@ -2,8 +2,11 @@
 package across
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"sort"
+	"sync"
 
 	"example.org/clock"
 	"example.org/shop"
@@ -30,6 +33,29 @@ func (s *service) orchestrate(ctx *pawl.Context, n int) (int, error) {
 	_ = clock.Argued()
 	_ = later(n)                                   // want `across\.later reaches time\.Now \(clock\.go:18\) via clock\.New → clock\.now`
 	return apply(double, n) + apply(tardy, n), nil // want `across\.tardy reaches time\.Now`
+}
+
+// What is confined to a package is reported in it, also through its helpers.
+func confined(ctx *pawl.Context) int {
+	say("x")                   // want `across\.say reaches fmt\.Println \(across\.go:\d+\), which writes the same again at every replay; use pawl\.Logger\(ctx\).*\[io\]`
+	_ = background()           // want `across\.background reaches context\.Background .*\[context\]`
+	return (&counter{}).next() // want `across\.counter\.next reaches sync\.Mutex\.Lock .*\[sync\]`
+}
+
+func say(s string) { fmt.Println(s) }
+
+func background() context.Context { return context.Background() }
+
+type counter struct {
+	mu sync.Mutex
+	n  int
+}
+
+func (c *counter) next() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n++
+	return c.n
 }
 
 func later(n int) clock.Stamp { return clock.New() } // want later:`reaches`

@@ -1,0 +1,68 @@
+package store
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/redisx"
+)
+
+//go:embed refuse.lua
+var refuseLua string
+
+// A partition remembers its latest refusals, for a day.
+const (
+	refusalsKept = 100
+	refusalsSpan = 24 * time.Hour
+)
+
+// Refusal is an input that could not be used: of an unknown kind or a newer version, too
+// large, or nonsense. Its sender has its acknowledgement and is gone.
+type Refusal struct {
+	Instance string `json:"instance"`
+	Seq      uint64 `json:"seq"` // in the inputs stream
+	At       int64  `json:"at"`  // Unix ms
+	Why      string `json:"why"`
+}
+
+// Refuse remembers refusals.
+func (s *Store) Refuse(ctx context.Context, t Tenure, rs []Refusal) error {
+	p := s.space.Part(t.Part)
+	args := []any{t.Token, refusalsKept, refusalsSpan.Milliseconds()}
+	for _, r := range rs[max(0, len(rs)-refusalsKept):] {
+		b, err := json.Marshal(r)
+		if err != nil {
+			return fmt.Errorf("partition %d: encode a refusal: %w", t.Part, err)
+		}
+		args = append(args, b)
+	}
+	v, err := s.run.Do(ctx, redisx.Call{Script: s.refuse, Keys: []string{p.Owner(), p.Refused()}, Args: args})
+	if err != nil {
+		return fmt.Errorf("partition %d: remember refusals: %w", t.Part, err)
+	}
+	if r := redisx.NewReply(v); r.Str(0) != "OK" {
+		return refusal("refuse", r)
+	}
+	return nil
+}
+
+// Refusals reads what a partition has refused lately, newest first.
+func (s *Store) Refusals(ctx context.Context, part int) ([]Refusal, error) {
+	v, err := s.run.Do(ctx, redisx.Command("LRANGE", s.space.Part(part).Refused(), 0, -1))
+	if err != nil {
+		return nil, fmt.Errorf("partition %d: read what was refused: %w", part, err)
+	}
+	r := redisx.NewReply([]any{v})
+	var out []Refusal
+	for _, text := range r.Strs(0) {
+		var x Refusal
+		if err := json.Unmarshal([]byte(text), &x); err != nil {
+			return out, fmt.Errorf("partition %d: a refusal does not decode: %w", part, err)
+		}
+		out = append(out, x)
+	}
+	return out, r.Err()
+}

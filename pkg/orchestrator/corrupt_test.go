@@ -1,0 +1,103 @@
+package orchestrator_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/pkg/worker"
+)
+
+// corrupted starts an instance that waits for an event, spoils it, and sends the event.
+func corrupted(t *testing.T, spoil func(s *stand, p redisx.Part, id string)) (*stand, string) {
+	s := newStand(t)
+	s.orchestrate(orchestrator.Config{}, race.Do(waitPing))
+	s.work(worker.Config{}, greet.Do(doGreet))
+	const id = "broken-1"
+	s.spoilt = id
+	s.start("race", id, `"x"`)
+	s.until("it waits", func() bool { return s.describe(id).Events > 0 })
+	spoil(s, redisx.NewSpace("default").Part(s.conn.PartitionOf(id)), id)
+	s.event("ping", id, `"go"`)
+	return s, id
+}
+
+func waitPing(ctx *pawl.Context, _ string) (string, error) { return ping.Receive(ctx) }
+
+func (s *stand) stuck(part int) string {
+	s.t.Helper()
+	r, err := s.conn.Ask(s.ctx(), part, queue.Ask{Op: queue.OpStuck})
+	if err != nil {
+		return ""
+	}
+	var all []string
+	for _, row := range r.Rows {
+		all = append(all, row.Instance+" "+row.Stuck)
+	}
+	return strings.Join(all, "\n")
+}
+
+func TestAHistoryThatIsGoneUnderALivingOwnerStallsTheInstanceAndIsNotWrittenOn(t *testing.T) {
+	s, id := corrupted(t, func(s *stand, p redisx.Part, id string) { s.redis.Del(s.ctx(), p.History(id, 1)) })
+	part := s.conn.PartitionOf(id)
+	s.until("it is listed", func() bool { return strings.Contains(s.stuck(part), id+" unreadable") })
+	if n := s.redis.LLen(s.ctx(), redisx.NewSpace("default").Part(part).History(id, 1)).Val(); n != 0 {
+		t.Fatalf("%d events were written behind nothing", n)
+	}
+	if n := s.redis.LLen(s.ctx(), redisx.NewSpace("default").Part(part).Inbox(id)).Val(); n != 1 {
+		t.Fatalf("%d inputs are unread, want the one", n)
+	}
+}
+
+func TestAHistoryOfAnotherTypeStallsTheInstanceAndItsNeighboursGoOn(t *testing.T) {
+	s, id := corrupted(t, func(s *stand, p redisx.Part, id string) {
+		s.redis.Del(s.ctx(), p.History(id, 1))
+		s.redis.Set(s.ctx(), p.History(id, 1), "a text", 0)
+	})
+	s.until("it is listed", func() bool { return strings.Contains(s.stuck(s.conn.PartitionOf(id)), id+" unreadable") })
+	s.neighbourOf(id)
+}
+
+func TestAnInboxOfAnotherTypeHoldsUpNobodyElse(t *testing.T) {
+	s, id := corrupted(t, func(s *stand, p redisx.Part, id string) { s.redis.Set(s.ctx(), p.Inbox(id), "a text", 0) })
+	s.until("the input is listed", func() bool { return strings.Contains(s.stuck(s.conn.PartitionOf(id)), "refused: input") })
+	s.neighbourOf(id)
+}
+
+func TestAnInputOfANewerVersionIsListedBecauseNobodyIsThereToBeTold(t *testing.T) {
+	s := newStand(t)
+	s.orchestrate(orchestrator.Config{}, race.Do(waitPing))
+	m := nats.NewMsg("pawl.default.to.v-1.event.ping")
+	m.Header.Set(queue.HeaderVersion, "99")
+	if _, err := s.nats.RequestMsgWithContext(s.ctx(), m); err != nil {
+		t.Fatal(err)
+	}
+	s.until("it is listed", func() bool {
+		got := s.stuck(s.conn.PartitionOf("v-1"))
+		return strings.Contains(got, "v-1 refused: input 1") && strings.Contains(got, "99")
+	})
+}
+
+// neighbourOf runs another instance of the same partition to its end.
+func (s *stand) neighbourOf(id string) {
+	s.t.Helper()
+	for i := 0; ; i++ {
+		other := fmt.Sprint("beside-", i)
+		if s.conn.PartitionOf(other) != s.conn.PartitionOf(id) {
+			continue
+		}
+		s.start("race", other, `"x"`)
+		s.event("ping", other, `"go"`)
+		if d := s.ended(other); store.Status(d.Status) != store.Completed {
+			s.t.Fatalf("%+v", d)
+		}
+		return
+	}
+}
