@@ -203,7 +203,7 @@ func (b turnBench) joined(n int) error {
 		return err
 	}
 	for i := n; i > 0; i-- {
-		scheduled := uint64(i) + 1 //nolint:gosec // counts from 2, behind the start
+		scheduled := uint64(i) + 1
 		if _, err := x.Apply(&history.ActivityCompleted{Scheduled: scheduled, Result: result}); err != nil {
 			return err
 		}
