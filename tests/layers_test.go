@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -67,9 +68,9 @@ func TestImportsOnlyGoDown(t *testing.T) {
 	}
 }
 
-func TestWhatAnAuthorAndAClientLinkHasNoRedis(t *testing.T) {
+func TestWhatAnAuthorAClientAndATestKitLinkHasNoRedis(t *testing.T) {
 	for _, p := range list(t) {
-		if p.ImportPath != module && p.ImportPath != module+"/pkg/client" {
+		if !slices.Contains([]string{module, module + "/pkg/client", module + "/pawltest"}, p.ImportPath) {
 			continue
 		}
 		for _, d := range p.Deps {

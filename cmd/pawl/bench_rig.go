@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -23,10 +24,15 @@ type rig struct {
 	natsAddr string
 	redis    *embedded.Redis
 	children []*process // in the order of their start
+	procs    int        // GOMAXPROCS of this process before
 }
 
+// startRig starts it. This process, the client, keeps to its share of the cores like the others.
 func startRig(ctx context.Context, log *slog.Logger, childLog io.Writer) (_ *rig, err error) {
-	r := &rig{}
+	r := &rig{procs: runtime.GOMAXPROCS(0)}
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(share())
+	}
 	if r.dir, err = os.MkdirTemp("", "pawl-bench-"); err != nil {
 		return nil, err
 	}
@@ -102,6 +108,7 @@ func (r *rig) natsURL() string { return "nats://" + r.natsAddr }
 
 // stop ends the fleets before the servers, and removes the files.
 func (r *rig) stop() error {
+	runtime.GOMAXPROCS(r.procs)
 	var errs []error
 	if len(r.children) > 1 {
 		errs = append(errs, stopAll(r.children[1:]))

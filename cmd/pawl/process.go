@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -36,6 +38,9 @@ func spawn(name string, log io.Writer, args ...string) (*process, error) {
 			p.cmd.Env = append(p.cmd.Env, v)
 		}
 	}
+	if os.Getenv("GOMAXPROCS") == "" {
+		p.cmd.Env = append(p.cmd.Env, "GOMAXPROCS="+strconv.Itoa(share()))
+	}
 	if p.leash, err = p.cmd.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
@@ -48,6 +53,10 @@ func spawn(name string, log io.Writer, args ...string) (*process, error) {
 	}()
 	return p, nil
 }
+
+// share is a process' part of the cores where several share the machine. Were each to have
+// threads for all of them, they would spend a quarter of the time waking each other's.
+func share() int { return max(1, runtime.NumCPU()/4) }
 
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
