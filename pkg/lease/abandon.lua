@@ -24,6 +24,7 @@ elseif over(f[3], f[4], t) then
 end
 
 redis.call('HDEL', lease, 't', 'w', 'u', 'd')
+redis.call('HSET', lease, 'b', ms(t + delay)) -- its task is not in the queue any more: the look sends it then
 if uncounted then
   redis.call('HSET', lease, 'n', ms(math.max(0, (tonumber(f[5]) or 0) - 1)))
 end

@@ -86,7 +86,13 @@ func (a *actor) found(in *instance, got store.Looked) {
 		e := in.state.Activity(l.Activity)
 		switch l.Found {
 		case store.Waiting:
-			waiting[e.Queue] = append(waiting[e.Queue], e)
+			switch {
+			case l.Back > got.Now: // given back for later
+			case l.Back > a.sent[sending{in.id, e.ID}]: // given back since: its task is not in the queue
+				a.publish(in.id, in.rec, e)
+			default:
+				waiting[e.Queue] = append(waiting[e.Queue], e)
+			}
 		case store.Claimed:
 			a.pollBy(time.Now().Add(time.Duration(l.Until+1-got.Now) * time.Millisecond))
 		case store.Expired:

@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -162,4 +163,26 @@ func TestPartitionsMoveInMillisecondsWhenAnOrchestratorJoinsOrLeaves(t *testing.
 	s.work(worker.Config{}, greet.Do(doGreet))
 	s.start("hello", "m-1", `"you"`)
 	s.ended("m-1")
+}
+
+func TestWhatAStoppingWorkerGivesBackIsTakenOverAtOnceAlsoBehindABacklog(t *testing.T) {
+	s := newStand(t)
+	s.orchestrate(orchestrator.Config{Look: time.Hour}, hello.Do(callGreet))
+	began := make(chan struct{}, 100)
+	first := s.work(worker.Config{Name: "first", Concurrency: 1, Drain: time.Millisecond, LeaseTTL: time.Minute}, greet.Do(func(ctx context.Context, _ string) (string, error) {
+		began <- struct{}{}
+		<-ctx.Done()
+		return "", ctx.Err()
+	}))
+	for i := range 5 { // one runs, the others are the backlog
+		s.start("hello", fmt.Sprint("g-", i), `"you"`)
+	}
+	<-began
+	s.stop(first)
+	s.work(worker.Config{Name: "second", LeaseTTL: time.Minute}, greet.Do(doGreet))
+	for i := range 5 {
+		if d := s.ended(fmt.Sprint("g-", i)); d.Status != "completed" {
+			t.Fatalf("%+v", d)
+		}
+	}
 }

@@ -141,6 +141,7 @@ type LeaseState struct {
 	Found    Found
 	Attempts int   // claims so far
 	Until    int64 // of a claim, Unix ms
+	Back     int64 // for when a worker gave it back, Unix ms; 0: none did
 }
 
 // Found says how.
@@ -198,7 +199,9 @@ func parseLooked(r *redisx.Reply, leases []Lease) (Looked, error) {
 		switch st.Found {
 		case Claimed:
 			_, err = fmt.Sscan(said[1:], &st.Until, &st.Attempts)
-		case Waiting, Expired, Poison:
+		case Waiting:
+			_, err = fmt.Sscan(said[1:], &st.Attempts, &st.Back)
+		case Expired, Poison:
 			_, err = fmt.Sscan(said[1:], &st.Attempts)
 		case Missing, Restored:
 		default:

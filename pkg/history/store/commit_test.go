@@ -193,7 +193,7 @@ func TestTenThousandActivitiesAreScheduledAndCancelledInOneScriptEach(t *testing
 			const n = 10_000
 			ids, events := make([]uint64, n), make([][]byte, n)
 			for i := range ids {
-				ids[i], events[i] = uint64(i)+2, []byte(strings.Repeat("x", 200)) //nolint:gosec // small
+				ids[i], events[i] = uint64(i)+2, []byte(strings.Repeat("x", 200))
 			}
 			begin := time.Now()
 			_, err := b.commit(store.Commit{

@@ -8,7 +8,7 @@
 -- ARGV  1 token  2 instance  3 head  4 next look, ms, or ''  5 hold the inbox back: '' no, '1' yes, 'e' until its start comes
 --       6 why it is stuck, '' to leave what is said, '-' to take it back  7 claims at the most  then the effect ids
 -- answer  FENCED | CONFLICT
---       | OK now length_of_inbox {for each lease: W attempts (waits) | C until attempts (claimed)
+--       | OK now length_of_inbox {for each lease: W attempts back (waits; for when a worker gave it back, ms, or 0) | C until attempts (claimed)
 --         | X attempts (claim was over) | P attempts (claimed too often) | M (missing, completion unread) | R (made again)}
 local t = now()
 if fenced(KEYS[1], ARGV[1], t) then return {'FENCED'} end
@@ -19,7 +19,7 @@ local answer, clear, make = {}, {}, {}
 local look = tonumber(ARGV[4])
 for k = 6, #KEYS do
   local effect = ARGV[k + 2]
-  local l = redis.call('HMGET', KEYS[k], 'e', 't', 'u', 'd', 'n')
+  local l = redis.call('HMGET', KEYS[k], 'e', 't', 'u', 'd', 'n', 'b')
   local n = l[5] or '0'
   if l[1] ~= effect then
     if unread > 0 then
@@ -38,7 +38,9 @@ for k = 6, #KEYS do
     clear[#clear + 1] = KEYS[k]
     answer[k - 5] = 'X ' .. n
   else
-    answer[k - 5] = 'W ' .. n
+    answer[k - 5] = 'W ' .. n .. ' ' .. (l[6] or '0')
+    local back = tonumber(l[6]) or 0
+    if look and back > t and back < look then look = back end
   end
 end
 
