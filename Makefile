@@ -25,7 +25,7 @@ test: setup
 check: fmt vet lint vuln test
 
 fmt:
-	@bad=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$bad" ]; then echo "gofmt wants to change:"; echo "$$bad"; exit 1; fi
+	@bad=$$(gofmt -l .); if [ -n "$$bad" ]; then echo "gofmt wants to change:"; echo "$$bad"; exit 1; fi
 
 vet:
 	$(GO) vet ./...

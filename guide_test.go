@@ -3,13 +3,12 @@ package pawl_test
 import (
 	"context"
 	"errors"
-	"os"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/doctest"
 	"github.com/pawlrun/pawl/pawltest"
 )
 
@@ -125,23 +124,5 @@ func TestTheGuidesTripIsRefundedWhenItCanNotBeBooked(t *testing.T) {
 }
 
 func TestEveryLineOfGoInThePageOnSiblingsIsCompiledHere(t *testing.T) {
-	page, err := os.ReadFile("docs/guide/siblings-and-scopes.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	code, err := os.ReadFile("guide_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllSubmatch(page, -1)
-	if len(blocks) < 3 {
-		t.Fatalf("only %d blocks", len(blocks))
-	}
-	for _, b := range blocks {
-		for part := range strings.SplitSeq(strings.TrimSpace(string(b[1])), "\n\n") {
-			if !strings.Contains(string(code), part) {
-				t.Errorf("not in the code:\n%s", part)
-			}
-		}
-	}
+	doctest.Shown(t, doctest.Read(t, "docs/guide/siblings-and-scopes.md"), 3, doctest.Read(t, "guide_test.go"))
 }

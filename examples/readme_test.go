@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"os"
-	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/doctest"
 	"github.com/pawlrun/pawl/pawlfx"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/embedded"
@@ -83,29 +82,7 @@ func openRedis(context.Context) (redis.UniversalClient, error) {
 // Every Go block of the README stands, to the letter, in this package, and so it compiles; the test of
 // the fleets below runs it.
 func TestTheReadmesCodeIsTheExamples(t *testing.T) {
-	readme, err := os.ReadFile("../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var code strings.Builder
-	for _, f := range []string{"order.go", "readme_test.go"} {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		code.Write(b)
-	}
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(readme), -1)
-	if len(blocks) < 5 {
-		t.Fatalf("only %d blocks", len(blocks))
-	}
-	for _, b := range blocks {
-		for part := range strings.SplitSeq(strings.TrimSpace(b[1]), "\n\n") {
-			if !strings.Contains(code.String(), part) {
-				t.Errorf("not in the examples:\n%s", part)
-			}
-		}
-	}
+	doctest.Shown(t, doctest.Read(t, "../README.md"), 5, doctest.Read(t, "order.go", "readme_test.go"))
 	_ = withFx // compiled; pawlfx' own tests run it
 }
 

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"os"
-	"regexp"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/doctest"
 	"github.com/pawlrun/pawl/pawltest"
 )
 
@@ -123,23 +122,5 @@ func TestTodaysCodeFitsYesterdaysHistory(t *testing.T) {
 }
 
 func TestEveryLineOfGoInThePageOnTestingIsCompiledHere(t *testing.T) {
-	page, err := os.ReadFile("../docs/guide/testing.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	code, err := os.ReadFile("guide_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllSubmatch(page, -1)
-	if len(blocks) < 5 {
-		t.Fatalf("only %d blocks", len(blocks))
-	}
-	for _, b := range blocks {
-		for part := range strings.SplitSeq(strings.TrimSpace(string(b[1])), "\n\n") {
-			if !strings.Contains(string(code), part) {
-				t.Errorf("not in the code:\n%s", part)
-			}
-		}
-	}
+	doctest.Shown(t, doctest.Read(t, "../docs/guide/testing.md"), 5, doctest.Read(t, "guide_test.go"))
 }

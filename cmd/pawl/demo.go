@@ -36,21 +36,18 @@ const (
 
 type demoCmd struct {
 	settings.Log
-	Dir  string `type:"path" placeholder:"DIR" help:"Tree to audit. Default: the source of the Go distribution."`
-	Out  string `type:"path" default:"pawl-audit" placeholder:"DIR" help:"Directory of the report."`
-	JSON bool   `name:"json" help:"Write one JSON object as the last line."`
+	Dir  *string `placeholder:"DIR" help:"Tree to audit. Default: the source of the Go distribution."`
+	Out  string  `type:"path" default:"pawl-audit" placeholder:"DIR" help:"Directory of the report."`
+	JSON bool    `name:"json" help:"Write one JSON object as the last line."`
 }
 
 // Run audits a tree. Everything that it starts is gone when it returns.
 func (c *demoCmd) Run(ctx context.Context, s streams) error {
-	if c.Dir == "" {
-		dir, err := goSource(ctx)
-		if err != nil {
-			return misuse{err}
-		}
-		c.Dir = dir
+	dir, err := c.tree(ctx)
+	if err != nil {
+		return misuse{err}
 	}
-	total, err := count(c.Dir)
+	total, err := count(dir)
 	if err != nil {
 		return misuse{err}
 	}
@@ -62,12 +59,24 @@ func (c *demoCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	result, err := d.audit(ctx, c.Dir, c.Out, total)
+	result, err := d.audit(ctx, dir, c.Out, total)
 	d.progress.End()
 	if err = errors.Join(err, d.stop()); err != nil {
 		return err
 	}
 	return d.show(s.out, result, time.Since(begun), c.JSON)
+}
+
+// tree is the directory to audit. A directory that is given as nothing is a mistake of whoever
+// gave it, such as a variable that is not set.
+func (c *demoCmd) tree(ctx context.Context) (string, error) {
+	switch {
+	case c.Dir == nil:
+		return goSource(ctx)
+	case *c.Dir == "":
+		return "", errors.New("--dir is empty; name a directory, or leave the flag out for the source of the Go distribution")
+	}
+	return filepath.Abs(*c.Dir)
 }
 
 // goSource finds the Go distribution's source.

@@ -72,7 +72,7 @@ func TestWrongUseIsCodeTwo(t *testing.T) {
 	for _, args := range [][]string{
 		{}, {"nonsense"}, {"start"}, {"start", "hello", "bad id"}, {"start", "bad name!", "x"}, {"start", "hello", "x", "--input", "no json"},
 		{"get", "a/b"}, {"send", "x", "bad event"}, {"cancel", ""}, {"list", "--status", "weird"}, {"bench", "weird"},
-		{"demo", "--dir", empty}, {"demo", "--dir", filepath.Join(empty, "missing")}, {"get", "x", "--timeout", "1s"}, {"get", "x", "--wait", "--timeout=-1s"},
+		{"demo", "--dir", empty}, {"demo", "--dir", ""}, {"demo", "--dir", filepath.Join(empty, "missing")}, {"get", "x", "--timeout", "1s"}, {"get", "x", "--wait", "--timeout=-1s"},
 		{"list", "--limit=-1"}, {"list", "--stuck", "--status", "running"}, {"list", "--namespace", "a.b"}, {"check", "--redis", "localhost"},
 		{"dev", "--nats-port", "70000"}, {"dev", "--concurrency", "0"}, {"bench", "hello", "--in-flight", "0"}, {"serve-worker", "--lease-ttl", "1ms"},
 	} {

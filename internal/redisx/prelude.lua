@@ -18,6 +18,14 @@ local function over(till, span, t)
   return till <= t or till > t + span
 end
 
+-- lost tells why a claim is not the caller's any more: GONE, STOLEN or EXPIRED; nil if it is.
+-- f is what the lease has as e, t, u, d; effect is nil where the token alone says what is meant.
+local function lost(f, effect, token, t)
+  if not f[1] or effect and f[1] ~= effect then return 'GONE' end
+  if f[2] ~= token then return 'STOLEN' end
+  if over(f[3], f[4], t) then return 'EXPIRED' end
+end
+
 -- fenced tells whether the partition's owner is somebody else than `token`, or its time is over.
 local function fenced(partition, token, t)
   local o = redis.call('HMGET', partition, 'owner', 'until', 'span')

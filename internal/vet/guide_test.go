@@ -1,42 +1,24 @@
 package vet
 
 import (
-	"os"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/pawlrun/pawl/internal/doctest"
 )
 
-func guide(t *testing.T) string {
-	t.Helper()
-	b, err := os.ReadFile("../../docs/guide/determinism.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
-}
+const page = "../../docs/guide/determinism.md"
 
 func TestTheGuidesCodeIsCompiledAndAnalysed(t *testing.T) {
-	b, err := os.ReadFile("testdata/src/example.org/guide/guide.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	code := regexp.MustCompile(" *// want .*").ReplaceAllString(string(b), "")
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(guide(t), -1)
-	if len(blocks) < 4 {
-		t.Fatalf("only %d blocks", len(blocks))
-	}
-	for _, b := range blocks {
-		if !strings.Contains(code, b[1]) {
-			t.Errorf("not in testdata:\n%s", b[1])
-		}
-	}
+	code := doctest.Read(t, "testdata/src/example.org/guide/guide.go")
+	doctest.Shown(t, doctest.Read(t, page), 4, regexp.MustCompile(" *// want .*").ReplaceAllString(code, ""))
 }
 
 func TestTheGuideHasALineForEveryKindOfFinding(t *testing.T) {
-	page := guide(t)
+	text := doctest.Read(t, page)
 	for _, k := range kinds() {
-		if !strings.Contains(page, "\n| `"+string(k)+"` |") {
+		if !strings.Contains(text, "\n| `"+string(k)+"` |") {
 			t.Errorf("nothing about %s", k)
 		}
 	}

@@ -1,50 +1,39 @@
 package cancel
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // Ledger keeps {scheduled − completed − cancelled} of one execution, by the event
-// id of the schedule. What is left in it when an execution ends is what the ending
-// turn cancels. The zero value is an empty ledger. It is not safe for concurrent use.
-type Ledger struct {
-	open map[uint64]struct{}
+// id of the schedule, and what each was scheduled as. What is left in it when an
+// execution ends is what the ending turn cancels. The zero value is an empty ledger. It
+// is not safe for concurrent use.
+type Ledger[T any] struct {
+	open map[uint64]T
 }
 
-// Schedule adds an activity. It reports false if the id was already open.
-func (l *Ledger) Schedule(id uint64) bool {
-	if _, dup := l.open[id]; dup {
-		return false
-	}
+// Schedule adds an activity. The id must not be open: event ids are given once.
+func (l *Ledger[T]) Schedule(id uint64, as T) {
 	if l.open == nil {
-		l.open = make(map[uint64]struct{})
+		l.open = make(map[uint64]T)
 	}
-	l.open[id] = struct{}{}
-	return true
+	l.open[id] = as
 }
 
-// Settle removes an activity that has completed, failed or been cancelled. It
-// reports false if there was nothing to remove: a repeat, or a completion that
-// lost the race against its cancellation.
-func (l *Ledger) Settle(id uint64) bool {
-	if _, ok := l.open[id]; !ok {
-		return false
-	}
-	delete(l.open, id)
-	return true
-}
+// Settle removes an activity that has completed, failed or been cancelled.
+func (l *Ledger[T]) Settle(id uint64) { delete(l.open, id) }
 
-// Open reports whether the activity is still wanted.
-func (l *Ledger) Open(id uint64) bool { _, ok := l.open[id]; return ok }
+// Open gives what is still wanted under the id; ok is false if nothing is: it was never
+// scheduled, or it has been settled.
+func (l *Ledger[T]) Open(id uint64) (as T, ok bool) {
+	as, ok = l.open[id]
+	return as, ok
+}
 
 // Len is the number of outstanding activities.
-func (l *Ledger) Len() int { return len(l.open) }
+func (l *Ledger[T]) Len() int { return len(l.open) }
 
 // Outstanding lists what is still wanted in ascending order of id, so that
 // whoever decides by it decides the same on every replay.
-func (l *Ledger) Outstanding() []uint64 {
-	ids := make([]uint64, 0, len(l.open))
-	for id := range l.open {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return ids
-}
+func (l *Ledger[T]) Outstanding() []uint64 { return slices.Sorted(maps.Keys(l.open)) }

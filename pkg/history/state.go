@@ -27,8 +27,7 @@ type State struct {
 	Now     int64  // greatest time of an input so far, Unix ms
 	Cancel  *CancelRequested
 
-	ledger cancel.Ledger
-	open   map[uint64]*ActivityScheduled
+	ledger cancel.Ledger[*ActivityScheduled]
 	timers map[uint64]int64
 	queue  timerHeap
 }
@@ -51,17 +50,13 @@ func (s *State) Apply(e Event) error {
 	case *CancelRequested:
 		s.Cancel = e
 	case *ActivityScheduled:
-		s.ledger.Schedule(m.ID)
-		if s.open == nil {
-			s.open = make(map[uint64]*ActivityScheduled)
-		}
-		s.open[m.ID] = e
+		s.ledger.Schedule(m.ID, e)
 	case *ActivityCompleted:
-		s.settle(e.Scheduled)
+		s.ledger.Settle(e.Scheduled)
 	case *ActivityFailed:
-		s.settle(e.Scheduled)
+		s.ledger.Settle(e.Scheduled)
 	case *ActivityCancelRequested:
-		s.settle(e.Scheduled)
+		s.ledger.Settle(e.Scheduled)
 	case *TimerScheduled:
 		if s.timers == nil {
 			s.timers = make(map[uint64]int64)
@@ -110,7 +105,7 @@ func (s *State) refuse(e Event) string {
 }
 
 func (s *State) notOpen(verb string, id uint64) string {
-	if s.ledger.Open(id) {
+	if _, ok := s.ledger.Open(id); ok {
 		return ""
 	}
 	return fmt.Sprintf("%s activity %d, which is not outstanding", verb, id)
@@ -123,11 +118,6 @@ func (s *State) noTimer(verb string, id uint64) string {
 	return fmt.Sprintf("%s timer %d, which is not running", verb, id)
 }
 
-func (s *State) settle(id uint64) {
-	s.ledger.Settle(id)
-	delete(s.open, id)
-}
-
 // Outstanding lists the ids of the activities whose result is wanted, ascending.
 func (s *State) Outstanding() []uint64 { return s.ledger.Outstanding() }
 
@@ -135,7 +125,10 @@ func (s *State) Outstanding() []uint64 { return s.ledger.Outstanding() }
 func (s *State) OutstandingLen() int { return s.ledger.Len() }
 
 // Activity gives the schedule of an outstanding activity, or nil.
-func (s *State) Activity(id uint64) *ActivityScheduled { return s.open[id] }
+func (s *State) Activity(id uint64) *ActivityScheduled {
+	e, _ := s.ledger.Open(id)
+	return e
+}
 
 // TimerLen is the number of running timers.
 func (s *State) TimerLen() int { return len(s.timers) }

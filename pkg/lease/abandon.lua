@@ -2,7 +2,7 @@
 --
 -- KEYS   lease agenda
 -- ARGV   effect token instance uncounted delay_ms
---        uncounted  '1' takes the attempt back: the claim was no fault of the activity
+--        uncounted  '1' takes the claim back from the count: it was no fault of the activity
 -- Answer GONE     there is no lease, or it is for another effect
 --        STOLEN   somebody else holds it, or nobody: it was given back before
 --        EXPIRED  the caller's time was over
@@ -15,13 +15,8 @@ local uncounted, delay = ARGV[4] == '1', tonumber(ARGV[5])
 
 local f = redis.call('HMGET', lease, 'e', 't', 'u', 'd', 'n')
 local t = now()
-if f[1] ~= effect then
-  return { 'GONE' }
-elseif f[2] ~= token then
-  return { 'STOLEN' }
-elseif over(f[3], f[4], t) then
-  return { 'EXPIRED' }
-end
+local why = lost(f, effect, token, t)
+if why then return { why } end
 
 redis.call('HDEL', lease, 't', 'w', 'u', 'd')
 redis.call('HSET', lease, 'b', ms(t + delay)) -- its task is not in the queue any more: the look sends it then

@@ -14,13 +14,8 @@ local effect, token, instance, id, body = ARGV[1], ARGV[2], ARGV[3], ARGV[4], AR
 
 local f = redis.call('HMGET', lease, 'e', 't', 'u', 'd')
 local t = now()
-if f[1] ~= effect then
-  return { 'GONE' }
-elseif f[2] ~= token then
-  return { 'STOLEN' }
-elseif over(f[3], f[4], t) then
-  return { 'EXPIRED' }
-end
+local why = lost(f, effect, token, t)
+if why then return { why } end
 
 redis.call('DEL', lease)
 local length = redis.call('RPUSH', inbox, id .. '\n' .. ms(t) .. '\n' .. body)

@@ -25,6 +25,7 @@
 //	w  worker that claimed
 //	u  until, Unix ms by the clock of Redis
 //	d  span that it was claimed or renewed for, ms
+//	b  for when its last holder gave it back, Unix ms: its task is sent again then
 //
 // The numbers are decimal text. A claim is over when until has passed, or is
 // further away than the span, which means that the clock of Redis has stepped back.

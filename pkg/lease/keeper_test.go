@@ -34,7 +34,7 @@ func (b *bench) held(k *lease.Keeper, g lease.Grip, span time.Duration) *lease.H
 	b.create(g.Ref)
 	since := time.Now()
 	c := answer(b, func(done func(lease.Claim, error)) {
-		b.leases.Claim(lease.Bid{Grip: g, Worker: "w", TTL: span, MaxAttempts: most}, done)
+		b.leases.Claim(lease.Bid{Grip: g, Worker: "w", TTL: span, MaxClaims: most}, done)
 	})
 	b.want("claim", c.Outcome, lease.Yours)
 	h := k.Hold(context.Background(), g, since)

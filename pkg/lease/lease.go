@@ -105,16 +105,16 @@ type Grip struct {
 // Bid is a wish to hold a lease.
 type Bid struct {
 	Grip
-	Worker      string
-	TTL         time.Duration // at least 1 ms
-	MaxAttempts int           // claims beyond this many are refused
+	Worker    string
+	TTL       time.Duration // at least 1 ms
+	MaxClaims int           // claims beyond this many are refused
 }
 
 // Claim is the answer to a Bid.
 type Claim struct {
-	Outcome  Outcome // Yours, Held, Exhausted or Gone
-	Attempts uint32  // Yours: claims so far, this one included; Exhausted: claims so far
-	Until    int64   // Yours, Held: Unix ms by the clock of Redis
+	Outcome Outcome // Yours, Held, Exhausted or Gone
+	Claims  uint32  // Yours: claims so far, this one included; Exhausted: claims so far
+	Until   int64   // Yours, Held: Unix ms by the clock of Redis
 }
 
 // Claim takes a lease that is free or expired. The bidder counts its trust from before
@@ -123,7 +123,7 @@ func (l *Leases) Claim(b Bid, done func(Claim, error)) {
 	l.runner.Go(redisx.Call{
 		Script: l.claim,
 		Keys:   []string{l.key(b.Ref)},
-		Args:   []any{b.Effect, b.Token, b.Worker, b.TTL.Milliseconds(), b.MaxAttempts},
+		Args:   []any{b.Effect, b.Token, b.Worker, b.TTL.Milliseconds(), b.MaxClaims},
 	}, func(reply any, err error) {
 		if err != nil {
 			done(Claim{}, err)
@@ -139,9 +139,9 @@ func readClaim(r *redisx.Reply) (c Claim, err error) {
 	}
 	switch c.Outcome {
 	case Yours:
-		c.Attempts, c.Until = uint32(r.Int(1)), r.Int(2) //nolint:gosec // bounded by MaxAttempts
+		c.Claims, c.Until = uint32(r.Int(1)), r.Int(2) //nolint:gosec // bounded by MaxClaims
 	case Exhausted:
-		c.Attempts = uint32(r.Int(1)) //nolint:gosec // bounded by MaxAttempts
+		c.Claims = uint32(r.Int(1)) //nolint:gosec // bounded by MaxClaims
 	case Held:
 		c.Until = r.Int(1)
 	case Gone:
@@ -184,8 +184,8 @@ type Completion struct {
 	Body []byte // an ActivityCompleted or ActivityFailed, as history.Encode writes it
 }
 
-// ElementID is the id of the inbox element that the completion becomes.
-func (c Completion) ElementID() string { return "a" + c.Effect + "." + c.Token }
+// elementID is the id of the inbox element that the completion becomes.
+func (c Completion) elementID() string { return "a" + c.Effect + "." + c.Token }
 
 // Acked is the answer to a Completion.
 type Acked struct {
@@ -197,7 +197,7 @@ type Acked struct {
 // Ack deletes the lease and pushes the completion to the instance's inbox, or does nothing.
 func (l *Leases) Ack(c Completion, done func(Acked, error)) {
 	p := l.space.Part(c.Part)
-	id := c.ElementID()
+	id := c.elementID()
 	l.runner.Go(redisx.Call{
 		Script: l.ack,
 		Keys:   []string{l.key(c.Ref), p.Inbox(c.Instance), p.Agenda()},
@@ -221,7 +221,7 @@ func (l *Leases) Ack(c Completion, done func(Acked, error)) {
 // Return gives a lease back before its end.
 type Return struct {
 	Grip
-	Uncounted bool          // the claim is not to be counted as an attempt
+	Uncounted bool          // the claim is not to be counted
 	Delay     time.Duration // the owner dispatches it again after this
 }
 

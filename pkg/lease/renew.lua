@@ -16,15 +16,7 @@ local till, span = ms(t + ttl), ms(ttl)
 local answer = {}
 for i, lease in ipairs(KEYS) do
   local f = redis.call('HMGET', lease, 'e', 't', 'u', 'd')
-  if not f[1] then
-    answer[i] = 'GONE'
-  elseif f[2] ~= ARGV[1 + i] then
-    answer[i] = 'STOLEN'
-  elseif over(f[3], f[4], t) then
-    answer[i] = 'EXPIRED'
-  else
-    redis.call('HSET', lease, 'u', till, 'd', span)
-    answer[i] = 'OK'
-  end
+  answer[i] = lost(f, nil, ARGV[1 + i], t) or 'OK'
+  if answer[i] == 'OK' then redis.call('HSET', lease, 'u', till, 'd', span) end
 end
 return answer

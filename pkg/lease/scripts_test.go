@@ -131,7 +131,7 @@ const (
 func (b *bench) claim(g lease.Grip) lease.Claim {
 	b.Helper()
 	return answer(b, func(done func(lease.Claim, error)) {
-		b.leases.Claim(lease.Bid{Grip: g, Worker: "w-" + g.Token, TTL: ttl, MaxAttempts: most}, done)
+		b.leases.Claim(lease.Bid{Grip: g, Worker: "w-" + g.Token, TTL: ttl, MaxClaims: most}, done)
 	})
 }
 
@@ -154,11 +154,11 @@ func (b *bench) abandon(g lease.Grip, uncounted bool, delay time.Duration) lease
 	})
 }
 
-func (b *bench) wantClaim(g lease.Grip, want lease.Outcome, attempts uint32) lease.Claim {
+func (b *bench) wantClaim(g lease.Grip, want lease.Outcome, claims uint32) lease.Claim {
 	b.Helper()
 	c := b.claim(g)
-	if c.Outcome != want || c.Attempts != attempts {
-		b.Fatalf("claim by %s: %v after %d attempts, want %v after %d", g.Token, c.Outcome, c.Attempts, want, attempts)
+	if c.Outcome != want || c.Claims != claims {
+		b.Fatalf("claim by %s: %v after %d claims, want %v after %d", g.Token, c.Outcome, c.Claims, want, claims)
 	}
 	return c
 }
@@ -200,7 +200,7 @@ func TestTheScripts(t *testing.T) {
 		"cancelled after its completion was acked, the completion stands":              cancelledAfterAck,
 		"only the completion that finds the inbox empty hurries the look":              onlyFirstHurries,
 		"workers bring a look forward, never back":                                     neverBack,
-		"abandoned uncounted, a claim is no attempt; attempts are never negative":      abandonUncounted,
+		"abandoned uncounted, a claim is not counted, and the count is never negative": abandonUncounted,
 		"abandoned and counted, it is free, and dispatched after the delay":            abandonCounted,
 		"abandon by somebody who lost the lease changes nothing":                       abandonLost,
 		"five hundred renewals in one script are answered each for itself":             renewMany,
@@ -266,7 +266,7 @@ func exhausted(b *bench) {
 		b.expire(ref(1))
 	}
 	b.wantClaim(grip(1, "late"), lease.Exhausted, most)
-	b.want("attempts", b.fields(ref(1))["n"], most)
+	b.want("claims", b.fields(ref(1))["n"], most)
 }
 
 func cancelledBeforeClaim(b *bench) {
@@ -410,12 +410,12 @@ func abandonUncounted(b *bench) {
 		b.wantClaim(g, lease.Yours, 1)
 		b.want("abandon", b.abandon(g, true, 0), lease.OK)
 		b.want("again", b.abandon(g, true, 0), lease.Stolen)
-		b.want("attempts", b.fields(ref(1))["n"], 0)
+		b.want("claims", b.fields(ref(1))["n"], 0)
 	}
 	b.wantClaim(grip(1, "x"), lease.Yours, 1)
 	b.must(b.rdb.HSet(b.Context(), b.key(ref(1)), "n", "0").Err())
 	b.want("abandon", b.abandon(grip(1, "x"), true, 0), lease.OK)
-	b.want("attempts", b.fields(ref(1))["n"], 0)
+	b.want("claims", b.fields(ref(1))["n"], 0)
 }
 
 func abandonCounted(b *bench) {
@@ -441,7 +441,7 @@ func abandonLost(b *bench) {
 	b.want("expired", b.abandon(grip(1, "t1"), true, 0), lease.Expired)
 	b.wantClaim(grip(1, "t2"), lease.Yours, 2)
 	b.want("stolen", b.abandon(grip(1, "t1"), true, 0), lease.Stolen)
-	b.want("attempts", b.fields(ref(1))["n"], 2)
+	b.want("claims", b.fields(ref(1))["n"], 2)
 	b.untouched(ref(1))
 }
 

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
-	"time"
 
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
@@ -279,107 +277,4 @@ func (a *actor) stuck(ctx context.Context, q queue.Ask) (queue.Reply, error) {
 		})
 	}
 	return r, nil
-}
-
-// waiters are the clients that want to be told how an instance ends. They ask again every five
-// seconds, so one that has not been heard of for longer is dropped.
-type waiters struct {
-	byID map[string][]waiter
-	last int64
-}
-
-type waiter struct {
-	reply string
-	heard int64 // Unix ms
-}
-
-const (
-	waiterKept = 15_000 // ms
-	waiterMost = 100    // of one instance
-)
-
-func newWaiters() waiters { return waiters{byID: make(map[string][]waiter)} }
-
-func (w *waiters) add(id, reply string, now int64) {
-	w.sweep(now)
-	ws := slices.DeleteFunc(w.byID[id], func(x waiter) bool { return x.reply == reply })
-	if len(ws) == waiterMost {
-		ws = slices.Delete(ws, 0, 1)
-	}
-	w.byID[id] = append(ws, waiter{reply: reply, heard: now})
-}
-
-func (w *waiters) take(id string) []waiter {
-	ws := w.byID[id]
-	delete(w.byID, id)
-	return ws
-}
-
-func (w *waiters) sweep(now int64) {
-	if now-w.last < waiterKept {
-		return
-	}
-	w.last = now
-	for id, ws := range w.byID {
-		ws = slices.DeleteFunc(ws, func(x waiter) bool { return now-x.heard > waiterKept })
-		if len(ws) == 0 {
-			delete(w.byID, id)
-		} else {
-			w.byID[id] = ws
-		}
-	}
-}
-
-func (a *actor) answerWaiters(in *instance) {
-	ws := a.waiters.take(in.id)
-	if len(ws) == 0 || in.rec == nil {
-		return
-	}
-	ans := ended(in.id, in.rec)
-	for _, w := range ws {
-		a.answer(w.reply, ans)
-	}
-}
-
-func (a *actor) answer(reply string, ans queue.Answer) {
-	if reply == "" {
-		return
-	}
-	if err := a.conn.Answer(reply, ans); err != nil {
-		a.log.Debug("an answer could not be sent; who waits asks again", "instance", ans.Instance, "error", err)
-	}
-}
-
-// oldest asks how old the oldest task of a queue is, once for all who want to know at the same moment.
-type oldest struct {
-	conn *queue.Conn
-	wg   sync.WaitGroup
-
-	mu     sync.Mutex
-	asking map[string][]func(time.Time, bool, error)
-}
-
-func newOldest(conn *queue.Conn) *oldest {
-	return &oldest{conn: conn, asking: make(map[string][]func(time.Time, bool, error))}
-}
-
-func (o *oldest) ask(ctx context.Context, name string, then func(at time.Time, some bool, err error)) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.asking[name] = append(o.asking[name], then)
-	if len(o.asking[name]) > 1 {
-		return
-	}
-	o.wg.Go(func() {
-		ctx, stop := context.WithTimeout(ctx, loadTimeout)
-		defer stop()
-		at, some, err := o.conn.OldestTask(ctx, name)
-		o.mu.Lock()
-		all := o.asking[name]
-		delete(o.asking, name)
-		o.mu.Unlock()
-		for _, f := range all {
-			f(at, some, err)
-		}
-	})
 }

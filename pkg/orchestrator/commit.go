@@ -17,10 +17,7 @@ import (
 func (a *actor) commit(in *instance, t *turn) {
 	c := &store.Commit{
 		Instance: in.id, Head: in.head(), Pop: t.pop, Events: t.encoded,
-		From: in.status(), Look: a.nextLook(in.state), Want: store.UnreadBatch, Execution: 1,
-	}
-	if in.rec != nil {
-		c.Execution = in.rec.Execution
+		From: in.status(), Look: a.nextLook(in.state), Want: store.UnreadBatch, Execution: in.execution(),
 	}
 	if len(t.events) > 0 {
 		c.NewHead = nuid.Next()
@@ -230,8 +227,13 @@ func (a *actor) discard(in *instance, n int) {
 		a.settle(in)
 		return
 	}
+	a.takeOut(in, n)
+}
+
+// takeOut pops the first n unread inputs without turning them.
+func (a *actor) takeOut(in *instance, n int) {
 	a.begin(in)
-	t := &turn{in: in, fold: in.state, dropped: n}
+	t := &turn{in: in}
 	for _, u := range in.unread[:n] {
 		t.pop = append(t.pop, u.id)
 	}

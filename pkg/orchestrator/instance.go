@@ -40,6 +40,14 @@ func (in *instance) head() string {
 	return in.rec.Head
 }
 
+// execution is the generation that its keys are named by: the first, until a record says otherwise.
+func (in *instance) execution() uint64 {
+	if in.rec == nil {
+		return 1
+	}
+	return in.rec.Execution
+}
+
 func (in *instance) status() store.Status {
 	if in.rec == nil {
 		return ""

@@ -39,8 +39,17 @@ func off[T any](a *actor, f func(ctx context.Context) (T, error), then func(T, e
 	})
 }
 
-// load reads an instance whole.
+// load reads an instance whole, and goes on with it.
 func (a *actor) load(in *instance) {
+	a.loadThen(in, func() {
+		in.read = in.missed && len(in.unread) == 0
+		a.catchUp(in)
+		a.advance(in)
+	})
+}
+
+// loadThen reads an instance whole. What can not be read stalls it, and then is not called.
+func (a *actor) loadThen(in *instance, then func()) {
 	a.begin(in)
 	off(a, func(ctx context.Context) (store.Loaded, error) { return a.store.Load(ctx, a.st.Part, in.id) },
 		func(l store.Loaded, err error) {
@@ -53,9 +62,7 @@ func (a *actor) load(in *instance) {
 				a.unreadable(in, err)
 				return
 			}
-			in.read = in.missed && len(in.unread) == 0
-			a.catchUp(in)
-			a.advance(in)
+			then()
 		})
 }
 

@@ -31,11 +31,8 @@ func (a *actor) seeToLeases(in *instance) {
 func (a *actor) lookChunk(in *instance, ids []uint64) {
 	now := ids[:min(len(ids), lookChunk)]
 	l := &store.Look{
-		Instance: in.id, Execution: 1, Head: in.head(), Most: a.cfg.MaxClaims, Next: a.nextLook(in.state),
+		Instance: in.id, Execution: in.execution(), Head: in.head(), Most: a.cfg.MaxClaims, Next: a.nextLook(in.state),
 		Leases: make([]store.Lease, len(now)),
-	}
-	if in.rec != nil {
-		l.Execution = in.rec.Execution
 	}
 	if a.stalls[in.id] != nil {
 		l.Stuck = store.NotStuck // it has come as far as a look
@@ -97,14 +94,14 @@ func (a *actor) found(in *instance, got store.Looked) {
 			a.pollBy(time.Now().Add(time.Duration(l.Until+1-got.Now) * time.Millisecond))
 		case store.Expired:
 			a.met.expired.Inc()
-			a.log.Info("a claim is over; the activity is dispatched again", "instance", in.id, "activity", e.Name, "event", e.ID, "claims", l.Attempts)
+			a.log.Info("a claim is over; the activity is dispatched again", "instance", in.id, "activity", e.Name, "event", e.ID, "claims", l.Claims)
 			a.publish(in.id, in.rec, e)
 		case store.Restored:
 			a.met.restored.Inc()
 			a.log.Warn("a lease was lost by the store and is made again", "instance", in.id, "activity", e.Name, "event", e.ID)
 			a.publish(in.id, in.rec, e)
 		case store.Poison:
-			a.poison(in, e, l.Attempts, got.Now)
+			a.poison(in, e, l.Claims, got.Now)
 		case store.Missing:
 			in.read = true
 		}
@@ -163,7 +160,7 @@ func (a *actor) settle(in *instance) {
 		return
 	}
 	in.look = false
-	l := &store.Look{Instance: in.id, Execution: 1, Head: in.head(), Most: a.cfg.MaxClaims}
+	l := &store.Look{Instance: in.id, Head: in.head()}
 	if a.stalls[in.id] != nil {
 		l.Stuck = store.NotStuck
 	}
@@ -200,7 +197,7 @@ func (a *actor) hold(in *instance, s *stall) {
 	a.unwindCode(in)
 	a.begin(in)
 	send := func(head string) {
-		l := &store.Look{Instance: in.id, Execution: 1, Head: head, Most: a.cfg.MaxClaims, Next: s.until, Hold: store.HoldAll, Stuck: s.encode()}
+		l := &store.Look{Instance: in.id, Head: head, Next: s.until, Hold: store.HoldAll, Stuck: s.encode()}
 		a.looking(in, l, func(store.Looked) {
 			a.end(in)
 			a.pollBy(time.Now().Add(time.Duration(s.until-a.clock.now()) * time.Millisecond))
@@ -244,7 +241,7 @@ func (a *actor) early(in *instance) {
 	drop := oldest + earlyKept.Milliseconds()
 	s := &stall{Kind: stallEarly, Since: oldest, Why: fmt.Sprintf("%d inputs wait for a start of this instance; they are kept for %v", len(in.unread), earlyKept), until: drop}
 	a.begin(in)
-	l := &store.Look{Instance: in.id, Execution: 1, Head: in.head(), Most: a.cfg.MaxClaims, Next: drop, Hold: store.HoldEarly, Stuck: s.encode()}
+	l := &store.Look{Instance: in.id, Head: in.head(), Next: drop, Hold: store.HoldEarly, Stuck: s.encode()}
 	a.looking(in, l, func(store.Looked) {
 		a.end(in)
 		came := len(in.late) > 0 || in.missed // perhaps the start
@@ -260,11 +257,5 @@ func (a *actor) early(in *instance) {
 
 func (a *actor) discardEarly(in *instance, n int) {
 	a.stalls[in.id] = &stall{Kind: stallEarly} // so that the listing is taken back
-	a.begin(in)
-	t := &turn{in: in, dropped: n}
-	for _, u := range in.unread[:n] {
-		t.pop = append(t.pop, u.id)
-	}
-	a.met.dropped.Add(float64(n))
-	a.commit(in, t)
+	a.takeOut(in, n)
 }

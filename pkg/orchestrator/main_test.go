@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // stand is a NATS, a Redis, and what a test starts on them. Its end checks the invariants.
 type stand struct {
-	t     *testing.T
+	t     testing.TB
 	nats  *nats.Conn
 	redis redis.UniversalClient
 	conn  *queue.Conn
@@ -39,7 +39,7 @@ type stand struct {
 	server *redistest.Server
 }
 
-func newStand(t *testing.T) *stand {
+func newStand(t testing.TB) *stand {
 	t.Helper()
 	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
 	if err != nil {
@@ -65,7 +65,7 @@ func newStand(t *testing.T) *stand {
 	return s
 }
 
-func dial(t *testing.T, url string) *nats.Conn {
+func dial(t testing.TB, url string) *nats.Conn {
 	t.Helper()
 	nc, err := queue.Dial(url)
 	if err != nil {
@@ -80,7 +80,7 @@ func dial(t *testing.T, url string) *nats.Conn {
 	return nc
 }
 
-type testWriter struct{ t *testing.T }
+type testWriter struct{ t testing.TB }
 
 func (w testWriter) Write(b []byte) (int, error) {
 	if os.Getenv("PAWL_TEST_LOG") != "" {

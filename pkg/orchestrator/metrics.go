@@ -14,6 +14,7 @@ type metrics struct {
 	published, publishErrors, resent, hints          prometheus.Counter
 	looks, expired, restored, poisoned               prometheus.Counter
 	stalls, diverged, leftBehind, storeErrors        prometheus.Counter
+	payloadsChanged                                  prometheus.Counter
 	partitions                                       prometheus.Gauge
 }
 
@@ -53,6 +54,8 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		diverged:      counter("non_determinism_total", "Turns whose code did not do what history says."),
 		leftBehind:    counter("goroutines_left_behind_total", "Goroutines left behind in orchestration code that blocks."),
 		storeErrors:   counter("store_errors_total", "Calls that Redis did not answer."),
+		payloadsChanged: counter("payloads_changed_total",
+			"Payloads that encoded differently on replay than when they were recorded; the recorded ones stand."),
 		partitions: prometheus.NewGauge(prometheus.GaugeOpts{
 			Namespace: "pawl", Subsystem: "orchestrator", Name: "partitions", Help: "Partitions owned.",
 		}),

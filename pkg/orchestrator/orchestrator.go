@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -30,7 +31,7 @@ import (
 
 // Defaults of Config.
 const (
-	DefaultNamespace = "default"
+	DefaultNamespace = queue.DefaultNamespace
 	DefaultLook      = 10 * time.Second
 	DefaultMaxClaims = 10
 	DefaultParked    = 10_000
@@ -120,14 +121,14 @@ func New(cfg Config, orchestrations ...pawl.OrchestrationBinding) (*Orchestrator
 }
 
 func (c *Config) setDefaults() {
-	def(&c.Namespace, DefaultNamespace)
-	def(&c.Partitions, 64)
-	def(&c.Replicas, 1)
-	def(&c.Look, DefaultLook)
-	def(&c.MaxClaims, DefaultMaxClaims)
-	def(&c.Parked, DefaultParked)
-	def(&c.TurnLimit, DefaultTurnLimit)
-	def(&c.OwnerTTL, partition.DefaultTTL)
+	c.Namespace = cmp.Or(c.Namespace, DefaultNamespace)
+	c.Partitions = cmp.Or(c.Partitions, queue.DefaultPartitions)
+	c.Replicas = cmp.Or(c.Replicas, 1)
+	c.Look = cmp.Or(c.Look, DefaultLook)
+	c.MaxClaims = cmp.Or(c.MaxClaims, DefaultMaxClaims)
+	c.Parked = cmp.Or(c.Parked, DefaultParked)
+	c.TurnLimit = cmp.Or(c.TurnLimit, DefaultTurnLimit)
+	c.OwnerTTL = cmp.Or(c.OwnerTTL, partition.DefaultTTL)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -140,17 +141,6 @@ func (c *Config) setDefaults() {
 	}
 }
 
-func def[T comparable](v *T, d T) {
-	var zero T
-	if *v == zero {
-		*v = d
-	}
-}
-
-func (c *Config) replayOptions(instance string) replay.Options {
-	return replay.Options{Logger: c.Logger.With("instance", instance), Limits: c.Limits}
-}
-
 // shared is what all actors of a running orchestrator use.
 type shared struct {
 	cfg      Config
@@ -160,6 +150,13 @@ type shared struct {
 	conn     *queue.Conn
 	oldest   *oldest
 	turners  *turners
+}
+
+func (s *shared) replayOptions(instance string) replay.Options {
+	return replay.Options{
+		Logger: s.cfg.Logger.With("instance", instance), Limits: s.cfg.Limits,
+		PayloadChanged: func(uint64, string) { s.met.payloadsChanged.Inc() },
+	}
 }
 
 // Start opens the namespace, joins the other orchestrators and begins to take partitions.
@@ -195,21 +192,7 @@ func (o *Orchestrator) Start(ctx context.Context) error {
 		cfg: o.cfg, programs: o.programs, met: o.met, store: store.New(run, space), conn: conn,
 		oldest: newOldest(conn), turners: newTurners(o.cfg.TurnLimit),
 	}
-	keeper := partition.NewKeeper(partition.Config{
-		Redis: o.cfg.Redis, Space: space, Partitions: o.cfg.Partitions, Member: o.cfg.Member, TTL: o.cfg.OwnerTTL, Logger: o.cfg.Logger,
-		Run: func(ctx context.Context, t *partition.Tenure) error {
-			o.met.partitions.Inc()
-			defer o.met.partitions.Dec()
-			return newActor(ctx, s, t).run()
-		},
-		Released: func(p int) {
-			n := queue.Notice{Kind: queue.PartitionReleased, Partition: p, Member: o.cfg.Member}
-			if p < 0 {
-				n.Kind = queue.MemberJoined
-			}
-			_ = conn.Notify(n) // lost: the others look every second
-		},
-	})
+	keeper := s.newKeeper(space)
 	background, end := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	closeAll := func() {
@@ -245,6 +228,24 @@ func (o *Orchestrator) Start(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+func (s *shared) newKeeper(space redisx.Space) *partition.Keeper {
+	return partition.NewKeeper(partition.Config{
+		Redis: s.cfg.Redis, Space: space, Partitions: s.cfg.Partitions, Member: s.cfg.Member, TTL: s.cfg.OwnerTTL, Logger: s.cfg.Logger,
+		Run: func(ctx context.Context, t *partition.Tenure) error {
+			s.met.partitions.Inc()
+			defer s.met.partitions.Dec()
+			return newActor(ctx, s, t).run()
+		},
+		Released: func(p int) {
+			n := queue.Notice{Kind: queue.PartitionReleased, Partition: p, Member: s.cfg.Member}
+			if p < 0 {
+				n.Kind = queue.MemberJoined
+			}
+			_ = s.conn.Notify(n) // lost: the others look every second
+		},
+	})
 }
 
 // Stop hands every partition over and joins everything that Start has started. When ctx ends
@@ -311,13 +312,4 @@ func checkPartitions(ctx context.Context, cfg Config, space redisx.Space) error 
 		return &PartitionsError{Namespace: cfg.Namespace, Have: have, Want: cfg.Partitions}
 	}
 	return nil
-}
-
-// program finds the code of an instance.
-func (a *actor) program(in *instance) (replay.Program, bool) {
-	b, ok := a.programs[in.orchestration()]
-	if !ok {
-		return nil, false
-	}
-	return b.Program(), true
 }

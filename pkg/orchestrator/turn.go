@@ -1,7 +1,6 @@
 package orchestrator
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -65,7 +64,7 @@ func (a *actor) turn(in *instance) {
 	in.events, in.poison, in.turning = nil, nil, t
 	work := func() {
 		if t.exec == nil {
-			t.exec = replay.New(identity, program, a.cfg.replayOptions(in.id))
+			t.exec = replay.New(identity, program, a.replayOptions(in.id))
 			if t.err = t.exec.Replay(events); t.err != nil {
 				return
 			}
@@ -89,6 +88,12 @@ func (a *actor) turn(in *instance) {
 			}
 		},
 	})
+}
+
+// program finds the code of an instance.
+func (a *actor) program(in *instance) (replay.Program, bool) {
+	b, ok := a.programs[in.orchestration()]
+	return b.Program(), ok
 }
 
 func (in *instance) orchestration() string {
@@ -254,19 +259,7 @@ func (a *actor) blocked(in *instance) {
 // failAfterLoad ends an instance without asking its code.
 func (a *actor) failAfterLoad(in *instance, f *history.Failure) {
 	a.unwind(in)
-	a.begin(in)
-	off(a, func(ctx context.Context) (store.Loaded, error) { return a.store.Load(ctx, a.st.Part, in.id) },
-		func(l store.Loaded, err error) {
-			a.end(in)
-			if err == nil {
-				err = in.take(l)
-			}
-			if err != nil {
-				a.unreadable(in, err)
-				return
-			}
-			a.failByName(in, f)
-		})
+	a.loadThen(in, func() { a.failByName(in, f) })
 }
 
 // failByName ends an instance: its outstanding activities are cancelled, and its inbox is

@@ -1,9 +1,6 @@
 package orchestrator
 
-import (
-	"sync"
-	"sync/atomic"
-)
+import "sync"
 
 // turner runs user code on a goroutine of its own, one job after the other.
 //
@@ -26,7 +23,7 @@ type turner struct {
 // comes late instead of done.
 type job struct {
 	work, done, blocked, late func()
-	left                      *atomic.Bool
+	left                      bool // behind; under the turner's mutex
 }
 
 func newTurner() *turner {
@@ -38,7 +35,6 @@ func newTurner() *turner {
 
 // do queues a job. Nothing is queued after close.
 func (t *turner) do(j job) {
-	j.left = new(atomic.Bool)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
@@ -93,11 +89,10 @@ func (t *turner) next() (j *job, ended bool) {
 func (t *turner) finish(j *job) (left bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if j.left.Load() {
-		return true
+	if !j.left {
+		t.running = nil
 	}
-	t.running = nil
-	return false
+	return j.left
 }
 
 // tick counts one tick against the running job and leaves it behind at the limit.
@@ -109,7 +104,7 @@ func (t *turner) tick(limit int) {
 		t.mu.Unlock()
 		return
 	}
-	j.left.Store(true)
+	j.left = true
 	t.running, t.ticks = nil, 0
 	go t.run()
 	t.mu.Unlock()

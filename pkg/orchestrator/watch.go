@@ -70,7 +70,7 @@ func (s *shared) trim(ctx context.Context, keeper *partition.Keeper) {
 		if err == nil && ok {
 			var n uint64
 			if n, err = s.conn.Trim(ctx, lowest, trimWindow); n > 0 {
-				s.cfg.Logger.Debug("inputs trimmed", "messages", n, "up to", lowest.Seq)
+				s.cfg.Logger.Debug("inputs trimmed", "messages", n, "up_to", lowest.Seq)
 			}
 		}
 		if err != nil && ctx.Err() == nil {

@@ -30,7 +30,7 @@ func (c *Conn) Ring(partition int, bells []Bell) error {
 func (c *Conn) OnBells(partition int, fn func([]Bell)) (*Subscription, error) {
 	return subscribe(c.nc, c.subj.bell(partition), func(m *nats.Msg) {
 		var bells []Bell
-		err := decode("doorbell", m.Data, func(w *wire) { list(w, &bells, func(w *wire, b *Bell) { b.wire(w) }) })
+		err := decode("doorbell", m.Data, func(w *wire) { list(w, &bells, wireBell) })
 		for _, b := range bells {
 			if err == nil {
 				err = CheckInstance(b.Instance)
@@ -63,7 +63,7 @@ func (c *Conn) OnHints(worker string, fn func([]Hint)) (*Subscription, error) {
 	}
 	return subscribe(c.nc, c.subj.hint(worker), func(m *nats.Msg) {
 		var hints []Hint
-		if err := decode("hint", m.Data, func(w *wire) { list(w, &hints, func(w *wire, h *Hint) { h.wire(w) }) }); err != nil {
+		if err := decode("hint", m.Data, func(w *wire) { list(w, &hints, wireHint) }); err != nil {
 			c.ignore(m, err)
 			return
 		}

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -37,9 +38,7 @@ type Conn struct {
 // that differs in what can not be changed is refused with a *MismatchError. It is
 // for orchestrators; whoever has no say in the number of partitions uses Join.
 func Open(ctx context.Context, nc *nats.Conn, o Options) (*Conn, error) {
-	if o.Partitions == 0 {
-		o.Partitions = 64
-	}
+	o.Partitions = cmp.Or(o.Partitions, DefaultPartitions)
 	c, err := newConn(nc, o)
 	if err != nil {
 		return nil, err

@@ -188,7 +188,7 @@ func TestMessagesOfVersion1ReadAsTheyWereWritten(t *testing.T) {
 		{"answer", goldenAnswer, answer.encode(), func(b []byte) (any, error) { return decodeAnswer(b) }, answer},
 		{"bells", goldenBells, encodeBells([]Bell{{Instance: "a", Element: []byte{1}}, {Instance: "b"}}), func(b []byte) (any, error) {
 			var v []Bell
-			return &v, decode("bells", b, func(w *wire) { list(w, &v, func(w *wire, b *Bell) { b.wire(w) }) })
+			return &v, decode("bells", b, func(w *wire) { list(w, &v, wireBell) })
 		}, &[]Bell{{Instance: "a", Element: []byte{1}}, {Instance: "b"}}},
 		{"ask", goldenAsk, Ask{Op: OpList, Instance: "i", ReplyTo: "r", Execution: 1, After: 2, Status: "s", Cursor: "c", Limit: 3}.encode(), func(b []byte) (any, error) {
 			var a Ask
@@ -249,7 +249,7 @@ func TestNoBytesCrashADecoder(t *testing.T) {
 		var bells []Bell
 		_, err := DecodeTask(b)
 		_, err2 := decodeAnswer(b)
-		for _, err := range []error{err, err2, decode("reply", b, r.wire), decode("bells", b, func(w *wire) { list(w, &bells, func(w *wire, b *Bell) { b.wire(w) }) })} {
+		for _, err := range []error{err, err2, decode("reply", b, r.wire), decode("bells", b, func(w *wire) { list(w, &bells, wireBell) })} {
 			if err != nil && !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrNewer) {
 				t.Fatal(err)
 			}

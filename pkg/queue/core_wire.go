@@ -1,13 +1,13 @@
 package queue
 
-func (b *Bell) wire(w *wire) {
+func wireBell(w *wire, b *Bell) {
 	w.record(2, func(w *wire) {
 		w.str(&b.Instance)
 		w.bytes(&b.Element)
 	})
 }
 
-func (h *Hint) wire(w *wire) {
+func wireHint(w *wire, h *Hint) {
 	w.record(8, func(w *wire) {
 		w.str(&h.Instance)
 		w.uint(&h.Execution)
@@ -28,7 +28,7 @@ func (n *Notice) wire(w *wire) {
 
 const answerFields = 9
 
-func (a *Answer) wire(w *wire) {
+func wireAnswer(w *wire, a *Answer) {
 	w.str(&a.Instance)
 	w.position(&a.Born)
 	w.uint(&a.Execution)
@@ -58,7 +58,7 @@ func (a *Ask) wire(w *wire) {
 
 func (r *Reply) wire(w *wire) {
 	optional(w, &r.Problem, problemFields, wireProblem)
-	optional(w, &r.Answer, answerFields, func(w *wire, a *Answer) { a.wire(w) })
+	optional(w, &r.Answer, answerFields, wireAnswer)
 	optional(w, &r.Described, describedFields, wireDescribed)
 	w.uint(&r.Execution)
 	list(w, &r.Events, (*wire).bytes)
@@ -100,11 +100,11 @@ func (o *Outstanding) wire(w *wire) {
 	w.int(&o.Since)
 }
 
-func (a Answer) encode() []byte { return encode(answerFields, a.wire) }
+func (a Answer) encode() []byte { return encode(answerFields, func(w *wire) { wireAnswer(w, &a) }) }
 
 func decodeAnswer(b []byte) (Answer, error) {
 	var a Answer
-	err := decode("answer", b, a.wire)
+	err := decode("answer", b, func(w *wire) { wireAnswer(w, &a) })
 	return a, err
 }
 
@@ -113,9 +113,9 @@ func (a Ask) encode() []byte    { return encode(8, a.wire) }
 func (r Reply) encode() []byte  { return encode(8, r.wire) }
 
 func encodeBells(bells []Bell) []byte {
-	return encode(1, func(w *wire) { list(w, &bells, func(w *wire, b *Bell) { b.wire(w) }) })
+	return encode(1, func(w *wire) { list(w, &bells, wireBell) })
 }
 
 func encodeHints(hints []Hint) []byte {
-	return encode(1, func(w *wire) { list(w, &hints, func(w *wire, h *Hint) { h.wire(w) }) })
+	return encode(1, func(w *wire) { list(w, &hints, wireHint) })
 }

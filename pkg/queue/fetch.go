@@ -18,6 +18,7 @@ const (
 	fetchHeartbeat = 2 * time.Second
 	fetchSilence   = 5 * time.Second // without a heartbeat or message the server has forgotten us
 	fetchGrace     = 5 * time.Second // after its expiry a request has been answered, or is lost
+	fetchDrain     = 2 * time.Second // for what the server has sent when the fetch is closed
 )
 
 // fetch keeps pull requests open at one consumer, through one inbox, so that the
@@ -206,7 +207,7 @@ func (f *fetch) reason() error {
 func (f *fetch) close(drain bool) int {
 	f.stop(ErrClosed)
 	if drain {
-		f.sub.drain(2 * time.Second)
+		f.sub.drain(fetchDrain)
 	}
 	f.sub.Stop()
 	f.mu.Lock()

@@ -6,7 +6,6 @@ import (
 	"mime"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/nats-io/nats.go"
@@ -222,9 +221,4 @@ func positionOf(m *nats.Msg) (pos history.Position, delivery uint64, err error) 
 		return history.Position{}, 0, fmt.Errorf("%w: not from a stream: %w", ErrMalformed, err)
 	}
 	return history.Position{Seq: meta.Sequence.Stream, Time: meta.Timestamp.UnixNano()}, meta.Sequence.Consumer, nil
-}
-
-// positionAt makes a Position of what JetStream's API says.
-func positionAt(seq uint64, at time.Time) history.Position {
-	return history.Position{Seq: seq, Time: at.UnixNano()}
 }

@@ -7,6 +7,12 @@ import (
 	"time"
 )
 
+// Defaults of Options.
+const (
+	DefaultNamespace  = "default"
+	DefaultPartitions = 64
+)
+
 // Options are the settings of a Conn. The zero value is usable.
 type Options struct {
 	Namespace string // default "default"; 1 to 64 characters of A-Z a-z 0-9 _ -
@@ -29,7 +35,7 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	o.Namespace = cmp.Or(o.Namespace, "default")
+	o.Namespace = cmp.Or(o.Namespace, DefaultNamespace)
 	o.Replicas = cmp.Or(o.Replicas, 1)
 	o.AckWait = cmp.Or(o.AckWait, 10*time.Second)
 	o.PublishTimeout = cmp.Or(o.PublishTimeout, 5*time.Second)

@@ -267,6 +267,14 @@ func TestWhatIsInHandSurvivesALapse(t *testing.T) {
 	p.Want(3)
 	offer(t, c, "q", 0, 3)
 	get(t, p.Tasks(), "the first task")
+	eventually(t, "the others to be in hand", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		sub := p.fetch.sub.sub
+		n, _, err := sub.Pending() // what is in the callback counts until the next is taken out
+		second, derr := sub.Delivered()
+		return err == nil && derr == nil && second == 2 && n == 2
+	})
 	s.stop()
 	get(t, p.Tasks(), "the second task")
 	get(t, p.Tasks(), "the third task")

@@ -117,7 +117,7 @@ func (r *Reader) Tail(ctx context.Context) (pos history.Position, ok bool, err e
 	if end.LastSeq == 0 || last.Seq > r.handed.Load() {
 		return history.Position{}, false, nil
 	}
-	return positionAt(end.LastSeq, end.LastTime), true, nil
+	return history.Position{Seq: end.LastSeq, Time: end.LastTime.UnixNano()}, true, nil
 }
 
 // take is called for every message that arrives.

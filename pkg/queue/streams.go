@@ -120,7 +120,7 @@ func transformText(c jetstream.StreamConfig) string {
 
 // partitionsOf reads the number of partitions off the stream's transform.
 func partitionsOf(have jetstream.StreamConfig, s subjects) (int, error) {
-	wrong := &MismatchError{Stream: have.Name, Field: "transform", Have: transformText(have), Want: s.toAll() + " to " + s.transform(64)}
+	wrong := &MismatchError{Stream: have.Name, Field: "transform", Have: transformText(have), Want: s.toAll() + " to " + s.transform(DefaultPartitions)}
 	if have.SubjectTransform == nil {
 		return 0, wrong
 	}

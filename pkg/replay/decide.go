@@ -18,11 +18,10 @@ import (
 // owed are the cancellations that history has in this step and the code has not made
 // yet; they are matched as a set, because their order says nothing.
 type past struct {
-	active  bool
-	events  []history.Event
-	at      int // of the next event to meet
-	owed    map[uint64]history.Event
-	changes int // payloads that encoded differently
+	active bool
+	events []history.Event
+	at     int // of the next event to meet
+	owed   map[uint64]history.Event
 	// withdrawals is set while there may be withdrawn work that no event has recorded.
 	withdrawals bool
 	divergence  *Divergence
@@ -202,7 +201,6 @@ func (x *Execution) samePayload(met history.Event, recorded, made history.Payloa
 		return true
 	}
 	id := met.Meta().ID
-	x.past.changes++
 	if x.opts.PayloadChanged != nil {
 		x.opts.PayloadChanged(id, nameOf(met))
 	}

@@ -157,9 +157,6 @@ func (x *Execution) Ended() bool { return x.ended }
 // Len is the number of events so far, those not yet taken included.
 func (x *Execution) Len() uint64 { return x.last }
 
-// PayloadChanges counts the payloads that encoded differently on replay.
-func (x *Execution) PayloadChanges() int { return x.past.changes }
-
 // Activities is the number of activities whose results are wanted.
 func (x *Execution) Activities() int { return x.activities }
 

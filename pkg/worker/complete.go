@@ -90,9 +90,9 @@ func (t *task) ackAgain(err error) {
 
 // claimAgain repeats a claim that had no answer, with the same token: if the first had
 // taken effect the second is answered YOURS, uncounted, and so trust counts from the
-// first. It keeps its place meanwhile,
-// so a Redis that is away is not asked more often than there are places. The message
-// is given back before the broker delivers it again by itself.
+// first. It keeps its place meanwhile, so a Redis that is away is not asked more often
+// than there are places. The message is given back before the broker delivers it again
+// by itself.
 func (t *task) claimAgain(err error) {
 	t.w.log.Warn("lease not claimed; trying again", "activity", t.task.Name, "of", t.ref.String(), "error", err)
 	giveUp := time.NewTimer(t.w.cfg.LeaseTTL / 2)
@@ -133,15 +133,8 @@ func (t *task) unclaimed() {
 	t.w.leave(t)
 }
 
-// giveBack returns the lease of an activity that was interrupted, uncounted, so that others take over at once.
-func (t *task) giveBack() {
-	t.w.leases.Abandon(lease.Return{Grip: t.grip(), Uncounted: true}, func(_ lease.Outcome, err error) {
-		if err != nil {
-			t.w.log.Warn("lease not given back; it expires", "activity", t.task.Name, "of", t.ref.String(), "error", err)
-		}
-		t.end(t.count.returned)
-	})
-}
+// giveBack returns the lease of an activity that was interrupted, so that others take over at once.
+func (t *task) giveBack() { t.abandon(func() { t.end(t.count.returned) }) }
 
 // giveUp returns the lease of an activity that runs on all the same. done is called when Redis has answered.
 func (t *task) giveUp(done func()) {
@@ -154,10 +147,15 @@ func (t *task) giveUp(done func()) {
 		return
 	}
 	t.w.log.Warn("activity ignores that the worker stops; its lease is given back", "activity", t.task.Name, "of", t.ref.String())
+	t.abandon(done)
+}
+
+// abandon gives the lease back. The claim is not counted: that it came to nothing is the worker's doing.
+func (t *task) abandon(then func()) {
 	t.w.leases.Abandon(lease.Return{Grip: t.grip(), Uncounted: true}, func(_ lease.Outcome, err error) {
 		if err != nil {
 			t.w.log.Warn("lease not given back; it expires", "activity", t.task.Name, "of", t.ref.String(), "error", err)
 		}
-		done()
+		then()
 	})
 }

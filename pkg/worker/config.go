@@ -13,6 +13,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // Config is what a worker needs. NATS and Redis must be given; they stay the caller's to close.
@@ -47,7 +49,7 @@ type Config struct {
 const minLeaseTTL = 100 * time.Millisecond
 
 func (c Config) withDefaults() Config {
-	c.Namespace = cmp.Or(c.Namespace, "default")
+	c.Namespace = cmp.Or(c.Namespace, queue.DefaultNamespace)
 	c.LeaseTTL = cmp.Or(c.LeaseTTL, 10*time.Second)
 	c.Concurrency = cmp.Or(c.Concurrency, 64)
 	c.Drain = cmp.Or(c.Drain, 30*time.Second)

@@ -97,10 +97,7 @@ func (m *metrics) of(activity string) *activityMetrics { return m.byActivity[act
 
 // renewals reads the keeper's counts; before Start there are none.
 func (w *Worker) renewals() lease.Counts {
-	if p := w.phase.Load(); p == fresh || p == starting {
-		return lease.Counts{}
-	}
-	if w.keeper == nil {
+	if p := w.phase.Load(); p == fresh || p == starting || w.keeper == nil {
 		return lease.Counts{}
 	}
 	return w.keeper.Counts()

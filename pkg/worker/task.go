@@ -63,7 +63,7 @@ func (t *task) wish() lease.Bid {
 	if most == 0 {
 		most = math.MaxInt32
 	}
-	return lease.Bid{Grip: t.grip(), Worker: t.w.cfg.Name, TTL: t.w.cfg.LeaseTTL, MaxAttempts: most}
+	return lease.Bid{Grip: t.grip(), Worker: t.w.cfg.Name, TTL: t.w.cfg.LeaseTTL, MaxClaims: most}
 }
 
 // bid sends the claim.
@@ -92,7 +92,7 @@ func (t *task) decided(c lease.Claim) {
 		t.w.leave(t)
 		return
 	}
-	t.claim = c.Attempts
+	t.claim = c.Claims
 	t.run()
 }
 

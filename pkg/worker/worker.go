@@ -40,7 +40,7 @@ type Worker struct {
 	ended   chan struct{}         // closed when Stop is through
 	trouble atomic.Pointer[error] // what Redis last answered, if that was an error
 
-	// Set by Start, in this order; Stop ends them in the other.
+	// Set by Start; see close for the order in which they end.
 	runner  *redisx.Runner
 	conn    *queue.Conn
 	uncount func() // the counts of conn
@@ -49,7 +49,6 @@ type Worker struct {
 	bells   *ringer
 	hints   *queue.Subscription
 	queues  []*intake
-	why     *reasons
 
 	token  string // what the tokens of this worker's claims begin with
 	claims atomic.Uint64
@@ -141,8 +140,8 @@ func (w *Worker) open(ctx context.Context) error {
 	}
 	w.runner = redisx.NewRunner(w.cfg.Redis)
 	w.leases = lease.New(w.runner, space)
-	w.why = &reasons{runner: w.runner, space: space}
-	w.keeper = lease.NewKeeper(w.leases, w.cfg.LeaseTTL, w.why.of, w.log)
+	why := &reasons{runner: w.runner, space: space}
+	w.keeper = lease.NewKeeper(w.leases, w.cfg.LeaseTTL, why.of, w.log)
 	w.bells = newRinger(w.conn)
 	if w.hints, err = w.conn.OnHints(w.cfg.Name, w.hinted); err != nil {
 		return fmt.Errorf("worker: %w", err)
@@ -232,17 +231,13 @@ type Running struct {
 
 // Running lists what runs at this moment, oldest first.
 func (w *Worker) Running() []Running {
-	w.mu.Lock()
 	var out []Running
-	for t := range w.tasks {
-		if h := t.hold; h != nil && !t.returned {
-			out = append(out, Running{
-				Ref: t.ref, Name: t.task.Name, Queue: t.task.Queue, Claim: t.claim, Since: t.since,
-				Stopped: h.Context().Err() != nil,
-			})
-		}
+	for _, t := range w.running() {
+		out = append(out, Running{
+			Ref: t.ref, Name: t.task.Name, Queue: t.task.Queue, Claim: t.claim, Since: t.since,
+			Stopped: t.hold.Context().Err() != nil,
+		})
 	}
-	w.mu.Unlock()
 	slices.SortFunc(out, func(a, b Running) int { return a.Since.Compare(b.Since) })
 	return out
 }

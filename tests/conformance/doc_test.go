@@ -17,13 +17,12 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
+	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/tests/model"
-	"github.com/pawlrun/pawl/tests/stack"
 )
 
 // TestMain sets how much is tried; the flags of rapid still rule.
@@ -37,17 +36,16 @@ func TestMain(m *testing.M) {
 }
 
 func TestTheScriptsDoWhatTheModelDoesOnMiniredis(t *testing.T) {
-	c := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
-	t.Cleanup(func() { _ = c.Close() })
-	conform(t, c)
+	_, rdb := redistest.MiniClient(t)
+	conform(t, rdb)
 }
 
 func TestTheScriptsDoWhatTheModelDoesOnRedis(t *testing.T) {
-	conform(t, stack.StartRedis(t).Client())
+	conform(t, redistest.Start(t).Client(t))
 }
 
 func TestTheScriptsDoWhatTheModelDoesOnACluster(t *testing.T) {
-	conform(t, stack.StartRedisCluster(t))
+	conform(t, redistest.Cluster(t).Client(t))
 }
 
 func conform(t *testing.T, rdb redis.UniversalClient) {
@@ -63,8 +61,7 @@ func conform(t *testing.T, rdb redis.UniversalClient) {
 
 // A test that can not fail is none: a model with a mistake is found out.
 func TestEveryMistakeOfTheModelIsADifference(t *testing.T) {
-	rdb := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
-	t.Cleanup(func() { _ = rdb.Close() })
+	_, rdb := redistest.MiniClient(t)
 	n := 0
 	for _, wrong := range model.Mistakes() {
 		t.Run(string(wrong), func(t *testing.T) {

@@ -48,10 +48,10 @@ func (m *machine) claim() {
 	m.grips = append(m.grips, g)
 	worker := draw(m, "worker", "w1", "w2")
 	m.both(fmt.Sprintf("claim %+v", g), func() (string, int64) {
-		b := lease.Bid{Grip: gripOf(g), Worker: worker, TTL: ms(leaseTTL), MaxAttempts: claims}
+		b := lease.Bid{Grip: gripOf(g), Worker: worker, TTL: ms(leaseTTL), MaxClaims: claims}
 		c, err := await(func(done func(lease.Claim, error)) { m.leases.Claim(b, done) })
 		m.must(err)
-		return fmt.Sprintf("%s %d", c.Outcome, c.Attempts), 0
+		return fmt.Sprintf("%s %d", c.Outcome, c.Claims), 0
 	}, func(s *model.Store, now int64) string {
 		a, l := s.Claim(now, g, worker)
 		if a != model.Yours && a != model.Exhausted {

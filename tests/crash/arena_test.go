@@ -19,6 +19,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -51,12 +52,12 @@ const within = 40 * time.Second
 // servers are what several arenas may share, each in a namespace of its own.
 type servers struct {
 	nats  *stack.NATS
-	redis *stack.Redis
+	redis *redistest.Server
 }
 
 func startServers(t *testing.T) servers {
 	t.Helper()
-	return servers{stack.StartNATS(t, bin), stack.StartRedis(t, stack.Durable()...)}
+	return servers{stack.StartNATS(t, bin), redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")}
 }
 
 // arena is one namespace with its fleets and its instances.
@@ -91,7 +92,7 @@ func newArenaOf(t *testing.T, s servers, partitions int, env ...string) *arena {
 	ns = ns[max(0, len(ns)-60):]
 	a := &arena{servers: s, t: t, parts: partitions, ns: ns, ledger: filepath.Join(t.TempDir(), "ledger")}
 	a.env = append([]string{
-		"PAWL_NATS=" + s.nats.URL(), "PAWL_REDIS=" + s.redis.URL(), "PAWL_NAMESPACE=" + ns, "PAWL_PARTITIONS=" + strconv.Itoa(partitions),
+		"PAWL_NATS=" + s.nats.URL(), "PAWL_REDIS=redis://" + s.redis.Addr, "PAWL_NAMESPACE=" + ns, "PAWL_PARTITIONS=" + strconv.Itoa(partitions),
 		"PAWL_LOOK=1s", "PAWL_LEASE_TTL=1s", "PAWL_DRAIN=10s", "FLEET_OWNER_TTL=1500ms", "FLEET_LEDGER=" + a.ledger,
 	}, env...)
 	ctx, stop := context.WithCancel(context.Background())
@@ -102,7 +103,7 @@ func newArenaOf(t *testing.T, s servers, partitions int, env ...string) *arena {
 			<-o.told
 		}
 	})
-	run := redisx.NewRunner(s.redis.Client())
+	run := redisx.NewRunner(s.redis.Client(t))
 	t.Cleanup(run.Close)
 	a.store = store.New(run, redisx.NewSpace(ns))
 	return a
@@ -255,7 +256,7 @@ func (a *arena) describe(instance string) string {
 	defer stop()
 	n := queue.PartitionOf(instance, a.parts)
 	part := redisx.NewSpace(a.ns).Part(n)
-	rdb := a.redis.Client()
+	rdb := a.redis.Client(a.t)
 	now, err := rdb.Time(ctx).Result()
 	if err != nil {
 		return err.Error()

@@ -12,7 +12,7 @@ import (
 )
 
 // owners counts the partitions of each member.
-func (a *arena) owners(rdb *redis.Client) map[string]int {
+func (a *arena) owners(rdb redis.UniversalClient) map[string]int {
 	space := redisx.NewSpace(a.ns)
 	all := map[string]int{}
 	for p := range a.parts {
@@ -25,7 +25,7 @@ func (a *arena) owners(rdb *redis.Client) map[string]int {
 }
 
 // spread waits until so many members own all partitions between them.
-func (a *arena) spread(rdb *redis.Client, members int) map[string]int {
+func (a *arena) spread(rdb redis.UniversalClient, members int) map[string]int {
 	a.t.Helper()
 	var now map[string]int
 	stack.Until(a.t, within, "the partitions are spread", func() bool {
@@ -45,7 +45,7 @@ const ownerTTL = 5 * time.Second
 func TestPartitionsMoveWhenAnOrchestratorComesLeavesOrDies(t *testing.T) {
 	t.Parallel()
 	a := newArenaOf(t, startServers(t), 32, "FLEET_OWNER_TTL="+ownerTTL.String())
-	rdb := a.redis.Client()
+	rdb := a.redis.Client(t)
 	a.worker("worker")
 	first := a.orchestrator("orchestrator-1")
 	a.spread(rdb, 1)

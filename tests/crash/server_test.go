@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/tests/stack"
 )
@@ -35,7 +36,7 @@ func TestRedisKilledAndStartedAgainWithItsLogLosesNothing(t *testing.T) {
 	a.begin(10)
 	a.steps(5)
 	a.redis.Kill()
-	a.redis.Start()
+	a.redis.Restart(t)
 	a.begin(5)
 	a.end()
 }
@@ -54,20 +55,20 @@ func TestRedisStartedAgainWithAnOldCopyIsNoticedAndNothingIsLost(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := servers{stack.StartNATS(t, bin), stack.StartRedis(t)} // no log: what it has after a restart is the copy
+			s := servers{stack.StartNATS(t, bin), redistest.Start(t)} // no log: what it has after a restart is the copy
 			a := newArena(t, s)
 			a.fleets()
 			a.join()
 			a.begin(c.before)
 			a.steps(c.steps)
-			rdb := a.redis.Client()
+			rdb := a.redis.Client(t)
 			a.must(rdb.Save(a.ctx).Err())
 			saved := a.applied(rdb)
 			a.begin(c.after)
 			a.steps(c.steps + 6)
 			stack.Until(t, within, "more was ingested than the copy has", func() bool { return a.applied(rdb) > saved })
 			a.redis.Kill()
-			a.redis.Start()
+			a.redis.Restart(t)
 			a.begin(2)
 			a.end()
 		})
@@ -75,7 +76,7 @@ func TestRedisStartedAgainWithAnOldCopyIsNoticedAndNothingIsLost(t *testing.T) {
 }
 
 // applied adds up how far the partitions have read their stream.
-func (a *arena) applied(rdb *redis.Client) (sum int64) {
+func (a *arena) applied(rdb redis.UniversalClient) (sum int64) {
 	a.t.Helper()
 	for p := range a.parts {
 		seq, err := rdb.HGet(a.ctx, redisx.NewSpace(a.ns).Part(p).Owner(), "seq").Int64()

@@ -1,6 +1,6 @@
-// Package stack starts what Pawl needs and what Pawl is, for tests: redis-server and
-// nats-server, and the fleets' binaries as processes of their own that can be killed,
-// paused and started again. Everything listens on loopback at a port that was free,
+// Package stack starts nats-server and the fleets' binaries, for tests, as processes of
+// their own that can be killed, paused and started again; for Redis there is package
+// redistest. Everything listens on loopback at a port that was free,
 // keeps its data and its log in the test's own directory, is ended when the test
 // ends, and shows its log if the test has failed.
 package stack

@@ -8,6 +8,9 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
+// readyWithin is how long a server may take until it answers.
+const readyWithin = 20 * time.Second
+
 // NATS is a nats-server with JetStream, made from the library.
 type NATS struct {
 	*Process

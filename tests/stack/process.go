@@ -71,14 +71,6 @@ func (p *Process) Start() {
 	}(p.done)
 }
 
-// Restart ends the process with SIGKILL, if it still lives, and starts it with another environment added.
-func (p *Process) Restart(env ...string) {
-	p.t.Helper()
-	p.Kill()
-	p.env = append(p.env, env...)
-	p.Start()
-}
-
 // Ended is closed when the process has ended and was waited for; nil before the first Start.
 func (p *Process) Ended() <-chan struct{} {
 	p.mu.Lock()

@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -68,12 +67,12 @@ func (s *Store) Check(ctx context.Context, progress func(done, of int)) (Checked
 	for _, p := range found {
 		total += len(p.instances)
 	}
-	for _, part := range sortedKeys(found) {
+	for _, part := range slices.Sorted(maps.Keys(found)) {
 		p := found[part]
 		for _, key := range p.foreign {
 			out.Findings = append(out.Findings, Finding{Partition: part, Rule: "key " + key + " is none of Pawl's"})
 		}
-		for _, id := range sortedKeys(p.instances) {
+		for _, id := range slices.Sorted(maps.Keys(p.instances)) {
 			if err := s.checkOne(ctx, part, id, p.instances[id], &out); err != nil {
 				return out, err
 			}
@@ -88,15 +87,6 @@ func (s *Store) Check(ctx context.Context, progress func(done, of int)) (Checked
 		out.Stuck += len(stuck)
 	}
 	return out, nil
-}
-
-func sortedKeys[K interface{ ~int | ~string }, V any](m map[K]V) []K {
-	out := make([]K, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
 }
 
 // census is what keys a partition has, by instance.
@@ -323,17 +313,4 @@ func completes(ev history.Event) uint64 {
 	default:
 		return 0
 	}
-}
-
-// Partitions reads the number of partitions that the namespace was made with, 0 if it does not exist.
-func (s *Store) Partitions(ctx context.Context) (int, error) {
-	v, err := s.run.Do(ctx, redisx.Command("HGET", s.space.Meta(), "partitions"))
-	if err != nil {
-		return 0, fmt.Errorf("read the number of partitions: %w", err)
-	}
-	text, err := redisx.Str(v)
-	if err != nil || strings.TrimSpace(text) == "" {
-		return 0, err
-	}
-	return strconv.Atoi(text)
 }

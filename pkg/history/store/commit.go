@@ -113,10 +113,10 @@ func elements(said []string) [][]byte {
 // Look is what the owner finds and mends when there is nothing to turn.
 type Look struct {
 	Instance  string
-	Execution uint64
+	Execution uint64 // of the leases
 	Head      string
 	Leases    []Lease
-	Most      int   // claims at the most
+	Most      int   // claims at the most, of each
 	Next      int64 // next look, Unix ms; 0: nothing is due
 	Hold      Hold
 	Stuck     string // why it does not move; "" leaves what is said, NotStuck takes it back
@@ -138,10 +138,10 @@ const NotStuck = "-"
 // LeaseState is how a look found a lease.
 type LeaseState struct {
 	Lease
-	Found    Found
-	Attempts int   // claims so far
-	Until    int64 // of a claim, Unix ms
-	Back     int64 // for when a worker gave it back, Unix ms; 0: none did
+	Found  Found
+	Claims int   // so far
+	Until  int64 // of a claim, Unix ms
+	Back   int64 // for when a worker gave it back, Unix ms; 0: none did
 }
 
 // Found says how.
@@ -198,11 +198,11 @@ func parseLooked(r *redisx.Reply, leases []Lease) (Looked, error) {
 		var err error
 		switch st.Found {
 		case Claimed:
-			_, err = fmt.Sscan(said[1:], &st.Until, &st.Attempts)
+			_, err = fmt.Sscan(said[1:], &st.Until, &st.Claims)
 		case Waiting:
-			_, err = fmt.Sscan(said[1:], &st.Attempts, &st.Back)
+			_, err = fmt.Sscan(said[1:], &st.Claims, &st.Back)
 		case Expired, Poison:
-			_, err = fmt.Sscan(said[1:], &st.Attempts)
+			_, err = fmt.Sscan(said[1:], &st.Claims)
 		case Missing, Restored:
 		default:
 			err = fmt.Errorf("%w: %q", redisx.ErrReply, said)

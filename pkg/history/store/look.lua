@@ -8,8 +8,8 @@
 -- ARGV  1 token  2 instance  3 head  4 next look, ms, or ''  5 hold the inbox back: '' no, '1' yes, 'e' until its start comes
 --       6 why it is stuck, '' to leave what is said, '-' to take it back  7 claims at the most  then the effect ids
 -- answer  FENCED | CONFLICT
---       | OK now length_of_inbox {for each lease: W attempts back (waits; for when a worker gave it back, ms, or 0) | C until attempts (claimed)
---         | X attempts (claim was over) | P attempts (claimed too often) | M (missing, completion unread) | R (made again)}
+--       | OK now length_of_inbox {for each lease: W claims back (waits; for when a worker gave it back, ms, or 0) | C until claims (claimed)
+--         | X claims (claim was over) | P claims (claimed too often) | M (missing, completion unread) | R (made again)}
 local t = now()
 if fenced(KEYS[1], ARGV[1], t) then return {'FENCED'} end
 if (redis.call('HGET', KEYS[3], 'head') or '') ~= ARGV[3] then return {'CONFLICT', 'head'} end

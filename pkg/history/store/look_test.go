@@ -23,7 +23,7 @@ func TestLook(t *testing.T) {
 			b.must(err)
 			var said string
 			for _, l := range got.Leases {
-				said += fmt.Sprintf("%c%d ", l.Found, l.Attempts)
+				said += fmt.Sprintf("%c%d ", l.Found, l.Claims)
 			}
 			if said != "W0 C1 X2 P3 P3 " {
 				b.Errorf("found %s", said)

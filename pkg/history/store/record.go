@@ -136,21 +136,20 @@ func parseRecord(m map[string]string) (*Record, error) {
 		Name: m["name"], Version: m["version"], Status: Status(m["status"]), Head: m["head"], End: []byte(m["end"]),
 	}
 	var err error
-	number := func(field string) int64 {
-		s := m[field]
-		if s == "" {
+	parse := func(field, text string) int64 {
+		if text == "" {
 			return 0
 		}
-		n, e := strconv.ParseInt(s, 10, 64)
+		n, e := strconv.ParseInt(text, 10, 64)
 		if e != nil {
-			err = fmt.Errorf("record: field %s is %q: %w", field, s, history.ErrCorrupt)
+			err = fmt.Errorf("record: field %s is %q: %w", field, m[field], history.ErrCorrupt)
 		}
 		return n
 	}
+	number := func(field string) int64 { return parse(field, m[field]) }
 	seq, at, ok := strings.Cut(m["born"], ".")
-	m["born.seq"], m["born.time"] = seq, at
-	r.Born = history.Position{Seq: uint64(number("born.seq")), Time: number("born.time")} //nolint:gosec // written from a uint64 below 2^63
-	r.Execution, r.Events = uint64(number("execution")), uint64(number("events"))         //nolint:gosec // likewise
+	r.Born = history.Position{Seq: uint64(parse("born", seq)), Time: parse("born", at)} //nolint:gosec // written from a uint64 below 2^63
+	r.Execution, r.Events = uint64(number("execution")), uint64(number("events"))       //nolint:gosec // likewise
 	r.Created, r.Updated, r.Ended = number("created"), number("updated"), number("ended")
 	if !ok || r.Name == "" || r.Head == "" || r.Status == "" {
 		err = fmt.Errorf("record: a field is missing: %w", history.ErrCorrupt)
@@ -207,14 +206,6 @@ func (s *Store) Inbox(ctx context.Context, part int, instance string) ([][]byte,
 	if err != nil {
 		return nil, fmt.Errorf("instance %s: read the inbox: %w", instance, err)
 	}
-	list, _ := v.([]any)
-	out := make([][]byte, len(list))
-	for i, raw := range list {
-		e, err := redisx.Str(raw)
-		if err != nil {
-			return nil, fmt.Errorf("instance %s: inbox: %w", instance, err)
-		}
-		out[i] = []byte(e)
-	}
-	return out, nil
+	r := redisx.NewReply([]any{v})
+	return elements(r.Strs(0)), r.Err()
 }

@@ -15,10 +15,8 @@ import (
 // The orchestration and what it uses.
 var (
 	Mixed = pawl.NewOrchestration[int, int]("mixed")
-	Long  = pawl.NewOrchestration[int, string]("long")
 	Step  = pawl.NewActivity[int, int]("step")
 	Slow  = pawl.NewActivity[int, int]("slow")
-	Nap   = pawl.NewActivity[int, string]("nap")
 	Lost  = pawl.NewOrchestration[pawl.None, string]("lost")
 	Stray = pawl.NewActivity[pawl.None, string]("stray")
 	Go    = pawl.NewEvent[int]("go")
@@ -61,15 +59,12 @@ func mixed(ctx *pawl.Context, n int) (int, error) {
 	return sum + last, err
 }
 
-// long runs one activity for so many milliseconds.
-func long(ctx *pawl.Context, ms int) (string, error) { return Nap.Call(ctx, ms) }
-
 // lost runs an activity that its first worker never ends.
 func lost(ctx *pawl.Context, _ pawl.None) (string, error) { return Stray.Call(ctx, pawl.None{}) }
 
 // Orchestrations are bound for the orchestrators.
 func Orchestrations() []pawl.OrchestrationBinding {
-	return []pawl.OrchestrationBinding{Mixed.Do(mixed), Long.Do(long), Lost.Do(lost)}
+	return []pawl.OrchestrationBinding{Mixed.Do(mixed), Lost.Do(lost)}
 }
 
 // Ledger is the file in which the activities write down what they did.
@@ -77,7 +72,7 @@ type Ledger string
 
 // Activities are bound for the workers.
 func (l Ledger) Activities() []pawl.ActivityBinding {
-	return []pawl.ActivityBinding{Step.Do(l.step), Slow.Do(l.slow), Nap.Do(l.nap), Stray.Do(l.stray)}
+	return []pawl.ActivityBinding{Step.Do(l.step), Slow.Do(l.slow), Stray.Do(l.stray)}
 }
 
 // write appends one line in one write, so that processes do not mix theirs.
@@ -103,23 +98,6 @@ func (l Ledger) slow(ctx context.Context, _ int) (int, error) {
 	}
 	<-ctx.Done()
 	return 0, context.Cause(ctx)
-}
-
-func (l Ledger) nap(ctx context.Context, ms int) (string, error) {
-	if err := l.write(ctx, "nap"); err != nil {
-		return "", err
-	}
-	end := time.NewTimer(time.Duration(ms) * time.Millisecond)
-	defer end.Stop()
-	select {
-	case <-end.C:
-		return "rested", l.write(ctx, "woke")
-	case <-ctx.Done():
-		if err := l.write(ctx, "cut"); err != nil {
-			return "", err
-		}
-		return "", context.Cause(ctx)
-	}
 }
 
 // stray waits for its end if it is the first to be asked, and answers at once if it is a later one.

@@ -1,0 +1,75 @@
+package redisx_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/internal/redisx"
+)
+
+// Two servers share the slots. The one that answers nothing has a lane of its own.
+func TestOneMasterThatHangsDoesNotHoldUpTheOthers(t *testing.T) {
+	hangs, lives := redistest.Start(t), redistest.Start(t)
+	const half = 8192
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+		return []redis.ClusterSlot{
+			{Start: 0, End: half - 1, Nodes: []redis.ClusterNode{{Addr: hangs.Addr}}},
+			{Start: half, End: 2*half - 1, Nodes: []redis.ClusterNode{{Addr: lives.Addr}}},
+		}, nil
+	}})
+	t.Cleanup(func() { _ = rdb.Close() })
+	r := redisx.NewRunner(rdb)
+	defer r.Close()
+	add := redisx.NewScript("add", addLua)
+	call := func(s *redistest.Server) redisx.Call {
+		return redisx.Call{Script: add, Keys: []string{keyAt(t, rdb, s)}, Args: []any{1}}
+	}
+	slow, quick := call(hangs), call(lives)
+	for _, c := range []redisx.Call{slow, quick} { // both know the script
+		if _, err := r.Do(within(t), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hangs.Pause()
+	defer hangs.Resume()
+	const waiting = 100
+	answered := make(chan error, waiting)
+	for range waiting {
+		r.Go(slow, func(_ any, err error) { answered <- err })
+	}
+	for range waiting {
+		if _, err := r.Do(within(t), quick); err != nil {
+			t.Fatalf("the master that lives: %v", err)
+		}
+	}
+	if n := len(answered); n > 0 {
+		t.Errorf("%d calls to the master that hangs were answered meanwhile, the first with %v", n, <-answered)
+	}
+	hangs.Resume()
+	for range waiting {
+		if err := <-answered; err != nil && !errors.Is(err, redisx.ErrClosed) {
+			t.Logf("a call that had waited: %v", err)
+		}
+	}
+}
+
+// keyAt gives a key of a partition that the server has.
+func keyAt(t *testing.T, rdb *redis.ClusterClient, s *redistest.Server) string {
+	t.Helper()
+	for p := range 64 {
+		key := redisx.NewSpace("t").Part(p).Agenda()
+		node, err := rdb.MasterForKey(within(t), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if node.Options().Addr == s.Addr {
+			return key
+		}
+	}
+	t.Fatal("no partition of 64 is on " + s.Addr)
+	return ""
+}

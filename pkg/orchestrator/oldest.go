@@ -1,0 +1,43 @@
+package orchestrator
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// oldest asks how old the oldest task of a queue is, once for all who want to know at the same moment.
+type oldest struct {
+	conn *queue.Conn
+	wg   sync.WaitGroup
+
+	mu     sync.Mutex
+	asking map[string][]func(time.Time, bool, error)
+}
+
+func newOldest(conn *queue.Conn) *oldest {
+	return &oldest{conn: conn, asking: make(map[string][]func(time.Time, bool, error))}
+}
+
+func (o *oldest) ask(ctx context.Context, name string, then func(at time.Time, some bool, err error)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.asking[name] = append(o.asking[name], then)
+	if len(o.asking[name]) > 1 {
+		return
+	}
+	o.wg.Go(func() {
+		ctx, stop := context.WithTimeout(ctx, loadTimeout)
+		defer stop()
+		at, some, err := o.conn.OldestTask(ctx, name)
+		o.mu.Lock()
+		all := o.asking[name]
+		delete(o.asking, name)
+		o.mu.Unlock()
+		for _, f := range all {
+			f(at, some, err)
+		}
+	})
+}
