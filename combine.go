@@ -17,9 +17,9 @@ import (
 //	case first == deadline:
 //	}
 //
-// An error is a *Cancelled, if the instance was asked to end, and never the winner's:
-// that is in its Get.
-// Without futures it waits for that alone.
+// The error is never the winner's, which is in its Get. It is a *Cancelled, if the
+// instance was asked to end or the scope of ctx is over; without futures Select waits
+// for that alone.
 func Select(ctx *Context, futures ...Selectable) (Selectable, error) {
 	cores := coresOf(futures)
 	winner, err := ctx.x.WaitAny(cores, ctx.scope)

@@ -42,6 +42,8 @@ func (e *Error) Is(target error) bool {
 
 // Sentinels of the failures that Pawl itself makes, for errors.Is and Retry.Unless.
 var (
+	ErrBlocked     = NewError(history.CodeBlocked)     // orchestration code waited for something that is no future, three times
+	ErrInboxFull   = NewError(history.CodeInboxFull)   // inputs came faster than the orchestration read them
 	ErrPanic       = NewError(history.CodePanic)       // the code panicked; Failure.Stack tells where
 	ErrPoison      = NewError(history.CodePoison)      // claimed too often without an end
 	ErrTimeout     = NewError(history.CodeTimeout)     // an attempt, or the whole call, took too long

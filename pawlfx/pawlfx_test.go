@@ -20,6 +20,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/examples"
+	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/pawlfx"
 	"github.com/pawlrun/pawl/pkg/embedded"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
@@ -113,15 +114,7 @@ func get(t *testing.T, url string) (int, string) {
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline, tick := time.After(30*time.Second), time.NewTicker(10*time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-deadline:
-			t.Fatal("not within 30 s: " + what)
-		case <-tick.C:
-		}
-	}
+	poll.Until(t, 30*time.Second, what, ok)
 }
 
 func TestAProgramOfBothFleetsRunsAnOrchestrationAndStopsInOrder(t *testing.T) {

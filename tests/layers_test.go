@@ -18,7 +18,7 @@ func floor(pkg string) int {
 	switch strings.TrimPrefix(strings.TrimPrefix(pkg, module), "/") {
 	case "", "pkg/queue/queuemetrics":
 		return 3
-	case "pkg/cancel", "internal/redisx", "internal/failpoint":
+	case "pkg/cancel", "internal/redisx", "internal/failpoint", "internal/redact":
 		return 0
 	case "pkg/history":
 		return 1

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/pawlrun/pawl/internal/poll"
 )
 
 // asPawl makes the test binary the program itself.
@@ -211,15 +213,7 @@ func TestAnInstanceIsStartedSentToListedShownAndCancelled(t *testing.T) {
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline, tick := time.After(30*time.Second), time.NewTicker(20*time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-deadline:
-			t.Fatal("not within 30 s: " + what)
-		case <-tick.C:
-		}
-	}
+	poll.Until(t, 30*time.Second, what, ok)
 }
 
 func TestTheBenchmarkWritesOneObjectAScenarioAndLeavesNothing(t *testing.T) {

@@ -2,7 +2,7 @@ package redisx_test
 
 import (
 	"context"
-	"errors"
+	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -51,8 +51,8 @@ func TestOneMasterThatHangsDoesNotHoldUpTheOthers(t *testing.T) {
 	}
 	hangs.Resume()
 	for range waiting {
-		if err := <-answered; err != nil && !errors.Is(err, redisx.ErrClosed) {
-			t.Logf("a call that had waited: %v", err)
+		if err := <-answered; err != nil {
+			t.Errorf("a call that had waited: %v", err)
 		}
 	}
 }
@@ -66,10 +66,10 @@ func keyAt(t *testing.T, rdb *redis.ClusterClient, s *redistest.Server) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if node.Options().Addr == s.Addr {
+		if strings.HasSuffix(s.Addr, node.Options().Addr) { // the client takes the loopback address away
 			return key
 		}
 	}
-	t.Fatal("no partition of 64 is on " + s.Addr)
+	t.Fatalf("no partition of 64 is on %s", s.Addr)
 	return ""
 }

@@ -11,7 +11,7 @@ import (
 //go:embed prelude.lua
 var prelude string
 
-// Script is a Lua script with the name it has in errors and counters. Scripts are
+// Script is a Lua script with the name it has in errors. Scripts are
 // immutable; each package makes its own where it starts.
 type Script struct {
 	name, source, sha string
@@ -23,6 +23,3 @@ func NewScript(name, body string) *Script {
 	sum := sha1.Sum([]byte(src)) //nolint:gosec // see above
 	return &Script{name: name, source: src, sha: hex.EncodeToString(sum[:])}
 }
-
-// Name is the script's name in errors and counters.
-func (s *Script) Name() string { return s.name }

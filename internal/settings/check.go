@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/redact"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
@@ -26,7 +27,7 @@ func (n Namespace) AfterApply() error {
 func (r Redis) AfterApply() error {
 	rdb, err := r.client() // connects when it is first used
 	if err != nil {
-		return fmt.Errorf("--redis %s: %w", redact(r.RedisURL), err)
+		return fmt.Errorf("--redis %s: %w", redact.URLs(r.RedisURL), err)
 	}
 	return rdb.Close()
 }
@@ -34,7 +35,7 @@ func (r Redis) AfterApply() error {
 // AfterApply refuses files that can not be read.
 func (n NATS) AfterApply() error {
 	if _, err := n.options(); err != nil {
-		return fmt.Errorf("--nats %s: %w", redact(n.NATSURL), err)
+		return fmt.Errorf("--nats %s: %w", redact.URLs(n.NATSURL), err)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/pawlrun/pawl/internal/redact"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
@@ -15,12 +16,12 @@ import (
 func (n NATS) OpenNATS(log *slog.Logger) (*nats.Conn, error) {
 	opts, err := n.options()
 	if err != nil {
-		return nil, fmt.Errorf("NATS at %s: %w", redact(n.NATSURL), err)
+		return nil, fmt.Errorf("NATS at %s: %w", redact.URLs(n.NATSURL), err)
 	}
 	opts = append(opts,
 		nats.DisconnectErrHandler(func(nc *nats.Conn, err error) {
 			if !nc.IsClosed() {
-				log.Warn("NATS connection lost; reconnecting", "url", redact(n.NATSURL), "error", err)
+				log.Warn("NATS connection lost; reconnecting", "url", redact.URLs(n.NATSURL), "error", err)
 			}
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/redact"
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
@@ -24,16 +25,16 @@ const redisPatience = 5 * time.Second
 func (r Redis) OpenRedis(ctx context.Context, log *slog.Logger) (redis.UniversalClient, error) {
 	rdb, err := r.client()
 	if err != nil {
-		return nil, fmt.Errorf("Redis at %s: %w", redact(r.RedisURL), err)
+		return nil, fmt.Errorf("Redis at %s: %w", redact.URLs(r.RedisURL), err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, redisPatience)
 	defer cancel()
 	if err := rdb.Ping(ctx).Err(); err != nil {
-		err = fmt.Errorf("Redis at %s is not reachable: %w (tried to connect and PING, %s at most)", redact(r.RedisURL), err, redisPatience)
+		err = fmt.Errorf("Redis at %s is not reachable: %w (tried to connect and PING, %s at most)", redact.URLs(r.RedisURL), err, redisPatience)
 		return nil, errors.Join(err, rdb.Close())
 	}
-	if err := redisx.CheckPolicy(ctx, rdb, log.With("url", redact(r.RedisURL))); err != nil {
-		return nil, errors.Join(fmt.Errorf("Redis at %s: %w", redact(r.RedisURL), err), rdb.Close())
+	if err := redisx.CheckPolicy(ctx, rdb, log.With("url", redact.URLs(r.RedisURL))); err != nil {
+		return nil, errors.Join(fmt.Errorf("Redis at %s: %w", redact.URLs(r.RedisURL), err), rdb.Close())
 	}
 	return rdb, nil
 }

@@ -109,7 +109,7 @@ func TestEveryFormOfARedisURLIsReadByTheClient(t *testing.T) {
 
 func TestAWrongRedisURLIsNamedWithoutItsPassword(t *testing.T) {
 	for _, raw := range []string{
-		"h:6379", "http://h", "redis+what://h", "redis://u:geheim@h:port", "redis+sentinel://u:geheim@h:1",
+		"h:6379", "u:geheim@h:6379", "http://h", "redis+what://h", "redis://u:geheim@h:port", "redis+sentinel://u:geheim@h:1",
 		"redis://u:geheim@h:1?no_such=1", "redis://u:geheim@h:1/db",
 	} {
 		_, err := Redis{RedisURL: raw}.OpenRedis(t.Context(), discard())

@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"fmt"
 	"os"
-	"regexp"
 )
 
 // tlsConfig reads the three files, each of which may be empty, into a copy of base,
@@ -36,9 +35,4 @@ func tlsConfig(base *tls.Config, ca, cert, key string) (*tls.Config, error) {
 		c.Certificates = []tls.Certificate{pair}
 	}
 	return c, nil
-}
-
-// redact hides the user and password of each URL in a list.
-func redact(urls string) string {
-	return regexp.MustCompile(`//[^/?]*@`).ReplaceAllString(urls, "//***@")
 }

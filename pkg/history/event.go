@@ -91,17 +91,15 @@ type Failure struct {
 
 // Codes of failures that Pawl itself makes.
 const (
-	CodePanic        = "pawl.panic"
-	CodePoison       = "pawl.poison"        // claimed too often without an end
-	CodeTimeout      = "pawl.timeout"       // an attempt or a whole call took too long
-	CodeCancelled    = "pawl.cancelled"     // the failure is a cancellation
-	CodeUndecodable  = "pawl.undecodable"   // a payload does not decode into the type it is for
-	CodeTooLarge     = "pawl.too-large"     // a payload or a history over its limit
-	CodeBlocked      = "pawl.blocked"       // orchestration code blocked three times
-	CodeInboxFull    = "pawl.inbox-full"    // more unread inputs than an instance may have
-	CodeUnregistered = "pawl.unregistered"  // no worker or orchestrator has it
-	CodeTooMany      = "pawl.too-many"      // more outstanding activities than allowed
-	CodeNotRetryable = "pawl.not-retryable" // the retry policy refused
+	CodePanic       = "pawl.panic"
+	CodePoison      = "pawl.poison"      // claimed too often without an end
+	CodeTimeout     = "pawl.timeout"     // an attempt or a whole call took too long
+	CodeCancelled   = "pawl.cancelled"   // the failure is a cancellation
+	CodeUndecodable = "pawl.undecodable" // a payload does not decode into the type it is for
+	CodeTooLarge    = "pawl.too-large"   // a payload or a history over its limit
+	CodeBlocked     = "pawl.blocked"     // orchestration code blocked three times
+	CodeInboxFull   = "pawl.inbox-full"  // more unread inputs than an instance may have
+	CodeTooMany     = "pawl.too-many"    // more outstanding activities than allowed
 )
 
 // Error gives the message.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/lease"
@@ -59,19 +60,9 @@ func (b *bench) cause(h *lease.Hold) *cancel.Cancelled {
 	return c
 }
 
-// until polls with a deadline.
 func (b *bench) until(what string, ok func() bool) {
 	b.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(20 * time.Second)
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			b.Fatalf("never happened: %s", what)
-		}
-	}
+	poll.Until(b, 20*time.Second, what, ok)
 }
 
 func (b *bench) still(h *lease.Hold) {

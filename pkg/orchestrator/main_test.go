@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -198,15 +199,7 @@ func (s *stand) ended(id string) *queue.Described {
 
 func (s *stand) until(what string, ok func() bool) {
 	s.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		if time.Now().After(deadline) {
-			s.t.Fatalf("not within 20 s: %s", what)
-		}
-		<-tick.C
-	}
+	poll.Until(s.t, 20*time.Second, what, ok)
 }
 
 func (s *stand) history(id string) []history.Event {

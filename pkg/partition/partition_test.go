@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -111,15 +112,12 @@ func (f *fleet) tenure(p int) *partition.Tenure {
 
 func (f *fleet) until(what string, ok func() bool) {
 	f.t.Helper()
-	deadline := time.Now().Add(15 * time.Second)
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		if time.Now().After(deadline) {
-			f.t.Fatalf("not within 15 s: %s; owners %v", what, f.owners())
+	defer func() {
+		if f.t.Failed() {
+			f.t.Logf("owners %v", f.owners())
 		}
-		<-tick.C
-	}
+	}()
+	poll.Until(f.t, 15*time.Second, what, ok)
 }
 
 func (f *fleet) asRendezvousSays(members ...string) func() bool {

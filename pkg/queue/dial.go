@@ -6,10 +6,11 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/pawlrun/pawl/internal/redact"
 )
 
 // Dial connects to NATS with the defaults that Pawl wants: after a first connection
@@ -36,7 +37,7 @@ func Dial(url string, opts ...nats.Option) (*nats.Conn, error) {
 	}, opts...)
 	nc, err := nats.Connect(url, all...)
 	if err != nil {
-		return nil, fmt.Errorf("queue: NATS at %s is not reachable: %w (tried each server once, 5 s at most)", redact(url), err)
+		return nil, fmt.Errorf("queue: NATS at %s is not reachable: %w (tried each server once, 5 s at most)", redact.URLs(url), err)
 	}
 	return nc, nil
 }
@@ -44,21 +45,4 @@ func Dial(url string, opts ...nats.Option) (*nats.Conn, error) {
 func reconnectDelay(attempts int) time.Duration {
 	d := min(50*time.Millisecond<<min(attempts, 10), time.Second)
 	return d/2 + rand.N(d/2+1)
-}
-
-// redact hides the password that a URL may carry.
-func redact(urls string) string {
-	parts := strings.Split(urls, ",")
-	for i, u := range parts {
-		u = strings.TrimSpace(u)
-		if at := strings.LastIndexByte(u, '@'); at >= 0 {
-			scheme := ""
-			if s := strings.Index(u, "://"); s >= 0 {
-				scheme = u[:s+3]
-			}
-			u = scheme + "***@" + u[at+1:]
-		}
-		parts[i] = u
-	}
-	return strings.Join(parts, ",")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"go.uber.org/goleak"
 
+	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -103,17 +104,7 @@ func get[T any](t testing.TB, ch <-chan T, what string) T {
 // eventually polls until ok, for what can only be seen from outside.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
-	defer deadline.Stop()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-deadline.C:
-			t.Fatalf("waited in vain for %s", what)
-		case <-tick.C:
-		}
-	}
+	poll.Until(t, 20*time.Second, what, ok)
 }
 
 func event(instance, name, json string) OutInput {

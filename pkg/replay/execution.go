@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -78,7 +77,7 @@ var (
 )
 
 // Execution is one generation of an instance, in memory. Its methods are of two
-// kinds. Replay, Apply, Take, Ended, NextTimer, Outstanding and Evict are for its
+// kinds. Replay, Apply, Take, Ended, Len, NextTimer, Outstanding and Evict are for its
 // owner, one call at a time. All others are words: only the program may call them,
 // on the strand it runs on; from anywhere else they return a *Misuse, or panic
 // with one if they have no error to return.
@@ -157,11 +156,7 @@ func (x *Execution) Ended() bool { return x.ended }
 // Len is the number of events so far, those not yet taken included.
 func (x *Execution) Len() uint64 { return x.last }
 
-// Activities is the number of activities whose results are wanted.
-func (x *Execution) Activities() int { return x.activities }
-
-// Outstanding lists the ids of the activities whose results are wanted, ascending. It
-// walks and sorts them all; a turn that only counts should ask Activities.
+// Outstanding lists the ids of the activities whose results are wanted, ascending.
 func (x *Execution) Outstanding() []uint64 {
 	ids := make([]uint64, 0, x.activities)
 	for id, w := range x.open {
@@ -230,6 +225,3 @@ func (x *Execution) Now() time.Time { return time.UnixMilli(x.now).UTC() }
 
 // Logger is the logger of the options, silent during replay.
 func (x *Execution) Logger() *slog.Logger { return x.logger }
-
-// Cancelled gives the cancellation of the instance, or nil if nobody asked for one.
-func (x *Execution) Cancelled() *cancel.Cancelled { return x.root.cause }

@@ -78,6 +78,24 @@ func TestAHistoryOverItsLimitFailsTheExecutionByName(t *testing.T) {
 	}
 }
 
+func TestACompletionOrAFailureThatComesTwiceTakesEffectOnce(t *testing.T) {
+	d := drive(t, func(x *replay.Execution) (string, error) {
+		if _, err := call(x, "a", ""); err != nil {
+			return "", err
+		}
+		return call(x, "b", "")
+	})
+	d.Start(text(""))
+	a := d.Only("a")
+	d.Complete(a, text("once"))
+	for _, in := range []history.Event{&history.ActivityCompleted{Scheduled: a, Result: text("twice")}, &history.ActivityFailed{Scheduled: a}} {
+		if o, _ := d.Offer(in); o != replay.DroppedLate {
+			t.Errorf("%T of an activity that had completed: %s", in, o)
+		}
+	}
+	d.Only("b")
+}
+
 func TestAnInputThatConcernsNobodyIsDropped(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		if _, err := call(x, "a", ""); err != nil {

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -182,19 +183,9 @@ func (o *owner) inbox(t queue.Task) []history.Event {
 	return out
 }
 
-// until polls with a deadline.
 func (o *owner) until(what string, ok func() bool) {
 	o.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(20 * time.Second)
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			o.Fatalf("never happened: %s", what)
-		}
-	}
+	poll.Until(o, 20*time.Second, what, ok)
 }
 
 // completed waits for the one completion of an activity.

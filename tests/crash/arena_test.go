@@ -19,6 +19,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/client"
@@ -134,7 +135,7 @@ func (a *arena) join() {
 		return
 	}
 	nc := a.nats.Client()
-	stack.Until(a.t, 30*time.Second, "the namespace exists", func() bool {
+	poll.Until(a.t, 30*time.Second, "the namespace exists", func() bool {
 		ctx, stop := context.WithTimeout(a.ctx, 2*time.Second)
 		defer stop()
 		c, err := client.New(ctx, nc, client.Options{Namespace: a.ns, Every: time.Second})
@@ -243,7 +244,7 @@ func (a *arena) ended(instance string) (rec *store.Record) {
 			a.t.Log(a.describe(instance))
 		}
 	}()
-	stack.Until(a.t, within, instance+" has ended", func() bool {
+	poll.Until(a.t, within, instance+" has ended", func() bool {
 		rec = a.record(instance)
 		return rec != nil && rec.Status.Ended()
 	})

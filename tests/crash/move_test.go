@@ -7,8 +7,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redisx"
-	"github.com/pawlrun/pawl/tests/stack"
 )
 
 // owners counts the partitions of each member.
@@ -28,7 +28,7 @@ func (a *arena) owners(rdb redis.UniversalClient) map[string]int {
 func (a *arena) spread(rdb redis.UniversalClient, members int) map[string]int {
 	a.t.Helper()
 	var now map[string]int
-	stack.Until(a.t, within, "the partitions are spread", func() bool {
+	poll.Until(a.t, within, "the partitions are spread", func() bool {
 		now = a.owners(rdb)
 		sum := 0
 		for _, n := range now {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/tests/crash/work"
 	"github.com/pawlrun/pawl/tests/stack"
@@ -21,7 +22,7 @@ func TestAWorkerThatWasPausedBeyondItsLeaseIsToldWhenItWakes(t *testing.T) {
 	a.join()
 	run, err := client.Start(a.ctx, a.client, work.Lost, "lost", pawl.None{})
 	a.must(err)
-	stack.Until(t, within, "the first worker has begun", func() bool { return len(a.lines("strayed")) == 1 })
+	poll.Until(t, within, "the first worker has begun", func() bool { return len(a.lines("strayed")) == 1 })
 	first.Signal(syscall.SIGSTOP)
 	a.worker("worker-2")
 	a.ended("lost")
@@ -32,7 +33,7 @@ func TestAWorkerThatWasPausedBeyondItsLeaseIsToldWhenItWakes(t *testing.T) {
 		t.Fatalf("the paused worker has written %d lines", n)
 	}
 	first.Signal(syscall.SIGCONT)
-	stack.Until(t, within, "the first worker's context is done", func() bool { return len(a.lines("cut")) == 1 })
+	poll.Until(t, within, "the first worker's context is done", func() bool { return len(a.lines("cut")) == 1 })
 	first.Stop()
 	a.check()
 }
@@ -49,7 +50,7 @@ func TestAnOrchestratorThatWasPausedInATurnDoesNoHarmWhenItWakes(t *testing.T) {
 			both := []*stack.Process{a.orchestrator("orchestrator-1"), a.orchestrator("orchestrator-2")}
 			a.begin(8)
 			var paused *stack.Process
-			stack.Until(t, within, "an orchestrator stands still", func() bool {
+			poll.Until(t, within, "an orchestrator stands still", func() bool {
 				for _, p := range both {
 					if p.Paused() {
 						paused = p

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/tests/stack"
@@ -26,7 +27,7 @@ func (a *arena) fleets() {
 // steps waits until the workers have run so many steps.
 func (a *arena) steps(n int) {
 	a.t.Helper()
-	stack.Until(a.t, within, "the workers are in the middle of it", func() bool { return len(a.lines("step")) >= n })
+	poll.Until(a.t, within, "the workers are in the middle of it", func() bool { return len(a.lines("step")) >= n })
 }
 
 func TestRedisKilledAndStartedAgainWithItsLogLosesNothing(t *testing.T) {
@@ -66,7 +67,7 @@ func TestRedisStartedAgainWithAnOldCopyIsNoticedAndNothingIsLost(t *testing.T) {
 			saved := a.applied(rdb)
 			a.begin(c.after)
 			a.steps(c.steps + 6)
-			stack.Until(t, within, "more was ingested than the copy has", func() bool { return a.applied(rdb) > saved })
+			poll.Until(t, within, "more was ingested than the copy has", func() bool { return a.applied(rdb) > saved })
 			a.redis.Kill()
 			a.redis.Restart(t)
 			a.begin(2)
@@ -110,7 +111,7 @@ func TestTheTasksStreamDeletedIsMadeAgainFromHistory(t *testing.T) {
 	ctx, stop := context.WithTimeout(context.Background(), within)
 	defer stop()
 	var name string
-	stack.Until(t, within, "all ten wait for a worker", func() bool {
+	poll.Until(t, within, "all ten wait for a worker", func() bool {
 		for info := range js.ListStreams(ctx, jetstream.WithStreamListSubject("pawl."+a.ns+".task.>")).Info() {
 			name = info.Config.Name
 			return info.State.Msgs == 10

@@ -6,31 +6,10 @@
 package stack
 
 import (
-	"context"
 	"net"
 	"strconv"
 	"testing"
-	"time"
 )
-
-// pollEvery is how often Until asks.
-const pollEvery = 5 * time.Millisecond
-
-// Until asks until the answer is yes, and fails the test if it is not in time.
-func Until(t testing.TB, limit time.Duration, what string, yes func() bool) {
-	t.Helper()
-	ctx, stop := context.WithTimeout(context.Background(), limit)
-	defer stop()
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	for !yes() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("after %v still not: %s", limit, what)
-		}
-	}
-}
 
 // freePort gives a port of loopback that nobody listened at a moment ago.
 func freePort(t testing.TB) int {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/pawlrun/pawl/internal/poll"
 )
 
 // readyWithin is how long a server may take until it answers.
@@ -34,7 +36,7 @@ func StartNATS(t testing.TB, bin Binaries) *NATS {
 func (n *NATS) Start() {
 	n.t.Helper()
 	n.Process.Start()
-	Until(n.t, readyWithin, "nats-server answers", func() bool {
+	poll.Until(n.t, readyWithin, "nats-server answers", func() bool {
 		nc, err := nats.Connect(n.URL(), nats.Timeout(time.Second), nats.NoReconnect())
 		if err != nil {
 			return false
