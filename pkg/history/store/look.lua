@@ -39,8 +39,6 @@ for k = 6, #KEYS do
     answer[k - 5] = 'X ' .. n
   else
     answer[k - 5] = 'W ' .. n .. ' ' .. (l[6] or '0')
-    local back = tonumber(l[6]) or 0
-    if look and back > t and back < look then look = back end
   end
 end
 
