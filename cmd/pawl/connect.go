@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os/user"
 
+	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/pkg/client"
 )
@@ -34,6 +35,14 @@ func (r reach) client(ctx context.Context, s streams) (c *client.Client, closeAl
 		return nil, nil, err
 	}
 	return c, func() { c.Close(); nc.Close() }, nil
+}
+
+// about connects, to ask about or speak to one instance. An id that can not be one is a misuse.
+func (r reach) about(ctx context.Context, s streams, id string) (c *client.Client, closeAll func(), err error) {
+	if err := pawl.ValidateID(id); err != nil {
+		return nil, nil, misuse{err}
+	}
+	return r.client(ctx, s)
 }
 
 // who is how histories name the person at the command line.

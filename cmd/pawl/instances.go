@@ -70,10 +70,7 @@ func (c *getCmd) AfterApply() error { return errors.Join(c.waiting.AfterApply(),
 
 // Run tells about an instance.
 func (c *getCmd) Run(ctx context.Context, s streams) error {
-	if err := pawl.ValidateID(c.ID); err != nil {
-		return misuse{err}
-	}
-	cl, done, err := c.client(ctx, s)
+	cl, done, err := c.about(ctx, s, c.ID)
 	if err != nil {
 		return err
 	}
@@ -133,10 +130,7 @@ type cancelCmd struct {
 
 // Run asks an instance to end.
 func (c *cancelCmd) Run(ctx context.Context, s streams) error {
-	if err := pawl.ValidateID(c.ID); err != nil {
-		return misuse{err}
-	}
-	cl, done, err := c.client(ctx, s)
+	cl, done, err := c.about(ctx, s, c.ID)
 	if err != nil {
 		return err
 	}
@@ -164,10 +158,7 @@ type historyCmd struct {
 
 // Run shows a history.
 func (c *historyCmd) Run(ctx context.Context, s streams) error {
-	if err := pawl.ValidateID(c.ID); err != nil {
-		return misuse{err}
-	}
-	cl, done, err := c.client(ctx, s)
+	cl, done, err := c.about(ctx, s, c.ID)
 	if err != nil {
 		return err
 	}
