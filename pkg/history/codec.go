@@ -51,7 +51,7 @@ func (w *writer) head(e Event, fields int) {
 func (w *writer) input(e Event) {
 	switch e := e.(type) {
 	case *Started:
-		w.head(e, 8)
+		w.head(e, startedFields(e))
 		w.str(e.Name)
 		w.str(e.Version)
 		w.payload(e.Payload)
@@ -59,6 +59,7 @@ func (w *writer) input(e Event) {
 		w.int(e.Born.Time)
 		w.uint(e.Execution)
 		w.str(e.By)
+		w.lineage(e)
 	case *EventReceived:
 		w.head(e, 5)
 		w.str(e.Name)
@@ -66,9 +67,27 @@ func (w *writer) input(e Event) {
 		w.str(e.MsgID)
 		w.str(e.By)
 	case *CancelRequested:
-		w.head(e, 2)
+		if e.Reason == 0 && e.Of == "" { // a client's
+			w.head(e, 2)
+			w.str(e.By)
+			w.str(e.Text)
+			return
+		}
+		w.head(e, 4)
 		w.str(e.By)
 		w.str(e.Text)
+		w.uint(uint64(e.Reason))
+		w.str(e.Of)
+	case *ChildCompleted:
+		w.head(e, 4)
+		w.uint(e.Scheduled)
+		w.str(e.Effect)
+		w.payload(e.Result)
+	case *ChildFailed:
+		w.head(e, 3)
+		w.uint(e.Scheduled)
+		w.str(e.Effect)
+		w.failure(e.Failure)
 	case *ActivityCompleted:
 		w.head(e, 5)
 		w.uint(e.Scheduled)
@@ -131,8 +150,69 @@ func (w *writer) decision(e Event) {
 			w.failure(*e.Failure)
 		}
 	default:
+		w.message(e)
+	}
+}
+
+// message writes the decisions that concern other instances, and other executions.
+func (w *writer) message(e Event) {
+	switch e := e.(type) {
+	case *ContinuedAsNew:
+		w.head(e, 3)
+		w.payload(e.Payload)
+		w.str(e.Version)
+	case *ChildScheduled:
+		w.head(e, 8)
+		w.str(e.Name)
+		w.str(e.Version)
+		w.str(e.Instance)
+		w.payload(e.Payload)
+		w.str(e.Effect)
+		w.bool(e.Abandon)
+		w.bool(e.Detached)
+	case *ChildCancelRequested:
+		w.head(e, 4)
+		w.uint(e.Scheduled)
+		w.uint(uint64(e.Reason))
+		w.str(e.By)
+		w.str(e.Text)
+	case *EventSent:
+		w.head(e, 5)
+		w.str(e.Instance)
+		w.str(e.Name)
+		w.payload(e.Payload)
+		w.str(e.Effect)
+	case *PatchMarked:
+		w.head(e, 1)
+		w.str(e.Name)
+	default:
 		w.keep(errNoEncoding)
 	}
+}
+
+// startedFields is 8 for what a client starts: most starts have nothing behind that.
+func startedFields(e *Started) int {
+	if e.Parent == nil && e.Statuses == 0 {
+		return 8
+	}
+	return 15
+}
+
+func (w *writer) lineage(e *Started) {
+	if startedFields(e) == 8 {
+		return
+	}
+	p := e.Parent
+	if p == nil {
+		p = &Parent{}
+	}
+	w.uint(e.Statuses)
+	w.str(p.Instance)
+	w.uint(p.Born.Seq)
+	w.int(p.Born.Time)
+	w.uint(p.Execution)
+	w.uint(p.Event)
+	w.str(p.Effect)
 }
 
 var errNoEncoding = errors.New("this type has no encoding")
@@ -172,14 +252,11 @@ func Decode(id uint64, b []byte) (Event, error) {
 func (r *reader) body(kind Kind) Event {
 	switch kind {
 	case KindStarted:
-		return &Started{
-			Name: r.str(), Version: r.str(), Payload: r.payload(),
-			Born: Position{Seq: r.uint(), Time: r.int()}, Execution: r.uint(), By: r.str(),
-		}
+		return r.started()
 	case KindEventReceived:
 		return &EventReceived{Name: r.str(), Payload: r.payload(), MsgID: r.str(), By: r.str()}
 	case KindCancelRequested:
-		return &CancelRequested{By: r.str(), Text: r.str()}
+		return &CancelRequested{By: r.str(), Text: r.str(), Reason: cancel.Reason(r.uint8()), Of: r.str()}
 	case KindActivityScheduled:
 		return &ActivityScheduled{Name: r.str(), Queue: r.str(), Payload: r.payload(), Effect: r.str(), Attempt: r.uint32()}
 	case KindActivityCompleted:
@@ -203,8 +280,43 @@ func (r *reader) body(kind Kind) Event {
 	case KindSideEffectRecorded:
 		return r.sideEffect()
 	default:
+		return r.message(kind)
+	}
+}
+
+func (r *reader) message(kind Kind) Event {
+	switch kind {
+	case KindContinuedAsNew:
+		return &ContinuedAsNew{Payload: r.payload(), Version: r.str()}
+	case KindChildScheduled:
+		return &ChildScheduled{
+			Name: r.str(), Version: r.str(), Instance: r.str(), Payload: r.payload(), Effect: r.str(), Abandon: r.bool(), Detached: r.bool(),
+		}
+	case KindChildCompleted:
+		return &ChildCompleted{Scheduled: r.uint(), Effect: r.str(), Result: r.payload()}
+	case KindChildFailed:
+		return &ChildFailed{Scheduled: r.uint(), Effect: r.str(), Failure: r.failure()}
+	case KindChildCancelRequested:
+		return &ChildCancelRequested{Scheduled: r.uint(), Reason: cancel.Reason(r.uint8()), By: r.str(), Text: r.str()}
+	case KindEventSent:
+		return &EventSent{Instance: r.str(), Name: r.str(), Payload: r.payload(), Effect: r.str()}
+	case KindPatchMarked:
+		return &PatchMarked{Name: r.str()}
+	default:
 		return nil
 	}
+}
+
+func (r *reader) started() Event {
+	e := &Started{
+		Name: r.str(), Version: r.str(), Payload: r.payload(),
+		Born: Position{Seq: r.uint(), Time: r.int()}, Execution: r.uint(), By: r.str(), Statuses: r.uint(),
+	}
+	p := Parent{Instance: r.str(), Born: Position{Seq: r.uint(), Time: r.int()}, Execution: r.uint(), Event: r.uint(), Effect: r.str()}
+	if p.Instance != "" {
+		e.Parent = &p
+	}
+	return e
 }
 
 func (r *reader) sideEffect() Event {

@@ -54,6 +54,26 @@ func events(t *rapid.T) []history.Event {
 		&history.Cancelled{Failure: failure, By: str("by"), Text: str("text")},
 		&history.SideEffectRecorded{Result: payload("effect")},
 		&history.SideEffectRecorded{Result: payload("effect beside a failure"), Failure: &failure},
+		&history.Started{
+			Name: str("name"), Payload: payload("input"), Execution: id.Draw(t, "execution"), Statuses: id.Draw(t, "statuses"),
+			Parent: &history.Parent{
+				Instance: "p" + str("parent"), Born: history.Position{Seq: id.Draw(t, "seq"), Time: rapid.Int64().Draw(t, "time")},
+				Execution: id.Draw(t, "execution"), Event: id.Draw(t, "event"), Effect: str("effect"),
+			},
+		},
+		&history.CancelRequested{By: str("by"), Text: str("text"), Reason: cancel.Reason(rapid.Byte().Draw(t, "reason")), Of: str("of")},
+		&history.ContinuedAsNew{Payload: payload("next"), Version: str("version")},
+		&history.ChildScheduled{
+			Name: str("child"), Version: str("version"), Instance: str("id"), Payload: payload("in"), Effect: str("effect"),
+			Abandon: rapid.Bool().Draw(t, "abandon"), Detached: rapid.Bool().Draw(t, "detached"),
+		},
+		&history.ChildCompleted{Scheduled: id.Draw(t, "scheduled"), Effect: str("effect"), Result: payload("result")},
+		&history.ChildFailed{Scheduled: id.Draw(t, "scheduled"), Effect: str("effect"), Failure: failure},
+		&history.ChildCancelRequested{
+			Scheduled: id.Draw(t, "scheduled"), Reason: cancel.Reason(rapid.Byte().Draw(t, "reason")), By: str("by"), Text: str("text"),
+		},
+		&history.EventSent{Instance: str("to"), Name: str("event"), Payload: payload("payload"), Effect: str("effect")},
+		&history.PatchMarked{Name: str("patch")},
 	}
 	for i, e := range all {
 		e.Meta().ID, e.Meta().At = uint64(i+1), rapid.Int64().Draw(t, "at")
@@ -104,6 +124,18 @@ func golden() []history.Event {
 		&history.Cancelled{Failure: f, By: "ops", Text: "fraud"},
 		&history.SideEffectRecorded{Result: p},
 		&history.SideEffectRecorded{Failure: &f},
+		&history.ContinuedAsNew{Payload: p, Version: "v2"},
+		&history.ChildScheduled{Name: "ship", Version: "v2", Instance: "order-42~1-7", Payload: p, Effect: "kq3vVYb2hA7rTn0cXw9dLw", Abandon: true, Detached: true},
+		&history.ChildCompleted{Scheduled: 17, Effect: "kq3vVYb2hA7rTn0cXw9dLw", Result: p},
+		&history.ChildFailed{Scheduled: 17, Effect: "kq3vVYb2hA7rTn0cXw9dLw", Failure: f},
+		&history.ChildCancelRequested{Scheduled: 17, Reason: cancel.ScopeEnded, By: "order-42", Text: "no longer needed"},
+		&history.EventSent{Instance: "tenant-7", Name: "paid", Payload: p, Effect: "kq3vVYb2hA7rTn0cXw9dLw"},
+		&history.PatchMarked{Name: "charge-first"},
+		&history.Started{
+			Name: "ship", Version: "v2", Payload: p, Born: history.Position{Seq: 5, Time: 6}, Execution: 2, By: "order-42", Statuses: 3,
+			Parent: &history.Parent{Instance: "order-42", Born: history.Position{Seq: 7, Time: 8}, Execution: 1, Event: 17, Effect: "kq3vVYb2hA7rTn0cXw9dLw"},
+		},
+		&history.CancelRequested{By: "order-42", Text: "no longer needed", Reason: cancel.ScopeEnded, Of: "kq3vVYb2hA7rTn0cXw9dLw"},
 	}
 	for i, e := range all {
 		e.Meta().ID, e.Meta().At = uint64(i+1), 1_790_000_000_000+int64(i)

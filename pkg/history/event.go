@@ -20,7 +20,7 @@ import (
 // Kind numbers the events in their encoding. A number is never used again for something else.
 type Kind uint8
 
-// The kinds. 15 to 29 are kept for children, continue-as-new and versions.
+// The kinds. 22 to 29 are free for what belongs to children and executions.
 const (
 	KindStarted                 Kind = 1
 	KindEventReceived           Kind = 2
@@ -36,6 +36,13 @@ const (
 	KindFailed                  Kind = 12
 	KindCancelled               Kind = 13
 	KindSideEffectRecorded      Kind = 14
+	KindContinuedAsNew          Kind = 15
+	KindChildScheduled          Kind = 16
+	KindChildCompleted          Kind = 17
+	KindChildFailed             Kind = 18
+	KindChildCancelRequested    Kind = 19
+	KindEventSent               Kind = 20
+	KindPatchMarked             Kind = 21
 )
 
 // Event is one element of a history. The set of implementations is closed; a
@@ -99,7 +106,9 @@ const (
 	CodeTooLarge    = "pawl.too-large"   // a payload or a history over its limit
 	CodeBlocked     = "pawl.blocked"     // orchestration code blocked three times
 	CodeInboxFull   = "pawl.inbox-full"  // more unread inputs than an instance may have
-	CodeTooMany     = "pawl.too-many"    // more outstanding activities than allowed
+	CodeTooMany     = "pawl.too-many"    // more outstanding activities and children than allowed
+	CodeIDTaken     = "pawl.id-taken"    // a child's id belongs to an instance that somebody else has started
+	CodeDiverged    = "pawl.diverged"    // the code does not do what the history says, and is not to wait for other code
 )
 
 // Error gives the message.
@@ -109,11 +118,13 @@ func (f *Failure) Error() string { return f.Message }
 type Started struct {
 	Head      `msgpack:"-"`
 	Name      string
-	Version   string
+	Version   string // that governs the execution; in an input: that was asked for, or empty
 	Payload   Payload
 	Born      Position
 	Execution uint64
-	By        string // who started it, as they named themselves
+	By        string  // who started it, as they named themselves
+	Parent    *Parent // nil: nobody's child
+	Statuses  uint64  // how often the executions before have set the custom status
 }
 
 // EventReceived is an event sent to the instance. It is recorded when it is taken
@@ -128,9 +139,11 @@ type EventReceived struct {
 
 // CancelRequested says that somebody wants the instance to end.
 type CancelRequested struct {
-	Head `msgpack:"-"`
-	By   string
-	Text string
+	Head   `msgpack:"-"`
+	By     string
+	Text   string
+	Reason cancel.Reason // zero: Requested
+	Of     string        // effect id of the start that a parent takes back; empty: whichever it was
 }
 
 // ActivityScheduled asks for an activity to be run. It is also what a lost task is sent again from.

@@ -22,14 +22,16 @@ func (v *Violation) Error() string { return fmt.Sprintf("event %d: %s", v.EventI
 // value is the state before event 1. It is not safe for concurrent use.
 type State struct {
 	Started *Started
-	End     Event  // Completed, Failed or Cancelled; nil while it runs
+	End     Event  // Completed, Failed, Cancelled or ContinuedAsNew; nil while it runs
 	Len     uint64 // number of events
 	Now     int64  // greatest time of an input so far, Unix ms
 	Cancel  *CancelRequested
 
-	ledger cancel.Ledger[*ActivityScheduled]
-	timers map[uint64]int64
-	queue  timerHeap
+	ledger   cancel.Ledger[*ActivityScheduled]
+	children cancel.Ledger[*ChildScheduled]
+	timers   map[uint64]int64
+	queue    timerHeap
+	outbox   []Message
 }
 
 // Apply takes the next event. It returns a *Violation and changes nothing if the
@@ -46,9 +48,11 @@ func (s *State) Apply(e Event) error {
 	switch e := e.(type) {
 	case *Started:
 		s.Started = e
-	case *EventReceived, *SideEffectRecorded:
+	case *EventReceived, *SideEffectRecorded, *PatchMarked:
 	case *CancelRequested:
 		s.Cancel = e
+	case *ChildScheduled, *ChildCompleted, *ChildFailed, *ChildCancelRequested, *EventSent:
+		s.applyMessage(e)
 	case *ActivityScheduled:
 		s.ledger.Schedule(m.ID, e)
 	case *ActivityCompleted:
@@ -67,9 +71,8 @@ func (s *State) Apply(e Event) error {
 		delete(s.timers, e.Timer)
 	case *TimerCancelled:
 		delete(s.timers, e.Timer)
-	case *Completed, *Failed, *Cancelled:
-		s.End = e
-		s.timers, s.queue = nil, nil
+	case *Completed, *Failed, *Cancelled, *ContinuedAsNew:
+		s.end(e)
 	}
 	return nil
 }
@@ -96,10 +99,13 @@ func (s *State) refuse(e Event) string {
 		return s.noTimer("fires", e.Timer)
 	case *TimerCancelled:
 		return s.noTimer("cancels", e.Timer)
-	case *Completed, *Failed, *Cancelled:
+	case *Completed, *Failed, *Cancelled, *ContinuedAsNew:
 		if n := s.ledger.Len(); n > 0 {
 			return fmt.Sprintf("ends with %d activities outstanding", n)
 		}
+		return s.leavesChild()
+	default:
+		return s.refuseChild(e)
 	}
 	return ""
 }

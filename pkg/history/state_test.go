@@ -45,19 +45,67 @@ func TestAWholeHistoryHasNoViolations(t *testing.T) {
 	}
 }
 
+func child() *history.ChildScheduled {
+	return &history.ChildScheduled{Name: "c", Instance: "o~1-2", Effect: "e"}
+}
+
+func TestAMessageIsOwedUntilItIsConfirmedAndAChildUntilItHasEnded(t *testing.T) {
+	abandoned, detached := child(), child()
+	abandoned.Abandon, detached.Detached = true, true
+	s, bad := history.Check(story(
+		&history.Started{Name: "o", Parent: &history.Parent{Instance: "p"}}, child(), &history.EventSent{Instance: "q"}, detached,
+		child(), abandoned, &history.ChildCompleted{Scheduled: 2, Effect: "e"}, &history.ChildCancelRequested{Scheduled: 5},
+		&history.PatchMarked{Name: "m"},
+	))
+	if len(bad) > 0 {
+		t.Fatal(bad)
+	}
+	if got := s.Children(); !slices.Equal(got, []uint64{6}) || s.ChildLen() != 1 {
+		t.Errorf("outstanding children %v", got)
+	}
+	owed := func() (ids []uint64) {
+		for _, m := range s.Messages() {
+			ids = append(ids, m.ID)
+		}
+		return ids
+	}
+	if got := owed(); !slices.Equal(got, []uint64{3, 4, 8}) || s.Messages()[2].Cancel == nil {
+		t.Errorf("owed %v", got)
+	}
+	s.Confirm(4)
+	end := &history.Completed{}
+	end.ID = s.Len + 1
+	if err := s.Apply(end); err != nil {
+		t.Fatal(err)
+	}
+	if got := owed(); !slices.Equal(got, []uint64{8, 10}) || s.ChildLen() != 0 {
+		t.Errorf("owed at the end %v, %d children", got, s.ChildLen())
+	}
+}
+
+func TestAnExecutionThatGoesOnAsAnotherOwesItsParentNothingYet(t *testing.T) {
+	s, bad := history.Check(story(&history.Started{Name: "o", Parent: &history.Parent{Instance: "p"}}, &history.ContinuedAsNew{}))
+	if len(bad) > 0 || s.End == nil || len(s.Messages()) != 0 {
+		t.Fatal(bad, s.End, s.Messages())
+	}
+}
+
 func TestEveryRuleHasItsViolationAndOnlyThat(t *testing.T) {
 	for what, c := range map[string]struct {
 		events []history.Event
 		at     uint64
 		rule   string
 	}{
-		"no start":                {story(schedule(), schedule())[:1], 1, "must be the first"},
-		"two starts":              {story(start(), start(), schedule()), 2, "only the first"},
-		"a gap":                   {append(story(start(), schedule(), schedule(), done(2))[:2], story(start(), schedule(), schedule(), done(2))[3]), 4, "not dense"},
-		"after the end":           {story(start(), &history.Completed{}, schedule()), 3, "after the end, event 2"},
-		"never scheduled":         {story(start(), done(7), schedule()), 2, "completes activity 7"},
-		"completed twice":         {story(start(), schedule(), done(2), done(2), schedule()), 4, "completes activity 2"},
-		"failed after completion": {story(start(), schedule(), done(2), &history.ActivityFailed{Scheduled: 2}), 4, "fails activity 2"},
+		"no start":                  {story(schedule(), schedule())[:1], 1, "must be the first"},
+		"two starts":                {story(start(), start(), schedule()), 2, "only the first"},
+		"a gap":                     {append(story(start(), schedule(), schedule(), done(2))[:2], story(start(), schedule(), schedule(), done(2))[3]), 4, "not dense"},
+		"a child left behind":       {story(start(), child(), &history.ContinuedAsNew{})[:3], 3, "child 2 outstanding"},
+		"a child of another effect": {story(start(), child(), &history.ChildFailed{Scheduled: 2, Effect: "f"}, schedule())[:3], 3, "another effect"},
+		"a child ended twice":       {story(start(), child(), &history.ChildCompleted{Scheduled: 2, Effect: "e"}, &history.ChildCancelRequested{Scheduled: 2}), 4, "cancels child 2"},
+		"after the end":             {story(start(), &history.Completed{}, schedule()), 3, "after the end, event 2"},
+		"never scheduled":           {story(start(), done(7), schedule()), 2, "completes activity 7"},
+		"completed twice":           {story(start(), schedule(), done(2), done(2), schedule()), 4, "completes activity 2"},
+		"failed after completion":   {story(start(), schedule(), done(2), &history.ActivityFailed{Scheduled: 2}), 4, "fails activity 2"},
 		"cancelled, then done": {
 			story(start(), schedule(), &history.ActivityCancelRequested{Scheduled: 2}, done(2), &history.Completed{}), 4, "completes activity 2",
 		},
