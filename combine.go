@@ -7,9 +7,9 @@ import (
 	"github.com/pawlrun/pawl/pkg/replay"
 )
 
-// Select waits for the first of the futures and cancels the others: an activity is
-// cancelled wherever it runs, a timer is dropped, a wait for an event gives its place
-// back. What came first in history wins; if several are ready, the first argument of
+// Select waits for the first of the futures and cancels the others: an activity or a
+// child is cancelled wherever it runs, a timer is dropped, a wait for an event gives its
+// place back. What came first in history wins; if several are ready, the first argument of
 // them. The winner may be compared with the futures given:
 //
 //	switch first, err := pawl.Select(ctx, approval, deadline); {

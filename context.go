@@ -12,7 +12,7 @@ import (
 // context.Context, so that it can not be given to a call that does its work here and
 // now. Only the orchestration's own code may use it, and only while it runs: from a
 // goroutine, after the end, or in another instance, the words return a *Misuse.
-// NewID, Rand and Cancel have no error to return: they panic with it, and where the panic
+// NewID, Rand, Patched and Cancel have no error to return: they panic with it, and where the panic
 // would take the process along, on a goroutine that the author started, they log it
 // and end that goroutine.
 type Context struct {
@@ -29,12 +29,17 @@ type InstanceInfo struct {
 	Execution uint64 // the generation
 	Name      string // of the orchestration
 	Version   string // as recorded at the start; empty without versions
+	Parent    string // id of the instance whose child it is; empty if nobody's
 }
 
 // Instance tells the orchestration what it is.
 func Instance(ctx *Context) InstanceInfo {
 	id := ctx.x.Identity()
-	return InstanceInfo{Instance: id.Instance, Execution: id.Execution, Name: ctx.x.Name(), Version: ctx.x.Version()}
+	info := InstanceInfo{Instance: id.Instance, Execution: id.Execution, Name: ctx.x.Name(), Version: ctx.x.Version()}
+	if p := ctx.x.Parent(); p != nil {
+		info.Parent = p.Instance
+	}
+	return info
 }
 
 // Now is the time of the input that the code is running for, in UTC with millisecond

@@ -68,6 +68,19 @@
 // hand, and SideEffect records a value that is not the same every time. See
 // docs/guide/siblings-and-scopes.md; and package pawltest for how to test it all.
 //
+// # Other instances
+//
+// Call and Start of an orchestration's handle, inside an orchestration, start a child: an
+// instance of its own, whose result is waited for and which is cancelled when nobody wants
+// that any more. StartDetached starts an instance and leaves it alone; Event.Send sends one
+// an event. A Status says to whoever watches how far an instance is.
+//
+// # For ever, and changed on the way
+//
+// ContinueAsNew lets an instance go on with an empty history. Several versions of an
+// orchestration are bound side by side with Version, and each instance stays with the one
+// that it was started with; Patched is for a change of a line or two.
+//
 // # Errors
 //
 // An error that an activity returns arrives at the call as a *Failure. Sentinels made

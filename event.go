@@ -2,6 +2,7 @@ package pawl
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -53,6 +54,57 @@ func (e Event[T]) TryReceive(ctx *Context) (v T, ok bool, err error) {
 		return v, true, fmt.Errorf("event %s: %w", e.name, err)
 	}
 	return v, true, nil
+}
+
+// ReceiveWithin waits for the next event, but for no longer than d: then ok is false, and
+// the place in the queue is given back. An event that has arrived is taken at once, also
+// if d is zero or less. Errors are those of Receive, and ok tells whether an event was used
+// up.
+func (e Event[T]) ReceiveWithin(ctx *Context, d time.Duration) (v T, ok bool, err error) {
+	next := e.Next(ctx)
+	if !next.Ready() {
+		first, err := Select(ctx, next, After(ctx, d))
+		if err != nil || first != Selectable(next) {
+			return v, false, err
+		}
+	}
+	p, err := next.core.Value()
+	if err != nil {
+		return v, false, arrived(err)
+	}
+	v, err = decode[T](e.form, p)
+	return v, true, err
+}
+
+// Drain takes all events that have arrived, in the order of their arrival; none is no
+// error. At an event that does not decode it stops, with those before it and
+// ErrUndecodable: that one is used up, and those behind it are left.
+func (e Event[T]) Drain(ctx *Context) ([]T, error) {
+	var all []T
+	for {
+		v, ok, err := e.TryReceive(ctx)
+		if err != nil || !ok {
+			return all, err
+		}
+		all = append(all, v)
+	}
+}
+
+// Send sends an event to an instance, which may be run by another orchestrator; it is the
+// same there as an event from a client. It is recorded once and takes effect once; two of
+// them may arrive in either order. Send does not wait, and is not told what becomes of the
+// event: an instance that has not started keeps it for a day, one that has ended drops it.
+// The error is that of a value that does not encode or is too large, ErrBadID, or a
+// *Cancelled in a context that is over.
+func (e Event[T]) Send(ctx *Context, instance string, v T) error {
+	p, err := e.Encode(v)
+	if err == nil {
+		err = ValidateID(instance)
+	}
+	if err != nil {
+		return fmt.Errorf("send event %s: %w", e.name, err)
+	}
+	return arrived(ctx.x.Send(instance, e.name, p, ctx.scope))
 }
 
 // Encode gives a value in the form that history keeps. It is for Pawl's own packages.

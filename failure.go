@@ -43,13 +43,15 @@ func (e *Error) Is(target error) bool {
 // Sentinels of the failures that Pawl itself makes, for errors.Is and Retry.Unless.
 var (
 	ErrBlocked     = NewError(history.CodeBlocked)     // orchestration code waited for something that is no future, three times
+	ErrDiverged    = NewError(history.CodeDiverged)    // the code does not do what the history has, and was not to wait for other code
+	ErrIDTaken     = NewError(history.CodeIDTaken)     // the child's id is that of an instance which somebody else has started
 	ErrInboxFull   = NewError(history.CodeInboxFull)   // inputs came faster than the orchestration read them
 	ErrPanic       = NewError(history.CodePanic)       // the code panicked; Failure.Stack tells where
 	ErrPoison      = NewError(history.CodePoison)      // claimed too often without an end
 	ErrTimeout     = NewError(history.CodeTimeout)     // an attempt, or the whole call, took too long
 	ErrUndecodable = NewError(history.CodeUndecodable) // a payload is not what it should be
 	ErrTooLarge    = NewError(history.CodeTooLarge)    // a payload or a history is over its limit
-	ErrTooMany     = NewError(history.CodeTooMany)     // too many activities are outstanding
+	ErrTooMany     = NewError(history.CodeTooMany)     // too many activities and children are outstanding
 )
 
 // Failure is an error that has been through a history. errors.Is finds in it every
@@ -85,7 +87,7 @@ func (f *Failure) As(target any) bool {
 		return false
 	}
 	c := &Cancelled{}
-	if f.Data.Type != typeCancelled || json.Unmarshal(f.Data.Data, c) != nil {
+	if f.Data.Type != replay.TypeCancelled || json.Unmarshal(f.Data.Data, c) != nil {
 		c = &Cancelled{Reason: cancel.Requested, Text: f.Message}
 	}
 	*to = c
@@ -133,11 +135,7 @@ func WithData(err error, data any) error {
 	return dataError{err, p}
 }
 
-const (
-	// typeCancelled is the content type of the data of a failure that is a cancellation.
-	typeCancelled = "application/vnd.pawl.cancelled+json"
-	maxMessage    = 8 << 10
-)
+const maxMessage = 8 << 10
 
 // ToFailure gives an error in the form that survives history. Whatever it wraps or
 // joins is searched, outermost first: the first sentinel gives the Code, further ones
@@ -157,10 +155,7 @@ func collect(err error, f *history.Failure) {
 	case *history.Failure:
 		addFailure(f, e)
 	case *Cancelled:
-		addCode(f, history.CodeCancelled)
-		if data, err := json.Marshal(e); err == nil && len(f.Data.Data) == 0 {
-			f.Data = history.Payload{Type: typeCancelled, Data: data}
-		}
+		addFailure(f, replay.CancelledFailure(e))
 	case permanent:
 		f.Permanent = true
 	case dataError:

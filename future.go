@@ -42,8 +42,8 @@ func (f *Future[T]) Get(ctx *Context) (T, error) {
 // Ready reports whether Get would not wait.
 func (f *Future[T]) Ready() bool { return f.core.Ready() }
 
-// Cancel says by hand that nobody wants the result any more, and why. An activity is
-// cancelled wherever it runs, with the reason cancel.Requested and the text; a timer is
+// Cancel says by hand that nobody wants the result any more, and why. An activity or a
+// child is cancelled wherever it runs, with the reason cancel.Requested and the text; a timer is
 // dropped; a wait for an event gives its place back, and with it an event that arrived
 // but was not read; a sibling's context is cancelled, so that its words return a
 // *Cancelled, and the future is ready when its function has returned. All others are

@@ -71,11 +71,11 @@ func (d attemptTimeout) applyCall(c *replay.Call) { c.AttemptTimeout = time.Dura
 // Zero or less: no limit, the default.
 func AttemptTimeout(d time.Duration) CallOption { return attemptTimeout(d) }
 
-type within time.Duration
+// Within is a CallOption and a ChildOption: a call that has no result after that time, all
+// attempts and pauses included, is cancelled and has failed with ErrTimeout. Zero or less:
+// no limit, the default.
+type Within time.Duration
 
-func (d within) applyCall(c *replay.Call) { c.Within = time.Duration(d) }
+func (d Within) applyCall(c *replay.Call) { c.Within = time.Duration(d) }
 
-// Within is a CallOption: a call that has no result after d, all attempts and pauses
-// included, is cancelled and has failed with ErrTimeout. Zero or less: no limit, the
-// default.
-func Within(d time.Duration) CallOption { return within(d) }
+func (d Within) applyChild(s *childSettings) { d.applyCall(&s.call) }

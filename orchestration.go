@@ -26,12 +26,27 @@ func NewOrchestration[In, Out any](name string) Orchestration[In, Out] {
 // Name is what histories and clients know the orchestration by.
 func (o Orchestration[In, Out]) Name() string { return o.name }
 
+// BindingOption is an option of Orchestration.Do: Version.
+type BindingOption interface {
+	applyBinding(*OrchestrationBinding)
+}
+
 // Do binds the function that an orchestrator runs. The function must do the same
 // whenever it is given the same inputs: it asks ctx for the time, for ids and for
 // random numbers, starts no goroutine, reads nothing that may change, and leaves all
-// work to activities.
-func (o Orchestration[In, Out]) Do(fn func(*Context, In) (Out, error)) OrchestrationBinding {
-	return OrchestrationBinding{name: o.name, err: o.err, program: func(x *replay.Execution) replay.Ending {
+// work to activities. Several versions of one orchestration may be bound side by side:
+//
+//	orchestrator.New(conn, Fulfil.Do(fulfil), Fulfil.Do(fulfilWithGifts, pawl.Version("2")))
+func (o Orchestration[In, Out]) Do(fn func(*Context, In) (Out, error), opts ...BindingOption) OrchestrationBinding {
+	b := OrchestrationBinding{name: o.name, err: o.err, program: o.program(fn)}
+	for _, opt := range opts {
+		opt.applyBinding(&b)
+	}
+	return b
+}
+
+func (o Orchestration[In, Out]) program(fn func(*Context, In) (Out, error)) replay.Program {
+	return func(x *replay.Execution) replay.Ending {
 		in, err := decode[In](o.in, x.Input())
 		if err != nil {
 			return failed(fmt.Errorf("input of orchestration %s: %w", o.name, err))
@@ -40,12 +55,15 @@ func (o Orchestration[In, Out]) Do(fn func(*Context, In) (Out, error)) Orchestra
 		if err != nil {
 			return failed(err)
 		}
+		if x.Continues() {
+			return replay.Ending{}
+		}
 		result, err := o.out.encode(out)
 		if err != nil {
 			return failed(fmt.Errorf("result of orchestration %s: %w", o.name, err))
 		}
 		return replay.Ending{Result: result}
-	}}
+	}
 }
 
 func failed(err error) replay.Ending {

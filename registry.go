@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// ErrDuplicate is two bindings of one name in one registry.
+// ErrDuplicate is two bindings of one name, and of one version, in one registry.
 var ErrDuplicate = errors.New("pawl: bound twice")
 
 // Binding is an ActivityBinding or an OrchestrationBinding.
@@ -18,16 +18,16 @@ type Binding interface {
 // Registry is the set of bindings that a fleet has. It does not change once it is
 // made, and may be used by several goroutines.
 type Registry struct {
-	activities     map[string]ActivityBinding
-	orchestrations map[string]OrchestrationBinding
+	activities map[string]ActivityBinding
+	programs   *Programs
 }
 
 // NewRegistry makes a registry. All bad names and duplicates are reported at once;
 // the error matches ErrBadName or ErrDuplicate.
 func NewRegistry(bindings ...Binding) (*Registry, error) {
 	r := &Registry{
-		activities:     make(map[string]ActivityBinding),
-		orchestrations: make(map[string]OrchestrationBinding),
+		activities: make(map[string]ActivityBinding),
+		programs:   &Programs{byName: make(map[string][]OrchestrationBinding)},
 	}
 	var errs []error
 	for _, b := range bindings {
@@ -50,16 +50,7 @@ func (b ActivityBinding) register(r *Registry) error {
 	return nil
 }
 
-func (b OrchestrationBinding) register(r *Registry) error {
-	if b.err != nil {
-		return fmt.Errorf("orchestration: %w", b.err)
-	}
-	if _, dup := r.orchestrations[b.name]; dup {
-		return fmt.Errorf("%w: orchestration %s", ErrDuplicate, b.name)
-	}
-	r.orchestrations[b.name] = b
-	return nil
-}
+func (b OrchestrationBinding) register(r *Registry) error { return r.programs.add(b) }
 
 // Activity gives the binding of the name, if there is one.
 func (r *Registry) Activity(name string) (ActivityBinding, bool) {
@@ -67,17 +58,19 @@ func (r *Registry) Activity(name string) (ActivityBinding, bool) {
 	return b, ok
 }
 
-// Orchestration gives the binding of the name, if there is one.
+// Orchestration gives the binding of the name whose version is the newest, if there is one.
 func (r *Registry) Orchestration(name string) (OrchestrationBinding, bool) {
-	b, ok := r.orchestrations[name]
-	return b, ok
+	return r.programs.Asked(name, "")
 }
+
+// Programs gives the orchestrations, by name and version.
+func (r *Registry) Programs() *Programs { return r.programs }
 
 // Activities lists the names of the activities, sorted.
 func (r *Registry) Activities() []string { return slices.Sorted(maps.Keys(r.activities)) }
 
 // Orchestrations lists the names of the orchestrations, sorted.
-func (r *Registry) Orchestrations() []string { return slices.Sorted(maps.Keys(r.orchestrations)) }
+func (r *Registry) Orchestrations() []string { return r.programs.Names() }
 
 // Queues lists the task queues of the activities, sorted, each once.
 func (r *Registry) Queues() []string {

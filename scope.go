@@ -3,11 +3,11 @@ package pawl
 import "time"
 
 // Scope runs fn, and cancels when fn returns what was started with the context that fn
-// was given and is still under way: activities, wherever they run, with the reason
-// cancel.ScopeEnded; timers; waits for events, which give their places back; siblings,
-// whose own contexts are cancelled. It waits for those siblings to return, and then
+// was given and is still under way: activities and children, wherever they run, with the
+// reason cancel.ScopeEnded; timers; waits for events, which give their places back;
+// siblings, whose own contexts are cancelled. It waits for those siblings to return, and then
 // gives fn's error. So nothing that was started in a scope outlives it, but for what
-// was detached:
+// was detached, and children with Abandon:
 //
 //	err := pawl.Scope(ctx, func(ctx *pawl.Context) error {
 //		quotes := make([]*pawl.Future[Quote], len(suppliers))

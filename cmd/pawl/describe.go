@@ -11,6 +11,7 @@ import (
 	"github.com/pawlrun/pawl/internal/show"
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // describe shows one instance, a field a line, and what it has outstanding.
@@ -19,6 +20,12 @@ func describe(w io.Writer, d client.Description) error {
 	f.Add("instance", d.Instance)
 	if d.Orchestration != "" {
 		f.Add("orchestration", d.Orchestration)
+	}
+	if d.Version != "" {
+		f.Add("version", d.Version)
+	}
+	if d.Parent != "" {
+		f.Add("parent", d.Parent)
 	}
 	f.Add("status", standing(d))
 	if d.Execution > 1 {
@@ -39,8 +46,14 @@ func describe(w io.Writer, d client.Description) error {
 	if d.Timers > 0 {
 		f.Add("timers", fmt.Sprintf("%d, the next at %s UTC", d.Timers, when(d.NextTimer)))
 	}
+	if d.Owes > 0 {
+		f.Add("unsent messages", d.Owes)
+	}
 	if d.Stuck != "" {
 		f.Add("stuck", oneLine(d.Stuck))
+	}
+	if d.Custom != nil {
+		f.Add("custom status", customText(*d.Custom))
 	}
 	if r := show.Payload(d.Result); r != nil {
 		f.Add("result", short(string(r), shortField))
@@ -48,12 +61,23 @@ func describe(w io.Writer, d client.Description) error {
 	if d.Failure != nil {
 		f.Add("failure", oneLine(d.Failure.Message))
 	}
-	if err := f.Write(w); err != nil || len(d.Outstanding) == 0 {
+	if err := f.Write(w); err != nil {
 		return err
+	}
+	if err := activityTable(w, d.Outstanding); err != nil {
+		return err
+	}
+	return childTable(w, d.Children)
+}
+
+// activityTable shows, under an empty line, what is outstanding; nothing if nothing is.
+func activityTable(w io.Writer, outstanding []queue.Outstanding) error {
+	if len(outstanding) == 0 {
+		return nil
 	}
 	_, _ = fmt.Fprintln(w) // the table reports
 	t := &term.Table{Header: []string{"ACTIVITY", "NAME", "QUEUE", "STATE", "FOR"}, Right: []int{0, 4}}
-	for _, o := range d.Outstanding {
+	for _, o := range outstanding {
 		state := "waits for a worker"
 		if o.Worker != "" {
 			state = "on " + o.Worker
@@ -62,6 +86,19 @@ func describe(w io.Writer, d client.Description) error {
 			state += fmt.Sprintf(", claim %d", o.Claims)
 		}
 		t.Add(o.Activity, o.Name, o.Queue, state, since(o.Since, 0))
+	}
+	return t.Write(w)
+}
+
+// childTable does so for children.
+func childTable(w io.Writer, children []queue.OutstandingChild) error {
+	if len(children) == 0 {
+		return nil
+	}
+	_, _ = fmt.Fprintln(w) // the table reports
+	t := &term.Table{Header: []string{"CHILD", "NAME", "INSTANCE", "FOR"}, Right: []int{0, 3}}
+	for _, c := range children {
+		t.Add(c.Event, c.Name, c.Instance, since(c.Since, 0))
 	}
 	return t.Write(w)
 }
@@ -105,6 +142,7 @@ type instanceJSON struct {
 	Instance      string            `json:"instance"`
 	Orchestration string            `json:"orchestration,omitempty"`
 	Version       string            `json:"version,omitempty"`
+	Parent        string            `json:"parent,omitempty"`
 	Status        string            `json:"status"`
 	Execution     uint64            `json:"execution,omitempty"`
 	Created       string            `json:"created,omitempty"`
@@ -115,7 +153,10 @@ type instanceJSON struct {
 	Timers        uint64            `json:"timers,omitempty"`
 	NextTimer     string            `json:"next_timer,omitempty"`
 	Outstanding   []outstandingJSON `json:"outstanding,omitempty"`
+	Children      []childJSON       `json:"children,omitempty"`
+	Owes          uint64            `json:"owes,omitempty"` // messages to other instances that are not yet known to be sent
 	Stuck         string            `json:"stuck,omitempty"`
+	Custom        *customJSON       `json:"custom,omitempty"`
 	Result        json.RawMessage   `json:"result,omitempty"`
 	Failure       any               `json:"failure,omitempty"`
 }
@@ -129,11 +170,18 @@ type outstandingJSON struct {
 	Scheduled string `json:"scheduled,omitempty"`
 }
 
+type childJSON struct {
+	Event     uint64 `json:"event"`
+	Name      string `json:"name"`
+	Instance  string `json:"instance"`
+	Scheduled string `json:"scheduled,omitempty"`
+}
+
 func describedJSON(d client.Description) instanceJSON {
 	j := instanceJSON{
-		Instance: d.Instance, Orchestration: d.Orchestration, Version: d.Version, Status: d.Status, Execution: d.Execution,
+		Instance: d.Instance, Orchestration: d.Orchestration, Version: d.Version, Parent: d.Parent, Status: d.Status, Execution: d.Execution,
 		Created: stamp(d.Created), Updated: stamp(d.Updated), Ended: stamp(d.Ended), Events: d.Events, Inbox: d.Inbox,
-		Timers: d.Timers, NextTimer: stamp(d.NextTimer), Stuck: d.Stuck, Result: show.Payload(d.Result),
+		Timers: d.Timers, NextTimer: stamp(d.NextTimer), Owes: d.Owes, Stuck: d.Stuck, Custom: asCustomJSON(d.Custom), Result: show.Payload(d.Result),
 	}
 	if d.Failure != nil {
 		j.Failure = show.Failure(*d.Failure)
@@ -142,6 +190,9 @@ func describedJSON(d client.Description) instanceJSON {
 		j.Outstanding = append(j.Outstanding, outstandingJSON{
 			Activity: o.Activity, Name: o.Name, Queue: o.Queue, Worker: o.Worker, Claims: o.Claims, Scheduled: stamp(o.Since),
 		})
+	}
+	for _, c := range d.Children {
+		j.Children = append(j.Children, childJSON{Event: c.Event, Name: c.Name, Instance: c.Instance, Scheduled: stamp(c.Since)})
 	}
 	return j
 }

@@ -6,58 +6,9 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/nats-io/nuid"
-
 	"github.com/pawlrun/pawl"
-	"github.com/pawlrun/pawl/internal/show"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/history"
 )
-
-type startCmd struct {
-	Orchestration string `arg:"" help:"Name of the orchestration."`
-	ID            string `arg:"" optional:"" help:"Id of the instance; made up if not given."`
-	Input         string `placeholder:"JSON" help:"Input as JSON, @FILE, or - for standard input."`
-	waiting
-	reach `group:"Connection"`
-}
-
-// AfterApply checks the settings.
-func (c *startCmd) AfterApply() error {
-	return errors.Join(c.waiting.AfterApply(), c.reach.AfterApply())
-}
-
-// Run starts an instance.
-func (c *startCmd) Run(ctx context.Context, s streams) error {
-	in, err := input(c.Input)
-	if err != nil {
-		return err
-	}
-	if c.ID == "" {
-		c.ID = c.Orchestration + "-" + nuid.Next()
-	}
-	if err := errors.Join(pawl.ValidateName(c.Orchestration), pawl.ValidateID(c.ID)); err != nil {
-		return misuse{err}
-	}
-	cl, done, err := c.client(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer done()
-	run, err := client.StartRaw(ctx, cl, c.Orchestration, c.ID, in)
-	if err != nil {
-		return err
-	}
-	switch {
-	case c.Wait:
-		return c.await(ctx, s, cl, run)
-	case c.JSON:
-		return accepted(s.out, true, c.ID, "")
-	default:
-		_, err = fmt.Fprintln(s.out, c.ID)
-		return err
-	}
-}
 
 type getCmd struct {
 	ID string `arg:"" help:"Id of the instance."`
@@ -147,41 +98,4 @@ func accepted(w io.Writer, asJSON bool, id, text string) error {
 	}
 	_, err := fmt.Fprintf(w, "%s: %s\n", id, text)
 	return err
-}
-
-type historyCmd struct {
-	ID        string `arg:"" help:"Id of the instance."`
-	Execution uint64 `placeholder:"N" help:"Which generation. Default: the latest."`
-	JSON      bool   `name:"json" help:"Write JSON, an event a line."`
-	reach     `group:"Connection"`
-}
-
-// Run shows a history.
-func (c *historyCmd) Run(ctx context.Context, s streams) error {
-	cl, done, err := c.about(ctx, s, c.ID)
-	if err != nil {
-		return err
-	}
-	defer done()
-	var events []history.Event
-	for e, err := range client.History(ctx, cl, c.ID, c.Execution) {
-		if err != nil {
-			return err
-		}
-		if c.JSON {
-			o, err := show.JSON(c.ID, e.Event)
-			if err == nil {
-				err = writeJSON(s.out, o)
-			}
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		events = append(events, e.Event)
-	}
-	if c.JSON {
-		return nil
-	}
-	return eventTable(s.out, events)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/client"
@@ -36,7 +37,7 @@ func (c *listCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	defer done()
-	t := c.table()
+	var rows []client.Description
 	n, more := 0, false
 	var failed error
 	for d, err := range c.rows(ctx, cl) {
@@ -54,7 +55,7 @@ func (c *listCmd) Run(ctx context.Context, s streams) error {
 			}
 			continue
 		}
-		c.add(t, d)
+		rows = append(rows, d)
 	}
 	if c.JSON {
 		return failed
@@ -63,7 +64,7 @@ func (c *listCmd) Run(ctx context.Context, s streams) error {
 		_, err := fmt.Fprintln(s.out, c.none())
 		return err
 	}
-	if err := t.Write(s.out); err != nil {
+	if err := c.table(rows).Write(s.out); err != nil {
 		return err
 	}
 	if more && term.Interactive(s.out) {
@@ -72,24 +73,40 @@ func (c *listCmd) Run(ctx context.Context, s streams) error {
 	return failed
 }
 
-func (c *listCmd) table() *term.Table {
+func (c *listCmd) table(rows []client.Description) *term.Table {
 	if c.Stuck {
-		return &term.Table{Header: []string{"INSTANCE", "ORCHESTRATION", "STUCK SINCE (UTC)", "WHY"}}
+		return stuckTable(rows)
 	}
-	return &term.Table{Header: []string{"INSTANCE", "ORCHESTRATION", "STATUS", "STARTED (UTC)", "RAN", "EVENTS"}, Right: []int{4, 5}}
+	return listTable(rows)
 }
 
-// add makes a row. The number of events is known of what has ended.
-func (c *listCmd) add(t *term.Table, d client.Description) {
-	if c.Stuck {
+func stuckTable(rows []client.Description) *term.Table {
+	t := &term.Table{Header: []string{"INSTANCE", "ORCHESTRATION", "STUCK SINCE (UTC)", "WHY"}}
+	for _, d := range rows {
 		t.Add(d.Instance, d.Orchestration, when(d.Updated), oneLine(d.Stuck))
-		return
 	}
-	events := any(d.Events)
-	if d.Ended == 0 {
-		events = ""
+	return t
+}
+
+// listTable has versions if an instance has one. The number of events is known of what has ended.
+func listTable(rows []client.Description) *term.Table {
+	versions := slices.ContainsFunc(rows, func(d client.Description) bool { return d.Version != "" })
+	t := &term.Table{Header: []string{"INSTANCE", "ORCHESTRATION", "STATUS", "STARTED (UTC)", "RAN", "EVENTS"}, Right: []int{4, 5}}
+	if versions {
+		t.Header, t.Right = slices.Insert(t.Header, 2, "VERSION"), []int{5, 6}
 	}
-	t.Add(d.Instance, d.Orchestration, d.Status, when(d.Created), since(d.Created, d.Ended), events)
+	for _, d := range rows {
+		events := any(d.Events)
+		if d.Ended == 0 {
+			events = ""
+		}
+		row := []any{d.Instance, d.Orchestration, d.Status, when(d.Created), since(d.Created, d.Ended), events}
+		if versions {
+			row = slices.Insert(row, 2, any(d.Version))
+		}
+		t.Add(row...)
+	}
+	return t
 }
 
 func (c *listCmd) none() string {

@@ -23,14 +23,13 @@ import (
 
 // commands is the command line's grammar.
 type commands struct {
-	Version kong.VersionFlag `help:"Show the version."`
-
 	Dev     devCmd     `cmd:"" help:"Run NATS, Redis and both fleets in one process, with the examples."`
 	Demo    demoCmd    `cmd:"" help:"Audit a tree of Go packages on three workers, and lose one of them on the way."`
 	Start   startCmd   `cmd:"" help:"Start an instance."`
 	Get     getCmd     `cmd:"" help:"Tell about an instance."`
 	List    listCmd    `cmd:"" help:"List instances."`
 	History historyCmd `cmd:"" help:"Show an instance's history."`
+	Status  statusCmd  `cmd:"" help:"Show or follow what an instance says of itself: its custom status."`
 	Send    sendCmd    `cmd:"" help:"Send an event to an instance."`
 	Cancel  cancelCmd  `cmd:"" help:"Ask an instance to end."`
 	Check   checkCmd   `cmd:"" help:"Check the invariants of a namespace in Redis."`
@@ -44,15 +43,19 @@ type commands struct {
 
 const description = `Pawl, a durable-execution runtime.
 
-Exit codes: 0 done, 1 failed, 2 used wrongly. Settings are flags or variables: --nats is PAWL_NATS.`
+Exit codes: 0 done, 1 failed, 2 used wrongly. Settings are flags or variables: --nats is PAWL_NATS.
+pawl --version shows the version of this program.`
 
 // defaults are those of "pawl dev", so that the other commands find it.
 func defaults() kong.Vars {
-	v := kong.Vars{"redis": fmt.Sprintf("redis://127.0.0.1:%d", devRedisPort), "redisport": strconv.Itoa(devRedisPort), "version": "pawl (development)"}
+	return kong.Vars{"redis": fmt.Sprintf("redis://127.0.0.1:%d", devRedisPort), "redisport": strconv.Itoa(devRedisPort)}
+}
+
+func version() string {
 	if b, ok := debug.ReadBuildInfo(); ok && b.Main.Version != "" {
-		v["version"] = "pawl " + b.Main.Version + " " + b.GoVersion
+		return "pawl " + b.Main.Version + " " + b.GoVersion
 	}
-	return v
+	return "pawl (development)"
 }
 
 // streams is where a command reads and writes.
@@ -84,6 +87,10 @@ func run(ctx context.Context, args []string, s streams) int {
 	if len(args) == 0 { // whoever does not know what to say is helped
 		_, _, _ = settings.Commands(&c, "pawl", description, []string{"--help"}, s.err, s.err, defaults())
 		return settings.ExitMisuse
+	}
+	if len(args) == 1 && args[0] == "--version" { // not in the grammar, where start has a flag of that name
+		_, _ = fmt.Fprintln(s.out, version())
+		return settings.ExitDone
 	}
 	k, code, ok := settings.Commands(&c, "pawl", description, args, s.out, s.err, defaults())
 	if !ok {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/vmihailenco/msgpack/v5"
 
+	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -23,11 +24,11 @@ func Kind(e history.Event) string { return reflect.TypeOf(e).Elem().Name() }
 func Summary(e history.Event) string {
 	switch e := e.(type) {
 	case *history.Started:
-		return by(called(e.Name, e.Payload), e.By, "")
+		return started(e)
 	case *history.EventReceived:
 		return by(called(e.Name, e.Payload), e.By, "")
 	case *history.CancelRequested:
-		return by("", e.By, e.Text)
+		return cancelRequested(e)
 	case *history.ActivityScheduled:
 		if e.Attempt > 1 {
 			return called(fmt.Sprintf("%s (attempt %d)", e.Name, e.Attempt), e.Payload)
@@ -61,7 +62,7 @@ func Summary(e history.Event) string {
 		}
 		return by(e.Failure.Message, e.By, e.Text)
 	default:
-		return ""
+		return message(e)
 	}
 }
 
@@ -155,25 +156,46 @@ func JSON(instance string, e history.Event) (any, error) {
 	v := reflect.ValueOf(e).Elem()
 	for i := range v.NumField() {
 		name := v.Type().Field(i).Name
-		if name == "Head" {
-			continue
+		if value, there := field(v.Field(i).Interface()); there && name != "Head" {
+			fields[strings.ToLower(name[:1])+name[1:]] = value
 		}
-		value := v.Field(i).Interface()
-		switch x := value.(type) {
-		case history.Payload:
-			value = Payload(x)
-		case history.Failure:
-			value = Failure(x)
-		case *history.Failure:
-			if x == nil {
-				continue
-			}
-			value = Failure(*x)
-		}
-		fields[strings.ToLower(name[:1])+name[1:]] = value
 	}
 	at := e.Meta().Time().Format("2006-01-02T15:04:05.000Z")
 	return line{Instance: instance, ID: e.Meta().ID, At: at, Kind: Kind(e), Fields: fields, Raw: raw}, nil
+}
+
+// field gives the value of a field as an exported history has it, and whether it has it:
+// a reason, a failure or a parent that the event lacks is left out.
+func field(value any) (any, bool) {
+	switch x := value.(type) {
+	case history.Payload:
+		return Payload(x), true
+	case history.Failure:
+		return Failure(x), true
+	case *history.Failure:
+		if x == nil {
+			return nil, false
+		}
+		return Failure(*x), true
+	case *history.Parent:
+		if x == nil {
+			return nil, false
+		}
+		return parent(*x), true
+	case cancel.Reason:
+		return x, x != 0
+	default:
+		return value, true
+	}
+}
+
+// parent has the fields of a history.Parent, with names as the other fields have them.
+type parent struct {
+	Instance  string           `json:"instance"`
+	Born      history.Position `json:"born"`
+	Execution uint64           `json:"execution"`
+	Event     uint64           `json:"event"`
+	Effect    string           `json:"effect"`
 }
 
 // Read reads what JSON made, a line an event, of one execution of one instance. The

@@ -3,6 +3,7 @@ package show_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -46,14 +47,16 @@ type shown struct {
 	want  string
 }
 
-// all has every kind of event.
-func all(t *testing.T) []shown {
+func shownEvents(t *testing.T) []shown {
 	t.Helper()
 	failure := history.Failure{Message: "no luck", Data: packed(t, "why")}
-	lines := []shown{
+	return []shown{
 		{&history.Started{Name: "hello", Payload: packed(t, "Ada"), By: "ops"}, `hello "Ada" by ops`},
+		{&history.Started{Name: "hello", Version: "2", By: "party-1", Parent: &history.Parent{Instance: "party-1"}}, "hello (version 2, child of party-1)"},
+		{&history.Started{Name: "hello", By: "ops", Parent: &history.Parent{Instance: "party-1"}}, "hello (child of party-1) by ops"},
 		{&history.EventReceived{Name: "poke", By: "ops"}, "poke by ops"},
 		{&history.CancelRequested{By: "ops", Text: "enough"}, "by ops: enough"},
+		{&history.CancelRequested{By: "party-1", Reason: cancel.LostSelect}, "lost-select by party-1"},
 		{&history.ActivityScheduled{Name: "greet", Attempt: 2}, "greet (attempt 2)"},
 		{&history.ActivityCompleted{Scheduled: 2, Worker: "w", Claims: 2, Result: packed(t, 1)}, "of 2 on w (claim 2) 1"},
 		{&history.ActivityCompleted{Scheduled: 2, Worker: "w", Claims: 1}, "of 2 on w"},
@@ -64,44 +67,172 @@ func all(t *testing.T) []shown {
 		{&history.TimerCancelled{Timer: 3}, "of 3"},
 		{&history.SideEffectRecorded{Result: packed(t, 7)}, "7"},
 		{&history.SideEffectRecorded{Failure: &failure}, "failed: no luck"},
+		{&history.ChildScheduled{Name: "hello", Instance: "h-1", Payload: packed(t, "Ada")}, `hello as h-1 "Ada"`},
+		{&history.ChildScheduled{Name: "hello", Instance: "h-1", Version: "2", Abandon: true}, "hello as h-1 (version 2, outlives its parent)"},
+		{&history.ChildScheduled{Name: "hello", Instance: "h-1", Detached: true}, "hello as h-1 (detached)"},
+		{&history.ChildCompleted{Scheduled: 4, Result: packed(t, "done")}, `of 4 "done"`},
+		{&history.ChildFailed{Scheduled: 4, Failure: failure}, "of 4: no luck"},
+		{&history.ChildCancelRequested{Scheduled: 4, Reason: cancel.Requested, By: "ops", Text: "enough"}, "of 4: requested by ops: enough"},
+		{&history.EventSent{Instance: "order-42", Name: "approved", Payload: packed(t, true)}, "approved to order-42 true"},
+		{&history.PatchMarked{Name: "check-twice"}, "check-twice"},
+		{&history.ContinuedAsNew{Payload: packed(t, 12)}, "12"},
+		{&history.ContinuedAsNew{Payload: packed(t, 12), Version: "2"}, "(version 2) 12"},
 		{&history.Completed{Result: packed(t, "done")}, `"done"`},
 		{&history.Failed{Failure: failure}, "no luck"},
 		{&history.Cancelled{Failure: failure, By: "ops"}, "no luck by ops"},
 		{&history.Cancelled{Failure: history.Failure{Code: history.CodeCancelled, Message: "cancelled: requested by ops"}, By: "ops"}, "cancelled: requested by ops"},
 	}
-	for i := range lines {
-		lines[i].event.Meta().ID, lines[i].event.Meta().At = uint64(i)+1, 1_790_000_000_000
-	}
-	return lines
 }
 
-func TestEveryEventHasALine(t *testing.T) {
-	for _, c := range all(t) {
+func TestEveryKindOfEventHasALine(t *testing.T) {
+	there := make(map[history.Kind]bool)
+	for _, c := range shownEvents(t) {
+		there[c.event.Kind()] = true
 		if got := show.Summary(c.event); got != c.want {
 			t.Errorf("%s: got %q, want %q", show.Kind(c.event), got, c.want)
 		}
 	}
+	for _, e := range everyKind(t) {
+		if !there[e.Kind()] || show.Summary(e) == "" {
+			t.Errorf("%s is shown as %q, and has lines in this test: %v", show.Kind(e), show.Summary(e), there[e.Kind()])
+		}
+	}
 }
 
-func TestAnExportedHistoryIsReadAsItWas(t *testing.T) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	for _, c := range all(t) {
-		o, err := show.JSON("order-42", c.event)
+// everyKind has an event of each kind that this build reads, with every field set: it
+// asks the codec, so that no kind is forgotten here.
+func everyKind(t *testing.T) []history.Event {
+	t.Helper()
+	var all []history.Event
+	for kind := history.Kind(1); kind > 0; kind++ {
+		id := uint64(len(all)) + 1
+		b, err := msgpack.Marshal([]any{history.Version, uint8(kind), int64(1_790_000_000_000)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := enc.Encode(o); err != nil {
+		e, err := history.Decode(id, b)
+		if errors.Is(err, history.ErrNewerVersion) {
+			continue
+		}
+		if err != nil {
+			t.Fatalf("kind %d: %v", kind, err)
+		}
+		for v, i := reflect.ValueOf(e).Elem(), 0; i < v.NumField(); i++ {
+			if v.Type().Field(i).Name != "Head" {
+				fill(t, v.Field(i))
+			}
+		}
+		all = append(all, e)
+	}
+	if len(all) < 21 {
+		t.Fatalf("%d kinds, and there were 21 once", len(all))
+	}
+	return all
+}
+
+// fill sets a value, and everything in it, to something that is not its zero value.
+func fill(t *testing.T, v reflect.Value) {
+	t.Helper()
+	if v.Type() == reflect.TypeFor[history.Payload]() {
+		v.Set(reflect.ValueOf(history.Payload{Type: history.TypeJSON, Data: []byte(`{"n":1}`)}))
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString("text")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int64:
+		v.SetInt(7)
+	case reflect.Uint8, reflect.Uint32, reflect.Uint64:
+		v.SetUint(7)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(t, v.Elem())
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(t, v.Index(0))
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(t, v.Field(i))
+		}
+	default:
+		t.Fatalf("do not know how to fill a %s", v.Type())
+	}
+}
+
+func exported(t *testing.T, events []history.Event) *bytes.Buffer {
+	t.Helper()
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	for _, e := range events {
+		o, err := show.JSON("order-42", e)
+		if err == nil {
+			err = enc.Encode(o)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	instance, events, err := show.Read(&b)
-	if err != nil || instance != "order-42" || len(events) != len(all(t)) {
+	return &b
+}
+
+func TestAnExportedHistoryIsReadAsItWas(t *testing.T) {
+	every := everyKind(t)
+	for _, c := range shownEvents(t) {
+		c.event.Meta().ID, c.event.Meta().At = uint64(len(every))+1, 1_790_000_000_000
+		every = append(every, c.event)
+	}
+	instance, events, err := show.Read(exported(t, every))
+	if err != nil || instance != "order-42" || len(events) != len(every) {
 		t.Fatalf("%d events of %q, %v", len(events), instance, err)
 	}
-	for i, c := range all(t) {
-		if !reflect.DeepEqual(events[i], c.event) {
-			t.Errorf("%#v became %#v", c.event, events[i])
+	for i, e := range every {
+		if !reflect.DeepEqual(events[i], e) {
+			t.Errorf("%#v became %#v", e, events[i])
+		}
+	}
+}
+
+func TestAnExportedEventHasEveryFieldByItsName(t *testing.T) {
+	for _, e := range everyKind(t) {
+		var line struct {
+			Kind   string         `json:"kind"`
+			Fields map[string]any `json:"fields"`
+		}
+		if err := json.Unmarshal(exported(t, []history.Event{e}).Bytes(), &line); err != nil {
+			t.Fatal(err)
+		}
+		if line.Kind != show.Kind(e) || len(line.Fields) != reflect.TypeOf(e).Elem().NumField()-1 { // without the head
+			t.Errorf("%s has the fields %v", line.Kind, line.Fields)
+		}
+		empty(t, line.Kind, line.Fields)
+	}
+}
+
+// empty complains of what is nothing, or does not have its name in the exported manner.
+func empty(t *testing.T, where string, v any) {
+	t.Helper()
+	switch v := v.(type) {
+	case map[string]any:
+		for name, x := range v {
+			if name == "" || name != strings.ToLower(name[:1])+name[1:] {
+				t.Errorf("%s has a field named %q", where, name)
+			}
+			empty(t, where+"."+name, x)
+		}
+	case nil:
+		t.Errorf("%s is empty", where)
+	}
+}
+
+func TestAnExportedEventLeavesOutWhatItDoesNotHave(t *testing.T) {
+	text := exported(t, []history.Event{
+		&history.Started{Name: "hello"}, &history.CancelRequested{By: "ops"}, &history.SideEffectRecorded{Result: packed(t, 1)},
+	}).String()
+	for _, not := range []string{`"parent"`, `"reason"`, `"failure"`} {
+		if strings.Contains(text, not) {
+			t.Errorf("%s stands in\n%s", not, text)
 		}
 	}
 }

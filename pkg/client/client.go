@@ -22,10 +22,11 @@ type Options struct {
 	By        string // how histories name who started, sent or cancelled; default empty
 
 	// Patience is how long a request is repeated while nobody owns the partition, as
-	// in a hand-over; default 2 s.
+	// in a hand-over, and how long whoever waits for a status puts up with an instance
+	// that is not known yet; default 2 s.
 	Patience time.Duration
 
-	// Every is how often whoever waits for a result asks again; default 5 s.
+	// Every is how often whoever waits for a result or a status asks again; default 5 s.
 	Every time.Duration
 
 	Logger *slog.Logger // default: discard

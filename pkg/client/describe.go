@@ -10,7 +10,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Status is where an instance stands.
+// Status is where an instance stands. What it says of itself is its custom status: see
+// CustomStatus.
 type Status string
 
 // The statuses.
@@ -21,8 +22,11 @@ const (
 	Cancelled Status = "cancelled"
 )
 
+func (s Status) ended() bool { return s == Completed || s == Failed || s == Cancelled }
+
 // Description is what an owner tells about an instance. In a listing only the record
-// is filled in: no outstanding activities, timers, inbox, result or failure.
+// is filled in: no outstanding activities and children, timers, inbox, custom status,
+// result or failure.
 type Description = queue.Described
 
 // Describe asks the owner of an instance about it. Errors: ErrNotFound, ErrNoOwner,

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"go.uber.org/goleak"
 
+	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -27,12 +28,14 @@ type owner struct {
 	subs []*queue.Subscription
 
 	mu      sync.Mutex
-	mute    bool // end instances without telling anybody
+	mute    bool // tell nobody of an end or a status
 	inputs  []queue.Input
 	seen    map[string]bool // ids of messages
 	rows    map[string]*queue.Described
 	answers map[string]queue.Answer
 	waiting map[string][]string
+	vain    int                 // requests about nobody
+	watch   map[string][]string // who waits for a custom status
 	events  map[string][][]byte
 	changed chan struct{}
 }
@@ -67,7 +70,7 @@ func stand(t *testing.T, o Options) (*owner, *Client) {
 	}
 	t.Cleanup(conn.Close)
 	w := &owner{t: t, conn: conn, seen: map[string]bool{}, rows: map[string]*queue.Described{}, answers: map[string]queue.Answer{},
-		waiting: map[string][]string{}, events: map[string][][]byte{}, changed: make(chan struct{}, 1)}
+		waiting: map[string][]string{}, watch: map[string][]string{}, events: map[string][][]byte{}, changed: make(chan struct{}, 1)}
 	for p := range conn.Partitions() {
 		w.own(p)
 	}
@@ -176,6 +179,45 @@ func (w *owner) finish(id string, a queue.Answer) {
 		}
 	}
 	delete(w.waiting, id)
+	w.show(id)
+}
+
+// say sets a custom status and tells whoever waits.
+func (w *owner) say(id string, custom queue.Custom) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.rows[id].Custom = &custom
+	w.show(id)
+}
+
+func (w *owner) show(id string) {
+	if w.mute || w.rows[id] == nil {
+		return
+	}
+	for _, to := range w.watch[id] {
+		_ = w.conn.Answer(to, queue.Answer{Instance: id, Status: w.rows[id].Status, Custom: w.rows[id].Custom})
+	}
+	delete(w.watch, id)
+}
+
+// watched waits until n wait for the custom status of an instance.
+func (w *owner) watched(id string, n int) {
+	w.t.Helper()
+	poll.Until(w.t, 20*time.Second, "a watcher", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return len(w.watch[id]) >= n
+	})
+}
+
+func (w *owner) status(row *queue.Described, a queue.Ask) queue.Reply {
+	if row.Status == "running" && (row.Custom == nil || row.Custom.Version <= a.After) {
+		if a.ReplyTo != "" {
+			w.watch[a.Instance] = append(w.watch[a.Instance], a.ReplyTo)
+		}
+		return queue.Reply{}
+	}
+	return queue.Reply{Answer: &queue.Answer{Instance: a.Instance, Status: row.Status, Custom: row.Custom}}
 }
 
 func (w *owner) asked(p int) func(context.Context, queue.Ask) queue.Reply {
@@ -187,6 +229,7 @@ func (w *owner) asked(p int) func(context.Context, queue.Ask) queue.Reply {
 		}
 		row := w.rows[a.Instance]
 		if row == nil {
+			w.vain++
 			return queue.Reply{Problem: &queue.Problem{Code: queue.ProblemNotFound, Message: "unknown"}}
 		}
 		switch a.Op {
@@ -196,6 +239,8 @@ func (w *owner) asked(p int) func(context.Context, queue.Ask) queue.Reply {
 			}
 			w.waiting[a.Instance] = append(w.waiting[a.Instance], a.ReplyTo)
 			return queue.Reply{}
+		case queue.OpStatus:
+			return w.status(row, a)
 		case queue.OpDescribe:
 			return queue.Reply{Described: row}
 		case queue.OpHistory:

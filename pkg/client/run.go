@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/pkg/cancel"
@@ -91,43 +90,11 @@ func ending(a queue.Answer) error {
 	return err
 }
 
-// end waits until the answer is pushed, and asks for it: at once if the instance was
-// not started by us, and again and again.
+// end waits for the end: it asks at once if the instance was not started by us.
 func (r *RawRun) end(ctx context.Context) (queue.Answer, error) {
-	first := r.c.opts.Every
-	if !r.started {
-		first = 0
+	q := question{c: r.c, id: r.id, ask: queue.Ask{Op: queue.OpAwait, Instance: r.id}, waiter: r.waiter}
+	if r.started {
+		q.first, q.unknown = r.c.opts.Every, -1
 	}
-	next := time.NewTimer(first)
-	defer next.Stop()
-	var last error
-	for {
-		select {
-		case <-r.waiter.settled:
-			return r.waiter.answer, nil
-		case <-r.c.done:
-			return queue.Answer{}, ErrClosed
-		case <-ctx.Done():
-			if last != nil {
-				return queue.Answer{}, fmt.Errorf("client: wait for %s: %w (last: %w)", r.id, ctx.Err(), last)
-			}
-			return queue.Answer{}, fmt.Errorf("client: wait for %s: %w", r.id, ctx.Err())
-		case <-next.C:
-			last = r.ask(ctx)
-			if errors.Is(last, ErrNotFound) && !r.started {
-				return queue.Answer{}, last
-			}
-			next.Reset(r.c.opts.Every)
-		}
-	}
-}
-
-// ask asks whether the instance has ended, and has the owner remember us if not.
-func (r *RawRun) ask(ctx context.Context) error {
-	reply, err := r.c.ask(ctx, r.c.conn.PartitionOf(r.id),
-		queue.Ask{Op: queue.OpAwait, Instance: r.id, ReplyTo: r.c.inbox.Subject(r.waiter.token)})
-	if err == nil && reply.Answer != nil {
-		r.waiter.settle(*reply.Answer)
-	}
-	return err
+	return q.answer(ctx)
 }

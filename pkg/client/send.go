@@ -11,35 +11,14 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Option is an option of Start, Send and Cancel: By, MessageID.
-type Option interface {
-	apply(*queue.OutInput)
-}
-
-type byOption string
-
-func (b byOption) apply(in *queue.OutInput) { in.By = string(b) }
-
-// By names who asks, in place of Options.By.
-func By(name string) Option { return byOption(name) }
-
-type idOption string
-
-func (i idOption) apply(in *queue.OutInput) { in.ID = string(i) }
-
-// MessageID gives the message an id of the caller's, at most 256 bytes, unique among
-// the messages to the instance: a repeat of it within an hour takes no effect. Without
-// this option every call makes an id of its own.
-func MessageID(id string) Option { return idOption(id) }
-
 // Start starts an instance, unless one of that id exists: then nothing is changed,
 // and the Run is that one's. It returns when the start is safely in the stream.
 //
-// Errors: pawl.ErrBadID, pawl.ErrTooLarge and other errors of the encoding before
-// anything is sent; queue.ErrStreamFull and queue.ErrNoStream if it was not accepted;
-// ctx's error (without a deadline: after 30 s) if that is unknown. Starting again is
-// always harmless.
-func Start[In, Out any](ctx context.Context, c *Client, o pawl.Orchestration[In, Out], id string, in In, opts ...Option) (*Run[Out], error) {
+// Errors: pawl.ErrBadID, pawl.ErrTooLarge and other errors of the encoding, and
+// queue.ErrBadName for a bad Version, before anything is sent; queue.ErrStreamFull and
+// queue.ErrNoStream if it was not accepted; ctx's error (without a deadline: after 30 s)
+// if that is unknown. Starting again is always harmless.
+func Start[In, Out any](ctx context.Context, c *Client, o pawl.Orchestration[In, Out], id string, in In, opts ...StartOption) (*Run[Out], error) {
 	p, err := o.EncodeInput(in)
 	if err != nil {
 		return nil, fmt.Errorf("client: start %s: %w", id, err)
@@ -52,13 +31,51 @@ func Start[In, Out any](ctx context.Context, c *Client, o pawl.Orchestration[In,
 }
 
 // StartRaw is Start for an orchestration that is known by its name only.
-func StartRaw(ctx context.Context, c *Client, orchestration, id string, in history.Payload, opts ...Option) (*RawRun, error) {
-	w := c.wait()
-	err := c.publish(ctx, queue.OutInput{Instance: id, Kind: queue.KindStart, Name: orchestration, Payload: in, Reply: c.inbox.Subject(w.token)}, opts)
+func StartRaw(ctx context.Context, c *Client, orchestration, id string, in history.Payload, opts ...StartOption) (*RawRun, error) {
+	return c.start(ctx, queue.OutInput{Instance: id, Name: orchestration, Payload: in}, opts)
+}
+
+// SendOrStart sends an event to an instance, and starts it with in if nobody has the
+// id. Start and event are one message: whoever calls first, and however often, there is
+// one instance, and no event is lost between looking and starting.
+//
+//   - Nobody has the id: the instance is started, and the event waits for it to be received.
+//   - The instance runs, whoever started it: the event is delivered as by Send; in and
+//     Version change nothing.
+//   - The instance has ended: it takes neither. The event is dropped, and Result gives
+//     the old end.
+//
+// The event is delivered once: the message is repeated under its id while its fate is
+// unknown, and a call with the MessageID of an earlier one, within an hour, delivers no
+// second event.
+//
+// It returns when the message is safely in the stream. Errors are those of Start and
+// Send. Input and event may have 512 KiB each, and must together fit into a message of
+// the NATS server (1 MiB, unless it is configured otherwise), or the error is queue.ErrTooLarge.
+func SendOrStart[In, Out, T any](
+	ctx context.Context, c *Client, o pawl.Orchestration[In, Out], id string, in In, e pawl.Event[T], v T, opts ...StartOption,
+) (*Run[Out], error) {
+	input, err := o.EncodeInput(in)
+	if err != nil {
+		return nil, fmt.Errorf("client: start %s: %w", id, err)
+	}
+	event, err := e.Encode(v)
+	if err != nil {
+		return nil, fmt.Errorf("client: send %s to %s: %w", e.Name(), id, err)
+	}
+	raw, err := SendOrStartRaw(ctx, c, o.Name(), id, input, e.Name(), event, opts...)
 	if err != nil {
 		return nil, err
 	}
-	return &RawRun{c: c, id: id, waiter: w, started: true}, nil
+	return &Run[Out]{raw: raw, decode: o.DecodeResult}, nil
+}
+
+// SendOrStartRaw is SendOrStart for an orchestration and an event that are known by
+// their names only.
+func SendOrStartRaw(
+	ctx context.Context, c *Client, orchestration, id string, in history.Payload, event string, p history.Payload, opts ...StartOption,
+) (*RawRun, error) {
+	return c.start(ctx, queue.OutInput{Instance: id, Name: orchestration, Payload: in, Event: &queue.OutEvent{Name: event, Payload: p}}, opts)
 }
 
 // Send sends an event to an instance, which need not exist yet: an event for an
@@ -74,17 +91,26 @@ func Send[T any](ctx context.Context, c *Client, e pawl.Event[T], id string, v T
 
 // SendRaw is Send for an event that is known by its name only.
 func SendRaw(ctx context.Context, c *Client, event, id string, p history.Payload, opts ...Option) error {
-	return c.publish(ctx, queue.OutInput{Instance: id, Kind: queue.KindEvent, Name: event, Payload: p}, opts)
+	return publish(ctx, c, queue.OutInput{Instance: id, Kind: queue.KindEvent, Name: event, Payload: p}, opts)
 }
 
-// Cancel asks an instance to end, and says why. It returns when the request is safely
-// in the stream; errors as of Start. An unknown or ended instance is not an error:
-// there is nothing to end.
+// Cancel asks an instance to end, and says why; a text is cut at 8 KiB. It returns when
+// the request is safely in the stream; errors as of Start. An unknown or ended instance
+// is not an error: there is nothing to end.
 func Cancel(ctx context.Context, c *Client, id, text string, opts ...Option) error {
-	return c.publish(ctx, queue.OutInput{Instance: id, Kind: queue.KindCancel, Text: text}, opts)
+	return publish(ctx, c, queue.OutInput{Instance: id, Kind: queue.KindCancel, Text: text}, opts)
 }
 
-func (c *Client) publish(ctx context.Context, in queue.OutInput, opts []Option) error {
+func (c *Client) start(ctx context.Context, in queue.OutInput, opts []StartOption) (*RawRun, error) {
+	w := c.wait()
+	in.Kind, in.Reply = queue.KindStart, c.inbox.Subject(w.token)
+	if err := publish(ctx, c, in, opts); err != nil {
+		return nil, err
+	}
+	return &RawRun{c: c, id: in.Instance, waiter: w, started: true}, nil
+}
+
+func publish[O StartOption](ctx context.Context, c *Client, in queue.OutInput, opts []O) error {
 	in.ID, in.By = nuid.Next(), c.opts.By
 	for _, o := range opts {
 		o.apply(&in)

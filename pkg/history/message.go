@@ -2,15 +2,15 @@ package history
 
 import "fmt"
 
-// Message is something that an execution tells another instance and does not wait
-// for: an event, a detached start, the cancellation of a child, and, to its parent, its
-// own end. Each is owed until the inputs stream has it.
+// Message is something that an execution tells another instance, whatever becomes of
+// itself: an event, the start of somebody detached or abandoned, the cancellation of a
+// child, and, to its parent, its own end. Each is owed until the inputs stream has it.
 //
-// The start of a child that is waited for is no such message: it is owed for as long
-// as the child is outstanding.
+// The start of any other child is no such message: it is owed for as long as the child
+// is outstanding.
 type Message struct {
 	ID     uint64          // of the event that decided it: messages are confirmed up to an id
-	Event  Event           // EventSent, ChildScheduled (detached), ChildCancelRequested, or the end
+	Event  Event           // EventSent, ChildScheduled (detached or abandoned), ChildCancelRequested, or the end
 	Cancel *ChildScheduled // of ChildCancelRequested: whom it concerns
 }
 
@@ -40,9 +40,10 @@ func (s *State) applyMessage(e Event) {
 	m := e.Meta()
 	switch e := e.(type) {
 	case *ChildScheduled:
-		if e.Detached {
+		if e.Detached || e.Abandon {
 			s.outbox = append(s.outbox, Message{ID: m.ID, Event: e})
-		} else {
+		}
+		if !e.Detached {
 			s.children.Schedule(m.ID, e)
 		}
 	case *ChildCompleted:
@@ -50,7 +51,10 @@ func (s *State) applyMessage(e Event) {
 	case *ChildFailed:
 		s.children.Settle(e.Scheduled)
 	case *ChildCancelRequested:
-		s.outbox = append(s.outbox, Message{ID: m.ID, Event: e, Cancel: s.Child(e.Scheduled)})
+		// What was scheduled and cancelled for one input has never been started.
+		if c := s.Child(e.Scheduled); e.Scheduled < s.input || c.Abandon {
+			s.outbox = append(s.outbox, Message{ID: m.ID, Event: e, Cancel: c})
+		}
 		s.children.Settle(e.Scheduled)
 	case *EventSent:
 		s.outbox = append(s.outbox, Message{ID: m.ID, Event: e})

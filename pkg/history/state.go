@@ -32,6 +32,7 @@ type State struct {
 	timers   map[uint64]int64
 	queue    timerHeap
 	outbox   []Message
+	input    uint64 // id of the latest
 }
 
 // Apply takes the next event. It returns a *Violation and changes nothing if the
@@ -43,7 +44,7 @@ func (s *State) Apply(e Event) error {
 	}
 	s.Len++
 	if e.Input() {
-		s.Now = max(s.Now, m.At)
+		s.Now, s.input = max(s.Now, m.At), m.ID
 	}
 	switch e := e.(type) {
 	case *Started:

@@ -69,10 +69,10 @@ func TestAMessageIsOwedUntilItIsConfirmedAndAChildUntilItHasEnded(t *testing.T) 
 		}
 		return ids
 	}
-	if got := owed(); !slices.Equal(got, []uint64{3, 4, 8}) || s.Messages()[2].Cancel == nil {
+	if got := owed(); !slices.Equal(got, []uint64{3, 4, 6, 8}) || s.Messages()[3].Cancel == nil {
 		t.Errorf("owed %v", got)
 	}
-	s.Confirm(4)
+	s.Confirm(6)
 	end := &history.Completed{}
 	end.ID = s.Len + 1
 	if err := s.Apply(end); err != nil {
@@ -80,6 +80,13 @@ func TestAMessageIsOwedUntilItIsConfirmedAndAChildUntilItHasEnded(t *testing.T) 
 	}
 	if got := owed(); !slices.Equal(got, []uint64{8, 10}) || s.ChildLen() != 0 {
 		t.Errorf("owed at the end %v, %d children", got, s.ChildLen())
+	}
+}
+
+func TestAChildScheduledAndCancelledForOneInputIsToldNothing(t *testing.T) {
+	s, bad := history.Check(story(&history.Started{Name: "o"}, child(), &history.ChildCancelRequested{Scheduled: 2}))
+	if len(bad) > 0 || len(s.Messages()) != 0 {
+		t.Fatal(bad, s.Messages())
 	}
 }
 

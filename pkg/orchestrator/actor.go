@@ -41,6 +41,7 @@ type actor struct {
 	parked    *simplelru.LRU[string, *instance] // those of instances that are idle and have their code in memory
 	stalls    map[string]*stall
 	waiters   waiters
+	watchers  waiters           // of custom statuses
 	todo      []string          // to be looked at when there is room: what a takeover found
 	sent      map[sending]int64 // when the task of an outstanding activity was published last in this tenure, Unix ms
 
@@ -52,6 +53,7 @@ type actor struct {
 	publishing int // tasks not yet acknowledged by the stream
 	unsent     int // tasks that were not published, in this tenure
 	leaving    bool
+	caughtUp   bool  // everything that was in the stream when the tenure began has been ingested
 	err        error // ends the tenure
 }
 
@@ -59,7 +61,7 @@ func newActor(ctx context.Context, s *shared, t *partition.Tenure) *actor {
 	a := &actor{
 		shared: s, tenure: t, st: store.Tenure{Part: t.Part, Token: t.Token}, ctx: ctx,
 		log: s.cfg.Logger.With("partition", t.Part), box: newMailbox(), turns: newTurner(),
-		instances: make(map[string]*instance), stalls: make(map[string]*stall), waiters: newWaiters(), sent: make(map[sending]int64),
+		instances: make(map[string]*instance), stalls: make(map[string]*stall), waiters: newWaiters(), watchers: newWaiters(), sent: make(map[sending]int64),
 		clock: clock{at: time.Now(), ms: time.Now().UnixMilli()},
 	}
 	// The size is validated by New; NewLRU refuses only sizes below one.
@@ -286,6 +288,9 @@ func (a *actor) instance(id string) *instance {
 
 // rest puts an idle instance away: parked if its code is in memory, else forgotten.
 func (a *actor) rest(in *instance) {
+	if len(in.owed) > 0 && (in.exec == nil || in.status().Ended()) {
+		return // what it owes is on its way; the stream's answer puts it away
+	}
 	if in.exec == nil || in.status().Ended() {
 		delete(a.instances, in.id)
 		a.unwind(in)
@@ -380,7 +385,9 @@ func (a *actor) advance(in *instance) {
 	case in.read:
 		a.readInbox(in)
 	case in.status().Ended():
-		a.discard(in, len(in.unread))
+		a.discard(in)
+	case in.owesForBefore():
+		a.sendOwed(in) // and go on when the stream has it
 	case in.rec == nil && len(in.unread) == 0:
 		a.settle(in)
 	case in.rec == nil && !in.unread[0].start():

@@ -42,6 +42,8 @@ func (a *actor) asked(ctx context.Context, q queue.Ask) queue.Reply {
 		r, err = a.list(ctx, q)
 	case queue.OpStuck:
 		r, err = a.stuck(ctx, q)
+	case queue.OpStatus:
+		r, err = a.customStatus(ctx, q)
 	default:
 		err = &queue.Problem{Code: queue.ProblemBadAsk, Message: fmt.Sprintf("request %d is not known to this orchestrator", q.Op)}
 	}
@@ -129,6 +131,12 @@ func (a *actor) describe(ctx context.Context, id string) (queue.Reply, error) {
 		return queue.Reply{Described: &d}, err
 	}
 	state, _ := history.Check(l.Events)
+	for _, id := range state.Children() {
+		if e := state.Child(id); len(d.Children) < maxOutstanding {
+			d.Children = append(d.Children, queue.OutstandingChild{Event: id, Name: e.Name, Instance: e.Instance, Since: e.At})
+		}
+	}
+	d.Owes = owedNow(id, l)
 	if !l.Record.Status.Ended() {
 		d.Events = state.Len
 		d.Timers = uint64(state.TimerLen()) //nolint:gosec // a length
@@ -140,6 +148,20 @@ func (a *actor) describe(ctx context.Context, id string) (queue.Reply, error) {
 		}
 	}
 	return queue.Reply{Described: &d}, nil
+}
+
+// owedNow counts the messages that the store does not know to be sent.
+func owedNow(id string, l store.Loaded) uint64 {
+	in := &instance{id: id, rec: l.Record, state: &history.State{}}
+	for _, e := range l.Events {
+		if in.state.Apply(e) != nil {
+			break
+		}
+	}
+	if in.takeDebts(l) != nil {
+		return 0
+	}
+	return uint64(len(in.owed))
 }
 
 // maxOutstanding bounds how many outstanding activities a description lists.
@@ -177,6 +199,10 @@ func (a *actor) row(id string, rec *store.Record, stuck string) queue.Described 
 	}
 	d.Orchestration, d.Version, d.Status = rec.Name, rec.Version, string(rec.Status)
 	d.Born, d.Execution, d.Created, d.Updated, d.Ended, d.Events = rec.Born, rec.Execution, rec.Created, rec.Updated, rec.Ended, rec.Events
+	if rec.Parent != nil {
+		d.Parent = rec.Parent.Instance
+	}
+	d.Custom = custom(rec)
 	if rec.Status.Ended() {
 		ans := ended(id, rec)
 		d.Result, d.Failure = ans.Result, ans.Failure
@@ -229,7 +255,7 @@ func (a *actor) list(ctx context.Context, q queue.Ask) (queue.Reply, error) {
 		if row.Record == nil {
 			d.Status, d.Stuck = string(row.Status), "unreadable: "+row.Problem
 		}
-		d.Result, d.Failure = history.Payload{}, nil // a listing is not for results
+		d.Result, d.Failure, d.Custom = history.Payload{}, nil, nil // a listing is not for results
 		r.Rows = append(r.Rows, d)
 	}
 	return r, nil

@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nuid"
@@ -15,28 +16,89 @@ import (
 
 // commit writes a turn and, once it is written, sends its effects. The instance is busy.
 func (a *actor) commit(in *instance, t *turn) {
-	c := &store.Commit{
-		Instance: in.id, Head: in.head(), Pop: t.pop, Events: t.encoded,
-		From: in.status(), Look: a.nextLook(in.state), Want: store.UnreadBatch, Execution: in.execution(),
+	t.execution = in.execution()
+	if t.fold != nil {
+		t.debts = debts(in.id, in.execution(), t.fold)
 	}
-	if len(t.events) > 0 {
+	c := &store.Commit{
+		Instance: in.id, Head: in.head(), Pop: t.pop, Events: t.encoded, Front: t.front,
+		From: in.status(), Look: a.lookAfter(in, t), Want: store.UnreadBatch, Execution: t.execution,
+	}
+	if len(t.events) > 0 || len(t.front) > 0 {
 		c.NewHead = nuid.Next()
 		c.Record = record(in, t)
 		c.Create, c.Delete = leases(t.events)
+		if t.begins() && c.Execution > keptExecutions {
+			c.Prune = c.Execution - keptExecutions
+		}
 	}
 	a.send(in, t, c, firstRetry)
 }
 
+// keptExecutions is how many executions of an instance have a history: the current one and the one before it.
+const keptExecutions = 2
+
+// begins reports whether the turn is the first of its execution.
+func (t *turn) begins() bool {
+	if len(t.events) == 0 {
+		return false
+	}
+	_, ok := t.events[0].(*history.Started)
+	return ok
+}
+
 // record says what the turn changes of the record.
 func record(in *instance, t *turn) *store.Record {
-	r := &store.Record{}
-	if in.rec == nil {
-		s := t.fold.Started
-		*r = store.Record{Name: s.Name, Version: s.Version, Born: s.Born, Execution: s.Execution, Created: s.At, Status: store.Running}
+	if t.heir != nil {
+		return t.heirRecord()
 	}
+	r := &store.Record{}
+	switch end := t.fold.End.(type) {
+	case *history.ContinuedAsNew:
+		r = t.nextRecord(in.rec, end)
+	default:
+		if t.begins() {
+			r = t.firstRecord(in.rec)
+		}
+	}
+	t.noteStatus(in.rec, r)
+	if n := len(t.debts); n > 0 {
+		r.Out = t.debts[n-1].mark
+	}
+	if in.rec != nil && in.rec.Sent.Less(in.sent) {
+		r.Sent = in.sent
+	}
+	t.noteEnd(r)
+	return r
+}
+
+// firstRecord is the record of an execution that begins.
+func (t *turn) firstRecord(rec *store.Record) *store.Record {
+	s := t.fold.Started
+	r := &store.Record{
+		Name: s.Name, Version: s.Version, Born: s.Born, Execution: s.Execution, Created: s.At, Status: store.Running, Parent: s.Parent,
+	}
+	if rec != nil {
+		r.Created = rec.Created
+	}
+	return r
+}
+
+// noteStatus writes the custom status if the turn has set it.
+func (t *turn) noteStatus(rec, r *store.Record) {
+	if t.exec == nil {
+		return
+	}
+	p, version := t.exec.Status()
+	if rec == nil && version > 0 || rec != nil && version > rec.CustomVersion {
+		r.Custom, r.CustomVersion = p, version
+	}
+}
+
+func (t *turn) noteEnd(r *store.Record) {
 	end := t.fold.End
-	if end == nil {
-		return r
+	if _, more := end.(*history.ContinuedAsNew); end == nil || more {
+		return
 	}
 	switch end.(type) {
 	case *history.Completed:
@@ -47,7 +109,6 @@ func record(in *instance, t *turn) *store.Record {
 		r.Status = store.Failed
 	}
 	r.Ended, r.Events, r.End = max(end.Meta().At, t.now), t.fold.Len, t.encoded[len(t.encoded)-1]
-	return r
 }
 
 // leases says which leases the events create and delete. One that is poisoned has ended
@@ -68,19 +129,51 @@ func leases(events []history.Event) (create, remove []store.Lease) {
 	return create, remove
 }
 
-// nextLook says when somebody must look if nothing happens before; 0: nothing is due.
-func (a *actor) nextLook(s *history.State) int64 {
-	if s == nil || s.End != nil {
-		return 0
-	}
-	var at int64
-	if s.OutstandingLen() > 0 {
-		at = a.clock.now() + a.cfg.Look.Milliseconds()
-	}
-	if t, ok := s.NextTimer(); ok && (at == 0 || t.FireAt < at) {
-		at = t.FireAt
+// lookAfter says when somebody must look if nothing happens after the turn. What it tells others
+// must be looked at within one interval: so far does a takeover look back.
+func (a *actor) lookAfter(in *instance, t *turn) int64 {
+	at := a.nextLook(in)
+	if len(t.debts) > 0 || slices.ContainsFunc(t.events, startsChild) {
+		return sooner(at, a.clock.now()+a.cfg.Look.Milliseconds())
 	}
 	return at
+}
+
+func startsChild(e history.Event) bool { return e.Kind() == history.KindChildScheduled }
+
+// nextLook says when somebody must look if nothing happens before; 0: nothing is due.
+func (a *actor) nextLook(in *instance) int64 {
+	var at int64
+	soon := a.clock.now() + a.cfg.Look.Milliseconds()
+	if len(in.owed) > 0 {
+		at = soon
+	}
+	s := in.state
+	if s == nil || s.End != nil {
+		return at
+	}
+	if s.OutstandingLen() > 0 {
+		at = soon
+	}
+	if s.ChildLen() > 0 {
+		ask := in.askAt
+		if ask == 0 {
+			ask = soon
+		}
+		at = sooner(at, ask)
+	}
+	if t, ok := s.NextTimer(); ok {
+		at = sooner(at, t.FireAt)
+	}
+	return at
+}
+
+// sooner is the earlier of two times, of which zero is none.
+func sooner(a, b int64) int64 {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
 }
 
 // send sends a commit until its fate is known. It is never decided again: the store tells by
@@ -128,7 +221,7 @@ func (a *actor) committed(in *instance, t *turn, c *store.Commit, done store.Com
 	a.heard(done.Now)
 	a.met.commits.Inc()
 	if c.NewHead != "" {
-		a.advanceRecord(in, c)
+		in.advanceRecord(c)
 		delete(a.stalls, in.id)
 	}
 	for _, u := range in.unread[:min(len(t.pop), len(in.unread))] {
@@ -137,6 +230,10 @@ func (a *actor) committed(in *instance, t *turn, c *store.Commit, done store.Com
 	us, err := parseUnread(done.Unread)
 	in.unread, in.read = us, in.missed && len(us) == 0
 	a.effects(in, t, done)
+	if len(c.Front) > 0 {
+		in.exec, in.state, in.events, in.poison = nil, &history.State{}, nil, nil
+		in.askAt, in.asked = 0, 0
+	}
 	if err != nil {
 		a.unreadable(in, err)
 		return
@@ -148,13 +245,29 @@ func (a *actor) committed(in *instance, t *turn, c *store.Commit, done store.Com
 	a.advance(in)
 }
 
-func (a *actor) advanceRecord(in *instance, c *store.Commit) {
-	if in.rec == nil {
-		in.rec = c.Record
-	} else if c.Record.Status != "" {
-		in.rec.Status, in.rec.Ended, in.rec.Events, in.rec.End = c.Record.Status, c.Record.Ended, c.Record.Events, c.Record.End
+// advanceRecord makes of the record in memory what the commit has made of the store's.
+func (in *instance) advanceRecord(c *store.Commit) {
+	r, was := c.Record, in.rec
+	if was == nil || r.Reborn {
+		was = &store.Record{}
 	}
-	in.rec.Head = c.NewHead
+	if r.Name == "" {
+		r.Name, r.Version, r.Born, r.Execution, r.Created, r.Parent = was.Name, was.Version, was.Born, was.Execution, was.Created, was.Parent
+	}
+	if r.Status == "" {
+		r.Status, r.Ended, r.Events, r.End = was.Status, was.Ended, was.Events, was.End
+	}
+	if r.CustomVersion == 0 {
+		r.Custom, r.CustomVersion = was.Custom, was.CustomVersion
+	}
+	if r.Out == (store.Mark{}) {
+		r.Out = was.Out
+	}
+	if r.Sent == (store.Mark{}) {
+		r.Sent = was.Sent
+	}
+	r.Head = c.NewHead
+	in.rec = r
 }
 
 // effects sends what the turn asks of the world. All of it may be lost: tasks are found by
@@ -174,7 +287,7 @@ func (a *actor) effects(in *instance, t *turn, done store.Committed) {
 					hints = make(map[string][]queue.Hint)
 				}
 				hints[w] = append(hints[w], queue.Hint{
-					Instance: in.id, Execution: in.rec.Execution, Activity: e.Scheduled, Effect: t.cancelled[e.Scheduled],
+					Instance: in.id, Execution: t.execution, Activity: e.Scheduled, Effect: t.cancelled[e.Scheduled],
 					Reason: e.Reason, By: e.By, Text: e.Text, At: done.Now,
 				})
 			}
@@ -190,9 +303,18 @@ func (a *actor) effects(in *instance, t *turn, done store.Committed) {
 			a.log.Debug("a cancel hint could not be sent; the worker finds out by renewing", "worker", w, "error", err)
 		}
 	}
+	a.startChildren(in, t)
+	a.owe(in, t.debts)
+	for _, r := range t.replies {
+		a.met.taken.Inc()
+		a.reply(in, r)
+	}
 	if in.status().Ended() {
 		a.answerWaiters(in)
 		failpoint.Here("orchestrator.answered")
+	}
+	if in.rec != nil && (in.status().Ended() || in.rec.CustomVersion > in.shown) {
+		a.showStatus(in)
 	}
 }
 
@@ -221,13 +343,19 @@ func (a *actor) publish(instance string, rec *store.Record, e *history.ActivityS
 }
 
 // discard takes inputs out of the inbox of an instance that does not read them any more.
-func (a *actor) discard(in *instance, n int) {
+func (a *actor) discard(in *instance) {
 	a.answerWaiters(in)
-	if n == 0 {
+	n, heir := a.answerStarts(in)
+	switch {
+	case n > 0:
+		a.takeOut(in, n)
+	case heir != nil && len(in.owed) > 0:
+		a.sendOwed(in) // and go on when the stream has the end of the orphan
+	case heir != nil:
+		a.inherit(in, heir)
+	default:
 		a.settle(in)
-		return
 	}
-	a.takeOut(in, n)
 }
 
 // takeOut pops the first n unread inputs without turning them.

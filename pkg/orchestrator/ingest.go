@@ -66,6 +66,7 @@ func wait(ctx context.Context, pause time.Duration) time.Duration {
 func (a *actor) drain(ctx context.Context, r *queue.Reader, at history.Position) history.Position {
 	idle := time.NewTicker(idleAdvance)
 	defer idle.Stop()
+	caughtUp := r.CaughtUp()
 	for {
 		var batch []queue.Input
 		var next history.Position
@@ -74,6 +75,10 @@ func (a *actor) drain(ctx context.Context, r *queue.Reader, at history.Position)
 			return at
 		case <-r.Done():
 			return at
+		case <-caughtUp: // and what it was is ingested, for this loop does it
+			caughtUp = nil
+			a.box.post(a.catchUpChildren)
+			continue
 		case batch = <-r.Batches():
 			if len(batch) == 0 {
 				continue
@@ -194,20 +199,29 @@ func (a *actor) arrivals(ctx context.Context, batch []queue.Input) []arrival {
 			a.answer(in.Reply, queue.Answer{Instance: in.Instance, Problem: &queue.Problem{Code: queue.ProblemRefused, Message: err.Error()}})
 			continue
 		}
-		at := in.Pos.Time / int64(time.Millisecond)
-		ev.Meta().At = at
-		body, err := history.Encode(ev)
-		if err != nil { // every event above has an encoding
-			a.log.Error("an input has no encoding", "seq", in.Pos.Seq, "error", err)
-			continue
+		out = a.arrive(out, in, ev, kind)
+		if in.Event != nil { // a start that brings one
+			with := in
+			with.Kind, with.Reply = queue.KindEvent, ""
+			out = a.arrive(out, with, &history.EventReceived{Name: in.Event.Name, Payload: in.Event.Payload, MsgID: in.ID, By: in.By}, store.OtherMessage)
 		}
-		id := elementID(in)
-		out = append(out, arrival{
-			in: in, ev: unread{id: id, ev: ev},
-			msg: store.Message{Instance: in.Instance, ID: seenID(in), Kind: kind, Element: history.Element{ID: id, At: at, Body: body}.Encode()},
-		})
 	}
 	return out
+}
+
+func (a *actor) arrive(out []arrival, in queue.Input, ev history.Event, kind store.MessageKind) []arrival {
+	at := in.Pos.Time / int64(time.Millisecond)
+	ev.Meta().At = at
+	body, err := history.Encode(ev)
+	if err != nil { // every event of an input has an encoding
+		a.log.Error("an input has no encoding", "seq", in.Pos.Seq, "error", err)
+		return out
+	}
+	id := elementID(in)
+	return append(out, arrival{
+		in: in, ev: unread{id: id, ev: ev},
+		msg: store.Message{Instance: in.Instance, ID: seenID(in), Kind: kind, Element: history.Element{ID: id, At: at, Body: body}.Encode()},
+	})
 }
 
 // remember keeps refusals. If Redis does not answer, the line and the count are all there is.
@@ -234,10 +248,11 @@ func elementID(in queue.Input) string {
 	return string(strconv.AppendInt(b, in.Pos.Time, 10))
 }
 
-// seenID is the id by which a repeat is recognised. A start needs none: a second one of
-// the same instance has no effect anyway, and to remember it would cost a key per instance.
+// seenID is the id by which a repeat is recognised. Only what anybody sends needs one. A second start of
+// the same instance has no effect anyway, and to remember it would cost a key per instance; and what
+// instances tell each other about a child is recognised by its effect id, and may be asked for again.
 func seenID(in queue.Input) string {
-	if in.Kind == queue.KindStart {
+	if in.Kind == queue.KindStart || in.Kind == queue.KindDone || in.Of != "" {
 		return ""
 	}
 	return in.ID
@@ -249,11 +264,22 @@ func event(in queue.Input) (history.Event, store.MessageKind, error) {
 	}
 	switch in.Kind {
 	case queue.KindStart:
-		return &history.Started{Name: in.Name, Payload: in.Payload, Born: in.Pos, Execution: 1, By: in.By}, store.StartMessage, nil
+		return &history.Started{
+			Name: in.Name, Version: in.Version, Payload: in.Payload, Born: in.Pos, Execution: 1, By: in.By, Parent: in.Parent,
+		}, store.StartMessage, nil
 	case queue.KindEvent:
 		return &history.EventReceived{Name: in.Name, Payload: in.Payload, MsgID: in.ID, By: in.By}, store.OtherMessage, nil
 	case queue.KindCancel:
-		return &history.CancelRequested{By: in.By, Text: in.Text}, store.CancelMessage, nil
+		kind := store.CancelMessage
+		if in.Of != "" { // it names the start that it takes back, and may have overtaken it
+			kind = store.OtherMessage
+		}
+		return &history.CancelRequested{By: in.By, Text: in.Text, Reason: in.Reason, Of: in.Of}, kind, nil
+	case queue.KindDone:
+		if f := in.Done.Failure; f != nil {
+			return &history.ChildFailed{Scheduled: in.Done.Scheduled, Effect: in.Done.Effect, Failure: *f}, store.CancelMessage, nil
+		}
+		return &history.ChildCompleted{Scheduled: in.Done.Scheduled, Effect: in.Done.Effect, Result: in.Done.Result}, store.CancelMessage, nil
 	default:
 		return nil, "", fmt.Errorf("%w: %d", queue.ErrUnknownKind, in.Kind)
 	}
@@ -290,7 +316,7 @@ func (a *actor) dropped(arr arrival, said store.Ingested) {
 	if !said.Unknown {
 		return // a repeat: its first copy has been answered for
 	}
-	a.log.Info("a cancel for an instance that nobody has started is dropped", "instance", arr.in.Instance)
+	a.log.Info("an input for an instance that nobody has started is dropped", "instance", arr.in.Instance, "kind", arr.in.Kind)
 	a.answer(arr.in.Reply, queue.Answer{
 		Instance: arr.in.Instance,
 		Problem:  &queue.Problem{Code: queue.ProblemNotFound, Message: "there is no instance " + arr.in.Instance},
@@ -339,16 +365,8 @@ func (a *actor) rang(bells []queue.Bell) {
 // wanted reports whether a completion can be unread: one that was turned before its
 // doorbell came is not outstanding any more.
 func (a *actor) wanted(in *instance, u unread) bool {
-	var id uint64
-	switch ev := u.ev.(type) {
-	case *history.ActivityCompleted:
-		id = ev.Scheduled
-	case *history.ActivityFailed:
-		id = ev.Scheduled
-	default:
-		return false
-	}
-	return in.state != nil && in.state.Activity(id) != nil
+	id, ok := u.completes()
+	return ok && in.state != nil && u.fits(in.state.Activity(id))
 }
 
 // seq is the sequence of a stream input, 0 of anything else.

@@ -31,6 +31,15 @@ type instance struct {
 	turning *turn             // what the turner has of it
 	poison  []history.Event   // failures of activities that were claimed too often
 	turned  uint64            // greatest stream sequence of an input that has been turned
+
+	// What others are to be told: see messages.go.
+	owed     []*owed       // in order; the stream is not known to have the first
+	sent     store.Mark    // of the last one that it has, as far as this tenure knows
+	askAt    int64         // when outstanding children are asked for again, Unix ms; 0: when the instance is looked at
+	askPause time.Duration // after that
+	asked    uint64        // the last child that this round has asked for
+	soon     bool          // a look after a failed publish is on its way
+	shown    uint64        // version of the custom status that has been told to who waits for it
 }
 
 func (in *instance) head() string {
@@ -60,6 +69,13 @@ func (in *instance) forgetStore() {
 	in.loaded, in.read, in.full = false, false, false
 	in.rec, in.state, in.exec, in.events = nil, nil, nil, nil
 	in.unread, in.late, in.poison = nil, nil, nil
+	in.owed, in.sent, in.askAt, in.asked = nil, store.Mark{}, 0, 0
+}
+
+// owesForBefore reports whether an execution before the current one has not told everything. Until it has,
+// the current one does not turn: no more than one execution owes.
+func (in *instance) owesForBefore() bool {
+	return len(in.owed) > 0 && in.owed[0].mark.Execution < in.execution()
 }
 
 // sending names an activity whose task has been published.
@@ -80,6 +96,24 @@ func (u unread) overflown() bool { return strings.HasPrefix(u.id, "full.") }
 func (u unread) start() bool {
 	_, ok := u.ev.(*history.Started)
 	return ok
+}
+
+// completes gives the activity that the input is the end of.
+func (u unread) completes() (id uint64, ok bool) {
+	switch ev := u.ev.(type) {
+	case *history.ActivityCompleted:
+		return ev.Scheduled, true
+	case *history.ActivityFailed:
+		return ev.Scheduled, true
+	default:
+		return 0, false
+	}
+}
+
+// fits reports whether a completion is for this very activity, and not for the one of that number in an execution
+// before: the id of the element names the effect.
+func (u unread) fits(e *history.ActivityScheduled) bool {
+	return e != nil && strings.HasPrefix(u.id, "a"+e.Effect+".")
 }
 
 // parseUnread reads what the store answered. An element of a newer build stalls the

@@ -44,6 +44,7 @@ func (a *actor) load(in *instance) {
 	a.loadThen(in, func() {
 		in.read = in.missed && len(in.unread) == 0
 		a.catchUp(in)
+		a.sendOwed(in)
 		a.advance(in)
 	})
 }
@@ -83,7 +84,36 @@ func (in *instance) take(l store.Loaded) error {
 	}
 	in.loaded, in.read = true, false
 	in.rec, in.state, in.events, in.unread = l.Record, state, l.Events, us
+	return in.takeDebts(l)
+}
+
+// takeDebts finds what the instance has to tell others, or had, the last time that somebody wrote it down.
+func (in *instance) takeDebts(l store.Loaded) error {
+	if in.owed = nil; in.rec == nil {
+		return nil
+	}
+	in.sent, in.shown = in.rec.Sent, in.rec.CustomVersion
+	if len(l.Past) > 0 {
+		past := &history.State{}
+		for _, e := range l.Past {
+			if err := past.Apply(e); err != nil {
+				return fmt.Errorf("execution %d: %w: %w", in.rec.Out.Execution, history.ErrCorrupt, err)
+			}
+		}
+		in.takeOwn(past, in.rec.Out.Execution)
+	}
+	in.takeOwn(in.state, in.rec.Execution)
 	return nil
+}
+
+func (in *instance) takeOwn(s *history.State, execution uint64) {
+	if in.sent.Execution > execution {
+		return
+	}
+	if in.sent.Execution == execution {
+		s.Confirm(in.sent.Event)
+	}
+	in.owed = append(in.owed, debts(in.id, execution, s)...)
 }
 
 // readInbox reads the head of the inbox again.

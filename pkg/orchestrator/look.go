@@ -20,6 +20,7 @@ const (
 // seeToLeases is the look at an instance that has nothing to turn.
 func (a *actor) seeToLeases(in *instance) {
 	in.look = false
+	a.askAgain(in)
 	var ids []uint64
 	if in.state != nil {
 		ids = in.state.Outstanding()
@@ -31,7 +32,8 @@ func (a *actor) seeToLeases(in *instance) {
 func (a *actor) lookChunk(in *instance, ids []uint64) {
 	now := ids[:min(len(ids), lookChunk)]
 	l := &store.Look{
-		Instance: in.id, Execution: in.execution(), Head: in.head(), Most: a.cfg.MaxClaims, Next: a.nextLook(in.state),
+		Instance: in.id, Execution: in.execution(), Head: in.head(), Most: a.cfg.MaxClaims, Next: a.nextLook(in),
+		Sent:   in.unsaid(),
 		Leases: make([]store.Lease, len(now)),
 	}
 	if a.stalls[in.id] != nil {
@@ -42,6 +44,7 @@ func (a *actor) lookChunk(in *instance, ids []uint64) {
 	}
 	a.looking(in, l, func(got store.Looked) {
 		delete(a.stalls, in.id)
+		in.said(l.Sent)
 		a.found(in, got)
 		if rest := ids[len(now):]; len(rest) > 0 {
 			a.lookChunk(in, rest)
@@ -153,20 +156,22 @@ func (a *actor) resendIfLost(in *instance, queue string, es []*history.ActivityS
 	})
 }
 
-// settle says that nothing is due, and forgets the instance.
+// settle says that nothing is due but what is still owed, and forgets the instance.
 func (a *actor) settle(in *instance) {
 	if !in.look && a.stalls[in.id] == nil {
 		a.rest(in)
 		return
 	}
 	in.look = false
-	l := &store.Look{Instance: in.id, Head: in.head()}
+	a.sendOwed(in)
+	l := &store.Look{Instance: in.id, Head: in.head(), Next: a.nextLook(in), Sent: in.unsaid()}
 	if a.stalls[in.id] != nil {
 		l.Stuck = store.NotStuck
 	}
 	a.begin(in)
 	a.looking(in, l, func(got store.Looked) {
 		delete(a.stalls, in.id)
+		in.said(l.Sent)
 		a.end(in)
 		in.read = got.Unread > 0
 		a.catchUp(in)

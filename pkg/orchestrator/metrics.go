@@ -12,6 +12,7 @@ type metrics struct {
 	ingested, refused, dropped, gaps                 prometheus.Counter
 	turns, commits, conflicts, loads, reads, replays prometheus.Counter
 	published, publishErrors, resent, hints          prometheus.Counter
+	told, asked, taken                               prometheus.Counter
 	looks, expired, restored, poisoned               prometheus.Counter
 	stalls, diverged, leftBehind, storeErrors        prometheus.Counter
 	payloadsChanged                                  prometheus.Counter
@@ -43,9 +44,12 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		reads:         counter("inbox_reads_total", "Inboxes read by themselves."),
 		replays:       counter("replays_total", "Executions replayed from history."),
 		published:     counter("tasks_published_total", "Tasks published, repeats included."),
-		publishErrors: counter("task_publish_errors_total", "Tasks that the stream did not acknowledge."),
+		publishErrors: counter("publish_errors_total", "Tasks and messages that the stream did not acknowledge."),
 		resent:        counter("tasks_resent_total", "Tasks sent again because they were lost."),
 		hints:         counter("cancel_hints_total", "Cancel hints sent to workers."),
+		told:          counter("messages_published_total", "Inputs published for other instances, repeats included."),
+		asked:         counter("children_asked_total", "Starts of children that were repeated, because their end had not been told."),
+		taken:         counter("child_ids_taken_total", "Starts of children whose id belonged to somebody else."),
 		looks:         counter("looks_total", "Looks at instances."),
 		expired:       counter("claims_expired_total", "Claims that were over and were dispatched again."),
 		restored:      counter("leases_restored_total", "Leases that the store had lost."),

@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"math"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -56,8 +54,11 @@ type Config struct {
 	MaxClaims int           // an activity claimed so often without an end is poison; default 10
 	Parked    int           // executions kept in memory, about, if this process owns all partitions; default 10,000
 	TurnLimit time.Duration // a turn that takes longer is left behind as blocked; default 5 s
-	OwnerTTL  time.Duration // a dead orchestrator's partitions are free after it; default 5 s
-	Limits    replay.Limits // of one execution; zero fields have their defaults
+	// FailDiverged fails an instance whose code does not do what its history says, with pawl.ErrDiverged.
+	// Without it the instance keeps its history and waits, listed as stalled, for code that fits.
+	FailDiverged bool
+	OwnerTTL     time.Duration // a dead orchestrator's partitions are free after it; default 5 s
+	Limits       replay.Limits // of one execution; zero fields have their defaults
 
 	Logger  *slog.Logger          // default: discard
 	Metrics prometheus.Registerer // default: none
@@ -86,7 +87,7 @@ func (e *PartitionsError) Error() string {
 // owns a share of the partitions.
 type Orchestrator struct {
 	cfg      Config
-	programs map[string]pawl.OrchestrationBinding
+	programs *pawl.Programs
 	met      *metrics
 
 	mu     sync.Mutex
@@ -108,16 +109,15 @@ func New(cfg Config, orchestrations ...pawl.OrchestrationBinding) (*Orchestrator
 		return nil, fmt.Errorf("orchestrator: a setting is out of range: partitions %d (1 to %d), replicas %d, max claims %d, parked %d, look %v, turn limit %v, owner TTL %v",
 			cfg.Partitions, queue.MaxPartitions, cfg.Replicas, cfg.MaxClaims, cfg.Parked, cfg.Look, cfg.TurnLimit, cfg.OwnerTTL)
 	}
-	o := &Orchestrator{cfg: cfg, programs: make(map[string]pawl.OrchestrationBinding)}
-	for _, b := range orchestrations {
-		if _, dup := o.programs[b.Name()]; dup {
-			return nil, fmt.Errorf("orchestrator: orchestration %q is registered twice", b.Name())
-		}
-		o.programs[b.Name()] = b
+	programs, err := pawl.NewPrograms(orchestrations...)
+	if err != nil {
+		return nil, fmt.Errorf("orchestrator: %w", err)
 	}
-	var err error
-	o.met, err = newMetrics(cfg.Metrics)
-	return o, err
+	met, err := newMetrics(cfg.Metrics)
+	if err != nil {
+		return nil, err
+	}
+	return &Orchestrator{cfg: cfg, programs: programs, met: met}, nil
 }
 
 func (c *Config) setDefaults() {
@@ -144,7 +144,7 @@ func (c *Config) setDefaults() {
 // shared is what all actors of a running orchestrator use.
 type shared struct {
 	cfg      Config
-	programs map[string]pawl.OrchestrationBinding
+	programs *pawl.Programs
 	met      *metrics
 	store    *store.Store
 	conn     *queue.Conn
@@ -214,7 +214,7 @@ func (o *Orchestrator) Start(ctx context.Context) error {
 		return err
 	}
 	o.cfg.Logger.Info("orchestrator started", "member", o.cfg.Member, "namespace", o.cfg.Namespace, "partitions", o.cfg.Partitions,
-		"orchestrations", strings.Join(slices.Sorted(maps.Keys(o.programs)), " "))
+		"orchestrations", strings.Join(o.programs.Names(), " "))
 	wg.Go(func() { s.turners.watch(background) })
 	wg.Go(func() { s.trim(background, keeper) })
 	o.mu.Lock()

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/replay"
 )
 
@@ -35,6 +37,11 @@ type turn struct {
 	size      int
 	pop       []string
 	dropped   int
+	replies   []queue.OutInput // to the parents of starts that found the instance there
+	front     [][]byte         // what the next execution begins with
+	execution uint64           // that it belongs to
+	heir      *history.Started // of an orphan's id
+	debts     []*owed          // what the turn tells others
 	err       error
 	left      atomic.Bool // to the goroutine that is stuck in it
 }
@@ -49,12 +56,12 @@ func (t *turn) leftover() *replay.Execution {
 
 // turn hands the inputs of an instance to its code.
 func (a *actor) turn(in *instance) {
-	program, ok := a.program(in)
+	b, ok := a.binding(in)
 	if !ok {
-		a.stall(in, stallUnregistered, fmt.Sprintf(
-			"no orchestration %q is registered in the orchestrator that owns the instance; start one that has it", in.orchestration()))
+		a.stall(in, stallUnregistered, a.lack(in))
 		return
 	}
+	program := b.Program()
 	a.begin(in)
 	if in.state == nil {
 		in.state = &history.State{}
@@ -71,6 +78,7 @@ func (a *actor) turn(in *instance) {
 			a.met.replays.Inc()
 		}
 		t.run(inputs, poison)
+		t.continueAsNew()
 	}
 	a.turns.do(job{
 		work: work,
@@ -90,20 +98,41 @@ func (a *actor) turn(in *instance) {
 	})
 }
 
-// program finds the code of an instance.
-func (a *actor) program(in *instance) (replay.Program, bool) {
-	b, ok := a.programs[in.orchestration()]
-	return b.Program(), ok
+// binding finds the code of an instance: that of the version which its start has recorded, or, for a start
+// that asks for none, the newest one; and has the start record it.
+func (a *actor) binding(in *instance) (pawl.OrchestrationBinding, bool) {
+	name, version, begins := in.orchestration()
+	if !begins || version != "" {
+		return a.programs.Recorded(name, version)
+	}
+	b, ok := a.programs.Asked(name, version)
+	if ok {
+		in.unread[0].ev.(*history.Started).Version = b.Version() //nolint:forcetypeassert // begins
+	}
+	return b, ok
 }
 
-func (in *instance) orchestration() string {
-	if in.rec != nil {
-		return in.rec.Name
+// lack says what code the instance waits for.
+func (a *actor) lack(in *instance) string {
+	name, version, _ := in.orchestration()
+	has := a.programs.Versions(name)
+	if len(has) == 0 {
+		return fmt.Sprintf("no orchestration %q is registered in the orchestrator that owns the instance; start one that has it", name)
+	}
+	return fmt.Sprintf("orchestration %q is registered in the orchestrator that owns the instance, but not version %q, only %q; start one that has it",
+		name, version, has)
+}
+
+// orchestration names the code of the instance; begins says that its execution has not, and then the
+// version may be left to us.
+func (in *instance) orchestration() (name, version string, begins bool) {
+	if in.state != nil && in.state.Len > 0 {
+		return in.rec.Name, in.rec.Version, false
 	}
 	if s, ok := in.unread[0].ev.(*history.Started); ok {
-		return s.Name
+		return s.Name, s.Version, true
 	}
-	return ""
+	return "", "", false
 }
 
 // identity names the execution: of the record, or of the start that is about to be turned.
@@ -127,7 +156,7 @@ func (t *turn) run(inputs []unread, poison []history.Event) {
 		if t.size > turnBytes || t.fold.End != nil {
 			return
 		}
-		if u.ev == nil {
+		if u.ev == nil || t.stale(u) {
 			t.dropped++
 		} else if !t.fire(u.ev.Meta().At) || !t.apply(u.ev) {
 			return
@@ -153,11 +182,31 @@ func (t *turn) fire(at int64) bool {
 	return true
 }
 
+// stale reports a completion for the work of an execution before this one, and a parent's cancellation of
+// another start than ours.
+func (t *turn) stale(u unread) bool {
+	if c, ok := u.ev.(*history.CancelRequested); ok && c.Of != "" {
+		s := t.fold.Started
+		return s == nil || s.Parent == nil || s.Parent.Effect != c.Of
+	}
+	id, ok := u.completes()
+	return ok && t.fold.Activity(id) != nil && !u.fits(t.fold.Activity(id))
+}
+
 // apply gives one input to the code and takes what it decides.
 func (t *turn) apply(ev history.Event) bool {
 	if t.fold.End != nil {
 		t.dropped++
 		return true
+	}
+	if s, ok := ev.(*history.Started); ok && t.fold.Started != nil {
+		switch whose(t.fold.Started.Parent, s) {
+		case repeated:
+		case orphaned:
+			ev = takeBack(s)
+		case taken:
+			t.replies = append(t.replies, refusal(t.in.id, s.Parent))
+		}
 	}
 	outcome, err := t.exec.Apply(ev)
 	if err != nil {
@@ -215,7 +264,7 @@ func (a *actor) turned(t *turn) {
 	case errors.As(t.err, &diverged):
 		a.end(in)
 		a.met.diverged.Inc()
-		a.stall(in, stallDiverged, t.err.Error())
+		a.divergedFrom(in, t.err.Error())
 	case t.err != nil:
 		a.end(in)
 		a.stall(in, stallUnreadable, t.err.Error())
@@ -230,6 +279,15 @@ func (a *actor) turned(t *turn) {
 	}
 }
 
+// divergedFrom keeps an instance until code comes that fits its history, or fails it, as configured.
+func (a *actor) divergedFrom(in *instance, why string) {
+	if !a.cfg.FailDiverged {
+		a.stall(in, stallDiverged, why)
+		return
+	}
+	a.failAfterLoad(in, &history.Failure{Code: history.CodeDiverged, Permanent: true, Message: fmt.Sprintf("instance %s: %s", in.id, why)})
+}
+
 // tooLarge fails an instance whose turn does not fit into a commit. Its state holds the
 // turn, which is not in the store; so it is loaded again first.
 func (a *actor) tooLarge(in *instance, size int) {
@@ -238,6 +296,20 @@ func (a *actor) tooLarge(in *instance, size int) {
 		Message: fmt.Sprintf("instance %s: one turn decided %d bytes of events, the limit is %d; schedule less at once", in.id, size, store.CommitBytes),
 	}
 	a.failAfterLoad(in, failure)
+}
+
+// takenBack cancels what an instance that fails has outstanding.
+func takenBack(s *history.State) []history.Event {
+	var out []history.Event
+	for _, id := range s.Outstanding() {
+		out = append(out, &history.ActivityCancelRequested{Scheduled: id, Reason: cancel.OrchestrationFailed})
+	}
+	for _, id := range s.Children() {
+		if !s.Child(id).Abandon {
+			out = append(out, &history.ChildCancelRequested{Scheduled: id, Reason: cancel.OrchestrationFailed})
+		}
+	}
+	return out
 }
 
 // blocked gives up a turn whose code does not come back.
@@ -270,15 +342,14 @@ func (a *actor) failByName(in *instance, f *history.Failure) {
 		in.state = &history.State{}
 	}
 	t := &turn{in: in, fold: in.state, now: a.clock.now()}
-	if in.rec == nil && len(in.unread) > 0 && in.unread[0].start() {
+	if in.state.Len == 0 && len(in.unread) > 0 && in.unread[0].start() {
 		in.unread[0].ev.Meta().ID = 1
 		t.record([]history.Event{in.unread[0].ev})
 		t.pop = append(t.pop, in.unread[0].id)
 	}
 	at := max(in.state.Now, t.now)
-	for _, id := range in.state.Outstanding() {
-		ev := &history.ActivityCancelRequested{Scheduled: id, Reason: cancel.OrchestrationFailed}
-		ev.Head = history.Head{ID: in.state.Len + 1, At: at}
+	for _, ev := range takenBack(in.state) {
+		*ev.Meta() = history.Head{ID: in.state.Len + 1, At: at}
 		t.record([]history.Event{ev})
 	}
 	end := &history.Failed{Failure: *f}

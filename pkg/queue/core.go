@@ -42,15 +42,24 @@ type Notice struct {
 	Member    string
 }
 
-// Answer tells a waiting client how an instance ended, or why it can not be told.
+// Custom is the custom status of an instance. The version counts how often it has been
+// set, from 1, across executions.
+type Custom struct {
+	Version uint64          `json:"version"`
+	Payload history.Payload `json:"payload,omitzero"`
+}
+
+// Answer tells a waiting client how an instance ended, what its custom status is, or
+// why it can not be told.
 type Answer struct {
 	Instance  string
 	Born      history.Position
 	Execution uint64
-	Status    string // completed, failed, cancelled; as the owner's record has it
-	Result    history.Payload
-	Failure   *history.Failure
-	Problem   *Problem // set: nothing else is
+	Status    string           // completed, failed, cancelled; as the owner's record has it. OpStatus: also running
+	Result    history.Payload  // not of OpStatus
+	Failure   *history.Failure // not of OpStatus
+	Problem   *Problem         // set: nothing else is
+	Custom    *Custom          // of OpStatus: the latest; nil: none was ever set
 }
 
 // Problem is why a request was not done.
@@ -81,15 +90,16 @@ const (
 	OpHistory  Op = 3 // encoded events after After, at most Limit, of Execution (0: the latest)
 	OpList     Op = 4 // instances of Status ("": all), newest change first, after Cursor, at most Limit
 	OpStuck    Op = 5 // as OpList, of instances that can not go on
+	OpStatus   Op = 6 // the custom status if it is newer than After, or the instance has ended; else remember ReplyTo and answer there
 )
 
 // Ask is a request to the owner of a partition.
 type Ask struct {
 	Op        Op
 	Instance  string
-	ReplyTo   string // OpAwait
+	ReplyTo   string // OpAwait, OpStatus; empty: nobody waits
 	Execution uint64 // OpHistory
-	After     uint64 // OpHistory: an event id
+	After     uint64 // OpHistory: an event id. OpStatus: the version that the client has; 0: none
 	Status    string // OpList
 	Cursor    string // OpList, OpStuck: the previous reply's Cursor; "" begins
 	Limit     int    // events or instances; 0: what the owner likes
@@ -98,7 +108,7 @@ type Ask struct {
 // Reply is what the owner says to an Ask.
 type Reply struct {
 	Problem   *Problem
-	Answer    *Answer     // OpAwait: set if the instance has ended; else ReplyTo is remembered
+	Answer    *Answer     // OpAwait, OpStatus: set if there is something to tell; else ReplyTo is remembered
 	Described *Described  // OpDescribe
 	Execution uint64      // OpHistory: of the events
 	Events    [][]byte    // OpHistory: as the store has them, in order; fewer than Limit at the end, or when MaxReply is reached
@@ -130,6 +140,19 @@ type Described struct {
 	Result        history.Payload  `json:"result,omitzero"`
 	Failure       *history.Failure `json:"failure,omitempty"`
 	Stuck         string           `json:"stuck,omitempty"` // why it can not go on
+
+	Parent   string             `json:"parent,omitempty"`   // instance id; empty: nobody's child
+	Children []OutstandingChild `json:"children,omitempty"` // whose end is waited for
+	Custom   *Custom            `json:"custom,omitempty"`   // custom status; nil: none was ever set
+	Owes     uint64             `json:"owes,omitempty"`     // messages to others not yet known to be in the stream
+}
+
+// OutstandingChild is a child that was started and has not told its end.
+type OutstandingChild struct {
+	Event    uint64 `json:"event"` // event id of the schedule
+	Name     string `json:"name"`  // of the orchestration
+	Instance string `json:"instance"`
+	Since    int64  `json:"since,omitempty"` // scheduled at, Unix milliseconds
 }
 
 // Outstanding is an activity that was scheduled and has not ended.

@@ -178,6 +178,11 @@ func TestMessagesOfVersion1ReadAsTheyWereWritten(t *testing.T) {
 	p := history.Payload{Type: history.TypeJSON, Data: []byte("1")}
 	f := &history.Failure{Code: "c", Message: "m", Data: p, Permanent: true, Stack: "s", Also: []string{"a"}}
 	answer := Answer{Instance: "i", Born: history.Position{Seq: 1, Time: 2}, Execution: 3, Status: "failed", Result: p, Failure: f, Problem: &Problem{Code: "x", Message: "y"}}
+	status := Answer{Instance: "i", Status: "running", Custom: &Custom{Version: 4, Payload: p}}
+	done := Done{Scheduled: 17, Effect: "e", Result: p, Failure: f}
+	doneBytes, err := done.encode()
+	ok(t, err)
+	described := Described{Instance: "i", Parent: "p", Children: []OutstandingChild{{Event: 3, Name: "n", Instance: "c", Since: 4}}, Custom: &Custom{Version: 5, Payload: p}, Owes: 6}
 	for _, k := range []struct {
 		name, golden string
 		bytes        []byte
@@ -186,6 +191,13 @@ func TestMessagesOfVersion1ReadAsTheyWereWritten(t *testing.T) {
 	}{
 		{"task", goldenTask, task("q.r", 1).Encode(), func(b []byte) (any, error) { return DecodeTask(b) }, task("q.r", 1)},
 		{"answer", goldenAnswer, answer.encode(), func(b []byte) (any, error) { return decodeAnswer(b) }, answer},
+		{"answer with a custom status", goldenStatus, status.encode(), func(b []byte) (any, error) { return decodeAnswer(b) }, status},
+		{"done", goldenDone, doneBytes, func(b []byte) (any, error) { return decodeDone(b) }, &done},
+		{"reply", goldenReply, Reply{Described: &described}.encode(), func(b []byte) (any, error) {
+			var r Reply
+			err := decode("reply", b, r.wire)
+			return r, err
+		}, Reply{Described: &described}},
 		{"bells", goldenBells, encodeBells([]Bell{{Instance: "a", Element: []byte{1}}, {Instance: "b"}}), func(b []byte) (any, error) {
 			var v []Bell
 			return &v, decode("bells", b, func(w *wire) { list(w, &v, wireBell) })
@@ -205,6 +217,11 @@ func TestMessagesOfVersion1ReadAsTheyWereWritten(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(got, k.want) {
 			t.Errorf("%s reads as %+v (%v)", k.name, got, err)
 		}
+	}
+	b, err := hex.DecodeString(goldenAnswerBefore)
+	ok(t, err)
+	if got, err := decodeAnswer(b); err != nil || !reflect.DeepEqual(got, answer) {
+		t.Errorf("an answer from before there was a custom status reads as %+v (%v)", got, err)
 	}
 }
 
@@ -238,7 +255,8 @@ func TestANewerMessageIsNamedAsSuch(t *testing.T) {
 }
 
 func TestNoBytesCrashADecoder(t *testing.T) {
-	seeds := [][]byte{task("q", 0).Encode(), Answer{Failure: &history.Failure{}}.encode(), Reply{Rows: []Described{{}}, Described: &Described{}}.encode(), encodeHints([]Hint{{}})}
+	seeds := [][]byte{task("q", 0).Encode(), Answer{Failure: &history.Failure{}}.encode(), Reply{Rows: []Described{{}}, Described: &Described{Children: []OutstandingChild{{}}, Custom: &Custom{}}}.encode(), encodeHints([]Hint{{}}),
+		encode(5, (&Done{Scheduled: 1, Effect: "e", Failure: &history.Failure{}}).wire)}
 	rapid.Check(t, func(t *rapid.T) {
 		b := bytes.Clone(rapid.SampledFrom(seeds).Draw(t, "seed"))
 		for range rapid.IntRange(0, 4).Draw(t, "changes") {
@@ -249,7 +267,8 @@ func TestNoBytesCrashADecoder(t *testing.T) {
 		var bells []Bell
 		_, err := DecodeTask(b)
 		_, err2 := decodeAnswer(b)
-		for _, err := range []error{err, err2, decode("reply", b, r.wire), decode("bells", b, func(w *wire) { list(w, &bells, wireBell) })} {
+		_, err3 := decodeDone(b)
+		for _, err := range []error{err, err2, err3, decode("reply", b, r.wire), decode("bells", b, func(w *wire) { list(w, &bells, wireBell) })} {
 			if err != nil && !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrNewer) {
 				t.Fatal(err)
 			}
@@ -272,7 +291,12 @@ func TestReplyWrittenAndReadIsTheSame(t *testing.T) {
 
 const (
 	goldenTask   = "9e01a3692d3107090103a165ab6368617267652d63617264a3712e7201b06170706c69636174696f6e2f6a736f6ec40131cf0000018bcfe5680000"
-	goldenAnswer = "9a01a169010203a66661696c6564b06170706c69636174696f6e2f6a736f6ec4013197a163a16db06170706c69636174696f6e2f6a736f6ec40131c3a17391a16192a178a179"
-	goldenBells  = "92019292a161c4010192a162c0"
-	goldenAsk    = "990104a169a1720102a173a16303"
+	goldenAnswer = "9b01a169010203a66661696c6564b06170706c69636174696f6e2f6a736f6ec4013197a163a16db06170706c69636174696f6e2f6a736f6ec40131c3a17391a16192a178a179c0"
+	// as it was written when it ended with the problem
+	goldenAnswerBefore = "9a01a169010203a66661696c6564b06170706c69636174696f6e2f6a736f6ec4013197a163a16db06170706c69636174696f6e2f6a736f6ec40131c3a17391a16192a178a179"
+	goldenStatus       = "9b01a169000000a772756e6e696e67a0c0c0c09304b06170706c69636174696f6e2f6a736f6ec40131"
+	goldenDone         = "960111a165b06170706c69636174696f6e2f6a736f6ec4013197a163a16db06170706c69636174696f6e2f6a736f6ec40131c3a17391a161"
+	goldenReply        = "9901c0c0dc0017a169a0a0a00000000000000090000000a0c0c0a0a170919403a16ea163049305b06170706c69636174696f6e2f6a736f6ec40131060090c290a0"
+	goldenBells        = "92019292a161c4010192a162c0"
+	goldenAsk          = "990104a169a1720102a173a16303"
 )

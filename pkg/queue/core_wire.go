@@ -26,7 +26,7 @@ func (n *Notice) wire(w *wire) {
 	w.str(&n.Member)
 }
 
-const answerFields = 9
+const answerFields = 10
 
 func wireAnswer(w *wire, a *Answer) {
 	w.str(&a.Instance)
@@ -36,6 +36,14 @@ func wireAnswer(w *wire, a *Answer) {
 	w.payload(&a.Result)
 	optional(w, &a.Failure, failureFields, wireFailure)
 	optional(w, &a.Problem, problemFields, wireProblem)
+	optional(w, &a.Custom, customFields, wireCustom)
+}
+
+const customFields = 3
+
+func wireCustom(w *wire, c *Custom) {
+	w.uint(&c.Version)
+	w.payload(&c.Payload)
 }
 
 const problemFields = 2
@@ -69,7 +77,7 @@ func (r *Reply) wire(w *wire) {
 	w.str(&r.Cursor)
 }
 
-const describedFields = 19
+const describedFields = 23
 
 func wireDescribed(w *wire, d *Described) {
 	w.str(&d.Instance)
@@ -89,6 +97,17 @@ func wireDescribed(w *wire, d *Described) {
 	w.payload(&d.Result)
 	optional(w, &d.Failure, failureFields, wireFailure)
 	w.str(&d.Stuck)
+	w.str(&d.Parent)
+	list(w, &d.Children, func(w *wire, o *OutstandingChild) { w.record(4, o.wire) })
+	optional(w, &d.Custom, customFields, wireCustom)
+	w.uint(&d.Owes)
+}
+
+func (o *OutstandingChild) wire(w *wire) {
+	w.uint(&o.Event)
+	w.str(&o.Name)
+	w.str(&o.Instance)
+	w.int(&o.Since)
 }
 
 func (o *Outstanding) wire(w *wire) {

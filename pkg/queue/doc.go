@@ -11,6 +11,31 @@
 //	pawl.<ns>.ask.<p>                         request to the owner of partition p
 //	pawl.<ns>.notice                          a partition was released, a member came or went
 //
+// # Inputs
+//
+// What moves an instance is a message on one of these subjects; whoever may publish
+// needs nothing else. A header that is not given is empty.
+//
+//	…to.<instance>.start.<orchestration>   the body is its input. Pawl-Orchestration-Version: which one.
+//	                                       Pawl-Parent: whose child. Pawl-Reply: where its end is told
+//	…to.<instance>.event.<name>            the body is its payload
+//	…to.<instance>.cancel                  the body says why: text, or {"text":…,"by":…}. From a parent also
+//	                                       Pawl-Of (which start is taken back) and Pawl-Reason
+//	…to.<instance>.done                    a child's end, for its parent: a message of Pawl itself, see Done
+//
+// Content-Type (absent: JSON), Pawl-Id (a repeat of it takes no effect), Pawl-By and
+// Pawl-Version (of these conventions) go with any of them. A start can bring an event,
+// so that an instance gets it whether or not it is there already:
+//
+//	nats req pawl.default.to.t-1.start.tenant '{"paid":3}' -H Pawl-Event:paid
+//
+// Then the body is the event's payload and the input is empty; with Pawl-Split: n the
+// first n bytes are the input. Pawl-Event-Type is the event's content type, if it is
+// another one.
+//
+// What breaks these rules is accepted by the stream, for it knows none of them; the
+// reader passes it with a Problem.
+//
 // # What each may lose
 //
 // INPUTS is the only stream whose loss loses anything: what it had accepted and no
@@ -32,6 +57,9 @@
 // A reader of INPUTS (Attach) ends at the first irregularity, and whoever reads
 // attaches again from the position that is stored with the state. A puller of TASKS
 // (Pull) repairs itself, because nothing depends on what it had asked for.
+//
+// A reader also tells when it has handed over what was there when it attached
+// (CaughtUp): before that, its owner knows less than the stream.
 //
 // Messages of Pawl itself are msgpack arrays whose first element is a version. One
 // of a later version is ErrNewer; anything else that does not decode is nonsense

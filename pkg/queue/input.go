@@ -1,17 +1,19 @@
 package queue
 
 import (
+	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // InputKind is what an input asks for. It is a token of the subject.
 type InputKind uint8
 
-// The kinds of input. Numbers from 4 are kept for purge and for what children tell their parents.
+// The kinds of input. Number 4 is kept for purge.
 const (
 	KindStart  InputKind = 1 // start.<orchestration>
 	KindEvent  InputKind = 2 // event.<name>
 	KindCancel InputKind = 3 // cancel
+	KindDone   InputKind = 5 // done: a child tells its parent how it has ended
 )
 
 // String is the kind's token in the subject.
@@ -23,12 +25,15 @@ func (k InputKind) String() string {
 		return "event"
 	case KindCancel:
 		return "cancel"
+	case KindDone:
+		return "done"
 	default:
 		return "unknown"
 	}
 }
 
-// Headers of an input. All are optional.
+// Headers of an input. All are optional, and one that does not belong to the kind of the
+// input is passed over.
 const (
 	HeaderContentType = "Content-Type" // of the body; absent: application/json
 	HeaderID          = "Pawl-Id"      // the message's id: a repeat of it takes no effect
@@ -37,17 +42,63 @@ const (
 	HeaderVersion     = "Pawl-Version" // of these conventions; absent: 1
 )
 
+// Headers of a start.
+const (
+	// HeaderOrchestrationVersion asks for a version of the orchestration; absent: the newest.
+	HeaderOrchestrationVersion = "Pawl-Orchestration-Version"
+	// HeaderParent says whose child it is: instance, sequence and time of its birth,
+	// execution, event id and effect id, with a space between.
+	HeaderParent = "Pawl-Parent"
+	// HeaderEvent is the name of an event that comes with the start. The body is its
+	// payload, and the orchestration's input is empty, unless there is a Pawl-Split.
+	HeaderEvent = "Pawl-Event"
+	// HeaderSplit is how many bytes at the beginning of the body are the
+	// orchestration's input; the event's payload is the rest.
+	HeaderSplit = "Pawl-Split"
+	// HeaderEventType is the content type of the event; absent: that of the body.
+	HeaderEventType = "Pawl-Event-Type"
+)
+
+// Headers of a cancel by a parent.
+const (
+	HeaderOf     = "Pawl-Of"     // effect id of the start that is taken back
+	HeaderReason = "Pawl-Reason" // the reason's word; absent or unknown: requested
+)
+
+// OutEvent is an event that comes with a start, in one message: the two take effect
+// together or not at all.
+type OutEvent struct {
+	Name    string
+	Payload history.Payload
+}
+
+// Done tells a parent how the child has ended that one of its events started. A child
+// that could not start ends with a failure, too.
+type Done struct {
+	Scheduled uint64           // event id of the parent's ChildScheduled
+	Effect    string           // effect id of that start; another one is no answer to it
+	Result    history.Payload  // if Failure is nil
+	Failure   *history.Failure // what the child ended with, or why it has not started
+}
+
 // Input is one message of the INPUTS stream.
 type Input struct {
 	Pos      history.Position
 	Instance string
-	Kind     InputKind // zero if unknown; then Problem says so
-	Name     string    // of the orchestration or the event
-	Payload  history.Payload
-	ID       string // the sender's id of the message; empty if it gave none
-	Reply    string // subject for the answer; empty if none is wanted
-	By       string // who sent it: of the header, or of a cancel's body
-	Text     string // of a cancel
+	Kind     InputKind       // zero if unknown; then Problem says so
+	Name     string          // of the orchestration or the event
+	Payload  history.Payload // of a start or an event
+	ID       string          // the sender's id of the message; empty if it gave none
+	Reply    string          // subject for the answer; empty if none is wanted
+	By       string          // who sent it: of the header, or of a cancel's body
+	Text     string          // of a cancel; at most 8 KiB
+
+	Version string          // of a start: the version of the orchestration that is asked for; empty: the newest
+	Parent  *history.Parent // of a start: whose child it is; nil: nobody's
+	Event   *OutEvent       // of a start: the event that comes with it; nil: none
+	Of      string          // of a cancel: effect id of the start that a parent takes back; empty: whichever it was
+	Reason  cancel.Reason   // of a cancel; zero: Requested
+	Done    *Done           // of a done, and of nothing else
 
 	// Problem says why the input can not be used: ErrBadInstance, ErrUnknownKind,
 	// ErrBadName, ErrTooLarge, ErrMalformed or ErrNewer. Pos is valid all the same,
@@ -55,14 +106,22 @@ type Input struct {
 	Problem error
 }
 
-// OutInput is an input to be published.
+// OutInput is an input to be published. Its fields are those of Input; what does not
+// belong to the kind is not sent.
 type OutInput struct {
 	Instance string
 	Kind     InputKind
-	Name     string          // of the orchestration or the event; empty for a cancel
-	Payload  history.Payload // of a start or an event
+	Name     string          // of the orchestration or the event; empty for a cancel and a done
+	Payload  history.Payload // of a start or an event; at most MaxPayload
 	ID       string          // makes it safe to publish again; see PublishInput
 	Reply    string
 	By       string
-	Text     string // of a cancel
+	Text     string // of a cancel; cut at 8 KiB
+
+	Version string
+	Parent  *history.Parent
+	Event   *OutEvent // its payload is at most MaxPayload too, and both fit into one message of the server
+	Of      string
+	Reason  cancel.Reason
+	Done    *Done // its payload is at most MaxPayload
 }

@@ -20,8 +20,8 @@ const (
 // until ctx is done (without a deadline: for 30 s), which is safe because a repeat
 // of an ID takes no effect. Without an ID such an attempt is the end.
 //
-// Errors: ErrBadInstance, ErrBadName, ErrUnknownKind, ErrTooLarge before anything
-// is sent; ErrStreamFull and ErrNoStream when it was not accepted; ErrTimeout,
+// Errors: ErrBadInstance, ErrBadName, ErrUnknownKind, ErrMalformed, ErrTooLarge before
+// anything is sent; ErrStreamFull and ErrNoStream when it was not accepted; ErrTimeout,
 // ErrDisconnected and ctx's error when that is unknown.
 func (c *Conn) PublishInput(ctx context.Context, in OutInput) (seq uint64, err error) {
 	if _, ok := ctx.Deadline(); !ok {
@@ -69,7 +69,7 @@ func (c *Conn) PublishInputAsync(in OutInput, done func(seq uint64, err error)) 
 	}
 	header, body, err := in.message()
 	if err != nil {
-		done(0, fmt.Errorf("queue: encode input: %w", err))
+		done(0, fmt.Errorf("%w, for instance %s", err, in.Instance))
 		return
 	}
 	c.pub.publish(c.subj.to(in.Instance, in.Kind, in.Name), header, body, func(seq uint64, err error) {
@@ -78,8 +78,20 @@ func (c *Conn) PublishInputAsync(in OutInput, done func(seq uint64, err error)) 
 		} else {
 			c.count.inputs.Add(1)
 		}
+		if errors.Is(err, ErrTooLarge) {
+			err = in.explain(err)
+		}
 		done(seq, err)
 	})
+}
+
+// explain says what was too large together, though each of its parts was not.
+func (o *OutInput) explain(err error) error {
+	if o.Event == nil {
+		return fmt.Errorf("%s of instance %s: %w", o.Kind, o.Instance, err)
+	}
+	return fmt.Errorf("start %s of instance %s: the input of %d bytes and event %s of %d bytes travel in one message: %w",
+		o.Name, o.Instance, len(o.Payload.Data), o.Event.Name, len(o.Event.Payload.Data), err)
 }
 
 // mendSoon has a lost stream looked at, at most once a second.

@@ -66,7 +66,7 @@ func (p *publisher) publish(subject string, header nats.Header, data []byte, don
 	m := &nats.Msg{Subject: subject, Reply: p.inbox + strconv.FormatUint(id, 36), Header: header, Data: data}
 	if err := p.nc.PublishMsg(m); err != nil {
 		if errors.Is(err, nats.ErrMaxPayload) {
-			err = fmt.Errorf("%w: %d bytes, the NATS server takes messages of %d", ErrTooLarge, len(data), p.nc.MaxPayload())
+			err = fmt.Errorf("%w: %d bytes and their headers, the NATS server takes %d of both (max_payload)", ErrTooLarge, len(data), p.nc.MaxPayload())
 		} else if errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrReconnectBufExceeded) {
 			err = fmt.Errorf("%w: %w", ErrDisconnected, err)
 		}

@@ -344,3 +344,88 @@ func TestAStaleTrimDoesNotEraseANewStream(t *testing.T) {
 	}
 	readAfter(t, c, history.Position{}, 20)
 }
+
+func isClosed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}
+
+func TestAReaderHasCaughtUpWhenWhatWasThereIsHandedOver(t *testing.T) {
+	c := newStand(t).open(Options{Partitions: 1})
+	publish(t, c, 0, 2*maxBatch)
+	r, err := c.Attach(soon(t), 0, history.Position{})
+	ok(t, err)
+	defer r.Stop()
+	publish(t, c, 2*maxBatch, 10) // these were not there
+	for n := 0; n < 2*maxBatch; {
+		if isClosed(r.CaughtUp()) {
+			t.Fatalf("caught up after %d", n)
+		}
+		n += len(get(t, r.Batches(), "a batch"))
+	}
+	get(t, r.CaughtUp(), "having caught up")
+}
+
+func TestAReaderWithNothingBehindItsPositionHasCaughtUpAtOnce(t *testing.T) {
+	c := newStand(t).open(Options{Partitions: 4})
+	here, there := "a", "b"
+	for c.PartitionOf(there) == c.PartitionOf(here) {
+		there += "b"
+	}
+	attach := func(after history.Position) *Reader {
+		r, err := c.Attach(soon(t), c.PartitionOf(here), after)
+		ok(t, err)
+		t.Cleanup(r.Stop)
+		return r
+	}
+	if !isClosed(attach(history.Position{}).CaughtUp()) {
+		t.Error("not caught up with an empty stream")
+	}
+	_, err := c.PublishInput(soon(t), event(here, "x", "1"))
+	ok(t, err)
+	_, err = c.PublishInput(soon(t), event(there, "y", "1"))
+	ok(t, err)
+	r := attach(history.Position{})
+	if isClosed(r.CaughtUp()) {
+		t.Error("caught up with what it has not handed over")
+	}
+	last := read(t, r, 1)[0].Pos
+	get(t, r.CaughtUp(), "having caught up, whatever other partitions have")
+	if !isClosed(attach(last).CaughtUp()) {
+		t.Error("not caught up behind the last message")
+	}
+}
+
+func TestAReaderWhoseLastMessageWasRemovedHasCaughtUpByItsTail(t *testing.T) {
+	c := newStand(t).open(Options{Partitions: 1})
+	publish(t, c, 0, 2*maxBatch)
+	r, err := c.Attach(soon(t), 0, history.Position{})
+	ok(t, err)
+	defer r.Stop()
+	stream, err := c.js.Stream(soon(t), c.inputs.Name)
+	ok(t, err)
+	ok(t, stream.Purge(soon(t))) // maxBatch of them may be on their way
+	for !isClosed(r.CaughtUp()) {
+		select {
+		case <-r.Batches():
+		default:
+			_, _, err := r.Tail(soon(t))
+			ok(t, err)
+		}
+	}
+}
+
+func TestAReaderThatIsStoppedBeforeHasNotCaughtUp(t *testing.T) {
+	c := newStand(t).open(Options{Partitions: 1})
+	publish(t, c, 0, 1)
+	r, err := c.Attach(soon(t), 0, history.Position{})
+	ok(t, err)
+	r.Stop()
+	if isClosed(r.CaughtUp()) {
+		t.Fatal("caught up")
+	}
+}

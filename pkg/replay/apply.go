@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/pawlrun/pawl/pkg/cancel"
@@ -13,7 +14,7 @@ type Outcome uint8
 // The outcomes. Only an applied input is recorded.
 const (
 	Applied         Outcome = iota + 1
-	DroppedLate             // its activity or timer is not outstanding: answered, cancelled, or never scheduled
+	DroppedLate             // what it answers is not outstanding: answered, cancelled, or never scheduled; or it takes back another start
 	DroppedRepeated         // a second start or cancellation
 	DroppedEnded            // the execution had ended
 )
@@ -68,33 +69,58 @@ func (x *Execution) admit(in history.Event) (Outcome, error) {
 	case !start && x.last == 0:
 		return 0, fmt.Errorf("%s: %w, and this is %s", x.id.Instance, ErrNotStarted, describe(in))
 	}
-	if _, ok := in.(*history.CancelRequested); ok && x.root.cause != nil {
-		return DroppedRepeated, nil //nolint:nilerr // the cancellation is no error of this call
-	}
-	if id, timer, ok := answers(in); ok {
-		w := x.open[id]
-		if w == nil || w.timer != timer {
+	if c, ok := in.(*history.CancelRequested); ok {
+		switch p := x.started.Parent; {
+		case x.root.cause != nil:
+			return DroppedRepeated, nil //nolint:nilerr // the cancellation is no error of this call
+		case c.Of != "" && (p == nil || p.Effect != c.Of):
 			return DroppedLate, nil
 		}
-		if timer {
+	}
+	if a, ok := answers(in); ok {
+		w := x.asked(a)
+		if w == nil {
+			return DroppedLate, nil
+		}
+		if w.kind == timerWork {
 			in.Meta().At = w.fireAt
 		}
 	}
 	return Applied, nil
 }
 
-// answers gives the schedule that the input is the answer to, if it is one.
-func answers(in history.Event) (id uint64, timer, ok bool) {
+// answer says which schedule an input answers.
+type answer struct {
+	id     uint64
+	kind   workKind
+	effect string // of a child's end
+}
+
+// answers gives what the input answers, if it answers anything.
+func answers(in history.Event) (a answer, ok bool) {
 	switch in := in.(type) {
 	case *history.ActivityCompleted:
-		return in.Scheduled, false, true
+		return answer{id: in.Scheduled}, true
 	case *history.ActivityFailed:
-		return in.Scheduled, false, true
+		return answer{id: in.Scheduled}, true
 	case *history.TimerFired:
-		return in.Timer, true, true
+		return answer{id: in.Timer, kind: timerWork}, true
+	case *history.ChildCompleted:
+		return answer{id: in.Scheduled, kind: childWork, effect: in.Effect}, true
+	case *history.ChildFailed:
+		return answer{id: in.Scheduled, kind: childWork, effect: in.Effect}, true
 	default:
-		return 0, false, false
+		return answer{}, false
 	}
+}
+
+// asked gives the outstanding work that the answer is for, or nil.
+func (x *Execution) asked(a answer) *work {
+	w := x.open[a.id]
+	if w == nil || w.kind != a.kind || w.effect != a.effect {
+		return nil
+	}
+	return w
 }
 
 // append records a live event. The time of a decision is the Now of its step.
@@ -142,12 +168,12 @@ func (x *Execution) deliver(in history.Event) {
 		x.started = *in
 		x.main = x.spawn(func() { x.ending = x.program(x) })
 	case *history.EventReceived:
-		x.mailbox(in.Name).post(letter{id: in.ID, payload: in.Payload})
+		x.mailbox(in.Name).post(in)
 	case *history.CancelRequested:
-		x.end(x.root, cancel.Cancelled{Reason: cancel.Requested, By: in.By, Text: in.Text, At: in.Time()})
-	case *history.ActivityCompleted, *history.ActivityFailed, *history.TimerFired:
-		id, _, _ := answers(in)
-		w := x.open[id]
+		x.end(x.root, cancel.Cancelled{Reason: cmp.Or(in.Reason, cancel.Requested), By: in.By, Text: in.Text, At: in.Time()})
+	case *history.ActivityCompleted, *history.ActivityFailed, *history.TimerFired, *history.ChildCompleted, *history.ChildFailed:
+		a, _ := answers(in)
+		w := x.asked(a)
 		if w == nil {
 			x.diverge(x.last, describe(in), "nothing outstanding that it answers")
 			return
@@ -157,45 +183,4 @@ func (x *Execution) deliver(in history.Event) {
 			w.owner.answered(w, in)
 		}
 	}
-}
-
-// finish ends the execution: first what is outstanding, then the end itself.
-func (x *Execution) finish(e Ending) {
-	if e.Failure == nil {
-		if f := x.tooLarge(e.Result, "the result"); f != nil {
-			e = Ending{Failure: f}
-		}
-	}
-	var end history.Event
-	why := cancel.Cancelled{Reason: cancel.OrchestrationFailed}
-	switch {
-	case e.Failure == nil:
-		why.Reason = cancel.OrchestrationCompleted
-		end = &history.Completed{Result: e.Result}
-	case x.root.cause != nil && e.Cancelled:
-		why = *x.root.cause
-		end = &history.Cancelled{Failure: *e.Failure, By: why.By, Text: why.Text}
-	default:
-		end = &history.Failed{Failure: *e.Failure}
-	}
-	for _, w := range x.ascending() {
-		if !w.timer && w.withdrawn == nil {
-			x.cancel(w, why)
-		}
-	}
-	if x.past.active {
-		met := x.meet(end.Kind(), "", end)
-		if met == nil {
-			return
-		}
-		if c, ok := met.(*history.Completed); ok && !x.samePayload(met, c.Result, e.Result) {
-			return
-		}
-		x.settleOwed()
-	} else {
-		x.append(end)
-	}
-	clear(x.open)
-	x.activities, x.timers, x.mail = 0, nil, nil
-	x.ended = true
 }

@@ -11,15 +11,16 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Call is a request to run an activity.
+// Call is a request to run an activity, or a child.
 type Call struct {
+	Child          *Child // nil: an activity
 	Activity       string
 	Queue          string
 	Payload        history.Payload
-	Retry          Retry
-	AttemptTimeout time.Duration // of one attempt, from its schedule; 0: none
+	Retry          Retry         // of an activity
+	AttemptTimeout time.Duration // of one attempt of an activity, from its schedule; 0: none
 	Within         time.Duration // of the whole call, pauses included; 0: none
-	Scope          *Scope        // it is cancelled with
+	Scope          *Scope        // it is cancelled with, if it is not a child to be abandoned
 }
 
 // Retry says how often and when a failed attempt is followed by another. The zero
@@ -55,9 +56,12 @@ func (r *Retry) pause(attempt uint32) time.Duration {
 //	attempt fails ─▶ pause ─▶ attempt …            until one completes, or Retry refuses
 //	limit fires   ─▶ the attempt is cancelled and has failed
 //	deadline fires─▶ all is cancelled and the call has failed
+//
+// A child is one attempt, of which only the deadline may ask that it end.
 type call struct {
 	Future
 	spec     Call
+	home     *Scope // of its works; nil: none
 	number   uint32 // of the attempt, from 1
 	attempt  *work
 	limit    *work
@@ -65,8 +69,9 @@ type call struct {
 	deadline *work
 }
 
-// Call schedules the activity. The future settles with its result, with a
-// *history.Failure, or with a *cancel.Cancelled.
+// Call schedules the activity, or starts the child. The future settles with its result,
+// with a *history.Failure, or with a *cancel.Cancelled: at once when it is cancelled, for
+// nobody waits until the activity or the child has really ended.
 func (x *Execution) Call(spec Call) *Future {
 	if _, err := x.enter(); err != nil {
 		return x.refused(err)
@@ -74,18 +79,28 @@ func (x *Execution) Call(spec Call) *Future {
 	if over := x.over(spec.Scope); over != nil {
 		return x.refused(over)
 	}
-	spec.Scope = x.in(spec.Scope)
-	if f := x.tooLarge(spec.Payload, "the input of activity "+spec.Activity); f != nil {
-		return x.refused(f)
+	if spec.Child != nil {
+		spec.Retry, spec.AttemptTimeout = Retry{}, 0
 	}
-	c := &call{Future: Future{x: x}, spec: spec}
+	c := &call{Future: Future{x: x}, spec: spec, home: x.in(spec.Scope)}
+	if len(spec.Payload.Data) > x.opts.Limits.Payload {
+		return x.refused(x.tooLarge(spec.Payload, "the input of "+c.what()))
+	}
 	c.source = c
 	c.begin()
 	if spec.Within > 0 && !c.settled && !x.unwinding {
-		c.deadline = x.scheduleTimer(spec.Within, spec.Scope, c)
+		c.deadline = x.scheduleTimer(spec.Within, c.home, c)
 	}
 	x.exit()
 	return &c.Future
+}
+
+// what names what is called, in a text for people.
+func (c *call) what() string {
+	if c.spec.Child != nil {
+		return "child " + c.spec.Child.Name
+	}
+	return "activity " + c.spec.Activity
 }
 
 // tooLarge gives the failure of a payload over the limit, or nil.
@@ -103,18 +118,21 @@ func (x *Execution) tooLarge(p history.Payload, what string) *history.Failure {
 // begin schedules the next attempt.
 func (c *call) begin() {
 	x := c.x
-	if limit := x.opts.Limits.Outstanding; x.activities >= limit {
+	if limit := x.opts.Limits.Outstanding; x.wanted >= limit {
 		c.conclude(history.Payload{}, &history.Failure{
 			Code: history.CodeTooMany, Permanent: true,
-			Message: fmt.Sprintf("activity %s was not scheduled: %d activities are outstanding, which is the limit",
-				c.spec.Activity, limit),
+			Message: fmt.Sprintf("%s was not scheduled: %d activities and children are outstanding, which is the limit", c.what(), limit),
 		})
+		return
+	}
+	if c.spec.Child != nil {
+		c.attempt = x.scheduleChild(c)
 		return
 	}
 	c.number++
 	c.attempt = x.scheduleActivity(c)
 	if c.attempt != nil && c.spec.AttemptTimeout > 0 {
-		c.limit = x.scheduleTimer(c.spec.AttemptTimeout, c.spec.Scope, c)
+		c.limit = x.scheduleTimer(c.spec.AttemptTimeout, c.home, c)
 	}
 }
 
@@ -129,6 +147,10 @@ func (c *call) answered(w *work, in history.Event) {
 		case *history.ActivityCompleted:
 			c.conclude(e.Result, nil)
 		case *history.ActivityFailed:
+			c.failed(&e.Failure)
+		case *history.ChildCompleted:
+			c.conclude(e.Result, nil)
+		case *history.ChildFailed:
 			c.failed(&e.Failure)
 		}
 	case c.limit:
@@ -158,7 +180,7 @@ func (c *call) failed(f *history.Failure) {
 		return
 	}
 	if d := c.spec.Retry.pause(c.number); d > 0 {
-		c.pause = c.x.scheduleTimer(d, c.spec.Scope, c)
+		c.pause = c.x.scheduleTimer(d, c.home, c)
 		return
 	}
 	c.begin()

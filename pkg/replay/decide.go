@@ -82,14 +82,15 @@ func (x *Execution) peek() history.Event {
 }
 
 // meet takes the event that history has for a decision of the code, or notes the
-// divergence and gives nil. made is the decision for the text, if there is one.
-func (x *Execution) meet(kind history.Kind, name string, made history.Event) history.Event {
+// divergence and gives nil. about is what must be the same besides the kind: see
+// subject. made is the decision for the text, if there is one.
+func (x *Execution) meet(kind history.Kind, about string, made history.Event) history.Event {
 	if x.err != nil {
 		return nil
 	}
 	x.collectOwed()
 	ev := x.peek()
-	if ev != nil && ev.Kind() == kind && nameOf(ev) == name {
+	if ev != nil && ev.Kind() == kind && subject(ev) == about {
 		x.consume()
 		return ev
 	}
@@ -97,7 +98,7 @@ func (x *Execution) meet(kind history.Kind, name string, made history.Event) his
 		x.exceed()
 		return nil
 	}
-	what := describeDecision(kind, name)
+	what := describeDecision(kind, about)
 	if made != nil {
 		what = describe(made)
 	}
@@ -105,18 +106,24 @@ func (x *Execution) meet(kind history.Kind, name string, made history.Event) his
 	return nil
 }
 
-// collectOwed moves the cancellations that history has next into owed.
+// collectOwed moves the cancellations that history has next into owed, and passes over
+// the markers among them: see Patched. When history is not being replayed there are none.
 func (x *Execution) collectOwed() {
 	for {
 		ev := x.peek()
-		id, ok := cancels(ev)
-		if !ok {
+		id, owed := cancels(ev)
+		mark, marked := ev.(*history.PatchMarked)
+		switch {
+		case owed:
+			if x.past.owed == nil {
+				x.past.owed = make(map[uint64]history.Event)
+			}
+			x.past.owed[id] = ev
+		case marked:
+			x.answer(mark.Name, true)
+		default:
 			return
 		}
-		if x.past.owed == nil {
-			x.past.owed = make(map[uint64]history.Event)
-		}
-		x.past.owed[id] = ev
 		x.consume()
 	}
 }
@@ -127,6 +134,8 @@ func cancels(ev history.Event) (id uint64, ok bool) {
 		return ev.Scheduled, true
 	case *history.TimerCancelled:
 		return ev.Timer, true
+	case *history.ChildCancelRequested:
+		return ev.Scheduled, true
 	default:
 		return 0, false
 	}
@@ -181,7 +190,7 @@ func (x *Execution) scheduleActivity(c *call) *work {
 			return nil
 		}
 		x.seeds.advance()
-		return x.add(&work{id: met.ID, owner: c}, spec.Scope)
+		return x.add(&work{id: met.ID, owner: c}, c.home)
 	}
 	if x.overdrawn() {
 		x.exceed()
@@ -191,7 +200,7 @@ func (x *Execution) scheduleActivity(c *call) *work {
 	x.append(ev)
 	ev.Effect = EffectID(x.id, ev.ID, history.KindActivityScheduled, ev.Name, ev.Payload)
 	x.seeds.advance()
-	return x.add(&work{id: ev.ID, owner: c}, spec.Scope)
+	return x.add(&work{id: ev.ID, owner: c}, c.home)
 }
 
 // samePayload compares what the code gives now with what it gave then. A difference
@@ -221,7 +230,7 @@ func (x *Execution) scheduleTimer(d time.Duration, in *Scope, by owner) *work {
 			return nil
 		}
 		x.seeds.advance()
-		return x.add(&work{id: met.ID, timer: true, fireAt: met.FireAt, owner: by}, in)
+		return x.add(&work{id: met.ID, kind: timerWork, fireAt: met.FireAt, owner: by}, in)
 	}
 	if x.unwinding {
 		return nil
@@ -233,7 +242,7 @@ func (x *Execution) scheduleTimer(d time.Duration, in *Scope, by owner) *work {
 	ev := &history.TimerScheduled{FireAt: x.due(d)}
 	x.append(ev)
 	x.seeds.advance()
-	return x.add(&work{id: ev.ID, timer: true, fireAt: ev.FireAt, owner: by}, in)
+	return x.add(&work{id: ev.ID, kind: timerWork, fireAt: ev.FireAt, owner: by}, in)
 }
 
 // cancel decides that nobody wants the work any more. On replay, one that history
@@ -246,8 +255,8 @@ func (x *Execution) cancel(w *work, why cancel.Cancelled) {
 			x.remove(w)
 			return
 		}
-		if !w.timer {
-			x.activities--
+		if w.kind != timerWork {
+			x.wanted--
 		}
 		w.withdrawn = &why
 		w.member.unlink()
@@ -259,10 +268,14 @@ func (x *Execution) cancel(w *work, why cancel.Cancelled) {
 }
 
 func cancellation(w *work, why cancel.Cancelled) history.Event {
-	if w.timer {
+	switch w.kind {
+	case timerWork:
 		return &history.TimerCancelled{Timer: w.id}
+	case childWork:
+		return &history.ChildCancelRequested{Scheduled: w.id, Reason: why.Reason, By: why.By, Text: why.Text}
+	default:
+		return &history.ActivityCancelRequested{Scheduled: w.id, Reason: why.Reason, By: why.By, Text: why.Text}
 	}
-	return &history.ActivityCancelRequested{Scheduled: w.id, Reason: why.Reason, By: why.By, Text: why.Text}
 }
 
 // recordWithdrawn records, behind the first input after a replay, the cancellations
@@ -273,9 +286,9 @@ func (x *Execution) recordWithdrawn(in history.Event) {
 		return
 	}
 	x.past.withdrawals = false
-	answered, _, _ := answers(in)
+	answered, _ := answers(in)
 	for _, w := range x.ascending() {
-		if w.withdrawn != nil && w.id != answered {
+		if w.withdrawn != nil && w.id != answered.id {
 			x.remove(w)
 			x.append(cancellation(w, *w.withdrawn))
 		}

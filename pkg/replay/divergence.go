@@ -72,17 +72,58 @@ func ours(function string) bool {
 		strings.HasPrefix(function, "github.com/pawlrun/pawl/pkg/replay.")
 }
 
-func nameOf(ev history.Event) string {
-	if ev, ok := ev.(*history.ActivityScheduled); ok {
+// subject is what a decision is about: it must be the same on replay, as the kind must.
+// It is empty where the kind says all.
+func subject(ev history.Event) string {
+	switch ev := ev.(type) {
+	case *history.ActivityScheduled:
 		return ev.Name
+	case *history.ChildScheduled:
+		if ev.Detached {
+			return ev.Name + " as " + ev.Instance + ", detached"
+		}
+		return ev.Name + " as " + ev.Instance
+	case *history.EventSent:
+		return ev.Name + " to " + ev.Instance
+	default:
+		return ""
 	}
-	return ""
 }
 
-func describeDecision(kind history.Kind, name string) string {
+// nameOf is the name that a payload is told by.
+func nameOf(ev history.Event) string {
+	switch ev := ev.(type) {
+	case *history.ActivityScheduled:
+		return ev.Name
+	case *history.ChildScheduled:
+		return ev.Name
+	case *history.EventSent:
+		return ev.Name
+	default:
+		return ""
+	}
+}
+
+// payloadOf is what a decision says, if it says anything that is compared on replay.
+func payloadOf(ev history.Event) history.Payload {
+	switch ev := ev.(type) {
+	case *history.ChildScheduled:
+		return ev.Payload
+	case *history.EventSent:
+		return ev.Payload
+	case *history.Completed:
+		return ev.Result
+	case *history.ContinuedAsNew:
+		return ev.Payload
+	default:
+		return history.Payload{}
+	}
+}
+
+func describeDecision(kind history.Kind, about string) string {
 	switch kind {
 	case history.KindActivityScheduled:
-		return "ActivityScheduled of " + name
+		return "ActivityScheduled of " + about
 	case history.KindTimerScheduled:
 		return "TimerScheduled"
 	case history.KindSideEffectRecorded:
@@ -106,26 +147,49 @@ func describe(ev history.Event) string {
 	case *history.ActivityScheduled:
 		return "ActivityScheduled of " + ev.Name
 	case *history.ActivityCompleted:
-		return fmt.Sprintf("ActivityCompleted of event %d", ev.Scheduled)
+		return ofEvent("ActivityCompleted", ev.Scheduled)
 	case *history.ActivityFailed:
-		return fmt.Sprintf("ActivityFailed of event %d", ev.Scheduled)
+		return ofEvent("ActivityFailed", ev.Scheduled)
 	case *history.ActivityCancelRequested:
-		return fmt.Sprintf("ActivityCancelRequested of event %d", ev.Scheduled)
+		return ofEvent("ActivityCancelRequested", ev.Scheduled)
 	case *history.TimerScheduled:
 		return "TimerScheduled"
 	case *history.TimerFired:
-		return fmt.Sprintf("TimerFired of event %d", ev.Timer)
+		return ofEvent("TimerFired", ev.Timer)
 	case *history.TimerCancelled:
-		return fmt.Sprintf("TimerCancelled of event %d", ev.Timer)
+		return ofEvent("TimerCancelled", ev.Timer)
 	case *history.SideEffectRecorded:
 		return "SideEffectRecorded"
+	case *history.PatchMarked:
+		return "PatchMarked of " + ev.Name
 	case *history.Completed:
 		return "Completed"
 	case *history.Failed:
 		return "Failed (" + ev.Failure.Message + ")"
 	case *history.Cancelled:
 		return "Cancelled"
+	case *history.ContinuedAsNew:
+		return "ContinuedAsNew"
+	default:
+		return describeMessage(ev)
+	}
+}
+
+func describeMessage(ev history.Event) string {
+	switch ev := ev.(type) {
+	case *history.ChildScheduled:
+		return "ChildScheduled of " + subject(ev)
+	case *history.ChildCompleted:
+		return ofEvent("ChildCompleted", ev.Scheduled)
+	case *history.ChildFailed:
+		return ofEvent("ChildFailed", ev.Scheduled)
+	case *history.ChildCancelRequested:
+		return ofEvent("ChildCancelRequested", ev.Scheduled)
+	case *history.EventSent:
+		return "EventSent of " + subject(ev)
 	default:
 		return fmt.Sprintf("an event of the unknown kind %d", ev.Kind())
 	}
 }
+
+func ofEvent(kind string, id uint64) string { return fmt.Sprintf("%s of event %d", kind, id) }

@@ -24,7 +24,8 @@
 // and one rule explains everything else: what the code does in a step depends on
 // the events before the step and on its input, and on nothing else. Replay walks
 // the recorded events step by step, lets the code make its decisions again, and
-// demands that each meets the recorded event of the same kind, name and target.
+// demands that each meets the recorded event of the same kind, name and target (the
+// instance that is started, or sent to).
 // A difference is a *Divergence, and the execution is unusable after it.
 //
 // Cancellations are the one exception to the order: within a step they are
@@ -47,6 +48,29 @@
 // A side effect is a decision that carries its value. While its function runs, and
 // while a condition is asked, the strand may use no word.
 //
+// # Other instances
+//
+// A child is scheduled as an activity is, and waited for and cancelled in the same places.
+// What answers it must carry the effect id of its start: its end is told again until the
+// parent has it, and may be that of a child which a turn started that the store has
+// forgotten. A detached start and an event are recorded and done with. None of them is
+// carried out here: that they are in history is what makes the owner send them.
+//
+// # Patches
+//
+// A marker is a decision that is not met but passed over: see Patched. It may stand
+// wherever a cancellation may.
+//
+// # The next execution
+//
+// ContinueAsNew decides how a program that returns without a failure ends. That end
+// cancels what is outstanding like any other. What was received and not read is in
+// Continued, for the owner to put before the next execution; it is the owner, too, that
+// counts executions, and hands on the parent and the version of the custom status.
+//
+// The custom status is not in history. It follows from the code: whoever has replayed a
+// history has its status, with the version that it had.
+//
 // # States
 //
 //	        Started             the root returns, a strand panics, a limit is passed
@@ -55,9 +79,9 @@
 //	                      ├── Divergence ──▶ broken   (unwound; every call returns the divergence)
 //	                      └── Evict ───────▶ evicted  (unwound; every call returns ErrEvicted)
 //
-// The end first cancels the outstanding activities, in ascending order of id,
-// and then records Completed, Failed or Cancelled; nothing follows. Timers that
-// are outstanding at the end are dropped without an event: nobody but the
+// The end first cancels the outstanding activities and children, in ascending order of
+// id, but for children that are to be abandoned, and then records Completed, Failed,
+// Cancelled or ContinuedAsNew; nothing follows. Timers that are outstanding at the end are dropped without an event: nobody but the
 // execution waits for a timer, and the end says that nobody waits any more.
 // Everywhere else a timer that is dropped has its TimerCancelled.
 //

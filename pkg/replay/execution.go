@@ -34,7 +34,7 @@ type Limits struct {
 	Payload     int    // bytes of one payload; default 512 KiB
 	Events      uint64 // events of one history; default 100,000
 	WarnEvents  uint64 // events at which the logger is told once; default 10,000
-	Outstanding int    // activities outstanding at one time; default 10,000
+	Outstanding int    // activities and children outstanding at one time; default 10,000
 }
 
 // MaxPayload is the default limit of one payload, in bytes.
@@ -64,8 +64,9 @@ type Options struct {
 	// Strict makes a payload that encodes differently on replay a Divergence.
 	Strict bool
 	// PayloadChanged, if set, is told of every payload that encodes differently on
-	// replay: of an activity, by its name, or of the result. It runs inside Replay and
-	// must not call the execution.
+	// replay: by the name of the activity, child or event that it is for, or without one
+	// the result, or the input of the next execution. It runs inside Replay and must not
+	// call the execution.
 	PayloadChanged func(eventID uint64, name string)
 }
 
@@ -77,10 +78,10 @@ var (
 )
 
 // Execution is one generation of an instance, in memory. Its methods are of two
-// kinds. Replay, Apply, Take, Ended, Len, NextTimer, Outstanding and Evict are for its
-// owner, one call at a time. All others are words: only the program may call them,
-// on the strand it runs on; from anywhere else they return a *Misuse, or panic
-// with one if they have no error to return.
+// kinds. Replay, Apply, Take, Ended, Len, NextTimer, Outstanding, Children, Status,
+// Continued and Evict are for its owner, one call at a time. All others are words: only
+// the program may call them, on the strand it runs on; from anywhere else they return a
+// *Misuse, or panic with one if they have no error to return.
 type Execution struct {
 	id      Identity
 	program Program
@@ -114,11 +115,21 @@ type Execution struct {
 	scopes uint64 // so far
 
 	// What is outstanding.
-	open       map[uint64]*work
-	activities int // how many in open are activities
-	timers     timerHeap
-	mail       map[string]*mailbox
-	places     uint64 // waits for events so far
+	open   map[uint64]*work
+	wanted int // how many in open are activities and children that the code wants
+	timers timerHeap
+	mail   map[string]*mailbox
+	places uint64 // waits for events so far
+
+	// What the code has said of itself.
+	patches map[string]bool // the answers of Patched so far
+	status  history.Payload
+	sets    uint64                  // of the status, by this execution
+	next    *history.ContinuedAsNew // the code asks for another execution
+
+	// Of an execution that has continued as new.
+	continued *history.ContinuedAsNew
+	unread    []*history.EventReceived
 
 	excess    *history.Failure // a limit of the whole execution was passed
 	unwinding bool             // every word leaves its strand
@@ -157,10 +168,15 @@ func (x *Execution) Ended() bool { return x.ended }
 func (x *Execution) Len() uint64 { return x.last }
 
 // Outstanding lists the ids of the activities whose results are wanted, ascending.
-func (x *Execution) Outstanding() []uint64 {
-	ids := make([]uint64, 0, x.activities)
+func (x *Execution) Outstanding() []uint64 { return x.wantedOf(activityWork) }
+
+// Children lists the ids of the children whose ends are wanted, ascending.
+func (x *Execution) Children() []uint64 { return x.wantedOf(childWork) }
+
+func (x *Execution) wantedOf(kind workKind) []uint64 {
+	ids := make([]uint64, 0, x.wanted)
 	for id, w := range x.open {
-		if !w.timer && w.withdrawn == nil {
+		if w.kind == kind && w.withdrawn == nil {
 			ids = append(ids, id)
 		}
 	}
@@ -215,6 +231,9 @@ func (x *Execution) Name() string { return x.started.Name }
 
 // Version is the one that Started recorded.
 func (x *Execution) Version() string { return x.started.Version }
+
+// Parent says whose child the instance is, from its Started; nil if nobody's.
+func (x *Execution) Parent() *history.Parent { return x.started.Parent }
 
 // Input is the payload that the execution was started with.
 func (x *Execution) Input() history.Payload { return x.started.Payload }

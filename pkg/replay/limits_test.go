@@ -39,7 +39,7 @@ func TestAnActivityTooManyIsAFailureAtTheCall(t *testing.T) {
 	})
 	d := replaytest.New(t, code, replay.Options{Limits: replay.Limits{Outstanding: 3}})
 	d.Start(text(""))
-	wantFailure(t, d, history.CodeTooMany, "3 activities are outstanding")
+	wantFailure(t, d, history.CodeTooMany, "3 activities and children are outstanding")
 }
 
 func TestAHistoryOverItsLimitFailsTheExecutionByName(t *testing.T) {

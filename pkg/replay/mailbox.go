@@ -11,13 +11,9 @@ import (
 // mailbox holds the events of one name. It has letters or places, never both: a
 // letter goes to the place that has waited longest, and stays only if there is none.
 type mailbox struct {
-	letters []letter // in order of arrival
-	places  list[*place]
-}
-
-type letter struct {
-	id      uint64 // of its EventReceived
-	payload history.Payload
+	letters []*history.EventReceived // in order of arrival
+	places  list[*place]             // that wait
+	handed  list[*place]             // that have a letter which nobody has read
 }
 
 // place is a wait for one event of a name.
@@ -27,11 +23,11 @@ type letter struct {
 //	   └──withdrawn: the place is given up
 type place struct {
 	Future
-	self   node[*place]
+	self   node[*place] // in its mailbox, until it is used up
 	box    *mailbox
 	member node[*place] // in its scope, until it is used up
 	seq    uint64       // order in which the places were taken
-	letter letter
+	letter *history.EventReceived
 }
 
 func (x *Execution) mailbox(name string) *mailbox {
@@ -80,12 +76,12 @@ func (x *Execution) TryNext(name string, in *Scope) (payload history.Payload, ok
 	if box == nil || len(box.letters) == 0 {
 		return history.Payload{}, false, nil
 	}
-	return box.shift().payload, true, nil
+	return box.shift().Payload, true, nil
 }
 
-func (b *mailbox) shift() letter {
+func (b *mailbox) shift() *history.EventReceived {
 	first := b.letters[0]
-	b.letters[0] = letter{}
+	b.letters[0] = nil
 	b.letters = b.letters[1:]
 	return first
 }
@@ -93,35 +89,52 @@ func (b *mailbox) shift() letter {
 // post gives a letter to the place that has waited longest, or keeps it where it
 // stands in the order of arrival: a letter that was handed back is older than those
 // that stayed.
-func (b *mailbox) post(l letter) {
+func (b *mailbox) post(l *history.EventReceived) {
 	if first := b.places.head; first != nil {
 		first.value.hand(l)
 		return
 	}
-	at, _ := slices.BinarySearchFunc(b.letters, l.id, func(l letter, id uint64) int { return cmp.Compare(l.id, id) })
+	at, _ := slices.BinarySearchFunc(b.letters, l.ID, func(l *history.EventReceived, id uint64) int { return cmp.Compare(l.ID, id) })
 	b.letters = slices.Insert(b.letters, at, l)
 }
 
-func (p *place) hand(l letter) {
+func (p *place) hand(l *history.EventReceived) {
 	p.self.unlink()
+	p.box.handed.push(&p.self)
 	p.letter = l
-	p.settle(l.payload, nil)
+	p.settle(l.Payload, nil)
 }
 
-// used takes the place out of its scope: nothing of it is left to give back.
-func (p *place) used() { p.member.unlink() }
+// used takes the place out of its scope and its mailbox: nothing of it is left to give back.
+func (p *place) used() {
+	p.member.unlink()
+	p.self.unlink()
+}
 
 func (p *place) withdraw(cancel.Cancelled) bool {
-	p.member.unlink()
+	p.used()
 	switch {
 	case !p.settled:
-		p.self.unlink()
 		return true
-	case p.taken || p.letter.id == 0:
+	case p.taken || p.letter == nil:
 		return false
 	}
 	back := p.letter
-	p.letter = letter{}
+	p.letter = nil
 	p.box.post(back)
 	return true
+}
+
+// unreadEvents gives the events that have been received and that no code has read, in
+// the order of their arrival.
+func (x *Execution) unreadEvents() []*history.EventReceived {
+	var all []*history.EventReceived
+	for _, box := range x.mail {
+		all = append(all, box.letters...)
+		for n := box.handed.head; n != nil; n = n.next {
+			all = append(all, n.value.letter)
+		}
+	}
+	slices.SortFunc(all, func(a, b *history.EventReceived) int { return cmp.Compare(a.ID, b.ID) })
+	return all
 }

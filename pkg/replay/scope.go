@@ -26,6 +26,9 @@ import (
 // way in the detached scope, or else the first word used in it after that. Nothing is
 // recorded for a detached scope that nobody needs.
 //
+// A child that is to be abandoned, and the deadline of its call, are in no scope; a wait
+// for it is in one like any other.
+//
 // A nil *Scope is the root.
 type Scope struct {
 	number   uint64 // in order of creation

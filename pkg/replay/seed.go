@@ -2,7 +2,6 @@ package replay
 
 import (
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -24,8 +23,7 @@ func EffectID(id Identity, eventID uint64, kind history.Kind, name string, paylo
 	b = appendText(b, name)
 	b = appendText(b, payload.Type)
 	b = append(b, payload.Data...)
-	sum := sha256.Sum256(b)
-	return base64.RawURLEncoding.EncodeToString(sum[:16])
+	return digest(b)
 }
 
 func (id Identity) encode(b []byte) []byte {

@@ -10,13 +10,24 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// work is a schedule that has not been answered: an activity or a timer.
+// workKind says what a work is.
+type workKind uint8
+
+const (
+	activityWork workKind = iota
+	timerWork
+	childWork
+)
+
+// work is a schedule that has not been answered: an activity, a timer or a child.
 type work struct {
-	id     uint64 // of the event that scheduled it
-	timer  bool
-	fireAt int64
-	owner  owner
-	member node[*work] // in its scope, while the code wants it
+	id        uint64 // of the event that scheduled it
+	kind      workKind
+	fireAt    int64  // of a timer
+	effect    string // of a child: its end answers this effect, or nothing
+	abandoned bool   // a child that the end of the execution leaves alone
+	owner     owner
+	member    node[*work] // in its scope, while the code wants it
 	// withdrawn is set when the code has cancelled what history, being replayed, has
 	// not: see Execution.cancel. The code no longer hears of it.
 	withdrawn *cancel.Cancelled
@@ -36,10 +47,10 @@ func (x *Execution) add(w *work, in *Scope) *work {
 		in.works.push(&w.member)
 	}
 	x.open[w.id] = w
-	if w.timer {
+	if w.kind == timerWork {
 		x.timers.push(timerDue{fireAt: w.fireAt, id: w.id})
 	} else {
-		x.activities++
+		x.wanted++
 	}
 	return w
 }
@@ -47,8 +58,8 @@ func (x *Execution) add(w *work, in *Scope) *work {
 func (x *Execution) remove(w *work) {
 	delete(x.open, w.id)
 	w.member.unlink()
-	if !w.timer && w.withdrawn == nil {
-		x.activities--
+	if w.kind != timerWork && w.withdrawn == nil {
+		x.wanted--
 	}
 }
 

@@ -1,78 +1,97 @@
 -- commit: a turn, all or nothing: history, new leases, deleted leases, consumed inbox, next look, status.
 --
 -- KEYS  1 partition  2 agenda  3 record  4 inbox  5 history  6 stuck  7 index of the old status  8 of the new one
---       then the leases to create, then the leases to delete
+--       9 history to delete, of an execution that is over  then the leases to create, then the leases to delete
 -- ARGV  1 token  2 instance  3 head it expects  4 head it sets ('': only the inbox is consumed)
 --       5 next look, ms, or ''  6 ids popped  7 events  8 leases created  9 fields of the record (pairs)
---       10 unread elements wanted in the answer  11 their bytes at the most
---       then the ids, the events, the effect ids, the fields
+--       10 elements put in front of the inbox  11 '1': another birth, which inherits nothing of the record
+--       12 unread elements wanted in the answer  13 their bytes at the most
+--       then the ids, the events, the effect ids, the fields, the elements
 -- answer  FENCED | CONFLICT head | CONFLICT history (it is not as long as the record says) | CONFLICT inbox
 --       | OK now {unread elements} {holders of the deleted leases: place among the deleted from 1, worker}
+--
+-- Elements in front begin the next execution: its history is empty, and it is looked at now.
 --
 -- A head that is already the new one means that an earlier sending succeeded and its reply was
 -- lost: OK, nothing is written, and the holders are not known any more (the workers find out by renewing).
 local t = now()
 if fenced(KEYS[1], ARGV[1], t) then return {'FENCED'} end
 local pops, events, creates, fields = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
-local ids = 11
+local fronts = tonumber(ARGV[10])
+local ids = 13
 local event = ids + pops
 local effect = event + events
 local field = effect + creates
+local front = field + fields
+local lease = 9
 
 local is = redis.call('HMGET', KEYS[3], 'head', 'events')
 local head = is[1] or ''
 local again = ARGV[4] ~= '' and head == ARGV[4]
 if not again and head ~= ARGV[3] then return {'CONFLICT', 'head'} end
-if again then pops = 0 end -- they are popped
-if redis.call('LLEN', KEYS[5]) ~= tonumber(is[2] or 0) then return {'CONFLICT', 'history'} end
+-- Where an earlier sending began the next execution, the record tells of another history than this one.
+if not (again and fronts > 0) and redis.call('LLEN', KEYS[5]) ~= tonumber(is[2] or 0) then return {'CONFLICT', 'history'} end
+if again then pops, fronts = 0, 0 end -- they are popped, and pushed
 
 -- One reading of the inbox shows what is popped and, behind it, what is unread, so that a busy
 -- instance needs no separate read. More than a few are read by and by: they may be large.
-local want, room, step = tonumber(ARGV[10]), tonumber(ARGV[11]), 16
+local step = 16
 local inbox = redis.call('LRANGE', KEYS[4], 0, pops + step)
 for k = 1, pops do
   local id = ARGV[ids + k] .. '\n'
   if not inbox[k] or string.sub(inbox[k], 1, #id) ~= id then return {'CONFLICT', 'inbox'} end
 end
-local unread, first, some, k = {}, inbox[pops + 1], inbox, pops
-local more = #inbox > pops + step
-while #unread < want do
+local want, room, unread = tonumber(ARGV[12]), tonumber(ARGV[13]), {}
+local function tell(element) -- false: the answer is full
+  room = room - #element
+  if #unread >= want or room < 0 and #unread > 0 then return false end
+  unread[#unread + 1] = element
+  return true
+end
+local fits = true
+for k = 1, fronts do fits = fits and tell(ARGV[front + k]) end
+local at, some, k, more = pops, inbox, pops, #inbox > pops + step
+while fits and #unread < want do
   k = k + 1
   if not some[k] and more then
-    some, k = redis.call('LRANGE', KEYS[4], pops + #unread, pops + #unread + step), 1
+    some, k = redis.call('LRANGE', KEYS[4], at, at + step), 1
     more = #some > step
   end
   if not some[k] then break end
-  room = room - #some[k]
-  if room < 0 and #unread > 0 then break end
-  unread[#unread + 1] = some[k]
+  at = at + 1
+  fits = tell(some[k])
 end
 if again then return {'OK', ms(t), unread, {}} end
 
 if pops > 0 then redis.call('LTRIM', KEYS[4], pops, -1) end
+for k = fronts, 1, -1 do redis.call('LPUSH', KEYS[4], ARGV[front + k]) end
 local length = tonumber(is[2] or 0)
 for k = 1, events, 500 do -- unpack fails at 8,000
   length = redis.call('RPUSH', KEYS[5], unpack(ARGV, event + k, event + math.min(k + 499, events)))
 end
+redis.call('DEL', KEYS[9])
 -- Create, then delete: what was scheduled and cancelled in one turn must not leave a lease.
 for k = 1, creates do
-  local lease, effect_id = KEYS[8 + k], ARGV[effect + k]
-  if redis.call('HSET', lease, 'e', effect_id, 'n', '0', 'c', ms(t)) ~= 3 then -- an orphan stood there
-    redis.call('DEL', lease)
-    redis.call('HSET', lease, 'e', effect_id, 'n', '0', 'c', ms(t))
+  local key, effect_id = KEYS[lease + k], ARGV[effect + k]
+  if redis.call('HSET', key, 'e', effect_id, 'n', '0', 'c', ms(t)) ~= 3 then -- an orphan stood there
+    redis.call('DEL', key)
+    redis.call('HSET', key, 'e', effect_id, 'n', '0', 'c', ms(t))
   end
 end
 local holders = {}
-for k = 9 + creates, #KEYS do
+for k = lease + creates + 1, #KEYS do
   local worker = redis.call('HGET', KEYS[k], 'w')
   if worker then
-    holders[#holders + 1] = k - 8 - creates
+    holders[#holders + 1] = k - lease - creates
     holders[#holders + 1] = worker
   end
   redis.call('DEL', KEYS[k])
 end
 if ARGV[4] ~= '' then
-  redis.call('HSET', KEYS[3], 'head', ARGV[4], 'updated', ms(t), 'events', ms(length))
+  if ARGV[11] == '1' then
+    redis.call('HDEL', KEYS[3], 'ended', 'end', 'parent', 'custom.type', 'custom.data', 'custom.version', 'out', 'sent')
+  end
+  redis.call('HSET', KEYS[3], 'head', ARGV[4], 'updated', ms(t), 'events', ms(fronts > 0 and 0 or length))
   for k = 1, fields, 500 do
     redis.call('HSET', KEYS[3], unpack(ARGV, field + k, field + math.min(k + 499, fields)))
   end
@@ -82,5 +101,9 @@ if ARGV[4] ~= '' then
   end
   redis.call('HDEL', KEYS[6], ARGV[2])
 end
-settle(KEYS[2], first, ARGV[2], ARGV[5], '', t)
+if fronts > 0 then
+  settle(KEYS[2], ARGV[front + 1], ARGV[2], ms(t), '', t)
+else
+  settle(KEYS[2], inbox[pops + 1], ARGV[2], ARGV[5], '', t)
+end
 return {'OK', ms(t), unread, holders}

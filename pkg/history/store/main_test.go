@@ -37,13 +37,18 @@ func each(t *testing.T, cases map[string]func(b *bench)) {
 		defer run.Close()
 		for name, f := range cases {
 			t.Run(name, func(t *testing.T) {
-				space := redisx.NewSpace(redistest.Namespace())
-				b := &bench{T: t, rdb: rdb, st: store.New(run, space), p: space.Part(part), own: store.Tenure{Part: part, Token: token}}
-				b.owner(token, time.Minute)
-				f(b)
+				f(newBench(t, rdb, run))
 			})
 		}
 	})
+}
+
+func newBench(t *testing.T, rdb redis.UniversalClient, run *redisx.Runner) *bench {
+	t.Helper()
+	space := redisx.NewSpace(redistest.Namespace())
+	b := &bench{T: t, rdb: rdb, st: store.New(run, space), p: space.Part(part), own: store.Tenure{Part: part, Token: token}}
+	b.owner(token, time.Minute)
+	return b
 }
 
 func (b *bench) must(err error) {

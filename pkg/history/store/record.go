@@ -1,12 +1,9 @@
 package store
 
 import (
-	"context"
 	"fmt"
 	"strconv"
-	"strings"
 
-	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -28,30 +25,47 @@ func (s Status) Ended() bool { return s == Completed || s == Failed || s == Canc
 func Statuses() []Status { return []Status{Running, Completed, Failed, Cancelled} }
 
 // Record is what is known of an instance besides its history.
+//
+// In a Commit it says what changes. With a Name the identity is written: Name, Version, Born,
+// Execution, Created and, if there is one, Parent; without, it stays. What else is zero stays as it is.
 type Record struct {
 	Name      string
 	Version   string
 	Born      history.Position
-	Execution uint64
+	Execution uint64 // the current one; its history may still be empty
 	Status    Status
-	Head      string // random, set by every commit
-	Created   int64  // Unix ms: time of the start input
-	Updated   int64  // Unix ms: last commit, by Redis TIME
-	Events    uint64 // length of the history
-	Ended     int64  // Unix ms; 0 while it runs
-	End       []byte // the event that ended it, encoded
+	Head      string          // random, set by every commit
+	Created   int64           // Unix ms: time of the start input
+	Updated   int64           // Unix ms: last commit, by Redis TIME
+	Events    uint64          // length of the history of Execution
+	Ended     int64           // Unix ms; 0 while it runs
+	End       []byte          // the event that ended it, encoded
+	Parent    *history.Parent // nil: nobody's child
+
+	Custom        history.Payload // the custom status
+	CustomVersion uint64          // how often it has been set, over all executions; 0: never, and then Custom is not written
+
+	Out  Mark // the last event that owes a message
+	Sent Mark // up to which the inputs stream is known to have the messages; before Out: something is owed
+
+	// Reborn says, in a Commit, that this is another birth in the place of one that has ended: its end, custom status, parent
+	// and marks are cleared, except what the same Record sets. It is never read back.
+	Reborn bool
 }
 
-// fields lists what a commit writes of the record; head, updated and events are the script's.
+// fields lists what a commit writes of the record; head, updated and events are the script's, and so is what Reborn clears.
 func (r *Record) fields() []any {
-	f := make([]any, 0, 18)
+	f := make([]any, 0, 30)
 	add := func(k string, v any) { f = append(f, k, v) }
 	if r.Name != "" {
 		add("name", r.Name)
 		add("version", r.Version)
-		add("born", num(r.Born.Seq)+"."+num(r.Born.Time))
+		add("born", bornText(r.Born))
 		add("execution", num(r.Execution))
 		add("created", num(r.Created))
+		if r.Parent != nil {
+			add("parent", parentText(r.Parent))
+		}
 	}
 	if r.Status != "" {
 		add("status", string(r.Status))
@@ -60,152 +74,76 @@ func (r *Record) fields() []any {
 		add("ended", num(r.Ended))
 		add("end", r.End)
 	}
+	if r.CustomVersion > 0 {
+		add("custom.type", r.Custom.Type)
+		add("custom.data", r.Custom.Data)
+		add("custom.version", num(r.CustomVersion))
+	}
+	if r.Out != (Mark{}) {
+		add("out", r.Out.String())
+	}
+	if r.Sent != (Mark{}) {
+		add("sent", r.Sent.String())
+	}
 	return f
 }
 
-// Loaded is an instance as the store has it.
-type Loaded struct {
-	Record *Record // nil: there is none
-	Events []history.Event
-	Unread [][]byte
+// EndEvent gives the event that ends an execution, or nil.
+func (r *Record) EndEvent() (history.Event, error) {
+	if len(r.End) == 0 {
+		return nil, nil //nolint:nilnil // no end is not an error
+	}
+	return history.Decode(r.Events, r.End)
 }
 
-// Load reads an instance: record, the head of its inbox, and, unless it has ended, its history. History that
-// does not decode gives an error with history.ErrCorrupt or history.ErrNewerVersion, and
-// what could be read.
-func (s *Store) Load(ctx context.Context, part int, instance string) (Loaded, error) {
-	rec, err := s.Record(ctx, part, instance)
-	if err != nil {
-		return Loaded{}, err
-	}
-	out := Loaded{Record: rec}
-	if out.Unread, err = s.Unread(ctx, part, instance); err != nil || rec == nil || rec.Status.Ended() {
-		return out, err
-	}
-	out.Events, err = s.History(ctx, part, instance, rec.Execution)
-	return out, err
+// hash is a record as Redis has it, read field by field; the first that can not be read is kept.
+type hash struct {
+	fields map[string]string
+	bad    error
 }
 
-// Record reads the record, nil if there is none.
-func (s *Store) Record(ctx context.Context, part int, instance string) (*Record, error) {
-	v, err := s.run.Do(ctx, redisx.Command("HGETALL", s.space.Part(part).Instance(instance)))
-	if err != nil {
-		return nil, fmt.Errorf("instance %s: read the record: %w", instance, err)
+func (h *hash) keep(field string, err error) {
+	if err != nil && h.bad == nil {
+		h.bad = fmt.Errorf("record: field %s is %q: %w", field, h.fields[field], history.ErrCorrupt)
 	}
-	m, err := pairs(v)
-	if err != nil || len(m) == 0 {
-		return nil, err
-	}
-	rec, err := parseRecord(m)
-	if err != nil {
-		return nil, fmt.Errorf("instance %s: %w", instance, err)
-	}
-	return rec, nil
 }
 
-// pairs reads the answer to HGETALL in either protocol version.
-func pairs(v any) (map[string]string, error) {
-	out := make(map[string]string)
-	var bad error
-	put := func(k, v any) {
-		ks, err1 := redisx.Str(k)
-		vs, err2 := redisx.Str(v)
-		if err1 != nil || err2 != nil {
-			bad = fmt.Errorf("%w: %T → %T", redisx.ErrReply, k, v)
-		}
-		out[ks] = vs
+func (h *hash) number(field string) int64 {
+	text := h.fields[field]
+	if text == "" {
+		return 0
 	}
-	switch v := v.(type) {
-	case nil:
-	case map[any]any:
-		for k, x := range v {
-			put(k, x)
-		}
-	case []any:
-		for i := 0; i+1 < len(v); i += 2 {
-			put(v[i], v[i+1])
-		}
-	default:
-		bad = fmt.Errorf("%w: %T where a hash was expected", redisx.ErrReply, v)
-	}
-	return out, bad
+	n, err := strconv.ParseInt(text, 10, 64)
+	h.keep(field, err)
+	return n
+}
+
+func (h *hash) count(field string) uint64 { return uint64(h.number(field)) } //nolint:gosec // written from a uint64 below 2^63
+
+func (h *hash) mark(field string) Mark {
+	m, err := parseMark(h.fields[field])
+	h.keep(field, err)
+	return m
 }
 
 func parseRecord(m map[string]string) (*Record, error) {
+	h := &hash{fields: m}
 	r := &Record{
-		Name: m["name"], Version: m["version"], Status: Status(m["status"]), Head: m["head"], End: []byte(m["end"]),
+		Name: m["name"], Version: m["version"], Status: Status(m["status"]), Head: m["head"],
+		Execution: h.count("execution"), Events: h.count("events"),
+		Created: h.number("created"), Updated: h.number("updated"), Ended: h.number("ended"), End: []byte(m["end"]),
+		CustomVersion: h.count("custom.version"), Out: h.mark("out"), Sent: h.mark("sent"),
+	}
+	if r.CustomVersion > 0 {
+		r.Custom = history.Payload{Type: m["custom.type"], Data: []byte(m["custom.data"])}
 	}
 	var err error
-	parse := func(field, text string) int64 {
-		if text == "" {
-			return 0
-		}
-		n, e := strconv.ParseInt(text, 10, 64)
-		if e != nil {
-			err = fmt.Errorf("record: field %s is %q: %w", field, m[field], history.ErrCorrupt)
-		}
-		return n
+	r.Born, err = parseBorn(m["born"])
+	h.keep("born", err)
+	r.Parent, err = parseParent(m["parent"])
+	h.keep("parent", err)
+	if r.Name == "" || r.Head == "" || r.Status == "" {
+		h.bad = fmt.Errorf("record: a field is missing: %w", history.ErrCorrupt)
 	}
-	number := func(field string) int64 { return parse(field, m[field]) }
-	seq, at, ok := strings.Cut(m["born"], ".")
-	r.Born = history.Position{Seq: uint64(parse("born", seq)), Time: parse("born", at)} //nolint:gosec // written from a uint64 below 2^63
-	r.Execution, r.Events = uint64(number("execution")), uint64(number("events"))       //nolint:gosec // likewise
-	r.Created, r.Updated, r.Ended = number("created"), number("updated"), number("ended")
-	if !ok || r.Name == "" || r.Head == "" || r.Status == "" {
-		err = fmt.Errorf("record: a field is missing: %w", history.ErrCorrupt)
-	}
-	return r, err
-}
-
-// History reads the events of an execution. See Load for its errors.
-func (s *Store) History(ctx context.Context, part int, instance string, execution uint64) ([]history.Event, error) {
-	key := s.space.Part(part).History(instance, execution)
-	var events []history.Event
-	for {
-		from := len(events)
-		v, err := s.run.Do(ctx, redisx.Command("LRANGE", key, from, from+historyChunk-1))
-		if err != nil {
-			return nil, fmt.Errorf("instance %s: read the history: %w", instance, err)
-		}
-		chunk, ok := v.([]any)
-		if !ok && v != nil {
-			return nil, fmt.Errorf("instance %s: history: %w: %T", instance, redisx.ErrReply, v)
-		}
-		for _, raw := range chunk {
-			b, err := redisx.Str(raw)
-			if err != nil {
-				return events, fmt.Errorf("instance %s: history: %w", instance, err)
-			}
-			e, err := history.Decode(uint64(len(events)+1), []byte(b))
-			if err != nil {
-				return events, fmt.Errorf("instance %s: %w", instance, err)
-			}
-			events = append(events, e)
-		}
-		if len(chunk) < historyChunk {
-			return events, nil
-		}
-	}
-}
-
-// Unread reads the head of the inbox: up to UnreadBatch elements and 4 MiB, as the answer of a commit.
-func (s *Store) Unread(ctx context.Context, part int, instance string) ([][]byte, error) {
-	v, err := s.run.Do(ctx, redisx.Call{
-		Script: s.unread, Keys: []string{s.space.Part(part).Inbox(instance)}, Args: []any{UnreadBatch, unreadBytes},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("instance %s: read the inbox: %w", instance, err)
-	}
-	r := redisx.NewReply(v)
-	return elements(r.Strs(1)), r.Err()
-}
-
-// Inbox reads the whole inbox, for the checker.
-func (s *Store) Inbox(ctx context.Context, part int, instance string) ([][]byte, error) {
-	v, err := s.run.Do(ctx, redisx.Command("LRANGE", s.space.Part(part).Inbox(instance), 0, -1))
-	if err != nil {
-		return nil, fmt.Errorf("instance %s: read the inbox: %w", instance, err)
-	}
-	r := redisx.NewReply([]any{v})
-	return elements(r.Strs(0)), r.Err()
+	return r, h.bad
 }

@@ -3,8 +3,10 @@
 package replaytest
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +25,8 @@ type Driver struct {
 	id      replay.Identity
 	program replay.Program
 	opts    replay.Options
+
+	deployed int // events of other programs: see Deploy
 
 	X       *replay.Execution // the live one
 	History []history.Event   // all that was taken from it
@@ -53,8 +57,49 @@ func (d *Driver) Restart(program replay.Program) {
 	if err := d.X.Evict(); err != nil {
 		d.tb.Fatalf("evict: %v", err)
 	}
-	d.program, d.History, d.Now = program, nil, Epoch
+	d.program, d.History, d.Now, d.deployed = program, nil, Epoch, 0
 	d.X = d.fresh()
+}
+
+// Deploy evicts the execution and replays its history with another program, which goes on
+// with it.
+func (d *Driver) Deploy(program replay.Program) {
+	d.tb.Helper()
+	if err := d.X.Evict(); err != nil {
+		d.tb.Fatalf("evict: %v", err)
+	}
+	d.program, d.deployed = program, len(d.History)
+	d.X = d.fresh()
+	if err := d.X.Replay(cloneAll(d.History)); err != nil {
+		d.tb.Fatalf("replay with the new program: %v\n%s", err, Text(d.History))
+	}
+}
+
+// Continue checks an execution that has continued as new, and begins the next: Started,
+// and then the events that were unread. It gives the decisions of all.
+func (d *Driver) Continue() []history.Event {
+	d.tb.Helper()
+	end, unread := d.X.Continued()
+	if end == nil {
+		d.tb.Fatalf("the execution has not continued as new:\n%s", Text(d.History))
+	}
+	d.CheckReplay()
+	d.CheckRecord()
+	parent, name := d.X.Parent(), d.X.Name()
+	_, statuses := d.X.Status()
+	d.id.Execution++
+	d.History, d.deployed = nil, 0
+	d.X = d.fresh()
+	made := d.Feed(&history.Started{
+		Name: name, Version: end.Version, Payload: end.Payload, Born: d.id.Born, Execution: d.id.Execution, Parent: parent, Statuses: statuses,
+	})
+	for _, ev := range unread {
+		if d.X.Ended() {
+			break
+		}
+		made = append(made, d.Feed(clone(ev))...)
+	}
+	return made
 }
 
 // Feed applies one input and demands that it is applied. It gives the decisions.
@@ -99,7 +144,7 @@ func (d *Driver) Offer(in history.Event) (replay.Outcome, []history.Event) {
 // Start feeds Started.
 func (d *Driver) Start(input history.Payload) []history.Event {
 	d.tb.Helper()
-	return d.Feed(&history.Started{Name: "test", Payload: input, Born: d.id.Born, By: "driver"})
+	return d.Feed(&history.Started{Name: "test", Payload: input, Born: d.id.Born, Execution: d.id.Execution, By: "driver"})
 }
 
 // Complete feeds the result of an activity.
@@ -112,6 +157,28 @@ func (d *Driver) Complete(scheduled uint64, result history.Payload) []history.Ev
 func (d *Driver) Fail(scheduled uint64, f history.Failure) []history.Event {
 	d.tb.Helper()
 	return d.Feed(&history.ActivityFailed{Scheduled: scheduled, Failure: f})
+}
+
+// CompleteChild feeds the result of a child.
+func (d *Driver) CompleteChild(scheduled uint64, result history.Payload) []history.Event {
+	d.tb.Helper()
+	return d.Feed(&history.ChildCompleted{Scheduled: scheduled, Effect: d.EffectOf(scheduled), Result: result})
+}
+
+// FailChild feeds the failure of a child.
+func (d *Driver) FailChild(scheduled uint64, f history.Failure) []history.Event {
+	d.tb.Helper()
+	return d.Feed(&history.ChildFailed{Scheduled: scheduled, Effect: d.EffectOf(scheduled), Failure: f})
+}
+
+// EffectOf gives the effect id of a child's start.
+func (d *Driver) EffectOf(scheduled uint64) string {
+	d.tb.Helper()
+	ev, ok := d.History[scheduled-1].(*history.ChildScheduled)
+	if !ok {
+		d.tb.Fatalf("event %d is no start of a child:\n%s", scheduled, Text(d.History))
+	}
+	return ev.Effect
 }
 
 // Send feeds an event.
@@ -161,6 +228,16 @@ func (d *Driver) Only(name string) uint64 {
 	return ids[0]
 }
 
+// OnlyChild gives the start of the one outstanding child.
+func (d *Driver) OnlyChild() *history.ChildScheduled {
+	d.tb.Helper()
+	ids := d.X.Children()
+	if len(ids) != 1 {
+		d.tb.Fatalf("%d children are outstanding, not one:\n%s", len(ids), Text(d.History))
+	}
+	return d.History[ids[0]-1].(*history.ChildScheduled) //nolint:forcetypeassert // Children gives the ids of no others
+}
+
 // End gives the event that ended the execution.
 func (d *Driver) End() history.Event {
 	d.tb.Helper()
@@ -170,52 +247,34 @@ func (d *Driver) End() history.Event {
 	return d.History[len(d.History)-1]
 }
 
-// CheckRecord folds the history and demands that every answer and every cancellation
-// has an open schedule, that the execution agrees about what is outstanding, and that
-// nothing is when it has ended.
+// CheckRecord demands of the history that it breaks no rule, and of the execution that it
+// agrees about what is outstanding.
 func (d *Driver) CheckRecord() {
 	d.tb.Helper()
-	activities, timers := make(map[uint64]bool), make(map[uint64]bool)
-	settle := func(open map[uint64]bool, id uint64, ev history.Event) {
-		if !open[id] {
-			d.tb.Fatalf("%sis about nothing that is open:\n%s", line(ev), Text(d.History))
-		}
-		delete(open, id)
+	state, bad := history.Check(d.History)
+	if err := errors.Join(bad...); err != nil {
+		d.tb.Fatalf("%v:\n%s", err, Text(d.History))
 	}
-	for _, ev := range d.History {
-		switch ev := ev.(type) {
-		case *history.ActivityScheduled:
-			activities[ev.ID] = true
-		case *history.ActivityCompleted:
-			settle(activities, ev.Scheduled, ev)
-		case *history.ActivityFailed:
-			settle(activities, ev.Scheduled, ev)
-		case *history.ActivityCancelRequested:
-			settle(activities, ev.Scheduled, ev)
-		case *history.TimerScheduled:
-			timers[ev.ID] = true
-		case *history.TimerFired:
-			settle(timers, ev.Timer, ev)
-		case *history.TimerCancelled:
-			settle(timers, ev.Timer, ev)
-		}
+	if open := d.X.Outstanding(); !slices.Equal(open, state.Outstanding()) {
+		d.tb.Fatalf("outstanding are %v, and by the history %v:\n%s", open, state.Outstanding(), Text(d.History))
 	}
-	if open := d.X.Outstanding(); len(open) != len(activities) || d.X.Ended() && len(activities) > 0 {
-		d.tb.Fatalf("outstanding are %v, and by the history %v:\n%s", open, activities, Text(d.History))
+	if open := d.X.Children(); !slices.Equal(open, state.Children()) {
+		d.tb.Fatalf("outstanding children are %v, and by the history %v:\n%s", open, state.Children(), Text(d.History))
 	}
-	if _, _, ok := d.X.NextTimer(); !d.X.Ended() && ok != (len(timers) > 0) {
-		d.tb.Fatalf("a timer is set: %t; by the history: %v", ok, timers)
+	if _, _, ok := d.X.NextTimer(); ok != (state.TimerLen() > 0) {
+		d.tb.Fatalf("a timer is set: %t; by the history %d:\n%s", ok, state.TimerLen(), Text(d.History))
 	}
 }
 
 // CheckReplay replays prefixes of the history, each up to the end of a step, and
 // then feeds the inputs that remain, up to the next step with a side effect, which
 // would have another value now: the decisions must be those recorded. It takes every
-// prefix, or, of a history with more than 100 steps, a hundred of them.
+// prefix, or, of a history with more than 100 steps, a hundred of them; but none that is
+// shorter than what other programs made.
 func (d *Driver) CheckReplay() {
 	d.tb.Helper()
-	ends := []int{0}
-	for i := 1; i <= len(d.History); i++ {
+	ends := []int{d.deployed}
+	for i := d.deployed + 1; i <= len(d.History); i++ {
 		if i == len(d.History) || d.History[i].Input() {
 			ends = append(ends, i)
 		}
@@ -256,8 +315,24 @@ func (d *Driver) checkPrefix(n int) {
 				n, n+i+1, line(ev), line(rest[i]))
 		}
 	}
+	if n+len(rest) == len(d.History) {
+		d.sameOutside(x)
+	}
 	if err := x.Evict(); err != nil {
 		d.tb.Fatalf("evict: %v", err)
+	}
+}
+
+// sameOutside compares what an execution with the whole history has besides it.
+func (d *Driver) sameOutside(x *replay.Execution) {
+	d.tb.Helper()
+	is, version := x.Status()
+	if was, v := d.X.Status(); v != version || !reflect.DeepEqual(was, is) {
+		d.tb.Fatalf("the status is %s, version %d, and was %s, version %d", is.Data, version, was.Data, v)
+	}
+	end, unread := x.Continued()
+	if e, u := d.X.Continued(); !reflect.DeepEqual(e, end) || !reflect.DeepEqual(u, unread) {
+		d.tb.Fatalf("continued as %v with %v unread, and was as %v with %v", end, unread, e, u)
 	}
 }
 

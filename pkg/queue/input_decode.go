@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"mime"
@@ -13,73 +14,6 @@ import (
 
 	"github.com/pawlrun/pawl/pkg/history"
 )
-
-// maxHeader bounds what is taken from a header: longer ones are a mistake.
-const maxHeader = 256
-
-// check says whether the input may be published.
-func (o *OutInput) check() error {
-	if err := CheckInstance(o.Instance); err != nil {
-		return err
-	}
-	if err := checkKind(o.Kind, o.Name); err != nil {
-		return err
-	}
-	if n := len(o.Payload.Data); n > MaxPayload {
-		return fmt.Errorf("%w: %s %s of instance %s has %d bytes, at most %d are allowed", ErrTooLarge, o.Kind, o.Name, o.Instance, n, MaxPayload)
-	}
-	for _, h := range [...]string{o.ID, o.Reply, o.By} {
-		if len(h) > maxHeader || strings.ContainsAny(h, "\r\n") {
-			return fmt.Errorf("%w: id, reply and by are single lines of at most %d bytes", ErrMalformed, maxHeader)
-		}
-	}
-	return nil
-}
-
-func checkKind(k InputKind, name string) error {
-	switch k {
-	case KindStart, KindEvent:
-		return CheckName(name)
-	case KindCancel:
-		if name != "" {
-			return fmt.Errorf("%w: a cancel has no name, this one has %q", ErrBadName, name)
-		}
-		return nil
-	default:
-		return fmt.Errorf("%w: number %d", ErrUnknownKind, k)
-	}
-}
-
-// message gives the headers and the body.
-func (o *OutInput) message() (nats.Header, []byte, error) {
-	h := make(nats.Header, 4)
-	set := func(k, v string) {
-		if v != "" {
-			h[k] = []string{v}
-		}
-	}
-	set(HeaderID, o.ID)
-	set(HeaderReply, o.Reply)
-	set(HeaderBy, o.By)
-	if o.Kind == KindCancel {
-		if o.Text == "" {
-			return h, nil, nil
-		}
-		body, err := json.Marshal(cancelBody{Text: o.Text, By: o.By})
-		return h, body, err
-	}
-	if o.Payload.Type != "" {
-		set(HeaderContentType, o.Payload.Type)
-	} else if len(o.Payload.Data) > 0 {
-		return nil, nil, fmt.Errorf("%w: a payload of %d bytes without a type", ErrMalformed, len(o.Payload.Data))
-	}
-	return h, o.Payload.Data, nil
-}
-
-type cancelBody struct {
-	Text string `json:"text,omitempty" msgpack:"text"`
-	By   string `json:"by,omitempty"   msgpack:"by"`
-}
 
 // decodeInput reads a message as the stream has filed it. It never fails: what is
 // wrong with the message is its Problem.
@@ -108,6 +42,8 @@ func (in *Input) read(m *nats.Msg, root string) error {
 		in.Kind = KindEvent
 	case "cancel":
 		in.Kind = KindCancel
+	case "done":
+		in.Kind = KindDone
 	default:
 		return fmt.Errorf("%w: %q, want start, event or cancel", ErrUnknownKind, kind)
 	}
@@ -117,13 +53,20 @@ func (in *Input) read(m *nats.Msg, root string) error {
 	if err := in.headers(m.Header); err != nil {
 		return err
 	}
-	if len(m.Data) > MaxPayload {
-		return fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrTooLarge, len(m.Data), MaxPayload)
+	switch in.Kind {
+	case KindStart:
+		return in.start(m.Header, m.Data)
+	case KindCancel:
+		return in.cancel(m.Header, m.Data)
+	case KindDone:
+		done, err := decodeDone(m.Data)
+		if err == nil {
+			in.Done = done
+		}
+		return err
+	default:
+		return in.body(m.Header, m.Data)
 	}
-	if in.Kind == KindCancel {
-		return in.cancelText(m.Header, m.Data)
-	}
-	return in.body(m.Header, m.Data)
 }
 
 func (in *Input) headers(h nats.Header) error {
@@ -158,20 +101,66 @@ func safeReply(s string) bool {
 		!strings.ContainsAny(s, "*> \t\r\n") && !strings.Contains(s, "..") && s[0] != '.' && s[len(s)-1] != '.'
 }
 
-func (in *Input) body(h nats.Header, data []byte) error {
-	if len(data) == 0 {
-		return nil
-	}
-	t, err := contentType(h)
-	if err != nil {
-		return err
-	}
-	in.Payload = history.Payload{Type: t, Data: data}
-	return nil
+func (in *Input) body(h nats.Header, data []byte) (err error) {
+	in.Payload, err = payload(data, h.Get(HeaderContentType))
+	return err
 }
 
-func (in *Input) cancelText(h nats.Header, data []byte) error {
-	t, err := contentType(h)
+// start reads a start, alone or with an event.
+func (in *Input) start(h nats.Header, data []byte) error {
+	in.Version = h.Get(HeaderOrchestrationVersion)
+	if err := checkVersion(in.Version); err != nil {
+		return err
+	}
+	if text := h.Get(HeaderParent); text != "" {
+		parent, err := parseParent(text)
+		if err != nil {
+			return err
+		}
+		in.Parent = parent
+	}
+	event, split := h.Get(HeaderEvent), h.Get(HeaderSplit)
+	if event == "" {
+		if split != "" {
+			return fmt.Errorf("%w: %s without %s", ErrMalformed, HeaderSplit, HeaderEvent)
+		}
+		return in.body(h, data)
+	}
+	if err := CheckName(event); err != nil {
+		return err
+	}
+	n := 0
+	if split != "" {
+		var err error
+		if n, err = strconv.Atoi(split); err != nil || n < 0 || n > len(data) {
+			return fmt.Errorf("%w: %s %q of a body of %d bytes", ErrMalformed, HeaderSplit, split, len(data))
+		}
+	}
+	if err := in.body(h, data[:n:n]); err != nil {
+		return err
+	}
+	p, err := payload(data[n:], cmp.Or(h.Get(HeaderEventType), h.Get(HeaderContentType)))
+	if err == nil {
+		in.Event = &OutEvent{Name: event, Payload: p}
+	}
+	return err
+}
+
+// cancel reads who wants it and why. A reason that this program does not know counts as
+// none: that the instance is to end matters more.
+func (in *Input) cancel(h nats.Header, data []byte) error {
+	if in.Of = h.Get(HeaderOf); in.Of != "" {
+		if err := checkEffect(in.Of); err != nil {
+			return err
+		}
+	}
+	if in.Reason.UnmarshalText([]byte(h.Get(HeaderReason))) != nil {
+		in.Reason = 0
+	}
+	if len(data) > MaxPayload {
+		return fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrTooLarge, len(data), MaxPayload)
+	}
+	t, err := contentType(h.Get(HeaderContentType))
 	if err != nil || len(data) == 0 {
 		return err
 	}
@@ -187,23 +176,37 @@ func (in *Input) cancelText(h nats.Header, data []byte) error {
 	default:
 		return fmt.Errorf("%w: body of a cancel is neither JSON nor text", ErrMalformed)
 	}
-	in.Text = body.Text
-	if body.By != "" {
-		in.By = body.By
+	in.Text = cut(body.Text, maxText)
+	if body.By != "" { // on one line, as in the header that its children will be told it in
+		in.By = cut(strings.Join(strings.Fields(body.By), " "), maxHeader)
 	}
 	return nil
 }
 
-// contentType is the type of the body: JSON unless it is named. A type that Pawl
+// payload makes one of a body, or of a part of one.
+func payload(data []byte, typ string) (history.Payload, error) {
+	if len(data) > MaxPayload {
+		return history.Payload{}, fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrTooLarge, len(data), MaxPayload)
+	}
+	if len(data) == 0 {
+		return history.Payload{}, nil
+	}
+	t, err := contentType(typ)
+	if err != nil {
+		return history.Payload{}, err
+	}
+	return history.Payload{Type: t, Data: data}, nil
+}
+
+// contentType is the type of a payload: JSON unless it is named. A type that Pawl
 // does not know travels as it is; decoding it is somebody else's failure.
-func contentType(h nats.Header) (string, error) {
-	v := h.Get(HeaderContentType)
+func contentType(v string) (string, error) {
 	if v == "" {
 		return history.TypeJSON, nil
 	}
 	t, _, err := mime.ParseMediaType(v)
 	if err != nil || len(t) > maxHeader {
-		return "", fmt.Errorf("%w: %s %q", ErrMalformed, HeaderContentType, v)
+		return "", fmt.Errorf("%w: content type %q", ErrMalformed, v)
 	}
 	switch t {
 	case "application/x-msgpack", "application/vnd.msgpack":

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/pawlrun/pawl/internal/show"
+	"github.com/pawlrun/pawl/internal/term"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+type historyCmd struct {
+	ID        string `arg:"" help:"Id of the instance."`
+	Execution uint64 `placeholder:"N" help:"Which generation; the latest two are kept. Default: the latest."`
+	JSON      bool   `name:"json" help:"Write JSON, an event a line."`
+	reach     `group:"Connection"`
+}
+
+// Run shows a history.
+func (c *historyCmd) Run(ctx context.Context, s streams) error {
+	cl, done, err := c.about(ctx, s, c.ID)
+	if err != nil {
+		return err
+	}
+	defer done()
+	var events []history.Event
+	execution := c.Execution
+	for e, err := range client.History(ctx, cl, c.ID, c.Execution) {
+		if errors.Is(err, client.ErrNotFound) {
+			return c.missing(ctx, cl, err)
+		}
+		if err != nil {
+			return err
+		}
+		execution = e.Execution
+		if !c.JSON {
+			events = append(events, e.Event)
+			continue
+		}
+		o, err := show.JSON(c.ID, e.Event)
+		if err == nil {
+			err = writeJSON(s.out, o)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if c.JSON {
+		return nil
+	}
+	if err := c.heading(ctx, s.out, cl, execution); err != nil {
+		return err
+	}
+	return eventTable(s.out, events)
+}
+
+// heading says which execution is shown, if it is not the only one there has been.
+func (c *historyCmd) heading(ctx context.Context, w io.Writer, cl *client.Client, execution uint64) error {
+	if execution == 1 && c.Execution == 0 {
+		return nil
+	}
+	latest := execution
+	if d, err := client.Describe(ctx, cl, c.ID); err == nil { // the history is shown without it, too
+		latest = max(latest, d.Execution)
+	}
+	if latest == 1 {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "%s, execution %d of %d: %s\n", c.ID, execution, latest, elsewhere(execution, latest))
+	return err
+}
+
+// elsewhere says how to see the others.
+func elsewhere(execution, latest uint64) string {
+	if execution == latest {
+		return fmt.Sprintf("--execution %d shows the one before", execution-1)
+	}
+	return "without --execution it is the latest"
+}
+
+// missing says why there is no history of the execution, if the instance itself is there.
+func (c *historyCmd) missing(ctx context.Context, cl *client.Client, notFound error) error {
+	d, err := client.Describe(ctx, cl, c.ID)
+	switch {
+	case err != nil || d.Execution <= 1 || c.Execution > d.Execution:
+		return notFound
+	case c.Execution != 0 && c.Execution < d.Execution:
+		return fmt.Errorf("execution %d of %s is no longer kept: it is in execution %d, and the latest two are", c.Execution, c.ID, d.Execution)
+	default:
+		return fmt.Errorf("execution %d of %s has no history yet; pawl get %s says what it waits for, --execution %d shows the one before",
+			d.Execution, c.ID, c.ID, d.Execution-1)
+	}
+}
+
+func eventTable(w io.Writer, events []history.Event) error {
+	t := &term.Table{Header: []string{"ID", "AT (UTC)", "EVENT", "WHAT"}, Right: []int{0}}
+	for _, e := range events {
+		t.Add(e.Meta().ID, e.Meta().Time().Format("15:04:05.000"), show.Kind(e), short(show.Summary(e), shortCell))
+	}
+	return t.Write(w)
+}

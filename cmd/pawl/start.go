@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nuid"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+type startCmd struct {
+	Orchestration string `arg:"" help:"Name of the orchestration."`
+	ID            string `arg:"" optional:"" help:"Id of the instance; made up if not given."`
+	Input         string `placeholder:"JSON" help:"Input as JSON, @FILE, or - for standard input."`
+	Version       string `placeholder:"VERSION" help:"Version of the orchestration. Default: the newest that its orchestrator has."`
+	Event         string `placeholder:"NAME=JSON" help:"Send an event too, in the same message: with JSON, @FILE, - or nothing. An instance that runs already gets only the event."`
+	waiting
+	reach `group:"Connection"`
+}
+
+// AfterApply checks the settings.
+func (c *startCmd) AfterApply() error {
+	return errors.Join(c.waiting.AfterApply(), c.reach.AfterApply())
+}
+
+// Run starts an instance.
+func (c *startCmd) Run(ctx context.Context, s streams) error {
+	order, err := c.order()
+	if err != nil {
+		return err
+	}
+	cl, done, err := c.client(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer done()
+	run, err := order.send(ctx, cl)
+	if err != nil {
+		return err
+	}
+	switch {
+	case c.Wait:
+		return c.await(ctx, s, cl, run)
+	case c.JSON:
+		return accepted(s.out, true, order.id, "")
+	default:
+		_, err = fmt.Fprintln(s.out, order.id)
+		return err
+	}
+}
+
+// order is a start in the client's terms.
+type order struct {
+	orchestration, id string
+	input             history.Payload
+	event             string // comes with it; empty: none does
+	data              history.Payload
+	options           []client.StartOption
+}
+
+// order reads and checks the arguments.
+func (c *startCmd) order() (o order, err error) {
+	name, data, _ := strings.Cut(c.Event, "=")
+	if c.Input == "-" && data == "-" {
+		return o, misuse{errors.New("--input and --event can not both be read from standard input")}
+	}
+	o = order{orchestration: c.Orchestration, id: c.ID, event: name}
+	if o.input, err = input(c.Input); err != nil {
+		return o, err
+	}
+	if o.data, err = input(data); err != nil {
+		return o, err
+	}
+	if o.id == "" {
+		o.id = c.Orchestration + "-" + nuid.Next()
+	}
+	bad := []error{pawl.ValidateName(o.orchestration), pawl.ValidateID(o.id)}
+	if c.Event != "" {
+		bad = append(bad, pawl.ValidateName(o.event))
+	}
+	if c.Version != "" {
+		bad = append(bad, pawl.ValidateName(c.Version)) // versions have the alphabet of names
+		o.options = append(o.options, client.Version(c.Version))
+	}
+	if err := errors.Join(bad...); err != nil {
+		return o, misuse{err}
+	}
+	return o, nil
+}
+
+func (o order) send(ctx context.Context, cl *client.Client) (*client.RawRun, error) {
+	if o.event == "" {
+		return client.StartRaw(ctx, cl, o.orchestration, o.id, o.input, o.options...)
+	}
+	return client.SendOrStartRaw(ctx, cl, o.orchestration, o.id, o.input, o.event, o.data, o.options...)
+}

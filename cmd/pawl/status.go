@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/vmihailenco/msgpack/v5"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/show"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+type statusCmd struct {
+	ID     string `arg:"" help:"Id of the instance."`
+	Follow bool   `help:"Show every change, a line each, until the instance ends."`
+	JSON   bool   `name:"json" help:"Write JSON, a status a line."`
+	reach  `group:"Connection"`
+}
+
+// statusLine is a custom status for a program. What is not known is left out: while the
+// instance is followed that is how it stands, and at its end the custom status.
+type statusLine struct {
+	Instance string `json:"instance"`
+	Status   string `json:"status,omitempty"`
+	*customJSON
+}
+
+// Run shows the custom status.
+func (c *statusCmd) Run(ctx context.Context, s streams) error {
+	cl, done, err := c.about(ctx, s, c.ID)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if c.Follow {
+		return c.follow(ctx, s, cl)
+	}
+	d, err := client.Describe(ctx, cl, c.ID)
+	if err != nil {
+		return err
+	}
+	if d.Custom == nil && !c.JSON {
+		_, err := fmt.Fprintf(s.err, "pawl: %s has set no custom status\n", c.ID)
+		return err
+	}
+	return c.show(s, statusLine{Instance: c.ID, Status: d.Status, customJSON: asCustomJSON(d.Custom)})
+}
+
+// follow shows every custom status that it is told of. One that is set while the one
+// before is on its way is told in its place.
+func (c *statusCmd) follow(ctx context.Context, s streams, cl *client.Client) error {
+	handle := pawl.NewStatus[anyJSON]()
+	for after := uint64(0); ; {
+		at, err := client.NextStatus(ctx, cl, handle, c.ID, after)
+		ended, over := errors.AsType[*client.EndedError](err)
+		switch {
+		case over && c.JSON:
+			return c.show(s, statusLine{Instance: c.ID, Status: string(ended.Status)})
+		case over:
+			_, err := fmt.Fprintf(s.err, "pawl: %s has ended: %s\n", c.ID, ended.Status)
+			return err
+		case err != nil && ctx.Err() != nil:
+			return fmt.Errorf("no longer following %s, which goes on: %w", c.ID, context.Cause(ctx))
+		case errors.Is(err, pawl.ErrUndecodable): // it carries nothing but its version
+		case err != nil:
+			return err
+		}
+		after = at.Version
+		if err := c.show(s, statusLine{Instance: c.ID, customJSON: &customJSON{Version: at.Version, Value: at.Value.text}}); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *statusCmd) show(s streams, l statusLine) error {
+	if c.JSON {
+		return writeJSON(s.out, l)
+	}
+	_, err := fmt.Fprintln(s.out, string(l.Value))
+	return err
+}
+
+// anyJSON is a value of any type, and decodes into JSON.
+type anyJSON struct{ text json.RawMessage }
+
+// UnmarshalJSON takes the value as it is.
+func (a *anyJSON) UnmarshalJSON(b []byte) error {
+	a.text = bytes.Clone(b)
+	return nil
+}
+
+// DecodeMsgpack makes JSON of the value.
+func (a *anyJSON) DecodeMsgpack(d *msgpack.Decoder) error {
+	raw, err := d.DecodeRaw()
+	a.text = show.Payload(history.Payload{Type: history.TypeMsgpack, Data: raw})
+	return err
+}

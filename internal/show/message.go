@@ -1,0 +1,82 @@
+package show
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// message is the summary of what concerns other instances, other executions, and other code.
+func message(e history.Event) string {
+	switch e := e.(type) {
+	case *history.ChildScheduled:
+		return called(noted(e.Name+" as "+e.Instance, version(e.Version), fate(e)), e.Payload)
+	case *history.ChildCompleted:
+		return called(fmt.Sprintf("of %d", e.Scheduled), e.Result)
+	case *history.ChildFailed:
+		return fmt.Sprintf("of %d: %s", e.Scheduled, e.Failure.Message)
+	case *history.ChildCancelRequested:
+		return by(fmt.Sprintf("of %d: %s", e.Scheduled, e.Reason), e.By, e.Text)
+	case *history.EventSent:
+		return called(e.Name+" to "+e.Instance, e.Payload)
+	case *history.ContinuedAsNew:
+		return called(noted("", version(e.Version)), e.Payload)
+	case *history.PatchMarked:
+		return e.Name
+	default:
+		return ""
+	}
+}
+
+func started(e *history.Started) string {
+	parent, who := "", e.By
+	if e.Parent != nil {
+		parent = "child of " + e.Parent.Instance
+		if who == e.Parent.Instance { // as parents name themselves
+			who = ""
+		}
+	}
+	return by(called(noted(e.Name, version(e.Version), parent), e.Payload), who, "")
+}
+
+func cancelRequested(e *history.CancelRequested) string {
+	reason := ""
+	if e.Reason != 0 {
+		reason = e.Reason.String()
+	}
+	return by(reason, e.By, e.Text)
+}
+
+// fate is what the end of its parent means to a child, if it is not its end.
+func fate(e *history.ChildScheduled) string {
+	switch {
+	case e.Detached:
+		return "detached"
+	case e.Abandon:
+		return "outlives its parent"
+	default:
+		return ""
+	}
+}
+
+func version(v string) string {
+	if v == "" {
+		return ""
+	}
+	return "version " + v
+}
+
+// noted puts those notes that there are in brackets behind the text.
+func noted(text string, notes ...string) string {
+	var there []string
+	for _, n := range notes {
+		if n != "" {
+			there = append(there, n)
+		}
+	}
+	if len(there) == 0 {
+		return text
+	}
+	return strings.TrimSpace(text + " (" + strings.Join(there, ", ") + ")")
+}

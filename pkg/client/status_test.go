@@ -1,0 +1,225 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// says encodes what an instance says of itself.
+func says(t *testing.T, s pawl.Status[order], version uint64, n int) queue.Custom {
+	t.Helper()
+	p, err := s.Encode(order{N: n})
+	ok(t, err)
+	return queue.Custom{Version: version, Payload: p}
+}
+
+// running gives an owner of one instance, a-1, that runs.
+func running(t *testing.T, o Options) (*owner, *Client, pawl.Status[order]) {
+	t.Helper()
+	w, c := stand(t, o)
+	_, err := StartRaw(soon(t), c, "x", "a-1", history.Payload{})
+	ok(t, err)
+	w.input(0)
+	return w, c, pawl.NewStatus[order]()
+}
+
+func TestTheCustomStatusIsThereAtOnceAndOutlivesItsInstance(t *testing.T) {
+	w, c, progress := running(t, Options{Every: time.Hour})
+	if _, err := CustomStatus(soon(t), c, progress, "a-1"); !errors.Is(err, ErrNoStatus) {
+		t.Fatal(err)
+	}
+	if _, err := CustomStatus(soon(t), c, progress, "nobody"); !errors.Is(err, ErrNotFound) {
+		t.Fatal(err)
+	}
+	w.say("a-1", says(t, progress, 3, 30))
+	for range 2 {
+		at, err := CustomStatus(soon(t), c, progress, "a-1")
+		if err != nil || at.Version != 3 || at.Value.N != 30 {
+			t.Fatal(at, err)
+		}
+		w.finish("a-1", result(t, "done"))
+	}
+	w.mu.Lock()
+	if n := len(w.watch); n > 0 {
+		t.Errorf("%d wait for what was only looked at", n)
+	}
+	w.mu.Unlock()
+}
+
+func TestAnEndedInstanceThatNeverSaidAnythingHasNoStatus(t *testing.T) {
+	w, c, progress := running(t, Options{})
+	w.finish("a-1", result(t, "done"))
+	if _, err := CustomStatus(soon(t), c, progress, "a-1"); !errors.Is(err, ErrNoStatus) {
+		t.Fatal(err)
+	}
+}
+
+func TestTheNextStatusIsPushed(t *testing.T) {
+	w, c, progress := running(t, Options{Every: time.Hour})
+	w.say("a-1", says(t, progress, 1, 10))
+	if at, err := NextStatus(soon(t), c, progress, "a-1", 0); err != nil || at.Version != 1 || at.Value.N != 10 { // there already
+		t.Fatal(at, err)
+	}
+	got := make(chan StatusAt[order], 1)
+	go func() {
+		at, err := NextStatus(soon(t), c, progress, "a-1", 1)
+		if err != nil {
+			t.Error(err)
+		}
+		got <- at
+	}()
+	w.watched("a-1", 1)
+	w.say("a-1", says(t, progress, 4, 40))
+	if at := <-got; at.Version != 4 || at.Value.N != 40 {
+		t.Fatal(at)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.waiting) > 1 { // the run's
+		t.Errorf("%d still wait", len(c.waiting))
+	}
+}
+
+func TestAStatusWhosePushWasLostIsAskedFor(t *testing.T) {
+	w, c, progress := running(t, Options{Every: 20 * time.Millisecond})
+	w.mute = true
+	got := make(chan error, 1)
+	go func() { _, err := NextStatus(soon(t), c, progress, "a-1", 0); got <- err }()
+	w.watched("a-1", 1)
+	w.say("a-1", says(t, progress, 1, 1))
+	ok(t, <-got)
+}
+
+func TestAnOldStatusThatIsPushedIsNotTakenForTheNext(t *testing.T) {
+	w, c, progress := running(t, Options{Every: 20 * time.Millisecond})
+	got := make(chan StatusAt[order], 1)
+	go func() {
+		at, err := NextStatus(soon(t), c, progress, "a-1", 5)
+		if err != nil {
+			t.Error(err)
+		}
+		got <- at
+	}()
+	w.watched("a-1", 1)
+	w.say("a-1", says(t, progress, 4, 40)) // the store has forgotten the fifth
+	w.watched("a-1", 1)
+	w.say("a-1", says(t, progress, 6, 60))
+	if at := <-got; at.Version != 6 {
+		t.Fatal(at)
+	}
+}
+
+func TestWhoWaitsForAStatusOfAnEndedInstanceIsToldSo(t *testing.T) {
+	w, c, progress := running(t, Options{Every: time.Hour})
+	got := make(chan error, 1)
+	go func() { _, err := NextStatus(soon(t), c, progress, "a-1", 0); got <- err }()
+	w.watched("a-1", 1)
+	w.finish("a-1", queue.Answer{Status: "failed", Failure: &history.Failure{Message: "no"}})
+	var ended *EndedError
+	if err := <-got; !errors.Is(err, ErrEnded) || !errors.As(err, &ended) || ended.Instance != "a-1" || ended.Status != Failed {
+		t.Fatal(err)
+	}
+}
+
+func TestWatchingGivesEveryStatusUntilTheInstanceEnds(t *testing.T) {
+	w, c, progress := running(t, Options{Every: time.Hour})
+	w.say("a-1", says(t, progress, 1, 10))
+	var versions []uint64
+	for at, err := range WatchStatus(soon(t), c, progress, "a-1") {
+		ok(t, err)
+		if at.Value.N != int(at.Version)*10 { //nolint:gosec // small
+			t.Fatal(at)
+		}
+		versions = append(versions, at.Version)
+		switch at.Version {
+		case 1:
+			w.say("a-1", says(t, progress, 2, 20))
+		case 2: // two at once: one of them is never seen
+			w.say("a-1", says(t, progress, 3, 30))
+			w.say("a-1", says(t, progress, 4, 40))
+		case 4: // the last word and the end
+			w.say("a-1", says(t, progress, 5, 50))
+			w.finish("a-1", result(t, "done"))
+		}
+	}
+	if !slices.Equal(versions, []uint64{1, 2, 4, 5}) {
+		t.Fatal(versions)
+	}
+	for at, err := range WatchStatus(soon(t), c, progress, "a-1") {
+		if err != nil || at.Version != 5 {
+			t.Fatal(at, err)
+		}
+		break
+	}
+}
+
+func TestAStatusOfAnotherTypeIsUndecodableAndSaysItsVersion(t *testing.T) {
+	w, c, progress := running(t, Options{Every: time.Hour})
+	w.say("a-1", queue.Custom{Version: 2, Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"text"`)}})
+	n := 0
+	for at, err := range WatchStatus(soon(t), c, progress, "a-1") {
+		if n++; n > 1 || !errors.Is(err, pawl.ErrUndecodable) || at.Version != 2 {
+			t.Fatal(at, err)
+		}
+	}
+	if at, err := CustomStatus(soon(t), c, progress, "a-1"); !errors.Is(err, pawl.ErrUndecodable) || at.Version != 2 {
+		t.Fatal(at, err)
+	}
+}
+
+func TestAnInstanceThatWasStartedAMomentAgoMayBeWaitedFor(t *testing.T) {
+	w, c := stand(t, Options{Every: time.Hour, Patience: 20 * time.Second})
+	progress := pawl.NewStatus[order]()
+	got := make(chan error, 1)
+	go func() { _, err := NextStatus(soon(t), c, progress, "late", 0); got <- err }()
+	poll.Until(t, 20*time.Second, "a request in vain", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.vain > 0
+	})
+	_, err := StartRaw(soon(t), c, "x", "late", history.Payload{})
+	ok(t, err)
+	w.watched("late", 1)
+	w.say("late", says(t, progress, 1, 1))
+	ok(t, <-got)
+}
+
+func TestWaitingForAStatusOfNobodyEndsAfterALittlePatience(t *testing.T) {
+	_, c := stand(t, Options{Every: time.Hour, Patience: 50 * time.Millisecond})
+	if _, err := NextStatus(soon(t), c, pawl.NewStatus[order](), "nobody", 0); !errors.Is(err, ErrNotFound) {
+		t.Fatal(err)
+	}
+	if _, err := NextStatus(soon(t), c, pawl.NewStatus[order](), "a.b", 0); !errors.Is(err, pawl.ErrBadID) {
+		t.Fatal(err)
+	}
+	if _, err := CustomStatus(soon(t), c, pawl.NewStatus[order](), "a.b"); !errors.Is(err, pawl.ErrBadID) {
+		t.Fatal(err)
+	}
+}
+
+func TestWaitingForAStatusEndsWithItsContextAndWithTheClient(t *testing.T) {
+	w, c, progress := running(t, Options{})
+	ctx, cancel := context.WithCancel(context.Background())
+	got := make(chan error, 1)
+	wait := func(ctx context.Context) { _, err := NextStatus(ctx, c, progress, "a-1", 0); got <- err }
+	go wait(ctx)
+	w.watched("a-1", 1)
+	cancel()
+	if err := <-got; !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	go wait(context.Background())
+	w.watched("a-1", 2)
+	c.Close()
+	if err := <-got; !errors.Is(err, ErrClosed) {
+		t.Fatal(err)
+	}
+}

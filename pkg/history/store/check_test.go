@@ -1,0 +1,161 @@
+package store_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+)
+
+// sound is an instance in its second execution, with a child and an event to somebody in its history, and nothing wrong.
+func (b *bench) sound() {
+	b.Helper()
+	_, err := b.commit(store.Commit{
+		Instance: "a", NewHead: "h1", Events: encoded(b, started(1), &history.EventSent{Instance: "b", Name: "e"}, &history.ContinuedAsNew{}),
+		Record: &store.Record{Name: "n", Born: at(1), Execution: 2, Status: store.Running, Out: store.Mark{Execution: 1, Event: 2}},
+		Front:  [][]byte{element("!c2.0")},
+	})
+	b.must(err)
+}
+
+// turned is sound, after the first turn of the second execution.
+func (b *bench) turned() {
+	b.Helper()
+	b.sound()
+	_, err := b.commit(store.Commit{
+		Instance: "a", Execution: 2, Head: "h1", NewHead: "h2", From: store.Running, Pop: []string{"!c2.0"},
+		Events: encoded(b, started(2), &history.ChildScheduled{Name: "c", Instance: "child", Effect: "x"}, &history.EventSent{Instance: "b", Name: "e"}),
+		Record: &store.Record{Out: store.Mark{Execution: 2, Event: 3}, Sent: store.Mark{Execution: 1, Event: 2}}, Look: b.now() + 10_000,
+	})
+	b.must(err)
+}
+
+// wantRules checks the namespace and wants each of the rules broken once, and no other.
+func (b *bench) wantRules(parts ...string) {
+	b.Helper()
+	found, err := b.st.Check(b.ctx(), nil)
+	b.must(err)
+	for _, part := range parts {
+		i := slices.IndexFunc(found.Findings, func(f store.Finding) bool { return strings.Contains(f.Rule, part) })
+		if i < 0 {
+			b.Errorf("not found: %s", part)
+			continue
+		}
+		b.Log(found.Findings[i])
+		found.Findings = slices.Delete(found.Findings, i, i+1)
+	}
+	for _, f := range found.Findings {
+		b.Errorf("found: %s", f)
+	}
+}
+
+func (b *bench) set(field string, value any) {
+	b.Helper()
+	b.must(b.rdb.HSet(b.ctx(), b.p.Instance("a"), field, value).Err())
+}
+
+func TestTheCheckFindsNothingWrongWithAnExecution(t *testing.T) {
+	each(t, map[string]func(b *bench){
+		"that has just begun": func(b *bench) {
+			b.sound()
+			b.wantRules()
+		},
+		"that has made its first turn": func(b *bench) {
+			b.turned()
+			b.wantRules()
+		},
+		"whose record is gone": func(b *bench) { // but something, on each kind of store
+			b.turned()
+			b.must(b.rdb.Del(b.ctx(), b.p.Instance("a")).Err())
+			b.wantRules("has a history of 3 events and no record", "has a history of 3 events and no record")
+		},
+	})
+}
+
+// What is wrong is read again and again before it is a finding; so the cases share their waiting, on one store.
+func TestTheCheckFinds(t *testing.T) {
+	_, rdb := redistest.MiniClient(t)
+	run := redisx.NewRunner(rdb)
+	t.Cleanup(run.Close)
+	for name, f := range map[string]func(b *bench){
+		"an execution that has just begun without its start": func(b *bench) {
+			b.sound()
+			b.must(b.rdb.LPush(b.ctx(), b.p.Inbox("a"), element("e1")).Err())
+			b.wantRules("its start is not the first that is unread")
+		},
+		"a history that the record knows and that is not there": func(b *bench) {
+			b.sound()
+			b.set("events", 2)
+			b.wantRules("has a record and no history")
+		},
+		"a history that has lost its end": func(b *bench) {
+			b.turned()
+			b.set("events", 4)
+			b.wantRules("tells of 4 events, and the history has 3")
+		},
+		"the history of an execution that has not begun, and one without a record": func(b *bench) {
+			b.sound()
+			b.must(b.rdb.RPush(b.ctx(), b.p.History("a", 3), "x").Err())
+			b.must(b.rdb.RPush(b.ctx(), b.p.History("b", 1), "x").Err())
+			b.wantRules("execution 3 has a history, and the current one is 2", "has a history of 1 events and no record")
+		},
+		"a child and a message that nobody looks after": func(b *bench) {
+			b.turned()
+			b.must(b.rdb.ZRem(b.ctx(), b.p.Agenda(), "a").Err())
+			b.wantRules("1 children outstanding", "owes messages behind \"1.2\" up to 2.3")
+		},
+		"a message that is not said to be owed": func(b *bench) {
+			b.turned()
+			b.set("out", "2.2")
+			b.wantRules("event 3 owes a message, and the last that is said to be owed is \"2.2\"")
+		},
+		"marks beyond the history": func(b *bench) {
+			b.turned()
+			b.set("out", "2.4")
+			b.wantRules("up to 2.4 are owed, and the history ends at 2.3")
+			b.set("out", "3.1")
+			b.wantRules("up to 3.1 are owed, and the history ends at 2.3")
+			b.set("out", "2.3")
+			b.set("sent", "2.4")
+			b.wantRules("up to 2.4 are sent, and the last that is owed is 2.3")
+		},
+		"a debt whose history has been pruned": func(b *bench) {
+			b.sound()
+			b.must(b.rdb.Del(b.ctx(), b.p.History("a", 1)).Err())
+			b.wantRules("up to 1.2 are owed, and the history of that execution has 0 events")
+		},
+		"a lost lease, also when a completion of the execution before is unread": func(b *bench) {
+			b.sound()
+			_, err := b.commit(store.Commit{
+				Instance: "a", Execution: 2, Head: "h1", NewHead: "h2", From: store.Running, Pop: []string{"!c2.0"},
+				Events: encoded(b, started(2), &history.ActivityScheduled{Name: "act", Effect: "e2"}), Create: leases(2),
+				Record: &store.Record{Sent: store.Mark{Execution: 1, Event: 2}}, Look: b.now() + 10_000,
+			})
+			b.must(err)
+			b.wantRules()
+			b.must(b.rdb.Del(b.ctx(), b.p.Lease("a", 2, 2)).Err())
+			body := encoded(b, &history.ActivityCompleted{Scheduled: 2})[0]
+			push := func(id string) {
+				b.must(b.rdb.RPush(b.ctx(), b.p.Inbox("a"), history.Element{ID: id, At: 1, Body: body}.Encode()).Err())
+			}
+			push("ae1.token")
+			b.wantRules("activity 2 (act) is outstanding, and has neither lease nor unread completion")
+			push("ae2.token")
+			b.wantRules()
+		},
+		"a lease of the execution before": func(b *bench) {
+			b.turned()
+			b.must(b.rdb.HSet(b.ctx(), b.p.Lease("a", 1, 2), "e", "e2").Err())
+			b.wantRules("lease of activity 2 of execution 1 belongs to nothing outstanding")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f(newBench(t, rdb, run))
+		})
+	}
+}

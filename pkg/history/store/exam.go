@@ -1,0 +1,229 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// exam is the check of one instance.
+type exam struct {
+	store *Store
+	part  int
+	id    string
+	keys  []redisx.Name // histories and leases that the census has met
+
+	seen  Checked
+	rules []string // that are broken
+	inst  Loaded
+	state *history.State // of the current execution
+}
+
+func (x *exam) rulef(format string, args ...any) {
+	x.rules = append(x.rules, fmt.Sprintf(format, args...))
+}
+
+// run reads the instance and finds the rules it breaks.
+func (x *exam) run(ctx context.Context) error {
+	l, err := x.store.Load(ctx, x.part, x.id)
+	if err == nil && l.Record != nil && l.Record.Status.Ended() {
+		l.Events, err = x.store.History(ctx, x.part, x.id, l.Record.Execution)
+	}
+	if errors.Is(err, history.ErrCorrupt) || errors.Is(err, history.ErrNewerVersion) {
+		x.rulef("%v", err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	x.inst, x.seen.Unread = l, len(l.Unread)
+	state, bad := history.Check(l.Events)
+	for _, b := range bad {
+		x.rulef("history: %v", b)
+	}
+	x.state, x.seen.Events = state, state.Len
+	if l.Record != nil {
+		if !l.Record.Status.Ended() {
+			x.seen.Running = 1
+		}
+		x.record(l.Record)
+		x.marks(l.Record)
+		if err := x.indexes(ctx, l.Record); err != nil {
+			return err
+		}
+	}
+	for _, check := range []func(context.Context) error{x.histories, x.outstanding, x.leases, x.agenda} {
+		if err := check(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// record compares the record with the history.
+func (x *exam) record(rec *Record) {
+	s := x.state
+	switch {
+	case s.Started == nil && rec.Events == 0 && s.Len == 0 && x.begins():
+	case s.Started == nil && rec.Events == 0 && s.Len == 0:
+		x.rulef("execution %d has just begun, and its start is not the first that is unread", rec.Execution)
+	case s.Started == nil:
+		x.rulef("has a record and no history")
+	case s.Started.Name != rec.Name || s.Started.Born != rec.Born || s.Started.Execution != rec.Execution:
+		x.rulef("the record is of another start than the history")
+	case s.Len < rec.Events:
+		x.rulef("the record tells of %d events, and the history has %d", rec.Events, s.Len)
+	case rec.Status.Ended() != (s.End != nil):
+		x.rulef("status is %s, and the history has ended: %v", rec.Status, s.End != nil)
+	}
+}
+
+// begins reports whether a start is the first that is unread.
+func (x *exam) begins() bool {
+	return len(x.inst.Unread) > 0 && bytes.HasPrefix(x.inst.Unread[0], []byte{'!'})
+}
+
+// marks compares what is said to be owed with what the history owes.
+func (x *exam) marks(rec *Record) {
+	if rec.Out.Less(rec.Sent) {
+		x.rulef("messages up to %s are sent, and the last that is owed is %s", rec.Sent, rec.Out)
+	}
+	switch {
+	case rec.Out.Execution > rec.Execution || rec.Out.Execution == rec.Execution && rec.Out.Event > x.state.Len:
+		x.rulef("messages up to %s are owed, and the history ends at %s", rec.Out, Mark{rec.Execution, x.state.Len})
+	case rec.Owes() && rec.Out.Execution < rec.Execution && rec.Out.Event > uint64(len(x.inst.Past)):
+		x.rulef("messages up to %s are owed, and the history of that execution has %d events", rec.Out, len(x.inst.Past))
+	}
+	if ms := x.state.Messages(); len(ms) > 0 {
+		if last := (Mark{rec.Execution, ms[len(ms)-1].ID}); rec.Out.Less(last) {
+			x.rulef("event %d owes a message, and the last that is said to be owed is %q", last.Event, rec.Out)
+		}
+	}
+}
+
+// indexes compares the indexes with the record.
+func (x *exam) indexes(ctx context.Context, rec *Record) error {
+	for _, st := range Statuses() {
+		v, err := x.store.run.Do(ctx, redisx.Command("ZSCORE", x.store.space.Part(x.part).Index(string(st)), x.id))
+		switch {
+		case redisx.Refused(err):
+			x.rulef("index %s can not be read: %v", st, err)
+		case err != nil:
+			return fmt.Errorf("check: instance %s: index %s: %w", x.id, st, err)
+		case (v != nil) != (st == rec.Status):
+			x.rulef("status is %s; in the index of %s: %v", rec.Status, st, v != nil)
+		}
+	}
+	return nil
+}
+
+// histories finds those that no execution has.
+func (x *exam) histories(ctx context.Context) error {
+	for _, n := range x.keys {
+		if n.Kind != "h" || x.inst.Record != nil && n.Execution <= x.inst.Record.Execution {
+			continue
+		}
+		v, err := x.store.run.Do(ctx, redisx.Command("LLEN", x.store.space.Part(x.part).History(x.id, n.Execution)))
+		if err != nil {
+			return fmt.Errorf("check: instance %s: history of execution %d: %w", x.id, n.Execution, err)
+		}
+		switch length, err := redisx.Int(v); {
+		case err != nil:
+			return fmt.Errorf("check: instance %s: %w", x.id, err)
+		case length == 0: // gone since the census
+		case x.inst.Record == nil:
+			x.rulef("has a history of %d events and no record", length)
+		default:
+			x.rulef("execution %d has a history, and the current one is %d", n.Execution, x.inst.Record.Execution)
+		}
+	}
+	return nil
+}
+
+// outstanding finds the activities that nobody will ever complete.
+func (x *exam) outstanding(ctx context.Context) error {
+	ids := x.state.Outstanding()
+	if len(ids) == 0 {
+		return nil
+	}
+	inbox, err := x.store.Inbox(ctx, x.part, x.id)
+	if err != nil {
+		return err
+	}
+	inbox = append(inbox, x.inst.Unread...) // what has been taken since is not missing
+	for _, a := range ids {
+		got, err := x.effect(ctx, x.inst.Record.execution(), a)
+		if err != nil {
+			return err
+		}
+		want := x.state.Activity(a)
+		completion := []byte("a" + want.Effect + ".") // the id that package lease gives it
+		switch {
+		case got == want.Effect:
+			x.seen.Leases++
+		case got != "":
+			x.rulef("activity %d (%s) has the lease of another effect", a, want.Name)
+		case !slices.ContainsFunc(inbox, func(e []byte) bool { return bytes.HasPrefix(e, completion) }):
+			x.rulef("activity %d (%s) is outstanding, and has neither lease nor unread completion", a, want.Name)
+		}
+	}
+	return nil
+}
+
+// leases finds those that belong to nothing.
+func (x *exam) leases(ctx context.Context) error {
+	for _, n := range x.keys {
+		if n.Kind != "l" || n.Execution == x.inst.Record.execution() && x.state.Activity(n.Activity) != nil {
+			continue
+		}
+		got, err := x.effect(ctx, n.Execution, n.Activity)
+		if err != nil {
+			return err
+		}
+		if got != "" {
+			x.rulef("lease of activity %d of execution %d belongs to nothing outstanding", n.Activity, n.Execution)
+		}
+	}
+	return nil
+}
+
+func (x *exam) effect(ctx context.Context, execution, activity uint64) (string, error) {
+	v, err := x.store.run.Do(ctx, redisx.Command("HGET", x.store.space.Part(x.part).Lease(x.id, execution, activity), "e"))
+	if err != nil {
+		return "", fmt.Errorf("check: instance %s: lease of activity %d: %w", x.id, activity, err)
+	}
+	return redisx.Str(v)
+}
+
+// agenda finds out whether somebody will look who must.
+func (x *exam) agenda(ctx context.Context) error {
+	v, err := x.store.run.Do(ctx, redisx.Command("ZSCORE", x.store.space.Part(x.part).Agenda(), x.id))
+	if err != nil {
+		return fmt.Errorf("check: instance %s: %w", x.id, err)
+	}
+	if v != nil {
+		return nil
+	}
+	s, rec := x.state, x.inst.Record
+	if len(x.inst.Unread) > 0 || s.End == nil && s.OutstandingLen()+s.ChildLen()+s.TimerLen() > 0 {
+		x.rulef("is not on the agenda, with %d unread, %d activities and %d children outstanding and %d timers",
+			len(x.inst.Unread), s.OutstandingLen(), s.ChildLen(), s.TimerLen())
+	}
+	if rec != nil && rec.Owes() {
+		x.rulef("is not on the agenda, and owes messages behind %q up to %s", rec.Sent, rec.Out)
+	}
+	return nil
+}
+
+// execution is the current one, 0 without a record.
+func (r *Record) execution() uint64 {
+	if r == nil {
+		return 0
+	}
+	return r.Execution
+}

@@ -1,0 +1,139 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// Loaded is an instance as the store has it.
+type Loaded struct {
+	Record *Record         // nil: there is none
+	Events []history.Event // of the current execution; nil if it has ended
+	Past   []history.Event // of the execution that owes messages, if it has ended: this one, or the one before
+	Unread [][]byte
+}
+
+// Load reads an instance: record, the head of its inbox, unless it has ended its history, and the history of an ended
+// execution from which messages are owed. History that does not decode gives an error with
+// history.ErrCorrupt or history.ErrNewerVersion, and what could be read.
+func (s *Store) Load(ctx context.Context, part int, instance string) (Loaded, error) {
+	rec, err := s.Record(ctx, part, instance)
+	if err != nil {
+		return Loaded{}, err
+	}
+	out := Loaded{Record: rec}
+	if out.Unread, err = s.Unread(ctx, part, instance); err != nil || rec == nil {
+		return out, err
+	}
+	ended := rec.Status.Ended()
+	if !ended {
+		if out.Events, err = s.History(ctx, part, instance, rec.Execution); err != nil {
+			return out, err
+		}
+	}
+	if rec.Owes() && (ended || rec.Out.Execution < rec.Execution) {
+		out.Past, err = s.History(ctx, part, instance, rec.Out.Execution)
+	}
+	return out, err
+}
+
+// Record reads the record, nil if there is none.
+func (s *Store) Record(ctx context.Context, part int, instance string) (*Record, error) {
+	v, err := s.run.Do(ctx, redisx.Command("HGETALL", s.space.Part(part).Instance(instance)))
+	if err != nil {
+		return nil, fmt.Errorf("instance %s: read the record: %w", instance, err)
+	}
+	m, err := pairs(v)
+	if err != nil || len(m) == 0 {
+		return nil, err
+	}
+	rec, err := parseRecord(m)
+	if err != nil {
+		return nil, fmt.Errorf("instance %s: %w", instance, err)
+	}
+	return rec, nil
+}
+
+// pairs reads the answer to HGETALL in either protocol version.
+func pairs(v any) (map[string]string, error) {
+	out := make(map[string]string)
+	var bad error
+	put := func(k, v any) {
+		ks, err1 := redisx.Str(k)
+		vs, err2 := redisx.Str(v)
+		if err1 != nil || err2 != nil {
+			bad = fmt.Errorf("%w: %T → %T", redisx.ErrReply, k, v)
+		}
+		out[ks] = vs
+	}
+	switch v := v.(type) {
+	case nil:
+	case map[any]any:
+		for k, x := range v {
+			put(k, x)
+		}
+	case []any:
+		for i := 0; i+1 < len(v); i += 2 {
+			put(v[i], v[i+1])
+		}
+	default:
+		bad = fmt.Errorf("%w: %T where a hash was expected", redisx.ErrReply, v)
+	}
+	return out, bad
+}
+
+// History reads the events of an execution. See Load for its errors.
+func (s *Store) History(ctx context.Context, part int, instance string, execution uint64) ([]history.Event, error) {
+	key := s.space.Part(part).History(instance, execution)
+	var events []history.Event
+	for {
+		from := len(events)
+		v, err := s.run.Do(ctx, redisx.Command("LRANGE", key, from, from+historyChunk-1))
+		if err != nil {
+			return nil, fmt.Errorf("instance %s: read the history: %w", instance, err)
+		}
+		chunk, ok := v.([]any)
+		if !ok && v != nil {
+			return nil, fmt.Errorf("instance %s: history: %w: %T", instance, redisx.ErrReply, v)
+		}
+		for _, raw := range chunk {
+			b, err := redisx.Str(raw)
+			if err != nil {
+				return events, fmt.Errorf("instance %s: history: %w", instance, err)
+			}
+			e, err := history.Decode(uint64(len(events)+1), []byte(b))
+			if err != nil {
+				return events, fmt.Errorf("instance %s: %w", instance, err)
+			}
+			events = append(events, e)
+		}
+		if len(chunk) < historyChunk {
+			return events, nil
+		}
+	}
+}
+
+// Unread reads the head of the inbox: up to UnreadBatch elements and 4 MiB, as the answer of a commit.
+func (s *Store) Unread(ctx context.Context, part int, instance string) ([][]byte, error) {
+	v, err := s.run.Do(ctx, redisx.Call{
+		Script: s.unread, Keys: []string{s.space.Part(part).Inbox(instance)}, Args: []any{UnreadBatch, unreadBytes},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("instance %s: read the inbox: %w", instance, err)
+	}
+	r := redisx.NewReply(v)
+	return elements(r.Strs(1)), r.Err()
+}
+
+// Inbox reads the whole inbox, for the checker.
+func (s *Store) Inbox(ctx context.Context, part int, instance string) ([][]byte, error) {
+	v, err := s.run.Do(ctx, redisx.Command("LRANGE", s.space.Part(part).Inbox(instance), 0, -1))
+	if err != nil {
+		return nil, fmt.Errorf("instance %s: read the inbox: %w", instance, err)
+	}
+	r := redisx.NewReply([]any{v})
+	return elements(r.Strs(0)), r.Err()
+}

@@ -1,0 +1,46 @@
+package store
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Mark is a place in what an instance has decided, over all its executions: up to it the inputs
+// stream has the messages, or from it the last one is owed. The zero Mark stands before everything.
+type Mark struct {
+	Execution uint64
+	Event     uint64 // id in the history of the execution
+}
+
+// Less reports whether m stands before n.
+func (m Mark) Less(n Mark) bool {
+	return m.Execution < n.Execution || m.Execution == n.Execution && m.Event < n.Event
+}
+
+// String gives the text of the record's field, such as 3.17; the zero Mark has none.
+func (m Mark) String() string {
+	if m == (Mark{}) {
+		return ""
+	}
+	return num(m.Execution) + "." + num(m.Event)
+}
+
+func parseMark(text string) (Mark, error) {
+	if text == "" {
+		return Mark{}, nil
+	}
+	execution, event, err := parsePair(text)
+	return Mark{Execution: execution, Event: event}, err
+}
+
+// Owes reports whether the stream is not known to have every message of the instance.
+func (r *Record) Owes() bool { return r.Sent.Less(r.Out) }
+
+// parsePair reads two numbers with a dot between them.
+func parsePair(text string) (first, second uint64, err error) {
+	a, b, _ := strings.Cut(text, ".")
+	if first, err = strconv.ParseUint(a, 10, 64); err == nil {
+		second, err = strconv.ParseUint(b, 10, 64)
+	}
+	return first, second, err
+}

@@ -1,0 +1,337 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/history/store"
+)
+
+// next is the commit that ends execution 1 of "a" and begins execution 2, with two events carried over.
+func next() store.Commit {
+	return store.Commit{
+		Instance: "a", Execution: 1, Head: "h1", NewHead: "h2", From: store.Running, Pop: []string{"e1"},
+		Events: [][]byte{[]byte("e1 taken"), []byte("continued")}, Delete: leases(1),
+		Record: &store.Record{Name: "n", Version: "v2", Born: at(1), Execution: 2, Status: store.Running, Created: 5},
+		Front:  [][]byte{element("!c2.0"), element("c2.1"), element("c2.2")}, Want: 10,
+	}
+}
+
+// begun has an instance with an activity and three unread events.
+func (b *bench) begun() {
+	b.Helper()
+	b.started("a", "h1", 1)
+	_, err := b.ingest(0, 3, message("a", "e1", ""), message("a", "e2", ""), message("a", "e3", ""))
+	b.must(err)
+}
+
+func ids(unread [][]byte) string {
+	all := make([]string, len(unread))
+	for i, e := range unread {
+		all[i], _, _ = strings.Cut(string(e), "\n")
+	}
+	return strings.Join(all, " ")
+}
+
+func (b *bench) record(instance string) *store.Record {
+	b.Helper()
+	rec, err := b.st.Record(b.ctx(), part, instance)
+	b.must(err)
+	if rec == nil {
+		b.Fatalf("%s has no record", instance)
+	}
+	return rec
+}
+
+func (b *bench) wantHistory(execution uint64, events string) {
+	b.Helper()
+	raw, err := b.st.RawHistory(b.ctx(), part, "a", execution, 0, 100)
+	b.must(err)
+	if got := fmt.Sprintf("%s", raw); got != events {
+		b.Errorf("history of execution %d is %s, want %s", execution, got, events)
+	}
+}
+
+func TestTheCommitThatEndsAnExecutionBeginsTheNext(t *testing.T) {
+	each(t, map[string]func(b *bench){
+		"the start is first, then what was carried, then what was unread, and it is looked at now": func(b *bench) {
+			b.begun()
+			c := next()
+			c.Look = b.now() + 60_000
+			got, err := b.commit(c)
+			b.must(err)
+			b.wantInbox("a", "!c2.0 c2.1 c2.2 e2 e3")
+			if ids(got.Unread) != "!c2.0 c2.1 c2.2 e2 e3" {
+				b.Errorf("answer %s", ids(got.Unread))
+			}
+			b.wantLook("a", 0)
+			b.wantHistory(1, "[first e1 taken continued]")
+			b.wantHistory(2, "[]")
+			rec := b.record("a")
+			if rec.Execution != 2 || rec.Version != "v2" || rec.Events != 0 || rec.Head != "h2" || rec.Status != store.Running {
+				b.Errorf("%+v", rec)
+			}
+			if len(b.lease("a", 1)) > 0 {
+				b.Error("the lease of the old execution is still there")
+			}
+			b.wantIndex("a", store.Running)
+		},
+		"the next execution has leases and a history of its own": func(b *bench) {
+			b.begun()
+			_, err := b.commit(next())
+			b.must(err)
+			_, err = b.commit(store.Commit{
+				Instance: "a", Execution: 2, Head: "h2", NewHead: "h3", From: store.Running, Pop: []string{"!c2.0", "c2.1"},
+				Events: [][]byte{[]byte("started")}, Create: leases(1), Record: &store.Record{}, Look: b.now() + 10_000,
+			})
+			b.must(err)
+			b.wantHistory(1, "[first e1 taken continued]")
+			b.wantHistory(2, "[started]")
+			b.wantInbox("a", "c2.2 e2 e3")
+			b.wantLook("a", 2000)
+			if rec := b.record("a"); rec.Events != 1 || rec.Execution != 2 {
+				b.Errorf("%+v", rec)
+			}
+			if n, err := b.rdb.Exists(b.ctx(), b.p.Lease("a", 2, 1)).Result(); err != nil || n != 1 {
+				b.Errorf("%d leases of the new execution, %v", n, err)
+			}
+		},
+		"an unread completion of the old execution stays in the inbox, behind the front": func(b *bench) {
+			b.begun()
+			b.must(b.rdb.RPush(b.ctx(), b.p.Inbox("a"), element("ae1.token")).Err())
+			b.must(b.rdb.Del(b.ctx(), b.p.Lease("a", 1, 1)).Err()) // the ack has taken it
+			_, err := b.commit(next())
+			b.must(err)
+			b.wantInbox("a", "!c2.0 c2.1 c2.2 e2 e3 ae1.token")
+		},
+		"a completion of the old execution is gone once its lease is deleted": func(b *bench) {
+			b.begun()
+			b.claim("a", 1, 1, time.Minute)
+			got, err := b.commit(next())
+			b.must(err)
+			if !maps.Equal(got.Holders, map[uint64]string{1: "w1"}) {
+				b.Errorf("holders %v", got.Holders)
+			}
+		},
+		"the first turn removes the history of the one before the last": func(b *bench) {
+			b.begun()
+			_, err := b.commit(next())
+			b.must(err)
+			_, err = b.commit(store.Commit{
+				Instance: "a", Execution: 2, Head: "h2", NewHead: "h3", From: store.Running, Pop: []string{"!c2.0"}, Events: [][]byte{[]byte("2")},
+				Record: &store.Record{Name: "n", Born: at(1), Execution: 3, Status: store.Running}, Front: [][]byte{element("!c3.0")},
+			})
+			b.must(err)
+			b.wantHistory(1, "[first e1 taken continued]")
+			turn := store.Commit{
+				Instance: "a", Execution: 3, Head: "h3", NewHead: "h4", From: store.Running, Pop: []string{"!c3.0"}, Events: [][]byte{[]byte("3")},
+				Record: &store.Record{}, Prune: 1,
+			}
+			for range 2 { // its reply may be lost
+				_, err = b.commit(turn)
+				b.must(err)
+				b.wantHistory(1, "[]")
+				b.wantHistory(2, "[2]")
+				b.wantHistory(3, "[3]")
+			}
+		},
+		"without anything to prune no history goes": func(b *bench) {
+			b.begun()
+			_, err := b.commit(store.Commit{Instance: "a", Head: "h1", NewHead: "h2", From: store.Running, Events: [][]byte{[]byte("x")}, Record: &store.Record{}})
+			b.must(err)
+			b.wantHistory(1, "[first x]")
+		},
+		"a thousand carried events keep their order, and the answer its bounds": func(b *bench) {
+			b.begun()
+			c := next()
+			c.Front, c.Want = [][]byte{element("!c2.0")}, 50
+			want := "!c2.0"
+			for i := range 1000 {
+				c.Front = append(c.Front, element(fmt.Sprint("c2.", i+1)))
+				want += fmt.Sprint(" c2.", i+1)
+			}
+			got, err := b.commit(c)
+			b.must(err)
+			b.wantInbox("a", want+" e2 e3")
+			if len(got.Unread) != 50 || ids(got.Unread) != strings.Join(strings.Fields(want)[:50], " ") {
+				b.Errorf("answer %s", ids(got.Unread))
+			}
+		},
+		"an answer with room goes on from the front into an inbox of any length": func(b *bench) {
+			b.begun()
+			want := "!c2.0 c2.1 c2.2 e2 e3"
+			for i := range 100 { // several times what is read at once
+				id := fmt.Sprint("m", i)
+				b.must(b.rdb.RPush(b.ctx(), b.p.Inbox("a"), element(id)).Err())
+				want += " " + id
+			}
+			c := next()
+			c.Want = store.UnreadBatch
+			got, err := b.commit(c)
+			b.must(err)
+			if ids(got.Unread) != want {
+				b.Errorf("answer %s, want %s", ids(got.Unread), want)
+			}
+		},
+	})
+}
+
+func TestAContinueAsNewWhoseReplyWasLostIsRecognised(t *testing.T) {
+	each(t, map[string]func(b *bench){
+		"it is not pushed again, and answers what begins the next execution": func(b *bench) {
+			b.begun()
+			_, err := b.commit(next())
+			b.must(err)
+			_, err = b.ingest(3, 4, message("a", "e4", ""))
+			b.must(err)
+			before := b.dump()
+			got, err := b.commit(next())
+			b.must(err)
+			if ids(got.Unread) != "!c2.0 c2.1 c2.2 e2 e3 e4" {
+				b.Errorf("answer %s", ids(got.Unread))
+			}
+			if after := b.dump(); !maps.Equal(before, after) {
+				b.Errorf("something was written again:\n%v\n%v", before, after)
+			}
+		},
+		"a copy that arrives after the first turn of the next execution is refused": func(b *bench) {
+			b.begun()
+			_, err := b.commit(next())
+			b.must(err)
+			_, err = b.commit(store.Commit{
+				Instance: "a", Execution: 2, Head: "h2", NewHead: "h3", From: store.Running, Pop: []string{"!c2.0"}, Events: [][]byte{[]byte("started")}, Record: &store.Record{},
+			})
+			b.must(err)
+			before := b.dump()
+			if _, err := b.commit(next()); !errors.Is(err, store.ErrConflict) {
+				b.Errorf("%v, want ErrConflict", err)
+			}
+			if after := b.dump(); !maps.Equal(before, after) {
+				b.Errorf("something was written:\n%v\n%v", before, after)
+			}
+		},
+		"its own turn, sent again, still compares the length of the history": func(b *bench) {
+			b.begun()
+			turn := store.Commit{Instance: "a", Head: "h1", NewHead: "h2", From: store.Running, Events: [][]byte{[]byte("x")}, Record: &store.Record{}}
+			_, err := b.commit(turn)
+			b.must(err)
+			b.must(b.rdb.RPop(b.ctx(), b.p.History("a", 1)).Err())
+			if _, err := b.commit(turn); !errors.Is(err, store.ErrConflict) {
+				b.Errorf("%v, want ErrConflict", err)
+			}
+		},
+	})
+}
+
+func TestAContinueAsNewIsRefusedWhole(t *testing.T) {
+	each(t, map[string]func(b *bench){
+		"by the fence, the head, the inbox and the length of the history": func(b *bench) {
+			b.begun()
+			before := b.dump()
+			try := func(why string, want error, change func(c *store.Commit)) {
+				b.Helper()
+				c := next()
+				change(&c)
+				if _, err := b.commit(c); !errors.Is(err, want) {
+					b.Errorf("%s: %v, want %v", why, err, want)
+				}
+				if after := b.dump(); !maps.Equal(before, after) {
+					b.Errorf("%s: something was written:\n%v\n%v", why, before, after)
+				}
+			}
+			try("another head", store.ErrConflict, func(c *store.Commit) { c.Head = "h0" })
+			try("another inbox", store.ErrConflict, func(c *store.Commit) { c.Pop = []string{"e1", "e3"} })
+			try("another execution's history", store.ErrConflict, func(c *store.Commit) { c.Execution = 2 })
+			b.owner("another", time.Minute)
+			try("another owner", store.ErrFenced, func(*store.Commit) {})
+		},
+		"by a store that was rolled back to before the turn that it builds on": func(b *bench) {
+			b.started("a", "h0", 1) // what the store remembers
+			if _, err := b.commit(next()); !errors.Is(err, store.ErrConflict) {
+				b.Errorf("%v, want ErrConflict", err)
+			}
+			b.wantInbox("a", "")
+			b.wantHistory(1, "[first]")
+		},
+	})
+}
+
+// A store that forgets a continue-as-new forgets all of it: the turn is decided again, and both may be sent.
+func TestAForgottenContinueAsNewCanBeDecidedAgain(t *testing.T) {
+	each(t, map[string]func(b *bench){
+		"otherwise too": func(b *bench) {
+			b.begun()
+			_, err := b.commit(next())
+			b.must(err)
+			for key := range b.dump() {
+				b.must(b.rdb.Del(b.ctx(), key).Err())
+			}
+			b.must(b.rdb.Del(b.ctx(), b.p.Owner()).Err())
+			b.owner(token, time.Minute)
+			b.begun() // and the inputs have been read again
+			again := next()
+			again.NewHead, again.Front = "other", [][]byte{element("!c2.0")}
+			got, err := b.commit(again)
+			b.must(err)
+			if ids(got.Unread) != "!c2.0 e2 e3" {
+				b.Errorf("answer %s", ids(got.Unread))
+			}
+			if _, err := b.commit(next()); !errors.Is(err, store.ErrConflict) { // a copy of the forgotten one
+				b.Errorf("%v, want ErrConflict", err)
+			}
+			b.wantInbox("a", "!c2.0 e2 e3")
+		},
+	})
+}
+
+func TestAnotherBirthInheritsNothing(t *testing.T) {
+	each(t, map[string]func(b *bench){
+		"of the end, the custom status, the parent and the debts of the one before": func(b *bench) {
+			b.started("a", "h1")
+			_, err := b.ingest(0, 1, message("a", "s2", store.StartMessage))
+			b.must(err)
+			_, err = b.commit(store.Commit{
+				Instance: "a", Head: "h1", NewHead: "h2", From: store.Running, Events: [][]byte{[]byte("end")},
+				Record: &store.Record{
+					Name: "n", Born: at(1), Execution: 1, Parent: parent("p"), Status: store.Failed, Ended: 9, End: []byte("end"),
+					Custom: custom("half way"), CustomVersion: 3, Out: store.Mark{Execution: 1, Event: 2}, Sent: store.Mark{Execution: 1, Event: 1},
+				},
+			})
+			b.must(err)
+			b.wantIndex("a", store.Failed)
+			heir := store.Record{Name: "m", Version: "v", Born: at(7), Execution: 2, Created: 8, Status: store.Running, Parent: parent("q"), Reborn: true}
+			_, err = b.commit(store.Commit{
+				Instance: "a", Execution: 1, Head: "h2", NewHead: "h3", From: store.Failed, Pop: []string{"!s2"}, Record: &heir, Front: [][]byte{element("!c2.0")},
+			})
+			b.must(err)
+			rec := b.record("a")
+			heir.Head, heir.Updated, heir.Reborn, heir.End = rec.Head, rec.Updated, false, []byte{}
+			if *rec.Parent != *heir.Parent {
+				b.Errorf("parent %+v", rec.Parent)
+			}
+			rec.Parent = heir.Parent
+			if got, want := fmt.Sprintf("%+v", *rec), fmt.Sprintf("%+v", heir); got != want {
+				b.Errorf("is   %s\nwant %s", got, want)
+			}
+			b.wantIndex("a", store.Running)
+			b.wantInbox("a", "!c2.0")
+			b.wantLook("a", 0)
+		},
+		"but keeps what it sets itself": func(b *bench) {
+			b.started("a", "h1")
+			mark := store.Mark{Execution: 2, Event: 4}
+			_, err := b.commit(store.Commit{
+				Instance: "a", Head: "h1", NewHead: "h2", From: store.Running,
+				Record: &store.Record{Name: "n", Born: at(2), Execution: 2, Status: store.Running, Out: mark, Sent: mark, Custom: custom("x"), CustomVersion: 1, Reborn: true},
+			})
+			b.must(err)
+			if rec := b.record("a"); rec.Out != mark || rec.Sent != mark || rec.CustomVersion != 1 || rec.Owes() {
+				b.Errorf("%+v", rec)
+			}
+		},
+	})
+}

@@ -1,0 +1,41 @@
+package store
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// bornText is the field of a birth: sequence and time, such as 3.1790000000123456789.
+func bornText(p history.Position) string { return num(p.Seq) + "." + num(p.Time) }
+
+func parseBorn(text string) (history.Position, error) {
+	seq, at, err := parsePair(text)
+	return history.Position{Seq: seq, Time: int64(at)}, err //nolint:gosec // written from a positive int64
+}
+
+// parentText is the field of a parent: its instance, birth, execution and event, and the effect id of the start, with
+// spaces between them. An instance id holds none; the effect id is the rest.
+func parentText(p *history.Parent) string {
+	return strings.Join([]string{p.Instance, bornText(p.Born), num(p.Execution), num(p.Event), p.Effect}, " ")
+}
+
+var errNoParent = errors.New("not the place of a parent")
+
+func parseParent(text string) (*history.Parent, error) {
+	if text == "" {
+		return nil, nil //nolint:nilnil // nobody's child
+	}
+	f := strings.SplitN(text, " ", 5)
+	if len(f) < 5 || f[0] == "" {
+		return nil, errNoParent
+	}
+	p := &history.Parent{Instance: f[0], Effect: f[4]}
+	var bad [3]error
+	p.Born, bad[0] = parseBorn(f[1])
+	p.Execution, bad[1] = strconv.ParseUint(f[2], 10, 64)
+	p.Event, bad[2] = strconv.ParseUint(f[3], 10, 64)
+	return p, errors.Join(bad[:]...)
+}

@@ -1,0 +1,153 @@
+package orchestrator
+
+import (
+	"fmt"
+
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// claim is what a start means to an instance that is there already.
+type claim uint8
+
+const (
+	repeated claim = iota + 1 // its own start, or a client's: harmless
+	orphaned                  // the turn that started the instance was forgotten, and decided otherwise
+	taken                     // somebody else wants the id
+)
+
+// whose sorts a start by the parent of the instance that holds the id.
+func whose(mine *history.Parent, s *history.Started) claim {
+	switch {
+	case s.Parent == nil, mine != nil && *mine == *s.Parent:
+		return repeated
+	case mine.SamePlace(s.Parent):
+		return orphaned
+	default:
+		return taken
+	}
+}
+
+// refusal tells a parent that the id of its child belongs to somebody else.
+func refusal(id string, p *history.Parent) queue.OutInput {
+	return queue.OutInput{Instance: p.Instance, Kind: queue.KindDone, Done: &queue.Done{
+		Scheduled: p.Event, Effect: p.Effect,
+		Failure: &history.Failure{
+			Code: history.CodeIDTaken, Permanent: true,
+			Message: fmt.Sprintf("instance %s exists already and is not this instance's child; give the child another id, or none", id),
+		},
+	}}
+}
+
+// takeBack is the cancellation of an orphan, in place of the start that found it.
+func takeBack(s *history.Started) *history.CancelRequested {
+	c := &history.CancelRequested{By: s.Parent.Instance, Text: "the turn that started this instance was lost by the store, and decided otherwise"}
+	c.At = s.At
+	return c
+}
+
+// answerStarts does what the starts at the head of an ended instance's inbox ask for, and says how
+// many inputs are to be taken out. If one of them takes the place of an orphan, it is the
+// first that is left.
+func (a *actor) answerStarts(in *instance) (n int, heir *history.Started) {
+	for i, u := range in.unread {
+		s, ok := u.ev.(*history.Started)
+		if !ok {
+			continue
+		}
+		switch whose(in.rec.Parent, s) {
+		case repeated:
+			if end, err := in.rec.EndEvent(); s.Parent != nil && err == nil && end != nil {
+				a.reply(in, done(s.Parent, end))
+			}
+		case orphaned:
+			return i, s
+		case taken:
+			a.met.taken.Inc()
+			a.reply(in, refusal(in.id, s.Parent))
+		}
+	}
+	return len(in.unread), nil
+}
+
+// inherit gives the id of an ended orphan to the child that its parent has now: the next execution, with a
+// birth of its own.
+func (a *actor) inherit(in *instance, heir *history.Started) {
+	a.begin(in)
+	heir.Execution = in.rec.Execution + 1
+	t := &turn{in: in, pop: []string{in.unread[0].id}, heir: heir}
+	front, err := element(startID(heir.Execution), heir)
+	if err != nil {
+		a.end(in)
+		a.stall(in, stallUnreadable, err.Error())
+		return
+	}
+	t.front = [][]byte{front}
+	a.log.Info("an orphan has ended; its id goes to the child that its parent has now", "instance", in.id, "parent", heir.Parent.Instance)
+	a.commit(in, t)
+}
+
+// element encodes an input for the front of an inbox.
+func element(id string, ev history.Event) ([]byte, error) {
+	body, err := history.Encode(ev)
+	if err != nil {
+		return nil, err
+	}
+	return history.Element{ID: id, At: ev.Meta().At, Body: body}.Encode(), nil
+}
+
+// startID names the start of an execution that no stream has. The mark is read by the scripts.
+func startID(execution uint64) string { return fmt.Sprintf("!c%d.0", execution) }
+
+func carriedID(execution uint64, n int) string { return fmt.Sprintf("c%d.%d", execution, n) }
+
+// continueAsNew prepares the next execution: its start, and behind it the events that the
+// code has not read.
+func (t *turn) continueAsNew() {
+	end, carried := t.exec.Continued()
+	if end == nil {
+		return
+	}
+	s := t.fold.Started
+	_, statuses := t.exec.Status()
+	next := &history.Started{
+		Name: s.Name, Version: end.Version, Payload: end.Payload, Born: s.Born, Execution: s.Execution + 1, By: s.By,
+		Parent: s.Parent, Statuses: statuses,
+	}
+	next.At = t.fold.Now
+	t.put(startID(next.Execution), next)
+	for i, ev := range carried {
+		t.put(carriedID(next.Execution, i+1), ev)
+	}
+}
+
+func (t *turn) put(id string, ev history.Event) {
+	b, err := element(id, ev)
+	if err != nil {
+		t.err = err
+		return
+	}
+	t.front = append(t.front, b)
+	t.size += len(b)
+}
+
+// nextRecord is the record of the execution that follows.
+func (t *turn) nextRecord(rec *store.Record, end *history.ContinuedAsNew) *store.Record {
+	s := t.fold.Started
+	r := &store.Record{
+		Name: s.Name, Version: end.Version, Born: s.Born, Execution: s.Execution + 1, Created: s.At, Status: store.Running, Parent: s.Parent,
+	}
+	if rec != nil {
+		r.Created = rec.Created
+	}
+	return r
+}
+
+// heirRecord is the record of an instance that takes the place of an orphan.
+func (t *turn) heirRecord() *store.Record {
+	s := t.heir
+	return &store.Record{
+		Name: s.Name, Version: s.Version, Born: s.Born, Execution: s.Execution, Created: s.At, Status: store.Running, Parent: s.Parent, Reborn: true,
+	}
+}

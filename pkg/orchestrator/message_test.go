@@ -1,0 +1,165 @@
+package orchestrator_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// messages counts what the inputs stream has on a subject.
+func (s *stand) messages(subject string) uint64 {
+	s.t.Helper()
+	js, err := jetstream.New(s.nats)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	st, err := js.Stream(s.ctx(), "PAWL-default-INPUTS")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	info, err := st.Info(s.ctx(), jetstream.WithSubjectFilter(subject))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var n uint64
+	for _, c := range info.State.Subjects {
+		n += c
+	}
+	return n
+}
+
+func (s *stand) publishStart(name, id, version, json string) {
+	s.t.Helper()
+	s.publish(queue.OutInput{
+		Instance: id, Kind: queue.KindStart, Name: name, Version: version, Payload: history.Payload{Type: history.TypeJSON, Data: []byte(json)},
+	})
+}
+
+// pour sends n events to the counter, and then the last one.
+func pour(ctx *pawl.Context, n int) (int, error) {
+	for i := 1; i <= n; i++ {
+		if err := add.Send(ctx, "sum", 1); err != nil {
+			return 0, err
+		}
+	}
+	return n, nil
+}
+
+func TestEventsBetweenInstancesArriveExactlyOnce(t *testing.T) {
+	s := newStand(t)
+	pourer := pawl.NewOrchestration[int, int]("pour")
+	sum := pawl.NewOrchestration[int, int]("sum")
+	bs := []pawl.OrchestrationBinding{pourer.Do(pour), sum.Do(func(ctx *pawl.Context, want int) (int, error) {
+		got := 0
+		for {
+			n, err := add.Receive(ctx)
+			if err != nil || n == 0 {
+				return got, err
+			}
+			got += n
+			if err := shown.Set(ctx, got); err != nil {
+				return 0, err
+			}
+		}
+	})}
+	first := s.orchestrate(orchestrator.Config{Member: "a"}, bs...)
+	for i := range 10 {
+		s.start("pour", fmt.Sprint("pour-", i), `100`)
+	}
+	s.stop(first) // in the middle: some of it was sent and is not known to be
+	s.orchestrate(orchestrator.Config{Member: "b"}, bs...)
+	s.start("sum", "sum", `1000`)
+	for i := range 10 {
+		s.ended(fmt.Sprint("pour-", i))
+		s.until("all is sent", func() bool { return s.owing(fmt.Sprint("pour-", i)) == 0 })
+	}
+	s.event("add", "sum", `0`)
+	d := s.ended("sum")
+	if got, err := sum.DecodeResult(d.Result); err != nil || got != 1000 {
+		t.Fatalf("%d arrived, %v, %v", got, err, d.Failure)
+	}
+}
+
+func TestADetachedStartIsNobodysChildAndOutlivesEverybody(t *testing.T) {
+	s := newStand(t)
+	s.orchestrate(orchestrator.Config{}, race.Do(waitForPing), hello.Do(func(ctx *pawl.Context, in string) (string, error) {
+		return in, race.StartDetached(ctx, "free", in)
+	}))
+	s.start("hello", "p-1", `"x"`)
+	s.ended("p-1")
+	s.until("the detached one runs", func() bool { d := s.describe("free"); return d.Status == "running" && d.Parent == "" })
+	s.event("ping", "free", `"go"`)
+	s.ended("free")
+}
+
+func TestAStartThatBringsAnEventStartsOnceAndDeliversEveryEvent(t *testing.T) {
+	s := newStand(t)
+	s.orchestrate(orchestrator.Config{}, counter.Do(count))
+	for i := range 5 {
+		s.publish(queue.OutInput{
+			Instance: "t-1", Kind: queue.KindStart, Name: "counter", ID: fmt.Sprint("m-", i/2), Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`{}`)},
+			Event: &queue.OutEvent{Name: "add", Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`5`)}},
+		})
+	}
+	s.event("add", "t-1", `0`)
+	d := s.ended("t-1")
+	if got, err := counter.DecodeResult(d.Result); err != nil || got != 15 {
+		t.Fatalf("%d %v %v: of five, two are repeats", got, err, d.Failure)
+	}
+}
+
+func TestAClientIsToldOfACustomStatusWithoutAsking(t *testing.T) {
+	s := newStand(t)
+	s.orchestrate(orchestrator.Config{}, counter.Do(count))
+	s.start("counter", "c-1", `{}`)
+	answers := make(chan queue.Answer, 10)
+	inbox, err := s.conn.OnAnswers(func(_ string, a queue.Answer) { answers <- a })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inbox.Stop()
+	ask := func(after uint64) queue.Reply {
+		r, err := s.conn.Ask(s.ctx(), s.conn.PartitionOf("c-1"), queue.Ask{Op: queue.OpStatus, Instance: "c-1", After: after, ReplyTo: inbox.Subject("t")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	s.until("it runs", func() bool { return s.describe("c-1").Status == "running" })
+	for v, n := range []string{`3`, `4`, `0`} {
+		if r := ask(uint64(v)); r.Answer != nil { //nolint:gosec // small
+			t.Fatalf("version %d is there already: %+v", v+1, r.Answer)
+		}
+		s.event("add", "c-1", n)
+		a := <-answers
+		if a.Custom == nil || a.Custom.Version != uint64(v+1) { //nolint:gosec // small
+			t.Fatalf("after %s: %+v", n, a)
+		}
+	}
+	s.ended("c-1")
+	if r := ask(3); r.Answer == nil || r.Answer.Status != "completed" || r.Answer.Custom.Version != 3 {
+		t.Fatalf("after the end: %+v", r.Answer)
+	}
+}
+
+func TestAnInstanceWhoseCodeDivergedFailsWhereThatIsWanted(t *testing.T) {
+	s := newStand(t)
+	first := s.orchestrate(orchestrator.Config{Member: "a"}, race.Do(waitForPing))
+	s.start("race", "r-1", `"x"`)
+	s.until("it runs", func() bool { return s.describe("r-1").Status == "running" })
+	s.stop(first)
+	s.orchestrate(orchestrator.Config{Member: "b", FailDiverged: true}, race.Do(func(ctx *pawl.Context, in string) (string, error) {
+		return greet.Call(ctx, in)
+	}))
+	s.event("ping", "r-1", `"go"`)
+	d := s.ended("r-1")
+	if d.Status != "failed" || d.Failure.Code != history.CodeDiverged {
+		t.Fatalf("%s %+v", d.Status, d.Failure)
+	}
+}

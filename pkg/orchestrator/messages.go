@@ -1,0 +1,276 @@
+package orchestrator
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// What an instance tells others travels as their input. Two kinds of debt, see
+// docs/decisions/0013:
+//
+//   - a message (event, detached start, cancellation of a child, the end that a parent
+//     waits for) is owed until the stream has it. in.owed has those that memory knows of,
+//     in order; rec.Out and rec.Sent say the same in the store, later;
+//   - the start of a child is owed as long as the child is outstanding.
+//
+// Crash points: between commit and publish, between publish and its acknowledgement,
+// between that and the mark in the store. In all of them the agenda has the instance
+// within one look interval, and what is not known to have arrived is sent again.
+
+const (
+	firstAsks = 3                // looks, before a child's start is repeated, if this tenure has sent it
+	lastAsk   = 10 * time.Minute // the pause doubles up to this
+	askBytes  = 4 << 20          // of starts that one look repeats
+	sendAgain = time.Second      // after a message could not be published
+)
+
+// owed is a message that the stream is not known to have.
+type owed struct {
+	mark   store.Mark
+	in     queue.OutInput
+	flying bool // sent, and not answered
+	failed bool
+	there  bool // the stream has it
+}
+
+// debts makes messages of those that a fold has, and takes them out of it.
+func debts(id string, execution uint64, s *history.State) []*owed {
+	ms := s.Messages()
+	if len(ms) == 0 {
+		return nil
+	}
+	out := make([]*owed, len(ms))
+	for i, m := range ms {
+		out[i] = &owed{mark: store.Mark{Execution: execution, Event: m.ID}, in: message(id, s, m)}
+	}
+	s.Confirm(ms[len(ms)-1].ID)
+	return out
+}
+
+// message is what another instance is told.
+func message(id string, s *history.State, m history.Message) queue.OutInput {
+	switch e := m.Event.(type) {
+	case *history.EventSent:
+		return queue.OutInput{Instance: e.Instance, Kind: queue.KindEvent, Name: e.Name, Payload: e.Payload, ID: e.Effect, By: id}
+	case *history.ChildScheduled:
+		return childStart(id, s.Started, e)
+	case *history.ChildCancelRequested:
+		by := e.By
+		if by == "" {
+			by = id
+		}
+		return queue.OutInput{Instance: m.Cancel.Instance, Kind: queue.KindCancel, Of: m.Cancel.Effect, Reason: e.Reason, By: by, Text: e.Text}
+	default:
+		return done(s.Started.Parent, m.Event)
+	}
+}
+
+// done tells a parent how its child has ended.
+func done(p *history.Parent, end history.Event) queue.OutInput {
+	d := &queue.Done{Scheduled: p.Event, Effect: p.Effect}
+	switch e := end.(type) {
+	case *history.Completed:
+		d.Result = e.Result
+	case *history.Failed:
+		d.Failure = &e.Failure
+	case *history.Cancelled:
+		d.Failure = &e.Failure
+	}
+	return queue.OutInput{Instance: p.Instance, Kind: queue.KindDone, Done: d}
+}
+
+// childStart is the start of a child, or of somebody detached, by the execution that has begun as s.
+func childStart(id string, s *history.Started, e *history.ChildScheduled) queue.OutInput {
+	out := queue.OutInput{Instance: e.Instance, Kind: queue.KindStart, Name: e.Name, Version: e.Version, Payload: e.Payload, By: id}
+	if !e.Detached {
+		out.Parent = &history.Parent{Instance: id, Born: s.Born, Execution: s.Execution, Event: e.ID, Effect: e.Effect}
+	}
+	return out
+}
+
+// owe sends what a turn has decided to tell others.
+func (a *actor) owe(in *instance, ds []*owed) {
+	in.owed = append(in.owed, ds...)
+	a.sendOwed(in)
+}
+
+// catchUpChildren asks at once for the children of whom this tenure knows nothing: it had to wait until it had
+// read what has been answered already.
+func (a *actor) catchUpChildren() {
+	a.caughtUp = true
+	for id, in := range a.instances {
+		if !in.busy && in.state != nil && in.state.ChildLen() > 0 && in.askAt == 0 {
+			a.lookAt(id)
+		}
+	}
+}
+
+// sendOwed sends what is owed and not under way.
+func (a *actor) sendOwed(in *instance) {
+	for _, o := range in.owed {
+		if !o.flying && !o.there {
+			o.flying = true
+			a.tell(o.in, func(err error) { a.told(in, o, err) })
+		}
+	}
+}
+
+// tell publishes an input of another instance. then runs on the actor.
+func (a *actor) tell(in queue.OutInput, then func(error)) {
+	a.publishing++
+	a.met.told.Inc()
+	a.conn.PublishInputAsync(in, func(_ uint64, err error) {
+		failpoint.Here("orchestrator.told")
+		a.box.post(func() {
+			a.publishing--
+			if err != nil {
+				a.met.publishErrors.Inc()
+			}
+			then(err)
+		})
+	})
+}
+
+// told takes the stream's word for a message.
+func (a *actor) told(in *instance, o *owed, err error) {
+	o.flying = false
+	if o.failed {
+		o.failed = false
+		a.unsent--
+	}
+	if err != nil {
+		o.failed = true
+		a.unsent++
+		a.log.Warn("an instance could not be told; trying again", "instance", in.id, "to", o.in.Instance, "kind", o.in.Kind, "error", err)
+		a.lookSoon(in)
+		return
+	}
+	o.there = true
+	if a.instances[in.id] != in {
+		return // put away since; a look sends it again, and the receiver recognises it
+	}
+	for len(in.owed) > 0 && in.owed[0].there {
+		in.sent = in.owed[0].mark
+		in.owed[0] = nil
+		in.owed = in.owed[1:]
+	}
+	if len(in.owed) == 0 && !in.busy {
+		in.look = in.look || in.loaded && in.status().Ended() // nothing else will write it down
+		a.advance(in)
+	}
+}
+
+// lookSoon has what could not be published tried again, unless the instance has been put away by then.
+func (a *actor) lookSoon(in *instance) {
+	if in.soon {
+		return
+	}
+	in.soon = true
+	a.waits.Go(func() {
+		t := time.NewTimer(sendAgain)
+		defer t.Stop()
+		select {
+		case <-a.life.Done():
+		case <-t.C:
+		}
+		a.box.post(func() {
+			in.soon = false
+			if a.instances[in.id] == in && !a.leaving {
+				a.sendOwed(in)
+				a.lookAt(in.id)
+			}
+		})
+	})
+}
+
+// startChild publishes the start of a child. One that is not accepted is asked for again soon.
+func (a *actor) startChild(in *instance, s *history.Started, e *history.ChildScheduled) {
+	a.tell(childStart(in.id, s, e), func(err error) {
+		if err == nil {
+			return
+		}
+		a.log.Warn("a child could not be started; trying again", "instance", in.id, "child", e.Instance, "error", err)
+		in.askAt = 0
+		a.lookSoon(in)
+	})
+}
+
+// askAgain repeats the starts of the children whose end has not been told, if it is time.
+// Nobody is asked before what has been answered already has been read.
+func (a *actor) askAgain(in *instance) {
+	a.sendOwed(in)
+	now := a.clock.now()
+	if in.state == nil || in.state.ChildLen() == 0 || !a.caughtUp || in.askAt > now {
+		return
+	}
+	size := 0
+	for _, id := range in.state.Children() {
+		if id <= in.asked {
+			continue
+		}
+		if size > askBytes {
+			in.askAt = now + sendAgain.Milliseconds()
+			return
+		}
+		e := in.state.Child(id)
+		size += len(e.Payload.Data) + 512
+		in.asked = id
+		a.met.asked.Inc()
+		a.startChild(in, in.state.Started, e)
+	}
+	in.asked = 0
+	in.askPause = min(max(2*in.askPause, a.firstAsk()), lastAsk)
+	in.askAt = now + in.askPause.Milliseconds()
+}
+
+// startChildren starts the children of a turn: those that are outstanding, and those that a later input of the
+// same turn has cancelled, for their cancellation is on its way and must find them. The abandoned are among the debts.
+func (a *actor) startChildren(in *instance, t *turn) {
+	some := false
+	for _, ev := range t.events {
+		e, ok := ev.(*history.ChildScheduled)
+		if !ok || e.Detached || e.Abandon {
+			continue
+		}
+		if t.fold.Child(e.ID) != nil || slices.ContainsFunc(t.debts, func(o *owed) bool { return o.in.Of == e.Effect }) {
+			a.startChild(in, t.fold.Started, e)
+			some = true
+		}
+	}
+	if some && in.askAt == 0 {
+		in.askPause = a.firstAsk()
+		in.askAt = a.clock.now() + in.askPause.Milliseconds()
+	}
+}
+
+func (a *actor) firstAsk() time.Duration { return firstAsks * a.cfg.Look }
+
+// reply tells the parent behind a start that this instance is not its child, or how it has ended. It
+// may be lost: the parent asks again.
+func (a *actor) reply(in *instance, msg queue.OutInput) {
+	a.tell(msg, func(err error) {
+		if err != nil {
+			a.log.Debug("a parent could not be answered; it asks again", "instance", in.id, "parent", msg.Instance, "error", err)
+		}
+	})
+}
+
+// unsaid is what memory knows to be sent and the store does not; zero: nothing.
+func (in *instance) unsaid() store.Mark {
+	if in.rec == nil || !in.rec.Sent.Less(in.sent) {
+		return store.Mark{}
+	}
+	return in.sent
+}
+
+// said notes what a look has written.
+func (in *instance) said(m store.Mark) {
+	if m != (store.Mark{}) && in.rec != nil {
+		in.rec.Sent = m
+	}
+}

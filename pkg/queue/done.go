@@ -1,0 +1,53 @@
+package queue
+
+import "fmt"
+
+// maxDone bounds the body of a done, in bytes: a payload, and what a failure says beside it.
+const maxDone = 2 * MaxPayload
+
+func (d *Done) wire(w *wire) {
+	w.uint(&d.Scheduled)
+	w.str(&d.Effect)
+	w.payload(&d.Result)
+	optional(w, &d.Failure, failureFields, wireFailure)
+}
+
+func (d *Done) encode() ([]byte, error) {
+	b := encode(5, d.wire)
+	return b, checkDoneSize(b)
+}
+
+func checkDoneSize(b []byte) error {
+	if len(b) > maxDone {
+		return fmt.Errorf("%w: a done of %d bytes, at most %d are allowed", ErrTooLarge, len(b), maxDone)
+	}
+	return nil
+}
+
+func decodeDone(b []byte) (*Done, error) {
+	if err := checkDoneSize(b); err != nil {
+		return nil, err
+	}
+	d := new(Done)
+	if err := decode("done", b, d.wire); err != nil {
+		return nil, err
+	}
+	return d, d.check()
+}
+
+func (d *Done) check() error {
+	if d.Scheduled == 0 {
+		return fmt.Errorf("%w: a done without the event that it answers", ErrMalformed)
+	}
+	if err := checkEffect(d.Effect); err != nil {
+		return err
+	}
+	n := len(d.Result.Data)
+	if d.Failure != nil {
+		n = max(n, len(d.Failure.Data.Data))
+	}
+	if n > MaxPayload {
+		return fmt.Errorf("%w: the end of child %d has %d bytes, at most %d are allowed", ErrTooLarge, d.Scheduled, n, MaxPayload)
+	}
+	return nil
+}

@@ -1,0 +1,209 @@
+package queue
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// Limits of what an input says beside its payload, in bytes. Whatever is longer is a mistake.
+const (
+	maxHeader  = 256
+	maxVersion = 100     // of an orchestration's version
+	maxEffect  = 100     // of an effect id
+	maxText    = 8 << 10 // of a cancel; what is longer is cut, for that somebody is to end matters more
+)
+
+// check says whether the input may be published.
+func (o *OutInput) check() error {
+	if err := CheckInstance(o.Instance); err != nil {
+		return err
+	}
+	if err := checkKind(o.Kind, o.Name); err != nil {
+		return err
+	}
+	for _, h := range [...]string{o.ID, o.Reply, o.By} {
+		if len(h) > maxHeader || strings.ContainsAny(h, "\r\n") {
+			return fmt.Errorf("%w: id, reply and by are single lines of at most %d bytes", ErrMalformed, maxHeader)
+		}
+	}
+	switch o.Kind {
+	case KindStart:
+		return o.checkStart()
+	case KindEvent:
+		return o.checkPayload(o.Name, o.Payload)
+	case KindCancel:
+		if o.Of == "" {
+			return nil
+		}
+		return checkEffect(o.Of)
+	default: // a done, for there is no other
+		return o.checkDone()
+	}
+}
+
+func checkKind(k InputKind, name string) error {
+	switch k {
+	case KindStart, KindEvent:
+		return CheckName(name)
+	case KindCancel, KindDone:
+		if name != "" {
+			return fmt.Errorf("%w: a %s has no name, this one has %q", ErrBadName, k, name)
+		}
+		return nil
+	default:
+		return fmt.Errorf("%w: number %d", ErrUnknownKind, k)
+	}
+}
+
+func (o *OutInput) checkStart() error {
+	if err := o.checkPayload(o.Name, o.Payload); err != nil {
+		return err
+	}
+	if err := checkVersion(o.Version); err != nil {
+		return err
+	}
+	if o.Parent != nil {
+		if err := checkParent(o.Parent); err != nil {
+			return err
+		}
+	}
+	if o.Event == nil {
+		return nil
+	}
+	if err := CheckName(o.Event.Name); err != nil {
+		return err
+	}
+	return o.checkPayload(o.Event.Name, o.Event.Payload)
+}
+
+// checkPayload checks one payload of the input, which is for name.
+func (o *OutInput) checkPayload(name string, p history.Payload) error {
+	if n := len(p.Data); n > MaxPayload {
+		return fmt.Errorf("%w: %s %s of instance %s has %d bytes, at most %d are allowed", ErrTooLarge, o.Kind, name, o.Instance, n, MaxPayload)
+	}
+	if p.Type == "" && len(p.Data) > 0 {
+		return fmt.Errorf("%w: a payload of %d bytes without a type, for %s of instance %s", ErrMalformed, len(p.Data), name, o.Instance)
+	}
+	return nil
+}
+
+func (o *OutInput) checkDone() error {
+	if o.Done == nil {
+		return fmt.Errorf("%w: a done for instance %s that does not say what", ErrMalformed, o.Instance)
+	}
+	if err := o.Done.check(); err != nil {
+		return fmt.Errorf("%w, for instance %s", err, o.Instance)
+	}
+	return nil
+}
+
+// checkVersion checks the version of an orchestration; none is the newest.
+func checkVersion(v string) error {
+	if len(v) > maxVersion {
+		return fmt.Errorf("%w: a version of %d characters, at most %d are allowed", ErrBadName, len(v), maxVersion)
+	}
+	if v == "" {
+		return nil
+	}
+	if err := CheckName(v); err != nil {
+		return fmt.Errorf("version: %w", err)
+	}
+	return nil
+}
+
+// checkEffect checks an effect id: it has no spaces, so that a header can list it.
+func checkEffect(id string) error {
+	ok := id != "" && len(id) <= maxEffect
+	for i := range len(id) {
+		ok = ok && id[i] > ' ' && id[i] < 0x7f
+	}
+	if !ok {
+		return fmt.Errorf("%w: effect id %.*q, want 1 to %d printable characters", ErrMalformed, maxEffect, id, maxEffect)
+	}
+	return nil
+}
+
+// message gives the headers and the body of an input that was checked.
+func (o *OutInput) message() (nats.Header, []byte, error) {
+	h := headers{}
+	h.set(HeaderID, o.ID)
+	h.set(HeaderReply, o.Reply)
+	h.set(HeaderBy, o.By)
+	switch o.Kind {
+	case KindStart:
+		return nats.Header(h), o.start(h), nil
+	case KindCancel:
+		body, err := o.cancel(h)
+		return nats.Header(h), body, err
+	case KindDone:
+		h.set(HeaderContentType, history.TypeMsgpack)
+		body, err := o.Done.encode()
+		return nats.Header(h), body, err
+	default:
+		h.set(HeaderContentType, o.Payload.Type)
+		return nats.Header(h), o.Payload.Data, nil
+	}
+}
+
+// headers sets those that say something.
+type headers nats.Header
+
+func (h headers) set(key, value string) {
+	if value != "" {
+		h[key] = []string{value}
+	}
+}
+
+func (o *OutInput) start(h headers) []byte {
+	h.set(HeaderOrchestrationVersion, o.Version)
+	if o.Parent != nil {
+		h.set(HeaderParent, parentText(o.Parent))
+	}
+	if o.Event == nil {
+		h.set(HeaderContentType, o.Payload.Type)
+		return o.Payload.Data
+	}
+	h.set(HeaderEvent, o.Event.Name)
+	in, event := o.Payload, o.Event.Payload
+	if len(in.Data) == 0 {
+		h.set(HeaderContentType, event.Type)
+		return event.Data
+	}
+	h.set(HeaderContentType, in.Type)
+	h.set(HeaderSplit, strconv.Itoa(len(in.Data)))
+	if event.Type != in.Type {
+		h.set(HeaderEventType, event.Type)
+	}
+	body := make([]byte, 0, len(in.Data)+len(event.Data))
+	return append(append(body, in.Data...), event.Data...)
+}
+
+func (o *OutInput) cancel(h headers) ([]byte, error) {
+	h.set(HeaderOf, o.Of)
+	if o.Reason != 0 {
+		h.set(HeaderReason, o.Reason.String())
+	}
+	if o.Text == "" {
+		return nil, nil
+	}
+	return json.Marshal(cancelBody{Text: cut(o.Text, maxText), By: o.By})
+}
+
+// cut shortens a text to so many bytes, between two characters.
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "")
+}
+
+type cancelBody struct {
+	Text string `json:"text,omitempty" msgpack:"text"`
+	By   string `json:"by,omitempty"   msgpack:"by"`
+}

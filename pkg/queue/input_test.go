@@ -1,0 +1,275 @@
+package queue
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"pgregory.net/rapid"
+
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+func packed(data string) history.Payload {
+	return history.Payload{Type: history.TypeMsgpack, Data: []byte(data)}
+}
+
+func jsonOf(data string) history.Payload {
+	return history.Payload{Type: history.TypeJSON, Data: []byte(data)}
+}
+
+func parent() *history.Parent {
+	return &history.Parent{Instance: "order-42@eu=1", Born: history.Position{Seq: 7, Time: 1_790_000_000_123_456_789}, Execution: 2, Event: 17, Effect: "kq3vVYb2hA7rTn0cXw9dLw"}
+}
+
+// asRead is the input that must be read of one that was published.
+func asRead(o OutInput, pos history.Position) Input {
+	return Input{
+		Pos: pos, Instance: o.Instance, Kind: o.Kind, Name: o.Name, Payload: o.Payload, ID: o.ID, Reply: o.Reply, By: o.By, Text: o.Text,
+		Version: o.Version, Parent: o.Parent, Event: o.Event, Of: o.Of, Reason: o.Reason, Done: o.Done,
+	}
+}
+
+// readAll gives everything that the only partition has been sent.
+func readAll(t *testing.T, c *Conn, n int) []Input {
+	t.Helper()
+	in, _ := readAfter(t, c, history.Position{}, n)
+	return in
+}
+
+func TestWhatInstancesTellEachOtherArrivesAsItWasSent(t *testing.T) {
+	c := newStand(t).open(Options{Partitions: 1})
+	largest := strings.Repeat("x", MaxPayload)
+	failure := &history.Failure{Code: "card-declined", Message: strings.Repeat("m", 8<<10), Data: packed(largest), Stack: "s", Also: []string{"a"}}
+	sent := []OutInput{
+		{Instance: "c", Kind: KindStart, Name: "ship", Payload: packed("in"), Version: "v1.2", Parent: parent(), ID: "m", By: "order-42"},
+		{Instance: "c", Kind: KindCancel, Of: "kq3vVYb2hA7rTn0cXw9dLw", Reason: cancel.ScopeEnded, By: "order-42", Text: "no longer needed"},
+		{Instance: "c", Kind: KindCancel, Of: "e"},
+		{Instance: "p", Kind: KindDone, Done: &Done{Scheduled: 17, Effect: "e", Result: packed(largest)}},
+		{Instance: "p", Kind: KindDone, Done: &Done{Scheduled: 17, Effect: "e", Failure: failure}, By: "c"},
+		{Instance: "p", Kind: KindDone, Done: &Done{Scheduled: 1, Effect: "e"}},
+	}
+	for _, in := range sent {
+		_, err := c.PublishInput(soon(t), in)
+		ok(t, err)
+	}
+	for i, in := range readAll(t, c, len(sent)) {
+		if want := asRead(sent[i], in.Pos); !reflect.DeepEqual(in, want) {
+			t.Errorf("input %d: got %+.300v, want %+.300v", i, in, want)
+		}
+	}
+}
+
+func TestAStartBringsItsEventInTheSameMessage(t *testing.T) {
+	c := newStand(t).open(Options{Partitions: 1})
+	start := func(in history.Payload, event history.Payload) OutInput {
+		return OutInput{Instance: "t-1", Kind: KindStart, Name: "tenant", Payload: in, Event: &OutEvent{Name: "paid.in-full", Payload: event}, ID: "m"}
+	}
+	var none history.Payload
+	sent := []OutInput{
+		start(packed("input"), packed("event")),
+		start(packed("input"), jsonOf(`{"paid":3}`)),
+		start(jsonOf(`{"plan":"x"}`), packed("event")),
+		start(none, packed("event")),
+		start(none, jsonOf("3")),
+		start(packed("input"), none),
+		start(none, none),
+		start(packed(strings.Repeat("i", MaxPayload)), packed(strings.Repeat("e", MaxPayload-1000))),
+	}
+	for _, in := range sent {
+		_, err := c.PublishInput(soon(t), in)
+		ok(t, err)
+	}
+	for i, in := range readAll(t, c, len(sent)) {
+		if want := asRead(sent[i], in.Pos); !reflect.DeepEqual(in, want) {
+			t.Errorf("start %d: got %+.300v with %+.300v", i, in, in.Event)
+		}
+	}
+}
+
+func TestAnInputAndAnEventThatDoNotFitIntoOneMessageAreNamed(t *testing.T) {
+	c := newStand(t).open(Options{Partitions: 1})
+	full := packed(strings.Repeat("x", MaxPayload))
+	_, err := c.PublishInput(soon(t), OutInput{Instance: "t-1", Kind: KindStart, Name: "tenant", Payload: full, Event: &OutEvent{Name: "paid", Payload: full}})
+	if !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "t-1") || !strings.Contains(err.Error(), "paid of 524288 bytes") || !strings.Contains(err.Error(), "takes 1048576") {
+		t.Fatal(err)
+	}
+}
+
+func TestAForeignersStartMayBringAnEventToo(t *testing.T) {
+	c := newStand(t).open(Options{Partitions: 1})
+	for _, k := range []struct {
+		header nats.Header
+		body   string
+		input  history.Payload
+		event  *OutEvent
+	}{
+		{nats.Header{"Pawl-Event": {"paid"}}, `{"paid":3}`, history.Payload{}, &OutEvent{"paid", jsonOf(`{"paid":3}`)}},
+		{nats.Header{"Pawl-Event": {"paid"}}, "", history.Payload{}, &OutEvent{Name: "paid"}},
+		{nats.Header{"Pawl-Event": {"paid"}, "Pawl-Split": {"4"}}, `"in"3`, jsonOf(`"in"`), &OutEvent{"paid", jsonOf(`3`)}},
+		{nats.Header{"Pawl-Event": {"paid"}, "Pawl-Split": {"0"}, "Content-Type": {"text/plain"}}, "yes", history.Payload{}, &OutEvent{"paid", history.Payload{Type: "text/plain", Data: []byte("yes")}}},
+		{nats.Header{"Pawl-Event": {"paid"}, "Pawl-Split": {"2"}, "Pawl-Event-Type": {"application/x-msgpack"}}, "12\x03", jsonOf("12"), &OutEvent{"paid", packed("\x03")}},
+		{nats.Header{}, "1", jsonOf("1"), nil},
+	} {
+		m := nats.NewMsg("pawl.default.in.0.t-1.start.tenant")
+		m.Header, m.Data = k.header, []byte(k.body)
+		in := decodeInput(m, c.subj.root, history.Position{Seq: 1})
+		if in.Problem != nil || !reflect.DeepEqual(in.Payload, k.input) || !reflect.DeepEqual(in.Event, k.event) {
+			t.Errorf("%v %q: %+v, event %+v", k.header, k.body, in, in.Event)
+		}
+	}
+	// The example of the package's documentation, over the wire.
+	m := nats.NewMsg("pawl.default.to.t-1.start.tenant")
+	m.Header.Set("Pawl-Event", "paid")
+	m.Data = []byte(`{"paid":3}`)
+	_, err := c.nc.RequestMsg(m, 5*time.Second)
+	ok(t, err)
+	in := readAll(t, c, 1)[0]
+	if in.Problem != nil || in.Event == nil || string(in.Event.Payload.Data) != `{"paid":3}` || in.Payload.Data != nil {
+		t.Fatalf("%+v", in)
+	}
+}
+
+func TestNonsenseAboutFamilyIsAProblemOfTheInput(t *testing.T) {
+	root := subjectsOf("default").root
+	long := strings.Repeat("x", MaxPayload+1)
+	newer := encode(5, (&Done{Scheduled: 1, Effect: "e"}).wire)
+	newer[1] = 2
+	for _, k := range []struct {
+		subject, header, value, body string
+		want                         error
+	}{
+		{subject: "start.x", header: "Pawl-Parent", value: "order-42", want: ErrMalformed},
+		{subject: "start.x", header: "Pawl-Parent", value: "order-42 1 2 3 4 e f", want: ErrMalformed},
+		{subject: "start.x", header: "Pawl-Parent", value: "order-42 1 2 3 four e", want: ErrMalformed},
+		{subject: "start.x", header: "Pawl-Parent", value: "order-42 -1 2 3 4 e", want: ErrMalformed},
+		{subject: "start.x", header: "Pawl-Parent", value: "order-42 1 2 0 4 e", want: ErrMalformed},
+		{subject: "start.x", header: "Pawl-Parent", value: "order-42 1 2 3 0 e", want: ErrMalformed},
+		{subject: "start.x", header: "Pawl-Parent", value: "order-42 1 2 3 4 " + long[:maxEffect+1], want: ErrMalformed},
+		{subject: "start.x", header: "Pawl-Parent", value: "a.b 1 2 3 4 e", want: ErrBadInstance},
+		{subject: "start.x", header: "Pawl-Orchestration-Version", value: "v 1", want: ErrBadName},
+		{subject: "start.x", header: "Pawl-Orchestration-Version", value: long[:maxVersion+1], want: ErrBadName},
+		{subject: "start.x", header: "Pawl-Event", value: "paid!", want: ErrBadName},
+		{subject: "start.x", header: "Pawl-Event", value: "paid", body: long, want: ErrTooLarge},
+		{subject: "start.x", header: "Pawl-Split", value: "1", body: "12", want: ErrMalformed},
+		{subject: "start.x", body: long, want: ErrTooLarge},
+		{subject: "cancel", header: "Pawl-Of", value: "an effect", want: ErrMalformed},
+		{subject: "cancel", body: long, want: ErrTooLarge},
+		{subject: "done", want: ErrMalformed},
+		{subject: "done", body: `{"scheduled":1}`, want: ErrMalformed},
+		{subject: "done", body: string(encode(5, (&Done{Effect: "e"}).wire)), want: ErrMalformed},
+		{subject: "done", body: string(encode(5, (&Done{Scheduled: 1}).wire)), want: ErrMalformed},
+		{subject: "done", body: string(encode(5, (&Done{Scheduled: 1, Effect: "e", Result: packed(long)}).wire)), want: ErrTooLarge},
+		{subject: "done", body: long + long, want: ErrTooLarge},
+		{subject: "done", body: string(newer), want: ErrNewer},
+		{subject: "done.x", want: ErrBadName},
+	} {
+		m := nats.NewMsg(root + "in.0.a." + k.subject)
+		if k.header != "" {
+			m.Header.Set(k.header, k.value)
+		}
+		m.Data = []byte(k.body)
+		in := decodeInput(m, root, history.Position{Seq: 9})
+		if !errors.Is(in.Problem, k.want) || in.Pos.Seq != 9 || in.Done != nil || in.Parent != nil || in.Event != nil {
+			t.Errorf("%s %s %.30q: %v, want %v", k.subject, k.header, k.value, in.Problem, k.want)
+		}
+	}
+	for _, split := range []string{"x", "-1", "3", "1.5", "99999999999999999999"} {
+		m := nats.NewMsg(root + "in.0.a.start.x")
+		m.Header.Set(HeaderEvent, "paid")
+		m.Header.Set(HeaderSplit, split)
+		m.Data = []byte("12")
+		if in := decodeInput(m, root, history.Position{}); !errors.Is(in.Problem, ErrMalformed) {
+			t.Errorf("split %s: %v", split, in.Problem)
+		}
+	}
+}
+
+// A build that has more reasons than this one must still be able to cancel.
+func TestACancelOfAnUnknownReasonIsACancel(t *testing.T) {
+	root := subjectsOf("default").root
+	m := nats.NewMsg(root + "in.0.a.cancel")
+	m.Header.Set(HeaderReason, "bored")
+	m.Header.Set(HeaderOf, "e")
+	if in := decodeInput(m, root, history.Position{}); in.Problem != nil || in.Reason != 0 || in.Of != "e" {
+		t.Fatalf("%+v", in)
+	}
+}
+
+// Children are cancelled with the same words, in messages that must not be refused.
+func TestACancelIsNotLostByTooManyWords(t *testing.T) {
+	root := subjectsOf("default").root
+	long := strings.Repeat("ü", maxText)
+	read := func(o OutInput) Input {
+		ok(t, o.check())
+		h, body, err := o.message()
+		ok(t, err)
+		m := nats.NewMsg(root + "in.0.a.cancel")
+		m.Header, m.Data = h, body
+		return decodeInput(m, root, history.Position{})
+	}
+	m := nats.NewMsg(root + "in.0.a.cancel")
+	m.Data = []byte(`{"text":"` + long + `","by":"two\nlines ` + long + `"}`)
+	in := decodeInput(m, root, history.Position{})
+	if in.Problem != nil || in.Text != long[:maxText] || len(in.By) > maxHeader || !strings.HasPrefix(in.By, "two lines ü") {
+		t.Fatalf("%v, %d bytes by %s", in.Problem, len(in.Text), in.By)
+	}
+	for _, text := range []string{in.Text, long, strings.Repeat("\x00", MaxPayload)} {
+		told := read(OutInput{Instance: "a", Kind: KindCancel, Of: "e", By: in.By, Text: text})
+		if told.Problem != nil || told.By != in.By || told.Text != text[:maxText] {
+			t.Errorf("%v, %d bytes by %s", told.Problem, len(told.Text), told.By)
+		}
+	}
+}
+
+func TestAnInputThatItsReaderWouldRefuseIsNotSent(t *testing.T) {
+	c := newStand(t).open(Options{})
+	long := strings.Repeat("x", MaxPayload+1)
+	start := func(change func(*OutInput)) OutInput {
+		o := OutInput{Instance: "a", Kind: KindStart, Name: "x"}
+		change(&o)
+		return o
+	}
+	done := func(d *Done) OutInput { return OutInput{Instance: "a", Kind: KindDone, Done: d} }
+	for i, k := range []struct {
+		in   OutInput
+		want error
+	}{
+		{start(func(o *OutInput) { o.Version = "v 1" }), ErrBadName},
+		{start(func(o *OutInput) { o.Version = long[:maxVersion+1] }), ErrBadName},
+		{start(func(o *OutInput) { o.Parent = &history.Parent{} }), ErrBadInstance},
+		{start(func(o *OutInput) { o.Parent = parent(); o.Parent.Effect = "a b" }), ErrMalformed},
+		{start(func(o *OutInput) { o.Event = &OutEvent{Name: "a b"} }), ErrBadName},
+		{start(func(o *OutInput) { o.Event = &OutEvent{Name: "paid", Payload: packed(long)} }), ErrTooLarge},
+		{start(func(o *OutInput) { o.Event = &OutEvent{Name: "paid", Payload: history.Payload{Data: []byte("1")}} }), ErrMalformed},
+		{OutInput{Instance: "a", Kind: KindCancel, Of: "a\r\nb"}, ErrMalformed},
+		{done(nil), ErrMalformed},
+		{done(&Done{Effect: "e"}), ErrMalformed},
+		{done(&Done{Scheduled: 1}), ErrMalformed},
+		{done(&Done{Scheduled: 1, Effect: "e", Result: packed(long)}), ErrTooLarge},
+		{done(&Done{Scheduled: 1, Effect: "e", Failure: &history.Failure{Data: packed(long)}}), ErrTooLarge},
+		{done(&Done{Scheduled: 1, Effect: "e", Failure: &history.Failure{Message: long + long}}), ErrTooLarge},
+		{OutInput{Instance: "a", Kind: KindDone, Name: "x", Done: &Done{Scheduled: 1, Effect: "e"}}, ErrBadName},
+	} {
+		if _, err := c.PublishInput(soon(t), k.in); !errors.Is(err, k.want) {
+			t.Errorf("%d: %.200v, want %v", i, err, k.want)
+		}
+	}
+}
+
+func TestAParentIsReadFromItsHeaderAsItWasWritten(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := &history.Parent{
+			Instance: rapid.StringMatching(`[A-Za-z0-9_:@=+~%-]{1,200}`).Draw(t, "instance"), Born: history.Position{Seq: rapid.Uint64().Draw(t, "seq"), Time: rapid.Int64().Draw(t, "time")},
+			Execution: rapid.Uint64Min(1).Draw(t, "execution"), Event: rapid.Uint64Min(1).Draw(t, "event"), Effect: rapid.StringMatching(`[!-~]{1,100}`).Draw(t, "effect"),
+		}
+		got, err := parseParent(parentText(want))
+		if err != nil || *got != *want {
+			t.Fatalf("%+v %v", got, err)
+		}
+	})
+}

@@ -1,0 +1,96 @@
+package replay
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// Child is another instance that the code starts: see Call.Child and Launch.
+type Child struct {
+	Name     string // of its orchestration
+	Version  string // of it; empty: the newest that its orchestrator has
+	Instance string // its id; empty: ChildID of the place that starts it
+	// Abandon lets the child outlive its parent: it is in no scope, so that the end of
+	// none cancels it, and the end of the execution leaves it alone. A wait for it ends as
+	// any wait does, and who withdraws its future cancels it. Of no meaning to Launch.
+	Abandon bool
+}
+
+const (
+	maxInstance = 200 // bytes of an instance id
+	longHash    = 22  // characters of base64url of 128 bit
+	shortHash   = 6
+)
+
+// ChildID derives the id of a child that was given none, from the execution that starts
+// it and the event id of its start:
+//
+//	<parent>~<execution>-<event>-<6 characters that depend on the parent's id and birth>
+//	<the beginning of the parent's id>~<22 characters that depend on all of it>
+//
+// the second where the first would be longer than an id may be. So it repeats neither
+// in the next execution of the parent nor in another instance under the parent's id.
+func ChildID(parent Identity, event uint64) string {
+	born := parent
+	born.Execution = 0
+	id := fmt.Sprintf("%s~%d-%d-%s", parent.Instance, parent.Execution, event, digest(born.encode(nil))[:shortHash])
+	if len(id) <= maxInstance {
+		return id
+	}
+	all := binary.BigEndian.AppendUint64(parent.encode(nil), event)
+	return parent.Instance[:min(len(parent.Instance), maxInstance-1-longHash)] + "~" + digest(all)
+}
+
+// digest is 128 bit of SHA-256 in 22 characters of base64url.
+func digest(b []byte) string {
+	sum := sha256.Sum256(b)
+	return base64.RawURLEncoding.EncodeToString(sum[:16])
+}
+
+// Launch starts another instance and is done with it: it is nobody's child, nothing is
+// outstanding, and its end is told to nobody. The start is recorded once; the id of an
+// instance that exists already is no error, and nothing happens then. The error is that
+// of a scope that is over, or a *history.Failure of a payload over the limit.
+func (x *Execution) Launch(child Child, payload history.Payload, in *Scope) error {
+	if _, err := x.enter(); err != nil {
+		return err
+	}
+	if over := x.over(in); over != nil {
+		return over
+	}
+	if f := x.tooLarge(payload, "the input of orchestration "+child.Name); f != nil {
+		return f
+	}
+	child.Abandon = false
+	x.decideChild(child, payload, true)
+	x.exit()
+	return nil
+}
+
+// scheduleChild decides the start of the call's child. What is abandoned, with the
+// deadline that its call may have, is in no scope.
+func (x *Execution) scheduleChild(c *call) *work {
+	ev, ok := x.decideChild(*c.spec.Child, c.spec.Payload, false)
+	if !ok {
+		return nil
+	}
+	if ev.Abandon {
+		c.home = nil
+	}
+	return x.add(&work{id: ev.ID, kind: childWork, effect: ev.Effect, abandoned: ev.Abandon, owner: c}, c.home)
+}
+
+func (x *Execution) decideChild(child Child, payload history.Payload, detached bool) (*history.ChildScheduled, bool) {
+	if child.Instance == "" {
+		x.collectOwed() // the place of the start is behind them
+		child.Instance = ChildID(x.id, x.last+1)
+	}
+	return decide(x, &history.ChildScheduled{
+		Name: child.Name, Version: child.Version, Instance: child.Instance, Payload: payload,
+		Abandon: child.Abandon, Detached: detached,
+	})
+}

@@ -1,0 +1,111 @@
+package replay
+
+import (
+	"encoding/json"
+
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// ContinueAsNew asks that the execution be followed by another, with the payload as its
+// input, of the version; empty is the newest. It cancels nothing and ends nothing: when
+// the program returns without a failure, the end is ContinuedAsNew instead of Completed.
+// With a failure it is Failed, as if nothing had been asked. Asked twice, the last counts.
+//
+// It is refused with the *cancel.Cancelled of the root scope: an instance that was asked
+// to end does not go on. If that comes between the word and the return, the end is
+// Cancelled: the next execution would know nothing of it. The scope of the call may refuse
+// it, too, and a payload over the limit is a *history.Failure.
+func (x *Execution) ContinueAsNew(payload history.Payload, version string, in *Scope) error {
+	if _, err := x.enter(); err != nil {
+		return err
+	}
+	for _, s := range []*Scope{x.root, in} {
+		if over := x.over(s); over != nil {
+			return over
+		}
+	}
+	if f := x.tooLarge(payload, "the input of the next execution"); f != nil {
+		return f
+	}
+	x.next = &history.ContinuedAsNew{Payload: payload, Version: version}
+	return nil
+}
+
+// Continues reports whether ContinueAsNew was used: the result of the program is of no
+// account then, if it has one.
+func (x *Execution) Continues() bool { return x.next != nil }
+
+// Continued gives, of an execution that has ended so, its ContinuedAsNew, and the events
+// that it has received and not read, in the order of their arrival: those that nobody
+// waited for, those that came to a wait whose result nobody has read, and those of the
+// very turn that ended it. They are the next execution's, and must not be changed. Inputs
+// that were dropped because the execution had ended are not among them. Of any other
+// execution it gives nil.
+func (x *Execution) Continued() (end *history.ContinuedAsNew, unread []*history.EventReceived) {
+	return x.continued, x.unread
+}
+
+// finish ends the execution: first what is outstanding, then the end itself.
+func (x *Execution) finish(e Ending) {
+	end, why := x.endOf(e)
+	for _, w := range x.ascending() {
+		if w.kind != timerWork && !w.abandoned && w.withdrawn == nil {
+			x.cancel(w, why)
+		}
+	}
+	if x.past.active {
+		met := x.meet(end.Kind(), "", end)
+		if met == nil || !x.samePayload(met, payloadOf(met), payloadOf(end)) {
+			return
+		}
+		x.settleOwed()
+		end = met
+	} else {
+		x.append(end)
+	}
+	if c, ok := end.(*history.ContinuedAsNew); ok {
+		x.continued, x.unread = c, x.unreadEvents()
+	}
+	clear(x.open)
+	x.wanted, x.timers, x.mail = 0, nil, nil
+	x.ended = true
+}
+
+// endOf gives the end of an execution whose program returned so, and why its outstanding
+// work is cancelled.
+func (x *Execution) endOf(e Ending) (end history.Event, why cancel.Cancelled) {
+	cause := x.root.cause
+	switch {
+	case e.Failure != nil:
+	case x.next != nil && cause != nil:
+		e = Ending{Failure: CancelledFailure(cause), Cancelled: true}
+	case x.next != nil:
+		return x.next, cancel.Cancelled{Reason: cancel.ContinuedAsNew}
+	default:
+		if f := x.tooLarge(e.Result, "the result"); f != nil {
+			e = Ending{Failure: f}
+		}
+	}
+	switch {
+	case e.Failure == nil:
+		return &history.Completed{Result: e.Result}, cancel.Cancelled{Reason: cancel.OrchestrationCompleted}
+	case cause != nil && e.Cancelled:
+		return &history.Cancelled{Failure: *e.Failure, By: cause.By, Text: cause.Text}, *cause
+	default:
+		return &history.Failed{Failure: *e.Failure}, cancel.Cancelled{Reason: cancel.OrchestrationFailed}
+	}
+}
+
+// TypeCancelled is the content type of the data of a failure that is a cancellation: a
+// cancel.Cancelled in JSON.
+const TypeCancelled = "application/vnd.pawl.cancelled+json"
+
+// CancelledFailure is a cancellation in the form that survives history.
+func CancelledFailure(c *cancel.Cancelled) *history.Failure {
+	f := &history.Failure{Code: history.CodeCancelled, Message: c.Error()}
+	if data, err := json.Marshal(c); err == nil {
+		f.Data = history.Payload{Type: TypeCancelled, Data: data}
+	}
+	return f
+}

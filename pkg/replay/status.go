@@ -1,0 +1,25 @@
+package replay
+
+import "github.com/pawlrun/pawl/pkg/history"
+
+// SetStatus gives the custom status a new value. That is in no history: it follows from
+// the code, and a replay sets it again. A payload over the limit is a *history.Failure,
+// and sets nothing.
+func (x *Execution) SetStatus(p history.Payload) error {
+	if _, err := x.enter(); err != nil {
+		return err
+	}
+	if f := x.tooLarge(p, "the custom status"); f != nil {
+		return f
+	}
+	x.status = p
+	x.sets++
+	return nil
+}
+
+// Status gives the custom status that this execution has set last, and its version: how
+// often it was set, by the executions before this one (Started.Statuses) and by this one,
+// replayed sets included. While this one has set none, the payload is zero.
+func (x *Execution) Status() (p history.Payload, version uint64) {
+	return x.status, x.started.Statuses + x.sets
+}
