@@ -13,5 +13,10 @@
 //	reminder.go reminders at growing intervals until an invoice is paid
 //	approval.go people decide, one after the other, each with a deadline
 //	quotes.go   suppliers are asked at once; the first good offer stops the others
+//	parcels.go  an order is shipped in parcels, a child each; one is recalled
+//	counter.go  runs for ever: continues as new, and shows its sum as custom status
+//	tenant.go   one instance for each tenant, fed by events, that feeds another
+//	versions.go two versions of one orchestration side by side
+//	patch.go    an orchestration that was changed in place
 //	audit/      real work: what is in a tree of Go packages
 package examples

@@ -20,6 +20,13 @@ func Orchestrations() []pawl.OrchestrationBinding {
 		Collect.Do(collect),
 		Expense.Do(approve),
 		Buy.Do(buy),
+		Ship.Do(ship),
+		Parcel.Do(shipParcel),
+		Counter.Do(count),
+		Tenant.Do(tenant),
+		Welcome.Do(welcomeByLetter, pawl.Version("1")),
+		Welcome.Do(welcomeByMail, pawl.Version("2")),
+		Renew.Do(renew),
 	}, audit.Orchestrations())
 }
 
@@ -38,5 +45,11 @@ func Activities() []pawl.ActivityBinding {
 		Remind.Do(remind),
 		Ask.Do(ask),
 		Quote.Do(quote),
+		HandOver.Do(handOver),
+		BringBack.Do(bringBack),
+		Letter.Do(write),
+		Mail.Do(write),
+		Reprice.Do(reprice),
+		Announce.Do(announce),
 	}, audit.Activities())
 }

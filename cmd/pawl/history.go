@@ -85,12 +85,14 @@ func elsewhere(execution, latest uint64) string {
 func (c *historyCmd) missing(ctx context.Context, cl *client.Client, notFound error) error {
 	d, err := client.Describe(ctx, cl, c.ID)
 	switch {
-	case err != nil || d.Execution <= 1 || c.Execution > d.Execution:
+	case err != nil || c.Execution > max(d.Execution, 1):
 		return notFound
+	case d.Execution <= 1:
+		return fmt.Errorf("%s has not begun, there is no history yet; pawl get %s says what it waits for", c.ID, c.ID)
 	case c.Execution != 0 && c.Execution < d.Execution:
 		return fmt.Errorf("execution %d of %s is no longer kept: it is in execution %d, and the latest two are", c.Execution, c.ID, d.Execution)
 	default:
-		return fmt.Errorf("execution %d of %s has no history yet; pawl get %s says what it waits for, --execution %d shows the one before",
+		return fmt.Errorf("execution %d of %s has not begun, there is no history yet; pawl get %s says what it waits for, --execution %d shows the one before",
 			d.Execution, c.ID, c.ID, d.Execution-1)
 	}
 }

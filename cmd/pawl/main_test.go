@@ -73,6 +73,8 @@ func TestWrongUseIsCodeTwo(t *testing.T) {
 	empty := t.TempDir()
 	for _, args := range [][]string{
 		{}, {"nonsense"}, {"start"}, {"start", "hello", "bad id"}, {"start", "bad name!", "x"}, {"start", "hello", "x", "--input", "no json"},
+		{"start", "hello", "x", "--event", "bad name!"}, {"start", "hello", "x", "--event", "=1"}, {"start", "hello", "x", "--event", "poke=no json"},
+		{"start", "hello", "x", "--input", "-", "--event", "poke=-"}, {"start", "hello", "x", "--version", "no version"}, {"status", "a/b"}, {"status"},
 		{"get", "a/b"}, {"send", "x", "bad event"}, {"cancel", ""}, {"list", "--status", "weird"}, {"bench", "weird"},
 		{"demo", "--dir", empty}, {"demo", "--dir", ""}, {"demo", "--dir", filepath.Join(empty, "missing")}, {"get", "x", "--timeout", "1s"}, {"get", "x", "--wait", "--timeout=-1s"},
 		{"list", "--limit=-1"}, {"list", "--stuck", "--status", "running"}, {"list", "--namespace", "a.b"}, {"check", "--redis", "localhost"},
@@ -82,6 +84,15 @@ func TestWrongUseIsCodeTwo(t *testing.T) {
 		if code != 2 || out != "" && len(args) > 0 || errs == "" {
 			t.Errorf("%q: code %d, out %q, err %q", args, code, out, errs)
 		}
+	}
+}
+
+func TestTheVersionOfTheProgramIsNotThatOfAnOrchestration(t *testing.T) {
+	if out := must(t, "--version"); !strings.HasPrefix(out, "pawl ") || strings.Count(out, "\n") != 1 {
+		t.Errorf("%q", out)
+	}
+	if code, out, errs := command(t, "start", "--version"); code != 2 || out != "" || !strings.Contains(errs, "--version") {
+		t.Errorf("code %d, %q, %q", code, out, errs)
 	}
 }
 

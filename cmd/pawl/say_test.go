@@ -1,13 +1,14 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
@@ -63,7 +64,9 @@ func TestWhatKeepsAnInstanceIsSaid(t *testing.T) {
 func TestADescriptionShowsWhatThereIs(t *testing.T) {
 	var b strings.Builder
 	d := client.Description{
-		Instance: "r-1", Orchestration: "race", Status: "running", Created: 1000, Events: 3, Inbox: 2, Timers: 1, NextTimer: 2000,
+		Instance: "r-1", Orchestration: "race", Version: "2024-b", Status: "running", Execution: 12, Created: 1000, Events: 3, Inbox: 2, Timers: 1, NextTimer: 2000,
+		Parent: "cup-1", Owes: 21, Custom: &queue.Custom{Version: 4, Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`{"lap":3}`)}},
+		Children: []queue.OutstandingChild{{Event: 17, Name: "referee", Instance: "ref-1", Since: 1000}, {Event: 18, Name: "referee", Instance: "ref-2"}},
 		Outstanding: []queue.Outstanding{
 			{Activity: 2, Name: "hare", Queue: "fast", Worker: "w-1", Claims: 2, Since: 1000}, {Activity: 3, Name: "tortoise", Queue: "slow"},
 		},
@@ -71,12 +74,34 @@ func TestADescriptionShowsWhatThereIs(t *testing.T) {
 	if err := describe(&b, d); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"r-1", "race", "running for", "1970-01-01 00:00:01.000 UTC", "1, the next at 1970-01-01 00:00:02.000 UTC", "on w-1, claim 2", "waits for a worker"} {
+	for _, want := range []string{"r-1", "race", "running for", "1970-01-01 00:00:01.000 UTC", "1, the next at 1970-01-01 00:00:02.000 UTC", "on w-1, claim 2", "waits for a worker",
+		"2024-b", "cup-1", "unsent messages  21", `{"lap":3} (version 4)`, "CHILD  NAME     INSTANCE  FOR", "17     referee  ref-1"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, b.String())
 		}
 	}
-	if s := fmt.Sprintf("%+v", describedJSON(d)); !strings.Contains(s, "1970-01-01T00:00:01.000Z") {
-		t.Error(s)
+	j, err := json.Marshal(describedJSON(d))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"created":"1970-01-01T00:00:01.000Z"`, `"version":"2024-b"`, `"parent":"cup-1"`, `"owes":21`, `"custom":{"version":4,"value":{"lap":3}}`,
+		`"children":[{"event":17,"name":"referee","instance":"ref-1","scheduled":"1970-01-01T00:00:01.000Z"},{"event":18,"name":"referee","instance":"ref-2"}]`} {
+		if !strings.Contains(string(j), want) {
+			t.Errorf("%s is missing in\n%s", want, j)
+		}
+	}
+}
+
+func TestAListHasVersionsOnlyIfAnInstanceHasOne(t *testing.T) {
+	rows := []client.Description{{Instance: "a", Orchestration: "race", Status: "running"}, {Instance: "b", Orchestration: "race", Version: "2", Status: "completed", Ended: 1}}
+	for want, rows := range map[string][]client.Description{
+		"INSTANCE  ORCHESTRATION  STATUS   STARTED (UTC)  RAN  EVENTS\na         race           running                      \n": rows[:1],
+		"INSTANCE  ORCHESTRATION  VERSION  STATUS     STARTED (UTC)  RAN  EVENTS\n" +
+			"a         race                    running                        \n" + "b         race           2        completed                      0\n": rows,
+	} {
+		var b strings.Builder
+		if err := listTable(rows).Write(&b); err != nil || b.String() != want {
+			t.Errorf("got\n%s\nwant\n%s\n%v", b.String(), want, err)
+		}
 	}
 }

@@ -25,9 +25,10 @@ type statusCmd struct {
 // statusLine is a custom status for a program. What is not known is left out: while the
 // instance is followed that is how it stands, and at its end the custom status.
 type statusLine struct {
-	Instance string `json:"instance"`
-	Status   string `json:"status,omitempty"`
-	*customJSON
+	Instance string          `json:"instance"`
+	Status   string          `json:"status,omitempty"`
+	Version  uint64          `json:"version,omitempty"`
+	Value    json.RawMessage `json:"value,omitempty"`
 }
 
 // Run shows the custom status.
@@ -44,11 +45,15 @@ func (c *statusCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	if d.Custom == nil && !c.JSON {
+	l := statusLine{Instance: c.ID, Status: d.Status}
+	if d.Custom != nil {
+		l.Version, l.Value = d.Custom.Version, show.Payload(d.Custom.Payload)
+	}
+	if l.Version == 0 && !c.JSON {
 		_, err := fmt.Fprintf(s.err, "pawl: %s has set no custom status\n", c.ID)
 		return err
 	}
-	return c.show(s, statusLine{Instance: c.ID, Status: d.Status, customJSON: asCustomJSON(d.Custom)})
+	return c.show(s, l)
 }
 
 // follow shows every custom status that it is told of. One that is set while the one
@@ -71,7 +76,7 @@ func (c *statusCmd) follow(ctx context.Context, s streams, cl *client.Client) er
 			return err
 		}
 		after = at.Version
-		if err := c.show(s, statusLine{Instance: c.ID, customJSON: &customJSON{Version: at.Version, Value: at.Value.text}}); err != nil {
+		if err := c.show(s, statusLine{Instance: c.ID, Version: at.Version, Value: at.Value.text}); err != nil {
 			return err
 		}
 	}

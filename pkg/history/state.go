@@ -108,7 +108,6 @@ func (s *State) refuse(e Event) string {
 	default:
 		return s.refuseChild(e)
 	}
-	return ""
 }
 
 func (s *State) notOpen(verb string, id uint64) string {

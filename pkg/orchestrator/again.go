@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
@@ -130,24 +129,4 @@ func (t *turn) put(id string, ev history.Event) {
 	}
 	t.front = append(t.front, b)
 	t.size += len(b)
-}
-
-// nextRecord is the record of the execution that follows.
-func (t *turn) nextRecord(rec *store.Record, end *history.ContinuedAsNew) *store.Record {
-	s := t.fold.Started
-	r := &store.Record{
-		Name: s.Name, Version: end.Version, Born: s.Born, Execution: s.Execution + 1, Created: s.At, Status: store.Running, Parent: s.Parent,
-	}
-	if rec != nil {
-		r.Created = rec.Created
-	}
-	return r
-}
-
-// heirRecord is the record of an instance that takes the place of an orphan.
-func (t *turn) heirRecord() *store.Record {
-	s := t.heir
-	return &store.Record{
-		Name: s.Name, Version: s.Version, Born: s.Born, Execution: s.Execution, Created: s.At, Status: store.Running, Parent: s.Parent, Reborn: true,
-	}
 }

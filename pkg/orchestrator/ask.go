@@ -207,6 +207,9 @@ func (a *actor) row(id string, rec *store.Record, stuck string) queue.Described 
 		ans := ended(id, rec)
 		d.Result, d.Failure = ans.Result, ans.Failure
 	}
+	if d.Custom != nil && len(d.Custom.Payload.Data)+len(d.Result.Data) > queue.MaxReply {
+		d.Custom.Payload = history.Payload{} // both do not fit into one message; the status can be asked for by itself
+	}
 	return d
 }
 
@@ -227,6 +230,9 @@ func (a *actor) historyPage(ctx context.Context, q queue.Ask) (queue.Reply, erro
 	limit := q.Limit
 	if limit <= 0 || limit > 1000 {
 		limit = 1000
+	}
+	if q.Execution == 0 && rec.Events == 0 && execution > 1 {
+		execution-- // the latest has not had its first turn
 	}
 	raw, err := a.store.RawHistory(ctx, a.st.Part, q.Instance, execution, q.After, limit+1)
 	if err != nil {

@@ -110,8 +110,8 @@ func (a *actor) drain(ctx context.Context, r *queue.Reader, at history.Position)
 // it, busy for so long that it is given up, and then tried again for ever.
 func chunk(batch []queue.Input) int {
 	n, size := 0, 0
-	for n < len(batch) && (n == 0 || size+len(batch[n].Payload.Data) <= ingestBytes) {
-		size += len(batch[n].Payload.Data)
+	for n < len(batch) && (n == 0 || size+batch[n].Size <= ingestBytes) {
+		size += batch[n].Size
 		n++
 	}
 	return n
@@ -276,13 +276,17 @@ func event(in queue.Input) (history.Event, store.MessageKind, error) {
 		}
 		return &history.CancelRequested{By: in.By, Text: in.Text, Reason: in.Reason, Of: in.Of}, kind, nil
 	case queue.KindDone:
-		if f := in.Done.Failure; f != nil {
-			return &history.ChildFailed{Scheduled: in.Done.Scheduled, Effect: in.Done.Effect, Failure: *f}, store.CancelMessage, nil
-		}
-		return &history.ChildCompleted{Scheduled: in.Done.Scheduled, Effect: in.Done.Effect, Result: in.Done.Result}, store.CancelMessage, nil
+		return childEnded(in.Done), store.CancelMessage, nil
 	default:
 		return nil, "", fmt.Errorf("%w: %d", queue.ErrUnknownKind, in.Kind)
 	}
+}
+
+func childEnded(d *queue.Done) history.Event {
+	if d.Failure != nil {
+		return &history.ChildFailed{Scheduled: d.Scheduled, Effect: d.Effect, Failure: *d.Failure}
+	}
+	return &history.ChildCompleted{Scheduled: d.Scheduled, Effect: d.Effect, Result: d.Result}
 }
 
 // ingested tells the instances what has come for them. said is nil when the batch had been

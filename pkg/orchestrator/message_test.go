@@ -133,12 +133,12 @@ func TestAClientIsToldOfACustomStatusWithoutAsking(t *testing.T) {
 	}
 	s.until("it runs", func() bool { return s.describe("c-1").Status == "running" })
 	for v, n := range []string{`3`, `4`, `0`} {
-		if r := ask(uint64(v)); r.Answer != nil { //nolint:gosec // small
+		if r := ask(uint64(v)); r.Answer != nil {
 			t.Fatalf("version %d is there already: %+v", v+1, r.Answer)
 		}
 		s.event("add", "c-1", n)
 		a := <-answers
-		if a.Custom == nil || a.Custom.Version != uint64(v+1) { //nolint:gosec // small
+		if a.Custom == nil || a.Custom.Version != uint64(v+1) {
 			t.Fatalf("after %s: %+v", n, a)
 		}
 	}

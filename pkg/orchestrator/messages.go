@@ -1,6 +1,8 @@
 package orchestrator
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -143,6 +145,10 @@ func (a *actor) told(in *instance, o *owed, err error) {
 		o.failed = false
 		a.unsent--
 	}
+	if unsendable(err) {
+		a.log.Error("an instance can not be told, ever; the message is dropped", "instance", in.id, "to", o.in.Instance, "kind", o.in.Kind, "error", err)
+		err = nil
+	}
 	if err != nil {
 		o.failed = true
 		a.unsent++
@@ -163,6 +169,12 @@ func (a *actor) told(in *instance, o *owed, err error) {
 		in.look = in.look || in.loaded && in.status().Ended() // nothing else will write it down
 		a.advance(in)
 	}
+}
+
+// unsendable reports an error that no further attempt mends: what is to be said does not fit into a message of this
+// server, or is none.
+func unsendable(err error) bool {
+	return errors.Is(err, queue.ErrTooLarge) || errors.Is(err, queue.ErrMalformed) || errors.Is(err, queue.ErrBadInstance) || errors.Is(err, queue.ErrBadName)
 }
 
 // lookSoon has what could not be published tried again, unless the instance has been put away by then.
@@ -191,11 +203,19 @@ func (a *actor) lookSoon(in *instance) {
 // startChild publishes the start of a child. One that is not accepted is asked for again soon.
 func (a *actor) startChild(in *instance, s *history.Started, e *history.ChildScheduled) {
 	a.tell(childStart(in.id, s, e), func(err error) {
-		if err == nil {
+		switch {
+		case err == nil:
 			return
+		case unsendable(err):
+			failed := &history.ChildFailed{Scheduled: e.ID, Effect: e.Effect, Failure: history.Failure{
+				Code: history.CodeTooLarge, Permanent: true, Message: fmt.Sprintf("child %s can not be started: %v", e.Instance, err),
+			}}
+			failed.At = a.clock.now()
+			in.poison = append(in.poison, failed)
+		default:
+			a.log.Warn("a child could not be started; trying again", "instance", in.id, "child", e.Instance, "error", err)
+			in.askAt = 0
 		}
-		a.log.Warn("a child could not be started; trying again", "instance", in.id, "child", e.Instance, "error", err)
-		in.askAt = 0
 		a.lookSoon(in)
 	})
 }

@@ -84,6 +84,7 @@ type Done struct {
 // Input is one message of the INPUTS stream.
 type Input struct {
 	Pos      history.Position
+	Size     int // bytes of the body, whatever is in it
 	Instance string
 	Kind     InputKind       // zero if unknown; then Problem says so
 	Name     string          // of the orchestration or the event

@@ -18,7 +18,7 @@ import (
 // decodeInput reads a message as the stream has filed it. It never fails: what is
 // wrong with the message is its Problem.
 func decodeInput(m *nats.Msg, root string, pos history.Position) Input {
-	in := Input{Pos: pos}
+	in := Input{Pos: pos, Size: len(m.Data)}
 	in.Problem = in.read(m, root)
 	return in
 }

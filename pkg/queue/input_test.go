@@ -27,9 +27,12 @@ func parent() *history.Parent {
 }
 
 // asRead is the input that must be read of one that was published.
-func asRead(o OutInput, pos history.Position) Input {
+func asRead(t *testing.T, o OutInput, pos history.Position) Input {
+	t.Helper()
+	_, body, err := o.message()
+	ok(t, err)
 	return Input{
-		Pos: pos, Instance: o.Instance, Kind: o.Kind, Name: o.Name, Payload: o.Payload, ID: o.ID, Reply: o.Reply, By: o.By, Text: o.Text,
+		Pos: pos, Size: len(body), Instance: o.Instance, Kind: o.Kind, Name: o.Name, Payload: o.Payload, ID: o.ID, Reply: o.Reply, By: o.By, Text: o.Text,
 		Version: o.Version, Parent: o.Parent, Event: o.Event, Of: o.Of, Reason: o.Reason, Done: o.Done,
 	}
 }
@@ -58,7 +61,7 @@ func TestWhatInstancesTellEachOtherArrivesAsItWasSent(t *testing.T) {
 		ok(t, err)
 	}
 	for i, in := range readAll(t, c, len(sent)) {
-		if want := asRead(sent[i], in.Pos); !reflect.DeepEqual(in, want) {
+		if want := asRead(t, sent[i], in.Pos); !reflect.DeepEqual(in, want) {
 			t.Errorf("input %d: got %+.300v, want %+.300v", i, in, want)
 		}
 	}
@@ -85,7 +88,7 @@ func TestAStartBringsItsEventInTheSameMessage(t *testing.T) {
 		ok(t, err)
 	}
 	for i, in := range readAll(t, c, len(sent)) {
-		if want := asRead(sent[i], in.Pos); !reflect.DeepEqual(in, want) {
+		if want := asRead(t, sent[i], in.Pos); !reflect.DeepEqual(in, want) {
 			t.Errorf("start %d: got %+.300v with %+.300v", i, in, in.Event)
 		}
 	}

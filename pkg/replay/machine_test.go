@@ -40,6 +40,7 @@ func parse(lines []string, depth int) (block []statement, rest []string) {
 //
 //	v = activity NAME [retry N] [limit DURATION] [within DURATION]
 //	v = timer DURATION · v = next EVENT · v = go, with a block
+//	v = child NAME [as ID] [version V] [within DURATION] [abandon yes]
 //	get v…          waits for each; an error ends the block, like "return err"
 //	try …           runs a statement, and keeps its error as the last value instead
 //	select v w…     waits for the first and withdraws the others; the last value is its name
@@ -47,6 +48,10 @@ func parse(lines []string, depth int) (block []statement, rest []string) {
 //	scope · detach DURATION    run a block in a scope inside, or outside, this one
 //	count · await N            adds one to a counter that all strands share; waits for it
 //	effect TEXT                a side effect, whose value differs on replay
+//	launch NAME ID · send ID EVENT · status    with the last value: a detached start, an event, the status
+//	continue [VERSION]                         asks for another execution, with the last value as its input
+//	input           the last value is what the execution was started with
+//	patched NAME · otherwise                   runs its block if it is, or is not
 //	note            schedules an activity "note" with the last value, and does not wait
 //	return · fail TEXT · panic TEXT
 type machine struct {
@@ -60,6 +65,7 @@ type strand struct {
 	*machine
 	in   *replay.Scope
 	last string
+	old  bool // the branch that the last "patched" took
 }
 
 func (m *machine) main(code []statement) (string, error) {
@@ -128,6 +134,16 @@ func (s *strand) run(st statement) error {
 		p, err := s.x.SideEffect(func() (history.Payload, *history.Failure) { return text(rest), nil }, s.in)
 		s.last = string(p.Data)
 		return err
+	case "patched":
+		if s.old = !s.x.Patched(rest); !s.old {
+			return s.block(st.block)
+		}
+	case "otherwise":
+		if s.old {
+			return s.block(st.block)
+		}
+	case "launch", "send", "status", "continue", "input":
+		return s.tell(words)
 	case "note":
 		s.x.Call(replay.Call{Activity: "note", Payload: text(s.last), Scope: s.in})
 	case "return":
@@ -140,6 +156,23 @@ func (s *strand) run(st statement) error {
 	return nil
 }
 
+// tell runs the words for other instances and executions.
+func (s *strand) tell(words []string) error {
+	switch words[0] {
+	case "launch":
+		return s.x.Launch(replay.Child{Name: words[1], Instance: words[2]}, text(s.last), s.in)
+	case "send":
+		return s.x.Send(words[1], words[2], text(s.last), s.in)
+	case "status":
+		return s.x.SetStatus(text(s.last))
+	case "continue":
+		return s.x.ContinueAsNew(text(s.last), strings.Join(words[1:], ""), s.in)
+	default:
+		s.last = string(s.x.Input().Data)
+		return nil
+	}
+}
+
 func (s *strand) start(words []string, block []statement) *replay.Future {
 	switch words[0] {
 	case "timer":
@@ -150,8 +183,11 @@ func (s *strand) start(words []string, block []statement) *replay.Future {
 		return s.x.Go(s.in, func(in *replay.Scope) {
 			_ = (&strand{machine: s.machine, in: in, last: "null"}).block(block)
 		})
-	case "activity":
+	case "activity", "child":
 		c := replay.Call{Activity: words[1], Scope: s.in}
+		if words[0] == "child" {
+			c = replay.Call{Child: &replay.Child{Name: words[1]}, Payload: text(s.last), Scope: s.in}
+		}
 		for i := 2; i+1 < len(words); i += 2 {
 			switch v := words[i+1]; words[i] {
 			case "retry":
@@ -160,6 +196,12 @@ func (s *strand) start(words []string, block []statement) *replay.Future {
 				c.AttemptTimeout = must(time.ParseDuration(v))
 			case "within":
 				c.Within = must(time.ParseDuration(v))
+			case "as":
+				c.Child.Instance = v
+			case "version":
+				c.Child.Version = v
+			case "abandon":
+				c.Child.Abandon = v == "yes"
 			}
 		}
 		return s.x.Call(c)

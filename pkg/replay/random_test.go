@@ -63,6 +63,34 @@ func (w *wanderer) activity() *replay.Future {
 	return w.x.Call(c)
 }
 
+func (w *wanderer) child() *replay.Future {
+	c := replay.Call{Child: &replay.Child{Name: "c", Abandon: w.rng.IntN(3) == 0}, Payload: text(fmt.Sprint(w.seen)), Scope: w.scope()}
+	if w.rng.IntN(3) == 0 {
+		c.Child.Instance = w.x.NewID()
+	}
+	if w.rng.IntN(3) == 0 {
+		c.Within = 4 * time.Second
+	}
+	return w.x.Call(c)
+}
+
+// tell says something to somebody else, and does not wait.
+func (w *wanderer) tell() error {
+	p := text(fmt.Sprint(w.seen))
+	switch w.rng.IntN(5) {
+	case 0:
+		return w.note("", w.x.Launch(replay.Child{Name: "l", Instance: w.x.NewID()}, p, w.scope()))
+	case 1:
+		return w.note("", w.x.Send("other", "e", p, w.scope()))
+	case 2:
+		return w.note(fmt.Sprint(w.x.Patched(fmt.Sprint("p", w.rng.IntN(4)))), nil)
+	case 3:
+		return w.note("", w.x.ContinueAsNew(p, "", w.scope()))
+	default:
+		return w.note("", w.x.SetStatus(p))
+	}
+}
+
 // scope gives the wanderer's own scope, and sometimes one that outlives it.
 func (w *wanderer) scope() *replay.Scope {
 	if w.rng.IntN(5) > 0 {
@@ -72,18 +100,20 @@ func (w *wanderer) scope() *replay.Scope {
 }
 
 func (w *wanderer) any() *replay.Future {
-	switch w.rng.IntN(4) {
+	switch w.rng.IntN(6) {
 	case 0:
 		return w.x.Timer(time.Duration(w.rng.IntN(5))*time.Second, w.scope())
 	case 1:
 		return w.x.Next(fmt.Sprint("e", w.rng.IntN(2)), w.scope())
+	case 2:
+		return w.child()
 	default:
 		return w.activity()
 	}
 }
 
 func (w *wanderer) step() error {
-	switch w.rng.IntN(12) {
+	switch w.rng.IntN(14) {
 	case 0, 1:
 		w.kept = append(w.kept, w.any())
 		return nil
@@ -114,6 +144,8 @@ func (w *wanderer) step() error {
 			return history.Payload{}, &history.Failure{Message: fmt.Sprint(rand.Uint32())}
 		}, w.scope())
 		return w.note(string(p.Data), err)
+	case 11, 12:
+		return w.tell()
 	default:
 		if len(w.kept) > 0 {
 			return w.get(w.kept[w.rng.IntN(len(w.kept))])
@@ -185,11 +217,21 @@ func TestWhateverTheCodeAndTheInputsReplayIsExact(t *testing.T) {
 		d.Restart(wander(rapid.Uint64().Draw(rt, "code")))
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "inputs"), 3))
 		d.Start(text("in"))
-		for i := 0; i < 60 && !d.X.Ended(); i++ {
+		for i := 0; i < 60; i++ {
+			if next, _ := d.X.Continued(); next != nil {
+				d.Continue()
+			}
+			if d.X.Ended() {
+				break
+			}
 			d.Now += rng.Int64N(1000)
-			ids := d.X.Outstanding()
+			ids, children := d.X.Outstanding(), d.X.Children()
 			_, _, timers := d.X.NextTimer()
-			switch kind := rng.IntN(10); {
+			switch kind := rng.IntN(12); {
+			case kind == 10 && len(children) > 0:
+				d.CompleteChild(children[rng.IntN(len(children))], text(fmt.Sprint(rng.Uint32())))
+			case kind == 11 && len(children) > 0:
+				d.FailChild(children[rng.IntN(len(children))], history.Failure{Message: fmt.Sprint(rng.Uint32())})
 			case kind < 5 && len(ids) > 0:
 				d.Complete(ids[rng.IntN(len(ids))], text(fmt.Sprint(rng.Uint32())))
 			case kind < 7 && len(ids) > 0:

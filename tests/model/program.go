@@ -8,28 +8,34 @@ import (
 )
 
 // Program is an orchestration: it is told of each input that took effect and
-// decides by the history alone. What it is told is the id of a message, the
+// decides by the history alone. What it is told is "start", the id of a message, the
 // payload of a completed activity, or "timer".
 type Program func(p *Past, input string)
 
 // Past is a history folded, and the turn that goes on from it.
 //
-// The events are strings: "in ID @time", "do PAYLOAD", "done ID EFFECT", "off ID",
-// "timer @time", "fired ID", "untimer ID", "end". Their ids are their places, from one.
+// The events are strings: "in ID @time", "read ID", "do PAYLOAD", "done ID EFFECT", "off ID", "timer @time", "fired ID",
+// "untimer ID", "tell WHAT", "again", "end". Their ids are their places, from one.
+//
+// The start of an execution names, besides the start of the first, the messages that the executions before have read:
+// "in start+go @time". So each history tells of all that its instance has ever read, though the others are pruned.
 type Past struct {
-	Inputs []string          // ids of the messages taken, in order
-	Open   map[uint64]string // outstanding activities: effect id
-	Timers map[uint64]int64
-	Ended  bool
-	Now    int64 // of the last input: never the clock's
-	turn   Turn
-	n      uint64
-	done   []string
+	Execution uint64
+	Inputs    []string          // ids of the messages taken, in order, by this execution and those before it
+	Unread    []Element         // of them, those that the program has not read
+	Open      map[uint64]string // outstanding activities: effect id
+	Timers    map[uint64]int64
+	Ended     bool
+	Now       int64 // of the last input: never the clock's
+	again     bool  // it has ended, and the next execution begins
+	turn      Turn
+	n         uint64
+	done      []string
 }
 
-// Fold reads a history. It reports what is wrong with it, if anything.
-func Fold(history []string) (*Past, error) {
-	p := &Past{Open: map[uint64]string{}, Timers: map[uint64]int64{}}
+// Fold reads the history of an execution. It reports what is wrong with it, if anything.
+func Fold(execution uint64, history []string) (*Past, error) {
+	p := &Past{Execution: execution, Open: map[uint64]string{}, Timers: map[uint64]int64{}}
 	for _, e := range history {
 		if p.Ended {
 			return p, fmt.Errorf("%q stands after the end", e)
@@ -50,13 +56,20 @@ func (p *Past) apply(e string) error {
 	}
 	switch w[0] {
 	case "in":
-		if slices.Contains(p.Inputs, w[1]) {
-			return fmt.Errorf("input %s is twice in history", w[1])
+		for id := range strings.SplitSeq(w[1], "+") {
+			if slices.Contains(p.Inputs, id) {
+				return fmt.Errorf("input %s is twice in history", id)
+			}
+			p.Inputs = append(p.Inputs, id)
 		}
-		p.Inputs = append(p.Inputs, w[1])
 		p.Now = max(p.Now, stamp(w[2]))
+		if p.n > 1 {
+			p.Unread = append(p.Unread, Element{Kind: "event", Time: stamp(w[2]), Tag: w[1]})
+		}
+	case "read":
+		p.Unread = slices.DeleteFunc(p.Unread, func(e Element) bool { return e.Tag == w[1] })
 	case "do":
-		p.Open[p.n] = effect(w[1], p.n)
+		p.Open[p.n] = p.effect(w[1])
 	case "done":
 		switch want, open := p.Open[ref]; {
 		case !open:
@@ -82,14 +95,22 @@ func (p *Past) apply(e string) error {
 			p.Now = max(p.Now, at)
 		}
 		delete(p.Timers, ref)
-	case "end":
+	case "again", "end":
 		p.Ended = true
 	}
 	return nil
 }
 
-func stamp(w string) int64             { t, _ := strconv.ParseInt(w[1:], 10, 64); return t }
-func effect(p string, n uint64) string { return p + "#" + strconv.FormatUint(n, 10) }
+// effect names what an event wants: execution and place tell it from all others.
+func (p *Past) effect(what string) string {
+	e := what + "#" + strconv.FormatUint(p.n, 10)
+	if p.Execution > 1 {
+		e += "/" + strconv.FormatUint(p.Execution, 10)
+	}
+	return e
+}
+
+func stamp(w string) int64 { t, _ := strconv.ParseInt(w[1:], 10, 64); return t }
 
 // Did reports whether an activity of that payload has completed.
 func (p *Past) Did(payload string) bool { return slices.Contains(p.done, payload) }
@@ -122,22 +143,66 @@ func (p *Past) Off(id uint64) {
 // After sets a timer.
 func (p *Past) After(d int64) { _ = p.record("timer @%d", p.Now+d) }
 
+// Tell owes somebody a message.
+func (p *Past) Tell(what string) {
+	_ = p.record("tell %s", what)
+	p.turn.Out = Place{p.Execution, p.n}
+}
+
+// Read takes the first message that was not read.
+func (p *Past) Read() string {
+	id := p.Unread[0].Tag
+	_ = p.record("read %s", id)
+	return id
+}
+
 // End cancels what is outstanding, and ends.
 func (p *Past) End() {
+	p.leave()
+	_ = p.record("end")
+	p.turn.Status, p.turn.End = "ended", "end"
+}
+
+// Again cancels what is outstanding, and goes on as new: what was not read is carried into the next execution.
+func (p *Past) Again() {
+	p.leave()
+	_ = p.record("again")
+	p.again = true
+	next := p.Execution + 1
+	p.turn.Begins = next
+	p.front(Element{ID: fmt.Sprintf("!c%d.0", next), Kind: "start", Time: p.Now, Tag: strings.Join(p.Inputs[:len(p.Inputs)-len(p.Unread)], "+")})
+	for _, e := range p.Unread {
+		p.carry(e)
+	}
+}
+
+func (p *Past) front(e Element) { p.turn.Front = append(p.turn.Front, e) }
+
+func (p *Past) carry(e Element) {
+	e.ID = fmt.Sprintf("c%d.%d", p.Execution+1, len(p.turn.Front))
+	p.front(e)
+}
+
+func (p *Past) leave() {
 	for _, id := range sorted(p.Open) {
 		p.Off(id)
 	}
 	for _, id := range sorted(p.Timers) {
 		_ = p.record("untimer %d", id)
 	}
-	_ = p.record("end")
 }
 
 // Decide makes a turn: it takes the inputs one at a time, then the timers that are due.
 func (p *Past) Decide(run Program, r Rules, now int64, inputs []Element) Turn {
+	p.turn.Execution, p.turn.Status = p.Execution, "running"
+	if p.n == 0 && p.Execution > 2 {
+		p.turn.Prune = p.Execution - 2
+	}
 	for _, e := range inputs {
 		p.turn.Pop = append(p.turn.Pop, e.ID)
 		switch {
+		case p.again && e.Kind != "done": // it came in the very turn
+			p.carry(e)
 		case p.Ended:
 		case e.Kind == "done":
 			if want, open := p.Open[e.Ref]; !open || want != e.Tag && r.Wrong != EffectIgnored {
@@ -150,7 +215,11 @@ func (p *Past) Decide(run Program, r Rules, now int64, inputs []Element) Turn {
 			}
 		default:
 			_ = p.record("in %s @%d", e.Tag, e.Time)
-			run(p, e.Tag)
+			told := e.Tag
+			if e.Kind == "start" {
+				told = "start"
+			}
+			run(p, told)
 		}
 	}
 	for _, id := range sorted(p.Timers) {
@@ -159,11 +228,26 @@ func (p *Past) Decide(run Program, r Rules, now int64, inputs []Element) Turn {
 			run(p, "timer")
 		}
 	}
-	p.turn.Status, p.turn.Next = "running", p.next(r, now)
-	if p.Ended {
-		p.turn.Status = "ended"
-	}
+	p.turn.Next = p.next(r, now)
 	return p.turn
+}
+
+// Debt is a message that the stream is not known to have.
+type Debt struct {
+	At     Place
+	Effect string
+}
+
+// Debts are the messages of a history, from behind a place.
+func Debts(execution uint64, history []string, sent Place) (all []Debt) {
+	p := &Past{Execution: execution}
+	for i, e := range history {
+		p.n = uint64(i) + 1
+		if what, ok := strings.CutPrefix(e, "tell "); ok && sent.Less(Place{execution, p.n}) {
+			all = append(all, Debt{Place{execution, p.n}, p.effect(what)})
+		}
+	}
+	return all
 }
 
 // next is when the instance must be looked at if nothing happens before.
@@ -186,54 +270,4 @@ func sorted[V any](m map[uint64]V) []uint64 {
 	}
 	slices.Sort(ids)
 	return ids
-}
-
-// Both runs two activities side by side.
-func Both(p *Past, input string) {
-	if input == "start" {
-		p.Do("A")
-		p.Do("Z")
-	}
-}
-
-// Race does what depends on which input came first, under the same event id.
-func Race(p *Past, input string) {
-	switch {
-	case input == "start":
-		p.Do("A")
-	case input == "go" && !p.Did("A"):
-		p.Do("early")
-	case input == "A" && !p.Took("go"):
-		p.Do("late")
-	}
-}
-
-// Deadline is a select between an activity and a timer; the loser is cancelled.
-func Deadline(p *Past, input string) {
-	switch input {
-	case "start":
-		p.Do("A")
-		p.After(2)
-	case "A", "timer":
-		p.End()
-	}
-}
-
-// Churn schedules and cancels in one turn.
-func Churn(p *Past, input string) {
-	if input == "start" {
-		p.Do("A")
-		p.Off(p.Do("B"))
-	}
-}
-
-// Stop runs two activities until it is cancelled.
-func Stop(p *Past, input string) {
-	switch input {
-	case "start":
-		p.Do("A")
-		p.Do("Z")
-	case "stop":
-		p.End()
-	}
 }

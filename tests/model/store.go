@@ -41,6 +41,14 @@ const (
 	EffectIgnored      Mistake = "effect ids are not compared"
 	BlindHold          Mistake = "early inputs are put off without seeing that their start has come"
 	AckWithoutLook     Mistake = "ack does not bring the look forward"
+	EventsKept         Mistake = "continue-as-new leaves the length of the old history in the record"
+	FrontBehind        Mistake = "the next execution is pushed behind what is unread"
+	FrontTwice         Mistake = "a commit that is sent again pushes its front again"
+	FrontAfter         Mistake = "the front is not pushed by the commit, but after it"
+	FrontUnseen        Mistake = "commit does not look at what it has put in front"
+	NoPrune            Mistake = "histories are not pruned"
+	BirthInherits      Mistake = "another birth keeps the end of the one before"
+	SentBlind          Mistake = "the look writes what was sent without comparing heads"
 )
 
 // Mistakes lists them.
@@ -48,6 +56,7 @@ func Mistakes() []Mistake {
 	return []Mistake{
 		PopByCount, NoPreviousPosition, BlindNextLook, BlindRescore, CancelBeforeCreate, AckOfNothing, AckAfterExpiry, NoHead,
 		NoFence, NoApplied, RequeueUnseen, ClaimHeld, NoRepeats, EffectIgnored, AckWithoutLook, BlindHold,
+		EventsKept, FrontBehind, FrontTwice, FrontAfter, FrontUnseen, NoPrune, BirthInherits, SentBlind,
 	}
 }
 
@@ -86,15 +95,41 @@ type Lease struct {
 	Claims int
 }
 
+// Place is an event of an instance: as a mark, all that is before it too.
+type Place struct{ Execution, Event uint64 }
+
+// Less reports whether p is before q.
+func (p Place) Less(q Place) bool {
+	return p.Execution < q.Execution || p.Execution == q.Execution && p.Event < q.Event
+}
+
+// Record is the hash of an instance, as far as the scripts deal with it.
+type Record struct {
+	Head      string // random per commit; empty before the first
+	Status    string // empty before the first commit
+	Execution uint64 // the current one
+	Events    int    // length of its history
+	Parent    string
+	End       string
+	Custom    uint64 // version of the custom status
+	Out, Sent Place  // the last event that owes a message, and up to which the stream has them
+}
+
+// Owes reports whether the stream is not known to have every message.
+func (r *Record) Owes() bool { return r.Sent.Less(r.Out) }
+
 // Instance is what the keys of one instance hold.
 type Instance struct {
-	Head    string   // random per commit; empty before the first
-	Status  string   // empty before the first commit
-	History []string // opaque to the scripts
-	Inbox   []Element
-	Seen    map[string]int64 // ids of messages taken
-	Leases  map[uint64]Lease
+	Record
+
+	Histories map[uint64][]string // by execution; opaque to the scripts
+	Inbox     []Element
+	Seen      map[string]int64 // ids of messages taken
+	Leases    map[Place]Lease
 }
+
+// History is that of the current execution.
+func (in *Instance) History() []string { return in.Histories[in.Execution] }
 
 // Store is one partition as Redis holds it.
 type Store struct {
@@ -114,9 +149,10 @@ func (s *Store) Clone() *Store {
 	c := &Store{Rules: s.Rules, Owner: s.Owner, Agenda: maps.Clone(s.Agenda), Instances: make(map[string]*Instance, len(s.Instances))}
 	for id, in := range s.Instances {
 		c.Instances[id] = &Instance{
-			Head: in.Head, Status: in.Status,
-			History: slices.Clone(in.History), Inbox: slices.Clone(in.Inbox),
-			Seen: maps.Clone(in.Seen), Leases: maps.Clone(in.Leases),
+			Record: in.Record, Histories: maps.Clone(in.Histories), Inbox: slices.Clone(in.Inbox), Seen: maps.Clone(in.Seen), Leases: maps.Clone(in.Leases),
+		}
+		for n, h := range in.Histories {
+			c.Instances[id].Histories[n] = slices.Clone(h)
 		}
 	}
 	return c
@@ -130,10 +166,15 @@ func (s *Store) Get(id string) *Instance {
 	return &Instance{}
 }
 
+// NewInstance has nothing.
+func NewInstance() *Instance {
+	return &Instance{Histories: map[uint64][]string{}, Seen: map[string]int64{}, Leases: map[Place]Lease{}}
+}
+
 func (s *Store) make(id string) *Instance {
 	in, ok := s.Instances[id]
 	if !ok {
-		in = &Instance{Seen: map[string]int64{}, Leases: map[uint64]Lease{}}
+		in = NewInstance()
 		s.Instances[id] = in
 	}
 	return in

@@ -12,15 +12,18 @@ const (
 
 // Grip names a lease and who says to hold it.
 type Grip struct {
-	Instance string
-	Activity uint64
-	Effect   string
-	Token    string
+	Instance  string
+	Execution uint64
+	Activity  uint64
+	Effect    string
+	Token     string
 }
+
+func (g Grip) place() Place { return Place{g.Execution, g.Activity} }
 
 func (s *Store) lease(g Grip) (*Instance, Lease, bool) {
 	in := s.Get(g.Instance)
-	l, ok := in.Leases[g.Activity]
+	l, ok := in.Leases[g.place()]
 	if ok && l.Effect != g.Effect && s.Rules.Wrong != EffectIgnored {
 		ok = false
 	}
@@ -58,18 +61,18 @@ func (s *Store) Claim(now int64, g Grip, worker string) (Answer, Lease) {
 	}
 	l.Token, l.Worker, l.Claims = g.Token, worker, l.Claims+1
 	l.Until, l.Span = now+s.Rules.LeaseTTL, s.Rules.LeaseTTL
-	in.Leases[g.Activity] = l
+	in.Leases[g.place()] = l
 	return Yours, l
 }
 
 // Prolong is a worker's renewal of its lease. Tokens are fresh for every delivery, so it need not name the effect.
 func (s *Store) Prolong(now int64, g Grip) Answer {
 	in := s.Get(g.Instance)
-	g.Effect = in.Leases[g.Activity].Effect
+	g.Effect = in.Leases[g.place()].Effect
 	_, l, a := s.holds(now, g)
 	if a == OK {
 		l.Until, l.Span = now+s.Rules.LeaseTTL, s.Rules.LeaseTTL
-		in.Leases[g.Activity] = l
+		in.Leases[g.place()] = l
 	}
 	return a
 }
@@ -84,7 +87,7 @@ func (s *Store) Ack(now int64, g Grip) (a Answer, length int) {
 	if a != OK {
 		return a, 0
 	}
-	delete(in.Leases, g.Activity)
+	delete(in.Leases, g.place())
 	in.Inbox = append(in.Inbox, Element{ID: "a" + g.Effect + "." + g.Token, Kind: "done", Time: now, Ref: g.Activity, Tag: g.Effect})
 	if len(in.Inbox) == 1 && s.Rules.Wrong != AckWithoutLook {
 		s.bring(g.Instance, now+s.Rules.Soon)
@@ -103,7 +106,7 @@ func (s *Store) Abandon(now int64, g Grip, uncounted bool, delay int64) Answer {
 	if uncounted {
 		l.Claims = max(0, l.Claims-1)
 	}
-	in.Leases[g.Activity] = l
+	in.Leases[g.place()] = l
 	s.bring(g.Instance, now+delay)
 	return OK
 }

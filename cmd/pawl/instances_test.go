@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/settings"
+	"github.com/pawlrun/pawl/pkg/embedded"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+)
+
+// progress is the custom status of a tour.
+type progress struct {
+	Done int `json:"done"`
+}
+
+// tours runs an orchestrator whose orchestrations say all that an instance can say to
+// others: a tour waits for a step, goes on twice as new, and then waits for a rest, its child.
+func tours(t *testing.T) (nats string) {
+	t.Helper()
+	var (
+		tour    = pawl.NewOrchestration[int, string]("tour")
+		rest    = pawl.NewOrchestration[string, string]("rest")
+		step    = pawl.NewEvent[int]("step")
+		wake    = pawl.NewEvent[pawl.None]("wake")
+		status  = pawl.NewStatus[progress]()
+		walking = func(ctx *pawl.Context, executions int) (string, error) {
+			switch executions {
+			case 0:
+				n, err := step.Receive(ctx)
+				if err != nil {
+					return "", err
+				}
+				if err := status.Set(ctx, progress{Done: n}); err != nil {
+					return "", err
+				}
+				return tour.ContinueAsNew(ctx, 1)
+			case 1:
+				return tour.ContinueAsNew(ctx, 2)
+			}
+			if err := step.Send(ctx, "elsewhere", 7); err != nil {
+				return "", err
+			}
+			said, err := rest.Call(ctx, "inn", pawl.ID("rest-1"))
+			if err != nil {
+				return "", err
+			}
+			return said, status.Set(ctx, progress{Done: 100})
+		}
+		resting = func(ctx *pawl.Context, where string) (string, error) {
+			if err := status.Set(ctx, progress{}); err != nil {
+				return "", err
+			}
+			_, err := wake.Receive(ctx)
+			return "rested at the " + where, err
+		}
+	)
+	stack, err := embedded.Start(t.Context(), embedded.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	nc, err := settings.NATS{NATSURL: stack.NATSURL()}.OpenNATS(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rdb, err := settings.Redis{RedisURL: stack.RedisURL()}.OpenRedis(t.Context(), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := orchestrator.New(orchestrator.Config{NATS: nc, Redis: rdb, Partitions: 4},
+		tour.Do(walking, pawl.Version("2")), rest.Do(resting))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := o.Stop(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+		nc.Close()
+		if err := rdb.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := stack.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return stack.NATSURL()
+}
+
+// wants demands parts of what a command says, in this order.
+func wants(t *testing.T, out string, parts ...string) {
+	t.Helper()
+	rest := strings.Join(strings.Fields(out), " ")
+	for _, p := range parts {
+		_, after, found := strings.Cut(rest, p)
+		if !found {
+			t.Errorf("%q is missing, or not behind those before it, in\n%s", p, out)
+			return
+		}
+		rest = after
+	}
+}
+
+func TestVersionsExecutionsChildrenAndTheCustomStatusAreSeen(t *testing.T) {
+	nats := tours(t)
+	at := func(args ...string) []string { return append(args, "--nats", nats) }
+
+	if code, out, errs := command(t, at("history", "t-1")...); code != 1 || out != "" || !strings.Contains(errs, "no such instance") {
+		t.Errorf("the history of nothing: code %d, %q, %q", code, out, errs)
+	}
+	if out := must(t, at("start", "tour", "t-1", "--input", "0", "--version", "2", "--event", "step=1")...); out != "t-1\n" {
+		t.Errorf("start: %q", out)
+	}
+	eventually(t, "the tour waits for its child", func() bool {
+		return strings.Contains(must(t, at("get", "t-1", "--json")...), `"instance":"rest-1"`)
+	})
+	wants(t, must(t, at("get", "t-1")...), "orchestration tour", "version 2", "status running", "execution 3", `custom status {"done":1} (version 1)`,
+		"CHILD NAME INSTANCE FOR", "rest rest-1")
+	wants(t, must(t, at("get", "t-1", "--json")...), `"version":"2"`, `"children":[{"event":3,"name":"rest","instance":"rest-1","scheduled":`,
+		`"custom":{"version":1,"value":{"done":1}}`)
+	wants(t, must(t, at("get", "rest-1")...), "parent t-1")
+	wants(t, must(t, at("list")...), "INSTANCE ORCHESTRATION VERSION STATUS", "tour 2 running")
+
+	wants(t, must(t, at("history", "t-1")...), "t-1, execution 3 of 3: --execution 2 shows the one before",
+		"Started tour (version 2) 2", "EventSent step to elsewhere 7", `ChildScheduled rest as rest-1 "inn"`)
+	wants(t, must(t, at("history", "t-1", "--execution", "2")...), "t-1, execution 2 of 3: without --execution it is the latest", "ContinuedAsNew (version 2) 2")
+	if out := must(t, at("history", "rest-1", "--execution", "1")...); !strings.HasPrefix(out, "ID") || !strings.Contains(out, `rest (child of t-1) "inn"`) {
+		t.Errorf("of one execution:\n%s", out)
+	}
+	for execution, want := range map[string]string{"1": "execution 1 of t-1 is no longer kept: it is in execution 3", "7": "no execution 7"} {
+		if code, out, errs := command(t, at("history", "t-1", "--execution", execution)...); code != 1 || out != "" || !strings.Contains(errs, want) {
+			t.Errorf("execution %s: code %d, %q, %q", execution, code, out, errs)
+		}
+	}
+	for line := range strings.Lines(must(t, at("history", "t-1", "--json")...)) {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("no JSON: %s", line)
+		}
+	}
+}
+
+func TestACustomStatusIsShownAndFollowedToTheEnd(t *testing.T) {
+	nats := tours(t)
+	at := func(args ...string) []string { return append(args, "--nats", nats) }
+	must(t, at("start", "tour", "t-1", "--input", "0")...)
+	eventually(t, "the tour is known", func() bool { code, _, _ := command(t, at("get", "t-1")...); return code == 0 })
+	if code, out, errs := command(t, at("status", "t-1")...); code != 0 || out != "" || errs != "pawl: t-1 has set no custom status\n" {
+		t.Errorf("before there is a status: code %d, %q, %q", code, out, errs)
+	}
+	if out := must(t, at("status", "t-1", "--json")...); out != `{"instance":"t-1","status":"running"}`+"\n" {
+		t.Errorf("before there is a status: %s", out)
+	}
+
+	r, w := io.Pipe()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, at("status", "t-1", "--follow", "--json"), streams{w, io.Discard})
+		_ = w.Close()
+	}()
+	lines := json.NewDecoder(r)
+	follows := func(want statusLine) {
+		t.Helper()
+		var got statusLine
+		if err := lines.Decode(&got); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+	}
+	// The start of what runs already is only its event.
+	must(t, at("start", "tour", "t-1", "--event", "step=41")...)
+	follows(statusLine{Instance: "t-1", Version: 1, Value: json.RawMessage(`{"done":41}`)})
+	if out := must(t, at("status", "t-1")...); out != `{"done":41}`+"\n" {
+		t.Errorf("status: %s", out)
+	}
+	must(t, at("send", "rest-1", "wake")...)
+	follows(statusLine{Instance: "t-1", Version: 2, Value: json.RawMessage(`{"done":100}`)})
+	follows(statusLine{Instance: "t-1", Status: "completed"})
+	if code := <-ended; code != 0 {
+		t.Errorf("following ends with code %d", code)
+	}
+
+	code, out, errs := command(t, at("status", "t-1", "--follow")...)
+	if code != 0 || out != `{"done":100}`+"\n" || errs != "pawl: t-1 has ended: completed\n" {
+		t.Errorf("of one that has ended: code %d, %q, %q", code, out, errs)
+	}
+	if code, out, errs := command(t, at("status", "nobody", "--follow")...); code != 1 || out != "" || !strings.Contains(errs, "no such instance") {
+		t.Errorf("of nobody: code %d, %q, %q", code, out, errs)
+	}
+	must(t, at("start", "rest", "rest-2", "--input", `"sea"`)...)
+	brief, stop := context.WithCancel(ctx) // as by Ctrl-C
+	defer stop()
+	var said strings.Builder
+	if code := run(brief, at("status", "rest-2", "--follow"), streams{onWrite(stop), &said}); code != 1 || !strings.Contains(said.String(), "rest-2, which goes on") {
+		t.Errorf("interrupted: code %d, %s", code, said.String())
+	}
+}
+
+// onWrite is called when somebody writes.
+type onWrite func()
+
+func (f onWrite) Write(b []byte) (int, error) {
+	f()
+	return len(b), nil
+}
+
+func TestAVersionThatNobodyHasIsWaitedForAndSaid(t *testing.T) {
+	nats := tours(t)
+	at := func(args ...string) []string { return append(args, "--nats", nats) }
+	must(t, at("start", "tour", "t-9", "--version", "9")...)
+	eventually(t, "t-9 is stuck", func() bool { return strings.Contains(must(t, at("list", "--stuck")...), "t-9") })
+	if code, out, errs := command(t, at("history", "t-9")...); code != 1 || out != "" || !strings.Contains(errs, "t-9 has not begun") {
+		t.Errorf("the history of what has not begun: code %d, %q, %q", code, out, errs)
+	}
+	if code, out, errs := command(t, at("history", "t-9", "--execution", "2")...); code != 1 || out != "" || !strings.Contains(errs, "no such instance") {
+		t.Errorf("an execution that there is not: code %d, %q, %q", code, out, errs)
+	}
+	wants(t, must(t, at("get", "t-9")...), "status", "stuck", "9")
+}

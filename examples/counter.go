@@ -1,0 +1,41 @@
+package examples
+
+import (
+	"errors"
+
+	"github.com/pawlrun/pawl"
+)
+
+// A counter that is never done: it takes numbers as events, says the sum as its custom
+// status, and goes on with an empty history from time to time.
+var (
+	Counter = pawl.NewOrchestration[Tally, pawl.None]("counter")
+	Add     = pawl.NewEvent[int]("add")
+	Counted = pawl.NewStatus[Tally]()
+)
+
+// AddsAnExecution is how many numbers a Counter takes before it continues as new.
+const AddsAnExecution = 100
+
+// Tally is what a Counter hands on from one execution to the next.
+type Tally struct {
+	Sum  int `json:"sum"`
+	Adds int `json:"adds"`
+}
+
+func count(ctx *pawl.Context, t Tally) (pawl.None, error) {
+	for range AddsAnExecution {
+		if err := Counted.Set(ctx, t); err != nil {
+			return pawl.None{}, err
+		}
+		n, err := Add.Receive(ctx)
+		switch {
+		case errors.Is(err, pawl.ErrUndecodable):
+			continue // not a number: nothing that could end a counter
+		case err != nil:
+			return pawl.None{}, err
+		}
+		t = Tally{Sum: t.Sum + n, Adds: t.Adds + 1}
+	}
+	return Counter.ContinueAsNew(ctx, t)
+}

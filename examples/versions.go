@@ -1,0 +1,56 @@
+package examples
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawlrun/pawl"
+)
+
+// A new customer is welcomed. There are two versions of how, bound side by side: who
+// was welcomed by letter before the second came is still waited for in the first way.
+var (
+	Welcome   = pawl.NewOrchestration[Customer, Answer]("welcome")
+	Letter    = pawl.NewActivity[Customer, pawl.None]("send-letter")
+	Mail      = pawl.NewActivity[Customer, pawl.None]("send-mail")
+	Confirmed = pawl.NewEvent[pawl.None]("confirmed")
+)
+
+// Customer is whom we write to.
+type Customer struct {
+	Name string `json:"name"`
+}
+
+// Answer is what came of it.
+type Answer struct {
+	By        string `json:"by"` // what we wrote last: letter or mail
+	Confirmed bool   `json:"confirmed"`
+}
+
+// welcomeByLetter is version 1. It stays as it is until its last instance has ended.
+func welcomeByLetter(ctx *pawl.Context, c Customer) (Answer, error) {
+	return welcomeBy(ctx, "letter", c, 14*24*time.Hour)
+}
+
+// welcomeByMail is version 2: a mail, and a letter to who does not read it.
+func welcomeByMail(ctx *pawl.Context, c Customer) (Answer, error) {
+	a, err := welcomeBy(ctx, "mail", c, 48*time.Hour)
+	if err != nil || a.Confirmed {
+		return a, err
+	}
+	return welcomeBy(ctx, "letter", c, 14*24*time.Hour)
+}
+
+func welcomeBy(ctx *pawl.Context, means string, c Customer, patience time.Duration) (Answer, error) {
+	send := Letter
+	if means == "mail" {
+		send = Mail
+	}
+	if _, err := send.Call(ctx, c, pawl.Retry{}); err != nil {
+		return Answer{}, err
+	}
+	_, ok, err := Confirmed.ReceiveWithin(ctx, patience)
+	return Answer{By: means, Confirmed: ok}, err
+}
+
+func write(context.Context, Customer) (pawl.None, error) { return pawl.None{}, nil }

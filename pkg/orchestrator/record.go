@@ -1,0 +1,115 @@
+package orchestrator
+
+import (
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+)
+
+// record says what the turn changes of the record.
+func record(in *instance, t *turn) *store.Record {
+	if t.heir != nil {
+		return t.heirRecord()
+	}
+	r := &store.Record{}
+	switch end := t.fold.End.(type) {
+	case *history.ContinuedAsNew:
+		r = t.nextRecord(in.rec, end)
+	default:
+		if t.begins() {
+			r = t.firstRecord(in.rec)
+		}
+	}
+	t.noteStatus(in.rec, r)
+	if n := len(t.debts); n > 0 {
+		r.Out = t.debts[n-1].mark
+	}
+	if in.rec != nil && in.rec.Sent.Less(in.sent) {
+		r.Sent = in.sent
+	}
+	t.noteEnd(r)
+	return r
+}
+
+// firstRecord is the record of an execution that begins.
+func (t *turn) firstRecord(rec *store.Record) *store.Record {
+	s := t.fold.Started
+	r := &store.Record{
+		Name: s.Name, Version: s.Version, Born: s.Born, Execution: s.Execution, Created: s.At, Status: store.Running, Parent: s.Parent,
+	}
+	if rec != nil {
+		r.Created = rec.Created
+	}
+	return r
+}
+
+// noteStatus writes the custom status if the turn has set it.
+func (t *turn) noteStatus(rec, r *store.Record) {
+	if t.exec == nil {
+		return
+	}
+	p, version := t.exec.Status()
+	if rec == nil && version > 0 || rec != nil && version > rec.CustomVersion {
+		r.Custom, r.CustomVersion = p, version
+	}
+}
+
+func (t *turn) noteEnd(r *store.Record) {
+	end := t.fold.End
+	if _, more := end.(*history.ContinuedAsNew); end == nil || more {
+		return
+	}
+	switch end.(type) {
+	case *history.Completed:
+		r.Status = store.Completed
+	case *history.Cancelled:
+		r.Status = store.Cancelled
+	default:
+		r.Status = store.Failed
+	}
+	r.Ended, r.Events, r.End = max(end.Meta().At, t.now), t.fold.Len, t.encoded[len(t.encoded)-1]
+}
+
+// nextRecord is the record of the execution that follows.
+func (t *turn) nextRecord(rec *store.Record, end *history.ContinuedAsNew) *store.Record {
+	s := t.fold.Started
+	r := &store.Record{
+		Name: s.Name, Version: end.Version, Born: s.Born, Execution: s.Execution + 1, Created: s.At, Status: store.Running, Parent: s.Parent,
+	}
+	if rec != nil {
+		r.Created = rec.Created
+	}
+	return r
+}
+
+// heirRecord is the record of an instance that takes the place of an orphan.
+func (t *turn) heirRecord() *store.Record {
+	s := t.heir
+	return &store.Record{
+		Name: s.Name, Version: s.Version, Born: s.Born, Execution: s.Execution, Created: s.At, Status: store.Running, Parent: s.Parent, Reborn: true,
+	}
+}
+
+// advanceRecord makes of the record in memory what the commit has made of the store's.
+func (in *instance) advanceRecord(c *store.Commit) {
+	r, was := c.Record, in.rec
+	if was == nil || r.Reborn {
+		was = &store.Record{}
+	}
+	if r.Name == "" {
+		r.Name, r.Version, r.Born, r.Execution, r.Created, r.Parent = was.Name, was.Version, was.Born, was.Execution, was.Created, was.Parent
+	}
+	if r.Status == "" {
+		r.Status, r.Ended, r.Events, r.End = was.Status, was.Ended, was.Events, was.End
+	}
+	if r.CustomVersion == 0 {
+		r.Custom, r.CustomVersion = was.Custom, was.CustomVersion
+	}
+	if r.Out == (store.Mark{}) {
+		r.Out = was.Out
+	}
+	if r.Sent == (store.Mark{}) {
+		r.Sent = was.Sent
+	}
+	r.Head = c.NewHead
+	in.rec = r
+}
