@@ -134,8 +134,9 @@ type continueSettings struct {
 // execution begins, in the same commit; if it returns an error or panics, the instance
 // fails, as if nothing had been asked. Called twice, the last one counts.
 //
-// The instance keeps its id, its parent and its custom status. Events that were received
-// and not read, and those that arrive in the meantime, are the next execution's, in order.
+// The instance keeps its id, its parent and its custom status. Events that have arrived and
+// that nobody has read, with Get or Receive or the like, are the next execution's, in
+// order; so are those that arrive in the meantime.
 // It has the version of this one, unless Version names another, or Latest asks for the
 // newest. (One that was started without a version goes on as the newest.)
 //

@@ -164,7 +164,7 @@ func TestAnInstanceKnowsWhatItIs(t *testing.T) {
 		}
 		return fmt.Sprint(i.Instance, i.Name, i.Execution, i.Version, pawl.Now(ctx).UnixMilli()), nil
 	}, pawl.None{})
-	if got := r.result(); got != fmt.Sprint("order-42", "test", 0, "", 1_700_000_000_000) {
+	if got := r.result(); got != fmt.Sprint("order-42", "under-test", 0, "", 1_700_000_000_000) {
 		t.Fatalf("got %q", got)
 	}
 }

@@ -24,7 +24,7 @@ func orchestrate[In, Out any](tb testing.TB, fn func(*pawl.Context, In) (Out, er
 	tb.Helper()
 	handle := pawl.NewOrchestration[In, Out]("under-test")
 	d := replaytest.New(tb, handle.Do(fn).Program(), replay.Options{Strict: true})
-	d.Start(must(handle.EncodeInput(in)))
+	d.Feed(&history.Started{Name: handle.Name(), Payload: must(handle.EncodeInput(in)), Born: d.X.Identity().Born})
 	return run[In, Out]{Driver: d, tb: tb, handle: handle}
 }
 
@@ -69,6 +69,11 @@ func answer[In, Out any](d *replaytest.Driver, a pawl.Activity[In, Out], out Out
 // refuse fails the one outstanding activity of the handle.
 func refuse[In, Out any](d *replaytest.Driver, a pawl.Activity[In, Out], err error) {
 	d.Fail(d.Only(a.Name()), *pawl.ToFailure(err))
+}
+
+// answerChild completes the one outstanding child, which is of the handle.
+func answerChild[In, Out any](d *replaytest.Driver, o pawl.Orchestration[In, Out], out Out) {
+	d.CompleteChild(d.OnlyChild().ID, must(o.EncodeResult(out)))
 }
 
 // inputOf gives what an outstanding activity was called with.

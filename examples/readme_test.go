@@ -7,16 +7,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/doctest"
+	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/pawlfx"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/embedded"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
@@ -87,27 +86,9 @@ func TestTheReadmesCodeIsTheExamples(t *testing.T) {
 }
 
 func TestTheReadmesFleetsFulfilAnOrderAlsoOneThatIsPublishedAsPlainJSON(t *testing.T) {
-	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	ctx, stop := context.WithTimeout(context.Background(), soon)
 	defer stop()
-	stack, err := embedded.Start(ctx, embedded.Options{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = stack.Stop() }()
-	nc, err := queue.Dial(stack.NATSURL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed := make(chan struct{})
-	nc.SetClosedHandler(func(*nats.Conn) { close(closed) })
-	defer func() { nc.Close(); <-closed }()
-	opts, err := redis.ParseURL(stack.RedisURL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	rdb := redis.NewClient(opts)
-	defer func() { _ = rdb.Close() }()
-
+	nc, rdb := servers(t)
 	fleets, end := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	for _, run := range []func(context.Context, *nats.Conn, redis.UniversalClient) error{runOrchestrator, runWorker} {
@@ -120,17 +101,7 @@ func TestTheReadmesFleetsFulfilAnOrderAlsoOneThatIsPublishedAsPlainJSON(t *testi
 	defer wg.Wait()
 	defer end()
 
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for { // the orchestrator makes the namespace
-		if conn, err := queue.Join(ctx, nc, queue.Options{}); err == nil {
-			conn.Close()
-			break
-		} else if ctx.Err() != nil {
-			t.Fatal(err)
-		}
-		<-tick.C
-	}
+	c := connect(t, nc) // the orchestrator makes the namespace
 	o := Order{ID: "order-41", Item: "lamp", Quantity: 1, Cents: 4900}
 	if r, err := order(ctx, nc, o); err != nil || r.Order != o.ID || r.Cents != o.Cents {
 		t.Fatal(r, err)
@@ -145,21 +116,15 @@ func TestTheReadmesFleetsFulfilAnOrderAlsoOneThatIsPublishedAsPlainJSON(t *testi
 	}
 	publish("pawl.default.to.order-42.start.fulfil-order", `{"id":"order-42","item":"lamp","quantity":1,"cents":4900}`)
 	publish("pawl.default.to.order-42.event.approved", `{"by":"finance"}`)
-	c, err := client.New(ctx, nc, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
 	run := client.Attach(c, Fulfil, "order-42")
-	for { // what was only published may not be there yet
+	poll.Until(t, soon, "the order is fulfilled", func() bool {
 		r, err := run.Result(ctx)
-		if errors.Is(err, client.ErrNotFound) {
-			<-tick.C
-			continue
+		if errors.Is(err, client.ErrNotFound) { // what was only published may not be there yet
+			return false
 		}
 		if err != nil || r.Order != "order-42" {
 			t.Fatal(r, err)
 		}
-		return
-	}
+		return true
+	})
 }

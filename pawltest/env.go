@@ -1,66 +1,108 @@
 package pawltest
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/replay"
 )
 
-// Env is the world of one instance. It is made by New, told what will happen, and then
-// used by one Run. It is for the goroutine of its test.
+// Env is the world of the instance under test, and of those that it starts and speaks to.
+// It is made by New, told what will happen, and then used by one Run. It is for the
+// goroutine of its test.
 type Env struct {
 	tb       testing.TB
-	registry *pawl.Registry
-	fakes    map[string]pawl.ActivityBinding
+	code     code
 	scripts  map[string][]Step
 	crashes  crashes
+	limit    int    // executions of one instance
+	id       string // of the instance under test
+	version  string // that it asks for
+	now      int64  // Unix milliseconds
+	turns    int    // of all instances
+	born     uint64 // instances so far
+	endless  *Endless
+	finished bool // Run is over
 
-	early   []action // right behind the start
-	timed   []timed
-	blocked []action // each once nothing else is left to do at an instant
+	early   []action         // right behind the start
+	timed   []timed          // each at its time
+	blocked []action         // each once nothing else is left to do at an instant
+	after   map[int][]action // each behind the turn of that number
+	deploys int              // actions to come that bring other code
 
-	id      replay.Identity
-	program replay.Program
-	x       *replay.Execution
-	state   history.State
-	events  []history.Event
-	runs    []run
-	now     int64 // Unix milliseconds
-	turns   int
+	main      *instance
+	instances []*instance // in the order of their starts
+	live      []*instance // those that have not ended
+	byID      map[string]*instance
+
+	soon   []action  // what happens before anything else
+	inputs []letter  // what instances are to take next
+	mail   []letter  // what instances have told each other
+	kept   []letter  // for instances that have not started
+	runs   []run     // activities under way, and children by script
+	fleets []outward // starts by instances of what nobody here has
 }
 
-// epoch is when every instance starts.
+// epoch is when the instance under test starts.
 func epoch() time.Time { return time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC) }
 
-// New makes a world that has the bindings, as an orchestrator and a worker would have
-// them. A bad name or a duplicate fails the test.
+// New makes a world that has the bindings, as orchestrators and workers would have them. A
+// bad name or a duplicate fails the test.
 func New(tb testing.TB, bindings ...pawl.Binding) *Env {
 	tb.Helper()
-	registry, err := pawl.NewRegistry(bindings...)
-	if err != nil {
-		tb.Fatal(err)
+	e := &Env{
+		tb: tb, now: epoch().UnixMilli(), id: "test", limit: 1000,
+		scripts: make(map[string][]Step), after: make(map[int][]action), byID: make(map[string]*instance),
 	}
-	return &Env{
-		tb: tb, registry: registry, now: epoch().UnixMilli(),
-		fakes: make(map[string]pawl.ActivityBinding), scripts: make(map[string][]Step),
-		id: replay.Identity{Instance: "test", Born: history.Position{Seq: 1, Time: epoch().UnixNano()}, Execution: 1},
-	}
+	e.code.set(tb, bindings)
+	return e
 }
 
-// Instance gives the instance another id than "test".
-func (e *Env) Instance(id string) { e.id.Instance = id }
+// Instance gives the instance under test another id than "test".
+func (e *Env) Instance(id string) { e.id = id }
 
-// Fake puts a binding in the place of whatever was bound to the activity, if anything was.
-func (e *Env) Fake(a pawl.ActivityBinding) { e.fakes[a.Name()] = a }
+// Version starts the instance under test with a version; without it, with the newest.
+func (e *Env) Version(v pawl.Version) { e.version = string(v) }
+
+// Fake puts a binding in the place of whatever was bound to the activity or the
+// orchestration, in all its versions, if anything was. A child that is faked is an instance
+// like others, with the code of its fake.
+func (e *Env) Fake(b pawl.Binding) {
+	e.tb.Helper()
+	e.code.fake(e.tb, b)
+}
+
+// MaxExecutions bounds how often an instance may continue as new: the end of execution n
+// ends Run with an *Endless if another is to follow. The default is 1,000.
+func (e *Env) MaxExecutions(n int) { e.limit = n }
+
+// Endless is the error of Run when an instance would continue as new once more than
+// MaxExecutions allows. For an instance that is to run for ever that is as good an end of
+// a test as any.
+type Endless struct {
+	Instance   string
+	Executions int
+}
+
+// Error says what to do about it.
+func (e *Endless) Error() string {
+	return fmt.Sprintf("instance %s wants to continue as new after %d executions; cancel it at some moment, or allow more with MaxExecutions",
+		e.Instance, e.Executions)
+}
 
 // Now is the virtual time.
 func (e *Env) Now() time.Time { return time.UnixMilli(e.now).UTC() }
 
-// Run starts the instance and runs it to its end. The error is the *pawl.Failure that a
-// client would get. An Env runs once.
+// Turns is how many turns there were, of all instances. A turn is one input of an
+// instance and what the code does about it.
+func (e *Env) Turns() int { return e.turns }
+
+// Run starts the instance under test and runs it to its end, through all its executions.
+// Other instances that are still under way at its end do what is to be done at that
+// instant, and wait for Advance. The error is the *pawl.Failure that a client would get,
+// or an *Endless. An Env runs once.
 func Run[In, Out any](e *Env, o pawl.Orchestration[In, Out], in In) (Out, error) {
 	e.tb.Helper()
 	var zero Out
@@ -68,7 +110,38 @@ func Run[In, Out any](e *Env, o pawl.Orchestration[In, Out], in In) (Out, error)
 	if err != nil {
 		return zero, err
 	}
-	switch end := e.run(o.Name(), input).(type) {
+	e.run(&history.Started{Name: o.Name(), Version: e.version, Payload: input, By: "test"})
+	if e.endless != nil {
+		return zero, e.endless
+	}
+	return result(e.main, o)
+}
+
+// Advance lets time pass after Run, for the instances that have not ended, and for the
+// moments to come. If one of them would continue as new too often, it fails the test.
+func (e *Env) Advance(d time.Duration) {
+	e.tb.Helper()
+	if !e.finished {
+		e.tb.Fatal("Advance is for what is left to do after Run")
+	}
+	e.advance(e.now + d.Milliseconds())
+}
+
+// Result gives the result, or the failure, of an instance that has ended, as Run does for
+// the one under test. If it has not ended, or is of another orchestration, the test fails.
+func Result[In, Out any](of Recorded, o pawl.Orchestration[In, Out]) (Out, error) {
+	r := of.record()
+	r.e.tb.Helper()
+	if name := r.in.now().started.Name; name != o.Name() {
+		r.in.failf("instance %s is of orchestration %s, and not of %s", r.in.id, name, o.Name())
+	}
+	return result(r.in, o)
+}
+
+func result[In, Out any](in *instance, o pawl.Orchestration[In, Out]) (Out, error) {
+	in.e.tb.Helper()
+	var zero Out
+	switch end := in.end.(type) {
 	case *history.Completed:
 		return o.DecodeResult(end.Result)
 	case *history.Failed:
@@ -76,7 +149,7 @@ func Run[In, Out any](e *Env, o pawl.Orchestration[In, Out], in In) (Out, error)
 	case *history.Cancelled:
 		return zero, pawl.FromFailure(end.Failure)
 	default:
-		e.tb.Fatalf("the instance ended with %T", end)
+		in.failf("instance %s has not ended", in.id)
 		return zero, nil
 	}
 }

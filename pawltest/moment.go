@@ -7,12 +7,14 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Moment is when something is to happen to the instance from outside. One that the
-// instance does not live to see is left out.
+// Moment is when something is to happen from outside: to the instance under test, or to
+// the one that To names. One that Run does not come to is left for Advance.
 type Moment struct {
 	e    *Env
 	when when
 	at   time.Duration
+	turn int
+	to   string // empty: the instance under test
 }
 
 type when uint8
@@ -20,6 +22,7 @@ type when uint8
 const (
 	beforeStart when = iota + 1
 	atTime
+	afterTurn
 	onceBlocked
 )
 
@@ -31,36 +34,78 @@ type timed struct {
 	do action
 }
 
-// BeforeStart is before the instance exists: its events wait for it.
+// BeforeStart is before the instance under test exists: its events wait for it.
 func (e *Env) BeforeStart() Moment { return Moment{e: e, when: beforeStart} }
 
 // At is so long after the start; if that is past, now.
 func (e *Env) At(d time.Duration) Moment { return Moment{e: e, when: atTime, at: d} }
 
-// Blocked is when the orchestration waits and nothing is left to do unless time moves.
-// Of several, each takes its turn.
+// AfterTurn is right behind a turn, counted over all instances from 1, the start of the
+// instance under test: see Turns. A test that goes through all of them finds the turn at
+// which something must not happen.
+func (e *Env) AfterTurn(n int) Moment { return Moment{e: e, when: afterTurn, turn: n} }
+
+// Blocked is when all instances wait and nothing is left to do unless time moves. Of
+// several, each takes its turn.
 func (e *Env) Blocked() Moment { return Moment{e: e, when: onceBlocked} }
 
-// Send sends an event at the moment. A value that does not encode fails the test.
+// To is the same moment for another instance.
+func (m Moment) To(instance string) Moment {
+	m.to = instance
+	return m
+}
+
+// Send sends an event at the moment. An instance that has not started by then has it when
+// it starts, within a day. A value that does not encode fails the test.
 func Send[T any](m Moment, event pawl.Event[T], v T) {
 	m.e.tb.Helper()
 	p, err := event.Encode(v)
 	if err != nil {
 		m.e.tb.Fatalf("send %s: %v", event.Name(), err)
 	}
-	m.add(func() { m.e.feed(&history.EventReceived{Name: event.Name(), Payload: p}) })
+	m.add(func() { m.e.deliver(letter{to: m.target(), ev: &history.EventReceived{Name: event.Name(), Payload: p}}) })
 }
 
-// Cancel asks the instance to end.
+// Start starts another instance at the moment, of the newest version: the one that To
+// names. If it is there already, nothing happens.
+func Start[In, Out any](m Moment, o pawl.Orchestration[In, Out], in In) {
+	m.e.tb.Helper()
+	p, err := o.EncodeInput(in)
+	if err != nil {
+		m.e.tb.Fatalf("start %s: %v", o.Name(), err)
+	}
+	m.add(func() { m.e.deliver(letter{to: m.target(), ev: &history.Started{Name: o.Name(), Payload: p, By: "test"}}) })
+}
+
+// Cancel asks the instance to end. One that has not started is not told.
 func (m Moment) Cancel(by, text string) {
-	m.add(func() { m.e.feed(&history.CancelRequested{By: by, Text: text}) })
+	m.add(func() { m.e.deliver(letter{to: m.target(), ev: &history.CancelRequested{By: by, Text: text}}) })
 }
 
-// Crash makes the process die, and another bring the instance back.
-func (m Moment) Crash() { m.add(func() { m.e.crash() }) }
+// Deploy releases new code: the bindings take the place of those of the same name and
+// version, and stand beside all others. Every instance is brought back from its history
+// with the code that it has now, which must fit, and goes on with it. One that waited for
+// its code begins.
+func (m Moment) Deploy(bindings ...pawl.Binding) {
+	m.e.deploys++
+	m.add(func() {
+		m.e.deploys--
+		m.e.deploy(bindings)
+	})
+}
+
+// Crash makes the process die, and another bring all instances back.
+func (m Moment) Crash() { m.add(func() { m.e.crashAll() }) }
 
 // Do calls fn, for assertions on the way. fn may declare further moments.
 func (m Moment) Do(fn func()) { m.add(fn) }
+
+func (m Moment) target() string {
+	if m.to == "" {
+		return m.e.id
+	}
+	return m.to
+}
 
 func (m Moment) add(do action) {
 	e := m.e
@@ -69,6 +114,8 @@ func (m Moment) add(do action) {
 		e.early = append(e.early, do)
 	case atTime:
 		e.timed = append(e.timed, timed{at: epoch().Add(m.at).UnixMilli(), do: do})
+	case afterTurn:
+		e.after[m.turn] = append(e.after[m.turn], do)
 	case onceBlocked:
 		e.blocked = append(e.blocked, do)
 	}

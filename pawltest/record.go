@@ -3,40 +3,88 @@ package pawltest
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
+	"slices"
 	"strings"
-	"time"
 
+	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/show"
 	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/replay/replaytest"
 )
 
-// History is the history so far, one line an event: its id, the virtual time since the
-// start, and what it is, in the words of pawl history.
-func (e *Env) History() string { return text(e.events) }
-
-func text(events []history.Event) string {
-	var b strings.Builder
-	for _, ev := range events {
-		since := time.Duration(ev.Meta().At-events[0].Meta().At) * time.Millisecond
-		fmt.Fprintln(&b, strings.TrimRight(fmt.Sprintf("%3d  %-8s  %-23s  %s", ev.Meta().ID, since, show.Kind(ev), show.Summary(ev)), " "))
-	}
-	return b.String()
+// Record is what one execution of an instance leaves behind. An Env has the methods of
+// the record of the instance under test.
+type Record struct {
+	e  *Env
+	in *instance
+	x  *execution
 }
+
+// Recorded is an Env, for its instance under test, or a Record.
+type Recorded interface {
+	record() Record
+}
+
+func (r Record) record() Record { return r }
+
+func (e *Env) record() Record {
+	e.tb.Helper()
+	if e.main == nil {
+		e.tb.Fatal("nothing has run yet; this is for after Run, or for a Moment's Do")
+	}
+	return Record{e: e, in: e.main, x: e.main.now()}
+}
+
+// Of is the record of another instance: of its last execution. If there is none of the
+// id, the test fails and says which there are.
+func (e *Env) Of(instance string) Record {
+	e.tb.Helper()
+	in := e.byID[instance]
+	if in == nil {
+		e.tb.Fatalf("there is no instance %s, only %q", instance, e.Instances())
+	}
+	return Record{e: e, in: in, x: in.now()}
+}
+
+// Instances lists the ids of all instances, in the order in which they began.
+func (e *Env) Instances() []string {
+	var ids []string
+	for _, in := range e.instances {
+		ids = append(ids, in.id)
+	}
+	return ids
+}
+
+// Execution is the record of an earlier execution, counted from 1.
+func (r Record) Execution(n int) Record {
+	r.e.tb.Helper()
+	if n < 1 || n > len(r.in.executions) {
+		r.e.tb.Fatalf("instance %s has %d executions, and no number %d", r.in.id, len(r.in.executions), n)
+	}
+	r.x = r.in.executions[n-1]
+	return r
+}
+
+// Executions is how many executions the instance has begun.
+func (r Record) Executions() int { return len(r.in.executions) }
+
+// History is the history so far, one line an event: its id, the virtual time since the
+// start of the execution, and what it is, in the words of pawl history.
+func (r Record) History() string { return replaytest.Text(r.x.events) }
 
 // WantHistory demands that the history is this one, line by line. How many spaces are
 // between words, and around lines, does not matter; lines without any are left out.
-func (e *Env) WantHistory(want string) {
-	e.tb.Helper()
-	got, wanted := lines(e.History()), lines(want)
+func (r Record) WantHistory(want string) {
+	r.e.tb.Helper()
+	got, wanted := lines(r.History()), lines(want)
 	for i := range max(len(got), len(wanted)) {
 		switch {
 		case i >= len(got):
-			e.tb.Errorf("the history ends before %q:\n%s", wanted[i], e.History())
+			r.e.tb.Errorf("the history ends before %q:\n%s", wanted[i], r.History())
 		case i >= len(wanted):
-			e.tb.Errorf("the history goes on with %q:\n%s", got[i], e.History())
+			r.e.tb.Errorf("the history goes on with %q:\n%s", got[i], r.History())
 		case got[i] != wanted[i]:
-			e.tb.Errorf("the history has %q, not %q:\n%s", got[i], wanted[i], e.History())
+			r.e.tb.Errorf("the history has %q, not %q:\n%s", got[i], wanted[i], r.History())
 		default:
 			continue
 		}
@@ -46,16 +94,16 @@ func (e *Env) WantHistory(want string) {
 
 // WantLines demands that the history has, in this order, lines that contain the parts
 // given, and perhaps others between them.
-func (e *Env) WantLines(parts ...string) {
-	e.tb.Helper()
-	rest := lines(e.History())
+func (r Record) WantLines(parts ...string) {
+	r.e.tb.Helper()
+	rest := lines(r.History())
 	for _, part := range parts {
 		part = strings.Join(strings.Fields(part), " ")
 		for len(rest) > 0 && !strings.Contains(rest[0], part) {
 			rest = rest[1:]
 		}
 		if len(rest) == 0 {
-			e.tb.Errorf("the history has no %q, or not behind those before it:\n%s", part, e.History())
+			r.e.tb.Errorf("the history has no %q, or not behind those before it:\n%s", part, r.History())
 			return
 		}
 		rest = rest[1:]
@@ -73,19 +121,103 @@ func lines(text string) []string {
 }
 
 // Export gives the history so far as pawl history --json does.
-func (e *Env) Export() []byte {
-	e.tb.Helper()
+func (r Record) Export() []byte {
+	r.e.tb.Helper()
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	for _, ev := range e.events {
-		line, err := show.JSON(e.id.Instance, ev)
+	for _, ev := range r.x.events {
+		line, err := show.JSON(r.in.id, ev)
 		if err == nil {
 			err = enc.Encode(line)
 		}
 		if err != nil {
-			e.tb.Fatalf("export event %d: %v", ev.Meta().ID, err)
+			r.e.tb.Fatalf("export event %d: %v", ev.Meta().ID, err)
 		}
 	}
 	return b.Bytes()
+}
+
+// History is that of the instance under test: see Record.
+func (e *Env) History() string {
+	e.tb.Helper()
+	return e.record().History()
+}
+
+// Execution is an earlier execution of the instance under test: see Record.
+func (e *Env) Execution(n int) Record {
+	e.tb.Helper()
+	return e.record().Execution(n)
+}
+
+// WantHistory is about the instance under test: see Record.
+func (e *Env) WantHistory(want string) {
+	e.tb.Helper()
+	e.record().WantHistory(want)
+}
+
+// WantLines is about the instance under test: see Record.
+func (e *Env) WantLines(parts ...string) {
+	e.tb.Helper()
+	e.record().WantLines(parts...)
+}
+
+// Export is of the instance under test: see Record.
+func (e *Env) Export() []byte {
+	e.tb.Helper()
+	return e.record().Export()
+}
+
+// Statuses gives the values of the custom status that a watching client could have seen,
+// over all executions of the instance, the latest last: of several in one turn the last.
+// One that does not decode fails the test.
+func Statuses[T any](of Recorded, s pawl.Status[T]) []T {
+	r := of.record()
+	r.e.tb.Helper()
+	return decodeAll(r.e, "status", r.in.statuses, s.Decode)
+}
+
+// SentTo gives the events that instances have sent to one that was not there to have
+// them, in order: what has left the Env.
+func SentTo[T any](e *Env, instance string, event pawl.Event[T]) []T {
+	e.tb.Helper()
+	var all []history.Payload
+	for _, l := range e.kept {
+		if ev, ok := l.ev.(*history.EventReceived); ok && l.from != "" && l.to == instance && ev.Name == event.Name() {
+			all = append(all, ev.Payload)
+		}
+	}
+	return decodeAll(e, "event "+event.Name(), all, event.Decode)
+}
+
+func decodeAll[T any](e *Env, what string, all []history.Payload, decode func(history.Payload) (T, error)) []T {
+	e.tb.Helper()
+	values := make([]T, len(all))
+	for i, p := range all {
+		v, err := decode(p)
+		if err != nil {
+			e.tb.Fatalf("%s, number %d: %v", what, i+1, err)
+		}
+		values[i] = v
+	}
+	return values
+}
+
+// Sent lists everything that instances have told others which are not in the Env, in
+// order, as their histories have it: events to instances that were not there to have them,
+// and detached starts of orchestrations that were neither bound nor faked.
+func (e *Env) Sent() []string {
+	all := slices.Clone(e.fleets)
+	for _, l := range e.kept {
+		if ev, ok := l.ev.(*history.EventReceived); ok && l.from != "" {
+			sent := &history.EventSent{Instance: l.to, Name: ev.Name, Payload: ev.Payload}
+			all = append(all, outward{n: l.n, text: show.Summary(sent)})
+		}
+	}
+	slices.SortFunc(all, func(a, b outward) int { return a.n - b.n })
+	var texts []string
+	for _, o := range all {
+		texts = append(texts, o.text)
+	}
+	return texts
 }

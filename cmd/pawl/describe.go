@@ -47,7 +47,7 @@ func describe(w io.Writer, d client.Description) error {
 		f.Add("timers", fmt.Sprintf("%d, the next at %s UTC", d.Timers, when(d.NextTimer)))
 	}
 	if d.Owes > 0 {
-		f.Add("unsent messages", d.Owes)
+		f.Add("owes", fmt.Sprintf("%s not known to be sent", counted(int(d.Owes), "message"))) //nolint:gosec // a length
 	}
 	if d.Stuck != "" {
 		f.Add("stuck", oneLine(d.Stuck))

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -94,10 +93,7 @@ func (c *statusCmd) show(s streams, l statusLine) error {
 type anyJSON struct{ text json.RawMessage }
 
 // UnmarshalJSON takes the value as it is.
-func (a *anyJSON) UnmarshalJSON(b []byte) error {
-	a.text = bytes.Clone(b)
-	return nil
-}
+func (a *anyJSON) UnmarshalJSON(b []byte) error { return a.text.UnmarshalJSON(b) }
 
 // DecodeMsgpack makes JSON of the value.
 func (a *anyJSON) DecodeMsgpack(d *msgpack.Decoder) error {

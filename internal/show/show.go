@@ -153,11 +153,9 @@ func JSON(instance string, e history.Event) (any, error) {
 		return nil, err
 	}
 	fields := map[string]any{}
-	v := reflect.ValueOf(e).Elem()
-	for i := range v.NumField() {
-		name := v.Type().Field(i).Name
-		if value, there := field(v.Field(i).Interface()); there && name != "Head" {
-			fields[strings.ToLower(name[:1])+name[1:]] = value
+	for f, v := range reflect.ValueOf(e).Elem().Fields() {
+		if value, there := field(v.Interface()); there && f.Name != "Head" {
+			fields[strings.ToLower(f.Name[:1])+f.Name[1:]] = value
 		}
 	}
 	at := e.Meta().Time().Format("2006-01-02T15:04:05.000Z")

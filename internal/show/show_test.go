@@ -117,9 +117,9 @@ func everyKind(t *testing.T) []history.Event {
 		if err != nil {
 			t.Fatalf("kind %d: %v", kind, err)
 		}
-		for v, i := reflect.ValueOf(e).Elem(), 0; i < v.NumField(); i++ {
-			if v.Type().Field(i).Name != "Head" {
-				fill(t, v.Field(i))
+		for name, field := range reflect.ValueOf(e).Elem().Fields() {
+			if name.Name != "Head" {
+				fill(t, field)
 			}
 		}
 		all = append(all, e)
@@ -153,8 +153,8 @@ func fill(t *testing.T, v reflect.Value) {
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 		fill(t, v.Index(0))
 	case reflect.Struct:
-		for i := range v.NumField() {
-			fill(t, v.Field(i))
+		for _, field := range v.Fields() {
+			fill(t, field)
 		}
 	default:
 		t.Fatalf("do not know how to fill a %s", v.Type())

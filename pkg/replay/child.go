@@ -9,7 +9,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Child is another instance that the code starts: see Call.Child and Launch.
+// Child is another instance that the code starts: see Call.Child and Launch. On replay the
+// recorded Version and Abandon stand.
 type Child struct {
 	Name     string // of its orchestration
 	Version  string // of it; empty: the newest that its orchestrator has

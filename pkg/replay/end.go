@@ -104,7 +104,7 @@ const TypeCancelled = "application/vnd.pawl.cancelled+json"
 // CancelledFailure is a cancellation in the form that survives history.
 func CancelledFailure(c *cancel.Cancelled) *history.Failure {
 	f := &history.Failure{Code: history.CodeCancelled, Message: c.Error()}
-	if data, err := json.Marshal(c); err == nil {
+	if data, err := json.Marshal(c); err == nil { //nolint:musttag // histories have its fields under their own names
 		f.Data = history.Payload{Type: TypeCancelled, Data: data}
 	}
 	return f

@@ -88,6 +88,20 @@ func TestAMarkerAtTheEndOfAStepOrBeforeTheEndIsPassedOver(t *testing.T) {
 
 func waitsForNothingElse(x *replay.Execution) (string, error) { return call(x, "a", "") }
 
+// What an instance waits behind has been passed, too, though nothing was decided after it.
+func TestAPlaceThatWasTheLastOneOfTheHistoryIsOld(t *testing.T) {
+	d := drive(t, waitsForNothingElse)
+	d.Start(text(""))
+	d.Deploy(program(func(x *replay.Execution) (string, error) {
+		a := start(x, "a", "")
+		early := x.Patched("p")
+		_, err := get(x, a)
+		return fmt.Sprint(early, x.Patched("p"), x.Patched("q")), err
+	}))
+	wantKinds(t, d.Complete(d.Only("a"), text("")), history.KindPatchMarked, history.KindCompleted)
+	wantResult(t, d, "false false true")
+}
+
 func TestACallThatIsMovedForwardOverADecisionDiverges(t *testing.T) {
 	events := numbered(&history.Started{}, scheduled("a"), &history.PatchMarked{Name: "p"}, scheduled("new"))
 	var d *replay.Divergence

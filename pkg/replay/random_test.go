@@ -217,7 +217,7 @@ func TestWhateverTheCodeAndTheInputsReplayIsExact(t *testing.T) {
 		d.Restart(wander(rapid.Uint64().Draw(rt, "code")))
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "inputs"), 3))
 		d.Start(text("in"))
-		for i := 0; i < 60; i++ {
+		for i := range 60 {
 			if next, _ := d.X.Continued(); next != nil {
 				d.Continue()
 			}

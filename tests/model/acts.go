@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // reply is what a script of the owner has answered.
@@ -57,28 +58,49 @@ func (w *World) hear(r Request, re reply) {
 	case re.answer == Fenced || re.answer == Conflict && r.Script == "ingest":
 		w.reload()
 	case re.answer == Conflict:
-		delete(o.Parked, r.Instance)
+		o.drop(r.Instance)
 	case r.Script == "ingest":
 		if r.To.Seq > o.Acked.Seq {
 			o.Acked = r.To
 		}
 	case r.Script == "commit":
-		o.Parked[r.Instance] = Parked{r.Turn.Head, r.History}
-		for _, l := range r.Turn.Create {
-			if !slices.Contains(r.Turn.Delete, l.Activity) {
-				w.task(r.Instance, l)
-			}
-		}
+		w.committed(r)
 	case r.Script == "look":
-		for i, l := range r.Glance.Leases {
-			if re.states[i] == Poisoned {
-				w.poison(r.Instance, l.Activity)
-				return
-			}
-			switch re.states[i] {
-			case Waits, Cleared, MadeAgain:
-				w.task(r.Instance, l)
-			}
+		w.looked(r, re.states)
+	}
+}
+
+func (w *World) committed(r Request) {
+	o, t := &w.Owner, r.Turn
+	if w.setup.Rules.Wrong == FrontAfter && len(t.Front) > 0 {
+		in := w.Store.Get(r.Instance)
+		in.Inbox = append(slices.Clone(t.Front), in.Inbox...)
+	}
+	o.Parked[r.Instance] = r.Parked
+	for _, d := range Debts(t.Execution, r.Parked.History, Place{t.Execution, uint64(len(r.Parked.History) - len(t.Events))}) {
+		o.Owed[r.Instance] = append(slices.Clone(o.Owed[r.Instance]), d)
+	}
+	if len(t.Front) > 0 {
+		p := r.Parked
+		p.Execution, p.History = t.Begins, nil
+		o.Parked[r.Instance] = p
+	}
+	for _, l := range t.Create {
+		if !slices.Contains(t.Delete, l.Activity) {
+			w.task(r.Instance, t.Execution, l)
+		}
+	}
+}
+
+func (w *World) looked(r Request, states []string) {
+	for i, l := range r.Glance.Leases {
+		if states[i] == Poisoned {
+			w.poison(r.Instance, l.Activity)
+			return
+		}
+		switch states[i] {
+		case Waits, Cleared, MadeAgain:
+			w.task(r.Instance, r.Glance.Execution, l)
 		}
 	}
 }
@@ -98,43 +120,110 @@ func (w *World) ingest(n int) {
 	w.send(Request{Script: "ingest", From: w.at(from), To: w.at(to), Batch: slices.Clone(w.Stream[from:to])})
 }
 
-// past is the instance as the owner believes it to be: parked, or read now.
+// past is the instance as the owner believes it to be: parked, or read now. One that owes
+// is kept, with what it owes.
 func (w *World) past(id string) Parked {
 	if p, ok := w.Owner.Parked[id]; ok {
 		return p
 	}
 	in := w.Store.Get(id)
-	return Parked{in.Head, slices.Clone(in.History)}
+	p := Parked{in.Head, in.Status, in.Execution, slices.Clone(in.History())}
+	if in.Owes() {
+		w.Owner.Parked[id], w.Owner.Owed[id] = p, Debts(in.Out.Execution, in.Histories[in.Out.Execution], in.Sent)
+	}
+	return p
+}
+
+// waits reports whether the instance must not turn yet: what the execution before has to say goes first.
+func (w *World) waits(id string) bool {
+	d := w.Owner.Owed[id]
+	p := w.Owner.Parked[id]
+	return len(d) > 0 && (d[0].At.Execution < p.Execution || p.Status == "ended")
+}
+
+// tell publishes the first message that an instance owes; its acknowledgement is the owner's to write down, and
+// to say again with every commit and look: a look leaves the head as it is, so that a store which has forgotten one can
+// not be told from one that has not.
+func (w *World) tell(id string) {
+	d := w.Owner.Owed[id]
+	if !slices.Contains(w.Told, d[0].Effect) {
+		w.Told = append(w.Told, d[0].Effect)
+		slices.Sort(w.Told)
+	}
+	w.Owner.Paid[id] = d[0].At
+	if w.Owner.Owed[id] = d[1:]; len(d) == 1 {
+		delete(w.Owner.Owed, id)
+	}
 }
 
 // turn decides upon the first n unread inputs, and sends the commit.
 func (w *World) turn(id string, n int) {
-	delete(w.Owner.Handed, id)
-	inbox := w.Store.Get(id).Inbox
-	if w.Store.Get(id).Status == "" && inbox[0].Kind != "start" {
+	in := w.Store.Get(id)
+	if in.Status == "" && in.Inbox[0].Kind != "start" {
+		delete(w.Owner.Handed, id)
 		w.send(Request{Script: "look", Instance: id, Glance: Glance{Instance: id, Next: w.Now + w.setup.Rules.Early, Hold: Early}})
 		return
 	}
 	p := w.past(id)
-	past, err := Fold(p.History)
+	if w.waits(id) {
+		return // handed on: when it has been told
+	}
+	delete(w.Owner.Handed, id)
+	if p.Status == "ended" {
+		switch i := slices.IndexFunc(in.Inbox[:n], func(e Element) bool { return strings.HasPrefix(e.Tag, heir) }); i {
+		case -1:
+		case 0:
+			w.inherit(id, p, in.Inbox[0])
+			return
+		default:
+			n = i
+		}
+	}
+	past, err := Fold(max(p.Execution, 1), p.History)
 	if err != nil {
 		w.Broken = err.Error()
 		return
 	}
-	t := past.Decide(w.setup.Program, w.setup.Rules, w.Now, inbox[:n])
+	t := past.Decide(w.setup.Program, w.setup.Rules, w.Now, in.Inbox[:n])
+	if p.Head == "" && t.Begins == 0 {
+		t.Begins = 1
+	}
 	w.commit(id, p, t)
 }
 
-func (w *World) commit(id string, p Parked, t Turn) {
-	t.Instance, t.Expect, t.Head = id, p.Head, w.fresh()
-	w.send(Request{Script: "commit", Instance: id, Turn: t, History: append(slices.Clone(p.History), t.Events...)})
+// heir begins the name of a start that takes the place of an orphan.
+const heir = "heir"
+
+// inherit begins another birth, as the next execution.
+func (w *World) inherit(id string, p Parked, start Element) {
+	delete(w.Owner.Paid, id)
+	n := p.Execution + 1
+	w.commit(id, p, Turn{
+		Execution: p.Execution, Pop: []string{start.ID}, Begins: n, Parent: heir, Reborn: true, Status: "running",
+		Front: []Element{{ID: fmt.Sprintf("!c%d.0", n), Kind: "start", Time: start.Time, Tag: start.Tag}},
+	})
 }
 
-// look fires the timers that are due, or else sees to the leases.
+func (w *World) commit(id string, p Parked, t Turn) {
+	t.Instance, t.Expect, t.Head, t.Sent = id, p.Head, w.fresh(), w.Owner.Paid[id]
+	t.Next = w.owing(t.Next, t.Out != (Place{}) || len(w.Owner.Owed[id]) > 0)
+	after := Parked{t.Head, t.Status, t.Execution, append(slices.Clone(p.History), t.Events...)}
+	w.send(Request{Script: "commit", Instance: id, Turn: t, Parked: after})
+}
+
+// owing is the next look of an instance that may owe messages.
+func (w *World) owing(next int64, owes bool) int64 {
+	if soon := w.Now + w.setup.Rules.Look; owes && (next == 0 || next > soon) {
+		return soon
+	}
+	return next
+}
+
+// look fires the timers that are due, or else sees to the leases, and writes down what was sent.
 func (w *World) look(id string) {
 	delete(w.Owner.Handed, id)
 	p := w.past(id)
-	past, err := Fold(p.History)
+	past, err := Fold(max(p.Execution, 1), p.History)
 	if err != nil {
 		w.Broken = err.Error()
 		return
@@ -143,7 +232,8 @@ func (w *World) look(id string) {
 		w.commit(id, p, t)
 		return
 	}
-	g := Glance{Instance: id, Head: p.Head, Next: past.next(w.setup.Rules, w.Now)}
+	g := Glance{Instance: id, Execution: p.Execution, Head: p.Head, Next: past.next(w.setup.Rules, w.Now), Sent: w.Owner.Paid[id]}
+	g.Next = w.owing(g.Next, len(w.Owner.Owed[id]) > 0)
 	for _, a := range sorted(past.Open) {
 		g.Leases = append(g.Leases, Create{a, past.Open[a]})
 	}
@@ -153,7 +243,7 @@ func (w *World) look(id string) {
 // poison ends an activity that was claimed too often, by a turn of its own.
 func (w *World) poison(id string, activity uint64) {
 	p := w.past(id)
-	past, err := Fold(p.History)
+	past, err := Fold(max(p.Execution, 1), p.History)
 	if err != nil || past.Open[activity] == "" {
 		return // the state is another by now: the next look will tell
 	}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"hash/maphash"
 	"maps"
 	"slices"
@@ -52,9 +53,22 @@ func (w *World) text(b []byte) []byte {
 	o := &w.Owner
 	b = num(num(append(append(b, "\nowner "...), o.Token...), o.Sent), o.Acked.Seq)
 	for _, id := range slices.Sorted(maps.Keys(o.Parked)) {
-		b = append(append(append(b, id...), '='), o.Parked[id].Head...)
-		b = lines(b, o.Parked[id].History)
+		p := o.Parked[id]
+		b = num(append(append(append(append(b, id...), '='), p.Head...), p.Status...), p.Execution)
+		b = lines(b, p.History)
 	}
+	b = append(b, "\nowed"...)
+	for _, id := range slices.Sorted(maps.Keys(o.Owed)) {
+		b = append(append(b, ' '), id...)
+		for _, d := range o.Owed[id] {
+			b = place(b, d.At)
+		}
+	}
+	b = append(b, "\npaid"...)
+	for _, id := range slices.Sorted(maps.Keys(o.Paid)) {
+		b = place(append(append(b, ' '), id...), o.Paid[id])
+	}
+	b = lines(append(b, "\ntold "...), w.Told)
 	b = append(b, "\nbusy"...)
 	for _, id := range slices.Sorted(maps.Keys(o.Busy)) {
 		b = append(append(b, ' '), id...)
@@ -89,14 +103,17 @@ func (s *Store) text(b []byte) []byte {
 	for _, id := range slices.Sorted(maps.Keys(s.Instances)) {
 		in := s.Instances[id]
 		b = append(append(append(append(b, '\n'), id...), in.Head...), in.Status...)
+		b = place(place(num(num(append(append(b, in.Parent...), in.End...), in.Execution), uint64(in.Events)), in.Out), in.Sent)
 		if look, ok := s.Agenda[id]; ok {
 			b = at(b, look)
 		}
-		b = lines(b, in.History)
+		for _, n := range sorted(in.Histories) {
+			b = lines(num(b, n), in.Histories[n])
+		}
 		for _, e := range in.Inbox {
 			b = at(append(append(b, '\n'), e.ID...), e.Time)
 		}
-		for _, a := range sorted(in.Leases) {
+		for _, a := range places(in.Leases) {
 			l := in.Leases[a]
 			b = append(append(append(b, '\n'), l.Effect...), l.Token...)
 			if l.Token != "" {
@@ -114,6 +131,10 @@ func (r *Request) text(b []byte) []byte {
 	b = num(num(b, r.From.Seq), r.To.Seq)
 	b = append(append(append(b, r.Turn.Expect...), '>'), r.Turn.Head...)
 	b = lines(lines(b, r.Turn.Pop), r.Turn.Events)
+	b = place(place(num(num(b, r.Turn.Execution), r.Turn.Begins), r.Turn.Sent), r.Glance.Sent)
+	for _, e := range r.Turn.Front {
+		b = at(append(append(append(b, e.ID...), e.Tag...), ';'), e.Time)
+	}
 	b = at(at(append(b, r.Glance.Head...), r.Glance.Next), r.Turn.Next)
 	b = append(b, r.Glance.Hold...)
 	for _, l := range r.Glance.Leases {
@@ -126,8 +147,15 @@ func (g *Grip) text(b []byte) []byte {
 	return append(append(append(append(b, g.Instance...), ' '), g.Effect...), g.Token...)
 }
 
-func at(b []byte, t int64) []byte   { return strconv.AppendInt(append(b, " @"...), t, 10) }
-func num(b []byte, n uint64) []byte { return strconv.AppendUint(append(b, ' '), n, 10) }
+func at(b []byte, t int64) []byte { return strconv.AppendInt(append(b, " @"...), t, 10) }
+func places(m map[Place]Lease) []Place {
+	return slices.SortedFunc(maps.Keys(m), func(p, q Place) int {
+		return cmp.Or(cmp.Compare(p.Execution, q.Execution), cmp.Compare(p.Event, q.Event))
+	})
+}
+
+func place(b []byte, p Place) []byte { return num(num(b, p.Execution), p.Event) }
+func num(b []byte, n uint64) []byte  { return strconv.AppendUint(append(b, ' '), n, 10) }
 
 func lines(b []byte, ll []string) []byte {
 	for _, l := range ll {

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -26,7 +27,7 @@ func ticks(wrong Mistake) Rules {
 func plan(ids ...string) (all []Message) {
 	for _, id := range ids {
 		kind := "event"
-		if id == "start" {
+		if id == "start" || strings.HasPrefix(id, heir) {
 			kind = "start"
 		}
 		all = append(all, Message{Instance: "x", ID: id, Kind: kind})
@@ -62,6 +63,12 @@ func TestTheProtocolKeepsItsPromisesInEveryWorldWithinTheBound(t *testing.T) {
 		{"scheduled and cancelled in one turn", Setup{Program: Churn, Plan: plan("start"), Pipe: 1, Faults: Faults{Rollbacks: 1, Crashes: 1}}},
 		{"cancelled while acks are on their way", Setup{Program: Stop, Plan: plan("start", "stop"), Pipe: 2, Hurry: true, Faults: Faults{Resends: 1}}},
 		{"an event before the start, and repeats", Setup{Program: Race, Plan: plan("go", "start"), Pipe: 2, Faults: Faults{Repeats: 1, Rollbacks: 1}}},
+		{"continued as new with an activity under way and events unread", Setup{Program: Cycle, Plan: plan("start", "e1", "e2"), Pipe: 2, Hurry: true, Faults: Faults{Resends: 1}}},
+		{"continue-as-new is forgotten, and what it told is not", Setup{Program: Cycle, Plan: plan("start", "e1", "e2"), Pipe: 1, Faults: Faults{Rollbacks: 1, Crashes: 1}}},
+		{"three executions, lost replies, another owner", Setup{Program: Count, Plan: plan("start", "e1", "e2", "e3"), Pipe: 2, Hurry: true, Faults: Faults{Resends: 1, Echoes: 1, Crashes: 1}}},
+		{"what is told is decided otherwise after a rollback", Setup{Program: Report, Plan: plan("start", "go"), Pipe: 1, Faults: Faults{Rollbacks: 1, Crashes: 1}}},
+		{"what was told is forgotten", Setup{Program: Report, Plan: plan("start", "go"), Pipe: 2, Faults: Faults{Rollbacks: 1}}},
+		{"an orphan's place is taken, and it owed something", Setup{Program: Report, Plan: plan("start", "go", "heir1", "heir2"), Pipe: 1, Hurry: true, Faults: Faults{Resends: 1, Crashes: 1}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.setup.Rules = ticks(None)
@@ -93,6 +100,14 @@ func TestTheSearchFindsACounterexampleForEveryMistake(t *testing.T) {
 		EffectIgnored:      {Program: Race, Plan: plan("start", "go"), Pipe: 1, Faults: Faults{Rollbacks: 1}},
 		BlindHold:          {Program: Race, Plan: plan("go", "start"), Pipe: 2},
 		AckWithoutLook:     {Program: Both, Plan: plan("start"), Pipe: 1},
+		EventsKept:         {Program: Count, Plan: plan("start", "e1"), Pipe: 1},
+		FrontBehind:        {Program: Count, Plan: plan("start", "e1", "e2"), Pipe: 2, Hurry: true},
+		FrontTwice:         {Program: Count, Plan: plan("start", "e1"), Pipe: 1, Faults: Faults{Resends: 1}},
+		FrontAfter:         {Program: Count, Plan: plan("start", "e1"), Pipe: 1, Faults: Faults{Resends: 1, Crashes: 1}},
+		FrontUnseen:        {Program: Count, Plan: plan("start", "e1"), Pipe: 1},
+		NoPrune:            {Program: Count, Plan: plan("start", "e1", "e2", "e3"), Pipe: 1},
+		BirthInherits:      {Program: Report, Plan: plan("start", "heir1", "heir2"), Pipe: 1},
+		SentBlind:          {Program: Report, Plan: plan("start", "go"), Pipe: 2, Faults: Faults{Rollbacks: 1}},
 	}
 	for _, wrong := range Mistakes() {
 		t.Run(string(wrong), func(t *testing.T) {

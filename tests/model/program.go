@@ -160,7 +160,7 @@ func (p *Past) Read() string {
 func (p *Past) End() {
 	p.leave()
 	_ = p.record("end")
-	p.turn.Status, p.turn.End = "ended", "end"
+	p.turn.End = "end"
 }
 
 // Again cancels what is outstanding, and goes on as new: what was not read is carried into the next execution.
@@ -194,7 +194,7 @@ func (p *Past) leave() {
 
 // Decide makes a turn: it takes the inputs one at a time, then the timers that are due.
 func (p *Past) Decide(run Program, r Rules, now int64, inputs []Element) Turn {
-	p.turn.Execution, p.turn.Status = p.Execution, "running"
+	p.turn.Execution = p.Execution
 	if p.n == 0 && p.Execution > 2 {
 		p.turn.Prune = p.Execution - 2
 	}
@@ -215,11 +215,7 @@ func (p *Past) Decide(run Program, r Rules, now int64, inputs []Element) Turn {
 			}
 		default:
 			_ = p.record("in %s @%d", e.Tag, e.Time)
-			told := e.Tag
-			if e.Kind == "start" {
-				told = "start"
-			}
-			run(p, told)
+			p.told(run, e)
 		}
 	}
 	for _, id := range sorted(p.Timers) {
@@ -228,7 +224,10 @@ func (p *Past) Decide(run Program, r Rules, now int64, inputs []Element) Turn {
 			run(p, "timer")
 		}
 	}
-	p.turn.Next = p.next(r, now)
+	p.turn.Status, p.turn.Next = "running", p.next(r, now)
+	if p.Ended && !p.again {
+		p.turn.Status = "ended"
+	}
 	return p.turn
 }
 
@@ -248,6 +247,19 @@ func Debts(execution uint64, history []string, sent Place) (all []Debt) {
 		}
 	}
 	return all
+}
+
+// told runs the program upon an input. A start that comes to an instance which runs is its parent's, who wants
+// another one in its place: unless that is what runs, it ends.
+func (p *Past) told(run Program, e Element) {
+	switch {
+	case e.Kind != "start":
+		run(p, e.Tag)
+	case p.n == 1:
+		run(p, "start")
+	case !strings.HasPrefix(p.Inputs[0], heir):
+		p.End()
+	}
 }
 
 // next is when the instance must be looked at if nothing happens before.

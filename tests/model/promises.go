@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Check tells which promise the state breaks, or nothing.
@@ -19,9 +20,15 @@ func (w *World) Check() string {
 }
 
 func (w *World) check(id string, in *Instance) string {
-	past, err := Fold(in.History)
+	past, err := Fold(max(in.Execution, 1), in.History())
 	if err != nil {
 		return err.Error()
+	}
+	if b := record(in); b != "" {
+		return b
+	}
+	if b := w.debts(in); b != "" {
+		return b
 	}
 	if b := w.inputs(id, in, past); b != "" {
 		return b
@@ -37,12 +44,61 @@ func (w *World) check(id string, in *Instance) string {
 		return "inputs that came before their start, and the look is missing"
 	case len(in.Inbox) > 0 && !early && late(w.Now+w.setup.Rules.Soon):
 		return fmt.Sprintf("unread inputs, and the look is %s", when(listed, at))
+	case in.Owes() && late(w.Now+w.setup.Rules.Look):
+		return fmt.Sprintf("messages are owed, and the look is %s", when(listed, at))
 	case len(past.Open) > 0 && late(w.Now+w.setup.Rules.Look):
 		return fmt.Sprintf("outstanding activities, and the look is %s", when(listed, at))
 	}
 	for _, t := range past.Timers {
 		if late(t) {
 			return fmt.Sprintf("a timer is due at %d, and the look is %s", t, when(listed, at))
+		}
+	}
+	return ""
+}
+
+// record: an execution begins with one start, and its record tells of its history and of nothing else.
+func record(in *Instance) string {
+	if in.Head == "" {
+		return ""
+	}
+	starts := 0
+	for _, e := range in.Inbox {
+		if e.ID == fmt.Sprintf("!c%d.0", in.Execution) || in.Execution == 1 && e.Tag == "start" {
+			starts++
+		}
+	}
+	if len(in.History()) > 0 {
+		starts++
+	}
+	switch {
+	case in.Events != len(in.History()):
+		return fmt.Sprintf("the record tells of %d events, and the history has %d", in.Events, len(in.History()))
+	case starts != 1:
+		return fmt.Sprintf("execution %d has %d starts", in.Execution, starts)
+	case in.Events == 0 && in.Inbox[0].Kind != "start":
+		return fmt.Sprintf("execution %d has begun, and its start is not the first that is unread", in.Execution)
+	case in.Status == "running" && in.End != "":
+		return "it runs, and has the end of another birth"
+	case len(in.Histories) > 2:
+		return fmt.Sprintf("%d histories are kept", len(in.Histories))
+	}
+	return ""
+}
+
+// debts: what is owed can be told, and what is marked as sent has been.
+func (w *World) debts(in *Instance) string {
+	if in.Owes() && uint64(len(in.Histories[in.Out.Execution])) < in.Out.Event {
+		return fmt.Sprintf("messages up to event %d of execution %d are owed, and its history is gone", in.Out.Event, in.Out.Execution)
+	}
+	for n, h := range in.Histories {
+		for _, d := range Debts(n, h, Place{}) {
+			if in.Out.Less(d.At) && n == in.Execution {
+				return fmt.Sprintf("message %s is not said to be owed", d.Effect)
+			}
+			if !in.Sent.Less(d.At) && !slices.Contains(w.Told, d.Effect) {
+				return fmt.Sprintf("message %s is said to be sent, and was not", d.Effect)
+			}
 		}
 	}
 	return ""
@@ -60,8 +116,12 @@ func (w *World) inputs(id string, in *Instance, past *Past) string {
 	taken := slices.Clone(past.Inputs)
 	for _, e := range in.Inbox {
 		if e.Kind != "done" {
-			taken = append(taken, e.Tag)
+			taken = append(taken, strings.Split(e.Tag, "+")...)
 		}
+	}
+	born := 0 // what came before another birth was the former one's
+	if in.Parent != "" && len(taken) > 0 {
+		born = slices.IndexFunc(w.Stream, func(m Message) bool { return m.Instance == id && m.ID == taken[0] })
 	}
 	last := -1
 	for _, t := range taken {
@@ -78,7 +138,7 @@ func (w *World) inputs(id string, in *Instance, past *Past) string {
 		return ""
 	}
 	for i, m := range w.Stream {
-		if m.Instance != id {
+		if m.Instance != id || i < born {
 			continue
 		}
 		have, want := slices.Contains(taken, m.ID), uint64(i) < w.Store.Owner.Applied.Seq
@@ -95,14 +155,14 @@ func (w *World) inputs(id string, in *Instance, past *Past) string {
 
 // leases: an outstanding activity has a lease or an unread completion, and nothing else has either lease.
 func leases(in *Instance, past *Past) string {
-	for _, a := range sorted(in.Leases) {
-		if past.Open[a] != in.Leases[a].Effect {
+	for _, a := range places(in.Leases) {
+		if a.Execution != max(in.Execution, 1) || past.Open[a.Event] != in.Leases[a].Effect {
 			return fmt.Sprintf("lease %s without an outstanding activity", in.Leases[a].Effect)
 		}
 	}
 	for _, a := range sorted(past.Open) {
 		n := 0
-		if _, ok := in.Leases[a]; ok {
+		if _, ok := in.Leases[Place{max(in.Execution, 1), a}]; ok {
 			n++
 		}
 		for _, e := range in.Inbox {
@@ -124,9 +184,19 @@ func (w *World) Finished() string {
 	}
 	for _, id := range w.ids() {
 		in := w.Store.Get(id)
-		past, _ := Fold(in.History)
+		past, _ := Fold(max(in.Execution, 1), in.History())
 		if len(in.Inbox) > 0 && in.Status != "" {
 			return id + ": inputs are never turned"
+		}
+		for n, h := range in.Histories {
+			for _, d := range Debts(n, h, Place{}) {
+				if !slices.Contains(w.Told, d.Effect) {
+					return id + ": message " + d.Effect + " is never sent"
+				}
+			}
+		}
+		if in.Owes() {
+			return id + ": messages are owed for ever"
 		}
 		if len(past.Open)+len(past.Timers) > 0 {
 			return fmt.Sprintf("%s: activities %v and timers %v never end", id, past.Open, past.Timers)

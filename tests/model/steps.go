@@ -52,6 +52,11 @@ func (w *World) ownerSteps(add, may func(string, func(*World))) {
 			}
 		})
 	}
+	for _, id := range w.ids() {
+		if d := o.Owed[id]; len(d) > 0 {
+			add(fmt.Sprintf("%s tells %s", id, d[0].Effect), func(w *World) { w.tell(id) })
+		}
+	}
 	if w.inflight() >= w.setup.Pipe {
 		return
 	}
@@ -74,7 +79,7 @@ func (w *World) ownerSteps(add, may func(string, func(*World))) {
 	}
 	for _, id := range w.ids() {
 		unread := len(w.Store.Get(id).Inbox)
-		if o.Busy[id] || !o.Handed[id] && (unread == 0 || !w.setup.Hurry) {
+		if o.Busy[id] || unread > 0 && w.waits(id) || !o.Handed[id] && (unread == 0 || !w.setup.Hurry) {
 			continue
 		}
 		to := may // without due: a doorbell, or the answer to a commit; nothing relies on them
@@ -163,7 +168,7 @@ func (w *World) faults(add func(int, string, func(*World))) {
 		add(w.Left.Doubles, fmt.Sprintf("a worker claims %s, and the task will be delivered again", t.Effect), func(w *World) {
 			w.Left.Doubles--
 			w.claim(i, w.fresh())
-			w.task(t.Instance, Create{t.Activity, t.Effect})
+			w.task(t.Instance, t.Execution, Create{t.Activity, t.Effect})
 		})
 	}
 	if len(w.Tasks) > 0 {

@@ -41,6 +41,7 @@ type World struct {
 	Owner  Owner
 	Net    []Request // in flight to the store; they arrive in any order
 	Tasks  []Grip    // published, without tokens
+	Told   []string  // messages that others have from the instances: their effects
 	Runs   []Run
 	Left   Faults
 	Broken string // what a step itself saw go wrong
@@ -56,12 +57,15 @@ type Owner struct {
 	Parked map[string]Parked
 	Busy   map[string]bool // a request about the instance is in flight
 	Handed map[string]bool // due has named the instance, and nobody has looked yet
+	Owed   map[string][]Debt
+	Paid   map[string]Place // up to where the stream has acknowledged them, as far as this owner has seen
 }
 
 // Parked is an instance at the end of its history, in memory.
 type Parked struct {
-	Head    string
-	History []string
+	Head, Status string
+	Execution    uint64
+	History      []string
 }
 
 // Request is a call of a script, in flight.
@@ -72,7 +76,7 @@ type Request struct {
 	From, To Position
 	Batch    []Message
 	Turn     Turn
-	History  []string // commit: what the owner will park
+	Parked   Parked // commit: what the owner will park
 	Glance   Glance
 	Echo     bool // a copy that the client's own retry left behind: nobody hears the answer
 }
@@ -104,7 +108,8 @@ func (w *World) After(s Step) *World {
 	c.Stream, c.Net = slices.Clone(w.Stream), slices.Clone(w.Net)
 	c.Tasks, c.Runs = slices.Clone(w.Tasks), slices.Clone(w.Runs)
 	c.Owner.Parked, c.Owner.Busy = maps.Clone(w.Owner.Parked), maps.Clone(w.Owner.Busy)
-	c.Owner.Handed = maps.Clone(w.Owner.Handed)
+	c.Owner.Handed, c.Owner.Owed, c.Owner.Paid = maps.Clone(w.Owner.Handed), maps.Clone(w.Owner.Owed), maps.Clone(w.Owner.Paid)
+	c.Told = slices.Clone(w.Told)
 	s.do(&c)
 	return &c
 }
@@ -126,6 +131,14 @@ func (w *World) forget(applied Position) {
 	o := &w.Owner
 	o.Sent, o.Acked = applied.Seq, applied
 	o.Parked, o.Busy, o.Handed = map[string]Parked{}, map[string]bool{}, map[string]bool{}
+	o.Owed, o.Paid = map[string][]Debt{}, map[string]Place{}
+}
+
+// drop makes the owner forget an instance.
+func (o *Owner) drop(id string) {
+	delete(o.Parked, id)
+	delete(o.Owed, id)
+	delete(o.Paid, id)
 }
 
 // reload sends the owner back to what the store has. What is in flight stays in flight.
@@ -155,8 +168,8 @@ func (w *World) publish(m Message) {
 }
 
 // task publishes a task, unless the same is in the stream.
-func (w *World) task(instance string, l Create) {
-	g := Grip{Instance: instance, Activity: l.Activity, Effect: l.Effect}
+func (w *World) task(instance string, execution uint64, l Create) {
+	g := Grip{Instance: instance, Execution: execution, Activity: l.Activity, Effect: l.Effect}
 	if slices.Contains(w.Tasks, g) {
 		return
 	}

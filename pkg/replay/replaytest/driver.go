@@ -4,10 +4,7 @@ package replaytest
 
 import (
 	"errors"
-	"fmt"
-	"reflect"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -266,127 +263,13 @@ func (d *Driver) CheckRecord() {
 	}
 }
 
-// CheckReplay replays prefixes of the history, each up to the end of a step, and
-// then feeds the inputs that remain, up to the next step with a side effect, which
-// would have another value now: the decisions must be those recorded. It takes every
-// prefix, or, of a history with more than 100 steps, a hundred of them; but none that is
-// shorter than what other programs made.
+// CheckReplay checks beginnings of the history, each up to the end of a step: see
+// Past.Check. It takes every one, or, of a history with more than 100 steps, about a hundred
+// of them; but none that is shorter than what other programs made.
 func (d *Driver) CheckReplay() {
 	d.tb.Helper()
-	ends := []int{d.deployed}
-	for i := d.deployed + 1; i <= len(d.History); i++ {
-		if i == len(d.History) || d.History[i].Input() {
-			ends = append(ends, i)
-		}
+	p := Past{ID: d.id, Program: d.program, Options: d.opts, Events: d.History, From: d.deployed, Live: d.X}
+	if err := p.CheckPrefixes(100); err != nil {
+		d.tb.Fatalf("%v\nrecorded:\n%s", err, Text(d.History))
 	}
-	stride := len(ends)/100 + 1
-	for i := 0; i < len(ends); i += stride {
-		d.checkPrefix(ends[i])
-	}
-	d.checkPrefix(len(d.History))
-}
-
-func (d *Driver) checkPrefix(n int) {
-	d.tb.Helper()
-	x := d.fresh()
-	if err := x.Replay(cloneAll(d.History[:n])); err != nil {
-		d.tb.Fatalf("replay of the first %d events: %v\n%s", n, err, Text(d.History))
-	}
-	if again := x.Take(); len(again) > 0 {
-		d.tb.Fatalf("replay of the first %d events recorded %s", n, Text(again))
-	}
-	rest := untilSideEffect(d.History[n:])
-	for _, ev := range rest {
-		if !ev.Input() {
-			continue
-		}
-		if outcome, err := x.Apply(clone(ev)); err != nil || outcome.Dropped() {
-			d.tb.Fatalf("after a replay of %d events, %T %d: %s, %v", n, ev, ev.Meta().ID, outcome, err)
-		}
-	}
-	made := x.Take()
-	if len(made) != len(rest) {
-		d.tb.Fatalf("after a replay of %d events, %d more were made, not %d:\n%s\nrecorded:\n%s",
-			n, len(made), len(rest), Text(made), Text(d.History))
-	}
-	for i, ev := range made {
-		if !same(ev, rest[i]) {
-			d.tb.Fatalf("after a replay of %d events, event %d differs:\n%s\nrecorded:\n%s",
-				n, n+i+1, line(ev), line(rest[i]))
-		}
-	}
-	if n+len(rest) == len(d.History) {
-		d.sameOutside(x)
-	}
-	if err := x.Evict(); err != nil {
-		d.tb.Fatalf("evict: %v", err)
-	}
-}
-
-// sameOutside compares what an execution with the whole history has besides it.
-func (d *Driver) sameOutside(x *replay.Execution) {
-	d.tb.Helper()
-	is, version := x.Status()
-	if was, v := d.X.Status(); v != version || !reflect.DeepEqual(was, is) {
-		d.tb.Fatalf("the status is %s, version %d, and was %s, version %d", is.Data, version, was.Data, v)
-	}
-	end, unread := x.Continued()
-	if e, u := d.X.Continued(); !reflect.DeepEqual(e, end) || !reflect.DeepEqual(u, unread) {
-		d.tb.Fatalf("continued as %v with %v unread, and was as %v with %v", end, unread, e, u)
-	}
-}
-
-// untilSideEffect gives the steps before the first that has a side effect.
-func untilSideEffect(events []history.Event) []history.Event {
-	step := 0
-	for i, ev := range events {
-		if ev.Input() {
-			step = i
-		}
-		if _, ok := ev.(*history.SideEffectRecorded); ok {
-			return events[:step]
-		}
-	}
-	return events
-}
-
-// same compares two events, but for the stack of a panic, which is different in every run.
-func same(a, b history.Event) bool {
-	if fa, ok := a.(*history.Failed); ok {
-		fb, ok := b.(*history.Failed)
-		if !ok {
-			return false
-		}
-		ca, cb := *fa, *fb
-		ca.Failure.Stack, cb.Failure.Stack = "", ""
-		return reflect.DeepEqual(ca, cb)
-	}
-	return reflect.DeepEqual(a, b)
-}
-
-func cloneAll(events []history.Event) []history.Event {
-	copies := make([]history.Event, len(events))
-	for i, ev := range events {
-		copies[i] = clone(ev)
-	}
-	return copies
-}
-
-func clone(ev history.Event) history.Event {
-	dup := reflect.New(reflect.TypeOf(ev).Elem())
-	dup.Elem().Set(reflect.ValueOf(ev).Elem())
-	return dup.Interface().(history.Event) //nolint:forcetypeassert // it is the type it came from
-}
-
-// Text shows events, one a line.
-func Text(events []history.Event) string {
-	var text strings.Builder
-	for _, ev := range events {
-		text.WriteString(line(ev))
-	}
-	return text.String()
-}
-
-func line(ev history.Event) string {
-	return fmt.Sprintf("%5d %T %+v\n", ev.Meta().ID, ev, reflect.ValueOf(ev).Elem().Interface())
 }

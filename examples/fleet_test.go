@@ -1,0 +1,101 @@
+package examples
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/embedded"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/pkg/worker"
+)
+
+// soon is how long a test waits for what should take milliseconds.
+const soon = time.Minute
+
+// servers starts what pawl dev starts, without the fleets.
+func servers(t *testing.T) (*nats.Conn, redis.UniversalClient) {
+	t.Helper()
+	stack, err := embedded.Start(t.Context(), embedded.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = stack.Stop() })
+	nc, err := queue.Dial(stack.NATSURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan struct{})
+	nc.SetClosedHandler(func(*nats.Conn) { close(closed) })
+	t.Cleanup(func() { nc.Close(); <-closed })
+	opts, err := redis.ParseURL(stack.RedisURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rdb := redis.NewClient(opts)
+	t.Cleanup(func() { _ = rdb.Close() })
+	return nc, rdb
+}
+
+// orchestrate runs an orchestrator until the test ends, or stop is called.
+func orchestrate(t *testing.T, nc *nats.Conn, rdb redis.UniversalClient, bindings ...pawl.OrchestrationBinding) (stop func()) {
+	t.Helper()
+	o, err := orchestrator.New(orchestrator.Config{NATS: nc, Redis: rdb}, bindings...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	running := true
+	stop = func() {
+		if running {
+			running = false
+			if err := o.Stop(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+// connect opens a client as soon as there is a namespace.
+func connect(t *testing.T, nc *nats.Conn) *client.Client {
+	t.Helper()
+	var c *client.Client
+	poll.Until(t, soon, "the orchestrator makes the namespace", func() bool {
+		var err error
+		c, err = client.New(t.Context(), nc, client.Options{})
+		return err == nil
+	})
+	t.Cleanup(c.Close)
+	return c
+}
+
+// fleets runs all examples on real servers, as pawl dev does.
+func fleets(t *testing.T) *client.Client {
+	t.Helper()
+	nc, rdb := servers(t)
+	orchestrate(t, nc, rdb, Orchestrations()...)
+	w, err := worker.New(worker.Config{NATS: nc, Redis: rdb}, Activities()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return connect(t, nc)
+}
