@@ -188,7 +188,7 @@ func TestAReceiveOfWhatHasArrivedSetsNoTimer(t *testing.T) {
 		if err := pawl.Sleep(ctx, time.Hour); err != nil {
 			return 0, err
 		}
-		n, ok, err := moved.ReceiveWithin(ctx, 0)
+		n, ok, err := moved.ReceiveWithin(ctx, time.Hour)
 		if !ok || err != nil {
 			return 0, fmt.Errorf("nothing came: %w", err)
 		}

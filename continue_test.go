@@ -85,6 +85,15 @@ func TestAnExecutionGoesOnInTheVersionThatIsNamed(t *testing.T) {
 	}
 }
 
+func TestAnExecutionGoesOnWhateverItsResultWouldBe(t *testing.T) {
+	odd := pawl.NewOrchestration[int, chan int]("odd") // no channel encodes
+	d := replaytest.New(t, odd.Do(func(ctx *pawl.Context, n int) (chan int, error) { return odd.ContinueAsNew(ctx, n) }).Program(), replay.Options{})
+	d.Feed(&history.Started{Name: "odd", Payload: must(odd.EncodeInput(1))})
+	if next, _ := d.X.Continued(); next == nil {
+		t.Errorf("ended with %+v", d.End())
+	}
+}
+
 func TestOnlyAnExecutionOfTheSameOrchestrationGoesOn(t *testing.T) {
 	other := pawl.NewOrchestration[int, int]("other")
 	r := orchestrate(t, func(ctx *pawl.Context, n int) (int, error) { return other.ContinueAsNew(ctx, n) }, 1)

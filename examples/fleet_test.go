@@ -80,11 +80,18 @@ func connect(t *testing.T, nc *nats.Conn) *client.Client {
 	return c
 }
 
-// fleets runs all examples on real servers, as pawl dev does.
-func fleets(t *testing.T) *client.Client {
+// fleets runs all examples on real servers, as pawl dev does, and what is given beside them.
+func fleets(t *testing.T, more ...pawl.OrchestrationBinding) *client.Client {
 	t.Helper()
 	nc, rdb := servers(t)
-	orchestrate(t, nc, rdb, Orchestrations()...)
+	orchestrate(t, nc, rdb, append(Orchestrations(), more...)...)
+	work(t, nc, rdb)
+	return connect(t, nc)
+}
+
+// work runs a worker that has the examples' activities until the test ends.
+func work(t *testing.T, nc *nats.Conn, rdb redis.UniversalClient) {
+	t.Helper()
 	w, err := worker.New(worker.Config{NATS: nc, Redis: rdb}, Activities()...)
 	if err != nil {
 		t.Fatal(err)
@@ -97,5 +104,4 @@ func fleets(t *testing.T) *client.Client {
 			t.Error(err)
 		}
 	})
-	return connect(t, nc)
 }

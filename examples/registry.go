@@ -47,8 +47,8 @@ func Activities() []pawl.ActivityBinding {
 		Quote.Do(quote),
 		HandOver.Do(handOver),
 		BringBack.Do(bringBack),
-		Letter.Do(write),
-		Mail.Do(write),
+		Letter.Do(send),
+		Mail.Do(send),
 		Reprice.Do(reprice),
 		Announce.Do(announce),
 	}, audit.Activities())

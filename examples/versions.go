@@ -23,34 +23,30 @@ type Customer struct {
 
 // Answer is what came of it.
 type Answer struct {
-	By        string `json:"by"` // what we wrote last: letter or mail
+	To        string `json:"to"` // the last thing that we sent
 	Confirmed bool   `json:"confirmed"`
 }
 
 // welcomeByLetter is version 1. It stays as it is until its last instance has ended.
 func welcomeByLetter(ctx *pawl.Context, c Customer) (Answer, error) {
-	return welcomeBy(ctx, "letter", c, 14*24*time.Hour)
+	return welcomeWith(ctx, Letter, c, 14*24*time.Hour)
 }
 
 // welcomeByMail is version 2: a mail, and a letter to who does not read it.
 func welcomeByMail(ctx *pawl.Context, c Customer) (Answer, error) {
-	a, err := welcomeBy(ctx, "mail", c, 48*time.Hour)
-	if err != nil || a.Confirmed {
-		return a, err
+	answer, err := welcomeWith(ctx, Mail, c, 48*time.Hour)
+	if err != nil || answer.Confirmed {
+		return answer, err
 	}
-	return welcomeBy(ctx, "letter", c, 14*24*time.Hour)
+	return welcomeWith(ctx, Letter, c, 14*24*time.Hour)
 }
 
-func welcomeBy(ctx *pawl.Context, means string, c Customer, patience time.Duration) (Answer, error) {
-	send := Letter
-	if means == "mail" {
-		send = Mail
-	}
-	if _, err := send.Call(ctx, c, pawl.Retry{}); err != nil {
+func welcomeWith(ctx *pawl.Context, means pawl.Activity[Customer, pawl.None], c Customer, patience time.Duration) (Answer, error) {
+	if _, err := means.Call(ctx, c, pawl.Retry{}); err != nil {
 		return Answer{}, err
 	}
 	_, ok, err := Confirmed.ReceiveWithin(ctx, patience)
-	return Answer{By: means, Confirmed: ok}, err
+	return Answer{To: means.Name(), Confirmed: ok}, err
 }
 
-func write(context.Context, Customer) (pawl.None, error) { return pawl.None{}, nil }
+func send(context.Context, Customer) (pawl.None, error) { return pawl.None{}, nil }

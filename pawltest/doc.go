@@ -14,10 +14,11 @@
 //
 // Time starts at midnight of 2026-01-01 UTC and moves only when nothing is left to do:
 // to the next timer, the next end of an activity, or the next Moment, whichever is
-// first. Where several fall on one instant, timers come first, then activities, each in
-// the order in which they were scheduled, then moments in the order in which they were
-// declared: the order of the real thing, which fires a timer that was due before it
-// reads what came at that time.
+// first. Where several fall on one instant, timers come first, in the order in which
+// their instances began; then what instances tell each other, in the order in which they
+// decided it; then activities, in the order in which they were scheduled; then moments, in
+// the order in which they were declared. It is the order of the real thing, which fires a
+// timer that was due before it reads what came at that time.
 //
 // # Activities
 //
@@ -25,16 +26,33 @@
 // test's own time and as its binding has it; one that was cancelled before never runs.
 // Fake puts another function in the place of one that was bound.
 //
+// # Other instances
+//
+// A child runs in the same Env, as an instance of its own: Of gives its record. It must be
+// bound, or Fake must stand in for it, or Script must say how it ends. What is sent to an
+// instance that is not there is kept for a day, should it start, and may be read with
+// SentTo. Run is over when the instance under test has ended; Advance lets the others go
+// on.
+//
+// An instance that continues as new goes on until it really ends, or Run does with
+// an *Endless. What an Env says of its history is about the last execution; Execution gives
+// those before.
+//
 // # Crashes
 //
 // The process that runs an orchestration may die after any turn. So, by default, the
-// test's does: after each of the first hundred turns, and then whenever the history has
-// grown by a tenth, the running code is unwound and brought back by a strict replay
-// of the history, in which also a payload that encodes differently is an error. At the
-// end all inputs are given to the code once more without any crash, and must lead to
-// the same decisions, up to the first side effect, which would have another value now.
-// Code under test is therefore run many times; what it does to variables of the test is
-// done many times.
+// test's does: after each of the first hundred turns of an execution, and then whenever
+// its history has grown by a tenth, the running code is unwound and brought back by a
+// strict replay of the history, in which also a payload that encodes differently is an
+// error. When an execution has ended, and when the run has, all inputs are given to the code
+// once more without any crash, and must lead to the same decisions and the same custom
+// status, up to the first side effect, which would have another value now. Code under test
+// is therefore run many times; what it does to variables of the test is done many times.
+//
+// # New code
+//
+// Deploy replaces code in the middle of a run, and Replay holds today's code to a history
+// that was recorded with yesterday's.
 //
 // # Errors
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl"
@@ -13,69 +14,133 @@ import (
 // patience is how long, by the real clock, an activity may run.
 const patience = time.Minute
 
-// run is an activity under way.
+// run is an activity under way, or a child whose start or failure its script has put off.
 type run struct {
-	scheduled *history.ActivityScheduled
-	step      Step
-	due       int64 // Unix milliseconds; math.MaxInt64: never
+	in       *instance // that has asked for it
+	activity *history.ActivityScheduled
+	child    *history.ChildScheduled
+	step     Step
+	due      int64 // Unix milliseconds; math.MaxInt64: never
 }
 
-func (e *Env) run(name string, input history.Payload) history.Event {
+func (r run) of(in *instance, scheduled uint64) bool {
+	if r.in != in {
+		return false
+	}
+	return r.activity != nil && r.activity.ID == scheduled || r.child != nil && r.child.ID == scheduled
+}
+
+// schedule puts a run among those under way.
+func (e *Env) schedule(r run) {
+	r.due = math.MaxInt64
+	if !r.step.never {
+		r.due = e.now + r.step.after.Milliseconds()
+	}
+	e.runs = append(e.runs, r)
+}
+
+func (e *Env) run(start *history.Started) {
 	e.tb.Helper()
-	if e.x != nil {
+	if e.main != nil {
 		e.tb.Fatal("an Env runs one instance once; make another with New")
 	}
-	b, ok := e.registry.Orchestration(name)
-	if !ok {
-		e.tb.Fatalf("orchestration %s is not among the bindings given to New", name)
+	if !e.code.knows(start.Name) {
+		e.tb.Fatalf("orchestration %s is not among the bindings given to New", start.Name)
 	}
-	e.program = b.Program()
-	e.x = e.fresh()
-	e.tb.Cleanup(func() {
-		if err := e.x.Evict(); err != nil {
-			e.tb.Errorf("evict: %v", err)
+	e.tb.Cleanup(e.evict)
+	e.deliver(letter{to: e.id, ev: start})
+	e.main = e.byID[e.id]
+	e.soon = append(e.soon, e.early...)
+	for e.main.end == nil && e.endless == nil {
+		if !e.next(math.MaxInt64, true) {
+			e.stuck()
 		}
-	})
-	e.feed(&history.Started{
-		Name: name, Version: b.Version(), Payload: input, Born: e.id.Born, Execution: e.id.Execution, By: "test",
-	})
-	for _, do := range e.early {
-		do()
 	}
-	for !e.x.Ended() {
-		e.next()
+	for e.endless == nil && e.next(e.now, false) { // what follows at once
 	}
-	e.checkWhole()
-	return e.events[len(e.events)-1]
+	e.finished = true
+	e.checkLive()
 }
 
-// next does the one thing that is due first, and lets time pass up to it.
-func (e *Env) next() {
+// advance lets time pass up to a moment.
+func (e *Env) advance(until int64) {
 	e.tb.Helper()
-	timer, at, ok := e.x.NextTimer()
-	if !ok {
-		at = math.MaxInt64
+	for e.endless == nil && e.next(until, true) {
 	}
-	do := func() { e.feed(&history.TimerFired{Timer: timer}) }
+	if e.endless != nil {
+		e.tb.Fatal(e.endless)
+	}
+	e.now = until
+	e.checkLive()
+}
+
+// next does the one thing that is due first, if that is not later than until, and lets
+// time pass up to it. moments says whether those that the test has declared count.
+func (e *Env) next(until int64, moments bool) bool {
+	e.tb.Helper()
+	if e.immediate() {
+		return true
+	}
+	at, do := int64(math.MaxInt64), action(nil)
+	for _, in := range e.live {
+		if timer, due, ok := in.timer(); ok && due < at {
+			at, do = due, func() { in.turn(&history.TimerFired{Timer: timer}) }
+		}
+	}
+	if len(e.mail) > 0 && e.now < at {
+		at, do = e.now, func() {
+			l := e.mail[0]
+			e.mail = e.mail[1:]
+			e.deliver(l)
+		}
+	}
 	if i := first(e.runs, func(r run) int64 { return r.due }); i >= 0 && e.runs[i].due < at {
 		at, do = e.runs[i].due, func() { e.finish(i) }
 	}
-	if i := first(e.timed, func(t timed) int64 { return t.at }); i >= 0 && e.timed[i].at < at {
-		at, do = e.timed[i].at, func() {
-			t := e.timed[i]
-			e.timed = slices.Delete(e.timed, i, i+1)
-			t.do()
+	if moments {
+		if i := first(e.timed, func(t timed) int64 { return t.at }); i >= 0 && e.timed[i].at < at {
+			at, do = e.timed[i].at, func() {
+				t := e.timed[i]
+				e.timed = slices.Delete(e.timed, i, i+1)
+				t.do()
+			}
+		}
+		if at > e.now && len(e.blocked) > 0 {
+			at, do, e.blocked = e.now, e.blocked[0], e.blocked[1:]
 		}
 	}
-	switch {
-	case at > e.now && len(e.blocked) > 0:
-		do, e.blocked = e.blocked[0], e.blocked[1:]
-	case at == math.MaxInt64:
-		e.failf("the orchestration waits for something that never comes, %d activities among it", len(e.runs))
-	default:
-		e.now = max(e.now, at)
+	if do == nil || at > until {
+		return false
 	}
+	e.now = max(e.now, at)
 	do()
+	return true
+}
+
+// immediate does what comes before everything that is due.
+func (e *Env) immediate() bool {
+	e.tb.Helper()
+	switch {
+	case len(e.soon) > 0:
+		do := e.soon[0]
+		e.soon = e.soon[1:]
+		do()
+	case len(e.inputs) > 0:
+		l := e.inputs[0]
+		e.inputs = e.inputs[1:]
+		e.byID[l.to].take(l)
+	default:
+		return false
+	}
+	return true
+}
+
+// timer gives the timer of an instance that is due first.
+func (in *instance) timer() (id uint64, at int64, ok bool) {
+	if x := in.now(); x.x != nil {
+		return x.x.NextTimer()
+	}
+	return 0, 0, false
 }
 
 // first gives the place of the least; of equals, of the first.
@@ -89,89 +154,89 @@ func first[T any](all []T, at func(T) int64) int {
 	return least
 }
 
-// feed applies an input and does what the code decides.
-func (e *Env) feed(in history.Event) {
-	e.tb.Helper()
-	if e.x.Ended() {
-		return
-	}
-	if in.Meta().At == 0 {
-		in.Meta().At = e.now
-	}
-	if _, err := e.x.Apply(in); err != nil {
-		e.failf("%v", err)
-	}
-	for _, ev := range e.x.Take() {
-		e.record(ev)
-	}
-	e.turns++
-	if !e.x.Ended() && e.crashes.now(e.turns, len(e.events)) {
-		e.crash()
-	}
-}
-
-// record keeps an event as a store would give it back.
-func (e *Env) record(made history.Event) {
-	e.tb.Helper()
-	raw, err := history.Encode(made)
-	if err != nil {
-		e.failf("event %d: %v", made.Meta().ID, err)
-	}
-	ev, err := history.Decode(made.Meta().ID, raw)
-	if err != nil {
-		e.failf("%v", err)
-	}
-	e.events = append(e.events, ev)
-	if err := e.state.Apply(ev); err != nil {
-		e.failf("the turn breaks its history: %v", err)
-	}
-	switch ev := ev.(type) {
-	case *history.ActivityScheduled:
-		r := run{scheduled: ev, step: e.step(ev.Name), due: math.MaxInt64}
-		if !r.step.never {
-			r.due = e.now + r.step.after.Milliseconds()
-		}
-		e.runs = append(e.runs, r)
-	case *history.ActivityCancelRequested:
-		e.runs = slices.DeleteFunc(e.runs, func(r run) bool { return r.scheduled.ID == ev.Scheduled })
-	default: // nothing for the world to do
-	}
-}
-
-// finish runs an activity that is due and feeds what comes of it.
+// finish runs an activity that is due and has its instance told what comes of it, or does
+// what is due about a child.
 func (e *Env) finish(i int) {
 	e.tb.Helper()
 	r := e.runs[i]
 	e.runs = slices.Delete(e.runs, i, i+1)
-	s := r.scheduled
-	var result history.Payload
+	to := func(ev history.Event) { e.inputs = append(e.inputs, letter{to: r.in.id, ev: ev}) }
 	var failure *history.Failure
 	if r.step.err != nil {
 		failure = pawl.ToFailure(r.step.err)
-	} else {
-		a, ok := e.fakes[s.Name]
-		if !ok {
-			a, ok = e.registry.Activity(s.Name)
-		}
-		if !ok {
-			e.failf("activity %s is neither bound nor faked", s.Name)
-		}
-		ctx, stop := context.WithTimeout(context.Background(), patience)
-		result, failure = a.Handle(pawl.WithInfo(ctx, pawl.ActivityInfo{
-			Instance: e.id.Instance, Execution: e.id.Execution, Activity: s.ID, Name: s.Name, Queue: s.Queue,
-			Worker: "test", Attempt: s.Attempt, Claim: 1, Key: s.Effect,
-		}), s.Payload)
-		stop()
 	}
-	if failure != nil {
-		e.feed(&history.ActivityFailed{Scheduled: s.ID, Failure: *failure, Worker: "test", Claims: 1})
+	if c := r.child; c != nil {
+		if failure != nil {
+			to(&history.ChildFailed{Scheduled: c.ID, Effect: c.Effect, Failure: *failure})
+			return
+		}
+		e.deliver(r.in.start(c))
 		return
 	}
-	e.feed(&history.ActivityCompleted{Scheduled: s.ID, Result: result, Worker: "test", Claims: 1})
+	var result history.Payload
+	s := r.activity
+	if failure == nil {
+		result, failure = e.handle(r.in, s)
+	}
+	if failure != nil {
+		to(&history.ActivityFailed{Scheduled: s.ID, Failure: *failure, Worker: "test", Claims: 1})
+		return
+	}
+	to(&history.ActivityCompleted{Scheduled: s.ID, Result: result, Worker: "test", Claims: 1})
 }
 
-// failf ends the test and shows the history.
-func (e *Env) failf(format string, args ...any) {
+func (e *Env) handle(in *instance, s *history.ActivityScheduled) (history.Payload, *history.Failure) {
 	e.tb.Helper()
-	e.tb.Fatalf(format+"\n%s", append(args, e.History())...)
+	a, ok := e.code.activity(s.Name)
+	if !ok {
+		in.failf("activity %s is neither bound nor faked", s.Name)
+	}
+	ctx, stop := context.WithTimeout(context.Background(), patience)
+	defer stop()
+	return a.Handle(pawl.WithInfo(ctx, pawl.ActivityInfo{
+		Instance: in.id, Execution: in.now().id.Execution, Activity: s.ID, Name: s.Name, Queue: s.Queue,
+		Worker: "test", Attempt: s.Attempt, Claim: 1, Key: s.Effect,
+	}), s.Payload)
+}
+
+// bury takes an instance that has ended out of those that may still do something.
+func (e *Env) bury(in *instance) {
+	e.live = slices.DeleteFunc(e.live, func(other *instance) bool { return other == in })
+}
+
+// checkLive is the check of the executions that have not ended: see execution.check.
+func (e *Env) checkLive() {
+	e.tb.Helper()
+	for _, in := range e.live {
+		if x := in.now(); x.x != nil && x.state.End == nil {
+			x.check(in)
+		}
+	}
+}
+
+func (e *Env) evict() {
+	for _, in := range e.live {
+		if x := in.now(); x.x != nil {
+			if err := x.x.Evict(); err != nil {
+				e.tb.Errorf("evict: %v", err)
+			}
+		}
+	}
+}
+
+// stuck fails a test whose instance waits for something that never comes, with the
+// histories of those that might know what.
+func (e *Env) stuck() {
+	e.tb.Helper()
+	const most = 5
+	var text strings.Builder
+	for i, in := range e.live {
+		if in.now().x == nil {
+			text.WriteString(in.lack() + "\n")
+		}
+		if i < most {
+			text.WriteString(in.text())
+		}
+	}
+	e.tb.Fatalf("the orchestration waits for something that never comes, %d activities and children by script among it\n%s", len(e.runs), &text)
 }

@@ -37,12 +37,11 @@ type Env struct {
 	live      []*instance // those that have not ended
 	byID      map[string]*instance
 
-	soon   []action  // what happens before anything else
-	inputs []letter  // what instances are to take next
-	mail   []letter  // what instances have told each other
-	kept   []letter  // for instances that have not started
-	runs   []run     // activities under way, and children by script
-	fleets []outward // starts by instances of what nobody here has
+	soon   []action // what happens before anything else
+	inputs []letter // what instances are to take next
+	mail   []letter // what instances have told each other
+	kept   []letter // for instances that are not here, in order
+	runs   []run    // activities under way, and children by script
 }
 
 // epoch is when the instance under test starts.

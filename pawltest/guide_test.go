@@ -3,6 +3,7 @@ package pawltest_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -112,6 +113,129 @@ func TestAnOrderCancelledWhileItIsChargedGivesTheGoodsBack(t *testing.T) {
 	env.WantLines(`requested by Ada: changed her mind`, `release "from a fake"`, "Cancelled")
 }
 
+var (
+	Parcel  = pawl.NewOrchestration[string, string]("parcel")
+	Batch   = pawl.NewOrchestration[[]string, []string]("batch")
+	Carry   = pawl.NewActivity[string, string]("carry")
+	Arrived = pawl.NewEvent[string]("arrived")
+
+	Stock    = pawl.NewOrchestration[int, int]("stock")
+	Taken    = pawl.NewEvent[int]("taken")
+	Progress = pawl.NewStatus[int]()
+)
+
+// batch sends every parcel on its way, and tells the warehouse of those that have arrived.
+func batch(ctx *pawl.Context, ids []string) ([]string, error) {
+	return pawl.Map(ctx, 10, ids, func(ctx *pawl.Context, id string) (string, error) {
+		where, err := Parcel.Call(ctx, id, pawl.ID("parcel-"+id))
+		if err != nil {
+			return "", err
+		}
+		return where, Arrived.Send(ctx, "warehouse", where)
+	})
+}
+
+func bring(ctx *pawl.Context, id string) (string, error) { return Carry.Call(ctx, id) }
+
+func TestAParcelThatTakesADayIsAChildOfItsBatch(t *testing.T) {
+	env := pawltest.New(t, Batch.Do(batch), Parcel.Do(bring))
+	env.Fake(Carry.Do(func(_ context.Context, id string) (string, error) { return "door of " + id, nil }))
+	env.Script(Carry, pawltest.Succeed().After(24*time.Hour).Times(0)) // every parcel
+	where, err := pawltest.Run(env, Batch, []string{"a", "b"})
+	if fmt.Sprint(where) != "[door of a door of b]" || err != nil {
+		t.Errorf("%q, %v", where, err)
+	}
+	env.Of("parcel-a").WantHistory(`
+		 1  0s       Started            parcel (child of test) "a"
+		 2  0s       ActivityScheduled  carry "a"
+		 3  24h0m0s  ActivityCompleted  of 2 on test "door of a"
+		 4  24h0m0s  Completed          "door of a"
+	`)
+	if told := pawltest.SentTo(env, "warehouse", Arrived); fmt.Sprint(told) != "[door of a door of b]" {
+		t.Errorf("%q", told)
+	}
+}
+
+func TestABatchWithALostParcelFails(t *testing.T) {
+	lost := errors.New("lost")
+	env := pawltest.New(t, Batch.Do(batch)) // without Parcel: another fleet has it
+	env.Fake(Parcel.Do(func(_ *pawl.Context, id string) (string, error) { return "door of " + id, nil }))
+	env.Script(Parcel, pawltest.Succeed(), pawltest.Fail(lost).After(time.Hour))
+	if _, err := pawltest.Run(env, Batch, []string{"a", "b"}); err == nil {
+		t.Error("the second parcel should be lost")
+	}
+	env.WantLines("ChildCompleted", "ChildFailed of 3: lost")
+}
+
+// stock runs for ever: an execution a hundred events.
+func stock(ctx *pawl.Context, left int) (int, error) {
+	for range 100 {
+		n, err := Taken.Receive(ctx)
+		if err != nil {
+			return left, err
+		}
+		left -= n
+		if err := Progress.Set(ctx, left); err != nil {
+			return left, err
+		}
+	}
+	return Stock.ContinueAsNew(ctx, left)
+}
+
+func TestNothingThatIsTakenBetweenTwoExecutionsIsForgotten(t *testing.T) {
+	env := pawltest.New(t, Stock.Do(stock))
+	for range 250 {
+		pawltest.Send(env.BeforeStart(), Taken, 1)
+	}
+	env.Blocked().Cancel("Ada", "the shop closes")
+	if _, err := pawltest.Run(env, Stock, 300); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	env.Execution(2).WantLines("Started stock 200", "ContinuedAsNew 100")
+	if seen := pawltest.Statuses(env, Progress); len(seen) != 250 || seen[249] != 50 {
+		t.Errorf("%d values, the last %d", len(seen), seen[len(seen)-1])
+	}
+}
+
+func fulfilWithGift(ctx *pawl.Context, o Order) (string, error) {
+	receipt, err := fulfil(ctx, o)
+	if err == nil && pawl.Patched(ctx, "gift") {
+		receipt += " and a gift"
+	}
+	return receipt, err
+}
+
+func TestTheGiftMayBeReleasedAtAnyMoment(t *testing.T) {
+	for turn := 1; ; turn++ {
+		env := shop(t)
+		pawltest.Send(env.Blocked(), Approved, "finance")
+		env.AfterTurn(turn).Deploy(Fulfil.Do(fulfilWithGift))
+		if _, err := pawltest.Run(env, Fulfil, Order{ID: "42"}); err != nil {
+			t.Errorf("released behind turn %d: %v", turn, err)
+		}
+		if env.Turns() < turn {
+			break
+		}
+	}
+}
+
+func TestAnOrderStaysWithTheVersionThatItWasStartedWith(t *testing.T) {
+	env := shop(t)
+	env.At(time.Hour).Deploy(Fulfil.Do(fulfilWithGift, pawl.Version("2")))
+	pawltest.Start(env.At(2*time.Hour).To("order-43"), Fulfil, Order{ID: "43"})
+	pawltest.Send(env.At(3*time.Hour), Approved, "finance")
+	pawltest.Send(env.At(3*time.Hour).To("order-43"), Approved, "finance")
+	receipt, err := pawltest.Run(env, Fulfil, Order{ID: "42"})
+	if receipt != "receipt-42" || err != nil {
+		t.Errorf("%q, %v", receipt, err)
+	}
+	env.Advance(time.Minute)
+	receipt, err = pawltest.Result(env.Of("order-43"), Fulfil)
+	if receipt != "receipt-43 and a gift" || err != nil {
+		t.Errorf("%q, %v", receipt, err)
+	}
+}
+
 func TestTodaysCodeFitsYesterdaysHistory(t *testing.T) {
 	exported, err := os.ReadFile("testdata/order-42.jsonl") // pawl history order-42 --json
 	if err != nil {
@@ -122,5 +246,5 @@ func TestTodaysCodeFitsYesterdaysHistory(t *testing.T) {
 }
 
 func TestEveryLineOfGoInThePageOnTestingIsCompiledHere(t *testing.T) {
-	doctest.Shown(t, doctest.Read(t, "../docs/guide/testing.md"), 5, doctest.Read(t, "guide_test.go"))
+	doctest.Shown(t, doctest.Read(t, "../docs/guide/testing.md"), 10, doctest.Read(t, "guide_test.go"))
 }

@@ -63,7 +63,9 @@ func Send[T any](m Moment, event pawl.Event[T], v T) {
 	if err != nil {
 		m.e.tb.Fatalf("send %s: %v", event.Name(), err)
 	}
-	m.add(func() { m.e.deliver(letter{to: m.target(), ev: &history.EventReceived{Name: event.Name(), Payload: p}}) })
+	m.add(func() {
+		m.e.deliver(letter{to: m.target(), ev: &history.EventReceived{Name: event.Name(), Payload: p}})
+	})
 }
 
 // Start starts another instance at the moment, of the newest version: the one that To
@@ -74,7 +76,9 @@ func Start[In, Out any](m Moment, o pawl.Orchestration[In, Out], in In) {
 	if err != nil {
 		m.e.tb.Fatalf("start %s: %v", o.Name(), err)
 	}
-	m.add(func() { m.e.deliver(letter{to: m.target(), ev: &history.Started{Name: o.Name(), Payload: p, By: "test"}}) })
+	m.add(func() {
+		m.e.deliver(letter{to: m.target(), ev: &history.Started{Name: o.Name(), Payload: p, By: "test"}})
+	})
 }
 
 // Cancel asks the instance to end. One that has not started is not told.
@@ -83,9 +87,10 @@ func (m Moment) Cancel(by, text string) {
 }
 
 // Deploy releases new code: the bindings take the place of those of the same name and
-// version, and stand beside all others. Every instance is brought back from its history
-// with the code that it has now, which must fit, and goes on with it. One that waited for
-// its code begins.
+// version, and stand beside all others. Every instance that has begun with one that is
+// replaced is brought back from its history with the new code, which must fit, and goes on
+// with it. One that waits for its code begins. (As long as a Deploy is to come, an instance
+// whose code is not there waits; otherwise it fails the test.)
 func (m Moment) Deploy(bindings ...pawl.Binding) {
 	m.e.deploys++
 	m.add(func() {

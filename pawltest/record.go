@@ -3,7 +3,6 @@ package pawltest
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"github.com/pawlrun/pawl"
@@ -183,7 +182,7 @@ func SentTo[T any](e *Env, instance string, event pawl.Event[T]) []T {
 	e.tb.Helper()
 	var all []history.Payload
 	for _, l := range e.kept {
-		if ev, ok := l.ev.(*history.EventReceived); ok && l.from != "" && l.to == instance && ev.Name == event.Name() {
+		if ev, ok := l.sent.(*history.EventSent); ok && l.to == instance && ev.Name == event.Name() {
 			all = append(all, ev.Payload)
 		}
 	}
@@ -207,17 +206,11 @@ func decodeAll[T any](e *Env, what string, all []history.Payload, decode func(hi
 // order, as their histories have it: events to instances that were not there to have them,
 // and detached starts of orchestrations that were neither bound nor faked.
 func (e *Env) Sent() []string {
-	all := slices.Clone(e.fleets)
+	var all []string
 	for _, l := range e.kept {
-		if ev, ok := l.ev.(*history.EventReceived); ok && l.from != "" {
-			sent := &history.EventSent{Instance: l.to, Name: ev.Name, Payload: ev.Payload}
-			all = append(all, outward{n: l.n, text: show.Summary(sent)})
+		if l.sent != nil {
+			all = append(all, show.Summary(l.sent))
 		}
 	}
-	slices.SortFunc(all, func(a, b outward) int { return a.n - b.n })
-	var texts []string
-	for _, o := range all {
-		texts = append(texts, o.text)
-	}
-	return texts
+	return all
 }

@@ -2,10 +2,10 @@ package pawltest
 
 import "time"
 
-// Named is the handle of an activity.
+// Named is the handle of an activity, or of an orchestration that is started as a child.
 type Named interface{ Name() string }
 
-// Step is how one run of an activity goes.
+// Step is how one run of an activity, or one child, goes.
 type Step struct {
 	err   error
 	never bool
@@ -13,17 +13,19 @@ type Step struct {
 	times int
 }
 
-// Succeed is a run of the function that was bound.
+// Succeed is a run of the function that was bound, or a child that runs as it is bound.
 func Succeed() Step { return Step{times: 1} }
 
-// Fail is a run that ends with the error, and in which nothing is called.
+// Fail is a run that ends with the error, and in which nothing is called; a child that
+// ends so is not there at all, and needs no binding.
 func Fail(err error) Step { return Step{err: err, times: 1} }
 
 // Never is a run that does not end by itself: only AttemptTimeout, Within or a
-// cancellation ends it.
+// cancellation ends it. A child does not even start.
 func Never() Step { return Step{never: true, times: 1} }
 
-// After makes the run take so long, in virtual time, from its schedule on.
+// After makes the run take so long, in virtual time, from its schedule on. A child fails,
+// or else starts, so late.
 func (s Step) After(d time.Duration) Step {
 	s.after = d
 	return s
@@ -35,11 +37,13 @@ func (s Step) Times(n int) Step {
 	return s
 }
 
-// Script says how the runs of an activity go, in the order in which they are scheduled;
-// every attempt of a Retry is one. After the last step runs succeed at once.
+// Script says how the runs of an activity, or the children of an orchestration, go, in the
+// order in which they are scheduled, whichever instance schedules them; every attempt of a
+// Retry is one, and what is cancelled in the turn that schedules it is none. After the last
+// step they succeed at once. An activity and an orchestration of one name share a script.
 func (e *Env) Script(a Named, steps ...Step) { e.scripts[a.Name()] = steps }
 
-// step takes the next step of the activity's script.
+// step takes the next step of a script.
 func (e *Env) step(name string) Step {
 	steps := e.scripts[name]
 	if len(steps) == 0 {

@@ -60,6 +60,11 @@ func (p Part) History(id string, execution uint64) string {
 	return p.prefix + "h:" + id + ":" + strconv.FormatUint(execution, 10)
 }
 
+// Reports is the hash activity → how it ended after it was cancelled, as its worker says, of an execution.
+func (p Part) Reports(id string, execution uint64) string {
+	return p.prefix + "r:" + id + ":" + strconv.FormatUint(execution, 10)
+}
+
 // Lease is the lease of an activity, named by the id of the event that scheduled it.
 func (p Part) Lease(id string, execution, activity uint64) string {
 	return p.prefix + "l:" + id + ":" + strconv.FormatUint(execution, 10) + ":" + strconv.FormatUint(activity, 10)
@@ -67,9 +72,9 @@ func (p Part) Lease(id string, execution, activity uint64) string {
 
 // Name is a key of a partition, taken apart.
 type Name struct {
-	Kind      string // "p", "agenda", "stuck", "refused", "x", "i", "d", "in", "h", "l"
-	Instance  string // of i, d, in, h, l; the status of x
-	Execution uint64 // of h, l
+	Kind      string // "p", "agenda", "stuck", "refused", "x", "i", "d", "in", "h", "l", "r"
+	Instance  string // of i, d, in, h, l, r; the status of x
+	Execution uint64 // of h, l, r
 	Activity  uint64 // of l
 }
 
@@ -90,7 +95,7 @@ func (p Part) Parse(key string) (Name, bool) {
 		if n.Instance, n.Activity, ok = cutNumber(n.Instance); !ok {
 			return Name{}, false
 		}
-	case "h":
+	case "h", "r":
 	default:
 		return Name{}, false
 	}

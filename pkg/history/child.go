@@ -79,6 +79,19 @@ type PatchMarked struct {
 	Name string
 }
 
+// PurgeRequested asks for an instance to be removed with all that it has. It is an input that
+// waits in the inbox behind what came before it, and stands in no history: there is none
+// once it has taken effect.
+type PurgeRequested struct {
+	Head  `msgpack:"-"`
+	By    string
+	Text  string
+	Force bool   // also if the instance runs: it is cancelled, and its children are
+	Reply string // subject for the answer; empty if none is wanted
+}
+
+func (*PurgeRequested) Kind() Kind       { return KindPurgeRequested }
+func (*PurgeRequested) Input() bool      { return true }
 func (*ContinuedAsNew) Kind() Kind       { return KindContinuedAsNew }
 func (*ChildScheduled) Kind() Kind       { return KindChildScheduled }
 func (*ChildCompleted) Kind() Kind       { return KindChildCompleted }

@@ -88,6 +88,12 @@ func (w *writer) input(e Event) {
 		w.uint(e.Scheduled)
 		w.str(e.Effect)
 		w.failure(e.Failure)
+	case *PurgeRequested:
+		w.head(e, 4)
+		w.str(e.By)
+		w.str(e.Text)
+		w.bool(e.Force)
+		w.str(e.Reply)
 	case *ActivityCompleted:
 		w.head(e, 5)
 		w.uint(e.Scheduled)
@@ -302,6 +308,8 @@ func (r *reader) message(kind Kind) Event {
 		return &EventSent{Instance: r.str(), Name: r.str(), Payload: r.payload(), Effect: r.str()}
 	case KindPatchMarked:
 		return &PatchMarked{Name: r.str()}
+	case KindPurgeRequested:
+		return &PurgeRequested{By: r.str(), Text: r.str(), Force: r.bool(), Reply: r.str()}
 	default:
 		return nil
 	}

@@ -74,6 +74,7 @@ func events(t *rapid.T) []history.Event {
 		},
 		&history.EventSent{Instance: str("to"), Name: str("event"), Payload: payload("payload"), Effect: str("effect")},
 		&history.PatchMarked{Name: str("patch")},
+		&history.PurgeRequested{By: str("by"), Text: str("text"), Force: rapid.Bool().Draw(t, "force"), Reply: str("reply")},
 	}
 	for i, e := range all {
 		e.Meta().ID, e.Meta().At = uint64(i+1), rapid.Int64().Draw(t, "at")
@@ -136,6 +137,7 @@ func golden() []history.Event {
 			Parent: &history.Parent{Instance: "order-42", Born: history.Position{Seq: 7, Time: 8}, Execution: 1, Event: 17, Effect: "kq3vVYb2hA7rTn0cXw9dLw"},
 		},
 		&history.CancelRequested{By: "order-42", Text: "no longer needed", Reason: cancel.ScopeEnded, Of: "kq3vVYb2hA7rTn0cXw9dLw"},
+		&history.PurgeRequested{By: "ops", Text: "GDPR", Force: true, Reply: "_INBOX.a.b"},
 	}
 	for i, e := range all {
 		e.Meta().ID, e.Meta().At = uint64(i+1), 1_790_000_000_000+int64(i)

@@ -20,7 +20,7 @@ import (
 // Kind numbers the events in their encoding. A number is never used again for something else.
 type Kind uint8
 
-// The kinds. 22 to 29 are free for what belongs to children and executions.
+// The kinds. 23 to 29 are free for what belongs to children and executions.
 const (
 	KindStarted                 Kind = 1
 	KindEventReceived           Kind = 2
@@ -43,6 +43,7 @@ const (
 	KindChildCancelRequested    Kind = 19
 	KindEventSent               Kind = 20
 	KindPatchMarked             Kind = 21
+	KindPurgeRequested          Kind = 22
 )
 
 // Event is one element of a history. The set of implementations is closed; a

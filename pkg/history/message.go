@@ -51,10 +51,7 @@ func (s *State) applyMessage(e Event) {
 	case *ChildFailed:
 		s.children.Settle(e.Scheduled)
 	case *ChildCancelRequested:
-		// What was scheduled and cancelled for one input has never been started.
-		if c := s.Child(e.Scheduled); e.Scheduled < s.input || c.Abandon {
-			s.outbox = append(s.outbox, Message{ID: m.ID, Event: e, Cancel: c})
-		}
+		s.outbox = append(s.outbox, Message{ID: m.ID, Event: e, Cancel: s.Child(e.Scheduled)})
 		s.children.Settle(e.Scheduled)
 	case *EventSent:
 		s.outbox = append(s.outbox, Message{ID: m.ID, Event: e})
@@ -81,6 +78,8 @@ func (s *State) refuseChild(e Event) string {
 		return s.noChild("fails", e.Scheduled, e.Effect)
 	case *ChildCancelRequested:
 		return s.noChild("cancels", e.Scheduled, "")
+	case *PurgeRequested:
+		return "a purge stands in no history"
 	default:
 		return ""
 	}

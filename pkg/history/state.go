@@ -32,7 +32,6 @@ type State struct {
 	timers   map[uint64]int64
 	queue    timerHeap
 	outbox   []Message
-	input    uint64 // id of the latest
 }
 
 // Apply takes the next event. It returns a *Violation and changes nothing if the
@@ -44,7 +43,7 @@ func (s *State) Apply(e Event) error {
 	}
 	s.Len++
 	if e.Input() {
-		s.Now, s.input = max(s.Now, m.At), m.ID
+		s.Now = max(s.Now, m.At)
 	}
 	switch e := e.(type) {
 	case *Started:

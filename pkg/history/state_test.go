@@ -83,13 +83,6 @@ func TestAMessageIsOwedUntilItIsConfirmedAndAChildUntilItHasEnded(t *testing.T) 
 	}
 }
 
-func TestAChildScheduledAndCancelledForOneInputIsToldNothing(t *testing.T) {
-	s, bad := history.Check(story(&history.Started{Name: "o"}, child(), &history.ChildCancelRequested{Scheduled: 2}))
-	if len(bad) > 0 || len(s.Messages()) != 0 {
-		t.Fatal(bad, s.Messages())
-	}
-}
-
 func TestAnExecutionThatGoesOnAsAnotherOwesItsParentNothingYet(t *testing.T) {
 	s, bad := history.Check(story(&history.Started{Name: "o", Parent: &history.Parent{Instance: "p"}}, &history.ContinuedAsNew{}))
 	if len(bad) > 0 || s.End == nil || len(s.Messages()) != 0 {

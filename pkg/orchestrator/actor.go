@@ -384,6 +384,9 @@ func (a *actor) advance(in *instance) {
 		a.load(in)
 	case in.read:
 		a.readInbox(in)
+	case in.purging():
+		p, _ := in.purgeNext()
+		a.purgeRequested(in, p)
 	case in.status().Ended():
 		a.discard(in)
 	case in.owesForBefore():

@@ -51,6 +51,9 @@ func takeBack(s *history.Started) *history.CancelRequested {
 // first that is left.
 func (a *actor) answerStarts(in *instance) (n int, heir *history.Started) {
 	for i, u := range in.unread {
+		if _, purge := u.ev.(*history.PurgeRequested); purge {
+			return i, nil
+		}
 		s, ok := u.ev.(*history.Started)
 		if !ok {
 			continue

@@ -28,6 +28,9 @@ func (a *actor) commit(in *instance, t *turn) {
 		c.NewHead = nuid.Next()
 		c.Record = record(in, t)
 		c.Create, c.Delete = leases(t.events)
+		if c.Record.Status.Ended() {
+			c.Look = sooner(c.Look, a.keptUntil(c.Record))
+		}
 		if t.begins() && c.Execution > keptExecutions {
 			c.Prune = c.Execution - keptExecutions
 		}
@@ -84,6 +87,7 @@ func (a *actor) nextLook(in *instance) int64 {
 	if len(in.owed) > 0 {
 		at = soon
 	}
+	at = sooner(at, a.keptUntil(in.rec))
 	s := in.state
 	if s == nil || s.End != nil {
 		return at
@@ -264,6 +268,8 @@ func (a *actor) discard(in *instance) {
 		a.sendOwed(in) // and go on when the stream has the end of the orphan
 	case heir != nil:
 		a.inherit(in, heir)
+	case a.retired(in):
+		a.purge(in, nil)
 	default:
 		a.settle(in)
 	}

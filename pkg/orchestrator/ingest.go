@@ -275,6 +275,8 @@ func event(in queue.Input) (history.Event, store.MessageKind, error) {
 			kind = store.OtherMessage
 		}
 		return &history.CancelRequested{By: in.By, Text: in.Text, Reason: in.Reason, Of: in.Of}, kind, nil
+	case queue.KindPurge:
+		return &history.PurgeRequested{By: in.By, Text: in.Text, Force: in.Force, Reply: in.Reply}, store.CancelMessage, nil
 	case queue.KindDone:
 		return childEnded(in.Done), store.CancelMessage, nil
 	default:
@@ -299,7 +301,7 @@ func (a *actor) ingested(now int64, arrivals []arrival, said []store.Ingested) {
 			continue
 		}
 		in := a.instance(arr.in.Instance)
-		if arr.in.Reply != "" {
+		if arr.in.Reply != "" && arr.in.Kind != queue.KindPurge {
 			a.waiters.add(in.id, arr.in.Reply, a.clock.now())
 		}
 		switch {
@@ -310,6 +312,9 @@ func (a *actor) ingested(now int64, arrivals []arrival, said []store.Ingested) {
 			a.log.Warn("the inbox is at its bound; an input is dropped and the instance fails", "instance", in.id)
 		default:
 			a.arrived(in, arr.ev, said[i])
+		}
+		if s := a.stalls[in.id]; s != nil && arr.in.Force {
+			s.until = 0 // it need not wait for its next try
 		}
 		a.advance(in)
 	}

@@ -185,6 +185,10 @@ func (a *actor) settle(in *instance) {
 
 // stall keeps an instance from being turned for a while, and says why.
 func (a *actor) stall(in *instance, kind stallKind, why string) {
+	if _, purge := in.forcedPurge(); purge != nil && kind != stallUnreadable {
+		a.purgeStalled(in)
+		return
+	}
 	s := a.stalls[in.id]
 	if s == nil || s.Kind != kind {
 		s = &stall{Kind: kind, Since: a.clock.now()}

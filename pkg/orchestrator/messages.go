@@ -3,7 +3,6 @@ package orchestrator
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/pawlrun/pawl/internal/failpoint"
@@ -98,7 +97,17 @@ func childStart(id string, s *history.Started, e *history.ChildScheduled) queue.
 // owe sends what a turn has decided to tell others.
 func (a *actor) owe(in *instance, ds []*owed) {
 	in.owed = append(in.owed, ds...)
+	in.dropTold()
 	a.sendOwed(in)
+}
+
+// dropTold takes out what the stream has, up to the first that it may lack.
+func (in *instance) dropTold() {
+	for len(in.owed) > 0 && in.owed[0].there {
+		in.sent = in.owed[0].mark
+		in.owed[0] = nil
+		in.owed = in.owed[1:]
+	}
 }
 
 // catchUpChildren asks at once for the children of whom this tenure knows nothing: it had to wait until it had
@@ -160,12 +169,7 @@ func (a *actor) told(in *instance, o *owed, err error) {
 	if a.instances[in.id] != in {
 		return // put away since; a look sends it again, and the receiver recognises it
 	}
-	for len(in.owed) > 0 && in.owed[0].there {
-		in.sent = in.owed[0].mark
-		in.owed[0] = nil
-		in.owed = in.owed[1:]
-	}
-	if len(in.owed) == 0 && !in.busy {
+	if in.dropTold(); len(in.owed) == 0 && !in.busy {
 		in.look = in.look || in.loaded && in.status().Ended() // nothing else will write it down
 		a.advance(in)
 	}
@@ -248,18 +252,21 @@ func (a *actor) askAgain(in *instance) {
 	in.askAt = now + in.askPause.Milliseconds()
 }
 
-// startChildren starts the children of a turn: those that are outstanding, and those that a later input of the
-// same turn has cancelled, for their cancellation is on its way and must find them. The abandoned are among the debts.
+// startChildren starts the children of a turn that are outstanding. The abandoned are among the debts. One that
+// the same turn has cancelled is not started, and so its cancellation need not be told.
 func (a *actor) startChildren(in *instance, t *turn) {
 	some := false
 	for _, ev := range t.events {
 		e, ok := ev.(*history.ChildScheduled)
-		if !ok || e.Detached || e.Abandon {
-			continue
-		}
-		if t.fold.Child(e.ID) != nil || slices.ContainsFunc(t.debts, func(o *owed) bool { return o.in.Of == e.Effect }) {
+		switch {
+		case !ok || e.Detached || e.Abandon:
+		case t.fold.Child(e.ID) != nil:
 			a.startChild(in, t.fold.Started, e)
 			some = true
+		default:
+			for _, o := range t.debts {
+				o.there = o.there || o.in.Of == e.Effect
+			}
 		}
 	}
 	if some && in.askAt == 0 {

@@ -57,6 +57,7 @@ type Config struct {
 	// FailDiverged fails an instance whose code does not do what its history says, with pawl.ErrDiverged.
 	// Without it the instance keeps its history and waits, listed as stalled, for code that fits.
 	FailDiverged bool
+	Retention    Retention     // of instances that have ended; default 72 h
 	OwnerTTL     time.Duration // a dead orchestrator's partitions are free after it; default 5 s
 	Limits       replay.Limits // of one execution; zero fields have their defaults
 

@@ -153,8 +153,8 @@ func (t *turn) run(inputs []unread, poison []history.Event) {
 		}
 	}
 	for _, u := range inputs {
-		if t.size > turnBytes || t.fold.End != nil {
-			return
+		if _, purge := u.ev.(*history.PurgeRequested); purge || t.size > turnBytes || t.fold.End != nil {
+			return // a purge is no affair of the code's
 		}
 		if u.ev == nil || t.stale(u) {
 			t.dropped++
@@ -298,15 +298,15 @@ func (a *actor) tooLarge(in *instance, size int) {
 	a.failAfterLoad(in, failure)
 }
 
-// takenBack cancels what an instance that fails has outstanding.
-func takenBack(s *history.State) []history.Event {
+// takenBack cancels what an instance that is ended by name has outstanding.
+func takenBack(s *history.State, why *cancel.Cancelled) []history.Event {
 	var out []history.Event
 	for _, id := range s.Outstanding() {
-		out = append(out, &history.ActivityCancelRequested{Scheduled: id, Reason: cancel.OrchestrationFailed})
+		out = append(out, &history.ActivityCancelRequested{Scheduled: id, Reason: why.Reason, By: why.By, Text: why.Text})
 	}
 	for _, id := range s.Children() {
 		if !s.Child(id).Abandon {
-			out = append(out, &history.ChildCancelRequested{Scheduled: id, Reason: cancel.OrchestrationFailed})
+			out = append(out, &history.ChildCancelRequested{Scheduled: id, Reason: why.Reason, By: why.By, Text: why.Text})
 		}
 	}
 	return out
@@ -334,9 +334,16 @@ func (a *actor) failAfterLoad(in *instance, f *history.Failure) {
 	a.loadThen(in, func() { a.failByName(in, f) })
 }
 
-// failByName ends an instance: its outstanding activities are cancelled, and its inbox is
-// read no further.
+// failByName ends an instance without asking its code: its outstanding activities and children are cancelled, and
+// its inbox is read no further.
 func (a *actor) failByName(in *instance, f *history.Failure) {
+	a.log.Error("the instance fails", "instance", in.id, "error", f.Message)
+	a.endByName(in, &cancel.Cancelled{Reason: cancel.OrchestrationFailed}, &history.Failed{Failure: *f}, 0)
+}
+
+// endByName ends an instance with the event given; what is outstanding is cancelled for the reason given, and the
+// first so many inputs are dropped.
+func (a *actor) endByName(in *instance, why *cancel.Cancelled, end history.Event, drop int) {
 	a.begin(in)
 	if in.state == nil {
 		in.state = &history.State{}
@@ -345,20 +352,21 @@ func (a *actor) failByName(in *instance, f *history.Failure) {
 	if in.state.Len == 0 && len(in.unread) > 0 && in.unread[0].start() {
 		in.unread[0].ev.Meta().ID = 1
 		t.record([]history.Event{in.unread[0].ev})
-		t.pop = append(t.pop, in.unread[0].id)
+		drop = max(drop, 1)
+	}
+	for _, u := range in.unread[:drop] {
+		t.pop = append(t.pop, u.id)
 	}
 	at := max(in.state.Now, t.now)
-	for _, ev := range takenBack(in.state) {
+	for _, ev := range takenBack(in.state, why) {
 		*ev.Meta() = history.Head{ID: in.state.Len + 1, At: at}
 		t.record([]history.Event{ev})
 	}
-	end := &history.Failed{Failure: *f}
-	end.Head = history.Head{ID: in.state.Len + 1, At: at}
+	*end.Meta() = history.Head{ID: in.state.Len + 1, At: at}
 	if !t.record([]history.Event{end}) {
 		a.end(in)
 		a.stall(in, stallUnreadable, t.err.Error())
 		return
 	}
-	a.log.Error("the instance fails", "instance", in.id, "error", f.Message)
 	a.commit(in, t)
 }

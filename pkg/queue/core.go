@@ -62,6 +62,9 @@ type Answer struct {
 	Custom    *Custom          // of OpStatus: the latest; nil: none was ever set
 }
 
+// StatusPurged is the status in the answer to a purge that has taken effect.
+const StatusPurged = "purged"
+
 // Problem is why a request was not done.
 type Problem struct {
 	Code    string // one of the constants below

@@ -10,6 +10,7 @@
 //	pawl.<ns>.hint.<worker>                   these leases of yours are deleted: renew now
 //	pawl.<ns>.ask.<p>                         request to the owner of partition p
 //	pawl.<ns>.notice                          a partition was released, a member came or went
+//	pawl.<ns>.workers                         request to all workers: tell about yourselves
 //
 // # Inputs
 //

@@ -8,11 +8,12 @@ import (
 // InputKind is what an input asks for. It is a token of the subject.
 type InputKind uint8
 
-// The kinds of input. Number 4 is kept for purge.
+// The kinds of input.
 const (
 	KindStart  InputKind = 1 // start.<orchestration>
 	KindEvent  InputKind = 2 // event.<name>
 	KindCancel InputKind = 3 // cancel
+	KindPurge  InputKind = 4 // purge
 	KindDone   InputKind = 5 // done: a child tells its parent how it has ended
 )
 
@@ -25,6 +26,8 @@ func (k InputKind) String() string {
 		return "event"
 	case KindCancel:
 		return "cancel"
+	case KindPurge:
+		return "purge"
 	case KindDone:
 		return "done"
 	default:
@@ -92,7 +95,8 @@ type Input struct {
 	ID       string          // the sender's id of the message; empty if it gave none
 	Reply    string          // subject for the answer; empty if none is wanted
 	By       string          // who sent it: of the header, or of a cancel's body
-	Text     string          // of a cancel; at most 8 KiB
+	Text     string          // of a cancel or a purge; at most 8 KiB
+	Force    bool            // of a purge: also if the instance runs
 
 	Version string          // of a start: the version of the orchestration that is asked for; empty: the newest
 	Parent  *history.Parent // of a start: whose child it is; nil: nobody's
@@ -117,7 +121,8 @@ type OutInput struct {
 	ID       string          // makes it safe to publish again; see PublishInput
 	Reply    string
 	By       string
-	Text     string // of a cancel; cut at 8 KiB
+	Text     string // of a cancel or a purge; cut at 8 KiB
+	Force    bool   // of a purge: also if the instance runs
 
 	Version string
 	Parent  *history.Parent

@@ -42,10 +42,12 @@ func (in *Input) read(m *nats.Msg, root string) error {
 		in.Kind = KindEvent
 	case "cancel":
 		in.Kind = KindCancel
+	case "purge":
+		in.Kind = KindPurge
 	case "done":
 		in.Kind = KindDone
 	default:
-		return fmt.Errorf("%w: %q, want start, event or cancel", ErrUnknownKind, kind)
+		return fmt.Errorf("%w: %q, want start, event, cancel or purge", ErrUnknownKind, kind)
 	}
 	if err := checkKind(in.Kind, name); err != nil {
 		return err
@@ -56,7 +58,7 @@ func (in *Input) read(m *nats.Msg, root string) error {
 	switch in.Kind {
 	case KindStart:
 		return in.start(m.Header, m.Data)
-	case KindCancel:
+	case KindCancel, KindPurge:
 		return in.cancel(m.Header, m.Data)
 	case KindDone:
 		done, err := decodeDone(m.Data)
@@ -176,7 +178,7 @@ func (in *Input) cancel(h nats.Header, data []byte) error {
 	default:
 		return fmt.Errorf("%w: body of a cancel is neither JSON nor text", ErrMalformed)
 	}
-	in.Text = cut(body.Text, maxText)
+	in.Text, in.Force = cut(body.Text, maxText), body.Force && in.Kind == KindPurge
 	if body.By != "" { // on one line, as in the header that its children will be told it in
 		in.By = cut(strings.Join(strings.Fields(body.By), " "), maxHeader)
 	}

@@ -37,6 +37,8 @@ func (o *OutInput) check() error {
 		return o.checkStart()
 	case KindEvent:
 		return o.checkPayload(o.Name, o.Payload)
+	case KindPurge:
+		return nil
 	case KindCancel:
 		if o.Of == "" {
 			return nil
@@ -51,7 +53,7 @@ func checkKind(k InputKind, name string) error {
 	switch k {
 	case KindStart, KindEvent:
 		return CheckName(name)
-	case KindCancel, KindDone:
+	case KindCancel, KindPurge, KindDone:
 		if name != "" {
 			return fmt.Errorf("%w: a %s has no name, this one has %q", ErrBadName, k, name)
 		}
@@ -138,7 +140,7 @@ func (o *OutInput) message() (nats.Header, []byte, error) {
 	switch o.Kind {
 	case KindStart:
 		return nats.Header(h), o.start(h), nil
-	case KindCancel:
+	case KindCancel, KindPurge:
 		body, err := o.cancel(h)
 		return nats.Header(h), body, err
 	case KindDone:
@@ -189,10 +191,10 @@ func (o *OutInput) cancel(h headers) ([]byte, error) {
 	if o.Reason != 0 {
 		h.set(HeaderReason, o.Reason.String())
 	}
-	if o.Text == "" {
+	if o.Text == "" && !o.Force {
 		return nil, nil
 	}
-	return json.Marshal(cancelBody{Text: cut(o.Text, maxText), By: o.By})
+	return json.Marshal(cancelBody{Text: cut(o.Text, maxText), By: o.By, Force: o.Force})
 }
 
 // cut shortens a text to so many bytes, between two characters.
@@ -206,4 +208,6 @@ func cut(s string, most int) string {
 type cancelBody struct {
 	Text string `json:"text,omitempty" msgpack:"text"`
 	By   string `json:"by,omitempty"   msgpack:"by"`
+	// Force is of a purge: also if the instance runs.
+	Force bool `json:"force,omitempty" msgpack:"force"`
 }

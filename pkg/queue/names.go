@@ -100,6 +100,7 @@ func (s subjects) bell(p int) string         { return s.root + "bell." + strconv
 func (s subjects) hint(worker string) string { return s.root + "hint." + worker }
 func (s subjects) ask(p int) string          { return s.root + "ask." + strconv.Itoa(p) }
 func (s subjects) notice() string            { return s.root + "notice" }
+func (s subjects) workers() string           { return s.root + "workers" }
 
 // queueToken makes one subject token of a queue's name. The equals sign is not in
 // the alphabet of names, so that no two queues meet.

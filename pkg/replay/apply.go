@@ -46,8 +46,8 @@ func (x *Execution) Apply(in history.Event) (Outcome, error) {
 	if err := x.usable(); err != nil {
 		return 0, err
 	}
-	if !in.Input() {
-		return 0, fmt.Errorf("replay: %s: %s is no input", x.id.Instance, describe(in))
+	if _, purge := in.(*history.PurgeRequested); purge || !in.Input() {
+		return 0, fmt.Errorf("replay: %s: %s is no input of a turn", x.id.Instance, describe(in))
 	}
 	outcome, err := x.admit(in)
 	if err != nil || outcome.Dropped() {

@@ -177,6 +177,8 @@ func describe(ev history.Event) string {
 
 func describeMessage(ev history.Event) string {
 	switch ev := ev.(type) {
+	case *history.PurgeRequested:
+		return "PurgeRequested"
 	case *history.ChildScheduled:
 		return "ChildScheduled of " + subject(ev)
 	case *history.ChildCompleted:

@@ -300,3 +300,21 @@ func TestAnEndThatReplaysCoversWhatWasRecordedLate(t *testing.T) {
 		t.Fatalf("replay: %v, ended %t", err, x.Ended())
 	}
 }
+
+func TestEveryEventHasWordsOfItsOwnInADivergence(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, ev := range []history.Event{
+		nil, &history.Started{}, &history.EventReceived{}, &history.CancelRequested{},
+		&history.ActivityScheduled{}, &history.ActivityCompleted{}, &history.ActivityFailed{}, &history.ActivityCancelRequested{},
+		&history.TimerScheduled{}, &history.TimerFired{}, &history.TimerCancelled{}, &history.SideEffectRecorded{},
+		&history.ChildScheduled{}, &history.ChildCompleted{}, &history.ChildFailed{}, &history.ChildCancelRequested{},
+		&history.EventSent{}, &history.PatchMarked{}, &history.PurgeRequested{},
+		&history.Completed{}, &history.Failed{}, &history.Cancelled{}, &history.ContinuedAsNew{},
+	} {
+		words := replay.Describe(ev)
+		if seen[words] || strings.Contains(words, "unknown") || strings.Contains(words, "%!") {
+			t.Errorf("%T is %q", ev, words)
+		}
+		seen[words] = true
+	}
+}

@@ -1,5 +1,7 @@
 package replay
 
+import "github.com/pawlrun/pawl/pkg/history"
+
 // Waiting counts the strands in the future's list.
 func (f *Future) Waiting() int {
 	n := 0
@@ -8,3 +10,6 @@ func (f *Future) Waiting() int {
 	}
 	return n
 }
+
+// Describe names an event in a text for people.
+func Describe(ev history.Event) string { return describe(ev) }

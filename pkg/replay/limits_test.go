@@ -123,8 +123,10 @@ func TestAnInputThatConcernsNobodyIsDropped(t *testing.T) {
 	if _, err := x.Apply(&history.EventReceived{}); err == nil {
 		t.Fatal("an event before the start was applied")
 	}
-	if _, err := x.Apply(&history.Completed{}); err == nil {
-		t.Fatal("a decision was applied")
+	for _, ev := range []history.Event{&history.Completed{}, &history.PurgeRequested{}} {
+		if _, err := x.Apply(ev); err == nil {
+			t.Fatalf("%T was applied", ev)
+		}
 	}
 }
 

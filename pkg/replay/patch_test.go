@@ -118,6 +118,33 @@ func TestACallThatIsMovedForwardOverADecisionDiverges(t *testing.T) {
 	}
 }
 
+func TestTheFirstAnswerStandsThoughAMarkerComesLater(t *testing.T) {
+	events := numbered(&history.Started{}, scheduled("a"), &history.PatchMarked{Name: "p"}, scheduled("b"))
+	x, err := replayWith(func(x *replay.Execution) (string, error) {
+		early := x.Patched("p")
+		start(x, "a", "in")
+		start(x, "b", "in")
+		if late := x.Patched("p"); early || late {
+			t.Errorf("early %t, late %t", early, late)
+		}
+		return get(x, x.Next("e", nil))
+	}, replay.Options{}, events)
+	if err = errors.Join(err, x.Evict()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAnIdThatIsDerivedBehindAMarkerIsTheSameWithoutTheCall(t *testing.T) {
+	d := drive(t, func(x *replay.Execution) (string, error) {
+		x.Patched("p")
+		return get(x, child(x, "c"))
+	})
+	d.Start(text(""))
+	d.Deploy(program(func(x *replay.Execution) (string, error) { return get(x, child(x, "c")) }))
+	d.CompleteChild(d.OnlyChild().ID, text("done"))
+	wantResult(t, d, "done")
+}
+
 func TestAMarkerThatPassesTheLimitOfTheHistoryReplays(t *testing.T) {
 	for events := uint64(3); events < 9; events++ {
 		d := replaytest.New(t, program(func(x *replay.Execution) (string, error) {
@@ -125,7 +152,9 @@ func TestAMarkerThatPassesTheLimitOfTheHistoryReplays(t *testing.T) {
 				return "", err
 			}
 			for i := range 10 {
-				x.Patched(fmt.Sprint(i))
+				if !x.Patched(fmt.Sprint(i)) {
+					t.Error("went on as if it were old")
+				}
 			}
 			return "", nil
 		}), replay.Options{Limits: replay.Limits{Events: events}})

@@ -107,6 +107,11 @@ func (r *rig) shift(d int64) {
 	r.must(err)
 }
 
+func place(s string) model.Place {
+	execution, event, _ := strings.Cut(s, ".")
+	return model.Place{Execution: uint64(number(execution)), Event: uint64(number(event))}
+}
+
 func number(s string) int64 { n, _ := strconv.ParseInt(s, 10, 64); return n }
 
 // snapshot reads the partition as a model, and checks what the model does not have: that
@@ -115,7 +120,7 @@ func (r *rig) snapshot() *model.Store {
 	s := model.NewStore(rules())
 	get := func(id string) *model.Instance {
 		if s.Instances[id] == nil {
-			s.Instances[id] = &model.Instance{Seen: map[string]int64{}, Leases: map[uint64]model.Lease{}}
+			s.Instances[id] = model.NewInstance()
 		}
 		return s.Instances[id]
 	}
@@ -139,7 +144,7 @@ func (r *rig) snapshot() *model.Store {
 			}
 		case []string:
 			if n.Kind == "h" {
-				get(n.Instance).History = v
+				get(n.Instance).Histories[n.Execution] = v
 				continue
 			}
 			for _, raw := range v {
@@ -165,9 +170,12 @@ func (r *rig) hash(s *model.Store, get func(string) *model.Instance, n redisx.Na
 			Applied: model.Position{Seq: uint64(number(h["seq"])), Time: number(h["time"])},
 		}
 	case "i":
-		get(n.Instance).Head, get(n.Instance).Status = h["head"], h["status"]
+		get(n.Instance).Record = model.Record{
+			Head: h["head"], Status: h["status"], Execution: uint64(number(h["execution"])), Events: int(number(h["events"])), End: h["end"],
+			Custom: uint64(number(h["custom.version"])), Out: place(h["out"]), Sent: place(h["sent"]), Parent: strings.Split(h["parent"], " ")[0],
+		}
 	case "l":
-		get(n.Instance).Leases[n.Activity] = model.Lease{
+		get(n.Instance).Leases[model.Place{Execution: n.Execution, Event: n.Activity}] = model.Lease{
 			Effect: h["e"], Token: h["t"], Worker: h["w"], Until: number(h["u"]), Span: number(h["d"]), Claims: int(number(h["n"])),
 		}
 	}
@@ -195,8 +203,8 @@ func difference(is, want *model.Store, slack int64) (all []string) {
 	ids := slices.Collect(maps.Keys(is.Instances))
 	for _, id := range append(ids, slices.Collect(maps.Keys(want.Instances))...) {
 		a, b := is.Get(id), want.Get(id)
-		differ(id+" head", []string{a.Head, a.Status}, []string{b.Head, b.Status})
-		differ(id+" history", strings.Join(a.History, ","), strings.Join(b.History, ","))
+		differ(id+" record", a.Record, b.Record)
+		differ(id+" histories", a.Histories, b.Histories)
 		differ(id+" inbox", bare(a.Inbox), bare(b.Inbox))
 		differ(id+" seen", a.Seen, b.Seen)
 		for n, l := range b.Leases {

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"pgregory.net/rapid"
-
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/tests/model"
@@ -109,46 +107,6 @@ func (m *machine) due() {
 	})
 }
 
-// turn draws a turn: mostly one that fits.
-func (m *machine) turn() model.Turn {
-	id := m.instance()
-	in := m.model.Get(id)
-	t := model.Turn{Instance: id, Expect: in.Head, Head: m.fresh("h"), Status: "running"}
-	for _, e := range in.Inbox[:draw(m, "inputs", 0, len(in.Inbox)/2, len(in.Inbox))] {
-		t.Pop = append(t.Pop, e.ID)
-	}
-	switch rapid.IntRange(1, 30).Draw(m.rt, "flaw") {
-	case 1, 2, 3:
-		t.Expect = draw(m, "head", "", "h1", "h2")
-	case 4, 5, 6:
-		if len(t.Pop) > 0 {
-			t.Pop[m.n%len(t.Pop)] = "a.acked.but.forgotten"
-		}
-	case 7, 8, 9:
-		t.Head = "" // only the inbox is consumed
-		return t
-	}
-	for range draw(m, "events", 1, 2, 3) {
-		t.Events = append(t.Events, m.fresh("event "))
-	}
-	for range draw(m, "creates", 0, 1, 2) {
-		t.Create = append(t.Create, m.lease())
-	}
-	for range draw(m, "deletes", 0, 0, 1, 3) {
-		t.Delete = append(t.Delete, m.lease().Activity)
-	}
-	if len(t.Create) > 0 && m.oneIn(4) {
-		t.Delete = append(t.Delete, t.Create[0].Activity)
-	}
-	if m.oneIn(10) {
-		t.Status = "completed"
-	}
-	if !m.oneIn(4) {
-		t.Next = m.now() + draw(m, "next", int64(0), 500, 3000, 10_000)
-	}
-	return t
-}
-
 // holds are the model's in the store's words.
 var holds = map[model.Hold]store.Hold{"": store.HoldNone, model.Stalled: store.HoldAll, model.Early: store.HoldEarly}
 
@@ -166,67 +124,13 @@ func (m *machine) lease() model.Create {
 	return model.Create{Activity: n, Effect: fmt.Sprintf("effect%d%s", n, draw(m, "timeline", "x", "x", "x", "y"))}
 }
 
-func (m *machine) commit() {
-	token, t := m.token(), m.turn()
-	from := m.model.Get(t.Instance).Status
-	m.send(func() {
-		if s := m.model.Get(t.Instance); s.Head == t.Expect && s.Status != from {
-			return // a rollback made the head old again under another status: no owner sends this
-		}
-		m.both(fmt.Sprintf("commit by %s: %+v", token, t), func() (string, int64) {
-			return m.doCommit(token, from, t)
-		}, func(s *model.Store, now int64) string {
-			c := s.Commit(now, token, t)
-			if c.Answer != model.OK {
-				return string(c.Answer)
-			}
-			holders := map[uint64]string{}
-			for _, h := range c.Holders {
-				holders[t.Delete[h.Place-1]] = h.Worker
-			}
-			ids := []string{}
-			for _, e := range c.Inbox {
-				ids = append(ids, e.ID)
-			}
-			return fmt.Sprint("OK ", ids, holders)
-		})
-	})
-}
-
-func (m *machine) doCommit(token, from string, t model.Turn) (string, int64) {
-	c := &store.Commit{
-		Instance: t.Instance, Execution: 1, Head: t.Expect, NewHead: t.Head, Pop: t.Pop, From: store.Status(from),
-		Create: leasesOf(t.Create), Look: t.Next, Want: store.UnreadBatch,
-	}
-	if t.Head != "" {
-		c.Record = &store.Record{Name: "n", Execution: 1, Status: store.Status(t.Status)}
-	}
-	for _, e := range t.Events {
-		c.Events = append(c.Events, []byte(e))
-	}
-	for _, a := range t.Delete {
-		c.Delete = append(c.Delete, store.Lease{Activity: a})
-	}
-	out, err := await(func(done func(store.Committed, error)) { m.store.Commit(m.tenure(token), c, done) })
-	if err != nil {
-		return m.refused(err), 0
-	}
-	ids := []string{}
-	for _, raw := range out.Unread {
-		e, err := history.ParseElement(raw)
-		m.must(err)
-		ids = append(ids, e.ID)
-	}
-	holders := out.Holders
-	if holders == nil {
-		holders = map[uint64]string{}
-	}
-	return fmt.Sprint("OK ", ids, holders), out.Now
-}
-
 func (m *machine) look() {
 	token, id := m.token(), m.instance()
-	g := model.Glance{Instance: id, Head: m.model.Get(id).Head, Hold: m.hold()}
+	in := m.model.Get(id)
+	g := model.Glance{Instance: id, Execution: max(in.Execution, 1), Head: in.Head, Hold: m.hold()}
+	if m.oneIn(2) {
+		g.Sent = model.Place{Execution: g.Execution, Event: in.Out.Event}
+	}
 	if m.oneIn(8) {
 		g.Head = "h1"
 	}
@@ -240,7 +144,7 @@ func (m *machine) look() {
 	}
 	m.send(func() {
 		m.both(fmt.Sprintf("look by %s: %+v", token, g), func() (string, int64) {
-			l := &store.Look{Instance: id, Execution: 1, Head: g.Head, Leases: leasesOf(g.Leases), Most: claims, Next: g.Next, Hold: holds[g.Hold]}
+			l := &store.Look{Instance: id, Execution: g.Execution, Head: g.Head, Sent: markOf(g.Sent), Leases: leasesOf(g.Leases), Most: claims, Next: g.Next, Hold: holds[g.Hold]}
 			out, err := await(func(done func(store.Looked, error)) { m.store.Look(m.tenure(token), l, done) })
 			if err != nil {
 				return m.refused(err), 0

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,7 +15,7 @@ import (
 func (m *machine) grip() model.Grip {
 	if len(m.grips) == 0 || m.oneIn(10) {
 		l := m.lease()
-		return model.Grip{Instance: m.instance(), Activity: l.Activity, Effect: l.Effect, Token: m.fresh("t")}
+		return model.Grip{Instance: m.instance(), Execution: draw(m, "execution", uint64(1), 2), Activity: l.Activity, Effect: l.Effect, Token: m.fresh("t")}
 	}
 	last := m.grips[max(0, len(m.grips)-3):]
 	return draw(m, "grip", last...)
@@ -22,7 +23,7 @@ func (m *machine) grip() model.Grip {
 
 func gripOf(g model.Grip) lease.Grip {
 	return lease.Grip{
-		Ref:   lease.Ref{Part: partition, Instance: g.Instance, Execution: 1, Activity: g.Activity, Effect: g.Effect},
+		Ref:   lease.Ref{Part: partition, Instance: g.Instance, Execution: g.Execution, Activity: g.Activity, Effect: g.Effect},
 		Token: g.Token,
 	}
 }
@@ -31,11 +32,15 @@ func gripOf(g model.Grip) lease.Grip {
 func (m *machine) existing() (all []model.Grip) {
 	for _, id := range instances() {
 		in := m.model.Get(id)
-		for _, a := range slices.Sorted(maps.Keys(in.Leases)) {
-			all = append(all, model.Grip{Instance: id, Activity: a, Effect: in.Leases[a].Effect})
+		for _, at := range slices.SortedFunc(maps.Keys(in.Leases), byPlace) {
+			all = append(all, model.Grip{Instance: id, Execution: at.Execution, Activity: at.Event, Effect: in.Leases[at].Effect})
 		}
 	}
 	return all
+}
+
+func byPlace(p, q model.Place) int {
+	return cmp.Or(cmp.Compare(p.Execution, q.Execution), cmp.Compare(p.Event, q.Event))
 }
 
 // claim is mostly for a lease that is there.

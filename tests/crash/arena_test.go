@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
 	"github.com/pawlrun/pawl/internal/poll"
@@ -54,11 +55,23 @@ const within = 40 * time.Second
 type servers struct {
 	nats  *stack.NATS
 	redis *redistest.Server
+	other *redistest.Server // with redis it shares the slots of a cluster; nil: redis has all
 }
 
 func startServers(t *testing.T) servers {
 	t.Helper()
-	return servers{stack.StartNATS(t, bin), redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")}
+	return servers{nats: stack.StartNATS(t, bin), redis: redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")}
+}
+
+// client is of all Redis servers together.
+func (s servers) client(t *testing.T) redis.UniversalClient {
+	t.Helper()
+	if s.other == nil {
+		return s.redis.Client(t)
+	}
+	rdb := work.Masters([]string{s.redis.Addr, s.other.Addr})
+	t.Cleanup(func() { _ = rdb.Close() })
+	return rdb
 }
 
 // arena is one namespace with its fleets and its instances.
@@ -71,8 +84,12 @@ type arena struct {
 	env    []string
 	client *client.Client
 	store  *store.Store
-	mixed  []*outcome      // what whoever waits for instance n was told
-	ctx    context.Context //nolint:containedctx // ends with the test
+	rdb    redis.UniversalClient
+	all    []*stack.Process // every member of its fleets
+	tended bool             // those that die are started again
+	deaths int              // of those
+	mixed  []*outcome       // what whoever waits for instance n was told
+	ctx    context.Context  //nolint:containedctx // ends with the test
 }
 
 // outcome is what a waiting client is told, once told is closed.
@@ -96,6 +113,9 @@ func newArenaOf(t *testing.T, s servers, partitions int, env ...string) *arena {
 		"PAWL_NATS=" + s.nats.URL(), "PAWL_REDIS=redis://" + s.redis.Addr, "PAWL_NAMESPACE=" + ns, "PAWL_PARTITIONS=" + strconv.Itoa(partitions),
 		"PAWL_LOOK=1s", "PAWL_LEASE_TTL=1s", "PAWL_DRAIN=10s", "FLEET_OWNER_TTL=1500ms", "FLEET_LEDGER=" + a.ledger,
 	}, env...)
+	if s.other != nil {
+		a.env = append(a.env, "FLEET_MASTERS="+s.redis.Addr+","+s.other.Addr)
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	a.ctx = ctx
 	t.Cleanup(func() {
@@ -104,7 +124,8 @@ func newArenaOf(t *testing.T, s servers, partitions int, env ...string) *arena {
 			<-o.told
 		}
 	})
-	run := redisx.NewRunner(s.redis.Client(t))
+	a.rdb = s.client(t)
+	run := redisx.NewRunner(a.rdb)
 	t.Cleanup(run.Close)
 	a.store = store.New(run, redisx.NewSpace(ns))
 	return a
@@ -115,6 +136,7 @@ func (a *arena) process(role, name string, env ...string) *stack.Process {
 	a.t.Helper()
 	p := stack.NewProcess(a.t, name, bin.Fleet, []string{role}, append(a.env, env...))
 	p.Start()
+	a.all = append(a.all, p)
 	return p
 }
 
@@ -257,13 +279,9 @@ func (a *arena) describe(instance string) string {
 	defer stop()
 	n := queue.PartitionOf(instance, a.parts)
 	part := redisx.NewSpace(a.ns).Part(n)
-	rdb := a.redis.Client(a.t)
-	now, err := rdb.Time(ctx).Result()
-	if err != nil {
-		return err.Error()
-	}
+	rdb := a.rdb
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, partition %d, %s; now %d\n", instance, n, a.ns, now.UnixMilli())
+	fmt.Fprintf(&b, "%s, partition %d, %s; now %d\n", instance, n, a.ns, time.Now().UnixMilli())
 	fmt.Fprintln(&b, "owner ", rdb.HGetAll(ctx, part.Owner()).Val())
 	fmt.Fprintln(&b, "agenda", rdb.ZRangeWithScores(ctx, part.Agenda(), 0, -1).Val(), "stuck", rdb.HGetAll(ctx, part.Stuck()).Val())
 	l, err := a.store.Load(ctx, n, instance)
@@ -325,7 +343,7 @@ func (a *arena) effects() {
 	}
 }
 
-// lines reads the ledger: what, instance, activity, key.
+// lines reads the ledger: what, instance, activity, key, process.
 func (a *arena) lines(what string) (all [][]string) {
 	a.t.Helper()
 	b, err := os.ReadFile(a.ledger)
@@ -333,7 +351,7 @@ func (a *arena) lines(what string) (all [][]string) {
 		a.t.Fatal(err)
 	}
 	for line := range strings.Lines(string(b)) {
-		if f := strings.Fields(line); len(f) == 4 && f[0] == what {
+		if f := strings.Fields(line); len(f) == 5 && f[0] == what {
 			all = append(all, f)
 		}
 	}

@@ -72,3 +72,13 @@ func died(t *testing.T, p *stack.Process) {
 		t.Fatal("the crash point was never passed")
 	}
 }
+
+// tellingPoints are those at which a family's members die, and after how many passes: each so that it is passed often, in the
+// middle of starts, notes, ends and cancellations.
+func tellingPoints() []struct{ point, passes string } {
+	return []struct{ point, passes string }{
+		{"orchestrator.ingested", "25"}, {"orchestrator.turned", "40"}, {"orchestrator.committed", "40"}, {"orchestrator.committed", "57"},
+		{"orchestrator.told", "20"}, {"orchestrator.told", "33"}, {"orchestrator.published", "15"}, {"orchestrator.answered", "15"},
+		{"worker.claimed", "12"}, {"worker.acked", "12"},
+	}
+}

@@ -56,7 +56,7 @@ func TestRedisStartedAgainWithAnOldCopyIsNoticedAndNothingIsLost(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := servers{stack.StartNATS(t, bin), redistest.Start(t)} // no log: what it has after a restart is the copy
+			s := servers{nats: stack.StartNATS(t, bin), redis: redistest.Start(t)} // no log: what it has after a restart is the copy
 			a := newArena(t, s)
 			a.fleets()
 			a.join()

@@ -47,10 +47,11 @@ func (w *World) arrive(i int) {
 	w.hear(r, w.exec(r))
 }
 
-// hear is what the sender does with the answer. A dead owner does nothing.
+// hear is what the sender does with the answer. A dead owner does nothing, and one that has gone back to what the
+// store has does not know the instance any more.
 func (w *World) hear(r Request, re reply) {
 	o := &w.Owner
-	if r.Token != o.Token || r.Echo {
+	if r.Token != o.Token || r.Echo || r.Script != "ingest" && r.Era != o.Era {
 		return
 	}
 	delete(o.Busy, r.Instance)
@@ -106,7 +107,7 @@ func (w *World) looked(r Request, states []string) {
 }
 
 func (w *World) send(r Request) {
-	r.Token = w.Owner.Token
+	r.Token, r.Era = w.Owner.Token, w.Owner.Era
 	if r.Script != "ingest" {
 		w.Owner.Busy[r.Instance] = true
 	}

@@ -56,7 +56,7 @@ func (s *Store) Commit(now int64, token string, t Turn) Committed {
 	if !again && in.Head != t.Expect && s.Rules.Wrong != NoHead {
 		return Committed{Answer: Conflict}
 	}
-	if !(again && len(t.Front) > 0) && len(in.Histories[t.Execution]) != in.Events {
+	if repeats := again && len(t.Front) > 0; !repeats && len(in.Histories[t.Execution]) != in.Events {
 		return Committed{Answer: Conflict}
 	}
 	if again {

@@ -14,6 +14,7 @@
 //	due     re-scores before anybody acts, so that a stuck instance neither spins nor starves others
 //	commit  fence, head, popped ids: all three, or nothing is written
 //	        new leases are created before cancelled ones are deleted
+//	        what it puts in front, and the empty history behind it, are in the same write; a repeat pushes nothing
 //	look    one helper ends every script of the owner; an unread inbox always has a look
 //	ack     deletes a lease that is there, held by the caller and not expired, or does nothing
 //

@@ -78,7 +78,7 @@ func (w *World) text(b []byte) []byte {
 		b = append(append(b, ' '), id...)
 	}
 	for _, r := range w.Net {
-		b = r.text(append(b, "\nnet "...))
+		b = strconv.AppendBool(r.text(append(b, "\nnet "...)), r.Era == o.Era)
 	}
 	for _, t := range w.Tasks {
 		b = t.text(append(b, "\ntask "...))

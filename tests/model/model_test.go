@@ -12,7 +12,7 @@ import (
 
 // TestMain walks more than rapid does by default; -rapid.checks still rules.
 func TestMain(m *testing.M) {
-	if err := flag.Set("rapid.checks", "500"); err != nil {
+	if err := flag.Set("rapid.checks", "300"); err != nil {
 		panic(err)
 	}
 	goleak.VerifyTestMain(m)
@@ -72,7 +72,7 @@ func TestTheProtocolKeepsItsPromisesInEveryWorldWithinTheBound(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.setup.Rules = ticks(None)
-			f := Search(&c.setup, bound(t, 6_000))
+			f := Search(&c.setup, bound(t, 4_000))
 			if f.Broken != "" {
 				t.Fatal(f)
 			}

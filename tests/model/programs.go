@@ -70,7 +70,7 @@ func Cycle(p *Past, input string) {
 }
 
 // Count goes on as new with every event, and ends with the third.
-func Count(p *Past, input string) {
+func Count(p *Past, _ string) {
 	switch {
 	case len(p.Unread) == 0:
 	case p.Execution > 2:

@@ -14,7 +14,7 @@ func seconds(wrong Mistake) Rules {
 
 // crowd is a plan for three instances at once.
 func crowd() (all []Message) {
-	for _, m := range []Message{{ID: "start", Kind: "start"}, {ID: "go", Kind: "event"}, {ID: "stop", Kind: "cancel"}} {
+	for _, m := range []Message{{ID: "start", Kind: "start"}, {ID: "go", Kind: "event"}, {ID: "stop", Kind: "cancel"}, {ID: "heir", Kind: "start"}} {
 		for _, id := range []string{"x", "y", "z"} {
 			m.Instance = id
 			all = append(all, m)

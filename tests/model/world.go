@@ -52,6 +52,7 @@ type World struct {
 // Owner is what the owner of the partition has in memory: it may be wrong, and must do no harm.
 type Owner struct {
 	Token  string
+	Era    int      // how often it has gone back to what the store has
 	Sent   uint64   // highest sequence handed to ingest
 	Acked  Position // highest that was acknowledged
 	Parked map[string]Parked
@@ -78,6 +79,7 @@ type Request struct {
 	Turn     Turn
 	Parked   Parked // commit: what the owner will park
 	Glance   Glance
+	Era      int  // of the owner, when it sent it
 	Echo     bool // a copy that the client's own retry left behind: nobody hears the answer
 }
 
@@ -129,6 +131,7 @@ func (w *World) acquire() {
 
 func (w *World) forget(applied Position) {
 	o := &w.Owner
+	o.Era++
 	o.Sent, o.Acked = applied.Seq, applied
 	o.Parked, o.Busy, o.Handed = map[string]Parked{}, map[string]bool{}, map[string]bool{}
 	o.Owed, o.Paid = map[string][]Debt{}, map[string]Place{}

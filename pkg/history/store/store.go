@@ -10,11 +10,16 @@
 // under a living owner refuses what was decided on forgotten ground:
 //
 //	ingest   applied = prev?  ──yes──▶ push to inboxes, applied = next      (else CONFLICT)
-//	commit   head = expected? inbox begins with the ids? ──yes──▶ all of the turn (else CONFLICT)
+//	commit   head = expected? inbox begins with the ids? ──yes──▶ all of the turn, and the beginning
+//	                                                             of the next execution (else CONFLICT)
 //	look     head = expected? ──yes──▶ leases mended, next look set          (else CONFLICT)
 //
 // Every one ends by setting the next look, from what is then in the inbox. Memory
 // may hurry a look; only the store says that there is none.
+//
+// What an instance owes others is two marks of its record, out and sent: a commit moves out, whoever writes next
+// moves sent. A look leaves the head as it is; so an owner says what it knows to be sent with every write, and not once:
+// a store that was rolled back to before a look is recognised by nothing.
 //
 // A reply that was lost may mean either: ingest and commit recognise their own
 // earlier success, the rest can be repeated.
@@ -46,6 +51,9 @@ var dueLua string
 //go:embed agenda.lua
 var agendaLua string
 
+//go:embed purge.lua
+var purgeLua string
+
 //go:embed unread.lua
 var unreadLua string
 
@@ -74,7 +82,7 @@ type Store struct {
 	run   *redisx.Runner
 	space redisx.Space
 
-	ingest, commit, look, due, agenda, unread, refuse *redisx.Script
+	ingest, commit, look, due, agenda, unread, refuse, purge *redisx.Script
 }
 
 // New makes a store. The runner stays the caller's to close.
@@ -84,6 +92,7 @@ func New(run *redisx.Runner, space redisx.Space) *Store {
 		ingest: redisx.NewScript("ingest", ingestLua), commit: redisx.NewScript("commit", commitLua),
 		look: redisx.NewScript("look", lookLua), due: redisx.NewScript("due", dueLua), refuse: redisx.NewScript("refuse", refuseLua),
 		agenda: redisx.NewScript("agenda", agendaLua), unread: redisx.NewScript("unread", unreadLua),
+		purge: redisx.NewScript("purge", purgeLua),
 	}
 }
 

@@ -30,6 +30,7 @@ type config struct {
 	Role     string        `arg:"" enum:"orchestrator,worker" help:"What to be."`
 	Ledger   string        `env:"FLEET_LEDGER" help:"File for side effects."`
 	OwnerTTL time.Duration `env:"FLEET_OWNER_TTL" default:"5s" help:"How long a silent orchestrator keeps its partitions."`
+	Masters  []string      `env:"FLEET_MASTERS" help:"Several Redis servers that share the slots, instead of PAWL_REDIS."`
 }
 
 // member is either of the two.
@@ -59,7 +60,7 @@ func run(cfg *config) (err error) {
 		return err
 	}
 	defer nc.Close()
-	rdb, err := cfg.OpenRedis(ctx, log)
+	rdb, err := cfg.redis(ctx, log)
 	if err != nil {
 		return err
 	}
@@ -79,6 +80,13 @@ func run(cfg *config) (err error) {
 	err = m.Stop(drain)
 	log.Info("stopped", "after", time.Since(begun), "error", err)
 	return err
+}
+
+func (cfg *config) redis(ctx context.Context, log *slog.Logger) (redis.UniversalClient, error) {
+	if len(cfg.Masters) > 0 {
+		return work.Masters(cfg.Masters), nil
+	}
+	return cfg.OpenRedis(ctx, log)
 }
 
 func (cfg *config) member(nc *nats.Conn, rdb redis.UniversalClient, log *slog.Logger) (member, error) {

@@ -64,7 +64,7 @@ func lost(ctx *pawl.Context, _ pawl.None) (string, error) { return Stray.Call(ct
 
 // Orchestrations are bound for the orchestrators.
 func Orchestrations() []pawl.OrchestrationBinding {
-	return []pawl.OrchestrationBinding{Mixed.Do(mixed), Lost.Do(lost)}
+	return append(families(), Mixed.Do(mixed), Lost.Do(lost))
 }
 
 // Ledger is the file in which the activities write down what they did.
@@ -72,7 +72,7 @@ type Ledger string
 
 // Activities are bound for the workers.
 func (l Ledger) Activities() []pawl.ActivityBinding {
-	return []pawl.ActivityBinding{Step.Do(l.step), Slow.Do(l.slow), Stray.Do(l.stray)}
+	return []pawl.ActivityBinding{Step.Do(l.step), Slow.Do(l.slow), Stray.Do(l.stray), Endless.Do(l.endless), Roll.Do(l.roll)}
 }
 
 // write appends one line in one write, so that processes do not mix theirs.
@@ -82,7 +82,7 @@ func (l Ledger) write(ctx context.Context, what string) error {
 		return err
 	}
 	i := pawl.Info(ctx)
-	_, err = fmt.Fprintf(f, "%s %s %d %s\n", what, i.Instance, i.Activity, i.Key)
+	_, err = fmt.Fprintf(f, "%s %s %d %s %d\n", what, i.Instance, i.Activity, i.Key, os.Getpid())
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}

@@ -1,0 +1,155 @@
+package examples
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/doctest"
+	"github.com/pawlrun/pawl/pawltest"
+	"github.com/pawlrun/pawl/pkg/cancel"
+)
+
+// The code of docs/guide/activities.md.
+
+var (
+	Pay      = pawl.NewOrchestration[Transfer, string]("pay")
+	Transact = pawl.NewActivity[Transfer, string]("transact", pawl.Queue("bank"))
+
+	ErrNoFunds = pawl.NewError("no-funds")
+)
+
+type Transfer struct {
+	Key   string `json:"key"`
+	To    string `json:"to"`
+	Cents int64  `json:"cents"`
+}
+
+// Shortfall is what is attached to an ErrNoFunds.
+type Shortfall struct {
+	Cents int64 `json:"cents"`
+}
+
+func pay(ctx *pawl.Context, t Transfer) (string, error) {
+	t.Key = pawl.NewID(ctx) // one key for all attempts
+	receipt, err := Transact.Call(ctx, t,
+		pawl.Retry{Attempts: 8, Unless: []*pawl.Error{ErrNoFunds}},
+		pawl.AttemptTimeout(10*time.Second),
+		pawl.Within(10*time.Minute))
+
+	var failure *pawl.Failure
+	var short Shortfall
+	switch {
+	case errors.Is(err, ErrNoFunds) && errors.As(err, &failure) && failure.DecodeData(&short) == nil:
+		return fmt.Sprintf("%d cents are missing", short.Cents), nil
+	case errors.Is(err, pawl.ErrTimeout):
+		return "", fmt.Errorf("the bank may have the transfer %s or not: %w", t.Key, err)
+	}
+	return receipt, err
+}
+
+type bank struct {
+	url  string
+	http *http.Client
+}
+
+func (b *bank) transact(ctx context.Context, t Transfer) (string, error) {
+	body, err := json.Marshal(t)
+	if err != nil {
+		return "", pawl.Permanent(err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, b.url, bytes.NewReader(body))
+	if err != nil {
+		return "", pawl.Permanent(err)
+	}
+	req.Header.Set("Idempotency-Key", t.Key)
+	resp, err := b.http.Do(req) // ends at once when nobody wants the result any more
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	switch {
+	case err != nil:
+		return "", err
+	case resp.StatusCode == http.StatusPaymentRequired:
+		return "", pawl.WithData(fmt.Errorf("transfer to %s: %w", t.To, ErrNoFunds), Shortfall{Cents: t.Cents})
+	case resp.StatusCode >= http.StatusInternalServerError:
+		return "", errors.New(resp.Status)
+	case resp.StatusCode != http.StatusOK:
+		return "", pawl.Permanent(errors.New(resp.Status))
+	}
+	return string(answer), nil
+}
+
+func crunch(ctx context.Context, numbers []int) (int, error) {
+	sum := 0
+	for i, n := range numbers {
+		if i%1000 == 0 && ctx.Err() != nil {
+			return 0, context.Cause(ctx) // says who cancelled, and why
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
+// payAt pays at a bank whose answers are these, one after the other.
+func payAt(t *testing.T, answers ...int) (receipt string, err error, keys []string) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		keys = append(keys, r.Header.Get("Idempotency-Key"))
+		w.WriteHeader(answers[len(keys)-1])
+		_, _ = io.WriteString(w, "receipt")
+	}))
+	defer server.Close()
+	defer server.Client().CloseIdleConnections()
+	env := pawltest.New(t, Pay.Do(pay), Transact.Do((&bank{url: server.URL, http: server.Client()}).transact))
+	receipt, err = pawltest.Run(env, Pay, Transfer{To: "Ada", Cents: 990})
+	return receipt, err, keys
+}
+
+func TestTheGuidesTransferIsTriedWithOneKey(t *testing.T) {
+	receipt, err, keys := payAt(t, 503, 500, 200)
+	if receipt != "receipt" || err != nil || len(keys) != 3 || keys[0] == "" || keys[0] != keys[2] {
+		t.Errorf("%q, %v, %q", receipt, err, keys)
+	}
+	if receipt, err, keys = payAt(t, 402); receipt != "990 cents are missing" || err != nil || len(keys) != 1 {
+		t.Errorf("%q, %v, %q", receipt, err, keys)
+	}
+	if _, err, keys = payAt(t, 400); err == nil || !strings.Contains(err.Error(), "400") || len(keys) != 1 {
+		t.Errorf("%v, %q", err, keys)
+	}
+}
+
+func TestTheGuidesTransferIsGivenUpAfterTenMinutes(t *testing.T) {
+	env := pawltest.New(t, Pay.Do(pay))
+	env.Script(Transact, pawltest.Never().Times(0))
+	if _, err := pawltest.Run(env, Pay, Transfer{}); !errors.Is(err, pawl.ErrTimeout) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestTheGuidesLongActivityStopsWhenItsContextDoes(t *testing.T) {
+	if sum, err := crunch(t.Context(), []int{1, 2}); sum != 3 || err != nil {
+		t.Errorf("%d, %v", sum, err)
+	}
+	ctx, stop := context.WithCancelCause(t.Context())
+	lost := &cancel.Cancelled{Reason: cancel.LostSelect}
+	stop(lost)
+	if _, err := crunch(ctx, []int{1}); !errors.Is(err, lost) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestEveryLineOfGoInThePageOnActivitiesIsCompiledHere(t *testing.T) {
+	doctest.Shown(t, doctest.Read(t, "../docs/guide/activities.md"), 4, doctest.Read(t, "guide_activities_test.go"))
+}

@@ -1,0 +1,100 @@
+package examples
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/doctest"
+	"github.com/pawlrun/pawl/pkg/client"
+)
+
+// The code of docs/guide/custom-status.md and docs/guide/continue-as-new.md.
+
+var (
+	Move  = pawl.NewOrchestration[[]string, pawl.None]("move")
+	Moved = pawl.NewStatus[Progress]()
+)
+
+type Progress struct {
+	Done int    `json:"done"`
+	Of   int    `json:"of"`
+	Now  string `json:"now,omitempty"`
+}
+
+func move(ctx *pawl.Context, boxes []string) (pawl.None, error) {
+	for i, box := range boxes {
+		if err := Moved.Set(ctx, Progress{Done: i, Of: len(boxes), Now: box}); err != nil {
+			return pawl.None{}, err
+		}
+		if _, err := HandOver.Call(ctx, Box{Content: box}, pawl.Retry{}); err != nil {
+			return pawl.None{}, err
+		}
+	}
+	return pawl.None{}, Moved.Set(ctx, Progress{Done: len(boxes), Of: len(boxes)})
+}
+
+func follow(ctx context.Context, c *client.Client, id string) (last Progress, err error) {
+	for at, err := range client.WatchStatus(ctx, c, Moved, id) {
+		if err != nil {
+			return last, err
+		}
+		last = at.Value
+		fmt.Printf("%d of %d %s\n", last.Done, last.Of, last.Now)
+	}
+	return last, nil // the instance has ended
+}
+
+// progress answers with the first status behind ?after=, or 204 if there is none for half a minute.
+func progress(c *client.Client) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, stop := context.WithTimeout(r.Context(), 30*time.Second)
+		defer stop()
+		after, _ := strconv.ParseUint(r.FormValue("after"), 10, 64)
+		at, err := client.NextStatus(ctx, c, Moved, r.PathValue("id"), after)
+		switch {
+		case errors.Is(err, client.ErrNotFound):
+			http.Error(w, "no such move", http.StatusNotFound)
+		case errors.Is(err, client.ErrEnded):
+			http.Error(w, "it has ended", http.StatusGone)
+		case errors.Is(err, context.DeadlineExceeded):
+			w.WriteHeader(http.StatusNoContent)
+		case err != nil:
+			http.Error(w, "ask again", http.StatusServiceUnavailable)
+		default:
+			_ = json.NewEncoder(w).Encode(at)
+		}
+	}
+}
+
+func TestTheGuidesMoveIsFollowedToItsEnd(t *testing.T) {
+	c := fleets(t, Move.Do(move))
+	if _, err := client.Start(t.Context(), c, Move, "m-1", []string{"books", "lamp", "chairs"}); err != nil {
+		t.Fatal(err)
+	}
+	if last, err := follow(t.Context(), c, "m-1"); err != nil || last != (Progress{Done: 3, Of: 3}) {
+		t.Errorf("%+v, %v", last, err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/moves/{id}", progress(c))
+	for url, want := range map[string]int{"/moves/m-1": 200, "/moves/m-1?after=4": 410, "/moves/m-2": 404} {
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, url, nil))
+		if w.Code != want {
+			t.Errorf("%s: %d %s", url, w.Code, w.Body)
+		}
+	}
+}
+
+func TestEveryLineOfGoInThePagesOnStatusAndContinueAsNewIsCompiledHere(t *testing.T) {
+	code := doctest.Read(t, "guide_status_test.go", "counter.go")
+	doctest.Shown(t, doctest.Read(t, "../docs/guide/custom-status.md"), 3, code)
+	doctest.Shown(t, doctest.Read(t, "../docs/guide/continue-as-new.md"), 2, code)
+}

@@ -1,0 +1,68 @@
+package examples
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/doctest"
+	"github.com/pawlrun/pawl/pawltest"
+)
+
+// The code of docs/guide/time.md.
+
+var (
+	Nightly = pawl.NewOrchestration[int, pawl.None]("nightly")
+	BackUp  = pawl.NewActivity[time.Time, pawl.None]("back-up")
+)
+
+const day = 24 * time.Hour
+
+func nightly(ctx *pawl.Context, nights int) (pawl.None, error) {
+	now := pawl.Now(ctx)
+	night := now.Add(-2 * time.Hour).Truncate(day).Add(day + 2*time.Hour) // the next 02:00 UTC
+	if err := pawl.Sleep(ctx, night.Sub(now)); err != nil {
+		return pawl.None{}, err
+	}
+	if _, err := BackUp.Call(ctx, night, pawl.Retry{Attempts: 10}, pawl.Within(3*time.Hour)); err != nil {
+		if errors.Is(err, context.Canceled) {
+			return pawl.None{}, err
+		}
+		pawl.Logger(ctx).Error("no backup tonight", "night", night, "error", err)
+	}
+	return Nightly.ContinueAsNew(ctx, nights+1)
+}
+
+func book(ctx *pawl.Context, until time.Time) (string, error) {
+	confirmed, deadline := Confirmed.Next(ctx), pawl.After(ctx, until.Sub(pawl.Now(ctx)))
+	first, err := pawl.Select(ctx, confirmed, deadline)
+	switch {
+	case err != nil:
+		return "", err
+	case first == deadline:
+		return "lapsed", nil
+	default:
+		return "booked", nil
+	}
+}
+
+var Booking = pawl.NewOrchestration[time.Time, string]("book")
+
+func TestTheGuidesBookingLapsesAtItsDate(t *testing.T) {
+	until := time.Date(2026, time.January, 3, 12, 0, 0, 0, time.UTC)
+	env := pawltest.New(t, Booking.Do(book))
+	if got, err := pawltest.Run(env, Booking, until); got != "lapsed" || err != nil || !env.Now().Equal(until) {
+		t.Errorf("%q, %v, at %s", got, err, env.Now())
+	}
+	env = pawltest.New(t, Booking.Do(book))
+	pawltest.Send(env.At(60*time.Hour-time.Millisecond), Confirmed, pawl.None{})
+	if got, err := pawltest.Run(env, Booking, until); got != "booked" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func TestEveryLineOfGoInThePageOnTimeIsCompiledHere(t *testing.T) {
+	doctest.Shown(t, doctest.Read(t, "../docs/guide/time.md"), 2, doctest.Read(t, "guide_time_test.go"))
+}

@@ -1,0 +1,43 @@
+package store
+
+import (
+	"fmt"
+
+	"github.com/pawlrun/pawl/internal/redisx"
+)
+
+// Purge removes an instance with all that it has.
+type Purge struct {
+	Instance  string
+	Execution uint64 // the current one; the one before it is removed as well, and others there are not
+	Head      string
+	Status    Status   // that it is listed under
+	Pop       []string // ids at the head of the inbox, up to the purge itself; what came behind stays
+}
+
+// Purge removes an instance that has ended and owes nobody anything. A reply that was lost looks like a conflict to the next try:
+// the record is gone.
+func (s *Store) Purge(t Tenure, pu *Purge, done func(now int64, err error)) {
+	p := s.space.Part(t.Part)
+	keys := []string{p.Owner(), p.Agenda(), p.Instance(pu.Instance), p.Inbox(pu.Instance), p.Stuck(), p.Index(string(pu.Status))}
+	for e := max(pu.Execution, 2) - 1; e <= pu.Execution; e++ {
+		keys = append(keys, p.History(pu.Instance, e), p.Reports(pu.Instance, e))
+	}
+	args := make([]any, 0, 3+len(pu.Pop))
+	args = append(args, t.Token, pu.Instance, pu.Head)
+	for _, id := range pu.Pop {
+		args = append(args, id)
+	}
+	s.run.Go(redisx.Call{Script: s.purge, Keys: keys, Args: args}, func(v any, err error) {
+		if err != nil {
+			done(0, fmt.Errorf("purge of %s: %w", pu.Instance, err))
+			return
+		}
+		r := redisx.NewReply(v)
+		if r.Str(0) != "OK" {
+			done(0, refusal("purge", r))
+			return
+		}
+		done(r.Int(1), r.Err())
+	})
+}

@@ -1,0 +1,40 @@
+-- purge: an instance that has ended, and owes nobody anything, is no more. What came behind the purge is another's.
+--
+-- KEYS  1 partition  2 agenda  3 record  4 inbox  5 stuck  6 index of its status  then histories and reports
+-- ARGV  1 token  2 instance  3 head it expects  then the ids popped
+-- answer  FENCED | CONFLICT head | CONFLICT inbox | OK now
+--
+-- No lease is left: the commit that ended the instance has deleted them. The message ids that it has taken stay, for
+-- their hour: a repeat must not bring it back. A start among what is left goes in front, as before an unknown instance.
+local t = now()
+if fenced(KEYS[1], ARGV[1], t) then return {'FENCED'} end
+if (redis.call('HGET', KEYS[3], 'head') or '') ~= ARGV[3] then return {'CONFLICT', 'head'} end
+local pops = #ARGV - 3
+local inbox = redis.call('LRANGE', KEYS[4], 0, pops)
+for k = 1, pops do
+  local id = ARGV[3 + k] .. '\n'
+  if not inbox[k] or string.sub(inbox[k], 1, #id) ~= id then return {'CONFLICT', 'inbox'} end
+end
+local first = inbox[pops + 1]
+local start = nil
+if first and string.sub(first, 1, 1) ~= '!' then
+  for _, e in ipairs(redis.call('LRANGE', KEYS[4], pops, -1)) do
+    if string.sub(e, 1, 1) == '!' then
+      start = e
+      break
+    end
+  end
+end
+
+if pops > 0 then redis.call('LTRIM', KEYS[4], pops, -1) end
+if start then
+  redis.call('LREM', KEYS[4], 1, start)
+  redis.call('LPUSH', KEYS[4], start)
+  first = start
+end
+redis.call('DEL', KEYS[3])
+for k = 7, #KEYS do redis.call('DEL', KEYS[k]) end
+redis.call('ZREM', KEYS[6], ARGV[2])
+redis.call('HDEL', KEYS[5], ARGV[2])
+settle(KEYS[2], first, ARGV[2], first and ms(t) or '', '', t)
+return {'OK', ms(t)}

@@ -1,0 +1,181 @@
+package orchestrator
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// Removing an instance.
+//
+//	running ──purge, forced──▶ cancelled, by name ──▶ ended ──everything told──▶ purged: one script
+//	   └──purge──▶ refused, and answered             ended ──purge, or its retention is over──┘
+//
+// A purge is an input like others: it takes effect when what came before it has, and it
+// stays at the head of the inbox until the script has removed the instance, and
+// takes it out. A crash anywhere before that finds it there again; after it nothing is
+// there that could bring the instance back, for what was ingested is behind the position.
+// What came behind the purge is for whoever has the id next.
+//
+// An instance that is stalled does not come to its purge by itself. A forced one overtakes
+// what it can not read, unless that is its history: without it nobody knows its leases.
+
+// Retention says how long instances are kept that have ended. Zero is the default, 72
+// hours; less than zero is for ever. A child is kept at least until its parent can not miss
+// its end: until the inputs stream has it.
+type Retention struct {
+	Completed, Failed, Cancelled time.Duration
+}
+
+// DefaultRetention is how long an instance that has ended is kept, unless Retention says otherwise.
+const DefaultRetention = 72 * time.Hour
+
+// of gives the time for a status; ok is false for one that is kept for ever, or has not ended.
+func (r Retention) of(s store.Status) (d time.Duration, ok bool) {
+	switch s {
+	case store.Completed:
+		d = r.Completed
+	case store.Failed:
+		d = r.Failed
+	case store.Cancelled:
+		d = r.Cancelled
+	case store.Running:
+		return 0, false
+	}
+	if d == 0 {
+		d = DefaultRetention
+	}
+	return d, d > 0
+}
+
+// keptUntil is when the record may be removed, Unix ms; 0: never, or not yet known.
+func (a *actor) keptUntil(rec *store.Record) int64 {
+	if rec == nil || !rec.Status.Ended() {
+		return 0
+	}
+	d, ok := a.cfg.Retention.of(rec.Status)
+	if !ok {
+		return 0
+	}
+	return rec.Ended + d.Milliseconds()
+}
+
+// retired reports whether nobody is to keep the instance any longer.
+func (a *actor) retired(in *instance) bool {
+	at := a.keptUntil(in.rec)
+	return at != 0 && at <= a.clock.now() && len(in.owed) == 0
+}
+
+// purgeNext gives the purge that the inbox begins with.
+func (in *instance) purgeNext() (*history.PurgeRequested, bool) {
+	if len(in.unread) == 0 {
+		return nil, false
+	}
+	p, ok := in.unread[0].ev.(*history.PurgeRequested)
+	return p, ok
+}
+
+func (in *instance) purging() bool {
+	_, ok := in.purgeNext()
+	return ok
+}
+
+// purgeRequested does what the purge at the head of the inbox asks for, or the next step to it.
+func (a *actor) purgeRequested(in *instance, p *history.PurgeRequested) {
+	switch {
+	case in.rec == nil: // rolled back to before its start, which will come again; the purge with it
+		a.takeOut(in, 1)
+	case in.status().Ended() && len(in.owed) > 0:
+		a.sendOwed(in) // and go on when the stream has it: its children and its parent must be told
+	case in.status().Ended():
+		a.purge(in, p, in.unread[0].id)
+	case !p.Force:
+		a.met.dropped.Inc()
+		a.answer(p.Reply, queue.Answer{Instance: in.id, Problem: &queue.Problem{
+			Code: queue.ProblemRefused, Message: fmt.Sprintf("instance %s is running and was not purged; cancel it first, or purge it by force", in.id),
+		}})
+		a.takeOut(in, 1)
+	default:
+		a.endPurged(in, p, 0)
+	}
+}
+
+// forcedPurge finds the first forced purge among what is unread.
+func (in *instance) forcedPurge() (n int, p *history.PurgeRequested) {
+	for i, u := range in.unread {
+		if p, ok := u.ev.(*history.PurgeRequested); ok && p.Force {
+			return i, p
+		}
+	}
+	return 0, nil
+}
+
+// purgeStalled removes an instance that can not be turned. Memory may hold half a turn, so it is loaded again first.
+func (a *actor) purgeStalled(in *instance) {
+	delete(a.stalls, in.id)
+	a.unwind(in)
+	a.loadThen(in, func() {
+		n, p := in.forcedPurge()
+		switch {
+		case p == nil:
+			a.advance(in)
+		case in.rec == nil:
+			ids := make([]string, n+1)
+			for i := range ids {
+				ids[i] = in.unread[i].id
+			}
+			a.purge(in, p, ids...)
+		case in.status().Ended():
+			a.advance(in)
+		default:
+			a.endPurged(in, p, n)
+		}
+	})
+}
+
+// endPurged ends a running instance whose purge is forced. Its code is not asked; the inputs before the purge, so
+// many, are dropped, and the purge itself stays in the inbox.
+func (a *actor) endPurged(in *instance, p *history.PurgeRequested, before int) {
+	at := max(in.state.Now, a.clock.now())
+	why := &cancel.Cancelled{Reason: cancel.Purged, By: p.By, Text: p.Text, At: time.UnixMilli(at).UTC()}
+	a.unwindCode(in)
+	a.endByName(in, why, &history.Cancelled{Failure: *pawl.ToFailure(why), By: p.By, Text: p.Text}, before)
+}
+
+// purge removes an instance that has ended; popped is the purge that asks for it, if one does.
+func (a *actor) purge(in *instance, p *history.PurgeRequested, popped ...string) {
+	a.begin(in)
+	pu := &store.Purge{Instance: in.id, Execution: in.execution(), Head: in.head(), Status: in.status(), Pop: popped}
+	a.store.Purge(a.st, pu, func(now int64, err error) {
+		failpoint.Here("orchestrator.purged")
+		a.box.post(func() {
+			a.end(in)
+			switch {
+			case err == nil:
+				a.heard(now)
+				a.met.purged.Inc()
+				if p != nil {
+					a.answer(p.Reply, queue.Answer{Instance: in.id, Status: queue.StatusPurged})
+				}
+			case errors.Is(err, store.ErrConflict): // perhaps the reply of an earlier try was lost
+				a.met.conflicts.Inc()
+			default:
+				a.failed("purge of "+in.id, err)
+			}
+			late := len(in.late) > 0 || in.missed
+			delete(a.stalls, in.id)
+			a.unwind(in)
+			delete(a.instances, in.id)
+			if err == nil && (late || len(popped) > 0) {
+				a.lookAt(in.id) // what came behind the purge
+			}
+		})
+	})
+}

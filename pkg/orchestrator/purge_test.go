@@ -1,0 +1,167 @@
+package orchestrator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/pkg/worker"
+)
+
+// purge asks for a purge and gives the answer.
+func (s *stand) purge(id string, force bool) queue.Answer {
+	s.t.Helper()
+	answers := make(chan queue.Answer, 1)
+	inbox, err := s.conn.OnAnswers(func(_ string, a queue.Answer) { answers <- a })
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer inbox.Stop()
+	s.publish(queue.OutInput{Instance: id, Kind: queue.KindPurge, Force: force, By: "ops", Text: "tidy", Reply: inbox.Subject("p")})
+	select {
+	case a := <-answers:
+		return a
+	case <-s.ctx().Done():
+		s.t.Fatalf("no answer to the purge of %s", id)
+		return queue.Answer{}
+	}
+}
+
+// left lists every key of an instance, and where else it is named.
+func (s *stand) left(id string) (keys []string) {
+	s.t.Helper()
+	for _, k := range s.redis.Keys(s.ctx(), "pawl:{default.*}:*"+id+"*").Val() {
+		if !strings.Contains(k, "}:d:") { // the ids of its messages stay for an hour
+			keys = append(keys, k)
+		}
+	}
+	for _, k := range s.redis.Keys(s.ctx(), "pawl:{default.*}:*").Val() {
+		if (strings.HasSuffix(k, "agenda") || strings.Contains(k, "}:x:")) && s.redis.ZScore(s.ctx(), k, id).Err() == nil {
+			keys = append(keys, k+" names it")
+		}
+	}
+	return keys
+}
+
+func TestAPurgeTakesEveryExecutionAndWhatCameBehindItIsForTheNext(t *testing.T) {
+	s := newStand(t)
+	s.orchestrate(orchestrator.Config{}, counter.Do(count))
+	s.start("counter", "c-1", `{}`)
+	for _, n := range []string{`1`, `2`, `0`} {
+		s.event("add", "c-1", n)
+	}
+	born := s.ended("c-1").Born
+	if a := s.purge("c-1", false); a.Status != queue.StatusPurged {
+		t.Fatalf("%+v", a.Problem)
+	}
+	if left := s.left("c-1"); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	// Behind a purge, in one batch: events, and the start that they are for.
+	s.start("counter", "c-2", `{}`)
+	s.event("add", "c-2", `0`)
+	s.ended("c-2")
+	s.publish(queue.OutInput{Instance: "c-2", Kind: queue.KindPurge})
+	s.event("add", "c-2", `5`)
+	s.start("counter", "c-2", `{}`)
+	s.event("add", "c-2", `0`)
+	s.until("the next one ends", func() bool { d := s.describe("c-2"); return d.Status == "completed" && d.Execution == 2 })
+	d := s.describe("c-2")
+	if got, err := counter.DecodeResult(d.Result); err != nil || got != 5 || d.Born == born {
+		t.Errorf("%d, %v", got, err)
+	}
+}
+
+func TestARunningInstanceIsPurgedOnlyByForceAndThenItsActivitiesAndChildrenAreTold(t *testing.T) {
+	s := newStand(t)
+	s.orchestrate(orchestrator.Config{}, only.Do(waitForPing), hello.Do(func(ctx *pawl.Context, in string) (string, error) {
+		child := only.Start(ctx, in, pawl.ID("child"))
+		if _, err := slow.Call(ctx, in); err != nil {
+			return "", err
+		}
+		return child.Get(ctx)
+	}), race.Do(func(ctx *pawl.Context, in string) (string, error) {
+		_, err := hello.Call(ctx, in, pawl.ID("p-1"))
+		var c *pawl.Cancelled
+		if errors.As(err, &c) && c.Reason == cancel.Purged {
+			return "purged by " + c.By, nil
+		}
+		return "", fmt.Errorf("not purged: %w", err)
+	}))
+	running, causes := make(chan struct{}, 1), make(chan error, 1)
+	s.work(worker.Config{}, slow.Do(func(ctx context.Context, _ string) (string, error) {
+		running <- struct{}{}
+		<-ctx.Done()
+		causes <- context.Cause(ctx)
+		return "", ctx.Err()
+	}))
+	s.start("race", "top", `"x"`)
+	<-running
+	if a := s.purge("p-1", false); a.Problem == nil || a.Problem.Code != queue.ProblemRefused || !strings.Contains(a.Problem.Message, "is running") {
+		t.Fatalf("%+v", a)
+	}
+	if a := s.purge("p-1", true); a.Status != queue.StatusPurged {
+		t.Fatalf("%+v", a.Problem)
+	}
+	var c *cancel.Cancelled
+	if err := <-causes; !errors.As(err, &c) || c.Reason != cancel.Purged || c.Text != "tidy" {
+		t.Errorf("cause %v", err)
+	}
+	if d := s.ended("child"); d.Status != "cancelled" {
+		t.Errorf("child %s", d.Status)
+	}
+	if got, err := race.DecodeResult(s.ended("top").Result); err != nil || got != "purged by ops" {
+		t.Errorf("the parent was told %q, %v", got, err)
+	}
+	if left := s.left("p-1"); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+func TestAStalledInstanceIsPurgedByForceAlsoIfItHasNotBegun(t *testing.T) {
+	s := newStand(t)
+	first := s.orchestrate(orchestrator.Config{Member: "a"}, race.Do(waitForPing))
+	s.start("race", "begun", `"x"`)
+	s.until("it runs", func() bool { return s.describe("begun").Status == "running" })
+	s.stop(first)
+	s.orchestrate(orchestrator.Config{Member: "b"}, hello.Do(callGreet))
+	s.event("ping", "begun", `"x"`)
+	s.start("race", "fresh", `"x"`)
+	s.event("ping", "fresh", `"x"`)
+	for _, id := range []string{"begun", "fresh"} {
+		s.until(id+" is stalled", func() bool { return s.describe(id).Stuck != "" })
+		if a := s.purge(id, true); a.Status != queue.StatusPurged {
+			t.Fatalf("%s: %+v", id, a.Problem)
+		}
+		if left := s.left(id); len(left) > 0 {
+			t.Errorf("left of %s: %v", id, left)
+		}
+	}
+}
+
+func TestRetentionIsByStatusAndStartsWhenAParentCanNotMissTheEnd(t *testing.T) {
+	s := newStand(t)
+	s.orchestrate(orchestrator.Config{Retention: orchestrator.Retention{Completed: 300 * time.Millisecond, Failed: -1}},
+		only.Do(func(_ *pawl.Context, in string) (string, error) { return in, nil }),
+		hello.Do(func(ctx *pawl.Context, in string) (string, error) { return only.Call(ctx, in, pawl.ID("child")) }),
+		race.Do(func(*pawl.Context, string) (string, error) { return "", errToo }))
+	s.start("hello", "p-1", `"x"`)
+	s.start("race", "failed", `"x"`)
+	s.ended("failed")
+	gone := func(id string) bool {
+		rec, err := s.store.Record(s.ctx(), s.conn.PartitionOf(id), id)
+		return err == nil && rec == nil && len(s.left(id)) == 0
+	}
+	s.until("both are retired", func() bool { return gone("p-1") && gone("child") })
+	if rec, err := s.store.Record(s.ctx(), s.conn.PartitionOf("failed"), "failed"); err != nil || rec == nil || rec.Status != store.Failed {
+		t.Errorf("the failed one: %v %v", rec, err)
+	}
+}

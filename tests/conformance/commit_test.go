@@ -1,0 +1,169 @@
+package conformance
+
+import (
+	"fmt"
+
+	"pgregory.net/rapid"
+
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/tests/model"
+)
+
+// turn draws a turn: mostly one that fits.
+func (m *machine) turn() model.Turn {
+	id := m.instance()
+	in := m.model.Get(id)
+	t := model.Turn{Instance: id, Execution: max(in.Execution, 1), Expect: in.Head, Head: m.fresh("h"), Status: "running"}
+	for _, e := range in.Inbox[:draw(m, "inputs", 0, len(in.Inbox)/2, len(in.Inbox))] {
+		t.Pop = append(t.Pop, e.ID)
+	}
+	switch rapid.IntRange(1, 30).Draw(m.rt, "flaw") {
+	case 1, 2, 3:
+		t.Expect = draw(m, "head", "", "h1", "h2")
+	case 4, 5, 6:
+		if len(t.Pop) > 0 {
+			t.Pop[m.n%len(t.Pop)] = "a.acked.but.forgotten"
+		}
+	case 7, 8, 9:
+		t.Head = "" // only the inbox is consumed
+		return t
+	case 10:
+		t.Execution++ // which has no history yet
+	}
+	if in.Head == "" {
+		t.Begins = 1
+	}
+	for range draw(m, "events", 1, 2, 3) {
+		t.Events = append(t.Events, m.fresh("event "))
+	}
+	for range draw(m, "creates", 0, 1, 2) {
+		t.Create = append(t.Create, m.lease())
+	}
+	for range draw(m, "deletes", 0, 0, 1, 3) {
+		t.Delete = append(t.Delete, m.lease().Activity)
+	}
+	if len(t.Create) > 0 && m.oneIn(4) {
+		t.Delete = append(t.Delete, t.Create[0].Activity)
+	}
+	switch {
+	case m.oneIn(4), in.End != "":
+		m.goOn(&t)
+		t.Reborn = in.End != "" || m.oneIn(4)
+	case m.oneIn(6):
+		t.Status, t.End = "completed", m.fresh("end")
+	}
+	m.marks(&t, in)
+	if !m.oneIn(4) {
+		t.Next = m.now() + draw(m, "next", int64(0), 500, 3000, 10_000)
+	}
+	return t
+}
+
+// goOn makes of a turn the last of its execution.
+func (m *machine) goOn(t *model.Turn) {
+	t.Begins = t.Execution + 1
+	for k := range draw(m, "in front", 1, 2, 20) {
+		kind, id := "event", m.fresh("c")
+		if k == 0 {
+			kind, id = "start", "!"+id
+		}
+		t.Front = append(t.Front, model.Element{ID: id, Kind: kind, Time: 1_790_000_000_000, Tag: "carried"})
+	}
+	if m.oneIn(2) {
+		t.Parent = m.fresh("p")
+	}
+}
+
+// marks draws what a turn owes, and which history goes.
+func (m *machine) marks(t *model.Turn, in *model.Instance) {
+	if m.oneIn(3) {
+		t.Out = model.Place{Execution: t.Execution, Event: uint64(len(in.History()) + 1)}
+	}
+	if m.oneIn(3) {
+		t.Sent = in.Out
+	}
+	if m.oneIn(3) {
+		t.Custom = in.Custom + 1
+	}
+	if t.Execution > 1 && m.oneIn(2) {
+		t.Prune = t.Execution - uint64(draw(m, "executions back", 1, 2))
+	}
+}
+
+func (m *machine) commit() {
+	token, t := m.token(), m.turn()
+	from := m.model.Get(t.Instance).Status
+	m.send(func() {
+		if s := m.model.Get(t.Instance); s.Head == t.Expect && s.Status != from {
+			return // a rollback made the head old again under another status: no owner sends this
+		}
+		m.both(fmt.Sprintf("commit by %s: %+v", token, t), func() (string, int64) {
+			return m.doCommit(token, from, t)
+		}, func(s *model.Store, now int64) string {
+			c := s.Commit(now, token, t)
+			if c.Answer != model.OK {
+				return string(c.Answer)
+			}
+			holders := map[uint64]string{}
+			for _, h := range c.Holders {
+				holders[t.Delete[h.Place-1]] = h.Worker
+			}
+			ids := []string{}
+			for _, e := range c.Inbox {
+				ids = append(ids, e.ID)
+			}
+			return fmt.Sprint("OK ", ids, holders)
+		})
+	})
+}
+
+func (m *machine) doCommit(token, from string, t model.Turn) (string, int64) {
+	c := &store.Commit{
+		Instance: t.Instance, Execution: t.Execution, Prune: t.Prune, Head: t.Expect, NewHead: t.Head, Pop: t.Pop, From: store.Status(from),
+		Create: leasesOf(t.Create), Look: t.Next, Want: store.UnreadBatch,
+	}
+	if t.Head != "" {
+		c.Record = recordOf(t)
+	}
+	for _, e := range t.Front {
+		c.Front = append(c.Front, history.Element{ID: e.ID, At: e.Time, Body: []byte(e.Tag)}.Encode())
+	}
+	for _, e := range t.Events {
+		c.Events = append(c.Events, []byte(e))
+	}
+	for _, a := range t.Delete {
+		c.Delete = append(c.Delete, store.Lease{Activity: a})
+	}
+	out, err := await(func(done func(store.Committed, error)) { m.store.Commit(m.tenure(token), c, done) })
+	if err != nil {
+		return m.refused(err), 0
+	}
+	ids := []string{}
+	for _, raw := range out.Unread {
+		e, err := history.ParseElement(raw)
+		m.must(err)
+		ids = append(ids, e.ID)
+	}
+	holders := out.Holders
+	if holders == nil {
+		holders = map[uint64]string{}
+	}
+	return fmt.Sprint("OK ", ids, holders), out.Now
+}
+
+func recordOf(t model.Turn) *store.Record {
+	r := &store.Record{
+		Status: store.Status(t.Status), End: []byte(t.End), Ended: int64(len(t.End)), Reborn: t.Reborn,
+		CustomVersion: t.Custom, Out: markOf(t.Out), Sent: markOf(t.Sent),
+	}
+	if t.Begins != 0 {
+		r.Name, r.Execution = "n", t.Begins
+		if t.Parent != "" {
+			r.Parent = &history.Parent{Instance: t.Parent}
+		}
+	}
+	return r
+}
+
+func markOf(p model.Place) store.Mark { return store.Mark{Execution: p.Execution, Event: p.Event} }

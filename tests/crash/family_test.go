@@ -1,0 +1,209 @@
+package crash
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/tests/crash/work"
+)
+
+// family is an arena whose instances start each other, take each other back and send each other
+// events: see package work. end waits until all of it is over, and checks it.
+type family struct {
+	*arena
+	houses []work.House // household n has the id house(n)
+	doomed []work.House
+	asides int // notes that clients have sent
+}
+
+func newFamily(t *testing.T, s servers, env ...string) *family {
+	t.Helper()
+	parts := 4
+	if s.other != nil {
+		parts = 8 // so that each master has some
+	}
+	return &family{arena: newArenaOf(t, s, parts, env...)}
+}
+
+// either, or the first or the second of two Redis masters.
+const (
+	either = iota
+	parents
+	children
+)
+
+// at makes an id whose partition is on the master wanted.
+func (f *family) at(master int, prefix string, n int) string {
+	f.t.Helper()
+	id := fmt.Sprintf("%s-%d", prefix, n)
+	c, several := f.rdb.(*redis.ClusterClient)
+	if master == either || !several {
+		return id
+	}
+	want := map[int]string{parents: f.redis.Addr, children: f.other.Addr}[master]
+	for try := range 100 {
+		id := fmt.Sprintf("%s.%d", id, try)
+		node, err := c.MasterForKey(f.ctx, redisx.NewSpace(f.ns).Part(queue.PartitionOf(id, f.parts)).Owner())
+		f.must(err)
+		if strings.HasSuffix(want, node.Options().Addr) { // the client takes the loopback address away
+			return id
+		}
+	}
+	f.t.Fatalf("no partition of %d is on %s", f.parts, want)
+	return ""
+}
+
+func (f *family) house(n int) string  { return f.at(parents, "house", n) }
+func (f *family) victim(n int) string { return f.at(parents, "doomed", n) }
+
+// begin starts n more households, one that is doomed, and those that count; and has clients send notes, of which some come before
+// there is anybody to take them.
+func (f *family) begin(n int) {
+	f.t.Helper()
+	f.join()
+	f.aside()
+	_, err := client.Start(f.ctx, f.client, work.Relay, work.RelayID, work.Tally{})
+	f.must(err)
+	for range n {
+		i := len(f.houses)
+		h := work.House{
+			N: i, Kid: f.at(children, "kid", i), Left: f.at(children, "left", i), Free: f.at(children, "free", i), Taken: f.at(children, "taken", i),
+			Patience: time.Duration(100+50*(i%3)) * time.Millisecond,
+		}
+		_, err := client.Start(f.ctx, f.client, work.Kid, h.Taken, work.Chore{N: i})
+		f.must(err)
+		run, err := client.Start(f.ctx, f.client, work.Household, f.house(i), h)
+		f.must(err)
+		f.houses = append(f.houses, h)
+		f.wait(run)
+	}
+	i := len(f.doomed)
+	d := work.House{N: i, Left: f.at(children, "spared", i)}
+	_, err = client.Start(f.ctx, f.client, work.Doomed, f.victim(i), d)
+	f.must(err)
+	f.doomed = append(f.doomed, d)
+	f.aside()
+}
+
+// aside has a client send a note, and a copy of the one before it.
+func (f *family) aside() {
+	f.t.Helper()
+	for i := max(0, f.asides-1); i <= f.asides; i++ {
+		f.note(i)
+	}
+	f.asides++
+}
+
+func aside(i int) string { return fmt.Sprintf("aside-%d", i) }
+
+func (f *family) note(i int) {
+	f.t.Helper()
+	f.must(client.Send(f.ctx, f.client, work.Noted, work.RelayID, work.Note{IDs: []string{aside(i)}, Sum: i}, client.MessageID(aside(i))))
+}
+
+// until waits, and meanwhile starts whoever has died, if they are tended.
+func (a *arena) until(what string, yes func() bool) {
+	a.t.Helper()
+	poll.Until(a.t, within, what, func() bool {
+		a.tend()
+		return yes()
+	})
+}
+
+func (a *arena) tend() {
+	for _, p := range a.all {
+		select {
+		case <-p.Ended():
+			if a.tended {
+				a.deaths++
+				p.Start()
+			}
+		default:
+		}
+	}
+}
+
+// end sees all of it to its end.
+func (f *family) end() {
+	f.t.Helper()
+	f.cancelDoomed()
+	for i, h := range f.houses {
+		f.untilEnded(f.house(i))
+		f.must(client.Send(f.ctx, f.client, work.Go, h.Left, 0, client.MessageID("go")))
+	}
+	for i, d := range f.doomed {
+		f.untilEnded(f.victim(i))
+		f.must(client.Send(f.ctx, f.client, work.Go, d.Left, 0, client.MessageID("go")))
+	}
+	f.settled(work.RelayID, work.TillID)
+	for i := range f.asides { // the executions that took them are over
+		f.note(i)
+	}
+	f.must(client.Send(f.ctx, f.client, work.Noted, work.RelayID, work.Note{Last: true}, client.MessageID("last")))
+	all := f.settled()
+	f.totals(all)
+	f.results()
+	f.check()
+	f.told()
+	f.ran(all)
+	f.nobodyOwes(all)
+}
+
+// cancelDoomed cancels each when the activity of its grandchild runs.
+func (f *family) cancelDoomed() {
+	f.t.Helper()
+	for i := range f.doomed {
+		id := f.victim(i)
+		f.until("the grandchild of "+id+" is at work", func() bool {
+			return slices.ContainsFunc(f.lines("began"), func(l []string) bool { return strings.HasPrefix(l[1], id+"~") })
+		})
+		f.must(client.Cancel(f.ctx, f.client, id, "doomed", client.MessageID("cancel")))
+	}
+}
+
+func (f *family) untilEnded(id string) {
+	f.t.Helper()
+	defer f.show(id)
+	f.until(id+" has ended", func() bool {
+		rec := f.record(id)
+		return rec != nil && rec.Status.Ended()
+	})
+}
+
+// show describes instances if the test has failed.
+func (f *family) show(ids ...string) {
+	for _, id := range ids {
+		if f.t.Failed() {
+			f.t.Log(f.describe(id))
+		}
+	}
+}
+
+// results compares what whoever waits for a household was told.
+func (f *family) results() {
+	f.t.Helper()
+	for i, o := range f.mixed {
+		timeout := time.NewTimer(within)
+		select {
+		case <-o.told:
+			if want := work.HouseholdResult(i); o.err != nil || o.sum != want {
+				f.t.Errorf("%s: the client was told %d (%v), want %d", f.house(i), o.sum, o.err, want)
+			}
+		case <-timeout.C:
+			f.t.Errorf("%s has ended, and the client that waits for it was not told", f.house(i))
+		}
+		timeout.Stop()
+	}
+}
+
+var _ = pawl.None{}

@@ -1,0 +1,226 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/pawlrun/pawl"
+)
+
+// The family: who speaks with whom.
+//
+//	Household ── Kid (id derived) ── Kid (id given) ── Kid (abandoned, waits for Go) ── Kid (detached)
+//	    │  └──── Nest (loses a Select) ── Nest ── Endless, an activity that is told to stop
+//	    └─ fails to start a Kid whose id is taken; starts Till, detached, when it has all the rest
+//	Doomed ───── Nest ── Nest ── Endless;  Kid (abandoned, waits for Go): a client cancels it
+//	Kid, clients ──Noted──▶ Relay (new execution every third note) ──Noted──▶ Till (every note)
+//	Fickle ───── Roll, an activity that never says the same twice, then an Echo of what it said
+//
+// What sends notes decides nothing that depends on the order in which things come: a turn
+// that the store forgets is decided again as it was. So the notes that Till has seen are
+// those of the surviving histories, each once, whatever was forgotten. Only
+// Fickle decides otherwise.
+var (
+	Household = pawl.NewOrchestration[House, int]("household")
+	Doomed    = pawl.NewOrchestration[House, int]("doomed")
+	Kid       = pawl.NewOrchestration[Chore, int]("kid")
+	Nest      = pawl.NewOrchestration[int, int]("nest")
+	Relay     = pawl.NewOrchestration[Tally, Tally]("relay")
+	Till      = pawl.NewOrchestration[Tally, Tally]("till")
+	Fickle    = pawl.NewOrchestration[string, int]("fickle")
+	Echo      = pawl.NewOrchestration[int, int]("echo")
+
+	Endless = pawl.NewActivity[pawl.None, int]("endless")
+	Roll    = pawl.NewActivity[pawl.None, int]("roll")
+	Noted   = pawl.NewEvent[Note]("noted")
+)
+
+// The two that count.
+const (
+	RelayID = "relay"
+	TillID  = "till"
+	Relayed = 3 // notes that one execution of Relay takes
+)
+
+// House is what a household, or one that is doomed, is given. The test chooses the ids, and with them the partitions.
+type House struct {
+	N        int
+	Kid      string // its second child
+	Left     string // the child that it leaves behind
+	Free     string // whom it starts detached
+	Taken    string // an instance that is not its child
+	Patience time.Duration
+}
+
+// Chore is what a kid is given.
+type Chore struct {
+	N    int
+	Wait bool          // for Go, before anything else
+	Rest time.Duration // between its two steps
+}
+
+// KidResult is what a kid gives for its N: a step before its note, and one after.
+func KidResult(n int) int { return n + 2 }
+
+// HouseholdResult is the sum of the two kids that it waits for.
+func HouseholdResult(n int) int { return KidResult(n) + KidResult(n+100) }
+
+// Note is an event to Relay and Till: whose it is, and, of one that was relayed, whose they were.
+type Note struct {
+	IDs  []string
+	Sum  int
+	Last bool
+}
+
+// Tally is a running total, carried from one execution to the next.
+type Tally struct {
+	Note
+	Rounds int
+}
+
+func (n *Note) add(m Note) {
+	n.IDs, n.Sum, n.Last = append(n.IDs, m.IDs...), n.Sum+m.Sum, m.Last
+}
+
+// household starts everybody in its first turn, so that their places are the same however often that is decided.
+func household(ctx *pawl.Context, h House) (int, error) {
+	first := Kid.Start(ctx, Chore{N: h.N, Rest: h.Patience})
+	second := Kid.Start(ctx, Chore{N: h.N + 100}, pawl.ID(h.Kid))
+	Kid.Start(ctx, Chore{N: h.N + 200, Wait: true}, pawl.ID(h.Left), pawl.Abandon())
+	if err := Kid.StartDetached(ctx, h.Free, Chore{N: h.N + 300}); err != nil {
+		return 0, err
+	}
+	nest, deadline := Nest.Start(ctx, 1), pawl.After(ctx, h.Patience)
+	won, err := pawl.Select(ctx, nest, deadline)
+	if err != nil {
+		return 0, err
+	}
+	if won != deadline { // it has been cancelled before, by a turn that the store forgot
+		if _, err := nest.Get(ctx); !errors.Is(err, context.Canceled) {
+			return 0, fmt.Errorf("a child that never ends has won: %w", err)
+		}
+	}
+	if _, err := Kid.Call(ctx, Chore{}, pawl.ID(h.Taken)); !errors.Is(err, pawl.ErrIDTaken) {
+		return 0, fmt.Errorf("the id of the child is taken, and the call says: %w", err)
+	}
+	sums, err := pawl.All(ctx, first, second)
+	if err != nil {
+		return 0, err
+	}
+	return sums[0] + sums[1], Till.StartDetached(ctx, TillID, Tally{})
+}
+
+func doomed(ctx *pawl.Context, h House) (int, error) {
+	Kid.Start(ctx, Chore{N: h.N, Wait: true}, pawl.ID(h.Left), pawl.Abandon())
+	return Nest.Call(ctx, 1)
+}
+
+func kid(ctx *pawl.Context, c Chore) (int, error) {
+	if c.Wait {
+		if _, err := Go.Receive(ctx); err != nil {
+			return 0, err
+		}
+	}
+	n, err := Step.Call(ctx, c.N)
+	if err != nil {
+		return 0, err
+	}
+	if err := Noted.Send(ctx, RelayID, Note{IDs: []string{pawl.Instance(ctx).Instance}, Sum: n}); err != nil {
+		return 0, err
+	}
+	if err := pawl.Sleep(ctx, c.Rest); err != nil {
+		return 0, err
+	}
+	return Step.Call(ctx, n)
+}
+
+// nest ends when it is cancelled, and everything in it.
+func nest(ctx *pawl.Context, depth int) (int, error) {
+	if depth == 0 {
+		return Endless.Call(ctx, pawl.None{})
+	}
+	return Nest.Call(ctx, depth-1)
+}
+
+// relay forwards what its execution has taken, and goes on as a new one before anybody knows whether that has arrived.
+func relay(ctx *pawl.Context, t Tally) (Tally, error) {
+	var got Note
+	for len(got.IDs) < Relayed && !got.Last {
+		n, err := Noted.Receive(ctx)
+		if err != nil {
+			return t, err
+		}
+		got.add(n)
+	}
+	t.add(got)
+	t.Rounds++
+	if err := Noted.Send(ctx, TillID, got); err != nil || t.Last {
+		return t, err
+	}
+	return Relay.ContinueAsNew(ctx, t)
+}
+
+// till takes one note an execution. What comes while it waits for its activity is carried over; its child is
+// cancelled each time.
+func till(ctx *pawl.Context, t Tally) (Tally, error) {
+	Nest.Start(ctx, 0)
+	step := Step.Start(ctx, t.Rounds)
+	n, err := Noted.Receive(ctx)
+	if err != nil {
+		return t, err
+	}
+	t.add(n)
+	if t.Rounds, err = step.Get(ctx); err != nil || t.Last {
+		return t, err
+	}
+	return Till.ContinueAsNew(ctx, t)
+}
+
+// fickle gives its child, whose id is always the same, something else each time that it is decided.
+func fickle(ctx *pawl.Context, child string) (int, error) {
+	if _, err := Go.Receive(ctx); err != nil {
+		return 0, err
+	}
+	rolled, err := Roll.Call(ctx, pawl.None{})
+	if err != nil {
+		return 0, err
+	}
+	said, err := Echo.Call(ctx, rolled, pawl.ID(child))
+	if err == nil && said != rolled {
+		err = fmt.Errorf("the child was given %d and says %d", rolled, said)
+	}
+	return said, err
+}
+
+// Listening is how long Echo takes.
+const Listening = 400 * time.Millisecond
+
+func echo(ctx *pawl.Context, n int) (int, error) {
+	if _, err := Step.Call(ctx, n); err != nil {
+		return 0, err
+	}
+	return n, pawl.Sleep(ctx, Listening)
+}
+
+func families() []pawl.OrchestrationBinding {
+	return []pawl.OrchestrationBinding{
+		Household.Do(household), Doomed.Do(doomed), Kid.Do(kid), Nest.Do(nest), Relay.Do(relay), Till.Do(till),
+		Fickle.Do(fickle), Echo.Do(echo),
+	}
+}
+
+// endless is over when nobody wants it any more, and then writes that it was told.
+func (l Ledger) endless(ctx context.Context, _ pawl.None) (int, error) {
+	if err := l.write(ctx, "began"); err != nil {
+		return 0, err
+	}
+	<-ctx.Done()
+	return 0, errors.Join(context.Cause(ctx), l.write(ctx, "told"))
+}
+
+func (l Ledger) roll(ctx context.Context, _ pawl.None) (int, error) {
+	return rand.IntN(1 << 30), l.write(ctx, "roll")
+}
