@@ -1,6 +1,9 @@
 package pawl
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // ActivityInfo tells an activity what it is running for.
 type ActivityInfo struct {
@@ -15,6 +18,9 @@ type ActivityInfo struct {
 	// Key is the idempotency key: the same for every run of one attempt, and different
 	// from that of every other attempt, activity and instance. 22 characters of base64url.
 	Key string
+	// Grace is how long the activity may still run once its context is done; see
+	// ActivityBinding.WithGrace. Outside a worker it is 0.
+	Grace time.Duration
 }
 
 type infoKey struct{}

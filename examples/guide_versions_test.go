@@ -63,7 +63,7 @@ func TestAContractStallsWithABuildThatDoesNotFitAndGoesOnWithOneThatDoes(t *test
 		t.Fatal(err)
 	}
 	is("it stalls", func(d client.Description) bool {
-		return d.Status == string(client.Running) && strings.Contains(d.Stuck, "history has TimerScheduled, and replay met ActivityScheduled reprice")
+		return d.Status == string(client.Running) && strings.Contains(d.Stuck, "history has TimerScheduled, and replay met ActivityScheduled of reprice")
 	})
 	stop()
 
@@ -75,8 +75,8 @@ func TestAContractStallsWithABuildThatDoesNotFitAndGoesOnWithOneThatDoes(t *test
 
 func TestACustomerStaysWithTheVersionThatWelcomedThem(t *testing.T) {
 	nc, rdb := servers(t)
-	work(t, nc, rdb)
 	stop := orchestrate(t, nc, rdb, welcomes()[0])
+	work(t, nc, rdb)
 	c := connect(t, nc)
 	old, err := client.Start(t.Context(), c, Welcome, "ada", Customer{Name: "Ada"})
 	if err != nil {

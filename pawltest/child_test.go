@@ -296,3 +296,26 @@ func TestAChildThatIsCancelledInTheTurnThatStartsItIsNeverThereAndAnAbandonedOne
 		}
 	}
 }
+
+func TestAChildIsBroughtBackAfterEachOfItsTurnsLikeItsParent(t *testing.T) {
+	for _, c := range []struct {
+		plan func(*pawltest.Env)
+		want int // runs of the child's code: each crash is one more, and the two checks at the end are
+	}{
+		{func(*pawltest.Env) {}, 1 + 1 + 2},
+		{func(e *pawltest.Env) { e.CrashAfter() }, 1 + 2},
+		{func(e *pawltest.Env) { e.CrashAfter(1, 2) }, 1 + 1 + 2}, // the child begins with turn 2
+		{func(e *pawltest.Env) { e.CrashAfter(); e.At(time.Minute).Crash() }, 1 + 1 + 2},
+	} {
+		runs := 0
+		env := pawltest.New(t, calling(), mail.Do(send), child.Do(func(ctx *pawl.Context, in string) (string, error) {
+			runs++
+			return mailing(ctx, in)
+		}))
+		env.Script(mail, pawltest.Succeed().After(time.Hour))
+		c.plan(env)
+		if got, err := pawltest.Run(env, parent, "x"); got != "sent 7" || err != nil || runs != c.want {
+			t.Errorf("%q, %v, %d runs, not %d", got, err, runs, c.want)
+		}
+	}
+}

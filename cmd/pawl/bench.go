@@ -19,10 +19,13 @@ import (
 const benchIdle = 200 // instances, one at a time, for the latency
 
 type benchCmd struct {
-	Scenario  string `arg:"" enum:"hello,chain,fanout,event,all,turn" help:"hello: 1 activity. chain: 5 in sequence. fanout: --n in parallel. event: waits for one. all: each of them. turn: the turn engine alone, without servers."`
+	Scenario  string `arg:"" enum:"hello,chain,fanout,event,all,turn,cancel" help:"hello: 1 activity. chain: 5 in sequence. fanout: --n in parallel. event: waits for one. all: each of them. turn: the turn engine alone, without servers. cancel: from the commit that cancels an activity to its context's end in another process."`
 	Instances int    `placeholder:"N" help:"Instances to run. Default: as many as take a few seconds on two cores."`
 	N         int    `default:"100" help:"Activities of one fanout."`
 	InFlight  int    `default:"1000" help:"Instances under way at the same time."`
+	Load      bool   `help:"cancel: while the fleet does half of what it can."`
+	NoHints   bool   `help:"cancel: with a worker that NATS does not let hear of cancellations, so that it finds out by renewing."`
+	Fanout    int    `default:"1" help:"cancel: activities of one instance, up to 10,000."`
 	JSON      bool   `name:"json" help:"Write one JSON object a scenario."`
 	given     bool   // a fleet, by --nats
 
@@ -36,7 +39,7 @@ func (c *benchCmd) Validate() error {
 	if c.Instances < 0 || c.N < 1 || c.InFlight < 1 {
 		return fmt.Errorf("--instances %d, --n %d, --in-flight %d: want positive numbers", c.Instances, c.N, c.InFlight)
 	}
-	return nil
+	return c.validateCancel()
 }
 
 // measured is the result of one scenario.
@@ -68,9 +71,12 @@ func (c *benchCmd) Run(ctx context.Context, s streams) (err error) {
 	if c.LogLevel != "info" {
 		log = c.Open(s.err)
 	}
+	if c.Scenario == "cancel" {
+		return c.benchCancel(ctx, s, log)
+	}
 	var rig *rig
 	if !c.given {
-		if rig, err = startRig(ctx, log, demoLog(c.LogLevel, s.err)); err != nil {
+		if rig, err = startRig(ctx, log, demoLog(c.LogLevel, s.err), examplesMembers()); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, rig.stop()) }()

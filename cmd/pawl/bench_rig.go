@@ -27,8 +27,24 @@ type rig struct {
 	procs    int        // GOMAXPROCS of this process before
 }
 
+// members are the programs of a rig: hidden commands, with what they are told besides where
+// the servers are.
+type members struct {
+	nats                 string
+	orchestrator, worker []string
+	workerUser           string // of NATS; empty: as everybody
+}
+
+func examplesMembers() members {
+	return members{
+		nats:         "serve-nats",
+		orchestrator: []string{"serve-orchestrator", "--examples"},
+		worker:       []string{"serve-worker", "--examples", "--concurrency", "256"},
+	}
+}
+
 // startRig starts it. This process, the client, keeps to its share of the cores like the others.
-func startRig(ctx context.Context, log *slog.Logger, childLog io.Writer) (_ *rig, err error) {
+func startRig(ctx context.Context, log *slog.Logger, childLog io.Writer, m members) (_ *rig, err error) {
 	r := &rig{procs: runtime.GOMAXPROCS(0)}
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(share())
@@ -45,27 +61,30 @@ func startRig(ctx context.Context, log *slog.Logger, childLog io.Writer) (_ *rig
 	if err != nil {
 		return nil, err
 	}
-	if err := r.startNATS(ctx, childLog); err != nil {
+	if err := r.startNATS(ctx, childLog, m.nats); err != nil {
 		return nil, err
 	}
-	for _, name := range []string{"orchestrator", "worker"} {
-		args := []string{
-			"serve-" + name, "--examples", "--nats", r.natsURL(), "--redis", r.redis.URL(), "--drain", "5s", "--log-level", "warn",
-		}
-		if name == "worker" {
-			args = append(args, "--concurrency", "256")
-		}
-		p, err := spawn(name, childLog, args...)
-		if err != nil {
-			return nil, err
-		}
-		r.children = append(r.children, p)
+	if err := r.startMember("orchestrator", r.natsURL(), childLog, m.orchestrator); err != nil {
+		return nil, err
 	}
-	return r, nil
+	url := r.natsURL()
+	if m.workerUser != "" {
+		url = "nats://" + m.workerUser + ":" + m.workerUser + "@" + r.natsAddr
+	}
+	return r, r.startMember("worker", url, childLog, m.worker)
+}
+
+func (r *rig) startMember(name, natsURL string, childLog io.Writer, args []string) error {
+	p, err := spawn(name, childLog, append(args, "--nats", natsURL, "--redis", r.redis.URL(), "--drain", "5s", "--log-level", "warn")...)
+	if err != nil {
+		return err
+	}
+	r.children = append(r.children, p)
+	return nil
 }
 
 // startNATS starts it at a port that is free now, and waits until it listens there.
-func (r *rig) startNATS(ctx context.Context, childLog io.Writer) error {
+func (r *rig) startNATS(ctx context.Context, childLog io.Writer, command string) error {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -79,7 +98,7 @@ func (r *rig) startNATS(ctx context.Context, childLog io.Writer) error {
 	if err != nil {
 		return err
 	}
-	p, err := spawn("nats", childLog, "serve-nats", "--dir", filepath.Join(r.dir, "nats"), "--port", port)
+	p, err := spawn("nats", childLog, command, "--dir", filepath.Join(r.dir, "nats"), "--port", port)
 	if err != nil {
 		return err
 	}

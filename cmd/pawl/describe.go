@@ -4,9 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
-	"time"
 
 	"github.com/pawlrun/pawl/internal/show"
 	"github.com/pawlrun/pawl/internal/term"
@@ -14,8 +11,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// describe shows one instance, a field a line, and what it has outstanding.
-func describe(w io.Writer, d client.Description) error {
+// describe shows one instance, a field a line, and what it has outstanding. kin tells of its children.
+func describe(w io.Writer, d client.Description, kin kinship) error {
 	f := &term.Fields{}
 	f.Add("instance", d.Instance)
 	if d.Orchestration != "" {
@@ -46,6 +43,9 @@ func describe(w io.Writer, d client.Description) error {
 	if d.Timers > 0 {
 		f.Add("timers", fmt.Sprintf("%d, the next at %s UTC", d.Timers, when(d.NextTimer)))
 	}
+	if text := waitsFor(d); text != "" {
+		f.Add("waits for", text)
+	}
 	if d.Owes > 0 {
 		f.Add("owes", fmt.Sprintf("%s not known to be sent", counted(int(d.Owes), "message"))) //nolint:gosec // a length
 	}
@@ -67,7 +67,7 @@ func describe(w io.Writer, d client.Description) error {
 	if err := activityTable(w, d.Outstanding); err != nil {
 		return err
 	}
-	return childTable(w, d.Children)
+	return childTable(w, d.Children, kin)
 }
 
 // activityTable shows, under an empty line, what is outstanding; nothing if nothing is.
@@ -90,19 +90,6 @@ func activityTable(w io.Writer, outstanding []queue.Outstanding) error {
 	return t.Write(w)
 }
 
-// childTable does so for children.
-func childTable(w io.Writer, children []queue.OutstandingChild) error {
-	if len(children) == 0 {
-		return nil
-	}
-	_, _ = fmt.Fprintln(w) // the table reports
-	t := &term.Table{Header: []string{"CHILD", "NAME", "INSTANCE", "FOR"}, Right: []int{0, 3}}
-	for _, c := range children {
-		t.Add(c.Event, c.Name, c.Instance, since(c.Since, 0))
-	}
-	return t.Write(w)
-}
-
 func standing(d client.Description) string {
 	switch {
 	case d.Created == 0:
@@ -112,29 +99,6 @@ func standing(d client.Description) string {
 	default:
 		return d.Status + " after " + since(d.Created, d.Ended)
 	}
-}
-
-// slow is how long an activity may wait for a worker before somebody should know.
-const slow = 2 * time.Second
-
-// hindrance says what keeps an instance that somebody could see to; empty: nothing is known.
-func hindrance(d client.Description) string {
-	if d.Stuck != "" {
-		return "it is stuck: " + oneLine(d.Stuck)
-	}
-	var queues []string
-	for _, o := range d.Outstanding {
-		if o.Worker != "" {
-			return "" // somebody works for it
-		}
-		if time.Since(time.UnixMilli(o.Since)) > slow && !slices.Contains(queues, o.Queue) {
-			queues = append(queues, o.Queue)
-		}
-	}
-	if len(queues) == 0 {
-		return ""
-	}
-	return "no worker has taken its activities from " + strings.Join(queues, ", ") + "; is one running that has them?"
 }
 
 // instanceJSON is a description for a program: times as text, payloads as JSON.
@@ -170,14 +134,7 @@ type outstandingJSON struct {
 	Scheduled string `json:"scheduled,omitempty"`
 }
 
-type childJSON struct {
-	Event     uint64 `json:"event"`
-	Name      string `json:"name"`
-	Instance  string `json:"instance"`
-	Scheduled string `json:"scheduled,omitempty"`
-}
-
-func describedJSON(d client.Description) instanceJSON {
+func describedJSON(d client.Description, kin kinship) instanceJSON {
 	j := instanceJSON{
 		Instance: d.Instance, Orchestration: d.Orchestration, Version: d.Version, Parent: d.Parent, Status: d.Status, Execution: d.Execution,
 		Created: stamp(d.Created), Updated: stamp(d.Updated), Ended: stamp(d.Ended), Events: d.Events, Inbox: d.Inbox,
@@ -192,7 +149,7 @@ func describedJSON(d client.Description) instanceJSON {
 		})
 	}
 	for _, c := range d.Children {
-		j.Children = append(j.Children, childJSON{Event: c.Event, Name: c.Name, Instance: c.Instance, Scheduled: stamp(c.Since)})
+		j.Children = append(j.Children, asChildJSON(c, kin))
 	}
 	return j
 }

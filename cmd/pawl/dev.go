@@ -73,8 +73,12 @@ func (c *devCmd) Run(ctx context.Context, s streams) (err error) {
 		pawlfx.Activities(examples.Activities),
 		pawlfx.Orchestrator(orchestrator.Config{
 			Namespace: c.Namespace.Namespace, Partitions: c.Partitions, Replicas: c.Replicas, Look: c.Look,
+			Retention: orchestrator.Retention(c.Retention), FailDiverged: c.FailDiverged,
 		}),
-		pawlfx.Worker(worker.Config{Namespace: c.Namespace.Namespace, LeaseTTL: c.LeaseTTL, Concurrency: c.Concurrency, Drain: devDrain}),
+		pawlfx.Worker(worker.Config{
+			Namespace: c.Namespace.Namespace, LeaseTTL: c.LeaseTTL, Concurrency: c.Concurrency, Drain: devDrain,
+			Grace: c.Grace, MaxAbandoned: c.MaxAbandoned,
+		}),
 		pawlfx.HTTP(c.HTTP),
 		fx.Invoke(func(lc fx.Lifecycle, program fx.Shutdowner) { endWith(lc, program, stack, log) }),
 		fx.Invoke(func(lc fx.Lifecycle) { lc.Append(fx.StartHook(func() error { return c.welcome(s.out, stack) })) }), // last: all runs

@@ -9,7 +9,6 @@ import (
 	"github.com/pawlrun/pawl/internal/show"
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/history"
 )
 
 type historyCmd struct {
@@ -26,7 +25,7 @@ func (c *historyCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	defer done()
-	var events []history.Event
+	var entries []client.Entry
 	execution := c.Execution
 	for e, err := range client.History(ctx, cl, c.ID, c.Execution) {
 		if errors.Is(err, client.ErrNotFound) {
@@ -37,10 +36,10 @@ func (c *historyCmd) Run(ctx context.Context, s streams) error {
 		}
 		execution = e.Execution
 		if !c.JSON {
-			events = append(events, e.Event)
+			entries = append(entries, e)
 			continue
 		}
-		o, err := show.JSON(c.ID, e.Event)
+		o, err := entryJSON(c.ID, e)
 		if err == nil {
 			err = writeJSON(s.out, o)
 		}
@@ -54,7 +53,7 @@ func (c *historyCmd) Run(ctx context.Context, s streams) error {
 	if err := c.heading(ctx, s.out, cl, execution); err != nil {
 		return err
 	}
-	return eventTable(s.out, events)
+	return eventTable(s.out, entries)
 }
 
 // heading says which execution is shown, if it is not the only one there has been.
@@ -81,26 +80,28 @@ func elsewhere(execution, latest uint64) string {
 	return "without --execution it is the latest"
 }
 
-// missing says why there is no history of the execution, if the instance itself is there.
+// missing says why there is no history of an execution that was asked for, if the instance
+// itself is there.
 func (c *historyCmd) missing(ctx context.Context, cl *client.Client, notFound error) error {
+	if c.Execution == 0 {
+		return notFound
+	}
 	d, err := client.Describe(ctx, cl, c.ID)
 	switch {
-	case err != nil || c.Execution > max(d.Execution, 1):
+	case err != nil || c.Execution > d.Execution:
 		return notFound
-	case d.Execution <= 1:
-		return fmt.Errorf("%s has not begun, there is no history yet; pawl get %s says what it waits for", c.ID, c.ID)
-	case c.Execution != 0 && c.Execution < d.Execution:
+	case c.Execution < d.Execution:
 		return fmt.Errorf("execution %d of %s is no longer kept: it is in execution %d, and the latest two are", c.Execution, c.ID, d.Execution)
 	default:
-		return fmt.Errorf("execution %d of %s has not begun, there is no history yet; pawl get %s says what it waits for, --execution %d shows the one before",
-			d.Execution, c.ID, c.ID, d.Execution-1)
+		return fmt.Errorf("execution %d of %s has not begun, there is no history yet; pawl get %s says what it waits for", d.Execution, c.ID, c.ID)
 	}
 }
 
-func eventTable(w io.Writer, events []history.Event) error {
+func eventTable(w io.Writer, entries []client.Entry) error {
 	t := &term.Table{Header: []string{"ID", "AT (UTC)", "EVENT", "WHAT"}, Right: []int{0}}
-	for _, e := range events {
-		t.Add(e.Meta().ID, e.Meta().Time().Format("15:04:05.000"), show.Kind(e), short(show.Summary(e), shortCell))
+	for _, e := range entries {
+		m := e.Event.Meta()
+		t.Add(m.ID, m.Time().Format("15:04:05.000"), show.Kind(e.Event), summary(e.Event, e.Report))
 	}
 	return t.Write(w)
 }

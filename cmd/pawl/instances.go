@@ -33,10 +33,11 @@ func (c *getCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
+	kin := childrenOf(ctx, cl, d)
 	if c.JSON {
-		return writeJSON(s.out, describedJSON(d))
+		return writeJSON(s.out, describedJSON(d, kin))
 	}
-	return describe(s.out, d)
+	return describe(s.out, d, kin)
 }
 
 type sendCmd struct {

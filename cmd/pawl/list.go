@@ -50,7 +50,7 @@ func (c *listCmd) Run(ctx context.Context, s streams) error {
 		}
 		n++
 		if c.JSON {
-			if err := writeJSON(s.out, describedJSON(d)); err != nil {
+			if err := writeJSON(s.out, describedJSON(d, nil)); err != nil {
 				return err
 			}
 			continue

@@ -32,11 +32,15 @@ type commands struct {
 	Status  statusCmd  `cmd:"" help:"Show or follow what an instance says of itself: its custom status."`
 	Send    sendCmd    `cmd:"" help:"Send an event to an instance."`
 	Cancel  cancelCmd  `cmd:"" help:"Ask an instance to end."`
+	Purge   purgeCmd   `cmd:"" help:"Remove instances that have ended, or, by force, any."`
+	Workers workersCmd `cmd:"" help:"List the workers that are connected, and what goes wrong on them."`
 	Check   checkCmd   `cmd:"" help:"Check the invariants of a namespace in Redis."`
 	Bench   benchCmd   `cmd:"" help:"Measure throughput and latency, of a stack started for it or of the fleet at --nats."`
 
 	Probe             probeCmd          `cmd:"" hidden:"" help:"GET a URL; exit 0 if it answers 200. For health checks."`
 	ServeNATS         serveNATSCmd      `cmd:"" hidden:"" help:"Run NATS until standard input ends."`
+	ServeDeafNATS     serveDeafNATS     `cmd:"" name:"serve-deaf-nats" hidden:"" help:"Run a NATS whose user deaf hears no hints, until standard input ends."`
+	ServeBench        serveBench        `cmd:"" hidden:"" help:"Run a fleet of pawl bench cancel until standard input ends."`
 	ServeOrchestrator serveOrchestrator `cmd:"" hidden:"" help:"Run an orchestrator until standard input ends."`
 	ServeWorker       serveWorker       `cmd:"" hidden:"" help:"Run a worker until standard input ends."`
 }

@@ -102,7 +102,7 @@ func because(ctx context.Context, cl *client.Client, id string) string {
 	if err != nil {
 		return ": " + spoken(err)
 	}
-	if h := hindrance(d); h != "" {
+	if h := hindrance(ctx, cl, d); h != "" {
 		return ": " + h
 	}
 	return ", it is " + standing(d)
@@ -127,7 +127,7 @@ func tellHindrances(ctx context.Context, w io.Writer, cl *client.Client, id stri
 			if err != nil {
 				continue // who waits is told by the request for the result
 			}
-			if h := hindrance(d); h != "" && h != said {
+			if h := hindrance(ctx, cl, d); h != "" && h != said {
 				said = h
 				_, _ = fmt.Fprintf(w, "pawl: waiting for %s: %s\n", id, h)
 			}

@@ -43,6 +43,7 @@ func (o Orchestrator) Run(errw io.Writer, opts ...fx.Option) int {
 func (o Orchestrator) Config() orchestrator.Config {
 	return orchestrator.Config{
 		Namespace: o.Namespace.Namespace, Partitions: o.Partitions, Replicas: o.Replicas, Look: o.Look,
+		Retention: orchestrator.Retention(o.Retention), FailDiverged: o.FailDiverged,
 	}
 }
 
@@ -71,7 +72,8 @@ func (w Worker) Run(errw io.Writer, opts ...fx.Option) int {
 // Config is what the settings say, without connections.
 func (w Worker) Config() worker.Config {
 	return worker.Config{
-		Namespace: w.Namespace.Namespace, LeaseTTL: w.LeaseTTL, Concurrency: w.Concurrency, Drain: w.Drain, Name: w.Name,
+		Namespace: w.Namespace.Namespace, Name: w.Name, LeaseTTL: w.LeaseTTL, Concurrency: w.Concurrency, Drain: w.Drain,
+		Grace: w.Grace, MaxAbandoned: w.MaxAbandoned,
 	}
 }
 

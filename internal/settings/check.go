@@ -60,6 +60,10 @@ func (w Worker) AfterApply() error {
 		return fmt.Errorf("--lease-ttl %s: want at least %s", w.LeaseTTL, leastLeaseTTL)
 	case w.Concurrency < 1:
 		return fmt.Errorf("--concurrency %d: want at least 1", w.Concurrency)
+	case w.Grace <= 0:
+		return fmt.Errorf("--grace %s: want more than nothing", w.Grace)
+	case w.MaxAbandoned < 1:
+		return fmt.Errorf("--max-abandoned %d: want at least 1", w.MaxAbandoned)
 	}
 	return nil
 }

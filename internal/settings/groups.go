@@ -48,12 +48,18 @@ type Orchestrator struct {
 	Partitions int           `name:"partitions" env:"PAWL_PARTITIONS" default:"64" help:"Partitions of a new namespace, at most 1024. Fixed from then on."`
 	Replicas   int           `name:"replicas" env:"PAWL_REPLICAS" default:"1" help:"Replicas of new NATS streams."`
 	Look       time.Duration `name:"look" env:"PAWL_LOOK" default:"10s" help:"Longest time until an instance with work outstanding is looked at again."`
+
+	Retention    Retention `name:"retention" env:"PAWL_RETENTION" default:"72h" placeholder:"TIME" help:"How long instances that have ended are kept: such as 72h, forever, or by status: completed=24h,failed=720h,cancelled=forever."`
+	FailDiverged bool      `name:"fail-diverged" env:"PAWL_FAIL_DIVERGED" help:"Fail an instance whose code no longer does what its history says. Without it the instance waits, listed as stuck, for code that fits."`
 }
 
 // Worker is what a worker takes besides.
 type Worker struct {
 	LeaseTTL    time.Duration `name:"lease-ttl" env:"PAWL_LEASE_TTL" default:"10s" help:"How long an activity stays with a worker that is silent."`
 	Concurrency int           `name:"concurrency" env:"PAWL_CONCURRENCY" default:"64" help:"Activities of one task queue run at the same time."`
+
+	Grace        time.Duration `name:"grace" env:"PAWL_GRACE" default:"10s" help:"How long an activity may clean up after it was cancelled, unless it says otherwise; then its place is free, whatever it does."`
+	MaxAbandoned int           `name:"max-abandoned" env:"PAWL_MAX_ABANDONED" default:"100" help:"With more activities than that which run on after their grace, the worker is not ready."`
 }
 
 // Data says where the embedded servers keep what they hold.

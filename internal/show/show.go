@@ -135,9 +135,10 @@ func Failure(f history.Failure) any {
 	}{f, Payload(f.Data)}
 }
 
-// line is an event of an exported history. Fields are for whoever reads it; Raw is the
-// event as history.Encode writes it, and what Read reads: nothing is lost on the way.
-type line struct {
+// Line is an event of an exported history. Fields are for whoever reads it; Raw is the
+// event as history.Encode writes it, and what Read reads: nothing is lost on the way. A
+// program may write more beside them, which Read passes over.
+type Line struct {
 	Instance string         `json:"instance"`
 	ID       uint64         `json:"id"`
 	At       string         `json:"at"` // RFC 3339, UTC, milliseconds
@@ -147,10 +148,10 @@ type line struct {
 }
 
 // JSON gives an event of an instance as the object that an exported history has on a line.
-func JSON(instance string, e history.Event) (any, error) {
+func JSON(instance string, e history.Event) (Line, error) {
 	raw, err := history.Encode(e)
 	if err != nil {
-		return nil, err
+		return Line{}, err
 	}
 	fields := map[string]any{}
 	for f, v := range reflect.ValueOf(e).Elem().Fields() {
@@ -159,7 +160,7 @@ func JSON(instance string, e history.Event) (any, error) {
 		}
 	}
 	at := e.Meta().Time().Format("2006-01-02T15:04:05.000Z")
-	return line{Instance: instance, ID: e.Meta().ID, At: at, Kind: Kind(e), Fields: fields, Raw: raw}, nil
+	return Line{Instance: instance, ID: e.Meta().ID, At: at, Kind: Kind(e), Fields: fields, Raw: raw}, nil
 }
 
 // field gives the value of a field as an exported history has it, and whether it has it:
@@ -200,7 +201,7 @@ type parent struct {
 // error names the line. An event of a newer build is history.ErrNewerVersion.
 func Read(r io.Reader) (instance string, events []history.Event, err error) {
 	for dec := json.NewDecoder(r); ; {
-		var l line
+		var l Line
 		if err := dec.Decode(&l); errors.Is(err, io.EOF) {
 			return instance, events, nil
 		} else if err != nil {

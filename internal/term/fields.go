@@ -23,3 +23,6 @@ func (f *Fields) Write(w io.Writer) error {
 	}
 	return tw.Flush()
 }
+
+// Empty reports whether nothing has been added.
+func (f *Fields) Empty() bool { return len(f.rows) == 0 }

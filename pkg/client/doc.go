@@ -2,11 +2,12 @@
 // results and asks about them. It speaks NATS only: it needs no access to Redis and
 // links no code of it.
 //
-// What moves an instance (Start, Send, SendOrStart, Cancel) is published to a stream and
+// What moves an instance (Start, Send, SendOrStart, Cancel, Purge) is published to a stream and
 // takes effect whether or not an orchestrator is running at the moment; these return when
-// the stream has the message. What asks about instances (Describe, CustomStatus, List,
-// History, Stuck) is answered by the orchestrators that own the partitions, and fails with
-// ErrNoOwner after a short patience if there are none. A result, or a custom status
+// the stream has the message, except Purge, which waits for its effect. What asks about
+// instances (Describe, CustomStatus, List, History, Stuck) is answered by the orchestrators
+// that own the partitions, and fails with ErrNoOwner after a short patience if there are
+// none; Workers is answered by the workers themselves. A result, or a custom status
 // (NextStatus, WatchStatus), is pushed when it is there; whoever waits also asks again
 // every five seconds, so that a lost push costs no more than that.
 //

@@ -14,6 +14,10 @@ var (
 	ErrNotFound = errors.New("client: no such instance")
 	// ErrRefused says that an input can not take effect, and why.
 	ErrRefused = errors.New("client: refused")
+	// ErrRunning matches a *RunningError, which is ErrRefused too.
+	ErrRunning = errors.New("client: the instance is running")
+	// ErrStuck matches a *StuckError.
+	ErrStuck = errors.New("client: the instance is stuck")
 	// ErrNoStatus says that the instance has not set a custom status yet.
 	ErrNoStatus = errors.New("client: no custom status")
 	// ErrEnded matches an *EndedError.
@@ -39,18 +43,57 @@ func (e *EndedError) Error() string {
 // Is makes it match ErrEnded.
 func (e *EndedError) Is(target error) bool { return target == ErrEnded }
 
+// RunningError says that an instance was not purged, because it runs.
+type RunningError struct {
+	Instance string
+}
+
+// Error says which instance, and what to do.
+func (e *RunningError) Error() string {
+	return fmt.Sprintf("client: instance %s is running and was not purged; cancel it first, or purge it by force", e.Instance)
+}
+
+// Is makes it match ErrRunning and ErrRefused.
+func (e *RunningError) Is(target error) bool { return target == ErrRunning || target == ErrRefused }
+
+// StuckError says that a purge waits in the inbox of an instance that can not go on.
+type StuckError struct {
+	Instance string
+	Why      string
+}
+
+// Error says which instance, why, and what to do.
+func (e *StuckError) Error() string {
+	return fmt.Sprintf("client: instance %s is stuck and not purged yet: %s; its purge waits until it goes on, and one by force overtakes what it can not read, unless that is its history",
+		e.Instance, e.Why)
+}
+
+// Is makes it match ErrStuck.
+func (e *StuckError) Is(target error) bool { return target == ErrStuck }
+
+// notFoundError is an ErrNotFound in the words of the owner, who knows what is missing.
+type notFoundError struct{ text string }
+
+// Error gives them.
+func (e *notFoundError) Error() string { return "client: " + e.text }
+
+// Is makes it match ErrNotFound.
+func (e *notFoundError) Is(target error) bool { return target == ErrNotFound }
+
 // problem makes an error of what an owner says.
 func problem(id string, p *queue.Problem) error {
-	switch {
-	case p.Code == queue.ProblemNotFound:
-		return fmt.Errorf("%w: %s", ErrNotFound, id)
-	case p.Code == queue.ProblemNotOwner:
+	text := p.Message
+	if id != "" && !strings.Contains(text, id) { // else it names what it is about
+		text = "instance " + id + ": " + text
+	}
+	switch p.Code {
+	case queue.ProblemNotFound:
+		return &notFoundError{text: text}
+	case queue.ProblemNotOwner:
 		return fmt.Errorf("%w: %s", ErrNoOwner, p.Message)
-	case p.Code == queue.ProblemRefused:
-		return fmt.Errorf("%w: instance %s: %s", ErrRefused, id, p.Message)
-	case id == "" || strings.Contains(p.Message, id): // it names what it is about
-		return fmt.Errorf("client: %s (%s)", p.Message, p.Code)
+	case queue.ProblemRefused:
+		return fmt.Errorf("%w: %s", ErrRefused, text)
 	default:
-		return fmt.Errorf("client: instance %s: %s (%s)", id, p.Message, p.Code)
+		return fmt.Errorf("client: %s (%s)", text, p.Code)
 	}
 }

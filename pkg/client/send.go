@@ -91,35 +91,38 @@ func Send[T any](ctx context.Context, c *Client, e pawl.Event[T], id string, v T
 
 // SendRaw is Send for an event that is known by its name only.
 func SendRaw(ctx context.Context, c *Client, event, id string, p history.Payload, opts ...Option) error {
-	return publish(ctx, c, queue.OutInput{Instance: id, Kind: queue.KindEvent, Name: event, Payload: p}, opts)
+	_, err := publish(ctx, c, &queue.OutInput{Instance: id, Kind: queue.KindEvent, Name: event, Payload: p}, opts)
+	return err
 }
 
 // Cancel asks an instance to end, and says why; a text is cut at 8 KiB. It returns when
 // the request is safely in the stream; errors as of Start. An unknown or ended instance
 // is not an error: there is nothing to end.
 func Cancel(ctx context.Context, c *Client, id, text string, opts ...Option) error {
-	return publish(ctx, c, queue.OutInput{Instance: id, Kind: queue.KindCancel, Text: text}, opts)
+	_, err := publish(ctx, c, &queue.OutInput{Instance: id, Kind: queue.KindCancel, Text: text}, opts)
+	return err
 }
 
 func (c *Client) start(ctx context.Context, in queue.OutInput, opts []StartOption) (*RawRun, error) {
 	w := c.wait()
 	in.Kind, in.Reply = queue.KindStart, c.inbox.Subject(w.token)
-	if err := publish(ctx, c, in, opts); err != nil {
+	if _, err := publish(ctx, c, &in, opts); err != nil {
 		return nil, err
 	}
 	return &RawRun{c: c, id: in.Instance, waiter: w, started: true}, nil
 }
 
-func publish[O StartOption](ctx context.Context, c *Client, in queue.OutInput, opts []O) error {
+// publish completes an input with its options and publishes it; seq is its place in the stream.
+func publish[O setter](ctx context.Context, c *Client, in *queue.OutInput, opts []O) (seq uint64, err error) {
 	in.ID, in.By = nuid.Next(), c.opts.By
 	for _, o := range opts {
-		o.apply(&in)
+		o.apply(in)
 	}
 	if err := pawl.ValidateID(in.Instance); err != nil {
-		return fmt.Errorf("client: %s: %w", in.Kind, err)
+		return 0, fmt.Errorf("client: %s: %w", in.Kind, err)
 	}
-	if _, err := c.conn.PublishInput(ctx, in); err != nil {
-		return fmt.Errorf("client: %s %s: %w", in.Kind, in.Instance, err)
+	if seq, err = c.conn.PublishInput(ctx, *in); err != nil {
+		return 0, fmt.Errorf("client: %s %s: %w", in.Kind, in.Instance, err)
 	}
-	return nil
+	return seq, nil
 }

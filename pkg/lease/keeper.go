@@ -64,6 +64,8 @@ type Keeper struct {
 	held   map[*Hold]struct{}
 	ended  bool
 	counts Counts
+	fault  error // of the latest renewal that got no answer
+	faulty time.Time
 }
 
 // Counts is what a keeper has seen so far.
@@ -180,6 +182,13 @@ func (k *Keeper) Counts() Counts {
 	return k.counts
 }
 
+// Trouble gives when a renewal last got no answer, and why; nil if all did.
+func (k *Keeper) Trouble() (at time.Time, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.faulty, k.fault
+}
+
 func (k *Keeper) trust() time.Duration { return k.ttl - k.ttl/marginPart }
 
 func (k *Keeper) hurry() {
@@ -273,6 +282,7 @@ func (k *Keeper) again(holds []*Hold, err error) {
 		h.asked, h.due = time.Time{}, due
 	}
 	k.counts.Failed += uint64(len(holds))
+	k.fault, k.faulty = err, time.Now()
 	ended := k.ended
 	k.mu.Unlock()
 	if !ended {

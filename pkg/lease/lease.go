@@ -81,6 +81,7 @@ type Leases struct {
 	runner                      *redisx.Runner
 	space                       redisx.Space
 	claim, renew, ack, giveBack *redisx.Script
+	report, wanted              *redisx.Script
 }
 
 // New gives the leases of a key space. The runner stays the caller's to close.
@@ -89,6 +90,7 @@ func New(runner *redisx.Runner, space redisx.Space) *Leases {
 		runner: runner, space: space,
 		claim: redisx.NewScript("claim", claimLua), renew: redisx.NewScript("renew", renewLua),
 		ack: redisx.NewScript("ack", ackLua), giveBack: redisx.NewScript("abandon", abandonLua),
+		report: redisx.NewScript("report", reportLua), wanted: redisx.NewScript("wanted", wantedLua),
 	}
 }
 
@@ -166,15 +168,7 @@ func (l *Leases) Renew(part int, grips []Grip, ttl time.Duration, done func([]Ou
 			done(nil, err)
 			return
 		}
-		r := redisx.NewReply(reply)
-		out := make([]Outcome, len(keys))
-		for i := range out {
-			if out[i], err = outcome(r.Str(i)); err != nil {
-				done(nil, err)
-				return
-			}
-		}
-		done(out, r.Err())
+		done(outcomes(reply, len(keys)))
 	})
 }
 

@@ -247,7 +247,8 @@ func (a *actor) historyPage(ctx context.Context, q queue.Ask) (queue.Reply, erro
 		}
 		r.Events = append(r.Events, e)
 	}
-	return r, nil
+	r.Reports, err = a.reports(ctx, q.Instance, execution, q.After, r.Events)
+	return r, err
 }
 
 func (a *actor) list(ctx context.Context, q queue.Ask) (queue.Reply, error) {

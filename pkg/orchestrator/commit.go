@@ -173,6 +173,9 @@ func (a *actor) committed(in *instance, t *turn, c *store.Commit, done store.Com
 	if len(c.Front) > 0 {
 		in.exec, in.state, in.events, in.poison = nil, &history.State{}, nil, nil
 		in.askAt, in.asked = 0, 0
+		if c.Record.Reborn {
+			in.sent = store.Mark{} // what the former one had to tell is no debt of its heir's
+		}
 	}
 	if err != nil {
 		a.unreadable(in, err)
@@ -224,6 +227,7 @@ func (a *actor) effects(in *instance, t *turn, done store.Committed) {
 		a.met.taken.Inc()
 		a.reply(in, r)
 	}
+	a.report(in.id, t)
 	if in.status().Ended() {
 		a.answerWaiters(in)
 		failpoint.Here("orchestrator.answered")

@@ -93,6 +93,18 @@ type unread struct {
 // overflown reports the mark that ingest.lua leaves where it had to drop an input.
 func (u unread) overflown() bool { return strings.HasPrefix(u.id, "full.") }
 
+// forgotten reports an input that no start to come can want: it is for an instance that is no more.
+func (u unread) forgotten() bool {
+	switch ev := u.ev.(type) {
+	case *history.Started, *history.EventReceived:
+		return false
+	case *history.CancelRequested:
+		return ev.Of == "" // a parent's may have overtaken the start that it takes back
+	default:
+		return true
+	}
+}
+
 func (u unread) start() bool {
 	_, ok := u.ev.(*history.Started)
 	return ok

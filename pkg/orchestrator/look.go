@@ -33,7 +33,7 @@ func (a *actor) lookChunk(in *instance, ids []uint64) {
 	now := ids[:min(len(ids), lookChunk)]
 	l := &store.Look{
 		Instance: in.id, Execution: in.execution(), Head: in.head(), Most: a.cfg.MaxClaims, Next: a.nextLook(in),
-		Sent:   in.unsaid(),
+		Sent:   in.sent,
 		Leases: make([]store.Lease, len(now)),
 	}
 	if a.stalls[in.id] != nil {
@@ -164,7 +164,7 @@ func (a *actor) settle(in *instance) {
 	}
 	in.look = false
 	a.sendOwed(in)
-	l := &store.Look{Instance: in.id, Head: in.head(), Next: a.nextLook(in), Sent: in.unsaid()}
+	l := &store.Look{Instance: in.id, Head: in.head(), Next: a.nextLook(in), Sent: in.sent}
 	if a.stalls[in.id] != nil {
 		l.Stuck = store.NotStuck
 	}
@@ -235,14 +235,16 @@ func (a *actor) hold(in *instance, s *stall) {
 func (a *actor) early(in *instance) {
 	now := a.clock.now()
 	over := func(u unread) bool {
-		return u.ev == nil || !u.start() && u.ev.Meta().At+earlyKept.Milliseconds() <= now
+		return u.forgotten() || !u.start() && u.ev.Meta().At+earlyKept.Milliseconds() <= now
 	}
 	if over(in.unread[0]) {
 		n := 1
 		for n < len(in.unread) && over(in.unread[n]) { // the younger ones have their day still
 			n++
 		}
-		a.log.Warn("inputs have waited a day for the start of their instance and are dropped", "instance", in.id, "inputs", n)
+		if !in.unread[0].forgotten() {
+			a.log.Warn("inputs have waited a day for the start of their instance and are dropped", "instance", in.id, "inputs", n)
+		}
 		a.discardEarly(in, n)
 		return
 	}

@@ -287,14 +287,6 @@ func (a *actor) reply(in *instance, msg queue.OutInput) {
 	})
 }
 
-// unsaid is what memory knows to be sent and the store does not; zero: nothing.
-func (in *instance) unsaid() store.Mark {
-	if in.rec == nil || !in.rec.Sent.Less(in.sent) {
-		return store.Mark{}
-	}
-	return in.sent
-}
-
 // said notes what a look has written.
 func (in *instance) said(m store.Mark) {
 	if m != (store.Mark{}) && in.rec != nil {

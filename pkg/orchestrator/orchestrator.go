@@ -21,6 +21,7 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/lease"
 	"github.com/pawlrun/pawl/pkg/partition"
 	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/queue/queuemetrics"
@@ -148,6 +149,7 @@ type shared struct {
 	programs *pawl.Programs
 	met      *metrics
 	store    *store.Store
+	leases   *lease.Leases // for reports only: the scripts of the owner create and delete them
 	conn     *queue.Conn
 	oldest   *oldest
 	turners  *turners
@@ -190,7 +192,7 @@ func (o *Orchestrator) Start(ctx context.Context) error {
 	}
 	run := redisx.NewRunner(o.cfg.Redis)
 	s := &shared{
-		cfg: o.cfg, programs: o.programs, met: o.met, store: store.New(run, space), conn: conn,
+		cfg: o.cfg, programs: o.programs, met: o.met, store: store.New(run, space), leases: lease.New(run, space), conn: conn,
 		oldest: newOldest(conn), turners: newTurners(o.cfg.TurnLimit),
 	}
 	keeper := s.newKeeper(space)

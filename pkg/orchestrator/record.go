@@ -23,9 +23,7 @@ func record(in *instance, t *turn) *store.Record {
 	if n := len(t.debts); n > 0 {
 		r.Out = t.debts[n-1].mark
 	}
-	if in.rec != nil && in.rec.Sent.Less(in.sent) {
-		r.Sent = in.sent
-	}
+	r.Sent = in.sent // also what the store was told before: it may have forgotten it, and nothing else would say so
 	t.noteEnd(r)
 	return r
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/lease"
 	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/replay"
 )
@@ -37,6 +38,7 @@ type turn struct {
 	size      int
 	pop       []string
 	dropped   int
+	late      []lease.Reported // completions of activities that had been cancelled
 	replies   []queue.OutInput // to the parents of starts that found the instance there
 	front     [][]byte         // what the next execution begins with
 	execution uint64           // that it belongs to
@@ -158,6 +160,7 @@ func (t *turn) run(inputs []unread, poison []history.Event) {
 		}
 		if u.ev == nil || t.stale(u) {
 			t.dropped++
+			t.noteLate(u.ev)
 		} else if !t.fire(u.ev.Meta().At) || !t.apply(u.ev) {
 			return
 		}
@@ -215,6 +218,7 @@ func (t *turn) apply(ev history.Event) bool {
 	}
 	if outcome.Dropped() {
 		t.dropped++
+		t.noteLate(ev)
 		return true
 	}
 	return t.record(t.exec.Take())

@@ -118,6 +118,14 @@ type Reply struct {
 	More      bool        // OpHistory: there are events after these
 	Rows      []Described // OpList, OpStuck
 	Cursor    string      // OpList, OpStuck: where to go on; "" is the end
+	Reports   []Report    // OpHistory: of the activities whose cancellations are among the events
+}
+
+// Report is how a cancelled activity ended, as its worker or the owner says: see package
+// lease for the text.
+type Report struct {
+	Activity uint64
+	Text     string
 }
 
 // MaxReply is how many bytes of events or rows an owner should put into one Reply,

@@ -75,6 +75,9 @@ func (r *Reply) wire(w *wire) {
 		w.record(describedFields, func(w *wire) { wireDescribed(w, d) })
 	})
 	w.str(&r.Cursor)
+	list(w, &r.Reports, func(w *wire, x *Report) {
+		w.record(2, func(w *wire) { w.uint(&x.Activity); w.str(&x.Text) })
+	})
 }
 
 const describedFields = 23
@@ -129,7 +132,7 @@ func decodeAnswer(b []byte) (Answer, error) {
 
 func (n Notice) encode() []byte { return encode(3, n.wire) }
 func (a Ask) encode() []byte    { return encode(8, a.wire) }
-func (r Reply) encode() []byte  { return encode(8, r.wire) }
+func (r Reply) encode() []byte  { return encode(9, r.wire) }
 
 func encodeBells(bells []Bell) []byte {
 	return encode(1, func(w *wire) { list(w, &bells, wireBell) })

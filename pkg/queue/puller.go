@@ -126,7 +126,7 @@ func (p *Puller) setUp(ctx context.Context) error {
 	if err != nil {
 		return explain(err)
 	}
-	f, err := newFetch(p.c.nc, p.c.apiSubject("CONSUMER.MSG.NEXT."+p.c.tasks.Name+"."+cfg.Durable), p.take)
+	f, err := newFetch(p.c.nc, p.requests(), p.take)
 	if err != nil {
 		return err
 	}
@@ -142,14 +142,13 @@ func (p *Puller) setUp(ctx context.Context) error {
 
 // take is called for every message that arrives.
 func (p *Puller) take(m *nats.Msg, asked bool) {
-	d := &Delivery{reply: m.Reply, nc: p.c.nc}
 	if !asked {
-		p.giveBack(d)
+		p.giveBack(&Delivery{reply: m.Reply, nc: p.c.nc})
 		return
 	}
-	var err error
-	if d.Task, err = DecodeTask(m.Data); err != nil {
-		p.refuse(d, err)
+	d := p.open(m)
+	if d == nil {
+		p.Want(1)
 		return
 	}
 	if p.ctx.Err() != nil {
@@ -179,7 +178,6 @@ func (p *Puller) refuse(d *Delivery, err error) {
 		p.c.count.poison.Add(1)
 	}
 	p.c.log.Error("a message on a task queue is not a task that can be read", "queue", p.queue, "error", err)
-	p.Want(1)
 }
 
 // run watches over the fetch and replaces it when it has ended.

@@ -3,6 +3,8 @@ package worker
 import (
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/lease"
@@ -59,6 +61,7 @@ func (t *task) acked(a lease.Acked, err error) {
 			t.end(t.count.completed)
 		}
 	case lease.Gone:
+		t.report(lease.FinishedLate, 0)
 		t.end(t.count.cancelled)
 	case lease.Yours, lease.Held, lease.Exhausted, lease.Stolen, lease.Expired:
 		t.end(t.count.lost)
@@ -133,29 +136,13 @@ func (t *task) unclaimed() {
 	t.w.leave(t)
 }
 
-// giveBack returns the lease of an activity that was interrupted, so that others take over at once.
-func (t *task) giveBack() { t.abandon(func() { t.end(t.count.returned) }) }
-
-// giveUp returns the lease of an activity that runs on all the same. done is called when Redis has answered.
-func (t *task) giveUp(done func()) {
-	t.w.mu.Lock()
-	returned := t.returned
-	t.gaveUp = !returned
-	t.w.mu.Unlock()
-	if returned {
-		done()
-		return
-	}
-	t.w.log.Warn("activity ignores that the worker stops; its lease is given back", "activity", t.task.Name, "of", t.ref.String())
-	t.abandon(done)
-}
-
-// abandon gives the lease back. The claim is not counted: that it came to nothing is the worker's doing.
-func (t *task) abandon(then func()) {
+// giveBack returns the lease, so that others take over at once. The claim is not counted:
+// that it came to nothing is the worker's doing.
+func (t *task) giveBack(as prometheus.Counter) {
 	t.w.leases.Abandon(lease.Return{Grip: t.grip(), Uncounted: true}, func(_ lease.Outcome, err error) {
 		if err != nil {
 			t.w.log.Warn("lease not given back; it expires", "activity", t.task.Name, "of", t.ref.String(), "error", err)
 		}
-		then()
+		t.end(as)
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
@@ -38,6 +39,15 @@ type Config struct {
 	// default 30 s. Less if the context of Stop ends before.
 	Drain time.Duration
 
+	// Grace is how long an activity may clean up once its context is done, before it is
+	// abandoned and its place is free; default pawl.DefaultGrace, 10 s. A binding may
+	// have a grace of its own: see pawl.ActivityBinding.WithGrace.
+	Grace time.Duration
+
+	// MaxAbandoned is with how many abandoned activities that still run the worker is
+	// ready; default 100. With more Ready says so: they can only be ended with the process.
+	MaxAbandoned int
+
 	// Name must be unique in the namespace and one token of a subject: no dots, spaces
 	// or wildcards. Default: host, process id and something random.
 	Name string
@@ -53,6 +63,8 @@ func (c Config) withDefaults() Config {
 	c.LeaseTTL = cmp.Or(c.LeaseTTL, 10*time.Second)
 	c.Concurrency = cmp.Or(c.Concurrency, 64)
 	c.Drain = cmp.Or(c.Drain, 30*time.Second)
+	c.Grace = cmp.Or(c.Grace, pawl.DefaultGrace)
+	c.MaxAbandoned = cmp.Or(c.MaxAbandoned, 100)
 	if c.Name == "" {
 		c.Name = defaultName()
 	}
@@ -73,6 +85,8 @@ func (c Config) check() error {
 	case c.Partitions < 0 || c.Concurrency < 1 || c.Drain < 0:
 		return fmt.Errorf("worker: partitions %d, concurrency %d, drain %s: none may be negative",
 			c.Partitions, c.Concurrency, c.Drain)
+	case c.Grace < 0 || c.MaxAbandoned < 0:
+		return fmt.Errorf("worker: grace %s, max abandoned %d: neither may be negative", c.Grace, c.MaxAbandoned)
 	case strings.ContainsAny(c.Name, ".*> \t\r\n"):
 		return fmt.Errorf("worker: name %q, want no dots, spaces or wildcards", c.Name)
 	}
@@ -82,15 +96,20 @@ func (c Config) check() error {
 // defaultName tells people where a worker runs, and is another after each start: what
 // was meant for a worker that died is not taken for its successor's.
 func defaultName() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "worker"
-	}
-	host = strings.Map(func(r rune) rune {
+	host := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
 			return r
 		}
 		return '-'
-	}, host[:min(len(host), 64)])
+	}, hostname())
 	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), strings.ToLower(rand.Text()[:6]))
+}
+
+// hostname is at most 64 characters.
+func hostname() string {
+	host, err := os.Hostname()
+	if err != nil {
+		return "worker"
+	}
+	return host[:min(len(host), 64)]
 }

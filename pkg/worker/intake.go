@@ -2,6 +2,8 @@ package worker
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawlrun/pawl/internal/failpoint"
@@ -16,13 +18,18 @@ const elsewhere = 2 * time.Second
 const maxUnknown = 1000
 
 // intake takes the tasks of one queue. It asks the queue for as many as there are free
-// places, so that no task waits here while another worker is idle.
+// places, so that no task waits here while another worker is idle. A run of tasks that
+// nobody wants any more is swept from the head of the queue; see sweep.
 type intake struct {
 	w      *Worker
 	name   string
 	puller *queue.Puller
-	quit   chan struct{}
-	done   chan struct{} // nil until started
+	ctx    context.Context //nolint:containedctx // ends with stop
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	gone  atomic.Int32  // claims in a row that found nothing to claim
+	stale chan struct{} // wakes the sweeper
 }
 
 func newIntake(ctx context.Context, w *Worker, name string) (*intake, error) {
@@ -30,29 +37,28 @@ func newIntake(ctx context.Context, w *Worker, name string) (*intake, error) {
 	if err != nil {
 		return nil, err //nolint:wrapcheck // says which queue
 	}
-	return &intake{w: w, name: name, puller: p, quit: make(chan struct{})}, nil
+	q := &intake{w: w, name: name, puller: p, stale: make(chan struct{}, 1)}
+	q.ctx, q.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	return q, nil
 }
 
 func (q *intake) start(places int) {
-	q.done = make(chan struct{})
 	q.puller.Want(places)
-	go q.run()
+	q.wg.Go(q.run)
+	q.wg.Go(q.sweeper)
 }
 
 // stop ends the taking and waits. What was delivered and not taken goes back to the queue.
 func (q *intake) stop() {
-	close(q.quit)
-	if q.done != nil {
-		<-q.done
-	}
+	q.cancel()
+	q.wg.Wait()
 	q.puller.Stop()
 }
 
 func (q *intake) run() {
-	defer close(q.done)
 	for {
 		select {
-		case <-q.quit:
+		case <-q.ctx.Done():
 			return
 		case d := <-q.puller.Tasks():
 			q.take(d)

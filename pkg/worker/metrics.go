@@ -19,10 +19,11 @@ type metrics struct {
 }
 
 // activityMetrics count the ends of one activity's claims. Completed and failed are
-// counted after the ack; cancelled and lost are no failures of anything.
+// counted after the ack; cancelled and lost are no failures of anything. An abandoned one
+// is counted as that alone, whatever its context was done for.
 type activityMetrics struct {
-	completed, failed, cancelled, lost, returned prometheus.Counter
-	seconds                                      prometheus.Observer
+	completed, failed, cancelled, lost, returned, abandoned prometheus.Counter
+	seconds                                                 prometheus.Observer
 }
 
 func newMetrics(reg prometheus.Registerer, w *Worker) (*metrics, error) {
@@ -32,7 +33,7 @@ func newMetrics(reg prometheus.Registerer, w *Worker) (*metrics, error) {
 	}, []string{"outcome"})
 	ends := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "pawl_worker_activities_total",
-		Help: "Activities that ended: completed, failed (both acked), cancelled, lost (the lease), returned (the worker stopped).",
+		Help: "Activities that ended: completed, failed (both acked), cancelled, lost (the lease), returned (the worker stopped), abandoned (its grace was over).",
 	}, []string{"activity", "outcome"})
 	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "pawl_worker_activity_seconds",
@@ -52,17 +53,21 @@ func newMetrics(reg prometheus.Registerer, w *Worker) (*metrics, error) {
 		m.byActivity[name] = &activityMetrics{
 			completed: ends.WithLabelValues(name, "completed"), failed: ends.WithLabelValues(name, "failed"),
 			cancelled: ends.WithLabelValues(name, "cancelled"), lost: ends.WithLabelValues(name, "lost"),
-			returned: ends.WithLabelValues(name, "returned"), seconds: seconds.WithLabelValues(name),
+			returned: ends.WithLabelValues(name, "returned"), abandoned: ends.WithLabelValues(name, "abandoned"),
+			seconds: seconds.WithLabelValues(name),
 		}
 	}
 	running := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "pawl_worker_running", Help: "Activities that run at this moment.",
 	}, func() float64 { return float64(len(w.running())) })
+	abandoned := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "pawl_worker_abandoned", Help: "Activities that still run although their grace is over.",
+	}, func() float64 { return float64(w.forsaken()) })
 	renewals := func(name, help string, value func(lease.Counts) uint64) prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value(w.renewals())) })
 	}
 	m.collectors = []prometheus.Collector{
-		tasks, ends, seconds, running,
+		tasks, ends, seconds, running, abandoned,
 		renewals("pawl_worker_renewals_total", "Leases renewed, each time.", func(c lease.Counts) uint64 { return c.Renewed }),
 		renewals("pawl_worker_renewal_failures_total", "Leases whose renewal had no answer, each time.", func(c lease.Counts) uint64 { return c.Failed }),
 	}

@@ -2,23 +2,25 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strings"
-	"sync"
+	"math"
 	"time"
 
 	"github.com/pawlrun/pawl/pkg/cancel"
 )
 
-// stopGrace is how long activities have to return after they were told that the worker stops.
-const stopGrace = time.Second
+// lastSecond is what Stop keeps of its time for giving leases back.
+const lastSecond = time.Second
 
-// Stop ends the worker: no more tasks are taken; what runs may finish until Drain, or
-// until shortly before ctx ends; then it is cancelled with WorkerStopping, and its
-// leases are given back. Stop returns when nothing of the worker runs any more. The
-// error names activities that ignored their context until ctx ended; only their
-// goroutines are left. A second Stop waits for the first; one of a worker that was not
-// started only makes sure that it never will be. Start must have returned.
+// Stop ends the worker: no more tasks are taken; what runs may finish until Drain; then it
+// is cancelled with WorkerStopping and has its grace; the leases of what was interrupted
+// are given back. If ctx has a deadline all of that ends a second before it: Drain is
+// shortened so that the longest grace of what runs fits in, but of a time that is too short
+// for both each gets a half. Stop returns when nothing of the worker runs any more but
+// the activities that ignored their context: the error names them. A second Stop waits for the
+// first; one of a worker that was not started only makes sure that it never will be. Start
+// must have returned.
 func (w *Worker) Stop(ctx context.Context) error {
 	if w.phase.CompareAndSwap(fresh, stopped) {
 		w.close()
@@ -36,58 +38,65 @@ func (w *Worker) Stop(ctx context.Context) error {
 		q.stop()
 	}
 	idle := w.whenIdle()
-	drain := w.cfg.Drain
-	if end, ok := ctx.Deadline(); ok {
-		drain = min(drain, time.Until(end)-2*stopGrace)
-	}
-	var err error
-	if !wait(ctx, idle, drain) {
+	err := error(nil)
+	if !wait(ctx, idle, w.drain(ctx)) {
 		err = w.interrupt(ctx, idle)
 	}
 	w.close()
-	if err != nil {
+	if err = errors.Join(err, w.left()); err != nil {
 		w.log.Warn("worker stopped, and not everything in good order", "error", err)
-	} else {
-		w.log.Info("worker stopped")
+		return err
 	}
-	return err
+	w.log.Info("worker stopped")
+	return nil
 }
 
-// interrupt cancels what runs, and gives back the leases of what does not return.
+// drain is how long what runs may finish.
+func (w *Worker) drain(ctx context.Context) time.Duration {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return w.cfg.Drain
+	}
+	var grace time.Duration
+	for _, t := range w.running() {
+		grace = max(grace, t.leash.Grace())
+	}
+	left := time.Until(end) - lastSecond
+	return min(w.cfg.Drain, left-min(grace, left/2))
+}
+
+// interrupt cancels what runs, lets it have its grace as far as there is time, and waits
+// until every lease was given back.
 func (w *Worker) interrupt(ctx context.Context, idle <-chan struct{}) error {
 	for _, t := range w.running() {
 		t.hold.Cancel(&cancel.Cancelled{Reason: cancel.WorkerStopping, By: w.cfg.Name})
 	}
-	if wait(ctx, idle, stopGrace) {
+	most := time.Duration(math.MaxInt64) // every grace ends by itself
+	if end, ok := ctx.Deadline(); ok {
+		most = time.Until(end) - lastSecond
+	}
+	if wait(ctx, idle, most) {
 		return nil
 	}
-	var answers sync.WaitGroup
 	for _, t := range w.running() {
-		answers.Add(1)
-		t.giveUp(answers.Done)
+		t.leash.Cut()
 	}
-	answers.Wait()
-	select {
-	case <-idle:
+	if wait(context.WithoutCancel(ctx), idle, lastSecond) {
 		return nil
-	case <-ctx.Done():
 	}
-	var names []string
-	for _, t := range w.running() {
-		names = append(names, fmt.Sprintf("%s (%s)", t.task.Name, t.ref))
-	}
-	if len(names) == 0 {
-		return fmt.Errorf("worker %s: stopped before Redis had answered about the last activities; their leases expire: %w",
-			w.cfg.Name, context.Cause(ctx))
-	}
-	return fmt.Errorf("worker %s: stopped with %d activities that ignore their context: %s",
-		w.cfg.Name, len(names), strings.Join(names, ", "))
+	return fmt.Errorf("worker %s: stopped before Redis had answered about the last activities; their leases expire", w.cfg.Name)
 }
 
 // close ends everything that Start began, as far as it came.
 func (w *Worker) close() {
+	if w.asked != nil {
+		w.asked.Stop()
+	}
 	if w.hints != nil {
 		w.hints.Stop()
+	}
+	if w.reports != nil {
+		w.reports.stop()
 	}
 	if w.keeper != nil {
 		w.keeper.Stop()
@@ -156,13 +165,13 @@ func (w *Worker) whenIdle() <-chan struct{} {
 	return idle
 }
 
-// running lists the tasks whose handler has not returned.
+// running lists the tasks whose handler has not returned and is waited for.
 func (w *Worker) running() []*task {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var out []*task
 	for t := range w.tasks {
-		if t.hold != nil && !t.returned {
+		if t.hold != nil && !t.returned && !t.abandoned {
 			out = append(out, t)
 		}
 	}

@@ -21,8 +21,11 @@ import (
 // at a time, handed on in this order:
 //
 //	intake (bid) → runner (claimed) → its own (run, handled) → runner (acked)
+//	                                   └ its watch, if the context is done (watch, abandon) → runner
 //
-// except for the fields under the worker's mutex.
+// except for the fields under the worker's mutex. Either the task's own goroutine goes on
+// behind the handler, or its watch does in its place: the first of the two to get hold of
+// the mutex, which sets returned or abandoned.
 type task struct {
 	w       *Worker
 	from    *intake
@@ -37,23 +40,33 @@ type task struct {
 	body    []byte    // of the completion
 	failed  bool      // the completion is a failure
 
-	hold     *lease.Hold // under mu; nil: the lease is not ours
-	returned bool        // under mu: the handler has
-	gaveUp   bool        // under mu: the lease was given back while the handler ran
+	leash   *pawl.Leash
+	over    <-chan struct{} // closed when the grace is
+	back    chan struct{}   // closed when the handler has returned
+	watched chan struct{}   // closed when the watch has ended, if it began
+
+	hold      *lease.Hold // under mu; nil: the lease is not ours
+	told      time.Time   // under mu: when the context was done; zero: it is not, or the watch has not begun
+	returned  bool        // under mu: the handler has, in time
+	abandoned bool        // under mu: it has not
 }
 
 func newTask(q *intake, d *queue.Delivery, b pawl.ActivityBinding) *task {
 	w := q.w
 	t := &task{
 		w: w, from: q, binding: b, count: w.count.of(d.Task.Name), task: d.Task, message: d,
-		ref: lease.Ref{
-			Part: w.conn.PartitionOf(d.Task.Instance), Instance: d.Task.Instance,
-			Execution: d.Task.Execution, Activity: d.Task.Activity, Effect: d.Task.Effect,
-		},
+		ref:   w.refOf(d.Task),
 		token: w.token + "-" + strconv.FormatUint(w.claims.Add(1), 36),
+		back:  make(chan struct{}), watched: make(chan struct{}),
 	}
 	w.enter(t)
 	return t
+}
+
+func (w *Worker) refOf(t queue.Task) lease.Ref {
+	return lease.Ref{
+		Part: w.conn.PartitionOf(t.Instance), Instance: t.Instance, Execution: t.Execution, Activity: t.Activity, Effect: t.Effect,
+	}
 }
 
 func (t *task) grip() lease.Grip { return lease.Grip{Ref: t.ref, Token: t.token} }
@@ -87,7 +100,11 @@ func (t *task) decided(c lease.Claim) {
 	t.message.Ack()
 	failpoint.Here("worker.acked-nats")
 	t.w.count.claims[c.Outcome].Inc()
+	t.from.answered(c.Outcome)
 	if c.Outcome != lease.Yours {
+		if c.Outcome == lease.Gone {
+			t.report(lease.NeverStarted, 0)
+		}
 		t.from.freed()
 		t.w.leave(t)
 		return
@@ -99,47 +116,62 @@ func (t *task) decided(c lease.Claim) {
 // run runs the handler.
 func (t *task) run() {
 	hold := t.w.keeper.Hold(context.Background(), t.grip(), t.since)
+	ctx := t.context(hold)
 	t.w.mu.Lock()
 	t.hold = hold
 	t.w.mu.Unlock()
-	ctx := pawl.WithInfo(hold.Context(), pawl.ActivityInfo{
+	if t.w.phase.Load() != taking || !hold.Trusted() {
+		// Told to stop meanwhile; or the answer took so long that the lease, ours or not, can not be trusted.
+		hold.Cancel(&cancel.Cancelled{Reason: cancel.WorkerStopping, By: t.w.cfg.Name})
+		t.handled(history.Payload{}, &history.Failure{Code: history.CodeCancelled})
+		return
+	}
+	unwatch := context.AfterFunc(hold.Context(), t.watch)
+	begun := time.Now()
+	result, failure := t.binding.Handle(ctx, t.task.Payload)
+	t.count.seconds.Observe(time.Since(begun).Seconds())
+	failpoint.Here("worker.handled")
+	close(t.back)
+	if !unwatch() {
+		<-t.watched
+	}
+	t.handled(result, failure)
+}
+
+// context makes the handler's context. The labels are in the profiles that users take of
+// their workers; they also tell whose goroutine is whose when an activity is abandoned.
+func (t *task) context(hold *lease.Hold) context.Context {
+	ctx := labelled(hold.Context(), t.task.Name, t.task.Instance, t.token)
+	ctx = pawl.WithInfo(ctx, pawl.ActivityInfo{
 		Instance: t.task.Instance, Execution: t.task.Execution, Activity: t.task.Activity,
 		Name: t.task.Name, Queue: t.task.Queue, Worker: t.w.cfg.Name,
 		Attempt: t.task.Attempt, Claim: t.claim, Key: t.task.Effect,
 	})
-	var result history.Payload
-	var failure *history.Failure
-	begun := time.Now()
-	if t.w.phase.Load() == taking && hold.Trusted() {
-		result, failure = t.binding.Handle(ctx, t.task.Payload)
-		t.count.seconds.Observe(time.Since(begun).Seconds())
-	} else { // told to stop meanwhile; or the answer took so long that the lease, ours or not, can not be trusted
-		hold.Cancel(&cancel.Cancelled{Reason: cancel.WorkerStopping, By: t.w.cfg.Name})
-		failure = &history.Failure{Code: history.CodeCancelled}
-	}
-	failpoint.Here("worker.handled")
-	t.handled(result, failure)
+	ctx, t.leash = pawl.WithLeash(ctx, t.w.cfg.Grace)
+	t.over = pawl.GraceOver(ctx)
+	return ctx
 }
 
-// handled frees the place and decides what becomes of the result. Room is left here
-// for activities that outstay their cancellation: their place is freed before they return.
+// handled frees the place and decides what becomes of the result.
 func (t *task) handled(result history.Payload, failure *history.Failure) {
 	t.w.mu.Lock()
-	t.returned = true
-	gaveUp := t.gaveUp
+	late := t.abandoned
+	t.returned = !late
+	delete(t.w.abandoned, t)
 	t.w.mu.Unlock()
+	if late {
+		t.w.log.Info("an abandoned activity has returned after all; its result is dropped", "activity", t.task.Name, "of", t.ref.String())
+		return
+	}
 	t.from.freed()
 
-	var cause *cancel.Cancelled
-	errors.As(context.Cause(t.hold.Context()), &cause)
+	cause := t.cause()
 	stopping := cause != nil && cause.Reason == cancel.WorkerStopping
 	switch {
-	case gaveUp:
-		t.end(t.count.returned)
 	case cause != nil && !stopping:
 		t.drop(cause)
 	case stopping && failure != nil:
-		t.giveBack()
+		t.giveBack(t.count.returned)
 	case !t.hold.Trusted():
 		t.drop(&cancel.Cancelled{Reason: cancel.LeaseLost, Text: "the trust window has passed"})
 	default:
@@ -147,14 +179,23 @@ func (t *task) handled(result history.Payload, failure *history.Failure) {
 	}
 }
 
+// cause is why the context is done; nil: it is not.
+func (t *task) cause() *cancel.Cancelled {
+	var cause *cancel.Cancelled
+	errors.As(context.Cause(t.hold.Context()), &cause)
+	return cause
+}
+
 // drop forgets a result that nobody wants, or that is not ours to give any more.
 func (t *task) drop(cause *cancel.Cancelled) {
-	t.w.log.Info("activity stopped, its result is not wanted", "activity", t.task.Name, "of", t.ref.String(), "cause", cause.Error())
+	after := t.afterTold()
+	t.w.log.Info("activity stopped, its result is not wanted", "activity", t.task.Name, "of", t.ref.String(), "cause", cause.Error(), "after", after)
 	if cause.Reason == cancel.LeaseLost {
 		t.end(t.count.lost)
-	} else {
-		t.end(t.count.cancelled)
+		return
 	}
+	t.report(lease.Stopped, after)
+	t.end(t.count.cancelled)
 }
 
 // end is the last step of a task that was claimed.

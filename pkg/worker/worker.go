@@ -39,6 +39,8 @@ type Worker struct {
 	phase   atomic.Int32
 	ended   chan struct{}         // closed when Stop is through
 	trouble atomic.Pointer[error] // what Redis last answered, if that was an error
+	last    atomic.Pointer[ailment]
+	since   time.Time // when it was started
 
 	// Set by Start; see close for the order in which they end.
 	runner  *redisx.Runner
@@ -47,16 +49,23 @@ type Worker struct {
 	leases  *lease.Leases
 	keeper  *lease.Keeper
 	bells   *ringer
+	reports *reporter
 	hints   *queue.Subscription
+	asked   *queue.Subscription // for what it is and does
 	queues  []*intake
 
 	token  string // what the tokens of this worker's claims begin with
 	claims atomic.Uint64
 
-	mu      sync.Mutex
-	tasks   map[*task]struct{} // from delivery to the last answer
-	idle    chan struct{}      // closed when there are none; nil unless stopping
-	unknown map[string]bool    // activities asked for that this worker does not have
+	mu        sync.Mutex
+	tasks     map[*task]struct{} // from delivery to the last answer
+	abandoned map[*task]struct{} // until they return after all
+	idle      chan struct{}      // closed when there are no tasks; nil unless stopping
+	unknown   map[string]bool    // activities asked for that this worker does not have
+
+	mourners sync.Mutex
+	mourned  []*task // abandoned and not yet logged
+	mourning bool    // somebody does it
 }
 
 // The phases of a worker.
@@ -88,7 +97,8 @@ func New(cfg Config, activities ...pawl.ActivityBinding) (*Worker, error) {
 	}
 	w := &Worker{
 		cfg: cfg, registry: registry, log: cfg.Logger.With("worker", cfg.Name),
-		token: rand.Text()[:16], ended: make(chan struct{}), tasks: make(map[*task]struct{}), unknown: make(map[string]bool),
+		token: rand.Text()[:16], ended: make(chan struct{}), tasks: make(map[*task]struct{}),
+		abandoned: make(map[*task]struct{}), unknown: make(map[string]bool),
 	}
 	if w.count, err = newMetrics(cfg.Metrics, w); err != nil {
 		return nil, err
@@ -143,6 +153,7 @@ func (w *Worker) open(ctx context.Context) error {
 	why := &reasons{runner: w.runner, space: space}
 	w.keeper = lease.NewKeeper(w.leases, w.cfg.LeaseTTL, why.of, w.log)
 	w.bells = newRinger(w.conn)
+	w.reports = newReporter(w.leases, w.log)
 	if w.hints, err = w.conn.OnHints(w.cfg.Name, w.hinted); err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
@@ -152,6 +163,10 @@ func (w *Worker) open(ctx context.Context) error {
 			return fmt.Errorf("worker: %w", err)
 		}
 		w.queues = append(w.queues, q)
+	}
+	w.since = time.Now()
+	if w.asked, err = w.conn.ServeWorkers(w.info); err != nil {
+		return fmt.Errorf("worker: %w", err)
 	}
 	return nil
 }
@@ -194,9 +209,24 @@ func (w *Worker) agree(ctx context.Context, space redisx.Space) error {
 	return nil
 }
 
-// Ready is nil while the worker takes tasks and can claim them; else it says what is missing.
-// It asks Redis, and so may take up to a second.
+// Ready is nil while the worker takes tasks and can claim them; else it says what is missing,
+// or that too many abandoned activities still run (see Config.MaxAbandoned): then it still
+// takes tasks, but should be started anew. It asks Redis, and so may take up to a second.
 func (w *Worker) Ready() error {
+	if err := w.unready(); err != nil {
+		return err
+	}
+	// An idle worker has not asked Redis anything for a while.
+	ctx, stop := context.WithTimeout(context.Background(), time.Second)
+	defer stop()
+	if err := w.cfg.Redis.Ping(ctx).Err(); err != nil {
+		return fmt.Errorf("worker: Redis does not answer: %w", err)
+	}
+	return nil
+}
+
+// unready is what Ready knows without asking.
+func (w *Worker) unready() error {
 	switch w.phase.Load() {
 	case fresh, starting:
 		return errors.New("worker: not started")
@@ -209,13 +239,7 @@ func (w *Worker) Ready() error {
 	if err := w.trouble.Load(); err != nil {
 		return fmt.Errorf("worker: %w", *err)
 	}
-	// An idle worker has not asked Redis anything for a while.
-	ctx, stop := context.WithTimeout(context.Background(), time.Second)
-	defer stop()
-	if err := w.cfg.Redis.Ping(ctx).Err(); err != nil {
-		return fmt.Errorf("worker: Redis does not answer: %w", err)
-	}
-	return nil
+	return w.crowded()
 }
 
 // Running is an activity that runs at this moment.
@@ -224,28 +248,33 @@ type Running struct {
 
 	Name    string
 	Queue   string
-	Claim   uint32 // how often it was claimed, this time included
-	Since   time.Time
-	Stopped bool // its context is done
+	Claim   uint32    // how often it was claimed, this time included
+	Since   time.Time // when its claim was sent; of an abandoned one, when its grace was over
+	Stopped bool      // its context is done
 }
 
-// Running lists what runs at this moment, oldest first.
+// Running lists what runs at this moment, oldest first, without the abandoned.
 func (w *Worker) Running() []Running {
 	var out []Running
 	for _, t := range w.running() {
-		out = append(out, Running{
-			Ref: t.ref, Name: t.task.Name, Queue: t.task.Queue, Claim: t.claim, Since: t.since,
-			Stopped: t.hold.Context().Err() != nil,
-		})
+		out = append(out, t.seen())
 	}
 	slices.SortFunc(out, func(a, b Running) int { return a.Since.Compare(b.Since) })
 	return out
+}
+
+func (t *task) seen() Running {
+	return Running{
+		Ref: t.ref, Name: t.task.Name, Queue: t.task.Queue, Claim: t.claim, Since: t.since,
+		Stopped: t.hold.Context().Err() != nil,
+	}
 }
 
 // redisAnswered notes whether Redis is well, for Ready.
 func (w *Worker) redisAnswered(err error) {
 	if err != nil {
 		w.trouble.Store(&err)
+		w.last.Store(&ailment{err: err, at: time.Now()})
 	} else if w.trouble.Load() != nil {
 		w.trouble.Store(nil)
 	}

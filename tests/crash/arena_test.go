@@ -106,7 +106,7 @@ func newArena(t *testing.T, s servers, env ...string) *arena {
 
 func newArenaOf(t *testing.T, s servers, partitions int, env ...string) *arena {
 	t.Helper()
-	ns := strings.NewReplacer("/", "-", ".", "-", ":", "-").Replace(t.Name())
+	ns := strings.NewReplacer("/", "-", ".", "-", ":", "-", ",", "", "'", "").Replace(t.Name())
 	ns = ns[max(0, len(ns)-60):]
 	a := &arena{servers: s, t: t, parts: partitions, ns: ns, ledger: filepath.Join(t.TempDir(), "ledger")}
 	a.env = append([]string{
@@ -311,6 +311,9 @@ func (a *arena) check() {
 	}
 	for _, f := range seen.Findings {
 		a.t.Errorf("invariant broken: %s", f)
+	}
+	if seen.Stuck != 0 {
+		a.t.Errorf("%d instances are stuck although everything has ended", seen.Stuck)
 	}
 	if seen.Leases != 0 {
 		a.t.Errorf("%d leases are left although everything has ended", seen.Leases)

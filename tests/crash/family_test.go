@@ -52,7 +52,7 @@ func (f *family) at(master int, prefix string, n int) string {
 	}
 	want := map[int]string{parents: f.redis.Addr, children: f.other.Addr}[master]
 	for try := range 100 {
-		id := fmt.Sprintf("%s.%d", id, try)
+		id := fmt.Sprintf("%s:%d", id, try)
 		node, err := c.MasterForKey(f.ctx, redisx.NewSpace(f.ns).Part(queue.PartitionOf(id, f.parts)).Owner())
 		f.must(err)
 		if strings.HasSuffix(want, node.Options().Addr) { // the client takes the loopback address away

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/pawlrun/pawl/internal/redisx"
@@ -40,4 +41,23 @@ func (s *Store) Purge(t Tenure, pu *Purge, done func(now int64, err error)) {
 		}
 		done(r.Int(1), r.Err())
 	})
+}
+
+// Reports reads how cancelled activities of an execution ended, "" for those of which nobody has said it.
+func (s *Store) Reports(ctx context.Context, part int, instance string, execution uint64, activities []uint64) ([]string, error) {
+	args := make([]any, 0, 2+len(activities))
+	args = append(args, "HMGET", s.space.Part(part).Reports(instance, execution))
+	for _, a := range activities {
+		args = append(args, num(a))
+	}
+	v, err := s.run.Do(ctx, redisx.Command(args...))
+	if err != nil {
+		return nil, fmt.Errorf("instance %s: read the reports: %w", instance, err)
+	}
+	r := redisx.NewReply(v)
+	out := make([]string, len(activities))
+	for i := range out {
+		out[i] = r.Str(i)
+	}
+	return out, r.Err()
 }

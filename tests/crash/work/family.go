@@ -17,6 +17,7 @@ import (
 //	    └─ fails to start a Kid whose id is taken; starts Till, detached, when it has all the rest
 //	Doomed ───── Nest ── Nest ── Endless;  Kid (abandoned, waits for Go): a client cancels it
 //	Kid, clients ──Noted──▶ Relay (new execution every third note) ──Noted──▶ Till (every note)
+//	Late ─────── Nest, at once; and Nest, after a while: the end cancels both
 //	Fickle ───── Roll, an activity that never says the same twice, then an Echo of what it said
 //
 // What sends notes decides nothing that depends on the order in which things come: a turn
@@ -30,6 +31,7 @@ var (
 	Nest      = pawl.NewOrchestration[int, int]("nest")
 	Relay     = pawl.NewOrchestration[Tally, Tally]("relay")
 	Till      = pawl.NewOrchestration[Tally, Tally]("till")
+	Late      = pawl.NewOrchestration[time.Duration, int]("late")
 	Fickle    = pawl.NewOrchestration[string, int]("fickle")
 	Echo      = pawl.NewOrchestration[int, int]("echo")
 
@@ -179,6 +181,16 @@ func till(ctx *pawl.Context, t Tally) (Tally, error) {
 	return Till.ContinueAsNew(ctx, t)
 }
 
+// late starts a child before a while has passed, and one after it.
+func late(ctx *pawl.Context, while time.Duration) (int, error) {
+	Nest.Start(ctx, 0)
+	if err := pawl.Sleep(ctx, while); err != nil {
+		return 0, err
+	}
+	Nest.Start(ctx, 0)
+	return 0, pawl.Sleep(ctx, while/4)
+}
+
 // fickle gives its child, whose id is always the same, something else each time that it is decided.
 func fickle(ctx *pawl.Context, child string) (int, error) {
 	if _, err := Go.Receive(ctx); err != nil {
@@ -208,7 +220,7 @@ func echo(ctx *pawl.Context, n int) (int, error) {
 func families() []pawl.OrchestrationBinding {
 	return []pawl.OrchestrationBinding{
 		Household.Do(household), Doomed.Do(doomed), Kid.Do(kid), Nest.Do(nest), Relay.Do(relay), Till.Do(till),
-		Fickle.Do(fickle), Echo.Do(echo),
+		Late.Do(late), Fickle.Do(fickle), Echo.Do(echo),
 	}
 }
 

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/fx"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/examples"
+	"github.com/pawlrun/pawl/internal/settings"
+	"github.com/pawlrun/pawl/pawlfx"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/worker"
+)
+
+// What is cancelled: an instance that holds so many activities, each of which ends with its context.
+var (
+	holdAll = pawl.NewOrchestration[int, int]("bench-hold-all")
+	hold    = pawl.NewActivity[pawl.None, int]("bench-hold")
+)
+
+func holdN(ctx *pawl.Context, n int) (int, error) {
+	held := make([]*pawl.Future[int], n)
+	for i := range held {
+		held[i] = hold.Start(ctx, pawl.None{})
+	}
+	_, err := pawl.All(ctx, held...)
+	return n, err
+}
+
+// report is what a held activity says, in core NATS: that it has begun, or that its context is done.
+type report struct {
+	Instance string `json:"instance"`
+	Told     bool   `json:"told"`
+	At       int64  `json:"at"` // Unix nanoseconds
+}
+
+// benchReports is the subject that the activities report to.
+const benchReports = "pawl-bench"
+
+// holder runs the held activities of a worker.
+type holder struct {
+	nc      *nats.Conn
+	subject string
+}
+
+func (h holder) hold(ctx context.Context, _ pawl.None) (int, error) {
+	if err := h.say(ctx, false, time.Now()); err != nil {
+		return 0, err
+	}
+	<-ctx.Done()
+	if err := h.say(ctx, true, time.Now()); err != nil {
+		return 0, err
+	}
+	return 0, context.Cause(ctx)
+}
+
+func (h holder) say(ctx context.Context, told bool, at time.Time) error {
+	b, err := json.Marshal(report{Instance: pawl.Info(ctx).Instance, Told: told, At: at.UnixNano()})
+	if err != nil {
+		return err
+	}
+	return h.nc.Publish(h.subject, b)
+}
+
+// countGoroutines answers who asks how many goroutines the process has. It ends with the connection.
+func (h holder) countGoroutines() error {
+	_, err := h.nc.Subscribe(goroutines(h.subject), func(m *nats.Msg) {
+		_ = m.Respond([]byte(strconv.Itoa(runtime.NumGoroutine()))) // who asks asks again
+	})
+	return err
+}
+
+func goroutines(subject string) string { return subject + ".goroutines" }
+
+// serveBench is a fleet that has what is cancelled, and the example that the load is made of.
+type serveBench struct {
+	settings.Fleet
+	settings.Orchestrator
+	settings.Worker
+
+	Role string `arg:"" enum:"orchestrator,worker" help:"What to be."`
+}
+
+// Run runs it until a signal, or until standard input ends.
+func (c *serveBench) Run(s streams) error {
+	return asExit(pawlfx.Run(c.Log.Open(s.err),
+		pawlfx.Connections(c.OpenNATS, func(log *slog.Logger) (redis.UniversalClient, error) {
+			return c.OpenRedis(context.Background(), log)
+		}),
+		c.fleet(), fx.Invoke(leashed)))
+}
+
+func (c *serveBench) fleet() fx.Option {
+	if c.Role == "orchestrator" {
+		return fx.Options(
+			pawlfx.Orchestrations(func() []pawl.OrchestrationBinding {
+				return append(examples.Orchestrations(), holdAll.Do(holdN))
+			}),
+			pawlfx.Orchestrator(orchestrator.Config{Namespace: c.Namespace.Namespace, Partitions: c.Partitions, Look: c.Look}))
+	}
+	return fx.Options(
+		pawlfx.Activities(func(nc *nats.Conn) ([]pawl.ActivityBinding, error) {
+			h := holder{nc: nc, subject: benchReports}
+			return append(examples.Activities(), hold.Do(h.hold)), h.countGoroutines()
+		}),
+		pawlfx.Worker(worker.Config{Namespace: c.Namespace.Namespace, LeaseTTL: c.LeaseTTL, Concurrency: c.Concurrency, Drain: c.Drain}))
+}
+
+// deafUser may not hear the hints that leases were deleted. What is measured with a worker
+// that is this user is what a worker does whose hints are lost: nothing in the worker is
+// switched off, and what the server refuses here is what it refuses to a user in earnest.
+const deafUser = "deaf"
+
+// serveDeafNATS is nats-server where deafUser hears no hints, and everybody else all.
+type serveDeafNATS struct{ serveNATSCmd }
+
+// Run runs it until standard input ends.
+func (c *serveDeafNATS) Run(ctx context.Context) error {
+	ctx, cancel := untilLeashed(ctx)
+	defer cancel()
+	const everybody = "everybody"
+	s, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: c.Port, JetStream: true, StoreDir: filepath.Clean(c.Dir), NoSigs: true,
+		NoAuthUser: everybody,
+		Users: []*server.User{{Username: everybody}, {
+			Username: deafUser, Password: deafUser,
+			Permissions: &server.Permissions{Subscribe: &server.SubjectPermission{Deny: []string{"pawl.*.hint.>"}}},
+		}},
+	})
+	if err != nil {
+		return fmt.Errorf("nats-server: %w", err)
+	}
+	s.Start()
+	<-ctx.Done()
+	s.Shutdown()
+	s.WaitForShutdown()
+	return nil
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/pawlrun/pawl/internal/term"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// mostKin is how many children of an instance are looked at.
+const mostKin = 10
+
+// kinship is what is known of children, by their id.
+type kinship map[string]kin
+
+// kin is a child that was looked at.
+type kin struct {
+	d       client.Description
+	unknown bool // its start has not arrived yet, or it has been purged
+}
+
+// childrenOf looks at the first children that an instance waits for. One that can not be
+// looked at is left out.
+func childrenOf(ctx context.Context, cl *client.Client, d client.Description) kinship {
+	all := kinship{}
+	for _, c := range d.Children[:min(len(d.Children), mostKin)] {
+		child, err := client.Describe(ctx, cl, c.Instance)
+		switch {
+		case errors.Is(err, client.ErrNotFound):
+			all[c.Instance] = kin{unknown: true}
+		case err == nil:
+			all[c.Instance] = kin{d: child}
+		case errors.Is(err, client.ErrNoOwner): // so may be the others', and each costs patience
+			return all
+		}
+	}
+	return all
+}
+
+// state says in few words where a child stands, and what it waits for.
+func (k kin) state() string {
+	switch {
+	case k.unknown:
+		return "not known yet"
+	case k.d.Stuck != "":
+		return "stuck: " + oneLine(k.d.Stuck)
+	}
+	if text := waitsFor(k.d); text != "" {
+		return k.d.Status + ", waits for " + text
+	}
+	return k.d.Status
+}
+
+// childTable shows, under an empty line, the children that are waited for; nothing if none are.
+func childTable(w io.Writer, children []queue.OutstandingChild, kin kinship) error {
+	if len(children) == 0 {
+		return nil
+	}
+	_, _ = fmt.Fprintln(w) // the table reports
+	t := &term.Table{Header: []string{"CHILD", "NAME", "INSTANCE", "FOR", "STATE"}, Right: []int{0, 3}}
+	for _, c := range children {
+		state := ""
+		if k, ok := kin[c.Instance]; ok {
+			state = short(k.state(), shortCell)
+		}
+		t.Add(c.Event, c.Name, c.Instance, since(c.Since, 0), state)
+	}
+	return t.Write(w)
+}
+
+type childJSON struct {
+	Event     uint64 `json:"event"`
+	Name      string `json:"name"`
+	Instance  string `json:"instance"`
+	Scheduled string `json:"scheduled,omitempty"`
+	Status    string `json:"status,omitempty"` // empty: it was not looked at, or is not known yet
+	Stuck     string `json:"stuck,omitempty"`
+}
+
+func asChildJSON(c queue.OutstandingChild, kin kinship) childJSON {
+	d := kin[c.Instance].d
+	return childJSON{Event: c.Event, Name: c.Name, Instance: c.Instance, Scheduled: stamp(c.Since), Status: d.Status, Stuck: d.Stuck}
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/pawlrun/pawl/internal/term"
+)
+
+var errDeclined = errors.New("nothing was done")
+
+// person reports whether somebody is there to be asked.
+func person(s streams) bool { return term.Interactive(os.Stdin) && term.Interactive(s.err) }
+
+// confirm asks a person a question, and gives errDeclined if the answer is not yes.
+func confirm(ctx context.Context, in io.Reader, out io.Writer, question string) error {
+	if _, err := fmt.Fprintf(out, "%s [y/N] ", question); err != nil {
+		return err
+	}
+	said := make(chan string, 1)
+	go func() { // ends with the process: a read can not be taken back
+		line, _ := bufio.NewReader(in).ReadString('\n')
+		said <- line
+	}()
+	select {
+	case line := <-said:
+		if a := strings.ToLower(strings.TrimSpace(line)); a == "y" || a == "yes" {
+			return nil
+		}
+		return errDeclined
+	case <-ctx.Done():
+		_, _ = fmt.Fprintln(out) // below the question
+		return errDeclined
+	}
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+const (
+	slow     = 2 * time.Second // may an activity wait for a worker before somebody should know
+	mostLook = 8               // descendants that are looked at to find one that hinders
+)
+
+// hindrance says what keeps an instance that somebody could see to, itself or one of its
+// descendants; empty: nothing is known.
+func hindrance(ctx context.Context, cl *client.Client, d client.Description) string {
+	if h := ownHindrance(d); h != "" {
+		return h
+	}
+	looks := mostLook
+	return below(ctx, cl, d, &looks)
+}
+
+// below looks for the hindrance among the descendants, the oldest child and its own first.
+func below(ctx context.Context, cl *client.Client, d client.Description, looks *int) string {
+	for _, c := range d.Children {
+		if *looks--; *looks < 0 {
+			return ""
+		}
+		child, err := client.Describe(ctx, cl, c.Instance)
+		if err != nil {
+			continue // who waits is told by the request for the result
+		}
+		h := ownHindrance(child)
+		if h == "" {
+			h = below(ctx, cl, child, looks)
+		}
+		if h != "" {
+			return fmt.Sprintf("of its child %s: %s", c.Instance, h)
+		}
+	}
+	return ""
+}
+
+func ownHindrance(d client.Description) string {
+	if d.Stuck != "" {
+		return "it is stuck: " + oneLine(d.Stuck)
+	}
+	var queues []string
+	for _, o := range d.Outstanding {
+		if o.Worker != "" {
+			return "" // somebody works for it
+		}
+		if time.Since(time.UnixMilli(o.Since)) > slow && !slices.Contains(queues, o.Queue) {
+			queues = append(queues, o.Queue)
+		}
+	}
+	if len(queues) == 0 {
+		return ""
+	}
+	return "no worker has taken its activities from " + strings.Join(queues, ", ") + "; is one running that has them?"
+}
+
+// waitsFor says what would move an instance that runs and is not held up; empty if it does
+// not, or is moving.
+func waitsFor(d client.Description) string {
+	if client.Status(d.Status) != client.Running || d.Stuck != "" || d.Inbox > 0 {
+		return ""
+	}
+	var all []string
+	switch n := len(d.Outstanding); n {
+	case 0:
+	case 1:
+		all = append(all, "activity "+d.Outstanding[0].Name+" "+holder(d.Outstanding[0]))
+	default:
+		all = append(all, fmt.Sprintf("%d activities", n))
+	}
+	switch n := len(d.Children); n {
+	case 0:
+	case 1:
+		all = append(all, "child "+d.Children[0].Instance)
+	default:
+		all = append(all, fmt.Sprintf("%d children", n))
+	}
+	switch {
+	case d.Timers > 0 && len(all) == 0: // a deadline, as often as not
+		all = append(all, counted(int(d.Timers), "timer")+", perhaps an event") //nolint:gosec // a length
+	case d.Timers > 0:
+		all = append(all, counted(int(d.Timers), "timer")) //nolint:gosec // a length
+	case len(all) == 0:
+		return "an event"
+	}
+	return strings.Join(all, ", ")
+}
+
+// holder says where an activity is.
+func holder(o queue.Outstanding) string {
+	if o.Worker == "" {
+		return "(no worker has it)"
+	}
+	return "on " + o.Worker
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/pawlrun/pawl/internal/term"
+	"github.com/pawlrun/pawl/pkg/client"
+)
+
+// abandonedMost is how many abandoned activities of a worker are shown to a person.
+const abandonedMost = 20
+
+type workersCmd struct {
+	JSON  bool `name:"json" help:"Write JSON, a worker a line."`
+	reach `group:"Connection"`
+}
+
+// Help is shown with the flags.
+func (c *workersCmd) Help() string {
+	return "Workers answer for themselves: one that is cut off from NATS is not listed. An activity is abandoned " +
+		"that runs on although it was cancelled and its grace is over; its place is free, but only the end of its worker's process ends it."
+}
+
+// workerJSON is a worker for a program: times as text.
+type workerJSON struct {
+	Name        string          `json:"name"`
+	Host        string          `json:"host"`
+	PID         int             `json:"pid"`
+	Since       string          `json:"since"`
+	Activities  []string        `json:"activities"`
+	Queues      []string        `json:"queues"`
+	Concurrency int             `json:"concurrency"` // of each queue
+	Running     int             `json:"running"`     // without the abandoned ones
+	Abandoned   []abandonedJSON `json:"abandoned"`
+	NotReady    string          `json:"not_ready,omitempty"`
+	LastError   string          `json:"last_error,omitempty"`
+	LastErrorAt string          `json:"last_error_at,omitempty"`
+}
+
+type abandonedJSON struct {
+	Activity string `json:"activity"`
+	Instance string `json:"instance"`
+	Since    string `json:"since"`
+}
+
+// Run lists the workers.
+func (c *workersCmd) Run(ctx context.Context, s streams) error {
+	cl, done, err := c.client(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer done()
+	all, err := client.Workers(ctx, cl)
+	if err != nil {
+		return err
+	}
+	if !c.JSON {
+		return showWorkers(s.out, all)
+	}
+	for _, w := range all {
+		if err := writeJSON(s.out, asWorkerJSON(w)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func asWorkerJSON(w client.WorkerInfo) workerJSON {
+	j := workerJSON{
+		Name: w.Name, Host: w.Host, PID: w.PID, Since: stamp(w.Since), Activities: w.Activities, Queues: w.Queues, Concurrency: w.Concurrency,
+		Running: w.Running, Abandoned: []abandonedJSON{}, NotReady: w.NotReady, LastError: w.LastError, LastErrorAt: stamp(w.LastErrorAt),
+	}
+	for _, a := range w.Abandoned {
+		j.Abandoned = append(j.Abandoned, abandonedJSON{Activity: a.Activity, Instance: a.Instance, Since: stamp(a.Since)})
+	}
+	return j
+}
+
+// showWorkers shows a worker a row and, below, what somebody should see to.
+func showWorkers(w io.Writer, all []client.WorkerInfo) error {
+	if len(all) == 0 && term.Interactive(w) {
+		_, err := fmt.Fprintln(w, "No worker has answered.")
+		return err
+	}
+	t := &term.Table{Header: []string{"NAME", "HOST", "PID", "UP", "RUNNING", "ABANDONED", "QUEUES"}, Right: []int{2, 3, 4, 5}}
+	for _, x := range all {
+		t.Add(x.Name, x.Host, x.PID, since(x.Since, 0), x.Running, len(x.Abandoned), short(strings.Join(x.Queues, ", "), shortCell))
+	}
+	if err := t.Write(w); err != nil {
+		return err
+	}
+	if err := abandonedTable(w, all); err != nil {
+		return err
+	}
+	return troubles(w, all)
+}
+
+// abandonedTable shows, under an empty line, what the workers have abandoned.
+func abandonedTable(w io.Writer, all []client.WorkerInfo) error {
+	t := &term.Table{Header: []string{"ABANDONED", "OF", "ON", "FOR"}, Right: []int{3}}
+	for _, x := range all {
+		for _, a := range x.Abandoned[:min(len(x.Abandoned), abandonedMost)] {
+			t.Add(a.Activity, a.Instance, x.Name, since(a.Since, 0))
+		}
+		if more := len(x.Abandoned) - abandonedMost; more > 0 {
+			t.Add(fmt.Sprintf("and %d more", more), "", x.Name, "")
+		}
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	_, _ = fmt.Fprintln(w) // the table reports
+	return t.Write(w)
+}
+
+// troubles says what goes wrong, or lately did.
+func troubles(w io.Writer, all []client.WorkerInfo) error {
+	f := &term.Fields{}
+	for _, x := range all {
+		if x.NotReady != "" {
+			f.Add(x.Name, "is not ready: "+oneLine(x.NotReady))
+		}
+		if x.LastError != "" {
+			f.Add(x.Name, fmt.Sprintf("latest trouble, %s ago: %s", since(x.LastErrorAt, 0), oneLine(x.LastError)))
+		}
+	}
+	if f.Empty() {
+		return nil
+	}
+	_, _ = fmt.Fprintln(w) // the fields report
+	return f.Write(w)
+}

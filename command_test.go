@@ -1,0 +1,194 @@
+//go:build unix
+
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/pkg/cancel"
+)
+
+func shell(script string) pawl.Subprocess { return pawl.Command("sh", "-c", script) }
+
+func TestAProgramIsGivenItsInputAndGivesItsOutput(t *testing.T) {
+	dir := t.TempDir()
+	cmd := shell(`cat; echo "$GREETING from $(pwd)" >&2`)
+	cmd.Stdin, cmd.Env, cmd.Dir = strings.NewReader("input"), append(os.Environ(), "GREETING=hello"), dir
+	out, err := cmd.Run(context.Background())
+	if err != nil || out.Stdout != "input" || out.StdoutCut != 0 {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	if real, _ := filepath.EvalSymlinks(dir); out.Stderr != "hello from "+dir+"\n" && out.Stderr != "hello from "+real+"\n" {
+		t.Fatalf("%q", out.Stderr)
+	}
+
+	file := filepath.Join(dir, "in")
+	if err := os.WriteFile(file, []byte("from a file"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	cmd = shell("cat")
+	cmd.Stdin = f
+	if out, err := cmd.Run(context.Background()); err != nil || out.Stdout != "from a file" {
+		t.Fatalf("%+v, %v", out, err)
+	}
+}
+
+func TestAProgramNeedNotReadWhatItIsGiven(t *testing.T) {
+	cmd := shell("head -c 3")
+	cmd.Stdin = strings.NewReader(strings.Repeat("abc", 1<<20))
+	if out, err := cmd.Run(context.Background()); err != nil || out.Stdout != "abc" {
+		t.Fatalf("%+v, %v", out, err)
+	}
+}
+
+func TestMoreOutputThanTheLimitIsReadAndLeftOut(t *testing.T) {
+	cmd := shell("head -c 1000000 /dev/zero | tr '\\0' x; echo end")
+	cmd.Limit = 1000
+	out, err := cmd.Run(context.Background())
+	if err != nil || out.StdoutCut != 1_000_004-1000 || !strings.HasSuffix(out.Stdout, "xend\n") || !strings.Contains(out.Stdout, "[... 999004 bytes are left out ...]") {
+		t.Fatalf("cut %d: %q, %v", out.StdoutCut, out.Stdout, err)
+	}
+}
+
+func TestAProgramThatFailsIsATypedErrorOnBothSidesOfHistory(t *testing.T) {
+	_, failed := shell("echo some words >&2; echo the reason >&2; exit 3").Run(context.Background())
+	_, killed := shell("kill -9 $$").Run(context.Background())
+	for _, times := range []int{0, 1, 2} {
+		err := throughHistory(failed, times)
+		e := pawl.CommandErrorOf(err)
+		if e == nil || e.Program != "sh" || e.ExitCode != 3 || e.Signal != "" || e.Stderr != "some words\nthe reason\n" {
+			t.Errorf("%d times through history: %+v", times, e)
+		}
+		if !errors.Is(err, pawl.ErrCommand) || errors.Is(err, context.Canceled) || err.Error() != "sh: exit code 3: the reason" {
+			t.Errorf("%d times through history: %v", times, err)
+		}
+		e = pawl.CommandErrorOf(throughHistory(killed, times))
+		if e == nil || e.ExitCode != -1 || e.Signal != "killed" || e.Error() != "sh: ended by signal: killed" {
+			t.Errorf("%d times through history: %+v", times, e)
+		}
+	}
+	if pawl.CommandErrorOf(throughHistory(errors.New("x"), 1)) != nil || pawl.CommandErrorOf(nil) != nil {
+		t.Error("found where there is none")
+	}
+}
+
+func TestAProgramThatCanNotBeStartedSaysSo(t *testing.T) {
+	_, err := pawl.Command("no-such-program-as-this").Run(context.Background())
+	if err == nil || !strings.Contains(err.Error(), "run no-such-program-as-this: ") || pawl.CommandErrorOf(err) != nil {
+		t.Fatal(err)
+	}
+	cmd := shell("true")
+	cmd.Dir = "/no/such/directory"
+	if _, err := cmd.Run(context.Background()); !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+}
+
+// activity is a context as a worker gives it, with a cancellation and the worker's end of the leash.
+func activity(grace time.Duration) (context.Context, func(), *pawl.Leash) {
+	ctx, stop := context.WithCancelCause(context.Background())
+	ctx, leash := pawl.WithLeash(ctx, grace)
+	return ctx, func() { stop(&pawl.Cancelled{Reason: cancel.LostSelect, Text: "too slow"}) }, leash
+}
+
+type result struct {
+	out  pawl.CommandOutput
+	err  error
+	took time.Duration // since the cancellation
+}
+
+// cancelled runs a script, cancels it when it has touched $READY, and gives what came of it.
+func cancelled(t *testing.T, script string, grace time.Duration, then func(*pawl.Leash)) result {
+	t.Helper()
+	ready := filepath.Join(t.TempDir(), "ready")
+	cmd := shell(script)
+	cmd.Env = append(os.Environ(), "READY="+ready, mark(t))
+	ctx, stop, leash := activity(grace)
+	done := make(chan result, 1)
+	go func() {
+		out, err := cmd.Run(ctx)
+		done <- result{out: out, err: err}
+	}()
+	poll.Until(t, 20*time.Second, "its traps are set", func() bool {
+		_, err := os.Stat(ready)
+		return err == nil
+	})
+	stop()
+	at := time.Now()
+	if then != nil {
+		then(leash)
+	}
+	select {
+	case r := <-done:
+		r.took = time.Since(at)
+		var c *pawl.Cancelled
+		if !errors.As(r.err, &c) || c.Reason != cancel.LostSelect || !errors.Is(r.err, context.Canceled) {
+			t.Fatalf("the error is %v, not the cause", r.err)
+		}
+		nobody(t)
+		return r
+	case <-time.After(20 * time.Second):
+		t.Fatal("it does not end")
+		return result{}
+	}
+}
+
+func TestACancelledProgramIsAskedToEndAndItsCallerIsGivenTheCause(t *testing.T) {
+	r := cancelled(t, `trap 'echo bye; exit 0' TERM; touch "$READY"; while :; do sleep 0.02; done`, time.Minute, nil)
+	if r.out.Stdout != "bye\n" || r.took > 15*time.Second {
+		t.Fatalf("%+v", r)
+	}
+}
+
+func TestAProgramThatIgnoresTheAskingIsKilledBeforeItsGraceIsOver(t *testing.T) {
+	const grace = time.Second
+	r := cancelled(t, `trap '' TERM; (sleep 1000; true) & echo here; touch "$READY"; sleep 1000; sleep 1000`, grace, nil)
+	if r.out.Stdout != "here\n" || r.took < grace/2 || r.took > 10*time.Second {
+		t.Fatalf("%+v", r)
+	}
+}
+
+func TestTheWholeGroupHasTheGraceAlsoWhenTheProgramItselfIsGone(t *testing.T) {
+	r := cancelled(t, `(trap 'sleep 0.3; echo cleaned up; exit' TERM; touch "$READY"; while :; do sleep 0.02; done) & wait`, time.Minute, nil)
+	if r.out.Stdout != "cleaned up\n" || r.took > 15*time.Second {
+		t.Fatalf("%+v", r)
+	}
+}
+
+func TestWhenTheWorkerHasNoMoreTimeTheProgramHasNone(t *testing.T) {
+	r := cancelled(t, `trap '' TERM; touch "$READY"; while :; do sleep 0.02; done`, time.Hour, (*pawl.Leash).Cut)
+	if r.took > 15*time.Second {
+		t.Fatalf("%+v", r)
+	}
+}
+
+func TestAProgramWithoutGraceIsKilledAtOnce(t *testing.T) {
+	r := cancelled(t, `trap '' TERM; touch "$READY"; while :; do sleep 0.02; done`, 0, nil)
+	if r.took > 15*time.Second {
+		t.Fatalf("%+v", r)
+	}
+}
+
+func TestOfAnActivityThatIsCancelledAlreadyNoProgramIsStarted(t *testing.T) {
+	ctx, stop, _ := activity(time.Minute)
+	stop()
+	file := filepath.Join(t.TempDir(), "started")
+	_, err := pawl.Command("touch", file).Run(ctx)
+	var c *pawl.Cancelled
+	if _, missing := os.Stat(file); !errors.As(err, &c) || missing == nil {
+		t.Fatalf("%v; started: %v", err, missing == nil)
+	}
+}

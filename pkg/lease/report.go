@@ -1,0 +1,81 @@
+package lease
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/redisx"
+)
+
+//go:embed report.lua
+var reportLua string
+
+// How is how a cancelled activity ended, as far as its worker knows.
+type How string
+
+// The ways. That the completion came first is not the worker's to say but the owner's.
+const (
+	Stopped      How = "stopped"       // it returned, after so long, once its context was done
+	FinishedLate How = "finished-late" // it returned by itself, and only then was its worker told that nobody wants the result
+	Abandoned    How = "abandoned"     // it did not return within its grace
+	NeverStarted How = "never-started" // the claim found no lease any more
+	// FinishedFirst: its completion was in the inbox already when the turn cancelled it. The owner says so.
+	FinishedFirst How = "finished-first"
+)
+
+// Report is how a cancelled activity ended, for the audit. It stands beside history, not
+// in it, and decides nothing: it is written after the fact, without a turn, and may be
+// missing. The text of a report is its JSON.
+type Report struct {
+	How     How    `json:"how"`
+	AfterMS int64  `json:"after_ms"` // from the moment when the context was done
+	Worker  string `json:"worker"`
+	At      int64  `json:"at"` // Unix milliseconds, by the worker's clock
+}
+
+// After is how long the activity went on once its context was done.
+func (r Report) After() time.Duration { return time.Duration(r.AfterMS) * time.Millisecond }
+
+// ParseReport reads the text of a report.
+func ParseReport(text string) (Report, error) {
+	var r Report
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		return Report{}, fmt.Errorf("lease: the report %q can not be read: %w", text, err)
+	}
+	return r, nil
+}
+
+// MaxReports is how many reports one script takes.
+const MaxReports = 500
+
+// Reported is a Report of one activity.
+type Reported struct {
+	Activity uint64
+	Report   Report
+}
+
+// Report writes reports of activities of one execution, at most MaxReports: over what
+// is there, except one that says NeverStarted, for that may be a second delivery of an
+// activity that did start. Of an instance that does not exist nothing is written. ref
+// names the execution; its Activity and Effect are not used.
+func (l *Leases) Report(ref Ref, reports []Reported, done func(error)) {
+	args := make([]any, 0, 3*len(reports))
+	for _, r := range reports {
+		text, err := json.Marshal(r.Report)
+		if err != nil { // numbers and text always encode
+			done(fmt.Errorf("lease: report: %w", err))
+			return
+		}
+		once := "0"
+		if r.Report.How == NeverStarted {
+			once = "1"
+		}
+		args = append(args, strconv.FormatUint(r.Activity, 10), text, once)
+	}
+	p := l.space.Part(ref.Part)
+	keys := []string{p.Instance(ref.Instance), p.Reports(ref.Instance, ref.Execution)}
+	l.runner.Go(redisx.Call{Script: l.report, Keys: keys, Args: args}, func(_ any, err error) { done(err) })
+}

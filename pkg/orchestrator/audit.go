@@ -1,0 +1,70 @@
+package orchestrator
+
+import (
+	"context"
+
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/lease"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// How a cancelled activity ended stands beside history, not in it: see lease.Report. A worker says most of it. That
+// the completion was in the inbox before the turn that cancelled the activity only the owner can tell: it
+// drops it.
+
+// noteLate keeps a completion that was dropped, because its activity had been cancelled.
+func (t *turn) noteLate(ev history.Event) {
+	var id uint64
+	r := lease.Report{How: lease.FinishedFirst}
+	switch ev := ev.(type) {
+	case *history.ActivityCompleted:
+		id, r.Worker, r.At = ev.Scheduled, ev.Worker, ev.At
+	case *history.ActivityFailed:
+		id, r.Worker, r.At = ev.Scheduled, ev.Worker, ev.At
+	default:
+		return
+	}
+	t.late = append(t.late, lease.Reported{Activity: id, Report: r})
+}
+
+// report writes what the turn has noted. What is lost of it is missing, and no more.
+func (a *actor) report(id string, t *turn) {
+	late := t.late[:min(len(t.late), lease.MaxReports)]
+	if len(late) == 0 {
+		return
+	}
+	ref := lease.Ref{Part: a.st.Part, Instance: id, Execution: t.execution}
+	a.leases.Report(ref, late, func(err error) {
+		if err != nil {
+			a.log.Debug("how cancelled activities ended could not be noted", "instance", id, "activities", len(late), "error", err)
+		}
+	})
+}
+
+// reports reads how the activities ended whose cancellations are among the events.
+func (a *actor) reports(ctx context.Context, id string, execution, after uint64, raw [][]byte) ([]queue.Report, error) {
+	var ids []uint64
+	for i, b := range raw {
+		e, err := history.Decode(after+uint64(i)+1, b)
+		if err != nil {
+			continue // who reads the history is told
+		}
+		if c, ok := e.(*history.ActivityCancelRequested); ok {
+			ids = append(ids, c.Scheduled)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	texts, err := a.store.Reports(ctx, a.st.Part, id, execution, ids)
+	if err != nil {
+		return nil, err
+	}
+	var out []queue.Report
+	for i, text := range texts {
+		if text != "" {
+			out = append(out, queue.Report{Activity: ids[i], Text: text})
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,156 @@
+package crash
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/tests/stack"
+)
+
+// twoMasters starts a NATS and two Redis servers that share the slots; a log of each is written every second.
+func twoMasters(t *testing.T) servers {
+	t.Helper()
+	start := func() *redistest.Server {
+		return redistest.Start(t, "--appendonly", "yes", "--appendfsync", "everysec")
+	}
+	return servers{nats: stack.StartNATS(t, bin), redis: start(), other: start()}
+}
+
+func appendLog(s *redistest.Server) string { return filepath.Join(s.Dir, "appendonlydir") }
+
+// keep copies the log of a Redis as it is at this moment. A command that is cut off at its end is not read.
+func (f *family) keep(s *redistest.Server) string {
+	f.t.Helper()
+	dir := filepath.Join(f.t.TempDir(), "log")
+	f.must(os.CopyFS(dir, os.DirFS(appendLog(s))))
+	return dir
+}
+
+// restore kills a Redis and starts it with a log that was kept: what has been written since is forgotten.
+func (f *family) restore(s *redistest.Server, kept string) {
+	f.t.Helper()
+	s.Kill()
+	f.must(os.RemoveAll(appendLog(s)))
+	f.must(os.CopyFS(appendLog(s), os.DirFS(kept)))
+	s.Restart(f.t)
+}
+
+// progress waits until the workers have taken so many steps and the partitions have read so many inputs since.
+func (f *family) progress(steps int) {
+	f.t.Helper()
+	f.steps(steps)
+	before := f.applied(f.rdb)
+	poll.Until(f.t, within, "inputs are read", func() bool { return f.applied(f.rdb) > before })
+}
+
+// Parents and given children are on different masters, which are killed, and forget, each for itself.
+func TestAFamilyWhoseRedisServersForgetAtDifferentMomentsIsWholeAgain(t *testing.T) {
+	for _, c := range []struct {
+		name             string
+		parents, child   int  // steps that have been taken when the log of each is kept; -1: it is not killed
+		steps            int  // when they are killed
+		nats, orchestras bool // NATS, and the orchestrators, are killed, too
+	}{
+		{"the parents', before they have begun", 0, -1, 12, false, false},
+		{"the parents', while children are under way", 6, -1, 18, false, false},
+		{"the children's, after their parents have taken the results", -1, 3, 28, false, false},
+		{"both, the children's from earlier", 12, 4, 24, false, false},
+		{"both, the parents' from earlier", 4, 12, 24, false, false},
+		{"both, and NATS", 5, 10, 20, true, false},
+		{"both, and NATS, and the orchestrators", 10, 5, 20, true, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFamily(t, twoMasters(t), "PAWL_LOOK=500ms")
+			f.fleets()
+			f.begin(4)
+			kept := map[*redistest.Server]string{}
+			moments := map[*redistest.Server]int{f.redis: c.parents, f.other: c.child}
+			order := []*redistest.Server{f.redis, f.other}
+			if c.child < c.parents {
+				order = []*redistest.Server{f.other, f.redis}
+			}
+			for _, s := range order {
+				if at := moments[s]; at >= 0 {
+					f.steps(at)
+					kept[s] = f.keep(s)
+				}
+			}
+			f.progress(c.steps)
+			if c.orchestras {
+				f.all[0].Kill()
+				f.all[1].Kill()
+			}
+			if c.nats {
+				f.nats.Kill()
+			}
+			for s, log := range kept {
+				f.restore(s, log)
+			}
+			if c.nats {
+				f.nats.Start()
+			}
+			if c.orchestras {
+				f.all[0].Start()
+				f.all[1].Start()
+			}
+			f.aside()
+			f.end()
+		})
+	}
+}
+
+// The tasks are in memory and go with NATS; what instances tell each other waits until it is back.
+func TestAFamilyWhoseNATSAndRedisAreKilledAndStartedAgainLosesNothing(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		nats, redis bool
+	}{{"NATS", true, false}, {"Redis", false, true}, {"both", true, true}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFamily(t, twoMasters(t), "PAWL_LOOK=500ms")
+			f.fleets()
+			f.begin(4)
+			for _, steps := range []int{5, 15, 25} {
+				f.steps(steps)
+				if c.redis {
+					f.other.Kill()
+				}
+				if c.nats {
+					f.nats.Kill()
+					f.nats.Start()
+				}
+				if c.redis {
+					f.redis.Restart(t)
+					f.other.Restart(t)
+				}
+				f.aside()
+			}
+			f.end()
+		})
+	}
+}
+
+// Everybody is killed at random moments, and started again.
+func TestAFamilyOfWhichAnybodyIsKilledAtAnyMomentLosesNothing(t *testing.T) {
+	t.Parallel()
+	f := newFamily(t, startServers(t), "FLEET_OWNER_TTL=600ms", "PAWL_LOOK=500ms")
+	f.fleets()
+	f.join()
+	tick := time.NewTicker(350 * time.Millisecond)
+	defer tick.Stop()
+	for i := range 12 {
+		if i < 4 {
+			f.begin(1)
+		}
+		<-tick.C
+		p := f.all[(i*5+i/4)%len(f.all)]
+		p.Kill()
+		p.Start()
+	}
+	f.end()
+}

@@ -1,0 +1,65 @@
+package crash
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/tests/crash/work"
+)
+
+// The parents' Redis forgets the turns that have started the children, and the activity that these were decided on says
+// something else the second time. So the children are orphans, running or ended: their ids go to those that their parents have now.
+func TestTheOrphansOfForgottenTurnsMakePlaceForTheChildrenThatThereAreNow(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		ended bool // the orphans have, and their parents have taken the results
+	}{{"the orphans run", false}, {"the orphans have ended", true}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFamily(t, twoMasters(t), "PAWL_LOOK=500ms")
+			f.fleets()
+			f.join()
+			const n = 4
+			child := func(i int) string { return f.at(children, "echo", i) }
+			parent := func(i int) string { return f.at(parents, "fickle", i) }
+			for i := range n {
+				_, err := client.Start(f.ctx, f.client, work.Fickle, parent(i), child(i))
+				f.must(err)
+			}
+			for i := range n {
+				f.until(parent(i)+" waits", func() bool { return f.record(parent(i)) != nil })
+			}
+			kept := f.keep(f.redis)
+			for i := range n {
+				f.must(client.Send(f.ctx, f.client, work.Go, parent(i), i, client.MessageID("go")))
+			}
+			orphans := map[string]history.Position{}
+			for i := range n {
+				f.until(child(i)+" runs", func() bool { return f.record(child(i)) != nil })
+				orphans[child(i)] = f.record(child(i)).Born
+				if c.ended {
+					f.untilEnded(parent(i))
+				}
+			}
+			f.restore(f.redis, kept)
+			for i := range n {
+				f.untilEnded(parent(i))
+			}
+			all := f.settled()
+			for i := range n {
+				if e := all[child(i)]; e.rec.Execution != 2 || e.rec.Born == orphans[child(i)] {
+					t.Errorf("%s is the orphan still: execution %d, born %+v", child(i), e.rec.Execution, e.rec.Born)
+				}
+				f.show(child(i))
+			}
+			f.check()
+			f.nobodyOwes(all)
+		})
+	}
+}
+
+var _ = fmt.Sprint
+var _ = time.Second
