@@ -103,8 +103,8 @@ func (p *process) await(ctx context.Context) (told bool) {
 func (p *process) cleanUp(ctx context.Context) {
 	askGroup(p.cmd.Process)
 	grace := DefaultGrace
-	if leashOf(ctx) != nil {
-		grace = Info(ctx).Grace
+	if l := leashOf(ctx); l != nil {
+		grace = l.Grace()
 	}
 	limit := time.NewTimer(grace - min(grace/10, lastMargin))
 	defer limit.Stop()

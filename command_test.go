@@ -26,7 +26,7 @@ func TestAProgramIsGivenItsInputAndGivesItsOutput(t *testing.T) {
 	if err != nil || out.Stdout != "input" || out.StdoutCut != 0 {
 		t.Fatalf("%+v, %v", out, err)
 	}
-	if real, _ := filepath.EvalSymlinks(dir); out.Stderr != "hello from "+dir+"\n" && out.Stderr != "hello from "+real+"\n" {
+	if resolved, _ := filepath.EvalSymlinks(dir); out.Stderr != "hello from "+dir+"\n" && out.Stderr != "hello from "+resolved+"\n" {
 		t.Fatalf("%q", out.Stderr)
 	}
 
@@ -100,7 +100,7 @@ func TestAProgramThatCanNotBeStartedSaysSo(t *testing.T) {
 // activity is a context as a worker gives it, with a cancellation and the worker's end of the leash.
 func activity(grace time.Duration) (context.Context, func(), *pawl.Leash) {
 	ctx, stop := context.WithCancelCause(context.Background())
-	ctx, leash := pawl.WithLeash(ctx, grace)
+	ctx, leash := pawl.WithLeash(pawl.WithInfo(ctx, pawl.ActivityInfo{Grace: grace}))
 	return ctx, func() { stop(&pawl.Cancelled{Reason: cancel.LostSelect, Text: "too slow"}) }, leash
 }
 

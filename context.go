@@ -29,18 +29,24 @@ type InstanceInfo struct {
 	Execution uint64 // the generation
 	Name      string // of the orchestration
 	Version   string // as recorded at the start; empty without versions
+	Length    uint64 // of the history so far, about: inputs taken and work scheduled. The same on replay
 	Parent    string // id of the instance whose child it is; empty if nobody's
 }
 
 // Instance tells the orchestration what it is.
 func Instance(ctx *Context) InstanceInfo {
 	id := ctx.x.Identity()
-	info := InstanceInfo{Instance: id.Instance, Execution: id.Execution, Name: ctx.x.Name(), Version: ctx.x.Version()}
+	info := InstanceInfo{Instance: id.Instance, Execution: id.Execution, Name: ctx.x.Name(), Version: ctx.x.Version(), Length: ctx.x.Length()}
 	if p := ctx.x.Parent(); p != nil {
 		info.Parent = p.Instance
 	}
 	return info
 }
+
+// Err says whether ctx is over: it gives the *Cancelled if the instance was asked to end, or
+// the scope of ctx has ended, and nil otherwise. It tells one's own cancellation from that of a
+// call, which looks the same.
+func Err(ctx *Context) error { return ctx.x.Over(ctx.scope) }
 
 // Now is the time of the input that the code is running for, in UTC with millisecond
 // precision. It is the same on replay, never goes back, and stands still while the

@@ -72,14 +72,12 @@ func leashOf(ctx context.Context) *Leash {
 	return l
 }
 
-// WithLeash gives a context for an activity that has the grace, unless its binding says
-// otherwise. Info tells it to the activity.
-func WithLeash(ctx context.Context, grace time.Duration) (context.Context, *Leash) {
+// WithLeash gives a context for an activity that has the grace of its Info, unless its
+// binding says otherwise.
+func WithLeash(ctx context.Context) (context.Context, *Leash) {
 	l := &Leash{over: make(chan struct{})}
-	l.grace.Store(int64(grace))
-	info := Info(ctx)
-	info.Grace = grace
-	return context.WithValue(WithInfo(ctx, info), leashKey{}, l), l
+	l.grace.Store(int64(Info(ctx).Grace))
+	return context.WithValue(ctx, leashKey{}, l), l
 }
 
 // Grace is the activity's grace. Before the activity's function has begun it may still be the worker's own.

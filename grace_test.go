@@ -13,12 +13,12 @@ func TestAnActivityIsToldItsGraceAndABindingHasOneOfItsOwn(t *testing.T) {
 	tell := func(b func(pawl.ActivityBinding) pawl.ActivityBinding) (told time.Duration, leash *pawl.Leash) {
 		binding := b(pawl.NewActivity[pawl.None, pawl.None]("a").Do(func(ctx context.Context, _ pawl.None) (pawl.None, error) {
 			told = pawl.Info(ctx).Grace
+			if pawl.Info(ctx).Name != "a" {
+				t.Error("the rest of the info is lost")
+			}
 			return pawl.None{}, nil
 		}))
-		ctx, leash := pawl.WithLeash(pawl.WithInfo(context.Background(), pawl.ActivityInfo{Name: "a"}), pawl.DefaultGrace)
-		if pawl.Info(ctx).Name != "a" {
-			t.Fatal("the rest of the info is lost")
-		}
+		ctx, leash := pawl.WithLeash(pawl.WithInfo(context.Background(), pawl.ActivityInfo{Name: "a", Grace: pawl.DefaultGrace}))
 		if _, failure := binding.Handle(ctx, history.Payload{}); failure != nil {
 			t.Fatal(failure)
 		}
@@ -36,7 +36,7 @@ func TestAnActivityIsToldItsGraceAndABindingHasOneOfItsOwn(t *testing.T) {
 }
 
 func TestTheEndOfTheGraceIsToldOnceAndOutsideAnActivityNever(t *testing.T) {
-	ctx, leash := pawl.WithLeash(context.Background(), time.Hour)
+	ctx, leash := pawl.WithLeash(context.Background())
 	select {
 	case <-pawl.GraceOver(ctx):
 		t.Fatal("over at once")

@@ -15,9 +15,13 @@ type ActivityInfo struct {
 	Worker    string // name of the worker that runs it
 	Attempt   uint32 // of the author's Retry, from 1
 	Claim     uint32 // how often this attempt was claimed by a worker, from 1
-	// Key is the idempotency key: the same for every run of one attempt, and different
-	// from that of every other attempt, activity and instance. 22 characters of base64url.
+	// Key is the idempotency key: the same for every run of one call, whatever its attempt
+	// and its worker, and different from that of every other call and instance. 22
+	// characters of base64url.
 	Key string
+	// AttemptKey is Key, but different for every attempt of a Retry: for a service that
+	// remembers under a key that something has failed.
+	AttemptKey string
 	// Grace is how long the activity may still run once its context is done; see
 	// ActivityBinding.WithGrace. Outside a worker it is 0.
 	Grace time.Duration

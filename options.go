@@ -29,7 +29,7 @@ type CallOption interface {
 }
 
 // Retry is a CallOption: a failed attempt is followed by another, after a pause.
-// Each attempt is a schedule of its own in history, with its own idempotency key.
+// Each attempt is a schedule of its own in history; all have one idempotency key.
 // Without this option there is one attempt. (A worker that dies is no failed attempt:
 // its activity is given to another worker by itself.)
 //

@@ -34,7 +34,7 @@ type BindingOption interface {
 // Do binds the function that an orchestrator runs. The function must do the same
 // whenever it is given the same inputs: it asks ctx for the time, for ids and for
 // random numbers, starts no goroutine, reads nothing that may change, and leaves all
-// work to activities. Several versions of one orchestration may be bound side by side:
+// work to activities. A start without an input gives it the zero value. Several versions of one orchestration may be bound side by side:
 //
 //	orchestrator.New(conn, Fulfil.Do(fulfil), Fulfil.Do(fulfilWithGifts, pawl.Version("2")))
 func (o Orchestration[In, Out]) Do(fn func(*Context, In) (Out, error), opts ...BindingOption) OrchestrationBinding {
@@ -47,9 +47,12 @@ func (o Orchestration[In, Out]) Do(fn func(*Context, In) (Out, error), opts ...B
 
 func (o Orchestration[In, Out]) program(fn func(*Context, In) (Out, error)) replay.Program {
 	return func(x *replay.Execution) replay.Ending {
-		in, err := decode[In](o.in, x.Input())
-		if err != nil {
-			return failed(fmt.Errorf("input of orchestration %s: %w", o.name, err))
+		var in In
+		if given := x.Input(); given.Type != "" || len(given.Data) > 0 { // nothing at all is the zero input
+			var err error
+			if in, err = decode[In](o.in, given); err != nil {
+				return failed(fmt.Errorf("input of orchestration %s: %w", o.name, err))
+			}
 		}
 		out, err := fn(&Context{x: x}, in)
 		if err != nil {

@@ -89,7 +89,7 @@ func TestARegistryHasEveryVersionOnce(t *testing.T) {
 
 func TestAnInstanceKnowsItsVersionAndWhoseChildItIs(t *testing.T) {
 	d := replaytest.New(t, hello.Do(func(ctx *pawl.Context, _ string) (string, error) {
-		if got := pawl.Instance(ctx); got != (pawl.InstanceInfo{Instance: "order-42", Name: "hello", Version: "2", Parent: "p"}) {
+		if got := pawl.Instance(ctx); got != (pawl.InstanceInfo{Instance: "order-42", Name: "hello", Version: "2", Length: 1, Parent: "p"}) {
 			t.Errorf("%+v", got)
 		}
 		return "", nil

@@ -19,4 +19,5 @@
 //	versions.go two versions of one orchestration side by side
 //	patch.go    an orchestration that was changed in place
 //	audit/      real work: what is in a tree of Go packages
+//	first/      a program of its own, that of docs/guide/first-orchestration.md
 package examples

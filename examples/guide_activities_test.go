@@ -103,7 +103,7 @@ func crunch(ctx context.Context, numbers []int) (int, error) {
 }
 
 // payAt pays at a bank whose answers are these, one after the other.
-func payAt(t *testing.T, answers ...int) (receipt string, err error, keys []string) {
+func payAt(t *testing.T, answers ...int) (receipt string, keys []string, err error) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		keys = append(keys, r.Header.Get("Idempotency-Key"))
@@ -114,18 +114,18 @@ func payAt(t *testing.T, answers ...int) (receipt string, err error, keys []stri
 	defer server.Client().CloseIdleConnections()
 	env := pawltest.New(t, Pay.Do(pay), Transact.Do((&bank{url: server.URL, http: server.Client()}).transact))
 	receipt, err = pawltest.Run(env, Pay, Transfer{To: "Ada", Cents: 990})
-	return receipt, err, keys
+	return receipt, keys, err
 }
 
 func TestTheGuidesTransferIsTriedWithOneKey(t *testing.T) {
-	receipt, err, keys := payAt(t, 503, 500, 200)
+	receipt, keys, err := payAt(t, 503, 500, 200)
 	if receipt != "receipt" || err != nil || len(keys) != 3 || keys[0] == "" || keys[0] != keys[2] {
 		t.Errorf("%q, %v, %q", receipt, err, keys)
 	}
-	if receipt, err, keys = payAt(t, 402); receipt != "990 cents are missing" || err != nil || len(keys) != 1 {
+	if receipt, keys, err = payAt(t, 402); receipt != "990 cents are missing" || err != nil || len(keys) != 1 {
 		t.Errorf("%q, %v, %q", receipt, err, keys)
 	}
-	if _, err, keys = payAt(t, 400); err == nil || !strings.Contains(err.Error(), "400") || len(keys) != 1 {
+	if _, keys, err = payAt(t, 400); err == nil || !strings.Contains(err.Error(), "400") || len(keys) != 1 {
 		t.Errorf("%v, %q", err, keys)
 	}
 }

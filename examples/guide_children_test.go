@@ -2,6 +2,7 @@ package examples
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -29,7 +30,7 @@ func settle(ctx *pawl.Context, m Month) (int, error) {
 		return Branch.Call(ctx, branch, pawl.ID(branch+":"+m.Name), pawl.Within(time.Hour))
 	})
 	if errors.Is(err, pawl.ErrIDTaken) {
-		return 0, pawl.Permanent(err) // somebody else settles this month already
+		return 0, fmt.Errorf("somebody else settles %s: %w", m.Name, err)
 	}
 	if err != nil {
 		return 0, err

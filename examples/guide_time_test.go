@@ -63,6 +63,18 @@ func TestTheGuidesBookingLapsesAtItsDate(t *testing.T) {
 	}
 }
 
+func TestTheGuidesNightIsBackedUpAtTwo(t *testing.T) {
+	env := pawltest.New(t, Nightly.Do(nightly), BackUp.Do(func(context.Context, time.Time) (pawl.None, error) { return pawl.None{}, nil }))
+	env.Script(BackUp, pawltest.Succeed().After(time.Hour), pawltest.Never()) // the second night there is none
+	env.At(4*day).Cancel("Ada", "enough")
+	if _, err := pawltest.Run(env, Nightly, 0); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	env.Execution(1).WantLines("TimerFired", "ActivityScheduled back-up", "ContinuedAsNew 1")
+	env.Execution(2).WantLines("for 2026-01-02 02:00:00", "ContinuedAsNew 2")
+	env.WantLines("Started nightly 4", "for 2026-01-05 02:00:00", "Cancelled")
+}
+
 func TestEveryLineOfGoInThePageOnTimeIsCompiledHere(t *testing.T) {
 	doctest.Shown(t, doctest.Read(t, "../docs/guide/time.md"), 2, doctest.Read(t, "guide_time_test.go"))
 }

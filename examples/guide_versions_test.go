@@ -10,6 +10,7 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/doctest"
 	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/pawltest"
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
@@ -38,6 +39,19 @@ func renewWrongly(ctx *pawl.Context, c Contract) (Contract, error) {
 		return c, err
 	}
 	return renewAsItWas(ctx, c)
+}
+
+func TestTheNewPriceMayBeReleasedAtAnyMoment(t *testing.T) {
+	for turn := 1; ; turn++ {
+		env := pawltest.New(t, Renew.Do(renewAsItWas), Reprice.Do(reprice), Announce.Do(announce))
+		env.AfterTurn(turn).Deploy(Renew.Do(renew))
+		if _, err := pawltest.Run(env, Renew, Contract{ID: "c-1", Cents: 1000}); err != nil {
+			t.Errorf("released behind turn %d: %v", turn, err)
+		}
+		if env.Turns() < turn {
+			break
+		}
+	}
 }
 
 func TestAContractStallsWithABuildThatDoesNotFitAndGoesOnWithOneThatDoes(t *testing.T) {

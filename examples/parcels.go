@@ -53,6 +53,7 @@ func ship(ctx *pawl.Context, in Shipment) (Shipped, error) {
 		id := fmt.Sprintf("%s:%d", pawl.Instance(ctx).Instance, i+1)
 		parcels[i] = Parcel.Start(ctx, Box{Content: content}, pawl.ID(id))
 	}
+	recalled := make([]bool, len(parcels))
 	pawl.Go(ctx, func(ctx *pawl.Context) (pawl.None, error) {
 		for {
 			n, err := Recall.Receive(ctx)
@@ -62,6 +63,7 @@ func ship(ctx *pawl.Context, in Shipment) (Shipped, error) {
 			case err != nil:
 				return pawl.None{}, err
 			default:
+				recalled[n-1] = true
 				parcels[n-1].Cancel("recalled")
 			}
 		}
@@ -72,9 +74,9 @@ func ship(ctx *pawl.Context, in Shipment) (Shipped, error) {
 		switch {
 		case err == nil:
 			out.Delivered = append(out.Delivered, i+1)
-		case parcel.Ready() && errors.Is(err, context.Canceled):
+		case recalled[i] && errors.Is(err, context.Canceled):
 			out.Recalled = append(out.Recalled, i+1)
-		default: // lost; or the order itself is cancelled
+		default: // lost; or cancelled by somebody else, perhaps with the whole order
 			return out, fmt.Errorf("parcel %d: %w", i+1, err)
 		}
 	}

@@ -195,7 +195,7 @@ func (e *Env) handle(in *instance, s *history.ActivityScheduled) (history.Payloa
 	defer stop()
 	return a.Handle(pawl.WithInfo(ctx, pawl.ActivityInfo{
 		Instance: in.id, Execution: in.now().id.Execution, Activity: s.ID, Name: s.Name, Queue: s.Queue,
-		Worker: "test", Attempt: s.Attempt, Claim: 1, Key: s.Effect,
+		Worker: "test", Attempt: s.Attempt, Claim: 1, Key: s.CallKey(), AttemptKey: s.Effect,
 	}), s.Payload)
 }
 

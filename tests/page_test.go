@@ -28,35 +28,46 @@ func goFiles(t *testing.T, suffix string) map[string]string {
 	return files
 }
 
-// A name is `Test…`, or `Test…/case` with the case as the table in its file has it.
+// A name is `Test…`, or `Test…/case` with the case as a table has it that is in the same directory as the test.
 func TestEveryTestThatThePageNamesExists(t *testing.T) {
-	page, err := os.ReadFile("../docs/crash-points.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	files := goFiles(t, "_test.go")
-	exists := func(test, want string) bool {
-		for _, code := range files {
-			if strings.Contains(code, "func "+test+"(t *testing.T)") && (want == "" || strings.Contains(code, strconv.Quote(want))) {
+	for page, least := range map[string]int{"crash-points.md": 100, "conformance.md": 40} {
+		t.Run(page, func(t *testing.T) {
+			b, err := os.ReadFile(filepath.Join("..", "docs", page))
+			if err != nil {
+				t.Fatal(err)
+			}
+			named := regexp.MustCompile("`(Test[A-Za-z0-9]+)(?:/([^`]+))?`").FindAllStringSubmatch(string(b), -1)
+			if len(named) < least {
+				t.Fatalf("only %d names", len(named))
+			}
+			for _, n := range named {
+				if !exists(files, n[1], n[2]) {
+					t.Errorf("the page names %s, which does not exist", strings.Trim(n[0], "`"))
+				}
+			}
+			for line := range strings.Lines(string(b)) {
+				if strings.HasPrefix(line, "| ") && !strings.Contains(line, "**") && !strings.Contains(line, "held by") && !strings.Contains(line, "`Test") {
+					t.Errorf("nothing holds this row:\n%s", line)
+				}
+			}
+		})
+	}
+}
+
+// exists reports whether there is the test, and, if one is wanted, the case.
+func exists(files map[string]string, test, want string) bool {
+	for path, code := range files {
+		if !strings.Contains(code, "func "+test+"(t *testing.T)") {
+			continue
+		}
+		for beside, code := range files {
+			if filepath.Dir(beside) == filepath.Dir(path) && strings.Contains(code, strconv.Quote(want)) || want == "" {
 				return true
 			}
 		}
-		return false
 	}
-	named := regexp.MustCompile("`(Test[A-Za-z0-9]+)(?:/([^`]+))?`").FindAllStringSubmatch(string(page), -1)
-	if len(named) < 100 {
-		t.Fatalf("only %d names", len(named))
-	}
-	for _, n := range named {
-		if !exists(n[1], n[2]) {
-			t.Errorf("the page names %s, which does not exist", strings.Trim(n[0], "`"))
-		}
-	}
-	for line := range strings.Lines(string(page)) {
-		if strings.HasPrefix(line, "| ") && !strings.Contains(line, "**") && !strings.Contains(line, "held by") && !strings.Contains(line, "`Test") {
-			t.Errorf("nothing holds this row:\n%s", line)
-		}
-	}
+	return false
 }
 
 // A crash point that nobody is killed at is no test of anything.

@@ -3,15 +3,14 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/client"
 )
 
 const (
@@ -78,15 +77,10 @@ func (c *canceller) left(ctx context.Context, rdb *redis.Client, namespace strin
 	}); err != nil {
 		return err
 	}
-	g, gctx := errgroup.WithContext(ctx)
-	for _, h := range holds {
-		g.Go(func() error {
-			_, err := c.nc.RequestWithContext(gctx, "pawl."+namespace+".to."+h.id+".purge", nil)
-			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return fmt.Errorf("purge what was cancelled: %w", err)
+	if err := each(ctx, len(holds), len(holds), func(ctx context.Context, i int) error {
+		return client.Purge(ctx, c.c, holds[i].id)
+	}); err != nil {
+		return err
 	}
 	return settle(ctx, func() (done bool, err error) {
 		b.Agenda, err = onAgenda(ctx, rdb, namespace, holds)
@@ -140,8 +134,8 @@ func onAgenda(ctx context.Context, rdb *redis.Client, namespace string, holds []
 	return n, nil
 }
 
-// commitTime gives how long Redis took, in milliseconds, for the longest script over the
-// instance's record while do ran.
+// commitTime gives how long Redis took, in milliseconds, for the longest script that
+// concerned the instance's record while do ran: the commit that cancels.
 func commitTime(ctx context.Context, rdb *redis.Client, id string, do func() error) (float64, error) {
 	const everything, many = "0", "20000"
 	for name, value := range map[string]string{"slowlog-log-slower-than": everything, "slowlog-max-len": many} {

@@ -79,7 +79,7 @@ func checkSpace(ctx context.Context, s streams, st *store.Store) (store.Checked,
 
 func findings(s streams, c store.Checked) error {
 	if len(c.Findings) > 0 {
-		t := &term.Table{Header: []string{"INSTANCE", "FINDING"}}
+		t := &term.Table{Header: []string{"INSTANCE", "FINDING"}, Fold: 2}
 		for _, f := range c.Findings {
 			t.Add(f.Instance, f.Rule)
 		}

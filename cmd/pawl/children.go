@@ -61,7 +61,7 @@ func childTable(w io.Writer, children []queue.OutstandingChild, kin kinship) err
 		return nil
 	}
 	_, _ = fmt.Fprintln(w) // the table reports
-	t := &term.Table{Header: []string{"CHILD", "NAME", "INSTANCE", "FOR", "STATE"}, Right: []int{0, 3}}
+	t := &term.Table{Header: []string{"CHILD", "NAME", "INSTANCE", "FOR", "STATE"}, Right: []int{0, 3}, Fold: 5}
 	for _, c := range children {
 		state := ""
 		if k, ok := kin[c.Instance]; ok {

@@ -41,7 +41,7 @@ func below(ctx context.Context, cl *client.Client, d client.Description, looks *
 			h = below(ctx, cl, child, looks)
 		}
 		if h != "" {
-			return fmt.Sprintf("of its child %s: %s", c.Instance, h)
+			return fmt.Sprintf("its child %s: %s", c.Instance, h)
 		}
 	}
 	return ""
@@ -76,7 +76,7 @@ func waitsFor(d client.Description) string {
 	switch n := len(d.Outstanding); n {
 	case 0:
 	case 1:
-		all = append(all, "activity "+d.Outstanding[0].Name+" "+holder(d.Outstanding[0]))
+		all = append(all, "activity "+d.Outstanding[0].Name+" "+heldBy(d.Outstanding[0]))
 	default:
 		all = append(all, fmt.Sprintf("%d activities", n))
 	}
@@ -87,19 +87,26 @@ func waitsFor(d client.Description) string {
 	default:
 		all = append(all, fmt.Sprintf("%d children", n))
 	}
+	alone := len(all) == 0
+	switch n := d.Timers; n {
+	case 0:
+	case 1:
+		all = append(all, "a timer")
+	default:
+		all = append(all, fmt.Sprintf("%d timers", n))
+	}
 	switch {
-	case d.Timers > 0 && len(all) == 0: // a deadline, as often as not
-		all = append(all, counted(int(d.Timers), "timer")+", perhaps an event") //nolint:gosec // a length
-	case d.Timers > 0:
-		all = append(all, counted(int(d.Timers), "timer")) //nolint:gosec // a length
 	case len(all) == 0:
 		return "an event"
+	case alone: // a timer is a deadline as often as not
+		return all[0] + ", perhaps an event"
+	default:
+		return strings.Join(all, ", ")
 	}
-	return strings.Join(all, ", ")
 }
 
-// holder says where an activity is.
-func holder(o queue.Outstanding) string {
+// heldBy says where an activity is.
+func heldBy(o queue.Outstanding) string {
 	if o.Worker == "" {
 		return "(no worker has it)"
 	}

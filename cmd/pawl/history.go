@@ -98,7 +98,7 @@ func (c *historyCmd) missing(ctx context.Context, cl *client.Client, notFound er
 }
 
 func eventTable(w io.Writer, entries []client.Entry) error {
-	t := &term.Table{Header: []string{"ID", "AT (UTC)", "EVENT", "WHAT"}, Right: []int{0}}
+	t := &term.Table{Header: []string{"ID", "AT (UTC)", "EVENT", "WHAT"}, Right: []int{0}, Fold: 4}
 	for _, e := range entries {
 		m := e.Event.Meta()
 		t.Add(m.ID, m.Time().Format("15:04:05.000"), show.Kind(e.Event), summary(e.Event, e.Report))

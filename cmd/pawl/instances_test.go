@@ -4,16 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"log/slog"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pawlrun/pawl"
-	"github.com/pawlrun/pawl/internal/settings"
-	"github.com/pawlrun/pawl/pkg/embedded"
-	"github.com/pawlrun/pawl/pkg/orchestrator"
 )
 
 // progress is the custom status of a tour.
@@ -62,40 +58,7 @@ func tours(t *testing.T) (nats string) {
 			return "rested at the " + where, err
 		}
 	)
-	stack, err := embedded.Start(t.Context(), embedded.Options{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	log := slog.New(slog.DiscardHandler)
-	nc, err := settings.NATS{NATSURL: stack.NATSURL()}.OpenNATS(log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rdb, err := settings.Redis{RedisURL: stack.RedisURL()}.OpenRedis(t.Context(), log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := orchestrator.New(orchestrator.Config{NATS: nc, Redis: rdb, Partitions: 4},
-		tour.Do(walking, pawl.Version("2")), rest.Do(resting))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := o.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := o.Stop(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
-		}
-		nc.Close()
-		if err := rdb.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := stack.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return stack.NATSURL()
+	return stage(t, fleets{orchestrations: []pawl.OrchestrationBinding{tour.Do(walking, pawl.Version("2")), rest.Do(resting)}})
 }
 
 // wants demands parts of what a command says, in this order.
@@ -116,7 +79,7 @@ func TestVersionsExecutionsChildrenAndTheCustomStatusAreSeen(t *testing.T) {
 	nats := tours(t)
 	at := func(args ...string) []string { return append(args, "--nats", nats) }
 
-	if code, out, errs := command(t, at("history", "t-1")...); code != 1 || out != "" || !strings.Contains(errs, "no such instance") {
+	if code, out, errs := command(t, at("history", "t-1")...); code != 1 || out != "" || !strings.Contains(errs, "there is no instance t-1") {
 		t.Errorf("the history of nothing: code %d, %q, %q", code, out, errs)
 	}
 	if out := must(t, at("start", "tour", "t-1", "--input", "0", "--version", "2", "--event", "step=1")...); out != "t-1\n" {
@@ -125,9 +88,9 @@ func TestVersionsExecutionsChildrenAndTheCustomStatusAreSeen(t *testing.T) {
 	eventually(t, "the tour waits for its child", func() bool {
 		return strings.Contains(must(t, at("get", "t-1", "--json")...), `"instance":"rest-1"`)
 	})
-	wants(t, must(t, at("get", "t-1")...), "orchestration tour", "version 2", "status running", "execution 3", `custom status {"done":1} (version 1)`,
-		"CHILD NAME INSTANCE FOR", "rest rest-1")
-	wants(t, must(t, at("get", "t-1", "--json")...), `"version":"2"`, `"children":[{"event":3,"name":"rest","instance":"rest-1","scheduled":`,
+	wants(t, must(t, at("get", "t-1")...), "orchestration tour", "version 2", "status running", "execution 3", "waits for child rest-1", `custom status {"done":1} (version 1)`,
+		"CHILD NAME INSTANCE FOR STATE", "rest rest-1", "running, waits for an event")
+	wants(t, must(t, at("get", "t-1", "--json")...), `"version":"2"`, `"children":[{"event":3,"name":"rest","instance":"rest-1","scheduled":`, `"status":"running"`,
 		`"custom":{"version":1,"value":{"done":1}}`)
 	wants(t, must(t, at("get", "rest-1")...), "parent t-1")
 	wants(t, must(t, at("list")...), "INSTANCE ORCHESTRATION VERSION STATUS", "tour 2 running")
@@ -198,7 +161,7 @@ func TestACustomStatusIsShownAndFollowedToTheEnd(t *testing.T) {
 	if code != 0 || out != `{"done":100}`+"\n" || errs != "pawl: t-1 has ended: completed\n" {
 		t.Errorf("of one that has ended: code %d, %q, %q", code, out, errs)
 	}
-	if code, out, errs := command(t, at("status", "nobody", "--follow")...); code != 1 || out != "" || !strings.Contains(errs, "no such instance") {
+	if code, out, errs := command(t, at("status", "nobody", "--follow")...); code != 1 || out != "" || !strings.Contains(errs, "there is no instance nobody") {
 		t.Errorf("of nobody: code %d, %q, %q", code, out, errs)
 	}
 	must(t, at("start", "rest", "rest-2", "--input", `"sea"`)...)
@@ -223,10 +186,10 @@ func TestAVersionThatNobodyHasIsWaitedForAndSaid(t *testing.T) {
 	at := func(args ...string) []string { return append(args, "--nats", nats) }
 	must(t, at("start", "tour", "t-9", "--version", "9")...)
 	eventually(t, "t-9 is stuck", func() bool { return strings.Contains(must(t, at("list", "--stuck")...), "t-9") })
-	if code, out, errs := command(t, at("history", "t-9")...); code != 1 || out != "" || !strings.Contains(errs, "t-9 has not begun") {
+	if code, out, errs := command(t, at("history", "t-9")...); code != 1 || out != "" || !strings.Contains(errs, "t-9 has inputs and has not begun") {
 		t.Errorf("the history of what has not begun: code %d, %q, %q", code, out, errs)
 	}
-	if code, out, errs := command(t, at("history", "t-9", "--execution", "2")...); code != 1 || out != "" || !strings.Contains(errs, "no such instance") {
+	if code, out, errs := command(t, at("history", "t-9", "--execution", "2")...); code != 1 || out != "" || !strings.Contains(errs, "has not begun") {
 		t.Errorf("an execution that there is not: code %d, %q, %q", code, out, errs)
 	}
 	wants(t, must(t, at("get", "t-9")...), "status", "stuck", "9")

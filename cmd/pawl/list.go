@@ -81,9 +81,9 @@ func (c *listCmd) table(rows []client.Description) *term.Table {
 }
 
 func stuckTable(rows []client.Description) *term.Table {
-	t := &term.Table{Header: []string{"INSTANCE", "ORCHESTRATION", "STUCK SINCE (UTC)", "WHY"}}
+	t := &term.Table{Header: []string{"INSTANCE", "ORCHESTRATION", "STUCK SINCE (UTC)", "WHY"}, Fold: 4}
 	for _, d := range rows {
-		t.Add(d.Instance, d.Orchestration, when(d.Updated), oneLine(d.Stuck))
+		t.Add(d.Instance, d.Orchestration, second(d.Updated), oneLine(d.Stuck))
 	}
 	return t
 }
@@ -100,7 +100,7 @@ func listTable(rows []client.Description) *term.Table {
 		if d.Ended == 0 {
 			events = ""
 		}
-		row := []any{d.Instance, d.Orchestration, d.Status, when(d.Created), since(d.Created, d.Ended), events}
+		row := []any{d.Instance, d.Orchestration, d.Status, second(d.Created), since(d.Created, d.Ended), events}
 		if versions {
 			row = slices.Insert(row, 2, any(d.Version))
 		}

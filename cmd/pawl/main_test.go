@@ -77,6 +77,8 @@ func TestWrongUseIsCodeTwo(t *testing.T) {
 		{"start", "hello", "x", "--input", "-", "--event", "poke=-"}, {"start", "hello", "x", "--version", "no version"}, {"status", "a/b"}, {"status"},
 		{"get", "a/b"}, {"send", "x", "bad event"}, {"cancel", ""}, {"list", "--status", "weird"}, {"bench", "weird"},
 		{"demo", "--dir", empty}, {"demo", "--dir", ""}, {"demo", "--dir", filepath.Join(empty, "missing")}, {"get", "x", "--timeout", "1s"}, {"get", "x", "--wait", "--timeout=-1s"},
+		{"purge"}, {"purge", "a/b"}, {"purge", "x", "--status", "failed"}, {"purge", "--status", "running"}, {"purge", "--force", "--older-than", "1h"},
+		{"purge", "--older-than=-1h"}, {"purge", "x", "--timeout", "0s"}, {"dev", "--retention", "soon"}, {"dev", "--grace", "0s"}, {"serve-worker", "--max-abandoned", "0"},
 		{"list", "--limit=-1"}, {"list", "--stuck", "--status", "running"}, {"list", "--namespace", "a.b"}, {"check", "--redis", "localhost"},
 		{"dev", "--nats-port", "70000"}, {"dev", "--concurrency", "0"}, {"bench", "hello", "--in-flight", "0"}, {"serve-worker", "--lease-ttl", "1ms"},
 	} {
@@ -208,7 +210,7 @@ func TestAnInstanceIsStartedSentToListedShownAndCancelled(t *testing.T) {
 	if code, out, errs := command(t, at("history", "h-1", "--execution", "7")...); code != 1 || out != "" || !strings.Contains(errs, "no execution 7") {
 		t.Errorf("an execution that there is not: code %d, %q, %q", code, out, errs)
 	}
-	if code, _, errs := command(t, at("get", "nobody")...); code != 1 || !strings.Contains(errs, "no such instance") {
+	if code, _, errs := command(t, at("get", "nobody")...); code != 1 || errs != "pawl: there is no instance nobody\n" {
 		t.Errorf("get nobody: code %d, %s", code, errs)
 	}
 	if out := must(t, "check", "--redis", redis); !strings.Contains(out, "0 findings") {

@@ -13,8 +13,10 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// purgesAtOnce is how many instances are purged at a time.
-const purgesAtOnce = 64
+const (
+	purgesAtOnce = 64  // instances are purged at a time
+	worthABar    = 200 // instances take long enough for progress to be shown
+)
 
 type purgeCmd struct {
 	IDs       []string      `arg:"" optional:"" name:"id" help:"Ids of the instances."`
@@ -104,7 +106,10 @@ type purgedLine struct {
 
 // purge purges instances, several at a time, and tells of each as it is done.
 func (c *purgeCmd) purge(ctx context.Context, s streams, cl *client.Client, ids []string) error {
-	tell := &teller{s: s, of: len(ids), each: !c.many(), json: c.JSON, begun: time.Now()}
+	tell := &teller{s: s, of: len(ids), each: !c.many(), json: c.JSON}
+	if len(ids) >= worthABar && !tell.each && !tell.json {
+		tell.bar = term.NewProgress(s.err, len(ids), "instances")
+	}
 	places := make(chan struct{}, purgesAtOnce)
 	var wg sync.WaitGroup
 	for _, id := range ids {
@@ -136,27 +141,26 @@ func (c *purgeCmd) one(ctx context.Context, cl *client.Client, id string) error 
 	switch {
 	case c.many() && errors.Is(err, client.ErrNotFound): // somebody else was first
 		return nil
-	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-		return fmt.Errorf("%s has not been purged within %s, and will be later%s", id, c.Timeout, because(ctx, cl, id))
-	case err != nil && ctx.Err() != nil:
-		return fmt.Errorf("no longer waiting for the purge of %s, which takes effect all the same", id)
-	default:
+	case errors.Is(err, client.ErrStuck), !errors.Is(err, client.ErrNotYet):
 		return err
+	case ctx.Err() == nil:
+		return fmt.Errorf("%s has not been purged within %s, and will be later%s", id, c.Timeout, because(ctx, cl, id))
+	default:
+		return fmt.Errorf("no longer waiting for the purge of %s, which takes effect all the same", id)
 	}
 }
 
 // teller tells of purges as they are done.
 type teller struct {
-	s     streams
-	of    int
-	each  bool // a line for each, else only for those that failed
-	json  bool
-	begun time.Time
+	s    streams
+	of   int
+	each bool // a line for each, else only for those that failed
+	json bool
+	bar  *term.Progress // nil: they are few, or each is told
 
 	mu           sync.Mutex
 	done, failed int
-	bar          *term.Progress // nil: it has not taken long yet, or every purge is told
-	trouble      error          // of writing
+	trouble      error // of writing
 }
 
 func (t *teller) outcome(id string, err error) {
@@ -164,9 +168,6 @@ func (t *teller) outcome(id string, err error) {
 	defer t.mu.Unlock()
 	if t.done++; err != nil {
 		t.failed++
-	}
-	if t.bar == nil && !t.json && !t.each && time.Since(t.begun) > silence {
-		t.bar = term.NewProgress(t.s.err, t.of, "instances")
 	}
 	if t.bar != nil {
 		t.bar.Set(t.done)

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"time"
+
 	"github.com/pawlrun/pawl/internal/show"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -49,6 +51,9 @@ func ended(r client.Report) string {
 	}
 	switch r.How {
 	case client.HowStopped:
+		if r.After < time.Millisecond {
+			return "stopped at once" + on
+		}
 		return "stopped after " + spell(r.After) + on
 	case client.HowFinishedFirst:
 		return "finished first" + on

@@ -49,6 +49,12 @@ func when(ms int64) string {
 	return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05.000")
 }
 
+// second is when without the milliseconds, for a column.
+func second(ms int64) string {
+	text, _, _ := strings.Cut(when(ms), ".")
+	return text
+}
+
 // stamp is Unix milliseconds for a program; nought is nothing.
 func stamp(ms int64) string {
 	if ms == 0 {

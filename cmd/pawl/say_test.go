@@ -55,7 +55,34 @@ func TestWhatKeepsAnInstanceIsSaid(t *testing.T) {
 		{client.Description{Outstanding: outstanding("", now)}, ""},
 		{client.Description{Outstanding: append(outstanding("", 1), outstanding("", 1)...)}, "no worker has taken its activities from payments; is one running that has them?"},
 	} {
-		if got := hindrance(c.d); got != c.want {
+		if got := ownHindrance(c.d); got != c.want {
+			t.Errorf("%d: got %q, want %q", i, got, c.want)
+		}
+	}
+}
+
+func TestWhatAnInstanceWaitsForIsNamed(t *testing.T) {
+	running := func(change func(*client.Description)) client.Description {
+		d := client.Description{Status: "running"}
+		change(&d)
+		return d
+	}
+	activity, child := queue.Outstanding{Name: "charge"}, queue.OutstandingChild{Instance: "c-1"}
+	for i, c := range []struct {
+		d    client.Description
+		want string
+	}{
+		{running(func(*client.Description) {}), "an event"},
+		{running(func(d *client.Description) { d.Timers = 1 }), "a timer, perhaps an event"},
+		{running(func(d *client.Description) { d.Timers, d.Outstanding = 2, []queue.Outstanding{activity} }), "activity charge (no worker has it), 2 timers"},
+		{running(func(d *client.Description) {
+			d.Outstanding, d.Children = []queue.Outstanding{activity, activity}, []queue.OutstandingChild{child}
+		}), "2 activities, child c-1"},
+		{running(func(d *client.Description) { d.Inbox = 1 }), ""},
+		{running(func(d *client.Description) { d.Stuck = "why" }), ""},
+		{client.Description{Status: "completed"}, ""},
+	} {
+		if got := waitsFor(c.d); got != c.want {
 			t.Errorf("%d: got %q, want %q", i, got, c.want)
 		}
 	}
@@ -66,26 +93,33 @@ func TestADescriptionShowsWhatThereIs(t *testing.T) {
 	d := client.Description{
 		Instance: "r-1", Orchestration: "race", Version: "2024-b", Status: "running", Execution: 12, Created: 1000, Events: 3, Inbox: 2, Timers: 1, NextTimer: 2000,
 		Parent: "cup-1", Owes: 21, Custom: &queue.Custom{Version: 4, Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`{"lap":3}`)}},
-		Children: []queue.OutstandingChild{{Event: 17, Name: "referee", Instance: "ref-1", Since: 1000}, {Event: 18, Name: "referee", Instance: "ref-2"}},
+		Children: []queue.OutstandingChild{{Event: 17, Name: "referee", Instance: "ref-1", Since: 1000}, {Event: 18, Name: "referee", Instance: "ref-2"}, {Event: 19, Name: "referee", Instance: "ref-3"}},
 		Outstanding: []queue.Outstanding{
 			{Activity: 2, Name: "hare", Queue: "fast", Worker: "w-1", Claims: 2, Since: 1000}, {Activity: 3, Name: "tortoise", Queue: "slow"},
 		},
 	}
-	if err := describe(&b, d); err != nil {
+	kin := kinship{
+		"ref-1": {d: client.Description{Status: "running", Children: []queue.OutstandingChild{{Instance: "whistle-1"}}}},
+		"ref-2": {d: client.Description{Status: "running", Stuck: "unregistered: no\nluck"}},
+		"ref-3": {unknown: true},
+	}
+	if err := describe(&b, d, kin); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"r-1", "race", "running for", "1970-01-01 00:00:01.000 UTC", "1, the next at 1970-01-01 00:00:02.000 UTC", "on w-1, claim 2", "waits for a worker",
-		"2024-b", "cup-1", "21 messages not known to be sent", `{"lap":3} (version 4)`, "CHILD  NAME     INSTANCE  FOR", "17     referee  ref-1"} {
+		"2024-b", "cup-1", "21 messages not known to be sent", `{"lap":3} (version 4)`, "CHILD  NAME     INSTANCE  FOR", "17     referee  ref-1",
+		"running, waits for child whistle-1", "stuck: unregistered: no; luck", "not known yet"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, b.String())
 		}
 	}
-	j, err := json.Marshal(describedJSON(d))
+	j, err := json.Marshal(describedJSON(d, kin))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{`"created":"1970-01-01T00:00:01.000Z"`, `"version":"2024-b"`, `"parent":"cup-1"`, `"owes":21`, `"custom":{"version":4,"value":{"lap":3}}`,
-		`"children":[{"event":17,"name":"referee","instance":"ref-1","scheduled":"1970-01-01T00:00:01.000Z"},{"event":18,"name":"referee","instance":"ref-2"}]`} {
+		`"children":[{"event":17,"name":"referee","instance":"ref-1","scheduled":"1970-01-01T00:00:01.000Z","status":"running"},` +
+			`{"event":18,"name":"referee","instance":"ref-2","status":"running","stuck":"unregistered: no\nluck"},{"event":19,"name":"referee","instance":"ref-3"}]`} {
 		if !strings.Contains(string(j), want) {
 			t.Errorf("%s is missing in\n%s", want, j)
 		}

@@ -10,8 +10,10 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// abandonedMost is how many abandoned activities of a worker are shown to a person.
-const abandonedMost = 20
+const (
+	abandonedMost = 20 // abandoned activities of a worker are shown to a person
+	shortList     = 60 // bytes of names that stand in one cell
+)
 
 type workersCmd struct {
 	JSON  bool `name:"json" help:"Write JSON, a worker a line."`
@@ -85,9 +87,9 @@ func showWorkers(w io.Writer, all []client.WorkerInfo) error {
 		_, err := fmt.Fprintln(w, "No worker has answered.")
 		return err
 	}
-	t := &term.Table{Header: []string{"NAME", "HOST", "PID", "UP", "RUNNING", "ABANDONED", "QUEUES"}, Right: []int{2, 3, 4, 5}}
+	t := &term.Table{Header: []string{"NAME", "HOST", "PID", "UP", "RUNNING", "ABANDONED", "QUEUES"}, Right: []int{2, 3, 4, 5}, Fold: 7}
 	for _, x := range all {
-		t.Add(x.Name, x.Host, x.PID, since(x.Since, 0), x.Running, len(x.Abandoned), short(strings.Join(x.Queues, ", "), shortCell))
+		t.Add(x.Name, x.Host, x.PID, since(x.Since, 0), x.Running, len(x.Abandoned), some(x.Queues))
 	}
 	if err := t.Write(w); err != nil {
 		return err
@@ -96,6 +98,19 @@ func showWorkers(w io.Writer, all []client.WorkerInfo) error {
 		return err
 	}
 	return troubles(w, all)
+}
+
+// some names queues, as many as one looks at.
+func some(queues []string) string {
+	most := len(queues)
+	for most > 1 && len(strings.Join(queues[:most], ", ")) > shortList {
+		most--
+	}
+	text := strings.Join(queues[:most], ", ")
+	if left := len(queues) - most; left > 0 {
+		text += fmt.Sprintf(" and %d more", left)
+	}
+	return text
 }
 
 // abandonedTable shows, under an empty line, what the workers have abandoned.

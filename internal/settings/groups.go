@@ -49,7 +49,7 @@ type Orchestrator struct {
 	Replicas   int           `name:"replicas" env:"PAWL_REPLICAS" default:"1" help:"Replicas of new NATS streams."`
 	Look       time.Duration `name:"look" env:"PAWL_LOOK" default:"10s" help:"Longest time until an instance with work outstanding is looked at again."`
 
-	Retention    Retention `name:"retention" env:"PAWL_RETENTION" default:"72h" placeholder:"TIME" help:"How long instances that have ended are kept: such as 72h, forever, or by status: completed=24h,failed=720h,cancelled=forever."`
+	Retention    Retention `name:"retention" env:"PAWL_RETENTION" default:"72h" help:"How long instances that have ended are kept: such as 72h, forever, or by status: completed=24h,failed=720h,cancelled=forever."`
 	FailDiverged bool      `name:"fail-diverged" env:"PAWL_FAIL_DIVERGED" help:"Fail an instance whose code no longer does what its history says. Without it the instance waits, listed as stuck, for code that fits."`
 }
 

@@ -56,6 +56,8 @@ func TestWrongUseIsOneLineAndCodeTwo(t *testing.T) {
 		{"--no-such"}, {"--lease-ttl", "soon"}, {"--log-level", "loud"}, {"extra"}, {"--namespace", "a.b"}, {"--redis", "localhost:6379"},
 		{"--redis", "redis://h:1/db"}, {"--redis-ca", "missing.pem"}, {"--nats-ca", "missing.pem"}, {"--nats-nkey", "missing.nk"}, {"--nats-creds", "missing.creds"},
 		{"--partitions", "0"}, {"--partitions", "1025"}, {"--replicas", "0"}, {"--look=-1s"}, {"--lease-ttl", "1ms"}, {"--concurrency", "0"}, {"--drain=-1s"},
+		{"--grace", "0s"}, {"--max-abandoned", "0"}, {"--retention", "0s"}, {"--retention", "72"}, {"--retention", "completed"}, {"--retention", "running=1h"},
+		{"--retention", "completed=1h,failed"}, {"--retention", "completed=-1h"}, {"--retention", ""},
 	} {
 		_, code, _, errs := parse(t, args...)
 		if code != ExitMisuse || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "--help") {
@@ -71,12 +73,33 @@ func TestTheHelpShowsEverySettingWithItsVariable(t *testing.T) {
 	}
 	for _, want := range []string{
 		"--namespace", "--nats", "--nats-creds", "--nats-nkey", "--nats-ca", "--redis", "--redis-ca", "--partitions", "--replicas",
-		"--lease-ttl", "--look", "--concurrency", "--drain", "--http", "--log-level", "--log-format", "--examples", "PAWL_NATS", "PAWL_LOOK",
+		"--lease-ttl", "--look", "--retention", "--fail-diverged", "--grace", "--max-abandoned", "--concurrency", "--drain", "--http", "--log-level", "--log-format", "--examples", "PAWL_NATS", "PAWL_LOOK",
 		`--nats="nats://127.0.0.1:4222"`, `--redis="redis://127.0.0.1:6379"`, `--namespace="default"`,
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the help lacks %s:\n%s", want, out)
 		}
+	}
+}
+
+func TestRetentionIsOneTimeOrOneAStatus(t *testing.T) {
+	for text, want := range map[string]Retention{
+		"1h":                                  {time.Hour, time.Hour, time.Hour},
+		"forever":                             {-1, -1, -1},
+		"failed=720h":                         {DefaultRetention, 720 * time.Hour, DefaultRetention},
+		"completed=1m, cancelled=forever":     {time.Minute, DefaultRetention, -1},
+		"completed=1h,failed=2h,cancelled=3h": {time.Hour, 2 * time.Hour, 3 * time.Hour},
+	} {
+		if cfg, code, _, errs := parse(t, "--retention", text); code != ExitDone || cfg.Retention != want {
+			t.Errorf("%s: code %d, %+v, %s", text, code, cfg.Retention, errs)
+		}
+	}
+	if cfg, _, _, _ := parse(t); cfg.Retention != (Retention{DefaultRetention, DefaultRetention, DefaultRetention}) {
+		t.Errorf("by default: %+v", cfg.Retention)
+	}
+	t.Setenv("PAWL_RETENTION", "completed=2h")
+	if cfg, code, _, errs := parse(t); code != ExitDone || cfg.Retention.Completed != 2*time.Hour {
+		t.Errorf("from the environment: %+v, %s", cfg.Retention, errs)
 	}
 }
 

@@ -24,6 +24,11 @@ func message(e history.Event) string {
 		return called(noted("", version(e.Version)), e.Payload)
 	case *history.PatchMarked:
 		return e.Name
+	case *history.PurgeRequested: // stands in an inbox
+		if e.Force {
+			return by("forced", e.By, e.Text)
+		}
+		return by("", e.By, e.Text)
 	default:
 		return ""
 	}

@@ -74,6 +74,8 @@ func shownEvents(t *testing.T) []shown {
 		{&history.ChildFailed{Scheduled: 4, Failure: failure}, "of 4: no luck"},
 		{&history.ChildCancelRequested{Scheduled: 4, Reason: cancel.Requested, By: "ops", Text: "enough"}, "of 4: requested by ops: enough"},
 		{&history.EventSent{Instance: "order-42", Name: "approved", Payload: packed(t, true)}, "approved to order-42 true"},
+		{&history.PurgeRequested{By: "ops", Text: "tidy"}, "by ops: tidy"},
+		{&history.PurgeRequested{By: "ops", Force: true}, "forced by ops"},
 		{&history.PatchMarked{Name: "check-twice"}, "check-twice"},
 		{&history.ContinuedAsNew{Payload: packed(t, 12)}, "12"},
 		{&history.ContinuedAsNew{Payload: packed(t, 12), Version: "2"}, "(version 2) 12"},
@@ -191,6 +193,26 @@ func TestAnExportedHistoryIsReadAsItWas(t *testing.T) {
 		if !reflect.DeepEqual(events[i], e) {
 			t.Errorf("%#v became %#v", e, events[i])
 		}
+	}
+}
+
+func TestWhatStandsBesideAnExportedEventIsPassedOver(t *testing.T) {
+	cancelled := &history.ActivityCancelRequested{Scheduled: 2, Reason: cancel.LostSelect}
+	cancelled.ID, cancelled.At = 1, 1_790_000_000_000
+	l, err := show.JSON("order-42", cancelled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(struct {
+		show.Line
+		Report map[string]any `json:"report"`
+	}{l, map[string]any{"how": "stopped", "after_ms": 12}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	instance, events, err := show.Read(bytes.NewReader(text))
+	if err != nil || instance != "order-42" || len(events) != 1 || !reflect.DeepEqual(events[0], cancelled) {
+		t.Errorf("%s became %#v of %s, %v", text, events, instance, err)
 	}
 }
 

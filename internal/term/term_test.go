@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"go.uber.org/goleak"
 )
@@ -31,11 +32,31 @@ func TestATableInAFileIsAlignedWithSpacesAndHasNoLines(t *testing.T) {
 
 func TestATableOnATerminalHasLinesAndNumbersToTheRight(t *testing.T) {
 	var b bytes.Buffer
-	if err := sampleTable().draw(&b); err != nil {
+	if err := sampleTable().draw(&b, 0); err != nil {
 		t.Fatal(err)
 	}
 	if got := b.String(); !strings.Contains(got, "│ order-42 │      7 │") {
 		t.Errorf("got\n%s", got)
+	}
+}
+
+func TestAColumnIsFoldedWhereTheTerminalIsTooNarrow(t *testing.T) {
+	tab := &Table{Header: []string{"ID", "WHAT"}, Right: []int{0}, Fold: 2}
+	tab.Add(7, "of 5: lost-select → stopped after 12ms on w-1")
+	for width, lines := range map[int]int{0: 5, 80: 5, 40: 6, 1: 8} {
+		var b bytes.Buffer
+		if err := tab.draw(&b, width); err != nil {
+			t.Fatal(err)
+		}
+		got := b.String()
+		if n := strings.Count(got, "\n"); n != lines {
+			t.Errorf("width %d: %d lines, want %d:\n%s", width, n, lines, got)
+		}
+		for line := range strings.Lines(got) {
+			if n := utf8.RuneCountInString(line) - 1; width > 30 && n > width {
+				t.Errorf("width %d: %d columns:\n%s", width, n, got)
+			}
+		}
 	}
 }
 

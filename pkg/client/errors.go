@@ -16,7 +16,9 @@ var (
 	ErrRefused = errors.New("client: refused")
 	// ErrRunning matches a *RunningError, which is ErrRefused too.
 	ErrRunning = errors.New("client: the instance is running")
-	// ErrStuck matches a *StuckError.
+	// ErrNotYet says that a purge was not waited for any longer, and takes effect all the same.
+	ErrNotYet = errors.New("client: not purged yet, but later")
+	// ErrStuck matches a *StuckError, which is ErrNotYet too.
 	ErrStuck = errors.New("client: the instance is stuck")
 	// ErrNoStatus says that the instance has not set a custom status yet.
 	ErrNoStatus = errors.New("client: no custom status")
@@ -68,8 +70,8 @@ func (e *StuckError) Error() string {
 		e.Instance, e.Why)
 }
 
-// Is makes it match ErrStuck.
-func (e *StuckError) Is(target error) bool { return target == ErrStuck }
+// Is makes it match ErrStuck and ErrNotYet.
+func (e *StuckError) Is(target error) bool { return target == ErrStuck || target == ErrNotYet }
 
 // notFoundError is an ErrNotFound in the words of the owner, who knows what is missing.
 type notFoundError struct{ text string }

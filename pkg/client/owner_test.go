@@ -37,6 +37,7 @@ type owner struct {
 	vain    int                 // requests about nobody
 	watch   map[string][]string // who waits for a custom status
 	events  map[string][][]byte
+	reports []queue.Report
 	changed chan struct{}
 }
 
@@ -133,16 +134,38 @@ func (w *owner) take(in queue.Input) {
 	case w.changed <- struct{}{}:
 	default:
 	}
+	if in.Kind == queue.KindPurge {
+		w.purge(in)
+	}
 	if in.Kind != queue.KindStart {
 		return
 	}
 	if w.rows[in.Instance] == nil {
-		w.rows[in.Instance] = &queue.Described{Instance: in.Instance, Orchestration: in.Name, Status: "running", Updated: in.Pos.Time, Execution: 1}
+		w.rows[in.Instance] = &queue.Described{Instance: in.Instance, Orchestration: in.Name, Status: "running", Born: in.Pos, Updated: in.Pos.Time, Execution: 1}
 	}
 	if a, ok := w.answers[in.Instance]; ok {
 		_ = w.conn.Answer(in.Reply, a)
 	} else {
 		w.waiting[in.Instance] = append(w.waiting[in.Instance], in.Reply)
+	}
+}
+
+// purge does what a purge asks for, unless the instance is stuck, and answers.
+func (w *owner) purge(in queue.Input) {
+	row, a := w.rows[in.Instance], queue.Answer{Instance: in.Instance, Status: queue.StatusPurged}
+	switch {
+	case row == nil:
+		a = queue.Answer{Problem: &queue.Problem{Code: queue.ProblemNotFound, Message: "there is no instance " + in.Instance}}
+	case row.Stuck != "":
+		row.Inbox++
+		return
+	case row.Status == "running" && !in.Force:
+		a = queue.Answer{Problem: &queue.Problem{Code: queue.ProblemRefused, Message: "it is running"}}
+	default:
+		delete(w.rows, in.Instance)
+	}
+	if !w.mute {
+		_ = w.conn.Answer(in.Reply, a)
 	}
 }
 
@@ -249,7 +272,7 @@ func (w *owner) asked(p int) func(context.Context, queue.Ask) queue.Reply {
 			}
 			all := w.events[a.Instance][a.After:]
 			n := min(len(all), 2) // small pages
-			return queue.Reply{Execution: 1, Events: all[:n], More: n < len(all)}
+			return queue.Reply{Execution: 1, Events: all[:n], More: n < len(all), Reports: w.reports}
 		default:
 			return queue.Reply{Problem: &queue.Problem{Code: queue.ProblemBadAsk, Message: "?"}}
 		}

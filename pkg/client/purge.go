@@ -25,10 +25,10 @@ import (
 // instance is gone, or another has its id; or it runs on with nothing unread, and what was
 // not forced is taken for refused.
 //
-// Errors: ErrNotFound; ErrRunning, which is ErrRefused too; ErrStuck, which leaves the purge
-// in the inbox; those of Start before the stream has the purge. After that ctx's error (with
-// why the last request failed, if it did) or ErrClosed ends only the waiting: the purge takes
-// effect all the same. Purging again is harmless, unless somebody has started another
+// Errors: ErrNotFound; ErrRunning, which is ErrRefused too; those of Start while the stream
+// does not have the purge. When it has, the end of ctx and of the Client ends only the waiting,
+// and so does finding that the instance is stuck: the error is ErrNotYet, beside ctx's (and
+// why the last request failed, if it did), ErrClosed, or ErrStuck. Purging again is harmless, unless somebody has started another
 // instance of the id meanwhile.
 func Purge(ctx context.Context, c *Client, id string, opts ...PurgeOption) error {
 	w := c.wait()
@@ -46,7 +46,7 @@ func Purge(ctx context.Context, c *Client, id string, opts ...PurgeOption) error
 		case <-w.settled:
 			return p.answered(w.answer)
 		case <-c.done:
-			return ErrClosed
+			return p.unknown(ErrClosed)
 		case <-ctx.Done():
 			return p.unknown(ctx.Err())
 		case <-next.C:
@@ -79,9 +79,9 @@ func (p *purging) answered(a queue.Answer) error {
 
 func (p *purging) unknown(err error) error {
 	if p.last != nil {
-		return fmt.Errorf("client: wait for the purge of %s, which takes effect all the same: %w (last: %w)", p.id, err, p.last)
+		return fmt.Errorf("%w: %s: %w (last: %w)", ErrNotYet, p.id, err, p.last)
 	}
-	return fmt.Errorf("client: wait for the purge of %s, which takes effect all the same: %w", p.id, err)
+	return fmt.Errorf("%w: %s: %w", ErrNotYet, p.id, err)
 }
 
 // look asks how the instance stands, in case the answer was lost.

@@ -117,12 +117,19 @@ func (w *writer) input(e Event) {
 func (w *writer) decision(e Event) {
 	switch e := e.(type) {
 	case *ActivityScheduled:
-		w.head(e, 6)
+		if e.First == "" { // as most are
+			w.head(e, 6)
+		} else {
+			w.head(e, 7)
+		}
 		w.str(e.Name)
 		w.str(e.Queue)
 		w.payload(e.Payload)
 		w.str(e.Effect)
 		w.uint(uint64(e.Attempt))
+		if e.First != "" {
+			w.str(e.First)
+		}
 	case *ActivityCancelRequested:
 		w.head(e, 4)
 		w.uint(e.Scheduled)
@@ -264,7 +271,7 @@ func (r *reader) body(kind Kind) Event {
 	case KindCancelRequested:
 		return &CancelRequested{By: r.str(), Text: r.str(), Reason: cancel.Reason(r.uint8()), Of: r.str()}
 	case KindActivityScheduled:
-		return &ActivityScheduled{Name: r.str(), Queue: r.str(), Payload: r.payload(), Effect: r.str(), Attempt: r.uint32()}
+		return &ActivityScheduled{Name: r.str(), Queue: r.str(), Payload: r.payload(), Effect: r.str(), Attempt: r.uint32(), First: r.str()}
 	case KindActivityCompleted:
 		return &ActivityCompleted{Scheduled: r.uint(), Result: r.payload(), Worker: r.str(), Claims: r.uint32()}
 	case KindActivityFailed:

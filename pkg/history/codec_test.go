@@ -41,6 +41,7 @@ func events(t *rapid.T) []history.Event {
 		&history.EventReceived{Name: str("event"), Payload: payload("event payload"), MsgID: str("msg id"), By: str("by")},
 		&history.CancelRequested{By: str("by"), Text: str("text")},
 		&history.ActivityScheduled{Name: str("activity"), Queue: str("queue"), Payload: payload("in"), Effect: str("effect"), Attempt: n.Draw(t, "attempt")},
+		&history.ActivityScheduled{Name: str("activity"), Effect: str("effect"), Attempt: n.Draw(t, "attempt"), First: str("first")},
 		&history.ActivityCompleted{Scheduled: id.Draw(t, "scheduled"), Result: payload("result"), Worker: str("worker"), Claims: n.Draw(t, "claims")},
 		&history.ActivityFailed{Scheduled: id.Draw(t, "scheduled"), Failure: failure, Worker: str("worker"), Claims: n.Draw(t, "claims")},
 		&history.ActivityCancelRequested{
@@ -138,6 +139,7 @@ func golden() []history.Event {
 		},
 		&history.CancelRequested{By: "order-42", Text: "no longer needed", Reason: cancel.ScopeEnded, Of: "kq3vVYb2hA7rTn0cXw9dLw"},
 		&history.PurgeRequested{By: "ops", Text: "GDPR", Force: true, Reply: "_INBOX.a.b"},
+		&history.ActivityScheduled{Name: "charge-card", Queue: "payments", Payload: p, Effect: "kq3vVYb2hA7rTn0cXw9dLw", Attempt: 2, First: "Zq3vVYb2hA7rTn0cXw9dLw"},
 	}
 	for i, e := range all {
 		e.Meta().ID, e.Meta().At = uint64(i+1), 1_790_000_000_000+int64(i)

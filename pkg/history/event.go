@@ -155,6 +155,15 @@ type ActivityScheduled struct {
 	Payload Payload
 	Effect  string // the effect id: see package replay
 	Attempt uint32 // of the author's Retry, from 1; not the number of claims
+	First   string // effect id of the first attempt; empty if this is it
+}
+
+// CallKey is the same for all attempts of a call: the effect id of the first.
+func (e *ActivityScheduled) CallKey() string {
+	if e.First == "" {
+		return e.Effect
+	}
+	return e.First
 }
 
 // ActivityCompleted carries an activity's result.

@@ -52,5 +52,11 @@
 // renewal, taken before the call was sent, on its own monotonic clock: Redis can not
 // have counted from earlier. See Keeper.
 //
+// # Reports
+//
+// How a cancelled activity ended is written beside the history, into the hash
+// r:<instance>:<execution>, by whoever worked on it. It decides nothing, and a crash
+// anywhere before it only leaves it out. See Report.
+//
 // The API of this package may change.
 package lease

@@ -14,14 +14,6 @@ import (
 // Lookup finds out why the lease is gone, from history. It reports false if history does not say.
 type Lookup func(context.Context, Ref) (cancel.Cancelled, bool)
 
-// Hint is news of a deleted lease, from whoever deleted it. It may be forged:
-// it makes the keeper ask, and gives the words for a cancellation that the answer confirms.
-type Hint struct {
-	Instance string
-	Effect   string
-	Cause    cancel.Cancelled
-}
-
 // Parts of the TTL. A renewal that fails has two more rounds' time to succeed.
 const (
 	roundPart  = 3  // all leases are renewed every TTL/3
@@ -62,9 +54,10 @@ type Keeper struct {
 
 	mu     sync.Mutex
 	held   map[*Hold]struct{}
+	early  map[string]early // by effect
 	ended  bool
 	counts Counts
-	fault  error // of the latest renewal that got no answer
+	fault  error // the latest trouble with renewing
 	faulty time.Time
 }
 
@@ -96,7 +89,7 @@ func NewKeeper(l *Leases, ttl time.Duration, lookup Lookup, log *slog.Logger) *K
 	ctx, stop := context.WithCancel(context.Background())
 	k := &Keeper{
 		leases: l, ttl: ttl, lookup: lookup, log: log, ctx: ctx, stop: stop,
-		wake: make(chan struct{}, 1), held: make(map[*Hold]struct{}),
+		wake: make(chan struct{}, 1), held: make(map[*Hold]struct{}), early: make(map[string]early),
 	}
 	k.wg.Go(k.run)
 	return k
@@ -127,9 +120,13 @@ func (k *Keeper) Hold(parent context.Context, g Grip, since time.Time) *Hold {
 	if !ended {
 		k.held[h] = struct{}{}
 	}
+	told := k.remind(h)
 	k.mu.Unlock()
-	if ended {
+	switch {
+	case ended:
 		h.cancel(&cancel.Cancelled{Reason: cancel.WorkerStopping})
+	case told:
+		k.hurry()
 	}
 	return h
 }
@@ -156,25 +153,6 @@ func (h *Hold) Release() {
 	h.cancel(context.Canceled)
 }
 
-// Hint makes the keeper ask about these leases at once. Those it does not hold are ignored.
-func (k *Keeper) Hint(hints ...Hint) {
-	byEffect := make(map[string]*Hint, len(hints))
-	for i := range hints {
-		byEffect[hints[i].Effect] = &hints[i]
-	}
-	now, asked := time.Now(), false
-	k.mu.Lock()
-	for h := range k.held {
-		if n, ok := byEffect[h.Effect]; ok && n.Instance == h.Instance {
-			h.hint, h.hinted, h.due, asked = &n.Cause, now, now, true
-		}
-	}
-	k.mu.Unlock()
-	if asked {
-		k.hurry()
-	}
-}
-
 // Counts gives what the keeper has seen so far.
 func (k *Keeper) Counts() Counts {
 	k.mu.Lock()
@@ -182,7 +160,7 @@ func (k *Keeper) Counts() Counts {
 	return k.counts
 }
 
-// Trouble gives when a renewal last got no answer, and why; nil if all did.
+// Trouble gives when a renewal last got no answer, or none in time, and why; nil if all did.
 func (k *Keeper) Trouble() (at time.Time, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -216,6 +194,7 @@ func (k *Keeper) run() {
 		}
 		k.distrust(now)
 		k.renew(now, all)
+		k.forget(now)
 	}
 }
 
@@ -229,6 +208,9 @@ func (k *Keeper) distrust(now time.Time) {
 			k.counts.Lost++
 			lost = append(lost, h)
 		}
+	}
+	if len(lost) > 0 {
+		k.fault, k.faulty = fmt.Errorf("%d leases lost: Redis has not renewed them within %s", len(lost), k.trust()), now
 	}
 	k.mu.Unlock()
 	for _, h := range lost {

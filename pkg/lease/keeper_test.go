@@ -131,6 +131,24 @@ func TestAHintCancelsAtOnceWithItsOwnWords(t *testing.T) {
 	b.still(other)
 }
 
+// The claim is answered and the commit that cancels has told its holder, before the holder keeps it.
+func TestAHintThatOvertakesTheAnswerOfTheClaimIsNotLost(t *testing.T) {
+	b := onServer(t)
+	k := b.keeper(time.Hour, noReason)
+	k.Hint(lease.Hint{Instance: "another", Effect: "e2"}, lease.Hint{
+		Instance: "order:42", Effect: "e1", Cause: cancel.Cancelled{Reason: cancel.Requested, By: "ops"},
+	})
+	h := k.Hold(context.Background(), grip(1, "t"), time.Now())
+	t.Cleanup(h.Release)
+	b.want("cause", b.cause(h), "cancelled: requested by ops")
+	other := b.held(k, grip(2, "t"), time.Hour)
+	third := b.held(k, grip(3, "t"), time.Hour)
+	k.Hint(lease.Hint{Instance: "order:42", Effect: "e3"})
+	b.until("asked", func() bool { return k.Counts().Renewed == 1 })
+	b.still(other)
+	b.still(third)
+}
+
 func TestAForgedHintDoesNothing(t *testing.T) {
 	b := onServer(t)
 	const span = time.Second

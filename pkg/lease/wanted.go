@@ -14,7 +14,7 @@ const MaxWanted = 500
 
 // Wanted looks at leases of one partition, at most MaxWanted, without claiming any: the
 // answer has OK or Gone for each. Gone is final; OK is so only for the moment.
-func (l *Leases) Wanted(part int, refs []Ref, done func([]Outcome, error)) {
+func (l *Leases) Wanted(refs []Ref, done func([]Outcome, error)) {
 	keys, args := make([]string, len(refs)), make([]any, len(refs))
 	for i, r := range refs {
 		keys[i], args[i] = l.key(r), r.Effect

@@ -34,6 +34,8 @@ func (a *actor) commit(in *instance, t *turn) {
 		if t.begins() && c.Execution > keptExecutions {
 			c.Prune = c.Execution - keptExecutions
 		}
+	} else if in.rec != nil && in.rec.Sent.Less(in.sent) {
+		c.Look = sooner(c.Look, a.clock.now()+a.cfg.Look.Milliseconds()) // the record is not written, and a look has to say it
 	}
 	a.send(in, t, c, firstRetry)
 }
@@ -172,7 +174,7 @@ func (a *actor) committed(in *instance, t *turn, c *store.Commit, done store.Com
 	a.effects(in, t, done)
 	if len(c.Front) > 0 {
 		in.exec, in.state, in.events, in.poison = nil, &history.State{}, nil, nil
-		in.askAt, in.asked = 0, 0
+		in.askAt, in.asked, in.begun = 0, 0, nil
 		if c.Record.Reborn {
 			in.sent = store.Mark{} // what the former one had to tell is no debt of its heir's
 		}
@@ -221,6 +223,7 @@ func (a *actor) effects(in *instance, t *turn, done store.Committed) {
 			a.log.Debug("a cancel hint could not be sent; the worker finds out by renewing", "worker", w, "error", err)
 		}
 	}
+	in.settles(t)
 	a.startChildren(in, t)
 	a.owe(in, t.debts)
 	for _, r := range t.replies {
@@ -247,6 +250,7 @@ func (a *actor) publish(instance string, rec *store.Record, e *history.ActivityS
 		Instance: instance, Born: rec.Born, Execution: rec.Execution, Activity: id, Effect: e.Effect,
 		Name: e.Name, Queue: e.Queue, Attempt: e.Attempt, Payload: e.Payload, ScheduledAt: e.At,
 		MaxClaims: uint32(a.cfg.MaxClaims), //nolint:gosec // validated by New
+		CallKey:   e.First,
 	}, func(err error) {
 		failpoint.Here("orchestrator.published")
 		a.box.post(func() {

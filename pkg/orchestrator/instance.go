@@ -33,13 +33,14 @@ type instance struct {
 	turned  uint64            // greatest stream sequence of an input that has been turned
 
 	// What others are to be told: see messages.go.
-	owed     []*owed       // in order; the stream is not known to have the first
-	sent     store.Mark    // of the last one that it has, as far as this tenure knows
-	askAt    int64         // when outstanding children are asked for again, Unix ms; 0: when the instance is looked at
-	askPause time.Duration // after that
-	asked    uint64        // the last child that this round has asked for
-	soon     bool          // a look after a failed publish is on its way
-	shown    uint64        // version of the custom status that has been told to who waits for it
+	owed     []*owed             // in order; the stream is not known to have the first
+	sent     store.Mark          // of the last one that it has, as far as this tenure knows
+	askAt    int64               // when outstanding children are asked for again, Unix ms; 0: when the instance is looked at
+	askPause time.Duration       // after that
+	asked    uint64              // the last child that this round has asked for
+	begun    map[string]struct{} // effects of the outstanding children whose start the stream has, as far as this tenure knows
+	soon     bool                // a look after a failed publish is on its way
+	shown    uint64              // version of the custom status that has been told to who waits for it
 }
 
 func (in *instance) head() string {
@@ -69,7 +70,7 @@ func (in *instance) forgetStore() {
 	in.loaded, in.read, in.full = false, false, false
 	in.rec, in.state, in.exec, in.events = nil, nil, nil, nil
 	in.unread, in.late, in.poison = nil, nil, nil
-	in.owed, in.sent, in.askAt, in.asked = nil, store.Mark{}, 0, 0
+	in.owed, in.sent, in.askAt, in.asked, in.begun = nil, store.Mark{}, 0, 0, nil
 }
 
 // owesForBefore reports whether an execution before the current one has not told everything. Until it has,

@@ -34,7 +34,8 @@ const (
 type owed struct {
 	mark   store.Mark
 	in     queue.OutInput
-	flying bool // sent, and not answered
+	before *queue.OutInput // the start that in takes back; nil: the stream has it
+	flying bool            // sent, and not answered
 	failed bool
 	there  bool // the stream has it
 }
@@ -47,10 +48,21 @@ func debts(id string, execution uint64, s *history.State) []*owed {
 	}
 	out := make([]*owed, len(ms))
 	for i, m := range ms {
-		out[i] = &owed{mark: store.Mark{Execution: execution, Event: m.ID}, in: message(id, s, m)}
+		out[i] = &owed{mark: store.Mark{Execution: execution, Event: m.ID}, in: message(id, s, m), before: takenBackStart(id, s, m)}
 	}
 	s.Confirm(ms[len(ms)-1].ID)
 	return out
+}
+
+// takenBackStart is the start that a cancellation concerns. It goes ahead of the cancellation, unless it is known to be
+// in the stream: nobody owes it any more, and a cancellation without it would wait for it in vain. (That
+// of an abandoned child is a message of its own.)
+func takenBackStart(id string, s *history.State, m history.Message) *queue.OutInput {
+	if m.Cancel == nil || m.Cancel.Abandon {
+		return nil
+	}
+	start := childStart(id, s.Started, m.Cancel)
+	return &start
 }
 
 // message is what another instance is told.
@@ -126,9 +138,24 @@ func (a *actor) sendOwed(in *instance) {
 	for _, o := range in.owed {
 		if !o.flying && !o.there {
 			o.flying = true
-			a.tell(o.in, func(err error) { a.told(in, o, err) })
+			a.sendOne(in, o)
 		}
 	}
+}
+
+func (a *actor) sendOne(in *instance, o *owed) {
+	if o.before == nil {
+		a.tell(o.in, func(err error) { a.told(in, o, err) })
+		return
+	}
+	a.tell(*o.before, func(err error) {
+		if err != nil { // if it can never be sent, there is nobody to be told
+			a.told(in, o, err)
+			return
+		}
+		o.before = nil
+		a.sendOne(in, o)
+	})
 }
 
 // tell publishes an input of another instance. then runs on the actor.
@@ -209,6 +236,7 @@ func (a *actor) startChild(in *instance, s *history.Started, e *history.ChildSch
 	a.tell(childStart(in.id, s, e), func(err error) {
 		switch {
 		case err == nil:
+			in.begins(e.Effect)
 			return
 		case unsendable(err):
 			failed := &history.ChildFailed{Scheduled: e.ID, Effect: e.Effect, Failure: history.Failure{
@@ -252,26 +280,48 @@ func (a *actor) askAgain(in *instance) {
 	in.askAt = now + in.askPause.Milliseconds()
 }
 
-// startChildren starts the children of a turn that are outstanding. The abandoned are among the debts. One that
-// the same turn has cancelled is not started, and so its cancellation need not be told.
+// startChildren starts the children of a turn that are outstanding. The abandoned are among the debts; and so is the cancellation of
+// one that a later input of the same turn has taken back, with its start ahead of it: a turn that the store has forgotten
+// may have taken only the first of the two inputs, and started it.
 func (a *actor) startChildren(in *instance, t *turn) {
 	some := false
 	for _, ev := range t.events {
 		e, ok := ev.(*history.ChildScheduled)
-		switch {
-		case !ok || e.Detached || e.Abandon:
-		case t.fold.Child(e.ID) != nil:
+		if ok && !e.Detached && !e.Abandon && t.fold.Child(e.ID) != nil {
 			a.startChild(in, t.fold.Started, e)
 			some = true
-		default:
-			for _, o := range t.debts {
-				o.there = o.there || o.in.Of == e.Effect
-			}
 		}
 	}
 	if some && in.askAt == 0 {
 		in.askPause = a.firstAsk()
 		in.askAt = a.clock.now() + in.askPause.Milliseconds()
+	}
+}
+
+// begins notes that the stream has the start of a child.
+func (in *instance) begins(effect string) {
+	if in.begun == nil {
+		in.begun = make(map[string]struct{})
+	}
+	in.begun[effect] = struct{}{}
+}
+
+// settles forgets the starts of the children that the events have settled; a cancellation does not take along a start that the
+// stream has.
+func (in *instance) settles(t *turn) {
+	for _, o := range t.debts {
+		if _, ok := in.begun[o.in.Of]; ok && o.before != nil {
+			o.before = nil
+			delete(in.begun, o.in.Of)
+		}
+	}
+	for _, e := range t.events {
+		switch e := e.(type) {
+		case *history.ChildCompleted:
+			delete(in.begun, e.Effect)
+		case *history.ChildFailed:
+			delete(in.begun, e.Effect)
+		}
 	}
 }
 

@@ -37,7 +37,7 @@ func (p *Puller) Burst(ctx context.Context, n int) ([]*Delivery, error) {
 	var all []*Delivery
 	silence := time.NewTimer(burstSilence)
 	defer silence.Stop()
-	for came := 0; came < n; came++ {
+	for range n {
 		select {
 		case m := <-messages:
 			if m.Subject == inbox { // the server: there are no more

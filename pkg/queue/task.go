@@ -26,6 +26,7 @@ type Task struct {
 	Payload     history.Payload
 	ScheduledAt int64  // Unix milliseconds
 	MaxClaims   uint32 // how often the owner lets it be claimed; 0: no limit
+	CallKey     string // the same for all attempts of a call; empty: the effect id
 }
 
 func (t *Task) wire(w *wire) {
@@ -40,10 +41,11 @@ func (t *Task) wire(w *wire) {
 	w.payload(&t.Payload)
 	w.int(&t.ScheduledAt)
 	number(w, &t.MaxClaims)
+	w.str(&t.CallKey)
 }
 
 // Encode gives the bytes that travel.
-func (t Task) Encode() []byte { return encode(13, t.wire) }
+func (t Task) Encode() []byte { return encode(14, t.wire) }
 
 // DecodeTask reads what Encode wrote. The error is ErrNewer or ErrMalformed.
 func DecodeTask(b []byte) (Task, error) {

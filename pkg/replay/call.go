@@ -63,6 +63,7 @@ type call struct {
 	spec     Call
 	home     *Scope // of its works; nil: none
 	number   uint32 // of the attempt, from 1
+	first    string // effect id of the first attempt, once there was one
 	attempt  *work
 	limit    *work
 	pause    *work

@@ -189,6 +189,7 @@ func (x *Execution) scheduleActivity(c *call) *work {
 		if !ok || !x.samePayload(met, met.Payload, spec.Payload) {
 			return nil
 		}
+		c.first = met.CallKey()
 		x.seeds.advance()
 		return x.add(&work{id: met.ID, owner: c}, c.home)
 	}
@@ -196,9 +197,10 @@ func (x *Execution) scheduleActivity(c *call) *work {
 		x.exceed()
 		return nil
 	}
-	ev := &history.ActivityScheduled{Name: spec.Activity, Queue: spec.Queue, Payload: spec.Payload, Attempt: c.number}
+	ev := &history.ActivityScheduled{Name: spec.Activity, Queue: spec.Queue, Payload: spec.Payload, Attempt: c.number, First: c.first}
 	x.append(ev)
 	ev.Effect = EffectID(x.id, ev.ID, history.KindActivityScheduled, ev.Name, ev.Payload)
+	c.first = ev.CallKey()
 	x.seeds.advance()
 	return x.add(&work{id: ev.ID, owner: c}, c.home)
 }

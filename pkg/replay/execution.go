@@ -238,6 +238,10 @@ func (x *Execution) Parent() *history.Parent { return x.started.Parent }
 // Input is the payload that the execution was started with.
 func (x *Execution) Input() history.Payload { return x.started.Payload }
 
+// Length counts the inputs taken and the work scheduled so far. Unlike Len it is the same on
+// replay wherever the code asks: cancellations, which are matched as a set, are not counted.
+func (x *Execution) Length() uint64 { return x.seeds.position }
+
 // Now is the time of the step: the greatest time of an input so far, in UTC with
 // millisecond precision. It stands still while the code runs.
 func (x *Execution) Now() time.Time { return time.UnixMilli(x.now).UTC() }

@@ -19,11 +19,34 @@
 // A worker that dies, at any step, costs the activity at most the TTL of its lease: then
 // the owner's look dispatches it again. See package lease for the steps one by one.
 //
+// # Cancelled
+//
+// The context of an activity is done when nobody wants its result (the keeper of package
+// lease says so), when its lease is lost, and when the worker stops. From then on it has
+// its grace:
+//
+//	context done ──▶ grace ──returns──▶ dropped, counted as cancelled or lost
+//	                   └────is over───▶ abandoned: place free, lease no longer kept,
+//	                                    logged with its stack ──returns──▶ forgotten
+//
+// How a cancelled activity ended is reported to the store, for whoever reads its history:
+// after the fact, waited for by nobody, and lost if that can not be helped.
+//
+// # Gone before it was claimed
+//
+// Tasks whose leases are gone are taken out of the queue without a place in the worker.
+// After a run of claims that were answered GONE a sweep looks at the next tasks, hundreds at
+// a time, and claims none: what is wanted goes back to the queue, and the sweep is over.
+// A crash in a sweep costs the tasks in hand an AckWait; those that were wanted are
+// delivered again, and the others found gone by somebody else.
+//
 // # Stopping
 //
-//	taking ends ──▶ draining (Drain) ──▶ cancelled, WorkerStopping (1 s) ──▶ leases given back, uncounted
+//	taking ends ──▶ draining (Drain) ──▶ cancelled, WorkerStopping (grace) ──▶ leases given back, uncounted
 //
 // An activity that returns a result while it is told to stop is acked as ever; one that
 // returns an error is given back, for the error is the worker's doing. One that does not
-// return at all loses its lease to others, and Stop says its name.
+// return at all loses its lease to others, and Stop says its name. If Stop has less time
+// than that takes, draining and grace are shortened, and an activity is told when the grace
+// is over (pawl.GraceOver): a program that it runs is killed then.
 package worker

@@ -28,6 +28,9 @@ func labelled(ctx context.Context, activity, instance, task string) context.Cont
 	return ctx
 }
 
+// unlabel takes this goroutine's labels away: what is started behind the activity is the worker's.
+func unlabel() { pprof.SetGoroutineLabels(context.Background()) }
+
 // stacksOf gives, by token, where the goroutines of activities are: the activity's own and
 // those that it has started.
 func stacksOf(tasks []*task) map[string]string {

@@ -36,6 +36,7 @@ func (q *intake) sweeper() {
 			return
 		case <-q.stale:
 			q.sweep()
+			q.gone.Store(0)
 		}
 	}
 }
@@ -84,7 +85,7 @@ func (q *intake) look(tasks []*queue.Delivery) (wanted bool) {
 	}
 	answers := make(chan struct{}, len(all))
 	for _, p := range all {
-		q.w.leases.Wanted(p.refs[0].Part, p.refs, func(out []lease.Outcome, err error) {
+		q.w.leases.Wanted(p.refs, func(out []lease.Outcome, err error) {
 			p.out, p.err = out, err
 			answers <- struct{}{}
 		})

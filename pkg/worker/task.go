@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -129,6 +130,7 @@ func (t *task) run() {
 	unwatch := context.AfterFunc(hold.Context(), t.watch)
 	begun := time.Now()
 	result, failure := t.binding.Handle(ctx, t.task.Payload)
+	unlabel()
 	t.count.seconds.Observe(time.Since(begun).Seconds())
 	failpoint.Here("worker.handled")
 	close(t.back)
@@ -145,9 +147,9 @@ func (t *task) context(hold *lease.Hold) context.Context {
 	ctx = pawl.WithInfo(ctx, pawl.ActivityInfo{
 		Instance: t.task.Instance, Execution: t.task.Execution, Activity: t.task.Activity,
 		Name: t.task.Name, Queue: t.task.Queue, Worker: t.w.cfg.Name,
-		Attempt: t.task.Attempt, Claim: t.claim, Key: t.task.Effect,
+		Attempt: t.task.Attempt, Claim: t.claim, Key: cmp.Or(t.task.CallKey, t.task.Effect), AttemptKey: t.task.Effect, Grace: t.w.cfg.Grace,
 	})
-	ctx, t.leash = pawl.WithLeash(ctx, t.w.cfg.Grace)
+	ctx, t.leash = pawl.WithLeash(ctx)
 	t.over = pawl.GraceOver(ctx)
 	return ctx
 }

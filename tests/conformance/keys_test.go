@@ -40,7 +40,7 @@ func (r *rig) read() content {
 	cmds := map[string]redis.Cmder{}
 	for _, key := range r.keys() {
 		switch r.kind(key).Kind {
-		case "p", "i", "l", "stuck":
+		case "p", "i", "l", "r", "stuck":
 			cmds[key] = pipe.HGetAll(r.ctx, key)
 		case "agenda", "d", "x":
 			cmds[key] = pipe.ZRangeWithScores(r.ctx, key, 0, -1)
@@ -100,6 +100,9 @@ func (r *rig) shift(d int64) {
 			field := map[string]string{"p": "until", "l": "u"}[k]
 			if h[field] != "" && (k == "l" || h["owner"] != "") {
 				pipe.HSet(r.ctx, key, field, strconv.FormatInt(number(h[field])-d, 10))
+			}
+			if k == "l" && h["b"] != "" {
+				pipe.HSet(r.ctx, key, "b", strconv.FormatInt(number(h["b"])-d, 10))
 			}
 		}
 	}
@@ -174,9 +177,13 @@ func (r *rig) hash(s *model.Store, get func(string) *model.Instance, n redisx.Na
 			Head: h["head"], Status: h["status"], Execution: uint64(number(h["execution"])), Events: int(number(h["events"])), End: h["end"],
 			Custom: uint64(number(h["custom.version"])), Out: place(h["out"]), Sent: place(h["sent"]), Parent: strings.Split(h["parent"], " ")[0],
 		}
+	case "r":
+		for activity, text := range h {
+			get(n.Instance).Reports[model.Place{Execution: n.Execution, Event: uint64(number(activity))}] = text
+		}
 	case "l":
 		get(n.Instance).Leases[model.Place{Execution: n.Execution, Event: n.Activity}] = model.Lease{
-			Effect: h["e"], Token: h["t"], Worker: h["w"], Until: number(h["u"]), Span: number(h["d"]), Claims: int(number(h["n"])),
+			Effect: h["e"], Token: h["t"], Worker: h["w"], Until: number(h["u"]), Span: number(h["d"]), Claims: int(number(h["n"])), Back: number(h["b"]),
 		}
 	}
 }
@@ -209,9 +216,11 @@ func difference(is, want *model.Store, slack int64) (all []string) {
 		differ(id+" seen", a.Seen, b.Seen)
 		for n, l := range b.Leases {
 			near(a.Leases[n].Until, &l.Until)
+			near(a.Leases[n].Back, &l.Back)
 			b.Leases[n] = l
 		}
 		differ(id+" leases", a.Leases, b.Leases)
+		differ(id+" reports", a.Reports, b.Reports)
 	}
 	return all
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/tests/model"
@@ -38,10 +39,19 @@ func (m *machine) ingest() {
 		batch[i] = model.Message{Instance: m.instance(), ID: draw(m, "message id", "", "m1", "m2", "m3", m.fresh("m")), Kind: kind, Element: id, Sent: 1_790_000_000_000}
 	}
 	to := position(from.Seq + uint64(len(batch)))
+	bound := store.InboxBound
+	if m.oneIn(4) {
+		bound = draw(m, "bound of an inbox", 1, 3)
+	}
 	m.send(func() {
 		m.both(fmt.Sprintf("ingest by %s from %d to %d: %v", token, from.Seq, to.Seq, batch), func() (string, int64) {
+			if bound < store.InboxBound {
+				return m.ingestBound(token, from, to, batch, bound)
+			}
 			return m.doIngest(token, from, to, batch)
 		}, func(s *model.Store, now int64) string {
+			s.Rules.Inbox = bound
+			defer func() { s.Rules.Inbox = store.InboxBound }()
 			a, fates := s.Ingest(now, token, from, to, batch)
 			return strings.TrimSpace(string(a) + " " + strings.Join(fates, " "))
 		})
@@ -88,6 +98,28 @@ func (m *machine) doIngest(token string, from, to model.Position, batch []model.
 		}
 	}
 	return out, a.now
+}
+
+// ingestBound runs the script with a bound that a test can reach.
+func (m *machine) ingestBound(token string, from, to model.Position, batch []model.Message, bound int) (string, int64) {
+	keys := []string{m.part.Owner(), m.part.Agenda()}
+	args := []any{token, from.Seq, from.Time, to.Seq, to.Time, bound, 10_000, rules().Seen}
+	for _, b := range batch {
+		keys = append(keys, m.part.Instance(b.Instance), m.part.Inbox(b.Instance), m.part.Seen(b.Instance))
+		kind := map[string]string{"start": "s", "cancel": "c"}[b.Kind]
+		args = append(args, b.Instance, b.ID, kind, history.Element{ID: b.Element, At: b.Sent, Body: []byte(b.ID)}.Encode())
+	}
+	v, err := m.run.Do(m.ctx, redisx.Call{Script: m.lua["ingest"], Keys: keys, Args: args})
+	m.must(err)
+	r := redisx.NewReply(v)
+	if a := r.Str(0); a != string(model.OK) {
+		now := int64(0)
+		if a == string(model.Done) {
+			now = r.Int(1)
+		}
+		return a, now
+	}
+	return strings.Join(append([]string{"OK"}, r.Strs(2)...), " "), r.Int(1)
 }
 
 func (m *machine) due() {
@@ -151,13 +183,25 @@ func (m *machine) look() {
 			}
 			states := []string{}
 			for _, s := range out.Leases {
-				states = append(states, string(s.Found))
+				state := string(s.Found)
+				if s.Found == store.Waiting {
+					state += fmt.Sprint(" ", s.Back)
+				}
+				states = append(states, state)
 			}
 			return fmt.Sprint("OK ", out.Unread, states), out.Now
 		}, func(s *model.Store, now int64) string {
 			a, unread, states := s.Look(now, token, g)
 			if a != model.OK {
 				return string(a)
+			}
+			for i, state := range states {
+				if at := (model.Place{Execution: g.Execution, Event: g.Leases[i].Activity}); state == model.Waits {
+					states[i] += fmt.Sprint(" ", s.Get(id).Leases[at].Back)
+				}
+			}
+			if states == nil {
+				states = []string{}
 			}
 			return fmt.Sprint("OK ", unread, states)
 		})

@@ -36,7 +36,7 @@ type rig struct {
 	part   redisx.Part
 	store  *store.Store
 	leases *lease.Leases
-	lua    map[string]*redisx.Script // of the ownership
+	lua    map[string]*redisx.Script // of the ownership; ingest, with a bound that a test can reach
 	model  *model.Store
 	hunt   bool   // the model is wrong: a difference is what is wanted
 	found  string // the first difference of a hunt
@@ -49,8 +49,8 @@ func newRig(rt *rapid.T, rdb redis.UniversalClient, n int) *rig {
 		rt: rt, ctx: context.Background(), rdb: rdb, run: run, part: space.Part(partition),
 		store: store.New(run, space), leases: lease.New(run, space), lua: map[string]*redisx.Script{}, model: model.NewStore(rules()),
 	}
-	for _, name := range []string{"acquire", "renew", "release"} {
-		body, err := os.ReadFile(filepath.Join("..", "..", "pkg", "partition", name+".lua"))
+	for name, dir := range map[string]string{"acquire": "partition", "renew": "partition", "release": "partition", "ingest": filepath.Join("history", "store")} {
+		body, err := os.ReadFile(filepath.Join("..", "..", "pkg", dir, name+".lua"))
 		if err != nil {
 			rt.Fatal(err)
 		}

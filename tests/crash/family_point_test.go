@@ -36,7 +36,7 @@ func TestAFamilyWhoseMembersDieAtACrashPointAgainAndAgainLosesNothing(t *testing
 // One of two dies and stays dead; its partitions, with what they owe, go to the other.
 func TestAFamilyThatLosesAMemberAtACrashPointIsTakenOverAndLosesNothing(t *testing.T) {
 	s := startServers(t)
-	for _, c := range tellingPoints() {
+	for _, c := range firstTellingPoints() {
 		t.Run(c.point+":"+c.passes, func(t *testing.T) {
 			t.Parallel()
 			mark := filepath.Join(t.TempDir(), "passed")

@@ -9,7 +9,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/client"
@@ -205,5 +204,3 @@ func (f *family) results() {
 		timeout.Stop()
 	}
 }
-
-var _ = pawl.None{}

@@ -93,7 +93,8 @@ func (f *family) settled(except ...string) map[string]*relative {
 		if f.t.Failed() {
 			f.t.Log("still running:", still)
 			for _, w := range wrong {
-				f.t.Log(w)
+				id, _, _ := strings.Cut(w, " ")
+				f.t.Log(w + "\n" + f.describe(id))
 			}
 		}
 	}()

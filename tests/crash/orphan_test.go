@@ -1,9 +1,7 @@
 package crash
 
 import (
-	"fmt"
 	"testing"
-	"time"
 
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -60,6 +58,3 @@ func TestTheOrphansOfForgottenTurnsMakePlaceForTheChildrenThatThereAreNow(t *tes
 		})
 	}
 }
-
-var _ = fmt.Sprint
-var _ = time.Second

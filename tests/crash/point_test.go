@@ -2,6 +2,7 @@ package crash
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,12 +74,20 @@ func died(t *testing.T, p *stack.Process) {
 	}
 }
 
-// tellingPoints are those at which a family's members die, and after how many passes: each so that it is passed often, in the
-// middle of starts, notes, ends and cancellations.
-func tellingPoints() []struct{ point, passes string } {
-	return []struct{ point, passes string }{
+// tellingPoint is where members of a family die, and at which pass.
+type tellingPoint struct{ point, passes string }
+
+// firstTellingPoints are the same, each once.
+func firstTellingPoints() []tellingPoint {
+	return slices.CompactFunc(tellingPoints(), func(a, b tellingPoint) bool { return a.point == b.point })
+}
+
+// tellingPoints are passed often by a family, in the middle of starts, notes, ends and cancellations. (At "orchestrator.purged"
+// the tests of purges kill.)
+func tellingPoints() []tellingPoint {
+	return []tellingPoint{
 		{"orchestrator.ingested", "25"}, {"orchestrator.turned", "40"}, {"orchestrator.committed", "40"}, {"orchestrator.committed", "57"},
-		{"orchestrator.told", "20"}, {"orchestrator.told", "33"}, {"orchestrator.published", "15"}, {"orchestrator.answered", "15"},
+		{"orchestrator.told", "30"}, {"orchestrator.told", "47"}, {"orchestrator.published", "15"}, {"orchestrator.answered", "15"},
 		{"worker.claimed", "12"}, {"worker.acked", "12"},
 	}
 }

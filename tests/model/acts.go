@@ -27,9 +27,17 @@ func (w *World) exec(r Request) (re reply) {
 	case "ingest":
 		re.answer, _ = s.Ingest(w.Now, r.Token, r.From, r.To, r.Batch)
 	case "commit":
-		re.answer = s.Commit(w.Now, r.Token, r.Turn).Answer
+		inbox := s.Get(r.Instance).Inbox
+		if re.answer = s.Commit(w.Now, r.Token, r.Turn).Answer; re.answer == OK && r.Turn.Head == "" {
+			w.dropped(r.Instance, inbox[:len(r.Turn.Pop)])
+		}
 	case "look":
 		re.answer, _, re.states = s.Look(w.Now, r.Token, r.Glance)
+	case "purge":
+		before := s.Clone().Get(r.Instance)
+		if re.answer = s.Purge(w.Now, r.Token, r.Purge); re.answer == OK {
+			w.purged(r, before)
+		}
 	}
 	return re
 }
@@ -66,6 +74,8 @@ func (w *World) hear(r Request, re reply) {
 		}
 	case r.Script == "commit":
 		w.committed(r)
+	case r.Script == "purge":
+		o.drop(r.Instance)
 	case r.Script == "look":
 		w.looked(r, re.states)
 	}
@@ -160,9 +170,16 @@ func (w *World) tell(id string) {
 // turn decides upon the first n unread inputs, and sends the commit.
 func (w *World) turn(id string, n int) {
 	in := w.Store.Get(id)
+	if in.Inbox[0].Kind == "purge" {
+		w.purge(id, in.Inbox[0])
+		return
+	}
+	if i := slices.IndexFunc(in.Inbox[:n], func(e Element) bool { return e.Kind == "purge" }); i > 0 {
+		n = i
+	}
 	if in.Status == "" && in.Inbox[0].Kind != "start" {
 		delete(w.Owner.Handed, id)
-		w.send(Request{Script: "look", Instance: id, Glance: Glance{Instance: id, Next: w.Now + w.setup.Rules.Early, Hold: Early}})
+		w.early(id, in)
 		return
 	}
 	p := w.past(id)
@@ -192,6 +209,22 @@ func (w *World) turn(id string, n int) {
 	w.commit(id, p, t)
 }
 
+// early keeps events that came before their start for a while; what else there is was for an instance that is gone.
+func (w *World) early(id string, in *Instance) {
+	var pop []string
+	for _, e := range in.Inbox {
+		if e.Kind == "event" && e.Time+w.setup.Rules.Early > w.Now || e.Kind == "start" {
+			break
+		}
+		pop = append(pop, e.ID)
+	}
+	if len(pop) > 0 {
+		w.takeOut(id, Parked{}, pop...)
+		return
+	}
+	w.send(Request{Script: "look", Instance: id, Glance: Glance{Instance: id, Next: in.Inbox[0].Time + w.setup.Rules.Early, Hold: Early}})
+}
+
 // heir begins the name of a start that takes the place of an orphan.
 const heir = "heir"
 
@@ -207,7 +240,7 @@ func (w *World) inherit(id string, p Parked, start Element) {
 
 func (w *World) commit(id string, p Parked, t Turn) {
 	t.Instance, t.Expect, t.Head, t.Sent = id, p.Head, w.fresh(), w.Owner.Paid[id]
-	t.Next = w.owing(t.Next, t.Out != (Place{}) || len(w.Owner.Owed[id]) > 0)
+	t.Next = w.owing(t.Next, t.Out != (Place{}) || len(w.Owner.Owed[id]) > 0 || w.setup.Retire && t.Status == "ended")
 	after := Parked{t.Head, t.Status, t.Execution, append(slices.Clone(p.History), t.Events...)}
 	w.send(Request{Script: "commit", Instance: id, Turn: t, Parked: after})
 }
@@ -227,6 +260,10 @@ func (w *World) look(id string) {
 	past, err := Fold(max(p.Execution, 1), p.History)
 	if err != nil {
 		w.Broken = err.Error()
+		return
+	}
+	if w.setup.Retire && p.Status == "ended" && (len(w.Owner.Owed[id]) == 0 || w.setup.Rules.Wrong == PurgeIndebted) {
+		w.remove(id, p)
 		return
 	}
 	if t := past.Decide(w.setup.Program, w.setup.Rules, w.Now, nil); len(t.Events) > 0 {
@@ -271,8 +308,11 @@ func (w *World) claim(i int, token string) {
 func (w *World) ack(i int) {
 	r := w.Runs[i]
 	w.Runs = slices.Delete(w.Runs, i, i+1)
-	if a, _ := w.Store.Ack(w.Now, r.Grip); a == OK && r.Trust <= w.Now {
+	switch a, _ := w.Store.Ack(w.Now, r.Grip); {
+	case a == OK && r.Trust <= w.Now:
 		w.Broken = "the ack of " + r.Grip.Effect + " was accepted after its time"
+	case a == Gone:
+		w.Store.Report(r.Grip.Instance, r.Grip.place(), "stopped", false)
 	}
 }
 

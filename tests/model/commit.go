@@ -75,6 +75,7 @@ func (s *Store) Commit(now int64, token string, t Turn) Committed {
 	}
 	if s.Rules.Wrong != NoPrune {
 		delete(in.Histories, t.Prune)
+		in.dropReports(t.Prune)
 	}
 	holders := s.leases(in, t)
 	if t.Head != "" {

@@ -121,7 +121,10 @@ func (s *Store) text(b []byte) []byte {
 			}
 			b = num(b, uint64(l.Claims))
 		}
-		b = num(b, uint64(len(in.Seen)))
+		for _, at := range slices.SortedFunc(maps.Keys(in.Reports), byPlace) {
+			b = place(append(b, " r"...), at)
+		}
+		b = num(lines(num(b, uint64(len(in.Seen))), in.Spent), uint64(len(in.Spent)))
 	}
 	return b
 }
@@ -137,6 +140,7 @@ func (r *Request) text(b []byte) []byte {
 	}
 	b = at(at(append(b, r.Glance.Head...), r.Glance.Next), r.Turn.Next)
 	b = append(b, r.Glance.Hold...)
+	b = lines(num(append(b, r.Purge.Head...), r.Purge.Execution), r.Purge.Pop)
 	for _, l := range r.Glance.Leases {
 		b = append(append(b, ' '), l.Effect...)
 	}
@@ -149,9 +153,11 @@ func (g *Grip) text(b []byte) []byte {
 
 func at(b []byte, t int64) []byte { return strconv.AppendInt(append(b, " @"...), t, 10) }
 func places(m map[Place]Lease) []Place {
-	return slices.SortedFunc(maps.Keys(m), func(p, q Place) int {
-		return cmp.Or(cmp.Compare(p.Execution, q.Execution), cmp.Compare(p.Event, q.Event))
-	})
+	return slices.SortedFunc(maps.Keys(m), byPlace)
+}
+
+func byPlace(p, q Place) int {
+	return cmp.Or(cmp.Compare(p.Execution, q.Execution), cmp.Compare(p.Event, q.Event))
 }
 
 func place(b []byte, p Place) []byte { return num(num(b, p.Execution), p.Event) }

@@ -36,6 +36,10 @@ func (s *Store) Look(now int64, token string, g Glance) (a Answer, unread int, s
 	if in.Head != g.Head && s.Rules.Wrong != BlindRescore {
 		return Conflict, 0, nil
 	}
+	if in.Head == "" && g.Head == "" && len(in.Inbox) == 0 && s.Rules.Wrong != LookBlind { // a late copy of a look at what came early
+		s.blind(g.Instance, 0)
+		return OK, 0, nil
+	}
 	for _, c := range g.Leases {
 		at := Place{g.Execution, c.Activity}
 		state := s.glance(now, g.Instance, at, c.Effect)
@@ -68,7 +72,7 @@ func (s *Store) glance(now int64, id string, at Place, effect string) string {
 	case l.Claims >= s.Rules.Claims:
 		return Poisoned
 	case l.Token != "":
-		in.Leases[at] = Lease{Effect: l.Effect, Claims: l.Claims}
+		in.Leases[at] = Lease{Effect: l.Effect, Claims: l.Claims, Back: l.Back}
 		return Cleared
 	}
 	return Waits

@@ -3,6 +3,7 @@ package model
 import (
 	"flag"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -27,12 +28,23 @@ func ticks(wrong Mistake) Rules {
 func plan(ids ...string) (all []Message) {
 	for _, id := range ids {
 		kind := "event"
-		if id == "start" || strings.HasPrefix(id, heir) {
+		if id == "start" || strings.HasPrefix(id, heir) || id == "start2" {
 			kind = "start"
+		}
+		if id == "purge" || strings.HasPrefix(id, forced) {
+			kind = "purge"
 		}
 		all = append(all, Message{Instance: "x", ID: id, Kind: kind})
 	}
 	return all
+}
+
+// rules are those of the exhaustive search, with the bound that the setup has for inboxes.
+func (s *Setup) rules(wrong Mistake) {
+	bound := s.Rules.Inbox
+	if s.Rules = ticks(wrong); bound > 0 {
+		s.Rules.Inbox = bound
+	}
 }
 
 // bound is how many states a search visits: PAWL_MODEL_STATES, or what the suite has time for.
@@ -69,9 +81,16 @@ func TestTheProtocolKeepsItsPromisesInEveryWorldWithinTheBound(t *testing.T) {
 		{"what is told is decided otherwise after a rollback", Setup{Program: Report, Plan: plan("start", "go"), Pipe: 1, Faults: Faults{Rollbacks: 1, Crashes: 1}}},
 		{"what was told is forgotten", Setup{Program: Report, Plan: plan("start", "go"), Pipe: 2, Faults: Faults{Rollbacks: 1}}},
 		{"an orphan's place is taken, and it owed something", Setup{Program: Report, Plan: plan("start", "go", "heir1", "heir2"), Pipe: 1, Hurry: true, Faults: Faults{Resends: 1, Crashes: 1}}},
+		{"more inputs than an inbox may hold, before the start and behind it", Setup{Rules: Rules{Inbox: 1}, Program: Stop, Plan: plan("e1", "e2", "start", "e3"), Pipe: 2, Faults: Faults{Resends: 1}}},
+		{"purged by force, and begun again behind the purge", Setup{Program: Stop, Plan: plan("start", "kill", "e1", "start2"), Pipe: 1, Hurry: true, Faults: Faults{Echoes: 1, Crashes: 1}}},
+		{"a purge is forgotten, and what came behind it is not", Setup{Program: Stop, Plan: plan("start", "kill", "e1"), Pipe: 2, Faults: Faults{Rollbacks: 1, Resends: 1}}},
+		{"a purge while it runs changes nothing", Setup{Program: Deadline, Plan: plan("start", "purge", "e1"), Pipe: 1, Hurry: true, Faults: Faults{Resends: 1}}},
+		{"purged in a later execution, owing", Setup{Program: Cycle, Plan: plan("start", "e1", "e2", "purge", "start2"), Pipe: 1, Faults: Faults{Resends: 1}}},
+		{"not kept when it has ended, and begun again", Setup{Program: Report, Plan: plan("start", "go", "start2"), Pipe: 2, Retire: true, Faults: Faults{Echoes: 1, Crashes: 1}}},
+		{"what came before the start is put off, a copy of that comes after the purge", Setup{Program: Deadline, Plan: plan("go", "start", "kill"), Pipe: 1, Faults: Faults{Echoes: 1, Repeats: 1}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.setup.Rules = ticks(None)
+			c.setup.rules(None)
 			f := Search(&c.setup, bound(t, 4_000))
 			if f.Broken != "" {
 				t.Fatal(f)
@@ -108,14 +127,27 @@ func TestTheSearchFindsACounterexampleForEveryMistake(t *testing.T) {
 		NoPrune:            {Program: Count, Plan: plan("start", "e1", "e2", "e3"), Pipe: 1},
 		BirthInherits:      {Program: Report, Plan: plan("start", "heir1", "heir2"), Pipe: 1},
 		SentBlind:          {Program: Report, Plan: plan("start", "go"), Pipe: 2, Faults: Faults{Rollbacks: 1}},
+		PurgeBlind:         {Program: Brief, Plan: plan("start", "start2"), Pipe: 2, Retire: true, Faults: Faults{Echoes: 1}},
+		PurgeDropsRest:     {Program: Stop, Plan: plan("start", "kill", "e1"), Pipe: 1, Hurry: true},
+		PurgeLeavesStart:   {Program: Stop, Plan: plan("start", "kill", "e1", "start2"), Pipe: 2, Hurry: true},
+		PurgeLeavesPast:    {Program: Count, Plan: plan("start", "e1", "kill"), Pipe: 1, Hurry: true},
+		PurgeLeavesReports: {Program: Stop, Plan: plan("start", "kill"), Pipe: 1},
+		PurgeForgetsIDs:    {Program: Brief, Plan: plan("start", "e1"), Pipe: 1, Retire: true, Faults: Faults{Repeats: 1}},
+		PurgeUnseen:        {Program: Stop, Plan: plan("start", "kill", "e1"), Pipe: 1, Hurry: true},
+		ReportBlind:        {Program: Stop, Plan: plan("start", "kill"), Pipe: 1},
+		LookBlind:          {Program: Brief, Plan: plan("go", "start"), Pipe: 2, Retire: true, Faults: Faults{Echoes: 1}},
+		FullUnsaid:         {Rules: Rules{Inbox: 1}, Program: Stop, Plan: plan("start", "e1", "e2"), Pipe: 1},
+		FullStart:          {Rules: Rules{Inbox: 1}, Program: Stop, Plan: plan("e1", "start"), Pipe: 1},
+		PurgeRunning:       {Program: Stop, Plan: plan("start", "kill"), Pipe: 1},
+		PurgeIndebted:      {Program: Report, Plan: plan("start", "go"), Pipe: 1, Retire: true},
 	}
-	for _, wrong := range Mistakes() {
+	for _, wrong := range slices.Concat(Mistakes(), OwnerMistakes()) {
 		t.Run(string(wrong), func(t *testing.T) {
 			setup, ok := setups[wrong]
 			if !ok {
 				t.Fatal("no setup for it")
 			}
-			setup.Rules = ticks(wrong)
+			setup.rules(wrong)
 			f := Search(&setup, 400_000)
 			if f.Broken == "" {
 				t.Fatalf("no counterexample: %s", f)

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Answer is the first word of a script's reply.
@@ -66,7 +67,7 @@ func (s *Store) Release(token string, clean bool) Answer {
 type Message struct {
 	Instance string
 	ID       string // of the sender, or empty: repeats carry the same
-	Kind     string // start, event, cancel
+	Kind     string // start, event, cancel, purge
 	At       Position
 	Sent     int64  // when, for the execution's Now
 	Element  string // the id of its element in the inbox; empty: ID
@@ -93,26 +94,35 @@ func (s *Store) Ingest(now int64, token string, from, to Position, batch []Messa
 		return Conflict, nil
 	}
 	fates := make([]string, len(batch))
+	marks := map[string]int{} // of this batch, which its answers do not count
 	for i, m := range batch {
-		if fates[i] = s.take(now, m); fates[i] != Repeat && fates[i] != Unknown {
+		if fates[i] = s.take(now, m, marks[m.Instance]); fates[i] != Repeat && fates[i] != Unknown {
 			s.bring(m.Instance, now)
+		}
+		if in := s.Get(m.Instance); fates[i] == Full && s.Rules.Wrong != FullUnsaid && !strings.HasPrefix(in.Inbox[len(in.Inbox)-1].ID, full) {
+			in.Inbox = append(in.Inbox, Element{ID: full + strconv.FormatUint(to.Seq, 10), Kind: "full", Time: now})
+			marks[m.Instance]++
 		}
 	}
 	s.Owner.Applied = to
 	return OK, fates
 }
 
-func (s *Store) take(now int64, m Message) string {
+// full begins the id of the mark that something was dropped where it stands.
+const full = "full."
+
+func (s *Store) take(now int64, m Message, marks int) string {
 	in := s.make(m.Instance)
 	at, seen := in.Seen[m.ID]
 	if seen && m.ID != "" && at > now-s.Rules.Seen && s.Rules.Wrong != NoRepeats {
 		return Repeat
 	}
 	first := len(in.Inbox) > 0 && in.Inbox[0].Kind == "start"
-	if m.Kind == "cancel" && in.Head == "" && !first {
+	if (m.Kind == "cancel" || m.Kind == "purge") && in.Head == "" && !first {
 		return Unknown
 	}
-	if len(in.Inbox) >= s.Rules.Inbox {
+	start := m.Kind == "start" && in.Head == "" && !first
+	if len(in.Inbox)-marks >= s.Rules.Inbox && (!start || s.Rules.Wrong == FullStart) {
 		return Full
 	}
 	if m.ID != "" {
@@ -127,12 +137,12 @@ func (s *Store) take(now int64, m Message) string {
 	if in.Head != "" {
 		fate = "e"
 	}
-	if m.Kind == "start" && in.Head == "" && !first {
+	if start {
 		in.Inbox = slices.Insert(in.Inbox, 0, e) // before what came early
 	} else {
 		in.Inbox = append(in.Inbox, e)
 	}
-	return fate + strconv.Itoa(len(in.Inbox))
+	return fate + strconv.Itoa(len(in.Inbox)-marks)
 }
 
 // Due lists the instances that must be looked at, most overdue first, and puts

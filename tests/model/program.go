@@ -101,11 +101,14 @@ func (p *Past) apply(e string) error {
 	return nil
 }
 
-// effect names what an event wants: execution and place tell it from all others.
+// effect names what an event wants: birth, execution and place tell it from all others.
 func (p *Past) effect(what string) string {
 	e := what + "#" + strconv.FormatUint(p.n, 10)
 	if p.Execution > 1 {
 		e += "/" + strconv.FormatUint(p.Execution, 10)
+	}
+	if len(p.Inputs) > 0 && p.Inputs[0] != "start" { // another birth
+		e += "^" + p.Inputs[0]
 	}
 	return e
 }
@@ -204,6 +207,8 @@ func (p *Past) Decide(run Program, r Rules, now int64, inputs []Element) Turn {
 		case p.again && e.Kind != "done": // it came in the very turn
 			p.carry(e)
 		case p.Ended:
+		case e.Kind == "full": // it fails by name
+			p.End()
 		case e.Kind == "done":
 			if want, open := p.Open[e.Ref]; !open || want != e.Tag && r.Wrong != EffectIgnored {
 				if r.Wrong != AckOfNothing { // whoever trusts ack records what it pushes
@@ -240,6 +245,9 @@ type Debt struct {
 // Debts are the messages of a history, from behind a place.
 func Debts(execution uint64, history []string, sent Place) (all []Debt) {
 	p := &Past{Execution: execution}
+	if len(history) > 0 {
+		_ = p.apply(history[0])
+	}
 	for i, e := range history {
 		p.n = uint64(i) + 1
 		if what, ok := strings.CutPrefix(e, "tell "); ok && sent.Less(Place{execution, p.n}) {
@@ -257,6 +265,7 @@ func (p *Past) told(run Program, e Element) {
 		run(p, e.Tag)
 	case p.n == 1:
 		run(p, "start")
+	case strings.HasPrefix(e.Tag, "start"): // somebody's, a second time
 	case !strings.HasPrefix(p.Inputs[0], heir):
 		p.End()
 	}

@@ -24,6 +24,9 @@ func (w *World) check(id string, in *Instance) string {
 	if err != nil {
 		return err.Error()
 	}
+	if b := w.nobody(id, in); b != "" {
+		return b
+	}
 	if b := record(in); b != "" {
 		return b
 	}
@@ -115,7 +118,7 @@ func when(listed bool, at int64) string {
 func (w *World) inputs(id string, in *Instance, past *Past) string {
 	taken := slices.Clone(past.Inputs)
 	for _, e := range in.Inbox {
-		if e.Kind != "done" {
+		if e.Kind != "done" && e.Kind != "full" {
 			taken = append(taken, strings.Split(e.Tag, "+")...)
 		}
 	}
@@ -125,7 +128,10 @@ func (w *World) inputs(id string, in *Instance, past *Past) string {
 	}
 	last := -1
 	for _, t := range taken {
-		if t == "start" {
+		if slices.Contains(in.Spent, t) {
+			return "input " + t + " of a purged instance has come back"
+		}
+		if strings.HasPrefix(t, "start") {
 			continue // it goes before events that came early
 		}
 		i := slices.IndexFunc(w.Stream, func(m Message) bool { return m.Instance == id && m.ID == t })
@@ -137,12 +143,13 @@ func (w *World) inputs(id string, in *Instance, past *Past) string {
 	if past.Ended {
 		return ""
 	}
+	overflown := slices.ContainsFunc(in.Inbox, func(e Element) bool { return e.Kind == "full" }) // it will end by name
 	for i, m := range w.Stream {
-		if m.Instance != id || i < born {
+		if m.Instance != id || i < born || slices.Contains(in.Spent, m.ID) {
 			continue
 		}
 		have, want := slices.Contains(taken, m.ID), uint64(i) < w.Store.Owner.Applied.Seq
-		if want && !have {
+		if want && !have && (!overflown || strings.HasPrefix(m.ID, "start")) {
 			return "accepted input " + m.ID + " is lost"
 		}
 		first := slices.IndexFunc(w.Stream, func(n Message) bool { return n.Instance == id && n.ID == m.ID })
@@ -187,6 +194,9 @@ func (w *World) Finished() string {
 		past, _ := Fold(max(in.Execution, 1), in.History())
 		if len(in.Inbox) > 0 && in.Status != "" {
 			return id + ": inputs are never turned"
+		}
+		if in.Status == "ended" && w.setup.Retire {
+			return id + ": it has ended and is never removed"
 		}
 		for n, h := range in.Histories {
 			for _, d := range Debts(n, h, Place{}) {

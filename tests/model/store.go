@@ -49,16 +49,34 @@ const (
 	NoPrune            Mistake = "histories are not pruned"
 	BirthInherits      Mistake = "another birth keeps the end of the one before"
 	SentBlind          Mistake = "the look writes what was sent without comparing heads"
+	PurgeBlind         Mistake = "a purge does not compare heads"
+	PurgeDropsRest     Mistake = "a purge drops what came behind it"
+	PurgeLeavesStart   Mistake = "a purge leaves the start that came behind it where it is"
+	PurgeLeavesPast    Mistake = "a purge leaves the execution before"
+	PurgeLeavesReports Mistake = "a purge leaves the reports"
+	PurgeForgetsIDs    Mistake = "a purge forgets the ids of the messages taken"
+	PurgeUnseen        Mistake = "a purge does not look at what came behind it"
+	ReportBlind        Mistake = "a report is noted also of nobody"
+	LookBlind          Mistake = "a look puts on the agenda whoever is not there"
+	FullUnsaid         Mistake = "a full inbox does not say that something was dropped"
+	FullStart          Mistake = "a full inbox does not take the start of its instance"
+	PurgeRunning       Mistake = "the owner purges who runs without ending him first"
+	PurgeIndebted      Mistake = "the owner purges before what is owed has been told"
 )
 
-// Mistakes lists them.
+// Mistakes lists those of the scripts.
 func Mistakes() []Mistake {
 	return []Mistake{
 		PopByCount, NoPreviousPosition, BlindNextLook, BlindRescore, CancelBeforeCreate, AckOfNothing, AckAfterExpiry, NoHead,
 		NoFence, NoApplied, RequeueUnseen, ClaimHeld, NoRepeats, EffectIgnored, AckWithoutLook, BlindHold,
 		EventsKept, FrontBehind, FrontTwice, FrontAfter, FrontUnseen, NoPrune, BirthInherits, SentBlind,
+		PurgeBlind, PurgeDropsRest, PurgeLeavesStart, PurgeLeavesPast, PurgeLeavesReports, PurgeForgetsIDs, PurgeUnseen, ReportBlind, LookBlind,
+		FullUnsaid, FullStart,
 	}
 }
+
+// OwnerMistakes lists those that the scripts can not make.
+func OwnerMistakes() []Mistake { return []Mistake{PurgeRunning, PurgeIndebted} }
 
 // Position is a place in the inputs stream; its zero is the place before the first message.
 type Position struct {
@@ -93,6 +111,7 @@ type Lease struct {
 	Until  int64
 	Span   int64 // for how long it was claimed
 	Claims int
+	Back   int64 // for when a worker has given it back
 }
 
 // Place is an event of an instance: as a mark, all that is before it too.
@@ -126,6 +145,9 @@ type Instance struct {
 	Inbox     []Element
 	Seen      map[string]int64 // ids of messages taken
 	Leases    map[Place]Lease
+	Reports   map[Place]string // how cancelled activities ended
+
+	Spent []string // messages that are gone with a purge; only the promises know of it
 }
 
 // History is that of the current execution.
@@ -150,6 +172,7 @@ func (s *Store) Clone() *Store {
 	for id, in := range s.Instances {
 		c.Instances[id] = &Instance{
 			Record: in.Record, Histories: maps.Clone(in.Histories), Inbox: slices.Clone(in.Inbox), Seen: maps.Clone(in.Seen), Leases: maps.Clone(in.Leases),
+			Reports: maps.Clone(in.Reports), Spent: slices.Clone(in.Spent),
 		}
 		for n, h := range in.Histories {
 			c.Instances[id].Histories[n] = slices.Clone(h)
@@ -168,7 +191,7 @@ func (s *Store) Get(id string) *Instance {
 
 // NewInstance has nothing.
 func NewInstance() *Instance {
-	return &Instance{Histories: map[uint64][]string{}, Seen: map[string]int64{}, Leases: map[Place]Lease{}}
+	return &Instance{Histories: map[uint64][]string{}, Seen: map[string]int64{}, Leases: map[Place]Lease{}, Reports: map[Place]string{}}
 }
 
 func (s *Store) make(id string) *Instance {
@@ -227,8 +250,11 @@ func (s *Store) Shift(d int64) {
 		for a, l := range in.Leases {
 			if l.Token != "" {
 				l.Until -= d
-				in.Leases[a] = l
 			}
+			if l.Back != 0 {
+				l.Back -= d
+			}
+			in.Leases[a] = l
 		}
 	}
 }

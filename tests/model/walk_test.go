@@ -14,7 +14,7 @@ func seconds(wrong Mistake) Rules {
 
 // crowd is a plan for three instances at once.
 func crowd() (all []Message) {
-	for _, m := range []Message{{ID: "start", Kind: "start"}, {ID: "go", Kind: "event"}, {ID: "stop", Kind: "cancel"}, {ID: "heir", Kind: "start"}} {
+	for _, m := range []Message{{ID: "start", Kind: "start"}, {ID: "go", Kind: "event"}, {ID: "stop", Kind: "cancel"}, {ID: "heir", Kind: "start"}, {ID: "purge", Kind: "purge"}, {ID: "start2", Kind: "start"}} {
 		for _, id := range []string{"x", "y", "z"} {
 			m.Instance = id
 			all = append(all, m)
@@ -54,10 +54,10 @@ func walk(rt *rapid.T, setup *Setup, steps int) (string, []string) {
 }
 
 func TestRandomWalksWithEveryFaultBreakNoPromise(t *testing.T) {
-	for name, program := range map[string]Program{"both": Both, "race": Race, "deadline": Deadline, "churn": Churn, "stop": Stop, "cycle": Cycle, "count": Count, "report": Report} {
+	for name, program := range map[string]Program{"both": Both, "race": Race, "deadline": Deadline, "churn": Churn, "stop": Stop, "cycle": Cycle, "count": Count, "report": Report, "brief": Brief} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
-				setup := &Setup{Rules: seconds(None), Program: program, Plan: crowd(), Pipe: 3, Hurry: true,
+				setup := &Setup{Rules: seconds(None), Program: program, Plan: crowd(), Pipe: 3, Hurry: true, Retire: rapid.Bool().Draw(rt, "retire"),
 					Faults: Faults{Rollbacks: 2, Crashes: 2, Resends: 3, Deaths: 2, Losses: 1, Doubles: 2, Echoes: 2, Repeats: 3, Ticks: 4}}
 				if broken, trace := walk(rt, setup, 150); broken != "" {
 					rt.Fatalf("%s:\n  %s", broken, strings.Join(trace, "\n  "))

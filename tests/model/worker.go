@@ -102,7 +102,7 @@ func (s *Store) Abandon(now int64, g Grip, uncounted bool, delay int64) Answer {
 	if a != OK {
 		return a
 	}
-	l = Lease{Effect: l.Effect, Claims: l.Claims}
+	l = Lease{Effect: l.Effect, Claims: l.Claims, Back: now + delay}
 	if uncounted {
 		l.Claims = max(0, l.Claims-1)
 	}

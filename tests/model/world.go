@@ -15,6 +15,7 @@ type Setup struct {
 	Faults  Faults
 	Pipe    int // requests that an owner has in flight
 	Hurry   bool
+	Retire  bool // who has ended is not kept
 }
 
 // Faults are how often the world may do each.
@@ -79,6 +80,7 @@ type Request struct {
 	Turn     Turn
 	Parked   Parked // commit: what the owner will park
 	Glance   Glance
+	Purge    Purge
 	Era      int  // of the owner, when it sent it
 	Echo     bool // a copy that the client's own retry left behind: nobody hears the answer
 }

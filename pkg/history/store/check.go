@@ -53,6 +53,10 @@ const (
 //   - an outstanding activity has its lease, or its completion is unread;
 //   - a lease belongs to an outstanding activity;
 //   - an execution that has just begun has no history yet, and its start is the first that is unread; no later one has a history;
+//   - histories and reports are those of the current execution and the one before, and, until the current one has made
+//     its first turn, of the one before that;
+//   - of an instance that has no record nothing is left but what is unread: neither history, lease, report nor place in an
+//     index, and, if nothing is unread, none on the agenda or among what is stuck either;
 //   - the marks of what is owed lie within the history, and cover every message of it;
 //   - what must be looked at (unread inputs, outstanding activities and children, timers, messages owed) is on the agenda.
 //
@@ -61,6 +65,11 @@ func (s *Store) Check(ctx context.Context, progress func(done, of int)) (Checked
 	found, err := s.census(ctx)
 	if err != nil {
 		return Checked{}, err
+	}
+	for part, c := range found {
+		if err := s.listed(ctx, part, c); err != nil {
+			return Checked{}, err
+		}
 	}
 	var out Checked
 	total, done := 0, 0
@@ -91,7 +100,7 @@ func (s *Store) Check(ctx context.Context, progress func(done, of int)) (Checked
 
 // census is what keys a partition has, by instance.
 type census struct {
-	instances map[string][]redisx.Name // the leases and histories of each
+	instances map[string][]redisx.Name // the leases, histories and reports of each
 	foreign   []string
 }
 
@@ -139,8 +148,46 @@ func (s *Store) count(found map[int]*census, key string) {
 		c.foreign = append(c.foreign, key)
 	case name.Kind == "i", name.Kind == "in":
 		c.instances[name.Instance] = append(c.instances[name.Instance], redisx.Name{})
-	case name.Kind == "h", name.Kind == "l":
+	case name.Kind == "h", name.Kind == "l", name.Kind == "r":
 		c.instances[name.Instance] = append(c.instances[name.Instance], name)
+	}
+}
+
+// listed puts into the census of a partition who stands in one of its lists: also if nothing else is there.
+func (s *Store) listed(ctx context.Context, part int, c *census) error {
+	p := s.space.Part(part)
+	lists := map[string]string{p.Agenda(): "ZSCAN", p.Stuck(): "HSCAN"}
+	for _, st := range Statuses() {
+		lists[p.Index(string(st))] = "ZSCAN"
+	}
+	for key, scan := range lists {
+		if err := s.members(ctx, scan, key, c); err != nil && !redisx.Refused(err) { // a key of another type is found later
+			return fmt.Errorf("check: partition %d: list %s: %w", part, key, err)
+		}
+	}
+	return nil
+}
+
+func (s *Store) members(ctx context.Context, scan, key string, c *census) error {
+	for cursor := "0"; ; {
+		v, err := s.run.Do(ctx, redisx.Command(scan, key, cursor, "COUNT", 1000))
+		if err != nil {
+			return err
+		}
+		r := redisx.NewReply(v)
+		members := r.List(1)
+		for i := 0; i < len(members); i += 2 { // each with its score, or its value
+			id, err := redisx.Str(members[i])
+			if err != nil {
+				return err
+			}
+			if _, known := c.instances[id]; !known {
+				c.instances[id] = nil
+			}
+		}
+		if cursor = r.Str(0); cursor == "0" || r.Err() != nil {
+			return r.Err()
+		}
 	}
 }
 

@@ -71,7 +71,8 @@ func TestTheCheckFindsNothingWrongWithAnExecution(t *testing.T) {
 		"whose record is gone": func(b *bench) { // but something, on each kind of store
 			b.turned()
 			b.must(b.rdb.Del(b.ctx(), b.p.Instance("a")).Err())
-			b.wantRules("has a history of 3 events and no record", "has a history of 3 events and no record")
+			b.wantRules("has a history of 3 events and no record", "has a history of 3 events and no record",
+				"stands in the index of running and has no record", "on the agenda, and has neither record nor anything unread")
 		},
 	})
 }
@@ -101,7 +102,7 @@ func TestTheCheckFinds(t *testing.T) {
 			b.sound()
 			b.must(b.rdb.RPush(b.ctx(), b.p.History("a", 3), "x").Err())
 			b.must(b.rdb.RPush(b.ctx(), b.p.History("b", 1), "x").Err())
-			b.wantRules("execution 3 has a history, and the current one is 2", "has a history of 1 events and no record")
+			b.wantRules("execution 3 has a history of 1 events, and the current one is 2", "has a history of 1 events and no record")
 		},
 		"a child and a message that nobody looks after": func(b *bench) {
 			b.turned()
@@ -146,6 +147,35 @@ func TestTheCheckFinds(t *testing.T) {
 			b.wantRules("activity 2 (act) is outstanding, and has neither lease nor unread completion")
 			push("ae2.token")
 			b.wantRules()
+		},
+		"what is left of an execution that was pruned, and the reports of one that has not begun": func(b *bench) {
+			b.sound()
+			for execution := 0; execution <= 3; execution++ { // of the next one no first turn has pruned what is before the last
+				b.must(b.rdb.HSet(b.ctx(), b.p.Reports("a", uint64(execution)), "2", "{}").Err())
+			}
+			b.wantRules("execution 3 has reports on 1 activities, and the current one is 2")
+			b.must(b.rdb.Del(b.ctx(), b.p.Reports("a", 3)).Err())
+			_, err := b.commit(store.Commit{
+				Instance: "a", Execution: 2, Head: "h1", NewHead: "h2", From: store.Running, Pop: []string{"!c2.0"},
+				Events: encoded(b, started(2)), Record: &store.Record{Sent: store.Mark{Execution: 1, Event: 2}},
+			})
+			b.must(err)
+			b.must(b.rdb.RPush(b.ctx(), b.p.History("a", 0), "x").Err())
+			b.must(b.rdb.HSet(b.ctx(), b.p.Reports("a", 0), "2", "{}").Err())
+			b.wantRules("execution 0 has reports on 1 activities, and the current one is 2", "execution 0 has a history of 1 events, and the current one is 2")
+		},
+		"what a purge should have taken": func(b *bench) {
+			b.over()
+			pu := purgeOfA()
+			b.must(b.purge(pu))
+			b.wantRules()
+			b.must(b.rdb.HSet(b.ctx(), b.p.Reports("a", 2), "2", "{}").Err())
+			b.must(b.rdb.HSet(b.ctx(), b.p.Lease("a", 2, 2), "e", "e2").Err())
+			b.must(b.rdb.ZAdd(b.ctx(), b.p.Index("completed"), redisZ(5, "a")).Err())
+			b.must(b.rdb.ZAdd(b.ctx(), b.p.Agenda(), redisZ(5, "a")).Err())
+			b.must(b.rdb.HSet(b.ctx(), b.p.Stuck(), "a", "why").Err())
+			b.wantRules("has reports on 1 activities and no record", "lease of activity 2 of execution 2 belongs to nothing outstanding",
+				"stands in the index of completed and has no record", "is on the agenda, and has neither record", "is listed as stuck, and has neither record")
 		},
 		"a lease of the execution before": func(b *bench) {
 			b.turned()

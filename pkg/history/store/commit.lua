@@ -69,7 +69,7 @@ local length = tonumber(is[2] or 0)
 for k = 1, events, 500 do -- unpack fails at 8,000
   length = redis.call('RPUSH', KEYS[5], unpack(ARGV, event + k, event + math.min(k + 499, events)))
 end
-redis.call('DEL', KEYS[9], KEYS[10])
+redis.call('UNLINK', KEYS[9], KEYS[10]) -- a history may be long, and Redis frees it aside
 -- Create, then delete: what was scheduled and cancelled in one turn must not leave a lease.
 for k = 1, creates do
   local key, effect_id = KEYS[lease + k], ARGV[effect + k]

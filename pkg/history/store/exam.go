@@ -16,7 +16,7 @@ type exam struct {
 	store *Store
 	part  int
 	id    string
-	keys  []redisx.Name // histories and leases that the census has met
+	keys  []redisx.Name // histories, leases and reports that the census has met
 
 	seen  Checked
 	rules []string // that are broken
@@ -53,11 +53,8 @@ func (x *exam) run(ctx context.Context) error {
 		}
 		x.record(l.Record)
 		x.marks(l.Record)
-		if err := x.indexes(ctx, l.Record); err != nil {
-			return err
-		}
 	}
-	for _, check := range []func(context.Context) error{x.histories, x.outstanding, x.leases, x.agenda} {
+	for _, check := range []func(context.Context) error{x.indexes, x.kept, x.outstanding, x.leases, x.agenda, x.stuck} {
 		if err := check(ctx); err != nil {
 			return err
 		}
@@ -107,42 +104,69 @@ func (x *exam) marks(rec *Record) {
 }
 
 // indexes compares the indexes with the record.
-func (x *exam) indexes(ctx context.Context, rec *Record) error {
+func (x *exam) indexes(ctx context.Context) error {
 	for _, st := range Statuses() {
 		v, err := x.store.run.Do(ctx, redisx.Command("ZSCORE", x.store.space.Part(x.part).Index(string(st)), x.id))
+		rec := x.inst.Record
 		switch {
 		case redisx.Refused(err):
 			x.rulef("index %s can not be read: %v", st, err)
 		case err != nil:
 			return fmt.Errorf("check: instance %s: index %s: %w", x.id, st, err)
-		case (v != nil) != (st == rec.Status):
+		case rec == nil && v != nil:
+			x.rulef("stands in the index of %s and has no record", st)
+		case rec != nil && (v != nil) != (st == rec.Status):
 			x.rulef("status is %s; in the index of %s: %v", rec.Status, st, v != nil)
 		}
 	}
 	return nil
 }
 
-// histories finds those that no execution has.
-func (x *exam) histories(ctx context.Context) error {
+// kept finds histories and reports of executions that have none, or have none any more.
+func (x *exam) kept(ctx context.Context) error {
+	p := x.store.space.Part(x.part)
 	for _, n := range x.keys {
-		if n.Kind != "h" || x.inst.Record != nil && n.Execution <= x.inst.Record.Execution {
+		key, count, what := p.History(x.id, n.Execution), "LLEN", "a history of %d events"
+		switch n.Kind {
+		case "h":
+		case "r":
+			key, count, what = p.Reports(x.id, n.Execution), "HLEN", "reports on %d activities"
+		default:
 			continue
 		}
-		v, err := x.store.run.Do(ctx, redisx.Command("LLEN", x.store.space.Part(x.part).History(x.id, n.Execution)))
-		if err != nil {
-			return fmt.Errorf("check: instance %s: history of execution %d: %w", x.id, n.Execution, err)
+		if x.keeps(n.Execution) {
+			continue
 		}
-		switch length, err := redisx.Int(v); {
+		v, err := x.store.run.Do(ctx, redisx.Command(count, key))
+		if err != nil {
+			return fmt.Errorf("check: instance %s: execution %d: %w", x.id, n.Execution, err)
+		}
+		length, err := redisx.Int(v)
+		switch has := fmt.Sprintf(what, length); {
 		case err != nil:
 			return fmt.Errorf("check: instance %s: %w", x.id, err)
 		case length == 0: // gone since the census
 		case x.inst.Record == nil:
-			x.rulef("has a history of %d events and no record", length)
+			x.rulef("has %s and no record", has)
 		default:
-			x.rulef("execution %d has a history, and the current one is %d", n.Execution, x.inst.Record.Execution)
+			x.rulef("execution %d has %s, and the current one is %d", n.Execution, has, x.inst.Record.Execution)
 		}
 	}
 	return nil
+}
+
+// keeps reports whether history and reports of an execution are kept: the first turn of the current one removes those of
+// the one before the last.
+func (x *exam) keeps(execution uint64) bool {
+	rec := x.inst.Record
+	if rec == nil || execution > rec.Execution {
+		return false
+	}
+	before := uint64(1)
+	if rec.Events == 0 {
+		before = 2
+	}
+	return execution+before >= rec.Execution
 }
 
 // outstanding finds the activities that nobody will ever complete.
@@ -206,7 +230,10 @@ func (x *exam) agenda(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("check: instance %s: %w", x.id, err)
 	}
-	if v != nil {
+	if v != nil || x.nobody() {
+		if v != nil && x.nobody() {
+			x.rulef("is on the agenda, and has neither record nor anything unread")
+		}
 		return nil
 	}
 	s, rec := x.state, x.inst.Record
@@ -218,6 +245,21 @@ func (x *exam) agenda(ctx context.Context) error {
 		x.rulef("is not on the agenda, and owes messages behind %q up to %s", rec.Sent, rec.Out)
 	}
 	return nil
+}
+
+// nobody reports whether there is no such instance, nor anything that waits for it.
+func (x *exam) nobody() bool { return x.inst.Record == nil && len(x.inst.Unread) == 0 }
+
+// stuck finds what is said of nobody.
+func (x *exam) stuck(ctx context.Context) error {
+	if !x.nobody() {
+		return nil
+	}
+	why, err := x.store.StuckOne(ctx, x.part, x.id)
+	if err == nil && why != "" {
+		x.rulef("is listed as stuck, and has neither record nor anything unread: %s", why)
+	}
+	return err
 }
 
 // execution is the current one, 0 without a record.

@@ -15,6 +15,11 @@ local t = now()
 if fenced(KEYS[1], ARGV[1], t) then return {'FENCED'} end
 if (redis.call('HGET', KEYS[3], 'head') or '') ~= ARGV[3] then return {'CONFLICT', 'head'} end
 local unread = redis.call('LLEN', KEYS[4])
+if unread == 0 and redis.call('EXISTS', KEYS[3]) == 0 then -- a late copy of a look at what came early: nobody is there
+  redis.call('HDEL', KEYS[5], ARGV[2])
+  redis.call('ZREM', KEYS[2], ARGV[2])
+  return {'OK', ms(t), unread, {}}
+end
 local most = tonumber(ARGV[7])
 local answer, clear, make = {}, {}, {}
 local look = tonumber(ARGV[4])

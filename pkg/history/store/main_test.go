@@ -23,10 +23,11 @@ const part, token = 3, "mine"
 // bench is one partition with an owner, on one of the kinds of Redis.
 type bench struct {
 	*testing.T
-	rdb redis.UniversalClient
-	st  *store.Store
-	p   redisx.Part
-	own store.Tenure
+	rdb   redis.UniversalClient
+	st    *store.Store
+	p     redisx.Part
+	space redisx.Space
+	own   store.Tenure
 }
 
 // each runs every case, in a namespace of its own, on miniredis, a redis-server and a cluster.
@@ -46,7 +47,7 @@ func each(t *testing.T, cases map[string]func(b *bench)) {
 func newBench(t *testing.T, rdb redis.UniversalClient, run *redisx.Runner) *bench {
 	t.Helper()
 	space := redisx.NewSpace(redistest.Namespace())
-	b := &bench{T: t, rdb: rdb, st: store.New(run, space), p: space.Part(part), own: store.Tenure{Part: part, Token: token}}
+	b := &bench{T: t, rdb: rdb, st: store.New(run, space), p: space.Part(part), space: space, own: store.Tenure{Part: part, Token: token}}
 	b.owner(token, time.Minute)
 	return b
 }

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl"
+)
+
+// naps runs instances that end when they are woken, and the parent of one.
+func naps(t *testing.T) (at func(...string) []string) {
+	t.Helper()
+	nap, wake := pawl.NewOrchestration[pawl.None, pawl.None]("nap"), pawl.NewEvent[pawl.None]("wake")
+	watch := pawl.NewOrchestration[string, pawl.None]("watch")
+	nats := stage(t, fleets{orchestrations: []pawl.OrchestrationBinding{
+		nap.Do(func(ctx *pawl.Context, _ pawl.None) (pawl.None, error) { return wake.Receive(ctx) }),
+		watch.Do(func(ctx *pawl.Context, child string) (pawl.None, error) {
+			if child == "nobody-has-it" {
+				return pawl.NewOrchestration[pawl.None, pawl.None](child).Call(ctx, pawl.None{}, pawl.ID("c-1"))
+			}
+			return nap.Call(ctx, pawl.None{}, pawl.ID(child))
+		}),
+	}})
+	return func(args ...string) []string { return append(args, "--nats", nats) }
+}
+
+func TestInstancesArePurgedAndWhatCouldNotBeIsSaid(t *testing.T) {
+	at := naps(t)
+	for _, id := range []string{"n-1", "n-2", "n-3"} {
+		must(t, at("start", "nap", id)...)
+	}
+	must(t, at("send", "n-1", "wake")...)
+	must(t, at("get", "n-1", "--wait")...)
+
+	code, out, errs := command(t, at("purge", "n-1", "n-2", "nobody")...)
+	if code != 1 || out != "n-1: purged\n" || !strings.Contains(errs, "pawl: instance n-2 is running and was not purged") || !strings.Contains(errs, "pawl: there is no instance nobody\n") {
+		t.Errorf("code %d, %q, %q", code, out, errs)
+	}
+	if code, _, errs := command(t, at("get", "n-1")...); code != 1 || !strings.Contains(errs, "there is no instance n-1") {
+		t.Errorf("after the purge: code %d, %q", code, errs)
+	}
+
+	code, out, errs = command(t, at("purge", "n-2", "nobody", "--force", "--reason", "tidy", "--json")...)
+	if code != 1 || errs != "" {
+		t.Errorf("code %d, %q", code, errs)
+	}
+	got := map[string]purgedLine{}
+	for line := range strings.Lines(out) {
+		var l purgedLine
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		got[l.Instance] = l
+	}
+	if len(got) != 2 || !got["n-2"].Purged || got["nobody"] != (purgedLine{Instance: "nobody", Error: "there is no instance nobody"}) {
+		t.Errorf("%+v", got)
+	}
+	if out := must(t, at("get", "n-3")...); !strings.Contains(out, "running") {
+		t.Errorf("the neighbour:\n%s", out)
+	}
+	must(t, at("start", "nap", "n-2")...) // the id is free
+	eventually(t, "n-2 runs anew", func() bool {
+		code, out, _ := command(t, at("get", "n-2")...)
+		return code == 0 && strings.Contains(out, "running")
+	})
+}
+
+func TestWhatHasEndedIsPurgedByStatusAndAge(t *testing.T) {
+	at := naps(t)
+	for i := range 40 {
+		id := fmt.Sprint("n-", i)
+		must(t, at("start", "nap", id)...)
+		if i%4 != 0 {
+			must(t, at("send", id, "wake")...)
+		}
+	}
+	must(t, at("cancel", "n-0")...)
+	eventually(t, "thirty have ended", func() bool {
+		return strings.Count(must(t, at("list", "--status", "completed")...), "\n") == 31 && strings.Contains(must(t, at("list", "--status", "cancelled")...), "n-0")
+	})
+	if out := must(t, at("purge", "--status", "completed", "--older-than", "24h")...); out != "0 instances purged\n" {
+		t.Errorf("nothing is so old: %q", out)
+	}
+	if out := must(t, at("purge", "--status", "completed", "--yes")...); out != "30 instances purged\n" {
+		t.Errorf("%q", out)
+	}
+	if out := must(t, at("purge", "--older-than", "1ns")...); out != "1 instance purged\n" {
+		t.Errorf("%q", out)
+	}
+	if out := must(t, at("list")...); strings.Count(out, "\n") != 10 || strings.Contains(out, "cancelled") {
+		t.Errorf("what runs stays:\n%s", out)
+	}
+}
+
+func TestAStuckChildIsNamedAsWhatItsParentWaitsFor(t *testing.T) {
+	at := naps(t)
+	must(t, at("start", "watch", "w-1", "--input", `"nobody-has-it"`)...)
+	eventually(t, "the child is stuck", func() bool { return strings.Contains(must(t, at("list", "--stuck")...), "c-1") })
+	wants(t, must(t, at("get", "w-1")...), "waits for child c-1", "STATE", `stuck: unregistered: no orchestration "nobody-has-it"`)
+	code, out, errs := command(t, at("get", "w-1", "--wait", "--timeout", "10ms")...)
+	if code != 1 || out != "" || !strings.Contains(errs, `: its child c-1: it is stuck: unregistered: no orchestration "nobody-has-it"`) || strings.Count(errs, "\n") != 1 {
+		t.Errorf("code %d, %q, %q", code, out, errs)
+	}
+	code, _, errs = command(t, at("purge", "c-1", "--timeout", "10ms")...)
+	if code != 1 || !strings.Contains(errs, "c-1 has not been purged within 10ms, and will be later: it is stuck") {
+		t.Errorf("the purge of what is stuck: code %d, %q", code, errs)
+	}
+	if out := must(t, at("purge", "w-1", "--force")...); out != "w-1: purged\n" {
+		t.Errorf("%q", out)
+	}
+	eventually(t, "the purged parent's child has ended", func() bool { return !strings.Contains(must(t, at("list")...), "w-1") })
+}
+
+func TestAPersonIsAskedAndNothingButYesIsYes(t *testing.T) {
+	for answer, yes := range map[string]bool{"y\n": true, "Yes\n": true, "\n": false, "n\n": false, "yesterday\n": false, "": false} {
+		var said strings.Builder
+		err := confirm(t.Context(), strings.NewReader(answer), &said, "Purge 2 instances?")
+		if yes != (err == nil) || !yes && !errors.Is(err, errDeclined) || said.String() != "Purge 2 instances? [y/N] " {
+			t.Errorf("%q: %v, %q", answer, err, said.String())
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond) // as by Ctrl-C
+	defer cancel()
+	r, w := io.Pipe()
+	defer func() { _ = w.Close() }() // lets the reader end
+	if err := confirm(ctx, r, io.Discard, "Purge?"); !errors.Is(err, errDeclined) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+func TestAnAbandonedActivityIsSeenInItsHistoryAndOnItsWorker(t *testing.T) {
+	var (
+		deaf    = pawl.NewOrchestration[pawl.None, pawl.None]("deaf")
+		listen  = pawl.NewActivity[pawl.None, pawl.None]("listen", pawl.Queue("ears"))
+		never   = pawl.NewActivity[pawl.None, pawl.None]("never")
+		let     = make(chan struct{}) // the activity go
+		hearing = make(chan struct{})
+	)
+	nats := stage(t, fleets{
+		orchestrations: []pawl.OrchestrationBinding{deaf.Do(func(ctx *pawl.Context, _ pawl.None) (pawl.None, error) {
+			never.Start(ctx, pawl.None{})
+			return listen.Call(ctx, pawl.None{})
+		})},
+		activities: []pawl.ActivityBinding{listen.Do(func(context.Context, pawl.None) (pawl.None, error) {
+			close(hearing)
+			<-let
+			return pawl.None{}, nil
+		})},
+		grace: 50 * time.Millisecond, maxAbandoned: 5,
+	})
+	t.Cleanup(func() { close(let) })
+	at := func(args ...string) []string { return append(args, "--nats", nats) }
+	must(t, at("start", "deaf", "d-1")...)
+	select {
+	case <-hearing:
+	case <-time.After(30 * time.Second):
+		t.Fatal("the activity was not started")
+	}
+	wants(t, must(t, at("workers")...), "NAME HOST PID UP RUNNING ABANDONED QUEUES", "w-1", "1 0 ears")
+	must(t, at("cancel", "d-1", "--reason", "it does not hear")...)
+	eventually(t, "it is abandoned", func() bool { return strings.Contains(must(t, at("history", "d-1")...), "abandoned") })
+
+	history := must(t, at("history", "d-1")...)
+	wants(t, history, "ActivityCancelRequested", ": it does not hear → abandoned after ", " on w-1")
+	for line := range strings.Lines(history) {
+		if strings.Contains(line, "→") != strings.Contains(line, "abandoned") {
+			t.Errorf("a report of what nobody reported on: %s", line)
+		}
+	}
+	wants(t, must(t, at("history", "d-1", "--json")...), `"kind":"ActivityCancelRequested"`, `"report":{"how":"abandoned","after_ms":`, `,"worker":"w-1","at":"20`)
+	wants(t, must(t, at("workers")...), "w-1", "0 1 ears", "ABANDONED OF ON FOR", "listen d-1 w-1")
+	var w workerJSON
+	if err := json.Unmarshal([]byte(must(t, at("workers", "--json")...)), &w); err != nil {
+		t.Fatal(err)
+	}
+	if w.Name != "w-1" || w.PID == 0 || w.Since == "" || len(w.Abandoned) != 1 || w.Abandoned[0].Activity != "listen" || w.Abandoned[0].Instance != "d-1" || w.Abandoned[0].Since == "" {
+		t.Errorf("%+v", w)
+	}
+}
+
+func TestWhatIsWrongOnAWorkerStandsBelowTheTable(t *testing.T) {
+	busy := client.WorkerInfo{Name: "w-1", Queues: []string{strings.Repeat("a", 30), strings.Repeat("b", 28), "c", "d"}, NotReady: "NATS is\naway", LastError: "claim: timeout", LastErrorAt: time.Now().UnixMilli()}
+	for range abandonedMost + 3 {
+		busy.Abandoned = append(busy.Abandoned, queue.Abandoned{Activity: "listen", Instance: "d-1", Since: 1})
+	}
+	var b strings.Builder
+	if err := showWorkers(&b, []client.WorkerInfo{busy, {Name: "w-2"}}); err != nil {
+		t.Fatal(err)
+	}
+	wants(t, b.String(), "w-1", "23", "bbb and 2 more", "w-2", "ABANDONED OF", "listen d-1 w-1", "and 3 more w-1",
+		"w-1 is not ready: NATS is; away", "w-1 latest trouble, ", "ago: claim: timeout")
+	if n := strings.Count(b.String(), "listen"); n != abandonedMost {
+		t.Errorf("%d are listed:\n%s", n, b.String())
+	}
+
+	b.Reset()
+	if err := showWorkers(&b, []client.WorkerInfo{{Name: "w-2"}}); err != nil || strings.Count(b.String(), "\n") != 2 {
+		t.Errorf("nothing is wrong, and the table is all:\n%s%v", b.String(), err)
+	}
+}
+
+func TestHowACancelledActivityEndedIsSaidInFewWords(t *testing.T) {
+	for want, r := range map[string]client.Report{
+		"stopped after 12ms on w-1":        {How: client.HowStopped, After: 12 * time.Millisecond, Worker: "w-1"},
+		"stopped at once on w-1":           {How: client.HowStopped, Worker: "w-1"},
+		"finished first on w-1":            {How: client.HowFinishedFirst, Worker: "w-1"},
+		"finished first":                   {How: client.HowFinishedFirst},
+		"finished before it was told":      {How: client.HowFinishedLate},
+		"never started":                    {How: client.HowNeverStarted, Worker: "w-1"},
+		"abandoned after 10s on w-2":       {How: client.HowAbandoned, After: 10 * time.Second, Worker: "w-2"},
+		"evaporated on w-9 of a newer day": {How: "evaporated", Worker: "w-9 of a newer day"},
+	} {
+		if got := ended(r); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

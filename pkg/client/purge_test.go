@@ -1,0 +1,186 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// begin starts an instance, the n-th input, and ends it unless it is to run on.
+func begin(t *testing.T, w *owner, c *Client, n int, id string, runs bool) {
+	t.Helper()
+	_, err := StartRaw(soon(t), c, "x", id, history.Payload{})
+	ok(t, err)
+	w.input(n)
+	if !runs {
+		w.finish(id, queue.Answer{Status: "completed"})
+	}
+}
+
+// lose makes the owner answer nobody.
+func lose(w *owner) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.mute = true
+}
+
+func TestAPurgeArrivesWithWhoAndWhyAndEndsWhenTheInstanceIsGone(t *testing.T) {
+	w, c := stand(t, Options{By: "me", Every: time.Hour})
+	begin(t, w, c, 0, "a", false)
+	ok(t, Purge(soon(t), c, "a", Because("tidy"), By("ops"), MessageID("m-1")))
+	if in := w.input(1); in.Kind != queue.KindPurge || in.By != "ops" || in.Text != "tidy" || in.ID != "m-1" || in.Force || in.Reply == "" {
+		t.Errorf("%+v", in)
+	}
+	if _, err := Describe(soon(t), c, "a"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("after the purge: %v", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := len(c.waiting); n > 1 { // the start's
+		t.Errorf("%d wait on", n)
+	}
+}
+
+func TestWhatRunsIsPurgedOnlyByForce(t *testing.T) {
+	w, c := stand(t, Options{Every: time.Hour})
+	begin(t, w, c, 0, "a", true)
+	err := Purge(soon(t), c, "a")
+	var running *RunningError
+	if !errors.Is(err, ErrRunning) || !errors.Is(err, ErrRefused) || !errors.As(err, &running) || running.Instance != "a" {
+		t.Fatal(err)
+	}
+	if strings.Count(err.Error(), "instance a") != 1 {
+		t.Errorf("it is named once: %v", err)
+	}
+	ok(t, Purge(soon(t), c, "a", Force()))
+	if in := w.input(2); !in.Force {
+		t.Errorf("%+v", in)
+	}
+}
+
+func TestThePurgeOfNobodyIsNotFound(t *testing.T) {
+	_, c := stand(t, Options{Every: time.Hour})
+	if err := Purge(soon(t), c, "nobody"); !errors.Is(err, ErrNotFound) || err.Error() != "client: there is no instance nobody" {
+		t.Fatal(err)
+	}
+}
+
+func TestAPurgeWhoseAnswerWasLostIsSeenByLooking(t *testing.T) {
+	w, c := stand(t, Options{Every: 20 * time.Millisecond})
+	begin(t, w, c, 0, "ended", false)
+	begin(t, w, c, 1, "runs", true)
+	lose(w)
+	ok(t, Purge(soon(t), c, "ended"))
+	if err := Purge(soon(t), c, "runs"); !errors.Is(err, ErrRunning) {
+		t.Errorf("refused: %v", err)
+	}
+	ok(t, Purge(soon(t), c, "runs", Force()))
+}
+
+func TestAnotherInstanceThatHasTheIdByThenIsNotWaitedFor(t *testing.T) {
+	w, c := stand(t, Options{Every: time.Hour})
+	begin(t, w, c, 0, "a", false)
+	lose(w)
+	c.opts.Every = 500 * time.Millisecond // time for the start
+	purged := make(chan error, 1)
+	go func() { purged <- Purge(soon(t), c, "a") }()
+	w.input(1)
+	begin(t, w, c, 2, "a", true)
+	if err := <-purged; err != nil {
+		t.Errorf("the instance that was meant is gone: %v", err)
+	}
+}
+
+func TestAPurgeThatWaitsBehindWhatIsStuckSaysSo(t *testing.T) {
+	w, c := stand(t, Options{Every: 20 * time.Millisecond})
+	begin(t, w, c, 0, "a", true)
+	w.mu.Lock()
+	w.rows["a"].Stuck = "unregistered: nobody has it"
+	w.mu.Unlock()
+	err := Purge(soon(t), c, "a")
+	var stuck *StuckError
+	if !errors.Is(err, ErrStuck) || !errors.Is(err, ErrNotYet) || !errors.As(err, &stuck) || !strings.Contains(err.Error(), "nobody has it") {
+		t.Fatal(err)
+	}
+}
+
+func TestWhoStopsWaitingForAPurgeIsToldThatItTakesEffect(t *testing.T) {
+	w, c := stand(t, Options{Every: 10 * time.Millisecond, Patience: 10 * time.Millisecond})
+	w.subs[c.conn.PartitionOf("a")].Stop()
+	begin(t, w, c, 0, "a", true)
+	lose(w)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	err := Purge(ctx, c, "a")
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrNoOwner) || !errors.Is(err, ErrNotYet) {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- Purge(context.Background(), c, "a") }()
+	w.input(2)
+	c.Close()
+	if err := <-ended; !errors.Is(err, ErrClosed) || !errors.Is(err, ErrNotYet) {
+		t.Fatal(err)
+	}
+}
+
+func TestAPurgeThatTheStreamDoesNotHaveIsNotPromised(t *testing.T) {
+	_, c := stand(t, Options{})
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := Purge(gone, c, "a"); !errors.Is(err, context.Canceled) || errors.Is(err, ErrNotYet) {
+		t.Error(err)
+	}
+	if err := Purge(soon(t), c, "a b"); !errors.Is(err, pawl.ErrBadID) || errors.Is(err, ErrNotYet) {
+		t.Error(err)
+	}
+}
+
+func TestAHistoryCarriesTheReportsOfWhatWasCancelled(t *testing.T) {
+	w, c := stand(t, Options{})
+	begin(t, w, c, 0, "a", true)
+	var events [][]byte
+	for _, e := range []history.Event{
+		&history.ActivityCancelRequested{Scheduled: 7}, &history.ActivityCancelRequested{Scheduled: 8},
+		&history.ActivityCancelRequested{Scheduled: 9}, &history.TimerFired{Timer: 7},
+	} {
+		b, err := history.Encode(e)
+		ok(t, err)
+		events = append(events, b)
+	}
+	w.mu.Lock()
+	w.events["a"] = events
+	w.reports = []queue.Report{
+		{Activity: 7, Text: `{"how":"stopped","after_ms":12,"worker":"w-1","at":1500}`}, {Activity: 8, Text: `{"how":"finished-first"}`}, {Activity: 9, Text: "nonsense"},
+	}
+	w.mu.Unlock()
+	var got []*Report
+	for e, err := range History(soon(t), c, "a", 0) {
+		ok(t, err)
+		got = append(got, e.Report)
+	}
+	switch {
+	case len(got) != 4 || got[0] == nil || got[1] == nil || got[2] != nil || got[3] != nil:
+		t.Fatalf("%+v", got)
+	case *got[0] != Report{How: HowStopped, After: 12 * time.Millisecond, Worker: "w-1", At: time.UnixMilli(1500).UTC()}, *got[1] != Report{How: HowFinishedFirst}:
+		t.Fatalf("%+v, %+v", got[0], got[1])
+	}
+}
+
+func TestWhatIsNotFoundIsSaidInTheWordsOfWhoLooked(t *testing.T) {
+	for message, want := range map[string]string{
+		"instance a has not begun": "client: instance a has not begun",
+		"unknown":                  "client: instance a: unknown",
+	} {
+		err := problem("a", &queue.Problem{Code: queue.ProblemNotFound, Message: message})
+		if !errors.Is(err, ErrNotFound) || err.Error() != want {
+			t.Errorf("%v", err)
+		}
+	}
+}

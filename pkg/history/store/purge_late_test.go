@@ -1,0 +1,157 @@
+package store_test
+
+import (
+	"errors"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/lease"
+)
+
+// leases are the workers' scripts on the bench's store.
+func (b *bench) workers() *lease.Leases {
+	b.Helper()
+	run := redisx.NewRunner(b.rdb)
+	b.Cleanup(run.Close)
+	return lease.New(run, b.space)
+}
+
+// unchanged makes calls that must write nothing.
+func (b *bench) unchanged(what string, calls func()) {
+	b.Helper()
+	before := b.dump()
+	calls()
+	if after := b.dump(); !maps.Equal(before, after) {
+		b.Errorf("%s: something was written:\n%v\n%v", what, before, after)
+	}
+}
+
+func TestNothingThatWasPurgedComesBack(t *testing.T) {
+	each(t, map[string]func(b *bench){
+		"by what was ingested and is sent again, or published again": func(b *bench) {
+			b.over(events(1, 1)...)
+			b.must(b.purge(purgeOfA()))
+			batch := append([]store.Message{message("a", "p", store.CancelMessage)}, events(1, 1)...)
+			b.unchanged("the batch", func() {
+				if got, err := b.ingest(0, 2, batch...); got != nil || err != nil {
+					b.Errorf("%v, %v", got, err)
+				}
+			})
+			got, err := b.ingest(2, 4, batch...)
+			b.must(err)
+			if !got[0].Repeat || !got[1].Repeat {
+				b.Errorf("%+v", got)
+			}
+			b.wantInbox("a", "e1")
+		},
+		"by a purge or a cancel that comes when nothing is there": func(b *bench) {
+			b.over()
+			b.must(b.purge(purgeOfA()))
+			got, err := b.ingest(1, 2, message("a", "p2", store.CancelMessage))
+			b.must(err)
+			if !got[0].Unknown {
+				b.Errorf("%+v", got)
+			}
+			b.wantGone(b.p.Seen("a"))
+		},
+		"by a worker that holds a lease of before": func(b *bench) {
+			b.late(func(ref lease.Ref, ws *lease.Leases) {
+				grip := lease.Grip{Ref: ref, Token: "tok"}
+				acked, err := wait(func(done func(lease.Acked, error)) { ws.Ack(lease.Completion{Grip: grip, Body: []byte("x")}, done) })
+				b.must(err)
+				out, err := wait(func(done func(lease.Outcome, error)) { ws.Abandon(lease.Return{Grip: grip, Delay: time.Hour}, done) })
+				b.must(err)
+				renewed, err := wait(func(done func([]lease.Outcome, error)) { ws.Renew(part, []lease.Grip{grip}, time.Minute, done) })
+				b.must(err)
+				bid := lease.Bid{Grip: grip, Worker: "w", TTL: time.Minute, MaxClaims: 3}
+				claim, err := wait(func(done func(lease.Claim, error)) { ws.Claim(bid, done) })
+				b.must(err)
+				if acked.Outcome != lease.Gone || out != lease.Gone || renewed[0] != lease.Gone || claim.Outcome != lease.Gone {
+					b.Errorf("ack %v, abandon %v, renew %v, claim %v", acked.Outcome, out, renewed[0], claim.Outcome)
+				}
+			})
+		},
+		"by a report of how an activity ended": func(b *bench) {
+			b.late(func(ref lease.Ref, ws *lease.Leases) {
+				for execution := uint64(1); execution <= 3; execution++ {
+					ref.Execution = execution
+					_, err := wait(func(done func(any, error)) {
+						ws.Report(ref, []lease.Reported{{Activity: 2, Report: lease.Report{How: lease.Stopped}}}, func(err error) { done(nil, err) })
+					})
+					b.must(err)
+				}
+			})
+		},
+		"by a look, a commit or a purge that was under way": func(b *bench) {
+			b.late(func(lease.Ref, *lease.Leases) {
+				for _, head := range []string{"h1", "h3"} {
+					if _, err := b.look(store.Look{Instance: "a", Head: head, Most: 3, Next: b.now() + 1000, Stuck: "why", Leases: leases(2)}); !errors.Is(err, store.ErrConflict) {
+						b.Errorf("look: %v", err)
+					}
+					c := store.Commit{Instance: "a", Execution: 2, Head: head, NewHead: "h9", From: store.Running, Create: leases(7), Record: &store.Record{}}
+					if _, err := b.commit(c); !errors.Is(err, store.ErrConflict) {
+						b.Errorf("commit: %v", err)
+					}
+				}
+			})
+		},
+		"by its first turn, or a look at what came before its start": func(b *bench) {
+			b.late(func(lease.Ref, *lease.Leases) {
+				first := store.Commit{
+					Instance: "a", NewHead: "h1", Pop: []string{"!s1"}, Events: encoded(b, started(1)),
+					Record: &store.Record{Name: "n", Born: at(1), Execution: 1, Status: store.Running},
+				}
+				if _, err := b.commit(first); !errors.Is(err, store.ErrConflict) {
+					b.Errorf("commit: %v", err)
+				}
+				early := store.Look{Instance: "a", Most: 3, Next: b.now() + 86_400_000, Hold: store.HoldEarly, Stuck: "it waits for its start"}
+				if _, err := b.look(early); err != nil {
+					b.Errorf("look: %v", err)
+				}
+			})
+		},
+	})
+}
+
+// late purges an instance and makes calls that come too late: they must write nothing.
+func (b *bench) late(calls func(ref lease.Ref, ws *lease.Leases)) {
+	b.Helper()
+	b.over()
+	b.must(b.purge(purgeOfA()))
+	b.unchanged("what came too late", func() {
+		calls(lease.Ref{Part: part, Instance: "a", Execution: 2, Activity: 2, Effect: "e2"}, b.workers())
+	})
+}
+
+func TestACommitThatPrunesTakesTheReportsToo(t *testing.T) {
+	each(t, map[string]func(b *bench){
+		"of the execution before the last, and of no other": func(b *bench) {
+			b.turned()
+			for execution := uint64(1); execution <= 2; execution++ {
+				b.must(b.rdb.HSet(b.ctx(), b.p.Reports("a", execution), "2", "{}").Err())
+			}
+			_, err := b.commit(store.Commit{
+				Instance: "a", Execution: 2, Head: "h2", NewHead: "h3", From: store.Running,
+				Events: encoded(b, &history.ChildCancelRequested{Scheduled: 2, Reason: cancel.ContinuedAsNew}, &history.ContinuedAsNew{}),
+				Record: &store.Record{Name: "n", Born: at(1), Execution: 3, Status: store.Running, Sent: store.Mark{Execution: 2, Event: 4}, Out: store.Mark{Execution: 2, Event: 4}},
+				Front:  [][]byte{element("!c3.0")},
+			})
+			b.must(err)
+			b.wantSound() // the execution that has just begun has not pruned yet
+			_, err = b.commit(store.Commit{
+				Instance: "a", Execution: 3, Head: "h3", NewHead: "h4", From: store.Running, Pop: []string{"!c3.0"}, Events: encoded(b, started(3)), Prune: 1,
+			})
+			b.must(err)
+			keys := b.dump()
+			if keys[b.p.Reports("a", 1)] != "" || keys[b.p.History("a", 1)] != "" || keys[b.p.Reports("a", 2)] == "" || keys[b.p.History("a", 2)] == "" {
+				b.Errorf("%v", keys)
+			}
+			b.wantSound()
+		},
+	})
+}

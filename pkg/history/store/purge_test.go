@@ -1,0 +1,238 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+)
+
+func (b *bench) purge(pu store.Purge) error {
+	_, err := wait(func(done func(int64, error)) { b.st.Purge(b.own, &pu, done) })
+	return err
+}
+
+// over has instance "a" at the end of its second execution, with all that an instance can have, the reports of both
+// executions among it; behind the purge come the messages given. Its head is h3.
+func (b *bench) over(behind ...store.Message) {
+	b.Helper()
+	b.sound()
+	_, err := b.commit(store.Commit{
+		Instance: "a", Execution: 2, Head: "h1", NewHead: "h3", From: store.Running, Pop: []string{"!c2.0"}, Create: leases(2), Delete: leases(2),
+		Events: encoded(b, started(2), &history.Completed{}),
+		Record: &store.Record{
+			Status: store.Completed, Ended: 5, End: encoded(b, &history.Completed{})[0],
+			Out: store.Mark{Execution: 1, Event: 2}, Sent: store.Mark{Execution: 1, Event: 2},
+		},
+	})
+	b.must(err)
+	for execution := uint64(1); execution <= 2; execution++ {
+		b.must(b.rdb.HSet(b.ctx(), b.p.Reports("a", execution), "2", `{"how":"stopped"}`).Err())
+	}
+	batch := append([]store.Message{message("a", "p", store.CancelMessage)}, behind...)
+	_, err = b.ingest(0, uint64(len(batch)), batch...)
+	b.must(err)
+	_, err = b.look(store.Look{Instance: "a", Head: "h3", Most: 3, Stuck: "it can not be read"})
+	b.must(err)
+}
+
+func purgeOfA() store.Purge {
+	return store.Purge{Instance: "a", Execution: 2, Head: "h3", Status: store.Completed, Pop: []string{"p"}}
+}
+
+// wantGone checks that nothing of "a" is left but what is named.
+func (b *bench) wantGone(but ...string) {
+	b.Helper()
+	left := b.dump()
+	for _, key := range but {
+		delete(left, key)
+	}
+	for key, v := range left {
+		if n, _ := parsed(b, key); n == "a" || strings.Contains(v, "{0 a}") || strings.Contains(v, " a}") || strings.HasPrefix(v, "map[a:") {
+			b.Errorf("left: %s %s", key, v)
+		}
+	}
+}
+
+func parsed(b *bench, key string) (string, bool) {
+	n, ok := b.p.Parse(key)
+	return n.Instance, ok
+}
+
+func events(from, to int) (all []store.Message) {
+	for n := from; n <= to; n++ {
+		all = append(all, message("a", fmt.Sprint("e", n), ""))
+	}
+	return all
+}
+
+func TestAPurgeTakesAllThatTheInstanceHas(t *testing.T) {
+	each(t, map[string]func(b *bench){
+		"every execution, its reports, its place in the index, on the agenda and among what is stuck": func(b *bench) {
+			b.started("c", "h1", 1) // a neighbour
+			before := b.dump()
+			b.over()
+			b.wantIndex("a", store.Completed)
+			b.must(b.purge(purgeOfA()))
+			b.wantGone(b.p.Seen("a"))
+			b.wantIndex("a", "")
+			b.wantNoLook("a")
+			after := b.dump()
+			delete(after, b.p.Seen("a"))
+			if !maps.Equal(before, after) {
+				b.Errorf("the neighbour has changed:\n%v\n%v", before, after)
+			}
+			b.wantSound()
+		},
+		"without an input that asks for it, when its retention is over": func(b *bench) {
+			b.over()
+			_, err := b.commit(store.Commit{Instance: "a", Execution: 2, Head: "h3", Pop: []string{"p"}, From: store.Completed})
+			b.must(err)
+			pu := purgeOfA()
+			pu.Pop = nil
+			b.must(b.purge(pu))
+			b.wantGone(b.p.Seen("a"))
+		},
+		"also of one that has not begun": func(b *bench) {
+			_, err := b.ingest(0, 3, message("a", "s1", store.StartMessage), message("a", "p", store.CancelMessage), message("a", "e3", ""))
+			b.must(err)
+			_, err = b.look(store.Look{Instance: "a", Most: 3, Hold: store.HoldAll, Next: b.now() + 60_000, Stuck: "nobody has its code"})
+			b.must(err)
+			b.must(b.purge(store.Purge{Instance: "a", Pop: []string{"!s1", "p"}}))
+			b.wantInbox("a", "e3")
+			b.wantGone(b.p.Seen("a"), b.p.Inbox("a"), b.p.Agenda())
+		},
+	})
+}
+
+func TestWhatCameBehindAPurgeIsKept(t *testing.T) {
+	each(t, map[string]func(b *bench){
+		"in order, and looked at now": func(b *bench) {
+			b.over(events(1, 3)...)
+			b.must(b.purge(purgeOfA()))
+			b.wantInbox("a", "e1 e2 e3")
+			b.wantLook("a", 0)
+			b.wantGone(b.p.Seen("a"), b.p.Inbox("a"), b.p.Agenda())
+		},
+		"the start among it goes in front, and a second one stays where it is": func(b *bench) {
+			b.over(append(events(1, 2), message("a", "s3", store.StartMessage), message("a", "e4", ""), message("a", "s5", store.StartMessage))...)
+			b.must(b.purge(purgeOfA()))
+			b.wantInbox("a", "!s3 e1 e2 e4 !s5")
+			b.wantLook("a", 0)
+		},
+		"a start that comes first stays so": func(b *bench) {
+			b.over(message("a", "s1", store.StartMessage), message("a", "e2", ""), message("a", "s3", store.StartMessage))
+			b.must(b.purge(purgeOfA()))
+			b.wantInbox("a", "!s1 e2 !s3")
+		},
+		"also when three hundred elements come before the start": func(b *bench) {
+			b.over(append(events(1, 300), message("a", "s301", store.StartMessage), message("a", "e302", ""))...)
+			b.must(b.purge(purgeOfA()))
+			want := []string{"!s301"}
+			for n := 1; n <= 300; n++ {
+				want = append(want, fmt.Sprint("e", n))
+			}
+			b.wantInbox("a", strings.Join(append(want, "e302"), " "))
+			b.wantLook("a", 0)
+		},
+		"and three hundred without a start wait for theirs, which goes in front": func(b *bench) {
+			b.over(events(1, 300)...)
+			b.must(b.purge(purgeOfA()))
+			_, err := b.ingest(301, 302, message("a", "s302", store.StartMessage))
+			b.must(err)
+			if got := b.inbox("a"); !strings.HasPrefix(got, "!s302 e1 e2 ") || !strings.HasSuffix(got, " e300") {
+				b.Error(got)
+			}
+		},
+		"and the start of the next birth finds nothing of the former": func(b *bench) {
+			b.over(message("a", "s1", store.StartMessage))
+			b.must(b.purge(purgeOfA()))
+			b.must(second(b.commit(store.Commit{
+				Instance: "a", NewHead: "n1", Pop: []string{"!s1"}, Events: encoded(b, &history.Started{Name: "n", Born: at(9), Execution: 1}),
+				Record: &store.Record{Name: "n", Born: at(9), Execution: 1, Status: store.Running, Created: 9},
+			})))
+			rec := b.record("a")
+			if rec.Born != at(9) || rec.Execution != 1 || rec.Ended != 0 || len(rec.End) > 0 || rec.Out != (store.Mark{}) || rec.Sent != (store.Mark{}) {
+				b.Errorf("%+v", rec)
+			}
+			b.wantIndex("a", store.Running)
+			b.wantSound()
+		},
+	})
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// wantSound checks the whole namespace.
+func (b *bench) wantSound() {
+	b.Helper()
+	found, err := b.st.Check(b.ctx(), nil)
+	b.must(err)
+	for _, f := range found.Findings {
+		if f.Instance != "c" { // whose history is none
+			b.Error(f)
+		}
+	}
+}
+
+func TestAPurgeIsRefusedAndThenNothingIsWritten(t *testing.T) {
+	each(t, map[string]func(b *bench){
+		"by the fence, by another head, by another inbox": func(b *bench) {
+			b.over(append(events(1, 2), message("a", "s3", store.StartMessage))...)
+			before := b.dump()
+			try := func(why string, want error, change func(pu *store.Purge)) {
+				pu := purgeOfA()
+				change(&pu)
+				if err := b.purge(pu); !errors.Is(err, want) {
+					b.Errorf("%s: %v, want %v", why, err, want)
+				}
+			}
+			try("another head", store.ErrConflict, func(pu *store.Purge) { pu.Head = "h1" })
+			try("no head", store.ErrConflict, func(pu *store.Purge) { pu.Head = "" })
+			try("the inbox begins otherwise", store.ErrConflict, func(pu *store.Purge) { pu.Pop = []string{"e1"} })
+			try("only a part of the id", store.ErrConflict, func(pu *store.Purge) { pu.Pop = []string{"p", "e"} })
+			try("more than the inbox has", store.ErrConflict, func(pu *store.Purge) { pu.Pop = []string{"p", "e1", "e2", "!s3", "e4"} })
+			b.owner("another", time.Minute)
+			try("another owner", store.ErrFenced, func(*store.Purge) {})
+			b.owner(token, -time.Millisecond)
+			try("an owner whose time is over", store.ErrFenced, func(*store.Purge) {})
+			if after := b.dump(); !maps.Equal(before, after) {
+				b.Errorf("something was written:\n%v\n%v", before, after)
+			}
+		},
+		"when its reply was lost and it is sent again, also to the instance that has come since": func(b *bench) {
+			b.over(events(1, 1)...)
+			b.must(b.purge(purgeOfA()))
+			before := b.dump()
+			if err := b.purge(purgeOfA()); !errors.Is(err, store.ErrConflict) {
+				b.Errorf("%v, want ErrConflict", err)
+			}
+			if after := b.dump(); !maps.Equal(before, after) {
+				b.Errorf("something was written:\n%v\n%v", before, after)
+			}
+			b.started("a", "n1")
+			before = b.dump()
+			if err := b.purge(purgeOfA()); !errors.Is(err, store.ErrConflict) {
+				b.Errorf("%v, want ErrConflict", err)
+			}
+			if after := b.dump(); !maps.Equal(before, after) {
+				b.Errorf("something was written:\n%v\n%v", before, after)
+			}
+		},
+		"when it is sent again to one that had not begun": func(b *bench) {
+			_, err := b.ingest(0, 3, message("a", "s1", store.StartMessage), message("a", "p", store.CancelMessage), message("a", "e3", ""))
+			b.must(err)
+			pu := store.Purge{Instance: "a", Pop: []string{"!s1", "p"}}
+			b.must(b.purge(pu))
+			if err := b.purge(pu); !errors.Is(err, store.ErrConflict) {
+				b.Errorf("%v, want ErrConflict", err)
+			}
+			b.wantInbox("a", "e3")
+		},
+	})
+}

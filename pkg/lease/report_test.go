@@ -1,0 +1,101 @@
+package lease_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/lease"
+)
+
+func (b *bench) report(r lease.Ref, reports ...lease.Reported) {
+	b.Helper()
+	answer(b, func(done func(struct{}, error)) {
+		b.leases.Report(r, reports, func(err error) { done(struct{}{}, err) })
+	})
+}
+
+func (b *bench) reports(r lease.Ref) map[string]lease.Report {
+	b.Helper()
+	texts, err := b.rdb.HGetAll(b.Context(), b.space.Part(r.Part).Reports(r.Instance, r.Execution)).Result()
+	b.must(err)
+	out := make(map[string]lease.Report)
+	for field, text := range texts {
+		out[field], err = lease.ParseReport(text)
+		b.must(err)
+	}
+	return out
+}
+
+func said(activity uint64, how lease.How, after int64) lease.Reported {
+	return lease.Reported{Activity: activity, Report: lease.Report{How: how, AfterMS: after, Worker: "w-1", At: 1_790_000_000_123}}
+}
+
+func TestReports(t *testing.T) {
+	cases := map[string]func(*bench){
+		"nothing that was purged comes back": func(b *bench) {
+			b.report(ref(1), said(1, lease.Stopped, 5))
+			if n := b.rdb.Exists(b.Context(), b.space.Part(3).Reports("order:42", 1)).Val(); n > 0 {
+				b.Fatal("a report stands for an instance that is no more")
+			}
+		},
+		"a second delivery that finds no lease does not hide how the activity ended": func(b *bench) {
+			b.must(b.rdb.HSet(b.Context(), b.space.Part(3).Instance("order:42"), "status", "running").Err())
+			b.report(ref(1), said(1, lease.Stopped, 5))
+			b.report(ref(1), said(1, lease.NeverStarted, 0), said(2, lease.NeverStarted, 0))
+			b.want("how", b.reports(ref(1))["1"], lease.Report{How: lease.Stopped, AfterMS: 5, Worker: "w-1", At: 1_790_000_000_123})
+			b.want("how", b.reports(ref(1))["2"].How, lease.NeverStarted)
+			b.report(ref(1), said(2, lease.Abandoned, 10_000)) // it came later, but says more
+			b.want("how", b.reports(ref(1))["2"].How, lease.Abandoned)
+		},
+		"five hundred reports travel in one script": func(b *bench) {
+			b.must(b.rdb.HSet(b.Context(), b.space.Part(3).Instance("order:42"), "status", "running").Err())
+			var all []lease.Reported
+			for i := range lease.MaxReports {
+				all = append(all, said(uint64(i+1), lease.NeverStarted, 0))
+			}
+			b.report(ref(1), all...)
+			b.want("reports", len(b.reports(ref(1))), lease.MaxReports)
+		},
+		"a look tells what is wanted and claims nothing": func(b *bench) {
+			b.create(ref(1))
+			b.create(ref(2))
+			b.wantClaim(grip(2, "t"), lease.Yours, 1)
+			other := ref(1)
+			other.Effect = "of another turn"
+			got := answer(b, func(done func([]lease.Outcome, error)) {
+				b.leases.Wanted([]lease.Ref{ref(1), ref(2), ref(3), other}, done)
+			})
+			if !slices.Equal(got, []lease.Outcome{lease.OK, lease.OK, lease.Gone, lease.Gone}) {
+				b.Fatal(got)
+			}
+			b.wantClaim(grip(1, "t"), lease.Yours, 1)
+		},
+	}
+	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
+		for name, f := range cases {
+			t.Run(name, func(t *testing.T) {
+				b := newBench(t, rdb)
+				f(b)
+			})
+		}
+	})
+}
+
+func TestAReportIsReadAsItWasWritten(t *testing.T) {
+	r, err := lease.ParseReport(`{"how":"stopped","after_ms":1500,"worker":"w","at":1790000000123}`)
+	if err != nil || r.How != lease.Stopped || r.After().String() != "1.5s" || r.Worker != "w" || r.At != 1_790_000_000_123 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if _, err := lease.ParseReport("{"); err == nil {
+		t.Fatal("nonsense is read")
+	}
+	p := redisx.NewSpace("ns").Part(7)
+	if n, ok := p.Parse(p.Reports("a:1", 2)); !ok || fmt.Sprint(n) != fmt.Sprint(redisx.Name{Kind: "r", Instance: "a:1", Execution: 2}) {
+		t.Fatalf("its key is taken apart as %+v, %v", n, ok)
+	}
+}

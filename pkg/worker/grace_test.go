@@ -1,0 +1,244 @@
+package worker_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/lease"
+	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/pkg/worker"
+)
+
+// logbook is a logger that is read.
+type logbook struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *logbook) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(b)
+}
+
+// lines gives those with the words.
+func (l *logbook) lines(words string) (out []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.SplitSeq(l.buf.String(), "\n") {
+		if strings.Contains(line, words) {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// deaf is an activity that does not look at its context.
+type deaf struct {
+	started, release, returned signal
+}
+
+func newDeaf() *deaf {
+	return &deaf{started: make(signal, 100), release: make(signal), returned: make(signal, 100)}
+}
+
+func (d *deaf) run(context.Context, pawl.None) (string, error) {
+	d.started <- struct{}{}
+	helper := make(signal)
+	go d.startedByTheDeaf(helper)
+	<-helper
+	d.returned <- struct{}{}
+	return "too late", nil
+}
+
+func (d *deaf) startedByTheDeaf(done signal) {
+	<-d.release
+	close(done)
+}
+
+func (d *deaf) do(name string) pawl.ActivityBinding {
+	return pawl.NewActivity[pawl.None, string](name).Do(d.run)
+}
+
+// revoke does what the commit that cancels does, and tells the worker.
+func (o *owner) revoke(w *worker.Worker, t queue.Task) {
+	o.Helper()
+	o.must(o.rdb.Del(context.Background(), o.leaseKey(t)).Err())
+	o.must(o.conn.SendHints(w.Name(), []queue.Hint{{
+		Instance: t.Instance, Execution: 1, Activity: t.Activity, Effect: t.Effect, Reason: cancel.LostSelect, Text: "deadline won",
+	}}))
+}
+
+// exists makes the record of the task's instance, without which nothing is reported.
+func (o *owner) exists(t queue.Task) {
+	o.Helper()
+	o.must(o.rdb.HSet(context.Background(), o.part(t).Instance(t.Instance), "status", "running", "execution", "1").Err())
+}
+
+// reported waits for the report on an activity.
+func (o *owner) reported(t queue.Task) lease.Report {
+	o.Helper()
+	var r lease.Report
+	o.until("a report", func() bool {
+		fields, err := o.rdb.HGetAll(context.Background(), o.part(t).Reports(t.Instance, 1)).Result()
+		o.must(err)
+		text, ok := fields[itoa(t.Activity)]
+		if ok {
+			r, err = lease.ParseReport(text)
+			o.must(err)
+		}
+		return ok
+	})
+	return r
+}
+
+func TestAnActivityThatIgnoresItsCancellationLosesItsPlaceWhenItsGraceIsOver(t *testing.T) {
+	o := newOwner(t)
+	d, reg, book := newDeaf(), prometheus.NewRegistry(), &logbook{}
+	cfg := o.config()
+	cfg.Concurrency, cfg.Grace, cfg.Metrics, cfg.Logger = 1, 50*time.Millisecond, reg, slog.New(slog.NewTextHandler(book, nil))
+	cfg.LeaseTTL = time.Hour // only the hint tells
+	w := o.start(cfg, d.do("deaf"))
+	task := o.send("deaf", nothing)
+	o.exists(task)
+	o.wait("start", d.started)
+	second := o.send("deaf", nothing)
+	o.revoke(w, task)
+	o.wait("the second one has the only place", d.started)
+
+	if n := counted(t, reg, "pawl_worker_abandoned"); n != 1 {
+		t.Fatalf("%v abandoned", n)
+	}
+	if n := counted(t, reg, "pawl_worker_activities_total", "deaf", "abandoned"); n > 1 {
+		t.Fatalf("counted %v times", n)
+	}
+	if a := w.Abandoned(); len(a) != 1 || a[0].Ref != o.ref(task) || !a[0].Stopped || len(w.Running()) != 1 {
+		t.Fatalf("abandoned %+v, running %+v", a, w.Running())
+	}
+	if r := o.reported(task); r.How != lease.Abandoned || r.AfterMS < 50 || r.Worker != w.Name() {
+		t.Fatalf("%+v", r)
+	}
+	o.until("logged", func() bool { return len(book.lines("activity abandoned")) > 0 })
+	line := book.lines("activity abandoned")[0]
+	for _, want := range []string{"(*deaf).run", "(*deaf).startedByTheDeaf", "grace_test.go", "lost-select: deadline won", "grace=50ms"} {
+		if !strings.Contains(line, want) {
+			t.Errorf("the log lacks %q: %s", want, line)
+		}
+	}
+	if strings.Contains(line, "(*task).run") {
+		t.Errorf("the stack is the worker's: %s", line)
+	}
+
+	close(d.release)
+	o.completed(second)
+	o.wait("return", d.returned)
+	o.wait("return", d.returned)
+	o.until("forgotten", func() bool { return counted(t, reg, "pawl_worker_abandoned") == 0 && len(w.Abandoned()) == 0 })
+	if in := o.inbox(task); len(in) > 0 {
+		t.Fatalf("its result was taken: %+v", in)
+	}
+	if n := len(book.lines("activity abandoned")); n != 1 {
+		t.Fatalf("logged %d times", n)
+	}
+	if n := counted(t, reg, "pawl_worker_activities_total", "deaf", "cancelled"); n != 0 {
+		t.Fatal("one end was counted twice")
+	}
+}
+
+func TestAnActivityThatCleansUpWithinItsGraceIsStoppedAndItsReportSaysAfterHowLong(t *testing.T) {
+	o := newOwner(t)
+	cfg := o.config()
+	cfg.LeaseTTL, cfg.Grace = time.Hour, time.Nanosecond
+	started, cleaned := make(signal), make(signal)
+	w := o.start(cfg, pawl.NewActivity[pawl.None, pawl.None]("clean").Do(func(ctx context.Context, _ pawl.None) (pawl.None, error) {
+		close(started)
+		<-ctx.Done()
+		<-cleaned
+		return pawl.None{}, ctx.Err()
+	}).WithGrace(time.Minute)) // its own, not the worker's
+	task := o.send("clean", nothing)
+	o.exists(task)
+	o.wait("start", started)
+	o.revoke(w, task)
+	o.until("told", func() bool { r := w.Running(); return len(r) == 1 && r[0].Stopped })
+	close(cleaned)
+	if r := o.reported(task); r.How != lease.Stopped || r.AfterMS < 0 || r.AfterMS > 20_000 || r.At < 1e12 {
+		t.Fatalf("%+v", r)
+	}
+}
+
+// A slot is not all that an activity which ignores its cancellation eats.
+func TestTooManyAbandonedActivitiesMakeTheWorkerUnready(t *testing.T) {
+	o := newOwner(t)
+	d, book := newDeaf(), &logbook{}
+	cfg := o.config()
+	cfg.Grace, cfg.MaxAbandoned, cfg.LeaseTTL, cfg.Logger = time.Millisecond, 2, time.Hour, slog.New(slog.NewTextHandler(book, nil))
+	w := o.start(cfg, d.do("deaf"))
+	for n := range 3 {
+		o.must(w.Ready())
+		task := o.send("deaf", nothing)
+		o.wait("start", d.started)
+		o.revoke(w, task)
+		o.until("abandoned", func() bool { return len(w.Abandoned()) == n+1 })
+	}
+	err := w.Ready()
+	if err == nil || !strings.Contains(err.Error(), "3 activities still run") || !strings.Contains(err.Error(), "3 of them are deaf") {
+		t.Fatal(err)
+	}
+	o.until("said", func() bool { return len(book.lines("not ready any more")) == 1 })
+	all, err := o.conn.AskWorkers(context.Background(), 100*time.Millisecond)
+	o.must(err)
+	if len(all) != 1 || all[0].NotReady == "" || len(all[0].Abandoned) != 3 || all[0].Abandoned[0].Activity != "deaf" || all[0].Abandoned[0].Instance == "" {
+		t.Fatalf("%+v", all)
+	}
+	close(d.release)
+	o.until("ready again", func() bool { return w.Ready() == nil })
+}
+
+func TestAnActivityWhoseLeaseIsLostHasItsGraceAndNothingIsReported(t *testing.T) {
+	o := newOwner(t)
+	d, reg := newDeaf(), prometheus.NewRegistry()
+	cfg := o.config()
+	cfg.LeaseTTL, cfg.Grace, cfg.Metrics = 500*time.Millisecond, 10*time.Millisecond, reg
+	w := o.start(cfg, d.do("deaf"))
+	task := o.send("deaf", nothing)
+	o.exists(task)
+	o.wait("start", d.started)
+	o.must(o.rdb.HSet(context.Background(), o.leaseKey(task), "t", "somebody else's").Err())
+	o.until("abandoned", func() bool { return counted(t, reg, "pawl_worker_activities_total", "deaf", "abandoned") == 1 })
+	close(d.release)
+	o.until("forgotten", func() bool { return len(w.Abandoned()) == 0 })
+	if n := o.rdb.Exists(context.Background(), o.part(task).Reports(task.Instance, 1)).Val(); n > 0 {
+		t.Fatal("a lost lease is no cancellation")
+	}
+}
+
+func TestAWorkerTellsWhatItIsAndDoes(t *testing.T) {
+	o := newOwner(t)
+	b := newBlocking()
+	cfg := o.config()
+	cfg.Name, cfg.Concurrency = "w1", 7
+	o.start(cfg, b.do("block"), pawl.NewActivity[pawl.None, string]("other", pawl.Queue("shared")).Do(b.run))
+	o.send("block", nothing)
+	o.wait("start", b.started)
+	all, err := o.conn.AskWorkers(context.Background(), 100*time.Millisecond)
+	o.must(err)
+	if len(all) != 1 {
+		t.Fatalf("%+v", all)
+	}
+	i := all[0]
+	if i.Name != "w1" || i.Host == "" || i.PID == 0 || i.Since < 1e12 || strings.Join(i.Activities, " ") != "block other" ||
+		strings.Join(i.Queues, " ") != "block shared" || i.Concurrency != 7 || i.Running != 1 || i.NotReady != "" || i.LastError != "" {
+		t.Fatalf("%+v", i)
+	}
+	close(b.release)
+}

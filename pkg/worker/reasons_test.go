@@ -1,0 +1,81 @@
+package worker_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// whyGone gives the cause of an activity whose lease goes without a hint, after the store was changed.
+func whyGone(t *testing.T, change func(o *owner, task queue.Task)) string {
+	o := newOwner(t)
+	b, cfg := newBlocking(), o.config()
+	cfg.LeaseTTL = time.Second
+	o.start(cfg, b.do("block"))
+	task := o.send("block", nothing)
+	o.wait("start", b.started)
+	change(o, task)
+	o.must(o.rdb.Del(context.Background(), o.leaseKey(task)).Err())
+	return o.why(b).Error()
+}
+
+func (o *owner) append(t queue.Task, events ...history.Event) {
+	o.Helper()
+	var all []any
+	for _, e := range events {
+		raw, err := history.Encode(e)
+		o.must(err)
+		all = append(all, raw)
+	}
+	o.must(o.rdb.RPush(context.Background(), o.part(t).History(t.Instance, 1), all...).Err())
+}
+
+func TestWhenTheInstanceIsNoMoreTheActivityWasPurged(t *testing.T) {
+	got := whyGone(t, func(*owner, queue.Task) {})
+	if got != "cancelled: purged: the instance is no more" {
+		t.Error(got)
+	}
+}
+
+func TestWhenAnInstanceHasGoneOnAndTheHistoryIsNoMoreTheReasonIsThat(t *testing.T) {
+	got := whyGone(t, func(o *owner, task queue.Task) {
+		o.must(o.rdb.HSet(context.Background(), o.part(task).Instance(task.Instance), "execution", "3").Err())
+	})
+	if got != "cancelled: continued-as-new" {
+		t.Error(got)
+	}
+}
+
+func TestTheReasonIsFoundAmongTenThousandCancellationsOfOneTurn(t *testing.T) {
+	got := whyGone(t, func(o *owner, task queue.Task) {
+		o.append(task, &history.ActivityCancelRequested{Scheduled: task.Activity, Reason: cancel.ScopeEnded, Text: "enough"})
+		others := make([]history.Event, 9999)
+		for i := range others {
+			others[i] = &history.ActivityCancelRequested{Scheduled: task.Activity + uint64(i) + 1, Reason: cancel.Requested}
+		}
+		o.append(task, others...)
+		o.append(task, &history.Completed{})
+	})
+	if got != "cancelled: scope-ended: enough" {
+		t.Error(got)
+	}
+}
+
+func TestALeaseThatIsGoneThoughHistorySaysNothingIsLost(t *testing.T) {
+	got := whyGone(t, func(o *owner, task queue.Task) {
+		o.append(task, &history.ActivityCancelRequested{Scheduled: task.Activity + 1, Reason: cancel.Requested})
+	})
+	if got != "cancelled: lease-lost: the lease is gone; history gives no reason" {
+		t.Error(got)
+	}
+	got = whyGone(t, func(o *owner, task queue.Task) { // a store that has forgotten the turn, and has not made it again
+		o.must(o.rdb.HSet(context.Background(), o.part(task).Instance(task.Instance), "execution", "1").Err())
+	})
+	if got != "cancelled: lease-lost: the lease is gone; history gives no reason" {
+		t.Error(got)
+	}
+}

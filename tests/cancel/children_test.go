@@ -1,0 +1,70 @@
+package cancel
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// in gives an id whose partition is p.
+func inPartition(prefix string, p int) string {
+	for try := 0; ; try++ {
+		if id := fmt.Sprintf("%s-%d", prefix, try); queue.PartitionOf(id, partitions) == p {
+			return id
+		}
+	}
+}
+
+func TestTheEndOfAParentCancelsTheActivitiesOfItsChildren(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	a.worker("worker")
+	for how, reason := range map[string]cancel.Reason{"done": cancel.OrchestrationCompleted, "error": cancel.OrchestrationFailed} {
+		id, child := inPartition("parent-"+how, 0), inPartition("child-"+how, 3)
+		in, err := Parent.EncodeInput(Try{How: how, Child: child})
+		a.start(Parent, id, in, err)
+		a.await("began", child, 1)
+		a.send(id)
+		tr := trigger{reason: reason, by: id}
+		tr.toldWell(a, a.await("told", child, 1)[0])
+		if said := a.cancellations(child, 1, 1)[0]; said.Reason != reason {
+			t.Errorf("the child's history says %+v", said.ActivityCancelRequested)
+		}
+		if end, ok := a.ended(child).(*history.Cancelled); !ok {
+			t.Errorf("the child ended with %+v", end)
+		}
+		a.ended(id)
+	}
+	a.check()
+}
+
+// Four instances, each the child of the one before and each in a partition of its own; the last has the activity.
+func TestACancellationGoesDownThreeGenerationsAcrossPartitionsWithItsWords(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	a.worker("worker")
+	ids := make([]string, partitions)
+	for p := range ids {
+		ids[p] = inPartition(fmt.Sprint("nest-", p), p)
+	}
+	in, err := Nest.EncodeInput(Eggs{Nests: ids[1:]})
+	a.start(Nest, ids[0], in, err)
+	egg := ids[len(ids)-1]
+	a.await("began", egg, 1)
+	a.must(client.Cancel(a.ctx, a.client, ids[0], freeText))
+	tr := trigger{reason: cancel.Requested, by: "ada", text: freeText}
+	tr.toldWell(a, a.await("told", egg, 1)[0])
+	if said := a.cancellations(egg, 1, 1)[0]; said.Reason != cancel.Requested || said.By != "ada" || said.Text != freeText {
+		t.Errorf("history says %+v", said.ActivityCancelRequested)
+	}
+	for _, id := range ids {
+		if end, ok := a.ended(id).(*history.Cancelled); !ok {
+			t.Errorf("%s ended with %+v", id, end)
+		}
+	}
+	a.check()
+}

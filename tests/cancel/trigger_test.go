@@ -1,0 +1,153 @@
+package cancel
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// trigger is one way for an activity not to be wanted any more, and what must be said of it.
+type trigger struct {
+	how      string
+	do       func(a *arena, id string) // once the activity runs; nil: send Go
+	reason   cancel.Reason
+	by, text string
+	attempts int          // that run before that; zero: one
+	end      history.Kind // of the instance; zero: it goes on after the cancellation, and completes
+	purged   bool         // no history is left to say anything
+}
+
+const freeText = "no longer needed: \"über\" budget\nsecond line"
+
+func triggers() []trigger {
+	const failed, completed = history.KindFailed, history.KindCompleted
+	return []trigger{
+		{
+			how: "client", do: func(a *arena, id string) { a.must(client.Cancel(a.ctx, a.client, id, freeText)) },
+			reason: cancel.Requested, by: "ada", text: freeText, end: history.KindCancelled,
+		},
+		{how: "error", reason: cancel.OrchestrationFailed, end: failed},
+		{how: "panic", reason: cancel.OrchestrationFailed, end: failed},
+		{how: "limit", reason: cancel.OrchestrationFailed, end: failed},
+		{how: "many", reason: cancel.OrchestrationFailed, end: failed},
+		{how: "completes", reason: cancel.OrchestrationCompleted, end: completed},
+		{how: "continues", reason: cancel.ContinuedAsNew, end: completed},
+		{
+			how: "purged", do: func(a *arena, id string) {
+				a.must(client.Purge(a.ctx, a.client, id, client.Force(), client.Because("by mistake"), client.By("bob")))
+			},
+			reason: cancel.Purged, by: "bob", text: "by mistake", purged: true,
+		},
+		{how: "timer wins", reason: cancel.LostSelect},
+		{how: "event wins", reason: cancel.LostSelect},
+		{how: "activity wins", reason: cancel.LostSelect},
+		{how: "nested", reason: cancel.LostSelect},
+		{how: "sibling", reason: cancel.LostSelect},
+		{how: "attempt", do: func(*arena, string) {}, reason: cancel.LostSelect, text: "attempt timed out after 1s", end: completed},
+		{how: "retried", attempts: 2, reason: cancel.LostSelect},
+		{how: "by hand", reason: cancel.Requested, text: "changed my mind"},
+		{how: "scope", reason: cancel.ScopeEnded, end: completed},
+		{how: "detached", reason: cancel.ScopeEnded, text: "detached work went on for longer than 1ms"},
+	}
+}
+
+func TestEveryTriggerTellsTheActivityAndHistoryWhoAndWhy(t *testing.T) {
+	a := newArena(t)
+	a.worker("worker")
+	t.Run("all", func(t *testing.T) {
+		for _, tr := range triggers() {
+			t.Run(tr.how, func(t *testing.T) {
+				t.Parallel()
+				tr.try(a.in(t))
+			})
+		}
+	})
+	a.check()
+}
+
+// in is the arena of a subtest.
+func (a *arena) in(t *testing.T) *arena {
+	b := *a
+	b.T, b.ctx = t, t.Context()
+	return &b
+}
+
+func (tr trigger) try(a *arena) {
+	id := "try-" + strings.ReplaceAll(tr.how, " ", "-")
+	in, err := Trial.EncodeInput(Try{How: tr.how})
+	a.start(Trial, id, in, err)
+	attempts := max(tr.attempts, 1)
+	a.await("began", id, attempts)
+	if tr.do == nil {
+		a.send(id)
+	} else {
+		tr.do(a, id)
+	}
+	told := a.await("told", id, attempts)
+	tr.toldWell(a, told[attempts-1])
+	if tr.purged {
+		return
+	}
+	said := a.cancellations(id, 1, attempts)[attempts-1]
+	if said.Scheduled != told[attempts-1].Activity || said.Reason != tr.reason || said.By != tr.by || !strings.HasPrefix(said.Text, tr.text) || said.Text != told[attempts-1].Cause.Text {
+		a.Errorf("history says %+v of the activity that was told %+v", said.ActivityCancelRequested, told[attempts-1].Cause)
+	}
+	a.reported(id, 1, client.HowStopped)
+	end := tr.end
+	if end == 0 { // it goes on
+		a.send(id)
+		end = history.KindCompleted
+	}
+	if got := a.ended(id); got.Kind() != end {
+		a.Errorf("it ended with %T %+v", got, got)
+	}
+	for _, e := range a.history(id, 1) {
+		if c, ok := e.Event.(*history.ActivityCompleted); ok && c.Scheduled == said.Scheduled {
+			a.Errorf("a completion reached the orchestration: %+v", c)
+		}
+	}
+}
+
+// toldWell checks what the activity saw.
+func (tr trigger) toldWell(a *arena, l line) {
+	c := l.Cause
+	if c == nil || !l.Canceled {
+		a.Fatalf("the activity was told %+v", l)
+	}
+	if c.Reason != tr.reason || c.By != tr.by || !strings.HasPrefix(c.Text, tr.text) || (tr.text == "") != (c.Text == "") {
+		a.Errorf("the activity was told %s by %q: %q; want %s by %q: %q", c.Reason, c.By, c.Text, tr.reason, tr.by, tr.text)
+	}
+	if after := l.At.Sub(c.At); after < -time.Millisecond || after > 5*time.Second {
+		a.Errorf("decided at %s and told at %s", c.At, l.At)
+	}
+}
+
+// The activity of a poison's neighbour is told when the poison has failed the orchestration.
+func TestAPoisonThatFailsTheOrchestrationCancelsTheOtherActivities(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	a.worker("worker")
+	poisoned := a.member(settings{Role: "worker", Name: "poisoned", TTL: 500 * time.Millisecond, Only: []string{"poison"}})
+	in, err := Trial.EncodeInput(Try{How: "poison"})
+	a.start(Trial, "try-poison", in, err)
+	for i := range maxClaims {
+		<-poisoned.Ended()
+		if i < maxClaims-1 {
+			poisoned.Start()
+		}
+	}
+	poisoned.Start() // whoever looks finds that it was claimed too often; this one lives on
+	tr := trigger{reason: cancel.OrchestrationFailed}
+	tr.toldWell(a, a.await("told", "try-poison", 1)[0])
+	if f, ok := a.ended("try-poison").(*history.Failed); !ok || f.Failure.Code != history.CodePoison {
+		t.Errorf("it ended with %+v", a.ended("try-poison"))
+	}
+	if said := a.cancellations("try-poison", 1, 1)[0]; said.Reason != cancel.OrchestrationFailed {
+		t.Errorf("history says %+v", said.ActivityCancelRequested)
+	}
+	a.check()
+}

@@ -1,0 +1,296 @@
+package cancel
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl"
+)
+
+// Trial starts an activity that goes on until its context is done, waits for Go, and then
+// does what makes somebody not want the activity any more.
+var (
+	Trial  = pawl.NewOrchestration[Try, string]("trial")
+	Parent = pawl.NewOrchestration[Try, string]("parent")
+	Nest   = pawl.NewOrchestration[Eggs, string]("nest")
+	Late   = pawl.NewOrchestration[string, string]("late")
+	Found  = pawl.NewOrchestration[string, string]("found")
+
+	Hold   = pawl.NewActivity[string, string]("hold")
+	Deaf   = pawl.NewActivity[string, string]("deaf")
+	Quick  = pawl.NewActivity[string, string]("quick")
+	Poison = pawl.NewActivity[string, string]("poison")
+	Stray  = pawl.NewActivity[string, string]("stray")
+
+	Go = pawl.NewEvent[string]("go")
+
+	ErrBroken = pawl.NewError("broken")
+)
+
+// maxClaims is how many workers a poison may kill.
+const maxClaims = 2
+
+// Try is what a trial is given.
+type Try struct {
+	How   string
+	Child string // id of the child; of a parent
+}
+
+// Eggs is a nest in a nest.
+type Eggs struct {
+	Nests []string // ids, the outermost first
+}
+
+func trial(ctx *pawl.Context, in Try) (string, error) {
+	switch in.How {
+	case "quiet":
+		return "quiet", nil
+	case "attempt":
+		return Hold.Call(ctx, in.How, pawl.Retry{Attempts: 2, Initial: time.Millisecond}, pawl.AttemptTimeout(attemptTimeout))
+	case "scope":
+		return "", pawl.Scope(ctx, func(ctx *pawl.Context) error {
+			Hold.Start(ctx, in.How)
+			_, err := Go.Receive(ctx)
+			return err
+		})
+	case "detached":
+		err := pawl.Scope(ctx, func(ctx *pawl.Context) error {
+			Hold.Start(pawl.DetachFor(ctx, time.Millisecond), in.How)
+			_, err := Go.Receive(ctx)
+			return err
+		})
+		return after(ctx, true, err)
+	case "nested":
+		return nested(ctx, in)
+	case "sibling":
+		return pawl.Go(ctx, func(ctx *pawl.Context) (string, error) { return loses(ctx, in, "") }).Get(ctx)
+	case "retried":
+		held := Hold.Start(ctx, in.How, pawl.Retry{Attempts: 5, Initial: time.Millisecond}, pawl.AttemptTimeout(attemptTimeout))
+		if _, err := Go.Receive(ctx); err != nil {
+			return "", err
+		}
+		first, err := pawl.Select(ctx, held, pawl.After(ctx, time.Millisecond))
+		return after(ctx, first != held, err)
+	default:
+		return loses(ctx, in, in.How)
+	}
+}
+
+// attemptTimeout is long enough for an attempt to have begun.
+const attemptTimeout = time.Second
+
+// loses is the usual form of a trial: an activity, and what ends it. How is empty: a timer wins.
+func loses(ctx *pawl.Context, in Try, how string) (string, error) {
+	held := Hold.Start(ctx, in.How)
+	if how == "event wins" {
+		first, err := pawl.Select(ctx, held, Go.Next(ctx))
+		return after(ctx, first != held, err)
+	}
+	if how == "poison" {
+		return Poison.Call(ctx, in.How)
+	}
+	if _, err := Go.Receive(ctx); err != nil {
+		return "", err
+	}
+	switch how {
+	case "error":
+		return "", ErrBroken
+	case "panic":
+		panic("at the disco")
+	case "limit":
+		return strings.Repeat("x", 600<<10), nil
+	case "many":
+		for {
+			if err := pawl.Sleep(ctx, time.Millisecond); err != nil {
+				return "", err
+			}
+		}
+	case "completes":
+		return "done", nil
+	case "continues":
+		return Trial.ContinueAsNew(ctx, Try{How: "quiet"})
+	case "by hand":
+		held.Cancel("changed my mind")
+		return after(ctx, true, nil)
+	case "activity wins":
+		first, err := pawl.Select(ctx, held, Quick.Start(ctx, ""))
+		return after(ctx, first != held, err)
+	default:
+		first, err := pawl.Select(ctx, held, pawl.After(ctx, time.Millisecond))
+		return after(ctx, first != held, err)
+	}
+}
+
+// after lets the instance go on, so that it is not its end that cancels.
+func after(ctx *pawl.Context, lost bool, err error) (string, error) {
+	if err != nil || !lost {
+		return "", errors.Join(err, errors.New("an activity that never ends has won"))
+	}
+	_, err = Go.Receive(ctx)
+	return "lost", err
+}
+
+// nested loses a Select in a sibling that loses a Select itself.
+func nested(ctx *pawl.Context, in Try) (string, error) {
+	inner := pawl.Go(ctx, func(ctx *pawl.Context) (string, error) {
+		_, err := pawl.Select(ctx, Hold.Start(ctx, in.How), pawl.After(ctx, time.Hour))
+		return "", err
+	})
+	first, err := pawl.Select(ctx, inner, Go.Next(ctx))
+	return after(ctx, first != inner, err)
+}
+
+func parent(ctx *pawl.Context, in Try) (string, error) {
+	Trial.Start(ctx, Try{How: "client"}, pawl.ID(in.Child))
+	if _, err := Go.Receive(ctx); err != nil {
+		return "", err
+	}
+	if in.How == "error" {
+		return "", ErrBroken
+	}
+	return "done", nil
+}
+
+func nest(ctx *pawl.Context, in Eggs) (string, error) {
+	if len(in.Nests) == 0 {
+		return Hold.Call(ctx, "egg")
+	}
+	return Nest.Call(ctx, Eggs{Nests: in.Nests[1:]}, pawl.ID(in.Nests[0]))
+}
+
+// late decides against an activity in a turn that takes as long as the test wants: until
+// the file is there. That is no way to write an orchestration.
+func late(ctx *pawl.Context, file string) (string, error) {
+	a := Deaf.Start(ctx, file+".activity")
+	if _, err := Go.Receive(ctx); err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(file+".turning", nil, 0o600); err != nil {
+		return "", err
+	}
+	wait(context.Background(), file+".turn")
+	a.Cancel("too late")
+	return after(ctx, true, nil)
+}
+
+func found(ctx *pawl.Context, file string) (string, error) { return Stray.Call(ctx, file) }
+
+func orchestrations() []pawl.OrchestrationBinding {
+	return []pawl.OrchestrationBinding{
+		Trial.Do(trial), Parent.Do(parent), Nest.Do(nest), Late.Do(late), Found.Do(found),
+	}
+}
+
+// line is what an activity, or its worker, writes down.
+type line struct {
+	What     string             `json:"what"` // began, told, counts
+	Instance string             `json:"instance,omitempty"`
+	Activity uint64             `json:"activity,omitempty"`
+	Attempt  uint32             `json:"attempt,omitempty"`
+	Claim    uint32             `json:"claim,omitempty"`
+	Worker   string             `json:"worker"`
+	Cause    *pawl.Cancelled    `json:"cause,omitempty"`    // of the context
+	Canceled bool               `json:"canceled,omitempty"` // errors.Is(cause, context.Canceled)
+	At       time.Time          `json:"at"`
+	Counts   map[string]float64 `json:"counts,omitempty"`
+}
+
+// ledger is the file in which the activities write down what they did.
+type ledger string
+
+// write appends one line in one write, so that processes do not mix theirs.
+func (l ledger) write(s line) error {
+	s.At = time.Now()
+	b, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(string(l), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(b, '\n'))
+	return errors.Join(err, f.Close())
+}
+
+func (l ledger) say(ctx context.Context, what string) error {
+	i := pawl.Info(ctx)
+	s := line{What: what, Instance: i.Instance, Activity: i.Activity, Attempt: i.Attempt, Claim: i.Claim, Worker: i.Worker}
+	cause := context.Cause(ctx)
+	s.Canceled = errors.Is(cause, context.Canceled) && errors.Is(ctx.Err(), context.Canceled)
+	errors.As(cause, &s.Cause)
+	return l.write(s)
+}
+
+func (l ledger) activities(only []string) []pawl.ActivityBinding {
+	all := map[string]pawl.ActivityBinding{
+		"hold": Hold.Do(l.hold), "deaf": Deaf.Do(l.deaf), "quick": Quick.Do(l.quick), "poison": Poison.Do(l.poison), "stray": Stray.Do(l.stray),
+	}
+	var out []pawl.ActivityBinding
+	for name, b := range all {
+		if len(only) == 0 && name != "poison" || slices.Contains(only, name) {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// hold ends with its context. The second attempt of the trial "attempt" ends at once.
+func (l ledger) hold(ctx context.Context, how string) (string, error) {
+	if err := l.say(ctx, "began"); err != nil || how == "attempt" && pawl.Info(ctx).Attempt > 1 {
+		return "", err
+	}
+	<-ctx.Done()
+	return "", errors.Join(context.Cause(ctx), l.say(ctx, "told"))
+}
+
+// deaf does not look at its context, and ends with a result when the file is there.
+func (l ledger) deaf(ctx context.Context, file string) (string, error) {
+	if err := l.say(ctx, "began"); err != nil {
+		return "", err
+	}
+	wait(context.Background(), file)
+	return "finished", l.say(ctx, "finished")
+}
+
+func (l ledger) quick(context.Context, string) (string, error) { return "quick", nil }
+
+// poison kills its worker.
+func (l ledger) poison(ctx context.Context, _ string) (string, error) {
+	_ = l.say(ctx, "began")
+	os.Exit(1)
+	return "", nil
+}
+
+// stray ends with its context, or when the file is there, if it is the first to be asked; a later one answers at once.
+func (l ledger) stray(ctx context.Context, file string) (string, error) {
+	if err := l.say(ctx, "began"); err != nil {
+		return "", err
+	}
+	if pawl.Info(ctx).Claim > 1 {
+		return "found", nil
+	}
+	wait(ctx, file)
+	return "ghost", l.say(ctx, "told")
+}
+
+// wait waits for a file, or for the context.
+func wait(ctx context.Context, file string) {
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if _, err := os.Stat(file); err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package conformance
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/lease"
+	"github.com/pawlrun/pawl/tests/model"
+)
+
+// purge is sent for whoever has ended, mostly. The scripts do not ask whether he has; so whoever has not is purged too.
+func (m *machine) purge() {
+	token, id := m.token(), m.instance()
+	if ended := m.ended(); len(ended) > 0 && !m.oneIn(4) {
+		id = draw(m, "ended", ended...)
+	}
+	in := m.model.Get(id)
+	p := model.Purge{Instance: id, Execution: in.Execution, Head: in.Head}
+	for _, e := range in.Inbox[:draw(m, "inputs", 0, min(1, len(in.Inbox)), len(in.Inbox)/2)] {
+		p.Pop = append(p.Pop, e.ID)
+	}
+	switch {
+	case m.oneIn(8):
+		p.Head = draw(m, "head", "", "h1", "h2")
+	case m.oneIn(8):
+		p.Pop = append(p.Pop, "a.acked.but.forgotten")
+	}
+	status := in.Status
+	m.send(func() {
+		if in := m.model.Get(id); in.Head == p.Head && (in.Status != status || in.Execution != p.Execution) {
+			return // a head is another's: no owner sends this
+		}
+		m.both(fmt.Sprintf("purge by %s: %+v", token, p), func() (string, int64) {
+			pu := &store.Purge{Instance: id, Execution: p.Execution, Head: p.Head, Status: store.Status(status), Pop: p.Pop}
+			now, err := await(func(done func(int64, error)) { m.store.Purge(m.tenure(token), pu, done) })
+			if err != nil {
+				return m.refused(err), 0
+			}
+			return string(model.OK), now
+		}, func(s *model.Store, now int64) string { return string(s.Purge(now, token, p)) })
+	})
+}
+
+func (m *machine) ended() (all []string) {
+	for _, id := range instances() {
+		if m.model.Get(id).End != "" {
+			all = append(all, id)
+		}
+	}
+	return all
+}
+
+// report tells how activities ended, of an execution that is kept or is not.
+func (m *machine) report() {
+	id := m.instance()
+	ref := lease.Ref{Part: partition, Instance: id, Execution: draw(m, "execution", uint64(1), 2, max(m.model.Get(id).Execution, 1))}
+	reports := make([]lease.Reported, draw(m, "reports", 1, 2))
+	for i := range reports {
+		how := draw(m, "how", lease.Stopped, lease.NeverStarted, lease.FinishedFirst)
+		reports[i] = lease.Reported{Activity: draw(m, "activity", uint64(1), 2, 3), Report: lease.Report{How: how, Worker: "w1", At: int64(m.n)}}
+	}
+	m.both(fmt.Sprintf("report on %s: %+v", id, reports), func() (string, int64) {
+		_, err := await(func(done func(any, error)) { m.leases.Report(ref, reports, func(err error) { done(nil, err) }) })
+		m.must(err)
+		return "", 0
+	}, func(s *model.Store, _ int64) string {
+		for _, r := range reports {
+			text, err := json.Marshal(r.Report)
+			m.must(err)
+			s.Report(id, model.Place{Execution: ref.Execution, Event: r.Activity}, string(text), r.Report.How == lease.NeverStarted)
+		}
+		return ""
+	})
+}

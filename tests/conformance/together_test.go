@@ -1,0 +1,375 @@
+package conformance
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/lease"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// stage is a partition with an owner and workers, which use their own scripts and meet in Redis.
+type stage struct {
+	*testing.T
+	rdb    redis.UniversalClient
+	part   redisx.Part
+	store  *store.Store
+	leases *lease.Leases
+	own    store.Tenure
+	heads  int // of the instance "a"
+}
+
+// What owner and workers do to one another; docs/conformance.md says which promise each case holds.
+func TestOwnersAndWorkersMeetInTheStore(t *testing.T) {
+	cases := map[string]func(*stage){
+		"a cancelled activity is deleted, and nobody can claim, renew, ack or give it back":       cancelledIsDeleted,
+		"cancelling what is not there changes nothing else, however often":                        cancelTwice,
+		"a renewal extends the claim to a TTL from now":                                           renewalExtends,
+		"a token that nobody was given renews, acks and gives back nothing":                       invalidTokens,
+		"claims are counted for each activity by itself, from one, and again when one expires":    countsAreSeparate,
+		"an ack that fails leaves the lease and the inbox as they were, and can be made again":    ackRollsBack,
+		"a commit that fails leaves the leases and the inbox as they were, and can be made again": commitRollsBack,
+		"a completion that arrives during a turn is kept for the next":                            arrivesDuringATurn,
+		"executions and instances do not see each other's activities":                             isolation,
+	}
+	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
+		for name, f := range cases {
+			t.Run(name, func(t *testing.T) { f(newStage(t, rdb)) })
+		}
+	})
+}
+
+func newStage(t *testing.T, rdb redis.UniversalClient) *stage {
+	t.Helper()
+	run := redisx.NewRunner(rdb)
+	t.Cleanup(run.Close)
+	space := redisx.NewSpace(redistest.Namespace())
+	s := &stage{
+		T: t, rdb: rdb, part: space.Part(partition), store: store.New(run, space), leases: lease.New(run, space),
+		own: store.Tenure{Part: partition, Token: "owner"},
+	}
+	s.must(rdb.HSet(t.Context(), s.part.Owner(), "owner", "owner", "until", s.now()+60_000, "span", 60_000).Err())
+	return s
+}
+
+func (s *stage) now() int64 {
+	s.Helper()
+	at, err := s.rdb.Time(s.Context()).Result()
+	s.must(err)
+	return at.UnixMilli()
+}
+
+func (s *stage) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// turn commits one of the instance a: what it schedules, cancels and reads.
+func (s *stage) turn(create, remove []uint64, pop ...string) (store.Committed, error) {
+	c := store.Commit{
+		Instance: "a", Execution: 1, Pop: pop, Events: [][]byte{[]byte("an event")}, Create: named(create), Delete: named(remove),
+		From: store.Running, Record: &store.Record{}, Want: 10, NewHead: fmt.Sprint("h", s.heads+1),
+	}
+	if s.heads == 0 {
+		c.From, c.Record = "", &store.Record{Name: "n", Born: history.Position{Seq: 1, Time: 1}, Execution: 1, Status: store.Running}
+	} else {
+		c.Head = fmt.Sprint("h", s.heads)
+	}
+	done, err := await(func(done func(store.Committed, error)) { s.store.Commit(s.own, &c, done) })
+	if err == nil {
+		s.heads++
+	}
+	return done, err
+}
+
+func (s *stage) turned(create, remove []uint64, pop ...string) store.Committed {
+	s.Helper()
+	done, err := s.turn(create, remove, pop...)
+	s.must(err)
+	return done
+}
+
+func named(activities []uint64) []store.Lease {
+	var out []store.Lease
+	for _, a := range activities {
+		out = append(out, store.Lease{Activity: a, Effect: fmt.Sprint("e", a)})
+	}
+	return out
+}
+
+// held is an activity of an instance, and the token of a worker.
+func held(instance string, execution, activity uint64, token string) lease.Grip {
+	return lease.Grip{Token: token, Ref: lease.Ref{
+		Part: partition, Instance: instance, Execution: execution, Activity: activity, Effect: fmt.Sprint("e", activity),
+	}}
+}
+
+func (s *stage) claim(g lease.Grip) lease.Claim {
+	s.Helper()
+	c, err := await(func(done func(lease.Claim, error)) {
+		s.leases.Claim(lease.Bid{Grip: g, Worker: "w-" + g.Token, TTL: time.Minute, MaxClaims: 5}, done)
+	})
+	s.must(err)
+	return c
+}
+
+func (s *stage) renew(g lease.Grip, ttl time.Duration) lease.Outcome {
+	s.Helper()
+	out, err := await(func(done func([]lease.Outcome, error)) { s.leases.Renew(g.Part, []lease.Grip{g}, ttl, done) })
+	s.must(err)
+	return out[0]
+}
+
+func (s *stage) ack(g lease.Grip) (lease.Acked, error) {
+	return await(func(done func(lease.Acked, error)) {
+		s.leases.Ack(lease.Completion{Grip: g, Body: []byte("done")}, done)
+	})
+}
+
+func (s *stage) giveBack(g lease.Grip) lease.Outcome {
+	s.Helper()
+	out, err := await(func(done func(lease.Outcome, error)) { s.leases.Abandon(lease.Return{Grip: g, Uncounted: true}, done) })
+	s.must(err)
+	return out
+}
+
+// wantAll demands what renewing, acking and giving back answer.
+func (s *stage) wantAll(g lease.Grip, want lease.Outcome) {
+	s.Helper()
+	acked, err := s.ack(g)
+	s.must(err)
+	if renewed, back := s.renew(g, time.Minute), s.giveBack(g); renewed != want || acked.Outcome != want || back != want {
+		s.Errorf("%s by %s: renewed %s, acked %s, given back %s; want %s", g.Ref, g.Token, renewed, acked.Outcome, back, want)
+	}
+}
+
+func (s *stage) wantClaim(g lease.Grip, want lease.Outcome, claims uint32) {
+	s.Helper()
+	if c := s.claim(g); c.Outcome != want || c.Claims != claims {
+		s.Errorf("%s by %s: %s after %d claims, want %s after %d", g.Ref, g.Token, c.Outcome, c.Claims, want, claims)
+	}
+}
+
+func (s *stage) fields(g lease.Grip) map[string]string {
+	s.Helper()
+	m, err := s.rdb.HGetAll(s.Context(), s.part.Lease(g.Instance, g.Execution, g.Activity)).Result()
+	s.must(err)
+	return m
+}
+
+func (s *stage) wantUnread(n int64) {
+	s.Helper()
+	if got := s.rdb.LLen(s.Context(), s.part.Inbox("a")).Val(); got != n {
+		s.Errorf("%d elements in the inbox, want %d", got, n)
+	}
+}
+
+func cancelledIsDeleted(s *stage) {
+	s.turned([]uint64{2, 3}, nil)
+	claimed, free := held("a", 1, 2, "t"), held("a", 1, 3, "t")
+	s.wantClaim(claimed, lease.Yours, 1)
+	done := s.turned(nil, []uint64{2, 3})
+	if !maps.Equal(done.Holders, map[uint64]string{2: "w-t"}) {
+		s.Errorf("holders %v", done.Holders)
+	}
+	for _, g := range []lease.Grip{claimed, free} {
+		s.wantClaim(g, lease.Gone, 0)
+		s.wantAll(g, lease.Gone)
+		if f := s.fields(g); len(f) > 0 {
+			s.Errorf("%s came back: %v", g.Ref, f)
+		}
+	}
+	s.wantUnread(0) // it ends without a completion
+}
+
+func cancelTwice(s *stage) {
+	s.turned([]uint64{2}, nil)
+	s.wantClaim(held("a", 1, 2, "t"), lease.Yours, 1)
+	for range 3 {
+		if done := s.turned(nil, []uint64{7, 8}); len(done.Holders) > 0 {
+			s.Errorf("holders %v", done.Holders)
+		}
+	}
+	if got := s.renew(held("a", 1, 2, "t"), time.Minute); got != lease.OK {
+		s.Errorf("its neighbour is renewed %s", got)
+	}
+	s.wantUnread(0)
+}
+
+func renewalExtends(s *stage) {
+	s.turned([]uint64{2}, nil)
+	g := held("a", 1, 2, "t")
+	first := s.claim(g)
+	before := s.now()
+	if got := s.renew(g, time.Hour); got != lease.OK {
+		s.Fatalf("renewed %s", got)
+	}
+	until, err := strconv.ParseInt(s.fields(g)["u"], 10, 64)
+	s.must(err)
+	if hour := time.Hour.Milliseconds(); until < before+hour || until > s.now()+hour || until <= first.Until {
+		s.Errorf("claimed until %d, renewed at %d for an hour: until %d", first.Until, before, until)
+	}
+}
+
+func invalidTokens(s *stage) {
+	s.turned([]uint64{2}, nil)
+	for _, token := range []string{"invented", "", "t ", "T"} {
+		s.wantAll(held("a", 1, 2, token), lease.Stolen) // nobody holds it
+	}
+	g := held("a", 1, 2, "t")
+	s.wantClaim(g, lease.Yours, 1)
+	was := s.fields(g)
+	for _, token := range []string{"invented", "", "t ", "T"} {
+		s.wantAll(held("a", 1, 2, token), lease.Stolen)
+		s.wantClaim(held("a", 1, 2, token), lease.Held, 0)
+	}
+	if got := s.fields(g); !maps.Equal(got, was) {
+		s.Errorf("the lease was %v and is %v", was, got)
+	}
+	s.wantUnread(0)
+}
+
+func countsAreSeparate(s *stage) {
+	s.turned([]uint64{2, 3}, nil)
+	s.wantClaim(held("a", 1, 2, "t1"), lease.Yours, 1)
+	for n := uint32(2); n <= 3; n++ {
+		s.must(s.rdb.HSet(s.Context(), s.part.Lease("a", 1, 2), "u", s.now()-1).Err())
+		s.wantClaim(held("a", 1, 2, fmt.Sprint("t", n)), lease.Yours, n)
+	}
+	s.wantClaim(held("a", 1, 3, "t1"), lease.Yours, 1)
+}
+
+// The inbox is a key of another type, as no correct program makes it: the push fails.
+func ackRollsBack(s *stage) {
+	s.turned([]uint64{2}, nil)
+	g := held("a", 1, 2, "t")
+	s.wantClaim(g, lease.Yours, 1)
+	was := s.fields(g)
+	s.must(s.rdb.Set(s.Context(), s.part.Inbox("a"), "not a list", 0).Err())
+	if a, err := s.ack(g); err == nil {
+		s.Fatalf("acked %s", a.Outcome)
+	}
+	if got := s.fields(g); !maps.Equal(got, was) {
+		s.Errorf("the lease was %v and is %v", was, got)
+	}
+	s.must(s.rdb.Del(s.Context(), s.part.Inbox("a")).Err())
+	if a, err := s.ack(g); err != nil || a.Outcome != lease.OK {
+		s.Errorf("acked again: %s, %v", a.Outcome, err)
+	}
+	s.wantUnread(1)
+}
+
+func commitRollsBack(s *stage) {
+	s.turned([]uint64{2}, nil)
+	g := held("a", 1, 2, "t")
+	s.wantClaim(g, lease.Yours, 1)
+	was := s.fields(g)
+	for name, key := range map[string]string{"inbox": s.part.Inbox("a"), "history": s.part.History("a", 1)} {
+		kept := s.rdb.LRange(s.Context(), key, 0, -1).Val()
+		s.must(s.rdb.Set(s.Context(), key, "not a list", 0).Err())
+		if _, err := s.turn([]uint64{3}, []uint64{2}); err == nil {
+			s.Errorf("committed, with another key for the %s", name)
+		}
+		if got := s.fields(g); !maps.Equal(got, was) || len(s.fields(held("a", 1, 3, ""))) > 0 {
+			s.Errorf("%s: the lease was %v and is %v", name, was, got)
+		}
+		s.must(s.rdb.Del(s.Context(), key).Err())
+		for _, element := range kept {
+			s.must(s.rdb.RPush(s.Context(), key, element).Err())
+		}
+	}
+	s.turned([]uint64{3}, []uint64{2})
+	s.wantAll(g, lease.Gone)
+}
+
+func arrivesDuringATurn(s *stage) {
+	s.turned([]uint64{2, 3}, nil)
+	first, second := held("a", 1, 2, "t1"), held("a", 1, 3, "t2")
+	s.wantClaim(first, lease.Yours, 1)
+	s.wantClaim(second, lease.Yours, 1)
+	read, err := s.ack(first)
+	s.must(err)
+	late, err := s.ack(second) // between the owner's reading and its commit
+	s.must(err)
+	done := s.turned(nil, nil, read.Element.ID)
+	if len(done.Unread) != 1 || !bytes.Equal(done.Unread[0], late.Element.Encode()) {
+		s.Errorf("the answer shows %q, want %q", done.Unread, late.Element.Encode())
+	}
+	if at, err := s.rdb.ZScore(s.Context(), s.part.Agenda(), "a").Result(); err != nil || int64(at) > s.now()+2000 {
+		s.Errorf("the next look is at %.0f, %v", at, err)
+	}
+	if done := s.turned(nil, nil, late.Element.ID); len(done.Unread) != 0 {
+		s.Errorf("left are %q", done.Unread)
+	}
+}
+
+func isolation(s *stage) {
+	s.turned([]uint64{2}, nil)
+	for _, other := range []lease.Grip{held("a", 2, 2, "t"), held("b", 1, 2, "t"), held("a:1", 2, 2, "t"), held("a", 1, 22, "t")} {
+		s.wantClaim(other, lease.Gone, 0)
+		s.wantAll(other, lease.Gone)
+	}
+	s.wantClaim(held("a", 1, 2, "t"), lease.Yours, 1)
+	s.wantUnread(0)
+}
+
+// One consumer gets the tasks of a queue in the order in which they were published.
+func TestTasksOfAQueueWithOneConsumerAreDispatchedInTheirOrder(t *testing.T) {
+	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Start()
+	defer func() { srv.Shutdown(); srv.WaitForShutdown() }()
+	if !srv.ReadyForConnections(20 * time.Second) {
+		t.Fatal("nats-server does not take connections")
+	}
+	nc, err := queue.Dial(srv.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	conn, err := queue.Open(t.Context(), nc, queue.Options{Partitions: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	puller, err := conn.Pull(t.Context(), "q")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer puller.Stop()
+	const n = 300
+	for i := range uint64(n) {
+		task := queue.Task{Instance: fmt.Sprint("i-", i%7), Execution: 1, Activity: i + 1, Effect: "e", Name: "a", Queue: "q", Attempt: 1}
+		if _, err := await(func(done func(any, error)) { conn.PublishTask(task, func(err error) { done(nil, err) }) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	puller.Want(3)
+	for i := range uint64(n) {
+		select {
+		case d := <-puller.Tasks():
+			if d.Task.Activity != i+1 {
+				t.Fatalf("task %d came in place %d", d.Task.Activity, i+1)
+			}
+			d.Ack()
+			puller.Want(1)
+		case <-time.After(20 * time.Second):
+			t.Fatalf("task %d did not come", i)
+		}
+	}
+}

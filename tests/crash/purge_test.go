@@ -1,0 +1,57 @@
+package crash
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/tests/crash/work"
+)
+
+// The orchestrator dies when it has purged, before anybody is told; and Redis forgets the purges, of which the stream
+// has all. Nobody comes back, and an id that is purged is free.
+func TestWhatIsPurgedStaysPurgedWhoeverDiesOrForgets(t *testing.T) {
+	t.Parallel()
+	f := newFamily(t, startServers(t), "PAWL_LOOK=500ms", "FLEET_OWNER_TTL=600ms")
+	f.tended = true
+	f.process("orchestrator", "orchestrator", "PAWL_FAILPOINT=orchestrator.purged:2")
+	f.worker("worker")
+	f.join()
+	const n = 5
+	id := func(i int) string { return fmt.Sprintf("echo-%d", i) }
+	run := func() {
+		for i := range n {
+			_, err := client.Start(f.ctx, f.client, work.Echo, id(i), i)
+			f.must(err)
+		}
+		for i := range n {
+			f.untilEnded(id(i))
+		}
+	}
+	gone := func() bool {
+		all, err := f.kin()
+		return err == nil && len(all) == 0
+	}
+	run()
+	f.settled()
+	kept := f.keep(f.redis)
+	answers := make(chan error, n)
+	for i := range n {
+		go func() { answers <- client.Purge(f.ctx, f.client, id(i)) }()
+	}
+	f.until("everybody is purged, and who asked for it was told", func() bool { return len(answers) == n && gone() })
+	for range n {
+		if err := <-answers; err != nil && !errors.Is(err, client.ErrNotFound) { // it was gone when somebody could answer
+			t.Error(err)
+		}
+	}
+	f.restore(f.redis, kept)
+	f.until("everybody is purged again", gone)
+	if f.deaths == 0 {
+		t.Error("nobody has died")
+	}
+	run()
+	f.check()
+	f.show(id(0))
+}
