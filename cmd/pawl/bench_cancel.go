@@ -18,11 +18,12 @@ import (
 )
 
 const (
-	cancelUsual   = 1000             // activities that are cancelled, if nobody says otherwise
-	cancelWarm    = 50               // instances, before the clock starts
-	cancelSpread  = 10 * time.Second // over which the cancellations are spread without hints: three renewals of the default TTL
-	calibrateOver = 4000             // instances of the load, to learn what the fleet can do
-	loadPart      = 0.5              // of that
+	cancelUsual   = 1000                   // activities that are cancelled, if nobody says otherwise
+	cancelWarm    = 50                     // instances, before the clock starts
+	cancelSpread  = 10 * time.Second       // over which cancellations are spread without hints: three renewals of the default TTL
+	cancelPace    = 100 * time.Millisecond // between two of them, at most
+	calibrateOver = 4000                   // instances of the load, to learn what the fleet can do
+	loadPart      = 0.5                    // of that
 	loadTick      = 5 * time.Millisecond
 )
 
@@ -42,26 +43,27 @@ type cancelCost struct {
 	Burst    *burst  `json:"burst,omitempty"`     // only idle, with hints, and without a fanout
 }
 
-// Validate refuses what can not be measured.
+// validateCancel refuses what can not be measured.
 func (c *benchCmd) validateCancel() error {
 	switch {
 	case c.Scenario != "cancel" && (c.Load || c.NoHints || c.Fanout != 1):
 		return errors.New("--load, --no-hints and --fanout are for the scenario cancel")
 	case c.Fanout < 1 || c.Fanout > 10_000:
 		return fmt.Errorf("--fanout %d: an instance has 1 to 10,000 activities outstanding", c.Fanout)
-	case c.Scenario == "cancel" && c.given:
-		return errors.New("cancel measures a fleet that it starts itself, on one machine with one clock: leave --nats out")
 	}
 	return nil
 }
 
 // benchCancel starts a fleet of its own and measures.
 func (c *benchCmd) benchCancel(ctx context.Context, s streams, log *slog.Logger) (err error) {
+	if c.given {
+		return misuse{errors.New("cancel measures a fleet that it starts itself, on one machine with one clock: leave --nats out")}
+	}
 	n := c.Instances
 	if n == 0 {
 		n = max(cancelUsual/c.Fanout, 5)
 	}
-	rig, err := startRig(ctx, log, demoLog(c.LogLevel, s.err), cancelMembers(c.NoHints, max(256, c.Fanout, n)))
+	rig, err := startRig(ctx, log, demoLog(c.LogLevel, s.err), cancelMembers(c.NoHints, max(burstInstances*burstActivities, c.Fanout, n)))
 	if err != nil {
 		return err
 	}
@@ -161,16 +163,13 @@ func (c *canceller) tell(ctx context.Context, h *held) ([]time.Duration, error) 
 }
 
 func (c *canceller) warm(ctx context.Context) error {
-	for range cancelWarm {
+	return each(ctx, cancelWarm, cancelWarm, func(ctx context.Context, _ int) error {
 		h, err := c.hold(ctx, 1)
-		if err != nil {
-			return err
+		if err == nil {
+			_, err = c.tell(ctx, h)
 		}
-		if _, err := c.tell(ctx, h); err != nil {
-			return err
-		}
-	}
-	return nil
+		return err
+	})
 }
 
 // repetition is one instance, whose activities run, from its cancellation on.
@@ -209,7 +208,7 @@ func (c *canceller) spread(ctx context.Context, n, fanout int, show io.Writer, o
 	defer p.End()
 	took := make([][]time.Duration, n)
 	g, ctx := errgroup.WithContext(ctx)
-	pace := time.NewTicker(max(cancelSpread/time.Duration(n), time.Microsecond))
+	pace := time.NewTicker(max(min(cancelSpread/time.Duration(n), cancelPace), time.Microsecond))
 	defer pace.Stop()
 	for i, h := range holds {
 		select {

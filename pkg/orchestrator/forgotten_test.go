@@ -1,0 +1,67 @@
+package orchestrator_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// forget gives one partition back what it was in a copy, as the restart of one master of several does.
+func (s *stand) forget(partition int, to snapshot) {
+	s.t.Helper()
+	prefix := redisx.NewSpace("default").Part(partition).Prefix()
+	now := s.snapshot()
+	if _, err := s.redis.TxPipelined(s.ctx(), func(p redis.Pipeliner) error {
+		for k := range now {
+			if strings.HasPrefix(k, prefix) {
+				p.Del(s.ctx(), k)
+			}
+		}
+		for k, v := range to {
+			if strings.HasPrefix(k, prefix) {
+				p.Restore(s.ctx(), k, 0, v)
+			}
+		}
+		return nil
+	}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// The turn that the store has forgotten took the start alone, and started the child. The turn that is decided in its place takes
+// start and cancellation together.
+func TestAChildThatAForgottenTurnHasStartedIsCancelledByTheTurnThatSchedulesAndCancelsIt(t *testing.T) {
+	s := newStand(t)
+	bs := []pawl.OrchestrationBinding{only.Do(waitForPing), race.Do(func(ctx *pawl.Context, in string) (string, error) {
+		return only.Call(ctx, in, pawl.ID("c-1"))
+	})}
+	parent := "p-0"
+	for n := 1; s.conn.PartitionOf(parent) == s.conn.PartitionOf("c-1"); n++ {
+		parent = fmt.Sprint("p-", n)
+	}
+	s.stop(s.orchestrate(orchestrator.Config{Member: "a"}, bs...))
+	before := s.snapshot()
+	b := s.orchestrate(orchestrator.Config{Member: "b"}, bs...)
+	s.start("race", parent, `"x"`)
+	s.until("the child runs", func() bool { return s.describe("c-1").Status == "running" })
+	s.stop(b)
+	s.publish(queue.OutInput{Instance: parent, Kind: queue.KindCancel, By: "ops", Text: "enough"})
+	s.forget(s.conn.PartitionOf(parent), before)
+	c := s.orchestrate(orchestrator.Config{Member: "c"}, bs[0]) // it has no code for the parent, whose inputs wait for each other
+	s.until("both are unread", func() bool { return s.describe(parent).Inbox == 2 })
+	s.stop(c)
+	s.orchestrate(orchestrator.Config{Member: "d"}, bs...)
+	for _, id := range []string{parent, "c-1"} {
+		if d := s.ended(id); d.Status != "cancelled" {
+			t.Errorf("%s is %s", id, d.Status)
+		}
+	}
+	s.until("nobody owes anything", func() bool { return s.owing(parent) == 0 && s.owing("c-1") == 0 })
+}
