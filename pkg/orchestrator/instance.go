@@ -94,6 +94,13 @@ type unread struct {
 // overflown reports the mark that ingest.lua leaves where it had to drop an input.
 func (u unread) overflown() bool { return strings.HasPrefix(u.id, "full.") }
 
+// before reports an input that came before the instance was born. Events that did are kept for it; a cancellation or a
+// purge was meant for who had the id then, and has stayed behind a purge of that one.
+func (u unread) before(born history.Position) bool {
+	s := u.seq()
+	return s != 0 && s < born.Seq && u.ev.Meta().At <= born.Time/int64(time.Millisecond)
+}
+
 // forgotten reports an input that no start to come can want: it is for an instance that is no more.
 func (u unread) forgotten() bool {
 	switch ev := u.ev.(type) {

@@ -65,12 +65,14 @@ func TestAPurgeTakesEveryExecutionAndWhatCameBehindItIsForTheNext(t *testing.T) 
 	if left := s.left("c-1"); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
-	// Behind a purge, in one batch: events, and the start that they are for.
+	// Behind a purge, in one batch: events, and the start that they are for; and what is for the one before.
 	s.start("counter", "c-2", `{}`)
 	s.event("add", "c-2", `0`)
 	s.ended("c-2")
 	s.publish(queue.OutInput{Instance: "c-2", Kind: queue.KindPurge})
 	s.event("add", "c-2", `5`)
+	s.publish(queue.OutInput{Instance: "c-2", Kind: queue.KindCancel})
+	s.publish(queue.OutInput{Instance: "c-2", Kind: queue.KindPurge, Force: true})
 	s.start("counter", "c-2", `{}`)
 	s.event("add", "c-2", `0`)
 	s.until("the next one ends", func() bool { d := s.describe("c-2"); return d.Status == "completed" && d.Execution == 2 })

@@ -185,11 +185,14 @@ func (t *turn) fire(at int64) bool {
 	return true
 }
 
-// stale reports a completion for the work of an execution before this one, and a parent's cancellation of
-// another start than ours.
+// stale reports a completion for the work of an execution before this one, a parent's cancellation of
+// another start than ours, and a client's cancellation of the instance that had the id before.
 func (t *turn) stale(u unread) bool {
-	if c, ok := u.ev.(*history.CancelRequested); ok && c.Of != "" {
+	if c, ok := u.ev.(*history.CancelRequested); ok {
 		s := t.fold.Started
+		if c.Of == "" {
+			return s != nil && u.before(s.Born)
+		}
 		return s == nil || s.Parent == nil || s.Parent.Effect != c.Of
 	}
 	id, ok := u.completes()

@@ -20,10 +20,10 @@ func (m *machine) purge() {
 	for _, e := range in.Inbox[:draw(m, "inputs", 0, min(1, len(in.Inbox)), len(in.Inbox)/2)] {
 		p.Pop = append(p.Pop, e.ID)
 	}
-	switch {
-	case m.oneIn(8):
+	switch draw(m, "flaw", 0, 0, 0, 0, 0, 0, 1, 2) {
+	case 1:
 		p.Head = draw(m, "head", "", "h1", "h2")
-	case m.oneIn(8):
+	case 2:
 		p.Pop = append(p.Pop, "a.acked.but.forgotten")
 	}
 	status := in.Status

@@ -25,7 +25,13 @@ func (w *World) exec(r Request) (re reply) {
 	}()
 	switch r.Script {
 	case "ingest":
-		re.answer, _ = s.Ingest(w.Now, r.Token, r.From, r.To, r.Batch)
+		var fates []string
+		re.answer, fates = s.Ingest(w.Now, r.Token, r.From, r.To, r.Batch)
+		for i, fate := range fates {
+			if fate == Unknown {
+				w.dropped(r.Batch[i].Instance, []Element{{Tag: r.Batch[i].ID}})
+			}
+		}
 	case "commit":
 		inbox := s.Get(r.Instance).Inbox
 		if re.answer = s.Commit(w.Now, r.Token, r.Turn).Answer; re.answer == OK && r.Turn.Head == "" {

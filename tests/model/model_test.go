@@ -11,10 +11,12 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain walks more than rapid does by default; -rapid.checks still rules.
+// TestMain walks more than rapid does by default; the flags of rapid still rule.
 func TestMain(m *testing.M) {
-	if err := flag.Set("rapid.checks", "300"); err != nil {
-		panic(err)
+	for name, value := range map[string]string{"rapid.checks": "300", "rapid.nofailfile": "true", "rapid.shrinktime": "10s"} {
+		if err := flag.Set(name, value); err != nil {
+			panic(err)
+		}
 	}
 	goleak.VerifyTestMain(m)
 }

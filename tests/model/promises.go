@@ -127,12 +127,12 @@ func (w *World) inputs(id string, in *Instance, past *Past) string {
 		born = slices.IndexFunc(w.Stream, func(m Message) bool { return m.Instance == id && m.ID == taken[0] })
 	}
 	last := -1
-	for _, t := range taken {
+	for k, t := range taken {
 		if slices.Contains(in.Spent, t) {
 			return "input " + t + " of a purged instance has come back"
 		}
-		if strings.HasPrefix(t, "start") {
-			continue // it goes before events that came early
+		if strings.HasPrefix(t, "start") || k == 0 && strings.HasPrefix(t, heir) && len(in.Spent) > 0 {
+			continue // it goes before events that came early, or behind a purge
 		}
 		i := slices.IndexFunc(w.Stream, func(m Message) bool { return m.Instance == id && m.ID == t })
 		if i <= last {

@@ -100,7 +100,7 @@ func (w *World) takeOut(id string, p Parked, pop ...string) {
 	}})
 }
 
-// dropped remembers what was taken out unread: a purge that is refused, or what nobody came for.
+// dropped remembers what was taken out unread: a purge that is refused, what nobody came for, and what was for nobody.
 func (w *World) dropped(id string, es []Element) {
 	in := w.Store.Get(id)
 	for _, e := range es {
