@@ -39,7 +39,7 @@ type cancelCost struct {
 	Cancelled int     `json:"cancelled"` // activities that were told
 	Missed    int     `json:"missed"`    // that were not, within 15 s
 
-	CommitMS float64 `json:"commit_ms,omitempty"` // of Redis' time, the quickest of the commits: others may have the cores; only with a fanout
+	CommitMS float64 `json:"commit_ms,omitempty"` // of Redis' time, the quickest of the commits: others may have the cores; only with a fanout that takes it some time
 	Burst    *burst  `json:"burst,omitempty"`     // only idle, with hints, and without a fanout
 }
 

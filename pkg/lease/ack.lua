@@ -17,8 +17,9 @@ local t = now()
 local why = lost(f, effect, token, t)
 if why then return { why } end
 
-redis.call('DEL', lease)
+-- Push, then delete: a push that fails (a key of another type) must not have taken the lease.
 local length = redis.call('RPUSH', inbox, id .. '\n' .. ms(t) .. '\n' .. body)
+redis.call('DEL', lease)
 if length == 1 then
   hurry(agenda, instance, t + 2000)
 end

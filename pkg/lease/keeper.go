@@ -39,8 +39,8 @@ const lookupTime = time.Second
 // process that was stopped for longer than that finds its contexts cancelled at the
 // keeper's first beat, and Trusted tells the truth even before it.
 //
-// A Keeper has one goroutine, and one more for each renewal that found leases gone without
-// knowing why; Stop joins them. Its methods are safe for concurrent use.
+// A Keeper has one goroutine, and one more for each execution of which a renewal found leases
+// gone without knowing why; Stop joins them. Its methods are safe for concurrent use.
 type Keeper struct {
 	leases *Leases
 	ttl    time.Duration
@@ -179,19 +179,19 @@ func (k *Keeper) hurry() {
 func (k *Keeper) run() {
 	beat := time.NewTicker(max(k.ttl/beatPart, time.Millisecond))
 	defer beat.Stop()
-	next := time.Now().Add(k.ttl / roundPart)
+	round := time.NewTicker(max(k.ttl/roundPart, time.Millisecond)) // not a number of beats: a hint that is lost costs no more than a round
+	defer round.Stop()
 	for {
+		all := false
 		select {
 		case <-k.ctx.Done():
 			return
+		case <-round.C:
+			all = true
 		case <-beat.C:
 		case <-k.wake:
 		}
 		now := time.Now()
-		all := !now.Before(next)
-		if all {
-			next = now.Add(k.ttl / roundPart)
-		}
 		k.distrust(now)
 		k.renew(now, all)
 		k.forget(now)
@@ -307,7 +307,9 @@ func (k *Keeper) answered(holds []*Hold, out []Outcome) {
 		}
 	}
 	if len(unknown) > 0 && !k.ended {
-		k.wg.Go(func() { k.explain(unknown) })
+		for _, some := range byExecution(unknown) {
+			k.wg.Go(func() { k.explain(some) })
+		}
 	}
 	k.mu.Unlock()
 
@@ -321,6 +323,17 @@ func (k *Keeper) answered(holds []*Hold, out []Outcome) {
 	if hurry {
 		k.hurry()
 	}
+}
+
+// byExecution keeps those together whose reasons stand in one history. The histories are
+// read side by side, so that nobody waits for the reasons of others.
+func byExecution(holds []*Hold) map[Ref][]*Hold {
+	groups := make(map[Ref][]*Hold)
+	for _, h := range holds {
+		of := Ref{Part: h.Part, Instance: h.Instance, Execution: h.Execution}
+		groups[of] = append(groups[of], h)
+	}
+	return groups
 }
 
 // explain cancels leases that are gone, with what history says about each.

@@ -59,10 +59,11 @@ type Reported struct {
 
 // Report writes reports of activities of one execution, at most MaxReports: over what
 // is there, except one that says NeverStarted, for that may be a second delivery of an
-// activity that did start. Of an instance that does not exist nothing is written. ref
+// activity that did start. Of an instance that does not exist, or an execution that is not kept, nothing is written. ref
 // names the execution; its Activity and Effect are not used.
 func (l *Leases) Report(ref Ref, reports []Reported, done func(error)) {
-	args := make([]any, 0, 3*len(reports))
+	args := make([]any, 0, 1+3*len(reports))
+	args = append(args, strconv.FormatUint(ref.Execution, 10))
 	for _, r := range reports {
 		text, err := json.Marshal(r.Report)
 		if err != nil { // numbers and text always encode

@@ -44,7 +44,7 @@ func TestReports(t *testing.T) {
 			}
 		},
 		"a second delivery that finds no lease does not hide how the activity ended": func(b *bench) {
-			b.must(b.rdb.HSet(b.Context(), b.space.Part(3).Instance("order:42"), "status", "running").Err())
+			b.must(b.rdb.HSet(b.Context(), b.space.Part(3).Instance("order:42"), "execution", "1").Err())
 			b.report(ref(1), said(1, lease.Stopped, 5))
 			b.report(ref(1), said(1, lease.NeverStarted, 0), said(2, lease.NeverStarted, 0))
 			b.want("how", b.reports(ref(1))["1"], lease.Report{How: lease.Stopped, AfterMS: 5, Worker: "w-1", At: 1_790_000_000_123})
@@ -52,8 +52,17 @@ func TestReports(t *testing.T) {
 			b.report(ref(1), said(2, lease.Abandoned, 10_000)) // it came later, but says more
 			b.want("how", b.reports(ref(1))["2"].How, lease.Abandoned)
 		},
+		"of an execution that is not kept any more nothing is written": func(b *bench) {
+			b.must(b.rdb.HSet(b.Context(), b.space.Part(3).Instance("order:42"), "execution", "3").Err())
+			for execution, written := range map[uint64]int{1: 0, 2: 1, 3: 1, 4: 0} {
+				r := ref(1)
+				r.Execution = execution
+				b.report(r, said(1, lease.Stopped, 5))
+				b.want("reports", len(b.reports(r)), written)
+			}
+		},
 		"five hundred reports travel in one script": func(b *bench) {
-			b.must(b.rdb.HSet(b.Context(), b.space.Part(3).Instance("order:42"), "status", "running").Err())
+			b.must(b.rdb.HSet(b.Context(), b.space.Part(3).Instance("order:42"), "execution", "1").Err())
 			var all []lease.Reported
 			for i := range lease.MaxReports {
 				all = append(all, said(uint64(i+1), lease.NeverStarted, 0))

@@ -1,9 +1,9 @@
 package worker
 
 import (
-	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl/pkg/cancel"
@@ -146,9 +146,10 @@ func (w *Worker) left() error {
 	if len(rest) == 0 {
 		return nil
 	}
-	errs := []error{fmt.Errorf("worker %s: stopped with %d activities that ignore their context", w.cfg.Name, len(rest))}
-	for _, r := range rest {
-		errs = append(errs, fmt.Errorf("%s (%s)", r.Name, r.Ref))
+	names := make([]string, len(rest))
+	for i, r := range rest {
+		names[i] = fmt.Sprintf("%s (%s)", r.Name, r.Ref)
 	}
-	return errors.Join(errs...)
+	return fmt.Errorf("worker %s: stopped with %d activities that ignore their context, and end with the process: %s",
+		w.cfg.Name, len(rest), strings.Join(names, ", "))
 }

@@ -38,7 +38,7 @@ func (w *Worker) Stop(ctx context.Context) error {
 		q.stop()
 	}
 	idle := w.whenIdle()
-	err := error(nil)
+	var err error
 	if !wait(ctx, idle, w.drain(ctx)) {
 		err = w.interrupt(ctx, idle)
 	}

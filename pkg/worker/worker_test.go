@@ -86,7 +86,7 @@ func TestAnActivityRunsAndItsCompletionStandsInTheInbox(t *testing.T) {
 	}
 	want := pawl.ActivityInfo{
 		Instance: task.Instance, Execution: 1, Activity: task.Activity, Name: "greet", Queue: "greet",
-		Worker: "w1", Attempt: 1, Claim: 1, Key: task.Effect, Grace: pawl.DefaultGrace,
+		Worker: "w1", Attempt: 1, Claim: 1, Key: task.Effect, AttemptKey: task.Effect, Grace: pawl.DefaultGrace,
 	}
 	if got := <-infos; got != want {
 		t.Fatalf("info %+v", got)

@@ -55,7 +55,7 @@ func (s *Store) Purge(now int64, token string, p Purge) Answer {
 // Report notes how a cancelled activity has ended, once only where nothing is noted. Of an instance that is not there nothing is.
 func (s *Store) Report(id string, at Place, text string, once bool) Answer {
 	in := s.Get(id)
-	if in.Head == "" && s.Rules.Wrong != ReportBlind {
+	if s.Rules.Wrong != ReportBlind && (in.Head == "" || at.Execution > in.Execution || at.Execution+1 < in.Execution) {
 		return Gone
 	}
 	in = s.make(id)
