@@ -79,7 +79,7 @@ func TestAStartWithoutAnInputGivesTheZeroValue(t *testing.T) {
 	type order struct{ Lines []string }
 	o := pawl.NewOrchestration[order, int]("o")
 	d := replaytest.New(t, o.Do(func(ctx *pawl.Context, in order) (int, error) {
-		return len(in.Lines) + int(pawl.Instance(ctx).Length), nil //nolint:gosec // one
+		return len(in.Lines) + int(pawl.Instance(ctx).Length), nil
 	}).Program(), replay.Options{})
 	d.Start(history.Payload{})
 	end, ok := d.End().(*history.Completed)

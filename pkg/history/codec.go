@@ -78,6 +78,14 @@ func (w *writer) input(e Event) {
 		w.str(e.Text)
 		w.uint(uint64(e.Reason))
 		w.str(e.Of)
+	default:
+		w.told(e)
+	}
+}
+
+// told writes the inputs that are answers, and a purge.
+func (w *writer) told(e Event) {
+	switch e := e.(type) {
 	case *ChildCompleted:
 		w.head(e, 4)
 		w.uint(e.Scheduled)
