@@ -37,9 +37,9 @@ type cancelCost struct {
 	P99MS     float64 `json:"p99_ms"`
 	MaxMS     float64 `json:"max_ms"`
 	Cancelled int     `json:"cancelled"` // activities that were told
-	Missed    int     `json:"missed"`    // that were not, within 15 s
+	Missed    int     `json:"missed"`    // that were not, within 15 s, or not why
 
-	CommitMS float64 `json:"commit_ms,omitempty"` // of Redis' time, the quickest of the commits: others may have the cores; only with a fanout that takes it some time
+	CommitMS float64 `json:"commit_ms,omitempty"` // of Redis' time, the quickest of the commits: others may have the cores; only with hints and a fanout that takes it some time
 	Burst    *burst  `json:"burst,omitempty"`     // only idle, with hints, and without a fanout
 }
 
@@ -59,11 +59,14 @@ func (c *benchCmd) benchCancel(ctx context.Context, s streams, log *slog.Logger)
 	if c.given {
 		return misuse{errors.New("cancel measures a fleet that it starts itself, on one machine with one clock: leave --nats out")}
 	}
-	n := c.Instances
+	n, atOnce := c.Instances, c.Fanout
 	if n == 0 {
-		n = max(cancelUsual/c.Fanout, 5)
+		n = max(cancelUsual/c.Fanout, 3)
 	}
-	rig, err := startRig(ctx, log, demoLog(c.LogLevel, s.err), cancelMembers(c.NoHints, max(burstInstances*burstActivities, c.Fanout, n)))
+	if c.NoHints {
+		atOnce = n * c.Fanout
+	}
+	rig, err := startRig(ctx, log, demoLog(c.LogLevel, s.err), cancelMembers(c.NoHints, max(burstInstances*burstActivities, atOnce)))
 	if err != nil {
 		return err
 	}
@@ -120,7 +123,7 @@ func (c *benchCmd) measureCancel(ctx context.Context, s streams, b *bench, r *ri
 		}
 	}
 	one := func(ctx context.Context, h *held) ([]time.Duration, error) { return cc.tell(ctx, h) }
-	if c.Fanout > 1 {
+	if c.Fanout > 1 && !c.NoHints { // without, several are under way at a time
 		one = func(ctx context.Context, h *held) (took []time.Duration, err error) {
 			ms, err := commitTime(ctx, rdb, h.id, func() (err error) { took, err = cc.tell(ctx, h); return err })
 			if cost.CommitMS == 0 || ms < cost.CommitMS {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"github.com/pawlrun/pawl/examples"
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/pawlfx"
+	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
@@ -40,9 +42,9 @@ func holdN(ctx *pawl.Context, n int) (int, error) {
 
 // report is what a held activity says, in core NATS: that it has begun, or that its context is done.
 type report struct {
-	Instance string `json:"instance"`
-	Told     bool   `json:"told"`
-	At       int64  `json:"at"` // Unix nanoseconds
+	Instance string        `json:"instance"`
+	At       int64         `json:"at"`            // Unix nanoseconds
+	Why      cancel.Reason `json:"why,omitempty"` // that its context is done; zero: it has begun
 }
 
 // benchReports is the subject that the activities report to.
@@ -55,18 +57,20 @@ type holder struct {
 }
 
 func (h holder) hold(ctx context.Context, _ pawl.None) (int, error) {
-	if err := h.say(ctx, false, time.Now()); err != nil {
+	if err := h.say(ctx, 0, time.Now()); err != nil {
 		return 0, err
 	}
 	<-ctx.Done()
-	if err := h.say(ctx, true, time.Now()); err != nil {
-		return 0, err
+	told := time.Now()
+	why, ok := errors.AsType[*pawl.Cancelled](context.Cause(ctx))
+	if !ok {
+		return 0, fmt.Errorf("a context is done without a reason: %w", context.Cause(ctx))
 	}
-	return 0, context.Cause(ctx)
+	return 0, errors.Join(why, h.say(ctx, why.Reason, told))
 }
 
-func (h holder) say(ctx context.Context, told bool, at time.Time) error {
-	b, err := json.Marshal(report{Instance: pawl.Info(ctx).Instance, Told: told, At: at.UnixNano()})
+func (h holder) say(ctx context.Context, why cancel.Reason, at time.Time) error {
+	b, err := json.Marshal(report{Instance: pawl.Info(ctx).Instance, Why: why, At: at.UnixNano()})
 	if err != nil {
 		return err
 	}

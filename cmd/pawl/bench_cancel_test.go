@@ -53,6 +53,13 @@ func TestTheBenchWithoutHintsIsOneOfRenewals(t *testing.T) {
 	}
 }
 
+// One history has the reasons of all of them.
+func TestThousandsThatHearNoHintFindOutWhyTheyAreCancelled(t *testing.T) {
+	if cost, _ := benchCancel(t, "--instances", "1", "--no-hints", "--fanout", "5000"); cost.Cancelled != 5000 {
+		t.Errorf("%+v", cost)
+	}
+}
+
 func TestWhatTheBenchOfCancellationCanNotMeasureIsAMisuse(t *testing.T) {
 	for _, args := range [][]string{
 		{"bench", "hello", "--load"}, {"bench", "all", "--no-hints"}, {"bench", "chain", "--fanout", "3"},

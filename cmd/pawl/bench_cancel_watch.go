@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
@@ -34,8 +35,9 @@ type held struct {
 	begun chan struct{} // closed when all have begun
 	ended chan struct{} // closed when all have been told
 
-	n    int         // under mu: have begun
-	told []time.Time // under mu
+	n     int         // under mu: have begun
+	told  []time.Time // under mu
+	wrong int         // under mu: were told another reason than the one that there is
 }
 
 func newCanceller(b *bench, subject string) (*canceller, error) {
@@ -57,14 +59,19 @@ func (c *canceller) heard(m *nats.Msg) {
 	h := c.holds[r.Instance]
 	switch {
 	case h == nil:
-	case r.Told:
-		if h.told = append(h.told, time.Unix(0, r.At)); len(h.told) == h.want {
-			close(h.ended)
-		}
-	default:
+		return
+	case r.Why == 0:
 		if h.n++; h.n == h.want {
 			close(h.begun)
 		}
+		return
+	case r.Why == cancel.Requested:
+		h.told = append(h.told, time.Unix(0, r.At))
+	default:
+		h.wrong++
+	}
+	if len(h.told)+h.wrong == h.want {
+		close(h.ended)
 	}
 }
 
@@ -96,7 +103,7 @@ func (c *canceller) cancel(ctx context.Context, h *held) error {
 }
 
 // await waits until all activities have been told, and gives the moments; fewer of them
-// than activities if some were not told in time.
+// than activities if some were not told in time, or not why.
 func (c *canceller) await(ctx context.Context, h *held) ([]time.Time, error) {
 	limit := time.NewTimer(tellPatience)
 	defer limit.Stop()

@@ -118,7 +118,8 @@ func TestWhoStopsWaitingForAPurgeIsToldThatItTakesEffect(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	err := Purge(ctx, c, "a")
-	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrNoOwner) || !errors.Is(err, ErrNotYet) {
+	// Whether nobody is there, or somebody who does not answer, depends on when the server hears of the end of the subscription.
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrNoOwner) && !errors.Is(err, queue.ErrTimeout) || !errors.Is(err, ErrNotYet) {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)

@@ -2,7 +2,6 @@ package lease
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -11,9 +10,6 @@ import (
 	"github.com/pawlrun/pawl/pkg/cancel"
 )
 
-// Lookup finds out why the lease is gone, from history. It reports false if history does not say.
-type Lookup func(context.Context, Ref) (cancel.Cancelled, bool)
-
 // Parts of the TTL. A renewal that fails has two more rounds' time to succeed.
 const (
 	roundPart  = 3  // all leases are renewed every TTL/3
@@ -21,9 +17,6 @@ const (
 	marginPart = 10 // trust ends TTL/10 before the lease can
 	beatPart   = 20 // trust is checked every TTL/20, less than the margin
 )
-
-// lookupTime bounds the search for a reason. The context is not cancelled before it ends.
-const lookupTime = time.Second
 
 // Keeper renews the leases of a worker in batches, and cancels the context of each that is lost.
 //
@@ -55,6 +48,7 @@ type Keeper struct {
 	mu     sync.Mutex
 	held   map[*Hold]struct{}
 	early  map[string]early // by effect
+	gone   map[Ref][]*Hold  // that wait for a reason, by execution; there is a goroutine for each key
 	ended  bool
 	counts Counts
 	fault  error // the latest trouble with renewing
@@ -89,7 +83,7 @@ func NewKeeper(l *Leases, ttl time.Duration, lookup Lookup, log *slog.Logger) *K
 	ctx, stop := context.WithCancel(context.Background())
 	k := &Keeper{
 		leases: l, ttl: ttl, lookup: lookup, log: log, ctx: ctx, stop: stop,
-		wake: make(chan struct{}, 1), held: make(map[*Hold]struct{}), early: make(map[string]early),
+		wake: make(chan struct{}, 1), held: make(map[*Hold]struct{}), early: make(map[string]early), gone: make(map[Ref][]*Hold),
 	}
 	k.wg.Go(k.run)
 	return k
@@ -306,11 +300,7 @@ func (k *Keeper) answered(holds []*Hold, out []Outcome) {
 			unknown = append(unknown, h)
 		}
 	}
-	if len(unknown) > 0 && !k.ended {
-		for _, some := range byExecution(unknown) {
-			k.wg.Go(func() { k.explain(some) })
-		}
-	}
+	k.seek(unknown)
 	k.mu.Unlock()
 
 	for _, h := range known {
@@ -322,30 +312,6 @@ func (k *Keeper) answered(holds []*Hold, out []Outcome) {
 	}
 	if hurry {
 		k.hurry()
-	}
-}
-
-// byExecution keeps those together whose reasons stand in one history. The histories are
-// read side by side, so that nobody waits for the reasons of others.
-func byExecution(holds []*Hold) map[Ref][]*Hold {
-	groups := make(map[Ref][]*Hold)
-	for _, h := range holds {
-		of := Ref{Part: h.Part, Instance: h.Instance, Execution: h.Execution}
-		groups[of] = append(groups[of], h)
-	}
-	return groups
-}
-
-// explain cancels leases that are gone, with what history says about each.
-func (k *Keeper) explain(holds []*Hold) {
-	ctx, stop := context.WithTimeoutCause(k.ctx, lookupTime, errors.New("no reason found in time"))
-	defer stop()
-	for _, h := range holds {
-		why, ok := k.lookup(ctx, h.Ref)
-		if !ok {
-			why = cancel.Cancelled{Reason: cancel.LeaseLost, Text: "the lease is gone; history gives no reason"}
-		}
-		k.unwanted(h, &why)
 	}
 }
 

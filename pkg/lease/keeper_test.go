@@ -20,7 +20,7 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-func noReason(context.Context, lease.Ref) (cancel.Cancelled, bool) { return cancel.Cancelled{}, false }
+func noReason(context.Context, lease.Ref, []uint64) map[uint64]cancel.Cancelled { return nil }
 
 func (b *bench) keeper(span time.Duration, why lease.Lookup) *lease.Keeper {
 	b.Helper()
@@ -97,8 +97,8 @@ func TestAKeptLeaseOutlivesItsTTL(t *testing.T) {
 func TestACancelledActivityKnowsAtTheNextRenewalAndHistorySaysWhy(t *testing.T) {
 	b := onServer(t)
 	const span = time.Second
-	k := b.keeper(span, func(_ context.Context, r lease.Ref) (cancel.Cancelled, bool) {
-		return cancel.Cancelled{Reason: cancel.LostSelect, Text: fmt.Sprint("activity ", r.Activity)}, true
+	k := b.keeper(span, func(_ context.Context, _ lease.Ref, activities []uint64) map[uint64]cancel.Cancelled {
+		return map[uint64]cancel.Cancelled{activities[0]: {Reason: cancel.LostSelect, Text: fmt.Sprint("activity ", activities[0])}}
 	})
 	h := b.held(k, grip(7, "t"), span)
 	b.cancel(ref(7))
@@ -152,8 +152,8 @@ func TestAHintThatOvertakesTheAnswerOfTheClaimIsNotLost(t *testing.T) {
 func TestAForgedHintDoesNothing(t *testing.T) {
 	b := onServer(t)
 	const span = time.Second
-	k := b.keeper(span, func(context.Context, lease.Ref) (cancel.Cancelled, bool) {
-		return cancel.Cancelled{Reason: cancel.LostSelect}, true
+	k := b.keeper(span, func(context.Context, lease.Ref, []uint64) map[uint64]cancel.Cancelled {
+		return map[uint64]cancel.Cancelled{1: {Reason: cancel.LostSelect}}
 	})
 	h := b.held(k, grip(1, "t"), span)
 	k.Hint(lease.Hint{Instance: "order:42", Effect: "e1", Cause: cancel.Cancelled{Reason: cancel.Purged, By: "mallory"}})

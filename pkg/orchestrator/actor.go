@@ -50,8 +50,8 @@ type actor struct {
 	pollAgain  bool // a poll was due while one was under way, which may have read the agenda too early
 	pollAt     time.Time
 	busy       int // instances with something under way
-	publishing int // tasks not yet acknowledged by the stream
-	unsent     int // tasks that were not published, in this tenure
+	publishing int // tasks and messages not yet acknowledged by the stream
+	unsent     int // those that were not published, in this tenure
 	leaving    bool
 	caughtUp   bool  // everything that was in the stream when the tenure began has been ingested
 	err        error // ends the tenure
@@ -168,7 +168,7 @@ func (a *actor) leave() error {
 		}
 	}
 	if a.unsent > 0 {
-		return fmt.Errorf("hand-over: %d tasks could not be published", a.unsent)
+		return fmt.Errorf("hand-over: %d tasks and messages could not be published", a.unsent)
 	}
 	if len(a.todo) > 0 {
 		return fmt.Errorf("hand-over: %d instances of the owner before have not been looked at", len(a.todo))
@@ -286,18 +286,21 @@ func (a *actor) instance(id string) *instance {
 	return in
 }
 
-// rest puts an idle instance away: parked if its code is in memory, else forgotten.
+// rest puts an idle instance away: parked if its code is in memory, else forgotten. One that would forget that the stream has
+// its messages says so first: it would send them again at every look, for longer than their receivers remember.
 func (a *actor) rest(in *instance) {
-	if len(in.owed) > 0 && (in.exec == nil || in.status().Ended()) {
-		return // what it owes is on its way; the stream's answer puts it away
-	}
-	if in.exec == nil || in.status().Ended() {
+	switch {
+	case in.exec != nil && !in.status().Ended():
+		in.look = false
+		a.parked.Add(in.id, in)
+	case len(in.owed) > 0: // on its way; the stream's answer puts it away
+	case in.rec != nil && in.rec.Sent.Less(in.sent):
+		in.look = true
+		a.advance(in)
+	default:
 		delete(a.instances, in.id)
 		a.unwind(in)
-		return
 	}
-	in.look = false
-	a.parked.Add(in.id, in)
 }
 
 // evicted is told by the LRU that an instance has left it: because it is used (then it is
@@ -400,7 +403,7 @@ func (a *actor) advance(in *instance) {
 			Code:    history.CodeInboxFull,
 			Message: fmt.Sprintf("instance %s: more than %d unread inputs; inputs come faster than the orchestration reads them", in.id, store.InboxBound),
 		})
-	case len(in.unread) > 0 || len(in.poison) > 0 || a.timerDue(in):
+	case len(in.unread) > 0 || in.poisoned() || a.timerDue(in):
 		a.turn(in)
 	case in.look:
 		a.seeToLeases(in)

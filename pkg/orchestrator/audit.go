@@ -12,8 +12,12 @@ import (
 // the completion was in the inbox before the turn that cancelled the activity only the owner can tell: it
 // drops it.
 
-// noteLate keeps a completion that was dropped, because its activity had been cancelled.
+// noteLate keeps a completion that was dropped, because its activity had been cancelled. What the first turn of an
+// execution drops is of the one before, where the same number was another activity's.
 func (t *turn) noteLate(ev history.Event) {
+	if t.begins() {
+		return
+	}
 	var id uint64
 	r := lease.Report{How: lease.FinishedFirst}
 	switch ev := ev.(type) {

@@ -176,7 +176,7 @@ func (a *actor) committed(in *instance, t *turn, c *store.Commit, done store.Com
 		in.exec, in.state, in.events, in.poison = nil, &history.State{}, nil, nil
 		in.askAt, in.asked, in.begun = 0, 0, nil
 		if c.Record.Reborn {
-			in.sent = store.Mark{} // what the former one had to tell is no debt of its heir's
+			in.sent, in.shown, in.full = store.Mark{}, 0, false // none of it is its heir's
 		}
 	}
 	if err != nil {

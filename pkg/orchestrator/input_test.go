@@ -1,10 +1,13 @@
 package orchestrator_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -93,6 +96,9 @@ func TestAnElementOfANewerBuildStallsItsInstanceWithoutASpin(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.until("it is no longer listed", func() bool { s.lookNow("v-1"); return s.describe("v-1").Stuck == "" })
+	s.until("nobody is to look at it", func() bool {
+		return errors.Is(s.redis.ZScore(s.ctx(), s.key("v-1", "agenda"), "v-1").Err(), redis.Nil)
+	})
 	s.work(worker.Config{}, greet.Do(doGreet))
 	s.ended(fmt.Sprint("neighbour-", before))
 }

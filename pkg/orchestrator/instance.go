@@ -29,7 +29,7 @@ type instance struct {
 	unread  []unread          // the head of the inbox, in order
 	late    []unread          // came while busy; it was the head of an empty inbox then
 	turning *turn             // what the turner has of it
-	poison  []history.Event   // failures of activities that were claimed too often
+	poison  []history.Event   // failures of activities that were claimed too often, and of children that can not be started
 	turned  uint64            // greatest stream sequence of an input that has been turned
 
 	// What others are to be told: see messages.go.
@@ -78,6 +78,9 @@ func (in *instance) forgetStore() {
 func (in *instance) owesForBefore() bool {
 	return len(in.owed) > 0 && in.owed[0].mark.Execution < in.execution()
 }
+
+// poisoned reports a failure to be turned that no inbox has. Before its execution has begun it is that of the one before.
+func (in *instance) poisoned() bool { return len(in.poison) > 0 && in.state.Len > 0 }
 
 // sending names an activity whose task has been published.
 type sending struct {

@@ -206,12 +206,11 @@ func (a *actor) hold(in *instance, s *stall) {
 	a.unwindCode(in)
 	a.begin(in)
 	send := func(head string) {
-		l := &store.Look{Instance: in.id, Head: head, Next: s.until, Hold: store.HoldAll, Stuck: s.encode()}
+		l := &store.Look{Instance: in.id, Head: head, Next: s.until, Hold: store.HoldAll, Stuck: s.encode(), Sent: in.sent}
 		a.looking(in, l, func(store.Looked) {
 			a.end(in)
 			a.pollBy(time.Now().Add(time.Duration(s.until-a.clock.now()) * time.Millisecond))
-			a.unwind(in)
-			delete(a.instances, in.id)
+			a.held(in, s, l.Sent)
 		})
 	}
 	if in.loaded {
@@ -229,6 +228,21 @@ func (a *actor) hold(in *instance, s *stall) {
 			}
 			send(head)
 		})
+}
+
+// held puts a stalled instance away. Only what it owes stays, until the stream has it and the store knows that: each try
+// would send it again.
+func (a *actor) held(in *instance, s *stall, said store.Mark) {
+	owed, sent := in.owed, in.sent
+	a.unwind(in)
+	in.owed, in.sent = owed, sent
+	switch {
+	case len(owed) > 0: // the stream's answer has it held once more
+	case sent != said, s.until == 0: // a forced purge has come meanwhile, and does not wait for the next try
+		a.advance(in)
+	default:
+		delete(a.instances, in.id)
+	}
 }
 
 // early keeps inputs that came before their instance was started, for a day.

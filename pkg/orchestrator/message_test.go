@@ -12,8 +12,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// messages counts what the inputs stream has on a subject.
-func (s *stand) messages(subject string) uint64 {
+func (s *stand) inputs() (jetstream.JetStream, jetstream.Stream) {
 	s.t.Helper()
 	js, err := jetstream.New(s.nats)
 	if err != nil {
@@ -23,6 +22,13 @@ func (s *stand) messages(subject string) uint64 {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	return js, st
+}
+
+// messages counts what the inputs stream has on a subject.
+func (s *stand) messages(subject string) uint64 {
+	s.t.Helper()
+	_, st := s.inputs()
 	info, err := st.Info(s.ctx(), jetstream.WithSubjectFilter(subject))
 	if err != nil {
 		s.t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/pkg/replay"
 )
 
 // What an instance tells others travels as their input. Two kinds of debt, see
@@ -28,6 +29,8 @@ const (
 	lastAsk   = 10 * time.Minute // the pause doubles up to this
 	askBytes  = 4 << 20          // of starts that one look repeats
 	sendAgain = time.Second      // after a message could not be published
+
+	shortMessage = 4 << 10 // bytes of a failure that is told in short
 )
 
 // owed is a message that the stream is not known to have.
@@ -145,10 +148,10 @@ func (a *actor) sendOwed(in *instance) {
 
 func (a *actor) sendOne(in *instance, o *owed) {
 	if o.before == nil {
-		a.tell(o.in, func(err error) { a.told(in, o, err) })
+		a.tell(in.id, o.in, func(err error) { a.told(in, o, err) })
 		return
 	}
-	a.tell(*o.before, func(err error) {
+	a.tell(in.id, *o.before, func(err error) {
 		if err != nil { // if it can never be sent, there is nobody to be told
 			a.told(in, o, err)
 			return
@@ -158,8 +161,35 @@ func (a *actor) sendOne(in *instance, o *owed) {
 	})
 }
 
-// tell publishes an input of another instance. then runs on the actor.
-func (a *actor) tell(in queue.OutInput, then func(error)) {
+// tell publishes an input of another instance. then runs on the actor. An end that does not fit into a message is told in
+// short: without any its parent would wait for ever.
+func (a *actor) tell(from string, in queue.OutInput, then func(error)) {
+	a.put(in, func(err error) {
+		if in.Kind != queue.KindDone || !unsendable(err) {
+			then(err)
+			return
+		}
+		a.log.Error("the end of a child can not be told; its parent is told in short", "instance", from, "parent", in.Instance, "error", err)
+		in.Done = inShort(from, in.Done, err)
+		a.put(in, then)
+	})
+}
+
+// inShort is the end of a child in a few words.
+func inShort(child string, d *queue.Done, why error) *queue.Done {
+	f := &history.Failure{
+		Code: history.CodeTooLarge, Permanent: true,
+		Message: fmt.Sprintf("child %s has completed, and its result can not be told: %v; let it give less, or keep it elsewhere", child, why),
+	}
+	if is := d.Failure; is != nil {
+		f.Code, f.Permanent = is.Code, is.Permanent
+		f.Message = fmt.Sprintf("%s (child %s; what else its failure says can not be told: %v)", replay.Cut(is.Message, shortMessage), child, why)
+	}
+	return &queue.Done{Scheduled: d.Scheduled, Effect: d.Effect, Failure: f}
+}
+
+// put publishes an input. then runs on the actor.
+func (a *actor) put(in queue.OutInput, then func(error)) {
 	a.publishing++
 	a.met.told.Inc()
 	a.conn.PublishInputAsync(in, func(_ uint64, err error) {
@@ -197,7 +227,6 @@ func (a *actor) told(in *instance, o *owed, err error) {
 		return // put away since; a look sends it again, and the receiver recognises it
 	}
 	if in.dropTold(); len(in.owed) == 0 && !in.busy {
-		in.look = in.look || in.loaded && in.status().Ended() // nothing else will write it down
 		a.advance(in)
 	}
 }
@@ -233,7 +262,7 @@ func (a *actor) lookSoon(in *instance) {
 
 // startChild publishes the start of a child. One that is not accepted is asked for again soon.
 func (a *actor) startChild(in *instance, s *history.Started, e *history.ChildScheduled) {
-	a.tell(childStart(in.id, s, e), func(err error) {
+	a.tell(in.id, childStart(in.id, s, e), func(err error) {
 		switch {
 		case err == nil:
 			in.begins(e.Effect)
@@ -243,6 +272,7 @@ func (a *actor) startChild(in *instance, s *history.Started, e *history.ChildSch
 				Code: history.CodeTooLarge, Permanent: true, Message: fmt.Sprintf("child %s can not be started: %v", e.Instance, err),
 			}}
 			failed.At = a.clock.now()
+			in = a.instance(in.id) // it may have been put away meanwhile
 			in.poison = append(in.poison, failed)
 		default:
 			a.log.Warn("a child could not be started; trying again", "instance", in.id, "child", e.Instance, "error", err)
@@ -330,7 +360,7 @@ func (a *actor) firstAsk() time.Duration { return firstAsks * a.cfg.Look }
 // reply tells the parent behind a start that this instance is not its child, or how it has ended. It
 // may be lost: the parent asks again.
 func (a *actor) reply(in *instance, msg queue.OutInput) {
-	a.tell(msg, func(err error) {
+	a.tell(in.id, msg, func(err error) {
 		if err != nil {
 			a.log.Debug("a parent could not be answered; it asks again", "instance", in.id, "parent", msg.Instance, "error", err)
 		}

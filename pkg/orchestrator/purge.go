@@ -143,15 +143,32 @@ func (a *actor) purgeStalled(in *instance) {
 // endPurged ends a running instance whose purge is forced. Its code is not asked; the inputs before the purge, so
 // many, are dropped, and the purge itself stays in the inbox.
 func (a *actor) endPurged(in *instance, p *history.PurgeRequested, before int) {
-	at := max(in.state.Now, a.clock.now())
-	why := &cancel.Cancelled{Reason: cancel.Purged, By: p.By, Text: p.Text, At: time.UnixMilli(at).UTC()}
 	a.unwindCode(in)
-	a.endByName(in, why, &history.Cancelled{Failure: *pawl.ToFailure(why), By: p.By, Text: p.Text}, before)
+	why, end := purged(p, max(in.state.Now, a.clock.now()))
+	a.endByName(in, why, end, before)
+}
+
+// purged is how an instance ends that a purge ends.
+func purged(p *history.PurgeRequested, at int64) (why *cancel.Cancelled, end *history.Cancelled) {
+	why = &cancel.Cancelled{Reason: cancel.Purged, By: p.By, Text: p.Text, At: time.UnixMilli(at).UTC()}
+	return why, &history.Cancelled{Failure: *pawl.ToFailure(why), By: p.By, Text: p.Text}
+}
+
+// notBegun tells the parents behind starts that were purged before anything came of them. If that is lost, the parent asks for its
+// child again.
+func (a *actor) notBegun(in *instance, p *history.PurgeRequested, inputs []unread) {
+	for _, u := range inputs {
+		if s, ok := u.ev.(*history.Started); ok && s.Parent != nil {
+			_, end := purged(p, a.clock.now())
+			a.reply(in, done(s.Parent, end))
+		}
+	}
 }
 
 // purge removes an instance that has ended; popped is the purge that asks for it, if one does.
 func (a *actor) purge(in *instance, p *history.PurgeRequested, popped ...string) {
 	a.begin(in)
+	dropped := in.unread[:len(popped)]
 	pu := &store.Purge{Instance: in.id, Execution: in.execution(), Head: in.head(), Status: in.status(), Pop: popped}
 	a.store.Purge(a.st, pu, func(now int64, err error) {
 		failpoint.Here("orchestrator.purged")
@@ -162,6 +179,7 @@ func (a *actor) purge(in *instance, p *history.PurgeRequested, popped ...string)
 				a.heard(now)
 				a.met.purged.Inc()
 				if p != nil {
+					a.notBegun(in, p, dropped)
 					a.answer(p.Reply, queue.Answer{Instance: in.id, Status: queue.StatusPurged})
 				}
 			case errors.Is(err, store.ErrConflict): // perhaps the reply of an earlier try was lost

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -146,6 +147,19 @@ func TestAStalledInstanceIsPurgedByForceAlsoIfItHasNotBegun(t *testing.T) {
 		if left := s.left(id); len(left) > 0 {
 			t.Errorf("left of %s: %v", id, left)
 		}
+	}
+}
+
+func TestAParentIsToldOfAChildThatIsPurgedBeforeItHasBegun(t *testing.T) {
+	s := newStand(t)
+	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, in string) (string, error) { return only.Call(ctx, in, pawl.ID("child")) }))
+	s.start("hello", "p-1", `"x"`)
+	s.until("the child is stalled", func() bool { return s.describe("child").Stuck != "" })
+	if a := s.purge("child", true); a.Status != queue.StatusPurged {
+		t.Fatalf("%+v", a.Problem)
+	}
+	if d := s.ended("p-1"); d.Failure == nil || d.Failure.Code != history.CodeCancelled {
+		t.Errorf("%s, %+v", d.Status, d.Failure)
 	}
 }
 

@@ -40,14 +40,23 @@ func (t *turn) firstRecord(rec *store.Record) *store.Record {
 	return r
 }
 
-// noteStatus writes the custom status if the turn has set it.
+// noteStatus writes the custom status if the turn has set it. How often it was set before is in no history: code that has been
+// changed since counts otherwise, so the record goes on from what it has.
 func (t *turn) noteStatus(rec, r *store.Record) {
 	if t.exec == nil {
 		return
 	}
-	p, version := t.exec.Status()
-	if rec == nil && version > 0 || rec != nil && version > rec.CustomVersion {
-		r.Custom, r.CustomVersion = p, version
+	p, sets := t.exec.Status()
+	before := t.sets
+	if t.begins() {
+		before = t.fold.Started.Statuses
+	}
+	if sets == before {
+		return
+	}
+	r.Custom, r.CustomVersion = p, sets-before
+	if rec != nil {
+		r.CustomVersion += rec.CustomVersion
 	}
 }
 

@@ -30,6 +30,7 @@ type turn struct {
 	exec *replay.Execution
 	fold *history.State
 	now  int64
+	sets uint64 // of the custom status, before the turn
 
 	events  []history.Event
 	encoded [][]byte
@@ -79,6 +80,7 @@ func (a *actor) turn(in *instance) {
 			}
 			a.met.replays.Inc()
 		}
+		_, t.sets = t.exec.Status()
 		t.run(inputs, poison)
 		t.continueAsNew()
 	}
@@ -150,7 +152,7 @@ func (in *instance) identity() replay.Identity {
 // before an input was pushed fires before it.
 func (t *turn) run(inputs []unread, poison []history.Event) {
 	for _, ev := range poison {
-		if !t.apply(ev) {
+		if t.fold.Started != nil && !t.apply(ev) { // else it is that of the execution before
 			return
 		}
 	}
@@ -160,7 +162,6 @@ func (t *turn) run(inputs []unread, poison []history.Event) {
 		}
 		if u.ev == nil || t.stale(u) {
 			t.dropped++
-			t.noteLate(u.ev)
 		} else if !t.fire(u.ev.Meta().At) || !t.apply(u.ev) {
 			return
 		}
@@ -277,7 +278,7 @@ func (a *actor) turned(t *turn) {
 		a.stall(in, stallUnreadable, t.err.Error())
 	case t.size > store.CommitBytes:
 		a.end(in)
-		a.tooLarge(in, t.size)
+		a.tooLarge(in, t)
 	case len(t.events) == 0 && len(t.pop) == 0:
 		a.end(in) // a timer fired that had been cancelled meanwhile: nothing to write
 		a.seeToLeases(in)
@@ -297,12 +298,13 @@ func (a *actor) divergedFrom(in *instance, why string) {
 
 // tooLarge fails an instance whose turn does not fit into a commit. Its state holds the
 // turn, which is not in the store; so it is loaded again first.
-func (a *actor) tooLarge(in *instance, size int) {
-	failure := &history.Failure{
-		Code:    history.CodeTooLarge,
-		Message: fmt.Sprintf("instance %s: one turn decided %d bytes of events, the limit is %d; schedule less at once", in.id, size, store.CommitBytes),
+func (a *actor) tooLarge(in *instance, t *turn) {
+	message := fmt.Sprintf("instance %s: one turn decided %d bytes of events, the limit is %d; schedule less at once", in.id, t.size, store.CommitBytes)
+	if n := len(t.front); n > 0 {
+		message = fmt.Sprintf("instance %s: to continue as new takes %d bytes, with %d events that it has received and not read, and the limit is %d; read the events first",
+			in.id, t.size, n-1, store.CommitBytes)
 	}
-	a.failAfterLoad(in, failure)
+	a.failAfterLoad(in, &history.Failure{Code: history.CodeTooLarge, Message: message})
 }
 
 // takenBack cancels what an instance that is ended by name has outstanding.

@@ -223,6 +223,17 @@ func TestMessagesOfVersion1ReadAsTheyWereWritten(t *testing.T) {
 	if got, err := decodeAnswer(b); err != nil || !reflect.DeepEqual(got, answer) {
 		t.Errorf("an answer from before there was a custom status reads as %+v (%v)", got, err)
 	}
+	b, err = hex.DecodeString(goldenTaskBefore)
+	ok(t, err)
+	if got, err := DecodeTask(b); err != nil || !reflect.DeepEqual(got, task("q.r", 1)) {
+		t.Errorf("a task from before there was a key of the call reads as %+v (%v)", got, err)
+	}
+	b, err = hex.DecodeString(goldenReplyBefore)
+	ok(t, err)
+	var reply Reply
+	if err := decode("reply", b, reply.wire); err != nil || !reflect.DeepEqual(reply, Reply{Described: &described}) {
+		t.Errorf("a reply from before there were reports reads as %+v (%v)", reply, err)
+	}
 }
 
 func TestAFieldThatALaterBuildAddsIsPassedOver(t *testing.T) {
@@ -290,13 +301,17 @@ func TestReplyWrittenAndReadIsTheSame(t *testing.T) {
 }
 
 const (
-	goldenTask   = "9e01a3692d3107090103a165ab6368617267652d63617264a3712e7201b06170706c69636174696f6e2f6a736f6ec40131cf0000018bcfe5680000"
-	goldenAnswer = "9b01a169010203a66661696c6564b06170706c69636174696f6e2f6a736f6ec4013197a163a16db06170706c69636174696f6e2f6a736f6ec40131c3a17391a16192a178a179c0"
+	goldenTask = "9f01a3692d3107090103a165ab6368617267652d63617264a3712e7201b06170706c69636174696f6e2f6a736f6ec40131cf0000018bcfe5680000a0"
+	// goldenTaskBefore is a task of a build that knew no key of a call.
+	goldenTaskBefore = "9e01a3692d3107090103a165ab6368617267652d63617264a3712e7201b06170706c69636174696f6e2f6a736f6ec40131cf0000018bcfe5680000"
+	goldenAnswer     = "9b01a169010203a66661696c6564b06170706c69636174696f6e2f6a736f6ec4013197a163a16db06170706c69636174696f6e2f6a736f6ec40131c3a17391a16192a178a179c0"
 	// As it was written when it ended with the problem.
 	goldenAnswerBefore = "9a01a169010203a66661696c6564b06170706c69636174696f6e2f6a736f6ec4013197a163a16db06170706c69636174696f6e2f6a736f6ec40131c3a17391a16192a178a179"
 	goldenStatus       = "9b01a169000000a772756e6e696e67a0c0c0c09304b06170706c69636174696f6e2f6a736f6ec40131"
 	goldenDone         = "960111a165b06170706c69636174696f6e2f6a736f6ec4013197a163a16db06170706c69636174696f6e2f6a736f6ec40131c3a17391a161"
-	goldenReply        = "9901c0c0dc0017a169a0a0a00000000000000090000000a0c0c0a0a170919403a16ea163049305b06170706c69636174696f6e2f6a736f6ec40131060090c290a0"
-	goldenBells        = "92019292a161c4010192a162c0"
-	goldenAsk          = "990104a169a1720102a173a16303"
+	goldenReply        = "9a01c0c0dc0017a169a0a0a00000000000000090000000a0c0c0a0a170919403a16ea163049305b06170706c69636174696f6e2f6a736f6ec40131060090c290a090"
+	// goldenReplyBefore is a reply of a build that knew no reports.
+	goldenReplyBefore = "9901c0c0dc0017a169a0a0a00000000000000090000000a0c0c0a0a170919403a16ea163049305b06170706c69636174696f6e2f6a736f6ec40131060090c290a0"
+	goldenBells       = "92019292a161c4010192a162c0"
+	goldenAsk         = "990104a169a1720102a173a16303"
 )

@@ -52,12 +52,13 @@ func TestAWorkerThatIsSilentCostsTheWaitAndNonsenseIsNoWorker(t *testing.T) {
 	s := newStand(t)
 	c := s.open(Options{})
 	asked := make(chan struct{}, 9)
-	sub, err := subscribe(s.dial(), "pawl.default.workers", func(m *nats.Msg) {
+	nc := s.dial()
+	sub, err := subscribe(nc, "pawl.default.workers", func(m *nats.Msg) {
 		_ = m.Respond([]byte("hello"))
 		asked <- struct{}{}
 	})
 	stop(t, sub, err)
-	ok(t, c.nc.Flush())
+	ok(t, nc.Flush()) // the server knows of it
 	ctx, cancel := context.WithCancelCause(context.Background())
 	enough := errors.New("enough")
 	go func() {

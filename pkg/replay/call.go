@@ -84,7 +84,7 @@ func (x *Execution) Call(spec Call) *Future {
 		spec.Retry, spec.AttemptTimeout = Retry{}, 0
 	}
 	c := &call{Future: Future{x: x}, spec: spec, home: x.in(spec.Scope)}
-	if len(spec.Payload.Data) > x.opts.Limits.Payload {
+	if len(spec.Payload.Data) > x.opts.Limits.Payload && !c.decided() {
 		return x.refused(x.tooLarge(spec.Payload, "the input of "+c.what()))
 	}
 	c.source = c
@@ -104,6 +104,14 @@ func (c *call) what() string {
 	return "activity " + c.spec.Activity
 }
 
+// decided reports whether history has the schedule of the call next: see Execution.decided.
+func (c *call) decided() bool {
+	if c.spec.Child != nil {
+		return c.x.decided(history.KindChildScheduled, c.spec.Child.Name)
+	}
+	return c.x.decided(history.KindActivityScheduled, c.spec.Activity)
+}
+
 // tooLarge gives the failure of a payload over the limit, or nil.
 func (x *Execution) tooLarge(p history.Payload, what string) *history.Failure {
 	limit := x.opts.Limits.Payload
@@ -119,7 +127,7 @@ func (x *Execution) tooLarge(p history.Payload, what string) *history.Failure {
 // begin schedules the next attempt.
 func (c *call) begin() {
 	x := c.x
-	if limit := x.opts.Limits.Outstanding; x.wanted >= limit {
+	if limit := x.opts.Limits.Outstanding; x.wanted >= limit && !c.decided() {
 		c.conclude(history.Payload{}, &history.Failure{
 			Code: history.CodeTooMany, Permanent: true,
 			Message: fmt.Sprintf("%s was not scheduled: %d activities and children are outstanding, which is the limit", c.what(), limit),

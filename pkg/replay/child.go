@@ -63,7 +63,7 @@ func (x *Execution) Launch(child Child, payload history.Payload, in *Scope) erro
 	if over := x.over(in); over != nil {
 		return over
 	}
-	if f := x.tooLarge(payload, "the input of orchestration "+child.Name); f != nil {
+	if f := x.tooLarge(payload, "the input of orchestration "+child.Name); f != nil && !x.decided(history.KindChildScheduled, child.Name) {
 		return f
 	}
 	child.Abandon = false

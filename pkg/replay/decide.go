@@ -106,6 +106,17 @@ func (x *Execution) meet(kind history.Kind, about string, made history.Event) hi
 	return nil
 }
 
+// decided reports whether history, being replayed, has a decision of that kind and name next. Then no limit keeps the code from
+// it: limits are configuration, and payloads change with the code, but what was allowed once stands.
+func (x *Execution) decided(kind history.Kind, name string) bool {
+	if !x.past.active {
+		return false
+	}
+	x.collectOwed()
+	ev := x.peek()
+	return ev != nil && ev.Kind() == kind && nameOf(ev) == name
+}
+
 // collectOwed moves the cancellations that history has next into owed, and passes over
 // the markers among them: see Patched. When history is not being replayed there are none.
 func (x *Execution) collectOwed() {

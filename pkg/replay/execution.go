@@ -29,7 +29,9 @@ type Ending struct {
 	Cancelled bool             // the failure is, or wraps, a cancellation
 }
 
-// Limits bound one execution. A field that is zero has its default.
+// Limits bound one execution. A field that is zero has its default. They may be lowered at any time: what history has was
+// allowed. Where Payload or Outstanding is raised, an execution that came up against it before diverges on replay, for that
+// it was refused is in no history.
 type Limits struct {
 	Payload     int    // bytes of one payload; default 512 KiB
 	Events      uint64 // events of one history; default 100,000

@@ -42,6 +42,30 @@ func TestAnActivityTooManyIsAFailureAtTheCall(t *testing.T) {
 	wantFailure(t, d, history.CodeTooMany, "3 activities and children are outstanding")
 }
 
+func TestWhatWasAllowedOnceIsAllowedOnReplayUnderLowerLimits(t *testing.T) {
+	code := program(func(x *replay.Execution) (string, error) {
+		for range 3 {
+			start(x, "a", strings.Repeat("x", 100))
+		}
+		if err := x.Send("far", "tell", text(strings.Repeat("x", 100)), nil); err != nil {
+			return "", err
+		}
+		if err := x.Launch(replay.Child{Name: "free", Instance: "far"}, text(strings.Repeat("x", 100)), nil); err != nil {
+			return "", err
+		}
+		return call(x, "b", "")
+	})
+	d := replaytest.New(t, code, replay.Options{})
+	d.Start(text(""))
+	again := replay.New(d.X.Identity(), code, replay.Options{Limits: replay.Limits{Outstanding: 2, Payload: 50}})
+	if err := again.Replay(d.History); err != nil {
+		t.Error(err)
+	}
+	if err := again.Evict(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAHistoryOverItsLimitFailsTheExecutionByName(t *testing.T) {
 	logs := new(strings.Builder)
 	opts := replay.Options{

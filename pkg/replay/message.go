@@ -13,7 +13,7 @@ func (x *Execution) Send(instance, name string, payload history.Payload, in *Sco
 	if over := x.over(in); over != nil {
 		return over
 	}
-	if f := x.tooLarge(payload, "event "+name); f != nil {
+	if f := x.tooLarge(payload, "event "+name); f != nil && !x.decided(history.KindEventSent, name) {
 		return f
 	}
 	decide(x, &history.EventSent{Instance: instance, Name: name, Payload: payload})

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"slices"
 
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/cancel"
@@ -23,41 +22,48 @@ type reasons struct {
 	space  redisx.Space
 }
 
-// of reads the end of the execution's history. It reports false if that does not say,
-// or can not be read.
-func (r *reasons) of(ctx context.Context, ref lease.Ref) (cancel.Cancelled, bool) {
-	key := r.space.Part(ref.Part).History(ref.Instance, ref.Execution)
-	for from := -page; from >= -recent; from -= page {
+// of reads the execution's history, from its end until every reason is found. Of what it
+// does not say there, or if it can not be read, there is no reason.
+func (r *reasons) of(ctx context.Context, of lease.Ref, activities []uint64) map[uint64]cancel.Cancelled {
+	key := r.space.Part(of.Part).History(of.Instance, of.Execution)
+	wanted, found := make(map[uint64]bool, len(activities)), make(map[uint64]cancel.Cancelled, len(activities))
+	for _, a := range activities {
+		wanted[a] = true
+	}
+	for from := -page; from >= -recent && len(found) < len(wanted); from -= page {
 		reply, err := r.runner.Do(ctx, redisx.Command("LRANGE", key, from, from+page-1))
 		if err != nil {
-			return cancel.Cancelled{}, false
+			return found
 		}
 		events, _ := reply.([]any)
-		if c, ok := find(events, ref.Activity); ok {
-			return cancel.Cancelled{Reason: c.Reason, By: c.By, Text: c.Text, At: c.Time()}, true
+		find(events, wanted, found)
+		if len(events) == 0 && from == -page {
+			if why, ok := r.bygone(ctx, of); ok {
+				for a := range wanted {
+					found[a] = why
+				}
+			}
+			return found
 		}
-		switch {
-		case len(events) == 0 && from == -page:
-			return r.bygone(ctx, ref)
-		case len(events) < page:
-			return cancel.Cancelled{}, false
+		if len(events) < page {
+			break
 		}
 	}
-	return cancel.Cancelled{}, false
+	return found
 }
 
-func find(events []any, activity uint64) (*history.ActivityCancelRequested, bool) {
-	for _, raw := range slices.Backward(events) {
+// find adds what the events say of those that are wanted.
+func find(events []any, wanted map[uint64]bool, found map[uint64]cancel.Cancelled) {
+	for _, raw := range events {
 		text, _ := raw.(string)
 		e, err := history.Decode(0, []byte(text))
 		if err != nil {
-			continue // of a newer build, perhaps; it may stand in front of what is looked for
+			continue // of a newer build, perhaps; it may stand beside what is looked for
 		}
-		if c, ok := e.(*history.ActivityCancelRequested); ok && c.Scheduled == activity {
-			return c, true
+		if c, ok := e.(*history.ActivityCancelRequested); ok && wanted[c.Scheduled] {
+			found[c.Scheduled] = cancel.Cancelled{Reason: c.Reason, By: c.By, Text: c.Text, At: c.Time()}
 		}
 	}
-	return nil, false
 }
 
 // bygone gives the reason for a history that is gone with all that it said: the instance

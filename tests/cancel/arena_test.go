@@ -125,7 +125,7 @@ func (a *arena) member(s settings) *stack.Process {
 		s.Redis = a.redis.Addr
 	}
 	if s.TTL == 0 {
-		s.TTL = 10 * time.Second // the default: so that nothing here is told by a renewal that comes round by itself
+		s.TTL = time.Minute // whoever is told within seconds has not found out by a renewal that came round
 	}
 	s.Namespace, s.Ledger = a.ns, a.ledger
 	text, err := json.Marshal(s)

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// in gives an id whose partition is p.
+// inPartition gives an id whose partition is p.
 func inPartition(prefix string, p int) string {
 	for try := 0; ; try++ {
 		if id := fmt.Sprintf("%s-%d", prefix, try); queue.PartitionOf(id, partitions) == p {

@@ -97,7 +97,7 @@ func (a *arena) neverCompletes(id string) {
 func TestAnAckAfterTheCancellationIsDroppedAndCountedAsCancelledAndNotAsFailed(t *testing.T) {
 	t.Parallel()
 	a := newArena(t)
-	w := a.member(settings{Role: "worker", Name: "worker", NATS: a.deaf(), TTL: time.Minute})
+	w := a.member(settings{Role: "worker", Name: "worker", NATS: a.deaf()})
 	file := a.file("late")
 	a.touch(file + ".turn")
 	in, err := Late.EncodeInput(file)

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -71,6 +73,7 @@ func TestTheCheckFindsNothingWrongWithAnExecution(t *testing.T) {
 		"whose record is gone": func(b *bench) { // but something, on each kind of store
 			b.turned()
 			b.must(b.rdb.Del(b.ctx(), b.p.Instance("a")).Err())
+			b.must(b.rdb.ZAdd(b.ctx(), b.p.Agenda(), redis.Z{Score: 1, Member: "a"}).Err()) // nobody has looked for long
 			b.wantRules("has a history of 3 events and no record", "has a history of 3 events and no record",
 				"stands in the index of running and has no record", "on the agenda, and has neither record nor anything unread")
 		},

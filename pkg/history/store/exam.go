@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"time"
 
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -22,6 +24,8 @@ type exam struct {
 	rules []string // that are broken
 	inst  Loaded
 	state *history.State // of the current execution
+	// coming: nobody is there, and a look to come will find that and tidy up.
+	coming bool
 }
 
 func (x *exam) rulef(format string, args ...any) {
@@ -230,10 +234,16 @@ func (x *exam) agenda(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("check: instance %s: %w", x.id, err)
 	}
-	if v != nil || x.nobody() {
-		if v != nil && x.nobody() {
+	if v != nil && x.nobody() {
+		at, err := score(v)
+		if err != nil {
+			return fmt.Errorf("check: instance %s: %w", x.id, err)
+		}
+		if x.coming = at > float64(time.Now().UnixMilli()); !x.coming {
 			x.rulef("is on the agenda, and has neither record nor anything unread")
 		}
+	}
+	if v != nil || x.nobody() {
 		return nil
 	}
 	s, rec := x.state, x.inst.Record
@@ -247,12 +257,24 @@ func (x *exam) agenda(ctx context.Context) error {
 	return nil
 }
 
+// score reads the answer to ZSCORE in either protocol version.
+func score(v any) (float64, error) {
+	if f, ok := v.(float64); ok {
+		return f, nil
+	}
+	s, err := redisx.Str(v)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseFloat(s, 64)
+}
+
 // nobody reports whether there is no such instance, nor anything that waits for it.
 func (x *exam) nobody() bool { return x.inst.Record == nil && len(x.inst.Unread) == 0 }
 
 // stuck finds what is said of nobody.
 func (x *exam) stuck(ctx context.Context) error {
-	if !x.nobody() {
+	if !x.nobody() || x.coming {
 		return nil
 	}
 	why, err := x.store.StuckOne(ctx, x.part, x.id)

@@ -1,0 +1,143 @@
+package orchestrator_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// pingFar tells another instance something, and then waits.
+func pingFar(ctx *pawl.Context, in string) (string, error) {
+	if err := ping.Send(ctx, "far", in); err != nil {
+		return "", err
+	}
+	return ping.Receive(ctx)
+}
+
+// owesAgain leaves an instance of pingFar that is not known to have told what it has told, as a crash between
+// the stream's acknowledgement and the mark does.
+func (s *stand) owesAgain(id string) {
+	s.t.Helper()
+	first := s.orchestrate(orchestrator.Config{Member: "a"}, hello.Do(pingFar))
+	s.start("hello", id, `"x"`)
+	s.until("it has told", func() bool { return s.describe(id).Status == "running" && s.owing(id) == 0 })
+	s.stop(first)
+	if err := s.redis.HDel(s.ctx(), s.key(id, "i:"+id), "sent").Err(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.lookNow(id)
+}
+
+// A message that is sent again at every look is taken again, an hour later, by a receiver that has forgotten its id.
+func TestWhatASleepingInstanceOwesIsSentOnceMoreAndThenWrittenDown(t *testing.T) {
+	s := newStand(t)
+	s.owesAgain("p-1")
+	s.orchestrate(orchestrator.Config{Member: "b"}, hello.Do(pingFar))
+	s.until("it is written down", func() bool { return s.owing("p-1") == 0 })
+	if n := s.messages("pawl.default.in.*.far.event.ping"); n > 2 {
+		t.Errorf("it was told %d times", n)
+	}
+	s.event("ping", "p-1", `"go"`)
+	s.ended("p-1")
+}
+
+func TestWhatAStalledInstanceOwesIsSentOnceMoreAndThenWrittenDown(t *testing.T) {
+	s := newStand(t)
+	s.owesAgain("p-1")
+	s.publish(queue.OutInput{Instance: "p-1", Kind: queue.KindCancel, By: "ops"})
+	b := s.orchestrate(orchestrator.Config{Member: "b"}, only.Do(waitForPing))
+	s.until("it is stalled, and what it owes is written down", func() bool { return s.describe("p-1").Stuck != "" && s.describe("p-1").Owes == 0 })
+	s.stop(b)
+	s.orchestrate(orchestrator.Config{Member: "c"}, hello.Do(pingFar))
+	if d := s.ended("p-1"); d.Status != "cancelled" {
+		t.Errorf("%s", d.Status)
+	}
+}
+
+// maxMessage has the inputs stream refuse what is larger.
+func (s *stand) maxMessage(bytes int32) {
+	s.t.Helper()
+	js, st := s.inputs()
+	cfg := st.CachedInfo().Config
+	cfg.MaxMsgSize = bytes
+	if _, err := js.UpdateStream(s.ctx(), cfg); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func TestAParentDoesNotWaitForAnEndThatFitsIntoNoMessage(t *testing.T) {
+	s := newStand(t)
+	big := strings.Repeat("x", 100<<10)
+	s.orchestrate(orchestrator.Config{},
+		only.Do(func(_ *pawl.Context, in string) (string, error) {
+			if in == "fail" {
+				return "", pawl.WithData(errToo, big)
+			}
+			return big, nil
+		}),
+		hello.Do(func(ctx *pawl.Context, _ string) (string, error) {
+			if _, err := only.Call(ctx, "fail", pawl.ID("c-1")); !errors.Is(err, errToo) {
+				return "", fmt.Errorf("not the failure that the child ended with: %w", err)
+			}
+			_, err := only.Call(ctx, "", pawl.ID("c-2"))
+			return "", err
+		}))
+	s.maxMessage(64 << 10)
+	s.start("hello", "p-1", `"x"`)
+	d := s.ended("p-1")
+	if d.Failure == nil || d.Failure.Code != history.CodeTooLarge || !strings.Contains(d.Failure.Message, "child c-2") {
+		t.Fatalf("%+v", d.Failure)
+	}
+}
+
+func TestAParentIsToldThatItsChildFitsIntoNoMessage(t *testing.T) {
+	s := newStand(t)
+	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, _ string) (string, error) {
+		return only.Call(ctx, strings.Repeat("x", 100<<10), pawl.ID("c-1"))
+	}))
+	s.maxMessage(64 << 10)
+	s.start("hello", "p-1", `"x"`)
+	if d := s.ended("p-1"); d.Failure == nil || d.Failure.Code != history.CodeTooLarge {
+		t.Fatalf("%+v", d.Failure)
+	}
+}
+
+func TestACustomStatusIsSeenAlsoWhereTheCodeNowSetsItLessOftenThanItDid(t *testing.T) {
+	s := newStand(t)
+	told := func(times int) func(*pawl.Context, string) (string, error) {
+		return func(ctx *pawl.Context, _ string) (string, error) {
+			for n := range times {
+				if err := shown.Set(ctx, n); err != nil {
+					return "", err
+				}
+			}
+			if _, err := ping.Receive(ctx); err != nil {
+				return "", err
+			}
+			if err := shown.Set(ctx, 99); err != nil {
+				return "", err
+			}
+			return ping.Receive(ctx)
+		}
+	}
+	first := s.orchestrate(orchestrator.Config{Member: "a"}, hello.Do(told(3)))
+	s.start("hello", "s-1", `"x"`)
+	s.until("it is shown", func() bool { d := s.describe("s-1"); return d.Custom != nil && d.Custom.Version == 3 })
+	s.stop(first)
+	s.orchestrate(orchestrator.Config{Member: "b"}, hello.Do(told(1)))
+	s.event("ping", "s-1", `"go"`)
+	s.until("what the new code says is shown", func() bool {
+		d := s.describe("s-1")
+		if d.Custom == nil || d.Custom.Version != 4 {
+			return false
+		}
+		n, err := shown.Decode(d.Custom.Payload)
+		return err == nil && n == 99
+	})
+}
