@@ -17,13 +17,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/replay"
 )
 
-const (
-	pollEvery  = time.Second            // the agenda is read at least so often
-	pollGap    = 250 * time.Millisecond // and, for what memory does not know, at most so often
-	pollFull   = 10 * time.Millisecond  // but sooner if there were more than one poll takes
-	dueBatch   = 256
-	leaveGrace = 5 * time.Second // for a hand-over to end what is under way
-)
+// leaveGrace is for a hand-over to end what is under way.
+const leaveGrace = 5 * time.Second
 
 // actor is one tenure of one partition. See the package's doc.
 type actor struct {
@@ -176,46 +171,6 @@ func (a *actor) leave() error {
 	return nil
 }
 
-// poll asks the agenda who is due.
-func (a *actor) poll() {
-	if a.polling {
-		a.pollAgain = true
-		return
-	}
-	a.polling = true
-	a.store.Due(a.st, dueBatch, func(d store.DueNow, err error) {
-		a.box.post(func() {
-			a.polling = false
-			if a.pollAgain {
-				a.pollAgain = false
-				a.pollBy(time.Now())
-			}
-			if err != nil {
-				a.failed("due", err)
-				return
-			}
-			a.heard(d.Now)
-			if d.Next != 0 {
-				gap := pollGap
-				if len(d.Instances) == dueBatch { // thousands of stalled ones must not keep a neighbour's timer waiting
-					gap = pollFull
-				}
-				a.pollBy(time.Now().Add(max(time.Duration(d.Next-d.Now)*time.Millisecond, gap)))
-			}
-			for _, id := range d.Instances {
-				a.lookAt(id)
-			}
-		})
-	})
-}
-
-// pollBy brings the next poll forward.
-func (a *actor) pollBy(t time.Time) {
-	if t.Before(a.pollAt) {
-		a.pollAt = t
-	}
-}
-
 // failed sorts an error of the store: what ends the tenure, and what will pass.
 func (a *actor) failed(what string, err error) {
 	switch {
@@ -226,54 +181,6 @@ func (a *actor) failed(what string, err error) {
 		a.met.storeErrors.Inc()
 		a.log.Warn("redis did not answer; trying again", "what", what, "error", err)
 	}
-}
-
-// lookAt makes somebody look at the instance.
-func (a *actor) lookAt(id string) {
-	in := a.instance(id)
-	if in.busy {
-		return // the answer under way sets the next look
-	}
-	in.look = true
-	a.advance(in)
-}
-
-// work begins looks that a takeover has found, a bounded number at a time.
-func (a *actor) work() {
-	for len(a.todo) > 0 && a.busy < 32 && !a.leaving {
-		id := a.todo[0]
-		a.todo = a.todo[1:]
-		a.lookAt(id)
-	}
-}
-
-// takeOver finds what must be looked at at once: what is stalled, for this process
-// may have what it lacks, and, if the last owner has died, everything that it may have
-// left unsent.
-func (a *actor) takeOver() error {
-	ctx, stop := context.WithTimeout(a.ctx, a.cfg.Look)
-	defer stop()
-	stuck, err := a.store.Stuck(ctx, a.st.Part)
-	if err != nil {
-		return fmt.Errorf("take over: %w", err)
-	}
-	for id, text := range stuck {
-		a.stalls[id] = parseStall(text)
-		a.todo = append(a.todo, id)
-	}
-	// What a worker pushed during the hand-over has nobody who heard its doorbell: its look is
-	// at most two seconds ahead, and is brought forward here.
-	span := firstPause
-	if !a.tenure.Clean {
-		span += a.cfg.Look
-	}
-	now, due, err := a.store.Agenda(ctx, a.st.Part, span)
-	if err != nil {
-		return fmt.Errorf("take over: %w", err)
-	}
-	a.heard(now) // before the first timer is judged: this process' own clock may be ahead
-	a.todo = append(a.todo, due...)
-	return nil
 }
 
 // instance gives the instance's place in memory.
