@@ -35,6 +35,7 @@ type actor struct {
 	instances map[string]*instance
 	parked    *simplelru.LRU[string, *instance] // those of instances that are idle and have their code in memory
 	stalls    map[string]*stall
+	forced    map[string]bool // instances in whose inbox, behind what is loaded of it, there may be a forced purge
 	waiters   waiters
 	watchers  waiters           // of custom statuses
 	todo      []string          // to be looked at when there is room: what a takeover found
@@ -56,7 +57,7 @@ func newActor(ctx context.Context, s *shared, t *partition.Tenure) *actor {
 	a := &actor{
 		shared: s, tenure: t, st: store.Tenure{Part: t.Part, Token: t.Token}, ctx: ctx,
 		log: s.cfg.Logger.With("partition", t.Part), box: newMailbox(), turns: newTurner(),
-		instances: make(map[string]*instance), stalls: make(map[string]*stall), waiters: newWaiters(), watchers: newWaiters(), sent: make(map[sending]int64),
+		instances: make(map[string]*instance), stalls: make(map[string]*stall), forced: make(map[string]bool), waiters: newWaiters(), watchers: newWaiters(), sent: make(map[sending]int64),
 		clock: clock{at: time.Now(), ms: time.Now().UnixMilli()},
 	}
 	// The size is validated by New; NewLRU refuses only sizes below one.

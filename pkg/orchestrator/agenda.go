@@ -86,6 +86,7 @@ func (a *actor) takeOver() error {
 	}
 	for id, text := range stuck {
 		a.stalls[id] = parseStall(text)
+		a.forced[id] = true
 		a.todo = append(a.todo, id)
 	}
 	// What a worker pushed during the hand-over has nobody who heard its doorbell: its look is

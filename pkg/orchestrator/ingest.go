@@ -314,7 +314,7 @@ func (a *actor) ingested(now int64, arrivals []arrival, said []store.Ingested) {
 			a.arrived(in, arr.ev, said[i])
 		}
 		if s := a.stalls[in.id]; s != nil && arr.in.Force {
-			s.until = 0 // it need not wait for its next try
+			s.until, a.forced[in.id] = 0, true // it need not wait for its next try
 		}
 		a.advance(in)
 	}

@@ -93,7 +93,11 @@ func (in *instance) takeDebts(l store.Loaded) error {
 		return nil
 	}
 	in.sent, in.shown = in.rec.Sent, in.rec.CustomVersion
-	if len(l.Past) > 0 {
+	if in.rec.Owes() && (in.rec.Status.Ended() || in.rec.Out.Execution < in.rec.Execution) {
+		if uint64(len(l.Past)) < in.rec.Out.Event {
+			return fmt.Errorf("execution %d owes messages up to event %d, and its history has %d: %w",
+				in.rec.Out.Execution, in.rec.Out.Event, len(l.Past), history.ErrCorrupt)
+		}
 		past := &history.State{}
 		for _, e := range l.Past {
 			if err := past.Apply(e); err != nil {

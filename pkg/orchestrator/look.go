@@ -185,10 +185,14 @@ func (a *actor) settle(in *instance) {
 
 // stall keeps an instance from being turned for a while, and says why.
 func (a *actor) stall(in *instance, kind stallKind, why string) {
-	if _, purge := in.forcedPurge(); purge != nil && kind != stallUnreadable {
-		a.purgeStalled(in)
+	if _, purge := in.forcedPurge(); kind != stallUnreadable && (purge != nil || a.forced[in.id]) {
+		a.purgeStalled(in, func() { a.putOff(in, kind, why) })
 		return
 	}
+	a.putOff(in, kind, why)
+}
+
+func (a *actor) putOff(in *instance, kind stallKind, why string) {
 	s := a.stalls[in.id]
 	if s == nil || s.Kind != kind {
 		s = &stall{Kind: kind, Since: a.clock.now()}

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -29,13 +30,16 @@ import (
 
 // Retention says how long instances are kept that have ended. Zero is the default, 72
 // hours; less than zero is for ever. A child is kept at least until its parent can not miss
-// its end: until the inputs stream has it.
+// its end: until the inputs stream has it, and for six look intervals (a minute).
 type Retention struct {
 	Completed, Failed, Cancelled time.Duration
 }
 
 // DefaultRetention is how long an instance that has ended is kept, unless Retention says otherwise.
 const DefaultRetention = 72 * time.Hour
+
+// childLooks is for how many looks a child is kept at the least, so that its parent does not find it gone.
+const childLooks = 6
 
 // of gives the time for a status; ok is false for one that is kept for ever, or has not ended.
 func (r Retention) of(s store.Status) (d time.Duration, ok bool) {
@@ -63,6 +67,9 @@ func (a *actor) keptUntil(rec *store.Record) int64 {
 	d, ok := a.cfg.Retention.of(rec.Status)
 	if !ok {
 		return 0
+	}
+	if rec.Parent != nil { // which may still have the end before it, in its stream, and ask for it meanwhile
+		d = max(d, childLooks*a.cfg.Look)
 	}
 	return rec.Ended + d.Milliseconds()
 }
@@ -117,27 +124,47 @@ func (in *instance) forcedPurge() (n int, p *history.PurgeRequested) {
 	return 0, nil
 }
 
-// purgeStalled removes an instance that can not be turned. Memory may hold half a turn, so it is loaded again first.
-func (a *actor) purgeStalled(in *instance) {
-	delete(a.stalls, in.id)
+// purgeStalled removes an instance that can not be turned, if a forced purge is anywhere in its inbox. Memory may
+// hold half a turn, and has the head of the inbox only, so all of it is read again first.
+func (a *actor) purgeStalled(in *instance, otherwise func()) {
+	delete(a.forced, in.id)
 	a.unwind(in)
 	a.loadThen(in, func() {
-		n, p := in.forcedPurge()
-		switch {
-		case p == nil:
-			a.advance(in)
-		case in.rec == nil:
-			ids := make([]string, n+1)
-			for i := range ids {
-				ids[i] = in.unread[i].id
+		a.begin(in)
+		off(a, func(ctx context.Context) ([][]byte, error) { return a.store.Inbox(ctx, a.st.Part, in.id) }, func(raw [][]byte, err error) {
+			a.end(in)
+			if err == nil {
+				in.unread, err = parseUnread(raw)
 			}
-			a.purge(in, p, ids...)
-		case in.status().Ended():
-			a.advance(in)
-		default:
-			a.endPurged(in, p, n)
-		}
+			if err != nil {
+				a.unreadable(in, err)
+				return
+			}
+			a.purgeFound(in, otherwise)
+		})
 	})
+}
+
+func (a *actor) purgeFound(in *instance, otherwise func()) {
+	n, p := in.forcedPurge()
+	if p == nil {
+		in.unread = in.unread[:min(len(in.unread), store.UnreadBatch)]
+		otherwise()
+		return
+	}
+	delete(a.stalls, in.id)
+	switch {
+	case in.rec == nil:
+		ids := make([]string, n+1)
+		for i := range ids {
+			ids[i] = in.unread[i].id
+		}
+		a.purge(in, p, ids...)
+	case in.status().Ended():
+		a.advance(in)
+	default:
+		a.endPurged(in, p, n)
+	}
 }
 
 // endPurged ends a running instance whose purge is forced. Its code is not asked; the inputs before the purge, so

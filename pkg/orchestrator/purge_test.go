@@ -139,7 +139,11 @@ func TestAStalledInstanceIsPurgedByForceAlsoIfItHasNotBegun(t *testing.T) {
 	s.event("ping", "begun", `"x"`)
 	s.start("race", "fresh", `"x"`)
 	s.event("ping", "fresh", `"x"`)
-	for _, id := range []string{"begun", "fresh"} {
+	s.start("race", "crowded", `"x"`)
+	for range 600 { // more than an orchestrator has of an inbox in memory
+		s.event("ping", "crowded", `"x"`)
+	}
+	for _, id := range []string{"begun", "fresh", "crowded"} {
 		s.until(id+" is stalled", func() bool { return s.describe(id).Stuck != "" })
 		if a := s.purge(id, true); a.Status != queue.StatusPurged {
 			t.Fatalf("%s: %+v", id, a.Problem)
@@ -165,7 +169,7 @@ func TestAParentIsToldOfAChildThatIsPurgedBeforeItHasBegun(t *testing.T) {
 
 func TestRetentionIsByStatusAndStartsWhenAParentCanNotMissTheEnd(t *testing.T) {
 	s := newStand(t)
-	s.orchestrate(orchestrator.Config{Retention: orchestrator.Retention{Completed: 300 * time.Millisecond, Failed: -1}},
+	s.orchestrate(orchestrator.Config{Look: 200 * time.Millisecond, Retention: orchestrator.Retention{Completed: 300 * time.Millisecond, Failed: -1}},
 		only.Do(func(_ *pawl.Context, in string) (string, error) { return in, nil }),
 		hello.Do(func(ctx *pawl.Context, in string) (string, error) { return only.Call(ctx, in, pawl.ID("child")) }),
 		race.Do(func(*pawl.Context, string) (string, error) { return "", errToo }))
