@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // input makes a payload of an argument: JSON, or @FILE, or - for standard input. Empty is nothing.
@@ -18,9 +19,9 @@ func input(arg string) (history.Payload, error) {
 	case arg == "":
 		return history.Payload{}, nil
 	case arg == "-":
-		b, err = io.ReadAll(os.Stdin)
+		b, err = bounded(os.Stdin)
 	case arg[0] == '@':
-		b, err = os.ReadFile(arg[1:])
+		b, err = readFile(arg[1:])
 	}
 	if err != nil {
 		return history.Payload{}, misuse{fmt.Errorf("read the payload: %w", err)}
@@ -29,6 +30,24 @@ func input(arg string) (history.Payload, error) {
 		return history.Payload{}, misuse{errors.New(`the payload is not JSON; a text has its quotation marks: '"Ada"'`)}
 	}
 	return history.Payload{Type: history.TypeJSON, Data: b}, nil
+}
+
+func readFile(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return bounded(f)
+}
+
+// bounded reads no more than tells that it is too much.
+func bounded(r io.Reader) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(r, queue.MaxPayload+1))
+	if err == nil && len(b) > queue.MaxPayload {
+		err = fmt.Errorf("it has more than %d bytes, which is the limit", queue.MaxPayload)
+	}
+	return b, err
 }
 
 func writeJSON(w io.Writer, v any) error {

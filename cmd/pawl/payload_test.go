@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/pawlrun/pawl/pkg/history"
@@ -19,5 +20,11 @@ func TestAnArgumentMayNameAFile(t *testing.T) {
 	}
 	if _, err := input("@" + file + ".missing"); err == nil {
 		t.Error("no error")
+	}
+}
+
+func TestAFileThatIsTooLongIsNotReadToItsEnd(t *testing.T) {
+	if _, err := input("@/dev/zero"); err == nil || !strings.Contains(err.Error(), "which is the limit") {
+		t.Error(err)
 	}
 }

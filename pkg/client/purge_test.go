@@ -126,7 +126,8 @@ func TestWhoStopsWaitingForAPurgeIsToldThatItTakesEffect(t *testing.T) {
 	go func() { ended <- Purge(context.Background(), c, "a") }()
 	w.input(2)
 	c.Close()
-	if err := <-ended; !errors.Is(err, ErrClosed) || !errors.Is(err, ErrNotYet) {
+	// Closed before the stream has acknowledged the purge, the client can promise nothing.
+	if err := <-ended; !errors.Is(err, queue.ErrClosed) && (!errors.Is(err, ErrClosed) || !errors.Is(err, ErrNotYet)) {
 		t.Fatal(err)
 	}
 }

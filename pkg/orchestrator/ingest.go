@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -344,11 +345,18 @@ func (a *actor) arrived(in *instance, u unread, said store.Ingested) {
 		in.late = append(in.late, u)
 	case in.busy: // the answer of a load or a commit shows it; that of a look does not
 		in.missed = true
-	case in.loaded && !in.read && len(in.unread) == said.Unread-1 && (said.Exists || !u.start()):
+	case in.loaded && !in.read && len(in.unread) == said.Unread-1 && (said.Exists || !u.start()) && in.lacks(u):
 		in.unread = append(in.unread, u)
 	case in.loaded:
 		in.read = true
 	}
+}
+
+// lacks reports whether memory can not have the input yet. The answer of a commit that ran after the ingest, and came before
+// its answer, has shown it; then the lengths may agree by chance.
+func (in *instance) lacks(u unread) bool {
+	seq := u.seq()
+	return seq > in.turned && !slices.ContainsFunc(in.unread, func(has unread) bool { return has.seq() >= seq })
 }
 
 // rang is told by a worker that it has pushed a completion into an empty inbox.

@@ -268,7 +268,7 @@ func (a *actor) early(in *instance) {
 	}
 	oldest := in.unread[0].ev.Meta().At
 	drop := oldest + earlyKept.Milliseconds()
-	s := &stall{Kind: stallEarly, Since: oldest, Why: fmt.Sprintf("waiting for a start of this instance: %d unread; kept for %v", len(in.unread), earlyKept), until: drop}
+	s := &stall{Kind: stallEarly, Since: oldest, Why: fmt.Sprintf("inputs came before a start of this instance; they are kept for %v", earlyKept), until: drop}
 	a.begin(in)
 	l := &store.Look{Instance: in.id, Head: in.head(), Next: drop, Hold: store.HoldEarly, Stuck: s.encode()}
 	a.looking(in, l, func(store.Looked) {

@@ -218,7 +218,10 @@ func (a *actor) told(in *instance, o *owed, err error) {
 	if err != nil {
 		o.failed = true
 		a.unsent++
-		a.log.Warn("an instance could not be told; trying again", "instance", in.id, "to", o.in.Instance, "kind", o.in.Kind, "error", err)
+		if !in.soon { // thousands may fail at once, and are sent again together
+			a.log.Warn("an instance could not be told; trying again", "instance", in.id, "to", o.in.Instance, "kind", o.in.Kind,
+				"messages", len(in.owed), "error", err)
+		}
 		a.lookSoon(in)
 		return
 	}

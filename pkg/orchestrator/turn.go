@@ -310,12 +310,13 @@ func (a *actor) tooLarge(in *instance, t *turn) {
 // takenBack cancels what an instance that is ended by name has outstanding.
 func takenBack(s *history.State, why *cancel.Cancelled) []history.Event {
 	var out []history.Event
+	text := replay.Cut(why.Text, replay.MaxReason)
 	for _, id := range s.Outstanding() {
-		out = append(out, &history.ActivityCancelRequested{Scheduled: id, Reason: why.Reason, By: why.By, Text: why.Text})
+		out = append(out, &history.ActivityCancelRequested{Scheduled: id, Reason: why.Reason, By: why.By, Text: text})
 	}
 	for _, id := range s.Children() {
 		if !s.Child(id).Abandon {
-			out = append(out, &history.ChildCancelRequested{Scheduled: id, Reason: why.Reason, By: why.By, Text: why.Text})
+			out = append(out, &history.ChildCancelRequested{Scheduled: id, Reason: why.Reason, By: why.By, Text: text})
 		}
 	}
 	return out

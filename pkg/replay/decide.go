@@ -281,6 +281,8 @@ func (x *Execution) cancel(w *work, why cancel.Cancelled) {
 }
 
 func cancellation(w *work, why cancel.Cancelled) history.Event {
+	// The request itself keeps the whole text. There may be thousands of these in a turn, and it must fit into a commit.
+	why.Text = Cut(why.Text, MaxReason)
 	switch w.kind {
 	case timerWork:
 		return &history.TimerCancelled{Timer: w.id}
@@ -307,6 +309,9 @@ func (x *Execution) recordWithdrawn(in history.Event) {
 		}
 	}
 }
+
+// MaxReason is how many bytes of the canceller's text the cancellation of each piece of work keeps.
+const MaxReason = 512
 
 const excessText = "the history has reached its limit"
 
