@@ -43,6 +43,26 @@ type connected struct {
 	Logger    *slog.Logger          `optional:"true"`
 	Metrics   prometheus.Registerer `optional:"true"`
 	Status    *status               `optional:"true"` // made first, so it is started first and stopped last
+	Untold    *untold               `optional:"true"`
+}
+
+// untold lasts until the program is told to end. fx leaves a start behind whose context ends, and goes back what it had
+// started when nobody waits for that any more; so it is the fleets that are told, and fx waits for them.
+type untold struct {
+	ctx context.Context //nolint:containedctx // of the whole program
+}
+
+// heeding makes a start end, with an error, when the program is told to.
+func (u *untold) heeding(start func(context.Context) error) func(context.Context) error {
+	if u == nil {
+		return start
+	}
+	return func(ctx context.Context) error {
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		defer context.AfterFunc(u.ctx, stop)()
+		return start(ctx)
+	}
 }
 
 // run makes the fleet start and stop with the program, and be seen in /readyz.
@@ -50,7 +70,7 @@ func (c connected) run(ready func() error, start, stop func(context.Context) err
 	if c.Status != nil {
 		c.Status.watch(ready)
 	}
-	c.Lifecycle.Append(fx.StartStopHook(start, func(ctx context.Context) error {
+	c.Lifecycle.Append(fx.StartStopHook(c.Untold.heeding(start), func(ctx context.Context) error {
 		if c.Status != nil {
 			c.Status.stopping.Store(true)
 		}

@@ -27,13 +27,15 @@ const (
 // needs, for a worker waits for its namespace; told to end meanwhile, it is given up. A
 // second signal ends the process at once.
 func Run(log *slog.Logger, opts ...fx.Option) int {
-	app := New(log, opts...)
+	ctx, tell := context.WithCancel(context.Background())
+	defer tell()
+	app := New(log, append(opts[:len(opts):len(opts)], fx.Supply(&untold{ctx: ctx}))...)
 	if err := app.Err(); err != nil {
 		log.Error("can not start", "error", dig.RootCause(err))
 		return 1
 	}
 	told := app.Wait()
-	end, err := begin(app, told)
+	end, err := begin(app, told, tell)
 	if err == nil && end == nil {
 		said := <-told
 		end = &said
@@ -42,9 +44,9 @@ func Run(log *slog.Logger, opts ...fx.Option) int {
 	if end != nil {
 		log.Info("stopping", "because", end.String())
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), stopPatience)
+	stopping, cancel := context.WithTimeout(context.Background(), stopPatience)
 	defer cancel()
-	stopErr := app.Stop(ctx)
+	stopErr := app.Stop(stopping)
 	switch {
 	case end == nil:
 		log.Error("can not start", "error", dig.RootCause(err))
@@ -57,16 +59,14 @@ func Run(log *slog.Logger, opts ...fx.Option) int {
 }
 
 // begin starts the program. It gives the signal if one came before it had started.
-func begin(app *fx.App, told <-chan fx.ShutdownSignal) (end *fx.ShutdownSignal, err error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+func begin(app *fx.App, told <-chan fx.ShutdownSignal, tell func()) (end *fx.ShutdownSignal, err error) {
 	started := make(chan error, 1)
-	go func() { started <- app.Start(ctx) }()
+	go func() { started <- app.Start(context.Background()) }()
 	select {
 	case err := <-started:
 		return nil, err
 	case said := <-told:
-		cancel()
+		tell()
 		return &said, <-started
 	}
 }
