@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -29,7 +30,7 @@ const (
 func Run(log *slog.Logger, opts ...fx.Option) int {
 	ctx, tell := context.WithCancel(context.Background())
 	defer tell()
-	app := New(log, append(opts[:len(opts):len(opts)], fx.Supply(&untold{ctx: ctx}))...)
+	app := New(log, append(slices.Clip(opts), fx.Supply(&untold{ctx: ctx}))...)
 	if err := app.Err(); err != nil {
 		log.Error("can not start", "error", dig.RootCause(err))
 		return 1
