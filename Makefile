@@ -17,7 +17,7 @@ build:
 	$(GO) build -trimpath -o bin/ ./cmd/...
 
 setup:
-	@./scripts/setup.sh
+	@GO="$(GO)" ./scripts/setup.sh
 
 test: setup
 	$(GO) test -race -timeout $(TIMEOUT) ./...

@@ -1,17 +1,22 @@
 #!/bin/sh
-# What the tests need besides Go: a redis-server. On a Debian-like machine as root it is
-# installed; elsewhere one line says what to install.
+# What the tests need besides Go: a redis-server, and a C compiler, without which Go has no
+# race detector. On a Debian-like machine as root they are installed; elsewhere one line
+# says what to install.
 set -eu
-if command -v redis-server >/dev/null 2>&1; then
+missing=
+command -v redis-server >/dev/null 2>&1 || missing="$missing redis-server"
+command -v "$(${GO:-go} env CC)" >/dev/null 2>&1 || missing="$missing gcc libc6-dev"
+if [ -z "$missing" ]; then
 	exit 0
 fi
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-	echo "setup: installing redis-server" >&2
+	echo "setup: installing$missing" >&2
 	export DEBIAN_FRONTEND=noninteractive
 	apt-get update -qq
-	# The package starts a server of its own; the tests start theirs.
-	RUNLEVEL=1 apt-get install -y -qq --no-install-recommends redis-server >/dev/null
+	# The package of Redis starts a server of its own; the tests start theirs.
+	# shellcheck disable=SC2086 # a list of packages
+	RUNLEVEL=1 apt-get install -y -qq --no-install-recommends $missing >/dev/null
 	exit 0
 fi
-echo "setup: redis-server is missing; install Redis 7 (Debian: apt-get install redis-server; macOS: brew install redis)" >&2
+echo "setup: missing:$missing; install Redis 7 (Debian: apt-get install redis-server; macOS: brew install redis) and a C compiler (Debian: gcc libc6-dev; macOS: xcode-select --install)" >&2
 exit 1
