@@ -95,7 +95,7 @@ func (p *process) await(ctx context.Context) (told bool) {
 	}
 	killGroup(p.cmd.Process)
 	<-p.ended
-	p.gone(killWait)
+	p.gone(time.After(killWait), nil) // until the kernel has done away with it
 	return told
 }
 
@@ -115,28 +115,19 @@ func (p *process) cleanUp(ctx context.Context) {
 	case <-GraceOver(ctx):
 		return
 	}
+	p.gone(limit.C, GraceOver(ctx))
+}
+
+// gone waits until there is nobody left of the group, or the limit is reached, or time is over for another reason.
+func (p *process) gone(limit <-chan time.Time, over <-chan struct{}) {
 	look := time.NewTicker(lookAgain)
 	defer look.Stop()
 	for groupLives(p.cmd.Process) {
 		select {
 		case <-look.C:
-		case <-limit.C:
+		case <-limit:
 			return
-		case <-GraceOver(ctx):
-			return
-		}
-	}
-}
-
-// gone waits until the kernel has done away with the group.
-func (p *process) gone(most time.Duration) {
-	limit, look := time.NewTimer(most), time.NewTicker(lookAgain)
-	defer limit.Stop()
-	defer look.Stop()
-	for groupLives(p.cmd.Process) {
-		select {
-		case <-look.C:
-		case <-limit.C:
+		case <-over:
 			return
 		}
 	}

@@ -9,11 +9,11 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/embedded"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -28,13 +28,7 @@ func servers(t *testing.T) (*nats.Conn, redis.UniversalClient) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = stack.Stop() })
-	nc, err := queue.Dial(stack.NATSURL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed := make(chan struct{})
-	nc.SetClosedHandler(func(*nats.Conn) { close(closed) })
-	t.Cleanup(func() { nc.Close(); <-closed })
+	nc := natstest.Dial(t, stack.NATSURL())
 	opts, err := redis.ParseURL(stack.RedisURL())
 	if err != nil {
 		t.Fatal(err)

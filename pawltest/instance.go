@@ -154,9 +154,9 @@ func (in *instance) ended() {
 	e, x := in.e, in.now()
 	e.tb.Helper()
 	x.check(in)
-	more, unread := x.x.Continued()
+	next := x.x.Successor()
 	switch {
-	case more == nil:
+	case next == nil:
 		in.end = x.state.End
 		e.bury(in)
 		return
@@ -164,13 +164,7 @@ func (in *instance) ended() {
 		e.endless = &Endless{Instance: in.id, Executions: len(in.executions)}
 		return
 	}
-	s := x.state.Started
-	_, statuses := x.x.Status()
-	next := &history.Started{
-		Name: s.Name, Version: more.Version, Payload: more.Payload, Born: s.Born, Execution: s.Execution + 1, By: s.By,
-		Parent: s.Parent, Statuses: statuses,
-	}
-	next.At = x.state.Now
+	_, unread := x.x.Continued()
 	x.x = nil
 	in.begin(next)
 	first := []letter{{to: in.id, ev: next}}

@@ -9,10 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
 	"go.uber.org/goleak"
 
+	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -41,31 +40,11 @@ type owner struct {
 	changed chan struct{}
 }
 
-func dial(t *testing.T, url string) *nats.Conn {
-	t.Helper()
-	nc, err := queue.Dial(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed := make(chan struct{})
-	nc.SetClosedHandler(func(*nats.Conn) { close(closed) })
-	t.Cleanup(func() { nc.Close(); <-closed })
-	return nc
-}
-
 // stand starts a server, an owner of 4 partitions (unless absent) and a client.
 func stand(t *testing.T, o Options) (*owner, *Client) {
 	t.Helper()
-	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv.Start()
-	t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
-	if !srv.ReadyForConnections(10 * time.Second) {
-		t.Fatal("nats-server does not start")
-	}
-	conn, err := queue.Open(soon(t), dial(t, srv.ClientURL()), queue.Options{Partitions: 4})
+	srv := natstest.Start(t)
+	conn, err := queue.Open(soon(t), natstest.Dial(t, srv.ClientURL()), queue.Options{Partitions: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +57,7 @@ func stand(t *testing.T, o Options) (*owner, *Client) {
 	if err := conn.NATS().Flush(); err != nil { // the server knows who serves
 		t.Fatal(err)
 	}
-	c, err := New(soon(t), dial(t, srv.ClientURL()), o)
+	c, err := New(soon(t), natstest.Dial(t, srv.ClientURL()), o)
 	if err != nil {
 		t.Fatal(err)
 	}

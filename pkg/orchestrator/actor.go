@@ -57,7 +57,8 @@ func newActor(ctx context.Context, s *shared, t *partition.Tenure) *actor {
 	a := &actor{
 		shared: s, tenure: t, st: store.Tenure{Part: t.Part, Token: t.Token}, ctx: ctx,
 		log: s.cfg.Logger.With("partition", t.Part), box: newMailbox(), turns: newTurner(),
-		instances: make(map[string]*instance), stalls: make(map[string]*stall), forced: make(map[string]bool), waiters: newWaiters(), watchers: newWaiters(), sent: make(map[sending]int64),
+		instances: make(map[string]*instance), stalls: make(map[string]*stall), forced: make(map[string]bool), sent: make(map[sending]int64),
+		waiters: newWaiters(), watchers: newWaiters(),
 		clock: clock{at: time.Now(), ms: time.Now().UnixMilli()},
 	}
 	// The size is validated by New; NewLRU refuses only sizes below one.
@@ -295,9 +296,8 @@ func (a *actor) advance(in *instance) {
 		a.load(in)
 	case in.read:
 		a.readInbox(in)
-	case in.purging():
-		p, _ := in.purgeNext()
-		a.purgeRequested(in, p)
+	case in.purgeNext() != nil:
+		a.purgeRequested(in, in.purgeNext())
 	case in.status().Ended():
 		a.discard(in)
 	case in.owesForBefore():

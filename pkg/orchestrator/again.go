@@ -107,17 +107,11 @@ func carriedID(execution uint64, n int) string { return fmt.Sprintf("c%d.%d", ex
 // continueAsNew prepares the next execution: its start, and behind it the events that the
 // code has not read.
 func (t *turn) continueAsNew() {
-	end, carried := t.exec.Continued()
-	if end == nil {
+	next := t.exec.Successor()
+	if next == nil {
 		return
 	}
-	s := t.fold.Started
-	_, statuses := t.exec.Status()
-	next := &history.Started{
-		Name: s.Name, Version: end.Version, Payload: end.Payload, Born: s.Born, Execution: s.Execution + 1, By: s.By,
-		Parent: s.Parent, Statuses: statuses,
-	}
-	next.At = t.fold.Now
+	_, carried := t.exec.Continued()
 	t.put(startID(next.Execution), next)
 	for i, ev := range carried {
 		t.put(carriedID(next.Execution, i+1), ev)

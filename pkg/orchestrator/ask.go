@@ -77,21 +77,24 @@ func notFound(id string) error {
 	return &queue.Problem{Code: queue.ProblemNotFound, Message: "there is no instance " + id}
 }
 
-// await answers how the instance ended, or remembers who wants to know. It registers before it
-// reads, so that an end in between is told all the same.
-func (a *actor) await(ctx context.Context, q queue.Ask) (queue.Reply, error) {
+// register notes who wants to be told, and then reads the record, so that what happens in between is told all the
+// same. It gives nil for an instance that has not begun.
+func (a *actor) register(ctx context.Context, q queue.Ask, among *waiters) (*store.Record, error) {
 	if q.ReplyTo != "" {
-		a.box.post(func() { a.waiters.add(q.Instance, q.ReplyTo, a.clock.now()) })
+		a.box.post(func() { among.add(q.Instance, q.ReplyTo, a.clock.now()) })
 	}
 	rec, err := a.store.Record(ctx, a.st.Part, q.Instance)
-	if err != nil {
+	if err == nil && rec == nil {
+		err = a.pending(ctx, q.Instance, nil)
+	}
+	return rec, err
+}
+
+// await answers how the instance ended, or remembers who wants to know.
+func (a *actor) await(ctx context.Context, q queue.Ask) (queue.Reply, error) {
+	rec, err := a.register(ctx, q, &a.waiters)
+	if err != nil || rec == nil || !rec.Status.Ended() {
 		return queue.Reply{}, err
-	}
-	if rec == nil {
-		return queue.Reply{}, a.pending(ctx, q.Instance, nil)
-	}
-	if !rec.Status.Ended() {
-		return queue.Reply{}, nil
 	}
 	ans := ended(q.Instance, rec)
 	return queue.Reply{Answer: &ans}, nil
@@ -101,17 +104,25 @@ func (a *actor) await(ctx context.Context, q queue.Ask) (queue.Reply, error) {
 func ended(id string, rec *store.Record) queue.Answer {
 	ans := queue.Answer{Instance: id, Born: rec.Born, Execution: rec.Execution, Status: string(rec.Status)}
 	end, err := rec.EndEvent()
-	switch e := end.(type) {
-	case *history.Completed:
-		ans.Result = e.Result
-	case *history.Failed:
-		ans.Failure = &e.Failure
-	case *history.Cancelled:
-		ans.Failure = &e.Failure
-	default:
+	var ok bool
+	if ans.Result, ans.Failure, ok = outcome(end); !ok {
 		ans.Problem = &queue.Problem{Code: queue.ProblemInternal, Message: fmt.Sprintf("the end of instance %s can not be read: %v", id, err)}
 	}
 	return ans
+}
+
+// outcome is what an instance ended with; ok is false for what is no end of an instance.
+func outcome(end history.Event) (result history.Payload, failure *history.Failure, ok bool) {
+	switch e := end.(type) {
+	case *history.Completed:
+		return e.Result, nil, true
+	case *history.Failed:
+		return history.Payload{}, &e.Failure, true
+	case *history.Cancelled:
+		return history.Payload{}, &e.Failure, true
+	default:
+		return history.Payload{}, nil, false
+	}
 }
 
 func (a *actor) describe(ctx context.Context, id string) (queue.Reply, error) {
@@ -136,7 +147,7 @@ func (a *actor) describe(ctx context.Context, id string) (queue.Reply, error) {
 			d.Children = append(d.Children, queue.OutstandingChild{Event: id, Name: e.Name, Instance: e.Instance, Since: e.At})
 		}
 	}
-	d.Owes = owedNow(id, l)
+	d.Owes = owedNow(id, l, state)
 	if !l.Record.Status.Ended() {
 		d.Events = state.Len
 		d.Timers = uint64(state.TimerLen()) //nolint:gosec // a length
@@ -150,14 +161,9 @@ func (a *actor) describe(ctx context.Context, id string) (queue.Reply, error) {
 	return queue.Reply{Described: &d}, nil
 }
 
-// owedNow counts the messages that the store does not know to be sent.
-func owedNow(id string, l store.Loaded) uint64 {
-	in := &instance{id: id, rec: l.Record, state: &history.State{}}
-	for _, e := range l.Events {
-		if in.state.Apply(e) != nil {
-			break
-		}
-	}
+// owedNow counts the messages that the store does not know to be sent, and takes them out of the state.
+func owedNow(id string, l store.Loaded, state *history.State) uint64 {
+	in := &instance{id: id, rec: l.Record, state: state}
 	if in.takeDebts(l) != nil {
 		return 0
 	}

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
@@ -42,43 +43,21 @@ type stand struct {
 
 func newStand(t testing.TB) *stand {
 	t.Helper()
-	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv.Start()
-	t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
-	if !srv.ReadyForConnections(10 * time.Second) {
-		t.Fatal("nats-server does not start")
-	}
+	srv := natstest.Start(t)
 	s := &stand{t: t, srv: srv, log: slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: logLevel()}))}
-	s.nats = dial(t, srv.ClientURL())
+	s.nats = natstest.Dial(t, srv.ClientURL())
 	s.server = redistest.Start(t)
 	s.redis = s.server.Client(t)
 	run := redisx.NewRunner(s.redis)
 	t.Cleanup(run.Close)
 	s.store = store.New(run, redisx.NewSpace("default"))
+	var err error
 	if s.conn, err = queue.Open(s.ctx(), s.nats, queue.Options{Partitions: 8}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.conn.Close)
 	t.Cleanup(s.check)
 	return s
-}
-
-func dial(t testing.TB, url string) *nats.Conn {
-	t.Helper()
-	nc, err := queue.Dial(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		closed := make(chan struct{})
-		nc.SetClosedHandler(func(*nats.Conn) { close(closed) })
-		nc.Close()
-		<-closed
-	})
-	return nc
 }
 
 type testWriter struct{ t testing.TB }

@@ -89,14 +89,7 @@ func message(id string, s *history.State, m history.Message) queue.OutInput {
 // done tells a parent how its child has ended.
 func done(p *history.Parent, end history.Event) queue.OutInput {
 	d := &queue.Done{Scheduled: p.Event, Effect: p.Effect}
-	switch e := end.(type) {
-	case *history.Completed:
-		d.Result = e.Result
-	case *history.Failed:
-		d.Failure = &e.Failure
-	case *history.Cancelled:
-		d.Failure = &e.Failure
-	}
+	d.Result, d.Failure, _ = outcome(end)
 	return queue.OutInput{Instance: p.Instance, Kind: queue.KindDone, Done: d}
 }
 
@@ -247,12 +240,7 @@ func (a *actor) lookSoon(in *instance) {
 	}
 	in.soon = true
 	a.waits.Go(func() {
-		t := time.NewTimer(sendAgain)
-		defer t.Stop()
-		select {
-		case <-a.life.Done():
-		case <-t.C:
-		}
+		wait(a.life, sendAgain)
 		a.box.post(func() {
 			in.soon = false
 			if a.instances[in.id] == in && !a.leaving {

@@ -80,18 +80,13 @@ func (a *actor) retired(in *instance) bool {
 	return at != 0 && at <= a.clock.now() && len(in.owed) == 0
 }
 
-// purgeNext gives the purge that the inbox begins with.
-func (in *instance) purgeNext() (*history.PurgeRequested, bool) {
+// purgeNext gives the purge that the inbox begins with, or nil.
+func (in *instance) purgeNext() *history.PurgeRequested {
 	if len(in.unread) == 0 {
-		return nil, false
+		return nil
 	}
-	p, ok := in.unread[0].ev.(*history.PurgeRequested)
-	return p, ok
-}
-
-func (in *instance) purging() bool {
-	_, ok := in.purgeNext()
-	return ok
+	p, _ := in.unread[0].ev.(*history.PurgeRequested)
+	return p
 }
 
 // purgeRequested does what the purge at the head of the inbox asks for, or the next step to it.

@@ -7,17 +7,20 @@ import (
 
 // record says what the turn changes of the record.
 func record(in *instance, t *turn) *store.Record {
-	if t.heir != nil {
-		return t.heirRecord()
+	if t.heir != nil { // of an orphan's id
+		r := birth(t.heir)
+		r.Reborn = true
+		return r
 	}
 	r := &store.Record{}
-	switch end := t.fold.End.(type) {
-	case *history.ContinuedAsNew:
-		r = t.nextRecord(in.rec, end)
-	default:
-		if t.begins() {
-			r = t.firstRecord(in.rec)
-		}
+	if end, more := t.fold.End.(*history.ContinuedAsNew); more {
+		r = birth(t.fold.Started)
+		r.Version, r.Execution = end.Version, r.Execution+1
+	} else if t.begins() {
+		r = birth(t.fold.Started)
+	}
+	if in.rec != nil && r.Name != "" {
+		r.Created = in.rec.Created // of the first execution
 	}
 	t.noteStatus(in.rec, r)
 	if n := len(t.debts); n > 0 {
@@ -28,16 +31,11 @@ func record(in *instance, t *turn) *store.Record {
 	return r
 }
 
-// firstRecord is the record of an execution that begins.
-func (t *turn) firstRecord(rec *store.Record) *store.Record {
-	s := t.fold.Started
-	r := &store.Record{
+// birth is the record of an execution that begins so.
+func birth(s *history.Started) *store.Record {
+	return &store.Record{
 		Name: s.Name, Version: s.Version, Born: s.Born, Execution: s.Execution, Created: s.At, Status: store.Running, Parent: s.Parent,
 	}
-	if rec != nil {
-		r.Created = rec.Created
-	}
-	return r
 }
 
 // noteStatus writes the custom status if the turn has set it. How often it was set before is in no history: code that has been
@@ -74,26 +72,6 @@ func (t *turn) noteEnd(r *store.Record) {
 		r.Status = store.Failed
 	}
 	r.Ended, r.Events, r.End = max(end.Meta().At, t.now), t.fold.Len, t.encoded[len(t.encoded)-1]
-}
-
-// nextRecord is the record of the execution that follows.
-func (t *turn) nextRecord(rec *store.Record, end *history.ContinuedAsNew) *store.Record {
-	s := t.fold.Started
-	r := &store.Record{
-		Name: s.Name, Version: end.Version, Born: s.Born, Execution: s.Execution + 1, Created: s.At, Status: store.Running, Parent: s.Parent,
-	}
-	if rec != nil {
-		r.Created = rec.Created
-	}
-	return r
-}
-
-// heirRecord is the record of an instance that takes the place of an orphan.
-func (t *turn) heirRecord() *store.Record {
-	s := t.heir
-	return &store.Record{
-		Name: s.Name, Version: s.Version, Born: s.Born, Execution: s.Execution, Created: s.At, Status: store.Running, Parent: s.Parent, Reborn: true,
-	}
 }
 
 // advanceRecord makes of the record in memory what the commit has made of the store's.

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -111,21 +112,9 @@ func TestANATSThatIsRestartedLosesEveryTaskAndTheLookSendsThemAgain(t *testing.T
 // restartNATS restarts the server on its port and directory.
 func (s *stand) restartNATS() {
 	s.t.Helper()
-	opts := &server.Options{
-		Host: "127.0.0.1", Port: s.srv.Addr().(*net.TCPAddr).Port, JetStream: true,
-		StoreDir: strings.TrimSuffix(s.srv.StoreDir(), "/jetstream"), NoSigs: true, NoLog: true,
-	}
+	port, dir := s.srv.Addr().(*net.TCPAddr).Port, strings.TrimSuffix(s.srv.StoreDir(), "/jetstream")
 	s.srv.Shutdown()
 	s.srv.WaitForShutdown()
-	srv, err := server.NewServer(opts)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	srv.Start()
-	s.t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
-	if !srv.ReadyForConnections(10 * time.Second) {
-		s.t.Fatal("nats-server does not start again")
-	}
+	s.srv = natstest.Start(s.t, func(o *server.Options) { o.Port, o.StoreDir = port, dir })
 	s.until("the connection is back", s.nats.IsConnected)
-	s.srv = srv
 }

@@ -20,20 +20,11 @@ func statusAnswer(id string, rec *store.Record) queue.Answer {
 }
 
 // customStatus answers with a custom status that the client does not have, or remembers who wants to know the
-// next one. It registers before it reads, so that a change in between is told all the same.
+// next one.
 func (a *actor) customStatus(ctx context.Context, q queue.Ask) (queue.Reply, error) {
-	if q.ReplyTo != "" {
-		a.box.post(func() { a.watchers.add(q.Instance, q.ReplyTo, a.clock.now()) })
-	}
-	rec, err := a.store.Record(ctx, a.st.Part, q.Instance)
-	if err != nil {
+	rec, err := a.register(ctx, q, &a.watchers)
+	if err != nil || rec == nil || rec.CustomVersion <= q.After && !rec.Status.Ended() {
 		return queue.Reply{}, err
-	}
-	if rec == nil {
-		return queue.Reply{}, a.pending(ctx, q.Instance, nil)
-	}
-	if rec.CustomVersion <= q.After && !rec.Status.Ended() {
-		return queue.Reply{}, nil
 	}
 	ans := statusAnswer(q.Instance, rec)
 	return queue.Reply{Answer: &ans}, nil
@@ -43,12 +34,5 @@ func (a *actor) customStatus(ctx context.Context, q queue.Ask) (queue.Reply, err
 // waits for the next one asks again.
 func (a *actor) showStatus(in *instance) {
 	in.shown = in.rec.CustomVersion
-	ws := a.watchers.take(in.id)
-	if len(ws) == 0 {
-		return
-	}
-	ans := statusAnswer(in.id, in.rec)
-	for _, w := range ws {
-		a.answer(w.reply, ans)
-	}
+	a.tellAll(a.watchers.take(in.id), func() queue.Answer { return statusAnswer(in.id, in.rec) })
 }

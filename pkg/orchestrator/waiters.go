@@ -57,10 +57,17 @@ func (w *waiters) sweep(now int64) {
 
 func (a *actor) answerWaiters(in *instance) {
 	ws := a.waiters.take(in.id)
-	if len(ws) == 0 || in.rec == nil {
+	if in.rec != nil {
+		a.tellAll(ws, func() queue.Answer { return ended(in.id, in.rec) })
+	}
+}
+
+// tellAll tells all who wait, if anybody does.
+func (a *actor) tellAll(ws []waiter, what func() queue.Answer) {
+	if len(ws) == 0 {
 		return
 	}
-	ans := ended(in.id, in.rec)
+	ans := what()
 	for _, w := range ws {
 		a.answer(w.reply, ans)
 	}

@@ -98,7 +98,7 @@ func (x *Execution) meet(kind history.Kind, about string, made history.Event) hi
 		x.exceed()
 		return nil
 	}
-	what := describeDecision(kind, about)
+	what := describeDecision(kind)
 	if made != nil {
 		what = describe(made)
 	}
@@ -194,25 +194,13 @@ func (x *Execution) sortedOwed() []history.Event {
 // scheduleActivity decides an attempt of the call. It gives nil if that was one
 // decision too many, or not the one that history has.
 func (x *Execution) scheduleActivity(c *call) *work {
-	spec := &c.spec
-	if x.past.active {
-		met, ok := x.meet(history.KindActivityScheduled, spec.Activity, nil).(*history.ActivityScheduled)
-		if !ok || !x.samePayload(met, met.Payload, spec.Payload) {
-			return nil
-		}
-		c.first = met.CallKey()
-		x.seeds.advance()
-		return x.add(&work{id: met.ID, owner: c}, c.home)
-	}
-	if x.overdrawn() {
-		x.exceed()
+	ev, ok := decide(x, &history.ActivityScheduled{
+		Name: c.spec.Activity, Queue: c.spec.Queue, Payload: c.spec.Payload, Attempt: c.number, First: c.first,
+	})
+	if !ok {
 		return nil
 	}
-	ev := &history.ActivityScheduled{Name: spec.Activity, Queue: spec.Queue, Payload: spec.Payload, Attempt: c.number, First: c.first}
-	x.append(ev)
-	ev.Effect = EffectID(x.id, ev.ID, history.KindActivityScheduled, ev.Name, ev.Payload)
 	c.first = ev.CallKey()
-	x.seeds.advance()
 	return x.add(&work{id: ev.ID, owner: c}, c.home)
 }
 

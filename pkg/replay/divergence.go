@@ -107,6 +107,8 @@ func nameOf(ev history.Event) string {
 // payloadOf is what a decision says, if it says anything that is compared on replay.
 func payloadOf(ev history.Event) history.Payload {
 	switch ev := ev.(type) {
+	case *history.ActivityScheduled:
+		return ev.Payload
 	case *history.ChildScheduled:
 		return ev.Payload
 	case *history.EventSent:
@@ -120,10 +122,9 @@ func payloadOf(ev history.Event) history.Payload {
 	}
 }
 
-func describeDecision(kind history.Kind, about string) string {
+// describeDecision names a decision that is made without an event at hand.
+func describeDecision(kind history.Kind) string {
 	switch kind {
-	case history.KindActivityScheduled:
-		return "ActivityScheduled of " + about
 	case history.KindTimerScheduled:
 		return "TimerScheduled"
 	case history.KindSideEffectRecorded:

@@ -46,6 +46,19 @@ func (x *Execution) Continued() (end *history.ContinuedAsNew, unread []*history.
 	return x.continued, x.unread
 }
 
+// Successor gives the start of the execution that follows one which has continued as new;
+// nil after any other. It has the time at which that one ended, and is the caller's.
+func (x *Execution) Successor() *history.Started {
+	if x.continued == nil {
+		return nil
+	}
+	s := x.started
+	s.Head = history.Head{At: x.now}
+	s.Version, s.Payload = x.continued.Version, x.continued.Payload
+	s.Execution, s.Statuses = s.Execution+1, x.started.Statuses+x.sets
+	return &s
+}
+
 // finish ends the execution: first what is outstanding, then the end itself.
 func (x *Execution) finish(e Ending) {
 	end, why := x.endOf(e)

@@ -21,7 +21,7 @@ func (x *Execution) Send(instance, name string, payload history.Payload, in *Sco
 	return nil
 }
 
-// decide carries out a decision that concerns other instances: live it records made, with
+// decide carries out a decision that asks something of the world: live it records made, with
 // its effect id; on replay it gives the event that history has for it. ok is false if
 // that was one decision too many, or not the one that history has.
 func decide[E history.Event](x *Execution, made E) (ev E, ok bool) {
@@ -43,9 +43,11 @@ func decide[E history.Event](x *Execution, made E) (ev E, ok bool) {
 	return ev, true
 }
 
-// stamp gives a message its effect id, which its event id is part of.
+// stamp gives a decision its effect id, which its event id is part of.
 func (x *Execution) stamp(ev history.Event) {
 	switch ev := ev.(type) {
+	case *history.ActivityScheduled:
+		ev.Effect = EffectID(x.id, ev.ID, history.KindActivityScheduled, subject(ev), ev.Payload)
 	case *history.ChildScheduled:
 		what := string(appendText(appendText(nil, subject(ev)), ev.Version))
 		ev.Effect = EffectID(x.id, ev.ID, history.KindChildScheduled, what, ev.Payload)

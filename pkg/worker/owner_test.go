@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
@@ -43,7 +43,7 @@ type owner struct {
 func newOwner(t testing.TB, redisArgs ...string) *owner {
 	t.Helper()
 	o := &owner{TB: t, redis: redistest.Start(t, redisArgs...), ns: redistest.Namespace()}
-	o.rdb, o.url, o.space = o.redis.Client(t), natsServer(t), redisx.NewSpace(o.ns)
+	o.rdb, o.url, o.space = o.redis.Client(t), natstest.Start(t).ClientURL(), redisx.NewSpace(o.ns)
 	var err error
 	o.conn, err = queue.Open(context.Background(), o.dial(), queue.Options{Namespace: o.ns, Partitions: partitions, AckWait: 2 * time.Second})
 	o.must(err)
@@ -51,34 +51,12 @@ func newOwner(t testing.TB, redisArgs ...string) *owner {
 	return o
 }
 
-func natsServer(t testing.TB) string {
-	t.Helper()
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(20 * time.Second) {
-		t.Fatal("nats-server does not get ready")
-	}
-	return s.ClientURL()
-}
-
 func (o *owner) dial() *nats.Conn {
 	o.Helper()
 	nc, err := nats.Connect(o.url, nats.MaxReconnects(-1))
 	o.must(err)
-	o.Cleanup(func() { o.close(nc) })
+	o.Cleanup(natstest.Closer(nc))
 	return nc
-}
-
-// close waits for the connection's goroutines: Close alone does not.
-func (o *owner) close(nc *nats.Conn) {
-	done := make(chan struct{})
-	nc.SetClosedHandler(func(*nats.Conn) { close(done) })
-	nc.Close()
-	<-done
 }
 
 func (o *owner) must(err error) {

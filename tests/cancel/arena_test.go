@@ -16,16 +16,15 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
 	"go.uber.org/goleak"
 
+	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/tests/stack"
 )
 
@@ -67,7 +66,7 @@ func newArena(t *testing.T) *arena {
 	runner := redisx.NewRunner(a.redis.Client(t))
 	t.Cleanup(runner.Close)
 	a.store = store.New(runner, redisx.NewSpace(a.ns))
-	nc := dial(t, a.nats)
+	nc := natstest.Dial(t, a.nats)
 	poll.Until(t, within, "the namespace exists", func() bool {
 		c, err := client.New(a.ctx, nc, client.Options{Namespace: a.ns, By: "ada", Every: time.Second})
 		if err != nil {
@@ -84,35 +83,13 @@ func newArena(t *testing.T) *arena {
 func startNATS(t *testing.T) string {
 	t.Helper()
 	const everybody = "everybody"
-	srv, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
-		NoAuthUser: everybody,
-		Users: []*server.User{{Username: everybody}, {
+	return natstest.Start(t, func(o *server.Options) {
+		o.NoAuthUser = everybody
+		o.Users = []*server.User{{Username: everybody}, {
 			Username: deafUser, Password: deafUser,
 			Permissions: &server.Permissions{Subscribe: &server.SubjectPermission{Deny: []string{"pawl.*.hint.>"}}},
-		}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv.Start()
-	t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
-	if !srv.ReadyForConnections(within) {
-		t.Fatal("nats-server does not take connections")
-	}
-	return srv.ClientURL()
-}
-
-func dial(t *testing.T, url string) *nats.Conn {
-	t.Helper()
-	nc, err := queue.Dial(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed := make(chan struct{})
-	nc.SetClosedHandler(func(*nats.Conn) { close(closed) })
-	t.Cleanup(func() { nc.Close(); <-closed })
-	return nc
+		}}
+	}).ClientURL()
 }
 
 // member starts a process of a fleet: this test's own binary. What is not set is the arena's.

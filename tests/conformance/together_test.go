@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -328,21 +328,7 @@ func isolation(s *stage) {
 
 // One consumer gets the tasks of a queue in the order in which they were published.
 func TestTasksOfAQueueWithOneConsumerAreDispatchedInTheirOrder(t *testing.T) {
-	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv.Start()
-	defer func() { srv.Shutdown(); srv.WaitForShutdown() }()
-	if !srv.ReadyForConnections(20 * time.Second) {
-		t.Fatal("nats-server does not take connections")
-	}
-	nc, err := queue.Dial(srv.ClientURL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	conn, err := queue.Open(t.Context(), nc, queue.Options{Partitions: 2})
+	conn, err := queue.Open(t.Context(), natstest.Dial(t, natstest.Start(t).ClientURL()), queue.Options{Partitions: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/internal/poll"
 )
 
@@ -41,7 +42,7 @@ func (n *NATS) Start() {
 		if err != nil {
 			return false
 		}
-		closeNATS(nc)
+		natstest.Closer(nc)()
 		return true
 	})
 }
@@ -56,14 +57,6 @@ func (n *NATS) Client() *nats.Conn {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	n.t.Cleanup(func() { closeNATS(nc) })
+	n.t.Cleanup(natstest.Closer(nc))
 	return nc
-}
-
-// closeNATS closes and waits until the connection's goroutines have ended.
-func closeNATS(nc *nats.Conn) {
-	closed := make(chan struct{})
-	nc.SetClosedHandler(func(*nats.Conn) { close(closed) })
-	nc.Close()
-	<-closed
 }

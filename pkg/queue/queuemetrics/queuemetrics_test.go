@@ -4,31 +4,15 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 func TestEveryCountIsShownOnceAndTwoRolesShareARegistry(t *testing.T) {
-	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv.Start()
-	defer srv.WaitForShutdown()
-	defer srv.Shutdown()
-	if !srv.ReadyForConnections(10 * time.Second) {
-		t.Fatal("nats-server does not start")
-	}
-	nc, err := queue.Dial(srv.ClientURL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	conn, err := queue.Open(context.Background(), nc, queue.Options{Partitions: 1})
+	conn, err := queue.Open(context.Background(), natstest.Dial(t, natstest.Start(t).ClientURL()), queue.Options{Partitions: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

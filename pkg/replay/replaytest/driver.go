@@ -76,20 +76,18 @@ func (d *Driver) Deploy(program replay.Program) {
 // and then the events that were unread. It gives the decisions of all.
 func (d *Driver) Continue() []history.Event {
 	d.tb.Helper()
-	end, unread := d.X.Continued()
-	if end == nil {
+	next := d.X.Successor()
+	if next == nil {
 		d.tb.Fatalf("the execution has not continued as new:\n%s", Text(d.History))
 	}
 	d.CheckReplay()
 	d.CheckRecord()
-	parent, name := d.X.Parent(), d.X.Name()
-	_, statuses := d.X.Status()
+	_, unread := d.X.Continued()
 	d.id.Execution++
 	d.History, d.deployed = nil, 0
 	d.X = d.fresh()
-	made := d.Feed(&history.Started{
-		Name: name, Version: end.Version, Payload: end.Payload, Born: d.id.Born, Execution: d.id.Execution, Parent: parent, Statuses: statuses,
-	})
+	next.At = d.Now // time may have been let pass since
+	made := d.Feed(next)
 	for _, ev := range unread {
 		if d.X.Ended() {
 			break
