@@ -1,7 +1,7 @@
 # make run    the demo: an embedded stack audits the Go distribution's own source, and loses a worker on the way
 # make test   everything, with the race detector; installs what it needs
 # make check  what CI runs: format, vet, lint, vulnerabilities, tests
-# make bench  throughput and latency, and that of cancellation; every part a process of its own
+# make bench  throughput and latency, that of cancellation, and what gates let through; every part a process of its own
 
 GO      ?= go
 TOOL     = $(GO) tool -modfile=tools/go.mod
@@ -47,6 +47,7 @@ bench: setup
 	@$(GO) build -o bin/ ./cmd/...
 	@./bin/pawl bench all
 	@./bin/pawl bench cancel
+	@./bin/pawl bench gate
 
 clean:
 	rm -rf bin

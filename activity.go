@@ -14,15 +14,16 @@ import (
 // is immutable, and may be used from everywhere; what runs when it is called is bound
 // to it with Do, in the fleet that has it.
 type Activity[In, Out any] struct {
-	name  string
-	queue string
-	in    form
-	out   form
-	err   error
+	name   string
+	queue  string
+	limits *history.Declared // nil: none
+	in     form
+	out    form
+	err    error
 }
 
 // NewActivity declares an activity. A name or queue outside the alphabet (see
-// ValidateName) is the error of every use of the handle.
+// ValidateName), or a limit that makes no sense (see LimitOption), is the error of every use of the handle.
 func NewActivity[In, Out any](name string, opts ...ActivityOption) Activity[In, Out] {
 	s := activitySettings{queue: name}
 	for _, o := range opts {
@@ -32,7 +33,10 @@ func NewActivity[In, Out any](name string, opts ...ActivityOption) Activity[In, 
 	if err == nil {
 		err = ValidateName(s.queue)
 	}
-	return Activity[In, Out]{name: name, queue: s.queue, in: formOf[In](), out: formOf[Out](), err: err}
+	if err == nil {
+		err = s.limits.err
+	}
+	return Activity[In, Out]{name: name, queue: s.queue, limits: s.limits.given(), in: formOf[In](), out: formOf[Out](), err: err}
 }
 
 // Name is what histories and workers know the activity by.
@@ -58,7 +62,7 @@ func (a Activity[In, Out]) Start(ctx *Context, in In, opts ...CallOption) *Futur
 	if err != nil {
 		return &Future[Out]{core: ctx.x.Refuse(fmt.Errorf("activity %s: %w", a.name, err))}
 	}
-	call := replay.Call{Activity: a.name, Queue: a.queue, Payload: payload, Scope: ctx.scope}
+	call := replay.Call{Activity: a.name, Queue: a.queue, Payload: payload, Declared: a.limits, Scope: ctx.scope}
 	for _, o := range opts {
 		o.applyCall(&call)
 	}

@@ -59,7 +59,7 @@ func (o Orchestration[In, Out]) Call(ctx *Context, in In, opts ...ChildOption) (
 // cancelled, whoever cancelled it, is also a *Cancelled to errors.As, and
 // context.Canceled to errors.Is. It is ErrIDTaken if the id is that of an instance that
 // somebody else has started, or that this one has started from another place; ErrTimeout
-// after Within. What goes wrong at the call (an input that does not encode or is too
+// after Within; ErrQueueFull and the like if the orchestration is limited and has no room. What goes wrong at the call (an input that does not encode or is too
 // large, a bad id or version, too many outstanding activities and children) is the error
 // of the future, too.
 //

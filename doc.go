@@ -75,6 +75,13 @@
 // that any more. StartDetached starts an instance and leaves it alone; Event.Send sends one
 // an event. A Status says to whoever watches how far an instance is.
 //
+// # Limits
+//
+// Options of a handle limit how many of an activity, or of an orchestration, run at a time
+// (Concurrency) or begin in a window (Rate, Quota), in the whole fleet, for each value of a key
+// (KeyBy) or in a Group. What must wait, waits in order of arrival; an orchestration that waits has
+// not begun. See LimitOption.
+//
 // # For ever, and changed on the way
 //
 // ContinueAsNew lets an instance go on with an empty history. Several versions of an

@@ -54,6 +54,15 @@ var (
 	ErrTooMany     = NewError(history.CodeTooMany)     // too many activities and children are outstanding
 )
 
+// Sentinels of calls and starts that the limits of the action have refused: see LimitOption. Retry does not try again after them, unless
+// Retry.Limited asks for it.
+var (
+	ErrQueueFull    = NewError(history.CodeQueueFull)    // as many wait as may: QueueLimit
+	ErrQueueTimeout = NewError(history.CodeQueueTimeout) // it has waited for as long as it may: QueueTimeout
+	ErrQueueCleared = NewError(history.CodeQueueCleared) // somebody has cleared the queue in which it waited
+	ErrLimited      = NewError(history.CodeLimited)      // there was no room, and nobody waits: Reject
+)
+
 // Failure is an error that has been through a history. errors.Is finds in it every
 // sentinel that the original error wrapped, context.Canceled and *Cancelled if it was
 // a cancellation, and context.DeadlineExceeded if it was a timeout. A plain error

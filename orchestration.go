@@ -11,16 +11,25 @@ import (
 // Orchestration is the handle of an orchestration: a name and two types. It holds no
 // function, is immutable, and may be used from everywhere.
 type Orchestration[In, Out any] struct {
-	name string
-	in   form
-	out  form
-	err  error
+	name   string
+	limits *history.Declared // nil: none
+	in     form
+	out    form
+	err    error
 }
 
 // NewOrchestration declares an orchestration. A name outside the alphabet (see
-// ValidateName) is the error of every use of the handle.
-func NewOrchestration[In, Out any](name string) Orchestration[In, Out] {
-	return Orchestration[In, Out]{name: name, in: formOf[In](), out: formOf[Out](), err: ValidateName(name)}
+// ValidateName), or a limit that makes no sense (see LimitOption), is the error of every use of the handle.
+func NewOrchestration[In, Out any](name string, opts ...OrchestrationOption) Orchestration[In, Out] {
+	var s limitSettings
+	for _, o := range opts {
+		o.applyOrchestration(&s)
+	}
+	err := ValidateName(name)
+	if err == nil {
+		err = s.err
+	}
+	return Orchestration[In, Out]{name: name, limits: s.given(), in: formOf[In](), out: formOf[Out](), err: err}
 }
 
 // Name is what histories and clients know the orchestration by.
@@ -38,7 +47,7 @@ type BindingOption interface {
 //
 //	orchestrator.New(conn, Fulfil.Do(fulfil), Fulfil.Do(fulfilWithGifts, pawl.Version("2")))
 func (o Orchestration[In, Out]) Do(fn func(*Context, In) (Out, error), opts ...BindingOption) OrchestrationBinding {
-	b := OrchestrationBinding{name: o.name, err: o.err, program: o.program(fn)}
+	b := OrchestrationBinding{name: o.name, limits: o.limits, err: o.err, program: o.program(fn)}
 	for _, opt := range opts {
 		opt.applyBinding(&b)
 	}
@@ -78,6 +87,7 @@ func failed(err error) replay.Ending {
 type OrchestrationBinding struct {
 	name    string
 	version string
+	limits  *history.Declared
 	err     error
 	program replay.Program
 }
@@ -87,6 +97,14 @@ func (b OrchestrationBinding) Name() string { return b.name }
 
 // Version is recorded when an instance starts; empty for an orchestration without versions.
 func (b OrchestrationBinding) Version() string { return b.version }
+
+// Declared is what the handle says about limits. It must not be changed.
+func (b OrchestrationBinding) Declared() history.Declared {
+	if b.limits == nil {
+		return history.Declared{}
+	}
+	return *b.limits
+}
 
 // Program is the function in its untyped form, for package replay.
 func (b OrchestrationBinding) Program() replay.Program { return b.program }

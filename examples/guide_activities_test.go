@@ -28,6 +28,14 @@ var (
 	ErrNoFunds = pawl.NewError("no-funds")
 )
 
+var (
+	payments = pawl.Group("payments", pawl.Rate(100, time.Second)) // each of its activities
+	Withdraw = pawl.NewActivity[Transfer, string]("withdraw", payments)
+	Postpone = pawl.NewActivity[Transfer, string]("postpone",
+		pawl.Concurrency(1), pawl.KeyBy("to"), // one at a time for each account
+		pawl.QueueLimit(100), pawl.QueueTimeout(10*time.Minute))
+)
+
 type Transfer struct {
 	Key   string `json:"key"`
 	To    string `json:"to"`
@@ -102,6 +110,31 @@ func crunch(ctx context.Context, numbers []int) (int, error) {
 	return sum, nil
 }
 
+func withdraw(ctx *pawl.Context, t Transfer) (string, error) {
+	receipt, err := Withdraw.Call(ctx, t, pawl.Retry{}, pawl.KeepSlot())
+	if errors.Is(err, pawl.ErrQueueFull) || errors.Is(err, pawl.ErrQueueTimeout) {
+		return Postpone.Call(ctx, t) // the bank has no time for us
+	}
+	return receipt, err
+}
+
+func TestTheGuidesWithdrawalIsPostponedWhenTheBankHasNoTime(t *testing.T) {
+	due := pawl.NewOrchestration[Transfer, string]("due", pawl.Concurrency(10))
+	say := func(what string) func(context.Context, Transfer) (string, error) {
+		return func(context.Context, Transfer) (string, error) { return what, nil }
+	}
+	for want, steps := range map[string][]pawltest.Step{
+		"withdrawn": {pawltest.Fail(errors.New("busy")), pawltest.Succeed()},
+		"postponed": {pawltest.Fail(errors.New("busy")), pawltest.Fail(pawl.ErrQueueTimeout)},
+	} {
+		env := pawltest.New(t, due.Do(withdraw), Withdraw.Do(say("withdrawn")), Postpone.Do(say("postponed")))
+		env.Script(Withdraw, steps...)
+		if got, err := pawltest.Run(env, due, Transfer{To: "Ada"}); got != want || err != nil {
+			t.Errorf("%q, %v, not %q", got, err, want)
+		}
+	}
+}
+
 // payAt pays at a bank whose answers are these, one after the other.
 func payAt(t *testing.T, answers ...int) (receipt string, keys []string, err error) {
 	t.Helper()
@@ -151,5 +184,5 @@ func TestTheGuidesLongActivityStopsWhenItsContextDoes(t *testing.T) {
 }
 
 func TestEveryLineOfGoInThePageOnActivitiesIsCompiledHere(t *testing.T) {
-	doctest.Shown(t, doctest.Read(t, "../docs/guide/activities.md"), 4, doctest.Read(t, "guide_activities_test.go"))
+	doctest.Shown(t, doctest.Read(t, "../docs/guide/activities.md"), 6, doctest.Read(t, "guide_activities_test.go"))
 }

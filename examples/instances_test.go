@@ -24,6 +24,7 @@ func TestEveryKindOfOrchestrationHasAnExample(t *testing.T) {
 		"hello": Hello.Name(), "order": Fulfil.Name(), "fan-out and fan-in": FanOut.Name(), "timer with reminder": Collect.Name(),
 		"human approval": Expense.Name(), "children": Ship.Name(), "their orchestration": Parcel.Name(), "for ever": Counter.Name(),
 		"race with cancellation": Race.Name(), "retries": FetchReport.Name(), "versions": Welcome.Name(), "patch": Renew.Name(), "tenant": Tenant.Name(),
+		"limits": Bill.Name(),
 	} {
 		if _, ok := registry.Orchestration(name); !ok {
 			t.Errorf("%s: %s is not registered", kind, name)

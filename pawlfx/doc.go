@@ -1,5 +1,5 @@
 // Package pawlfx has fx modules for fleets: an orchestrator, a worker, the connections
-// that they share, and an HTTP server that tells how they are. A program is a list of them:
+// that they share, and an HTTP server that tells how they are, and answers for the namespace. A program is a list of them:
 //
 //	func main() {
 //		os.Exit(pawlfx.Run(slog.Default(),

@@ -97,6 +97,9 @@ func Orchestrator(cfg orchestrator.Config) fx.Option {
 				o, err := orchestrator.New(cfg, p.Bindings...)
 				if err == nil {
 					p.Common.run(o.Ready, o.Start, o.Stop)
+					if p.Common.Status != nil {
+						p.Common.Status.serveAPI(p.Common.Lifecycle, cfg.NATS, cfg.Namespace)
+					}
 				}
 				return o, err
 			},

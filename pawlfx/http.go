@@ -10,9 +10,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.uber.org/fx"
+
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/gateway"
 )
 
 // HTTP serves, at a TCP address such as ":7295" or "127.0.0.1:0":
@@ -20,16 +23,17 @@ import (
 //	/healthz   200 while the process runs
 //	/readyz    200 when every fleet in the program is ready and not stopping, else 503 with what is missing, a line each
 //	/metrics   what Prometheus reads
+//	/api/v1/   in a program that has an orchestrator: the API of its namespace, see package gateway
 //
-// An empty address serves nothing. An address in use is an error of the start.
+// The API asks nobody who they are: whoever reaches the address may ask. An empty address serves nothing. An address in use is an error of the start.
 func HTTP(addr string) fx.Option {
 	if addr == "" {
 		return fx.Options()
 	}
 	return fx.Module("pawl.http",
 		fx.Provide(func(lc fx.Lifecycle, log *slog.Logger, metrics prometheus.Gatherer) *status {
-			s := &status{log: log}
-			s.server = &http.Server{Handler: s.routes(metrics), ReadHeaderTimeout: 5 * time.Second}
+			s := &status{log: log, metrics: metrics}
+			s.server = &http.Server{ReadHeaderTimeout: 5 * time.Second}
 			lc.Append(fx.StartStopHook(func(ctx context.Context) error { return s.start(ctx, addr) }, s.stop))
 			return s
 		}),
@@ -37,28 +41,41 @@ func HTTP(addr string) fx.Option {
 	)
 }
 
-// status is the server. start and stop are called once each, in this order; checks are
-// added before.
+// status is the server. start and stop are called once each, in this order; checks, and
+// what says whether there is an API, are added before.
 type status struct {
 	checks   []func() error
 	log      *slog.Logger
+	metrics  prometheus.Gatherer
 	server   *http.Server
 	stopping atomic.Bool
+	api      bool
+	client   atomic.Pointer[client.Client] // of the API; nil while the orchestrator does not run
 	served   chan struct{}
 }
 
 // watch adds a check to /readyz.
 func (s *status) watch(ready func() error) { s.checks = append(s.checks, ready) }
 
-func (s *status) routes(metrics prometheus.Gatherer) http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("GET /readyz", s.readyz)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
-	return mux
+// serveAPI has the API of a namespace served from the start of what is in the lifecycle already, which makes the
+// namespace, until before its stop.
+func (s *status) serveAPI(lc fx.Lifecycle, nc *nats.Conn, namespace string) {
+	s.api = true
+	lc.Append(fx.StartStopHook(func(ctx context.Context) error {
+		c, err := client.New(ctx, nc, client.Options{Namespace: namespace, Logger: s.log})
+		if err != nil {
+			return fmt.Errorf("pawlfx: serve the API: %w", err)
+		}
+		s.client.Store(c)
+		return nil
+	}, func() {
+		if c := s.client.Swap(nil); c != nil {
+			c.Close()
+		}
+	}))
 }
 
-func (s *status) readyz(w http.ResponseWriter, _ *http.Request) {
+func (s *status) ready() error {
 	var missing []error
 	if s.stopping.Load() {
 		missing = append(missing, errors.New("stopping"))
@@ -66,11 +83,15 @@ func (s *status) readyz(w http.ResponseWriter, _ *http.Request) {
 	for _, ready := range s.checks {
 		missing = append(missing, ready())
 	}
-	if err := errors.Join(missing...); err != nil {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		return
+	return errors.Join(missing...)
+}
+
+func (s *status) handler() http.Handler {
+	cfg := gateway.Config{Ready: s.ready, Metrics: s.metrics, Logger: s.log}
+	if s.api {
+		cfg.Client = s.client.Load
 	}
-	_, _ = fmt.Fprintln(w, "ready")
+	return gateway.New(cfg)
 }
 
 func (s *status) start(ctx context.Context, addr string) error {
@@ -79,6 +100,7 @@ func (s *status) start(ctx context.Context, addr string) error {
 	if err != nil {
 		return fmt.Errorf("pawlfx: serve health and metrics: %w", err)
 	}
+	s.server.Handler = s.handler()
 	s.served = make(chan struct{})
 	go func() {
 		defer close(s.served)
@@ -86,7 +108,7 @@ func (s *status) start(ctx context.Context, addr string) error {
 			s.log.Error("the HTTP server for health and metrics has ended", "error", err)
 		}
 	}()
-	s.log.Info("serving /healthz, /readyz and /metrics", "address", l.Addr().String())
+	s.log.Info("serving health and metrics over HTTP", "address", l.Addr().String(), "api", s.api)
 	return nil
 }
 

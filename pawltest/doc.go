@@ -38,6 +38,13 @@
 // an *Endless. What an Env says of its history is about the last execution; Execution gives
 // those before.
 //
+// # Limits
+//
+// Gates are open: whatever the handles declare, nobody waits in an Env, and nobody is refused. Script
+// does both: Fail(pawl.ErrQueueFull) refuses, and After makes a run take longer, as one that
+// waits does (only that AttemptTimeout counts it all). KeepSlot and Retry.Limited do what they do in
+// production.
+//
 // # Crashes
 //
 // The process that runs an orchestration may die after any turn. So, by default, the

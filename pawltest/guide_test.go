@@ -100,6 +100,16 @@ func TestACardThatIsSlowAndThenBusyIsChargedAllTheSame(t *testing.T) {
 	env.WantLines("lost-select: attempt timed out", "charge (attempt 4)", "Completed")
 }
 
+func TestAnOrderThatTheBankHasNoTimeForGivesTheGoodsBack(t *testing.T) {
+	env := shop(t)
+	pawltest.Send(env.BeforeStart(), Approved, "finance")
+	env.Script(Charge, pawltest.Fail(pawl.ErrQueueFull))
+	if _, err := pawltest.Run(env, Fulfil, Order{ID: "42"}); !errors.Is(err, pawl.ErrQueueFull) {
+		t.Error(err)
+	}
+	env.WantLines("ActivityFailed of 7", `release "hold-42"`, "Failed") // there is no second attempt
+}
+
 func TestAnOrderCancelledWhileItIsChargedGivesTheGoodsBack(t *testing.T) {
 	env := shop(t)
 	env.Fake(Reserve.Do(func(context.Context, Order) (string, error) { return "from a fake", nil }))
@@ -246,5 +256,5 @@ func TestTodaysCodeFitsYesterdaysHistory(t *testing.T) {
 }
 
 func TestEveryLineOfGoInThePageOnTestingIsCompiledHere(t *testing.T) {
-	doctest.Shown(t, doctest.Read(t, "../docs/guide/testing.md"), 10, doctest.Read(t, "guide_test.go"))
+	doctest.Shown(t, doctest.Read(t, "../docs/guide/testing.md"), 11, doctest.Read(t, "guide_test.go"))
 }

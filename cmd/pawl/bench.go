@@ -19,7 +19,7 @@ import (
 const benchIdle = 200 // instances, one at a time, for the latency
 
 type benchCmd struct {
-	Scenario  string `arg:"" enum:"hello,chain,fanout,event,all,turn,cancel" help:"hello: 1 activity. chain: 5 in sequence. fanout: --n in parallel. event: waits for one. all: each of them. turn: the turn engine alone, without servers. cancel: from the commit that cancels an activity to its context's end in another process."`
+	Scenario  string `arg:"" enum:"hello,chain,fanout,event,all,turn,cancel,gate" help:"hello: 1 activity. chain: 5 in sequence. fanout: --n in parallel. event: waits for one. all: each of them. turn: the turn engine alone, without servers. cancel: from the commit that cancels an activity to its context's end in another process. gate: many instances through one gate, and what it costs."`
 	Instances int    `placeholder:"N" help:"Instances to run. Default: as many as take a few seconds on two cores."`
 	N         int    `default:"100" help:"Activities of one fanout."`
 	InFlight  int    `default:"1000" help:"Instances under way at the same time."`
@@ -39,7 +39,7 @@ func (c *benchCmd) Validate() error {
 	if c.Instances < 0 || c.N < 1 || c.InFlight < 1 {
 		return fmt.Errorf("--instances %d, --n %d, --in-flight %d: want positive numbers", c.Instances, c.N, c.InFlight)
 	}
-	return c.validateCancel()
+	return errors.Join(c.validateCancel(), c.validateGate())
 }
 
 // measured is the result of one scenario.
@@ -71,8 +71,11 @@ func (c *benchCmd) Run(ctx context.Context, s streams) (err error) {
 	if c.LogLevel != "info" {
 		log = c.Open(s.err)
 	}
-	if c.Scenario == "cancel" {
+	switch c.Scenario {
+	case "cancel":
 		return c.benchCancel(ctx, s, log)
+	case "gate":
+		return c.benchGate(ctx, s, log)
 	}
 	var rig *rig
 	if !c.given {

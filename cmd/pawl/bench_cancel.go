@@ -88,15 +88,20 @@ func (c *benchCmd) benchCancel(ctx context.Context, s streams, log *slog.Logger)
 }
 
 func cancelMembers(noHints bool, concurrency int) members {
-	m := members{
-		nats:         "serve-nats",
-		orchestrator: []string{"serve-bench", "orchestrator"},
-		worker:       []string{"serve-bench", "worker", "--concurrency", strconv.Itoa(concurrency)},
-	}
+	m := benchMembers(concurrency)
 	if noHints {
 		m.nats, m.workerUser = "serve-deaf-nats", deafUser
 	}
 	return m
+}
+
+// benchMembers are a fleet that has the examples, what is cancelled, and what goes through gates.
+func benchMembers(concurrency int) members {
+	return members{
+		nats:         "serve-nats",
+		orchestrator: []string{"serve-bench", "orchestrator"},
+		worker:       []string{"serve-bench", "worker", "--concurrency", strconv.Itoa(concurrency)},
+	}
 }
 
 func (c *benchCmd) measureCancel(ctx context.Context, s streams, b *bench, r *rig, n int) (cost cancelCost, err error) {

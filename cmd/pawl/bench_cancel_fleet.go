@@ -87,7 +87,7 @@ func (h holder) countGoroutines() error {
 
 func goroutines(subject string) string { return subject + ".goroutines" }
 
-// serveBench is a fleet that has what is cancelled, and the example that the load is made of.
+// serveBench is a fleet that has what is cancelled, what goes through gates, and the examples that the load is made of.
 type serveBench struct {
 	settings.Fleet
 	settings.Orchestrator
@@ -109,14 +109,16 @@ func (c *serveBench) fleet() fx.Option {
 	if c.Role == "orchestrator" {
 		return fx.Options(
 			pawlfx.Orchestrations(func() []pawl.OrchestrationBinding {
-				return append(examples.Orchestrations(), holdAll.Do(holdN))
+				return append(append(examples.Orchestrations(), holdAll.Do(holdN)), newGatePrograms().orchestrations()...)
 			}),
 			pawlfx.Orchestrator(orchestrator.Config{Namespace: c.Namespace.Namespace, Partitions: c.Partitions, Look: c.Look}))
 	}
 	return fx.Options(
 		pawlfx.Activities(func(nc *nats.Conn) ([]pawl.ActivityBinding, error) {
 			h := holder{nc: nc, subject: benchReports}
-			return append(examples.Activities(), hold.Do(h.hold)), h.countGoroutines()
+			m := newTurnstile()
+			all := append(append(examples.Activities(), hold.Do(h.hold)), newGatePrograms().activities(m)...)
+			return all, errors.Join(h.countGoroutines(), m.serve(nc))
 		}),
 		pawlfx.Worker(worker.Config{Namespace: c.Namespace.Namespace, LeaseTTL: c.LeaseTTL, Concurrency: c.Concurrency, Drain: c.Drain}))
 }

@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/pawlrun/pawl/internal/show"
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // describe shows one instance, a field a line, and what it has outstanding. kin tells of its children.
@@ -46,6 +46,9 @@ func describe(w io.Writer, d client.Description, kin kinship) error {
 	if text := waitsFor(d); text != "" {
 		f.Add("waits for", text)
 	}
+	for _, text := range waitsLines(d, time.Now().UnixMilli()) {
+		f.Add("waits", text)
+	}
 	if d.Owes > 0 {
 		f.Add("owes", fmt.Sprintf("%s not known to be sent", counted(int(d.Owes), "message"))) //nolint:gosec // a length
 	}
@@ -64,22 +67,24 @@ func describe(w io.Writer, d client.Description, kin kinship) error {
 	if err := f.Write(w); err != nil {
 		return err
 	}
-	if err := activityTable(w, d.Outstanding); err != nil {
+	if err := activityTable(w, d); err != nil {
 		return err
 	}
 	return childTable(w, d.Children, kin)
 }
 
 // activityTable shows, under an empty line, what is outstanding; nothing if nothing is.
-func activityTable(w io.Writer, outstanding []queue.Outstanding) error {
-	if len(outstanding) == 0 {
+func activityTable(w io.Writer, d client.Description) error {
+	if len(d.Outstanding) == 0 {
 		return nil
 	}
 	_, _ = fmt.Fprintln(w) // the table reports
 	t := &term.Table{Header: []string{"ACTIVITY", "NAME", "QUEUE", "STATE", "FOR"}, Right: []int{0, 4}}
-	for _, o := range outstanding {
+	for _, o := range d.Outstanding {
 		state := "waits for a worker"
-		if o.Worker != "" {
+		if g, waits := placeOf(d.Waits, o.Activity); waits {
+			state = fmt.Sprintf("waits at its gate, place %d of %d", g.Position, g.Length)
+		} else if o.Worker != "" {
 			state = "on " + o.Worker
 		}
 		if o.Claims > 1 {
@@ -118,7 +123,8 @@ type instanceJSON struct {
 	NextTimer     string            `json:"next_timer,omitempty"`
 	Outstanding   []outstandingJSON `json:"outstanding,omitempty"`
 	Children      []childJSON       `json:"children,omitempty"`
-	Owes          uint64            `json:"owes,omitempty"` // messages to other instances that are not yet known to be sent
+	Waits         []waitJSON        `json:"waits,omitempty"` // at gates
+	Owes          uint64            `json:"owes,omitempty"`  // messages to other instances that are not yet known to be sent
 	Stuck         string            `json:"stuck,omitempty"`
 	Custom        *customJSON       `json:"custom,omitempty"`
 	Result        json.RawMessage   `json:"result,omitempty"`
@@ -134,6 +140,20 @@ type outstandingJSON struct {
 	Scheduled string `json:"scheduled,omitempty"`
 }
 
+// waitJSON is a wait at a gate for a program.
+type waitJSON struct {
+	Event        uint64        `json:"event"` // of the activity's schedule; 1: the start of the instance
+	Action       string        `json:"action"`
+	Key          string        `json:"key,omitempty"`
+	Position     uint64        `json:"position,omitempty"` // from 1; left out: the gate does not know it at the moment
+	QueueLength  uint64        `json:"queue_length"`
+	ActiveCount  uint64        `json:"active_count"`
+	Policy       client.Policy `json:"policy"`
+	Since        string        `json:"since,omitempty"`
+	LimitedUntil string        `json:"limited_until,omitempty"`
+	Deadlocked   bool          `json:"deadlocked,omitempty"`
+}
+
 func describedJSON(d client.Description, kin kinship) instanceJSON {
 	j := instanceJSON{
 		Instance: d.Instance, Orchestration: d.Orchestration, Version: d.Version, Parent: d.Parent, Status: d.Status, Execution: d.Execution,
@@ -146,6 +166,12 @@ func describedJSON(d client.Description, kin kinship) instanceJSON {
 	for _, o := range d.Outstanding {
 		j.Outstanding = append(j.Outstanding, outstandingJSON{
 			Activity: o.Activity, Name: o.Name, Queue: o.Queue, Worker: o.Worker, Claims: o.Claims, Scheduled: stamp(o.Since),
+		})
+	}
+	for _, g := range d.Waits {
+		j.Waits = append(j.Waits, waitJSON{
+			Event: g.Event, Action: g.Action, Key: g.Key, Position: g.Position, QueueLength: g.Length, ActiveCount: g.Holding, Policy: g.Policy,
+			Since: stamp(g.Since), LimitedUntil: stamp(g.LimitedUntil), Deadlocked: g.Deadlocked,
 		})
 	}
 	for _, c := range d.Children {

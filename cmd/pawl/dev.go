@@ -32,7 +32,7 @@ const (
 
 type devCmd struct {
 	settings.Data
-	HTTP      string `name:"http" env:"PAWL_HTTP" default:"127.0.0.1:7295" help:"Serve /healthz, /readyz and /metrics there; empty: nowhere."`
+	HTTP      string `name:"http" env:"PAWL_HTTP" default:"127.0.0.1:7295" help:"Serve /healthz, /readyz, /metrics and the API under /api/v1 there; empty: nowhere."`
 	NATSPort  int    `name:"nats-port" env:"PAWL_NATS_PORT" default:"4222" help:"TCP port of NATS on 127.0.0.1; 0 is a free one."`
 	RedisPort int    `name:"redis-port" env:"PAWL_REDIS_PORT" default:"${redisport}" help:"TCP port of Redis on 127.0.0.1; 0 is a free one."`
 	RedisKind string `name:"redis-kind" env:"PAWL_REDIS_KIND" enum:"auto,server,memory" default:"auto" help:"Redis as a server from PATH, in memory, or what there is: ${enum}."`
@@ -99,7 +99,7 @@ func (c *devCmd) welcome(w io.Writer, stack *embedded.Stack) error {
 	f.Add("NATS", stack.NATSURL())
 	f.Add("Redis", stack.RedisURL())
 	if c.HTTP != "" {
-		f.Add("HTTP", "http://"+c.HTTP+"  /healthz /readyz /metrics")
+		f.Add("HTTP", "http://"+c.HTTP+"  /healthz /readyz /metrics /api/v1")
 	}
 	if stack.Persistent() {
 		f.Add("Data", c.Data.Data)

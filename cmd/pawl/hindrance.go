@@ -52,19 +52,29 @@ func ownHindrance(d client.Description) string {
 		return "it is stuck: " + oneLine(d.Stuck)
 	}
 	var queues []string
+	gated := client.Status(d.Status) == client.Pending
 	for _, o := range d.Outstanding {
+		if _, waits := placeOf(d.Waits, o.Activity); waits {
+			gated = gated || tooLong(o.Since)
+			continue
+		}
 		if o.Worker != "" {
 			return "" // somebody works for it
 		}
-		if time.Since(time.UnixMilli(o.Since)) > slow && !slices.Contains(queues, o.Queue) {
+		if tooLong(o.Since) && !slices.Contains(queues, o.Queue) {
 			queues = append(queues, o.Queue)
 		}
 	}
-	if len(queues) == 0 {
+	switch {
+	case len(queues) == 0 && gated:
+		return atGates(d)
+	case len(queues) == 0:
 		return ""
 	}
 	return "no worker has taken its activities from " + strings.Join(queues, ", ") + "; is one running that has them?"
 }
+
+func tooLong(since int64) bool { return time.Since(time.UnixMilli(since)) > slow }
 
 // waitsFor says what would move an instance that runs and is not held up; empty if it does
 // not, or is moving.
@@ -76,7 +86,7 @@ func waitsFor(d client.Description) string {
 	switch n := len(d.Outstanding); n {
 	case 0:
 	case 1:
-		all = append(all, "activity "+d.Outstanding[0].Name+" "+heldBy(d.Outstanding[0]))
+		all = append(all, "activity "+d.Outstanding[0].Name+" "+heldBy(d.Outstanding[0], d.Waits))
 	default:
 		all = append(all, fmt.Sprintf("%d activities", n))
 	}
@@ -106,7 +116,10 @@ func waitsFor(d client.Description) string {
 }
 
 // heldBy says where an activity is.
-func heldBy(o queue.Outstanding) string {
+func heldBy(o queue.Outstanding, waits []queue.GateWait) string {
+	if _, gated := placeOf(waits, o.Activity); gated {
+		return "(at its gate)"
+	}
 	if o.Worker == "" {
 		return "(no worker has it)"
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 type listCmd struct {
-	Status string `enum:",running,completed,failed,cancelled" default:"" placeholder:"STATUS" help:"Only instances that are running, completed, failed or cancelled."`
+	Status string `enum:",pending,running,completed,failed,cancelled" default:"" placeholder:"STATUS" help:"Only instances that are pending (they wait at the gate of their orchestration), running, completed, failed or cancelled."`
 	Stuck  bool   `help:"Only instances that can not go on, and why; also those that wait for their start."`
 	Limit  int    `default:"100" help:"At most so many; 0 is all."`
 	JSON   bool   `name:"json" help:"Write JSON, an instance a line."`

@@ -33,6 +33,8 @@ type commands struct {
 	Send    sendCmd    `cmd:"" help:"Send an event to an instance."`
 	Cancel  cancelCmd  `cmd:"" help:"Ask an instance to end."`
 	Purge   purgeCmd   `cmd:"" help:"Remove instances that have ended, or, by force, any."`
+	Policy  policyCmd  `cmd:"" help:"Limit actions at run time."`
+	Queue   queueCmd   `cmd:"" help:"See and clear the queues in front of limited actions."`
 	Workers workersCmd `cmd:"" help:"List the workers that are connected, and what goes wrong on them."`
 	Check   checkCmd   `cmd:"" help:"Check the invariants of a namespace in Redis."`
 	Bench   benchCmd   `cmd:"" help:"Measure throughput and latency, of a stack started for it or of the fleet at --nats."`

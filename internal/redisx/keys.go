@@ -19,6 +19,30 @@ func (s Space) Meta() string { return "pawl:{" + s.ns + "}:meta" }
 // Members is the sorted set of orchestrators by the time of their last heartbeat, ms.
 func (s Space) Members() string { return "pawl:{" + s.ns + "}:members" }
 
+// Policies is the hash of the policies that are set at run time: level → policy, with a version of its own.
+func (s Space) Policies() string { return "pawl:{" + s.ns + "}:policies" }
+
+// Gate is the key space of a gate. All its keys carry one hash tag, which is no partition's.
+func (s Space) Gate(name string) Gate { return Gate{prefix: "pawl:{" + s.ns + ".g." + name + "}:"} }
+
+// Gate is the key space of one gate; see docs/decisions/0014-gates.md.
+type Gate struct{ prefix string }
+
+// Queue is the sorted set of who waits: member → number.
+func (g Gate) Queue() string { return g.prefix + "q" }
+
+// Active is the sorted set of who has been let in: member → when it was last known to be wanted, ms.
+func (g Gate) Active() string { return g.prefix + "a" }
+
+// Away is the sorted set of who was turned away after waiting, until it has taken note.
+func (g Gate) Away() string { return g.prefix + "x" }
+
+// Rate is the list of the times of the last grants, ms.
+func (g Gate) Rate() string { return g.prefix + "r" }
+
+// State is the hash of the policy in force and the counters.
+func (g Gate) State() string { return g.prefix + "s" }
+
 // Part is the key space of partition p. All its keys carry one hash tag, so that
 // any script over one partition is legal on Redis Cluster.
 func (s Space) Part(p int) Part {
@@ -36,6 +60,9 @@ func (p Part) Owner() string { return p.prefix + "p" }
 
 // Agenda is the sorted set instance → when to look at it at the latest, ms.
 func (p Part) Agenda() string { return p.prefix + "agenda" }
+
+// Gates is the sorted set gate → when to look at it at the latest, ms.
+func (p Part) Gates() string { return p.prefix + "gates" }
 
 // Stuck is the hash instance → why it does not move.
 func (p Part) Stuck() string { return p.prefix + "stuck" }
@@ -72,7 +99,7 @@ func (p Part) Lease(id string, execution, activity uint64) string {
 
 // Name is a key of a partition, taken apart.
 type Name struct {
-	Kind      string // "p", "agenda", "stuck", "refused", "x", "i", "d", "in", "h", "l", "r"
+	Kind      string // "p", "agenda", "gates", "stuck", "refused", "x", "i", "d", "in", "h", "l", "r"
 	Instance  string // of i, d, in, h, l, r; the status of x
 	Execution uint64 // of h, l, r
 	Activity  uint64 // of l
@@ -87,7 +114,7 @@ func (p Part) Parse(key string) (Name, bool) {
 	kind, rest, _ := strings.Cut(rest, ":")
 	n := Name{Kind: kind, Instance: rest}
 	switch kind {
-	case "p", "agenda", "stuck", "refused":
+	case "p", "agenda", "gates", "stuck", "refused":
 		return n, rest == ""
 	case "x", "i", "d", "in":
 		return n, rest != ""
@@ -113,10 +140,10 @@ func cutNumber(s string) (string, uint64, bool) {
 	return s[:i], n, err == nil
 }
 
-// Pattern matches the keys of all partitions, for SCAN.
+// Pattern matches the keys of all partitions, for SCAN, and those of the gates.
 func (s Space) Pattern() string { return "pawl:{" + s.ns + ".*}:*" }
 
-// PartOf tells the partition of a key that Pattern matches.
+// PartOf tells the partition of a key that Pattern matches. A gate's key is of none.
 func (s Space) PartOf(key string) (int, bool) {
 	rest, ok := strings.CutPrefix(key, "pawl:{"+s.ns+".")
 	if !ok {
@@ -128,4 +155,14 @@ func (s Space) PartOf(key string) (int, bool) {
 	}
 	p, err := strconv.Atoi(n)
 	return p, err == nil
+}
+
+// GateOf tells the gate of a key that Pattern matches. A partition's key is of none.
+func (s Space) GateOf(key string) (string, bool) {
+	rest, ok := strings.CutPrefix(key, "pawl:{"+s.ns+".g.")
+	if !ok {
+		return "", false
+	}
+	name, _, ok := strings.Cut(rest, "}:")
+	return name, ok
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -137,6 +138,7 @@ func TestKeysAreTakenApartAsTheyWerePutTogether(t *testing.T) {
 	p := redisx.NewSpace("ns").Part(7)
 	for key, want := range map[string]redisx.Name{
 		p.Owner():            {Kind: "p"},
+		p.Gates():            {Kind: "gates"},
 		p.Instance("a:b"):    {Kind: "i", Instance: "a:b"},
 		p.Inbox("a"):         {Kind: "in", Instance: "a"},
 		p.History("a:1", 2):  {Kind: "h", Instance: "a:1", Execution: 2},
@@ -152,6 +154,30 @@ func TestKeysAreTakenApartAsTheyWerePutTogether(t *testing.T) {
 	for _, key := range []string{p.Prefix() + "x", p.Prefix() + "h:a", p.Prefix() + "l:a:1:x", "pawl:{other.7}:p", p.Prefix() + "zzz:1"} {
 		if got, ok := p.Parse(key); ok {
 			t.Errorf("%s is taken for %+v", key, got)
+		}
+	}
+}
+
+// Trap: a namespace that ends in ".g" has partitions that look like gates, and a gate may be named "7".
+func TestAGatesKeysAreTakenForNoPartitions(t *testing.T) {
+	space := redisx.NewSpace("ns")
+	for _, name := range []string{"charge-card", "7", "charge-card/7", "a/}:", "a/b:c"} {
+		g := space.Gate(name)
+		for _, key := range []string{g.Queue(), g.Active(), g.Away(), g.Rate(), g.State()} {
+			if part, ok := space.PartOf(key); ok {
+				t.Errorf("%s is taken for one of partition %d", key, part)
+			}
+			if !strings.HasPrefix(key, "pawl:{ns.g."+name+"}:") {
+				t.Errorf("%s has another hash tag", key)
+			}
+		}
+		if got, ok := space.GateOf(g.State()); name != "a/}:" && (!ok || got != name) {
+			t.Errorf("%s is of gate %q, %v", g.State(), got, ok)
+		}
+	}
+	for _, key := range []string{space.Part(7).Gates(), space.Policies(), space.Meta()} {
+		if got, ok := space.GateOf(key); ok {
+			t.Errorf("%s is taken for one of gate %q", key, got)
 		}
 	}
 }

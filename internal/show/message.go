@@ -24,6 +24,8 @@ func message(e history.Event) string {
 		return called(noted("", version(e.Version)), e.Payload)
 	case *history.PatchMarked:
 		return e.Name
+	case *history.Granted:
+		return fmt.Sprintf("of %d", e.Scheduled)
 	case *history.PurgeRequested: // stands in an inbox
 		if e.Force {
 			return by("forced", e.By, e.Text)
@@ -42,7 +44,15 @@ func started(e *history.Started) string {
 			who = ""
 		}
 	}
-	return by(called(noted(e.Name, version(e.Version), parent), e.Payload), who, "")
+	return by(called(noted(e.Name, version(e.Version), parent, waits(e.Gate)), e.Payload), who, "")
+}
+
+// waits says that an event could not pass its gate at once.
+func waits(g *history.Gate) string {
+	if g == nil || !g.Waits {
+		return ""
+	}
+	return "waits at " + g.Name
 }
 
 func cancelRequested(e *history.CancelRequested) string {

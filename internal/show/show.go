@@ -30,10 +30,11 @@ func Summary(e history.Event) string {
 	case *history.CancelRequested:
 		return cancelRequested(e)
 	case *history.ActivityScheduled:
+		attempt := ""
 		if e.Attempt > 1 {
-			return called(fmt.Sprintf("%s (attempt %d)", e.Name, e.Attempt), e.Payload)
+			attempt = fmt.Sprintf("attempt %d", e.Attempt)
 		}
-		return called(e.Name, e.Payload)
+		return called(noted(e.Name, attempt, waits(e.Gate)), e.Payload)
 	case *history.ActivityCompleted:
 		return strings.TrimSpace(ended(e.Scheduled, e.Worker, e.Claims) + " " + string(Payload(e.Result)))
 	case *history.ActivityFailed:
@@ -42,7 +43,11 @@ func Summary(e history.Event) string {
 		return by(fmt.Sprintf("of %d: %s", e.Scheduled, e.Reason), e.By, e.Text)
 	case *history.TimerScheduled:
 		at := history.Head{At: e.FireAt}
-		return "for " + at.Time().Format("2006-01-02 15:04:05.000") + " UTC"
+		text := "for " + at.Time().Format("2006-01-02 15:04:05.000") + " UTC"
+		if e.Keeps != 0 {
+			text += fmt.Sprintf(", keeping the slot of %d", e.Keeps)
+		}
+		return text
 	case *history.TimerFired:
 		return fmt.Sprintf("of %d", e.Timer)
 	case *history.TimerCancelled:
@@ -71,7 +76,10 @@ func called(name string, p history.Payload) string {
 }
 
 func ended(scheduled uint64, worker string, claims uint32) string {
-	s := fmt.Sprintf("of %d on %s", scheduled, worker)
+	s := fmt.Sprintf("of %d", scheduled)
+	if worker != "" { // else no worker had it
+		s += " on " + worker
+	}
 	if claims > 1 {
 		s += fmt.Sprintf(" (claim %d)", claims)
 	}
@@ -155,7 +163,10 @@ func JSON(instance string, e history.Event) (Line, error) {
 	}
 	fields := map[string]any{}
 	for f, v := range reflect.ValueOf(e).Elem().Fields() {
-		if value, there := field(v.Interface()); there && f.Name != "Head" {
+		if f.Name == "Head" || f.Name == "Keeps" && v.IsZero() {
+			continue
+		}
+		if value, there := field(v.Interface()); there {
 			fields[strings.ToLower(f.Name[:1])+f.Name[1:]] = value
 		}
 	}
@@ -164,7 +175,7 @@ func JSON(instance string, e history.Event) (Line, error) {
 }
 
 // field gives the value of a field as an exported history has it, and whether it has it:
-// a reason, a failure or a parent that the event lacks is left out.
+// a reason, a failure, a parent or a gate that the event lacks is left out.
 func field(value any) (any, bool) {
 	switch x := value.(type) {
 	case history.Payload:
@@ -181,6 +192,11 @@ func field(value any) (any, bool) {
 			return nil, false
 		}
 		return parent(*x), true
+	case *history.Gate:
+		if x == nil {
+			return nil, false
+		}
+		return gate{x.Name, x.Ticket, x.Waits, x.Keep, x.Under, declared(x.Declared)}, true
 	case cancel.Reason:
 		return x, x != 0
 	default:
@@ -195,6 +211,24 @@ type parent struct {
 	Execution uint64           `json:"execution"`
 	Event     uint64           `json:"event"`
 	Effect    string           `json:"effect"`
+	Holds     string           `json:"holds,omitempty"`
+}
+
+// gate has the fields of a history.Gate.
+type gate struct {
+	Name     string   `json:"name"`
+	Ticket   string   `json:"ticket"`
+	Waits    bool     `json:"waits"`
+	Keep     bool     `json:"keep,omitempty"`
+	Under    string   `json:"under,omitempty"`
+	Declared declared `json:"declared,omitzero"`
+}
+
+// declared has the fields of a history.Declared.
+type declared struct {
+	Action *history.Policy `json:"action,omitempty"`
+	Group  string          `json:"group,omitempty"`
+	Of     *history.Policy `json:"of,omitempty"`
 }
 
 // Read reads what JSON made, a line an event, of one execution of one instance. The

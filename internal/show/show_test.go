@@ -58,6 +58,12 @@ func shownEvents(t *testing.T) []shown {
 		{&history.CancelRequested{By: "ops", Text: "enough"}, "by ops: enough"},
 		{&history.CancelRequested{By: "party-1", Reason: cancel.LostSelect}, "lost-select by party-1"},
 		{&history.ActivityScheduled{Name: "greet", Attempt: 2}, "greet (attempt 2)"},
+		{&history.ActivityScheduled{Name: "greet", Attempt: 2, Gate: &history.Gate{Name: "greet/ada", Ticket: "t", Waits: true}}, "greet (attempt 2, waits at greet/ada)"},
+		{&history.ActivityScheduled{Name: "greet", Gate: &history.Gate{Name: "greet", Ticket: "t"}}, "greet"},
+		{&history.Started{Name: "hello", Gate: &history.Gate{Name: "hello", Ticket: "t", Waits: true}}, "hello (waits at hello)"},
+		{&history.Granted{Scheduled: 2}, "of 2"},
+		{&history.ActivityFailed{Scheduled: 2, Failure: history.Failure{Code: history.CodeQueueFull, Message: "queue full"}}, "of 2 queue full"},
+		{&history.TimerScheduled{FireAt: 1000, Keeps: 2}, "for 1970-01-01 00:00:01.000 UTC, keeping the slot of 2"},
 		{&history.ActivityCompleted{Scheduled: 2, Worker: "w", Claims: 2, Result: packed(t, 1)}, "of 2 on w (claim 2) 1"},
 		{&history.ActivityCompleted{Scheduled: 2, Worker: "w", Claims: 1}, "of 2 on w"},
 		{&history.ActivityFailed{Scheduled: 2, Worker: "w", Claims: 1, Failure: failure}, "of 2 on w no luck"},
@@ -251,8 +257,9 @@ func empty(t *testing.T, where string, v any) {
 func TestAnExportedEventLeavesOutWhatItDoesNotHave(t *testing.T) {
 	text := exported(t, []history.Event{
 		&history.Started{Name: "hello"}, &history.CancelRequested{By: "ops"}, &history.SideEffectRecorded{Result: packed(t, 1)},
+		&history.ActivityScheduled{Name: "greet"}, &history.TimerScheduled{FireAt: 1},
 	}).String()
-	for _, not := range []string{`"parent"`, `"reason"`, `"failure"`} {
+	for _, not := range []string{`"parent"`, `"reason"`, `"failure"`, `"gate"`, `"keeps"`} {
 		if strings.Contains(text, not) {
 			t.Errorf("%s stands in\n%s", not, text)
 		}

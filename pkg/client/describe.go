@@ -14,6 +14,7 @@ type Status string
 
 // The statuses.
 const (
+	Pending   Status = queue.StatusPending // it waits at the gate of its orchestration for its first turn, or for its start
 	Running   Status = "running"
 	Completed Status = "completed"
 	Failed    Status = "failed"
@@ -23,8 +24,8 @@ const (
 func (s Status) ended() bool { return s == Completed || s == Failed || s == Cancelled }
 
 // Description is what an owner tells about an instance. In a listing only the record
-// is filled in: no outstanding activities and children, timers, inbox, custom status,
-// result or failure.
+// is filled in: no outstanding activities and children, timers, inbox, gates that are waited at,
+// custom status, result or failure.
 type Description = queue.Described
 
 // Describe asks the owner of an instance about it. Errors: ErrNotFound, ErrNoOwner,

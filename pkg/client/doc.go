@@ -5,7 +5,8 @@
 // What moves an instance (Start, Send, SendOrStart, Cancel, Purge) is published to a stream and
 // takes effect whether or not an orchestrator is running at the moment; these return when
 // the stream has the message, except Purge, which waits for its effect. What asks about
-// instances (Describe, CustomStatus, List, History, Stuck) is answered by the orchestrators
+// instances (Describe, CustomStatus, List, History, Stuck), and about gates (QueueStats, Queues,
+// Waiters, Holders, ClearQueue, Policies, SetPolicy, DeletePolicy), is answered by the orchestrators
 // that own the partitions, and fails with ErrNoOwner after a short patience if there are
 // none; Workers is answered by the workers themselves. A result, or a custom status
 // (NextStatus, WatchStatus), is pushed when it is there; whoever waits also asks again

@@ -10,7 +10,7 @@ import (
 
 // Errors of requests. Those of a result are *pawl.Failure and *pawl.Cancelled.
 var (
-	// ErrNotFound says that there is no instance of that id (any more).
+	// ErrNotFound says that there is no instance of that id (any more), or no such gate or policy.
 	ErrNotFound = errors.New("client: no such instance")
 	// ErrRefused says that an input can not take effect, and why.
 	ErrRefused = errors.New("client: refused")

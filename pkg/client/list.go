@@ -32,7 +32,7 @@ type ListOptions struct {
 func List(ctx context.Context, c *Client, o ListOptions) iter.Seq2[Description, error] {
 	statuses := []Status{o.Status}
 	if o.Status == "" {
-		statuses = []Status{Running, Completed, Failed, Cancelled}
+		statuses = []Status{Pending, Running, Completed, Failed, Cancelled}
 	}
 	size := pageSize
 	if o.Limit > 0 {
@@ -50,25 +50,26 @@ func Stuck(ctx context.Context, c *Client) iter.Seq2[Description, error] {
 	return merged(ctx, c, []queue.Ask{{Op: queue.OpStuck, Limit: pageSize}}, 0)
 }
 
-// source is the rows of one partition and status, read page by page.
-type source struct {
+// source is the rows of one partition and request, read page by page.
+type source[T any] struct {
 	c         *Client
 	partition int
 	ask       queue.Ask
-	rows      []Description
+	of        func(queue.Reply) []T
+	rows      []T
 	end       bool
 	err       error
 }
 
 // fill reads the next page, if there is nothing at hand.
-func (s *source) fill(ctx context.Context) {
+func (s *source[T]) fill(ctx context.Context) {
 	for len(s.rows) == 0 && !s.end {
 		r, err := s.c.ask(ctx, s.partition, s.ask)
 		if err != nil {
 			s.err, s.end = err, true
 			return
 		}
-		s.rows, s.end = r.Rows, r.Cursor == ""
+		s.rows, s.end = s.of(r), r.Cursor == ""
 		s.ask.Cursor = r.Cursor
 	}
 }
@@ -77,7 +78,7 @@ func (s *source) fill(ctx context.Context) {
 // limit (0: all), and then what is missing.
 func merged(ctx context.Context, c *Client, asks []queue.Ask, limit int) iter.Seq2[Description, error] {
 	return func(yield func(Description, error) bool) {
-		sources := openAll(ctx, c, asks)
+		sources := openAll(ctx, c, asks, func(r queue.Reply) []Description { return r.Rows })
 		for n := 0; limit == 0 || n < limit; n++ {
 			s := first(sources)
 			if s == nil {
@@ -96,16 +97,35 @@ func merged(ctx context.Context, c *Client, asks []queue.Ask, limit int) iter.Se
 	}
 }
 
+// each gives the rows of all partitions for one request, in no order, and then what is missing.
+func each[T any](ctx context.Context, c *Client, ask queue.Ask, of func(queue.Reply) []T, yield func(T, error) bool) {
+	sources := openAll(ctx, c, []queue.Ask{ask}, of)
+	for _, s := range sources {
+		for ; len(s.rows) > 0; s.fill(ctx) {
+			for _, row := range s.rows {
+				if !yield(row, nil) {
+					return
+				}
+			}
+			s.rows = nil
+		}
+	}
+	if err := missing(sources, c.conn.Partitions()); err != nil {
+		var none T
+		yield(none, err)
+	}
+}
+
 // openAll reads the first page of every source, partitions beside one another.
-func openAll(ctx context.Context, c *Client, asks []queue.Ask) []*source {
-	sources := make([]*source, c.conn.Partitions()*len(asks))
+func openAll[T any](ctx context.Context, c *Client, asks []queue.Ask, of func(queue.Reply) []T) []*source[T] {
+	sources := make([]*source[T], c.conn.Partitions()*len(asks))
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	places := make(chan struct{}, asksAtOnce)
 	for p := range c.conn.Partitions() {
 		mine := sources[p*len(asks) : (p+1)*len(asks)]
 		for i, a := range asks {
-			mine[i] = &source{c: c, partition: p, ask: a}
+			mine[i] = &source[T]{c: c, partition: p, ask: a, of: of}
 		}
 		places <- struct{}{}
 		wg.Go(func() {
@@ -122,8 +142,8 @@ func openAll(ctx context.Context, c *Client, asks []queue.Ask) []*source {
 
 // missing is the error of a list that lacks partitions; nil if it lacks none. It tells
 // on one line why the first of them is missing: with the others it is mostly the same.
-func missing(sources []*source, of int) error {
-	var first *source
+func missing[T any](sources []*source[T], of int) error {
+	var first *source[T]
 	lost := make(map[int]struct{})
 	for _, s := range sources {
 		if s.err == nil {
@@ -143,8 +163,8 @@ func missing(sources []*source, of int) error {
 
 // first is the source whose next row comes first: the one that changed last, and of
 // several the one of the lowest id.
-func first(sources []*source) *source {
-	var best *source
+func first(sources []*source[Description]) *source[Description] {
+	var best *source[Description]
 	for _, s := range sources {
 		if len(s.rows) == 0 {
 			continue

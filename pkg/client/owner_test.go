@@ -38,6 +38,7 @@ type owner struct {
 	events  map[string][][]byte
 	reports []queue.Report
 	changed chan struct{}
+	gates   gates
 }
 
 // stand starts a server, an owner of 4 partitions (unless absent) and a client.
@@ -138,7 +139,7 @@ func (w *owner) purge(in queue.Input) {
 	case row.Stuck != "":
 		row.Inbox++
 		return
-	case row.Status == "running" && !in.Force:
+	case !Status(row.Status).ended() && !in.Force:
 		a = queue.Answer{Problem: &queue.Problem{Code: queue.ProblemRefused, Message: "it is running"}}
 	default:
 		delete(w.rows, in.Instance)
@@ -226,8 +227,11 @@ func (w *owner) asked(p int) func(context.Context, queue.Ask) queue.Reply {
 	return func(_ context.Context, a queue.Ask) queue.Reply {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if a.Op == queue.OpList || a.Op == queue.OpStuck {
+		switch {
+		case a.Op == queue.OpList || a.Op == queue.OpStuck:
 			return w.list(p, a)
+		case a.Op >= queue.OpGates:
+			return w.gates.asked(p, a)
 		}
 		row := w.rows[a.Instance]
 		if row == nil {

@@ -97,7 +97,7 @@ func (p *purging) look(ctx context.Context) (over bool, _ error) {
 		return true, nil
 	case d.Stuck != "":
 		return true, &StuckError{Instance: p.id, Why: d.Stuck}
-	case !p.force && Status(d.Status) == Running && d.Inbox == 0:
+	case !p.force && !Status(d.Status).ended() && d.Inbox == 0:
 		return true, &RunningError{Instance: p.id}
 	default:
 		return false, nil

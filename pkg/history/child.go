@@ -11,6 +11,7 @@ type Parent struct {
 	Execution uint64
 	Event     uint64 // id of the ChildScheduled
 	Effect    string
+	Holds     string // gates that the parent and its own ancestors hold: gate=ticket, with spaces between them
 }
 
 // SamePlace reports whether both were started by one place.

@@ -117,6 +117,9 @@ func (w *writer) told(e Event) {
 	case *TimerFired:
 		w.head(e, 1)
 		w.uint(e.Timer)
+	case *Granted:
+		w.head(e, 1)
+		w.uint(e.Scheduled)
 	default:
 		w.keep(errNoEncoding)
 	}
@@ -125,19 +128,23 @@ func (w *writer) told(e Event) {
 func (w *writer) decision(e Event) {
 	switch e := e.(type) {
 	case *ActivityScheduled:
-		if e.First == "" { // as most are
-			w.head(e, 6)
-		} else {
-			w.head(e, 7)
+		more := 0
+		switch {
+		case e.Gate != nil:
+			more = 1 + gateFields
+		case e.First != "":
+			more = 1
 		}
+		w.head(e, 6+more) // most have no more
 		w.str(e.Name)
 		w.str(e.Queue)
 		w.payload(e.Payload)
 		w.str(e.Effect)
 		w.uint(uint64(e.Attempt))
-		if e.First != "" {
+		if more > 0 {
 			w.str(e.First)
 		}
+		w.gate(e.Gate)
 	case *ActivityCancelRequested:
 		w.head(e, 4)
 		w.uint(e.Scheduled)
@@ -145,8 +152,14 @@ func (w *writer) decision(e Event) {
 		w.str(e.By)
 		w.str(e.Text)
 	case *TimerScheduled:
-		w.head(e, 1)
+		if e.Keeps == 0 {
+			w.head(e, 1)
+			w.int(e.FireAt)
+			return
+		}
+		w.head(e, 2)
 		w.int(e.FireAt)
+		w.uint(e.Keeps)
 	case *TimerCancelled:
 		w.head(e, 1)
 		w.uint(e.Timer)
@@ -213,14 +226,21 @@ func (w *writer) message(e Event) {
 
 // startedFields is 8 for what a client starts: most starts have nothing behind that.
 func startedFields(e *Started) int {
-	if e.Parent == nil && e.Statuses == 0 {
+	switch {
+	case e.Gate != nil:
+		return 16 + gateFields
+	case e.Parent != nil && e.Parent.Holds != "":
+		return 16
+	case e.Parent == nil && e.Statuses == 0:
 		return 8
+	default:
+		return 15
 	}
-	return 15
 }
 
 func (w *writer) lineage(e *Started) {
-	if startedFields(e) == 8 {
+	fields := startedFields(e)
+	if fields == 8 {
 		return
 	}
 	p := e.Parent
@@ -234,6 +254,10 @@ func (w *writer) lineage(e *Started) {
 	w.uint(p.Execution)
 	w.uint(p.Event)
 	w.str(p.Effect)
+	if fields > 15 {
+		w.str(p.Holds)
+	}
+	w.gate(e.Gate)
 }
 
 var errNoEncoding = errors.New("this type has no encoding")
@@ -279,7 +303,7 @@ func (r *reader) body(kind Kind) Event {
 	case KindCancelRequested:
 		return &CancelRequested{By: r.str(), Text: r.str(), Reason: cancel.Reason(r.uint8()), Of: r.str()}
 	case KindActivityScheduled:
-		return &ActivityScheduled{Name: r.str(), Queue: r.str(), Payload: r.payload(), Effect: r.str(), Attempt: r.uint32(), First: r.str()}
+		return &ActivityScheduled{Name: r.str(), Queue: r.str(), Payload: r.payload(), Effect: r.str(), Attempt: r.uint32(), First: r.str(), Gate: r.gate()}
 	case KindActivityCompleted:
 		return &ActivityCompleted{Scheduled: r.uint(), Result: r.payload(), Worker: r.str(), Claims: r.uint32()}
 	case KindActivityFailed:
@@ -287,7 +311,7 @@ func (r *reader) body(kind Kind) Event {
 	case KindActivityCancelRequested:
 		return &ActivityCancelRequested{Scheduled: r.uint(), Reason: cancel.Reason(r.uint8()), By: r.str(), Text: r.str()}
 	case KindTimerScheduled:
-		return &TimerScheduled{FireAt: r.int()}
+		return &TimerScheduled{FireAt: r.int(), Keeps: r.uint()}
 	case KindTimerFired:
 		return &TimerFired{Timer: r.uint()}
 	case KindTimerCancelled:
@@ -323,6 +347,8 @@ func (r *reader) message(kind Kind) Event {
 		return &EventSent{Instance: r.str(), Name: r.str(), Payload: r.payload(), Effect: r.str()}
 	case KindPatchMarked:
 		return &PatchMarked{Name: r.str()}
+	case KindGranted:
+		return &Granted{Scheduled: r.uint()}
 	case KindPurgeRequested:
 		return &PurgeRequested{By: r.str(), Text: r.str(), Force: r.bool(), Reply: r.str()}
 	default:
@@ -335,10 +361,11 @@ func (r *reader) started() Event {
 		Name: r.str(), Version: r.str(), Payload: r.payload(),
 		Born: Position{Seq: r.uint(), Time: r.int()}, Execution: r.uint(), By: r.str(), Statuses: r.uint(),
 	}
-	p := Parent{Instance: r.str(), Born: Position{Seq: r.uint(), Time: r.int()}, Execution: r.uint(), Event: r.uint(), Effect: r.str()}
+	p := Parent{Instance: r.str(), Born: Position{Seq: r.uint(), Time: r.int()}, Execution: r.uint(), Event: r.uint(), Effect: r.str(), Holds: r.str()}
 	if p.Instance != "" {
 		e.Parent = &p
 	}
+	e.Gate = r.gate()
 	return e
 }
 

@@ -76,11 +76,35 @@ func events(t *rapid.T) []history.Event {
 		&history.EventSent{Instance: str("to"), Name: str("event"), Payload: payload("payload"), Effect: str("effect")},
 		&history.PatchMarked{Name: str("patch")},
 		&history.PurgeRequested{By: str("by"), Text: str("text"), Force: rapid.Bool().Draw(t, "force"), Reply: str("reply")},
+		&history.Granted{Scheduled: id.Draw(t, "scheduled")},
+		&history.TimerScheduled{FireAt: rapid.Int64().Draw(t, "fire at"), Keeps: id.Draw(t, "keeps")},
+		&history.ActivityScheduled{Name: str("activity"), Effect: str("effect"), First: str("first"), Gate: aGate(t)},
+		&history.Started{Name: str("name"), Payload: payload("input"), Gate: aGate(t)},
+		&history.Started{Name: str("name"), Parent: &history.Parent{Instance: "p" + str("parent"), Holds: str("holds")}},
 	}
 	for i, e := range all {
 		e.Meta().ID, e.Meta().At = uint64(i+1), rapid.Int64().Draw(t, "at")
 	}
 	return all
+}
+
+// aGate draws one that says something; nil is drawn elsewhere.
+func aGate(t *rapid.T) *history.Gate {
+	policy := func(name string) *history.Policy {
+		if !rapid.Bool().Draw(t, name) {
+			return nil
+		}
+		return &history.Policy{
+			Concurrency: rapid.Uint32().Draw(t, "concurrency"), Rate: rapid.Uint32().Draw(t, "rate"), RateWindow: rapid.Int64().Draw(t, "rate window"),
+			Quota: rapid.Uint64().Draw(t, "quota"), QuotaWindow: rapid.Int64().Draw(t, "quota window"), Key: rapid.String().Draw(t, "key"),
+			QueueLimit: rapid.Uint32().Draw(t, "queue limit"), QueueTimeout: rapid.Int64().Draw(t, "queue timeout"), Reject: rapid.Bool().Draw(t, "reject"),
+		}
+	}
+	return &history.Gate{
+		Name: "g" + rapid.String().Draw(t, "gate"), Ticket: rapid.String().Draw(t, "ticket"), Waits: rapid.Bool().Draw(t, "waits"), Keep: rapid.Bool().Draw(t, "keep"),
+		Under:    rapid.String().Draw(t, "under"),
+		Declared: history.Declared{Action: policy("action"), Group: rapid.String().Draw(t, "group"), Of: policy("of")},
+	}
 }
 
 func encode(t testing.TB, e history.Event) []byte {
@@ -140,6 +164,24 @@ func golden() []history.Event {
 		&history.CancelRequested{By: "order-42", Text: "no longer needed", Reason: cancel.ScopeEnded, Of: "kq3vVYb2hA7rTn0cXw9dLw"},
 		&history.PurgeRequested{By: "ops", Text: "GDPR", Force: true, Reply: "_INBOX.a.b"},
 		&history.ActivityScheduled{Name: "charge-card", Queue: "payments", Payload: p, Effect: "kq3vVYb2hA7rTn0cXw9dLw", Attempt: 2, First: "Zq3vVYb2hA7rTn0cXw9dLw"},
+		&history.Granted{Scheduled: 4},
+		&history.TimerScheduled{FireAt: 1_790_000_060_000, Keeps: 4},
+		&history.ActivityScheduled{
+			Name: "charge-card", Queue: "payments", Payload: p, Effect: "kq3vVYb2hA7rTn0cXw9dLw", Attempt: 1,
+			Gate: &history.Gate{
+				Name: "charge-card/acme", Ticket: "kq3vVYb2hA7rTn0cXw9dLw", Waits: true, Keep: true, Under: "Zq3vVYb2hA7rTn0cXw9dLw",
+				Declared: history.Declared{
+					Group:  "payments",
+					Action: &history.Policy{Concurrency: 5, Key: "customer.id", QueueLimit: 100, QueueTimeout: -1},
+					Of:     &history.Policy{Rate: 100, RateWindow: 1000, Quota: 1 << 40, QuotaWindow: 86_400_000, Reject: true},
+				},
+			},
+		},
+		&history.Started{
+			Name: "ship", Payload: p, Born: history.Position{Seq: 5, Time: 6}, Execution: 1,
+			Parent: &history.Parent{Instance: "order-42", Born: history.Position{Seq: 7, Time: 8}, Execution: 1, Event: 17, Effect: "kq3vVYb2hA7rTn0cXw9dLw", Holds: "fulfil=abc"},
+			Gate:   &history.Gate{Name: "ship", Ticket: "kq3vVYb2hA7rTn0cXw9dLw"},
+		},
 	}
 	for i, e := range all {
 		e.Meta().ID, e.Meta().At = uint64(i+1), 1_790_000_000_000+int64(i)

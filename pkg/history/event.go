@@ -20,7 +20,7 @@ import (
 // Kind numbers the events in their encoding. A number is never used again for something else.
 type Kind uint8
 
-// The kinds. 23 to 29 are free for what belongs to children and executions.
+// The kinds.
 const (
 	KindStarted                 Kind = 1
 	KindEventReceived           Kind = 2
@@ -44,6 +44,7 @@ const (
 	KindEventSent               Kind = 20
 	KindPatchMarked             Kind = 21
 	KindPurgeRequested          Kind = 22
+	KindGranted                 Kind = 23
 )
 
 // Event is one element of a history. The set of implementations is closed; a
@@ -110,6 +111,11 @@ const (
 	CodeTooMany     = "pawl.too-many"    // more outstanding activities and children than allowed
 	CodeIDTaken     = "pawl.id-taken"    // a child's id belongs to an instance that somebody else has started
 	CodeDiverged    = "pawl.diverged"    // the code does not do what the history says, and is not to wait for other code
+
+	CodeQueueFull    = "pawl.queue-full"    // as many wait at the gate of the action as may
+	CodeQueueTimeout = "pawl.queue-timeout" // it waited at the gate for as long as it may
+	CodeQueueCleared = "pawl.queue-cleared" // somebody has cleared the queue it waited in
+	CodeLimited      = "pawl.limited"       // the action is limited, and its policy is to refuse rather than to wait
 )
 
 // Error gives the message.
@@ -126,6 +132,7 @@ type Started struct {
 	By        string  // who started it, as they named themselves
 	Parent    *Parent // nil: nobody's child
 	Statuses  uint64  // how often the executions before have set the custom status
+	Gate      *Gate   // that the instance has passed, or waits at; nil: none
 }
 
 // EventReceived is an event sent to the instance. It is recorded when it is taken
@@ -156,6 +163,7 @@ type ActivityScheduled struct {
 	Effect  string // the effect id: see package replay
 	Attempt uint32 // of the author's Retry, from 1; not the number of claims
 	First   string // effect id of the first attempt; empty if this is it
+	Gate    *Gate  // that it has passed, or waits at; nil: none
 }
 
 // CallKey is the same for all attempts of a call: the effect id of the first.
@@ -197,7 +205,8 @@ type ActivityCancelRequested struct {
 // TimerScheduled sets a timer.
 type TimerScheduled struct {
 	Head   `msgpack:"-"`
-	FireAt int64 // Unix milliseconds
+	FireAt int64  // Unix milliseconds
+	Keeps  uint64 // id of the ActivityScheduled whose slot is kept until it fires; 0: none
 }
 
 // TimerFired is the input of a due timer; its At is the FireAt of the timer.

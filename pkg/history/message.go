@@ -65,7 +65,9 @@ func (s *State) end(e Event) {
 	for _, id := range s.children.Outstanding() { // they are abandoned
 		s.children.Settle(id)
 	}
-	if _, more := e.(*ContinuedAsNew); !more && s.Started.Parent != nil {
+	_, more := e.(*ContinuedAsNew)
+	s.tickets.end(more)
+	if !more && s.Started.Parent != nil {
 		s.outbox = append(s.outbox, Message{ID: e.Meta().ID, Event: e})
 	}
 }

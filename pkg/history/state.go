@@ -32,6 +32,7 @@ type State struct {
 	timers   map[uint64]int64
 	queue    timerHeap
 	outbox   []Message
+	tickets  tickets
 }
 
 // Apply takes the next event. It returns a *Violation and changes nothing if the
@@ -48,6 +49,9 @@ func (s *State) Apply(e Event) error {
 	switch e := e.(type) {
 	case *Started:
 		s.Started = e
+		s.tickets.enter(1, e.Gate)
+	case *Granted:
+		s.tickets.grant(e.Scheduled)
 	case *EventReceived, *SideEffectRecorded, *PatchMarked:
 	case *CancelRequested:
 		s.Cancel = e
@@ -55,26 +59,38 @@ func (s *State) Apply(e Event) error {
 		s.applyMessage(e)
 	case *ActivityScheduled:
 		s.ledger.Schedule(m.ID, e)
+		s.tickets.enter(m.ID, e.Gate)
 	case *ActivityCompleted:
-		s.ledger.Settle(e.Scheduled)
+		s.settle(e.Scheduled, true)
 	case *ActivityFailed:
-		s.ledger.Settle(e.Scheduled)
+		s.settle(e.Scheduled, false)
 	case *ActivityCancelRequested:
-		s.ledger.Settle(e.Scheduled)
+		s.settle(e.Scheduled, false)
 	case *TimerScheduled:
 		if s.timers == nil {
 			s.timers = make(map[uint64]int64)
 		}
 		s.timers[m.ID] = e.FireAt
 		heap.Push(&s.queue, Timer{ID: m.ID, FireAt: e.FireAt})
+		s.tickets.keep(m.ID, e.Keeps)
 	case *TimerFired:
-		delete(s.timers, e.Timer)
+		s.stop(e.Timer)
 	case *TimerCancelled:
-		delete(s.timers, e.Timer)
+		s.stop(e.Timer)
 	case *Completed, *Failed, *Cancelled, *ContinuedAsNew:
 		s.end(e)
 	}
 	return nil
+}
+
+func (s *State) settle(activity uint64, completed bool) {
+	s.ledger.Settle(activity)
+	s.tickets.settle(activity, completed)
+}
+
+func (s *State) stop(timer uint64) {
+	delete(s.timers, timer)
+	s.tickets.stopKeeping(timer)
 }
 
 // refuse gives the rule that the event would break, or "".
@@ -87,6 +103,9 @@ func (s *State) refuse(e Event) string {
 		return "Started must be the first event, and only the first"
 	case s.End != nil:
 		return fmt.Sprintf("stands after the end, event %d", s.End.Meta().ID)
+	}
+	if rule := s.refuseGate(e); rule != "" {
+		return rule
 	}
 	switch e := e.(type) {
 	case *ActivityCompleted:

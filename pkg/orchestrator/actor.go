@@ -39,6 +39,7 @@ type actor struct {
 	waiters   waiters
 	watchers  waiters           // of custom statuses
 	todo      []string          // to be looked at when there is room: what a takeover found
+	visits    map[string]*visit // gates of the partition
 	sent      map[sending]int64 // when the task of an outstanding activity was published last in this tenure, Unix ms
 
 	clock      clock
@@ -57,7 +58,7 @@ func newActor(ctx context.Context, s *shared, t *partition.Tenure) *actor {
 	a := &actor{
 		shared: s, tenure: t, st: store.Tenure{Part: t.Part, Token: t.Token}, ctx: ctx,
 		log: s.cfg.Logger.With("partition", t.Part), box: newMailbox(), turns: newTurner(),
-		instances: make(map[string]*instance), stalls: make(map[string]*stall), forced: make(map[string]bool), sent: make(map[sending]int64),
+		instances: make(map[string]*instance), stalls: make(map[string]*stall), forced: make(map[string]bool), visits: make(map[string]*visit), sent: make(map[sending]int64),
 		waiters: newWaiters(), watchers: newWaiters(),
 		clock: clock{at: time.Now(), ms: time.Now().UnixMilli()},
 	}
@@ -84,6 +85,7 @@ func (a *actor) run() error {
 	defer a.turners.remove(a.turns)
 	reading, stopReading := context.WithCancel(a.ctx)
 	subs, err := a.subscribe()
+	a.policies.tell(a)
 	if err == nil {
 		err = a.takeOver()
 	}
@@ -104,11 +106,13 @@ func (a *actor) run() error {
 	for _, s := range subs {
 		s.Stop()
 	}
+	a.policies.forget(a)
 	die()
 	<-read
 	a.box.close()
 	a.waits.Wait()
 	a.unload()
+	a.forgetGates()
 	a.turns.close()
 	return err
 }
@@ -296,6 +300,18 @@ func (a *actor) advance(in *instance) {
 		a.load(in)
 	case in.read:
 		a.readInbox(in)
+	default:
+		a.hear(in)
+		a.goOn(in)
+	}
+}
+
+// goOn does the next thing for an instance that is in memory whole.
+func (a *actor) goOn(in *instance) {
+	switch {
+	case len(in.words) > 0 && in.status().Ended():
+		a.leaveUnknown(in)
+		a.goOn(in)
 	case in.purgeNext() != nil:
 		a.purgeRequested(in, in.purgeNext())
 	case in.status().Ended():
@@ -303,6 +319,7 @@ func (a *actor) advance(in *instance) {
 	case in.owesForBefore():
 		a.sendOwed(in) // and go on when the stream has it
 	case in.rec == nil && len(in.unread) == 0:
+		a.leaveUnknown(in)
 		a.settle(in)
 	case in.rec == nil && !in.unread[0].start():
 		a.early(in)
@@ -311,8 +328,15 @@ func (a *actor) advance(in *instance) {
 			Code:    history.CodeInboxFull,
 			Message: fmt.Sprintf("instance %s: more than %d unread inputs; inputs come faster than the orchestration reads them", in.id, store.InboxBound),
 		})
+	case in.away.Kind != 0:
+		a.refuse(in)
+	case a.mustKnock(in):
+		a.knock(in)
 	case len(in.unread) > 0 || in.poisoned() || a.timerDue(in):
 		a.turn(in)
+	case len(in.words) > 0:
+		a.leaveUnknown(in)
+		a.goOn(in)
 	case in.look:
 		a.seeToLeases(in)
 	default:

@@ -19,7 +19,7 @@ const (
 // whose sorts a start by the parent of the instance that holds the id.
 func whose(mine *history.Parent, s *history.Started) claim {
 	switch {
-	case s.Parent == nil, mine != nil && *mine == *s.Parent:
+	case s.Parent == nil, mine.SamePlace(s.Parent) && mine.Effect == s.Parent.Effect:
 		return repeated
 	case mine.SamePlace(s.Parent):
 		return orphaned

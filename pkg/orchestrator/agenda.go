@@ -44,6 +44,12 @@ func (a *actor) poll() {
 			for _, id := range d.Instances {
 				a.lookAt(id)
 			}
+			if d.NextGate != 0 {
+				a.pollBy(time.Now().Add(max(time.Duration(d.NextGate-d.Now)*time.Millisecond, pollGap)))
+			}
+			for _, name := range d.Gates {
+				a.lookGate(name)
+			}
 		})
 	})
 }

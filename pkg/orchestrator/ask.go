@@ -22,7 +22,11 @@ func (a *actor) subscribe() ([]*queue.Subscription, error) {
 	if err != nil {
 		return []*queue.Subscription{bells}, fmt.Errorf("listen for requests: %w", err)
 	}
-	return []*queue.Subscription{bells, asks}, nil
+	words, err := a.conn.OnWords(a.st.Part, func(ws []queue.Word) { a.box.post(func() { a.worded(ws) }) })
+	if err != nil {
+		return []*queue.Subscription{bells, asks}, fmt.Errorf("listen for words of gates: %w", err)
+	}
+	return []*queue.Subscription{bells, asks, words}, nil
 }
 
 // asked answers a client. It runs on a goroutine of the queue's, not on the actor's.
@@ -44,6 +48,8 @@ func (a *actor) asked(ctx context.Context, q queue.Ask) queue.Reply {
 		r, err = a.stuck(ctx, q)
 	case queue.OpStatus:
 		r, err = a.customStatus(ctx, q)
+	case queue.OpGates, queue.OpGate, queue.OpWaiters, queue.OpClear, queue.OpPolicies, queue.OpSetPolicy, queue.OpDeletePolicy:
+		r, err = a.askGate(ctx, q)
 	default:
 		err = &queue.Problem{Code: queue.ProblemBadAsk, Message: fmt.Sprintf("request %d is not known to this orchestrator", q.Op)}
 	}
@@ -157,6 +163,7 @@ func (a *actor) describe(ctx context.Context, id string) (queue.Reply, error) {
 		if d.Outstanding, err = a.outstanding(ctx, id, l.Record, state); err != nil {
 			return queue.Reply{}, err
 		}
+		d.Waits = a.gateWaits(ctx, id, state)
 	}
 	return queue.Reply{Described: &d}, nil
 }

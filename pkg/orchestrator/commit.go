@@ -19,6 +19,7 @@ func (a *actor) commit(in *instance, t *turn) {
 	t.execution = in.execution()
 	if t.fold != nil {
 		t.debts = debts(in.id, in.execution(), t.fold)
+		t.tickets = append(t.tickets, t.fold.Left()...)
 	}
 	c := &store.Commit{
 		Instance: in.id, Head: in.head(), Pop: t.pop, Events: t.encoded, Front: t.front,
@@ -27,7 +28,7 @@ func (a *actor) commit(in *instance, t *turn) {
 	if len(t.events) > 0 || len(t.front) > 0 {
 		c.NewHead = nuid.Next()
 		c.Record = record(in, t)
-		c.Create, c.Delete = leases(t.events)
+		c.Create, c.Delete = t.leases()
 		if c.Record.Status.Ended() {
 			c.Look = sooner(c.Look, a.keptUntil(c.Record))
 		}
@@ -52,13 +53,19 @@ func (t *turn) begins() bool {
 	return ok
 }
 
-// leases says which leases the events create and delete. One that is poisoned has ended
-// without an ack, so its lease is still there.
-func leases(events []history.Event) (create, remove []store.Lease) {
-	for _, e := range events {
+// leases says which leases the turn creates and deletes. Who waits at a gate has none before it is let in. One that
+// is poisoned has ended without an ack, so its lease is still there.
+func (t *turn) leases() (create, remove []store.Lease) {
+	for _, e := range t.events {
 		switch e := e.(type) {
 		case *history.ActivityScheduled:
-			create = append(create, store.Lease{Activity: e.ID, Effect: e.Effect})
+			if e.Gate == nil || !e.Gate.Waits {
+				create = append(create, store.Lease{Activity: e.ID, Effect: e.Effect})
+			}
+		case *history.Granted:
+			if s := t.fold.Activity(e.Scheduled); s != nil {
+				create = append(create, store.Lease{Activity: s.ID, Effect: s.Effect})
+			}
 		case *history.ActivityCancelRequested:
 			remove = append(remove, store.Lease{Activity: e.Scheduled})
 		case *history.ActivityFailed:
@@ -94,8 +101,15 @@ func (a *actor) nextLook(in *instance) int64 {
 	if s == nil || s.End != nil {
 		return at
 	}
-	if s.OutstandingLen() > 0 {
+	if s.AdmittedLen() > 0 {
 		at = soon
+	}
+	if s.TicketLen() > 0 {
+		ask := in.gateAt
+		if ask == 0 {
+			ask = a.clock.now() + a.firstGateAsk()
+		}
+		at = sooner(at, ask)
 	}
 	if s.ChildLen() > 0 {
 		ask := in.askAt
@@ -169,12 +183,14 @@ func (a *actor) committed(in *instance, t *turn, c *store.Commit, done store.Com
 	for _, u := range in.unread[:min(len(t.pop), len(in.unread))] {
 		in.turned = max(in.turned, u.seq())
 	}
+	in.poison = append(in.poison, t.refused...)
 	us, err := parseUnread(done.Unread)
 	in.unread, in.read = us, in.missed && len(us) == 0
 	a.effects(in, t, done)
 	if len(c.Front) > 0 {
 		in.exec, in.state, in.events, in.poison = nil, &history.State{}, nil, nil
 		in.askAt, in.asked, in.begun = 0, 0, nil
+		in.knocked, in.startGate = false, nil
 		if c.Record.Reborn {
 			in.sent, in.shown, in.full = store.Mark{}, 0, false // none of it is its heir's
 		}
@@ -197,8 +213,12 @@ func (a *actor) effects(in *instance, t *turn, done store.Committed) {
 	for _, e := range t.events {
 		switch e := e.(type) {
 		case *history.ActivityScheduled:
-			if in.state.Activity(e.ID) != nil { // not cancelled in the same turn
+			if in.state.Activity(e.ID) != nil && !in.state.Waits(e.ID) { // not cancelled in the same turn
 				a.publish(in.id, in.rec, e)
+			}
+		case *history.Granted:
+			if s := in.state.Activity(e.Scheduled); s != nil {
+				a.publish(in.id, in.rec, s)
 			}
 		case *history.ActivityCancelRequested:
 			delete(a.sent, sending{in.id, e.Scheduled})
@@ -224,6 +244,7 @@ func (a *actor) effects(in *instance, t *turn, done store.Committed) {
 		}
 	}
 	in.settles(t)
+	a.leaveGates(in, t)
 	a.startChildren(in, t)
 	a.owe(in, t.debts)
 	for _, r := range t.replies {

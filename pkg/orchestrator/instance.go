@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlrun/pawl/pkg/gate"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/replay"
@@ -29,7 +30,7 @@ type instance struct {
 	unread  []unread          // the head of the inbox, in order
 	late    []unread          // came while busy; it was the head of an empty inbox then
 	turning *turn             // what the turner has of it
-	poison  []history.Event   // failures of activities that were claimed too often, and of children that can not be started
+	poison  []history.Event   // inputs that no inbox has: what gates say, activities claimed too often, children that can not be started
 	turned  uint64            // greatest stream sequence of an input that has been turned
 
 	// What others are to be told: see messages.go.
@@ -40,7 +41,14 @@ type instance struct {
 	asked    uint64              // the last child that this round has asked for
 	begun    map[string]struct{} // effects of the outstanding children whose start the stream has, as far as this tenure knows
 	soon     bool                // a look after a failed publish is on its way
-	shown    uint64              // version of the custom status that has been told to who waits for it
+	// What gates have said: see gates.go.
+	words     map[string]word // not yet acted on, by ticket
+	knocked   bool            // the start has been at its gate, which
+	startGate *history.Gate   // said so; nil: there is none
+	away      gate.Verdict    // with which the gate has turned the instance away
+	gateAt    int64           // when tickets are asked for again, Unix ms; 0: when the instance is looked at
+
+	shown uint64 // version of the custom status that has been told to who waits for it
 }
 
 func (in *instance) head() string {
@@ -71,6 +79,7 @@ func (in *instance) forgetStore() {
 	in.rec, in.state, in.exec, in.events = nil, nil, nil, nil
 	in.unread, in.late, in.poison = nil, nil, nil
 	in.owed, in.sent, in.askAt, in.asked, in.begun = nil, store.Mark{}, 0, 0, nil
+	in.words, in.knocked, in.startGate, in.away, in.gateAt = nil, false, nil, gate.Verdict{}, 0
 }
 
 // owesForBefore reports whether an execution before the current one has not told everything. Until it has,

@@ -21,9 +21,10 @@ const (
 func (a *actor) seeToLeases(in *instance) {
 	in.look = false
 	a.askAgain(in)
+	a.askGates(in)
 	var ids []uint64
 	if in.state != nil {
-		ids = in.state.Outstanding()
+		ids = in.state.Admitted()
 	}
 	a.begin(in)
 	a.lookChunk(in, ids)

@@ -97,7 +97,7 @@ func done(p *history.Parent, end history.Event) queue.OutInput {
 func childStart(id string, s *history.Started, e *history.ChildScheduled) queue.OutInput {
 	out := queue.OutInput{Instance: e.Instance, Kind: queue.KindStart, Name: e.Name, Version: e.Version, Payload: e.Payload, By: id}
 	if !e.Detached {
-		out.Parent = &history.Parent{Instance: id, Born: s.Born, Execution: s.Execution, Event: e.ID, Effect: e.Effect}
+		out.Parent = &history.Parent{Instance: id, Born: s.Born, Execution: s.Execution, Event: e.ID, Effect: e.Effect, Holds: holds(s)}
 	}
 	return out
 }

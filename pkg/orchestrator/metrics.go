@@ -17,6 +17,11 @@ type metrics struct {
 	stalls, diverged, leftBehind, storeErrors        prometheus.Counter
 	payloadsChanged                                  prometheus.Counter
 	partitions                                       prometheus.Gauge
+
+	// Of gates.
+	gateAsks, grantsAgain, orphans prometheus.Counter
+	waited, refusedAt, deadlocks   *prometheus.CounterVec // by action; why
+	gateWaiting, gateHolding       *prometheus.GaugeVec   // by action
 }
 
 // newMetrics registers the counts; two orchestrators need a Registerer each, or one with labels.
@@ -32,7 +37,25 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		register(c)
 		return c
 	}
+	byAction := func(name, help string, more ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "pawl", Subsystem: "gate", Name: name, Help: help}, append([]string{"action"}, more...))
+		register(c)
+		return c
+	}
+	now := func(name, help string) *prometheus.GaugeVec {
+		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "pawl", Subsystem: "gate", Name: name, Help: help}, []string{"action"})
+		register(g)
+		return g
+	}
 	m := &metrics{
+		gateAsks:      counter("gate_asks_total", "Times that an instance asked a gate again."),
+		grantsAgain:   counter("gate_grants_repeated_total", "Grants said again, because nothing showed that they were taken up."),
+		orphans:       counter("gate_orphans_total", "Tickets taken out of a gate because no instance wanted them."),
+		waited:        byAction("waited_total", "Activities and starts that had to wait."),
+		refusedAt:     byAction("refused_total", "Activities and starts that were refused or turned away.", "why"),
+		deadlocks:     byAction("deadlocks_total", "Times that a gate was found deadlocked."),
+		gateWaiting:   now("waiting", "Who waits, of the gates whose partitions are owned here."),
+		gateHolding:   now("holding", "Who holds a slot, of the gates whose partitions are owned here."),
 		ingested:      counter("inputs_ingested_total", "Inputs put into inboxes."),
 		refused:       counter("inputs_refused_total", "Inputs that can not be used."),
 		dropped:       counter("inputs_dropped_total", "Inputs without effect: repeats, late completions, inputs of ended instances."),

@@ -20,6 +20,8 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/gate"
+	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/lease"
 	"github.com/pawlrun/pawl/pkg/partition"
@@ -58,9 +60,12 @@ type Config struct {
 	// FailDiverged fails an instance whose code does not do what its history says, with pawl.ErrDiverged.
 	// Without it the instance keeps its history and waits, listed as stalled, for code that fits.
 	FailDiverged bool
-	Retention    Retention     // of instances that have ended; default 72 h
-	OwnerTTL     time.Duration // a dead orchestrator's partitions are free after it; default 5 s
-	Limits       replay.Limits // of one execution; zero fields have their defaults
+	// Global limits every action that neither itself nor its group has a policy: see pawl.Concurrency. A policy that is set at
+	// run time for the global level stands above it. Without it such actions are not limited.
+	Global    []pawl.LimitOption
+	Retention Retention     // of instances that have ended; default 72 h
+	OwnerTTL  time.Duration // a dead orchestrator's partitions are free after it; default 5 s
+	Limits    replay.Limits // of one execution; zero fields have their defaults
 
 	Logger  *slog.Logger          // default: discard
 	Metrics prometheus.Registerer // default: none
@@ -91,6 +96,7 @@ type Orchestrator struct {
 	cfg      Config
 	programs *pawl.Programs
 	met      *metrics
+	global   history.Policy
 
 	mu     sync.Mutex
 	keeper *partition.Keeper
@@ -115,11 +121,15 @@ func New(cfg Config, orchestrations ...pawl.OrchestrationBinding) (*Orchestrator
 	if err != nil {
 		return nil, fmt.Errorf("orchestrator: %w", err)
 	}
+	global, err := pawl.Limits(cfg.Global...)
+	if err != nil {
+		return nil, fmt.Errorf("orchestrator: Config.Global: %w", err)
+	}
 	met, err := newMetrics(cfg.Metrics)
 	if err != nil {
 		return nil, err
 	}
-	return &Orchestrator{cfg: cfg, programs: programs, met: met}, nil
+	return &Orchestrator{cfg: cfg, programs: programs, met: met, global: global}, nil
 }
 
 func (c *Config) setDefaults() {
@@ -149,7 +159,10 @@ type shared struct {
 	programs *pawl.Programs
 	met      *metrics
 	store    *store.Store
-	leases   *lease.Leases // for reports only: the scripts of the owner create and delete them
+	gates    *gate.Gates
+	policies *policies
+	global   *history.Policy // of Config.Global; nil: none
+	leases   *lease.Leases   // for reports only: the scripts of the owner create and delete them
 	conn     *queue.Conn
 	oldest   *oldest
 	turners  *turners
@@ -195,6 +208,11 @@ func (o *Orchestrator) Start(ctx context.Context) error {
 		cfg: o.cfg, programs: o.programs, met: o.met, store: store.New(run, space), leases: lease.New(run, space), conn: conn,
 		oldest: newOldest(conn), turners: newTurners(o.cfg.TurnLimit),
 	}
+	s.gates = gate.New(run, space, conn.PartitionOf)
+	s.policies = newPolicies(s.gates, conn, o.cfg.Logger)
+	if o.global.Limits() {
+		s.global = &o.global
+	}
 	keeper := s.newKeeper(space)
 	background, end := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
@@ -206,7 +224,18 @@ func (o *Orchestrator) Start(ctx context.Context) error {
 		unregister()
 		conn.Close()
 	}
-	notices, err := conn.OnNotices(func(queue.Notice) { keeper.Nudge() })
+	err = s.policies.read(ctx) // before the first turn
+	if err != nil {
+		closeAll()
+		return err
+	}
+	notices, err := conn.OnNotices(func(n queue.Notice) {
+		if n.Kind == queue.PolicyChanged {
+			s.policies.notice()
+			return
+		}
+		keeper.Nudge()
+	})
 	if err == nil {
 		if err = keeper.Start(ctx); err != nil {
 			notices.Stop()
@@ -220,6 +249,7 @@ func (o *Orchestrator) Start(ctx context.Context) error {
 		"orchestrations", strings.Join(o.programs.Names(), " "))
 	wg.Go(func() { s.turners.watch(background) })
 	wg.Go(func() { s.trim(background, keeper) })
+	wg.Go(func() { s.policies.watch(background) })
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.keeper = keeper

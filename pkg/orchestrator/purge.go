@@ -50,7 +50,7 @@ func (r Retention) of(s store.Status) (d time.Duration, ok bool) {
 		d = r.Failed
 	case store.Cancelled:
 		d = r.Cancelled
-	case store.Running:
+	case store.Pending, store.Running:
 		return 0, false
 	}
 	if d == 0 {

@@ -18,6 +18,8 @@ func record(in *instance, t *turn) *store.Record {
 		r.Version, r.Execution = end.Version, r.Execution+1
 	} else if t.begins() {
 		r = birth(t.fold.Started)
+	} else if in.status() == store.Pending && !t.fold.Waits(1) {
+		r.Status = store.Running
 	}
 	if in.rec != nil && r.Name != "" {
 		r.Created = in.rec.Created // of the first execution
@@ -33,9 +35,13 @@ func record(in *instance, t *turn) *store.Record {
 
 // birth is the record of an execution that begins so.
 func birth(s *history.Started) *store.Record {
-	return &store.Record{
+	r := &store.Record{
 		Name: s.Name, Version: s.Version, Born: s.Born, Execution: s.Execution, Created: s.At, Status: store.Running, Parent: s.Parent,
 	}
+	if s.Gate != nil && s.Gate.Waits {
+		r.Status = store.Pending
+	}
+	return r
 }
 
 // noteStatus writes the custom status if the turn has set it. How often it was set before is in no history: code that has been

@@ -45,6 +45,9 @@ type turn struct {
 	execution uint64           // that it belongs to
 	heir      *history.Started // of an orphan's id
 	debts     []*owed          // what the turn tells others
+	tickets   []history.Ticket // at gates, that nobody wants any more
+	refused   []history.Event  // what gates have refused to it: inputs of the next turn
+	stamped   bool             // schedules have been noted with their gates since they were encoded
 	err       error
 	left      atomic.Bool // to the goroutine that is stuck in it
 }
@@ -65,6 +68,9 @@ func (a *actor) turn(in *instance) {
 		return
 	}
 	program := b.Program()
+	if len(in.unread) > 0 && (in.state == nil || in.state.Len == 0) {
+		in.passGate()
+	}
 	a.begin(in)
 	if in.state == nil {
 		in.state = &history.State{}
@@ -152,7 +158,7 @@ func (in *instance) identity() replay.Identity {
 // before an input was pushed fires before it.
 func (t *turn) run(inputs []unread, poison []history.Event) {
 	for _, ev := range poison {
-		if t.fold.Started != nil && !t.apply(ev) { // else it is that of the execution before
+		if t.fold.Started != nil && !t.settled(ev) && !t.apply(ev) { // before its start it is that of the execution before
 			return
 		}
 	}
@@ -283,7 +289,7 @@ func (a *actor) turned(t *turn) {
 		a.end(in) // a timer fired that had been cancelled meanwhile: nothing to write
 		a.seeToLeases(in)
 	default:
-		a.commit(in, t)
+		a.enter(in, t)
 	}
 }
 

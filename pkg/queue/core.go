@@ -33,9 +33,10 @@ const (
 	PartitionReleased NoticeKind = 1 // Partition has no owner any more: whoever should own it may take it
 	MemberJoined      NoticeKind = 2
 	MemberLeft        NoticeKind = 3
+	PolicyChanged     NoticeKind = 4 // a policy was set or deleted: read them again
 )
 
-// Notice hurries the handing over of partitions. One that is lost costs a look.
+// Notice hurries the handing over of partitions, and policies. One that is lost costs a look.
 type Notice struct {
 	Kind      NoticeKind
 	Partition int // of PartitionReleased
@@ -96,6 +97,20 @@ const (
 	OpStatus   Op = 6 // the custom status if it is newer than After, or the instance has ended; else remember ReplyTo and answer there
 )
 
+// Operations on gates. Any owner can answer those that name a gate or a policy, for gates are in no partition's keys.
+const (
+	OpGates        Op = 7  // the gates that fall into the partition and are in use (Gate: only those of this action), after Cursor, at most Limit
+	OpGate         Op = 8  // one gate, by Gate and Key
+	OpWaiters      Op = 9  // who waits at a gate, in order, from position Cursor on, at most Limit; with Status StatusHolding: who has been let in, at most Limit
+	OpClear        Op = 10 // turns away everybody who waits at a gate
+	OpPolicies     Op = 11 // the policies that were set at run time
+	OpSetPolicy    Op = 12 // of Level
+	OpDeletePolicy Op = 13 // of Level
+)
+
+// StatusHolding is the Status of an OpWaiters that asks for the holders.
+const StatusHolding = "holding"
+
 // Ask is a request to the owner of a partition.
 type Ask struct {
 	Op        Op
@@ -103,9 +118,14 @@ type Ask struct {
 	ReplyTo   string // OpAwait, OpStatus; empty: nobody waits
 	Execution uint64 // OpHistory
 	After     uint64 // OpHistory: an event id. OpStatus: the version that the client has; 0: none
-	Status    string // OpList
-	Cursor    string // OpList, OpStuck: the previous reply's Cursor; "" begins
-	Limit     int    // events or instances; 0: what the owner likes
+	Status    string // OpList, OpWaiters
+	Cursor    string // OpList, OpStuck, OpGates, OpWaiters: the previous reply's Cursor; "" begins
+	Limit     int    // events, instances, gates or waiters; 0: what the owner likes
+
+	Gate   string          // OpGates, OpGate, OpWaiters, OpClear: an action; OpGates: empty: every one
+	Key    string          // OpGate, OpWaiters, OpClear: value of the action's key, as it is or as GateStats has it
+	Level  string          // OpSetPolicy, OpDeletePolicy
+	Policy *history.Policy // OpSetPolicy
 }
 
 // Reply is what the owner says to an Ask.
@@ -117,8 +137,13 @@ type Reply struct {
 	Events    [][]byte    // OpHistory: as the store has them, in order; fewer than Limit at the end, or when MaxReply is reached
 	More      bool        // OpHistory: there are events after these
 	Rows      []Described // OpList, OpStuck
-	Cursor    string      // OpList, OpStuck: where to go on; "" is the end
+	Cursor    string      // OpList, OpStuck, OpGates, OpWaiters: where to go on; "" is the end
 	Reports   []Report    // OpHistory: of the activities whose cancellations are among the events
+
+	Gates    []GateStats   // OpGates; OpGate: one
+	Waiters  []GateWaiter  // OpWaiters
+	Policies []LevelPolicy // OpPolicies, by level
+	Cleared  int           // OpClear: how many were turned away
 }
 
 // Report is how a cancelled activity ended, as its worker or the owner says: see package
@@ -156,7 +181,11 @@ type Described struct {
 	Children []OutstandingChild `json:"children,omitempty"` // whose end is waited for
 	Custom   *Custom            `json:"custom,omitempty"`   // custom status; nil: none was ever set
 	Owes     uint64             `json:"owes,omitempty"`     // messages to others not yet known to be in the stream
+	Waits    []GateWait         `json:"waits,omitempty"`    // at gates, by event
 }
+
+// StatusPending is the status of an instance that waits at a gate for its first turn, and of one that is not known but for its inputs.
+const StatusPending = "pending"
 
 // OutstandingChild is a child that was started and has not told its end.
 type OutstandingChild struct {

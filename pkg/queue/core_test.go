@@ -228,11 +228,19 @@ func TestMessagesOfVersion1ReadAsTheyWereWritten(t *testing.T) {
 	if got, err := DecodeTask(b); err != nil || !reflect.DeepEqual(got, task("q.r", 1)) {
 		t.Errorf("a task from before there was a key of the call reads as %+v (%v)", got, err)
 	}
-	b, err = hex.DecodeString(goldenReplyBefore)
+	for before, golden := range map[string]string{"reports": goldenReplyBefore, "gates": goldenReplyBeforeGates} {
+		b, err = hex.DecodeString(golden)
+		ok(t, err)
+		var reply Reply
+		if err := decode("reply", b, reply.wire); err != nil || !reflect.DeepEqual(reply, Reply{Described: &described}) {
+			t.Errorf("a reply from before there were %s reads as %+v (%v)", before, reply, err)
+		}
+	}
+	b, err = hex.DecodeString(goldenAskBefore)
 	ok(t, err)
-	var reply Reply
-	if err := decode("reply", b, reply.wire); err != nil || !reflect.DeepEqual(reply, Reply{Described: &described}) {
-		t.Errorf("a reply from before there were reports reads as %+v (%v)", reply, err)
+	var ask Ask
+	if err := decode("ask", b, ask.wire); err != nil || !reflect.DeepEqual(ask, Ask{Op: OpList, Instance: "i", ReplyTo: "r", Execution: 1, After: 2, Status: "s", Cursor: "c", Limit: 3}) {
+		t.Errorf("a request from before there were gates reads as %+v (%v)", ask, err)
 	}
 }
 
@@ -266,7 +274,8 @@ func TestANewerMessageIsNamedAsSuch(t *testing.T) {
 }
 
 func TestNoBytesCrashADecoder(t *testing.T) {
-	seeds := [][]byte{task("q", 0).Encode(), Answer{Failure: &history.Failure{}}.encode(), Reply{Rows: []Described{{}}, Described: &Described{Children: []OutstandingChild{{}}, Custom: &Custom{}}}.encode(), encodeHints([]Hint{{}}),
+	seeds := [][]byte{task("q", 0).Encode(), Answer{Failure: &history.Failure{}}.encode(), Reply{Rows: []Described{{}}, Described: &Described{Children: []OutstandingChild{{}}, Custom: &Custom{}, Waits: []GateWait{{}}}, Gates: []GateStats{{}}, Waiters: []GateWaiter{{}}, Policies: []LevelPolicy{{}}}.encode(), encodeHints([]Hint{{}}),
+		Ask{Policy: &history.Policy{}}.encode(), encodeWords([]Word{{}}),
 		encode(5, (&Done{Scheduled: 1, Effect: "e", Failure: &history.Failure{}}).wire)}
 	rapid.Check(t, func(t *rapid.T) {
 		b := bytes.Clone(rapid.SampledFrom(seeds).Draw(t, "seed"))
@@ -276,10 +285,13 @@ func TestNoBytesCrashADecoder(t *testing.T) {
 		b = b[:rapid.IntRange(0, len(b)).Draw(t, "cut")]
 		var r Reply
 		var bells []Bell
+		var ask Ask
+		var words []Word
 		_, err := DecodeTask(b)
 		_, err2 := decodeAnswer(b)
 		_, err3 := decodeDone(b)
-		for _, err := range []error{err, err2, err3, decode("reply", b, r.wire), decode("bells", b, func(w *wire) { list(w, &bells, wireBell) })} {
+		for _, err := range []error{err, err2, err3, decode("reply", b, r.wire), decode("bells", b, func(w *wire) { list(w, &bells, wireBell) }),
+			decode("ask", b, ask.wire), decode("words", b, func(w *wire) { list(w, &words, wireWord) })} {
 			if err != nil && !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrNewer) {
 				t.Fatal(err)
 			}
@@ -309,9 +321,13 @@ const (
 	goldenAnswerBefore = "9a01a169010203a66661696c6564b06170706c69636174696f6e2f6a736f6ec4013197a163a16db06170706c69636174696f6e2f6a736f6ec40131c3a17391a16192a178a179"
 	goldenStatus       = "9b01a169000000a772756e6e696e67a0c0c0c09304b06170706c69636174696f6e2f6a736f6ec40131"
 	goldenDone         = "960111a165b06170706c69636174696f6e2f6a736f6ec4013197a163a16db06170706c69636174696f6e2f6a736f6ec40131c3a17391a161"
-	goldenReply        = "9a01c0c0dc0017a169a0a0a00000000000000090000000a0c0c0a0a170919403a16ea163049305b06170706c69636174696f6e2f6a736f6ec40131060090c290a090"
+	goldenReply        = "9e01c0c0dc0018a169a0a0a00000000000000090000000a0c0c0a0a170919403a16ea163049305b06170706c69636174696f6e2f6a736f6ec4013106900090c290a09090909000"
+	// goldenReplyBeforeGates is a reply of a build that knew no gates.
+	goldenReplyBeforeGates = "9a01c0c0dc0017a169a0a0a00000000000000090000000a0c0c0a0a170919403a16ea163049305b06170706c69636174696f6e2f6a736f6ec40131060090c290a090"
 	// goldenReplyBefore is a reply of a build that knew no reports.
 	goldenReplyBefore = "9901c0c0dc0017a169a0a0a00000000000000090000000a0c0c0a0a170919403a16ea163049305b06170706c69636174696f6e2f6a736f6ec40131060090c290a0"
 	goldenBells       = "92019292a161c4010192a162c0"
-	goldenAsk         = "990104a169a1720102a173a16303"
+	goldenAsk         = "9d0104a169a1720102a173a16303a0a0a0c0"
+	// goldenAskBefore is a request of a build that knew no gates.
+	goldenAskBefore = "990104a169a1720102a173a16303"
 )

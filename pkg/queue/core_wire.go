@@ -62,6 +62,10 @@ func (a *Ask) wire(w *wire) {
 	w.str(&a.Status)
 	w.str(&a.Cursor)
 	w.count(&a.Limit)
+	w.str(&a.Gate)
+	w.str(&a.Key)
+	w.str(&a.Level)
+	optional(w, &a.Policy, policyFields, wirePolicy)
 }
 
 func (r *Reply) wire(w *wire) {
@@ -78,9 +82,13 @@ func (r *Reply) wire(w *wire) {
 	list(w, &r.Reports, func(w *wire, x *Report) {
 		w.record(2, func(w *wire) { w.uint(&x.Activity); w.str(&x.Text) })
 	})
+	list(w, &r.Gates, wireGateStats)
+	list(w, &r.Waiters, wireGateWaiter)
+	list(w, &r.Policies, wireLevelPolicy)
+	w.count(&r.Cleared)
 }
 
-const describedFields = 23
+const describedFields = 24
 
 func wireDescribed(w *wire, d *Described) {
 	w.str(&d.Instance)
@@ -104,6 +112,7 @@ func wireDescribed(w *wire, d *Described) {
 	list(w, &d.Children, func(w *wire, o *OutstandingChild) { w.record(4, o.wire) })
 	optional(w, &d.Custom, customFields, wireCustom)
 	w.uint(&d.Owes)
+	list(w, &d.Waits, wireGateWait)
 }
 
 func (o *OutstandingChild) wire(w *wire) {
@@ -131,8 +140,8 @@ func decodeAnswer(b []byte) (Answer, error) {
 }
 
 func (n Notice) encode() []byte { return encode(3, n.wire) }
-func (a Ask) encode() []byte    { return encode(8, a.wire) }
-func (r Reply) encode() []byte  { return encode(9, r.wire) }
+func (a Ask) encode() []byte    { return encode(12, a.wire) }
+func (r Reply) encode() []byte  { return encode(13, r.wire) }
 
 func encodeBells(bells []Bell) []byte {
 	return encode(1, func(w *wire) { list(w, &bells, wireBell) })

@@ -9,7 +9,8 @@
 //	pawl.<ns>.bell.<p>                        doorbell: an inbox of partition p has become non-empty
 //	pawl.<ns>.hint.<worker>                   these leases of yours are deleted: renew now
 //	pawl.<ns>.ask.<p>                         request to the owner of partition p
-//	pawl.<ns>.notice                          a partition was released, a member came or went
+//	pawl.<ns>.word.<p>                        gates tell instances of partition p that they were let in, or gates of p want to be looked at
+//	pawl.<ns>.notice                          a partition was released, a member came or went, a policy was changed
 //	pawl.<ns>.workers                         request to all workers: tell about yourselves
 //
 // # Inputs
@@ -18,7 +19,8 @@
 // needs nothing else. A header that is not given is empty.
 //
 //	…to.<instance>.start.<orchestration>   the body is its input. Pawl-Orchestration-Version: which one.
-//	                                       Pawl-Parent: whose child. Pawl-Reply: where its end is told
+//	                                       Pawl-Parent: whose child; Pawl-Holds: the gates that its ancestors
+//	                                       hold. Pawl-Reply: where its end is told
 //	…to.<instance>.event.<name>            the body is its payload
 //	…to.<instance>.cancel                  the body says why: text, or {"text":…,"by":…}. From a parent also
 //	                                       Pawl-Of (which start is taken back) and Pawl-Reason

@@ -52,6 +52,10 @@ const (
 	// HeaderParent says whose child it is: instance, sequence and time of its birth,
 	// execution, event id and effect id, with a space between.
 	HeaderParent = "Pawl-Parent"
+	// HeaderHolds goes with HeaderParent: the gates that the parent and its ancestors hold,
+	// as history.Parent has them. It is a header of its own because builds that knew no gates
+	// refuse a Pawl-Parent of more parts, and pass over a header that they do not know.
+	HeaderHolds = "Pawl-Holds"
 	// HeaderEvent is the name of an event that comes with the start. The body is its
 	// payload, and the orchestration's input is empty, unless there is a Pawl-Split.
 	HeaderEvent = "Pawl-Event"

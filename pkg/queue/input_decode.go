@@ -119,6 +119,7 @@ func (in *Input) start(h nats.Header, data []byte) error {
 		if err != nil {
 			return err
 		}
+		parent.Holds = holdsText(h.Get(HeaderHolds))
 		in.Parent = parent
 	}
 	event, split := h.Get(HeaderEvent), h.Get(HeaderSplit)

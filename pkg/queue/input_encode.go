@@ -16,6 +16,7 @@ const (
 	maxHeader  = 256
 	maxVersion = 100     // of an orchestration's version
 	maxEffect  = 100     // of an effect id
+	maxHolds   = 8 << 10 // of the gates that ancestors hold; what is longer is cut, for it only helps to find a deadlock
 	maxText    = 8 << 10 // of a cancel; what is longer is cut, for that somebody is to end matters more
 )
 
@@ -166,6 +167,7 @@ func (o *OutInput) start(h headers) []byte {
 	h.set(HeaderOrchestrationVersion, o.Version)
 	if o.Parent != nil {
 		h.set(HeaderParent, parentText(o.Parent))
+		h.set(HeaderHolds, holdsText(o.Parent.Holds))
 	}
 	if o.Event == nil {
 		h.set(HeaderContentType, o.Payload.Type)

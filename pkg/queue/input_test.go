@@ -276,3 +276,32 @@ func TestAParentIsReadFromItsHeaderAsItWasWritten(t *testing.T) {
 		}
 	})
 }
+
+func TestWhatAncestorsHoldTravelsBesideTheParentAndNoBuildIsRefusedForIt(t *testing.T) {
+	c := newStand(t).open(Options{})
+	parent := func(holds string) *history.Parent {
+		return &history.Parent{Instance: "a", Born: history.Position{Seq: 1, Time: 2}, Execution: 1, Event: 2, Effect: "e", Holds: holds}
+	}
+	pair := "charge/" + strings.Repeat("x", 30) + "=t "
+	many := strings.Repeat(pair, 300)
+	for _, holds := range []string{"", "charge/acme=t1 nap=t2", many} {
+		_, err := c.PublishInput(soon(t), OutInput{Instance: "b", Kind: KindStart, Name: "n", Parent: parent(holds)})
+		ok(t, err)
+	}
+	for _, odd := range []string{"charge=t1\tnap=t2", "\x7f"} {
+		_, err := c.nc.RequestMsg(&nats.Msg{Subject: "pawl.default.to.b.start.n", Header: nats.Header{HeaderParent: {parentText(parent(""))}, HeaderHolds: {odd}}}, 5*time.Second)
+		ok(t, err)
+	}
+	r, err := c.Attach(soon(t), c.PartitionOf("b"), history.Position{})
+	ok(t, err)
+	defer r.Stop()
+	want := []string{"", "charge/acme=t1 nap=t2", strings.TrimSpace(many[:maxHolds/len(pair)*len(pair)]), "", ""}
+	for i, in := range read(t, r, len(want)) {
+		if in.Problem != nil || in.Parent == nil || *in.Parent != *parent(want[i]) {
+			t.Errorf("%d: %+v, %v", i, in.Parent, in.Problem)
+		}
+	}
+	if text := parentText(parent("charge=t1")); len(strings.Fields(text)) != 6 {
+		t.Errorf("a build that knows no gates wants six parts, and gets %q", text)
+	}
+}

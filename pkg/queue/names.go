@@ -99,6 +99,7 @@ func (s subjects) taskAll() string           { return s.root + "task.*" }
 func (s subjects) bell(p int) string         { return s.root + "bell." + strconv.Itoa(p) }
 func (s subjects) hint(worker string) string { return s.root + "hint." + worker }
 func (s subjects) ask(p int) string          { return s.root + "ask." + strconv.Itoa(p) }
+func (s subjects) word(p int) string         { return s.root + "word." + strconv.Itoa(p) }
 func (s subjects) notice() string            { return s.root + "notice" }
 func (s subjects) workers() string           { return s.root + "workers" }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -39,4 +40,16 @@ func checkParent(p *history.Parent) error {
 		return fmt.Errorf("%w: parent %s without execution or event", ErrMalformed, p.Instance)
 	}
 	return checkEffect(p.Effect)
+}
+
+// holdsText gives the gates that ancestors hold as a header can have them: on one line, and of those that are
+// too many the first. What is no such text is nothing: the start matters more than finding a deadlock.
+func holdsText(s string) string {
+	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return ""
+	}
+	for len(s) > maxHolds {
+		s = s[:max(0, strings.LastIndexByte(s[:maxHolds+1], ' '))]
+	}
+	return s
 }

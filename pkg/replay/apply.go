@@ -14,7 +14,7 @@ type Outcome uint8
 // The outcomes. Only an applied input is recorded.
 const (
 	Applied         Outcome = iota + 1
-	DroppedLate             // what it answers is not outstanding: answered, cancelled, or never scheduled; or it takes back another start
+	DroppedLate             // what it answers is not outstanding: answered, cancelled, or never scheduled; or it takes back another start; or it grants what does not wait
 	DroppedRepeated         // a second start or cancellation
 	DroppedEnded            // the execution had ended
 )
@@ -76,6 +76,9 @@ func (x *Execution) admit(in history.Event) (Outcome, error) {
 		case c.Of != "" && (p == nil || p.Effect != c.Of):
 			return DroppedLate, nil
 		}
+	}
+	if g, ok := in.(*history.Granted); ok && !x.waits(g.Scheduled) {
+		return DroppedLate, nil
 	}
 	if a, ok := answers(in); ok {
 		w := x.asked(a)
@@ -166,11 +169,18 @@ func (x *Execution) deliver(in history.Event) {
 	switch in := in.(type) {
 	case *history.Started:
 		x.started = *in
-		x.main = x.spawn(func() { x.ending = x.program(x) })
+		if x.pending = waitsAt(in.Gate); !x.pending {
+			x.begin()
+		}
+	case *history.Granted:
+		x.letIn(in)
 	case *history.EventReceived:
 		x.mailbox(in.Name).post(in)
 	case *history.CancelRequested:
 		x.end(x.root, cancel.Cancelled{Reason: cmp.Or(in.Reason, cancel.Requested), By: in.By, Text: in.Text, At: in.Time()})
+		if x.pending { // the code never runs
+			x.finish(Ending{Failure: CancelledFailure(x.root.cause), Cancelled: true})
+		}
 	case *history.ActivityCompleted, *history.ActivityFailed, *history.TimerFired, *history.ChildCompleted, *history.ChildFailed:
 		a, _ := answers(in)
 		w := x.asked(a)

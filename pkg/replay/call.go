@@ -18,9 +18,12 @@ type Call struct {
 	Queue          string
 	Payload        history.Payload
 	Retry          Retry         // of an activity
-	AttemptTimeout time.Duration // of one attempt of an activity, from its schedule; 0: none
-	Within         time.Duration // of the whole call, pauses included; 0: none
+	AttemptTimeout time.Duration // of one attempt of an activity, from its schedule, or from when it was let in if it waited; 0: none
+	Within         time.Duration // of the whole call, pauses and waiting included; 0: none
 	Scope          *Scope        // it is cancelled with, if it is not a child to be abandoned
+
+	Declared *history.Declared // limits of the activity, for the owner; nothing under it may change; nil: none
+	KeepSlot bool              // an attempt that fails leaves its slot to the next
 }
 
 // Retry says how often and when a failed attempt is followed by another. The zero
@@ -31,15 +34,29 @@ type Retry struct {
 	Factor   float64       // each further pause is this much longer
 	Max      time.Duration // no pause is longer
 	Unless   []string      // failures with one of these codes are final
+	Limited  bool          // failures that a gate has made are not
 }
 
 func (r *Retry) again(attempt uint32, f *history.Failure) bool {
 	if int64(attempt) >= int64(r.Attempts) || f.Permanent {
 		return false
 	}
+	if !r.Limited && (byGate(f.Code) || slices.ContainsFunc(f.Also, byGate)) {
+		return false
+	}
 	return !slices.ContainsFunc(r.Unless, func(code string) bool {
 		return code == f.Code || slices.Contains(f.Also, code)
 	})
+}
+
+// byGate reports whether a failure with the code was made by a gate.
+func byGate(code string) bool {
+	switch code {
+	case history.CodeQueueFull, history.CodeQueueTimeout, history.CodeQueueCleared, history.CodeLimited:
+		return true
+	default:
+		return false
+	}
 }
 
 func (r *Retry) pause(attempt uint32) time.Duration {
@@ -54,7 +71,8 @@ func (r *Retry) pause(attempt uint32) time.Duration {
 // strand runs:
 //
 //	attempt fails ─▶ pause ─▶ attempt …            until one completes, or Retry refuses
-//	limit fires   ─▶ the attempt is cancelled and has failed
+//	limit fires   ─▶ the attempt is cancelled and has failed; nothing, while it waits at its gate
+//	it is let in  ─▶ its limit begins anew
 //	deadline fires─▶ all is cancelled and the call has failed
 //
 // A child is one attempt, of which only the deadline may ask that it end.
@@ -150,23 +168,31 @@ func (c *call) future() *Future { return &c.Future }
 func (c *call) answered(w *work, in history.Event) {
 	switch w {
 	case c.attempt:
+		if _, granted := in.(*history.Granted); granted {
+			c.letIn()
+			return
+		}
 		c.attempt = nil
 		c.drop(cancel.Cancelled{Reason: cancel.LostSelect}, &c.limit)
 		switch e := in.(type) {
 		case *history.ActivityCompleted:
 			c.conclude(e.Result, nil)
 		case *history.ActivityFailed:
-			c.failed(&e.Failure)
+			c.failed(w, &e.Failure)
 		case *history.ChildCompleted:
 			c.conclude(e.Result, nil)
 		case *history.ChildFailed:
-			c.failed(&e.Failure)
+			c.failed(w, &e.Failure)
 		}
 	case c.limit:
 		c.limit = nil
+		attempt := c.attempt
+		if attempt.waits() {
+			return
+		}
 		f := c.timeout("attempt timed out after %s", c.spec.AttemptTimeout)
 		c.drop(cancel.Cancelled{Reason: cancel.LostSelect, Text: f.Message}, &c.attempt)
-		c.failed(f)
+		c.failed(attempt, f)
 	case c.pause:
 		c.pause = nil
 		c.begin()
@@ -183,13 +209,23 @@ func (c *call) timeout(format string, d time.Duration) *history.Failure {
 	return &history.Failure{Code: history.CodeTimeout, Message: fmt.Sprintf(format, d)}
 }
 
-func (c *call) failed(f *history.Failure) {
+// letIn begins the limit of an attempt that has waited at its gate: what the activity is given is the time in which it may run.
+func (c *call) letIn() {
+	if c.spec.AttemptTimeout <= 0 {
+		return
+	}
+	c.drop(cancel.Cancelled{Reason: cancel.LostSelect}, &c.limit)
+	c.limit = c.x.scheduleTimer(c.spec.AttemptTimeout, c.home, c)
+}
+
+// failed goes on after the failure of an attempt, or of a child.
+func (c *call) failed(attempt *work, f *history.Failure) {
 	if !c.spec.Retry.again(c.number, f) {
 		c.conclude(history.Payload{}, f)
 		return
 	}
 	if d := c.spec.Retry.pause(c.number); d > 0 {
-		c.pause = c.x.scheduleTimer(d, c.home, c)
+		c.pause = c.x.scheduleTimerThatKeeps(attempt.slot(), d, c.home, c)
 		return
 	}
 	c.begin()

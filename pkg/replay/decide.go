@@ -159,7 +159,7 @@ func (x *Execution) closeStep() {
 	}
 	x.collectOwed()
 	x.settleOwed()
-	if ev := x.peek(); ev != nil && !ev.Input() && x.err == nil {
+	if ev := x.peek(); ev != nil && !ev.Input() && x.err == nil && !x.turnedAway(ev) {
 		x.diverge(ev.Meta().ID, describe(ev), "code that waits")
 	}
 }
@@ -195,13 +195,13 @@ func (x *Execution) sortedOwed() []history.Event {
 // decision too many, or not the one that history has.
 func (x *Execution) scheduleActivity(c *call) *work {
 	ev, ok := decide(x, &history.ActivityScheduled{
-		Name: c.spec.Activity, Queue: c.spec.Queue, Payload: c.spec.Payload, Attempt: c.number, First: c.first,
+		Name: c.spec.Activity, Queue: c.spec.Queue, Payload: c.spec.Payload, Attempt: c.number, First: c.first, Gate: c.gate(),
 	})
 	if !ok {
 		return nil
 	}
 	c.first = ev.CallKey()
-	return x.add(&work{id: ev.ID, owner: c}, c.home)
+	return x.add(&work{id: ev.ID, sched: ev, owner: c}, c.home)
 }
 
 // samePayload compares what the code gives now with what it gave then. A difference
@@ -225,6 +225,11 @@ func (x *Execution) samePayload(met history.Event, recorded, made history.Payloa
 
 // scheduleTimer decides a timer; one without a scope is cancelled with none.
 func (x *Execution) scheduleTimer(d time.Duration, in *Scope, by owner) *work {
+	return x.scheduleTimerThatKeeps(0, d, in, by)
+}
+
+// scheduleTimerThatKeeps decides a timer during which the slot of a schedule is kept; 0: of none.
+func (x *Execution) scheduleTimerThatKeeps(slot uint64, d time.Duration, in *Scope, by owner) *work {
 	if x.past.active {
 		met, ok := x.meet(history.KindTimerScheduled, "", nil).(*history.TimerScheduled)
 		if !ok {
@@ -240,7 +245,7 @@ func (x *Execution) scheduleTimer(d time.Duration, in *Scope, by owner) *work {
 		x.exceed()
 		return nil
 	}
-	ev := &history.TimerScheduled{FireAt: x.due(d)}
+	ev := &history.TimerScheduled{FireAt: x.due(d), Keeps: slot}
 	x.append(ev)
 	x.seeds.advance()
 	return x.add(&work{id: ev.ID, kind: timerWork, fireAt: ev.FireAt, owner: by}, in)

@@ -180,6 +180,8 @@ func describeMessage(ev history.Event) string {
 	switch ev := ev.(type) {
 	case *history.PurgeRequested:
 		return "PurgeRequested"
+	case *history.Granted:
+		return ofEvent("Granted", ev.Scheduled)
 	case *history.ChildScheduled:
 		return "ChildScheduled of " + subject(ev)
 	case *history.ChildCompleted:

@@ -56,6 +56,24 @@
 // forgotten. A detached start and an event are recorded and done with. None of them is
 // carried out here: that they are in history is what makes the owner send them.
 //
+// # Gates
+//
+// A schedule says what the code declares about limits, and no more. The owner enters the
+// gates between Take and the commit, before it applies anything else, and notes in the very events that Take gave what has been let in and
+// what waits; the execution keeps them, and reads that note later, as a replay does. So it
+// is no decision: a replay compares neither gates nor kept slots, and what
+// depends on a note happens behind the turn that it belongs to. An activity that was cancelled in the turn that
+// scheduled it, or that failed in it, has none.
+//
+// Granted is the input by which an activity that waits is let in: the limit of the attempt
+// begins anew then. What has come to its limit before has not. A slot that is kept goes from a failed attempt to the timer
+// of the pause, which names it, and from there to the next attempt.
+//
+// Started may have such a note, too: it is written before Apply. Then the execution is
+// pending, and the program runs when Granted comes. Events that arrive before that are kept in order; a
+// cancellation ends it as Cancelled without any code; and what its owner fails meanwhile,
+// because the queue is full or the wait was too long, replays to that end.
+//
 // # Patches
 //
 // A marker is a decision that is not met but passed over: see Patched. It may stand
@@ -75,9 +93,13 @@
 //
 //	        Started             the root returns, a strand panics, a limit is passed
 //	new ──────────────▶ parked ─────────────────────────────────────────────▶ ended
-//	                      │
-//	                      ├── Divergence ──▶ broken   (unwound; every call returns the divergence)
-//	                      └── Evict ───────▶ evicted  (unwound; every call returns ErrEvicted)
+//	 │                    ▲                                                     ▲
+//	 └──────▶ pending ────┘ Granted                                             │
+//	  Started,   └──────────────────────────────────────────────────────────────┘
+//	  waits               cancelled, or a limit is passed
+//
+//	parked, pending ──┬── Divergence ──▶ broken   (unwound; every call returns the divergence)
+//	                  └── Evict ───────▶ evicted  (unwound; every call returns ErrEvicted)
 //
 // The end first cancels the outstanding activities and children, in ascending order of
 // id, but for children that are to be abandoned, and then records Completed, Failed,

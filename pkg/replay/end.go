@@ -56,6 +56,11 @@ func (x *Execution) Successor() *history.Started {
 	s.Head = history.Head{At: x.now}
 	s.Version, s.Payload = x.continued.Version, x.continued.Payload
 	s.Execution, s.Statuses = s.Execution+1, x.started.Statuses+x.sets
+	if s.Gate != nil { // the slot is handed on
+		g := *s.Gate
+		g.Waits = false
+		s.Gate = &g
+	}
 	return &s
 }
 

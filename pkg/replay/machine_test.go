@@ -38,7 +38,7 @@ func parse(lines []string, depth int) (block []statement, rest []string) {
 
 // machine runs a scenario's program.
 //
-//	v = activity NAME [retry N] [limit DURATION] [within DURATION]
+//	v = activity NAME [retry N] [pause DURATION] [limited yes] [keep yes] [limit DURATION] [within DURATION]
 //	v = timer DURATION · v = next EVENT · v = go, with a block
 //	v = child NAME [as ID] [version V] [within DURATION] [abandon yes]
 //	get v…          waits for each; an error ends the block, like "return err"
@@ -192,6 +192,12 @@ func (s *strand) start(words []string, block []statement) *replay.Future {
 			switch v := words[i+1]; words[i] {
 			case "retry":
 				c.Retry = replay.Retry{Attempts: must(strconv.Atoi(v)), Initial: time.Second, Factor: 2, Max: time.Minute}
+			case "pause":
+				c.Retry.Initial = must(time.ParseDuration(v))
+			case "limited":
+				c.Retry.Limited = v == "yes"
+			case "keep":
+				c.KeepSlot = v == "yes"
 			case "limit":
 				c.AttemptTimeout = must(time.ParseDuration(v))
 			case "within":

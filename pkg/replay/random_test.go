@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/replay"
+	"github.com/pawlrun/pawl/pkg/replay/replaytest"
 )
 
 // wanderer is a strand of a program that does whatever its own random numbers say,
@@ -56,6 +57,9 @@ func (w *wanderer) activity() *replay.Future {
 	}
 	if w.rng.IntN(3) == 0 {
 		c.AttemptTimeout = 3 * time.Second
+	}
+	if w.rng.IntN(2) == 0 {
+		c.KeepSlot, c.Declared = true, &history.Declared{Group: "g"}
 	}
 	if w.rng.IntN(3) == 0 {
 		c.Within = 5 * time.Second
@@ -211,11 +215,29 @@ func (w *wanderer) siblings() error {
 	return nil
 }
 
+// grant offers a grant, which is taken if, by the history, somebody waits for it.
+func grant(d *replaytest.Driver, event uint64) {
+	if d.X.Ended() {
+		return
+	}
+	state, _ := history.Check(d.History)
+	want := replay.DroppedLate
+	if state.Waits(event) {
+		want = replay.Applied
+	}
+	if o, _ := d.Offer(&history.Granted{Scheduled: event}); o != want {
+		panic(fmt.Sprintf("the grant of event %d is %s, not %s:\n%s", event, o, want, replaytest.Text(d.History)))
+	}
+}
+
 func TestWhateverTheCodeAndTheInputsReplayIsExact(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := drive(t, nil)
 		d.Restart(wander(rapid.Uint64().Draw(rt, "code")))
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "inputs"), 3))
+		if rng.IntN(2) == 0 {
+			d.Limit("test", rng.IntN(2) == 0)
+		}
 		d.Start(text("in"))
 		for i := range 60 {
 			if next, _ := d.X.Continued(); next != nil {
@@ -224,10 +246,18 @@ func TestWhateverTheCodeAndTheInputsReplayIsExact(t *testing.T) {
 			if d.X.Ended() {
 				break
 			}
+			if rng.IntN(4) == 0 {
+				d.Limit("a", rng.IntN(3) == 0)
+			}
 			d.Now += rng.Int64N(1000)
 			ids, children := d.X.Outstanding(), d.X.Children()
 			_, _, timers := d.X.NextTimer()
-			switch kind := rng.IntN(12); {
+			switch kind := rng.IntN(14); {
+			case kind > 11:
+				grant(d, 1+rng.Uint64N(uint64(len(d.History))))
+				if len(ids) > 0 {
+					grant(d, ids[rng.IntN(len(ids))])
+				}
 			case kind == 10 && len(children) > 0:
 				d.CompleteChild(children[rng.IntN(len(children))], text(fmt.Sprint(rng.Uint32())))
 			case kind == 11 && len(children) > 0:

@@ -33,6 +33,7 @@ var update = flag.Bool("update", false, "write the decisions of the scenarios an
 //
 //	start [JSON] · completed ID JSON · failed ID TEXT · event NAME JSON · cancel WHO WHY… · fire · advance DURATION
 //	child-completed ID JSON · child-failed ID TEXT · continue, which begins the next execution · status, which shows it
+//	full ACTION · room ACTION, which has a gate from then on ("test" is the instance) · granted ID · refused ID CODE
 //
 // One that is dropped says so instead. Another code section is another build: the history
 // so far is replayed with it, and it goes on. Every scenario is replayed from each of its
@@ -126,10 +127,15 @@ func play(t *testing.T, text string) string {
 
 // about is the summary of an event, with the times of timers as they were asked for.
 func about(ev history.Event) string {
-	if ev, ok := ev.(*history.TimerScheduled); ok {
-		return "in " + (time.Duration(ev.FireAt-ev.At) * time.Millisecond).String()
+	set, ok := ev.(*history.TimerScheduled)
+	if !ok {
+		return show.Summary(ev)
 	}
-	return show.Summary(ev)
+	text := "in " + (time.Duration(set.FireAt-set.At) * time.Millisecond).String()
+	if set.Keeps > 0 {
+		text += fmt.Sprintf(", keeping the slot of %d", set.Keeps)
+	}
+	return text
 }
 
 func give(t *testing.T, d *replaytest.Driver, words []string) (replay.Outcome, []history.Event) {
@@ -165,6 +171,13 @@ func give(t *testing.T, d *replaytest.Driver, words []string) (replay.Outcome, [
 		in = &history.CancelRequested{By: words[1], Text: rest(2)}
 	case "fire":
 		return replay.Applied, d.Fire()
+	case "full", "room":
+		d.Limit(words[1], words[0] == "room")
+		return replay.Applied, nil
+	case "granted":
+		in = &history.Granted{Scheduled: id()}
+	case "refused":
+		in = &history.ActivityFailed{Scheduled: id(), Failure: history.Failure{Code: words[2], Message: words[2]}}
 	case "advance":
 		d.Advance(must(time.ParseDuration(words[1])))
 		return replay.Applied, nil

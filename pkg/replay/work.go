@@ -23,9 +23,11 @@ const (
 type work struct {
 	id        uint64 // of the event that scheduled it
 	kind      workKind
-	fireAt    int64  // of a timer
-	effect    string // of a child: its end answers this effect, or nothing
-	abandoned bool   // a child that the end of the execution leaves alone
+	abandoned bool                       // a child that the end of the execution leaves alone
+	granted   bool                       // an activity that has waited at its gate and was let in
+	fireAt    int64                      // of a timer
+	effect    string                     // of a child: its end answers this effect, or nothing
+	sched     *history.ActivityScheduled // of an activity: whether it waits at a gate is written into it behind the turn
 	owner     owner
 	member    node[*work] // in its scope, while the code wants it
 	// withdrawn is set when the code has cancelled what history, being replayed, has

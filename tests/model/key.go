@@ -2,50 +2,16 @@ package model
 
 import (
 	"cmp"
-	"hash/maphash"
 	"maps"
 	"slices"
 	"strconv"
 )
 
-// key identifies a world up to the names of its tokens and the origin of its
-// clock: in the text, `~n` is a token and `@n` a moment; tokens are numbered
-// again in the order in which they appear, moments become distances from now,
-// all of the past being one.
-func (w *World) key(seeds [2]maphash.Seed, text, canon []byte) ([2]uint64, []byte, []byte) {
-	text = w.text(text[:0])
-	canon = canon[:0]
-	names := make(map[string]int64, 16)
-	for i := 0; i < len(text); {
-		c := text[i]
-		canon = append(canon, c)
-		i++
-		if c != '~' && c != '@' {
-			continue
-		}
-		j := i
-		for j < len(text) && (text[j] >= '0' && text[j] <= '9' || text[j] == '-') {
-			j++
-		}
-		var n int64
-		if c == '~' {
-			seen, ok := names[string(text[i:j])]
-			if !ok {
-				seen = int64(len(names))
-				names[string(text[i:j])] = seen
-			}
-			n = seen
-		} else {
-			at, _ := strconv.ParseInt(string(text[i:j]), 10, 64)
-			n = max(at-w.Now, 0)
-		}
-		canon = strconv.AppendInt(canon, n, 10)
-		i = j
-	}
-	return [2]uint64{maphash.Bytes(seeds[0], canon), maphash.Bytes(seeds[1], canon)}, text, canon
-}
+// Clock is the moment from which others are told.
+func (w *World) Clock() int64 { return w.Now }
 
-func (w *World) text(b []byte) []byte {
+// Text appends the state; see explore.World.
+func (w *World) Text(b []byte) []byte {
 	b = w.Store.text(b)
 	if w.Saved != nil {
 		b = w.Saved.text(append(b, "\nsaved "...))

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/pawlrun/pawl/tests/model/explore"
 )
 
 // seconds are rules with the intervals of the design, one tick a second.
@@ -39,7 +41,7 @@ func walk(rt *rapid.T, setup *Setup, steps int) (string, []string) {
 			return b, trace
 		}
 	}
-	for range 20 * restBound {
+	for range 20 * explore.RestBound {
 		s, more := w.Fair()
 		if !more {
 			return w.Finished(), append(trace, "(at rest)")

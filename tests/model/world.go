@@ -98,6 +98,9 @@ type Step struct {
 	do       func(w *World)
 }
 
+// String is its name.
+func (s Step) String() string { return s.Name }
+
 // NewWorld begins with an owner, and nothing published.
 func NewWorld(setup *Setup) *World {
 	w := &World{setup: setup, Store: NewStore(setup.Rules), Now: 1000, Left: setup.Faults}

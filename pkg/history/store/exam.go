@@ -79,6 +79,8 @@ func (x *exam) record(rec *Record) {
 		x.rulef("the record is of another start than the history")
 	case s.Len < rec.Events:
 		x.rulef("the record tells of %d events, and the history has %d", rec.Events, s.Len)
+	case (rec.Status == Pending) != (s.End == nil && s.Waits(1)):
+		x.rulef("status is %s, and the instance waits at its gate: %v", rec.Status, s.Waits(1))
 	case rec.Status.Ended() != (s.End != nil):
 		x.rulef("status is %s, and the history has ended: %v", rec.Status, s.End != nil)
 	}
@@ -175,7 +177,7 @@ func (x *exam) keeps(execution uint64) bool {
 
 // outstanding finds the activities that nobody will ever complete.
 func (x *exam) outstanding(ctx context.Context) error {
-	ids := x.state.Outstanding()
+	ids := x.state.Admitted()
 	if len(ids) == 0 {
 		return nil
 	}
@@ -206,7 +208,7 @@ func (x *exam) outstanding(ctx context.Context) error {
 // leases finds those that belong to nothing.
 func (x *exam) leases(ctx context.Context) error {
 	for _, n := range x.keys {
-		if n.Kind != "l" || n.Execution == x.inst.Record.execution() && x.state.Activity(n.Activity) != nil {
+		if n.Kind != "l" || n.Execution == x.inst.Record.execution() && x.state.Activity(n.Activity) != nil && !x.state.Waits(n.Activity) {
 			continue
 		}
 		got, err := x.effect(ctx, n.Execution, n.Activity)
@@ -247,7 +249,7 @@ func (x *exam) agenda(ctx context.Context) error {
 		return nil
 	}
 	s, rec := x.state, x.inst.Record
-	if len(x.inst.Unread) > 0 || s.End == nil && s.OutstandingLen()+s.ChildLen()+s.TimerLen() > 0 {
+	if len(x.inst.Unread) > 0 || s.End == nil && s.OutstandingLen()+s.ChildLen()+s.TimerLen()+s.WaitingLen() > 0 {
 		x.rulef("is not on the agenda, with %d unread, %d activities and %d children outstanding and %d timers",
 			len(x.inst.Unread), s.OutstandingLen(), s.ChildLen(), s.TimerLen())
 	}

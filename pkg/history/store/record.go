@@ -12,6 +12,7 @@ type Status string
 
 // The statuses. Instances of each are listed in an index of their own.
 const (
+	Pending   Status = "pending" // it waits at the gate of its orchestration, and has not run
 	Running   Status = "running"
 	Completed Status = "completed"
 	Failed    Status = "failed"
@@ -22,7 +23,7 @@ const (
 func (s Status) Ended() bool { return s == Completed || s == Failed || s == Cancelled }
 
 // Statuses lists them in the order in which they are shown.
-func Statuses() []Status { return []Status{Running, Completed, Failed, Cancelled} }
+func Statuses() []Status { return []Status{Pending, Running, Completed, Failed, Cancelled} }
 
 // Record is what is known of an instance besides its history.
 //

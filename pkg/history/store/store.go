@@ -186,12 +186,14 @@ type DueNow struct {
 	Now       int64 // Redis TIME, Unix ms
 	Instances []string
 	Next      int64 // when the next one is due, Unix ms; 0: the agenda is empty
+	Gates     []string
+	NextGate  int64
 }
 
-// Due takes up to limit instances whose look is due and puts each off by two seconds.
+// Due takes up to limit instances, and gates, whose look is due and puts each off by two seconds.
 func (s *Store) Due(t Tenure, limit int, done func(DueNow, error)) {
 	p := s.space.Part(t.Part)
-	s.run.Go(redisx.Call{Script: s.due, Keys: []string{p.Owner(), p.Agenda()}, Args: []any{t.Token, limit}}, func(v any, err error) {
+	s.run.Go(redisx.Call{Script: s.due, Keys: []string{p.Owner(), p.Agenda(), p.Gates()}, Args: []any{t.Token, limit}}, func(v any, err error) {
 		if err != nil {
 			done(DueNow{}, err)
 			return
@@ -201,7 +203,7 @@ func (s *Store) Due(t Tenure, limit int, done func(DueNow, error)) {
 			done(DueNow{}, refusal("due", r))
 			return
 		}
-		due := DueNow{Now: r.Int(1), Instances: r.Strs(2), Next: r.Int(3)}
+		due := DueNow{Now: r.Int(1), Instances: r.Strs(2), Next: r.Int(3), Gates: r.Strs(4), NextGate: r.Int(5)}
 		done(due, r.Err())
 	})
 }

@@ -23,7 +23,8 @@ type Driver struct {
 	program replay.Program
 	opts    replay.Options
 
-	deployed int // events of other programs: see Deploy
+	deployed int             // events of other programs: see Deploy
+	gates    map[string]bool // the actions that have a gate, and whether who comes to it waits
 
 	X       *replay.Execution // the live one
 	History []history.Event   // all that was taken from it
@@ -124,6 +125,7 @@ func (d *Driver) Offer(in history.Event) (replay.Outcome, []history.Event) {
 		}
 		return outcome, nil
 	}
+	d.enter(taken)
 	for i, ev := range taken {
 		if want := uint64(len(d.History) + 1); ev.Meta().ID != want {
 			d.tb.Fatalf("event %T has the id %d at the place %d", ev, ev.Meta().ID, want)
@@ -136,10 +138,68 @@ func (d *Driver) Offer(in history.Event) (replay.Outcome, []history.Event) {
 	return outcome, taken[1:]
 }
 
-// Start feeds Started.
+// Start feeds Started. It waits at the gate of "test", if there is one with no room.
 func (d *Driver) Start(input history.Payload) []history.Event {
 	d.tb.Helper()
-	return d.Feed(&history.Started{Name: "test", Payload: input, Born: d.id.Born, Execution: d.id.Execution, By: "driver"})
+	s := &history.Started{Name: "test", Payload: input, Born: d.id.Born, Execution: d.id.Execution, By: "driver"}
+	if waits, limited := d.gates[s.Name]; limited {
+		s.Gate = &history.Gate{Name: s.Name, Ticket: "start", Waits: waits}
+	}
+	return d.Feed(s)
+}
+
+// Limit puts a gate in front of the action: an activity, or the instance itself, whose name is "test". Who comes to it from
+// now on is let in if there is room, and waits if not: see Grant.
+func (d *Driver) Limit(action string, room bool) {
+	if d.gates == nil {
+		d.gates = make(map[string]bool)
+	}
+	d.gates[action] = !room
+}
+
+// enter notes, as an owner does behind a turn, which gates the activities have come to that the turn has
+// scheduled, and that are still wanted.
+func (d *Driver) enter(made []history.Event) {
+	if len(d.gates) == 0 {
+		return
+	}
+	wanted := d.X.Outstanding()
+	for _, ev := range made {
+		s, ok := ev.(*history.ActivityScheduled)
+		if !ok || !slices.Contains(wanted, s.ID) {
+			continue
+		}
+		waits, limited := d.gates[s.Name]
+		if !limited {
+			continue
+		}
+		g := history.Gate{}
+		if s.Gate != nil {
+			g = *s.Gate
+		}
+		g.Name, g.Ticket, g.Waits = s.Name, s.Effect, waits
+		if g.Keep {
+			g.Ticket = s.CallKey()
+			g.Waits = waits && !d.holds(g.Ticket)
+		}
+		s.Gate = &g
+	}
+}
+
+// holds reports whether the ticket has been let in and has not left.
+func (d *Driver) holds(ticket string) bool {
+	d.tb.Helper()
+	state, bad := history.Check(d.History)
+	if err := errors.Join(bad...); err != nil {
+		d.tb.Fatalf("%v:\n%s", err, Text(d.History))
+	}
+	return slices.ContainsFunc(state.Tickets(), func(t history.Ticket) bool { return t.ID == ticket && !t.Waits })
+}
+
+// Grant lets an activity that waits in, or, with 1, the instance.
+func (d *Driver) Grant(scheduled uint64) []history.Event {
+	d.tb.Helper()
+	return d.Feed(&history.Granted{Scheduled: scheduled})
 }
 
 // Complete feeds the result of an activity.

@@ -1,0 +1,331 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/term"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+type policyCmd struct {
+	Set    policySetCmd    `cmd:"" help:"Limit an action, a group or everything, from now on."`
+	Get    policyGetCmd    `cmd:"" help:"Show the policy that was set for a level."`
+	List   policyListCmd   `cmd:"" help:"List the policies that were set."`
+	Delete policyDeleteCmd `cmd:"" help:"Take back the policy that was set for a level."`
+}
+
+// level is what a policy is for, as queue.CheckLevel wants it. A bare name is an action.
+type level string
+
+// UnmarshalText reads a level.
+func (l *level) UnmarshalText(text []byte) error {
+	*l = level(text)
+	if s := string(text); s != queue.LevelGlobal && !strings.Contains(s, ":") {
+		*l = level("action:" + s)
+	}
+	if err := queue.CheckLevel(string(*l)); err != nil {
+		return errors.New(spoken(err))
+	}
+	return nil
+}
+
+// per is a number in a window, such as 100/1s.
+type per struct {
+	n      uint64
+	window time.Duration
+}
+
+// UnmarshalText reads it. A window without a number is one of its unit.
+func (p *per) UnmarshalText(text []byte) error {
+	number, window, _ := strings.Cut(string(text), "/")
+	n, err := strconv.ParseUint(number, 10, 64)
+	if window != "" && (window[0] < '0' || window[0] > '9') {
+		window = "1" + window
+	}
+	d, err2 := time.ParseDuration(window)
+	if err != nil || err2 != nil || n == 0 || d < time.Millisecond {
+		return fmt.Errorf("%q: want a number in a window, such as 100/1s", text)
+	}
+	p.n, p.window = n, d
+	return nil
+}
+
+// patience is a queue timeout: a duration, or forever.
+type patience time.Duration
+
+const forEver patience = -1
+
+// UnmarshalText reads it.
+func (p *patience) UnmarshalText(text []byte) error {
+	if string(text) == "forever" {
+		*p = forEver
+		return nil
+	}
+	d, err := time.ParseDuration(string(text))
+	if err != nil || d < time.Millisecond {
+		return fmt.Errorf("%q: want a duration such as 1h, or forever", text)
+	}
+	*p = patience(d)
+	return nil
+}
+
+type policySetCmd struct {
+	Level        level    `arg:"" help:"action:NAME (or only NAME), an activity or an orchestration; group:NAME; or global."`
+	Concurrency  uint32   `placeholder:"N" help:"At most so many at a time."`
+	Rate         per      `placeholder:"N/WINDOW" help:"At most so many in any window, such as 100/1s."`
+	Quota        per      `placeholder:"N/WINDOW" help:"At most so many in a window that begins with the first of them, such as 10000/24h."`
+	Key          string   `placeholder:"PATH" help:"Path into the payload, such as customer.id: each value of it has a queue and limits of its own."`
+	QueueLimit   uint32   `placeholder:"N" help:"At most so many wait; who comes then fails. Default: 10000."`
+	QueueTimeout patience `placeholder:"DURATION" help:"Who has waited so long fails; or: forever. Default: 1h."`
+	Reject       bool     `help:"Who would have to wait fails."`
+	JSON         bool     `name:"json" help:"Write JSON."`
+	reach        `group:"Connection"`
+}
+
+// Help is shown with the flags.
+func (c *policySetCmd) Help() string {
+	return "It replaces the policy that was set for the level before, stands above what the code says for it, and is in force everywhere within a second, also for those " +
+		"who wait; nobody who was let in is thrown out. The most specific level that has a policy is in force, as a whole: action, group, global.\n\n" +
+		"Without --concurrency, --rate and --quota the level is not limited, whatever its code and the levels below it say. \"pawl policy delete\" is something else: " +
+		"then what they say is in force again."
+}
+
+// policy is what the flags say.
+func (c *policySetCmd) policy() client.Policy {
+	p := client.Policy{
+		Concurrency: c.Concurrency, RateWindow: c.Rate.window.Milliseconds(), Quota: c.Quota.n, QuotaWindow: c.Quota.window.Milliseconds(),
+		Key: c.Key, QueueLimit: c.QueueLimit, QueueTimeout: time.Duration(c.QueueTimeout).Milliseconds(), Reject: c.Reject,
+	}
+	p.Rate = uint32(min(c.Rate.n, history.MaxRate+1)) //nolint:gosec // bounded; more than may be stays so
+	if c.QueueTimeout < 0 {
+		p.QueueTimeout = -1
+	}
+	return p
+}
+
+// Validate refuses what makes no sense.
+func (c *policySetCmd) Validate() error {
+	if c.Rate.n > history.MaxRate {
+		return fmt.Errorf("--rate %d/%s: at most %d in a window; take fewer in a shorter one", c.Rate.n, span(c.Rate.window), history.MaxRate)
+	}
+	p := c.policy()
+	if bad, wrong := errors.AsType[*history.PolicyError](p.Validate()); wrong {
+		return fmt.Errorf("--%s: %s", bad.Field, bad.Rule)
+	}
+	return nil
+}
+
+// Run sets the policy.
+func (c *policySetCmd) Run(ctx context.Context, s streams) error {
+	cl, done, err := c.client(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer done()
+	p := c.policy()
+	if err := client.SetPolicy(ctx, cl, string(c.Level), p); err != nil {
+		return err
+	}
+	if c.JSON {
+		return writeJSON(s.out, levelJSON{string(c.Level), p})
+	}
+	_, err = fmt.Fprintf(s.out, "%s: %s\n", c.Level, limitsText(p))
+	return err
+}
+
+type policyGetCmd struct {
+	Level level `arg:"" help:"action:NAME (or only NAME), group:NAME, or global."`
+	JSON  bool  `name:"json" help:"Write JSON."`
+	reach `group:"Connection"`
+}
+
+// Help is shown with the flags.
+func (c *policyGetCmd) Help() string {
+	return "What is in force for an action may come from its code or from another level: \"pawl queue stats\" shows it."
+}
+
+// Run shows a policy.
+func (c *policyGetCmd) Run(ctx context.Context, s streams) error {
+	cl, done, err := c.client(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer done()
+	all, err := client.Policies(ctx, cl)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(all, func(l client.LevelPolicy) bool { return l.Level == string(c.Level) })
+	if i < 0 {
+		return fmt.Errorf("no policy was set for %s: what its code says is in force, or a less specific level", c.Level)
+	}
+	if c.JSON {
+		return writeJSON(s.out, levelJSON(all[i]))
+	}
+	return showPolicy(s.out, all[i])
+}
+
+type policyListCmd struct {
+	JSON  bool `name:"json" help:"Write JSON, a policy a line."`
+	reach `group:"Connection"`
+}
+
+// Help is shown with the flags.
+func (c *policyListCmd) Help() string {
+	return "What the code declares is not among them: \"pawl queue stats\" shows for each queue what is in force."
+}
+
+// Run lists policies.
+func (c *policyListCmd) Run(ctx context.Context, s streams) error {
+	cl, done, err := c.client(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer done()
+	all, err := client.Policies(ctx, cl)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		for _, l := range all {
+			if err := writeJSON(s.out, levelJSON(l)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(all) == 0 && term.Interactive(s.out) {
+		_, err := fmt.Fprintln(s.out, "No policy has been set; what the code says is in force.")
+		return err
+	}
+	t := &term.Table{Header: []string{"LEVEL", "POLICY"}, Fold: 2}
+	for _, l := range all {
+		t.Add(l.Level, limitsText(l.Policy))
+	}
+	return t.Write(s.out)
+}
+
+type policyDeleteCmd struct {
+	Level level `arg:"" help:"action:NAME (or only NAME), group:NAME, or global."`
+	JSON  bool  `name:"json" help:"Write JSON."`
+	reach `group:"Connection"`
+}
+
+// Run deletes a policy.
+func (c *policyDeleteCmd) Run(ctx context.Context, s streams) error {
+	cl, done, err := c.client(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := client.DeletePolicy(ctx, cl, string(c.Level)); err != nil {
+		return err
+	}
+	if c.JSON {
+		return writeJSON(s.out, map[string]any{"level": string(c.Level), "deleted": true})
+	}
+	_, err = fmt.Fprintf(s.out, "%s: deleted; what its code says is in force again, or a less specific level\n", c.Level)
+	return err
+}
+
+// levelJSON is a policy for a program.
+type levelJSON struct {
+	Level  string        `json:"level"`
+	Policy client.Policy `json:"policy"`
+}
+
+func showPolicy(w io.Writer, l client.LevelPolicy) error {
+	p := l.Policy
+	f := &term.Fields{}
+	f.Add("level", l.Level)
+	if !p.Limits() {
+		f.Add("limits", notLimited)
+	}
+	if p.Concurrency > 0 {
+		f.Add("concurrency", p.Concurrency)
+	}
+	if p.Rate > 0 {
+		f.Add("rate", rateText(p))
+	}
+	if p.Quota > 0 {
+		f.Add("quota", quotaText(p))
+	}
+	if p.Key != "" {
+		f.Add("key", p.Key)
+	}
+	if p.Limits() {
+		f.Add("when limited", whenLimited(p))
+	}
+	return f.Write(w)
+}
+
+const notLimited = "not limited, whatever its code and less specific levels say"
+
+// limitsText puts a policy on one line.
+func limitsText(p client.Policy) string {
+	if !p.Limits() {
+		return notLimited
+	}
+	var all []string
+	if p.Concurrency > 0 {
+		all = append(all, fmt.Sprintf("%d at a time", p.Concurrency))
+	}
+	if p.Rate > 0 {
+		all = append(all, rateText(p))
+	}
+	if p.Quota > 0 {
+		all = append(all, "quota "+quotaText(p))
+	}
+	if p.Key != "" {
+		all = append(all, "for each "+p.Key)
+	}
+	return strings.Join(append(all, whenLimited(p)), ", ")
+}
+
+func rateText(p client.Policy) string {
+	return fmt.Sprintf("%d per %s", p.Rate, span(time.Duration(p.RateWindow)*time.Millisecond))
+}
+
+func quotaText(p client.Policy) string {
+	return fmt.Sprintf("%d per %s", p.Quota, span(time.Duration(p.QuotaWindow)*time.Millisecond))
+}
+
+// whenLimited says what becomes of who can not be let in at once.
+func whenLimited(p client.Policy) string {
+	if p.Reject {
+		return "others are refused"
+	}
+	limit := p.QueueLimit
+	if limit == 0 {
+		limit = history.DefaultQueueLimit
+	}
+	switch {
+	case p.QueueTimeout < 0:
+		return fmt.Sprintf("up to %d wait for ever", limit)
+	case p.QueueTimeout == 0:
+		return fmt.Sprintf("up to %d wait up to %s", limit, span(history.DefaultQueueTimeout))
+	default:
+		return fmt.Sprintf("up to %d wait up to %s", limit, span(time.Duration(p.QueueTimeout)*time.Millisecond))
+	}
+}
+
+// span is a duration as one writes it: 24h, not 24h0m0s.
+func span(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}

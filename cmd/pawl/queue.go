@@ -1,0 +1,363 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/term"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/gateway"
+)
+
+type queueCmd struct {
+	Stats queueStatsCmd `cmd:"" help:"Tell how the queues in front of limited actions stand."`
+	List  queueListCmd  `cmd:"" help:"List who waits for an action, or who has been let in."`
+	Clear queueClearCmd `cmd:"" help:"Turn away everybody who waits for an action."`
+}
+
+// aboutAction connects, to ask about an action. A name that can not be one is a misuse.
+func (r reach) aboutAction(ctx context.Context, s streams, action string) (c *client.Client, closeAll func(), err error) {
+	if err := pawl.ValidateName(action); err != nil {
+		return nil, nil, misuse{err}
+	}
+	return r.client(ctx, s)
+}
+
+type queueStatsCmd struct {
+	Action string `arg:"" optional:"" help:"Name of an activity or an orchestration. Without it: every queue in use."`
+	Key    string `placeholder:"KEY" help:"Only the queue of this value of the action's key."`
+	Limit  int    `default:"100" help:"At most so many, those where most wait first; 0 is all."`
+	JSON   bool   `name:"json" help:"Write JSON, a queue a line."`
+	reach  `group:"Connection"`
+}
+
+// Help is shown with the flags.
+func (c *queueStatsCmd) Help() string {
+	return "Every value of an action's key has a queue of its own. Queues of keys that nobody has used for half a minute are listed only with --key, and forgotten after an hour."
+}
+
+// Validate refuses what can not be meant together.
+func (c *queueStatsCmd) Validate() error {
+	switch {
+	case c.Limit < 0:
+		return fmt.Errorf("--limit %d: want 0, which is all, or more", c.Limit)
+	case c.Key != "" && c.Action == "":
+		return errors.New("--key needs the name of the action")
+	}
+	return nil
+}
+
+// Run shows queues. What could be listed is shown also when some partitions did not answer.
+func (c *queueStatsCmd) Run(ctx context.Context, s streams) error {
+	if c.Action != "" {
+		if err := pawl.ValidateName(c.Action); err != nil {
+			return misuse{err}
+		}
+	}
+	cl, done, err := c.client(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer done()
+	all, failed := c.find(ctx, cl)
+	slices.SortFunc(all, busyFirst)
+	more := c.Limit > 0 && len(all) > c.Limit
+	if more {
+		all = all[:c.Limit]
+	}
+	switch {
+	case failed != nil && len(all) == 0:
+		return failed
+	case c.JSON:
+		for _, g := range all {
+			if err := writeJSON(s.out, gateway.StatsOf(g)); err != nil {
+				return err
+			}
+		}
+		return failed
+	case len(all) == 0 && term.Interactive(s.out):
+		_, err = fmt.Fprintln(s.out, "No limited action is in use.")
+		return err
+	}
+	if err := queueTable(all, time.Now().UnixMilli()).Write(s.out); err != nil {
+		return err
+	}
+	if more && term.Interactive(s.out) {
+		_, _ = fmt.Fprintf(s.err, "These are the first %d; --limit 0 shows all.\n", len(all))
+	}
+	return failed
+}
+
+// find gives the queues that were asked for: that of a key, those of an action with the one that has no key, or all.
+func (c *queueStatsCmd) find(ctx context.Context, cl *client.Client) (all []client.QueueInfo, failed error) {
+	if c.Key != "" {
+		g, err := client.QueueStats(ctx, cl, c.Action, c.Key)
+		if err != nil {
+			return nil, err
+		}
+		return []client.QueueInfo{g}, nil
+	}
+	if c.Action != "" { // idle, it is not in the list
+		switch g, err := client.QueueStats(ctx, cl, c.Action, ""); {
+		case err != nil:
+			return nil, err
+		case g.Keys == 0:
+			all = append(all, g)
+		}
+	}
+	for g, err := range client.Queues(ctx, cl, c.Action) {
+		if err != nil {
+			return all, err
+		}
+		if !slices.ContainsFunc(all[:min(1, len(all))], func(has client.QueueInfo) bool { return has.Gate == g.Gate }) {
+			all = append(all, g)
+		}
+	}
+	return all, nil
+}
+
+// busyFirst orders queues: where something is wrong, where most wait, where most are in.
+func busyFirst(a, b client.QueueInfo) int {
+	wrong := func(g client.QueueInfo) int {
+		if g.Deadlocked {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(wrong(b), wrong(a)), cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(b.Holding, a.Holding), cmp.Compare(a.Gate, b.Gate))
+}
+
+// queueTable has keys if a queue has one.
+func queueTable(all []client.QueueInfo, now int64) *term.Table {
+	keys := slices.ContainsFunc(all, func(g client.QueueInfo) bool { return g.Key != "" })
+	t := &term.Table{
+		Header: []string{"ACTION", "WAITING", "OLDEST", "IN", "CAME", "COMPLETED", "REJECTED", "TIMED OUT", "WITHDRAWN", "CLEARED", "STATE", "POLICY"},
+		Right:  []int{1, 2, 3, 4, 5, 6, 7, 8, 9}, Fold: 12,
+	}
+	if keys {
+		t.Header, t.Right, t.Fold = slices.Insert(t.Header, 1, "KEY"), []int{2, 3, 4, 5, 6, 7, 8, 9, 10}, 13
+	}
+	for _, g := range all {
+		in := fmt.Sprint(g.Holding)
+		if g.MaxConcurrent > 0 {
+			in += fmt.Sprintf("/%d", g.MaxConcurrent)
+		}
+		row := []any{g.Action, g.Waiting, since(g.Oldest, 0), in, g.Entered, g.Completed, g.Rejected, g.TimedOut, g.Withdrawn, g.Cleared, gateState(g, now), limitsText(g.Policy)}
+		if keys {
+			row = slices.Insert(row, 1, any(g.Key))
+		}
+		t.Add(row...)
+	}
+	return t
+}
+
+// gateState says in a word or two what who comes now would meet.
+func gateState(g client.QueueInfo, now int64) string {
+	switch {
+	case g.Deadlocked:
+		return "DEADLOCK"
+	case g.LimitedUntil > now:
+		return "limited until " + clock(g.LimitedUntil)
+	case g.MaxConcurrent > 0 && g.Holding >= g.MaxConcurrent:
+		return "full"
+	default:
+		return "open"
+	}
+}
+
+// clock is the time of day of Unix milliseconds, in UTC; with the day if that is not soon.
+func clock(ms int64) string {
+	t := time.UnixMilli(ms).UTC()
+	if time.Until(t) > 12*time.Hour {
+		return t.Format("2006-01-02 15:04:05") + " UTC"
+	}
+	return t.Format("15:04:05") + " UTC"
+}
+
+type queueListCmd struct {
+	Action  string `arg:"" help:"Name of an activity or an orchestration."`
+	Key     string `placeholder:"KEY" help:"Value of the action's key, if it has one."`
+	Holders bool   `help:"Who has been let in, in place of who waits."`
+	Limit   int    `default:"100" help:"At most so many; 0 is all, of --holders as many as fit into an answer."`
+	JSON    bool   `name:"json" help:"Write JSON, a waiter a line."`
+	reach   `group:"Connection"`
+}
+
+// Validate refuses what is no number of rows.
+func (c *queueListCmd) Validate() error {
+	if c.Limit < 0 {
+		return fmt.Errorf("--limit %d: want 0, which is all, or more", c.Limit)
+	}
+	return nil
+}
+
+// waiterJSON is who waits, for a program.
+type waiterJSON struct {
+	Position  uint64 `json:"position,omitempty"` // from 1; left out: it has been let in
+	Instance  string `json:"instance"`
+	Execution uint64 `json:"execution,omitempty"`
+	Event     uint64 `json:"event,omitempty"` // of the activity's schedule; 1: the start of the instance; left out: a call that keeps its slot between attempts
+	Since     string `json:"since,omitempty"`
+}
+
+// Run lists who waits.
+func (c *queueListCmd) Run(ctx context.Context, s streams) error {
+	cl, done, err := c.aboutAction(ctx, s, c.Action)
+	if err != nil {
+		return err
+	}
+	defer done()
+	rows, more, err := c.rows(ctx, cl)
+	if err != nil {
+		return whichKey(ctx, cl, c.Action, c.Key, err)
+	}
+	if c.JSON {
+		for _, w := range rows {
+			if err := writeJSON(s.out, waiterJSON{w.Position, w.Instance, w.Execution, w.Event, stamp(w.Since)}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := c.show(s.out, rows); err != nil {
+		return err
+	}
+	if more && term.Interactive(s.out) {
+		_, _ = fmt.Fprintf(s.err, "These are the first %d; --limit 0 shows all.\n", len(rows))
+	}
+	return nil
+}
+
+func (c *queueListCmd) rows(ctx context.Context, cl *client.Client) (rows []client.Waiter, more bool, err error) {
+	if c.Holders {
+		most := c.Limit
+		if most > 0 {
+			most++
+		}
+		rows, err = client.Holders(ctx, cl, c.Action, c.Key, most)
+		if more = c.Limit > 0 && len(rows) > c.Limit; more {
+			rows = rows[:c.Limit]
+		}
+		return rows, more, err
+	}
+	for w, err := range client.Waiters(ctx, cl, c.Action, c.Key) {
+		if err != nil {
+			return nil, false, err
+		}
+		if c.Limit > 0 && len(rows) == c.Limit {
+			return rows, true, nil
+		}
+		rows = append(rows, w)
+	}
+	return rows, false, nil
+}
+
+func (c *queueListCmd) show(w io.Writer, rows []client.Waiter) error {
+	if len(rows) == 0 && term.Interactive(w) {
+		text := "Nobody waits."
+		if c.Holders {
+			text = "Nobody is in."
+		}
+		_, err := fmt.Fprintln(w, text)
+		return err
+	}
+	t := &term.Table{Header: []string{"POSITION", "INSTANCE", "WHAT", "SINCE (UTC)", "FOR"}, Right: []int{0, 4}}
+	if c.Holders {
+		t = &term.Table{Header: []string{"INSTANCE", "WHAT"}}
+	}
+	for _, x := range rows {
+		if c.Holders {
+			t.Add(x.Instance, what(x))
+		} else {
+			t.Add(x.Position, x.Instance, what(x), second(x.Since), since(x.Since, 0))
+		}
+	}
+	return t.Write(w)
+}
+
+// what says which part of an instance is at a gate.
+func what(w client.Waiter) string {
+	switch {
+	case w.Event == 0:
+		return "activity that keeps its slot"
+	case w.Event == 1:
+		return "start"
+	case w.Execution > 1:
+		return fmt.Sprintf("activity %d of execution %d", w.Event, w.Execution)
+	default:
+		return fmt.Sprintf("activity %d", w.Event)
+	}
+}
+
+// whichKey says that a key is needed, if that is why a queue was not found.
+func whichKey(ctx context.Context, cl *client.Client, action, key string, err error) error {
+	if key != "" || !errors.Is(err, client.ErrNotFound) {
+		return err
+	}
+	for g, failed := range client.Queues(ctx, cl, action) {
+		if failed != nil {
+			break
+		}
+		return fmt.Errorf("%s has a queue for every key: which one? Such as --key %s; \"pawl queue stats %s\" lists them", action, g.Key, action)
+	}
+	return err
+}
+
+type queueClearCmd struct {
+	Action string `arg:"" help:"Name of an activity or an orchestration."`
+	Key    string `placeholder:"KEY" help:"Value of the action's key, if it has one."`
+	Yes    bool   `short:"y" help:"Do not ask; elsewhere than on a terminal nobody is asked."`
+	JSON   bool   `name:"json" help:"Write JSON."`
+	reach  `group:"Connection"`
+}
+
+// Help is shown with the flags.
+func (c *queueClearCmd) Help() string {
+	return "An activity that waits fails with pawl.ErrQueueCleared, an instance that waits for its start is cancelled. Who has been let in goes on, and who comes after may wait again."
+}
+
+// Run clears a queue.
+func (c *queueClearCmd) Run(ctx context.Context, s streams) error {
+	cl, done, err := c.aboutAction(ctx, s, c.Action)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if !c.Yes && person(s) {
+		g, err := client.QueueStats(ctx, cl, c.Action, c.Key)
+		if err != nil {
+			return err
+		}
+		if err := confirm(ctx, os.Stdin, s.err, c.question(g)); err != nil {
+			return err
+		}
+	}
+	n, err := client.ClearQueue(ctx, cl, c.Action, c.Key)
+	if err != nil {
+		return whichKey(ctx, cl, c.Action, c.Key, err)
+	}
+	if c.JSON {
+		return writeJSON(s.out, map[string]any{"action": c.Action, "key": c.Key, "cleared": n})
+	}
+	_, err = fmt.Fprintf(s.out, "%s: %d turned away\n", named(c.Action, c.Key), n)
+	return err
+}
+
+func (c *queueClearCmd) question(g client.QueueInfo) string {
+	return fmt.Sprintf("Turn away all who wait for %s, %d at the moment? Activities fail, instances are cancelled.", named(c.Action, c.Key), g.Waiting)
+}
+
+// named is an action, and which of its queues.
+func named(action, key string) string {
+	if key == "" {
+		return action
+	}
+	return action + " (key " + key + ")"
+}

@@ -1,0 +1,380 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/gateway"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// bought is the input of a purchase.
+type bought struct {
+	Shop string `json:"shop"`
+}
+
+// shops runs purchases, each of which charges a card. Its activities end when the test lets them.
+func shops(t *testing.T, limits ...pawl.ActivityOption) (at func(...string) []string, running <-chan string, let chan<- struct{}) {
+	t.Helper()
+	buy := pawl.NewOrchestration[bought, pawl.None]("buy")
+	charge := pawl.NewActivity[bought, pawl.None]("charge-card", limits...)
+	began, end := make(chan string, 100), make(chan struct{}, 100)
+	nats := stage(t, fleets{
+		orchestrations: []pawl.OrchestrationBinding{buy.Do(func(ctx *pawl.Context, b bought) (pawl.None, error) { return charge.Call(ctx, b) })},
+		activities: []pawl.ActivityBinding{charge.Do(func(ctx context.Context, b bought) (pawl.None, error) {
+			began <- b.Shop
+			select {
+			case <-end:
+			case <-ctx.Done():
+			}
+			return pawl.None{}, nil
+		})},
+		grace: time.Second,
+	})
+	return func(args ...string) []string { return append(args, "--nats", nats) }, began, end
+}
+
+func begin(t *testing.T, running <-chan string) {
+	t.Helper()
+	select {
+	case <-running:
+	case <-time.After(30 * time.Second):
+		t.Fatal("no activity began")
+	}
+}
+
+// stats reads what pawl queue stats --json says, a queue a line.
+func stats(t *testing.T, out string) (all []gateway.QueueStats) {
+	t.Helper()
+	for line := range strings.Lines(out) {
+		var q gateway.QueueStats
+		if err := json.Unmarshal([]byte(line), &q); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		all = append(all, q)
+	}
+	return all
+}
+
+func TestAPolicyThatIsSetAtRunTimeIsInForceIsSeenAndIsTakenBack(t *testing.T) {
+	at, running, let := shops(t)
+	for _, args := range [][]string{{"queue", "stats", "charge-card"}, {"queue", "stats", "charge-card", "--key", "k"}, {"queue", "list", "charge-card"}, {"queue", "clear", "charge-card"}} {
+		if code, out, errs := command(t, at(args...)...); code != 1 || out != "" || !strings.HasPrefix(errs, "pawl: action charge-card has no queue") || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%q of what nobody has limited: code %d, %q, %q", args, code, out, errs)
+		}
+	}
+	if code, _, errs := command(t, at("policy", "get", "charge-card")...); code != 1 || !strings.Contains(errs, "no policy was set for action:charge-card") {
+		t.Errorf("get of nothing: code %d, %q", code, errs)
+	}
+
+	const text = "2 at a time, 100 per 1s, quota 10000 per 24h, up to 3 wait up to 1h30m"
+	if out := must(t, at("policy", "set", "charge-card", "--concurrency", "2", "--rate", "100/1s", "--quota", "10000/24h", "--queue-limit", "3", "--queue-timeout", "90m")...); out != "action:charge-card: "+text+"\n" {
+		t.Errorf("set: %q", out)
+	}
+	must(t, at("policy", "set", "group:payments", "--concurrency", "7", "--reject", "--json")...)
+	wants(t, must(t, at("policy", "set", "global")...), "global: not limited, whatever its code and less specific levels say")
+	wants(t, must(t, at("policy", "list")...), "LEVEL POLICY", "action:charge-card "+text, "global not limited", "group:payments 7 at a time, others are refused")
+	wants(t, must(t, at("policy", "list", "--json")...), `{"level":"action:charge-card","policy":{"concurrency":2,"rate":100,"rate_window_ms":1000,"quota":10000,"quota_window_ms":86400000,"queue_limit":3,"queue_timeout_ms":5400000}}`,
+		`{"level":"global","policy":{}}`, `{"level":"group:payments","policy":{"concurrency":7,"reject":true}}`)
+	wants(t, must(t, at("policy", "get", "charge-card")...), "level action:charge-card", "concurrency 2", "rate 100 per 1s", "quota 10000 per 24h", "when limited up to 3 wait up to 1h30m")
+	wants(t, must(t, at("policy", "get", "global")...), "level global", "limits not limited")
+	must(t, at("policy", "delete", "global")...)
+	wants(t, must(t, at("policy", "delete", "group:payments", "--json")...), `{"deleted":true,"level":"group:payments"}`)
+	if code, _, errs := command(t, at("policy", "delete", "group:payments")...); code != 1 || errs != "pawl: no policy was set for group:payments\n" {
+		t.Errorf("deleted twice: code %d, %q", code, errs)
+	}
+
+	for i := range 6 {
+		must(t, at("start", "buy", fmt.Sprint("b-", i), "--input", `{"shop":"s"}`)...)
+		if i < 2 {
+			begin(t, running)
+		} else if i < 5 {
+			eventually(t, "it waits", func() bool { return strings.Contains(must(t, at("get", fmt.Sprint("b-", i))...), "charge-card: place") })
+		}
+	}
+	wants(t, must(t, at("get", "b-3")...), "status running", "waits for activity charge-card (at its gate)", "waits charge-card: place 2 of 3; 2 of 2 slots are taken, since ",
+		"ACTIVITY NAME QUEUE STATE", "waits at its gate, place 2 of 3")
+	wants(t, must(t, at("get", "b-4", "--json")...), `"waits":[{"event":2,"action":"charge-card","position":3,"queue_length":3,"active_count":2,"policy":{"concurrency":2,`, `"since":"20`)
+	if out := must(t, at("get", "b-0")...); strings.Contains(out, "place") {
+		t.Errorf("one that is in:\n%s", out)
+	}
+	eventually(t, "the sixth found the queue full", func() bool { return strings.Contains(must(t, at("get", "b-5")...), "failed") })
+	wants(t, must(t, at("history", "b-5")...), "ActivityScheduled charge-card", "ActivityFailed of 2", "queue limit")
+
+	wants(t, must(t, at("queue", "stats")...), "ACTION WAITING OLDEST IN CAME COMPLETED REJECTED TIMED OUT WITHDRAWN CLEARED STATE POLICY", "charge-card 3 ", " 2/2 5 0 ", "full "+text)
+	q := stats(t, must(t, at("queue", "stats", "charge-card", "--json")...))
+	if len(q) != 1 || q[0].QueueLength != 3 || q[0].ActiveCount != 2 || q[0].MaxConcurrent != 2 || q[0].TotalEnqueued != 5 || q[0].Rejected == 0 || q[0].OldestEnqueuedAt == nil || q[0].Keys != 0 {
+		t.Errorf("%+v", q)
+	}
+	wants(t, must(t, at("queue", "list", "charge-card")...), "POSITION INSTANCE WHAT SINCE (UTC) FOR", "1 b-2 activity 2 20", "2 b-3 ", "3 b-4 ")
+	wants(t, must(t, at("queue", "list", "charge-card", "--json", "--limit", "2")...), `{"position":1,"instance":"b-2","execution":1,"event":2,"since":"20`, `"position":2`)
+	if out := must(t, at("queue", "list", "charge-card", "--holders")...); !strings.Contains(out, "b-0") || !strings.Contains(out, "b-1") || strings.Contains(out, "b-2") {
+		t.Errorf("who is in:\n%s", out)
+	}
+	code, out, errs := command(t, at("get", "b-4", "--wait", "--timeout", "2100ms")...)
+	if code != 1 || out != "" || !strings.Contains(errs, "it waits at the gate of charge-card") {
+		t.Errorf("a wait in vain: code %d, %q, %q", code, out, errs)
+	}
+
+	let <- struct{}{}
+	begin(t, running)
+	wants(t, must(t, at("queue", "list", "charge-card")...), "1 b-3", "2 b-4")
+	wants(t, must(t, at("history", "b-2")...), "ActivityScheduled charge-card (waits at charge-card)", "Granted of 2")
+	if out := must(t, at("queue", "clear", "charge-card", "--yes", "--json")...); out != `{"action":"charge-card","cleared":2,"key":""}`+"\n" {
+		t.Errorf("clear: %s", out)
+	}
+	for _, id := range []string{"b-3", "b-4"} {
+		if code, _, errs := command(t, at("get", id, "--wait", "--timeout", "30s")...); code != 1 || !strings.Contains(errs, "cleared") {
+			t.Errorf("%s: code %d, %q", id, code, errs)
+		}
+	}
+	if out := must(t, at("queue", "clear", "charge-card")...); out != "charge-card: 0 turned away\n" {
+		t.Errorf("clear of nothing: %q", out)
+	}
+	if out := must(t, at("policy", "delete", "charge-card")...); !strings.Contains(out, "deleted; what its code says is in force again") {
+		t.Errorf("delete: %q", out)
+	}
+	let <- struct{}{}
+	let <- struct{}{}
+	eventually(t, "the gate is empty", func() bool {
+		q := stats(t, must(t, at("queue", "stats", "charge-card", "--json")...))
+		return len(q) == 1 && q[0].ActiveCount == 0 && q[0].TotalCompleted == 3 && q[0].Cleared == 2
+	})
+}
+
+func TestEveryKeyHasARowAndMostWaitersComeFirst(t *testing.T) {
+	at, running, _ := shops(t, pawl.Concurrency(1), pawl.KeyBy("shop"))
+	for i, shop := range []string{"acme", "acme", "a shop/with ~ odd {signs}", "acme", "other"} {
+		id := fmt.Sprint("b-", i)
+		must(t, at("start", "buy", id, "--input", fmt.Sprintf(`{"shop":%q}`, shop))...)
+		if i == 0 || i == 2 || i == 4 {
+			begin(t, running)
+		} else {
+			eventually(t, "it waits", func() bool { return strings.Contains(must(t, at("get", id)...), "charge-card (key acme): place ") })
+		}
+	}
+	out := must(t, at("queue", "stats", "charge-card")...)
+	wants(t, out, "ACTION KEY WAITING", "charge-card acme 2 ", "1/1 3 0", "full 1 at a time, for each shop, up to 10000 wait up to 1h")
+	if n := strings.Count(out, "\n"); n != 4 {
+		t.Errorf("%d lines:\n%s", n, out)
+	}
+	q := stats(t, must(t, at("queue", "stats", "--json", "--limit", "1")...))
+	if len(q) != 1 || q[0].Key != "acme" || q[0].QueueLength != 2 {
+		t.Errorf("%+v", q)
+	}
+	for _, key := range []string{"a shop/with ~ odd {signs}", oddKey(t, stats(t, must(t, at("queue", "stats", "--json")...)))} {
+		q := stats(t, must(t, at("queue", "stats", "charge-card", "--key", key, "--json")...))
+		if len(q) != 1 || q[0].ActiveCount != 1 || q[0].TotalEnqueued != 1 {
+			t.Errorf("%s: %+v", key, q)
+		}
+	}
+	for _, args := range [][]string{{"queue", "list", "charge-card"}, {"queue", "clear", "charge-card"}} {
+		if code, out, errs := command(t, at(args...)...); code != 1 || out != "" || !strings.Contains(errs, "charge-card has a queue for every key: which one?") {
+			t.Errorf("%q: code %d, %q, %q", args, code, out, errs)
+		}
+	}
+	wants(t, must(t, at("queue", "list", "charge-card", "--key", "acme")...), "1 b-1", "2 b-3")
+	if code, _, errs := command(t, at("queue", "stats", "charge-card", "--key", "nobody")...); code != 1 || !strings.Contains(errs, `no queue for key "nobody"`) {
+		t.Errorf("code %d, %q", code, errs)
+	}
+	if out := must(t, at("queue", "clear", "charge-card", "--key", "acme")...); out != "charge-card (key acme): 2 turned away\n" {
+		t.Errorf("%q", out)
+	}
+}
+
+// oddKey is the key that its gate has only a hash of.
+func oddKey(t *testing.T, all []gateway.QueueStats) string {
+	t.Helper()
+	for _, q := range all {
+		if strings.Contains(q.Key, "~") {
+			return q.Key
+		}
+	}
+	t.Fatalf("there is none: %+v", all)
+	return ""
+}
+
+func TestAnInstanceThatWaitsForItsStartIsPendingAndToldOf(t *testing.T) {
+	nap, wake := pawl.NewOrchestration[pawl.None, pawl.None]("nap", pawl.Concurrency(1)), pawl.NewEvent[pawl.None]("wake")
+	nats := stage(t, fleets{orchestrations: []pawl.OrchestrationBinding{nap.Do(func(ctx *pawl.Context, _ pawl.None) (pawl.None, error) { return wake.Receive(ctx) })}})
+	at := func(args ...string) []string { return append(args, "--nats", nats) }
+	must(t, at("start", "nap", "n-1")...)
+	eventually(t, "the first runs", func() bool { return strings.Contains(must(t, at("list")...), "running") })
+	for i := 2; i < 5; i++ {
+		must(t, at("start", "nap", fmt.Sprint("n-", i))...)
+		eventually(t, "it waits", func() bool {
+			code, out, _ := command(t, at("get", fmt.Sprint("n-", i))...)
+			return code == 0 && strings.Contains(out, "nap: place ")
+		})
+	}
+	wants(t, must(t, at("get", "n-3")...), "orchestration nap", "status pending", "waits nap: place 2 of 3; 1 of 1 slots are taken, since ")
+	if out := must(t, at("list", "--status", "pending")...); strings.Count(out, "pending") != 3 || strings.Contains(out, "n-1") {
+		t.Errorf("pending:\n%s", out)
+	}
+	if out := must(t, at("list")...); strings.Count(out, "n-") != 4 {
+		t.Errorf("all:\n%s", out)
+	}
+	wants(t, must(t, at("queue", "list", "nap")...), "1 n-2 start", "2 n-3 start", "3 n-4 start")
+	code, out, errs := command(t, at("get", "n-3", "--wait", "--timeout", "10ms")...)
+	if code != 1 || out != "" || !strings.Contains(errs, "it waits at the gate of nap") {
+		t.Errorf("a wait in vain: code %d, %q, %q", code, out, errs)
+	}
+	if code, _, errs := command(t, at("purge", "n-4")...); code != 1 || !strings.Contains(errs, "n-4 is running and was not purged") {
+		t.Errorf("purge: code %d, %q", code, errs)
+	}
+	must(t, at("cancel", "n-2")...)
+	eventually(t, "it has left the queue", func() bool { return strings.Contains(must(t, at("get", "n-3")...), "nap: place 1 of 2") })
+	must(t, at("send", "n-1", "wake")...)
+	eventually(t, "the next runs", func() bool { return strings.Contains(must(t, at("get", "n-3")...), "running") })
+	must(t, at("queue", "clear", "nap")...)
+	if code, _, errs := command(t, at("get", "n-4", "--wait", "--timeout", "30s")...); code != 1 || !strings.Contains(errs, "cleared") {
+		t.Errorf("n-4: code %d, %q", code, errs)
+	}
+}
+
+func TestWhyItWaitsIsSaidInOneLine(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMilli()
+	g := queue.GateWait{Action: "charge-card", Key: "acme", Position: 17, Length: 230, Holding: 5, Policy: client.Policy{Concurrency: 5, Rate: 100, RateWindow: 1000}, Since: now - 12_000}
+	for want, change := range map[string]func(g *queue.GateWait){
+		"charge-card (key acme): place 17 of 230; 5 of 5 slots are taken, since 12s":                      func(*queue.GateWait) {},
+		"charge-card: place 17 of 230; 6 of 5 slots are taken, since 12s":                                 func(g *queue.GateWait) { g.Key, g.Holding = "", 6 },
+		"charge-card (key acme): place 17 of 230; about to be let in, since 12s":                          func(g *queue.GateWait) { g.Holding = 4 },
+		"charge-card (key acme): place 17 of 230; limited to 100 per 1s, next at 12:00:01 UTC, since 12s": func(g *queue.GateWait) { g.LimitedUntil = now + 1000 },
+		"charge-card (key acme): place 17 of 230; limited to 100 per 1s and 9 per 24h, next at 12:00:01 UTC, since 12s": func(g *queue.GateWait) {
+			g.LimitedUntil, g.Policy.Quota, g.Policy.QuotaWindow = now+1000, 9, 86_400_000
+		},
+		"charge-card (key acme): place 17 of 230; DEADLOCK: every slot is held by somebody who waits for this queue, since 12s": func(g *queue.GateWait) { g.Deadlocked = true },
+		"charge-card (key acme): its gate does not know it at the moment, or does not answer; it asks again":                    func(g *queue.GateWait) { g.Position = 0 },
+		"charge-card (key acme): let in this moment":                                                                            func(g *queue.GateWait) { g.Position, g.In = 0, true },
+		"charge-card (key acme): place 17 of 230; about to be let in":                                                           func(g *queue.GateWait) { g.Policy, g.Since = client.Policy{}, 0 },
+	} {
+		x := g
+		change(&x)
+		if got := waitText(x, now); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+func TestOfManyThatWaitTheFirstAreTold(t *testing.T) {
+	d := client.Description{Instance: "i", Status: "running"}
+	for i := range 8 {
+		d.Waits = append(d.Waits, queue.GateWait{Event: uint64(i + 2), Action: "charge", Key: fmt.Sprint("k", i), Position: 1, Length: 1})
+		d.Outstanding = append(d.Outstanding, queue.Outstanding{Activity: uint64(i + 2), Name: "charge", Queue: "charge", Since: 1})
+	}
+	var b strings.Builder
+	if err := describe(&b, d, nil); err != nil {
+		t.Fatal(err)
+	}
+	wants(t, b.String(), "waits for 8 activities", "waits charge (key k0): place 1 of 1", "(key k4)", "waits and 3 more", "2 charge charge waits at its gate, place 1 of 1")
+	if h := ownHindrance(d); h != "it waits at 8 gates" {
+		t.Errorf("%q", h)
+	}
+	d.Waits = d.Waits[:2]
+	d.Outstanding = d.Outstanding[:2]
+	if h := ownHindrance(d); h != "it waits at the gates of charge (key k0), charge (key k1)" {
+		t.Errorf("%q", h)
+	}
+	d.Waits[1].Deadlocked = true
+	if h := ownHindrance(d); !strings.Contains(h, "the gate of charge (key k1), which is DEADLOCKED") {
+		t.Errorf("%q", h)
+	}
+	d.Outstanding = append(d.Outstanding, queue.Outstanding{Activity: 9, Name: "other", Queue: "other", Since: 1})
+	if h := ownHindrance(d); !strings.Contains(h, "no worker has taken its activities from other;") {
+		t.Errorf("what somebody can see to comes first: %q", h)
+	}
+	d.Outstanding[2].Worker = "w"
+	if h := ownHindrance(d); h != "" {
+		t.Errorf("somebody works for it: %q", h)
+	}
+}
+
+func TestTheStateOfAQueueIsAWord(t *testing.T) {
+	now := time.Now().UnixMilli()
+	for want, g := range map[string]client.QueueInfo{
+		"open":     {Holding: 2, MaxConcurrent: 3, LimitedUntil: now - 1},
+		"full":     {Holding: 3, MaxConcurrent: 3},
+		"DEADLOCK": {Holding: 3, MaxConcurrent: 3, Deadlocked: true, LimitedUntil: now + 5000},
+		"limited until " + time.UnixMilli(now+5000).UTC().Format("15:04:05") + " UTC":                  {LimitedUntil: now + 5000},
+		"limited until " + time.UnixMilli(now+86_400_000).UTC().Format("2006-01-02 15:04:05") + " UTC": {LimitedUntil: now + 86_400_000},
+	} {
+		if got := gateState(g, now); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	all := []client.QueueInfo{{Gate: "a", Waiting: 1}, {Gate: "b", Waiting: 1, Holding: 1}, {Gate: "c", Deadlocked: true}, {Gate: "d", Waiting: 9}, {Gate: "0", Waiting: 1}}
+	got := ""
+	for len(all) > 0 {
+		first := 0
+		for i := range all {
+			if busyFirst(all[i], all[first]) < 0 {
+				first = i
+			}
+		}
+		got += all[first].Gate
+		all = append(all[:first:first], all[first+1:]...)
+	}
+	if got != "cdb0a" {
+		t.Errorf("the order is %s", got)
+	}
+	if q := (&queueClearCmd{Action: "charge", Key: "acme"}).question(client.QueueInfo{Waiting: 7}); q != "Turn away all who wait for charge (key acme), 7 at the moment? Activities fail, instances are cancelled." {
+		t.Errorf("%q", q)
+	}
+}
+
+func TestALimitIsReadAsItIsWritten(t *testing.T) {
+	for text, want := range map[string]per{"100/1s": {100, time.Second}, "5/m": {5, time.Minute}, "1/250ms": {1, 250 * time.Millisecond}, "10000/24h": {10000, 24 * time.Hour}} {
+		var p per
+		if err := p.UnmarshalText([]byte(text)); err != nil || p != want {
+			t.Errorf("%s: %+v, %v", text, p, err)
+		}
+	}
+	for _, text := range []string{"", "100", "100/", "/1s", "0/1s", "-1/1s", "1/0s", "1/-1s", "1/1us", "x/1s", "1/x", "1/1s/2"} {
+		if err := new(per).UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("%q is taken", text)
+		}
+	}
+	for text, want := range map[string]level{"charge-card": "action:charge-card", "action:global": "action:global", "global": "global", "group:a.b": "group:a.b"} {
+		var l level
+		if err := l.UnmarshalText([]byte(text)); err != nil || l != want {
+			t.Errorf("%s: %s, %v", text, l, err)
+		}
+	}
+	set := policySetCmd{Rate: per{100, time.Second}, QueueTimeout: forEver}
+	if p := set.policy(); !reflect.DeepEqual(p, client.Policy{Rate: 100, RateWindow: 1000, QueueTimeout: -1}) || limitsText(p) != "100 per 1s, up to 10000 wait for ever" {
+		t.Errorf("%+v: %s", p, limitsText(p))
+	}
+	for want, d := range map[string]time.Duration{"24h": 24 * time.Hour, "1h30m": 90 * time.Minute, "1m": time.Minute, "1m30s": 90 * time.Second, "10s": 10 * time.Second, "20m": 20 * time.Minute, "250ms": 250 * time.Millisecond} {
+		if got := span(d); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func TestLimitsThatMakeNoSenseAreCodeTwo(t *testing.T) {
+	for _, args := range [][]string{
+		{"policy"}, {"policy", "set"}, {"policy", "set", "a b"}, {"policy", "set", "team:x"}, {"policy", "set", "x", "--rate", "5"}, {"policy", "set", "x", "--rate", "5/0s"},
+		{"policy", "set", "x", "--rate", "20000/1s"}, {"policy", "set", "x", "--quota", "5/10ms"}, {"policy", "set", "x", "--key", "a..b"}, {"policy", "set", "x", "--concurrency=-1"},
+		{"policy", "set", "x", "--queue-timeout", "0s"}, {"policy", "set", "x", "--queue-timeout", "never"}, {"policy", "get"}, {"policy", "delete", "a/b"},
+		{"queue"}, {"queue", "list"}, {"queue", "list", "a b"}, {"queue", "stats", "a b"}, {"queue", "stats", "--key", "k"}, {"queue", "clear"}, {"queue", "clear", "a/b"}, {"queue", "list", "x", "--limit=-1"},
+		{"queue", "stats", "--limit=-1"},
+	} {
+		code, out, errs := command(t, args...)
+		if code != 2 || out != "" || errs == "" {
+			t.Errorf("%q: code %d, out %q, err %q", args, code, out, errs)
+		}
+	}
+	if _, _, errs := command(t, "policy", "set", "x", "--quota", "5/10ms"); !strings.Contains(errs, "--quota: needs a window of at least 1 s") {
+		t.Errorf("%q", errs)
+	}
+	if _, _, errs := command(t, "policy", "set", "team:x"); !strings.Contains(errs, "want action:NAME, group:NAME or global") {
+		t.Errorf("%q", errs)
+	}
+}

@@ -1,0 +1,110 @@
+package examples
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/doctest"
+	"github.com/pawlrun/pawl/pawltest"
+)
+
+// The code of docs/guide/limits.md.
+
+var (
+	reporting = pawl.Group("reporting", pawl.Concurrency(4))
+	Monthly   = pawl.NewActivity[string, string]("monthly-report", reporting)
+	Yearly    = pawl.NewActivity[string, string]("yearly-report", reporting, pawl.Concurrency(1)) // its own stands above the group's
+)
+
+var (
+	Answering = pawl.NewOrchestration[string, []string]("answer-query")
+	Search    = pawl.NewActivity[string, []string]("search", pawl.Concurrency(20), pawl.Reject())
+	LookUp    = pawl.NewActivity[string, []string]("look-up")
+)
+
+func answer(ctx *pawl.Context, query string) ([]string, error) {
+	found, err := Search.Call(ctx, query)
+	if errors.Is(err, pawl.ErrLimited) { // twenty are searching: what we knew yesterday must do
+		return LookUp.Call(ctx, query)
+	}
+	return found, err
+}
+
+var (
+	Animate = pawl.NewOrchestration[[]string, []string]("animate")
+	Render  = pawl.NewActivity[string, string]("render", pawl.Concurrency(8)) // as many licences as we have
+)
+
+func animate(ctx *pawl.Context, scenes []string) ([]string, error) {
+	return pawl.Map(ctx, 100, scenes, func(ctx *pawl.Context, scene string) (string, error) {
+		return Render.Call(ctx, scene,
+			pawl.Retry{Attempts: 3, Limited: true}, // also after a full queue
+			pawl.KeepSlot(),                        // a render that has crashed goes on before the next begins
+			pawl.AttemptTimeout(time.Hour),         // from when it was let in
+			pawl.Within(24*time.Hour))              // from the call, waiting included
+	})
+}
+
+var Import = pawl.NewOrchestration[Feed, int]("import-feed", pawl.Concurrency(1), pawl.KeyBy("shop.id"))
+
+type Feed struct {
+	Shop  Shop     `json:"shop"`
+	Items []string `json:"items"`
+}
+
+type Shop struct {
+	ID string `json:"id"`
+}
+
+func TestTheBillsThatFindTheQueueFullArePutOff(t *testing.T) {
+	env := pawltest.New(t, all()...)
+	env.Script(Debit, pawltest.Succeed(), pawltest.Fail(pawl.ErrQueueFull), pawltest.Fail(pawl.ErrQueueTimeout))
+	got, err := pawltest.Run(env, Bill, Bills{Tenant: "acme", Cents: []int{100, 200, 300}})
+	if err != nil || got.Cents != 100 || !slices.Equal(got.PutOff, []int{200, 300}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestTheGuidesQueryIsAnsweredWithWhatWasKnownWhenTooManySearch(t *testing.T) {
+	say := func(what string) func(context.Context, string) ([]string, error) {
+		return func(_ context.Context, query string) ([]string, error) { return []string{what, query}, nil }
+	}
+	for want, step := range map[string]pawltest.Step{"known": pawltest.Fail(pawl.ErrLimited), "found": pawltest.Succeed()} {
+		env := pawltest.New(t, Answering.Do(answer), Search.Do(say("found")), LookUp.Do(say("known")))
+		env.Script(Search, step)
+		if got, err := pawltest.Run(env, Answering, "lamp"); err != nil || !slices.Equal(got, []string{want, "lamp"}) {
+			t.Errorf("%q, %v, not %s", got, err, want)
+		}
+	}
+}
+
+func TestTheGuidesSceneIsRenderedInSpiteOfAFullQueueAndACrash(t *testing.T) {
+	env := pawltest.New(t, Animate.Do(animate), Render.Do(func(_ context.Context, scene string) (string, error) { return scene + ".mov", nil }))
+	env.Script(Render, pawltest.Fail(pawl.ErrQueueFull), pawltest.Fail(errors.New("crashed")), pawltest.Succeed())
+	if got, err := pawltest.Run(env, Animate, []string{"s1"}); err != nil || !slices.Equal(got, []string{"s1.mov"}) {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func TestTheGuidesLimitsMakeSense(t *testing.T) {
+	say := func(context.Context, string) (string, error) { return "", nil }
+	bindings := []pawl.Binding{
+		Monthly.Do(say), Yearly.Do(say),
+		Import.Do(func(_ *pawl.Context, f Feed) (int, error) { return len(f.Items), nil }),
+	}
+	if _, err := pawl.NewRegistry(bindings...); err != nil {
+		t.Error(err)
+	}
+	d := Import.Do(func(*pawl.Context, Feed) (int, error) { return 0, nil }).Declared()
+	if d.Action == nil || d.Action.Concurrency != 1 || d.Action.Key != "shop.id" {
+		t.Errorf("%+v", d.Action)
+	}
+}
+
+func TestEveryLineOfGoInThePageOnLimitsIsCompiledHere(t *testing.T) {
+	doctest.Shown(t, doctest.Read(t, "../docs/guide/limits.md"), 6, doctest.Read(t, "guide_limits_test.go", "ratelimit.go"))
+}

@@ -1,0 +1,65 @@
+package examples
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawlrun/pawl"
+)
+
+// A payment provider takes two debits at a time from each tenant, and ten a second. So the
+// activity is limited, and by tenant: who finds no room waits, in order, wherever in the
+// fleet. A tenant that comes with more than may wait is told so, and its neighbours notice
+// nothing of it.
+var (
+	Bill  = pawl.NewOrchestration[Bills, Billed]("bill-tenant")
+	Debit = pawl.NewActivity[Amount, string]("debit",
+		pawl.Concurrency(2), pawl.Rate(10, time.Second), pawl.KeyBy("tenant"),
+		pawl.QueueLimit(1000), pawl.QueueTimeout(30*time.Minute))
+)
+
+// Bills are what a tenant owes.
+type Bills struct {
+	Tenant string `json:"tenant"`
+	Cents  []int  `json:"cents"` // of each bill
+}
+
+// Amount is taken from a tenant.
+type Amount struct {
+	Tenant string `json:"tenant"`
+	Cents  int    `json:"cents"`
+}
+
+// Billed is what came of the bills.
+type Billed struct {
+	Cents  int   `json:"cents"`             // taken
+	PutOff []int `json:"put_off,omitempty"` // of the bills that are left for the next night
+}
+
+func bill(ctx *pawl.Context, in Bills) (Billed, error) {
+	debits := make([]*pawl.Future[string], len(in.Cents))
+	for i, cents := range in.Cents { // all at once: the gate says who is next
+		debits[i] = Debit.Start(ctx, Amount{Tenant: in.Tenant, Cents: cents},
+			pawl.Retry{}, pawl.KeepSlot(), // a refusal can only come before the first attempt
+			pawl.AttemptTimeout(time.Minute))
+	}
+	var out Billed
+	for i, debit := range debits {
+		_, err := debit.Get(ctx)
+		switch {
+		case errors.Is(err, pawl.ErrQueueFull), errors.Is(err, pawl.ErrQueueTimeout): // never begun: nothing was taken
+			out.PutOff = append(out.PutOff, in.Cents[i])
+		case err != nil:
+			return out, fmt.Errorf("bill %d of %s: %w", i+1, in.Tenant, err)
+		default:
+			out.Cents += in.Cents[i]
+		}
+	}
+	return out, nil
+}
+
+func debit(ctx context.Context, a Amount) (string, error) {
+	return fmt.Sprintf("%s-%s", a.Tenant, pawl.Info(ctx).Key), nil
+}

@@ -1,0 +1,190 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// Policy limits an action; its zero value limits nothing. pawl.Limits makes one of the words
+// that handles take.
+type Policy = history.Policy
+
+// LevelPolicy is a policy that was set at run time, and the level that it is for.
+type LevelPolicy = queue.LevelPolicy
+
+// QueueInfo is what a gate tells about itself.
+type QueueInfo = queue.GateStats
+
+// Waiter is who waits at a gate or has been let in.
+type Waiter = queue.GateWaiter
+
+// policyPartition is whose owner is asked about policies, so that two that are set at once do not pass each other.
+const policyPartition = 0
+
+// Policies gives the policies that were set at run time, by level. What the code declares is
+// not among them: QueueStats tells what is in force. Errors: ErrNoOwner, queue.ErrTimeout.
+func Policies(ctx context.Context, c *Client) ([]LevelPolicy, error) {
+	r, err := c.ask(ctx, policyPartition, queue.Ask{Op: queue.OpPolicies})
+	return r.Policies, err
+}
+
+// SetPolicy sets the policy of a level: "action:NAME", "group:NAME" or "global". It stands
+// above what the code declares for that level and for less specific ones, is in force everywhere
+// within a second, also for those who wait, and replaces the one that was set before. One that
+// limits nothing (the zero Policy) makes the level's actions unlimited, whatever the levels
+// below it say. Nobody who has been let in is thrown out.
+//
+// Errors: queue.ErrBadName for the level; a *history.PolicyError for limits that make no sense;
+// ErrNoOwner; queue.ErrTimeout: then it may have been set, and may be set again.
+func SetPolicy(ctx context.Context, c *Client, level string, p Policy) error {
+	err := queue.CheckLevel(level)
+	if err == nil {
+		err = p.Validate()
+	}
+	if err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	_, err = c.ask(ctx, policyPartition, queue.Ask{Op: queue.OpSetPolicy, Level: level, Policy: &p})
+	return err
+}
+
+// DeletePolicy takes back what SetPolicy has set: what the code declares, or a less specific
+// level, is in force again. Errors: as SetPolicy, and ErrNotFound if there is none.
+func DeletePolicy(ctx context.Context, c *Client, level string) error {
+	if err := queue.CheckLevel(level); err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	_, err := c.ask(ctx, policyPartition, queue.Ask{Op: queue.OpDeletePolicy, Level: level})
+	return err
+}
+
+// QueueStats tells about the gate of an action, an activity or an orchestration by name, for
+// one value of its key. With no key it is the gate of the action itself or, if there is none, the
+// sum over the gates that Queues lists: then Keys is how many they are, Policy and MaxConcurrent
+// are those of each, Oldest is the oldest of all, and LimitedUntil the first to pass.
+//
+// Errors: ErrNotFound if nobody has ever come to a gate of that action (or, of a key, in the
+// last hour), which may well be because it has no limits; ErrNoOwner, queue.ErrTimeout.
+func QueueStats(ctx context.Context, c *Client, action, key string) (QueueInfo, error) {
+	r, err := c.askGate(ctx, queue.Ask{Op: queue.OpGate, Gate: action, Key: key})
+	switch {
+	case errors.Is(err, ErrNotFound) && key == "":
+		if sum, some, failed := sumOf(Queues(ctx, c, action)); some || failed != nil {
+			return sum, failed
+		}
+		return QueueInfo{}, err
+	case err != nil:
+		return QueueInfo{}, err
+	case len(r.Gates) == 0:
+		return QueueInfo{}, fmt.Errorf("client: the owner told nothing about the gate of %s", action)
+	}
+	return r.Gates[0], nil
+}
+
+// sumOf adds up the gates of one action.
+func sumOf(gates iter.Seq2[QueueInfo, error]) (sum QueueInfo, some bool, _ error) {
+	for g, err := range gates {
+		if err != nil {
+			return QueueInfo{}, false, err
+		}
+		if !some {
+			sum = QueueInfo{Gate: g.Action, Action: g.Action, Policy: g.Policy, MaxConcurrent: g.MaxConcurrent}
+			some = true
+		}
+		sum.Keys++
+		sum.Waiting += g.Waiting
+		sum.Holding += g.Holding
+		sum.Entered += g.Entered
+		sum.Completed += g.Completed
+		sum.Rejected += g.Rejected
+		sum.TimedOut += g.TimedOut
+		sum.Withdrawn += g.Withdrawn
+		sum.Cleared += g.Cleared
+		sum.Oldest = first0(sum.Oldest, g.Oldest)
+		sum.LimitedUntil = first0(sum.LimitedUntil, g.LimitedUntil)
+		sum.Deadlocked = sum.Deadlocked || g.Deadlocked
+	}
+	return sum, some, nil
+}
+
+// first0 is the earlier of two times, of which nought is none.
+func first0(a, b int64) int64 {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+// Queues gives the gates in use, those of one action or (action empty) all, in no order: where
+// somebody waits or holds, or did so half a minute ago. All partitions are asked, and what they
+// could not tell is the error of the last pair, as with List. It is no snapshot.
+func Queues(ctx context.Context, c *Client, action string) iter.Seq2[QueueInfo, error] {
+	return func(yield func(QueueInfo, error) bool) {
+		if err := checkAction(action); action != "" && err != nil {
+			yield(QueueInfo{}, err)
+			return
+		}
+		each(ctx, c, queue.Ask{Op: queue.OpGates, Gate: action, Limit: pageSize}, func(r queue.Reply) []QueueInfo { return r.Gates }, yield)
+	}
+}
+
+// Waiters gives those who wait at a gate, in their order, reading on as they are taken. It is
+// no snapshot: who is let in or leaves meanwhile moves the others forward, and so one may be left
+// out. Errors, in the last pair: those of QueueStats; ErrNotFound also for an action whose gates
+// have keys, unless one is given.
+func Waiters(ctx context.Context, c *Client, action, key string) iter.Seq2[Waiter, error] {
+	return func(yield func(Waiter, error) bool) {
+		ask := queue.Ask{Op: queue.OpWaiters, Gate: action, Key: key, Limit: 5 * pageSize}
+		for {
+			r, err := c.askGate(ctx, ask)
+			if err != nil {
+				yield(Waiter{}, err)
+				return
+			}
+			for _, w := range r.Waiters {
+				if !yield(w, nil) {
+					return
+				}
+			}
+			if ask.Cursor = r.Cursor; ask.Cursor == "" {
+				return
+			}
+		}
+	}
+}
+
+// Holders gives those who have been let in at a gate and have not left, at most so many (0: what
+// fits into a reply), in no order. Errors: as Waiters.
+func Holders(ctx context.Context, c *Client, action, key string, most int) ([]Waiter, error) {
+	r, err := c.askGate(ctx, queue.Ask{Op: queue.OpWaiters, Gate: action, Key: key, Status: queue.StatusHolding, Limit: most})
+	return r.Waiters, err
+}
+
+// ClearQueue turns away everybody who waits at a gate, and gives how many they were. The
+// activity, or the start, of each fails with pawl.ErrQueueCleared. Who has been let in goes on.
+// Errors: as Waiters. If the answer is lost (queue.ErrTimeout), it may have been done.
+func ClearQueue(ctx context.Context, c *Client, action, key string) (int, error) {
+	r, err := c.askGate(ctx, queue.Ask{Op: queue.OpClear, Gate: action, Key: key})
+	return r.Cleared, err
+}
+
+// askGate asks any owner: what a gate is, is in no partition's keys. Which one is the same for the same gate.
+func (c *Client) askGate(ctx context.Context, a queue.Ask) (queue.Reply, error) {
+	if err := checkAction(a.Gate); err != nil {
+		return queue.Reply{}, err
+	}
+	return c.ask(ctx, c.conn.PartitionOf(a.Gate+"/"+a.Key), a)
+}
+
+func checkAction(name string) error {
+	if err := pawl.ValidateName(name); err != nil {
+		return fmt.Errorf("client: action: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/pawlrun/pawl/internal/redisx"
+)
+
+const maxUnwanted = 500 // keys of one script
+
+// Unwanted tells which members nothing wants any more, as far as can be seen from outside a history: there is no lease for an
+// activity under its ticket, or no instance of that birth that has not ended. Of a kept slot (KeptPlace) only the history
+// knows, so it is always among them, and so is whoever's place can not be read. That some could not be asked about is an
+// error; what is known is given beside it.
+func (g *Gates) Unwanted(ms []Member, then func([]Member, error)) {
+	type query struct {
+		keys    []string
+		args    []any
+		members []int
+	}
+	var queries []*query
+	last := make(map[int]*query) // the one of a partition that is not full yet
+	unwanted := make([]bool, len(ms))
+	for i, m := range ms {
+		part := g.partition(m.Instance)
+		key, arg, ok := witness(g.space.Part(part), m)
+		if !ok {
+			unwanted[i] = true
+			continue
+		}
+		q := last[part]
+		if q == nil || len(q.keys) == maxUnwanted {
+			q = &query{}
+			last[part] = q
+			queries = append(queries, q)
+		}
+		q.keys, q.args, q.members = append(q.keys, key), append(q.args, arg), append(q.members, i)
+	}
+	answer := func(err error) {
+		var out []Member
+		for i, m := range ms {
+			if unwanted[i] {
+				out = append(out, m)
+			}
+		}
+		then(out, err)
+	}
+	if len(queries) == 0 {
+		answer(nil)
+		return
+	}
+	var mu sync.Mutex
+	var failed []error
+	left := len(queries)
+	for _, q := range queries {
+		g.run.Go(redisx.Call{Script: g.script.unwanted, Keys: q.keys, Args: q.args}, func(reply any, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				r := redisx.NewReply(reply)
+				for k, i := range q.members {
+					unwanted[i] = r.Int(k) == 1
+				}
+				err = r.Err()
+			}
+			if err != nil {
+				failed = append(failed, fmt.Errorf("ask whether %d tickets are wanted: %w", len(q.members), err))
+			}
+			if left--; left == 0 {
+				answer(errors.Join(failed...))
+			}
+		})
+	}
+}
+
+// witness is the key that tells whether a member is wanted, and what it must say.
+func witness(p redisx.Part, m Member) (key, arg string, ok bool) {
+	if born, is := strings.CutPrefix(m.Place, "b"); is {
+		return p.Instance(m.Instance), "b" + born, true
+	}
+	execution, event, is := strings.Cut(m.Place, ".")
+	x, bad := strconv.ParseUint(execution, 10, 64)
+	e, worse := strconv.ParseUint(event, 10, 64)
+	if !is || bad != nil || worse != nil {
+		return "", "", false
+	}
+	return p.Lease(m.Instance, x, e), "l" + m.Ticket, true
+}

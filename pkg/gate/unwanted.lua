@@ -1,0 +1,18 @@
+-- unwanted tells which tickets nothing in one partition wants any more.
+--
+-- KEYS   leases and records, at most 500
+-- ARGV   one a key: 'l' and the effect id of the lease, or 'b' and the birth of the instance, seq.time
+-- Answer one a key: 1 if it is not wanted, else 0
+local answer = {}
+for i, key in ipairs(KEYS) do
+  local what, is = string.sub(ARGV[i], 1, 1), string.sub(ARGV[i], 2)
+  local wanted
+  if what == 'l' then
+    wanted = redis.call('HGET', key, 'e') == is
+  else
+    local r = redis.call('HMGET', key, 'born', 'ended')
+    wanted = r[1] == is and (r[2] or '0') == '0'
+  end
+  answer[i] = wanted and 0 or 1
+end
+return answer

@@ -1,0 +1,177 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+
+	"github.com/pawlrun/pawl/internal/natstest"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// stand is a namespace of one partition, whose owner says what the test wants.
+func stand(t *testing.T, says func(queue.Ask) queue.Reply) *client.Client {
+	t.Helper()
+	srv := natstest.Start(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	t.Cleanup(cancel)
+	conn, err := queue.Open(ctx, natstest.Dial(t, srv.ClientURL()), queue.Options{Partitions: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	if says != nil {
+		s, err := conn.ServeAsks(0, func(_ context.Context, a queue.Ask) queue.Reply { return says(a) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.Stop)
+	}
+	if err := conn.NATS().Flush(); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(ctx, natstest.Dial(t, srv.ClientURL()), client.Options{Patience: 50 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func serve(t *testing.T, h http.Handler, method, path string) (*http.Response, string) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, nil))
+	r := w.Result()
+	defer func() { _ = r.Body.Close() }()
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, string(b)
+}
+
+// refused demands a problem, whole and in its type.
+func refused(t *testing.T, h http.Handler, method, path string, status int, detail string) *http.Response {
+	t.Helper()
+	r, body := serve(t, h, method, path)
+	var p problem
+	if err := json.Unmarshal([]byte(body), &p); err != nil {
+		t.Fatalf("%s %s: %s: %v", method, path, body, err)
+	}
+	if r.StatusCode != status || p.Status != status || r.Header.Get("Content-Type") != "application/problem+json" ||
+		p.Type != "about:blank" || p.Title != http.StatusText(status) || !strings.Contains(p.Detail, detail) {
+		t.Errorf("%s %s: %d %v\n%s", method, path, r.StatusCode, r.Header, body)
+	}
+	return r
+}
+
+func TestQueueStatsHaveEveryFieldOfTheAPI(t *testing.T) {
+	full := queue.GateStats{
+		Gate: "charge/acme", Action: "charge", Key: "acme", Waiting: 1, Holding: 2, MaxConcurrent: 3, Oldest: 1_790_000_000_123, Entered: 4, Completed: 5, Rejected: 6,
+		TimedOut: 7, Withdrawn: 8, Cleared: 9, LimitedUntil: 1_790_000_001_000, Deadlocked: true, Policy: client.Policy{Concurrency: 3, Key: "customer"},
+	}
+	c := stand(t, func(a queue.Ask) queue.Reply {
+		switch {
+		case a.Op == queue.OpGate && a.Gate == "charge" && a.Key == "a/c me?":
+			return queue.Reply{Gates: []queue.GateStats{full}}
+		case a.Op == queue.OpGates && a.Gate == "charge":
+			return queue.Reply{Gates: []queue.GateStats{full, {Gate: "charge/x", Action: "charge", Key: "x"}}}
+		case a.Op == queue.OpGate && a.Gate == "nap" && a.Key == "":
+			return queue.Reply{Gates: []queue.GateStats{{Gate: "nap", Action: "nap"}}}
+		case a.Op == queue.OpGates:
+			return queue.Reply{}
+		default:
+			return queue.Reply{Problem: &queue.Problem{Code: queue.ProblemNotFound, Message: "nobody came"}}
+		}
+	})
+	h := New(Config{Client: func() *client.Client { return c }})
+	for path, want := range map[string]string{
+		"charge/queue-stats?key=a%2Fc+me%3F": `{"action":"charge","key":"acme","queue_length":1,"active_count":2,"max_concurrent":3,"oldest_enqueued_at":"2026-09-21T14:13:20.123Z","total_enqueued":4,` +
+			`"total_completed":5,"rejected":6,"timed_out":7,"withdrawn":8,"cleared":9,"limited_until":"2026-09-21T14:13:21.000Z","deadlocked":true,"policy":{"concurrency":3,"key":"customer"}}`,
+		"nap/queue-stats": `{"action":"nap","key":"","queue_length":0,"active_count":0,"max_concurrent":0,"oldest_enqueued_at":null,"total_enqueued":0,` +
+			`"total_completed":0,"rejected":0,"timed_out":0,"withdrawn":0,"cleared":0,"limited_until":null,"deadlocked":false,"policy":{}}`,
+		"charge/queue-stats": `{"action":"charge","key":"","keys":2,"queue_length":1,"active_count":2,"max_concurrent":3,"oldest_enqueued_at":"2026-09-21T14:13:20.123Z","total_enqueued":4,` +
+			`"total_completed":5,"rejected":6,"timed_out":7,"withdrawn":8,"cleared":9,"limited_until":"2026-09-21T14:13:21.000Z","deadlocked":true,"policy":{"concurrency":3,"key":"customer"}}`,
+	} {
+		r, body := serve(t, h, http.MethodGet, "/api/v1/actions/"+path)
+		if r.StatusCode != http.StatusOK || strings.TrimSpace(body) != want || r.Header.Get("Content-Type") != "application/json" || r.Header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: %d %v\n%s\nwant\n%s", path, r.StatusCode, r.Header, body, want)
+		}
+	}
+	refused(t, h, http.MethodGet, "/api/v1/actions/charge/queue-stats?key=nobody", http.StatusNotFound, "nobody came")
+	refused(t, h, http.MethodGet, "/api/v1/actions/unknown/queue-stats", http.StatusNotFound, "nobody came")
+	refused(t, h, http.MethodGet, "/api/v1/actions/no%20name/queue-stats", http.StatusBadRequest, "bad name")
+	refused(t, h, http.MethodGet, "/api/v1/actions/a%2Fb/queue-stats", http.StatusBadRequest, "bad name")
+	refused(t, h, http.MethodGet, "/api/v1/actions", http.StatusNotFound, "/api/v1/actions")
+	refused(t, h, http.MethodGet, "/api/v2/actions/charge/queue-stats", http.StatusNotFound, "nothing at")
+	if r := refused(t, h, http.MethodPost, "/api/v1/actions/charge/queue-stats", http.StatusMethodNotAllowed, "POST"); r.Header.Get("Allow") != "GET, HEAD" {
+		t.Errorf("%v", r.Header)
+	}
+	if r, _ := serve(t, h, http.MethodHead, "/api/v1/actions/nap/queue-stats"); r.StatusCode != http.StatusOK {
+		t.Errorf("HEAD: %d", r.StatusCode)
+	}
+}
+
+func TestWhatCanNotBeToldNowIsNoServerError(t *testing.T) {
+	var log bytes.Buffer
+	var c *client.Client
+	h := New(Config{Client: func() *client.Client { return c }, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	const path = "/api/v1/actions/charge/queue-stats"
+	refused(t, h, http.MethodGet, path, http.StatusServiceUnavailable, "not connected")
+	c = stand(t, nil)
+	refused(t, h, http.MethodGet, path, http.StatusServiceUnavailable, "partition 0")
+	c.Close()
+	c = stand(t, func(queue.Ask) queue.Reply {
+		return queue.Reply{Problem: &queue.Problem{Code: queue.ProblemInternal, Message: "out of memory"}}
+	})
+	refused(t, h, http.MethodGet, path, http.StatusInternalServerError, "out of memory")
+	if n := strings.Count(log.String(), "\n"); n != 3 || !strings.Contains(log.String(), "out of memory") {
+		t.Errorf("logged:\n%s", log.String())
+	}
+}
+
+func TestHealthIsServedWithoutAnAPI(t *testing.T) {
+	var missing error
+	metrics := prometheus.NewRegistry()
+	n := prometheus.NewCounter(prometheus.CounterOpts{Name: "things_total", Help: "Things."})
+	metrics.MustRegister(n)
+	h := New(Config{Ready: func() error { return missing }, Metrics: metrics})
+	for path, want := range map[string]string{"/healthz": "ok\n", "/readyz": "ready\n", "/metrics": "things_total 0\n"} {
+		if r, body := serve(t, h, http.MethodGet, path); r.StatusCode != http.StatusOK || !strings.HasSuffix(body, want) {
+			t.Errorf("%s: %d %s", path, r.StatusCode, body)
+		}
+	}
+	missing = errors.New("NATS\nRedis")
+	if r, body := serve(t, h, http.MethodGet, "/readyz"); r.StatusCode != http.StatusServiceUnavailable || body != "NATS\nRedis\n" {
+		t.Errorf("%d %s", r.StatusCode, body)
+	}
+	bare := New(Config{})
+	for path, want := range map[string]int{"/readyz": 200, "/metrics": 404, "/api/v1/actions/charge/queue-stats": 404} {
+		if r, _ := serve(t, bare, http.MethodGet, path); r.StatusCode != want {
+			t.Errorf("%s: %d", path, r.StatusCode)
+		}
+	}
+}
+
+func TestTheAPITellsAllThatAGateTells(t *testing.T) {
+	stats, info := reflect.TypeFor[QueueStats](), reflect.TypeFor[client.QueueInfo]()
+	if stats.NumField() != info.NumField()-1 { // the name of the gate is an inner matter
+		t.Errorf("%d fields of %d", stats.NumField(), info.NumField())
+	}
+}

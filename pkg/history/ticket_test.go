@@ -1,0 +1,145 @@
+package history_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+func at(ticket string, waits bool) *history.Gate {
+	return &history.Gate{Name: "g", Ticket: ticket, Waits: waits}
+}
+
+func kept(ticket string) *history.Gate { return &history.Gate{Name: "g", Ticket: ticket, Keep: true} }
+
+func gated(g *history.Gate) history.Event { return &history.ActivityScheduled{Name: "a", Gate: g} }
+
+func ids(ts []history.Ticket) []string {
+	var out []string
+	for _, t := range ts {
+		out = append(out, t.ID)
+	}
+	return out
+}
+
+func fold(t *testing.T, events ...history.Event) *history.State {
+	t.Helper()
+	s, bad := history.Check(story(events...))
+	if len(bad) > 0 {
+		t.Fatal(bad)
+	}
+	return s
+}
+
+func wants(t *testing.T, s *history.State, tickets, left []string) {
+	t.Helper()
+	if got := ids(s.Tickets()); !slices.Equal(got, tickets) || s.TicketLen() != len(tickets) {
+		t.Fatalf("wanted: %q, want %q", got, tickets)
+	}
+	if got := ids(s.Left()); !slices.Equal(got, left) {
+		t.Fatalf("left: %q, want %q", got, left)
+	}
+	if got := s.Left(); got != nil {
+		t.Fatalf("left twice: %v", got)
+	}
+}
+
+func TestATicketIsWantedFromItsScheduleToItsAnswer(t *testing.T) {
+	s := fold(t, start(), gated(at("x", false)), gated(at("y", true)), gated(at("z", true)), schedule(), done(2), &history.Granted{Scheduled: 3},
+		&history.ActivityCancelRequested{Scheduled: 4})
+	if got := s.Admitted(); !slices.Equal(got, []uint64{3, 5}) || s.WaitingLen() != 0 {
+		t.Fatalf("admitted %d, waiting %d", got, s.WaitingLen())
+	}
+	wants(t, s, []string{"y"}, []string{"x", "z"})
+}
+
+func TestWhoWaitsHasNoLease(t *testing.T) {
+	s := fold(t, start(), gated(at("x", true)), schedule())
+	if got := s.Admitted(); !slices.Equal(got, []uint64{3}) || !s.Waits(2) || s.WaitingLen() != 1 || s.OutstandingLen() != 2 {
+		t.Fatalf("admitted %d, waiting %d", got, s.WaitingLen())
+	}
+}
+
+func TestTheOwnersNoteIsFolded(t *testing.T) {
+	s := fold(t, start(), schedule(), schedule())
+	s.Enter(2, at("x", true))
+	s.Enter(3, nil)
+	s.Enter(9, at("nobody", true))
+	if !s.Waits(2) || s.Activity(2).Gate == nil || s.Waits(3) {
+		t.Fatalf("%+v", s.Activity(2))
+	}
+	wants(t, s, []string{"x"}, nil)
+}
+
+func TestAKeptSlotGoesThroughThePauseToTheNextAttempt(t *testing.T) {
+	failed := &history.ActivityFailed{Scheduled: 2}
+	s := fold(t, start(), gated(kept("x")), failed, &history.TimerScheduled{FireAt: 50, Keeps: 2})
+	wants(t, s, []string{"x"}, nil)
+
+	s = fold(t, start(), gated(kept("x")), &history.ActivityFailed{Scheduled: 2}, &history.TimerScheduled{FireAt: 50, Keeps: 2},
+		&history.TimerFired{Timer: 4}, gated(kept("x")))
+	wants(t, s, []string{"x"}, nil)
+	if k, ok := s.Ticket(6); !ok || k.Waits {
+		t.Fatalf("%+v", k)
+	}
+}
+
+func TestASlotThatNothingKeepsHasLeft(t *testing.T) {
+	for what, events := range map[string][]history.Event{
+		"no retry":            {&history.ActivityFailed{Scheduled: 2}},
+		"pause of another":    {&history.ActivityFailed{Scheduled: 2}, &history.TimerScheduled{FireAt: 50}},
+		"pause is cancelled":  {&history.ActivityFailed{Scheduled: 2}, &history.TimerScheduled{FireAt: 50, Keeps: 2}, &history.TimerCancelled{Timer: 4}},
+		"pause, no attempt":   {&history.ActivityFailed{Scheduled: 2}, &history.TimerScheduled{FireAt: 50, Keeps: 2}, &history.TimerFired{Timer: 4}},
+		"the instance ends":   {&history.ActivityFailed{Scheduled: 2}, &history.TimerScheduled{FireAt: 50, Keeps: 2}, &history.Completed{}},
+		"it has completed":    {&history.ActivityCompleted{Scheduled: 2}},
+		"cancelled, no retry": {&history.ActivityCancelRequested{Scheduled: 2}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			wants(t, fold(t, append([]history.Event{start(), gated(kept("x"))}, events...)...), nil, []string{"x"})
+		})
+	}
+}
+
+func TestAnInstanceHoldsItsSlotThroughContinueAsNewUntilItEnds(t *testing.T) {
+	begun := func() history.Event { return &history.Started{Name: "o", Gate: at("x", false)} }
+	wants(t, fold(t, begun()), []string{"x"}, nil)
+	wants(t, fold(t, begun(), &history.ContinuedAsNew{}), nil, nil)
+	wants(t, fold(t, begun(), &history.Completed{}), nil, []string{"x"})
+	wants(t, fold(t, begun(), &history.Failed{}), nil, []string{"x"})
+}
+
+func TestAPendingInstanceDoesNothingBeforeItsGrant(t *testing.T) {
+	begun := func() history.Event { return &history.Started{Name: "o", Gate: at("x", true)} }
+	s := fold(t, begun(), &history.EventReceived{Name: "e"}, &history.CancelRequested{}, &history.Cancelled{})
+	wants(t, s, nil, []string{"x"})
+	s = fold(t, begun(), &history.EventReceived{Name: "e"}, &history.Granted{Scheduled: 1}, schedule())
+	if s.Waits(1) || s.WaitingLen() != 0 {
+		t.Fatal("it waits still")
+	}
+	for what, events := range map[string][]history.Event{
+		"a decision":     {begun(), schedule()},
+		"an end":         {begun(), &history.Completed{}},
+		"granted twice":  {begun(), &history.Granted{Scheduled: 1}, &history.Granted{Scheduled: 1}},
+		"grants nothing": {start(), &history.Granted{Scheduled: 1}},
+	} {
+		if _, bad := history.Check(story(events...)); len(bad) != 1 {
+			t.Errorf("%s: %v", what, bad)
+		}
+	}
+}
+
+func TestADeclarationIsReadAsItWasWritten(t *testing.T) {
+	for _, d := range []history.Declared{
+		{}, {Group: "g"}, {Action: &history.Policy{Concurrency: 5}}, {Group: "g", Of: &history.Policy{Rate: 3, RateWindow: 1000, Reject: true}},
+	} {
+		got, err := history.DecodeDeclared(d.Encode())
+		if err != nil || got.Group != d.Group || (got.Action == nil) != (d.Action == nil) || got.Action != nil && *got.Action != *d.Action ||
+			(got.Of == nil) != (d.Of == nil) || got.Of != nil && *got.Of != *d.Of {
+			t.Errorf("%+v became %+v, %v", d, got, err)
+		}
+	}
+	if _, err := history.DecodeDeclared([]byte{0xc1}); err == nil {
+		t.Error("garbage is read")
+	}
+}

@@ -1,0 +1,342 @@
+package orchestrator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/gate"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/pkg/worker"
+)
+
+// turnstile is an activity that tells when it runs, and ends when it is told to.
+type turnstile struct {
+	began chan string
+	end   chan struct{}
+
+	mu   sync.Mutex
+	in   int
+	most int
+}
+
+func newTurnstile() *turnstile {
+	return &turnstile{began: make(chan string, 10_000), end: make(chan struct{})}
+}
+
+func (s *turnstile) do(ctx context.Context, who string) (string, error) {
+	s.mu.Lock()
+	s.in++
+	s.most = max(s.most, s.in)
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		s.in--
+		s.mu.Unlock()
+	}()
+	s.began <- who
+	select {
+	case <-s.end:
+		return who, nil
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
+func (s *stand) gates() *gate.Gates {
+	run := redisx.NewRunner(s.redis)
+	s.t.Cleanup(run.Close)
+	return gate.New(run, redisx.NewSpace("default"), s.conn.PartitionOf)
+}
+
+func (s *stand) stats(name string) gate.Stats {
+	s.t.Helper()
+	got, _, err := s.gates().Stats(s.ctx(), name)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return got
+}
+
+// quiet waits until a gate has nobody in it, and checks what it has counted.
+func (s *stand) quiet(name string) gate.Stats {
+	s.t.Helper()
+	var got gate.Stats
+	s.until("gate "+name+" is empty", func() bool { got = s.stats(name); return got.Active == 0 && got.QueueLength == 0 })
+	for _, err := range s.gates().Check(s.ctx(), name) {
+		s.t.Errorf("gate %s: %v", name, err)
+	}
+	return got
+}
+
+func (s *stand) receive(from <-chan string) string {
+	s.t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(20 * time.Second):
+		s.t.Fatal("nothing came")
+		return ""
+	}
+}
+
+func (s *stand) waiting(name string, n int) {
+	s.t.Helper()
+	s.until(fmt.Sprintf("%d wait at %s", n, name), func() bool { return s.stats(name).QueueLength == n })
+}
+
+func TestWhoFindsRoomGoesInAtOnceAndTheOthersInOrder(t *testing.T) {
+	s, stile := newStand(t), newTurnstile()
+	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(2))
+	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
+	s.work(worker.Config{Concurrency: 20}, limited.Do(stile.do))
+	for i := range 5 {
+		s.start("hello", fmt.Sprint("h-", i), fmt.Sprintf("%q", fmt.Sprint("h-", i)))
+		if i < 2 {
+			if who := s.receive(stile.began); who != fmt.Sprint("h-", i) {
+				t.Fatal(who)
+			}
+		} else {
+			s.waiting("limited", i-1)
+		}
+	}
+	if w := s.describe("h-4").Waits; len(w) != 1 || w[0].Position != 3 || w[0].Gate != "limited" {
+		t.Fatalf("waits %+v", w)
+	}
+	for i := 2; i < 5; i++ {
+		stile.end <- struct{}{}
+		if who := s.receive(stile.began); who != fmt.Sprint("h-", i) {
+			t.Fatalf("%s came for h-%d", who, i)
+		}
+	}
+	close(stile.end)
+	for i := range 5 {
+		if d := s.ended(fmt.Sprint("h-", i)); d.Status != "completed" {
+			t.Fatalf("%+v", d.Failure)
+		}
+	}
+	got := s.quiet("limited")
+	if got.TotalEnqueued != 5 || got.TotalCompleted != 5 || stile.most != 2 {
+		t.Fatalf("%+v, at most %d", got, stile.most)
+	}
+}
+
+func TestAnInstanceThatWaitsIsPendingAndKeepsItsSlotUntilItEnds(t *testing.T) {
+	s := newStand(t)
+	one := pawl.NewOrchestration[int, string]("one", pawl.Concurrency(1))
+	s.orchestrate(orchestrator.Config{}, one.Do(func(ctx *pawl.Context, left int) (string, error) {
+		if left > 0 {
+			return one.ContinueAsNew(ctx, left-1)
+		}
+		return ping.Receive(ctx)
+	}))
+	s.start("one", "first", "2")
+	s.until("the first runs", func() bool { return s.describe("first").Execution == 3 })
+	s.start("one", "second", "0")
+	s.start("one", "third", "0")
+	s.until("they wait", func() bool { return s.stats("one").QueueLength == 2 })
+	for _, id := range []string{"second", "third"} {
+		s.until(id+" is pending", func() bool { return s.describe(id).Status == string(store.Pending) })
+	}
+	s.publish(queue.OutInput{Instance: "second", Kind: queue.KindCancel, By: "ops"})
+	if d := s.ended("second"); d.Status != "cancelled" || len(s.history("second")) != 3 {
+		t.Fatalf("%s, %d events", d.Status, len(s.history("second")))
+	}
+	s.event("ping", "third", `"early"`)
+	s.event("ping", "first", `"go"`)
+	if d := s.ended("first"); d.Status != "completed" {
+		t.Fatalf("%+v", d.Failure)
+	}
+	if d := s.ended("third"); d.Status != "completed" {
+		t.Fatalf("%+v", d.Failure)
+	}
+	got := s.quiet("one")
+	if got.TotalEnqueued != 3 || got.TotalCompleted != 2 || got.Withdrawn != 1 {
+		t.Fatalf("%+v", got)
+	}
+}
+
+func TestAFullQueueAndATimeoutAreErrorsOfTheCall(t *testing.T) {
+	s, stile := newStand(t), newTurnstile()
+	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1), pawl.QueueLimit(1), pawl.QueueTimeout(500*time.Millisecond))
+	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, who string) (string, error) {
+		_, err := limited.Call(ctx, who, pawl.Retry{Attempts: 3, Initial: time.Millisecond})
+		switch {
+		case errors.Is(err, pawl.ErrQueueFull):
+			return "full", nil
+		case errors.Is(err, pawl.ErrQueueTimeout):
+			return "timeout", nil
+		}
+		return "in", err
+	}))
+	s.work(worker.Config{}, limited.Do(stile.do))
+	for i := range 3 {
+		s.start("hello", fmt.Sprint("h-", i), `"x"`)
+		if i == 0 {
+			s.receive(stile.began)
+		} else if i == 1 {
+			s.waiting("limited", 1)
+		}
+	}
+	for i, want := range map[int]string{2: "full", 1: "timeout"} {
+		d := s.ended(fmt.Sprint("h-", i))
+		if got, err := hello.DecodeResult(d.Result); err != nil || got != want {
+			t.Fatalf("%d: %q, want %q: %v", i, got, want, err)
+		}
+	}
+	close(stile.end)
+	s.ended("h-0")
+	got := s.quiet("limited")
+	if got.TotalEnqueued != 2 || got.TotalCompleted != 1 || got.TimedOut != 1 || got.Rejected != 1 {
+		t.Fatalf("%+v", got)
+	}
+}
+
+func TestTheCancelledLeaveTheQueueAndTheSlot(t *testing.T) {
+	s, stile := newStand(t), newTurnstile()
+	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
+	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
+	s.work(worker.Config{}, limited.Do(stile.do))
+	for i := range 3 {
+		s.start("hello", fmt.Sprint("h-", i), fmt.Sprintf("%q", fmt.Sprint("h-", i)))
+		if i == 0 {
+			s.receive(stile.began)
+		} else {
+			s.waiting("limited", i)
+		}
+	}
+	s.publish(queue.OutInput{Instance: "h-1", Kind: queue.KindCancel, By: "ops"})
+	s.ended("h-1")
+	s.waiting("limited", 1)
+	s.publish(queue.OutInput{Instance: "h-0", Kind: queue.KindCancel, By: "ops"})
+	if who := s.receive(stile.began); who != "h-2" {
+		t.Fatal(who)
+	}
+	close(stile.end)
+	s.ended("h-2")
+	s.ended("h-0")
+	got := s.quiet("limited")
+	if got.TotalEnqueued != 3 || got.TotalCompleted != 2 || got.Withdrawn != 1 {
+		t.Fatalf("%+v", got)
+	}
+}
+
+func TestARetryQueuesAnewUnlessItKeepsItsSlot(t *testing.T) {
+	for _, keeps := range []bool{false, true} {
+		t.Run(fmt.Sprint(keeps), func(t *testing.T) {
+			s := newStand(t)
+			limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
+			s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, who string) (string, error) {
+				opts := []pawl.CallOption{pawl.Retry{Attempts: 2, Initial: 200 * time.Millisecond}}
+				if keeps {
+					opts = append(opts, pawl.KeepSlot())
+				}
+				return limited.Call(ctx, who, opts...)
+			}))
+			began, fail := make(chan string, 10), make(chan bool)
+			s.work(worker.Config{}, limited.Do(func(_ context.Context, who string) (string, error) {
+				began <- who
+				if <-fail {
+					return "", errors.New("again")
+				}
+				return who, nil
+			}))
+			s.start("hello", "h-0", `"h-0"`)
+			s.receive(began)
+			s.start("hello", "h-1", `"h-1"`)
+			s.waiting("limited", 1)
+			fail <- true
+			want := []string{"h-1", "h-0"}
+			if keeps {
+				want = []string{"h-0", "h-1"}
+			}
+			for _, w := range want {
+				if who := s.receive(began); who != w {
+					t.Fatalf("%s came for %s", who, w)
+				}
+				fail <- false
+			}
+			s.ended("h-0")
+			s.ended("h-1")
+			s.quiet("limited")
+		})
+	}
+}
+
+func TestALostWordIsSaidAgain(t *testing.T) {
+	s, stile := newStand(t), newTurnstile()
+	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
+	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
+	s.work(worker.Config{}, limited.Do(stile.do))
+	// A holder that no instance knows, as a turn leaves it that was lost between the gate and the commit.
+	orphan := gate.Member{Ticket: "orphan", Instance: "nobody", Place: gate.ActivityPlace(1, 2)}
+	admitted := make(chan error, 1)
+	s.gates().Admit(gate.Call{
+		Gate: "limited", InForce: gate.InForce{Policy: history.Policy{Concurrency: 1}, Version: 1}, Enter: []gate.Entry{{Member: orphan}},
+	}, func(got gate.Admitted, err error) { admitted <- err })
+	if err := <-admitted; err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	s.start("hello", "h-0", `"h-0"`)
+	s.receive(stile.began)
+	if d := time.Since(began); d > 5*time.Second {
+		t.Errorf("the slot was leaked for %v", d)
+	}
+	close(stile.end)
+	s.ended("h-0")
+	s.quiet("limited")
+}
+
+func TestAPolicyThatChangesIsInForceAtOnceForWhoWaits(t *testing.T) {
+	s, stile := newStand(t), newTurnstile()
+	plain := pawl.NewActivity[string, string]("plain")
+	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return plain.Call(ctx, who) }))
+	s.work(worker.Config{Concurrency: 50}, plain.Do(stile.do))
+	set := func(n uint32) {
+		t.Helper()
+		r, err := s.conn.Ask(s.ctx(), 0, queue.Ask{Op: queue.OpSetPolicy, Level: "action:plain", Policy: &history.Policy{Concurrency: n}})
+		if err != nil || r.Problem != nil {
+			t.Fatal(err, r.Problem)
+		}
+	}
+	set(1)
+	for i := range 20 {
+		s.start("hello", fmt.Sprint("h-", i), fmt.Sprintf("%q", fmt.Sprint("h-", i)))
+	}
+	s.waiting("plain", 19)
+	s.receive(stile.began)
+	began := time.Now()
+	set(10)
+	for range 9 {
+		s.receive(stile.began)
+	}
+	if d := time.Since(began); d > time.Second {
+		t.Errorf("after %v", d)
+	}
+	set(3)
+	s.until("the policy is in force", func() bool { return s.stats("plain").MaxConcurrent == 3 })
+	if got := s.stats("plain"); got.Active != 10 || got.QueueLength != 10 {
+		t.Fatalf("%+v", got)
+	}
+	r, err := s.conn.Ask(s.ctx(), 0, queue.Ask{Op: queue.OpDeletePolicy, Level: "action:plain"})
+	if err != nil || r.Problem != nil {
+		t.Fatal(err, r.Problem)
+	}
+	for range 10 {
+		s.receive(stile.began)
+	}
+	close(stile.end)
+	for i := range 20 {
+		s.ended(fmt.Sprint("h-", i))
+	}
+	s.quiet("plain")
+}

@@ -1,0 +1,103 @@
+package orchestrator
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/gate"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// policyEvery is how often the policies that are set at run time are read, in case the notice of a change was lost.
+const policyEvery = time.Second
+
+// policies are those that were set at run time, as this process knows them. It is safe for concurrent use.
+type policies struct {
+	gates   *gate.Gates
+	conn    *queue.Conn
+	log     *slog.Logger
+	latest  atomic.Pointer[gate.Overrides]
+	noticed chan struct{}
+
+	mu   sync.Mutex
+	told map[*actor]struct{} // actors that are told of a change
+}
+
+func newPolicies(gates *gate.Gates, conn *queue.Conn, log *slog.Logger) *policies {
+	p := &policies{gates: gates, conn: conn, log: log, noticed: make(chan struct{}, 1), told: make(map[*actor]struct{})}
+	p.latest.Store(&gate.Overrides{})
+	return p
+}
+
+// now is the latest that was read.
+func (p *policies) now() *gate.Overrides { return p.latest.Load() }
+
+// read reads them anew, and tells the actors if they have changed.
+func (p *policies) read(ctx context.Context) error {
+	o, err := p.gates.Overrides(ctx)
+	if err != nil {
+		return err
+	}
+	if o.Version == p.now().Version {
+		return nil
+	}
+	p.latest.Store(o)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for a := range p.told {
+		a.box.post(a.lookAtGates)
+	}
+	return nil
+}
+
+// changed reads them at once, and tells the other orchestrators to.
+func (p *policies) changed(ctx context.Context) error {
+	if err := p.conn.Notify(queue.Notice{Kind: queue.PolicyChanged}); err != nil {
+		p.log.Debug("the others could not be told of a policy; they read it within a second", "error", err)
+	}
+	return p.read(ctx)
+}
+
+// notice has them read soon: somebody has changed them.
+func (p *policies) notice() {
+	select {
+	case p.noticed <- struct{}{}:
+	default:
+	}
+}
+
+// watch reads them until ctx ends.
+func (p *policies) watch(ctx context.Context) {
+	tick := time.NewTicker(policyEvery)
+	defer tick.Stop()
+	for {
+		reading, stop := context.WithTimeout(ctx, loadTimeout)
+		err := p.read(reading)
+		stop()
+		if err != nil && ctx.Err() == nil {
+			p.log.Warn("the policies can not be read; those known stay in force", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-p.noticed:
+		}
+	}
+}
+
+// tell has the actor told of changes, until forget.
+func (p *policies) tell(a *actor) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.told[a] = struct{}{}
+}
+
+func (p *policies) forget(a *actor) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.told, a)
+}

@@ -1,0 +1,148 @@
+package orchestrator
+
+import (
+	"time"
+
+	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/pkg/gate"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// The gate's side. The owner of the partition that a gate's name falls into visits it while anybody waits or holds: the
+// list of the partition says when, as the agenda does for instances. A visit says again what may have been lost, and asks
+// after the holders whom nobody seems to want; see docs/decisions/0014.
+
+// gateKept is how long a gate stays on its partition's list when it is idle: longer than anybody relies on having put it there.
+const gateKept = 30 * time.Second
+
+// visit is what the actor knows of a gate of its partition.
+type visit struct {
+	busy       bool // a sweep is under way
+	again      bool // and another is wanted
+	known      bool // declared and version are the gate's
+	declared   history.Declared
+	version    uint64
+	waiting    int // as counted in the gauges
+	holding    int
+	deadlocked bool
+}
+
+// lookGate visits a gate.
+func (a *actor) lookGate(name string) {
+	v := a.visits[name]
+	if v == nil {
+		v = &visit{}
+		a.visits[name] = v
+	}
+	if v.busy {
+		v.again = true
+		return
+	}
+	if a.leaving || a.err != nil {
+		return
+	}
+	v.busy, v.again = true, false
+	a.gates.Sweep(name, a.newPolicy(name, v), func(got gate.Swept, err error) {
+		failpoint.Here("orchestrator.swept")
+		a.box.post(func() {
+			v.busy = false
+			if a.visits[name] != v {
+				return
+			}
+			if err != nil {
+				a.failed("sweep of gate "+name, err)
+				return // the list has it still
+			}
+			a.swept(name, v, got)
+		})
+	})
+}
+
+// newPolicy is the policy in force, if the gate is known to have an older one.
+func (a *actor) newPolicy(name string, v *visit) *gate.InForce {
+	if !v.known || v.version > a.policies.now().Version {
+		return nil
+	}
+	f, _ := a.resolve(gate.Action(name), v.declared) // none: nobody is limited any more
+	return &f
+}
+
+// swept acts on what a visit has found.
+func (a *actor) swept(name string, v *visit, got gate.Swept) {
+	v.known, v.declared, v.version = true, got.Declared, got.Version
+	a.count(name, v, got)
+	a.spread(name, got.Granted, queue.WordGranted)
+	for _, away := range got.Away {
+		kind := queue.WordTimedOut
+		if away.Cleared {
+			kind = queue.WordCleared
+		}
+		a.spread(name, []gate.Member{away.Member}, kind)
+	}
+	if len(got.Stale) > 0 {
+		a.askAfter(name, got.Stale)
+	}
+	switch {
+	case v.again || got.More || a.newPolicy(name, v) != nil:
+		a.lookGate(name)
+	case got.Next != 0:
+		a.relist(name, got.Now, got.Next)
+	case got.IdleFor > gateKept:
+		delete(a.visits, name)
+		a.gates.Unlist(name, func(error) {})
+	default:
+		a.relist(name, got.Now, got.Now+(gateKept-got.IdleFor).Milliseconds()+1)
+	}
+}
+
+func (a *actor) relist(name string, now, at int64) {
+	a.gates.Relist(name, at, func(err error) {
+		if err == nil { // else it is looked at in two seconds
+			a.box.post(func() { a.pollBy(time.Now().Add(time.Duration(at-now) * time.Millisecond)) })
+		}
+	})
+}
+
+// askAfter sends the grant again to holders whose lease, or instance, is not there: they take it up, or leave.
+func (a *actor) askAfter(name string, ms []gate.Member) {
+	a.gates.Unwanted(ms, func(unwanted []gate.Member, err error) {
+		a.box.post(func() {
+			if err != nil {
+				a.failed("holders of gate "+name, err)
+				return
+			}
+			a.met.grantsAgain.Add(float64(len(unwanted)))
+			a.spread(name, unwanted, queue.WordGranted)
+		})
+	})
+}
+
+// count keeps the gauges, and says when a gate is deadlocked, or no longer is.
+func (a *actor) count(name string, v *visit, got gate.Swept) {
+	action := gate.Action(name)
+	a.met.gateWaiting.WithLabelValues(action).Add(float64(got.Waiting - v.waiting))
+	a.met.gateHolding.WithLabelValues(action).Add(float64(got.Holding - v.holding))
+	v.waiting, v.holding = got.Waiting, got.Holding
+	if got.Deadlocked && !v.deadlocked {
+		a.met.deadlocks.WithLabelValues(action).Inc()
+		a.log.Error("a gate is deadlocked: every holder waits for somebody in its queue; raise the limit, or cancel one of them", "gate", name,
+			"waiting", got.Waiting, "holding", got.Holding)
+	}
+	v.deadlocked = got.Deadlocked
+}
+
+// forgetGates takes the gates of a tenure that ends out of the gauges.
+func (a *actor) forgetGates() {
+	for name, v := range a.visits {
+		a.count(name, v, gate.Swept{})
+	}
+	clear(a.visits)
+}
+
+// lookAtGates visits all gates that the actor knows: their policy may have changed.
+func (a *actor) lookAtGates() {
+	for name := range a.visits {
+		a.lookGate(name)
+	}
+}

@@ -1,0 +1,274 @@
+package gates
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/gate"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+func TestGatesOfAFleet(t *testing.T) {
+	t.Parallel()
+	a := newArena(t, 3, settings{})
+	a.all(slices.Concat(orderly(), startsInOrder(), refusals(), slots()))
+}
+
+func orderly() []promise {
+	return []promise{
+		{"three wait, and each completion wakes exactly the next", three},
+		{"a hundred that came through several orchestrators start in the order of their numbers", hundred},
+		{"a thousand wait, the limit goes up and down, nobody is thrown out and nobody overtakes", thousand},
+		{"two workers never have more in their hands than the limit", busy},
+		{"actions and keys are independent", keyed},
+		{"a rate is kept in every window", rated},
+	}
+}
+
+// three also has nothing but its own queue to decide who comes next: everybody comes when the one before waits already.
+func three(a *arena) {
+	runs := []*client.Run[[]string]{a.visit("three-0", one("three", Visit{Hold: true}))}
+	a.until("three", 1)
+	for i := 1; i <= 3; i++ {
+		runs = append(runs, a.visit(fmt.Sprint("three-", i), one("three", Visit{Hold: true})))
+		a.queued("three", i)
+	}
+	d := a.describe("three-3", "waits", func(d client.Description) bool { return len(d.Waits) == 1 })
+	if w := d.Waits[0]; w.Gate != "three" || w.Position != 3 || w.Length != 3 || w.Holding != 1 || w.Policy.Concurrency != 1 || w.Since == 0 || w.Deadlocked {
+		a.Errorf("three-3 waits thus: %+v", w)
+	}
+	for i, run := range runs {
+		a.out("three", 1)
+		a.said(run, "ok")
+		if i < 3 {
+			a.until("three", i+2)
+			if s := a.stats("three"); s.QueueLength != 2-i || s.Active != 1 {
+				a.Errorf("%d have ended, and the gate says %+v", i+1, s)
+			}
+		}
+	}
+	if got := sequence(a.book.entered(a.T, "three")); !slices.Equal(got, []string{"three-0", "three-1", "three-2", "three-3"}) {
+		a.Errorf("they came as %v", got)
+	}
+	a.never("three", 1)
+	a.over("three", gate.Stats{TotalEnqueued: 4, TotalCompleted: 4})
+}
+
+// crowds starts instances all at once, each with so many visits in one turn.
+func (a *arena) crowds(action string, instances, each int, v Visit) (runs []*client.Run[[]string]) {
+	a.Helper()
+	type started struct {
+		run *client.Run[[]string]
+		err error
+	}
+	all := make(chan started, instances)
+	for i := range instances {
+		go func() {
+			run, err := client.Start(a.ctx, a.client, crowds, fmt.Sprintf("%s-%d", action, i), Crowd{Action: action, Visits: slices.Repeat([]Visit{v}, each)})
+			all <- started{run, err}
+		}()
+	}
+	for range instances {
+		s := <-all
+		a.must(s.err)
+		runs = append(runs, s.run)
+	}
+	return runs
+}
+
+func hundred(a *arena) {
+	holder := a.visit("holder", one("hundred", Visit{Hold: true}))
+	a.until("hundred", 1)
+	runs := a.crowds("hundred", 20, 5, Visit{})
+	a.queued("hundred", 100)
+	order := a.order("hundred", 100)
+	a.ownOrder(order)
+	a.out("hundred", 1)
+	a.said(holder, "ok")
+	for _, run := range runs {
+		a.said(run, slices.Repeat([]string{"ok"}, 5)...)
+	}
+	a.nobodyOvertook("hundred", order, 1, 1)
+	a.never("hundred", 1)
+	a.over("hundred", gate.Stats{TotalEnqueued: 101, TotalCompleted: 101})
+}
+
+// ownOrder demands that the visits of one instance stand in the order in which its code has made them.
+func (a *arena) ownOrder(order []gate.Waiter) {
+	a.Helper()
+	last := map[string]uint64{}
+	for _, w := range order {
+		var execution, event uint64
+		if _, err := fmt.Sscanf(w.Place, "%d.%d", &execution, &event); err != nil {
+			a.Fatal(err)
+		}
+		if event <= last[w.Instance] {
+			a.Errorf("%s: event %d waits behind event %d", w.Instance, event, last[w.Instance])
+		}
+		last[w.Instance] = event
+	}
+}
+
+// nobodyOvertook compares who came, after the first few, with the order in the gate. Of those that were let in and
+// have not left, which one writes first is open: so with one place the orders are the same, and with n places whoever comes
+// has at most n-1 before it who have not.
+func (a *arena) nobodyOvertook(room string, order []gate.Waiter, first, places int) {
+	a.Helper()
+	rank := make(map[string]int)
+	for i, w := range order {
+		rank[w.Instance+" "+w.Place] = i
+	}
+	came := a.book.entered(a.T, room)[first:]
+	if len(came) != len(order) {
+		a.Errorf("%d came, and %d had waited", len(came), len(order))
+	}
+	there := make([]bool, len(order))
+	missing := 0 // how many of those before `upTo` have not come
+	upTo := 0
+	for _, l := range came {
+		r, ok := rank[fmt.Sprintf("%s 1.%d", l.Instance, l.Event)]
+		if !ok {
+			a.Fatalf("%+v came, and had not waited", l)
+		}
+		there[r] = true
+		if r < upTo {
+			missing--
+			continue
+		}
+		missing += r - upTo
+		upTo = r + 1
+		if missing > places-1 {
+			a.Fatalf("number %d of the queue came before %d others who stood before it; there are %d places", r+1, missing, places)
+		}
+	}
+	if i := slices.Index(there, false); i >= 0 {
+		a.Errorf("number %d of the queue has never come", i+1)
+	}
+}
+
+func thousand(a *arena) {
+	const room, level = "thousand", "action:thousand"
+	runs := a.crowds(room, 50, 20, Visit{Hold: true})
+	a.queued(room, 996)
+	a.until(room, 4)
+	order := a.order(room, 996)
+	a.ownOrder(order)
+
+	a.limit(level, 8, func(s gate.Stats) bool { return s.Active == 8 && s.QueueLength == 992 })
+	a.until(room, 8)
+
+	a.limit(level, 2, func(s gate.Stats) bool { return s.MaxConcurrent == 2 })
+	if s := a.stats(room); s.Active != 8 || s.QueueLength != 992 {
+		a.Errorf("the limit went down, and the gate says %+v", s)
+	}
+	a.out(room, 6)
+	a.stand(room, "two are left", func(s gate.Stats) bool { return s.Active == 2 })
+	a.out(room, 1)
+	a.until(room, 9) // and not one more, as never says
+	if s := a.stats(room); s.Active != 2 || s.QueueLength != 991 || s.TotalCompleted != 7 {
+		a.Errorf("seven have left, two may be in, and the gate says %+v", s)
+	}
+	a.limit(level, 8, func(s gate.Stats) bool { return s.Active == 8 })
+	a.open(room)
+	for _, run := range runs {
+		a.said(run, slices.Repeat([]string{"ok"}, 20)...)
+	}
+	a.nobodyOvertook(room, order, 4, 8)
+	a.never(room, 8)
+	a.over(room, gate.Stats{TotalEnqueued: 1000, TotalCompleted: 1000})
+}
+
+// limit sets a limit at run time, and demands that it is in force within a second.
+func (a *arena) limit(level string, concurrency uint32, yes func(gate.Stats) bool) {
+	a.Helper()
+	a.must(client.SetPolicy(a.ctx, a.client, level, client.Policy{Concurrency: concurrency}))
+	a.inForce(strings.TrimPrefix(level, "action:"), yes)
+}
+
+func (a *arena) inForce(name string, yes func(gate.Stats) bool) {
+	a.Helper()
+	began := time.Now()
+	a.stand(name, "the policy is in force", yes)
+	if took := time.Since(began); took > time.Second {
+		a.Errorf("%s: the policy was in force after %v", name, took)
+	}
+}
+
+func busy(a *arena) {
+	runs := a.crowds("busy", 12, 4, Visit{Dwell: 3 * time.Millisecond})
+	for _, run := range runs {
+		a.said(run, "ok", "ok", "ok", "ok")
+	}
+	by := map[string]int{}
+	for _, l := range a.book.entered(a.T, "busy") {
+		by[l.Worker]++
+	}
+	if len(by) != 2 {
+		a.Errorf("one worker has done it all: %v", by)
+	}
+	a.never("busy", 3)
+	a.over("busy", gate.Stats{TotalEnqueued: 48, TotalCompleted: 48})
+}
+
+func keyed(a *arena) {
+	runs := []*client.Run[[]string]{a.visit("red-1", one("keyed", Visit{Key: "red", Hold: true}))}
+	a.until("keyed/red", 1)
+	runs = append(runs, a.visit("red-2", one("keyed", Visit{Key: "red"})))
+	a.queued("keyed/red", 1)
+	runs = append(runs, a.visit("blue", one("keyed", Visit{Key: "blue", Hold: true})), a.visit("plain", one("keyed", Visit{Hold: true})))
+	a.until("keyed/blue", 1)
+	a.until("keyed", 1)
+
+	runs = append(runs, a.visit("left-1", one("left", Visit{Hold: true})))
+	a.until("left", 1)
+	runs = append(runs, a.visit("left-2", one("left", Visit{})), a.visit("right", one("right", Visit{Hold: true})))
+	a.queued("left", 1)
+	a.until("right", 1)
+
+	if s, err := client.QueueStats(a.ctx, a.client, "keyed", "red"); err != nil || s.Waiting != 1 || s.Holding != 1 || s.Key != "red" || s.MaxConcurrent != 1 {
+		a.Errorf("the gate of red says %+v (%v)", s, err)
+	}
+	if n := len(a.book.entered(a.T, "keyed/red")); n != 1 {
+		a.Errorf("%d have entered the room of red", n)
+	}
+	for _, room := range []string{"keyed/red", "keyed/blue", "keyed", "left", "right"} {
+		a.open(room)
+	}
+	for _, run := range runs {
+		a.said(run, "ok")
+	}
+	for name, n := range map[string]uint64{"keyed/red": 2, "keyed/blue": 1, "keyed": 1, "left": 2, "right": 1} {
+		a.never(name, 1)
+		a.over(name, gate.Stats{TotalEnqueued: n, TotalCompleted: n})
+	}
+	for _, err := range client.Waiters(a.ctx, a.client, "keyed", "green") {
+		if !errors.Is(err, client.ErrNotFound) {
+			a.Errorf("who waits for green: %v", err)
+		}
+	}
+}
+
+// A grant is before the start of what was granted, and the first grant after this test's own look at the clock.
+func rated(a *arena) {
+	now, err := a.book.rdb.Time(a.ctx).Result()
+	a.must(err)
+	run := a.visit("rated-0", Crowd{Action: "rated", Visits: make([]Visit, 12)})
+	a.stand("rated", "nobody may come for now", func(s gate.Stats) bool { return s.LimitedUntil > now.UnixMilli() && s.QueueLength > 0 })
+	a.said(run, slices.Repeat([]string{"ok"}, 12)...)
+	for i, l := range a.book.entered(a.T, "rated") {
+		if after := l.At - now.UnixMilli(); after < int64(i/5)*500 {
+			a.Errorf("number %d came after %d ms", i+1, after)
+		}
+	}
+	a.over("rated", gate.Stats{TotalEnqueued: 12, TotalCompleted: 12})
+}
+
+// schedules counts the attempts in a history.
+func (a *arena) schedules(id string) uint64 {
+	return uint64(len(events[*history.ActivityScheduled](a, id, 1)))
+}

@@ -1,0 +1,233 @@
+package gates
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/gate"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+func slots() []promise {
+	return []promise{
+		{"an instance that is cancelled while its activity waits leaves the queue", givenUp},
+		{"an activity that nobody wants any more leaves the queue", takenBack},
+		{"an activity that is cancelled gives its slot back", letGo},
+		{"an activity whose worker is killed keeps its slot and its turn", killed},
+		{"a retry queues anew", requeued},
+		{"a retry that keeps its slot goes on before the others", kept},
+		{"a policy may be set on an action that had none, and be deleted again", free},
+		{"a completion of an action without a queue is nothing", unlimited},
+	}
+}
+
+func givenUp(a *arena) {
+	first := a.held("given-up")
+	a.visit("given-up-2", one("given-up", Visit{}))
+	a.queued("given-up", 1)
+	third := a.visit("given-up-3", one("given-up", Visit{}))
+	a.queued("given-up", 2)
+	a.must(client.Cancel(a.ctx, a.client, "given-up-2", "not needed any more"))
+	a.status("given-up-2", client.Cancelled)
+	a.queued("given-up", 1)
+	a.open("given-up")
+	a.said(first, "ok")
+	a.said(third, "ok")
+	a.once("given-up", "given-up-2")
+	a.over("given-up", gate.Stats{TotalEnqueued: 3, TotalCompleted: 2, Withdrawn: 1})
+}
+
+func takenBack(a *arena) {
+	first := a.held("taken-back")
+	second := a.visit("taken-back-2", Crowd{Action: "taken-back", Visits: make([]Visit, 1), Patience: 200 * time.Millisecond})
+	a.said(second, "cancelled")
+	a.once("taken-back", "taken-back-2")
+	a.queued("taken-back", 0)
+	a.open("taken-back")
+	a.said(first, "ok")
+	a.over("taken-back", gate.Stats{TotalEnqueued: 2, TotalCompleted: 1, Withdrawn: 1})
+}
+
+func letGo(a *arena) {
+	a.held("let-go")
+	second := a.visit("let-go-2", one("let-go", Visit{}))
+	a.queued("let-go", 1)
+	a.must(client.Cancel(a.ctx, a.client, "let-go-held", "not needed any more"))
+	a.said(second, "ok")
+	a.status("let-go-held", client.Cancelled)
+	a.over("let-go", gate.Stats{TotalEnqueued: 2, TotalCompleted: 2})
+}
+
+func killed(a *arena) {
+	victim := a.member(settings{Role: "worker", Name: "victim", Only: "killed", TTL: time.Second})
+	runs := []*client.Run[[]string]{a.held("killed")}
+	for i, id := range []string{"killed-2", "killed-3"} {
+		runs = append(runs, a.visit(id, one("killed", Visit{})))
+		a.queued("killed", i+1)
+	}
+	before, err := a.gates.Holders(a.ctx, "killed", 10)
+	a.must(err)
+	a.member(settings{Role: "worker", Name: "heir", Only: "killed", TTL: time.Second})
+	victim.Kill()
+	found := a.until("killed", 2)
+	if l := found[1]; l.Instance != "killed-held" || l.Claim != 2 {
+		a.Errorf("its worker was killed, and then came %+v", l)
+	}
+	after, err := a.gates.Holders(a.ctx, "killed", 10)
+	a.must(err)
+	if len(before) != 1 || !slices.Equal(before, after) {
+		a.Errorf("in were %v, and then %v", before, after)
+	}
+	a.queued("killed", 2)
+	a.open("killed")
+	for _, run := range runs {
+		a.said(run, "ok")
+	}
+	if got := strings.Join(sequence(a.book.entered(a.T, "killed")), " "); got != "killed-held killed-held killed-2 killed-3" {
+		a.Errorf("they came as %s", got)
+	}
+	a.never("killed", 1)
+	a.over("killed", gate.Stats{TotalEnqueued: 3, TotalCompleted: 3})
+}
+
+// retried lets somebody fail in front of somebody who waits, with a long enough pause for the other to come in between.
+func (a *arena) retried(action string, keep bool, want ...string) {
+	a.Helper()
+	first := a.held(action)
+	tired := a.visit(action+"-tired", Crowd{Action: action, Visits: []Visit{{Fails: 2}}, Retry: 3, Pause: 300 * time.Millisecond, Keep: keep})
+	a.queued(action, 1)
+	fresh := a.visit(action+"-fresh", one(action, Visit{Hold: true}))
+	a.queued(action, 2)
+	a.out(action, 1)
+	a.said(first, "ok")
+	a.until(action, len(want)) // nobody is let out before
+	a.out(action, 1)
+	a.said(fresh, "ok")
+	a.said(tired, "ok")
+	got := sequence(a.book.entered(a.T, action))
+	for i, id := range append([]string{"held"}, want...) {
+		if i >= len(got) || got[i] != action+"-"+id {
+			a.Errorf("they came as %v, want held and then %v", got, want)
+		}
+	}
+	a.never(action, 1)
+}
+
+func requeued(a *arena) {
+	a.retried("requeued", false, "tired", "fresh")
+	a.over("requeued", gate.Stats{TotalEnqueued: 5, TotalCompleted: 5})
+}
+
+func kept(a *arena) {
+	a.retried("kept", true, "tired", "tired", "tired", "fresh")
+	a.over("kept", gate.Stats{TotalEnqueued: 3, TotalCompleted: 3})
+}
+
+func free(a *arena) {
+	early := a.crowds("free", 1, 3, Visit{Hold: true})[0]
+	a.until("free", 3)
+	if _, err := client.QueueStats(a.ctx, a.client, "free", ""); !errors.Is(err, client.ErrNotFound) {
+		a.Errorf("a gate where there is no limit: %v", err)
+	}
+	a.must(client.SetPolicy(a.ctx, a.client, "action:free", client.Policy{Concurrency: 1}))
+	var runs []*client.Run[[]string]
+	for _, id := range []string{"free-a", "free-b", "free-c"} {
+		runs = append(runs, a.visit(id, one("free", Visit{Hold: true})))
+	}
+	a.queued("free", 2)
+	a.until("free", 4)
+	a.must(client.DeletePolicy(a.ctx, a.client, "action:free"))
+	a.inForce("free", func(s gate.Stats) bool { return s.QueueLength == 0 && s.Active == 3 })
+	a.until("free", 6)
+	runs = append(runs, a.visit("free-d", one("free", Visit{Hold: true}))) // which finds no gate
+	a.until("free", 7)
+	a.open("free")
+	a.said(early, "ok", "ok", "ok")
+	for _, run := range runs {
+		a.said(run, "ok")
+	}
+	a.over("free", gate.Stats{TotalEnqueued: 3, TotalCompleted: 3})
+}
+
+func unlimited(a *arena) {
+	a.said(a.visit("alone-1", one("alone", Visit{})), "ok")
+	for _, e := range events[*history.ActivityScheduled](a, "alone-1", 1) {
+		if e.Gate != nil {
+			a.Errorf("event %d has a gate: %+v", e.ID, e.Gate)
+		}
+	}
+	if _, err := client.QueueStats(a.ctx, a.client, "alone", ""); !errors.Is(err, client.ErrNotFound) {
+		a.Errorf("a gate where there is no limit: %v", err)
+	}
+	keys, err := a.book.rdb.Keys(a.ctx, "pawl:{"+namespace+".g.alone*").Result()
+	a.must(err)
+	if len(keys) > 0 {
+		a.Errorf("keys of a gate where there is no limit: %v", keys)
+	}
+}
+
+func TestTheMostSpecificPolicyIsInForceAndAtEachLevelTheOneSetAtRunTime(t *testing.T) {
+	t.Parallel()
+	a := newArena(t, 1, settings{Global: 2})
+	unlimited := client.Policy{}
+	for _, name := range []string{"crowd", "mark"} {
+		a.must(client.SetPolicy(a.ctx, a.client, "action:"+name, unlimited))
+	}
+	names := []string{"own", "of-few", "of-nobody", "of-none"}
+	var runs []*client.Run[[]string]
+	for _, name := range names {
+		runs = append(runs, a.crowds(name, 1, 9, Visit{Hold: true})...)
+	}
+	in := []int{0, 0, 0, 0} // who is in once is not thrown out
+	want := func(what string, limits ...int) {
+		t.Helper()
+		for i, name := range names {
+			in[i] = max(in[i], limits[i])
+			a.inForce(name, func(s gate.Stats) bool { return s.MaxConcurrent == limits[i] && s.Active == in[i] })
+		}
+		if t.Failed() {
+			t.Fatal(what)
+		}
+	}
+	set := func(level string, n uint32) {
+		t.Helper()
+		a.must(client.SetPolicy(a.ctx, a.client, level, client.Policy{Concurrency: n}))
+	}
+	remove := func(level string) {
+		t.Helper()
+		a.must(client.DeletePolicy(a.ctx, a.client, level))
+	}
+	want("as the code says", 5, 3, 2, 2)
+	set("global", 4)
+	want("the global level was set", 5, 3, 4, 4)
+	set("group:nobody", 6)
+	want("a group that had none was set", 5, 3, 6, 4)
+	set("group:few", 7)
+	want("a group was set", 5, 7, 6, 4)
+	set("action:own", 8)
+	want("an action was set", 8, 7, 6, 4)
+	remove("action:own")
+	want("an action was deleted", 5, 7, 6, 4)
+	remove("group:few")
+	want("a group was deleted", 5, 3, 6, 4)
+	remove("group:nobody")
+	want("a group that had none was deleted", 5, 3, 4, 4)
+	remove("global")
+	want("the global level was deleted", 5, 3, 2, 2)
+	if all, err := client.Policies(a.ctx, a.client); err != nil || len(all) != 2 {
+		t.Errorf("the policies that are set: %+v (%v)", all, err)
+	}
+	if err := client.DeletePolicy(a.ctx, a.client, "global"); !errors.Is(err, client.ErrNotFound) {
+		t.Errorf("deleted twice: %v", err)
+	}
+	for i, name := range names {
+		a.open(name)
+		a.said(runs[i], slices.Repeat([]string{"ok"}, 9)...)
+		a.over(name, gate.Stats{TotalEnqueued: 9, TotalCompleted: 9})
+	}
+	a.check()
+}

@@ -1,0 +1,121 @@
+package gates
+
+import (
+	"strings"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/gate"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+func startsInOrder() []promise {
+	return []promise{
+		{"an instance that waits is pending, has not run, and comes when the one before has ended for good", hall},
+		{"a pending instance that is purged leaves the queue", annex},
+		{"an instance that is purged gives its slot back", vault},
+		{"a deadlock is reported as such, and ends with the queue timeout", knot},
+	}
+}
+
+func hall(a *arena) {
+	first := a.stay("hall", "hall-1", Stay{Hold: true, Again: 2})
+	a.until("hall", 1)
+	second := a.stay("hall", "hall-2", Stay{})
+	a.queued("hall", 1)
+	third := a.stay("hall", "hall-3", Stay{})
+	a.queued("hall", 2)
+	d := a.status("hall-3", client.Pending)
+	if len(d.Waits) != 1 || d.Waits[0].Event != 1 || d.Waits[0].Gate != "hall" || d.Waits[0].Position != 2 || d.Waits[0].Holding != 1 {
+		a.Errorf("hall-3 waits thus: %+v", d.Waits)
+	}
+	a.status("hall-2", client.Pending)
+	pending := map[string]bool{}
+	for d, err := range client.List(a.ctx, a.client, client.ListOptions{Status: client.Pending}) {
+		a.must(err)
+		pending[d.Instance] = true
+	}
+	if !pending["hall-2"] || !pending["hall-3"] || pending["hall-1"] {
+		a.Errorf("listed as pending: %v", pending)
+	}
+
+	a.must(client.Cancel(a.ctx, a.client, "hall-2", "not needed any more"))
+	if got, err := result(a, second); word(err) != "cancelled" {
+		a.Errorf("hall-2 was cancelled while it waited, and gave %q, %v", got, err)
+	}
+	a.queued("hall", 1)
+	for execution := 2; execution <= 3; execution++ {
+		a.out("hall", 1)
+		a.until("hall", execution) // it goes on as a new execution
+		if s := a.stats("hall"); s.Active != 1 || s.QueueLength != 1 {
+			a.Errorf("execution %d, and the gate says %+v", execution, s)
+		}
+		a.status("hall-3", client.Pending)
+	}
+	a.out("hall", 1)
+	a.went(first, "ok")
+	a.went(third, "ok")
+	if got := strings.Join(sequence(a.book.entered(a.T, "hall")), " "); got != "hall-1 hall-1 hall-1 hall-3" {
+		a.Errorf("they came as %s", got)
+	}
+	if all := events[history.Event](a, "hall-2", 1); len(all) != 3 {
+		a.Errorf("hall-2 has never run, and has a history of %d events", len(all))
+	}
+	if all := events[*history.Granted](a, "hall-3", 1); len(all) != 1 || all[0].Scheduled != 1 {
+		a.Errorf("hall-3 was granted %+v", all)
+	}
+	a.over("hall", gate.Stats{TotalEnqueued: 3, TotalCompleted: 2, Withdrawn: 1})
+}
+
+func annex(a *arena) {
+	first := a.stay("annex", "annex-1", Stay{Hold: true})
+	a.until("annex", 1)
+	a.stay("annex", "annex-2", Stay{})
+	a.queued("annex", 1)
+	third := a.stay("annex", "annex-3", Stay{})
+	a.queued("annex", 2)
+	a.must(client.Purge(a.ctx, a.client, "annex-2", client.Force()))
+	a.queued("annex", 1)
+	a.open("annex")
+	a.went(first, "ok")
+	a.went(third, "ok")
+	if got := strings.Join(sequence(a.book.entered(a.T, "annex")), " "); got != "annex-1 annex-3" {
+		a.Errorf("they came as %s", got)
+	}
+	a.over("annex", gate.Stats{TotalEnqueued: 3, TotalCompleted: 2, Withdrawn: 1})
+}
+
+func vault(a *arena) {
+	a.stay("vault", "vault-1", Stay{Hold: true})
+	a.until("vault", 1)
+	second := a.stay("vault", "vault-2", Stay{})
+	a.queued("vault", 1)
+	a.must(client.Purge(a.ctx, a.client, "vault-1", client.Force()))
+	a.went(second, "ok")
+	a.over("vault", gate.Stats{TotalEnqueued: 2, TotalCompleted: 2})
+}
+
+func knot(a *arena) {
+	run := a.stay("knot", "knot-1", Stay{Child: true})
+	a.stand("knot", "it is found to be deadlocked", func(s gate.Stats) bool { return s.Deadlocked })
+	d := a.status("knot-1-child", client.Pending)
+	if len(d.Waits) != 1 || !d.Waits[0].Deadlocked {
+		a.Errorf("knot-1-child waits thus: %+v", d.Waits)
+	}
+	a.went(run, "queue timeout")
+	found, logged := 0.0, 0
+	for i, p := range a.fleets {
+		found += a.count(p, "orchestrator-"+string(rune('1'+i)), "pawl_gate_deadlocks_total,knot")
+		for line := range strings.Lines(p.Log()) {
+			if strings.Contains(line, "deadlocked") && strings.Contains(line, "gate=knot") {
+				logged++
+			}
+		}
+	}
+	if found != 1 || logged != 1 {
+		a.Errorf("the deadlock was counted %v times and logged %d times", found, logged)
+	}
+	failed(a, client.Attach(a.client, pawl.NewOrchestration[Stay, string]("knot"), "knot-1-child"), pawl.ErrQueueTimeout)
+	a.went(a.stay("knot", "knot-2", Stay{}), "ok")
+	a.over("knot", gate.Stats{TotalEnqueued: 3, TotalCompleted: 2, TimedOut: 1})
+}

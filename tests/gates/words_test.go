@@ -1,0 +1,223 @@
+package gates
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl"
+)
+
+// Visit is what an activity is given: it writes down that it is in its room, stays there, writes down that it leaves.
+type Visit struct {
+	Room  string        `json:"room"` // empty: the room of its action and key
+	Key   string        `json:"key,omitempty"`
+	Hold  bool          `json:"hold,omitempty"`  // until the test lets it out
+	Dwell time.Duration `json:"dwell,omitempty"` // for so long
+	Fails uint32        `json:"fails,omitempty"` // attempts that fail
+}
+
+// Crowd is what starts visits, all in one turn.
+type Crowd struct {
+	Action   string        `json:"action"`
+	Visits   []Visit       `json:"visits"`
+	Retry    int           `json:"retry,omitempty"` // attempts
+	Pause    time.Duration `json:"pause,omitempty"` // between them
+	Limited  bool          `json:"limited,omitempty"`
+	Keep     bool          `json:"keep,omitempty"`
+	Patience time.Duration `json:"patience,omitempty"` // for the first visit; then it is taken back
+}
+
+// Stay is what a limited orchestration is given.
+type Stay struct {
+	Hold  bool `json:"hold,omitempty"`
+	Again int  `json:"again,omitempty"` // executions that follow
+	Child bool `json:"child,omitempty"` // it calls itself
+}
+
+// Call is what calls a limited orchestration as a child.
+type Call struct {
+	Name string `json:"name"`
+	ID   string `json:"id"`
+	Stay Stay   `json:"stay"`
+}
+
+var (
+	crowds = pawl.NewOrchestration[Crowd, []string]("crowd")
+	host   = pawl.NewOrchestration[Call, string]("host")
+	mark   = pawl.NewActivity[Visit, string]("mark") // no limit: what limited orchestrations write themselves down with
+
+	few    = pawl.Group("few", pawl.Concurrency(3))
+	nobody = pawl.Group("nobody") // of which the code says nothing
+)
+
+// errTired is why a visit fails that is to fail.
+var errTired = pawl.NewError("tired")
+
+type visits = pawl.Activity[Visit, string]
+
+// actions are the limited activities, each the subject of one test.
+func actions() []visits {
+	one := pawl.Concurrency(1)
+	act := func(name string, opts ...pawl.ActivityOption) visits {
+		return pawl.NewActivity[Visit, string](name, opts...)
+	}
+	return []visits{
+		act("three", one), act("hundred", one), act("thousand", pawl.Concurrency(4)), act("busy", pawl.Concurrency(3)),
+		act("keyed", one, pawl.KeyBy("key")), act("left", one), act("right", one), act("rated", pawl.Rate(5, 500*time.Millisecond)),
+		act("given-up", one), act("taken-back", one), act("let-go", one), act("killed", one),
+		act("full", one, pawl.QueueLimit(1)), act("full-again", one, pawl.QueueLimit(1)), act("late", one, pawl.QueueTimeout(300*time.Millisecond)),
+		act("rude", one, pawl.Reject()), act("cleared", one), act("kept", one), act("requeued", one),
+		act("free"), act("alone"), act("own", pawl.Concurrency(5), few), act("of-few", few), act("of-nobody", nobody), act("of-none"),
+	}
+}
+
+type stays = pawl.Orchestration[Stay, string]
+
+// halls are the limited orchestrations.
+func halls() []stays {
+	one := pawl.Concurrency(1)
+	hall := func(name string, opts ...pawl.OrchestrationOption) stays {
+		return pawl.NewOrchestration[Stay, string](name, opts...)
+	}
+	return []stays{
+		hall("hall", one), hall("annex", one), hall("vault", one), hall("full-hall", one, pawl.QueueLimit(1)),
+		hall("late-hall", one, pawl.QueueTimeout(300*time.Millisecond)), hall("rude-hall", one, pawl.Reject()), hall("cleared-hall", one),
+		hall("knot", one, pawl.QueueTimeout(4*time.Second)),
+	}
+}
+
+func named[H interface{ Name() string }](all []H, name string) (H, error) {
+	for _, h := range all {
+		if h.Name() == name {
+			return h, nil
+		}
+	}
+	var none H
+	return none, fmt.Errorf("there is no %q", name)
+}
+
+func orchestrations() []pawl.OrchestrationBinding {
+	all := []pawl.OrchestrationBinding{crowds.Do(crowd), host.Do(hosts)}
+	for _, h := range halls() {
+		all = append(all, h.Do(func(ctx *pawl.Context, s Stay) (string, error) { return stay(ctx, h, s) }))
+	}
+	return all
+}
+
+func crowd(ctx *pawl.Context, c Crowd) ([]string, error) {
+	action, err := named(actions(), c.Action)
+	if err != nil {
+		return nil, err
+	}
+	var opts []pawl.CallOption
+	if c.Retry > 0 {
+		opts = append(opts, pawl.Retry{Attempts: c.Retry, Initial: c.Pause, Factor: 1, Limited: c.Limited})
+	}
+	if c.Keep {
+		opts = append(opts, pawl.KeepSlot())
+	}
+	all := make([]*pawl.Future[string], len(c.Visits))
+	for i, v := range c.Visits {
+		all[i] = action.Start(ctx, v, opts...)
+	}
+	said := make([]string, len(all))
+	if c.Patience > 0 {
+		if first, err := pawl.Select(ctx, all[0], pawl.After(ctx, c.Patience)); err != nil || first == all[0] {
+			return nil, errors.Join(err, errors.New("nobody was to be let in"))
+		}
+	}
+	for i, f := range all {
+		_, err := f.Get(ctx)
+		said[i] = word(err)
+	}
+	return said, nil
+}
+
+func hosts(ctx *pawl.Context, c Call) (string, error) {
+	h, err := named(halls(), c.Name)
+	if err != nil {
+		return "", err
+	}
+	_, err = h.Call(ctx, c.Stay, pawl.ID(c.ID))
+	return word(err), nil
+}
+
+// stay is in its room from its first turn to the end of its last execution.
+func stay(ctx *pawl.Context, h stays, s Stay) (string, error) {
+	if _, err := mark.Call(ctx, Visit{Room: h.Name(), Hold: s.Hold}); err != nil {
+		return "", err
+	}
+	if s.Child {
+		_, err := h.Call(ctx, Stay{}, pawl.ID(pawl.Instance(ctx).Instance+"-child"))
+		return word(err), nil
+	}
+	if s.Again > 0 {
+		return h.ContinueAsNew(ctx, Stay{Hold: s.Hold, Again: s.Again - 1})
+	}
+	return "ok", nil
+}
+
+// word says which error a call has given, by the sentinels that an author would ask for.
+func word(err error) string {
+	var words []string
+	for name, sentinel := range map[string]error{
+		"queue full": pawl.ErrQueueFull, "queue timeout": pawl.ErrQueueTimeout, "cleared": pawl.ErrQueueCleared, "limited": pawl.ErrLimited,
+		"tired": errTired, "cancelled": context.Canceled,
+	} {
+		if errors.Is(err, sentinel) {
+			words = append(words, name)
+		}
+	}
+	switch {
+	case err == nil:
+		return "ok"
+	case len(words) == 0:
+		return err.Error()
+	default:
+		return strings.Join(words, ", ")
+	}
+}
+
+// activities are bound for a worker; with only, just these.
+func (b book) activities(only string) []pawl.ActivityBinding {
+	bound := []pawl.ActivityBinding{mark.Do(b.visit)}
+	for _, a := range actions() {
+		if only == a.Name() {
+			return []pawl.ActivityBinding{a.Do(b.visit)}
+		}
+		if a.Name() != "killed" { // its workers are killed
+			bound = append(bound, a.Do(b.visit))
+		}
+	}
+	return bound
+}
+
+func (b book) visit(ctx context.Context, v Visit) (string, error) {
+	i := pawl.Info(ctx)
+	if v.Room == "" {
+		v.Room = i.Name
+		if v.Key != "" {
+			v.Room += "/" + v.Key
+		}
+	}
+	if err := b.enter(ctx, v.Room, i); err != nil {
+		return "", err
+	}
+	var err error
+	switch {
+	case i.Attempt <= v.Fails:
+		err = errTired
+	case v.Hold:
+		err = b.wait(ctx, v.Room, i.Instance)
+	case v.Dwell > 0:
+		select {
+		case <-time.After(v.Dwell):
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+	}
+	return "", errors.Join(err, b.leave(context.WithoutCancel(ctx), v.Room, i))
+}

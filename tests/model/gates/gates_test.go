@@ -1,0 +1,85 @@
+package gates
+
+import (
+	"flag"
+	"os"
+	"strconv"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/pawlrun/pawl/tests/model/explore"
+)
+
+// TestMain walks more than rapid does by default; the flags of rapid still rule.
+func TestMain(m *testing.M) {
+	for name, value := range map[string]string{"rapid.checks": "400", "rapid.nofailfile": "true", "rapid.shrinktime": "10s"} {
+		if err := flag.Set(name, value); err != nil {
+			panic(err)
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// bound is how many states a search visits: PAWL_MODEL_STATES, or what the suite has time for.
+func bound(t *testing.T, most int) int {
+	t.Helper()
+	if s := os.Getenv("PAWL_MODEL_STATES"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	return most
+}
+
+// The programs. All stand at gate 0, or at the gates 0 and 1.
+func one() Program   { return Program{Start: Open, Stages: [][]int{{0}}} }
+func two() Program   { return Program{Start: Open, Stages: [][]int{{0, 0}}} }
+func chain() Program { return Program{Start: Open, Stages: [][]int{{0}, {0}}} }
+func cross() Program { return Program{Start: Open, Stages: [][]int{{0, 1}}} }
+func kept() Program  { return Program{Start: Open, Stages: [][]int{{0}}, Keep: true} }
+func start() Program { return Program{Start: 0, Stages: [][]int{{Open}}} }
+
+// behind stands at gate 0, and then at gate 1.
+func behind() Program { return Program{Start: 0, Stages: [][]int{{1}}} }
+func other() Program  { return Program{Start: Open, Stages: [][]int{{1}}} }
+
+func setup(wrong Mistake, f Faults, cancels []int, ps ...Program) *Setup {
+	return &Setup{Rules: Rules{Wrong: wrong}, Policy: Policy{Concurrency: 1, QueueTimeout: -1}, Gates: 2, Programs: ps, Cancels: cancels, Faults: f}
+}
+
+func TestEveryReachableStateKeepsThePromises(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		setup *Setup
+	}{
+		{"two instances, and their owners die", setup(None, Faults{Crashes: 2, Sweeps: 1}, nil, one(), one())},
+		{"words are lost, and heard late", setup(None, Faults{Losses: 2, Lates: 1, Sweeps: 1}, nil, one(), one())},
+		{"a visit, a crash and a late word", setup(None, Faults{Crashes: 1, Lates: 1, Sweeps: 1}, nil, one(), one())},
+		{"copies of calls arrive late", setup(None, Faults{Echoes: 1, Crashes: 1, Sweeps: 1}, nil, one(), one())},
+		{"a former owner goes on", setup(None, Faults{Pauses: 1, Sweeps: 2}, nil, one(), one())},
+		{"a former owner goes on, and asks again", setup(None, Faults{Pauses: 1, Sweeps: 1, Asks: 1}, nil, one(), one())},
+		{"gates answer and nobody hears it", setup(None, Faults{Slow: 2, Unheard: 1, Sweeps: 1}, nil, one(), one())},
+		{"decided otherwise", setup(None, Faults{Otherwise: 1, Crashes: 1, Sweeps: 1}, nil, one(), one())},
+		{"cancelled while it waits", setup(None, Faults{Crashes: 1, Sweeps: 1}, []int{0}, one(), one())},
+		{"one after the other", setup(None, Faults{Crashes: 1, Sweeps: 1}, nil, chain(), one())},
+		{"a slot that is kept", setup(None, Faults{Crashes: 1, Fails: 1, Sweeps: 1, Lates: 1}, nil, kept(), one())},
+		{"starts that wait", setup(None, Faults{Crashes: 1, Losses: 1, Sweeps: 1}, nil, start(), start())},
+		{"starts that are cancelled", setup(None, Faults{Losses: 1, Lates: 1, Sweeps: 1}, []int{0}, start(), start())},
+		{"the store of an instance goes back", setup(None, Faults{Rollbacks: 1, Asks: 1, Sweeps: 1}, nil, one(), one())},
+		{"the store of the gate goes back", setup(None, Faults{Forgets: 1, Asks: 1, Sweeps: 1}, nil, one(), one())},
+		{"a gate behind another", setup(None, Faults{Slow: 1, Crashes: 1, Lates: 1, Sweeps: 3}, nil, behind(), other())},
+		{"two gates", setup(None, Faults{Crashes: 1, Sweeps: 1}, nil, cross(), cross())},
+		{"taken off the list while somebody enters", setup(None, Faults{Unlists: 1, Losses: 1, Sweeps: 2}, nil, one(), one())},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := explore.Search(NewWorld(c.setup), bound(t, 20_000))
+			if f.Broken != "" {
+				t.Fatal(f)
+			}
+			t.Log(f)
+		})
+	}
+}

@@ -1,0 +1,207 @@
+package gates
+
+import (
+	"fmt"
+	"slices"
+)
+
+// The statuses of an instance; empty: its start has not been turned.
+const (
+	Pending = "pending"
+	Running = "running"
+	Ended   = "ended"
+)
+
+// State is that of an activity, as the history tells it.
+type State string
+
+// The states. Fresh is one that the turn under way has scheduled.
+const (
+	Fresh   State = "fresh"
+	Waiting State = "waiting"
+	Going   State = "going" // let in, or not limited: it has a lease, or its completion is unread
+	Resting State = "resting"
+	Done    State = "done"
+)
+
+// Activity is one call of an instance.
+type Activity struct {
+	Ticket string
+	Gate   int
+	State  State
+	Tries  int
+}
+
+// Instance is what the store has of one.
+type Instance struct {
+	No         int
+	Era        int // who may commit
+	Head       int
+	Applied    int // inputs from outside that it has: its start, its cancellation
+	Inbox      []string
+	Status     string
+	Stage      int
+	Activities []Activity
+	Leases     []string // tickets
+}
+
+func (in *Instance) clone() *Instance {
+	c := *in
+	c.Inbox, c.Activities, c.Leases = slices.Clone(in.Inbox), slices.Clone(in.Activities), slices.Clone(in.Leases)
+	return &c
+}
+
+// state is that of a ticket: of an activity, or of the instance's own start.
+func (in *Instance) state(ticket string) State {
+	for _, a := range in.Activities {
+		if a.Ticket == ticket {
+			return a.State
+		}
+	}
+	if ticket == fmt.Sprint("s", in.No) {
+		return map[string]State{Pending: Waiting, Running: Going}[in.Status]
+	}
+	return ""
+}
+
+// Slot is a ticket that an instance wants.
+type Slot struct {
+	Gate   int
+	Member Member
+	In     bool
+}
+
+// slots are the tickets that the instance wants.
+func (w *World) slots(of int, in *Instance) (all []Slot) {
+	p := w.setup.Programs[of]
+	if p.Start != Open && (in.Status == Pending || in.Status == Running) {
+		all = append(all, Slot{p.Start, w.starter(of), in.Status == Running})
+	}
+	for _, a := range in.Activities {
+		if a.Gate != Open && (a.State == Waiting || a.State == Going || a.State == Resting) {
+			all = append(all, Slot{a.Gate, w.member(of, a.Ticket), a.State != Waiting})
+		}
+	}
+	return all
+}
+
+func (w *World) starter(of int) Member {
+	return Member{Ticket: fmt.Sprint("s", of), Instance: fmt.Sprint("i", of), Place: "b"}
+}
+
+func (w *World) member(of int, ticket string) Member {
+	m := Member{Ticket: ticket, Instance: fmt.Sprint("i", of), Place: "1"}
+	if w.setup.Programs[of].Keep {
+		m.Place = "-"
+	}
+	return m
+}
+
+// decider runs the program on inputs.
+type decider struct {
+	*Instance
+	program Program
+	variant string // of the tickets
+	wrong   Mistake
+	ended   []string // tickets whose worker has ended them
+}
+
+func (d *decider) input(kind, ticket string) {
+	if d.Status == Ended || d.Status == "" && kind != "start" {
+		return
+	}
+	switch kind {
+	case "start":
+		if d.Status == "" {
+			d.Status = Running
+			d.schedule()
+		}
+	case "cancel":
+		d.end()
+	case "done":
+		d.settle(ticket, true)
+	case "fail":
+		d.fail(ticket)
+	case "timer":
+		for i := range d.Activities {
+			if a := &d.Activities[i]; a.State == Resting {
+				a.State = Going // it has its slot
+			}
+		}
+	case "granted":
+		d.grant(ticket)
+	case "refused":
+		if d.Status == Pending && ticket[0] == 's' {
+			d.end()
+		}
+		if d.state(ticket) == Waiting {
+			d.settle(ticket, false)
+		}
+	}
+}
+
+func (d *decider) grant(ticket string) {
+	if d.Status == Pending && ticket[0] == 's' {
+		d.Status = Running
+		d.schedule()
+		return
+	}
+	for i := range d.Activities {
+		if a := &d.Activities[i]; a.Ticket == ticket && (a.State == Waiting || d.wrong == GrantTwice && a.State == Done) {
+			a.State = Going
+		}
+	}
+}
+
+func (d *decider) schedule() {
+	if d.Stage == len(d.program.Stages) {
+		d.end()
+		return
+	}
+	for _, gate := range d.program.Stages[d.Stage] {
+		a := Activity{Ticket: fmt.Sprintf("t%d.%d%s", d.No, len(d.Activities), d.variant), Gate: gate, State: Fresh}
+		if gate == Open {
+			a.State = Going
+		}
+		d.Activities = append(d.Activities, a)
+	}
+	d.Stage++
+}
+
+func (d *decider) fail(ticket string) {
+	for i := range d.Activities {
+		if a := &d.Activities[i]; a.Ticket == ticket && a.State == Going {
+			if d.program.Keep && a.Tries == 0 {
+				a.State = Resting
+				a.Tries++
+				return
+			}
+			d.settle(ticket, true)
+			return
+		}
+	}
+}
+
+func (d *decider) settle(ticket string, byWorker bool) {
+	open := false
+	for i := range d.Activities {
+		a := &d.Activities[i]
+		if a.Ticket == ticket && (a.State == Going || a.State == Waiting) {
+			a.State = Done
+			if byWorker {
+				d.ended = append(d.ended, ticket)
+			}
+		}
+		open = open || a.State != Done
+	}
+	if !open && d.Status == Running {
+		d.schedule()
+	}
+}
+
+func (d *decider) end() {
+	d.Status = Ended
+	for i := range d.Activities {
+		d.Activities[i].State = Done
+	}
+}

@@ -1,0 +1,263 @@
+package gates
+
+import "slices"
+
+// Owner is what the owner of an instance has in memory.
+type Owner struct {
+	Of, Era int
+	Mem     *Instance // nil: not loaded
+	Turn    int       // the turn that is under way; 0: none
+	Await   int       // calls of gates that it waits for
+	Next    *Instance
+	Pop     []string
+	Leave   []Slot // after the commit
+	Inputs  []Input
+	Knock   Kind // what the gate in front of the start has said
+}
+
+// Input is one of the owner's own: no inbox has it.
+type Input struct{ Kind, Ticket string }
+
+func (o *Owner) clone() *Owner {
+	c := *o
+	c.Inputs = slices.Clone(o.Inputs)
+	if o.Next != nil {
+		c.Next = o.Next.clone()
+	}
+	return &c
+}
+
+// forget makes the owner read the store again.
+func (o *Owner) forget() { *o = Owner{Of: o.Of, Era: o.Era} }
+
+func (o *Owner) load(w *World) {
+	if o.Mem == nil {
+		o.Mem = w.Instances[o.Of].clone()
+	}
+}
+
+// fenced tells whether another has acquired, or the store is not as the owner believes.
+func (o *Owner) fenced(w *World) bool {
+	in := w.Instances[o.Of]
+	return o.Era != in.Era || o.Mem != nil && o.Mem.Head != in.Head
+}
+
+// turn decides about the first n unread inputs, and what gates have said; it enters the gates of what it schedules.
+func (o *Owner) turn(w *World, n int, timer bool, variant string) {
+	o.load(w)
+	unread := w.Instances[o.Of].Inbox
+	program := w.setup.Programs[o.Of]
+	o.Turn = w.fresh()
+	if n > 0 && unread[0] == "start" && o.Mem.Status == "" && program.Start != Open && o.Knock == "" {
+		o.Await = 1
+		w.send(Call{Gate: program.Start, From: o.Of, Era: o.Era, Turn: o.Turn, Enter: []Entry{{Member: w.starter(o.Of)}}})
+		return
+	}
+	d := &decider{Instance: o.Mem.clone(), program: program, variant: variant, wrong: w.setup.Rules.Wrong}
+	for _, i := range o.Inputs {
+		d.input(i.Kind, i.Ticket)
+	}
+	o.Inputs = nil
+	o.Pop = slices.Clone(unread[:n])
+	for _, in := range o.Pop {
+		kind, ticket := split(in)
+		if kind == "start" && d.Status == "" && program.Start != Open && o.Knock != LetIn {
+			d.Status = Pending
+			if o.Knock != Waits {
+				o.Inputs = append(o.Inputs, Input{"refused", w.starter(o.Of).Ticket})
+			}
+			continue
+		}
+		d.input(kind, ticket)
+	}
+	if timer {
+		d.input("timer", "")
+	}
+	o.Next = d.Instance
+	o.enter(w, d)
+}
+
+// enter calls the gates of what a turn has scheduled. What its worker has ended leaves in the same call; all else after the commit.
+func (o *Owner) enter(w *World, d *decider) {
+	calls := make([]Call, w.setup.Gates)
+	for _, a := range d.Activities {
+		if a.State == Fresh {
+			calls[a.Gate].Enter = append(calls[a.Gate].Enter, Entry{Member: w.member(o.Of, a.Ticket)})
+		}
+	}
+	wanted := w.slots(o.Of, d.Instance)
+	o.Leave = nil
+	for _, s := range w.slots(o.Of, o.Mem) {
+		if slices.ContainsFunc(wanted, func(t Slot) bool { return t.Member == s.Member }) {
+			continue
+		}
+		c := &calls[s.Gate]
+		if slices.Contains(d.ended, s.Member.Ticket) && len(c.Enter) > 0 || w.wrong(LeaveEarly) {
+			c.Leave = append(c.Leave, s.Member)
+		} else {
+			o.Leave = append(o.Leave, s)
+		}
+	}
+	o.Await = 0
+	for g, c := range calls {
+		if len(c.Enter)+len(c.Leave) > 0 {
+			o.Await++
+			c.Gate, c.From, c.Era, c.Turn = g, o.Of, o.Era, o.Turn
+			w.send(c)
+		}
+	}
+	if o.Await == 0 {
+		o.commit(w)
+	}
+}
+
+// answered takes what a gate has said; nil: it was not heard.
+func (o *Owner) answered(w *World, c Call, verdicts []Verdict) {
+	if c.Turn == 0 {
+		for i, v := range verdicts {
+			switch e := c.Enter[i]; {
+			case e.In || v.Kind == Waits:
+			case v.Kind == LetIn:
+				o.Inputs = append(o.Inputs, Input{"granted", e.Member.Ticket})
+			default:
+				o.Inputs = append(o.Inputs, Input{"refused", e.Member.Ticket})
+			}
+		}
+		return
+	}
+	if c.Turn != o.Turn {
+		return
+	}
+	for i, e := range c.Enter {
+		kind := Waits // an answer that did not come: it is asked for again
+		if verdicts != nil {
+			kind = verdicts[i].Kind
+		}
+		if e.Member.Place == "b" {
+			o.Knock, o.Turn = kind, 0
+			return
+		}
+		for k := range o.Next.Activities {
+			a := &o.Next.Activities[k]
+			if a.Ticket != e.Member.Ticket {
+				continue
+			}
+			a.State = Waiting
+			switch kind {
+			case LetIn:
+				a.State = Going
+			case Waits:
+			default:
+				o.Inputs = append(o.Inputs, Input{"refused", a.Ticket})
+			}
+		}
+	}
+	if o.Await--; o.Await == 0 {
+		o.commit(w)
+	}
+}
+
+func (o *Owner) commit(w *World) {
+	w.Commits = append(w.Commits, Commit{Of: o.Of, Era: o.Era, Turn: o.Turn, Expect: o.Mem.Head, Next: o.Next, Pop: o.Pop, Leave: o.Leave})
+}
+
+// committed carries out a commit; heard: the answer arrives.
+func (w *World) committed(c Commit, heard bool) {
+	in := w.Instances[c.Of]
+	ok := c.Era == in.Era && c.Expect == in.Head && len(in.Inbox) >= len(c.Pop) && slices.Equal(in.Inbox[:len(c.Pop)], c.Pop)
+	if ok {
+		w.write(c, in)
+	}
+	o := w.speaker(c.Of, c.Era)
+	if o == nil || o.Turn != c.Turn {
+		return
+	}
+	if !ok || !heard {
+		o.forget()
+		if o == w.Paused {
+			w.Paused = nil // it knows now
+		}
+		return
+	}
+	o.Mem, o.Turn, o.Next, o.Pop, o.Leave, o.Knock = w.Instances[c.Of].clone(), 0, nil, nil, nil, ""
+	for _, s := range c.Leave {
+		w.send(Call{Gate: s.Gate, From: c.Of, Era: c.Era, Leave: []Member{s.Member}})
+	}
+}
+
+func (w *World) write(c Commit, in *Instance) {
+	next := c.Next.clone()
+	next.Era, next.Applied, next.Head = in.Era, in.Applied, w.fresh()
+	next.Inbox, next.Leases = slices.Clone(in.Inbox[len(c.Pop):]), nil
+	if next.Status == Running && in.Status != Running {
+		w.lawful(w.setup.Programs[c.Of].Start, w.starter(c.Of).Ticket)
+	}
+	for _, a := range next.Activities {
+		was := in.state(a.Ticket)
+		if a.State != Going {
+			continue
+		}
+		if was == Going {
+			if slices.Contains(in.Leases, a.Ticket) {
+				next.Leases = append(next.Leases, a.Ticket)
+			}
+			continue
+		}
+		if was == Done {
+			w.breaks("%s runs again after its end", a.Ticket)
+		}
+		w.lawful(a.Gate, a.Ticket)
+		next.Leases = append(next.Leases, a.Ticket)
+	}
+	w.Instances[c.Of] = next
+}
+
+func (w *World) lawful(gate int, ticket string) {
+	if gate != Open && !slices.Contains(w.LetIn, ticket) {
+		w.breaks("%s runs and was never let in", ticket)
+	}
+}
+
+// hears takes a word. What nothing in the instance wants, and nothing unread will, leaves.
+func (o *Owner) hears(w *World, word Word) {
+	o.load(w)
+	ticket := word.Member.Ticket
+	kind := "granted"
+	if word.Kind == Refused {
+		kind = "refused"
+	}
+	wanted := slices.ContainsFunc(w.slots(o.Of, o.Mem), func(s Slot) bool { return s.Member == word.Member })
+	switch {
+	case o.Mem.state(ticket) == Waiting && word.Kind == Again && !w.wrong(AgainTrusted):
+		w.send(Call{Gate: word.Gate, From: o.Of, Era: o.Era, Enter: []Entry{{Member: word.Member}}})
+	case o.Mem.state(ticket) == Waiting:
+		o.Inputs = append(o.Inputs, Input{kind, ticket})
+	case w.wrong(GrantTwice) && o.Mem.state(ticket) == Done:
+		o.Inputs = append(o.Inputs, Input{kind, ticket})
+	case wanted || w.wrong(UnknownIgnored):
+	case o.fenced(w) && !w.wrong(LeaveUnfenced):
+		o.forget()
+	default:
+		o.Knock = "" // what the gate has said of it counts no more
+		w.send(Call{Gate: word.Gate, From: o.Of, Era: o.Era, Leave: []Member{word.Member}})
+	}
+}
+
+// asks goes to the gates again for every ticket that is wanted.
+func (o *Owner) asks(w *World) {
+	if o.fenced(w) && o != w.Paused {
+		o.forget()
+	}
+	o.load(w)
+	if w.wrong(NeverAsks) {
+		return
+	}
+	calls := make([]Call, w.setup.Gates)
+	for _, s := range w.slots(o.Of, o.Mem) {
+		calls[s.Gate].Enter = append(calls[s.Gate].Enter, Entry{s.Member, s.In})
+	}
+	for g, c := range calls {
+		c.Gate, c.From, c.Era = g, o.Of, o.Era
+		w.send(c)
+	}
+}

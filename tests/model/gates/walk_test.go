@@ -1,0 +1,64 @@
+package gates
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/pawlrun/pawl/tests/model/explore"
+)
+
+// walk takes random steps, then lets the world come to rest, and tells what broke.
+func walk(rt *rapid.T, setup *Setup, steps int) (string, []string) {
+	w := NewWorld(setup)
+	var trace []string
+	for range rapid.IntRange(1, steps).Draw(rt, "steps") {
+		all := w.Steps()
+		if len(all) == 0 {
+			break
+		}
+		s := all[rapid.IntRange(0, len(all)-1).Draw(rt, "step")]
+		w = w.After(s)
+		trace = append(trace, s.Name)
+		if b := w.Check(); b != "" {
+			return b, trace
+		}
+	}
+	for range 20 * explore.RestBound {
+		s, more := w.Fair()
+		if !more {
+			return w.Finished(), append(trace, "(at rest)")
+		}
+		w = w.After(s)
+		trace = append(trace, "  then "+s.Name)
+		if b := w.Check(); b != "" {
+			return b, trace
+		}
+	}
+	return "the world never comes to rest", trace
+}
+
+// Faults of the stores come in walks of their own: while there are none, more is promised.
+func TestRandomWalksWithEveryFaultBreakNoPromise(t *testing.T) {
+	calm := Faults{Crashes: 2, Pauses: 1, Losses: 3, Lates: 2, Echoes: 2, Slow: 2, Unheard: 2, Otherwise: 1, Sweeps: 8, Asks: 6, Unlists: 2, Fails: 2}
+	stores := calm
+	stores.Rollbacks, stores.Forgets = 2, 2
+	for name, ps := range map[string][]Program{
+		"one": {one(), one(), one()}, "two": {two(), one(), two()}, "chain": {chain(), one(), chain()}, "cross": {cross(), chain(), cross()},
+		"kept": {kept(), one(), kept()}, "start": {start(), one(), start()}, "behind": {behind(), other(), behind()},
+	} {
+		for kind, faults := range map[string]Faults{"stores that keep": calm, "stores that forget": stores} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				rapid.Check(t, func(rt *rapid.T) {
+					s := setup(None, faults, []int{1}, ps...)
+					s.Policy.Concurrency = rapid.IntRange(1, 2).Draw(rt, "concurrency")
+					s.Policy.QueueLimit = rapid.IntRange(0, 2).Draw(rt, "queue limit")
+					if broken, trace := walk(rt, s, 150); broken != "" {
+						rt.Fatalf("%s:\n  %s", broken, strings.Join(trace, "\n  "))
+					}
+				})
+			})
+		}
+	}
+}

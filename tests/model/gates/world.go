@@ -1,0 +1,328 @@
+package gates
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Setup is what a search is about.
+type Setup struct {
+	Rules    Rules
+	Policy   Policy    // of every gate
+	Gates    int       // how many
+	Programs []Program // an instance each
+	Cancels  []int     // instances that a client cancels, at any time after their start
+	Faults   Faults
+}
+
+// Program is what an instance does: stages of activities, one after the other. An activity names its gate, or
+// Open if it has none. The instance itself stands at the gate Start if that is not Open.
+type Program struct {
+	Start  int
+	Stages [][]int
+	Keep   bool // a failed activity is tried once more, after a pause, with the slot of the first attempt
+}
+
+// Open is the gate of who is not limited.
+const Open = -1
+
+// Faults are how often the world may do each.
+type Faults struct {
+	Crashes   int // an owner dies and another acquires; what it had sent still arrives
+	Pauses    int // an owner is replaced and does not know it: what it does meets the fence, but no gate has one
+	Losses    int // a word is lost, or the sweeper dies before it has asked after a holder
+	Lates     int // a word is heard, and again later
+	Echoes    int // a call of a gate arrives, and a copy of it later
+	Slow      int // a gate has done what it was told, and the owner does not hear of it
+	Unheard   int // a commit is done, and the owner does not hear of it
+	Otherwise int // a turn that was decided before is decided otherwise: its activities have other tickets
+	Rollbacks int // the store of an instance goes back
+	Forgets   int // the store of a gate goes back
+	Sweeps    int // visits that nobody needs
+	Asks      int // owners that ask again before they must
+	Unlists   int // a gate that was idle is taken off its list while somebody enters
+	Fails     int // activities that fail
+}
+
+// World is instances, their owners, and the gates.
+type World struct {
+	setup     *Setup
+	Now       int64 // µs
+	Gates     []*Gate
+	Kept      []*Gate // what a restart of the gate would remember
+	Listed    []bool
+	Idle      []bool // a visit has found it idle, and will take it off the list
+	Instances []*Instance
+	Saved     []*Instance
+	Owners    []*Owner
+	Paused    *Owner // a former one that believes to be one
+	Calls     []Call // of gates, in flight
+	Commits   []Commit
+	Words     []Word
+	Left      Faults
+	Round     int // of the fair world
+	Broken    string
+	Arrived   [][]string // by gate: who waits since it came, as seen from outside, in order
+	LetIn     []string   // tickets that a gate has ever let in
+	Forgotten []int      // by gate: grants that a rollback has forgotten, and ends of holders
+	forgot    bool       // some store has been rolled back
+	nonce     int
+}
+
+// Call is a call of Admit on its way.
+type Call struct {
+	Gate  int
+	From  int // instance
+	Era   int // of the owner that sent it
+	Turn  int // that waits for the answer; 0: none does, it is an ask
+	Leave []Member
+	Enter []Entry
+	Echo  bool // a copy that nobody hears the answer of
+}
+
+// Commit is the commit of a turn on its way.
+type Commit struct {
+	Of, Era, Turn int
+	Expect        int
+	Next          *Instance
+	Pop           []string
+	Leave         []Slot
+}
+
+// Word is what a gate has to tell an instance, or (Check) a holder that has not been known as wanted for long.
+type Word struct {
+	Kind   WordKind
+	Gate   int
+	Member Member
+	Paused bool // to the owner that is none any more
+}
+
+// WordKind is what is said.
+type WordKind string
+
+// The kinds.
+const (
+	Granted WordKind = "granted"
+	Refused WordKind = "turned away"
+	Again   WordKind = "granted, as was said before"
+	Asked   WordKind = "not known as wanted"
+)
+
+// Step is something that can happen.
+type Step struct {
+	Name string
+	do   func(w *World)
+}
+
+// String is its name.
+func (s Step) String() string { return s.Name }
+
+// NewWorld begins with all instances published, and an owner for each.
+func NewWorld(setup *Setup) *World {
+	w := &World{setup: setup, Now: 1_000_000, Left: setup.Faults}
+	for range setup.Gates {
+		w.Gates = append(w.Gates, NewGate(setup.Rules, setup.Policy))
+	}
+	w.Kept, w.Listed, w.Idle = make([]*Gate, setup.Gates), make([]bool, setup.Gates), make([]bool, setup.Gates)
+	w.Arrived, w.Forgotten = make([][]string, setup.Gates), make([]int, setup.Gates)
+	for i := range setup.Programs {
+		w.Instances = append(w.Instances, &Instance{No: i})
+		w.Owners = append(w.Owners, &Owner{Of: i})
+	}
+	w.Saved = make([]*Instance, len(setup.Programs))
+	return w
+}
+
+// After gives the world in which the step has happened.
+func (w *World) After(s Step) *World {
+	c := *w
+	c.Gates = slices.Clone(w.Gates)
+	for i, g := range w.Gates {
+		c.Gates[i] = g.Clone()
+	}
+	c.Kept, c.Listed, c.Idle = slices.Clone(w.Kept), slices.Clone(w.Listed), slices.Clone(w.Idle)
+	c.Instances, c.Saved = slices.Clone(w.Instances), slices.Clone(w.Saved)
+	c.Owners = slices.Clone(w.Owners)
+	for i, o := range w.Owners {
+		c.Owners[i] = o.clone()
+	}
+	if w.Paused != nil {
+		c.Paused = w.Paused.clone()
+	}
+	c.Calls, c.Commits, c.Words = slices.Clone(w.Calls), slices.Clone(w.Commits), slices.Clone(w.Words)
+	c.Arrived, c.LetIn, c.Forgotten = slices.Clone(w.Arrived), slices.Clone(w.LetIn), slices.Clone(w.Forgotten)
+	for i, a := range w.Arrived {
+		c.Arrived[i] = slices.Clone(a)
+	}
+	s.do(&c)
+	return &c
+}
+
+func (w *World) fresh() int { w.nonce++; return w.nonce }
+
+func (w *World) wrong(m Mistake) bool { return w.setup.Rules.Wrong == m }
+
+func (w *World) breaks(format string, args ...any) {
+	if w.Broken == "" {
+		w.Broken = fmt.Sprintf(format, args...)
+	}
+}
+
+// send puts a call on its way. Whoever enters has put the gate on the list of its partition before.
+func (w *World) send(c Call) {
+	if len(c.Leave)+len(c.Enter) == 0 {
+		return
+	}
+	if len(c.Enter) > 0 && !w.wrong(Unlisted) {
+		w.Listed[c.Gate] = true
+	}
+	w.Calls = append(w.Calls, c)
+}
+
+// speaker is the process that has sent the call, if it still lives.
+func (w *World) speaker(of, era int) *Owner {
+	if o := w.Owners[of]; o.Era == era {
+		return o
+	}
+	if o := w.Paused; o != nil && o.Of == of && o.Era == era {
+		return o
+	}
+	return nil
+}
+
+// admit carries out a call; heard: its answer arrives.
+func (w *World) admit(c Call, heard bool) {
+	g := w.Gates[c.Gate]
+	before := g.Clone()
+	a := g.Admit(w.Now, c.Leave, c.Enter)
+	w.left(c.Gate, before, c.Leave)
+	w.granted(c.Gate, a.Granted)
+	for k, e := range c.Enter {
+		w.came(c.Gate, before, e, a.Verdicts[k].Kind)
+	}
+	o := w.speaker(c.From, c.Era)
+	if c.Echo || o == nil {
+		return
+	}
+	if heard {
+		w.tell(c.Gate, Granted, a.Granted)
+		o.answered(w, c, a.Verdicts)
+		return
+	}
+	o.answered(w, c, nil)
+}
+
+// left takes note of leaves, as one sees them from outside: who waits in its instance waits.
+func (w *World) left(gate int, before *Gate, leave []Member) {
+	for _, m := range leave {
+		if w.Instances[instance(m)].state(m.Ticket) == Waiting && before.holder(m) < 0 && before.turned(m) < 0 {
+			continue
+		}
+		w.Arrived[gate] = slices.DeleteFunc(w.Arrived[gate], func(t string) bool { return t == m.Ticket })
+	}
+}
+
+// granted takes note of who was let in from the queue: nobody who came before it may wait.
+func (w *World) granted(gate int, ms []Member) {
+	for _, m := range ms {
+		at := slices.Index(w.Arrived[gate], m.Ticket)
+		for _, before := range w.Arrived[gate][:max(at, 0)] {
+			w.overtaken(gate, before, m.Ticket)
+		}
+		w.through(gate, m.Ticket)
+	}
+}
+
+func (w *World) through(gate int, ticket string) {
+	w.Arrived[gate] = slices.DeleteFunc(w.Arrived[gate], func(t string) bool { return t == ticket })
+	if !slices.Contains(w.LetIn, ticket) {
+		w.LetIn = append(w.LetIn, ticket)
+		slices.Sort(w.LetIn)
+	}
+}
+
+func (w *World) overtaken(gate int, who, by string) {
+	for _, in := range w.Instances {
+		if in.state(who) == Waiting && !w.forgot {
+			w.breaks("%s overtakes %s", by, who)
+		}
+	}
+}
+
+// came takes note of an entry and what became of it.
+func (w *World) came(gate int, before *Gate, e Entry, k Kind) {
+	t := e.Member.Ticket
+	known := slices.Contains(w.Arrived[gate], t)
+	switch {
+	case e.In && k == LetIn:
+		w.Arrived[gate] = slices.DeleteFunc(w.Arrived[gate], func(s string) bool { return s == t })
+	case k == LetIn:
+		if before.holder(e.Member) < 0 {
+			at := slices.Index(w.Arrived[gate], t)
+			if at < 0 {
+				at = len(w.Arrived[gate])
+			}
+			for _, first := range w.Arrived[gate][:at] {
+				w.overtaken(gate, first, t)
+			}
+		}
+		w.through(gate, t)
+	case k == Waits && !known:
+		w.Arrived[gate] = append(w.Arrived[gate], t)
+	}
+}
+
+// tell sends words, to whoever believes to be the owner.
+func (w *World) tell(gate int, kind WordKind, ms []Member) {
+	for _, m := range ms {
+		w.say(Word{Kind: kind, Gate: gate, Member: m})
+		if w.Paused != nil && w.Paused.Of == instance(m) && kind != Asked {
+			w.say(Word{Kind: kind, Gate: gate, Member: m, Paused: true})
+		}
+	}
+}
+
+func (w *World) say(word Word) {
+	if !slices.Contains(w.Words, word) {
+		w.Words = append(w.Words, word)
+	}
+}
+
+// sweep visits a gate.
+func (w *World) sweep(gate int) {
+	g := w.Gates[gate]
+	s := g.Sweep(w.Now, nil, 0)
+	w.granted(gate, s.Granted)
+	w.tell(gate, Granted, s.Granted)
+	var away []Member
+	for _, a := range s.Away {
+		away = append(away, a.Member)
+	}
+	w.tell(gate, Refused, away)
+	if !w.wrong(WordOnce) {
+		w.tell(gate, Asked, s.Stale)
+	}
+	w.Idle[gate] = len(g.Queue)+len(g.Holders)+len(g.Away) == 0
+}
+
+// check asks after a holder.
+func (w *World) check(word Word) {
+	in := w.Instances[instance(word.Member)]
+	wanted := false
+	switch word.Member.Place {
+	case "-":
+	case "b":
+		wanted = in.Status == Running || in.Status == Pending && w.wrong(PendingWanted)
+	default:
+		wanted = slices.Contains(in.Leases, word.Member.Ticket)
+	}
+	if !wanted {
+		w.tell(word.Gate, Again, []Member{word.Member})
+	}
+}
+
+func instance(m Member) (n int) {
+	_, _ = fmt.Sscanf(strings.TrimPrefix(m.Instance, "i"), "%d", &n)
+	return n
+}
