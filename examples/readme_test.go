@@ -81,7 +81,7 @@ func openRedis(context.Context) (redis.UniversalClient, error) {
 // Every Go block of the README stands, to the letter, in this package, and so it compiles; the test of
 // the fleets below runs it.
 func TestTheReadmesCodeIsTheExamples(t *testing.T) {
-	doctest.Shown(t, doctest.Read(t, "../README.md"), 5, doctest.Read(t, "order.go", "readme_test.go"))
+	doctest.Shown(t, doctest.Read(t, "../README.md"), 6, doctest.Read(t, "order.go", "ratelimit.go", "readme_test.go"))
 	_ = withFx // compiled; pawlfx' own tests run it
 }
 

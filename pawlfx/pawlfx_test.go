@@ -157,6 +157,9 @@ func TestAProgramOfBothFleetsRunsAnOrchestrationAndStopsInOrder(t *testing.T) {
 			t.Errorf("%s: %d %s", path, code, body)
 		}
 	}
+	if code, body := get(t, "http://"+addr+"/api/v1/actions/greet/queue-stats"); code != http.StatusNotFound || !strings.Contains(body, "action greet has no queue") {
+		t.Errorf("the API: %d %s", code, body)
+	}
 	stop()
 	if code, _ := get(t, "http://"+addr+"/healthz"); code != 0 {
 		t.Error("the HTTP server is still there")
@@ -169,6 +172,17 @@ func TestAProgramOfBothFleetsRunsAnOrchestrationAndStopsInOrder(t *testing.T) {
 type greeting string
 
 func (g greeting) greet(_ context.Context, name string) (string, error) { return string(g) + name, nil }
+
+func TestAProgramWithoutAnOrchestratorHasNoAPI(t *testing.T) {
+	addr := freeAddress(t)
+	start(t, pawlfx.New(slog.New(slog.DiscardHandler), pawlfx.HTTP(addr)))
+	if code, body := get(t, "http://"+addr+"/healthz"); code != http.StatusOK {
+		t.Errorf("%d %s", code, body)
+	}
+	if code, body := get(t, "http://"+addr+"/api/v1/actions/greet/queue-stats"); code != http.StatusNotFound || strings.Contains(body, "{") {
+		t.Errorf("%d %s", code, body)
+	}
+}
 
 func TestWhatStopsIsSeenToLiveAndIsNotReady(t *testing.T) {
 	addr, release, stopped := freeAddress(t), make(chan struct{}), make(chan struct{})

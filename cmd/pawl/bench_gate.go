@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -18,6 +19,7 @@ import (
 const (
 	gateUsual   = 100_000 // instances through one gate, if nobody says otherwise
 	gateWarm    = 3_000   // of them before the clock starts, at most
+	gatePlain   = 15_000  // instances of one activity without a gate, to compare with, at most
 	gateWaiters = 10_000  // whose memory is measured, at most
 	gateTurns   = 300     // one after the other, at most
 	gateChains  = 3_000   // chains of one round, at most
@@ -29,10 +31,10 @@ type gateCost struct {
 	Scenario    string  `json:"scenario"`
 	Instances   int     `json:"instances"` // of one activity, on one key
 	InFlight    int     `json:"in_flight"`
-	Concurrency int     `json:"concurrency"`  // of the activity
-	MostAtOnce  int     `json:"most_at_once"` // of them, counted in the activities
-	Seconds     float64 `json:"seconds"`      // from the first that began to the last
+	Concurrency int     `json:"concurrency"` // of the activity
+	Seconds     float64 `json:"seconds"`     // from the first that began to the last
 	GrantsPerS  float64 `json:"grants_per_s"`
+	PlainPerS   float64 `json:"ungated_per_s"` // instances of one activity without a gate, just before
 
 	Waiters        int     `json:"waiters"`
 	BytesPerWaiter float64 `json:"bytes_per_waiter"` // of Redis' memory: all keys of the gate
@@ -48,7 +50,8 @@ type gateCost struct {
 	ChainRatios    []float64 `json:"chain_ratios"`      // with by without, by round
 	ChainRatio     float64   `json:"chain_ratio"`       // their median
 
-	CPU map[string]float64 `json:"cpu_s_per_1000,omitempty"` // seconds per 1,000 instances of the first measurement, by process
+	CPU      map[string]float64 `json:"cpu_s_per_1000,omitempty"` // seconds per 1,000 of Instances, by process
+	PlainCPU map[string]float64 `json:"ungated_cpu_s_per_1000,omitempty"`
 }
 
 // validateGate refuses what would measure a gate at which nobody waits.
@@ -104,6 +107,9 @@ func (g *gateBench) measure(ctx context.Context, r *rig, n int) (cost gateCost, 
 	if _, err := g.load(ctx, g.scenario("hello", 1), min(n/10, gateWarm), g.inFlight, io.Discard); err != nil {
 		return cost, err
 	}
+	if err := g.plain(ctx, r, min(n, gatePlain), &cost); err != nil {
+		return cost, fmt.Errorf("ungated: %w", err)
+	}
 	if err := g.many(ctx, r, n, &cost); err != nil {
 		return cost, fmt.Errorf("many: %w", err)
 	}
@@ -117,6 +123,22 @@ func (g *gateBench) measure(ctx context.Context, r *rig, n int) (cost gateCost, 
 		return cost, fmt.Errorf("waiters: %w", err)
 	}
 	return cost, nil
+}
+
+// plain has n instances of one activity go through no gate: the machine that does so much does less with one.
+func (g *gateBench) plain(ctx context.Context, r *rig, n int, cost *gateCost) error {
+	before := r.cpu()
+	took, err := g.load(ctx, g.scenario("hello", 1), n, g.inFlight, g.show)
+	cost.PlainPerS, cost.PlainCPU = float64(n)/took.Seconds(), perThousand(before, r.cpu(), n)
+	return err
+}
+
+func perThousand(before, after map[string]time.Duration, n int) map[string]float64 {
+	per := make(map[string]float64, len(after))
+	for name, t := range after {
+		per[name] = (t - before[name]).Seconds() / float64(n) * 1000
+	}
+	return per
 }
 
 // many has n instances go through the gate.
@@ -140,11 +162,7 @@ func (g *gateBench) many(ctx context.Context, r *rig, n int, cost *gateCost) err
 	if p.Started != n || p.Most > gateConcurrency {
 		return fmt.Errorf("of %d instances %d activities have begun, up to %d at a time; the limit is %d", n, p.Started, p.Most, gateConcurrency)
 	}
-	cost.MostAtOnce, cost.Seconds, cost.GrantsPerS = p.Most, p.took().Seconds(), p.perSecond()
-	cost.CPU = make(map[string]float64, len(after))
-	for name, t := range after {
-		cost.CPU[name] = (t - before[name]).Seconds() / float64(n) * 1000
-	}
+	cost.Seconds, cost.GrantsPerS, cost.CPU = p.took().Seconds(), p.perSecond(), perThousand(before, after, n)
 	return nil
 }
 
@@ -153,7 +171,7 @@ func (g *gateBench) turns(ctx context.Context, n int, cost *gateCost) error {
 	if err := g.gather(ctx, g.one, g.passOne.Name(), 1, n); err != nil {
 		return err
 	}
-	p, err := g.letGo(ctx, g.passOne.Name(), n)
+	p, err := g.letGo(ctx, g.passOne.Name(), 1, n)
 	if err != nil {
 		return err
 	}
@@ -203,7 +221,7 @@ func (g *gateBench) waiters(ctx context.Context, n int, cost *gateCost) error {
 		return err
 	}
 	cost.Waiters, cost.BytesPerWaiter = n, float64(bytes)/float64(n)
-	p, err := g.letGo(ctx, g.pass.Name(), n)
+	p, err := g.letGo(ctx, g.pass.Name(), gateConcurrency, n)
 	if err != nil {
 		return err
 	}
@@ -224,14 +242,14 @@ func median(all []float64) float64 {
 
 func (c gateCost) write(w io.Writer) error {
 	f := &term.Fields{}
-	f.Add("through one gate", fmt.Sprintf("%d instances in %.2f s: %.0f grants/s; at most %d of %d at a time", c.Instances, c.Seconds, c.GrantsPerS, c.MostAtOnce, c.Concurrency))
+	f.Add("through one gate", fmt.Sprintf("%d instances in %.2f s: %.0f grants/s, %d at a time; %.0f/s without a gate", c.Instances, c.Seconds, c.GrantsPerS, c.Concurrency, c.PlainPerS))
 	var cpu []string
 	for _, name := range []string{"nats", "redis", "orchestrator", "worker", "client"} {
 		if v, ok := c.CPU[name]; ok {
-			cpu = append(cpu, fmt.Sprintf("%s %.3f s", name, v))
+			cpu = append(cpu, fmt.Sprintf("%s %.3f s (%.3f)", name, v, c.PlainCPU[name]))
 		}
 	}
-	f.Add("processor per 1,000", strings.Join(cpu, ", "))
+	f.Add("processor per 1,000", strings.Join(cpu, ", ")+" (without)")
 	f.Add("end to the next one", fmt.Sprintf("p50 %.2f ms, p99 %.2f ms, of %d", c.P50MS, c.P99MS, c.Turns))
 	f.Add("chain, wide open gate", fmt.Sprintf("%.2f of one without: %.0f and %.0f activities/s", c.ChainRatio, c.GatedChainPerS, c.ChainPerS))
 	f.Add("a waiter in Redis", fmt.Sprintf("%.0f bytes, of %d", c.BytesPerWaiter, c.Waiters))

@@ -65,9 +65,13 @@ func (g *gateBench) gather(ctx context.Context, o pawl.Orchestration[int, int], 
 }
 
 // letGo opens the turnstile, and gives what it has counted when the n that waited are through.
-func (g *gateBench) letGo(ctx context.Context, gate string, n int) (p passed, err error) {
-	if _, err := g.turnstile(ctx, turnstileOpen); err != nil {
+func (g *gateBench) letGo(ctx context.Context, gate string, room, n int) (p passed, err error) {
+	in, err := g.turnstile(ctx, turnstileOpen)
+	if err != nil {
 		return p, err
+	}
+	if in.Started != room || in.Most != room {
+		return p, fmt.Errorf("%s has room for %d, and while it was held %d activities have begun, up to %d at a time", gate, room, in.Started, in.Most)
 	}
 	if err := g.watch(ctx, n, "have been let in", func(ctx context.Context) (int, error) {
 		waiting, _, err := g.queue(ctx, gate)

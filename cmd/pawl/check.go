@@ -3,12 +3,17 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/internal/term"
+	"github.com/pawlrun/pawl/pkg/gate"
 	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 const silence = time.Second // before progress is shown
@@ -41,8 +46,11 @@ func (c *checkCmd) Run(ctx context.Context, s streams) error {
 		}
 		return fmt.Errorf("there is no namespace %s in this Redis: has an orchestrator been started for it?", c.Namespace.Namespace)
 	}
-	checked, err := checkSpace(ctx, s, store.New(runner, space))
-	if err != nil {
+	var checked checkedSpace
+	if checked.Checked, err = checkSpace(ctx, s, store.New(runner, space)); err != nil {
+		return err
+	}
+	if err := checked.checkGates(ctx, rdb, runner, space); err != nil {
 		return err
 	}
 	if checked.Findings == nil {
@@ -53,10 +61,46 @@ func (c *checkCmd) Run(ctx context.Context, s streams) error {
 	} else {
 		err = findings(s, checked)
 	}
-	if err == nil && len(checked.Findings) > 0 {
+	if err == nil && len(checked.Findings)+len(checked.GateFindings) > 0 {
 		return exit(1)
 	}
 	return err
+}
+
+// checkedSpace is what was looked at in a namespace, and what is wrong.
+type checkedSpace struct {
+	store.Checked
+
+	Gates        int           `json:"gates"` // in use
+	GateFindings []gateFinding `json:"gate_findings,omitempty"`
+}
+
+// gateFinding is a rule that a gate breaks.
+type gateFinding struct {
+	Gate string `json:"gate"`
+	Rule string `json:"rule"`
+}
+
+// checkGates looks at the gates that are in use.
+func (c *checkedSpace) checkGates(ctx context.Context, rdb redis.UniversalClient, runner *redisx.Runner, space redisx.Space) error {
+	partitions, err := rdb.HGet(ctx, space.Meta(), "partitions").Int()
+	if err != nil {
+		return fmt.Errorf("look for the number of partitions: %w", err)
+	}
+	gates := gate.New(runner, space, func(name string) int { return queue.PartitionOf(name, partitions) })
+	for p := range partitions {
+		names, err := gates.Listed(ctx, p)
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			c.Gates++
+			for _, broken := range gates.Check(ctx, name) {
+				c.GateFindings = append(c.GateFindings, gateFinding{Gate: name, Rule: strings.TrimPrefix(broken.Error(), "gate "+name+": ")})
+			}
+		}
+	}
+	return nil
 }
 
 // checkSpace shows how far it is, if that takes long enough to be asked.
@@ -77,7 +121,7 @@ func checkSpace(ctx context.Context, s streams, st *store.Store) (store.Checked,
 	return checked, err
 }
 
-func findings(s streams, c store.Checked) error {
+func findings(s streams, c checkedSpace) error {
 	if len(c.Findings) > 0 {
 		t := &term.Table{Header: []string{"INSTANCE", "FINDING"}, Fold: 2}
 		for _, f := range c.Findings {
@@ -87,8 +131,17 @@ func findings(s streams, c store.Checked) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(s.out, "%s (%d running, %d stuck), %s, %s, %s: %s\n",
+	if len(c.GateFindings) > 0 {
+		t := &term.Table{Header: []string{"GATE", "FINDING"}, Fold: 2}
+		for _, f := range c.GateFindings {
+			t.Add(f.Gate, f.Rule)
+		}
+		if err := t.Write(s.out); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(s.out, "%s (%d running, %d stuck), %s, %s, %s, %s: %s\n",
 		counted(c.Instances, "instance"), c.Running, c.Stuck, counted(int(c.Events), "event"), counted(c.Leases, "lease"), //nolint:gosec // far from the bound
-		counted(c.Unread, "unread input"), counted(len(c.Findings), "finding"))
+		counted(c.Unread, "unread input"), counted(c.Gates, "gate"), counted(len(c.Findings)+len(c.GateFindings), "finding"))
 	return err
 }

@@ -105,7 +105,7 @@ func (c *policySetCmd) policy() client.Policy {
 		Concurrency: c.Concurrency, RateWindow: c.Rate.window.Milliseconds(), Quota: c.Quota.n, QuotaWindow: c.Quota.window.Milliseconds(),
 		Key: c.Key, QueueLimit: c.QueueLimit, QueueTimeout: time.Duration(c.QueueTimeout).Milliseconds(), Reject: c.Reject,
 	}
-	p.Rate = uint32(min(c.Rate.n, history.MaxRate+1)) //nolint:gosec // bounded; more than may be stays so
+	p.Rate = uint32(min(c.Rate.n, history.MaxRate+1)) // more than may be stays so, and is refused
 	if c.QueueTimeout < 0 {
 		p.QueueTimeout = -1
 	}

@@ -4,12 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/gateway"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -236,6 +239,32 @@ func TestAnInstanceThatWaitsForItsStartIsPendingAndToldOf(t *testing.T) {
 	must(t, at("queue", "clear", "nap")...)
 	if code, _, errs := command(t, at("get", "n-4", "--wait", "--timeout", "30s")...); code != 1 || !strings.Contains(errs, "cleared") {
 		t.Errorf("n-4: code %d, %q", code, errs)
+	}
+}
+
+func TestAGateThatDoesNotAddUpIsAFinding(t *testing.T) {
+	nap, wake := pawl.NewOrchestration[pawl.None, pawl.None]("nap", pawl.Concurrency(1)), pawl.NewEvent[pawl.None]("wake")
+	nats, at := stageAt(t, fleets{orchestrations: []pawl.OrchestrationBinding{nap.Do(func(ctx *pawl.Context, _ pawl.None) (pawl.None, error) { return wake.Receive(ctx) })}})
+	must(t, "start", "nap", "n-1", "--nats", nats)
+	eventually(t, "it runs", func() bool { return strings.Contains(must(t, "list", "--nats", nats), "running") })
+	if out := must(t, "check", "--redis", at); !strings.Contains(out, "1 gate: 0 findings") {
+		t.Errorf("%s", out)
+	}
+	rdb, err := settings.Redis{RedisURL: at}.OpenRedis(t.Context(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rdb.Close() }()
+	if err := rdb.HIncrBy(t.Context(), redisx.NewSpace(defaultNamespace).Gate("nap").State(), "n", 1).Err(); err != nil {
+		t.Fatal(err)
+	}
+	code, out, _ := command(t, "check", "--redis", at)
+	if wants(t, out, "GATE FINDING", "nap 2 have entered, but 0 wait, 1 are in", "1 gate: 1 finding"); code != 1 {
+		t.Errorf("code %d\n%s", code, out)
+	}
+	code, out, _ = command(t, "check", "--redis", at, "--json")
+	if wants(t, out, `"findings":[],"gates":1,"gate_findings":[{"gate":"nap","rule":"2 have entered`); code != 1 {
+		t.Errorf("code %d\n%s", code, out)
 	}
 }
 

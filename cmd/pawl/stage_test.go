@@ -24,6 +24,13 @@ type fleets struct {
 // stage runs NATS, Redis and the fleets in this process.
 func stage(t *testing.T, f fleets) (nats string) {
 	t.Helper()
+	nats, _ = stageAt(t, f)
+	return nats
+}
+
+// stageAt is stage for a test that needs Redis, too.
+func stageAt(t *testing.T, f fleets) (nats, redis string) {
+	t.Helper()
 	stack, err := embedded.Start(t.Context(), embedded.Options{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +53,7 @@ func stage(t *testing.T, f fleets) (nats string) {
 	}
 	begun(t, o.Start, o.Stop)
 	if len(f.activities) == 0 {
-		return stack.NATSURL()
+		return stack.NATSURL(), stack.RedisURL()
 	}
 	w, err := worker.New(worker.Config{
 		NATS: nc, Redis: rdb, Name: "w-1", Drain: time.Millisecond, Grace: f.grace, MaxAbandoned: f.maxAbandoned,
@@ -55,7 +62,7 @@ func stage(t *testing.T, f fleets) (nats string) {
 		t.Fatal(err)
 	}
 	begun(t, w.Start, w.Stop)
-	return stack.NATSURL()
+	return stack.NATSURL(), stack.RedisURL()
 }
 
 func begun(t *testing.T, start, stop func(context.Context) error) {

@@ -73,6 +73,7 @@ func (g *gates) asked(p int, a queue.Ask) queue.Reply {
 		if len(g.policies) < was {
 			return queue.Reply{}
 		}
+	default: // is not about gates
 	}
 	return none
 }

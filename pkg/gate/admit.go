@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -296,7 +297,7 @@ func (g *Gates) hand(b *batch, got Admitted) {
 	for _, s := range b.shares {
 		a := s.ask
 		mine := got
-		mine.Verdicts = append(a.got.Verdicts, verdicts[:s.entries]...)
+		mine.Verdicts = slices.Concat(a.got.Verdicts, verdicts[:s.entries])
 		mine.Granted = a.got.Granted
 		mine.First = a.got.First
 		verdicts = verdicts[s.entries:]

@@ -51,7 +51,9 @@ type exam struct {
 	found              []error
 }
 
-func (e *exam) bad(format string, args ...any) { e.found = append(e.found, fmt.Errorf(format, args...)) }
+func (e *exam) bad(format string, args ...any) {
+	e.found = append(e.found, fmt.Errorf(format, args...))
+}
 
 func (e *exam) field(name string) int64 {
 	if e.state[name] == "" {

@@ -106,7 +106,7 @@ func runTimeCases() map[string]func(b *bench) {
 			v1, err := b.gates.SetPolicy(b.Context(), "global", concurrency(1))
 			b.must(err)
 			b.must(b.rdb.Del(b.Context(), b.space.Policies()).Err())
-			for b.now() <= int64(v1) { //nolint:revive // the clock goes on by itself
+			for b.now() <= int64(v1) {
 			}
 			v2, err := b.gates.SetPolicy(b.Context(), "global", concurrency(2))
 			if err != nil || v2 <= v1 {

@@ -85,7 +85,7 @@ func (a *actor) run() error {
 	defer a.turners.remove(a.turns)
 	reading, stopReading := context.WithCancel(a.ctx)
 	subs, err := a.subscribe()
-	a.policies.tell(a)
+	a.actors.add(a)
 	if err == nil {
 		err = a.takeOver()
 	}
@@ -106,7 +106,7 @@ func (a *actor) run() error {
 	for _, s := range subs {
 		s.Stop()
 	}
-	a.policies.forget(a)
+	a.actors.remove(a)
 	die()
 	<-read
 	a.box.close()

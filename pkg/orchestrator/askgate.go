@@ -110,7 +110,7 @@ func asStats(name string, s gate.Stats) *queue.GateStats {
 	}
 }
 
-func length(n int) uint64 { return uint64(max(n, 0)) } //nolint:gosec // it is not negative
+func length(n int) uint64 { return uint64(max(n, 0)) }
 
 // isHashed reports whether a key is one as a gate's name has it when it could not stand there as it is.
 func isHashed(key string) bool {

@@ -184,6 +184,9 @@ func (a *actor) committed(in *instance, t *turn, c *store.Commit, done store.Com
 		in.turned = max(in.turned, u.seq())
 	}
 	in.poison = append(in.poison, t.refused...)
+	if t.begins() {
+		in.startGate = nil // its start says it
+	}
 	us, err := parseUnread(done.Unread)
 	in.unread, in.read = us, in.missed && len(us) == 0
 	a.effects(in, t, done)

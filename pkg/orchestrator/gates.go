@@ -4,9 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/failpoint"
-	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/gate"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -27,13 +25,6 @@ const (
 	gateAsks      = 3               // looks, before a ticket is asked for again
 	lastGateAsk   = 5 * time.Minute // the pause grows up to this
 )
-
-// word is what a gate has said about a ticket: LetIn, or why not.
-type word struct {
-	gate   string
-	member gate.Member
-	kind   gate.Kind
-}
 
 // entry is a schedule, or a start, in front of a gate.
 type entry struct {
@@ -267,195 +258,6 @@ func (t *turn) encodeAgain() error {
 	return nil
 }
 
-// turnedAway is the failure of an activity that a gate did not let in.
-func (a *actor) turnedAway(event uint64, name string, why gate.Kind, until int64) *history.ActivityFailed {
-	failed := &history.ActivityFailed{Scheduled: event, Failure: refusedAt(name, why, until)}
-	failed.At = a.clock.now()
-	a.met.refusedAt.WithLabelValues(gate.Action(name), failed.Failure.Code).Inc()
-	return failed
-}
-
-func refusedAt(name string, why gate.Kind, until int64) history.Failure {
-	what := "action " + gate.Action(name)
-	if key := gate.Key(name); key != "" {
-		what += " (key " + key + ")"
-	}
-	f := history.Failure{}
-	switch why {
-	case gate.Full:
-		f.Code, f.Message = history.CodeQueueFull, what+": as many wait already as its queue limit allows"
-	case gate.TimedOut:
-		f.Code, f.Message = history.CodeQueueTimeout, what+": it was not let in within the queue timeout"
-	case gate.Cleared:
-		f.Code, f.Message = history.CodeQueueCleared, what+": its queue was cleared"
-	default:
-		f.Code, f.Message = history.CodeLimited, what+": its limit is reached, and its policy is to refuse"
-		if until > 0 {
-			f.Message += "; there is room again at " + time.UnixMilli(until).UTC().Format(time.RFC3339Nano)
-		}
-	}
-	return f
-}
-
-// mustKnock reports a start that has not been at its gate. The next execution of an instance has: it holds its slot.
-func (a *actor) mustKnock(in *instance) bool {
-	if in.knocked || len(in.unread) == 0 || in.state != nil && in.state.Len > 0 {
-		return false
-	}
-	s, ok := in.unread[0].ev.(*history.Started)
-	return ok && s.Gate == nil && (in.rec == nil || in.rec.Created == s.At)
-}
-
-// knock takes a start to its gate, before its code has run.
-func (a *actor) knock(in *instance) {
-	b, ok := a.binding(in)
-	if !ok {
-		a.stall(in, stallUnregistered, a.lack(in))
-		return
-	}
-	s := in.unread[0].ev.(*history.Started) //nolint:forcetypeassert // mustKnock looks
-	d := b.Declared()
-	f, ok := a.inForce(s.Name, d)
-	if !ok {
-		in.knocked = true
-		a.advance(in)
-		return
-	}
-	g := &history.Gate{Name: gate.Name(s.Name, gate.KeyAt(f.Policy.Key, s.Payload)), Ticket: gate.StartTicket(in.id, s.Born), Declared: d}
-	if s.Parent != nil {
-		g.Under = under(g.Name, &history.Started{Parent: s.Parent})
-	}
-	a.begin(in)
-	c := gate.Call{Gate: g.Name, InForce: f, Enter: []gate.Entry{{Member: member(in.id, 1, 1, s, g)}}}
-	a.admit(c, func(got gate.Admitted, err error) {
-		failpoint.Here("orchestrator.entered")
-		a.end(in)
-		v := verdict(got, 0, err)
-		g.Waits = v.Kind != gate.LetIn
-		in.knocked, in.startGate = true, g
-		switch v.Kind {
-		case gate.LetIn:
-		case gate.Waits:
-			a.met.waited.WithLabelValues(s.Name).Inc()
-		case unanswered:
-			in.gateAt = a.clock.now() + askSilentGate.Milliseconds()
-		default:
-			in.away = v
-			in.away.Until = max(v.Until, 0)
-		}
-		a.catchUp(in)
-		a.advance(in)
-	})
-}
-
-// passGate writes into a start that is about to be turned what its gate has said.
-func (in *instance) passGate() {
-	if s, ok := in.unread[0].ev.(*history.Started); ok && in.startGate != nil {
-		s.Gate = in.startGate
-	}
-}
-
-// refuse ends an instance that its gate has turned away; its code has not run.
-func (a *actor) refuse(in *instance) {
-	name, why := "", in.away
-	switch {
-	case in.startGate != nil:
-		name = in.startGate.Name
-		in.passGate()
-	default:
-		name = in.state.Started.Gate.Name
-	}
-	in.away = gate.Verdict{}
-	a.unwindCode(in)
-	f := refusedAt(name, why.Kind, why.Until)
-	a.met.refusedAt.WithLabelValues(gate.Action(name), f.Code).Inc()
-	f.Message = "instance " + in.id + ": " + f.Message
-	if why.Kind != gate.Cleared {
-		a.endByName(in, &cancel.Cancelled{Reason: cancel.OrchestrationFailed}, &history.Failed{Failure: f}, 0)
-		return
-	}
-	c := &cancel.Cancelled{Reason: cancel.Requested, Text: f.Message, At: time.UnixMilli(a.clock.now()).UTC()}
-	failure := *pawl.ToFailure(c)
-	failure.Also = append(failure.Also, f.Code)
-	a.endByName(in, c, &history.Cancelled{Failure: failure, Text: c.Text}, 0)
-}
-
-// worded takes the words that gates have for instances of this partition, and for the gates of it.
-func (a *actor) worded(ws []queue.Word) {
-	for _, w := range ws {
-		if w.Kind == queue.WordLook {
-			a.lookGate(w.Gate)
-			continue
-		}
-		m, err := gate.ParseMember(w.Member)
-		if err != nil {
-			a.log.Debug("a word of a gate names nobody", "gate", w.Gate, "error", err)
-			continue
-		}
-		a.tellInstance(word{gate: w.Gate, member: m, kind: saidBy(w.Kind)})
-	}
-}
-
-func saidBy(k queue.WordKind) gate.Kind {
-	switch k {
-	case queue.WordTimedOut:
-		return gate.TimedOut
-	case queue.WordCleared:
-		return gate.Cleared
-	default:
-		return gate.LetIn
-	}
-}
-
-func (a *actor) tellInstance(w word) {
-	in := a.instance(w.member.Instance)
-	if in.words == nil {
-		in.words = make(map[string]word)
-	}
-	in.words[w.member.Ticket] = w
-	a.advance(in)
-}
-
-// hear makes inputs of the words about tickets that are wanted. The others are kept: what is unread may want them still,
-// as the turn did that was decided before a crash, and entered the gate.
-func (a *actor) hear(in *instance) {
-	if len(in.words) == 0 || in.state == nil || in.status().Ended() {
-		return
-	}
-	for _, k := range in.state.Tickets() {
-		w, ok := in.words[k.ID]
-		if !ok {
-			continue
-		}
-		delete(in.words, k.ID)
-		if k.Waits && w.gate == k.Gate.Name {
-			a.heed(in, k, w)
-		}
-	}
-}
-
-func (a *actor) heed(in *instance, k history.Ticket, w word) {
-	switch {
-	case w.kind == gate.LetIn:
-		ev := &history.Granted{Scheduled: k.Event}
-		ev.At = a.clock.now()
-		in.poison = append(in.poison, ev)
-	case k.Event == 1:
-		in.away = gate.Verdict{Kind: w.kind}
-	default:
-		in.poison = append(in.poison, a.turnedAway(k.Event, w.gate, w.kind, 0))
-	}
-}
-
-// leaveUnknown takes out of their gates the tickets that nothing in the instance wants, and nothing unread will.
-func (a *actor) leaveUnknown(in *instance) {
-	for id, w := range in.words {
-		delete(in.words, id)
-		a.met.orphans.Inc()
-		a.admit(gate.Call{Gate: w.gate, Leave: []gate.Member{w.member}}, func(gate.Admitted, error) {})
-	}
-}
-
 // leaveGates takes the tickets of a turn out of their gates. What is lost on the way is found by the gate's sweep.
 func (a *actor) leaveGates(in *instance, t *turn) {
 	if len(t.tickets) == 0 {
@@ -550,43 +352,4 @@ func (a *actor) admit(c gate.Call, then func(gate.Admitted, error)) {
 			then(got, err)
 		})
 	})
-}
-
-// spread tells instances what a gate has for them.
-func (a *actor) spread(name string, ms []gate.Member, kind queue.WordKind) {
-	if len(ms) == 0 {
-		return
-	}
-	to := make(map[int][]queue.Word)
-	for _, m := range ms {
-		p := a.conn.PartitionOf(m.Instance)
-		to[p] = append(to[p], queue.Word{Kind: kind, Gate: name, Member: m.String()})
-	}
-	for p, ws := range to {
-		a.sendWord(p, ws)
-	}
-}
-
-func (a *actor) sendWord(p int, ws []queue.Word) {
-	if p == a.st.Part {
-		a.box.post(func() { a.worded(ws) }) // not at once: an instance may be in the middle of something
-		return
-	}
-	if err := a.conn.SendWords(p, ws); err != nil {
-		a.log.Debug("a gate's words could not be sent; its sweep says them again", "partition", p, "error", err)
-	}
-}
-
-// settled reports an input of the owner's own that came from a gate, and whose ticket has been answered otherwise since.
-func (t *turn) settled(ev history.Event) bool {
-	switch e := ev.(type) {
-	case *history.Granted:
-		return !t.fold.Waits(e.Scheduled)
-	case *history.ActivityFailed:
-		switch e.Failure.Code {
-		case history.CodeQueueFull, history.CodeQueueTimeout, history.CodeQueueCleared, history.CodeLimited:
-			return !t.fold.Waits(e.Scheduled)
-		}
-	}
-	return false
 }

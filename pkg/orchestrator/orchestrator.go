@@ -161,6 +161,7 @@ type shared struct {
 	store    *store.Store
 	gates    *gate.Gates
 	policies *policies
+	actors   *actors
 	global   *history.Policy // of Config.Global; nil: none
 	leases   *lease.Leases   // for reports only: the scripts of the owner create and delete them
 	conn     *queue.Conn
@@ -206,10 +207,10 @@ func (o *Orchestrator) Start(ctx context.Context) error {
 	run := redisx.NewRunner(o.cfg.Redis)
 	s := &shared{
 		cfg: o.cfg, programs: o.programs, met: o.met, store: store.New(run, space), leases: lease.New(run, space), conn: conn,
-		oldest: newOldest(conn), turners: newTurners(o.cfg.TurnLimit),
+		oldest: newOldest(conn), actors: newActors(), turners: newTurners(o.cfg.TurnLimit),
 	}
 	s.gates = gate.New(run, space, conn.PartitionOf)
-	s.policies = newPolicies(s.gates, conn, o.cfg.Logger)
+	s.policies = newPolicies(s.gates, conn, o.cfg.Logger, s.actors)
 	if o.global.Limits() {
 		s.global = &o.global
 	}

@@ -3,7 +3,6 @@ package orchestrator
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,13 +20,11 @@ type policies struct {
 	log     *slog.Logger
 	latest  atomic.Pointer[gate.Overrides]
 	noticed chan struct{}
-
-	mu   sync.Mutex
-	told map[*actor]struct{} // actors that are told of a change
+	actors  *actors // are told of a change
 }
 
-func newPolicies(gates *gate.Gates, conn *queue.Conn, log *slog.Logger) *policies {
-	p := &policies{gates: gates, conn: conn, log: log, noticed: make(chan struct{}, 1), told: make(map[*actor]struct{})}
+func newPolicies(gates *gate.Gates, conn *queue.Conn, log *slog.Logger, as *actors) *policies {
+	p := &policies{gates: gates, conn: conn, log: log, noticed: make(chan struct{}, 1), actors: as}
 	p.latest.Store(&gate.Overrides{})
 	return p
 }
@@ -45,11 +42,7 @@ func (p *policies) read(ctx context.Context) error {
 		return nil
 	}
 	p.latest.Store(o)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for a := range p.told {
-		a.box.post(a.lookAtGates)
-	}
+	p.actors.each(func(a *actor) { a.box.post(a.lookAtGates) })
 	return nil
 }
 
@@ -87,17 +80,4 @@ func (p *policies) watch(ctx context.Context) {
 		case <-p.noticed:
 		}
 	}
-}
-
-// tell has the actor told of changes, until forget.
-func (p *policies) tell(a *actor) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.told[a] = struct{}{}
-}
-
-func (p *policies) forget(a *actor) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.told, a)
 }

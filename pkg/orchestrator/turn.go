@@ -68,9 +68,7 @@ func (a *actor) turn(in *instance) {
 		return
 	}
 	program := b.Program()
-	if len(in.unread) > 0 && (in.state == nil || in.state.Len == 0) {
-		in.passGate()
-	}
+	in.passGate()
 	a.begin(in)
 	if in.state == nil {
 		in.state = &history.State{}

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -361,14 +362,14 @@ func (a *arena) effects() {
 }
 
 // lines reads the ledger: what, instance, activity, key, process.
-func (a *arena) lines(what string) (all [][]string) {
+func (a *arena) lines(what ...string) (all [][]string) {
 	a.t.Helper()
 	b, err := os.ReadFile(a.ledger)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		a.t.Fatal(err)
 	}
 	for line := range strings.Lines(string(b)) {
-		if f := strings.Fields(line); len(f) == 5 && f[0] == what {
+		if f := strings.Fields(line); len(f) == 5 && slices.Contains(what, f[0]) {
 			all = append(all, f)
 		}
 	}

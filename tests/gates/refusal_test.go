@@ -135,7 +135,7 @@ func fullHall(a *arena) {
 	const hall = "full-hall"
 	first, second := a.inHall(hall), a.stay(hall, "full-hall-2", Stay{})
 	a.queued(hall, 1)
-	failed(a, a.stay(hall, "full-hall-3", Stay{}), pawl.ErrQueueFull)
+	refused(a, a.stay(hall, "full-hall-3", Stay{}), pawl.ErrQueueFull, client.Failed)
 	a.went(a.host(hall, "full-hall-4"), "queue full")
 	a.alone(hall)
 	a.open(hall)
@@ -147,7 +147,7 @@ func fullHall(a *arena) {
 func lateHall(a *arena) {
 	const hall = "late-hall"
 	first, second, third := a.inHall(hall), a.stay(hall, "late-hall-2", Stay{}), a.host(hall, "late-hall-3")
-	failed(a, second, pawl.ErrQueueTimeout)
+	refused(a, second, pawl.ErrQueueTimeout, client.Failed)
 	a.went(third, "queue timeout")
 	a.alone(hall)
 	a.open(hall)
@@ -158,7 +158,7 @@ func lateHall(a *arena) {
 func rudeHall(a *arena) {
 	const hall = "rude-hall"
 	first := a.inHall(hall)
-	failed(a, a.stay(hall, "rude-hall-2", Stay{}), pawl.ErrLimited)
+	refused(a, a.stay(hall, "rude-hall-2", Stay{}), pawl.ErrLimited, client.Failed)
 	a.went(a.host(hall, "rude-hall-3"), "limited")
 	a.alone(hall)
 	a.open(hall)
@@ -173,8 +173,8 @@ func clearedHall(a *arena) {
 	if n, err := client.ClearQueue(a.ctx, a.client, hall, ""); n != 2 || err != nil {
 		a.Errorf("%d were turned away (%v)", n, err)
 	}
-	failed(a, second, pawl.ErrQueueCleared)
-	a.went(third, "cleared")
+	refused(a, second, pawl.ErrQueueCleared, client.Cancelled)
+	a.went(third, "cancelled, cleared")
 	a.alone(hall)
 	a.open(hall)
 	a.went(first, "ok")

@@ -115,7 +115,7 @@ func knot(a *arena) {
 	if found != 1 || logged != 1 {
 		a.Errorf("the deadlock was counted %v times and logged %d times", found, logged)
 	}
-	failed(a, client.Attach(a.client, pawl.NewOrchestration[Stay, string]("knot"), "knot-1-child"), pawl.ErrQueueTimeout)
+	refused(a, client.Attach(a.client, pawl.NewOrchestration[Stay, string]("knot"), "knot-1-child"), pawl.ErrQueueTimeout, client.Failed)
 	a.went(a.stay("knot", "knot-2", Stay{}), "ok")
 	a.over("knot", gate.Stats{TotalEnqueued: 3, TotalCompleted: 2, TimedOut: 1})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -85,7 +86,7 @@ func halls() []stays {
 	return []stays{
 		hall("hall", one), hall("annex", one), hall("vault", one), hall("full-hall", one, pawl.QueueLimit(1)),
 		hall("late-hall", one, pawl.QueueTimeout(300*time.Millisecond)), hall("rude-hall", one, pawl.Reject()), hall("cleared-hall", one),
-		hall("knot", one, pawl.QueueTimeout(4*time.Second)),
+		hall("knot", one, pawl.QueueTimeout(5*time.Second)),
 	}
 }
 
@@ -133,7 +134,7 @@ func crowd(ctx *pawl.Context, c Crowd) ([]string, error) {
 		_, err := f.Get(ctx)
 		said[i] = word(err)
 	}
-	return said, nil
+	return said, pawl.Err(ctx)
 }
 
 func hosts(ctx *pawl.Context, c Call) (string, error) {
@@ -177,7 +178,7 @@ func word(err error) string {
 	case len(words) == 0:
 		return err.Error()
 	default:
-		return strings.Join(words, ", ")
+		return strings.Join(slices.Sorted(slices.Values(words)), ", ")
 	}
 }
 

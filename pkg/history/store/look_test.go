@@ -124,6 +124,21 @@ func TestDue(t *testing.T) {
 				b.Errorf("%+v, %v", got, err)
 			}
 		},
+		"gives the gates of the partition in the same way, and mixes neither list into the other": func(b *bench) {
+			now := b.now()
+			b.must(b.rdb.ZAdd(b.ctx(), b.p.Agenda(), redisZ(now-1000, "instance")).Err())
+			b.must(b.rdb.ZAdd(b.ctx(), b.p.Gates(), redisZ(now-3000, "charge/acme"), redisZ(now-2000, "charge"), redisZ(now+60_000, "ship")).Err())
+			got, err := b.due(1)
+			b.must(err)
+			if fmt.Sprint(got.Instances, got.Gates) != "[instance] [charge/acme]" || got.NextGate != now-2000 || got.Next < now+1000 {
+				b.Errorf("%+v", got)
+			}
+			at, err := b.rdb.ZScore(b.ctx(), b.p.Gates(), "charge/acme").Result()
+			b.must(err)
+			if off := int64(at) - now; off < 2000 || off > 7000 {
+				b.Errorf("put off by %d ms", off)
+			}
+		},
 		"of an empty agenda says that nothing is due": func(b *bench) {
 			if got, err := b.due(2); err != nil || len(got.Instances) != 0 || got.Next != 0 || got.Now == 0 {
 				b.Errorf("%+v, %v", got, err)

@@ -10,7 +10,7 @@ import (
 )
 
 func parent(id string) *history.Parent {
-	return &history.Parent{Instance: id, Born: at(3), Execution: 4, Event: 17, Effect: "effect of " + id}
+	return &history.Parent{Instance: id, Born: at(3), Execution: 4, Event: 17, Effect: "effect-of-" + id}
 }
 
 func custom(text string) history.Payload {

@@ -112,13 +112,13 @@ func (g *Gate) Admit(now int64, leave []Member, enter []Entry) (a Admitted) {
 	for _, m := range leave {
 		g.leave(m)
 	}
-	if g.Rules.Wrong != EntriesFirst {
+	if g.Rules.Wrong != Overtakes {
 		a.Granted = g.promote(now)
 	}
 	for _, e := range enter {
 		a.Verdicts = append(a.Verdicts, g.enter(now, e))
 	}
-	if g.Rules.Wrong == EntriesFirst {
+	if g.Rules.Wrong == Overtakes {
 		a.Granted = g.promote(now)
 	}
 	a.First = empty && len(g.Queue) > 0
@@ -270,9 +270,7 @@ func (g *Gate) Sweep(now int64, p *Policy, version int) (s Swept) {
 		g.Count.TimedOut++
 		m := g.Queue[0].Member
 		g.Queue = g.Queue[1:]
-		if g.Rules.Wrong != TimedOutForgotten {
-			g.turn(m, false)
-		}
+		g.turn(m, false)
 	}
 	s.Granted = g.promote(now)
 	for i := range g.Away {
@@ -308,6 +306,9 @@ func (g *Gate) Clear() (n int) {
 }
 
 func (g *Gate) turn(m Member, cleared bool) {
+	if g.Rules.Wrong == AwayForgotten {
+		return
+	}
 	i, _ := slices.BinarySearchFunc(g.Away, m, func(t Turned, m Member) int { return byMember(t.Member, m) })
 	g.Away = slices.Insert(g.Away, i, Turned{Member: m, Cleared: cleared})
 }

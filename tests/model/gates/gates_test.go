@@ -50,6 +50,13 @@ func setup(wrong Mistake, f Faults, cancels []int, ps ...Program) *Setup {
 	return &Setup{Rules: Rules{Wrong: wrong}, Policy: Policy{Concurrency: 1, QueueTimeout: -1}, Gates: 2, Programs: ps, Cancels: cancels, Faults: f}
 }
 
+func timed(s *Setup) *Setup { s.Policy.QueueTimeout = 1; return s }
+func short(s *Setup) *Setup { s.Policy.QueueLimit = 1; return s }
+func rated(s *Setup) *Setup {
+	s.Policy = Policy{Rate: 1, RateWindow: 2, QueueTimeout: -1}
+	return s
+}
+
 func TestEveryReachableStateKeepsThePromises(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -71,6 +78,10 @@ func TestEveryReachableStateKeepsThePromises(t *testing.T) {
 		{"the store of an instance goes back", setup(None, Faults{Rollbacks: 1, Asks: 1, Sweeps: 1}, nil, one(), one())},
 		{"the store of the gate goes back", setup(None, Faults{Forgets: 1, Asks: 1, Sweeps: 1}, nil, one(), one())},
 		{"a gate behind another", setup(None, Faults{Slow: 1, Crashes: 1, Lates: 1, Sweeps: 3}, nil, behind(), other())},
+		{"who waits too long is turned away", timed(setup(None, Faults{Ticks: 2, Sweeps: 2, Losses: 1}, nil, one(), one()))},
+		{"who waits is turned away by a client", setup(None, Faults{Clears: 1, Crashes: 1, Losses: 1}, nil, one(), one())},
+		{"a queue of one", short(setup(None, Faults{Crashes: 1}, nil, chain(), one(), one()))},
+		{"a rate", rated(setup(None, Faults{Ticks: 3, Sweeps: 2}, nil, chain(), one()))},
 		{"two gates", setup(None, Faults{Crashes: 1, Sweeps: 1}, nil, cross(), cross())},
 		{"taken off the list while somebody enters", setup(None, Faults{Unlists: 1, Losses: 1, Sweeps: 2}, nil, one(), one())},
 	} {
@@ -78,6 +89,43 @@ func TestEveryReachableStateKeepsThePromises(t *testing.T) {
 			f := explore.Search(NewWorld(c.setup), bound(t, 20_000))
 			if f.Broken != "" {
 				t.Fatal(f)
+			}
+			t.Log(f)
+		})
+	}
+}
+
+// A test that can not fail is none: each law, broken, has a counterexample.
+func TestTheSearchFindsACounterexampleForEveryMistake(t *testing.T) {
+	setups := map[Mistake]*Setup{
+		Overtakes:       setup(None, Faults{}, nil, one(), chain(), one()),
+		EnterTwice:      setup(None, Faults{Asks: 1}, nil, one(), one(), one()),
+		CountedTwice:    setup(None, Faults{Losses: 1, Sweeps: 2}, nil, one()),
+		AwayForgotten:   setup(None, Faults{Clears: 1}, nil, one(), one()),
+		RateUnseen:      rated(setup(None, Faults{}, nil, one(), one())),
+		SweepFrees:      setup(None, Faults{Sweeps: 1}, nil, one()),
+		RestoredRefused: setup(None, Faults{Forgets: 1, Asks: 2}, nil, one(), one()),
+		RestoredTwice:   setup(None, Faults{Forgets: 1, Asks: 1}, nil, one(), one()),
+		LeaveEarly:      setup(None, Faults{}, []int{0}, one()),
+		WordOnce:        setup(None, Faults{Losses: 1}, nil, one(), one()),
+		GrantTwice:      setup(None, Faults{Lates: 1}, nil, two(), one()),
+		UnknownIgnored:  setup(None, Faults{Echoes: 1}, nil, one()),
+		LeaveUnfenced:   setup(None, Faults{Pauses: 1, Sweeps: 1}, nil, chain()),
+		AgainTrusted:    setup(None, Faults{Rollbacks: 1, Sweeps: 1, Lates: 1}, nil, start(), one()),
+		PendingWanted:   setup(None, Faults{Losses: 1}, nil, start(), start()),
+		NeverAsks:       setup(None, Faults{Forgets: 1}, nil, one(), one()),
+		Unlisted:        setup(None, Faults{Losses: 1}, nil, one(), one()),
+	}
+	for _, wrong := range Mistakes() {
+		t.Run(string(wrong), func(t *testing.T) {
+			s, ok := setups[wrong]
+			if !ok {
+				t.Fatal("no setup for it")
+			}
+			s.Rules.Wrong = wrong
+			f := explore.Search(NewWorld(s), 400_000)
+			if f.Broken == "" {
+				t.Fatalf("no counterexample: %s", f)
 			}
 			t.Log(f)
 		})

@@ -64,6 +64,11 @@ func (in *Instance) state(ticket string) State {
 	return ""
 }
 
+// runs tells whether a member has been let in and not ended.
+func (in *Instance) runs(m Member) bool {
+	return m.Place == "b" && in.Status == Running || slices.Contains(in.Leases, m.Ticket)
+}
+
 // Slot is a ticket that an instance wants.
 type Slot struct {
 	Gate   int

@@ -5,29 +5,35 @@ type Mistake string
 
 // The mistakes of the scripts.
 const (
-	None              Mistake = ""
-	Overtakes         Mistake = "a newcomer is let in while somebody waits"
-	EntriesFirst      Mistake = "entries are taken before those who wait"
-	EnterTwice        Mistake = "who waits and enters again goes to the end"
-	CountedTwice      Mistake = "a leave of nobody is counted"
-	TimedOutForgotten Mistake = "who waited too long is not remembered, and queues anew"
-	SweepFrees        Mistake = "the sweep frees a holder without asking"
-	RestoredRefused   Mistake = "who says it has been let in is held to the limit"
-	RestoredTwice     Mistake = "who says it has been let in stays in the queue, too"
-	RateUnseen        Mistake = "a grant does not count for the rate"
-	OlderPolicy       Mistake = "an older policy replaces a newer one"
+	None            Mistake = ""
+	Overtakes       Mistake = "a newcomer is let in while somebody waits"
+	EnterTwice      Mistake = "who waits and enters again goes to the end"
+	CountedTwice    Mistake = "a leave of nobody is counted"
+	AwayForgotten   Mistake = "who was turned away is not remembered, and queues anew"
+	SweepFrees      Mistake = "the sweep frees a holder without asking"
+	RestoredRefused Mistake = "who says it has been let in is held to the limit"
+	RestoredTwice   Mistake = "who says it has been let in stays in the queue, too"
+	RateUnseen      Mistake = "a grant does not count for the rate"
+	OlderPolicy     Mistake = "an older policy replaces a newer one"
 )
 
 // The mistakes of those who call them.
 const (
-	LeaveEarly      Mistake = "a cancelled activity leaves before the commit"
-	WordOnce        Mistake = "a word that was lost is never said again"
-	GrantTwice      Mistake = "a grant is taken up twice"
-	UnknownIgnored  Mistake = "a word for a ticket that nobody knows is ignored"
-	LeaveUnfenced   Mistake = "an owner that is none any more says that a ticket is not wanted"
-	LeaveBeforeTurn Mistake = "a ticket leaves that something unread will want"
-	AgainTrusted    Mistake = "a grant that is said again is taken up without asking the gate"
-	PendingWanted   Mistake = "an instance that waits counts as one that was let in"
-	NeverAsks       Mistake = "nobody asks again"
-	Unlisted        Mistake = "an entry does not put the gate on its list"
+	LeaveEarly     Mistake = "a cancelled activity leaves before the commit"
+	WordOnce       Mistake = "a word that was lost is never said again"
+	GrantTwice     Mistake = "a grant is taken up twice"
+	UnknownIgnored Mistake = "a word for a ticket that nobody knows is ignored"
+	LeaveUnfenced  Mistake = "an owner that is none any more says that a ticket is not wanted"
+	AgainTrusted   Mistake = "a grant that is said again is taken up without asking the gate"
+	PendingWanted  Mistake = "an instance that waits counts as one that was let in"
+	NeverAsks      Mistake = "nobody asks again"
+	Unlisted       Mistake = "an entry does not put the gate on its list"
 )
+
+// Mistakes lists all of them.
+func Mistakes() []Mistake {
+	return []Mistake{
+		Overtakes, EnterTwice, CountedTwice, AwayForgotten, SweepFrees, RestoredRefused, RestoredTwice, RateUnseen,
+		LeaveEarly, WordOnce, GrantTwice, UnknownIgnored, LeaveUnfenced, AgainTrusted, PendingWanted, NeverAsks, Unlisted,
+	}
+}

@@ -56,7 +56,7 @@ func (w *World) holds(gate int, m Member) string {
 
 const (
 	visits = 3 // rounds in which the gates are visited and nobody asks again: none is leaked after these
-	rounds = 8
+	rounds = 12
 )
 
 // Fair picks the next step of a world in which nothing goes wrong any more, or reports that it has come to rest. When all is
@@ -76,7 +76,7 @@ func (w *World) Fair() (Step, bool) {
 
 func (w *World) round() {
 	w.Round++
-	w.Now += w.setup.Rules.Stale * 1000
+	w.Now += 2000
 	if w.Round == visits+1 {
 		w.leaks()
 	}
@@ -100,8 +100,8 @@ func (w *World) round() {
 // leaks looks for slots of nobody, and grants that were not taken up.
 func (w *World) leaks() {
 	for g, gate := range w.Gates {
-		if !w.Listed[g] {
-			continue
+		if !w.Listed[g] && w.Left.Unlists < w.setup.Faults.Unlists {
+			continue // until somebody enters it again
 		}
 		var all []Member
 		for _, h := range gate.Holders {

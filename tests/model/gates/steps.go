@@ -85,6 +85,10 @@ func (w *World) optional(may func(int, string, func(*World))) {
 				w.sweep(g)
 			})
 		}
+		may(w.Left.Clears, fmt.Sprintf("gate %d is cleared", g), func(w *World) {
+			w.Left.Clears--
+			w.Gates[g].Clear()
+		})
 		if w.Idle[g] {
 			may(w.Left.Unlists, fmt.Sprintf("gate %d is taken off its list", g), func(w *World) {
 				w.Left.Unlists--
@@ -103,6 +107,10 @@ func (w *World) optional(may func(int, string, func(*World))) {
 			may(1, fmt.Sprintf("turn of the first input of i%d", i), func(w *World) { w.Owners[i].turn(w, 1, false, "") })
 		}
 	}
+	may(w.Left.Ticks, "time passes", func(w *World) {
+		w.Left.Ticks--
+		w.Now += 1000
+	})
 	if p := w.Paused; p != nil {
 		if p.Mem != nil && len(w.slots(p.Of, p.Mem)) > 0 {
 			may(w.Left.Asks, fmt.Sprintf("the former owner of i%d asks again", p.Of), func(w *World) {
@@ -208,13 +216,13 @@ func (w *World) storeFaults(may func(int, string, func(*World))) {
 	}
 }
 
-// rollback: the ends that the store of an instance forgets are those of holders that have gone.
+// rollback: who had ended runs again, and others have been let in for it.
 func (w *World) rollback(i int) {
 	w.Left.Rollbacks--
 	w.forgot = true
 	now, then := w.Instances[i], w.Saved[i].clone()
 	for _, s := range w.slots(i, then) {
-		if s.In && !slices.ContainsFunc(w.slots(i, now), func(t Slot) bool { return t.In && t.Member == s.Member }) {
+		if s.In && !now.runs(s.Member) {
 			w.Forgotten[s.Gate]++
 		}
 	}
@@ -230,7 +238,7 @@ func (w *World) forgets(g int) {
 			w.Forgotten[g]++
 		}
 	}
-	w.Gates[g], w.Kept[g] = w.Kept[g].Clone(), nil
+	w.Gates[g], w.Kept[g], w.Times[g] = w.Kept[g].Clone(), nil, nil
 }
 
 func (w *World) takeCall(i int) Call {
@@ -272,7 +280,7 @@ func (w *World) hearable(word Word) bool {
 	if o.Mem != nil {
 		mem = o.Mem
 	}
-	return mem.state(word.Member.Ticket) != "" || len(in.Inbox) == 0 || w.wrong(LeaveBeforeTurn)
+	return mem.state(word.Member.Ticket) != "" || len(in.Inbox) == 0
 }
 
 func (w *World) hear(word Word) {

@@ -14,6 +14,11 @@ func (w *World) Text(b []byte) []byte {
 		}
 		b = strconv.AppendBool(strconv.AppendBool(b, w.Listed[g]), w.Idle[g])
 		b = fmt.Appendf(b, "%v%d", w.Arrived[g], w.Forgotten[g])
+		if p := w.setup.Policy; p.Rate > 0 {
+			for _, at := range w.Times[g][max(0, len(w.Times[g])-p.Rate):] {
+				b = strconv.AppendInt(append(b, " @"...), (at+p.RateWindow)*1000, 10)
+			}
+		}
 	}
 	for i, in := range w.Instances {
 		b = in.text(append(b, "\ni "...))

@@ -41,7 +41,7 @@ func walk(rt *rapid.T, setup *Setup, steps int) (string, []string) {
 
 // Faults of the stores come in walks of their own: while there are none, more is promised.
 func TestRandomWalksWithEveryFaultBreakNoPromise(t *testing.T) {
-	calm := Faults{Crashes: 2, Pauses: 1, Losses: 3, Lates: 2, Echoes: 2, Slow: 2, Unheard: 2, Otherwise: 1, Sweeps: 8, Asks: 6, Unlists: 2, Fails: 2}
+	calm := Faults{Crashes: 2, Pauses: 1, Losses: 3, Lates: 2, Echoes: 2, Slow: 2, Unheard: 2, Otherwise: 1, Sweeps: 8, Asks: 6, Unlists: 2, Clears: 1, Ticks: 4, Fails: 2}
 	stores := calm
 	stores.Rollbacks, stores.Forgets = 2, 2
 	for name, ps := range map[string][]Program{
@@ -54,6 +54,10 @@ func TestRandomWalksWithEveryFaultBreakNoPromise(t *testing.T) {
 					s := setup(None, faults, []int{1}, ps...)
 					s.Policy.Concurrency = rapid.IntRange(1, 2).Draw(rt, "concurrency")
 					s.Policy.QueueLimit = rapid.IntRange(0, 2).Draw(rt, "queue limit")
+					s.Policy.QueueTimeout = rapid.SampledFrom([]int64{-1, -1, 2}).Draw(rt, "queue timeout")
+					if rapid.IntRange(1, 4).Draw(rt, "a rate") == 1 {
+						s.Policy.Rate, s.Policy.RateWindow = 1, 2
+					}
 					if broken, trace := walk(rt, s, 150); broken != "" {
 						rt.Fatalf("%s:\n  %s", broken, strings.Join(trace, "\n  "))
 					}

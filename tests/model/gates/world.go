@@ -42,6 +42,8 @@ type Faults struct {
 	Sweeps    int // visits that nobody needs
 	Asks      int // owners that ask again before they must
 	Unlists   int // a gate that was idle is taken off its list while somebody enters
+	Clears    int // a client clears a gate
+	Ticks     int // that time passes, 1 ms
 	Fails     int // activities that fail
 }
 
@@ -66,6 +68,7 @@ type World struct {
 	Arrived   [][]string // by gate: who waits since it came, as seen from outside, in order
 	LetIn     []string   // tickets that a gate has ever let in
 	Forgotten []int      // by gate: grants that a rollback has forgotten, and ends of holders
+	Times     [][]int64  // by gate: when somebody was let in within the limits, ms
 	forgot    bool       // some store has been rolled back
 	nonce     int
 }
@@ -73,9 +76,10 @@ type World struct {
 // Call is a call of Admit on its way.
 type Call struct {
 	Gate  int
-	From  int // instance
-	Era   int // of the owner that sent it
-	Turn  int // that waits for the answer; 0: none does, it is an ask
+	From  int  // instance
+	Era   int  // of the owner that sent it
+	Turn  int  // that waits for the answer; 0: none does, it is an ask
+	Owned bool // its sender was the owner
 	Leave []Member
 	Enter []Entry
 	Echo  bool // a copy that nobody hears the answer of
@@ -125,7 +129,7 @@ func NewWorld(setup *Setup) *World {
 		w.Gates = append(w.Gates, NewGate(setup.Rules, setup.Policy))
 	}
 	w.Kept, w.Listed, w.Idle = make([]*Gate, setup.Gates), make([]bool, setup.Gates), make([]bool, setup.Gates)
-	w.Arrived, w.Forgotten = make([][]string, setup.Gates), make([]int, setup.Gates)
+	w.Arrived, w.Forgotten, w.Times = make([][]string, setup.Gates), make([]int, setup.Gates), make([][]int64, setup.Gates)
 	for i := range setup.Programs {
 		w.Instances = append(w.Instances, &Instance{No: i})
 		w.Owners = append(w.Owners, &Owner{Of: i})
@@ -152,6 +156,10 @@ func (w *World) After(s Step) *World {
 	}
 	c.Calls, c.Commits, c.Words = slices.Clone(w.Calls), slices.Clone(w.Commits), slices.Clone(w.Words)
 	c.Arrived, c.LetIn, c.Forgotten = slices.Clone(w.Arrived), slices.Clone(w.LetIn), slices.Clone(w.Forgotten)
+	c.Times = slices.Clone(w.Times)
+	for i, a := range w.Times {
+		c.Times[i] = slices.Clone(a)
+	}
 	for i, a := range w.Arrived {
 		c.Arrived[i] = slices.Clone(a)
 	}
@@ -177,6 +185,7 @@ func (w *World) send(c Call) {
 	if len(c.Enter) > 0 && !w.wrong(Unlisted) {
 		w.Listed[c.Gate] = true
 	}
+	c.Owned = c.Era == w.Instances[c.From].Era
 	w.Calls = append(w.Calls, c)
 }
 
@@ -195,11 +204,15 @@ func (w *World) speaker(of, era int) *Owner {
 func (w *World) admit(c Call, heard bool) {
 	g := w.Gates[c.Gate]
 	before := g.Clone()
+	w.late(c)
 	a := g.Admit(w.Now, c.Leave, c.Enter)
+	w.heals(c)
 	w.left(c.Gate, before, c.Leave)
 	w.granted(c.Gate, a.Granted)
 	for k, e := range c.Enter {
-		w.came(c.Gate, before, e, a.Verdicts[k].Kind)
+		if !slices.Contains(a.Granted, e.Member) {
+			w.came(c.Gate, before, e, a.Verdicts[k].Kind)
+		}
 	}
 	o := w.speaker(c.From, c.Era)
 	if c.Echo || o == nil {
@@ -211,6 +224,30 @@ func (w *World) admit(c Call, heard bool) {
 		return
 	}
 	o.answered(w, c, nil)
+}
+
+// late: a leave that a client has repeated, or that was on its way while another acquired, may come after the ticket has entered
+// again. Nothing tells it from one in time: until the instance asks again, the limit may be exceeded by it.
+func (w *World) late(c Call) {
+	if !c.Owned || !c.Echo && c.Era == w.Instances[c.From].Era {
+		return
+	}
+	for _, m := range c.Leave {
+		in := w.Instances[instance(m)]
+		if g := w.Gates[c.Gate]; (g.holder(m) >= 0 || g.waiter(m) >= 0) && in.Status != Ended && in.state(m.Ticket) != Done {
+			w.Forgotten[c.Gate]++
+			w.forgot = true
+		}
+	}
+}
+
+// heals: who runs and says so is a holder again, whatever has been forgotten.
+func (w *World) heals(c Call) {
+	for _, e := range c.Enter {
+		if e.In && w.Instances[c.From].runs(e.Member) && w.Gates[c.Gate].holder(e.Member) < 0 {
+			w.breaks("%s has said that it runs, and has no slot", e.Member.Ticket)
+		}
+	}
 }
 
 // left takes note of leaves, as one sees them from outside: who waits in its instance waits.
@@ -230,6 +267,7 @@ func (w *World) granted(gate int, ms []Member) {
 		for _, before := range w.Arrived[gate][:max(at, 0)] {
 			w.overtaken(gate, before, m.Ticket)
 		}
+		w.paced(gate)
 		w.through(gate, m.Ticket)
 	}
 }
@@ -242,7 +280,20 @@ func (w *World) through(gate int, ticket string) {
 	}
 }
 
+// paced takes note of the time of a grant: no window has more than the rate allows.
+func (w *World) paced(gate int) {
+	p, ms := w.setup.Policy, w.Now/1000
+	w.Times[gate] = append(w.Times[gate], ms)
+	n := len(w.Times[gate])
+	if p.Rate > 0 && n > p.Rate && ms-w.Times[gate][n-1-p.Rate] < p.RateWindow {
+		w.breaks("%d are let in within %d ms", p.Rate+1, p.RateWindow)
+	}
+}
+
 func (w *World) overtaken(gate int, who, by string) {
+	if slices.ContainsFunc(w.Gates[gate].Away, func(t Turned) bool { return t.Member.Ticket == who }) {
+		return // it waits only for the word
+	}
 	for _, in := range w.Instances {
 		if in.state(who) == Waiting && !w.forgot {
 			w.breaks("%s overtakes %s", by, who)
@@ -266,6 +317,7 @@ func (w *World) came(gate int, before *Gate, e Entry, k Kind) {
 			for _, first := range w.Arrived[gate][:at] {
 				w.overtaken(gate, first, t)
 			}
+			w.paced(gate)
 		}
 		w.through(gate, t)
 	case k == Waits && !known:

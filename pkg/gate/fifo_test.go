@@ -1,0 +1,382 @@
+package gate_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/gate"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// server is a bench on a redis-server of its own.
+func server(t *testing.T, args ...string) (*bench, *redistest.Server) {
+	t.Helper()
+	s := redistest.Start(t, args...)
+	rdb := s.Client(t)
+	run := redisx.NewRunner(rdb)
+	t.Cleanup(run.Close)
+	return newBench(t, rdb, run), s
+}
+
+// scripts counts the scripts that the server has been asked for.
+func (b *bench) scripts() int {
+	b.Helper()
+	info, err := b.rdb.Info(context.Background(), "commandstats").Result()
+	b.must(err)
+	for line := range strings.Lines(info) {
+		var n int
+		if _, err := fmt.Sscanf(line, "cmdstat_evalsha:calls=%d", &n); err == nil {
+			return n
+		}
+	}
+	return 0
+}
+
+// drain has the holders leave, a few at a time, and gives everybody in the order in which they were let in.
+func (b *bench) drain(first []gate.Member, atATime int) []gate.Member {
+	b.Helper()
+	all, in := first, first
+	for len(in) > 0 {
+		n := min(atATime, len(in))
+		got := b.admit(in[:n])
+		in = append(slices.Clone(in[n:]), got.Granted...)
+		all = append(all, got.Granted...)
+	}
+	return all
+}
+
+func TestThousandWhoEnterConcurrentlyFromSeveralProcessesAreLetInInTheirOrder(t *testing.T) {
+	b, s := server(t)
+	b.policy(concurrency(1))
+	b.enter("first")
+	const routines, each = 20, 50
+	var wg sync.WaitGroup
+	var runners []*redisx.Runner
+	for range 4 {
+		runners = append(runners, redisx.NewRunner(s.Client(t)))
+	}
+	for i := range routines {
+		process := gate.New(runners[i%4], b.space, partition)
+		wg.Go(func() {
+			for k := range each {
+				a, err := wait(func(done func(gate.Admitted, error)) {
+					process.Admit(gate.Call{Gate: b.gate, InForce: b.force, Enter: []gate.Entry{{Member: who(fmt.Sprint(i, "-", k))}}}, done)
+				})
+				if err != nil || a.Verdicts[0].Kind != gate.Waits {
+					t.Errorf("%d-%d: %v, %v", i, k, a.Verdicts, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, r := range runners {
+		r.Close()
+	}
+	queue := strings.Fields(b.waiters())
+	if len(queue) != routines*each {
+		t.Fatalf("%d wait", len(queue))
+	}
+	next := make(map[int]int)
+	for _, name := range queue {
+		var i, k int
+		if _, err := fmt.Sscanf(name, "%d-%d", &i, &k); err != nil || next[i] != k {
+			t.Fatalf("%s stands where %d-%d should: whoever had its answer stands before who came later", name, i, next[i])
+		}
+		next[i]++
+	}
+	b.check()
+	b.want("let in", shorts(b.drain([]gate.Member{who("first")}, 1)), "first "+strings.Join(queue, " "))
+	b.want("counters", b.counters(), "1001 1001 0 0 0 0")
+	b.check()
+}
+
+func TestTenThousandPassInOrderWithinSeconds(t *testing.T) {
+	b, _ := server(t)
+	b.policy(history.Policy{Concurrency: 100, QueueLimit: 20_000, QueueTimeout: -1})
+	begin := time.Now()
+	const n = 10_000
+	verdicts := make([]gate.Verdict, n)
+	var wg sync.WaitGroup
+	var bad atomic.Int64
+	for i := range n {
+		wg.Add(1)
+		b.gates.Admit(gate.Call{Gate: b.gate, InForce: b.force, Enter: []gate.Entry{{Member: who(fmt.Sprint(i))}}}, func(a gate.Admitted, err error) {
+			if err == nil {
+				verdicts[i] = a.Verdicts[0]
+			} else {
+				bad.Add(1)
+			}
+			wg.Done()
+		})
+	}
+	wg.Wait()
+	entered := time.Since(begin)
+	if bad.Load() > 0 {
+		t.Fatalf("%d were not answered", bad.Load())
+	}
+	var first []gate.Member
+	for i, v := range verdicts {
+		switch {
+		case i < 100 && v.Kind == gate.LetIn:
+			first = append(first, who(fmt.Sprint(i)))
+		case i >= 100 && v.Kind == gate.Waits && v.Position == i-99:
+		default:
+			t.Fatalf("%d: %+v", i, v)
+		}
+	}
+	for i, m := range b.drain(first, 10) {
+		if short(m) != fmt.Sprint(i) {
+			t.Fatalf("%s was let in as number %d", short(m), i)
+		}
+	}
+	b.want("counters", b.counters(), "10000 10000 0 0 0 0")
+	b.check()
+	t.Logf("entered in %v, passed in %v", entered, time.Since(begin))
+	if d := time.Since(begin); d > 20*time.Second {
+		t.Errorf("it took %v", d)
+	}
+}
+
+func TestAWaiterCostsAtMost300Bytes(t *testing.T) {
+	b, _ := server(t)
+	b.policy(history.Policy{Concurrency: 1, QueueLimit: 20_000})
+	const n = 10_000
+	for from := 0; from < n; from += 500 {
+		var es []gate.Entry
+		for i := from; i < from+500; i++ {
+			id := fmt.Sprintf("order-%06d", 123_456+i)
+			es = append(es, gate.Entry{Member: gate.Member{
+				Ticket: gate.StartTicket(id, history.Position{Seq: uint64(i)}), Instance: id, Place: gate.ActivityPlace(1, 17),
+			}})
+		}
+		b.admit(nil, es...)
+	}
+	total := int64(0)
+	k := b.space.Gate(b.gate)
+	for _, key := range []string{k.Queue(), k.Active(), k.State()} {
+		m, err := b.rdb.MemoryUsage(t.Context(), key, 0).Result()
+		b.must(err)
+		total += m
+	}
+	t.Logf("%d bytes a waiter", total/n)
+	if total/n > 300 {
+		t.Errorf("%d bytes a waiter", total/n)
+	}
+}
+
+func TestWhatIsCalledWhileAScriptIsUnderWayGoesIntoTheNextInOrder(t *testing.T) {
+	b, s := server(t)
+	b.policy(concurrency(10))
+	b.enter("0") // scripts and connections are there
+	b.settled()
+	before := b.scripts()
+	s.Pause()
+	const n = 300
+	var order []int
+	answers := make(chan int, n)
+	granted := make([]gate.Admitted, n)
+	for i := range n {
+		b.gates.Admit(gate.Call{Gate: b.gate, InForce: b.force, Enter: []gate.Entry{{Member: who(fmt.Sprint(i + 1))}}}, func(a gate.Admitted, err error) {
+			if err != nil {
+				t.Errorf("%d: %v", i, err)
+			}
+			granted[i] = a
+			answers <- i
+		})
+	}
+	s.Resume()
+	for range n {
+		order = append(order, <-answers)
+	}
+	if !slices.IsSorted(order) {
+		t.Errorf("answered in the order %v", order)
+	}
+	firsts := 0
+	for i, a := range granted {
+		want := "let in"
+		if i+1 >= 10 {
+			want = fmt.Sprint(i + 1 - 9)
+		}
+		b.want(fmt.Sprint(i+1), said(a), want)
+		if a.First {
+			firsts++
+		}
+	}
+	if firsts != 1 {
+		t.Errorf("%d were told that the queue is not empty any more", firsts)
+	}
+	if got := b.scripts() - before; got > 2 {
+		t.Errorf("%d scripts for %d calls", got, n)
+	}
+	b.check()
+}
+
+func TestMergedCallsKeepTheirMeaning(t *testing.T) {
+	b, s := server(t)
+	b.policy(concurrency(1))
+	b.enter("a", "b", "c", "d")
+	var wg sync.WaitGroup
+	type answer struct {
+		gate.Admitted
+		err error
+	}
+	got := make([]answer, 6)
+	call := func(i int, force gate.InForce, leave []gate.Member, enter ...gate.Entry) {
+		wg.Add(1)
+		b.gates.Admit(gate.Call{Gate: b.gate, InForce: force, Leave: leave, Enter: enter}, func(a gate.Admitted, err error) {
+			got[i] = answer{a, err}
+			wg.Done()
+		})
+	}
+	s.Pause()
+	call(0, b.force, nil) // under way; the others are merged
+	call(1, b.force, []gate.Member{who("a")})
+	call(2, gate.InForce{Policy: concurrency(2), Level: "action", Version: 9}, nil, gate.Entry{Member: who("e")})
+	call(3, b.force, nil, gate.Entry{Member: who("f")}) // an older policy than the one before it
+	call(4, b.force, []gate.Member{who("e"), who("f")}) // they entered just now: not before they have
+	call(5, gate.InForce{}, nil, gate.Entry{Member: who("b")})
+	s.Resume()
+	wg.Wait()
+	for i, a := range got {
+		if a.err != nil {
+			t.Fatalf("%d: %v", i, a.err)
+		}
+	}
+	b.want("let in, told to one of them", shorts(slices.Concat(got[0].Granted, got[1].Granted, got[2].Granted, got[3].Granted, got[4].Granted, got[5].Granted)), "b c")
+	b.want("e", said(got[2].Admitted), "2")
+	b.want("f", said(got[3].Admitted), "3")
+	b.want("b", said(got[5].Admitted), "let in")
+	b.want("queue", b.waiters(), "d")
+	b.want("counters", b.counters(), "6 1 0 0 2 0")
+	b.check()
+}
+
+func TestACallOfThousandsTakesSeveralScriptsAndOneAnswer(t *testing.T) {
+	b, _ := server(t)
+	b.policy(concurrency(1_200))
+	var es []gate.Entry
+	var ms []gate.Member
+	for i := range 2_700 {
+		es = append(es, gate.Entry{Member: who(fmt.Sprint(i))})
+		ms = append(ms, who(fmt.Sprint(i)))
+	}
+	a := b.admit(nil, es...)
+	if len(a.Verdicts) != 2_700 || a.Verdicts[1_199].Kind != gate.LetIn || a.Verdicts[2_699].Position != 1_500 || !a.First {
+		t.Errorf("%d verdicts, %+v, %+v", len(a.Verdicts), a.Verdicts[1_199], a.Verdicts[2_699])
+	}
+	a = b.admit(ms[:1_200], gate.Entry{Member: who("last")})
+	b.want("all that there is room for, in order", shorts(a.Granted), shorts(ms[1_200:2_400]))
+	b.want("the entry", said(a), "301")
+	b.check()
+}
+
+func TestARedisThatDoesNotAnswerIsSaidAfterTwoSecondsAndOnce(t *testing.T) {
+	b, s := server(t)
+	b.policy(concurrency(1))
+	b.enter("a")
+	b.settled()
+	s.Pause()
+	begin := time.Now()
+	var calls [5]atomic.Int64
+	var wg sync.WaitGroup
+	for i := range calls {
+		wg.Add(1)
+		b.gates.Admit(gate.Call{Gate: b.gate, InForce: b.force, Enter: []gate.Entry{{Member: who(fmt.Sprint(i))}}}, func(_ gate.Admitted, err error) {
+			if !errors.Is(err, gate.ErrSlow) || !strings.Contains(err.Error(), b.gate) {
+				t.Errorf("%d: %v", i, err)
+			}
+			if calls[i].Add(1) == 1 {
+				wg.Done()
+			}
+		})
+	}
+	wg.Wait()
+	if d := time.Since(begin); d < 1500*time.Millisecond || d > 5*time.Second {
+		t.Errorf("said after %v", d)
+	}
+	s.Resume()
+	// The first was under way, and is carried out; the others have not been sent. Whoever asks again loses nothing by it.
+	b.want("asking again", said(b.enter("0", "1", "2")), "1, 2, 3")
+	b.want("counters", b.counters(), "4 0 0 0 0 0")
+	for i := range calls {
+		if n := calls[i].Load(); n != 1 {
+			t.Errorf("%d was answered %d times", i, n)
+		}
+	}
+	b.check()
+}
+
+func TestWaitersAndScriptsSurviveARestartOfRedis(t *testing.T) {
+	b, s := server(t, "--appendonly", "yes", "--appendfsync", "always")
+	b.policy(concurrency(1))
+	b.enter("a", "b", "c")
+	s.Restart(t)
+	b.want("after the restart, which has forgotten the scripts", said(b.enter("c", "b", "a", "d")), "2, 1, let in, 3")
+	b.want("woken", shorts(b.leave("a").Granted), "b")
+	b.want("counters", b.counters(), "4 1 0 0 0 0")
+	b.check()
+}
+
+// Trap: a call whose answer is lost is carried out twice.
+func TestLostAnswersChangeNoCounterAndNoPlace(t *testing.T) {
+	b, s := server(t)
+	b.policy(concurrency(3))
+	proxy := redistest.NewProxy(t, s)
+	run := redisx.NewRunner(proxy.Client(t))
+	defer run.Close()
+	shaky := gate.New(run, b.space, partition)
+	proxy.LoseEvery(4)
+	insist := func(c gate.Call) {
+		t.Helper()
+		c.Gate, c.InForce = b.gate, b.force
+		for range 100 {
+			if _, err := wait(func(done func(gate.Admitted, error)) { shaky.Admit(c, done) }); err == nil {
+				return
+			}
+		}
+		t.Fatal("never answered")
+	}
+	var names []string
+	for i := range 40 {
+		names = append(names, fmt.Sprint(i))
+		insist(gate.Call{Enter: []gate.Entry{{Member: who(names[i])}}})
+	}
+	b.want("queue", b.waiters(), strings.Join(names[3:], " "))
+	b.want("counters", b.counters(), "40 0 0 0 0 0")
+	for i := range 20 {
+		insist(gate.Call{Leave: []gate.Member{who(names[i])}})
+	}
+	if proxy.Lost() == 0 {
+		t.Fatal("nothing was lost")
+	}
+	b.want("queue", b.waiters(), strings.Join(names[23:], " "))
+	b.want("counters", b.counters(), "40 20 0 0 0 0")
+	b.check()
+}
+
+func TestEveryCallIsAnsweredWhenTheRunnerCloses(t *testing.T) {
+	b, _ := server(t)
+	run := redisx.NewRunner(b.rdb)
+	gates := gate.New(run, b.space, partition)
+	var wg sync.WaitGroup
+	for i := range 500 {
+		wg.Add(1)
+		go gates.Admit(gate.Call{Gate: fmt.Sprint("g", i%3), Enter: []gate.Entry{{Member: who(fmt.Sprint(i))}}}, func(_ gate.Admitted, err error) {
+			if err != nil && !errors.Is(err, redisx.ErrClosed) {
+				t.Error(err)
+			}
+			wg.Done()
+		})
+	}
+	run.Close()
+	wg.Wait()
+}

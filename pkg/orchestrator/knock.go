@@ -1,0 +1,126 @@
+package orchestrator
+
+import (
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/gate"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// turnedAway is the failure of an activity that a gate did not let in.
+func (a *actor) turnedAway(event uint64, name string, why gate.Kind, until int64) *history.ActivityFailed {
+	failed := &history.ActivityFailed{Scheduled: event, Failure: refusedAt(name, why, until)}
+	failed.At = a.clock.now()
+	a.met.refusedAt.WithLabelValues(gate.Action(name), failed.Failure.Code).Inc()
+	return failed
+}
+
+func refusedAt(name string, why gate.Kind, until int64) history.Failure {
+	what := "action " + gate.Action(name)
+	if key := gate.Key(name); key != "" {
+		what += " (key " + key + ")"
+	}
+	f := history.Failure{}
+	switch why {
+	case gate.Full:
+		f.Code, f.Message = history.CodeQueueFull, what+": as many wait already as its queue limit allows"
+	case gate.TimedOut:
+		f.Code, f.Message = history.CodeQueueTimeout, what+": it was not let in within the queue timeout"
+	case gate.Cleared:
+		f.Code, f.Message = history.CodeQueueCleared, what+": its queue was cleared"
+	default:
+		f.Code, f.Message = history.CodeLimited, what+": its limit is reached, and its policy is to refuse"
+		if until > 0 {
+			f.Message += "; there is room again at " + time.UnixMilli(until).UTC().Format(time.RFC3339Nano)
+		}
+	}
+	return f
+}
+
+// mustKnock reports a start that has not been at its gate. The next execution of an instance has: it holds its slot.
+func (a *actor) mustKnock(in *instance) bool {
+	if in.knocked || len(in.unread) == 0 || in.state != nil && in.state.Len > 0 {
+		return false
+	}
+	s, ok := in.unread[0].ev.(*history.Started)
+	return ok && s.Gate == nil && (in.rec == nil || in.rec.Created == s.At)
+}
+
+// knock takes a start to its gate, before its code has run.
+func (a *actor) knock(in *instance) {
+	b, ok := a.binding(in)
+	if !ok {
+		a.stall(in, stallUnregistered, a.lack(in))
+		return
+	}
+	s := in.unread[0].ev.(*history.Started) //nolint:forcetypeassert // mustKnock looks
+	d := b.Declared()
+	f, ok := a.inForce(s.Name, d)
+	if !ok {
+		in.knocked = true
+		a.advance(in)
+		return
+	}
+	g := &history.Gate{Name: gate.Name(s.Name, gate.KeyAt(f.Policy.Key, s.Payload)), Ticket: gate.StartTicket(in.id, s.Born), Declared: d}
+	if s.Parent != nil {
+		g.Under = under(g.Name, &history.Started{Parent: s.Parent})
+	}
+	a.begin(in)
+	c := gate.Call{Gate: g.Name, InForce: f, Enter: []gate.Entry{{Member: member(in.id, 1, 1, s, g)}}}
+	a.admit(c, func(got gate.Admitted, err error) {
+		failpoint.Here("orchestrator.entered")
+		a.end(in)
+		v := verdict(got, 0, err)
+		g.Waits = v.Kind != gate.LetIn
+		in.knocked, in.startGate = true, g
+		switch v.Kind {
+		case gate.LetIn:
+		case gate.Waits:
+			a.met.waited.WithLabelValues(s.Name).Inc()
+		case unanswered:
+			in.gateAt = a.clock.now() + askSilentGate.Milliseconds()
+		default:
+			in.away = v
+			in.away.Until = max(v.Until, 0)
+		}
+		a.catchUp(in)
+		a.advance(in)
+	})
+}
+
+// passGate writes into a start that is about to be turned what its gate has said.
+func (in *instance) passGate() {
+	if len(in.unread) == 0 || in.startGate == nil {
+		return
+	}
+	if s, ok := in.unread[0].ev.(*history.Started); ok {
+		s.Gate = in.startGate
+	}
+}
+
+// refuse ends an instance that its gate has turned away; its code has not run.
+func (a *actor) refuse(in *instance) {
+	g, why := in.startGate, in.away
+	if g == nil {
+		g = in.state.Started.Gate
+	} else {
+		in.passGate()
+	}
+	name := g.Name
+	in.away = gate.Verdict{}
+	a.unwindCode(in)
+	f := refusedAt(name, why.Kind, why.Until)
+	a.met.refusedAt.WithLabelValues(gate.Action(name), f.Code).Inc()
+	f.Message = "instance " + in.id + ": " + f.Message
+	if why.Kind != gate.Cleared {
+		a.endByName(in, &cancel.Cancelled{Reason: cancel.OrchestrationFailed}, &history.Failed{Failure: f}, 0)
+		return
+	}
+	c := &cancel.Cancelled{Reason: cancel.Requested, Text: f.Message, At: time.UnixMilli(a.clock.now()).UTC()}
+	failure := *pawl.ToFailure(c)
+	failure.Also = append(failure.Also, f.Code)
+	a.endByName(in, c, &history.Cancelled{Failure: failure, Text: c.Text}, 0)
+}

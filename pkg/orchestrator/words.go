@@ -1,0 +1,168 @@
+package orchestrator
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pawlrun/pawl/pkg/gate"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// word is what a gate has said about a ticket: LetIn, or why not.
+type word struct {
+	gate   string
+	member gate.Member
+	kind   gate.Kind
+}
+
+// worded takes the words that gates have for instances of this partition, and for the gates of it.
+func (a *actor) worded(ws []queue.Word) {
+	for _, w := range ws {
+		if w.Kind == queue.WordLook {
+			a.lookGate(w.Gate)
+			continue
+		}
+		m, err := gate.ParseMember(w.Member)
+		if err != nil {
+			a.log.Debug("a word of a gate names nobody", "gate", w.Gate, "error", err)
+			continue
+		}
+		a.tellInstance(word{gate: w.Gate, member: m, kind: saidBy(w.Kind)})
+	}
+}
+
+func saidBy(k queue.WordKind) gate.Kind {
+	switch k {
+	case queue.WordTimedOut:
+		return gate.TimedOut
+	case queue.WordCleared:
+		return gate.Cleared
+	default:
+		return gate.LetIn
+	}
+}
+
+func (a *actor) tellInstance(w word) {
+	in := a.instance(w.member.Instance)
+	if in.words == nil {
+		in.words = make(map[string]word)
+	}
+	in.words[w.member.Ticket] = w
+	a.advance(in)
+}
+
+// hear makes inputs of the words about tickets that are wanted. The others are kept: what is unread may want them still,
+// as the turn did that was decided before a crash, and entered the gate.
+func (a *actor) hear(in *instance) {
+	if len(in.words) == 0 || in.state == nil || in.status().Ended() {
+		return
+	}
+	type heard struct {
+		ticket history.Ticket
+		word   word
+	}
+	var all []heard
+	for id, w := range in.words {
+		if k, ok := in.ticket(w.member); ok {
+			delete(in.words, id)
+			if k.Waits && w.gate == k.Gate.Name {
+				all = append(all, heard{k, w})
+			}
+		}
+	}
+	slices.SortFunc(all, func(x, y heard) int { return cmp.Compare(x.ticket.Event, y.ticket.Event) }) // as they came to the gate
+	for _, h := range all {
+		a.heed(in, h.ticket, h.word)
+	}
+}
+
+// ticket finds what a gate's word is about, if it is wanted.
+func (in *instance) ticket(m gate.Member) (history.Ticket, bool) {
+	if event := eventAt(m.Place, in.execution()); event != 0 {
+		k, ok := in.state.Ticket(event)
+		return k, ok && k.ID == m.Ticket
+	}
+	for _, k := range in.state.Tickets() {
+		if k.ID == m.Ticket {
+			return k, true
+		}
+	}
+	return history.Ticket{}, false
+}
+
+// eventAt is the event that a place names; 0 for that of a kept slot, or of another execution.
+func eventAt(place string, execution uint64) uint64 {
+	if strings.HasPrefix(place, "b") {
+		return 1
+	}
+	of, event, _ := strings.Cut(place, ".")
+	n, err := strconv.ParseUint(event, 10, 64)
+	if err != nil || of != strconv.FormatUint(execution, 10) {
+		return 0
+	}
+	return n
+}
+
+func (a *actor) heed(in *instance, k history.Ticket, w word) {
+	switch {
+	case w.kind == gate.LetIn:
+		ev := &history.Granted{Scheduled: k.Event}
+		ev.At = a.clock.now()
+		in.poison = append(in.poison, ev)
+	case k.Event == 1:
+		in.away = gate.Verdict{Kind: w.kind}
+	default:
+		in.poison = append(in.poison, a.turnedAway(k.Event, w.gate, w.kind, 0))
+	}
+}
+
+// leaveUnknown takes out of their gates the tickets that nothing in the instance wants, and nothing unread will.
+func (a *actor) leaveUnknown(in *instance) {
+	for id, w := range in.words {
+		delete(in.words, id)
+		a.met.orphans.Inc()
+		a.admit(gate.Call{Gate: w.gate, Leave: []gate.Member{w.member}}, func(gate.Admitted, error) {})
+	}
+}
+
+// spread tells instances what a gate has for them.
+func (a *actor) spread(name string, ms []gate.Member, kind queue.WordKind) {
+	if len(ms) == 0 {
+		return
+	}
+	to := make(map[int][]queue.Word)
+	for _, m := range ms {
+		p := a.conn.PartitionOf(m.Instance)
+		to[p] = append(to[p], queue.Word{Kind: kind, Gate: name, Member: m.String()})
+	}
+	for p, ws := range to {
+		a.sendWord(p, ws)
+	}
+}
+
+func (a *actor) sendWord(p int, ws []queue.Word) {
+	if at := a.actors.at(p); at != nil { // in this process; and of this actor, not at once: an instance may be in the middle of something
+		at.box.post(func() { at.worded(ws) })
+		return
+	}
+	if err := a.conn.SendWords(p, ws); err != nil {
+		a.log.Debug("a gate's words could not be sent; its sweep says them again", "partition", p, "error", err)
+	}
+}
+
+// settled reports an input of the owner's own that came from a gate, and whose ticket has been answered otherwise since.
+func (t *turn) settled(ev history.Event) bool {
+	switch e := ev.(type) {
+	case *history.Granted:
+		return !t.fold.Waits(e.Scheduled)
+	case *history.ActivityFailed:
+		switch e.Failure.Code {
+		case history.CodeQueueFull, history.CodeQueueTimeout, history.CodeQueueCleared, history.CodeLimited:
+			return !t.fold.Waits(e.Scheduled)
+		}
+	}
+	return false
+}

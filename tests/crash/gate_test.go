@@ -1,0 +1,249 @@
+package crash
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/gate"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/tests/crash/work"
+)
+
+// queueing is an arena whose instances queue: see package work. First they all stand in line, whatever is done to
+// them, and nobody leaves; then the ledger is opened, and end waits until all have been in, and checks in which order they
+// were, and with whom.
+type queueing struct {
+	*arena
+	gates  *gate.Gates
+	guests int
+	orders map[string][]gate.Waiter // by gate; of those who waited when it was opened
+}
+
+const (
+	visitors = 6 // instances
+	booths   = 5 // that each of them wants to be in
+	guests   = 6
+)
+
+// leakedFor is how long a slot may be lost, once all partitions have an owner.
+const leakedFor = 5 * time.Second
+
+func newQueueing(t *testing.T, s servers, env ...string) *queueing {
+	t.Helper()
+	a := newArena(t, s, append([]string{"FLEET_OWNER_TTL=600ms", "PAWL_LOOK=500ms"}, env...)...)
+	run := redisx.NewRunner(a.rdb)
+	t.Cleanup(run.Close)
+	return &queueing{
+		arena: a, orders: make(map[string][]gate.Waiter),
+		gates: gate.New(run, redisx.NewSpace(a.ns), func(name string) int { return queue.PartitionOf(name, a.parts) }),
+	}
+}
+
+func visitorID(n int) string { return fmt.Sprintf("visitor-%d", n) }
+func guestID(n int) string   { return fmt.Sprintf("guest-%d", n) }
+
+// begin starts everybody, and waits until all places are taken and everybody else stands in line.
+func (q *queueing) begin() {
+	q.t.Helper()
+	q.join()
+	for i := range visitors {
+		_, err := client.Start(q.ctx, q.client, work.Visitor, visitorID(i), booths)
+		q.must(err)
+	}
+	for i := range guests {
+		_, err := client.Start(q.ctx, q.client, work.Lobby, guestID(i), 0)
+		q.must(err)
+	}
+	for _, c := range []struct {
+		gate, in string
+		waiting  int
+	}{{work.Booth.Name(), work.BoothIn, visitors*booths - work.Places}, {work.Lobby.Name(), work.LobbyIn, guests - work.Places}} {
+		q.stand(c.gate, func(s gate.Stats) bool {
+			return s.QueueLength == c.waiting && s.Active == work.Places && len(q.came(c.in)) == work.Places
+		})
+		q.orders[c.gate] = q.order(c.gate)
+	}
+}
+
+// stand waits until a gate stands thus, and starts whoever has died.
+func (q *queueing) stand(name string, yes func(gate.Stats) bool) {
+	q.t.Helper()
+	var s gate.Stats
+	defer func() {
+		if q.t.Failed() {
+			q.t.Logf("%s: %+v; in %v", name, s, q.came(name+"-in"))
+		}
+	}()
+	q.until(name+" stands as it should", func() bool {
+		s = q.stats(name)
+		return yes(s)
+	})
+}
+
+// stats reads a gate, where there are never more than its places; the zero value while Redis is away.
+func (q *queueing) stats(name string) gate.Stats {
+	q.t.Helper()
+	ctx, stop := context.WithTimeout(context.Background(), 2*time.Second)
+	defer stop()
+	s, _, err := q.gates.Stats(ctx, name)
+	if err != nil {
+		return gate.Stats{}
+	}
+	if s.Active > work.Places {
+		q.t.Errorf("%d are in at %s, which has %d places", s.Active, name, work.Places)
+	}
+	return s
+}
+
+func (q *queueing) order(name string) []gate.Waiter {
+	q.t.Helper()
+	ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
+	defer stop()
+	all, err := q.gates.Waiters(ctx, name, 0, 1000)
+	q.must(err)
+	return all
+}
+
+// came gives the first lines of everybody who has come, each named as a gate does: instance and place.
+func (q *queueing) came(in string) (all []string) {
+	q.t.Helper()
+	for _, l := range q.lines(in) {
+		if who := place(l); !slices.Contains(all, who) {
+			all = append(all, who)
+		}
+	}
+	return all
+}
+
+func place(l []string) string {
+	if l[0] == work.LobbyIn || l[0] == work.LobbyOut {
+		return l[1]
+	}
+	return l[1] + " 1." + l[2]
+}
+
+// open lets them go, and them in who wait.
+func (q *queueing) open() {
+	q.t.Helper()
+	q.must(work.Ledger(q.ledger).Open())
+}
+
+// end waits until everybody has been in, and checks all of it.
+func (q *queueing) end() {
+	q.t.Helper()
+	for i := range visitors {
+		q.completed(visitorID(i), booths)
+	}
+	for i := range guests {
+		q.completed(guestID(i), 2)
+	}
+	q.left()
+	q.inOrder(work.Booth.Name(), work.BoothIn, func(w gate.Waiter) string { return w.Instance + " " + w.Place })
+	q.inOrder(work.Lobby.Name(), work.LobbyIn, func(w gate.Waiter) string { return w.Instance })
+	q.never(work.BoothIn, work.BoothOut)
+	q.never(work.LobbyIn, work.LobbyOut)
+	q.check()
+}
+
+func (q *queueing) completed(id string, want int) {
+	q.t.Helper()
+	var event history.Event
+	defer func() {
+		if q.t.Failed() {
+			q.t.Log(q.describe(id))
+		}
+	}()
+	q.until(id+" has ended", func() bool {
+		q.stats(work.Booth.Name())
+		rec := q.record(id)
+		if rec == nil || !rec.Status.Ended() {
+			return false
+		}
+		var err error
+		event, err = rec.EndEvent()
+		q.must(err)
+		return true
+	})
+	c, ok := event.(*history.Completed)
+	if !ok {
+		q.t.Errorf("%s ended with %T %+v", id, event, event)
+		return
+	}
+	if got, err := work.Visitor.DecodeResult(c.Result); err != nil || got != want {
+		q.t.Errorf("%s gave %d (%v), want %d", id, got, err, want)
+	}
+}
+
+// left demands that all slots are given back soon, and that everybody was counted once.
+func (q *queueing) left() {
+	q.t.Helper()
+	began := time.Now()
+	for name, n := range map[string]uint64{work.Booth.Name(): visitors * booths, work.Lobby.Name(): guests} {
+		var s gate.Stats
+		q.stand(name, func(now gate.Stats) bool { s = now; return s.TotalEnqueued > 0 && s.Active == 0 && s.QueueLength == 0 })
+		if took := time.Since(began); took > leakedFor {
+			q.t.Errorf("%s: a slot was not given back for %v after everybody had ended", name, took)
+		}
+		if s.TotalEnqueued < n || s.TotalEnqueued != s.TotalCompleted+s.Withdrawn || s.TimedOut+s.Cleared+s.Rejected != 0 {
+			q.t.Errorf("%s: %d were there, and the gate says %+v", name, n, s)
+		}
+		for _, err := range q.gates.Check(q.ctx, name) {
+			q.t.Errorf("invariant broken: %v", err)
+		}
+	}
+}
+
+// inOrder demands that who waited has come in that order. Of those that are in at the same time, which one writes first is open.
+func (q *queueing) inOrder(name, in string, as func(gate.Waiter) string) {
+	q.t.Helper()
+	came := q.came(in)[work.Places:]
+	order := q.orders[name]
+	if len(came) != len(order) {
+		q.t.Errorf("%s: %d had waited, and %d came", name, len(order), len(came))
+		return
+	}
+	for i, w := range order {
+		if at := slices.Index(came, as(w)); at < 0 || at > i+work.Places-1 {
+			q.t.Errorf("%s: %s was number %d of the queue, and came as number %d", name, as(w), i+1, at+1)
+		}
+	}
+}
+
+// never demands that there were never more in than there are places, as they have written it down themselves.
+func (q *queueing) never(in, out string) {
+	q.t.Helper()
+	inside := map[string]bool{}
+	for _, l := range q.lines(in, out) {
+		if l[0] == in {
+			inside[place(l)] = true
+		} else {
+			delete(inside, place(l))
+		}
+		if len(inside) > work.Places {
+			q.t.Errorf("%d were in at a time, and there are %d places: %v", len(inside), work.Places, inside)
+			return
+		}
+	}
+}
+
+// killed waits until somebody has died at its crash point.
+func (q *queueing) killed() {
+	q.t.Helper()
+	poll.Until(q.t, within, "somebody has died", func() bool {
+		for _, p := range q.all {
+			select {
+			case <-p.Ended():
+				return true
+			default:
+			}
+		}
+		return false
+	})
+}

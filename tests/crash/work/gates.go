@@ -1,0 +1,92 @@
+package work
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/pawlrun/pawl"
+)
+
+// Places are those of Booth, and of Lobby: as many are in at a time.
+const Places = 2
+
+// Those who queue: a visitor, for some booths at once; and guests, for the lobby, where each stays for two executions. Who is in
+// stays until the ledger is opened.
+var (
+	Visitor = pawl.NewOrchestration[int, int]("visitor")
+	Lobby   = pawl.NewOrchestration[int, int]("lobby", pawl.Concurrency(Places))
+	Booth   = pawl.NewActivity[int, int]("booth", pawl.Concurrency(Places))
+	Sign    = pawl.NewActivity[string, pawl.None]("sign")
+)
+
+// What they write into the ledger.
+const (
+	BoothIn  = "booth-in"
+	BoothOut = "booth-out"
+	LobbyIn  = "lobby-in"
+	LobbyOut = "lobby-out"
+)
+
+// visitor gives the number of booths it was in.
+func visitor(ctx *pawl.Context, booths int) (int, error) {
+	all := make([]*pawl.Future[int], booths)
+	for i := range all {
+		all[i] = Booth.Start(ctx, i)
+	}
+	been, err := pawl.All(ctx, all...)
+	return len(been), err
+}
+
+// lobby gives the number of its executions.
+func lobby(ctx *pawl.Context, before int) (int, error) {
+	if before > 0 {
+		_, err := Sign.Call(ctx, LobbyOut)
+		return before + 1, err
+	}
+	if _, err := Sign.Call(ctx, LobbyIn); err != nil {
+		return 0, err
+	}
+	return Lobby.ContinueAsNew(ctx, 1)
+}
+
+func gated() []pawl.OrchestrationBinding {
+	return []pawl.OrchestrationBinding{Visitor.Do(visitor), Lobby.Do(lobby)}
+}
+
+// Open lets everybody go who is in, and who comes after.
+func (l Ledger) Open() error { return os.WriteFile(l.opened(), nil, 0o600) }
+
+func (l Ledger) opened() string { return string(l) + ".open" }
+
+func (l Ledger) wait(ctx context.Context) error {
+	tick := time.NewTicker(2 * time.Millisecond) // also how long one stays when it is open
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if _, err := os.Stat(l.opened()); err == nil {
+			return nil
+		}
+	}
+}
+
+func (l Ledger) booth(ctx context.Context, n int) (int, error) {
+	if err := l.write(ctx, BoothIn); err != nil {
+		return 0, err
+	}
+	if err := l.wait(ctx); err != nil {
+		return 0, err
+	}
+	return n, l.write(ctx, BoothOut)
+}
+
+func (l Ledger) sign(ctx context.Context, what string) (pawl.None, error) {
+	if err := l.write(ctx, what); err != nil {
+		return pawl.None{}, err
+	}
+	return pawl.None{}, l.wait(ctx)
+}
