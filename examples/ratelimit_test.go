@@ -91,9 +91,11 @@ func TestATenantThatFloodsTheProviderIsHeldBackAndItsNeighbourIsNot(t *testing.T
 	if got, err = client.Attach(c, Bill, "bill-zoo").Result(t.Context()); err != nil || got.Cents != 30 || got.PutOff != nil {
 		t.Errorf("%+v, %v", got, err)
 	}
+	p.mu.Lock()
 	if p.most["acme"] != 2 || p.most["zoo"] != 2 {
 		t.Errorf("at a time %v", p.most)
 	}
+	p.mu.Unlock()
 	poll.Until(t, time.Minute, "nobody holds a slot any more", func() bool {
 		stats, err := client.QueueStats(t.Context(), c, Debit.Name(), "acme")
 		return err == nil && stats.Holding == 0 && stats.Waiting == 0 && stats.Completed == 5

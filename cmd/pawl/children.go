@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/client"
@@ -48,6 +49,9 @@ func (k kin) state() string {
 		return "not known yet"
 	case k.d.Stuck != "":
 		return "stuck: " + oneLine(k.d.Stuck)
+	}
+	if client.Status(k.d.Status) == client.Pending && len(k.d.Waits) > 0 {
+		return k.d.Status + ", " + waitText(k.d.Waits[0], time.Now().UnixMilli())
 	}
 	if text := waitsFor(k.d); text != "" {
 		return k.d.Status + ", waits for " + text

@@ -242,6 +242,33 @@ func TestAnInstanceThatWaitsForItsStartIsPendingAndToldOf(t *testing.T) {
 	}
 }
 
+func TestAParentThatWaitsForAChildThatNeedsItsSlotIsSaidToBeDeadlocked(t *testing.T) {
+	nest := pawl.NewOrchestration[int, pawl.None]("nest", pawl.Concurrency(1))
+	nats := stage(t, fleets{orchestrations: []pawl.OrchestrationBinding{nest.Do(func(ctx *pawl.Context, deep int) (pawl.None, error) {
+		if deep == 0 {
+			return pawl.None{}, nil
+		}
+		return nest.Call(ctx, deep-1, pawl.ID(fmt.Sprint("n-", deep-1)))
+	})}})
+	at := func(args ...string) []string { return append(args, "--nats", nats) }
+	must(t, at("start", "nest", "n-1", "--input", "1")...)
+	eventually(t, "the deadlock is found", func() bool {
+		code, out, _ := command(t, at("get", "n-0")...)
+		return code == 0 && strings.Contains(out, "DEADLOCK")
+	})
+	wants(t, must(t, at("get", "n-0")...), "status pending", "waits nest: place 1 of 1; DEADLOCK: every slot is held by somebody who waits for this queue, since ")
+	wants(t, must(t, at("get", "n-1")...), "waits for child n-0", "pending, nest: place 1 of 1; DEADLOCK")
+	wants(t, must(t, at("queue", "stats")...), "nest 1 ", " DEADLOCK ")
+	code, _, errs := command(t, at("get", "n-1", "--wait", "--timeout", "10ms")...)
+	if code != 1 || !strings.Contains(errs, "its child n-0: it waits at the gate of nest, which is DEADLOCKED") {
+		t.Errorf("code %d, %q", code, errs)
+	}
+	must(t, at("queue", "clear", "nest")...)
+	if code, _, errs := command(t, at("get", "n-1", "--wait", "--timeout", "30s")...); code != 1 || !strings.Contains(errs, "cleared") {
+		t.Errorf("code %d, %q", code, errs)
+	}
+}
+
 func TestAGateThatDoesNotAddUpIsAFinding(t *testing.T) {
 	nap, wake := pawl.NewOrchestration[pawl.None, pawl.None]("nap", pawl.Concurrency(1)), pawl.NewEvent[pawl.None]("wake")
 	nats, at := stageAt(t, fleets{orchestrations: []pawl.OrchestrationBinding{nap.Do(func(ctx *pawl.Context, _ pawl.None) (pawl.None, error) { return wake.Receive(ctx) })}})

@@ -248,7 +248,9 @@ func (w *walker) skip(n int) error {
 		case object:
 			left += 2 * n
 		default:
-			err = w.d.Skip()
+			if err = w.whole(); err == nil {
+				err = w.d.Skip()
+			}
 		}
 		if err != nil {
 			return err
@@ -300,7 +302,38 @@ func (w *walker) value(depth int) (any, error) {
 	return out, nil
 }
 
+// whole tells whether the text or bytes that come next are there in full, before the decoder makes room for as many as they
+// say: four bytes of garbage can ask for four gigabytes.
+func (w *walker) whole() error {
+	b := w.data[w.at():]
+	if len(b) == 0 {
+		return io.ErrUnexpectedEOF
+	}
+	size := 0
+	switch b[0] {
+	case msgpcode.Str8, msgpcode.Bin8, msgpcode.Ext8:
+		size = 1
+	case msgpcode.Str16, msgpcode.Bin16, msgpcode.Ext16:
+		size = 2
+	case msgpcode.Str32, msgpcode.Bin32, msgpcode.Ext32:
+		size = 4
+	default:
+		return nil // at most 31 bytes
+	}
+	n := 0
+	for _, digit := range b[1:min(len(b), 1+size)] {
+		n = n<<8 | int(digit)
+	}
+	if n > len(b)-1-size {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+
 func (w *walker) scalar() (any, error) {
+	if err := w.whole(); err != nil {
+		return nil, err
+	}
 	start := w.at()
 	c, err := w.d.PeekCode()
 	if err != nil {

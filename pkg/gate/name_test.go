@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -168,7 +169,7 @@ func TestListsAndObjectsAreKeysByWhatTheySay(t *testing.T) {
 	}
 }
 
-// Trap: nested garbage that nests the stack ends the process, and no recover helps.
+// Traps: nested garbage that nests the stack ends the process, and no recover helps; and a length that is garbage asks for gigabytes.
 func TestGarbageIsNoKeyAndNoPanic(t *testing.T) {
 	defer debug.SetMaxStack(debug.SetMaxStack(16 << 20))
 	const deep = 200_000 // frames of any size are more than that
@@ -179,13 +180,21 @@ func TestGarbageIsNoKeyAndNoPanic(t *testing.T) {
 		"lists as a field":     {Type: history.TypeMsgpack, Data: append([]byte{0x81}, bytes.Repeat([]byte{0x91}, deep)...)},
 		"a list without end":   {Type: history.TypeMsgpack, Data: []byte{0x81, 0xa1, 'a', 0xdd, 0xff, 0xff, 0xff, 0xff}},
 		"a text without end":   {Type: history.TypeMsgpack, Data: []byte{0x81, 0xa1, 'a', 0xdb, 0xff, 0xff, 0xff, 0xff, 'x'}},
+		"bytes without end":    {Type: history.TypeMsgpack, Data: []byte{0x81, 0xa1, 'a', 0xc6, 0xff, 0xff, 0xff, 0xff, 'x'}},
+		"skipped, no end":      {Type: history.TypeMsgpack, Data: []byte{0x82, 0xa1, 'b', 0xc9, 0xff, 0xff, 0xff, 0xff, 1, 'x'}},
 		"half an object":       {Type: history.TypeMsgpack, Data: []byte{0x82, 0xa1, 'a', 0xa1, 'b'}},
 		"half of JSON":         jsoned(`{"a":"b"`),
 		"JSON, nested":         jsoned(strings.Repeat(`{"a":`, deep)),
 		"empty JSON":           jsoned(` `),
 	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
 		if got := gate.KeyAt("a", p); got != "" {
 			t.Errorf("%s: %q", name, got)
+		}
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > 64<<20 {
+			t.Errorf("%s: took %d MB", name, n>>20)
 		}
 	}
 	closed := append(append([]byte{0x81, 0xa1, 'a'}, bytes.Repeat([]byte{0x91}, deep)...), 0xc0)

@@ -22,7 +22,7 @@ type QueueStats struct {
 
 	TotalEnqueued  uint64 `json:"total_enqueued"`  // came, and were let in at once or took a place in the queue
 	TotalCompleted uint64 `json:"total_completed"` // were let in, and have left
-	Rejected       uint64 `json:"rejected"`        // came, and were refused: the queue was full, or the policy rejects
+	Rejected       uint64 `json:"rejected"`        // were refused when they came: the queue was full, or the policy rejects; who asks again is counted again
 	TimedOut       uint64 `json:"timed_out"`       // waited longer than the policy allows
 	Withdrawn      uint64 `json:"withdrawn"`       // were cancelled while they waited
 	Cleared        uint64 `json:"cleared"`         // were turned away by a clear of the queue

@@ -247,7 +247,7 @@ func (a *actor) effects(in *instance, t *turn, done store.Committed) {
 		}
 	}
 	in.settles(t)
-	a.leaveGates(in, t)
+	a.leaveGates(in, t, allTickets)
 	a.startChildren(in, t)
 	a.owe(in, t.debts)
 	for _, r := range t.replies {

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -57,11 +58,12 @@ func (a *actor) resolve(action string, d history.Declared) (gate.InForce, bool) 
 func (a *actor) enter(in *instance, t *turn) {
 	entries := a.entries(in, t)
 	t.tickets = t.fold.Left()
-	if len(entries) == 0 {
+	calls := t.calls(entries)
+	a.leaveGates(in, t, t.endedByWorkers())
+	if len(calls) == 0 {
 		a.commitEntered(in, t)
 		return
 	}
-	calls := t.calls(entries)
 	pending := len(calls)
 	for _, c := range calls {
 		a.admit(c.call, func(got gate.Admitted, err error) {
@@ -117,17 +119,9 @@ func (a *actor) entries(in *instance, t *turn) []entry {
 		}
 		g := &history.Gate{Name: gate.Name(e.Name, gate.KeyAt(f.Policy.Key, e.Payload)), Ticket: ticket, Keep: said.Keep, Declared: said.Declared}
 		g.Under = under(g.Name, t.fold.Started)
-		out = append(out, entry{event: e.ID, gate: g, member: member(in.id, in.executionOf(t), e.ID, t.fold.Started, g), inForce: f})
+		out = append(out, entry{event: e.ID, gate: g, member: member(in.id, t.fold.Started.Execution, e.ID, t.fold.Started, g), inForce: f})
 	}
 	return out
-}
-
-// executionOf is that of the record, or of the turn that makes it.
-func (in *instance) executionOf(t *turn) uint64 {
-	if in.rec == nil && t.fold.Started != nil {
-		return t.fold.Started.Execution
-	}
-	return in.execution()
 }
 
 // member is how a gate knows a ticket.
@@ -172,9 +166,12 @@ type gateCall struct {
 	entries []entry
 }
 
-// calls groups the entries by gate. What has ended in the same turn leaves in the same call, if it was its worker that
-// ended it, or if its ticket enters again; all others leave after the commit.
+// calls groups the entries by gate. A ticket that enters again, as that of an attempt whose predecessor was turned away,
+// leaves in the same call.
 func (t *turn) calls(entries []entry) []*gateCall {
+	if len(entries) == 0 {
+		return nil
+	}
 	var out []*gateCall
 	of := make(map[string]*gateCall)
 	again := make(map[string]bool)
@@ -190,29 +187,30 @@ func (t *turn) calls(entries []entry) []*gateCall {
 		again[e.gate.Ticket] = true
 	}
 	ended := t.endedByWorkers()
-	later := t.tickets[:0]
-	for _, k := range t.tickets {
-		if c := of[k.Gate.Name]; c != nil && (ended[k.Event] || again[k.ID]) {
-			c.call.Leave = append(c.call.Leave, member(t.in.id, t.in.executionOf(t), k.Event, t.fold.Started, k.Gate))
-		} else {
-			later = append(later, k)
+	t.tickets = slices.DeleteFunc(t.tickets, func(k history.Ticket) bool {
+		c := of[k.Gate.Name]
+		if c == nil || !ended(k) && !again[k.ID] {
+			return false
 		}
-	}
-	t.tickets = later
+		c.call.Leave = append(c.call.Leave, member(t.in.id, t.fold.Started.Execution, k.Event, t.fold.Started, k.Gate))
+		return true
+	})
 	return out
 }
 
-func (t *turn) endedByWorkers() map[uint64]bool {
+// endedByWorkers tells which tickets are of activities that a worker has acknowledged. They are over whatever becomes of the turn, so
+// they leave before its commit; all others leave after it.
+func (t *turn) endedByWorkers() func(history.Ticket) bool {
 	ended := make(map[uint64]bool)
 	for _, ev := range t.events {
 		switch e := ev.(type) {
 		case *history.ActivityCompleted:
 			ended[e.Scheduled] = true
 		case *history.ActivityFailed:
-			ended[e.Scheduled] = e.Failure.Code != history.CodePoison
+			ended[e.Scheduled] = e.Worker != "" // else it is poison, or the gate's own word
 		}
 	}
-	return ended
+	return func(k history.Ticket) bool { return ended[k.Event] }
 }
 
 // entered takes what a gate says to a schedule of the turn.
@@ -258,22 +256,26 @@ func (t *turn) encodeAgain() error {
 	return nil
 }
 
-// leaveGates takes the tickets of a turn out of their gates. What is lost on the way is found by the gate's sweep.
-func (a *actor) leaveGates(in *instance, t *turn) {
+// leaveGates takes tickets of a turn out of their gates. What is lost on the way is found by the gate's sweep.
+func (a *actor) leaveGates(in *instance, t *turn, which func(history.Ticket) bool) {
 	if len(t.tickets) == 0 {
 		return
 	}
 	of := make(map[string]*gate.Call)
 	var calls []*gate.Call
-	for _, k := range t.tickets {
+	t.tickets = slices.DeleteFunc(t.tickets, func(k history.Ticket) bool {
+		if !which(k) {
+			return false
+		}
 		c := of[k.Gate.Name]
 		if c == nil {
 			c = &gate.Call{Gate: k.Gate.Name}
 			of[k.Gate.Name] = c
 			calls = append(calls, c)
 		}
-		c.Leave = append(c.Leave, member(in.id, t.execution, k.Event, t.fold.Started, k.Gate))
-	}
+		c.Leave = append(c.Leave, member(in.id, t.fold.Started.Execution, k.Event, t.fold.Started, k.Gate))
+		return true
+	})
 	for _, c := range calls {
 		a.admit(*c, func(_ gate.Admitted, err error) {
 			failpoint.Here("orchestrator.left")
@@ -283,6 +285,8 @@ func (a *actor) leaveGates(in *instance, t *turn) {
 		})
 	}
 }
+
+func allTickets(history.Ticket) bool { return true }
 
 // askGates asks again for every ticket that is wanted: a gate may have forgotten who waits, and who is in.
 func (a *actor) askGates(in *instance) {

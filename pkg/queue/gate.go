@@ -85,7 +85,7 @@ type GateStats struct {
 	Oldest        int64  // since when the first of the queue waits
 	Entered       uint64 // that ever came, let in or not; those that were rejected are not among them
 	Completed     uint64 // were let in, and have left
-	Rejected      uint64 // were refused when they came: queue full, or a policy that rejects
+	Rejected      uint64 // were refused when they came: queue full, or a policy that rejects; counted each time that they asked
 	TimedOut      uint64 // waited too long
 	Withdrawn     uint64 // left while they waited
 	Cleared       uint64 // were turned away by a clear

@@ -3,11 +3,11 @@ package crash
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/gate"
@@ -145,10 +145,8 @@ func (q *queueing) end() {
 		q.completed(guestID(i), 2)
 	}
 	q.left()
-	q.inOrder(work.Booth.Name(), work.BoothIn, func(w gate.Waiter) string { return w.Instance + " " + w.Place })
-	q.inOrder(work.Lobby.Name(), work.LobbyIn, func(w gate.Waiter) string { return w.Instance })
-	q.never(work.BoothIn, work.BoothOut)
-	q.never(work.LobbyIn, work.LobbyOut)
+	q.fair(work.Booth.Name(), work.BoothIn, work.BoothOut, func(w gate.Waiter) string { return w.Instance + " " + w.Place })
+	q.fair(work.Lobby.Name(), work.LobbyIn, work.LobbyOut, func(w gate.Waiter) string { return w.Instance })
 	q.check()
 }
 
@@ -200,50 +198,35 @@ func (q *queueing) left() {
 	}
 }
 
-// inOrder demands that who waited has come in that order. Of those that are in at the same time, which one writes first is open.
-func (q *queueing) inOrder(name, in string, as func(gate.Waiter) string) {
+// fair demands that nobody has overtaken anybody, and that there were never more in than there are places, as they have written it
+// down themselves. Who comes has all those before it in the queue let in before: they are in, or have been, or are on their
+// way, with a place each. So those who are in and those who are still to come make no more than the places.
+func (q *queueing) fair(name, in, out string, as func(gate.Waiter) string) {
 	q.t.Helper()
-	came := q.came(in)[work.Places:]
-	order := q.orders[name]
-	if len(came) != len(order) {
-		q.t.Errorf("%s: %d had waited, and %d came", name, len(order), len(came))
-		return
+	rank := make(map[string]int)
+	for i, w := range q.orders[name] {
+		rank[as(w)] = i
 	}
-	for i, w := range order {
-		if at := slices.Index(came, as(w)); at < 0 || at > i+work.Places-1 {
-			q.t.Errorf("%s: %s was number %d of the queue, and came as number %d", name, as(w), i+1, at+1)
-		}
-	}
-}
-
-// never demands that there were never more in than there are places, as they have written it down themselves.
-func (q *queueing) never(in, out string) {
-	q.t.Helper()
-	inside := map[string]bool{}
+	upTo, come := 0, make(map[string]bool)
+	inside := make(map[string]bool)
 	for _, l := range q.lines(in, out) {
-		if l[0] == in {
-			inside[place(l)] = true
-		} else {
-			delete(inside, place(l))
+		who := place(l)
+		if l[0] == out {
+			delete(inside, who)
+			continue
 		}
-		if len(inside) > work.Places {
-			q.t.Errorf("%d were in at a time, and there are %d places: %v", len(inside), work.Places, inside)
+		inside[who] = true
+		if r, waited := rank[who]; waited {
+			come[who] = true
+			upTo = max(upTo, r+1)
+		}
+		if late := upTo - len(come); len(inside)+late > work.Places {
+			q.t.Errorf("%s, number %d of the queue of %s, came when %d before it had not, and %v were in; there are %d places",
+				who, rank[who]+1, name, late, slices.Collect(maps.Keys(inside)), work.Places)
 			return
 		}
 	}
-}
-
-// killed waits until somebody has died at its crash point.
-func (q *queueing) killed() {
-	q.t.Helper()
-	poll.Until(q.t, within, "somebody has died", func() bool {
-		for _, p := range q.all {
-			select {
-			case <-p.Ended():
-				return true
-			default:
-			}
-		}
-		return false
-	})
+	if len(come) != len(rank) {
+		q.t.Errorf("%s: %d had waited, and %d of them came", name, len(rank), len(come))
+	}
 }

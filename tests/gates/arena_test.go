@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"os"
 	"slices"
 	"syscall"
@@ -32,7 +33,19 @@ func TestMain(m *testing.M) {
 	if asFleet() {
 		return
 	}
+	atOnce()
 	goleak.VerifyTestMain(m)
+}
+
+// atOnce lets more tests run at the same time than there are cores, unless somebody has said how many: they wait far longer
+// than they compute.
+func atOnce() {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", "20") // there is such a flag, and it takes a number
+	}
 }
 
 // within is how long anything may take.

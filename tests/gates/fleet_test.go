@@ -36,6 +36,9 @@ type settings struct {
 	Global    int           `json:"global"` // limit of whatever has none; 0: none
 }
 
+// maxClaims is how many workers a poison may kill.
+const maxClaims = 2
+
 // partitions are more than there are orchestrators.
 const partitions = 8
 
@@ -83,7 +86,7 @@ func (s settings) member(nc *nats.Conn, rdb redis.UniversalClient, reg prometheu
 			global = append(global, pawl.Concurrency(s.Global))
 		}
 		return orchestrator.New(orchestrator.Config{
-			NATS: nc, Redis: rdb, Namespace: s.Namespace, Partitions: partitions, Look: 500 * time.Millisecond,
+			NATS: nc, Redis: rdb, Namespace: s.Namespace, Partitions: partitions, Look: 500 * time.Millisecond, MaxClaims: maxClaims,
 			OwnerTTL: 2 * time.Second, Global: global, Logger: slog.Default(), Metrics: reg,
 		}, orchestrations()...)
 	}

@@ -27,6 +27,7 @@ func orderly() []promise {
 		{"two workers never have more in their hands than the limit", busy},
 		{"actions and keys are independent", keyed},
 		{"a rate is kept in every window", rated},
+		{"a quota is kept from its first grant on", quota},
 	}
 }
 
@@ -93,7 +94,7 @@ func hundred(a *arena) {
 	for _, run := range runs {
 		a.said(run, slices.Repeat([]string{"ok"}, 5)...)
 	}
-	a.nobodyOvertook("hundred", order, 1, 1)
+	a.nobodyOvertook("hundred", order, 1)
 	a.never("hundred", 1)
 	a.over("hundred", gate.Stats{TotalEnqueued: 101, TotalCompleted: 101})
 }
@@ -114,40 +115,27 @@ func (a *arena) ownOrder(order []gate.Waiter) {
 	}
 }
 
-// nobodyOvertook compares who came, after the first few, with the order in the gate. Of those that were let in and
-// have not left, which one writes first is open: so with one place the orders are the same, and with n places whoever comes
-// has at most n-1 before it who have not.
-func (a *arena) nobodyOvertook(room string, order []gate.Waiter, first, places int) {
+// nobodyOvertook compares who came with the order in the gate. Who comes has all those before it in the queue let in before:
+// they are in, or have been, or are on their way, with a place each. So those who are in and those who are still to come make
+// no more than the places; with one place the orders are the same.
+func (a *arena) nobodyOvertook(room string, order []gate.Waiter, places int) {
 	a.Helper()
 	rank := make(map[string]int)
 	for i, w := range order {
 		rank[w.Instance+" "+w.Place] = i
 	}
-	came := a.book.entered(a.T, room)[first:]
-	if len(came) != len(order) {
-		a.Errorf("%d came, and %d had waited", len(came), len(order))
-	}
-	there := make([]bool, len(order))
-	missing := 0 // how many of those before `upTo` have not come
-	upTo := 0
-	for _, l := range came {
-		r, ok := rank[fmt.Sprintf("%s 1.%d", l.Instance, l.Event)]
-		if !ok {
-			a.Fatalf("%+v came, and had not waited", l)
+	upTo, come := 0, 0
+	for _, l := range a.book.entered(a.T, room) {
+		if r, waited := rank[fmt.Sprintf("%s 1.%d", l.Instance, l.Event)]; waited {
+			come++
+			upTo = max(upTo, r+1)
 		}
-		there[r] = true
-		if r < upTo {
-			missing--
-			continue
-		}
-		missing += r - upTo
-		upTo = r + 1
-		if missing > places-1 {
-			a.Fatalf("number %d of the queue came before %d others who stood before it; there are %d places", r+1, missing, places)
+		if upTo-come+l.Inside > places {
+			a.Fatalf("%+v came when %d before it in the queue had not, and %d were in; there are %d places", l, upTo-come, l.Inside, places)
 		}
 	}
-	if i := slices.Index(there, false); i >= 0 {
-		a.Errorf("number %d of the queue has never come", i+1)
+	if come != len(order) {
+		a.Errorf("%s: %d had waited, and %d of them came", room, len(order), come)
 	}
 }
 
@@ -178,7 +166,7 @@ func thousand(a *arena) {
 	for _, run := range runs {
 		a.said(run, slices.Repeat([]string{"ok"}, 20)...)
 	}
-	a.nobodyOvertook(room, order, 4, 8)
+	a.nobodyOvertook(room, order, 8)
 	a.never(room, 8)
 	a.over(room, gate.Stats{TotalEnqueued: 1000, TotalCompleted: 1000})
 }
@@ -253,19 +241,24 @@ func keyed(a *arena) {
 	}
 }
 
-// A grant is before the start of what was granted, and the first grant after this test's own look at the clock.
-func rated(a *arena) {
+func rated(a *arena) { a.windows("rated", 12, 5, 500) }
+func quota(a *arena) { a.windows("quota", 5, 3, 1000) }
+
+// windows lets more come than a window has room for. A grant is before the start of what was granted, and the first grant
+// after this test's own look at the clock.
+func (a *arena) windows(action string, n int, room, window int64) {
+	a.Helper()
 	now, err := a.book.rdb.Time(a.ctx).Result()
 	a.must(err)
-	run := a.visit("rated-0", Crowd{Action: "rated", Visits: make([]Visit, 12)})
-	a.stand("rated", "nobody may come for now", func(s gate.Stats) bool { return s.LimitedUntil > now.UnixMilli() && s.QueueLength > 0 })
-	a.said(run, slices.Repeat([]string{"ok"}, 12)...)
-	for i, l := range a.book.entered(a.T, "rated") {
-		if after := l.At - now.UnixMilli(); after < int64(i/5)*500 {
+	run := a.visit(action+"-0", Crowd{Action: action, Visits: make([]Visit, n)})
+	a.stand(action, "nobody may come for now", func(s gate.Stats) bool { return s.LimitedUntil > now.UnixMilli() && s.QueueLength > 0 })
+	a.said(run, slices.Repeat([]string{"ok"}, n)...)
+	for i, l := range a.book.entered(a.T, action) {
+		if after := l.At - now.UnixMilli(); after < int64(i)/room*window {
 			a.Errorf("number %d came after %d ms", i+1, after)
 		}
 	}
-	a.over("rated", gate.Stats{TotalEnqueued: 12, TotalCompleted: 12})
+	a.over(action, gate.Stats{TotalEnqueued: uint64(n), TotalCompleted: uint64(n)})
 }
 
 // schedules counts the attempts in a history.

@@ -18,6 +18,12 @@ func slots() []promise {
 		{"an activity that nobody wants any more leaves the queue", takenBack},
 		{"an activity that is cancelled gives its slot back", letGo},
 		{"an activity whose worker is killed keeps its slot and its turn", killed},
+		{"an activity that kills every worker gives its slot back", poison},
+		{"an activity whose instance is purged gives its slot back", purged},
+		{"the time of an attempt begins when it is let in", timed},
+		{"the time of a call begins when it is made", hurried},
+		{"a slot that is kept is given back when nobody wants it any more", keptAndCancelled},
+		{"a slot that is kept is given back when its instance is purged", keptAndPurged},
 		{"a retry queues anew", requeued},
 		{"a retry that keeps its slot goes on before the others", kept},
 		{"a policy may be set on an action that had none, and be deleted again", free},
@@ -92,6 +98,90 @@ func killed(a *arena) {
 	}
 	a.never("killed", 1)
 	a.over("killed", gate.Stats{TotalEnqueued: 3, TotalCompleted: 3})
+}
+
+func poison(a *arena) {
+	deadly := a.member(settings{Role: "worker", Name: "deadly", Only: "poison", TTL: 500 * time.Millisecond})
+	first := a.visit("poison-1", one("poison", Visit{Kills: true}))
+	a.queued("poison", 0)
+	a.until("poison", 1)
+	second := a.visit("poison-2", one("poison", Visit{}))
+	for range maxClaims {
+		<-deadly.Ended()
+		a.queued("poison", 1)
+		deadly.Start()
+	}
+	a.said(second, "ok")
+	if got, err := result(a, first); err != nil || len(got) != 1 || got[0] == "ok" {
+		a.Errorf("a poison gave %q (%v)", got, err)
+	}
+	if got := strings.Join(sequence(a.book.entered(a.T, "poison")), " "); got != "poison-1 poison-1 poison-2" {
+		a.Errorf("they came as %s", got)
+	}
+	a.over("poison", gate.Stats{TotalEnqueued: 2, TotalCompleted: 2})
+}
+
+func purged(a *arena) {
+	a.held("purged")
+	a.visit("purged-2", one("purged", Visit{}))
+	a.queued("purged", 1)
+	third := a.visit("purged-3", one("purged", Visit{}))
+	a.queued("purged", 2)
+	a.must(client.Purge(a.ctx, a.client, "purged-2", client.Force()))
+	a.queued("purged", 1)
+	a.must(client.Purge(a.ctx, a.client, "purged-held", client.Force()))
+	a.said(third, "ok")
+	a.over("purged", gate.Stats{TotalEnqueued: 3, TotalCompleted: 2, Withdrawn: 1})
+}
+
+// dwelt lets somebody into an action for a while, and then has this crowd wait for it.
+func (a *arena) dwelt(action string, while time.Duration, c Crowd) (first, second *client.Run[[]string]) {
+	a.Helper()
+	first = a.visit(action+"-1", one(action, Visit{Dwell: while}))
+	a.until(action, 1)
+	return first, a.visit(action+"-2", c)
+}
+
+func timed(a *arena) {
+	first, second := a.dwelt("timed", time.Second, Crowd{Action: "timed", Visits: make([]Visit, 1), Attempt: 700 * time.Millisecond})
+	a.said(second, "ok")
+	a.said(first, "ok")
+	a.over("timed", gate.Stats{TotalEnqueued: 2, TotalCompleted: 2})
+	late := a.visit("timed-3", Crowd{Action: "timed", Visits: []Visit{{Dwell: time.Hour}}, Attempt: 300 * time.Millisecond})
+	a.said(late, "timeout")
+	a.over("timed", gate.Stats{TotalEnqueued: 3, TotalCompleted: 3})
+}
+
+func hurried(a *arena) {
+	first, second := a.dwelt("hurried", time.Second, Crowd{Action: "hurried", Visits: make([]Visit, 1), Within: 300 * time.Millisecond})
+	a.said(second, "timeout")
+	a.once("hurried", "hurried-2")
+	a.said(first, "ok")
+	a.over("hurried", gate.Stats{TotalEnqueued: 2, TotalCompleted: 1, Withdrawn: 1})
+}
+
+// paused lets somebody fail who keeps its slot for an hour, in front of somebody else.
+func (a *arena) paused(action string) *client.Run[[]string] {
+	a.Helper()
+	a.visit(action+"-1", Crowd{Action: action, Visits: []Visit{{Fails: 1}}, Retry: 2, Pause: time.Hour, Keep: true})
+	a.describe(action+"-1", "rests", func(d client.Description) bool { return d.Timers == 1 })
+	second := a.visit(action+"-2", one(action, Visit{}))
+	a.queued(action, 1)
+	return second
+}
+
+func keptAndCancelled(a *arena) {
+	second := a.paused("kept-and-cancelled")
+	a.must(client.Cancel(a.ctx, a.client, "kept-and-cancelled-1", "not needed any more"))
+	a.said(second, "ok")
+	a.over("kept-and-cancelled", gate.Stats{TotalEnqueued: 2, TotalCompleted: 2})
+}
+
+func keptAndPurged(a *arena) {
+	second := a.paused("kept-and-purged")
+	a.must(client.Purge(a.ctx, a.client, "kept-and-purged-1", client.Force()))
+	a.said(second, "ok")
+	a.over("kept-and-purged", gate.Stats{TotalEnqueued: 2, TotalCompleted: 2})
 }
 
 // retried lets somebody fail in front of somebody who waits, with a long enough pause for the other to come in between.

@@ -2,6 +2,7 @@ package gates
 
 import (
 	"strings"
+	"time"
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/pkg/client"
@@ -14,8 +15,28 @@ func startsInOrder() []promise {
 		{"an instance that waits is pending, has not run, and comes when the one before has ended for good", hall},
 		{"a pending instance that is purged leaves the queue", annex},
 		{"an instance that is purged gives its slot back", vault},
+		{"the end of a parent takes its pending child out of the queue", orphan},
 		{"a deadlock is reported as such, and ends with the queue timeout", knot},
+		{"a deadlock with a descendant is one, too", farKnot},
 	}
+}
+
+func orphan(a *arena) {
+	const hall = "orphan-hall"
+	first := a.inHall(hall)
+	run, err := client.Start(a.ctx, a.client, host, "orphan-parent", Call{Name: hall, ID: "orphan", Patience: 300 * time.Millisecond})
+	a.must(err)
+	a.queued(hall, 1)
+	second := a.stay(hall, "orphan-hall-2", Stay{})
+	a.queued(hall, 2)
+	a.went(run, "left")
+	a.status("orphan", client.Cancelled)
+	a.queued(hall, 1)
+	a.alone(hall)
+	a.open(hall)
+	a.went(first, "ok")
+	a.went(second, "ok")
+	a.over(hall, gate.Stats{TotalEnqueued: 3, TotalCompleted: 2, Withdrawn: 1})
 }
 
 func hall(a *arena) {
@@ -95,19 +116,28 @@ func vault(a *arena) {
 	a.over("vault", gate.Stats{TotalEnqueued: 2, TotalCompleted: 2})
 }
 
-func knot(a *arena) {
-	run := a.stay("knot", "knot-1", Stay{Child: true})
-	a.stand("knot", "it is found to be deadlocked", func(s gate.Stats) bool { return s.Deadlocked })
-	d := a.status("knot-1-child", client.Pending)
+func knot(a *arena)    { a.knotted("knot", Stay{Child: true}) }
+func farKnot(a *arena) { a.knotted("far-knot", Stay{Far: true}) }
+
+// knotted lets somebody wait for a descendant that needs its own slot.
+func (a *arena) knotted(hall string, s Stay) {
+	a.Helper()
+	id, child := hall+"-1", hall+"-1-child"
+	run := a.stay(hall, id, s)
+	a.stand(hall, "it is found to be deadlocked", func(s gate.Stats) bool { return s.Deadlocked })
+	d := a.status(child, client.Pending)
 	if len(d.Waits) != 1 || !d.Waits[0].Deadlocked {
-		a.Errorf("knot-1-child waits thus: %+v", d.Waits)
+		a.Errorf("%s waits thus: %+v", child, d.Waits)
+	}
+	if s, err := client.QueueStats(a.ctx, a.client, hall, ""); err != nil || !s.Deadlocked {
+		a.Errorf("who asks for the queue is told %+v (%v)", s, err)
 	}
 	a.went(run, "queue timeout")
 	found, logged := 0.0, 0
 	for i, p := range a.fleets {
-		found += a.count(p, "orchestrator-"+string(rune('1'+i)), "pawl_gate_deadlocks_total,knot")
+		found += a.count(p, "orchestrator-"+string(rune('1'+i)), "pawl_gate_deadlocks_total,"+hall)
 		for line := range strings.Lines(p.Log()) {
-			if strings.Contains(line, "deadlocked") && strings.Contains(line, "gate=knot") {
+			if strings.Contains(line, "deadlocked") && strings.Contains(line, "gate="+hall+" ") {
 				logged++
 			}
 		}
@@ -115,7 +145,9 @@ func knot(a *arena) {
 	if found != 1 || logged != 1 {
 		a.Errorf("the deadlock was counted %v times and logged %d times", found, logged)
 	}
-	refused(a, client.Attach(a.client, pawl.NewOrchestration[Stay, string]("knot"), "knot-1-child"), pawl.ErrQueueTimeout, client.Failed)
-	a.went(a.stay("knot", "knot-2", Stay{}), "ok")
-	a.over("knot", gate.Stats{TotalEnqueued: 3, TotalCompleted: 2, TimedOut: 1})
+	h, err := named(halls(), hall)
+	a.must(err)
+	refused(a, client.Attach(a.client, h, child), pawl.ErrQueueTimeout, client.Failed)
+	a.went(a.stay(hall, hall+"-2", Stay{}), "ok")
+	a.over(hall, gate.Stats{TotalEnqueued: 3, TotalCompleted: 2, TimedOut: 1})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ type Visit struct {
 	Hold  bool          `json:"hold,omitempty"`  // until the test lets it out
 	Dwell time.Duration `json:"dwell,omitempty"` // for so long
 	Fails uint32        `json:"fails,omitempty"` // attempts that fail
+	Kills bool          `json:"kills,omitempty"` // its worker
 }
 
 // Crowd is what starts visits, all in one turn.
@@ -29,6 +31,8 @@ type Crowd struct {
 	Limited  bool          `json:"limited,omitempty"`
 	Keep     bool          `json:"keep,omitempty"`
 	Patience time.Duration `json:"patience,omitempty"` // for the first visit; then it is taken back
+	Attempt  time.Duration `json:"attempt,omitempty"`  // that one attempt may take
+	Within   time.Duration `json:"within,omitempty"`   // that a call may take
 }
 
 // Stay is what a limited orchestration is given.
@@ -36,13 +40,15 @@ type Stay struct {
 	Hold  bool `json:"hold,omitempty"`
 	Again int  `json:"again,omitempty"` // executions that follow
 	Child bool `json:"child,omitempty"` // it calls itself
+	Far   bool `json:"far,omitempty"`   // through a parent in between
 }
 
 // Call is what calls a limited orchestration as a child.
 type Call struct {
-	Name string `json:"name"`
-	ID   string `json:"id"`
-	Stay Stay   `json:"stay"`
+	Name     string        `json:"name"`
+	ID       string        `json:"id"`
+	Stay     Stay          `json:"stay"`
+	Patience time.Duration `json:"patience,omitempty"` // then it ends without it
 }
 
 var (
@@ -67,8 +73,9 @@ func actions() []visits {
 	}
 	return []visits{
 		act("three", one), act("hundred", one), act("thousand", pawl.Concurrency(4)), act("busy", pawl.Concurrency(3)),
-		act("keyed", one, pawl.KeyBy("key")), act("left", one), act("right", one), act("rated", pawl.Rate(5, 500*time.Millisecond)),
-		act("given-up", one), act("taken-back", one), act("let-go", one), act("killed", one),
+		act("keyed", one, pawl.KeyBy("key")), act("left", one), act("right", one), act("rated", pawl.Rate(5, 500*time.Millisecond)), act("quota", pawl.Quota(3, time.Second)),
+		act("given-up", one), act("taken-back", one), act("let-go", one), act("killed", one), act("poison", one),
+		act("purged", one), act("timed", one), act("hurried", one), act("kept-and-cancelled", one), act("kept-and-purged", one),
 		act("full", one, pawl.QueueLimit(1)), act("full-again", one, pawl.QueueLimit(1)), act("late", one, pawl.QueueTimeout(300*time.Millisecond)),
 		act("rude", one, pawl.Reject()), act("cleared", one), act("kept", one), act("requeued", one),
 		act("free"), act("alone"), act("own", pawl.Concurrency(5), few), act("of-few", few), act("of-nobody", nobody), act("of-none"),
@@ -86,7 +93,7 @@ func halls() []stays {
 	return []stays{
 		hall("hall", one), hall("annex", one), hall("vault", one), hall("full-hall", one, pawl.QueueLimit(1)),
 		hall("late-hall", one, pawl.QueueTimeout(300*time.Millisecond)), hall("rude-hall", one, pawl.Reject()), hall("cleared-hall", one),
-		hall("knot", one, pawl.QueueTimeout(5*time.Second)),
+		hall("orphan-hall", one), hall("knot", one, pawl.QueueTimeout(5*time.Second)), hall("far-knot", one, pawl.QueueTimeout(5*time.Second)),
 	}
 }
 
@@ -117,6 +124,12 @@ func crowd(ctx *pawl.Context, c Crowd) ([]string, error) {
 	if c.Retry > 0 {
 		opts = append(opts, pawl.Retry{Attempts: c.Retry, Initial: c.Pause, Factor: 1, Limited: c.Limited})
 	}
+	if c.Attempt > 0 {
+		opts = append(opts, pawl.AttemptTimeout(c.Attempt))
+	}
+	if c.Within > 0 {
+		opts = append(opts, pawl.Within(c.Within))
+	}
 	if c.Keep {
 		opts = append(opts, pawl.KeepSlot())
 	}
@@ -142,7 +155,11 @@ func hosts(ctx *pawl.Context, c Call) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	_, err = h.Call(ctx, c.Stay, pawl.ID(c.ID))
+	child := h.Start(ctx, c.Stay, pawl.ID(c.ID))
+	if c.Patience > 0 {
+		return "left", pawl.Sleep(ctx, c.Patience)
+	}
+	_, err = child.Get(ctx)
 	return word(err), nil
 }
 
@@ -150,6 +167,9 @@ func hosts(ctx *pawl.Context, c Call) (string, error) {
 func stay(ctx *pawl.Context, h stays, s Stay) (string, error) {
 	if _, err := mark.Call(ctx, Visit{Room: h.Name(), Hold: s.Hold}); err != nil {
 		return "", err
+	}
+	if s.Far {
+		return host.Call(ctx, Call{Name: h.Name(), ID: pawl.Instance(ctx).Instance + "-child"})
 	}
 	if s.Child {
 		_, err := h.Call(ctx, Stay{}, pawl.ID(pawl.Instance(ctx).Instance+"-child"))
@@ -166,7 +186,8 @@ func word(err error) string {
 	var words []string
 	for name, sentinel := range map[string]error{
 		"queue full": pawl.ErrQueueFull, "queue timeout": pawl.ErrQueueTimeout, "cleared": pawl.ErrQueueCleared, "limited": pawl.ErrLimited,
-		"tired": errTired, "cancelled": context.Canceled,
+		"timeout": pawl.ErrTimeout,
+		"tired":   errTired, "cancelled": context.Canceled,
 	} {
 		if errors.Is(err, sentinel) {
 			words = append(words, name)
@@ -182,14 +203,14 @@ func word(err error) string {
 	}
 }
 
-// activities are bound for a worker; with only, just these.
+// activities are bound for a worker: only this one; or all but those whose workers are killed.
 func (b book) activities(only string) []pawl.ActivityBinding {
 	bound := []pawl.ActivityBinding{mark.Do(b.visit)}
 	for _, a := range actions() {
 		if only == a.Name() {
 			return []pawl.ActivityBinding{a.Do(b.visit)}
 		}
-		if a.Name() != "killed" { // its workers are killed
+		if a.Name() != "killed" && a.Name() != "poison" {
 			bound = append(bound, a.Do(b.visit))
 		}
 	}
@@ -209,6 +230,8 @@ func (b book) visit(ctx context.Context, v Visit) (string, error) {
 	}
 	var err error
 	switch {
+	case v.Kills:
+		os.Exit(1)
 	case i.Attempt <= v.Fails:
 		err = errTired
 	case v.Hold:

@@ -12,9 +12,16 @@ type Policy struct {
 	RateWindow   int64
 	Quota        int
 	QuotaWindow  int64
-	QueueLimit   int
-	QueueTimeout int64 // below zero: for ever
+	QueueLimit   int   // 0: 10,000
+	QueueTimeout int64 // 0: an hour; below: for ever
 	Reject       bool
+}
+
+// Force is a policy, and how new it is.
+type Force struct {
+	Policy   Policy
+	Version  int
+	Declared string
 }
 
 // Member is who asks.
@@ -45,15 +52,20 @@ type Counts struct{ Entered, Completed, Withdrawn, TimedOut, Cleared, Rejected i
 // Gate is the keys of one gate as a value. Holders and turned away are kept in the order of their members.
 type Gate struct {
 	Rules   Rules
+	Keyed   bool // one of many: it is forgotten an hour after its last use
 	Queue   []Waiter
 	Holders []Holder
 	Away    []Turned
-	Grants  []int64 // ms; the times of the last ones, the newest last
-	Policy  Policy
-	Version int
+	Grants  []int64 // ms; the times of those in the window, the newest last
+	Force   Force
+	Policed bool // it has been given a policy
+	There   bool // it has been used
+	Used    int64
 	Last    int64 // the last number given
 	Window  int64 // ms: when the quota's window began; 0: none has
-	Used    int   // of the quota
+	Spent   int   // of the quota
+	Dead    bool  // deadlocked, at the last sweep
+	Expires bool
 	Count   Counts
 }
 
@@ -64,7 +76,7 @@ type Rules struct {
 }
 
 // NewGate gives a gate that nobody has come to.
-func NewGate(r Rules, p Policy) *Gate { return &Gate{Rules: r, Policy: p} }
+func NewGate(r Rules, p Policy) *Gate { return &Gate{Rules: r, Force: Force{Policy: p}, Policed: true} }
 
 // Clone gives a copy that shares nothing.
 func (g *Gate) Clone() *Gate {
@@ -93,24 +105,30 @@ type Entry struct {
 	In     bool
 }
 
-// Verdict is what became of an entry, and the place of one that waits, from 1.
+// Verdict is what became of an entry. Positions are from 1.
 type Verdict struct {
 	Kind     Kind
 	Position int
+	Until    int64 // ms: when it is turned away, or, if it was refused, when there is room again
 }
 
 // Admitted is the answer of Admit.
 type Admitted struct {
-	Verdicts []Verdict
-	Granted  []Member // of those who waited
-	First    bool     // the queue was empty and is not any more
+	Verdicts         []Verdict
+	Granted          []Member // of those who waited
+	Waiting, Holding int
+	Until            int64 // ms: when rate and quota allow the next one; 0: they do
+	First            bool  // the queue was empty and is not any more
 }
 
 // Admit takes leaves, lets in who waits while there is room, and takes entries. The time is in µs.
-func (g *Gate) Admit(now int64, leave []Member, enter []Entry) (a Admitted) {
-	empty := len(g.Queue) == 0
+func (g *Gate) Admit(now int64, f *Force, leave []Member, enter []Entry) (a Admitted) {
+	was := g.Clone()
+	g.take(f)
+	g.window(now)
+	moved := false
 	for _, m := range leave {
-		g.leave(m)
+		moved = g.leave(m) || moved
 	}
 	if g.Rules.Wrong != Overtakes {
 		a.Granted = g.promote(now)
@@ -121,24 +139,121 @@ func (g *Gate) Admit(now int64, leave []Member, enter []Entry) (a Admitted) {
 	if g.Rules.Wrong == Overtakes {
 		a.Granted = g.promote(now)
 	}
-	a.First = empty && len(g.Queue) > 0
+	a.First = len(was.Queue) == 0 && len(g.Queue) > 0
+	a.Waiting, a.Holding, a.Until = len(g.Queue), len(g.Holders), g.until(now)
+	for i, e := range enter {
+		g.place(&a.Verdicts[i], e.Member, a.Until)
+	}
+	if !was.There && !moved && len(a.Granted)+len(enter) == 0 {
+		*g = *was // nothing is made of a gate that is not there
+		return a
+	}
+	g.There, g.Used = true, now/1000
+	g.expire(now, was)
 	return a
 }
 
-func (g *Gate) leave(m Member) {
+// place completes a verdict: who waited already, stands where it does when all are done.
+func (g *Gate) place(v *Verdict, m Member, until int64) {
+	switch {
+	case v.Kind == Limited:
+		v.Until = until
+	case v.Kind != Waits || v.Position > 0:
+	case g.waiter(m) < 0:
+		v.Kind = LetIn // a later entry of the same call has said so
+	default:
+		i := g.waiter(m)
+		v.Position, v.Until = i+1, g.deadline(g.Queue[i].Number)
+	}
+}
+
+// take puts a policy in force unless it is older.
+func (g *Gate) take(f *Force) {
+	if f != nil && (f.Version >= g.Force.Version || g.Rules.Wrong == OlderPolicy) {
+		g.Force, g.Policed = *f, true
+	}
+}
+
+// window forgets the grants, and the quota's window, that do not count any more, or lie in the future.
+func (g *Gate) window(now int64) {
+	p, ms := g.Force.Policy, now/1000
+	g.Grants = slices.DeleteFunc(g.Grants, func(at int64) bool { return p.Rate == 0 || at > ms || at+p.RateWindow <= ms })
+}
+
+// inside tells whether the quota's window is open.
+func (g *Gate) inside(now int64) bool {
+	ms := now / 1000
+	return g.Window > 0 && g.Window <= ms && ms < g.Window+g.Force.Policy.QuotaWindow
+}
+
+// until is when rate and quota allow the next one, 0 if they do.
+func (g *Gate) until(now int64) (at int64) {
+	p := g.Force.Policy
+	if n := len(g.Grants); p.Rate > 0 && n >= p.Rate {
+		at = g.Grants[n-p.Rate] + p.RateWindow
+	}
+	if p.Quota > 0 && g.inside(now) && g.Spent >= p.Quota {
+		at = max(at, g.Window+p.QuotaWindow)
+	}
+	return at
+}
+
+func (p Policy) timeout() int64 {
+	if p.QueueTimeout == 0 {
+		return 3_600_000
+	}
+	return p.QueueTimeout
+}
+
+// deadline is when who has this number is turned away, in ms; 0 for never.
+func (g *Gate) deadline(number int64) int64 {
+	if g.Force.Policy.timeout() < 0 {
+		return 0
+	}
+	return (number+999)/1000 + g.Force.Policy.timeout()
+}
+
+// expire: one of many that is empty is forgotten in an hour, or when the window of its quota is over.
+func (g *Gate) expire(now int64, was *Gate) {
+	if !g.Keyed {
+		return
+	}
+	switch {
+	case g.Empty():
+		at := g.Used + 3_600_000
+		if g.Force.Policy.Quota > 0 && g.inside(now) {
+			at = max(at, g.Window+g.Force.Policy.QuotaWindow)
+		}
+		if g.Expires = true; at <= now/1000 {
+			*g = Gate{Rules: g.Rules, Keyed: true}
+		}
+	case was.Empty():
+		g.Expires = false
+	}
+}
+
+// Empty tells whether nobody is there, and nobody has to be told.
+func (g *Gate) Empty() bool { return len(g.Queue)+len(g.Holders)+len(g.Away) == 0 }
+
+func (g *Gate) leave(m Member) (moved bool) {
 	if i := g.holder(m); i >= 0 {
 		g.Holders = slices.Delete(g.Holders, i, i+1)
 		g.Count.Completed++
+		moved = true
 	}
 	if i := g.waiter(m); i >= 0 {
 		g.Queue = slices.Delete(g.Queue, i, i+1)
 		g.Count.Withdrawn++
+		moved = true
 	}
 	if i := g.turned(m); i >= 0 {
 		g.Away = slices.Delete(g.Away, i, i+1)
-	} else if g.Rules.Wrong == CountedTwice {
+		moved = true
+	}
+	if !moved && g.Rules.Wrong == CountedTwice {
 		g.Count.Completed++
 	}
+	return moved
 }
 
 // promote lets in who waits, in order, while there is room.
@@ -157,7 +272,7 @@ func (g *Gate) enter(now int64, e Entry) Verdict {
 		e.In = false
 	}
 	if i := g.holder(e.Member); i >= 0 {
-		g.Holders[i].Known = max(g.Holders[i].Known, now/1000)
+		g.Holders[i].Known = now / 1000
 		return Verdict{Kind: LetIn}
 	}
 	if e.In {
@@ -171,7 +286,7 @@ func (g *Gate) enter(now int64, e Entry) Verdict {
 		return Verdict{Kind: TimedOut}
 	}
 	if i := g.waiter(e.Member); i >= 0 && g.Rules.Wrong != EnterTwice {
-		return Verdict{Kind: Waits, Position: i + 1}
+		return Verdict{Kind: Waits}
 	} else if i >= 0 {
 		g.Queue = slices.Delete(g.Queue, i, i+1)
 		g.Count.Entered--
@@ -181,18 +296,18 @@ func (g *Gate) enter(now int64, e Entry) Verdict {
 		g.grant(now, e.Member)
 		return Verdict{Kind: LetIn}
 	}
-	switch {
-	case g.Policy.Reject:
+	p := g.Force.Policy
+	if p.Reject || len(g.Queue) >= cmp.Or(p.QueueLimit, 10_000) {
 		g.Count.Rejected++
-		return Verdict{Kind: Limited}
-	case g.Policy.QueueLimit > 0 && len(g.Queue) >= g.Policy.QueueLimit:
-		g.Count.Rejected++
+		if p.Reject {
+			return Verdict{Kind: Limited}
+		}
 		return Verdict{Kind: Full}
 	}
 	g.Count.Entered++
 	g.Last = max(now, g.Last+1)
 	g.Queue = append(g.Queue, Waiter{e.Member, g.Last})
-	return Verdict{Kind: Waits, Position: len(g.Queue)}
+	return Verdict{Kind: Waits, Position: len(g.Queue), Until: g.deadline(g.Last)}
 }
 
 // restore makes a holder of who has been let in, as its instance says, whatever the limit. What the gate
@@ -219,16 +334,15 @@ func (g *Gate) restore(now int64, m Member) {
 
 func (g *Gate) grant(now int64, m Member) {
 	g.hold(now, m)
-	ms := now / 1000
-	if p := g.Policy; p.Rate > 0 && g.Rules.Wrong != RateUnseen {
-		g.Grants = append(g.Grants, ms)
-		g.Grants = g.Grants[max(0, len(g.Grants)-p.Rate):]
+	p := g.Force.Policy
+	if p.Rate > 0 && g.Rules.Wrong != RateUnseen {
+		g.Grants = append(g.Grants, now/1000)
 	}
-	if p := g.Policy; p.Quota > 0 {
-		if g.Window == 0 || ms >= g.Window+p.QuotaWindow || ms < g.Window {
-			g.Window, g.Used = ms, 0
+	if p.Quota > 0 {
+		if !g.inside(now) {
+			g.Window, g.Spent = now/1000, 0
 		}
-		g.Used++
+		g.Spent++
 	}
 }
 
@@ -239,34 +353,44 @@ func (g *Gate) hold(now int64, m Member) {
 
 // room tells whether one more may be let in now.
 func (g *Gate) room(now int64) bool {
-	p, ms := g.Policy, now/1000
-	if p.Concurrency > 0 && len(g.Holders) >= p.Concurrency {
-		return false
-	}
-	if n := len(g.Grants); p.Rate > 0 && n >= p.Rate {
-		if at := g.Grants[n-p.Rate]; at <= ms && at+p.RateWindow > ms {
-			return false
-		}
-	}
-	inside := g.Window > 0 && ms >= g.Window && ms < g.Window+p.QuotaWindow
-	return p.Quota == 0 || !inside || g.Used < p.Quota
+	p := g.Force.Policy
+	return (p.Concurrency == 0 || len(g.Holders) < p.Concurrency) &&
+		(p.Rate == 0 || len(g.Grants) < p.Rate) &&
+		(p.Quota == 0 || !g.inside(now) || g.Spent < p.Quota)
 }
 
 // Swept is the answer of Sweep.
 type Swept struct {
-	Granted []Member
-	Away    []Turned // who must be told again
-	Stale   []Member // holders that have not been known as wanted for a while
+	Granted          []Member
+	Away             []Turned // who must be told again
+	Stale            []Member // holders that have not been known as wanted for a while
+	Waiting, Holding int
+	Until            int64
+	Next             int64 // ms: when to look again; 0: nobody is there
+	Idle             int64 // ms since the last use; 0 unless it is empty
+	Deadlocked       bool
 }
 
-// Sweep takes the policy if it is not older than the one it has, turns away who has waited too long, lets in while
-// there is room, and tells whom to ask.
-func (g *Gate) Sweep(now int64, p *Policy, version int) (s Swept) {
-	if p != nil && (version >= g.Version || g.Rules.Wrong == OlderPolicy) {
-		g.Policy, g.Version = *p, version
+// Sweep takes the policy, turns away who has waited too long, lets in while there is room, and tells whom to ask.
+func (g *Gate) Sweep(now int64, f *Force) (s Swept) {
+	if !g.There && g.Empty() {
+		return Swept{Idle: 86_400_000}
 	}
-	ms := now / 1000
-	for t := g.Policy.QueueTimeout; t > 0 && len(g.Queue) > 0 && g.Queue[0].Number+t*1000 <= now; {
+	was, ms := g.Clone(), now/1000
+	g.take(f)
+	g.window(now)
+	for i := range g.Holders { // who is let in below is not asked after
+		if h := &g.Holders[i]; h.Known+g.Rules.Stale <= ms || h.Known > ms {
+			h.Known = ms
+			s.Stale = append(s.Stale, h.Member)
+		}
+	}
+	if g.Rules.Wrong == SweepFrees {
+		for _, m := range s.Stale {
+			g.leave(m)
+		}
+	}
+	for t := g.Force.Policy.timeout(); t >= 0 && len(g.Queue) > 0 && g.Queue[0].Number+t*1000 <= now; {
 		g.Count.TimedOut++
 		m := g.Queue[0].Member
 		g.Queue = g.Queue[1:]
@@ -279,24 +403,40 @@ func (g *Gate) Sweep(now int64, p *Policy, version int) (s Swept) {
 			s.Away = append(s.Away, *a)
 		}
 	}
-	for i := 0; i < len(g.Holders); i++ {
-		h := &g.Holders[i]
-		if h.Known+g.Rules.Stale > ms && h.Known <= ms {
-			continue
-		}
-		h.Known = ms
-		s.Stale = append(s.Stale, h.Member)
-		if g.Rules.Wrong == SweepFrees {
-			g.leave(h.Member)
-			i--
-		}
+	g.Used = min(g.Used, ms)
+	g.Dead = g.Deadlocked()
+	s.Waiting, s.Holding, s.Until, s.Deadlocked = len(g.Queue), len(g.Holders), g.until(now), g.Dead
+	s.Next = g.next(now)
+	if g.Empty() {
+		s.Idle = ms - g.Used
 	}
+	g.expire(now, was)
 	return s
 }
 
+// next is when to look again.
+func (g *Gate) next(now int64) int64 {
+	if g.Empty() {
+		return 0
+	}
+	ms, c := now/1000, g.Force.Policy.Concurrency
+	next := ms + g.Rules.Stale
+	if len(g.Queue) > 0 {
+		if till := g.until(now); till > 0 && (c == 0 || len(g.Holders) < c) {
+			next = min(next, till)
+		}
+		if late := g.deadline(g.Queue[0].Number); late > 0 {
+			next = min(next, late)
+		}
+	}
+	return max(next, ms+1)
+}
+
 // Clear turns away everybody who waits.
-func (g *Gate) Clear() (n int) {
-	n = len(g.Queue)
+func (g *Gate) Clear(now int64) (n int) {
+	if n = len(g.Queue); n > 0 {
+		g.window(now)
+	}
 	for _, w := range g.Queue {
 		g.Count.Cleared++
 		g.turn(w.Member, true)
@@ -313,14 +453,24 @@ func (g *Gate) turn(m Member, cleared bool) {
 	g.Away = slices.Insert(g.Away, i, Turned{Member: m, Cleared: cleared})
 }
 
-// Deadlocked tells whether nobody more can be let in because every holder waits for one who waits here.
+// Deadlocked tells whether nobody more can be let in because every holder waits for one who waits here, or for a holder that does.
 func (g *Gate) Deadlocked() bool {
-	if g.Policy.Concurrency == 0 || len(g.Holders) < g.Policy.Concurrency || len(g.Holders) == 0 {
+	c := g.Force.Policy.Concurrency
+	if c == 0 || len(g.Holders) < c {
 		return false
 	}
-	return !slices.ContainsFunc(g.Holders, func(h Holder) bool {
-		return !slices.ContainsFunc(g.Queue, func(w Waiter) bool { return w.Member.Under == h.Member.Ticket })
-	})
+	blocked := map[string]bool{}
+	for _, w := range g.Queue {
+		for up := w.Member.Under; up != ""; {
+			i := slices.IndexFunc(g.Holders, func(h Holder) bool { return h.Member.Ticket == up })
+			if i < 0 || blocked[up] {
+				break
+			}
+			blocked[up] = true
+			up = g.Holders[i].Member.Under
+		}
+	}
+	return len(blocked) == len(g.Holders)
 }
 
 // Check gives the invariant that does not hold, or nothing.

@@ -37,3 +37,10 @@ func Mistakes() []Mistake {
 		LeaveEarly, WordOnce, GrantTwice, UnknownIgnored, LeaveUnfenced, AgainTrusted, PendingWanted, NeverAsks, Unlisted,
 	}
 }
+
+// ScriptMistakes lists those that the scripts can make.
+func ScriptMistakes() []Mistake {
+	return []Mistake{
+		Overtakes, EnterTwice, CountedTwice, AwayForgotten, SweepFrees, RestoredRefused, RestoredTwice, RateUnseen, OlderPolicy,
+	}
+}

@@ -39,7 +39,7 @@ func (w *World) Check() string {
 		if b := gate.Check(); b != "" {
 			return b
 		}
-		if c := gate.Policy.Concurrency; c > 0 && inside[g] > c+w.Forgotten[g] {
+		if c := gate.Force.Policy.Concurrency; c > 0 && inside[g] > c+w.Forgotten[g] {
 			return fmt.Sprintf("%d run behind a gate that lets in %d", inside[g], c)
 		}
 	}

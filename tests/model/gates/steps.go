@@ -87,7 +87,7 @@ func (w *World) optional(may func(int, string, func(*World))) {
 		}
 		may(w.Left.Clears, fmt.Sprintf("gate %d is cleared", g), func(w *World) {
 			w.Left.Clears--
-			w.Gates[g].Clear()
+			w.Gates[g].Clear(w.Now)
 		})
 		if w.Idle[g] {
 			may(w.Left.Unlists, fmt.Sprintf("gate %d is taken off its list", g), func(w *World) {
@@ -216,18 +216,33 @@ func (w *World) storeFaults(may func(int, string, func(*World))) {
 	}
 }
 
-// rollback: who had ended runs again, and others have been let in for it.
+// rollback: who had ended wants its slot again, and others have been let in for it. It may have it at once, if a late word of its
+// first life has put it there.
 func (w *World) rollback(i int) {
 	w.Left.Rollbacks--
 	w.forgot = true
 	now, then := w.Instances[i], w.Saved[i].clone()
-	for _, s := range w.slots(i, then) {
-		if s.In && !now.runs(s.Member) {
+	for _, s := range w.ended(i, now) {
+		if !slices.ContainsFunc(w.ended(i, then), func(t Slot) bool { return t.Member == s.Member }) {
 			w.Forgotten[s.Gate]++
 		}
 	}
 	then.Era = now.Era
 	w.Instances[i], w.Saved[i] = then, nil
+}
+
+// ended are the slots that an instance has had: a worker has acked, or the history says so.
+func (w *World) ended(i int, in *Instance) (all []Slot) {
+	if g := w.setup.Programs[i].Start; g != Open && in.Status == Ended {
+		all = append(all, Slot{g, w.starter(i), true})
+	}
+	for _, a := range in.Activities {
+		m := w.member(i, a.Ticket)
+		if a.Gate != Open && (a.State == Done || a.State == Going && !in.runs(m)) {
+			all = append(all, Slot{a.Gate, m, true})
+		}
+	}
+	return all
 }
 
 func (w *World) forgets(g int) {

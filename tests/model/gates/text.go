@@ -46,8 +46,8 @@ func (g *Gate) text(b []byte, r Rules) []byte {
 	at := func(ms int64) { b = strconv.AppendInt(append(b, " @"...), ms*1000, 10) }
 	for _, q := range g.Queue {
 		b = append(b, q.Member.Ticket...)
-		if g.Policy.QueueTimeout > 0 {
-			at(q.Number/1000 + g.Policy.QueueTimeout)
+		if g.Force.Policy.QueueTimeout > 0 {
+			at(q.Number/1000 + g.Force.Policy.QueueTimeout)
 		}
 		b = append(b, ' ')
 	}
@@ -61,9 +61,9 @@ func (g *Gate) text(b []byte, r Rules) []byte {
 		b = fmt.Appendf(b, "%s %v", a.Member.Ticket, a.Cleared)
 		at(a.Told + r.Stale)
 	}
-	if g.Policy.Rate > 0 {
+	if g.Force.Policy.Rate > 0 {
 		for _, t := range g.Grants {
-			at(t + g.Policy.RateWindow)
+			at(t + g.Force.Policy.RateWindow)
 		}
 	}
 	return b

@@ -205,7 +205,7 @@ func (w *World) admit(c Call, heard bool) {
 	g := w.Gates[c.Gate]
 	before := g.Clone()
 	w.late(c)
-	a := g.Admit(w.Now, c.Leave, c.Enter)
+	a := g.Admit(w.Now, nil, c.Leave, c.Enter)
 	w.heals(c)
 	w.left(c.Gate, before, c.Leave)
 	w.granted(c.Gate, a.Granted)
@@ -344,7 +344,7 @@ func (w *World) say(word Word) {
 // sweep visits a gate.
 func (w *World) sweep(gate int) {
 	g := w.Gates[gate]
-	s := g.Sweep(w.Now, nil, 0)
+	s := g.Sweep(w.Now, nil)
 	w.granted(gate, s.Granted)
 	w.tell(gate, Granted, s.Granted)
 	var away []Member

@@ -1,0 +1,350 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"pgregory.net/rapid"
+
+	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/gate"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/tests/model/gates"
+)
+
+func TestTheGatesDoWhatTheModelDoes(t *testing.T) {
+	n := 0
+	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
+		rapid.Check(t, func(rt *rapid.T) {
+			n++
+			r := newGateRig(rt, rdb, n)
+			defer r.close()
+			rt.Repeat(r.actions())
+			r.examine()
+		})
+	})
+}
+
+// A test that can not fail is none: a model with a mistake is found out.
+func TestEveryMistakeOfTheModelOfGatesIsADifference(t *testing.T) {
+	_, rdb := redistest.MiniClient(t)
+	n := 0
+	for _, wrong := range gates.ScriptMistakes() {
+		t.Run(string(wrong), func(t *testing.T) {
+			hunt := rapid.Custom(func(rt *rapid.T) string {
+				n++
+				r := newGateRig(rt, rdb, n)
+				defer r.close()
+				r.hunt = true
+				for _, g := range r.model {
+					g.Rules.Wrong = wrong
+				}
+				actions := r.actions()
+				names := slices.Sorted(maps.Keys(actions))
+				for i := 0; i < 80 && r.found == ""; i++ {
+					actions[rapid.SampledFrom(names).Draw(rt, "action")](rt)
+				}
+				return r.found
+			})
+			for seed := range 300 {
+				if found := hunt.Example(seed); found != "" {
+					t.Logf("after %d runs: %s", seed, found)
+					return
+				}
+			}
+			t.Fatal("the suite does not see it")
+		})
+	}
+}
+
+// gateRig is two gates in Redis, one of them of a key, and the same in the model.
+type gateRig struct {
+	rt      *rapid.T
+	ctx     context.Context //nolint:containedctx // lives as long as one check
+	rdb     redis.UniversalClient
+	run     *redisx.Runner
+	space   redisx.Space
+	gates   *gate.Gates
+	model   map[string]*gates.Gate
+	version int // of the newest policy
+	sent    []func()
+	saved   map[string]content
+	savedAs map[string]*gates.Gate
+	hunt    bool   // the model is wrong: a difference is what is wanted
+	found   string // the first difference of a hunt
+}
+
+func newGateRig(rt *rapid.T, rdb redis.UniversalClient, n int) *gateRig {
+	space, run := redisx.NewSpace("g"+strconv.Itoa(n)), redisx.NewRunner(rdb)
+	r := &gateRig{
+		rt: rt, ctx: context.Background(), rdb: rdb, run: run, space: space,
+		gates: gate.New(run, space, func(string) int { return partition }), model: map[string]*gates.Gate{},
+	}
+	for _, name := range gateNames() {
+		r.model[name] = &gates.Gate{Rules: gates.Rules{Stale: 2000}, Keyed: gate.Key(name) != ""}
+	}
+	return r
+}
+
+func gateNames() []string { return []string{"charge-card", gate.Name("charge-card", "acme")} }
+
+func (r *gateRig) close() {
+	r.run.Close() // before the keys go: a gate is put on its list also after its answer
+	keys := []string{r.space.Part(partition).Gates()}
+	for _, name := range gateNames() {
+		keys = append(keys, r.keys(name)...)
+	}
+	for _, key := range keys {
+		r.must(r.rdb.Del(r.ctx, key).Err())
+	}
+}
+
+func (r *gateRig) must(err error) {
+	r.rt.Helper()
+	if err != nil {
+		r.rt.Fatal(err)
+	}
+}
+
+func (r *gateRig) differf(format string, args ...any) {
+	if !r.hunt {
+		r.rt.Fatalf(format, args...)
+	}
+	if r.found == "" {
+		r.found = fmt.Sprintf(format, args...)
+	}
+}
+
+func (r *gateRig) actions() map[string]func(*rapid.T) {
+	return map[string]func(*rapid.T){
+		"admit": func(*rapid.T) { r.admit() }, "admit more": func(*rapid.T) { r.admit() }, "admit still more": func(*rapid.T) { r.admit() },
+		"sweep": func(*rapid.T) { r.sweep() }, "sweep more": func(*rapid.T) { r.sweep() }, "clear": func(*rapid.T) { r.clear() },
+		"stats": func(*rapid.T) { r.stats() }, "again": func(*rapid.T) { r.again() }, "time passes": func(*rapid.T) { r.pass() },
+		"save": func(*rapid.T) { r.save() }, "rollback": func(*rapid.T) { r.rollback() },
+	}
+}
+
+func pick[T any](r *gateRig, what string, from ...T) T { return rapid.SampledFrom(from).Draw(r.rt, what) }
+
+func (r *gateRig) oneIn(n int) bool { return rapid.IntRange(1, n).Draw(r.rt, "one in") == n }
+
+// gate is mostly the first.
+func (r *gateRig) gate() string { return pick(r, "gate", slices.Concat(gateNames(), gateNames()[:1])...) }
+
+// member draws one of six: activities, starts and kept slots. Some are under another, or two under one another.
+func (r *gateRig) member() gates.Member {
+	n := rapid.IntRange(1, 6).Draw(r.rt, "member")
+	m := gates.Member{Ticket: "t" + strconv.Itoa(n), Instance: "i:" + strconv.Itoa(n), Place: []string{"1.2", "b3.4", "-"}[n%3]}
+	if n%3 != 0 {
+		m.Under = "t" + strconv.Itoa(n%3)
+	}
+	return m
+}
+
+// force draws a policy: mostly none, or the newest, sometimes one that is older.
+func (r *gateRig) force() *gates.Force {
+	if !r.oneIn(4) {
+		return nil
+	}
+	f := &gates.Force{Version: r.version, Policy: gates.Policy{
+		Concurrency: pick(r, "concurrency", 1, 1, 2, 3, 0), QueueLimit: pick(r, "queue limit", 0, 0, 3, 1),
+		QueueTimeout: pick(r, "queue timeout", int64(-1), 0, 2000, 2500), Reject: r.oneIn(8),
+	}}
+	if r.oneIn(3) {
+		f.Policy.Rate, f.Policy.RateWindow = pick(r, "rate", 1, 2), 1000
+	}
+	if r.oneIn(3) {
+		f.Policy.Quota, f.Policy.QuotaWindow = pick(r, "quota", 1, 3), pick(r, "quota window", int64(2000), 7_200_000)
+	}
+	if r.oneIn(2) {
+		f.Declared = "group"
+	}
+	if r.oneIn(4) && f.Version > 0 {
+		f.Version--
+	} else if r.oneIn(2) {
+		r.version++
+		f.Version = r.version
+	}
+	return f
+}
+
+func forceOf(f *gates.Force) *gate.InForce {
+	if f == nil {
+		return nil
+	}
+	p := f.Policy
+	return &gate.InForce{Level: "action", Version: uint64(f.Version), Declared: history.Declared{Group: f.Declared}, Policy: history.Policy{
+		Concurrency: uint32(p.Concurrency), Rate: uint32(p.Rate), RateWindow: p.RateWindow, Quota: uint64(p.Quota), QuotaWindow: p.QuotaWindow,
+		QueueLimit: uint32(p.QueueLimit), QueueTimeout: p.QueueTimeout, Reject: p.Reject,
+	}}
+}
+
+func memberOf(m gates.Member) gate.Member { return gate.Member(m) }
+
+func texts[M ~struct{ Ticket, Instance, Place, Under string }](ms []M) []string {
+	out := make([]string, len(ms))
+	for i, m := range ms {
+		out[i] = gate.Member(m).String()
+	}
+	return out
+}
+
+func sorted(texts []string) []string { slices.Sort(texts); return texts }
+
+func (r *gateRig) send(call func()) {
+	r.sent = append(r.sent, call)
+	call()
+	if r.oneIn(6) {
+		r.rt.Log("the reply is lost")
+		call()
+	}
+}
+
+func (r *gateRig) again() {
+	if len(r.sent) > 0 {
+		r.rt.Log("an earlier call arrives again")
+		pick(r, "which", r.sent...)()
+	}
+}
+
+func (r *gateRig) admit() {
+	name, f := r.gate(), r.force()
+	var leave []gates.Member
+	for range pick(r, "leaves", 0, 0, 1, 1, 2) {
+		leave = append(leave, r.member())
+	}
+	var enter []gates.Entry
+	for range pick(r, "entries", 0, 1, 1, 2, 4) {
+		enter = append(enter, gates.Entry{Member: r.member(), In: r.oneIn(6)})
+	}
+	r.send(func() {
+		r.both(name, fmt.Sprintf("admit at %s, policy %+v: leave %v, enter %v", name, f, leave, enter), func() (string, int64) {
+			c := gate.Call{Gate: name}
+			if f != nil {
+				c.InForce = *forceOf(f)
+			}
+			for _, m := range leave {
+				c.Leave = append(c.Leave, memberOf(m))
+			}
+			for _, e := range enter {
+				c.Enter = append(c.Enter, gate.Entry{Member: memberOf(e.Member), In: e.In})
+			}
+			a, err := await(func(done func(gate.Admitted, error)) { r.gates.Admit(c, done) })
+			r.must(err)
+			verdicts := []string{}
+			for _, v := range a.Verdicts {
+				verdicts = append(verdicts, fmt.Sprint(kindOf(v.Kind), " ", v.Position, " ", v.Until))
+			}
+			return fmt.Sprint(verdicts, texts(a.Granted), a.Waiting, a.Holding, a.LimitedUntil, a.First), a.Now
+		}, func(g *gates.Gate, now int64) string {
+			a := g.Admit(now, f, leave, enter)
+			verdicts := []string{}
+			for _, v := range a.Verdicts {
+				verdicts = append(verdicts, fmt.Sprint(v.Kind, " ", v.Position, " ", v.Until))
+			}
+			return fmt.Sprint(verdicts, texts(a.Granted), a.Waiting, a.Holding, a.Until, a.First)
+		})
+	})
+}
+
+func kindOf(k gate.Kind) gates.Kind {
+	return map[gate.Kind]gates.Kind{
+		gate.LetIn: gates.LetIn, gate.Waits: gates.Waits, gate.Full: gates.Full, gate.Limited: gates.Limited,
+		gate.TimedOut: gates.TimedOut, gate.Cleared: gates.Cleared,
+	}[k]
+}
+
+func (r *gateRig) sweep() {
+	name, f := r.gate(), r.force()
+	r.send(func() {
+		r.both(name, fmt.Sprintf("sweep of %s, policy %+v", name, f), func() (string, int64) {
+			s, err := await(func(done func(gate.Swept, error)) { r.gates.Sweep(name, forceOf(f), done) })
+			r.must(err)
+			away := []string{}
+			for _, a := range s.Away {
+				away = append(away, fmt.Sprint(a.Member, a.Cleared))
+			}
+			return fmt.Sprint(texts(s.Granted), sorted(away), sorted(texts(s.Stale)), s.Waiting, s.Holding, s.LimitedUntil, s.Next,
+				s.IdleFor.Milliseconds(), s.Deadlocked, s.Version, s.Declared.Group, s.More), s.Now
+		}, func(g *gates.Gate, now int64) string {
+			s := g.Sweep(now, f)
+			away := []string{}
+			for _, a := range s.Away {
+				away = append(away, fmt.Sprint(memberOf(a.Member), a.Cleared))
+			}
+			inForce := g.Force
+			if !g.There && g.Empty() && f != nil && f.Version >= inForce.Version { // it answers what it would take
+				inForce = *f
+			}
+			return fmt.Sprint(texts(s.Granted), sorted(away), sorted(texts(s.Stale)), s.Waiting, s.Holding, s.Until, s.Next,
+				s.Idle, s.Deadlocked, inForce.Version, inForce.Declared, false)
+		})
+	})
+}
+
+func (r *gateRig) clear() {
+	if !r.oneIn(4) {
+		return
+	}
+	name := r.gate()
+	r.both(name, "clear "+name, func() (string, int64) {
+		n, err := r.gates.Clear(r.ctx, name)
+		r.must(err)
+		return fmt.Sprint(n), 0
+	}, func(g *gates.Gate, now int64) string { return fmt.Sprint(g.Clear(now)) })
+}
+
+// stats compares what is shown of a gate, and of one member.
+func (r *gateRig) stats() {
+	name, m := r.gate(), r.member()
+	r.both(name, "stats of "+name, func() (string, int64) {
+		s, ok, err := r.gates.Stats(r.ctx, name)
+		r.must(err)
+		p, stands, err := r.gates.Place(r.ctx, name, memberOf(m))
+		r.must(err)
+		waiters, err := r.gates.Waiters(r.ctx, name, 1, 10)
+		r.must(err)
+		second := ""
+		if len(waiters) > 0 {
+			second = fmt.Sprint(waiters[0].Member, waiters[0].Position, waiters[0].Since)
+		}
+		if !ok {
+			return fmt.Sprint("none ", stands), 0
+		}
+		return fmt.Sprint(s.QueueLength, s.Active, s.OldestEnqueuedAt, s.TotalEnqueued, s.TotalCompleted, s.Rejected, s.TimedOut, s.Withdrawn, s.Cleared,
+			s.LimitedUntil, stands, p.Position, p.Since, second), 0
+	}, func(g *gates.Gate, now int64) string {
+		at, since, stands := g.Stands(m)
+		if !g.There && g.Empty() {
+			return fmt.Sprint("none ", stands)
+		}
+		second, oldest := "", int64(0)
+		if len(g.Queue) > 0 {
+			oldest = g.Queue[0].Number / 1000
+		}
+		if len(g.Queue) > 1 {
+			second = fmt.Sprint(memberOf(g.Queue[1].Member), 2, g.Queue[1].Number/1000)
+		}
+		c := g.Count
+		return fmt.Sprint(len(g.Queue), len(g.Holders), oldest, c.Entered, c.Completed, c.Rejected, c.TimedOut, c.Withdrawn, c.Cleared,
+			g.Clone().Limited(now), stands, at, since/1000, second)
+	})
+}
+
+// examine demands that the gates keep the rules that `pawl check` looks at.
+func (r *gateRig) examine() {
+	for _, name := range gateNames() {
+		for _, err := range r.gates.Check(r.ctx, name) {
+			r.rt.Error(err)
+		}
+		if broken := r.model[name].Check(); broken != "" {
+			r.rt.Errorf("the model of %s: %s", name, broken)
+		}
+	}
+}

@@ -1,0 +1,239 @@
+package conformance
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl/pkg/gate"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/tests/model/gates"
+)
+
+func (r *gateRig) keys(name string) []string {
+	k := r.space.Gate(name)
+	return []string{k.Queue(), k.Active(), k.Away(), k.Rate(), k.State()}
+}
+
+// both makes a call to Redis and to the model and compares answers and keys. The answer tells the time in ms, or not at all; the
+// model is tried at moments within it, and takes over the numbers that Redis has given.
+func (r *gateRig) both(name, what string, call func() (answer string, now int64), oracle func(g *gates.Gate, now int64) string) {
+	before := r.now()
+	got, now := call()
+	times := []int64{now*1000 + 500, now*1000 + 999, now*1000 + 1, now * 1000}
+	if now == 0 {
+		times = []int64{before, r.now()}
+	}
+	is := r.read(name)
+	var want string
+	var differs []string
+	for _, t := range times {
+		g := r.model[name].Clone()
+		if want = oracle(g, t); want != got {
+			continue
+		}
+		if differs = gateDifference(is, g); len(differs) == 0 {
+			r.model[name] = g
+			r.rt.Logf("%s: %s", what, got)
+			return
+		}
+	}
+	if len(differs) > 0 {
+		r.differf("%s: %s, and then the keys differ:\n%s", what, got, strings.Join(differs, ""))
+		return
+	}
+	r.differf("%s: Redis answers\n%q, the model\n%q", what, got, want)
+}
+
+// now is Redis TIME in µs.
+func (r *gateRig) now() int64 {
+	t, err := r.rdb.Time(r.ctx).Result()
+	r.must(err)
+	return t.UnixMicro()
+}
+
+func (r *gateRig) content(name string) content {
+	all := content{}
+	for i, key := range r.keys(name) {
+		switch i {
+		case 3:
+			if v := r.rdb.LRange(r.ctx, key, 0, -1).Val(); len(v) > 0 {
+				all[key] = v
+			}
+		case 4:
+			if v := r.rdb.HGetAll(r.ctx, key).Val(); len(v) > 0 {
+				all[key] = v
+			}
+		default:
+			if v := r.rdb.ZRangeWithScores(r.ctx, key, 0, -1).Val(); len(v) > 0 {
+				all[key] = v
+			}
+		}
+	}
+	return all
+}
+
+func scored(v any) []redis.Z { z, _ := v.([]redis.Z); return z }
+
+// read gives a gate of Redis as one of the model.
+func (r *gateRig) read(name string) *gates.Gate {
+	all, keys := r.content(name), r.keys(name)
+	g := &gates.Gate{}
+	for _, z := range scored(all[keys[0]]) {
+		g.Queue = append(g.Queue, gates.Waiter{Member: r.parse(z.Member), Number: int64(z.Score)})
+	}
+	for _, z := range scored(all[keys[1]]) {
+		g.Holders = append(g.Holders, gates.Holder{Member: r.parse(z.Member), Known: int64(z.Score)})
+	}
+	for _, z := range scored(all[keys[2]]) {
+		text := z.Member.(string) //nolint:forcetypeassert // of a ZRANGE
+		g.Away = append(g.Away, gates.Turned{Member: r.parse(text[1:]), Cleared: text[0] == 'c', Told: int64(z.Score)})
+	}
+	slices.SortFunc(g.Holders, func(a, b gates.Holder) int { return strings.Compare(a.Member.Ticket, b.Member.Ticket) })
+	slices.SortFunc(g.Away, func(a, b gates.Turned) int { return strings.Compare(a.Member.Ticket, b.Member.Ticket) })
+	grants, _ := all[keys[3]].([]string)
+	for _, at := range grants {
+		g.Grants = append(g.Grants, number(at))
+	}
+	state, there := all[keys[4]].(map[string]string)
+	r.state(g, state)
+	g.There = there
+	g.Expires = there && r.rdb.PTTL(r.ctx, keys[4]).Val() > 0
+	return g
+}
+
+func (r *gateRig) state(g *gates.Gate, h map[string]string) {
+	n := func(field string) int { return int(number(h[field])) }
+	g.Count = gates.Counts{Entered: n("n"), Completed: n("o"), Withdrawn: n("w"), TimedOut: n("t"), Cleared: n("c"), Rejected: n("f")}
+	g.Used, g.Last, g.Window, g.Spent, g.Dead = number(h["u"]), number(h["k"]), number(h["qs"]), n("qn"), h["b"] == "1"
+	text, policed := h["p"]
+	if g.Policed = policed; !policed {
+		return
+	}
+	var p history.Policy
+	r.must(json.Unmarshal([]byte(text), &p))
+	d, err := history.DecodeDeclared([]byte(h["d"]))
+	r.must(err)
+	g.Force = gates.Force{Version: n("v"), Declared: d.Group, Policy: gates.Policy{
+		Concurrency: int(p.Concurrency), Rate: int(p.Rate), RateWindow: p.RateWindow, Quota: int(p.Quota), QuotaWindow: p.QuotaWindow,
+		QueueLimit: int(p.QueueLimit), QueueTimeout: p.QueueTimeout, Reject: p.Reject,
+	}}
+}
+
+func (r *gateRig) parse(text any) gates.Member {
+	m, err := gate.ParseMember(text.(string)) //nolint:forcetypeassert // of a ZRANGE
+	r.must(err)
+	return gates.Member(m)
+}
+
+// gateDifference tells in what a gate of Redis is not as the model says. Numbers may differ within the ms; then the model takes Redis's.
+func gateDifference(is, want *gates.Gate) (all []string) {
+	near := func(a int64, b *int64) {
+		if a-*b < 1000 && *b-a < 1000 {
+			*b = a
+		}
+	}
+	for i := range min(len(is.Queue), len(want.Queue)) {
+		near(is.Queue[i].Number, &want.Queue[i].Number)
+	}
+	near(is.Last, &want.Last)
+	differ := func(what string, a, b any) {
+		if x, y := fmt.Sprintf("%+v", a), fmt.Sprintf("%+v", b); x != y {
+			all = append(all, fmt.Sprintf("%s: is %s, should be %s\n", what, x, y))
+		}
+	}
+	differ("queue", is.Queue, want.Queue)
+	differ("holders", is.Holders, want.Holders)
+	differ("away", is.Away, want.Away)
+	differ("grants", is.Grants, want.Grants)
+	differ("policy in force", is.Force, want.Force)
+	differ("quota", []any{is.Window, is.Spent}, []any{want.Window, want.Spent})
+	differ("counters", is.Count, want.Count)
+	differ("there, last use, last number, deadlocked, expires",
+		[]any{is.There, is.Used, is.Last, is.Dead, is.Expires}, []any{want.There, want.Used, want.Last, want.Dead, want.Expires})
+	return all
+}
+
+func (r *gateRig) pass() {
+	const hour = 3_600_000
+	d := pick(r, "time", int64(1), 499, 999, 1000, 1001, 1999, 2000, 2001, 2500, 60_000, hour+1, -1500, -hour)
+	r.rt.Logf("time passes: %d ms", d)
+	for name, g := range r.model {
+		r.restore(name, shifted(r.content(name), r.keys(name), d), r.rdb.PTTL(r.ctx, r.space.Gate(name).State()).Val() > 0)
+		g.Shift(d)
+	}
+}
+
+// shifted is a content whose times lie further in the past.
+func shifted(all content, keys []string, d int64) content {
+	for i, key := range keys {
+		switch v := all[key].(type) {
+		case []redis.Z:
+			for k := range v {
+				switch {
+				case i == 0:
+					v[k].Score -= float64(d * 1000)
+				case v[k].Score != 0: // 0 is no time: it has not been told
+					v[k].Score -= float64(d)
+				}
+			}
+		case []string:
+			for k := range v {
+				v[k] = strconv.FormatInt(number(v[k])-d, 10)
+			}
+		case map[string]string:
+			for field, unit := range map[string]int64{"k": 1000, "u": 1, "qs": 1} {
+				if v[field] != "" {
+					v[field] = strconv.FormatInt(number(v[field])-d*unit, 10)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// restore makes Redis have a content of a gate and nothing else. expires: its keys have an hour left.
+func (r *gateRig) restore(name string, all content, expires bool) {
+	pipe := r.rdb.TxPipeline()
+	for _, key := range r.keys(name) {
+		pipe.Del(r.ctx, key)
+	}
+	for key, v := range all {
+		switch v := v.(type) {
+		case map[string]string:
+			pipe.HSet(r.ctx, key, v)
+			if expires {
+				pipe.Expire(r.ctx, key, ms(3_600_000))
+			}
+		case []redis.Z:
+			pipe.ZAdd(r.ctx, key, v...)
+		case []string:
+			for _, e := range v {
+				pipe.RPush(r.ctx, key, e)
+			}
+		}
+	}
+	_, err := pipe.Exec(r.ctx)
+	r.must(err)
+}
+
+func (r *gateRig) save() {
+	r.saved, r.savedAs = map[string]content{}, map[string]*gates.Gate{}
+	for name, g := range r.model {
+		r.saved[name], r.savedAs[name] = r.content(name), g.Clone()
+	}
+}
+
+func (r *gateRig) rollback() {
+	if r.saved == nil {
+		return
+	}
+	name := r.gate()
+	r.rt.Logf("ROLLBACK of %s", name)
+	r.restore(name, r.saved[name], r.savedAs[name].Expires)
+	r.model[name] = r.savedAs[name].Clone()
+}
