@@ -176,8 +176,8 @@ func TestAWaiterCostsAtMost300Bytes(t *testing.T) {
 func TestWhatIsCalledWhileAScriptIsUnderWayGoesIntoTheNextInOrder(t *testing.T) {
 	b, s := server(t)
 	b.policy(concurrency(10))
+	b.used(0)
 	b.enter("0") // scripts and connections are there
-	b.settled()
 	before := b.scripts()
 	s.Pause()
 	const n = 300
@@ -283,7 +283,6 @@ func TestARedisThatDoesNotAnswerIsSaidAfterTwoSecondsAndOnce(t *testing.T) {
 	b, s := server(t)
 	b.policy(concurrency(1))
 	b.enter("a")
-	b.settled()
 	s.Pause()
 	begin := time.Now()
 	var calls [5]atomic.Int64

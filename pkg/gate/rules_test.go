@@ -239,6 +239,20 @@ func changedCases() map[string]func(b *bench) {
 				b.Errorf("%+v", rest)
 			}
 		},
+		"up: a newcomer does not overtake those whom one script has left behind": func(b *bench) {
+			b.policy(concurrency(1))
+			var names []string
+			for i := range 1_101 {
+				names = append(names, fmt.Sprint(i))
+			}
+			b.enter(names...)
+			b.policy(concurrency(5_000))
+			a := b.enter("newcomer")
+			if len(a.Granted) != 1_000 || said(a) != "101" {
+				b.Errorf("%d let in, newcomer: %s", len(a.Granted), said(a))
+			}
+			b.want("the rest", shorts(b.sweep(nil).Granted), strings.Join(names[1_001:], " ")+" newcomer")
+		},
 		"down: throws nobody out, and lets nobody in until there is room": func(b *bench) {
 			b.policy(concurrency(3))
 			b.enter("a", "b", "c", "d")
@@ -302,6 +316,37 @@ func TestASweepSaysWhatIsToBeDone(t *testing.T) {
 	b.at(34_000)
 	if s := b.sweep(nil); s.IdleFor != 30*time.Second || s.Next != 0 {
 		t.Errorf("idle: %+v", s)
+	}
+}
+
+func TestASweepIsWantedWhenTheFirstWaiterTimesOut(t *testing.T) {
+	b := clock(t)
+	b.policy(history.Policy{Concurrency: 1, QueueTimeout: 3_000})
+	b.enter("a", "b")
+	if s := b.sweep(nil); s.Next != epoch+2_000 {
+		t.Errorf("next in %d", s.Next-epoch)
+	}
+	b.at(1_500)
+	b.enter("c")
+	if s := b.sweep(nil); s.Next != epoch+3_000 {
+		t.Errorf("next in %d", s.Next-epoch)
+	}
+	b.at(2_999)
+	if s := b.sweep(nil); len(s.Away) != 0 {
+		t.Errorf("too early: %+v", s.Away)
+	}
+	b.at(3_000)
+	if s := b.sweep(nil); len(s.Away) != 1 || short(s.Away[0].Member) != "b" || s.Next != epoch+4_500 {
+		t.Errorf("%+v", s)
+	}
+	b.at(5_000)
+	s := b.sweep(nil)
+	if len(s.Away) != 2 || short(s.Away[0].Member) != "b" || short(s.Away[1].Member) != "c" {
+		t.Errorf("b, who was told two seconds ago, again, and c: %+v", s.Away)
+	}
+	b.policy(history.Policy{Concurrency: 1})
+	if a := b.enter("d"); a.Verdicts[0].Until != epoch+5_000+3_600_000 {
+		t.Errorf("unless the policy says otherwise one waits an hour, not until %d", a.Verdicts[0].Until-epoch)
 	}
 }
 

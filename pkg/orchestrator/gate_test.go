@@ -180,9 +180,10 @@ func TestAFullQueueAndATimeoutAreErrorsOfTheCall(t *testing.T) {
 	s.work(worker.Config{}, limited.Do(stile.do))
 	for i := range 3 {
 		s.start("hello", fmt.Sprint("h-", i), `"x"`)
-		if i == 0 {
+		switch i {
+		case 0:
 			s.receive(stile.began)
-		} else if i == 1 {
+		case 1:
 			s.waiting("limited", 1)
 		}
 	}

@@ -140,7 +140,7 @@ func member(instance string, execution, event uint64, s *history.Started, g *his
 
 // under finds who of the ancestors, or the instance itself, holds the gate.
 func under(name string, s *history.Started) string {
-	for _, held := range strings.Fields(holds(s)) {
+	for held := range strings.FieldsSeq(holds(s)) {
 		if g, ticket, _ := strings.Cut(held, "="); g == name {
 			return ticket
 		}

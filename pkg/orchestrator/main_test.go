@@ -89,6 +89,18 @@ func (s *stand) check() {
 		}
 		s.t.Errorf("invariant: %s", f)
 	}
+	gates := s.gates()
+	for p := range 8 {
+		names, err := gates.Listed(s.ctx(), p)
+		if err != nil {
+			s.t.Errorf("check: %v", err)
+		}
+		for _, name := range names {
+			for _, err := range gates.Check(s.ctx(), name) {
+				s.t.Errorf("invariant: %v", err)
+			}
+		}
+	}
 	if !spoilt {
 		s.t.Errorf("the check finds nothing wrong with %s, which the test has spoilt", s.spoilt)
 	}

@@ -205,15 +205,7 @@ func (o *Orchestrator) Start(ctx context.Context) error {
 		return err
 	}
 	run := redisx.NewRunner(o.cfg.Redis)
-	s := &shared{
-		cfg: o.cfg, programs: o.programs, met: o.met, store: store.New(run, space), leases: lease.New(run, space), conn: conn,
-		oldest: newOldest(conn), actors: newActors(), turners: newTurners(o.cfg.TurnLimit),
-	}
-	s.gates = gate.New(run, space, conn.PartitionOf)
-	s.policies = newPolicies(s.gates, conn, o.cfg.Logger, s.actors)
-	if o.global.Limits() {
-		s.global = &o.global
-	}
+	s := o.newShared(conn, run, space)
 	keeper := s.newKeeper(space)
 	background, end := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
@@ -225,17 +217,16 @@ func (o *Orchestrator) Start(ctx context.Context) error {
 		unregister()
 		conn.Close()
 	}
-	err = s.policies.read(ctx) // before the first turn
-	if err != nil {
+	if err := s.policies.read(ctx); err != nil { // before the first turn
 		closeAll()
 		return err
 	}
 	notices, err := conn.OnNotices(func(n queue.Notice) {
 		if n.Kind == queue.PolicyChanged {
 			s.policies.notice()
-			return
+		} else {
+			keeper.Nudge()
 		}
-		keeper.Nudge()
 	})
 	if err == nil {
 		if err = keeper.Start(ctx); err != nil {
@@ -262,6 +253,18 @@ func (o *Orchestrator) Start(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+func (o *Orchestrator) newShared(conn *queue.Conn, run *redisx.Runner, space redisx.Space) *shared {
+	s := &shared{
+		cfg: o.cfg, programs: o.programs, met: o.met, store: store.New(run, space), leases: lease.New(run, space), conn: conn,
+		gates: gate.New(run, space, conn.PartitionOf), actors: newActors(), oldest: newOldest(conn), turners: newTurners(o.cfg.TurnLimit),
+	}
+	s.policies = newPolicies(s.gates, conn, o.cfg.Logger, s.actors)
+	if len(o.cfg.Global) > 0 {
+		s.global = &o.global
+	}
+	return s
 }
 
 func (s *shared) newKeeper(space redisx.Space) *partition.Keeper {

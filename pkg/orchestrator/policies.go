@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,7 +21,8 @@ type policies struct {
 	log     *slog.Logger
 	latest  atomic.Pointer[gate.Overrides]
 	noticed chan struct{}
-	actors  *actors // are told of a change
+	reading sync.Mutex // so that an older answer does not stand above a newer one
+	actors  *actors    // are told of a change
 }
 
 func newPolicies(gates *gate.Gates, conn *queue.Conn, log *slog.Logger, as *actors) *policies {
@@ -34,6 +36,8 @@ func (p *policies) now() *gate.Overrides { return p.latest.Load() }
 
 // read reads them anew, and tells the actors if they have changed.
 func (p *policies) read(ctx context.Context) error {
+	p.reading.Lock()
+	defer p.reading.Unlock()
 	o, err := p.gates.Overrides(ctx)
 	if err != nil {
 		return err

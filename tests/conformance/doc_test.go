@@ -9,6 +9,8 @@
 // back to an earlier copy, and time may pass or step back: what the store remembers
 // of time is moved, in Redis and in the model alike, because no test should wait and
 // no Redis lets its clock be set.
+//
+// The scripts about a gate are run likewise beside package gates: see gate_test.go.
 package conformance
 
 import (

@@ -130,12 +130,16 @@ func (r *gateRig) actions() map[string]func(*rapid.T) {
 	}
 }
 
-func pick[T any](r *gateRig, what string, from ...T) T { return rapid.SampledFrom(from).Draw(r.rt, what) }
+func pick[T any](r *gateRig, what string, from ...T) T {
+	return rapid.SampledFrom(from).Draw(r.rt, what)
+}
 
 func (r *gateRig) oneIn(n int) bool { return rapid.IntRange(1, n).Draw(r.rt, "one in") == n }
 
 // gate is mostly the first.
-func (r *gateRig) gate() string { return pick(r, "gate", slices.Concat(gateNames(), gateNames()[:1])...) }
+func (r *gateRig) gate() string {
+	return pick(r, "gate", slices.Concat(gateNames(), gateNames()[:1])...)
+}
 
 // member draws one of six: activities, starts and kept slots. Some are under another, or two under one another.
 func (r *gateRig) member() gates.Member {

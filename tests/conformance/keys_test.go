@@ -42,7 +42,7 @@ func (r *rig) read() content {
 		switch r.kind(key).Kind {
 		case "p", "i", "l", "r", "stuck":
 			cmds[key] = pipe.HGetAll(r.ctx, key)
-		case "agenda", "d", "x":
+		case "agenda", "gates", "d", "x":
 			cmds[key] = pipe.ZRangeWithScores(r.ctx, key, 0, -1)
 		case "h", "in":
 			cmds[key] = pipe.LRange(r.ctx, key, 0, -1)
@@ -91,7 +91,7 @@ func (r *rig) shift(d int64) {
 	pipe.Exists(r.ctx, r.part.Owner())
 	for key, v := range r.read() {
 		switch k := r.kind(key).Kind; k {
-		case "agenda", "d":
+		case "agenda", "gates", "d":
 			for _, z := range v.([]redis.Z) { //nolint:forcetypeassert // read made it so
 				pipe.ZAdd(r.ctx, key, redis.Z{Member: z.Member, Score: z.Score - float64(d)})
 			}
@@ -139,6 +139,8 @@ func (r *rig) snapshot() *model.Store {
 				switch n.Kind {
 				case "agenda":
 					s.Agenda[member] = int64(z.Score)
+				case "gates":
+					s.Gates[member] = int64(z.Score)
 				case "d":
 					get(n.Instance).Seen[member] = int64(z.Score)
 				case "x":
@@ -207,6 +209,11 @@ func difference(is, want *model.Store, slack int64) (all []string) {
 		want.Agenda[id] = at
 	}
 	differ("agenda", is.Agenda, want.Agenda)
+	for gate, at := range want.Gates {
+		near(is.Gates[gate], &at)
+		want.Gates[gate] = at
+	}
+	differ("gates", is.Gates, want.Gates)
 	ids := slices.Collect(maps.Keys(is.Instances))
 	for _, id := range append(ids, slices.Collect(maps.Keys(want.Instances))...) {
 		a, b := is.Get(id), want.Get(id)

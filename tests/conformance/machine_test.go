@@ -28,6 +28,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 		"look": func(*rapid.T) { m.look() }, "claim": func(*rapid.T) { m.claim() }, "claim more": func(*rapid.T) { m.claim() },
 		"renew": func(*rapid.T) { m.renew() }, "ack": func(*rapid.T) { m.ack() }, "abandon": func(*rapid.T) { m.abandon() },
 		"purge": func(*rapid.T) { m.purge() }, "report": func(*rapid.T) { m.report() },
+		"list": func(*rapid.T) { m.list() }, "relist": func(*rapid.T) { m.relist() },
 		"again": func(*rapid.T) { m.again() }, "time passes": func(*rapid.T) { m.pass() },
 		"save": func(*rapid.T) { m.redis, m.savedAs = m.read(), m.model.Clone() }, "rollback": func(*rapid.T) { m.rollback() },
 	}

@@ -129,13 +129,49 @@ func (m *machine) due() {
 		if err != nil {
 			return m.refused(err), 0
 		}
-		return fmt.Sprint("OK ", d.Instances, d.Next), d.Now
+		return fmt.Sprint("OK ", d.Instances, d.Next, d.Gates, d.NextGate), d.Now
 	}, func(s *model.Store, now int64) string {
-		a, due, next := s.Due(now, token, most)
+		a, due, visits := s.Due(now, token, most)
 		if a != model.OK {
 			return string(a)
 		}
-		return fmt.Sprint("OK ", due, next)
+		return fmt.Sprint("OK ", due.Who, due.Next, visits.Who, visits.Next)
+	})
+}
+
+// list does what an entry into a gate does first.
+func (m *machine) list() {
+	name := draw(m, "gate", "charge-card", "charge-card/acme")
+	m.both("list "+name, func() (string, int64) {
+		_, err := m.run.Do(m.ctx, redisx.Call{Script: m.lua["list"], Keys: []string{m.part.Gates()}, Args: []any{name}})
+		m.must(err)
+		return "", 0
+	}, func(s *model.Store, now int64) string {
+		s.List(now, name)
+		return ""
+	})
+}
+
+// relist ends a visit.
+func (m *machine) relist() {
+	name, at := draw(m, "gate", "charge-card", "charge-card/acme"), int64(0)
+	if !m.oneIn(3) {
+		at = m.now() + draw(m, "next", int64(500), 2000, 30_000)
+	}
+	m.both(fmt.Sprintf("relist %s at %d", name, at), func() (string, int64) {
+		_, err := await(func(done func(any, error)) {
+			said := func(err error) { done(nil, err) }
+			if at == 0 {
+				m.gates.Unlist(name, said)
+				return
+			}
+			m.gates.Relist(name, at, said)
+		})
+		m.must(err)
+		return "", 0
+	}, func(s *model.Store, now int64) string {
+		s.Relist(now, name, at)
+		return ""
 	})
 }
 

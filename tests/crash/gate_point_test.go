@@ -7,13 +7,18 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/pkg/gate"
+	"github.com/pawlrun/pawl/tests/crash/work"
 	"github.com/pawlrun/pawl/tests/stack"
 )
+
+// firstGatePoint is one that every incarnation passes before it has done anything: there only one dies.
+const firstGatePoint = "gate.listed"
 
 // gatePoints are where somebody dies who has to do with a gate, and at which pass.
 func gatePoints() []tellingPoint {
 	return []tellingPoint{
-		{"gate.listed", "2"}, {"orchestrator.entered", "3"}, {"orchestrator.left", "6"}, {"orchestrator.swept", "2"}, {"orchestrator.turned", "14"},
+		{firstGatePoint, "1"}, {firstGatePoint, "2"}, {"orchestrator.entered", "3"}, {"orchestrator.left", "6"}, {"orchestrator.swept", "2"}, {"orchestrator.turned", "14"},
 		{"orchestrator.committed", "14"}, {"orchestrator.published", "9"}, {"worker.claimed", "9"}, {"worker.acked", "9"},
 	}
 }
@@ -27,8 +32,12 @@ func TestQueuesWhoseOwnersDieAtACrashPointAgainAndAgainKeepTheirOrderAndTheirLim
 			t.Parallel()
 			q := newQueueing(t, s)
 			q.tended = true
+			deadly := []string{"PAWL_FAILPOINT=" + c.point + ":" + c.passes}
+			if c.point == firstGatePoint {
+				deadly = append(deadly, "PAWL_FAILPOINT_FILE="+filepath.Join(t.TempDir(), "passed"))
+			}
 			for _, role := range []string{"orchestrator", "worker"} {
-				q.process(role, role, "PAWL_FAILPOINT="+c.point+":"+c.passes)
+				q.process(role, role, deadly...)
 			}
 			q.begin()
 			q.open()
@@ -37,6 +46,42 @@ func TestQueuesWhoseOwnersDieAtACrashPointAgainAndAgainKeepTheirOrderAndTheirLim
 				t.Errorf("nobody has died")
 			}
 			t.Logf("%d deaths", q.deaths)
+		})
+	}
+}
+
+// The owner of everything dies when the holder has ended, and the one after it knows nothing of that. (With one booth for each
+// visitor the commits are known: three starts, and the first end.)
+func TestASlotWhoseHolderEndedAsItsOwnerDiedIsFreeWithinSeconds(t *testing.T) {
+	s := startServers(t)
+	for _, point := range []string{"orchestrator.committed:4", "orchestrator.left:1", "orchestrator.answered:1"} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			q := newQueueing(t, s)
+			o := q.orchestrator("orchestrator", "PAWL_FAILPOINT="+point)
+			q.worker("worker")
+			q.join()
+			for i := range work.Places + 1 {
+				q.visit(q.visitorID(i), 1)
+				q.stand(work.Booth.Name(), func(s gate.Stats) bool { return s.TotalEnqueued == uint64(i+1) })
+			}
+			q.until("all places are taken", func() bool { return len(q.lines(work.BoothIn)) == work.Places })
+			q.open()
+			died(t, o)
+			began := time.Now()
+			o = q.orchestrator("heir")
+			q.until("the next has come", func() bool { return len(q.lines(work.BoothIn)) > work.Places })
+			took := time.Since(began)
+			if took > leakedFor+time.Second { // after which its predecessor's partitions are free
+				t.Errorf("the next came %v after there was an owner again", took)
+			}
+			t.Logf("the next came after %v", took)
+			for i := range work.Places + 1 {
+				q.completed(q.visitorID(i), 1)
+			}
+			q.left(map[string]uint64{work.Booth.Name(): work.Places + 1})
+			o.Stop()
+			q.check()
 		})
 	}
 }
@@ -65,7 +110,7 @@ func TestAnOrchestratorThatWasPausedAtAGateDoesNoHarmWhenItWakes(t *testing.T) {
 			})
 			paused.Signal(syscall.SIGCONT)
 			paused.Stop()
-			q.left()
+			q.left(map[string]uint64{work.Booth.Name(): visitors * booths, work.Lobby.Name(): guests})
 			q.check()
 		})
 	}

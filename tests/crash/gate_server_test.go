@@ -2,8 +2,13 @@ package crash
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/gate"
 	"github.com/pawlrun/pawl/tests/crash/work"
 )
@@ -54,4 +59,68 @@ func TestQueuesWithoutOrchestratorsOnlyWait(t *testing.T) {
 	}
 	o.Start()
 	q.end()
+}
+
+// Instances and their gates are on different masters, of which each forgets for itself. What that may break is broken once: all
+// end, and no slot and no waiter is left.
+func TestQueuesOfWhichARedisServerForgetsAreWholeAgain(t *testing.T) {
+	for _, c := range []struct {
+		name             string
+		gates, instances bool // which master goes back
+		empty            bool // to before anybody came; else to when all stood in line
+	}{
+		{"the gates, while they are let in", true, false, false},
+		{"the instances, while they are let in", false, true, false},
+		{"both, while they are let in", true, true, false},
+		{"the gates, who was in and who waited", true, false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			q := newQueueing(t, twoMasters(t))
+			q.fleets()
+			q.join()
+			masters := q.masters()
+			f := &family{arena: q.arena}
+			kept := map[*redistest.Server]string{}
+			keep := func() {
+				if c.gates {
+					kept[masters[0]] = f.keep(masters[0])
+				}
+				if c.instances {
+					kept[masters[1]] = f.keep(masters[1])
+				}
+			}
+			if c.empty {
+				keep()
+			}
+			q.begin()
+			if !c.empty {
+				keep()
+				q.open()
+				q.stand(work.Booth.Name(), func(s gate.Stats) bool { return s.TotalCompleted >= 10 })
+			}
+			q.forgot = true
+			for server, log := range kept {
+				f.restore(server, log)
+			}
+			if c.empty {
+				q.stand(work.Booth.Name(), func(s gate.Stats) bool { return s.QueueLength+s.Active == visitors*booths })
+				q.open()
+			}
+			q.end()
+		})
+	}
+}
+
+// masters finds the server that has the gate of the booths, and puts the instances on the other.
+func (q *queueing) masters() [2]*redistest.Server {
+	q.t.Helper()
+	node, err := q.rdb.(*redis.ClusterClient).MasterForKey(q.ctx, redisx.NewSpace(q.ns).Gate(work.Booth.Name()).Queue())
+	q.must(err)
+	if strings.HasSuffix(q.redis.Addr, node.Options().Addr) { // the client takes the loopback address away
+		q.home = children
+		return [2]*redistest.Server{q.redis, q.other}
+	}
+	q.home = parents
+	return [2]*redistest.Server{q.other, q.redis}
 }

@@ -11,7 +11,7 @@
 // the answer that the Lua gives. The laws that the scripts keep together:
 //
 //	ingest  offset and inbox move together, and only on from the position that the caller names
-//	due     re-scores before anybody acts, so that a stuck instance neither spins nor starves others
+//	due     re-scores before anybody acts, so that a stuck instance, or gate, neither spins nor starves others
 //	commit  fence, head, popped ids: all three, or nothing is written
 //	        new leases are created before cancelled ones are deleted
 //	        what it puts in front, and the empty history behind it, are in the same write; a repeat pushes nothing
@@ -26,4 +26,6 @@
 // Time is in the unit of whoever makes the Rules: milliseconds in the conformance
 // suite and in the walks, ticks in the exhaustive search, where a state is the
 // same as another if only the names of its tokens and the origin of its clock differ.
+//
+// The gates have a model of their own, package gates; both are searched by package explore.
 package model

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -147,29 +148,53 @@ func (s *Store) take(now int64, m Message, marks int) string {
 
 // Due lists the instances that must be looked at, most overdue first, and puts
 // each back to the next moment before anybody acts upon it. It tells when the next is due; zero: never.
-func (s *Store) Due(now int64, token string, most int) (a Answer, due []string, next int64) {
+// The gates of the partition likewise.
+func (s *Store) Due(now int64, token string, most int) (a Answer, instances, visits DueNow) {
 	if s.fenced(now, token) {
-		return Fenced, nil, 0
+		return Fenced, DueNow{}, DueNow{}
 	}
-	for id, at := range s.Agenda {
+	return OK, s.putOff(now, s.Agenda, most), s.putOff(now, s.Gates, most)
+}
+
+// DueNow is who is due, and when the next one is; zero: never.
+type DueNow struct {
+	Who  []string
+	Next int64
+}
+
+func (s *Store) putOff(now int64, agenda map[string]int64, most int) (d DueNow) {
+	for id, at := range agenda {
 		if at <= now {
-			due = append(due, id)
+			d.Who = append(d.Who, id)
 		}
 	}
-	slices.SortFunc(due, func(a, b string) int {
-		if d := s.Agenda[a] - s.Agenda[b]; d != 0 {
-			return int(max(-1, min(1, d)))
-		}
-		return map[bool]int{true: -1, false: 1}[a < b]
-	})
-	due = due[:min(len(due), most)]
-	for _, id := range due {
-		s.Agenda[id] = now + s.Rules.Soon
+	slices.SortFunc(d.Who, func(a, b string) int { return cmp.Or(cmp.Compare(agenda[a], agenda[b]), cmp.Compare(a, b)) })
+	d.Who = d.Who[:min(len(d.Who), most)]
+	for _, id := range d.Who {
+		agenda[id] = now + s.Rules.Soon
 	}
-	for _, at := range s.Agenda {
-		if next == 0 || at < next {
-			next = at
+	for _, at := range agenda {
+		if d.Next == 0 || at < d.Next {
+			d.Next = at
 		}
 	}
-	return OK, due, next
+	return d
+}
+
+// List puts a gate on the list of its partition, to be looked at now. It puts nothing off.
+func (s *Store) List(now int64, gate string) {
+	if at, ok := s.Gates[gate]; !ok || now < at {
+		s.Gates[gate] = now
+	}
+}
+
+// Relist says when a gate is looked at next, after a visit; zero takes it off the list. If it is due, somebody has come since, and that stands.
+func (s *Store) Relist(now int64, gate string, at int64) {
+	switch due, ok := s.Gates[gate]; {
+	case ok && due <= now:
+	case at == 0:
+		delete(s.Gates, gate)
+	default:
+		s.Gates[gate] = at
+	}
 }

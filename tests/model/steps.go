@@ -68,8 +68,8 @@ func (w *World) ownerSteps(add, may func(string, func(*World))) {
 	}
 	if len(w.dueNow()) > 0 {
 		add("due", func(w *World) {
-			a, ids, _ := w.Store.Due(w.Now, w.Owner.Token, 100)
-			for _, id := range ids {
+			a, due, _ := w.Store.Due(w.Now, w.Owner.Token, 100)
+			for _, id := range due.Who {
 				w.Owner.Handed[id] = true
 			}
 			if a != OK {

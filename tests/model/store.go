@@ -158,17 +158,18 @@ type Store struct {
 	Rules     Rules
 	Owner     Ownership
 	Agenda    map[string]int64
+	Gates     map[string]int64 // when each gate of the partition is looked at
 	Instances map[string]*Instance
 }
 
 // NewStore gives an empty partition that nobody owns.
 func NewStore(r Rules) *Store {
-	return &Store{Rules: r, Agenda: map[string]int64{}, Instances: map[string]*Instance{}}
+	return &Store{Rules: r, Agenda: map[string]int64{}, Gates: map[string]int64{}, Instances: map[string]*Instance{}}
 }
 
 // Clone copies the partition, as a snapshot on disk would.
 func (s *Store) Clone() *Store {
-	c := &Store{Rules: s.Rules, Owner: s.Owner, Agenda: maps.Clone(s.Agenda), Instances: make(map[string]*Instance, len(s.Instances))}
+	c := &Store{Rules: s.Rules, Owner: s.Owner, Agenda: maps.Clone(s.Agenda), Gates: maps.Clone(s.Gates), Instances: make(map[string]*Instance, len(s.Instances))}
 	for id, in := range s.Instances {
 		c.Instances[id] = &Instance{
 			Record: in.Record, Histories: maps.Clone(in.Histories), Inbox: slices.Clone(in.Inbox), Seen: maps.Clone(in.Seen), Leases: maps.Clone(in.Leases),
@@ -242,6 +243,9 @@ func (s *Store) Shift(d int64) {
 	}
 	for id := range s.Agenda {
 		s.Agenda[id] -= d
+	}
+	for gate := range s.Gates {
+		s.Gates[gate] -= d
 	}
 	for _, in := range s.Instances {
 		for id := range in.Seen {

@@ -16,30 +16,23 @@ func parseBorn(text string) (history.Position, error) {
 	return history.Position{Seq: seq, Time: int64(at)}, err //nolint:gosec // written from a positive int64
 }
 
-// parentText is the field of a parent: its instance, birth, execution and event, the effect id of the start, and the gates
-// that are held, if any, with spaces between them. An instance id and an effect id hold none; the gates are the rest.
+// parentText is the field of a parent: its instance, birth, execution and event, and the effect id of the start, with
+// spaces between them. An instance id holds none; the effect id is the rest. The gates that are held are a field of their own.
 func parentText(p *history.Parent) string {
-	parts := []string{p.Instance, bornText(p.Born), num(p.Execution), num(p.Event), p.Effect}
-	if p.Holds != "" {
-		parts = append(parts, p.Holds)
-	}
-	return strings.Join(parts, " ")
+	return strings.Join([]string{p.Instance, bornText(p.Born), num(p.Execution), num(p.Event), p.Effect}, " ")
 }
 
 var errNoParent = errors.New("not the place of a parent")
 
-func parseParent(text string) (*history.Parent, error) {
+func parseParent(text, holds string) (*history.Parent, error) {
 	if text == "" {
 		return nil, nil //nolint:nilnil // nobody's child
 	}
-	f := strings.SplitN(text, " ", 6)
+	f := strings.SplitN(text, " ", 5)
 	if len(f) < 5 || f[0] == "" {
 		return nil, errNoParent
 	}
-	p := &history.Parent{Instance: f[0], Effect: f[4]}
-	if len(f) > 5 {
-		p.Holds = f[5]
-	}
+	p := &history.Parent{Instance: f[0], Effect: f[4], Holds: holds}
 	var bad [3]error
 	p.Born, bad[0] = parseBorn(f[1])
 	p.Execution, bad[1] = strconv.ParseUint(f[2], 10, 64)

@@ -66,6 +66,9 @@ func (r *Record) fields() []any {
 		add("created", num(r.Created))
 		if r.Parent != nil {
 			add("parent", parentText(r.Parent))
+			if r.Parent.Holds != "" {
+				add("holds", r.Parent.Holds)
+			}
 		}
 	}
 	if r.Status != "" {
@@ -141,7 +144,7 @@ func parseRecord(m map[string]string) (*Record, error) {
 	var err error
 	r.Born, err = parseBorn(m["born"])
 	h.keep("born", err)
-	r.Parent, err = parseParent(m["parent"])
+	r.Parent, err = parseParent(m["parent"], m["holds"])
 	h.keep("parent", err)
 	if r.Name == "" || r.Head == "" || r.Status == "" {
 		h.bad = fmt.Errorf("record: a field is missing: %w", history.ErrCorrupt)

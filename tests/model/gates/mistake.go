@@ -24,6 +24,7 @@ const (
 	GrantTwice     Mistake = "a grant is taken up twice"
 	UnknownIgnored Mistake = "a word for a ticket that nobody knows is ignored"
 	LeaveUnfenced  Mistake = "an owner that is none any more says that a ticket is not wanted"
+	WordTrusted    Mistake = "a grant is taken up without asking the gate"
 	AgainTrusted   Mistake = "a grant that is said again is taken up without asking the gate"
 	PendingWanted  Mistake = "an instance that waits counts as one that was let in"
 	NeverAsks      Mistake = "nobody asks again"

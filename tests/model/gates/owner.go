@@ -204,7 +204,7 @@ func (w *World) write(c Commit, in *Instance) {
 			continue
 		}
 		if was == Done {
-			w.breaks("%s runs again after its end", a.Ticket)
+			w.breaksf("%s runs again after its end", a.Ticket)
 		}
 		w.lawful(a.Gate, a.Ticket)
 		next.Leases = append(next.Leases, a.Ticket)
@@ -214,7 +214,7 @@ func (w *World) write(c Commit, in *Instance) {
 
 func (w *World) lawful(gate int, ticket string) {
 	if gate != Open && !slices.Contains(w.LetIn, ticket) {
-		w.breaks("%s runs and was never let in", ticket)
+		w.breaksf("%s runs and was never let in", ticket)
 	}
 }
 
@@ -228,7 +228,7 @@ func (o *Owner) hears(w *World, word Word) {
 	}
 	wanted := slices.ContainsFunc(w.slots(o.Of, o.Mem), func(s Slot) bool { return s.Member == word.Member })
 	switch {
-	case o.Mem.state(ticket) == Waiting && word.Kind == Again && !w.wrong(AgainTrusted):
+	case o.Mem.state(ticket) == Waiting && (word.Kind == Granted && !w.wrong(WordTrusted) || word.Kind == Again && !w.wrong(AgainTrusted)):
 		w.send(Call{Gate: word.Gate, From: o.Of, Era: o.Era, Enter: []Entry{{Member: word.Member}}})
 	case o.Mem.state(ticket) == Waiting:
 		o.Inputs = append(o.Inputs, Input{kind, ticket})

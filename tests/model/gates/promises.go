@@ -113,7 +113,7 @@ func (w *World) leaks() {
 		for _, m := range all {
 			i := instance(m)
 			if !slices.ContainsFunc(w.slots(i, w.Instances[i]), func(s Slot) bool { return s.Member == m && s.In }) {
-				w.breaks("%s is leaked: two visits have not brought its word home", m.Ticket)
+				w.breaksf("%s is leaked: two visits have not brought its word home", m.Ticket)
 			}
 		}
 	}

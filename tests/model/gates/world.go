@@ -171,7 +171,7 @@ func (w *World) fresh() int { w.nonce++; return w.nonce }
 
 func (w *World) wrong(m Mistake) bool { return w.setup.Rules.Wrong == m }
 
-func (w *World) breaks(format string, args ...any) {
+func (w *World) breaksf(format string, args ...any) {
 	if w.Broken == "" {
 		w.Broken = fmt.Sprintf(format, args...)
 	}
@@ -245,7 +245,7 @@ func (w *World) late(c Call) {
 func (w *World) heals(c Call) {
 	for _, e := range c.Enter {
 		if e.In && w.Instances[c.From].runs(e.Member) && w.Gates[c.Gate].holder(e.Member) < 0 {
-			w.breaks("%s has said that it runs, and has no slot", e.Member.Ticket)
+			w.breaksf("%s has said that it runs, and has no slot", e.Member.Ticket)
 		}
 	}
 }
@@ -286,7 +286,7 @@ func (w *World) paced(gate int) {
 	w.Times[gate] = append(w.Times[gate], ms)
 	n := len(w.Times[gate])
 	if p.Rate > 0 && n > p.Rate && ms-w.Times[gate][n-1-p.Rate] < p.RateWindow {
-		w.breaks("%d are let in within %d ms", p.Rate+1, p.RateWindow)
+		w.breaksf("%d are let in within %d ms", p.Rate+1, p.RateWindow)
 	}
 }
 
@@ -296,7 +296,7 @@ func (w *World) overtaken(gate int, who, by string) {
 	}
 	for _, in := range w.Instances {
 		if in.state(who) == Waiting && !w.forgot {
-			w.breaks("%s overtakes %s", by, who)
+			w.breaksf("%s overtakes %s", by, who)
 		}
 	}
 }
