@@ -286,7 +286,7 @@ func (c *queueListCmd) show(w io.Writer, rows []client.Waiter) error {
 func what(w client.Waiter) string {
 	switch {
 	case w.Event == 0:
-		return "activity that keeps its slot"
+		return "activity of a call that keeps its slot"
 	case w.Event == 1:
 		return "start"
 	case w.Execution > 1:

@@ -129,7 +129,7 @@ func TestAPolicyThatIsSetAtRunTimeIsInForceIsSeenAndIsTakenBack(t *testing.T) {
 	let <- struct{}{}
 	begin(t, running)
 	wants(t, must(t, at("queue", "list", "charge-card")...), "1 b-3", "2 b-4")
-	wants(t, must(t, at("history", "b-2")...), "ActivityScheduled charge-card (waits at charge-card)", "Granted of 2")
+	wants(t, must(t, at("history", "b-2")...), "ActivityScheduled charge-card (held up at charge-card)", "Granted of 2")
 	if out := must(t, at("queue", "clear", "charge-card", "--yes", "--json")...); out != `{"action":"charge-card","cleared":2,"key":""}`+"\n" {
 		t.Errorf("clear: %s", out)
 	}

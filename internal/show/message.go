@@ -52,7 +52,7 @@ func waits(g *history.Gate) string {
 	if g == nil || !g.Waits {
 		return ""
 	}
-	return "waits at " + g.Name
+	return "held up at " + g.Name
 }
 
 func cancelRequested(e *history.CancelRequested) string {

@@ -51,7 +51,7 @@ type exam struct {
 	found              []error
 }
 
-func (e *exam) bad(format string, args ...any) {
+func (e *exam) badf(format string, args ...any) {
 	e.found = append(e.found, fmt.Errorf(format, args...))
 }
 
@@ -61,7 +61,7 @@ func (e *exam) field(name string) int64 {
 	}
 	n, err := strconv.ParseInt(e.state[name], 10, 64)
 	if err != nil {
-		e.bad("field %s of the state is %q", name, e.state[name])
+		e.badf("field %s of the state is %q", name, e.state[name])
 	}
 	return n
 }
@@ -70,10 +70,10 @@ func (e *exam) places() {
 	where := make(map[string]string)
 	put := func(m, place string) {
 		if _, err := ParseMember(m); err != nil {
-			e.bad("%s: %w", place, err)
+			e.badf("%s: %w", place, err)
 		}
 		if other, twice := where[m]; twice {
-			e.bad("%s %s and %s", m, other, place)
+			e.badf("%s %s and %s", m, other, place)
 		}
 		where[m] = place
 	}
@@ -94,11 +94,11 @@ func (e *exam) places() {
 		case strings.HasPrefix(m, "c"):
 			put(m[1:], "was cleared")
 		default:
-			e.bad("%q was turned away for no reason that there is", m)
+			e.badf("%q was turned away for no reason that there is", m)
 		}
 	}
 	if n := e.field("un"); n != under {
-		e.bad("%d waiters name who they are under, and %d are counted", under, n)
+		e.badf("%d waiters name who they are under, and %d are counted", under, n)
 	}
 }
 
@@ -108,11 +108,11 @@ func (e *exam) numbers() {
 		n, err := score(e.queue[i+1])
 		switch {
 		case err != nil:
-			e.bad("%s has the number %q", e.queue[i], e.queue[i+1])
+			e.badf("%s has the number %q", e.queue[i], e.queue[i+1])
 		case n <= last:
-			e.bad("%s has the number %d, and who stands before it %d", e.queue[i], n, last)
+			e.badf("%s has the number %d, and who stands before it %d", e.queue[i], n, last)
 		case n > most:
-			e.bad("%s has the number %d, and the last that was given is %d", e.queue[i], n, most)
+			e.badf("%s has the number %d, and the last that was given is %d", e.queue[i], n, most)
 		}
 		last = n
 	}
@@ -122,24 +122,24 @@ func (e *exam) counters() {
 	waiting, in := int64(len(e.queue)/2), int64(len(e.active))
 	n, o, w, t, c := e.field("n"), e.field("o"), e.field("w"), e.field("t"), e.field("c")
 	if n != waiting+in+o+w+t+c {
-		e.bad("%d have entered, but %d wait, %d are in, %d have completed, %d withdrawn, %d timed out, %d were cleared", n, waiting, in, o, w, t, c)
+		e.badf("%d have entered, but %d wait, %d are in, %d have completed, %d withdrawn, %d timed out, %d were cleared", n, waiting, in, o, w, t, c)
 	}
 	for _, f := range []string{"n", "o", "w", "t", "c", "f"} {
 		if e.field(f) < 0 {
-			e.bad("counter %s is %d", f, e.field(f))
+			e.badf("counter %s is %d", f, e.field(f))
 		}
 	}
 }
 
 func (e *exam) grants() {
 	if len(e.rate) > history.MaxRate {
-		e.bad("%d grants are kept, and no rate is above %d", len(e.rate), history.MaxRate)
+		e.badf("%d grants are kept, and no rate is above %d", len(e.rate), history.MaxRate)
 	}
 	last := int64(0)
 	for _, text := range e.rate {
 		at, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || at < last {
-			e.bad("a grant at %q stands behind one at %d", text, last)
+			e.badf("a grant at %q stands behind one at %d", text, last)
 		}
 		last = at
 	}

@@ -148,7 +148,7 @@ func TestTenThousandPassInOrderWithinSeconds(t *testing.T) {
 
 func TestAWaiterCostsAtMost300Bytes(t *testing.T) {
 	b, _ := server(t)
-	b.policy(history.Policy{Concurrency: 1, QueueLimit: 20_000})
+	b.policy(history.Policy{Concurrency: 1})
 	const n = 10_000
 	for from := 0; from < n; from += 500 {
 		var es []gate.Entry
@@ -171,6 +171,7 @@ func TestAWaiterCostsAtMost300Bytes(t *testing.T) {
 	if total/n > 300 {
 		t.Errorf("%d bytes a waiter", total/n)
 	}
+	b.want("as many wait as may, unless the policy says otherwise", said(b.enter("last", "one too many")), "10000, queue full")
 }
 
 func TestWhatIsCalledWhileAScriptIsUnderWayGoesIntoTheNextInOrder(t *testing.T) {

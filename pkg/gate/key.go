@@ -309,7 +309,7 @@ func (w *walker) whole() error {
 	if len(b) == 0 {
 		return io.ErrUnexpectedEOF
 	}
-	size := 0
+	var size int
 	switch b[0] {
 	case msgpcode.Str8, msgpcode.Bin8, msgpcode.Ext8:
 		size = 1

@@ -223,7 +223,7 @@ func TestAnyOrderOfCallsKeepsOrderAndLimits(t *testing.T) {
 			}
 			return shorts(out)
 		}
-		for range rapid.IntRange(1, 40).Draw(rt, "steps") {
+		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
 			now += rapid.SampledFrom([]int64{0, 0, 1, 200, 999, 1_000, 4_000}).Draw(rt, "pause")
 			b.at(now)
 			var got gate.Admitted
