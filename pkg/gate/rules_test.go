@@ -221,38 +221,6 @@ func TestAPolicyThatChanges(t *testing.T) { each(t, changedCases()) }
 
 func changedCases() map[string]func(b *bench) {
 	return map[string]func(b *bench){
-		"up: lets in at the next sweep, a thousand at a time": func(b *bench) {
-			b.policy(concurrency(1))
-			var names []string
-			for i := range 1_501 {
-				names = append(names, fmt.Sprint(i))
-			}
-			b.enter(names...)
-			up := gate.InForce{Policy: concurrency(5_000), Level: "action", Version: 7}
-			s := b.sweep(&up)
-			if len(s.Granted) != 1000 || !s.More || s.Waiting != 500 || s.Holding != 1001 || s.Version != 7 || s.Next != s.Now {
-				b.Errorf("%d let in, more %v, %d wait, %d are in, version %d, next in %d", len(s.Granted), s.More, s.Waiting, s.Holding, s.Version, s.Next-s.Now)
-			}
-			rest := b.sweep(nil)
-			b.want("in order", shorts(append(s.Granted, rest.Granted...)), strings.Join(names[1:], " "))
-			if rest.More || rest.Waiting != 0 {
-				b.Errorf("%+v", rest)
-			}
-		},
-		"up: a newcomer does not overtake those whom one script has left behind": func(b *bench) {
-			b.policy(concurrency(1))
-			var names []string
-			for i := range 1_101 {
-				names = append(names, fmt.Sprint(i))
-			}
-			b.enter(names...)
-			b.policy(concurrency(5_000))
-			a := b.enter("newcomer")
-			if len(a.Granted) != 1_000 || said(a) != "101" {
-				b.Errorf("%d let in, newcomer: %s", len(a.Granted), said(a))
-			}
-			b.want("the rest", shorts(b.sweep(nil).Granted), strings.Join(names[1_001:], " ")+" newcomer")
-		},
 		"down: throws nobody out, and lets nobody in until there is room": func(b *bench) {
 			b.policy(concurrency(3))
 			b.enter("a", "b", "c", "d")
@@ -285,6 +253,49 @@ func changedCases() map[string]func(b *bench) {
 			b.want("no policy at all", said(b.enter("a", "b")), "let in, let in")
 			b.policy(concurrency(1))
 			b.want("entering", said(b.enter("c")), "1")
+		},
+	}
+}
+
+// miniredis takes seconds for a thousand.
+func TestThousandsAreLetInByAPolicyThatGoes(t *testing.T) {
+	b, _ := server(t)
+	suite(t, b.rdb, b.run, thousandCases())
+}
+
+func thousandCases() map[string]func(b *bench) {
+	return map[string]func(b *bench){
+		"up: lets in at the next sweep, a thousand at a time": func(b *bench) {
+			b.policy(concurrency(1))
+			var names []string
+			for i := range 1_501 {
+				names = append(names, fmt.Sprint(i))
+			}
+			b.enter(names...)
+			up := gate.InForce{Policy: concurrency(5_000), Level: "action", Version: 7}
+			s := b.sweep(&up)
+			if len(s.Granted) != 1000 || !s.More || s.Waiting != 500 || s.Holding != 1001 || s.Version != 7 || s.Next != s.Now {
+				b.Errorf("%d let in, more %v, %d wait, %d are in, version %d, next in %d", len(s.Granted), s.More, s.Waiting, s.Holding, s.Version, s.Next-s.Now)
+			}
+			rest := b.sweep(nil)
+			b.want("in order", shorts(append(s.Granted, rest.Granted...)), strings.Join(names[1:], " "))
+			if rest.More || rest.Waiting != 0 {
+				b.Errorf("%+v", rest)
+			}
+		},
+		"up: a newcomer does not overtake those whom one script has left behind": func(b *bench) {
+			b.policy(concurrency(1))
+			var names []string
+			for i := range 1_101 {
+				names = append(names, fmt.Sprint(i))
+			}
+			b.enter(names...)
+			b.policy(concurrency(5_000))
+			a := b.enter("newcomer")
+			if len(a.Granted) != 1_000 || said(a) != "101" {
+				b.Errorf("%d let in, newcomer: %s", len(a.Granted), said(a))
+			}
+			b.want("the rest", shorts(b.sweep(nil).Granted), strings.Join(names[1_001:], " ")+" newcomer")
 		},
 	}
 }
@@ -506,7 +517,7 @@ func TestAllOfItHoldsOnACluster(t *testing.T) {
 	run := redisx.NewRunner(rdb)
 	defer run.Close()
 	for what, cases := range map[string]map[string]func(b *bench){
-		"let in": letInCases(), "refused": refusedCases(), "restored": restoredCases(), "turned away": turnedAwayCases(), "changed": changedCases(),
+		"let in": letInCases(), "refused": refusedCases(), "restored": restoredCases(), "turned away": turnedAwayCases(), "changed": changedCases(), "thousands": thousandCases(),
 		"deadlocked": deadlockedCases(), "seen": seenCases(), "forgotten": forgottenCases(), "listed": listedCases(), "wanted": wantedCases(),
 		"set at run time": runTimeCases(),
 	} {

@@ -10,8 +10,8 @@ for i, key in ipairs(KEYS) do
   if what == 'l' then
     wanted = redis.call('HGET', key, 'e') == is
   else
-    local r = redis.call('HMGET', key, 'born', 'ended')
-    wanted = r[1] == is and (r[2] or '0') == '0'
+    local r = redis.call('HMGET', key, 'born', 'ended', 'status')
+    wanted = r[1] == is and (r[2] or '0') == '0' and r[3] ~= 'pending' -- else its grant was not taken up
   end
   answer[i] = wanted and 0 or 1
 end

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -251,6 +252,13 @@ func deep(head []byte, n int) []byte {
 
 func TestCorruptBytesAreAnErrorAndNeverACrash(t *testing.T) {
 	whole := encode(t, golden()[0])
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	defer func() {
+		if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 1<<30 {
+			t.Errorf("%d MB were made room for", (after.TotalAlloc-before.TotalAlloc)>>20)
+		}
+	}()
 	for what, b := range map[string][]byte{
 		"nothing":                        {},
 		"not an array":                   {0x01},
@@ -266,6 +274,7 @@ func TestCorruptBytesAreAnErrorAndNeverACrash(t *testing.T) {
 		"an array of 4 billion for type": {0x95, 0x01, 0x0b, 0x00, 0xdd, 0xff, 0xff, 0xff, 0xff, 0xc0},
 		"a string of 4 billion bytes":    {0x95, 0x01, 0x03, 0x00, 0xdb, 0xff, 0xff, 0xff, 0xff, 0xc0},
 		"an array of 4 billion to skip":  {0x95, 0x01, 0x09, 0x00, 0x08, 0xdd, 0xff, 0xff, 0xff, 0xff},
+		"4 billion bytes of payload":     {0x95, 0x01, 0x0b, 0x00, 0x01, 0xc6, 0xff, 0xff, 0xff, 0xff},
 		"a million levels to skip":       deep([]byte{0x95, 0x01, 0x09, 0x00, 0x08}, 1<<20),
 		"a million levels for type":      deep([]byte{0x95, 0x01, 0x0b, 0x00}, 1<<20),
 	} {

@@ -2,6 +2,7 @@ package history
 
 import (
 	"fmt"
+	"io"
 )
 
 // A gate takes gateFields places of the event that it belongs to; the declaration is a byte string of its own, for gates keep it, too.
@@ -33,12 +34,20 @@ func (r *reader) gate() *Gate {
 	return g
 }
 
-func (r *reader) bytes() (b []byte) {
-	if r.more() {
-		var err error
-		b, err = r.dec.DecodeBytes()
-		r.keep(err)
+// bytes reads a byte string. Its length is looked at before there is room made for it.
+func (r *reader) bytes() []byte {
+	if !r.more() {
+		return nil
 	}
+	n, err := r.dec.DecodeBytesLen()
+	if n > r.src.Len() {
+		err = io.ErrUnexpectedEOF
+	}
+	if r.keep(err); r.err != nil || n < 0 {
+		return nil
+	}
+	b := make([]byte, n)
+	r.keep(r.dec.ReadFull(b))
 	return b
 }
 

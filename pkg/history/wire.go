@@ -207,11 +207,7 @@ func (r *reader) payload() (p Payload) {
 	if r.more() {
 		p.Type = r.payloadType()
 	}
-	if r.more() {
-		b, err := r.dec.DecodeBytes()
-		r.keep(err)
-		p.Data = b
-	}
+	p.Data = r.bytes()
 	return p
 }
 

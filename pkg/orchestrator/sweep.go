@@ -13,8 +13,12 @@ import (
 // list of the partition says when, as the agenda does for instances. A visit says again what may have been lost, and asks
 // after the holders whom nobody seems to want; see docs/decisions/0014.
 
-// gateKept is how long a gate stays on its partition's list when it is idle: longer than anybody relies on having put it there.
-const gateKept = 30 * time.Second
+const (
+	// gateKept is how long a gate stays on its partition's list when it is idle: longer than anybody relies on having put it there.
+	gateKept = 15 * time.Second
+	// gatePace is the least time between two visits, where a rate lets one in every millisecond.
+	gatePace = 5 * time.Millisecond
+)
 
 // visit is what the actor knows of a gate of its partition.
 type visit struct {
@@ -87,12 +91,11 @@ func (a *actor) swept(name string, v *visit, got gate.Swept) {
 	case v.again || got.More || a.newPolicy(name, v) != nil:
 		a.lookGate(name)
 	case got.Next != 0:
-		a.relist(name, got.Now, got.Next)
+		a.relist(name, got.Now, max(got.Next, got.Now+gatePace.Milliseconds()))
 	case got.IdleFor > gateKept:
 		delete(a.visits, name)
 		a.gates.Unlist(name, func(error) {})
-	default:
-		a.relist(name, got.Now, got.Now+(gateKept-got.IdleFor).Milliseconds()+1)
+	default: // the list has it in two seconds
 	}
 }
 

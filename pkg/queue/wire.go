@@ -146,10 +146,22 @@ func (w *wire) bytes(v *[]byte) {
 	if w.enc != nil {
 		w.keep(w.enc.EncodeBytes(*v))
 	} else if w.more() {
-		var err error
-		*v, err = w.dec.DecodeBytes()
-		w.keep(err)
+		*v = w.blob()
 	}
+}
+
+// blob reads a byte string. Its length is looked at before there is room made for it: anybody may publish anything.
+func (w *wire) blob() []byte {
+	n, err := w.dec.DecodeBytesLen()
+	if n > w.src.Len() {
+		err = fmt.Errorf("%d bytes in %d", n, w.src.Len())
+	}
+	if w.keep(err); w.err != nil || n < 0 {
+		return nil
+	}
+	b := make([]byte, n)
+	w.keep(w.dec.ReadFull(b))
+	return b
 }
 
 // number is uint for a smaller type.

@@ -137,12 +137,6 @@ func (a *arena) out(room string, n int) {
 	}
 }
 
-// outOf lets an instance's visit out of a room.
-func (a *arena) outOf(room, instance string) {
-	a.Helper()
-	a.must(a.book.rdb.RPush(a.ctx, exits(room)+":"+instance, "out").Err())
-}
-
 // open lets everybody out from now on.
 func (a *arena) open(room string) {
 	a.Helper()
