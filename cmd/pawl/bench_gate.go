@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawlrun/pawl/examples"
 	"github.com/pawlrun/pawl/internal/term"
+	"github.com/pawlrun/pawl/pkg/client"
 )
 
 const (
@@ -205,6 +206,13 @@ func (g *gateBench) chains(ctx context.Context, n int, cost *gateCost) error {
 			rates[side] = append(rates[side], rate)
 		}
 		cost.ChainRatios = append(cost.ChainRatios, got[1]/got[0])
+	}
+	q, err := client.QueueStats(ctx, g.c, g.passWide.Name(), "")
+	if err != nil {
+		return err
+	}
+	if want := uint64((gateRounds + 1) * n * examples.ChainLength); q.Entered != want || q.Waiting > 0 { //nolint:gosec // small, and not negative
+		return fmt.Errorf("the gate that is wide open has seen %d of %d activities, and %d wait at it", q.Entered, want, q.Waiting)
 	}
 	cost.Chains = n
 	cost.ChainPerS, cost.GatedChainPerS, cost.ChainRatio = median(rates[0]), median(rates[1]), median(cost.ChainRatios)

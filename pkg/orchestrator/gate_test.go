@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/redisx"
@@ -340,4 +344,60 @@ func TestAPolicyThatChangesIsInForceAtOnceForWhoWaits(t *testing.T) {
 		s.ended(fmt.Sprint("h-", i))
 	}
 	s.quiet("plain")
+}
+
+// away makes the node that has the gates unreachable for one client: a cluster has it on a master of its own.
+type away struct{ is atomic.Bool }
+
+func (*away) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (*away) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (w *away) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, all []redis.Cmder) error {
+		rest := make([]redis.Cmder, 0, len(all))
+		for _, c := range all {
+			if args := c.Args(); w.is.Load() && len(args) > 3 && strings.Contains(fmt.Sprint(args[3]), ".g.") {
+				c.SetErr(errors.New("the node of the gates is away"))
+			} else {
+				rest = append(rest, c)
+			}
+		}
+		if len(rest) == 0 {
+			return nil
+		}
+		return next(ctx, rest)
+	}
+}
+
+func TestAGateThatDoesNotAnswerHoldsUpNobodyElseAndIsAskedAgain(t *testing.T) {
+	s, stile, gone := newStand(t), newTurnstile(), &away{}
+	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
+	one := pawl.NewOrchestration[string, string]("one", pawl.Concurrency(1))
+	s.redis.AddHook(gone)
+	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, one.Do(func(ctx *pawl.Context, who string) (string, error) {
+		first, second := limited.Start(ctx, who), greet.Start(ctx, who)
+		if _, err := first.Get(ctx); err != nil {
+			return "", err
+		}
+		return second.Get(ctx)
+	}), hello.Do(callGreet))
+	s.work(worker.Config{}, limited.Do(stile.do), greet.Do(doGreet))
+
+	gone.is.Store(true)
+	s.start("one", "o", `"o"`)
+	s.until("the start is pending", func() bool { return s.describe("o").Status == string(store.Pending) })
+	s.start("hello", "h", `"you"`)
+	s.ended("h")
+	gone.is.Store(false)
+	if who := s.receive(stile.began); who != "o" {
+		t.Fatal(who)
+	}
+	gone.is.Store(true) // nor can the slot be given back
+	close(stile.end)
+	s.ended("o")
+	gone.is.Store(false)
+	for _, name := range []string{"one", "limited"} {
+		if got := s.quiet(name); got.TotalEnqueued != 1 || got.TotalCompleted != 1 {
+			t.Errorf("%+v", got)
+		}
+	}
 }

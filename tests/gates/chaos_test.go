@@ -1,0 +1,108 @@
+package gates
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/gate"
+)
+
+// Whatever is asked of many at once, while one orchestrator after the other dies and comes again: all end, nobody is left at any
+// gate, and everybody was counted once.
+func TestWhateverIsDoneAtOnceNobodyIsLeftAtAGate(t *testing.T) {
+	t.Parallel()
+	a := newArena(t, 3, settings{})
+	c := chaos{arena: a, rnd: rand.New(rand.NewPCG(rand.Uint64(), 1))}
+	const n = 200
+	for i := range n {
+		c.begin(fmt.Sprintf("chaos-%d", i))
+		c.disturb()
+		if i%25 == 24 {
+			p := a.fleets[i/25%len(a.fleets)]
+			p.Kill()
+			p.Start()
+		}
+	}
+	poll.Until(t, within, "everybody has ended", func() bool { return c.running() == 0 })
+	for _, name := range slices.Concat(actionsOfChaos(), hallsOfChaos(), []string{"keyed/red", "keyed/blue"}) {
+		s := a.stand(name, "nobody is left", func(s gate.Stats) bool { return s.QueueLength == 0 && s.Active == 0 })
+		if s.TotalEnqueued != s.TotalCompleted+s.Withdrawn+s.TimedOut+s.Cleared {
+			t.Errorf("%s: %+v", name, s)
+		}
+		for _, err := range a.gates.Check(a.ctx, name) {
+			t.Errorf("invariant broken: %v", err)
+		}
+	}
+	a.check()
+}
+
+type chaos struct {
+	*arena
+	rnd *rand.Rand
+	ids []string
+}
+
+func actionsOfChaos() []string { return []string{"three", "busy", "keyed", "full", "late", "kept", "rude"} }
+func hallsOfChaos() []string   { return []string{"hall", "annex", "late-hall", "rude-hall"} }
+
+func (c *chaos) yes() bool { return c.rnd.IntN(2) == 0 }
+
+// begin starts somebody, who may fail.
+func (c *chaos) begin(id string) {
+	c.ids = append(c.ids, id)
+	if c.rnd.IntN(4) == 0 {
+		c.stay(pick(c, hallsOfChaos()), id, Stay{Again: c.rnd.IntN(2)})
+		return
+	}
+	crowd := Crowd{
+		Action: pick(c, actionsOfChaos()), Retry: 1 + c.rnd.IntN(3), Pause: c.upTo(50), Keep: c.yes(), Limited: c.yes(),
+		Within:  pick(c, []time.Duration{0, 0, 0, 500 * time.Millisecond}),
+		Attempt: pick(c, []time.Duration{0, 0, 0, 300 * time.Millisecond}),
+	}
+	for range 1 + c.rnd.IntN(4) {
+		crowd.Visits = append(crowd.Visits, Visit{Key: pick(c, []string{"", "red", "blue"}), Fails: uint32(c.rnd.IntN(3)), Dwell: c.upTo(30)})
+	}
+	c.visit(id, crowd)
+}
+
+// disturb does something to somebody, now and then.
+func (c *chaos) disturb() {
+	id, name := pick(c, c.ids), pick(c, actionsOfChaos())
+	switch c.rnd.IntN(24) {
+	case 0, 1, 2, 3:
+		c.must(client.Cancel(c.ctx, c.client, id, "not needed any more"))
+	case 4, 5:
+		if err := client.Purge(c.ctx, c.client, id, client.Force()); err != nil && !errors.Is(err, client.ErrNotFound) {
+			c.Fatal(err)
+		}
+	case 6:
+		c.must(client.SetPolicy(c.ctx, c.client, "action:"+name, client.Policy{Concurrency: 1 + c.rnd.Uint32N(3)}))
+	case 7:
+		if _, err := client.ClearQueue(c.ctx, c.client, name, ""); err != nil && !errors.Is(err, client.ErrNotFound) {
+			c.Fatal(err)
+		}
+	}
+}
+
+func (c *chaos) upTo(ms int) time.Duration { return time.Duration(1+c.rnd.IntN(ms)) * time.Millisecond }
+
+func pick[T any](c *chaos, from []T) T { return from[c.rnd.IntN(len(from))] }
+
+// running counts who has not ended; -1 while nobody can tell.
+func (c *chaos) running() (n int) {
+	for _, status := range []client.Status{client.Running, client.Pending} {
+		for _, err := range client.List(c.ctx, c.client, client.ListOptions{Status: status}) {
+			if err != nil {
+				return -1
+			}
+			n++
+		}
+	}
+	return n
+}
