@@ -224,7 +224,7 @@ local function paid(g)
 end
 
 -- close writes it all. keyed: '1' if the gate is one of many: then its keys expire an hour after its last use, but
--- not before the window of its quota is over.
+-- not before the windows of its rate and its quota are over.
 local function close(g, keyed)
   shift(g)
   paid(g)
@@ -241,7 +241,7 @@ local function close(g, keyed)
   local empty = g.waiting + g.holding + g.away == 0
   for _, k in ipairs({ KEYS[4], KEYS[5] }) do
     if empty then
-      redis.call('PEXPIREAT', k, ms(math.max(g.used + 3600000, g.since and g.quota > 0 and g.since + g.period or 0)))
+      redis.call('PEXPIREAT', k, ms(math.max(g.used + math.max(3600000, g.rate > 0 and g.span or 0), g.since and g.quota > 0 and g.since + g.period or 0)))
     elseif g.empty then
       redis.call('PERSIST', k)
     end

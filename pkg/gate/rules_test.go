@@ -490,6 +490,12 @@ func forgottenCases() map[string]func(b *bench) {
 			if d := ttl(k.State()); !near(d, 24*time.Hour) {
 				b.Errorf("the quota lasts a day, and it expires in %v", d)
 			}
+			b.policy(history.Policy{Rate: 5, RateWindow: (3 * time.Hour).Milliseconds()})
+			b.enter("a")
+			b.leave("a")
+			if s, r := ttl(k.State()), ttl(k.Rate()); !near(s, 3*time.Hour) || !near(r, 3*time.Hour) {
+				b.Errorf("the window is three hours, and it expires in %v and %v", s, r)
+			}
 		},
 		"but one without a key keeps its counters": func(b *bench) {
 			b.policy(concurrency(1))

@@ -141,8 +141,8 @@ func member(instance string, execution, event uint64, s *history.Started, g *his
 // under finds who of the ancestors, or the instance itself, holds the gate.
 func under(name string, s *history.Started) string {
 	for held := range strings.FieldsSeq(holds(s)) {
-		if g, ticket, _ := strings.Cut(held, "="); g == name {
-			return ticket
+		if at := strings.LastIndexByte(held, '='); at > 0 && held[:at] == name { // a key may have the sign, a ticket has not
+			return held[at+1:]
 		}
 	}
 	return ""
@@ -330,8 +330,9 @@ func (a *actor) firstGateAsk() int64 { return gateAsks * a.cfg.Look.Milliseconds
 
 func (a *actor) askedGate(id, name string, asked []gate.Entry, got gate.Admitted, err error) {
 	if err != nil {
-		if in := a.instance(id); in.loaded {
+		if in := a.instances[id]; in != nil && in.loaded { // else it is asked when the instance is looked at again
 			in.gateAt = a.clock.now() + askSilentGate.Milliseconds()
+			a.lookSoon(in, askSilentGate)
 		}
 		a.log.Warn("a gate does not answer; asking again", "instance", id, "gate", name, "error", err)
 		return

@@ -215,7 +215,7 @@ func (a *actor) told(in *instance, o *owed, err error) {
 			a.log.Warn("an instance could not be told; trying again", "instance", in.id, "to", o.in.Instance, "kind", o.in.Kind,
 				"messages", len(in.owed), "error", err)
 		}
-		a.lookSoon(in)
+		a.lookSoon(in, sendAgain)
 		return
 	}
 	o.there = true
@@ -233,14 +233,14 @@ func unsendable(err error) bool {
 	return errors.Is(err, queue.ErrTooLarge) || errors.Is(err, queue.ErrMalformed) || errors.Is(err, queue.ErrBadInstance) || errors.Is(err, queue.ErrBadName)
 }
 
-// lookSoon has what could not be published tried again, unless the instance has been put away by then.
-func (a *actor) lookSoon(in *instance) {
+// lookSoon has what could not be published, or asked, tried again, unless the instance has been put away by then.
+func (a *actor) lookSoon(in *instance, after time.Duration) {
 	if in.soon {
 		return
 	}
 	in.soon = true
 	a.waits.Go(func() {
-		wait(a.life, sendAgain)
+		wait(a.life, after)
 		a.box.post(func() {
 			in.soon = false
 			if a.instances[in.id] == in && !a.leaving {
@@ -269,7 +269,7 @@ func (a *actor) startChild(in *instance, s *history.Started, e *history.ChildSch
 			a.log.Warn("a child could not be started; trying again", "instance", in.id, "child", e.Instance, "error", err)
 			in.askAt = 0
 		}
-		a.lookSoon(in)
+		a.lookSoon(in, sendAgain)
 	})
 }
 

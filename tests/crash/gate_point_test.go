@@ -2,12 +2,14 @@ package crash
 
 import (
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/gate"
 	"github.com/pawlrun/pawl/tests/crash/work"
 	"github.com/pawlrun/pawl/tests/stack"
 )
@@ -95,6 +97,39 @@ func TestASlotWhoseHolderEndedAsItsOwnerDiedIsFreeWithinSeconds(t *testing.T) {
 			q.check()
 		})
 	}
+}
+
+// The owner of everything dies when somebody who waited has been cancelled and has not left the queue. (Its commits: as many starts
+// as there are places, that of who waits, and its end.)
+func TestWhoeverWasCancelledInTheQueueAsItsOwnerDiedIsPassedOver(t *testing.T) {
+	t.Parallel()
+	q := newQueueing(t, startServers(t))
+	o := q.orchestrator("orchestrator", "PAWL_FAILPOINT=orchestrator.committed:"+strconv.Itoa(work.Places+2))
+	q.worker("worker")
+	q.join()
+	for i := range work.Places + 1 {
+		q.visit(q.visitorID(i), 1)
+		q.stand(work.Booth.Name(), func(s gate.Stats) bool { return s.TotalEnqueued == uint64(i+1) })
+	}
+	q.must(client.Cancel(q.ctx, q.client, q.visitorID(work.Places), "not needed any more"))
+	died(t, o)
+	if s := q.stats(work.Booth.Name()); s.QueueLength != 1 {
+		t.Errorf("that was not the moment: %+v", s)
+	}
+	q.orchestrator("heir")
+	last := q.visitorID(work.Places + 1)
+	q.visit(last, 1)
+	q.stand(work.Booth.Name(), func(s gate.Stats) bool { return s.TotalEnqueued == work.Places+2 })
+	q.open()
+	for i := range work.Places {
+		q.completed(q.visitorID(i), 1)
+	}
+	q.completed(last, 1)
+	q.left(map[string]uint64{work.Booth.Name(): work.Places + 2})
+	if n := len(q.came(work.BoothIn)); n != work.Places+1 {
+		t.Errorf("%d have come: %v", n, q.came(work.BoothIn))
+	}
+	q.check()
 }
 
 // One of two stands still at the crash point, goes on when all is over, and finds nothing that is still its own.

@@ -112,6 +112,27 @@ func TestQueuesOfWhichARedisServerForgetsAreWholeAgain(t *testing.T) {
 	}
 }
 
+// Instances do not wait for their gate's server: they are committed, wait for a word, and ask again.
+func TestAGateThatDoesNotAnswerIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	q := newQueueing(t, twoMasters(t))
+	q.fleets()
+	q.join()
+	silent := q.masters()[0]
+	silent.Pause()
+	id := q.visitorID(0)
+	q.visit(id, booths)
+	q.until("it is committed", func() bool { return q.record(id) != nil })
+	if n := len(q.lines(work.BoothIn)); n > 0 {
+		t.Errorf("%d have come through a gate that does not answer", n)
+	}
+	silent.Resume()
+	q.open()
+	q.completed(id, booths)
+	q.left(map[string]uint64{work.Booth.Name(): booths})
+	q.check()
+}
+
 // masters finds the server that has the gate of the booths, and puts the instances on the other.
 func (q *queueing) masters() [2]*redistest.Server {
 	q.t.Helper()

@@ -292,6 +292,15 @@ func refused[Out any](a *arena, run *client.Run[Out], want *pawl.Error, status c
 	}
 }
 
+// counts adds up what all orchestrators have counted under a name.
+func (a *arena) counts(what string) (sum float64) {
+	a.Helper()
+	for i, p := range a.fleets {
+		sum += a.count(p, "orchestrator-"+string(rune('1'+i)), what)
+	}
+	return sum
+}
+
 // count asks an orchestrator what it has counted under a name.
 func (a *arena) count(p *stack.Process, name, what string) float64 {
 	a.Helper()

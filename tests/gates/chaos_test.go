@@ -18,7 +18,9 @@ import (
 func TestWhateverIsDoneAtOnceNobodyIsLeftAtAGate(t *testing.T) {
 	t.Parallel()
 	a := newArena(t, 3, settings{})
-	c := chaos{arena: a, rnd: rand.New(rand.NewPCG(rand.Uint64(), 1))}
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	c := chaos{arena: a, rnd: rand.New(rand.NewPCG(seed, 1))}
 	const n = 200
 	for i := range n {
 		c.begin(fmt.Sprintf("chaos-%d", i))
@@ -48,8 +50,10 @@ type chaos struct {
 	ids []string
 }
 
-func actionsOfChaos() []string { return []string{"three", "busy", "keyed", "full", "late", "kept", "rude"} }
-func hallsOfChaos() []string   { return []string{"hall", "annex", "late-hall", "rude-hall"} }
+func actionsOfChaos() []string {
+	return []string{"three", "busy", "keyed", "full", "late", "kept", "rude"}
+}
+func hallsOfChaos() []string { return []string{"hall", "annex", "late-hall", "rude-hall"} }
 
 func (c *chaos) yes() bool { return c.rnd.IntN(2) == 0 }
 

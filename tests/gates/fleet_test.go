@@ -37,7 +37,7 @@ type settings struct {
 }
 
 // maxClaims is how many workers a poison may kill.
-const maxClaims = 2
+const maxClaims = 3
 
 // partitions are more than there are orchestrators.
 const partitions = 8

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/gate"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -42,6 +43,12 @@ func three(a *arena) {
 	d := a.describe("three-3", "waits", func(d client.Description) bool { return len(d.Waits) == 1 })
 	if w := d.Waits[0]; w.Gate != "three" || w.Position != 3 || w.Length != 3 || w.Holding != 1 || w.Policy.Concurrency != 1 || w.Since == 0 || w.Deadlocked {
 		a.Errorf("three-3 waits thus: %+v", w)
+	}
+	poll.Until(a.T, within, "it is measured that three wait and one is in", func() bool {
+		return a.counts("pawl_gate_waiting,three") == 3 && a.counts("pawl_gate_holding,three") == 1
+	})
+	if n := a.counts("pawl_gate_waited_total,three"); n != 3 {
+		a.Errorf("it is counted that %v had to wait", n)
 	}
 	for i, run := range runs {
 		a.out("three", 1)

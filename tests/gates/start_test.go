@@ -46,6 +46,7 @@ func hall(a *arena) {
 	a.queued("hall", 1)
 	third := a.stay("hall", "hall-3", Stay{})
 	a.queued("hall", 2)
+	a.stay("hall", "hall-3", Stay{}) // once more: it is the same instance
 	d := a.status("hall-3", client.Pending)
 	if len(d.Waits) != 1 || d.Waits[0].Event != 1 || d.Waits[0].Gate != "hall" || d.Waits[0].Position != 2 || d.Waits[0].Holding != 1 {
 		a.Errorf("hall-3 waits thus: %+v", d.Waits)
@@ -97,13 +98,16 @@ func annex(a *arena) {
 	a.queued("annex", 2)
 	a.must(client.Purge(a.ctx, a.client, "annex-2", client.Force()))
 	a.queued("annex", 1)
+	second := a.stay("annex", "annex-2", Stay{}) // its id is free; its place is the last
+	a.queued("annex", 2)
 	a.open("annex")
 	a.went(first, "ok")
 	a.went(third, "ok")
-	if got := strings.Join(sequence(a.book.entered(a.T, "annex")), " "); got != "annex-1 annex-3" {
+	a.went(second, "ok")
+	if got := strings.Join(sequence(a.book.entered(a.T, "annex")), " "); got != "annex-1 annex-3 annex-2" {
 		a.Errorf("they came as %s", got)
 	}
-	a.over("annex", gate.Stats{TotalEnqueued: 3, TotalCompleted: 2, Withdrawn: 1})
+	a.over("annex", gate.Stats{TotalEnqueued: 4, TotalCompleted: 3, Withdrawn: 1})
 }
 
 func vault(a *arena) {
@@ -133,9 +137,8 @@ func (a *arena) knotted(hall string, s Stay) {
 		a.Errorf("who asks for the queue is told %+v (%v)", s, err)
 	}
 	a.went(run, "queue timeout")
-	found, logged := 0.0, 0
-	for i, p := range a.fleets {
-		found += a.count(p, "orchestrator-"+string(rune('1'+i)), "pawl_gate_deadlocks_total,"+hall)
+	found, logged := a.counts("pawl_gate_deadlocks_total,"+hall), 0
+	for _, p := range a.fleets {
 		for line := range strings.Lines(p.Log()) {
 			if strings.Contains(line, "deadlocked") && strings.Contains(line, "gate="+hall+" ") {
 				logged++
