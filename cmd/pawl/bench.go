@@ -20,7 +20,7 @@ const benchIdle = 200 // instances, one at a time, for the latency
 
 type benchCmd struct {
 	Scenario  string `arg:"" enum:"hello,chain,fanout,event,all,turn,cancel,gate" help:"hello: 1 activity. chain: 5 in sequence. fanout: --n in parallel. event: waits for one. all: each of them. turn: the turn engine alone, without servers. cancel: from the commit that cancels an activity to its context's end in another process. gate: many instances through one gate, and what it costs."`
-	Instances int    `placeholder:"N" help:"Instances to run. Default: as many as take a few seconds on two cores."`
+	Instances int    `placeholder:"N" help:"Instances to run. Default: as many as take a few seconds on two cores; gate: 100,000."`
 	N         int    `default:"100" help:"Activities of one fanout."`
 	InFlight  int    `default:"1000" help:"Instances under way at the same time."`
 	Load      bool   `help:"cancel: while the fleet does half of what it can."`

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
 	"time"
 
@@ -124,6 +125,14 @@ func (m *turnstile) leave() {
 	}
 }
 
+func (m *turnstile) read() passed {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.passed
+	p.Gaps = slices.Clone(p.Gaps)
+	return p
+}
+
 // set opens it or shuts it, and gives what it has counted since it was last told so.
 func (m *turnstile) set(open bool) passed {
 	m.mu.Lock()
@@ -150,12 +159,20 @@ const (
 	turnstileSubject = benchReports + ".turnstile"
 	turnstileOpen    = "open"
 	turnstileShut    = "shut"
+	turnstileRead    = "read" // only what it has counted so far
 )
 
 // serve does what it is told over NATS. It ends with the connection.
 func (m *turnstile) serve(nc *nats.Conn) error {
 	_, err := nc.Subscribe(turnstileSubject, func(msg *nats.Msg) {
-		if b, err := json.Marshal(m.set(string(msg.Data) == turnstileOpen)); err == nil {
+		var p passed
+		switch what := string(msg.Data); what {
+		case turnstileRead:
+			p = m.read()
+		default:
+			p = m.set(what == turnstileOpen)
+		}
+		if b, err := json.Marshal(p); err == nil {
 			_ = msg.Respond(b) // whoever told it gives up, and says so
 		}
 	})

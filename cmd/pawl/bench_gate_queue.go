@@ -32,7 +32,7 @@ type gateBench struct {
 	show      io.Writer
 }
 
-// turnstile opens or shuts it, and gives what it has counted since it was last told so.
+// turnstile opens or shuts it, or only reads it, and gives what it has counted since it was last opened or shut.
 func (g *gateBench) turnstile(ctx context.Context, what string) (p passed, err error) {
 	m, err := g.nc.RequestWithContext(ctx, turnstileSubject, []byte(what))
 	if err != nil {
@@ -55,12 +55,18 @@ func (g *gateBench) gather(ctx context.Context, o pawl.Orchestration[int, int], 
 	}); err != nil {
 		return err
 	}
-	return g.watch(ctx, n, "instances wait", func(ctx context.Context) (int, error) {
+	if err := g.watch(ctx, n, "instances wait", func(ctx context.Context) (int, error) {
 		waiting, holding, err := g.queue(ctx, gate)
 		if holding > room {
 			err = errors.Join(err, fmt.Errorf("%s has room for %d, and %d are in", gate, room, holding))
 		}
 		return waiting, err
+	}); err != nil {
+		return err
+	}
+	return g.poll(ctx, fmt.Sprintf("%d to begin", room), func(ctx context.Context) (int, error) {
+		in, err := g.turnstile(ctx, turnstileRead)
+		return max(room-in.Started, 0), err
 	})
 }
 

@@ -2,7 +2,8 @@
 --
 -- KEYS   see gate.lua
 -- ARGV   1 version of the policy, '' for none  2 policy, JSON  3 declaration  4 '1' if the gate has a key
---        5 how many leave, then they  then those who enter, each with a sign before it: '+', or '=' if it has been let in
+--        5 how many leave, then they, '!at ' before one that leaves only if nothing was heard of it after that time, ms
+--        then those who enter, each with a sign before it: '+', or '=' if it has been let in
 -- Answer {now, waiting, holding, limited until (0: it is not), '1' if the queue was empty and is not,
 --         ms since the last use (-1: it is new), {let in from the queue}, {for each that enters:
 --         I in | W position deadline: waits | F the queue is full | L until: limited, and the policy rejects | T timed out | C cleared}}
@@ -17,10 +18,12 @@ local leaves = tonumber(ARGV[5])
 local ended = { a = 'o', q = 'w' }
 local moved = false
 for i = 6, 5 + leaves do
-  local is = where(g, ARGV[i])
-  if is ~= '' then
+  local at, m = string.match(ARGV[i], '^!(%d+) (.+)$')
+  m = m or ARGV[i]
+  local is = where(g, m)
+  if is ~= '' and (not at or heard(g, m) <= tonumber(at)) then
     if ended[is] then count(g, ended[is], 1) end
-    move(g, ARGV[i], '')
+    move(g, m, '')
     moved = true
   end
 end

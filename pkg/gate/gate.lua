@@ -115,6 +115,14 @@ local function where(g, m)
   return seen(g, m, '')
 end
 
+-- heard is when something was last heard of a member, ms: of one that waits, when it came.
+local function heard(g, m)
+  local is = where(g, m)
+  if is == 'q' then return math.floor(g.number[m] / 1000) + 1 end
+  if is == 'a' then return tonumber(redis.call('ZSCORE', KEYS[2], m) or g.t + 1) end
+  return tonumber(redis.call('ZSCORE', KEYS[3], is .. m) or g.t + 1)
+end
+
 local function count(g, field, n) g.add[field] = (g.add[field] or 0) + n end
 
 -- above is the ticket that a member is under, nil if it names none.

@@ -104,6 +104,7 @@ func aGate(t *rapid.T) *history.Gate {
 	return &history.Gate{
 		Name: "g" + rapid.String().Draw(t, "gate"), Ticket: rapid.String().Draw(t, "ticket"), Waits: rapid.Bool().Draw(t, "waits"), Keep: rapid.Bool().Draw(t, "keep"),
 		Under:    rapid.String().Draw(t, "under"),
+		Since:    rapid.Int64().Draw(t, "since"),
 		Declared: history.Declared{Action: policy("action"), Group: rapid.String().Draw(t, "group"), Of: policy("of")},
 	}
 }
@@ -170,7 +171,7 @@ func golden() []history.Event {
 		&history.ActivityScheduled{
 			Name: "charge-card", Queue: "payments", Payload: p, Effect: "kq3vVYb2hA7rTn0cXw9dLw", Attempt: 1,
 			Gate: &history.Gate{
-				Name: "charge-card/acme", Ticket: "kq3vVYb2hA7rTn0cXw9dLw", Waits: true, Keep: true, Under: "Zq3vVYb2hA7rTn0cXw9dLw",
+				Name: "charge-card/acme", Ticket: "kq3vVYb2hA7rTn0cXw9dLw", Waits: true, Keep: true, Under: "Zq3vVYb2hA7rTn0cXw9dLw", Since: 1_790_000_000_001,
 				Declared: history.Declared{
 					Group:  "payments",
 					Action: &history.Policy{Concurrency: 5, Key: "customer.id", QueueLimit: 100, QueueTimeout: -1},

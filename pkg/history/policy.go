@@ -42,6 +42,7 @@ type Gate struct {
 	Waits    bool     // it had not been let in when the event was committed
 	Keep     bool     // the slot is kept from one attempt of the call to the next
 	Under    string   // ticket of an ancestor that holds the same gate; empty: none
+	Since    int64    // by the gate's clock, Unix ms: it waited there then; a word from before that is about an entry before. 0: the gate has not answered
 	Declared Declared // for asking again
 }
 

@@ -6,7 +6,7 @@ import (
 )
 
 // A gate takes gateFields places of the event that it belongs to; the declaration is a byte string of its own, for gates keep it, too.
-const gateFields = 6
+const gateFields = 7
 
 func (w *writer) gate(g *Gate) {
 	if g == nil {
@@ -17,6 +17,7 @@ func (w *writer) gate(g *Gate) {
 	w.bool(g.Waits)
 	w.bool(g.Keep)
 	w.str(g.Under)
+	w.int(g.Since)
 	w.keep(w.enc.EncodeBytes(g.Declared.Encode()))
 }
 
@@ -24,7 +25,7 @@ func (r *reader) gate() *Gate {
 	if r.left == 0 {
 		return nil
 	}
-	g := &Gate{Name: r.str(), Ticket: r.str(), Waits: r.bool(), Keep: r.bool(), Under: r.str()}
+	g := &Gate{Name: r.str(), Ticket: r.str(), Waits: r.bool(), Keep: r.bool(), Under: r.str(), Since: r.int()}
 	var err error
 	g.Declared, err = DecodeDeclared(r.bytes())
 	r.keep(err)

@@ -310,16 +310,16 @@ func (a *actor) advance(in *instance) {
 func (a *actor) goOn(in *instance) {
 	switch {
 	case len(in.words) > 0 && in.status().Ended():
-		a.leaveUnknown(in)
-		a.goOn(in)
+		a.disown(in)
 	case in.purgeNext() != nil:
 		a.purgeRequested(in, in.purgeNext())
 	case in.status().Ended():
 		a.discard(in)
 	case in.owesForBefore():
 		a.sendOwed(in) // and go on when the stream has it
+	case in.rec == nil && len(in.unread) == 0 && len(in.words) > 0:
+		a.disown(in)
 	case in.rec == nil && len(in.unread) == 0:
-		a.leaveUnknown(in)
 		a.settle(in)
 	case in.rec == nil && !in.unread[0].start():
 		a.early(in)
@@ -335,8 +335,7 @@ func (a *actor) goOn(in *instance) {
 	case len(in.unread) > 0 || in.poisoned() || a.timerDue(in):
 		a.turn(in)
 	case len(in.words) > 0:
-		a.leaveUnknown(in)
-		a.goOn(in)
+		a.disown(in)
 	case in.look:
 		a.seeToLeases(in)
 	default:

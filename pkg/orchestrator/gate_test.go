@@ -301,6 +301,40 @@ func TestALostWordIsSaidAgain(t *testing.T) {
 	s.quiet("limited")
 }
 
+// The ticket was let in before, by an owner whose turn was lost, has left since, and has entered anew: its first grant comes late.
+func TestAWordFromBeforeTheEntryIsNoGrant(t *testing.T) {
+	s, stile, met := newStand(t), newTurnstile(), counters(t)
+	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
+	s.orchestrate(orchestrator.Config{Look: 10 * time.Second, Metrics: met.reg}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
+	s.work(worker.Config{}, limited.Do(stile.do))
+	s.start("hello", "h-0", `"h-0"`)
+	s.receive(stile.began)
+	s.start("hello", "h-1", `"h-1"`)
+	s.waiting("limited", 1)
+	waiters, err := s.gates().Waiters(s.ctx(), "limited", 0, 1)
+	if err != nil || len(waiters) != 1 {
+		t.Fatal(waiters, err)
+	}
+	s.until("it is in its history", func() bool { return len(s.describe("h-1").Waits) == 1 && s.describe("h-1").Events == 2 })
+	for _, kind := range []queue.WordKind{queue.WordGranted, queue.WordTimedOut} {
+		asked := met.get("pawl_orchestrator_gate_asks_total")
+		late := queue.Word{Kind: kind, Gate: "limited", Member: waiters[0].Member.String(), At: waiters[0].Since - 1}
+		if err := s.conn.SendWords(s.conn.PartitionOf("h-1"), []queue.Word{late}); err != nil {
+			t.Fatal(err)
+		}
+		s.until("the gate is asked", func() bool { return met.get("pawl_orchestrator_gate_asks_total") > asked })
+	}
+	if d := s.describe("h-1"); len(d.Waits) != 1 || d.Events != 2 {
+		t.Fatalf("%+v", d)
+	}
+	close(stile.end)
+	s.ended("h-0")
+	if d := s.ended("h-1"); d.Status != "completed" || stile.most != 1 {
+		t.Fatalf("%+v, at most %d", d, stile.most)
+	}
+	s.quiet("limited")
+}
+
 func TestAPolicyThatChangesIsInForceAtOnceForWhoWaits(t *testing.T) {
 	s, stile := newStand(t), newTurnstile()
 	plain := pawl.NewActivity[string, string]("plain")
@@ -308,10 +342,10 @@ func TestAPolicyThatChangesIsInForceAtOnceForWhoWaits(t *testing.T) {
 	s.work(worker.Config{Concurrency: 50}, plain.Do(stile.do))
 	set := func(n uint32) {
 		t.Helper()
-		r, err := s.conn.Ask(s.ctx(), 0, queue.Ask{Op: queue.OpSetPolicy, Level: "action:plain", Policy: &history.Policy{Concurrency: n}})
-		if err != nil || r.Problem != nil {
-			t.Fatal(err, r.Problem)
-		}
+		s.until("the policy is taken", func() bool {
+			r, err := s.conn.Ask(s.ctx(), 0, queue.Ask{Op: queue.OpSetPolicy, Level: "action:plain", Policy: &history.Policy{Concurrency: n}})
+			return err == nil && r.Problem == nil
+		})
 	}
 	set(1)
 	for i := range 20 {

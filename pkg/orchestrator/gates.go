@@ -69,7 +69,7 @@ func (a *actor) enter(in *instance, t *turn) {
 		a.admit(c.call, func(got gate.Admitted, err error) {
 			failpoint.Here("orchestrator.entered")
 			for i, e := range c.entries {
-				a.entered(in, t, e, verdict(got, i, err))
+				a.entered(in, t, e, got.Now, verdict(got, i, err))
 			}
 			if pending--; pending == 0 {
 				a.commitEntered(in, t)
@@ -214,8 +214,8 @@ func (t *turn) endedByWorkers() func(history.Ticket) bool {
 }
 
 // entered takes what a gate says to a schedule of the turn.
-func (a *actor) entered(in *instance, t *turn, e entry, v gate.Verdict) {
-	e.gate.Waits = v.Kind != gate.LetIn
+func (a *actor) entered(in *instance, t *turn, e entry, now int64, v gate.Verdict) {
+	noteVerdict(e.gate, v, now)
 	t.fold.Enter(e.event, e.gate)
 	t.stamped = true
 	switch v.Kind {
@@ -226,6 +226,13 @@ func (a *actor) entered(in *instance, t *turn, e entry, v gate.Verdict) {
 		in.gateAt = a.clock.now() + askSilentGate.Milliseconds()
 	default:
 		t.refused = append(t.refused, a.turnedAway(e.event, e.gate.Name, v.Kind, v.Until))
+	}
+}
+
+// noteVerdict writes into the note of a gate what it has said.
+func noteVerdict(g *history.Gate, v gate.Verdict, now int64) {
+	if g.Waits = v.Kind != gate.LetIn; v.Kind == gate.Waits {
+		g.Since = now
 	}
 }
 
@@ -339,7 +346,7 @@ func (a *actor) askedGate(id, name string, asked []gate.Entry, got gate.Admitted
 	}
 	for i, v := range got.Verdicts {
 		if !asked[i].In && v.Kind != gate.Waits {
-			a.tellInstance(word{gate: name, member: asked[i].Member, kind: v.Kind})
+			a.tellInstance(word{gate: name, member: asked[i].Member, kind: v.Kind, at: got.Now, asked: true})
 		}
 	}
 }
@@ -349,7 +356,7 @@ func (a *actor) admit(c gate.Call, then func(gate.Admitted, error)) {
 	a.gates.Admit(c, func(got gate.Admitted, err error) {
 		a.box.post(func() {
 			if err == nil {
-				a.spread(c.Gate, got.Granted, queue.WordGranted)
+				a.spread(c.Gate, got.Granted, queue.WordGranted, got.Now)
 				if got.First {
 					a.sendWord(a.conn.PartitionOf(c.Gate), []queue.Word{{Kind: queue.WordLook, Gate: c.Gate}})
 				}

@@ -74,7 +74,7 @@ func (a *actor) knock(in *instance) {
 		failpoint.Here("orchestrator.entered")
 		a.end(in)
 		v := verdict(got, 0, err)
-		g.Waits = v.Kind != gate.LetIn
+		noteVerdict(g, v, got.Now)
 		in.knocked, in.startGate = true, g
 		switch v.Kind {
 		case gate.LetIn:

@@ -76,16 +76,16 @@ func (a *actor) newPolicy(name string, v *visit) *gate.InForce {
 func (a *actor) swept(name string, v *visit, got gate.Swept) {
 	v.known, v.declared, v.version = true, got.Declared, got.Version
 	a.count(name, v, got)
-	a.spread(name, got.Granted, queue.WordGranted)
+	a.spread(name, got.Granted, queue.WordGranted, got.Now)
 	for _, away := range got.Away {
 		kind := queue.WordTimedOut
 		if away.Cleared {
 			kind = queue.WordCleared
 		}
-		a.spread(name, []gate.Member{away.Member}, kind)
+		a.spread(name, []gate.Member{away.Member}, kind, got.Now)
 	}
 	if len(got.Stale) > 0 {
-		a.askAfter(name, got.Stale)
+		a.askAfter(name, got.Stale, got.Now)
 	}
 	switch {
 	case v.again || got.More || a.newPolicy(name, v) != nil:
@@ -108,7 +108,7 @@ func (a *actor) relist(name string, now, at int64) {
 }
 
 // askAfter sends the grant again to holders whose lease, or instance, is not there: they take it up, or leave.
-func (a *actor) askAfter(name string, ms []gate.Member) {
+func (a *actor) askAfter(name string, ms []gate.Member, at int64) {
 	a.gates.Unwanted(ms, func(unwanted []gate.Member, err error) {
 		a.box.post(func() {
 			if err != nil {
@@ -116,7 +116,7 @@ func (a *actor) askAfter(name string, ms []gate.Member) {
 				return
 			}
 			a.met.grantsAgain.Add(float64(len(unwanted)))
-			a.spread(name, unwanted, queue.WordGranted)
+			a.spread(name, unwanted, queue.WordGranted, at)
 		})
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlrun/pawl/pkg/gate"
 	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
@@ -16,6 +17,15 @@ type word struct {
 	gate   string
 	member gate.Member
 	kind   gate.Kind
+	at     int64 // by the gate's clock, Unix ms
+	asked  bool  // it is the answer to this owner
+}
+
+// about reports whether the word is about the entry of the ticket that the history tells of. One from before that is about
+// another: of a turn that was lost, whose ticket has left and has entered again since.
+func (w word) about(k history.Ticket) bool {
+	since := k.Gate.Since
+	return w.at > since && since != 0 || w.asked && w.at >= since
 }
 
 // worded takes the words that gates have for instances of this partition, and for the gates of it.
@@ -30,7 +40,7 @@ func (a *actor) worded(ws []queue.Word) {
 			a.log.Debug("a word of a gate names nobody", "gate", w.Gate, "error", err)
 			continue
 		}
-		a.tellInstance(word{gate: w.Gate, member: m, kind: saidBy(w.Kind)})
+		a.tellInstance(word{gate: w.Gate, member: m, kind: saidBy(w.Kind), at: w.At})
 	}
 }
 
@@ -47,11 +57,15 @@ func saidBy(k queue.WordKind) gate.Kind {
 
 func (a *actor) tellInstance(w word) {
 	in := a.instance(w.member.Instance)
+	a.keepWord(in, w)
+	a.advance(in)
+}
+
+func (a *actor) keepWord(in *instance, w word) {
 	if in.words == nil {
 		in.words = make(map[string]word)
 	}
 	in.words[w.member.Ticket] = w
-	a.advance(in)
 }
 
 // hear makes inputs of the words about tickets that are wanted. The others are kept: what is unread may want them still,
@@ -108,6 +122,8 @@ func eventAt(place string, execution uint64) uint64 {
 
 func (a *actor) heed(in *instance, k history.Ticket, w word) {
 	switch {
+	case !w.about(k):
+		a.askAbout(in, k)
 	case w.kind == gate.LetIn:
 		ev := &history.Granted{Scheduled: k.Event}
 		ev.At = a.clock.now()
@@ -119,24 +135,64 @@ func (a *actor) heed(in *instance, k history.Ticket, w word) {
 	}
 }
 
-// leaveUnknown takes out of their gates the tickets that nothing in the instance wants, and nothing unread will.
-func (a *actor) leaveUnknown(in *instance) {
-	for id, w := range in.words {
-		delete(in.words, id)
+// askAbout asks about one ticket that waits, now.
+func (a *actor) askAbout(in *instance, k history.Ticket) {
+	a.met.gateAsks.Inc()
+	c := gate.Call{Gate: k.Gate.Name, Enter: []gate.Entry{{Member: member(in.id, in.execution(), k.Event, in.state.Started, k.Gate)}}}
+	a.admit(c, func(got gate.Admitted, err error) { a.askedGate(in.id, c.Gate, c.Enter, got, err) })
+}
+
+// disown takes out of their gates the tickets that nothing in the instance wants. Memory may be that of an owner who was paused
+// and has been replaced, so the store is asked first: nothing is unread, and the history is as it is known.
+func (a *actor) disown(in *instance) {
+	words := in.words
+	in.words = nil
+	a.begin(in)
+	l := &store.Look{Instance: in.id, Execution: in.execution(), Head: in.head(), Next: a.nextLook(in), Sent: in.sent}
+	a.looking(in, l, func(got store.Looked) {
+		in.said(l.Sent)
+		a.end(in)
+		in.read = in.missed || got.Unread > 0
+		if in.read || len(in.late) > 0 { // it may want them
+			for id, w := range words {
+				if _, newer := in.words[id]; !newer {
+					a.keepWord(in, w)
+				}
+			}
+		} else {
+			a.disownNow(words)
+		}
+		a.catchUp(in)
+		a.advance(in)
+	})
+}
+
+func (a *actor) disownNow(words map[string]word) {
+	of := make(map[string][]gate.Disowned)
+	for _, w := range words {
+		of[w.gate] = append(of[w.gate], gate.Disowned{Member: w.member, At: w.at})
 		a.met.orphans.Inc()
-		a.admit(gate.Call{Gate: w.gate, Leave: []gate.Member{w.member}}, func(gate.Admitted, error) {})
+	}
+	for name, ds := range of {
+		a.gates.Disown(name, ds, func(got gate.Admitted, err error) {
+			a.box.post(func() {
+				if err == nil { // else the sweep says it again
+					a.spread(name, got.Granted, queue.WordGranted, got.Now)
+				}
+			})
+		})
 	}
 }
 
 // spread tells instances what a gate has for them.
-func (a *actor) spread(name string, ms []gate.Member, kind queue.WordKind) {
+func (a *actor) spread(name string, ms []gate.Member, kind queue.WordKind, at int64) {
 	if len(ms) == 0 {
 		return
 	}
 	to := make(map[int][]queue.Word)
 	for _, m := range ms {
 		p := a.conn.PartitionOf(m.Instance)
-		to[p] = append(to[p], queue.Word{Kind: kind, Gate: name, Member: m.String()})
+		to[p] = append(to[p], queue.Word{Kind: kind, Gate: name, Member: m.String(), At: at})
 	}
 	for p, ws := range to {
 		a.sendWord(p, ws)

@@ -27,12 +27,13 @@ type Word struct {
 	Kind   WordKind
 	Gate   string
 	Member string // as package gate writes it
+	At     int64  // by the gate's clock, Unix ms: it was so then
 }
 
 // SendWords tells the owner of a partition what gates have to say. The error need not be
 // handled: the sweep says the same.
 func (c *Conn) SendWords(partition int, ws []Word) error {
-	return inParts(ws, func(w Word) int { return len(w.Gate) + len(w.Member) + 16 }, func(part []Word) error {
+	return inParts(ws, func(w Word) int { return len(w.Gate) + len(w.Member) + 24 }, func(part []Word) error {
 		return c.send(c.subj.word(partition), encodeWords(part))
 	})
 }

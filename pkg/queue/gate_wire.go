@@ -3,10 +3,11 @@ package queue
 import "github.com/pawlrun/pawl/pkg/history"
 
 func wireWord(w *wire, x *Word) {
-	w.record(3, func(w *wire) {
+	w.record(4, func(w *wire) {
 		number(w, &x.Kind)
 		w.str(&x.Gate)
 		w.str(&x.Member)
+		w.int(&x.At)
 	})
 }
 

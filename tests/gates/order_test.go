@@ -27,6 +27,7 @@ func orderly() []promise {
 		{"a thousand wait, the limit goes up and down, nobody is thrown out and nobody overtakes", thousand},
 		{"two workers never have more in their hands than the limit", busy},
 		{"actions and keys are independent", keyed},
+		{"a hundred gates that nobody has ever come to keep their limits from the first on", scattered},
 		{"a rate is kept in every window", rated},
 		{"a quota is kept from its first grant on", quota},
 	}
@@ -189,7 +190,7 @@ func (a *arena) inForce(name string, yes func(gate.Stats) bool) {
 	a.Helper()
 	began := time.Now()
 	a.stand(name, "the policy is in force", yes)
-	if took := time.Since(began); took > time.Second {
+	if took := time.Since(began); took > 2*time.Second { // one of them for a machine that has much else to do
 		a.Errorf("%s: the policy was in force after %v", name, took)
 	}
 }
@@ -245,6 +246,30 @@ func keyed(a *arena) {
 		if !errors.Is(err, client.ErrNotFound) {
 			a.Errorf("who waits for green: %v", err)
 		}
+	}
+}
+
+// scattered has every gate visited by the owner of its partition in the moment in which it comes to be.
+func scattered(a *arena) {
+	const each, keys = 3, 100
+	var runs []*client.Run[[]string]
+	for i := range 10 {
+		c := Crowd{Action: "scattered"}
+		for k := range keys / 10 {
+			c.Visits = append(c.Visits, slices.Repeat([]Visit{{Key: fmt.Sprint(10*i + k), Dwell: 3 * time.Millisecond}}, each)...)
+		}
+		runs = append(runs, a.visit(fmt.Sprint("scattered-", i), c))
+	}
+	for _, run := range runs {
+		a.said(run, slices.Repeat([]string{"ok"}, each*keys/10)...)
+	}
+	for k := range keys {
+		name := fmt.Sprint("scattered/", k)
+		if s := a.stats(name); s.MaxConcurrent != 1 {
+			a.Errorf("%s has come to be without its limit: %+v", name, s)
+		}
+		a.never(name, 1)
+		a.over(name, gate.Stats{TotalEnqueued: each, TotalCompleted: each})
 	}
 }
 

@@ -134,28 +134,26 @@ func purged(a *arena) {
 	a.over("purged", gate.Stats{TotalEnqueued: 3, TotalCompleted: 2, Withdrawn: 1})
 }
 
-// dwelt lets somebody into an action for a while, and then has this crowd wait for it.
-func (a *arena) dwelt(action string, while time.Duration, c Crowd) (first, second *client.Run[[]string]) {
-	a.Helper()
-	first = a.visit(action+"-1", one(action, Visit{Dwell: while}))
-	a.until(action, 1)
-	return first, a.visit(action+"-2", c)
-}
-
 func timed(a *arena) {
-	first, second := a.dwelt("timed", time.Second, Crowd{Action: "timed", Visits: make([]Visit, 1), Attempt: 700 * time.Millisecond})
+	const limit = 1500 * time.Millisecond
+	first := a.held("timed")
+	second := a.visit("timed-2", Crowd{Action: "timed", Visits: make([]Visit, 1), Attempt: limit})
+	a.stand("timed", "somebody has waited for longer than it may run", func(s gate.Stats) bool {
+		return s.OldestEnqueuedAt > 0 && time.Since(time.UnixMilli(s.OldestEnqueuedAt)) > limit+100*time.Millisecond
+	})
+	a.open("timed")
 	a.said(second, "ok")
 	a.said(first, "ok")
-	a.over("timed", gate.Stats{TotalEnqueued: 2, TotalCompleted: 2})
-	late := a.visit("timed-3", Crowd{Action: "timed", Visits: []Visit{{Dwell: time.Hour}}, Attempt: 300 * time.Millisecond})
-	a.said(late, "timeout")
+	third := a.visit("timed-3", Crowd{Action: "timed", Visits: []Visit{{Dwell: time.Hour}}, Attempt: 300 * time.Millisecond})
+	a.said(third, "timeout")
 	a.over("timed", gate.Stats{TotalEnqueued: 3, TotalCompleted: 3})
 }
 
 func hurried(a *arena) {
-	first, second := a.dwelt("hurried", time.Second, Crowd{Action: "hurried", Visits: make([]Visit, 1), Within: 300 * time.Millisecond})
-	a.said(second, "timeout")
+	first := a.held("hurried")
+	a.said(a.visit("hurried-2", Crowd{Action: "hurried", Visits: make([]Visit, 1), Within: 300 * time.Millisecond}), "timeout")
 	a.once("hurried", "hurried-2")
+	a.open("hurried")
 	a.said(first, "ok")
 	a.over("hurried", gate.Stats{TotalEnqueued: 2, TotalCompleted: 1, Withdrawn: 1})
 }

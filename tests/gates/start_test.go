@@ -2,7 +2,6 @@ package gates
 
 import (
 	"strings"
-	"time"
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/pkg/client"
@@ -24,11 +23,12 @@ func startsInOrder() []promise {
 func orphan(a *arena) {
 	const hall = "orphan-hall"
 	first := a.inHall(hall)
-	run, err := client.Start(a.ctx, a.client, host, "orphan-parent", Call{Name: hall, ID: "orphan", Patience: 300 * time.Millisecond})
+	run, err := client.Start(a.ctx, a.client, host, "orphan-parent", Call{Name: hall, ID: "orphan", Leave: true})
 	a.must(err)
 	a.queued(hall, 1)
 	second := a.stay(hall, "orphan-hall-2", Stay{})
 	a.queued(hall, 2)
+	a.must(client.Send(a.ctx, a.client, leave, "orphan-parent", pawl.None{}))
 	a.went(run, "left")
 	a.status("orphan", client.Cancelled)
 	a.queued(hall, 1)

@@ -45,16 +45,18 @@ type Stay struct {
 
 // Call is what calls a limited orchestration as a child.
 type Call struct {
-	Name     string        `json:"name"`
-	ID       string        `json:"id"`
-	Stay     Stay          `json:"stay"`
-	Patience time.Duration `json:"patience,omitempty"` // then it ends without it
+	Name  string `json:"name"`
+	ID    string `json:"id"`
+	Stay  Stay   `json:"stay"`
+	Leave bool   `json:"leave,omitempty"` // it ends without it, when it is told to
 }
 
 var (
 	crowds = pawl.NewOrchestration[Crowd, []string]("crowd")
 	host   = pawl.NewOrchestration[Call, string]("host")
 	mark   = pawl.NewActivity[Visit, string]("mark") // no limit: what limited orchestrations write themselves down with
+
+	leave = pawl.NewEvent[pawl.None]("leave")
 
 	few    = pawl.Group("few", pawl.Concurrency(3))
 	nobody = pawl.Group("nobody") // of which the code says nothing
@@ -73,7 +75,7 @@ func actions() []visits {
 	}
 	return []visits{
 		act("three", one), act("hundred", one), act("thousand", pawl.Concurrency(4)), act("busy", pawl.Concurrency(3)),
-		act("keyed", one, pawl.KeyBy("key")), act("left", one), act("right", one), act("rated", pawl.Rate(5, 500*time.Millisecond)), act("quota", pawl.Quota(3, time.Second)),
+		act("keyed", one, pawl.KeyBy("key")), act("scattered", one, pawl.KeyBy("key")), act("left", one), act("right", one), act("rated", pawl.Rate(5, 500*time.Millisecond)), act("quota", pawl.Quota(3, time.Second)),
 		act("given-up", one), act("taken-back", one), act("let-go", one), act("killed", one), act("poison", one),
 		act("purged", one), act("timed", one), act("hurried", one), act("kept-and-cancelled", one), act("kept-and-purged", one),
 		act("full", one, pawl.QueueLimit(1)), act("full-again", one, pawl.QueueLimit(1)), act("late", one, pawl.QueueTimeout(300*time.Millisecond)),
@@ -156,8 +158,9 @@ func hosts(ctx *pawl.Context, c Call) (string, error) {
 		return "", err
 	}
 	child := h.Start(ctx, c.Stay, pawl.ID(c.ID))
-	if c.Patience > 0 {
-		return "left", pawl.Sleep(ctx, c.Patience)
+	if c.Leave {
+		_, err := leave.Receive(ctx)
+		return "left", err
 	}
 	_, err = child.Get(ctx)
 	return word(err), nil
