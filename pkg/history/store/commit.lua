@@ -1,7 +1,7 @@
 -- commit: a turn, all or nothing: history, new leases, deleted leases, consumed inbox, next look, status.
 --
 -- KEYS  1 partition  2 agenda  3 record  4 inbox  5 history  6 stuck  7 index of the old status  8 of the new one
---       9 history to delete, of an execution that is over  10 its reports  then the leases to create, then the leases to delete
+--       9 history to delete, of an execution that is over (0: none)  10 its reports  then the leases to create, then the leases to delete
 -- ARGV  1 token  2 instance  3 head it expects  4 head it sets ('': only the inbox is consumed)
 --       5 next look, ms, or ''  6 ids popped  7 events  8 leases created  9 fields of the record (pairs)
 --       10 elements put in front of the inbox  11 '1': another birth, which inherits nothing of the record
@@ -69,7 +69,7 @@ local length = tonumber(is[2] or 0)
 for k = 1, events, 500 do -- unpack fails at 8,000
   length = redis.call('RPUSH', KEYS[5], unpack(ARGV, event + k, event + math.min(k + 499, events)))
 end
-redis.call('UNLINK', KEYS[9], KEYS[10]) -- a history may be long, and Redis frees it aside
+if string.sub(KEYS[9], -2) ~= ':0' then redis.call('UNLINK', KEYS[9], KEYS[10]) end -- a history may be long, and Redis frees it aside
 -- Create, then delete: what was scheduled and cancelled in one turn must not leave a lease.
 for k = 1, creates do
   local key, effect_id = KEYS[lease + k], ARGV[effect + k]
