@@ -74,7 +74,9 @@ func (a *actor) newPolicy(name string, v *visit) *gate.InForce {
 
 // swept acts on what a visit has found.
 func (a *actor) swept(name string, v *visit, got gate.Swept) {
-	v.known, v.declared, v.version = true, got.Declared, got.Version
+	// A gate that is not there yet has no policy, and is not to be given one before who enters it.
+	v.known = got.Version != 0 || got.Next != 0
+	v.declared, v.version = got.Declared, got.Version
 	a.count(name, v, got)
 	a.spread(name, got.Granted, queue.WordGranted, got.Now)
 	for _, away := range got.Away {
