@@ -16,7 +16,7 @@ import (
 const (
 	maxAdmit  = 500              // leaves and entries of one script
 	slow      = 2 * time.Second  // without an answer: ErrSlow
-	listedFor = 10 * time.Second // for so long a gate that this process has put on the list is believed to be there
+	listedFor = 3 * time.Second // for so long a gate that this process has put on the list is believed to be there
 	restedFor = listedFor        // a gate that was not used for so long may have been taken off the list just now
 )
 

@@ -13,9 +13,9 @@ import (
 const maxUnwanted = 500 // keys of one script
 
 // Unwanted tells which members nothing wants any more, as far as can be seen from outside a history: there is no lease for an
-// activity under its ticket, or no instance of that birth that has not ended. Of a kept slot (KeptPlace) only the history
-// knows, so it is always among them, and so is whoever's place can not be read. That some could not be asked about is an
-// error; what is known is given beside it.
+// activity under its ticket, or no instance of that birth that has not ended. Of a kept slot (KeptPlace) only the history knows:
+// it is among them if there is no instance, or it has ended. So is whoever's place can not be read. That some could not be
+// asked about is an error; what is known is given beside it.
 func (g *Gates) Unwanted(ms []Member, then func([]Member, error)) {
 	type query struct {
 		keys    []string
@@ -81,6 +81,9 @@ func (g *Gates) Unwanted(ms []Member, then func([]Member, error)) {
 func witness(p redisx.Part, m Member) (key, arg string, ok bool) {
 	if born, is := strings.CutPrefix(m.Place, "b"); is {
 		return p.Instance(m.Instance), "b" + born, true
+	}
+	if m.Place == KeptPlace {
+		return p.Instance(m.Instance), "k", true
 	}
 	execution, event, is := strings.Cut(m.Place, ".")
 	x, bad := strconv.ParseUint(execution, 10, 64)

@@ -9,13 +9,14 @@ import (
 	"github.com/pawlrun/pawl/pkg/cancel"
 )
 
-// Version is the newest encoding this build writes and reads.
+// Version is the newest encoding this build reads. It writes the oldest that says what there is to say: 1, but 2 where a
+// gate is noted, for a build that knows of none would give a lease to who waits.
 //
 // An event is one msgpack array: version, kind, time, then the fields of its kind
 // in a fixed order. A field is only ever added at the end; readers take what is
 // missing as zero and skip what they do not know. The version changes only when
 // that is not enough.
-const Version = 1
+const Version = 2
 
 // The errors of decoding. Both come wrapped with what was being read.
 var (
@@ -43,9 +44,23 @@ func Encode(e Event) ([]byte, error) {
 // head begins the array of an event that has so many fields.
 func (w *writer) head(e Event, fields int) {
 	w.array(3 + fields)
-	w.uint(Version)
+	w.uint(encoding(e))
 	w.uint(uint64(e.Kind()))
 	w.int(e.Meta().At)
+}
+
+func encoding(e Event) uint64 {
+	switch e := e.(type) {
+	case *ActivityScheduled:
+		if e.Gate != nil {
+			return 2
+		}
+	case *Started:
+		if e.Gate != nil {
+			return 2
+		}
+	}
+	return 1
 }
 
 func (w *writer) input(e Event) {

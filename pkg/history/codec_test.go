@@ -219,7 +219,7 @@ func TestTheGoldenFileDecodesForEver(t *testing.T) {
 
 func TestAnEventOfANewerBuildIsRefusedByName(t *testing.T) {
 	for what, b := range map[string][]byte{
-		"version": {0x93, 0x02, 0x01, 0x00},
+		"version": {0x93, 0x03, 0x01, 0x00},
 		"kind":    {0x93, 0x01, 0x1e, 0x00},
 		"kind that would be another one in a byte": {0x93, 0x01, 0xcd, 0x01, 0x02, 0x00},
 	} {

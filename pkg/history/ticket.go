@@ -22,6 +22,7 @@ type Ticket struct {
 // tickets is the part of a State that is about gates.
 type tickets struct {
 	of    map[uint64]*Ticket // by the event that has it
+	ids   map[string]*Ticket // the same, and those that are kept
 	pause map[uint64]*Ticket // kept, by the timer that keeps it
 	loose []*Ticket          // kept, by nothing so far
 	left  []Ticket
@@ -36,7 +37,12 @@ func (t *tickets) enter(event uint64, g *Gate) {
 	if t.of == nil {
 		t.of = make(map[uint64]*Ticket)
 	}
-	t.of[event] = &Ticket{ID: g.Ticket, Gate: g, Event: event, Waits: g.Waits}
+	k := &Ticket{ID: g.Ticket, Gate: g, Event: event, Waits: g.Waits}
+	t.of[event] = k
+	if t.ids == nil {
+		t.ids = make(map[string]*Ticket)
+	}
+	t.ids[k.ID] = k
 	if g.Waits {
 		t.wait++
 	}
@@ -57,13 +63,19 @@ func (t *tickets) settle(event uint64, completed bool) {
 	}
 	delete(t.of, event)
 	switch {
+	case k.Gate.Keep && !completed && !k.Waits:
+		t.loose = append(t.loose, k)
+		return
 	case k.Waits:
 		t.wait--
-		t.left = append(t.left, *k)
-	case k.Gate.Keep && !completed:
-		t.loose = append(t.loose, k)
-	default:
-		t.left = append(t.left, *k)
+	}
+	t.leaves(k)
+}
+
+func (t *tickets) leaves(k *Ticket) {
+	t.left = append(t.left, *k)
+	if t.ids[k.ID] == k {
+		delete(t.ids, k.ID)
 	}
 }
 
@@ -133,6 +145,14 @@ func (s *State) Ticket(event uint64) (Ticket, bool) {
 	return Ticket{}, false
 }
 
+// Find gives a ticket that is wanted, by its id.
+func (s *State) Find(id string) (Ticket, bool) {
+	if k := s.tickets.ids[id]; k != nil {
+		return *k, true
+	}
+	return Ticket{}, false
+}
+
 // Tickets lists all that are wanted, by event. One that is kept through a pause has the event of the attempt that failed.
 func (s *State) Tickets() []Ticket {
 	t := &s.tickets
@@ -186,7 +206,7 @@ func (s *State) Admitted() []uint64 {
 func (s *State) Left() []Ticket {
 	t := &s.tickets
 	for _, k := range t.loose {
-		t.left = append(t.left, *k)
+		t.leaves(k)
 	}
 	left := t.left
 	t.left, t.loose = nil, nil

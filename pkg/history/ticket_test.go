@@ -43,6 +43,16 @@ func wants(t *testing.T, s *history.State, tickets, left []string) {
 	if got := s.Left(); got != nil {
 		t.Fatalf("left twice: %v", got)
 	}
+	for _, id := range tickets {
+		if k, ok := s.Find(id); !ok || k.ID != id {
+			t.Fatalf("%s is not found", id)
+		}
+	}
+	for _, id := range left {
+		if _, ok := s.Find(id); ok && !slices.Contains(tickets, id) {
+			t.Fatalf("%s has left and is found", id)
+		}
+	}
 }
 
 func TestATicketIsWantedFromItsScheduleToItsAnswer(t *testing.T) {

@@ -203,6 +203,7 @@ func (a *actor) instance(id string) *instance {
 // its messages says so first: it would send them again at every look, for longer than their receivers remember.
 func (a *actor) rest(in *instance) {
 	switch {
+	case in.asking > 0, in.soon: // the answer puts it away, or the look to come
 	case in.exec != nil && !in.status().Ended():
 		in.look = false
 		a.parked.Add(in.id, in)
@@ -309,7 +310,7 @@ func (a *actor) advance(in *instance) {
 // goOn does the next thing for an instance that is in memory whole.
 func (a *actor) goOn(in *instance) {
 	switch {
-	case len(in.words) > 0 && in.status().Ended():
+	case len(in.words) > 0 && in.status().Ended() && len(in.unread) == 0: // else what is unread comes first: it may be for an heir
 		a.disown(in)
 	case in.purgeNext() != nil:
 		a.purgeRequested(in, in.purgeNext())

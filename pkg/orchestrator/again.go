@@ -79,7 +79,7 @@ func (a *actor) inherit(in *instance, heir *history.Started) {
 	a.begin(in)
 	heir.Execution = in.rec.Execution + 1
 	t := &turn{in: in, pop: []string{in.unread[0].id}, heir: heir}
-	front, err := element(startID(heir.Execution), heir)
+	front, err := element(heirID(heir.Execution), heir)
 	if err != nil {
 		a.end(in)
 		a.stall(in, stallUnreadable, err.Error())
@@ -101,6 +101,11 @@ func element(id string, ev history.Event) ([]byte, error) {
 
 // startID names the start of an execution that no stream has. The mark is read by the scripts.
 func startID(execution uint64) string { return fmt.Sprintf("!c%d.0", execution) }
+
+// heirID names the start of an orphan's heir. Unlike the next execution of an instance it has not been at its gate.
+func heirID(execution uint64) string { return fmt.Sprintf("%s%d.0", heirMark, execution) }
+
+const heirMark = "!h"
 
 func carriedID(execution uint64, n int) string { return fmt.Sprintf("c%d.%d", execution, n) }
 

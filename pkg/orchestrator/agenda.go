@@ -45,7 +45,11 @@ func (a *actor) poll() {
 				a.lookAt(id)
 			}
 			if d.NextGate != 0 {
-				a.pollBy(time.Now().Add(max(time.Duration(d.NextGate-d.Now)*time.Millisecond, pollGap)))
+				gap := pollGap
+				if len(d.Gates) == dueBatch {
+					gap = pollFull
+				}
+				a.pollBy(time.Now().Add(max(time.Duration(d.NextGate-d.Now)*time.Millisecond, gap)))
 			}
 			for _, name := range d.Gates {
 				a.lookGate(name)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/gate"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -193,7 +194,7 @@ func (a *actor) committed(in *instance, t *turn, c *store.Commit, done store.Com
 	if len(c.Front) > 0 {
 		in.exec, in.state, in.events, in.poison = nil, &history.State{}, nil, nil
 		in.askAt, in.asked, in.begun = 0, 0, nil
-		in.knocked, in.startGate = false, nil
+		in.knocked, in.startGate, in.away = false, nil, gate.Verdict{}
 		if c.Record.Reborn {
 			in.sent, in.shown, in.full = store.Mark{}, 0, false // none of it is its heir's
 		}

@@ -435,3 +435,27 @@ func TestAGateThatDoesNotAnswerHoldsUpNobodyElseAndIsAskedAgain(t *testing.T) {
 		}
 	}
 }
+
+func TestAWordAboutAnInstanceThatHasEndedDoesNotKeepItFromItsInbox(t *testing.T) {
+	s := newStand(t)
+	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, hello.Do(func(_ *pawl.Context, who string) (string, error) { return who, nil }))
+	var ids []string
+	for i := range 20 {
+		id := fmt.Sprint("h-", i)
+		ids = append(ids, id)
+		s.start("hello", id, `"x"`)
+		s.ended(id)
+	}
+	for _, id := range ids {
+		m := gate.Member{Ticket: "ticket", Instance: id, Place: gate.KeptPlace}
+		s.event("late", id, `1`)
+		for range 5 {
+			if err := s.conn.SendWords(s.conn.PartitionOf(id), []queue.Word{{Kind: queue.WordGranted, Gate: "limited", Member: m.String(), At: 1}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, id := range ids {
+		s.until("nothing is unread of "+id, func() bool { return s.redis.LLen(s.ctx(), s.key(id, "in:"+id)).Val() == 0 })
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/pkg/gate"
 	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
@@ -150,12 +151,18 @@ func under(name string, s *history.Started) string {
 
 // holds lists the gates that an instance and its ancestors hold, for its children.
 func holds(s *history.Started) string {
-	var all []string
-	if s.Gate != nil {
-		all = append(all, s.Gate.Name+"="+s.Gate.Ticket)
+	above := ""
+	if s.Parent != nil {
+		above = s.Parent.Holds
 	}
-	if s.Parent != nil && s.Parent.Holds != "" {
-		all = append(all, s.Parent.Holds)
+	if s.Gate == nil {
+		return above
+	}
+	all := []string{s.Gate.Name + "=" + s.Gate.Ticket} // the nearest comes first, and is the only one of its gate: recursion may be deep
+	for held := range strings.FieldsSeq(above) {
+		if at := strings.LastIndexByte(held, '='); at < 0 || held[:at] != s.Gate.Name {
+			all = append(all, held)
+		}
 	}
 	return strings.Join(all, " ")
 }
@@ -244,6 +251,11 @@ func (a *actor) commitEntered(in *instance, t *turn) {
 			return
 		}
 	}
+	if t.size > store.CommitBytes {
+		a.end(in)
+		a.tooLarge(in, t)
+		return
+	}
 	a.commit(in, t)
 }
 
@@ -303,7 +315,7 @@ func (a *actor) askGates(in *instance) {
 	}
 	in.gateAt = now + a.gatePause(in, now)
 	of := make(map[string]*gate.Call)
-	waiting := make(map[string][]string) // tickets, by gate
+	asked := make(map[string][]question) // by gate
 	for _, k := range in.state.Tickets() {
 		c := of[k.Gate.Name]
 		if c == nil {
@@ -312,13 +324,26 @@ func (a *actor) askGates(in *instance) {
 			c = &gate.Call{Gate: k.Gate.Name, InForce: f}
 			of[k.Gate.Name] = c
 		}
-		c.Enter = append(c.Enter, gate.Entry{Member: member(in.id, in.execution(), k.Event, in.state.Started, k.Gate), In: !k.Waits})
-		waiting[k.Gate.Name] = append(waiting[k.Gate.Name], k.ID)
+		q := a.question(in, k)
+		c.Enter = append(c.Enter, q.entry)
+		asked[k.Gate.Name] = append(asked[k.Gate.Name], q)
 	}
 	for name, c := range of {
 		a.met.gateAsks.Inc()
-		a.admit(*c, func(got gate.Admitted, err error) { a.askedGate(in.id, name, c.Enter, got, err) })
+		in.asking++
+		a.admit(*c, func(got gate.Admitted, err error) { a.askedGate(in.id, name, asked[name], got, err) })
 	}
+}
+
+// question is what a gate is asked about a ticket that the history has.
+type question struct {
+	entry gate.Entry
+	since int64
+}
+
+func (a *actor) question(in *instance, k history.Ticket) question {
+	m := member(in.id, in.execution(), k.Event, in.state.Started, k.Gate)
+	return question{entry: gate.Entry{Member: m, In: !k.Waits}, since: k.Gate.Since}
 }
 
 // gatePause is half as long as the youngest ticket is old, ms: it follows from history, for an instance that waits may be out of
@@ -335,9 +360,13 @@ func (a *actor) gatePause(in *instance, now int64) int64 {
 
 func (a *actor) firstGateAsk() int64 { return gateAsks * a.cfg.Look.Milliseconds() }
 
-func (a *actor) askedGate(id, name string, asked []gate.Entry, got gate.Admitted, err error) {
+func (a *actor) askedGate(id, name string, asked []question, got gate.Admitted, err error) {
+	in := a.instances[id]
+	if in != nil && in.asking > 0 {
+		in.asking--
+	}
 	if err != nil {
-		if in := a.instances[id]; in != nil && in.loaded { // else it is asked when the instance is looked at again
+		if in != nil && in.loaded { // else its next look asks
 			in.gateAt = a.clock.now() + askSilentGate.Milliseconds()
 			a.lookSoon(in, askSilentGate)
 		}
@@ -345,9 +374,12 @@ func (a *actor) askedGate(id, name string, asked []gate.Entry, got gate.Admitted
 		return
 	}
 	for i, v := range got.Verdicts {
-		if !asked[i].In && v.Kind != gate.Waits {
-			a.tellInstance(word{gate: name, member: asked[i].Member, kind: v.Kind, at: got.Now, asked: true})
+		if q := asked[i]; !q.entry.In && v.Kind != gate.Waits {
+			a.tellInstance(word{gate: name, member: q.entry.Member, kind: v.Kind, at: got.Now, asked: true, since: q.since})
 		}
+	}
+	if in != nil && a.instances[id] == in && in.loaded {
+		a.advance(in)
 	}
 }
 

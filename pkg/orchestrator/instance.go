@@ -46,6 +46,7 @@ type instance struct {
 	knocked   bool            // the start has been at its gate, which
 	startGate *history.Gate   // said so; nil: there is none
 	away      gate.Verdict    // with which the gate has turned the instance away
+	asking    int             // gates that have not answered yet
 	gateAt    int64           // when tickets are asked for again, Unix ms; 0: when the instance is looked at
 
 	shown uint64 // version of the custom status that has been told to who waits for it

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl"
@@ -46,7 +47,7 @@ func (a *actor) mustKnock(in *instance) bool {
 		return false
 	}
 	s, ok := in.unread[0].ev.(*history.Started)
-	return ok && s.Gate == nil && (in.rec == nil || in.rec.Created == s.At)
+	return ok && s.Gate == nil && (in.rec == nil || strings.HasPrefix(in.unread[0].id, heirMark))
 }
 
 // knock takes a start to its gate, before its code has run.

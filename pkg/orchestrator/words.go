@@ -3,8 +3,6 @@ package orchestrator
 import (
 	"cmp"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/pawlrun/pawl/pkg/gate"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -18,14 +16,18 @@ type word struct {
 	member gate.Member
 	kind   gate.Kind
 	at     int64 // by the gate's clock, Unix ms
-	asked  bool  // it is the answer to this owner
+	asked  bool  // it is the answer to this owner, who has asked about the ticket
+	since  int64 // that waits since then
 }
 
 // about reports whether the word is about the entry of the ticket that the history tells of. One from before that is about
 // another: of a turn that was lost, whose ticket has left and has entered again since.
 func (w word) about(k history.Ticket) bool {
 	since := k.Gate.Since
-	return w.at > since && since != 0 || w.asked && w.at >= since
+	if w.asked { // whatever has become of the gate's clock
+		return w.since == since
+	}
+	return w.at > since && since != 0
 }
 
 // worded takes the words that gates have for instances of this partition, and for the gates of it.
@@ -58,8 +60,15 @@ func saidBy(k queue.WordKind) gate.Kind {
 func (a *actor) tellInstance(w word) {
 	in := a.instance(w.member.Instance)
 	a.keepWord(in, w)
+	if !in.loaded && !in.busy && a.busy >= wordsAtOnce {
+		a.todo = append(a.todo, in.id)
+		return
+	}
 	a.advance(in)
 }
+
+// wordsAtOnce bounds how many instances are brought into memory at a time because a gate has told them something.
+const wordsAtOnce = 128
 
 func (a *actor) keepWord(in *instance, w word) {
 	if in.words == nil {
@@ -80,7 +89,7 @@ func (a *actor) hear(in *instance) {
 	}
 	var all []heard
 	for id, w := range in.words {
-		if k, ok := in.ticket(w.member); ok {
+		if k, ok := in.state.Find(w.member.Ticket); ok {
 			delete(in.words, id)
 			if k.Waits && w.gate == k.Gate.Name {
 				all = append(all, heard{k, w})
@@ -93,35 +102,9 @@ func (a *actor) hear(in *instance) {
 	}
 }
 
-// ticket finds what a gate's word is about, if it is wanted.
-func (in *instance) ticket(m gate.Member) (history.Ticket, bool) {
-	if event := eventAt(m.Place, in.execution()); event != 0 {
-		k, ok := in.state.Ticket(event)
-		return k, ok && k.ID == m.Ticket
-	}
-	for _, k := range in.state.Tickets() {
-		if k.ID == m.Ticket {
-			return k, true
-		}
-	}
-	return history.Ticket{}, false
-}
-
-// eventAt is the event that a place names; 0 for that of a kept slot, or of another execution.
-func eventAt(place string, execution uint64) uint64 {
-	if strings.HasPrefix(place, "b") {
-		return 1
-	}
-	of, event, _ := strings.Cut(place, ".")
-	n, err := strconv.ParseUint(event, 10, 64)
-	if err != nil || of != strconv.FormatUint(execution, 10) {
-		return 0
-	}
-	return n
-}
-
 func (a *actor) heed(in *instance, k history.Ticket, w word) {
 	switch {
+	case w.asked && !w.about(k): // the ticket has entered anew since, and that was answered
 	case !w.about(k):
 		a.askAbout(in, k)
 	case w.kind == gate.LetIn:
@@ -138,8 +121,10 @@ func (a *actor) heed(in *instance, k history.Ticket, w word) {
 // askAbout asks about one ticket that waits, now.
 func (a *actor) askAbout(in *instance, k history.Ticket) {
 	a.met.gateAsks.Inc()
-	c := gate.Call{Gate: k.Gate.Name, Enter: []gate.Entry{{Member: member(in.id, in.execution(), k.Event, in.state.Started, k.Gate)}}}
-	a.admit(c, func(got gate.Admitted, err error) { a.askedGate(in.id, c.Gate, c.Enter, got, err) })
+	in.asking++
+	about := a.question(in, k)
+	c := gate.Call{Gate: k.Gate.Name, Enter: []gate.Entry{about.entry}}
+	a.admit(c, func(got gate.Admitted, err error) { a.askedGate(in.id, c.Gate, []question{about}, got, err) })
 }
 
 // disown takes out of their gates the tickets that nothing in the instance wants. Memory may be that of an owner who was paused

@@ -29,7 +29,7 @@ import (
 
 // TestMain sets how much is tried; the flags of rapid still rule.
 func TestMain(m *testing.M) {
-	for name, value := range map[string]string{"rapid.checks": "80", "rapid.steps": "60", "rapid.nofailfile": "true", "rapid.shrinktime": "10s"} {
+	for name, value := range map[string]string{"rapid.checks": "45", "rapid.steps": "60", "rapid.nofailfile": "true", "rapid.shrinktime": "10s"} {
 		if err := flag.Set(name, value); err != nil {
 			panic(err)
 		}

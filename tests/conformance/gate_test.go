@@ -124,7 +124,7 @@ func (r *gateRig) differf(format string, args ...any) {
 func (r *gateRig) actions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"admit": func(*rapid.T) { r.admit() }, "admit more": func(*rapid.T) { r.admit() }, "admit still more": func(*rapid.T) { r.admit() },
-		"sweep": func(*rapid.T) { r.sweep() }, "sweep more": func(*rapid.T) { r.sweep() }, "clear": func(*rapid.T) { r.clear() },
+		"sweep": func(*rapid.T) { r.sweep() }, "sweep more": func(*rapid.T) { r.sweep() }, "clear": func(*rapid.T) { r.clear() }, "disown": func(*rapid.T) { r.disown() },
 		"stats": func(*rapid.T) { r.stats() }, "again": func(*rapid.T) { r.again() }, "time passes": func(*rapid.T) { r.pass() },
 		"save": func(*rapid.T) { r.save() }, "rollback": func(*rapid.T) { r.rollback() },
 	}
@@ -161,7 +161,7 @@ func (r *gateRig) force() *gates.Force {
 		QueueTimeout: pick(r, "queue timeout", int64(-1), 0, 2000, 2500), Reject: r.oneIn(8),
 	}}
 	if r.oneIn(3) {
-		f.Policy.Rate, f.Policy.RateWindow = pick(r, "rate", 1, 2), 1000
+		f.Policy.Rate, f.Policy.RateWindow = pick(r, "rate", 1, 2), pick(r, "rate window", int64(1000), 1000, 1000, 7_200_000)
 	}
 	if r.oneIn(3) {
 		f.Policy.Quota, f.Policy.QuotaWindow = pick(r, "quota", 1, 3), pick(r, "quota window", int64(2000), 7_200_000)
@@ -219,9 +219,9 @@ func (r *gateRig) again() {
 
 func (r *gateRig) admit() {
 	name, f := r.gate(), r.force()
-	var leave []gates.Member
+	var leave []gates.Leave
 	for range pick(r, "leaves", 0, 0, 1, 1, 2) {
-		leave = append(leave, r.member())
+		leave = append(leave, gates.Leave{Member: r.member()})
 	}
 	var enter []gates.Entry
 	for range pick(r, "entries", 0, 1, 1, 2, 4) {
@@ -233,8 +233,8 @@ func (r *gateRig) admit() {
 			if f != nil {
 				c.InForce = *forceOf(f)
 			}
-			for _, m := range leave {
-				c.Leave = append(c.Leave, memberOf(m))
+			for _, l := range leave {
+				c.Leave = append(c.Leave, memberOf(l.Member))
 			}
 			for _, e := range enter {
 				c.Enter = append(c.Enter, gate.Entry{Member: memberOf(e.Member), In: e.In})
@@ -253,6 +253,31 @@ func (r *gateRig) admit() {
 				verdicts = append(verdicts, fmt.Sprint(v.Kind, " ", v.Position, " ", v.Until))
 			}
 			return fmt.Sprint(verdicts, texts(a.Granted), a.Waiting, a.Holding, a.Until, a.First)
+		})
+	})
+}
+
+// disown tells a gate of members whom nobody wants, with a time about that when they were last heard of.
+func (r *gateRig) disown() {
+	name, now := r.gate(), r.now()/1000
+	var leave []gates.Leave
+	for range pick(r, "disowned", 1, 1, 2, 3) {
+		m := r.member()
+		at := pick(r, "of", r.model[name].Heard(m), now) + pick(r, "later by", int64(0), 0, -1, 1, -2000)
+		leave = append(leave, gates.Leave{Member: m, Disowned: true, At: max(at, 0)})
+	}
+	r.send(func() {
+		r.both(name, fmt.Sprintf("disown at %s: %v", name, leave), func() (string, int64) {
+			ds := make([]gate.Disowned, len(leave))
+			for i, l := range leave {
+				ds[i] = gate.Disowned{Member: memberOf(l.Member), At: l.At}
+			}
+			a, err := await(func(done func(gate.Admitted, error)) { r.gates.Disown(name, ds, done) })
+			r.must(err)
+			return fmt.Sprint(texts(a.Granted), a.Waiting, a.Holding, a.LimitedUntil, a.First), a.Now
+		}, func(g *gates.Gate, now int64) string {
+			a := g.Admit(now, nil, leave, nil)
+			return fmt.Sprint(texts(a.Granted), a.Waiting, a.Holding, a.Until, a.First)
 		})
 	})
 }

@@ -13,7 +13,7 @@ import (
 
 // TestMain walks more than rapid does by default; the flags of rapid still rule.
 func TestMain(m *testing.M) {
-	for name, value := range map[string]string{"rapid.checks": "300", "rapid.nofailfile": "true", "rapid.shrinktime": "10s"} {
+	for name, value := range map[string]string{"rapid.checks": "150", "rapid.nofailfile": "true", "rapid.shrinktime": "10s"} {
 		if err := flag.Set(name, value); err != nil {
 			panic(err)
 		}
@@ -93,7 +93,7 @@ func TestTheProtocolKeepsItsPromisesInEveryWorldWithinTheBound(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.setup.rules(None)
-			f := Search(&c.setup, bound(t, 4_000))
+			f := Search(&c.setup, bound(t, 2_000))
 			if f.Broken != "" {
 				t.Fatal(f)
 			}

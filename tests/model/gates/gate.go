@@ -105,6 +105,13 @@ type Entry struct {
 	In     bool
 }
 
+// Leave is a member that leaves: whatever it does there or, if it is disowned, only if nothing was heard of it after At.
+type Leave struct {
+	Member   Member
+	Disowned bool
+	At       int64 // ms
+}
+
 // Verdict is what became of an entry. Positions are from 1.
 type Verdict struct {
 	Kind     Kind
@@ -122,14 +129,17 @@ type Admitted struct {
 }
 
 // Admit takes leaves, lets in who waits while there is room, and takes entries. The time is in µs.
-func (g *Gate) Admit(now int64, f *Force, leave []Member, enter []Entry) (a Admitted) {
+func (g *Gate) Admit(now int64, f *Force, leave []Leave, enter []Entry) (a Admitted) {
 	was := g.Clone()
 	g.take(f)
 	g.window(now)
 	moved := false
-	for _, m := range leave {
-		moved = g.leave(m) || moved
+	for _, l := range leave {
+		if !l.Disowned || g.Heard(l.Member) <= l.At || g.Rules.Wrong == StampIgnored {
+			moved = g.leave(l.Member) || moved
+		}
 	}
+	g.refused(now, leave)
 	if g.Rules.Wrong != Overtakes {
 		a.Granted = g.promote(now)
 	}
@@ -221,6 +231,9 @@ func (g *Gate) expire(now int64, was *Gate) {
 	switch {
 	case g.Empty():
 		at := g.Used + 3_600_000
+		if p := g.Force.Policy; p.Rate > 0 {
+			at = g.Used + max(3_600_000, p.RateWindow)
+		}
 		if g.Force.Policy.Quota > 0 && g.inside(now) {
 			at = max(at, g.Window+g.Force.Policy.QuotaWindow)
 		}
@@ -234,6 +247,29 @@ func (g *Gate) expire(now int64, was *Gate) {
 
 // Empty tells whether nobody is there, and nobody has to be told.
 func (g *Gate) Empty() bool { return len(g.Queue)+len(g.Holders)+len(g.Away) == 0 }
+
+// refused: a holder that was disowned in vain counts as heard of.
+func (g *Gate) refused(now int64, leave []Leave) {
+	for _, l := range leave {
+		if i := g.holder(l.Member); i >= 0 {
+			g.Holders[i].Known = now / 1000
+		}
+	}
+}
+
+// Heard is when something was last heard of a member, in ms: of one that waits, when it came.
+func (g *Gate) Heard(m Member) int64 {
+	if i := g.holder(m); i >= 0 {
+		return g.Holders[i].Known
+	}
+	if i := g.waiter(m); i >= 0 {
+		return g.Queue[i].Number/1000 + 1
+	}
+	if i := g.turned(m); i >= 0 {
+		return g.Away[i].Told
+	}
+	return 0
+}
 
 func (g *Gate) leave(m Member) (moved bool) {
 	if i := g.holder(m); i >= 0 {

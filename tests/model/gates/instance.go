@@ -3,6 +3,7 @@ package gates
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // The statuses of an instance; empty: its start has not been turned.
@@ -30,6 +31,7 @@ type Activity struct {
 	Gate   int
 	State  State
 	Tries  int
+	Since  int64 // ms: when the gate said that it waits; 0: it did not, or not to the turn that was committed
 }
 
 // Instance is what the store has of one.
@@ -40,6 +42,7 @@ type Instance struct {
 	Applied    int // inputs from outside that it has: its start, its cancellation
 	Inbox      []string
 	Status     string
+	Since      int64 // as that of an activity, if it is pending
 	Stage      int
 	Activities []Activity
 	Leases     []string // tickets
@@ -62,6 +65,26 @@ func (in *Instance) state(ticket string) State {
 		return map[string]State{Pending: Waiting, Running: Going}[in.Status]
 	}
 	return ""
+}
+
+// attempt names the attempt of a ticket that is under way; the first has no name.
+func (in *Instance) attempt(ticket string) string {
+	for _, a := range in.Activities {
+		if a.Ticket == ticket && a.Tries > 0 {
+			return fmt.Sprint(a.Tries)
+		}
+	}
+	return ""
+}
+
+// since is when the gate said that a ticket waits, as far as the history tells.
+func (in *Instance) since(ticket string) int64 {
+	for _, a := range in.Activities {
+		if a.Ticket == ticket {
+			return a.Since
+		}
+	}
+	return in.Since
 }
 
 // runs tells whether a member has been let in and not ended.
@@ -115,6 +138,12 @@ func (d *decider) input(kind, ticket string) {
 	if d.Status == Ended || d.Status == "" && kind != "start" {
 		return
 	}
+	if kind == "done" || kind == "fail" {
+		var attempt string
+		if ticket, attempt, _ = strings.Cut(ticket, "/"); attempt != d.attempt(ticket) {
+			return // of one that is over
+		}
+	}
 	switch kind {
 	case "start":
 		if d.Status == "" {
@@ -147,13 +176,13 @@ func (d *decider) input(kind, ticket string) {
 
 func (d *decider) grant(ticket string) {
 	if d.Status == Pending && ticket[0] == 's' {
-		d.Status = Running
+		d.Status, d.Since = Running, 0
 		d.schedule()
 		return
 	}
 	for i := range d.Activities {
 		if a := &d.Activities[i]; a.Ticket == ticket && (a.State == Waiting || d.wrong == GrantTwice && a.State == Done) {
-			a.State = Going
+			a.State, a.Since = Going, 0
 		}
 	}
 }
@@ -192,7 +221,7 @@ func (d *decider) settle(ticket string, byWorker bool) {
 	for i := range d.Activities {
 		a := &d.Activities[i]
 		if a.Ticket == ticket && (a.State == Going || a.State == Waiting) {
-			a.State = Done
+			a.State, a.Since = Done, 0
 			if byWorker {
 				d.ended = append(d.ended, ticket)
 			}
@@ -205,8 +234,8 @@ func (d *decider) settle(ticket string, byWorker bool) {
 }
 
 func (d *decider) end() {
-	d.Status = Ended
+	d.Status, d.Since = Ended, 0
 	for i := range d.Activities {
-		d.Activities[i].State = Done
+		d.Activities[i].State, d.Activities[i].Since = Done, 0
 	}
 }

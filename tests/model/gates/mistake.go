@@ -14,6 +14,7 @@ const (
 	RestoredRefused Mistake = "who says it has been let in is held to the limit"
 	RestoredTwice   Mistake = "who says it has been let in stays in the queue, too"
 	RateUnseen      Mistake = "a grant does not count for the rate"
+	StampIgnored    Mistake = "a disowned ticket leaves whatever was heard of it since"
 	OlderPolicy     Mistake = "an older policy replaces a newer one"
 )
 
@@ -23,9 +24,8 @@ const (
 	WordOnce       Mistake = "a word that was lost is never said again"
 	GrantTwice     Mistake = "a grant is taken up twice"
 	UnknownIgnored Mistake = "a word for a ticket that nobody knows is ignored"
-	LeaveUnfenced  Mistake = "an owner that is none any more says that a ticket is not wanted"
-	WordTrusted    Mistake = "a grant is taken up without asking the gate"
-	AgainTrusted   Mistake = "a grant that is said again is taken up without asking the gate"
+	DisownBlind    Mistake = "a ticket is disowned without a look"
+	WordTimeless   Mistake = "a word is believed whatever entry it is about"
 	PendingWanted  Mistake = "an instance that waits counts as one that was let in"
 	NeverAsks      Mistake = "nobody asks again"
 	Unlisted       Mistake = "an entry does not put the gate on its list"
@@ -34,14 +34,14 @@ const (
 // Mistakes lists all of them.
 func Mistakes() []Mistake {
 	return []Mistake{
-		Overtakes, EnterTwice, CountedTwice, AwayForgotten, SweepFrees, RestoredRefused, RestoredTwice, RateUnseen,
-		LeaveEarly, WordOnce, GrantTwice, UnknownIgnored, LeaveUnfenced, AgainTrusted, PendingWanted, NeverAsks, Unlisted,
+		Overtakes, EnterTwice, CountedTwice, AwayForgotten, SweepFrees, RestoredRefused, RestoredTwice, RateUnseen, StampIgnored,
+		LeaveEarly, WordOnce, GrantTwice, UnknownIgnored, DisownBlind, WordTimeless, PendingWanted, NeverAsks, Unlisted,
 	}
 }
 
 // ScriptMistakes lists those that the scripts can make.
 func ScriptMistakes() []Mistake {
 	return []Mistake{
-		Overtakes, EnterTwice, CountedTwice, AwayForgotten, SweepFrees, RestoredRefused, RestoredTwice, RateUnseen, OlderPolicy,
+		Overtakes, EnterTwice, CountedTwice, AwayForgotten, SweepFrees, RestoredRefused, RestoredTwice, RateUnseen, StampIgnored, OlderPolicy,
 	}
 }

@@ -12,7 +12,8 @@ type Owner struct {
 	Pop     []string
 	Leave   []Slot // after the commit
 	Inputs  []Input
-	Knock   Kind // what the gate in front of the start has said
+	Knock   Kind  // what the gate in front of the start has said
+	Since   int64 // and when, if it waits
 }
 
 // Input is one of the owner's own: no inbox has it.
@@ -62,7 +63,7 @@ func (o *Owner) turn(w *World, n int, timer bool, variant string) {
 	for _, in := range o.Pop {
 		kind, ticket := split(in)
 		if kind == "start" && d.Status == "" && program.Start != Open && o.Knock != LetIn {
-			d.Status = Pending
+			d.Status, d.Since = Pending, o.Since
 			if o.Knock != Waits {
 				o.Inputs = append(o.Inputs, Input{"refused", w.starter(o.Of).Ticket})
 			}
@@ -77,7 +78,8 @@ func (o *Owner) turn(w *World, n int, timer bool, variant string) {
 	o.enter(w, d)
 }
 
-// enter calls the gates of what a turn has scheduled. What its worker has ended leaves in the same call; all else after the commit.
+// enter calls the gates of what a turn has scheduled. What its worker has ended leaves before the commit, in the same call if there is one;
+// all else after it.
 func (o *Owner) enter(w *World, d *decider) {
 	calls := make([]Call, w.setup.Gates)
 	for _, a := range d.Activities {
@@ -91,36 +93,42 @@ func (o *Owner) enter(w *World, d *decider) {
 		if slices.ContainsFunc(wanted, func(t Slot) bool { return t.Member == s.Member }) {
 			continue
 		}
-		c := &calls[s.Gate]
-		if slices.Contains(d.ended, s.Member.Ticket) && len(c.Enter) > 0 || w.wrong(LeaveEarly) {
-			c.Leave = append(c.Leave, s.Member)
+		if slices.Contains(d.ended, s.Member.Ticket) || w.wrong(LeaveEarly) {
+			calls[s.Gate].Leave = append(calls[s.Gate].Leave, Leave{Member: s.Member})
 		} else {
 			o.Leave = append(o.Leave, s)
 		}
 	}
 	o.Await = 0
 	for g, c := range calls {
-		if len(c.Enter)+len(c.Leave) > 0 {
+		c.Gate, c.From, c.Era = g, o.Of, o.Era
+		if len(c.Enter) > 0 {
 			o.Await++
-			c.Gate, c.From, c.Era, c.Turn = g, o.Of, o.Era, o.Turn
-			w.send(c)
+			c.Turn = o.Turn
 		}
+		w.send(c)
 	}
 	if o.Await == 0 {
 		o.commit(w)
 	}
 }
 
-// answered takes what a gate has said; nil: it was not heard.
-func (o *Owner) answered(w *World, c Call, verdicts []Verdict) {
+// answered takes what a gate has said at a time, in ms; nil: it was not heard.
+func (o *Owner) answered(w *World, c Call, verdicts []Verdict, now int64) {
 	if c.Turn == 0 {
 		for i, v := range verdicts {
-			switch e := c.Enter[i]; {
-			case e.In || v.Kind == Waits:
-			case v.Kind == LetIn:
-				o.Inputs = append(o.Inputs, Input{"granted", e.Member.Ticket})
-			default:
-				o.Inputs = append(o.Inputs, Input{"refused", e.Member.Ticket})
+			e := c.Enter[i]
+			if e.In || v.Kind == Waits {
+				continue
+			}
+			word := Word{Kind: Refused, Gate: c.Gate, Member: e.Member, At: now, Own: true, Since: c.Since[i], Paused: o == w.Paused}
+			if v.Kind == LetIn {
+				word.Kind = Granted
+			}
+			if w.hearable(word) {
+				o.hears(w, word)
+			} else {
+				w.say(word)
 			}
 		}
 		return
@@ -129,31 +137,43 @@ func (o *Owner) answered(w *World, c Call, verdicts []Verdict) {
 		return
 	}
 	for i, e := range c.Enter {
-		kind := Waits // an answer that did not come: it is asked for again
+		kind := Kind("") // an answer that did not come: it waits, and asks again
 		if verdicts != nil {
 			kind = verdicts[i].Kind
 		}
+		since := int64(0)
+		if kind == Waits {
+			since = now
+		}
 		if e.Member.Place == "b" {
-			o.Knock, o.Turn = kind, 0
+			if kind == "" {
+				kind = Waits
+			}
+			o.Knock, o.Since, o.Turn = kind, since, 0
 			return
 		}
-		for k := range o.Next.Activities {
-			a := &o.Next.Activities[k]
-			if a.Ticket != e.Member.Ticket {
-				continue
-			}
-			a.State = Waiting
-			switch kind {
-			case LetIn:
-				a.State = Going
-			case Waits:
-			default:
-				o.Inputs = append(o.Inputs, Input{"refused", a.Ticket})
-			}
-		}
+		o.verdict(e.Member.Ticket, kind, since)
 	}
 	if o.Await--; o.Await == 0 {
 		o.commit(w)
+	}
+}
+
+// verdict notes what a gate has said to a schedule of the turn.
+func (o *Owner) verdict(ticket string, kind Kind, since int64) {
+	for k := range o.Next.Activities {
+		a := &o.Next.Activities[k]
+		if a.Ticket != ticket {
+			continue
+		}
+		a.State, a.Since = Waiting, since
+		switch kind {
+		case LetIn:
+			a.State = Going
+		case Waits, "":
+		default:
+			o.Inputs = append(o.Inputs, Input{"refused", ticket})
+		}
 	}
 }
 
@@ -180,8 +200,9 @@ func (w *World) committed(c Commit, heard bool) {
 		return
 	}
 	o.Mem, o.Turn, o.Next, o.Pop, o.Leave, o.Knock = w.Instances[c.Of].clone(), 0, nil, nil, nil, ""
+	o.Since = 0
 	for _, s := range c.Leave {
-		w.send(Call{Gate: s.Gate, From: c.Of, Era: c.Era, Leave: []Member{s.Member}})
+		w.send(Call{Gate: s.Gate, From: c.Of, Era: c.Era, Leave: []Leave{{Member: s.Member}}})
 	}
 }
 
@@ -218,7 +239,17 @@ func (w *World) lawful(gate int, ticket string) {
 	}
 }
 
-// hears takes a word. What nothing in the instance wants, and nothing unread will, leaves.
+// about tells whether a word is about the entry that the history tells of. An answer is, if it was so when the owner asked.
+func (o *Owner) about(word Word) bool {
+	since := o.Mem.since(word.Member.Ticket)
+	if word.Own {
+		return word.Since == since
+	}
+	return word.At > since && since != 0
+}
+
+// hears takes a word. That nothing wants its ticket is said after a look: what the owner knows is what the store has, and
+// nothing is unread (see hearable). What it then says to the gate may be carried out much later.
 func (o *Owner) hears(w *World, word Word) {
 	o.load(w)
 	ticket := word.Member.Ticket
@@ -226,21 +257,30 @@ func (o *Owner) hears(w *World, word Word) {
 	if word.Kind == Refused {
 		kind = "refused"
 	}
-	wanted := slices.ContainsFunc(w.slots(o.Of, o.Mem), func(s Slot) bool { return s.Member == word.Member })
-	switch {
-	case o.Mem.state(ticket) == Waiting && (word.Kind == Granted && !w.wrong(WordTrusted) || word.Kind == Again && !w.wrong(AgainTrusted)):
-		w.send(Call{Gate: word.Gate, From: o.Of, Era: o.Era, Enter: []Entry{{Member: word.Member}}})
-	case o.Mem.state(ticket) == Waiting:
+	wanted := o.wants(w, word.Member)
+	switch waits := o.Mem.state(ticket) == Waiting; {
+	case waits && (o.about(word) || w.wrong(WordTimeless)):
 		o.Inputs = append(o.Inputs, Input{kind, ticket})
+	case waits && word.Own: // it has entered anew since, and that was answered
+	case waits:
+		w.send(Call{Gate: word.Gate, From: o.Of, Era: o.Era, Enter: []Entry{{Member: word.Member}}, Since: []int64{o.Mem.since(ticket)}})
 	case w.wrong(GrantTwice) && o.Mem.state(ticket) == Done:
 		o.Inputs = append(o.Inputs, Input{kind, ticket})
 	case wanted || w.wrong(UnknownIgnored):
-	case o.fenced(w) && !w.wrong(LeaveUnfenced):
+	case o.fenced(w) && !w.wrong(DisownBlind):
 		o.forget()
+		if o == w.Paused {
+			w.Paused = nil // it knows now
+		}
 	default:
-		o.Knock = "" // what the gate has said of it counts no more
-		w.send(Call{Gate: word.Gate, From: o.Of, Era: o.Era, Leave: []Member{word.Member}})
+		o.Knock, o.Since = "", 0 // an instance that is not there is not kept in memory
+		w.send(Call{Gate: word.Gate, From: o.Of, Era: o.Era, Leave: []Leave{{word.Member, true, word.At}}})
 	}
+}
+
+// wants tells whether the instance wants a ticket, as far as its owner knows.
+func (o *Owner) wants(w *World, m Member) bool {
+	return slices.ContainsFunc(w.slots(o.Of, o.Mem), func(s Slot) bool { return s.Member == m })
 }
 
 // asks goes to the gates again for every ticket that is wanted.
@@ -254,7 +294,8 @@ func (o *Owner) asks(w *World) {
 	}
 	calls := make([]Call, w.setup.Gates)
 	for _, s := range w.slots(o.Of, o.Mem) {
-		calls[s.Gate].Enter = append(calls[s.Gate].Enter, Entry{s.Member, s.In})
+		c := &calls[s.Gate]
+		c.Enter, c.Since = append(c.Enter, Entry{s.Member, s.In}), append(c.Since, o.Mem.since(s.Member.Ticket))
 	}
 	for g, c := range calls {
 		c.Gate, c.From, c.Era = g, o.Of, o.Era

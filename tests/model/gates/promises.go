@@ -76,7 +76,7 @@ func (w *World) Fair() (Step, bool) {
 
 func (w *World) round() {
 	w.Round++
-	w.Now += 2000
+	w.Now += 2 * tick * 1000
 	if w.Round == visits+1 {
 		w.leaks()
 	}

@@ -56,10 +56,13 @@ func (w *World) fair() (all []Step) {
 	return all
 }
 
-// behind tells whether the same process has sent another call to the same gate before: they arrive in order. A copy does not.
+// free tells whether a call arrives in no order with those of the same process: a copy, and one that disowns.
+func (c *Call) free() bool { return c.Echo || len(c.Leave) > 0 && c.Leave[0].Disowned }
+
+// behind tells whether the same process has sent another call to the same gate before: they arrive in order.
 func (w *World) behind(i int) bool {
 	c := w.Calls[i]
-	return !c.Echo && slices.ContainsFunc(w.Calls[:i], func(b Call) bool { return !b.Echo && b.Gate == c.Gate && b.From == c.From && b.Era == c.Era })
+	return !c.free() && slices.ContainsFunc(w.Calls[:i], func(b Call) bool { return !b.free() && b.Gate == c.Gate && b.From == c.From && b.Era == c.Era })
 }
 
 func (w *World) turns(add func(string, func(*World)), o *Owner) {
@@ -87,6 +90,7 @@ func (w *World) optional(may func(int, string, func(*World))) {
 		}
 		may(w.Left.Clears, fmt.Sprintf("gate %d is cleared", g), func(w *World) {
 			w.Left.Clears--
+			w.ran = true
 			w.Gates[g].Clear(w.Now)
 		})
 		if w.Idle[g] {
@@ -109,7 +113,7 @@ func (w *World) optional(may func(int, string, func(*World))) {
 	}
 	may(w.Left.Ticks, "time passes", func(w *World) {
 		w.Left.Ticks--
-		w.Now += 1000
+		w.Now += tick * 1000
 	})
 	if p := w.Paused; p != nil {
 		if p.Mem != nil && len(w.slots(p.Of, p.Mem)) > 0 {
@@ -170,6 +174,7 @@ func (w *World) ownerFaults(may func(int, string, func(*World))) {
 			in.Era++
 			w.Instances[i] = in
 			w.Owners[i] = &Owner{Of: i, Era: in.Era}
+			w.deaf(i)
 		}
 		may(w.Left.Crashes, fmt.Sprintf("the owner of i%d dies, another acquires", i), func(w *World) {
 			w.Left.Crashes--
@@ -213,6 +218,19 @@ func (w *World) storeFaults(may func(int, string, func(*World))) {
 			continue
 		}
 		may(w.Left.Forgets, fmt.Sprintf("ROLLBACK of gate %d", g), func(w *World) { w.forgets(g) })
+	}
+}
+
+// deaf: what an owner was answered is for itself.
+func (w *World) deaf(i int) {
+	paused := w.Paused != nil && w.Paused.Of == i && w.Paused.Era == w.Owners[i].Era-1
+	for k := range w.Words {
+		if word := &w.Words[k]; word.Own && !word.Paused && instance(word.Member) == i {
+			word.Paused = true
+		}
+	}
+	if !paused {
+		w.Words = slices.DeleteFunc(w.Words, func(word Word) bool { return word.Own && word.Paused && instance(word.Member) == i })
 	}
 }
 
@@ -274,7 +292,7 @@ func (w *World) takeWord(i int) Word {
 	return word
 }
 
-// hearable tells whether who is meant can take the word now: not in the middle of a turn, and if it does not know the
+// hearable tells whether who is meant can take the word now: not in the middle of a turn, and if it does not want the
 // ticket, what is unread is turned first.
 func (w *World) hearable(word Word) bool {
 	if word.Kind == Asked {
@@ -287,15 +305,14 @@ func (w *World) hearable(word Word) bool {
 			return true // it falls into nothing
 		}
 	}
-	if o.Turn != 0 || len(o.Inputs) > 0 {
+	if o.Turn != 0 {
 		return false
 	}
 	in := w.Instances[i]
-	mem := in
-	if o.Mem != nil {
-		mem = o.Mem
+	if o.Mem == nil {
+		o = &Owner{Of: i, Mem: in}
 	}
-	return mem.state(word.Member.Ticket) != "" || len(in.Inbox) == 0
+	return o.wants(w, word.Member) || len(in.Inbox)+len(o.Inputs) == 0
 }
 
 func (w *World) hear(word Word) {
@@ -317,7 +334,11 @@ func (w *World) push(i int, input string, n int) {
 
 // ends is the ack of a worker: the lease goes and the completion comes, in one.
 func (w *World) ends(i int, ticket, how string) {
-	w.push(i, how+" "+ticket, 0)
+	input := how + " " + ticket
+	if attempt := w.Instances[i].attempt(ticket); attempt != "" {
+		input += "/" + attempt
+	}
+	w.push(i, input, 0)
 	in := w.Instances[i]
 	in.Leases = slices.DeleteFunc(in.Leases, func(t string) bool { return t == ticket })
 }
@@ -325,8 +346,8 @@ func (w *World) ends(i int, ticket, how string) {
 func (c *Call) name() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "i%d (era %d) to gate %d:", c.From, c.Era, c.Gate)
-	for _, m := range c.Leave {
-		b.WriteString(" -" + m.Ticket)
+	for _, l := range c.Leave {
+		b.WriteString(map[bool]string{false: " -", true: " disowns "}[l.Disowned] + l.Member.Ticket)
 	}
 	for _, e := range c.Enter {
 		b.WriteString(map[bool]string{false: " +", true: " ="}[e.In] + e.Member.Ticket)

@@ -54,9 +54,9 @@ func TestRandomWalksWithEveryFaultBreakNoPromise(t *testing.T) {
 					s := setup(None, faults, []int{1}, ps...)
 					s.Policy.Concurrency = rapid.IntRange(1, 2).Draw(rt, "concurrency")
 					s.Policy.QueueLimit = rapid.IntRange(0, 2).Draw(rt, "queue limit")
-					s.Policy.QueueTimeout = rapid.SampledFrom([]int64{-1, -1, 2}).Draw(rt, "queue timeout")
+					s.Policy.QueueTimeout = rapid.SampledFrom([]int64{-1, -1, 2 * tick}).Draw(rt, "queue timeout")
 					if rapid.IntRange(1, 4).Draw(rt, "a rate") == 1 {
-						s.Policy.Rate, s.Policy.RateWindow = 1, 2
+						s.Policy.Rate, s.Policy.RateWindow = 1, 2*tick
 					}
 					if broken, trace := walk(rt, s, 150); broken != "" {
 						rt.Fatalf("%s:\n  %s", broken, strings.Join(trace, "\n  "))

@@ -43,7 +43,7 @@ type Faults struct {
 	Asks      int // owners that ask again before they must
 	Unlists   int // a gate that was idle is taken off its list while somebody enters
 	Clears    int // a client clears a gate
-	Ticks     int // that time passes, 1 ms
+	Ticks     int // that time passes, a tick
 	Fails     int // activities that fail
 }
 
@@ -70,19 +70,24 @@ type World struct {
 	Forgotten []int      // by gate: grants that a rollback has forgotten, and ends of holders
 	Times     [][]int64  // by gate: when somebody was let in within the limits, ms
 	forgot    bool       // some store has been rolled back
+	ran       bool       // the last step was a script of a gate
 	nonce     int
 }
+
+// tick is the unit of the policies' times, ms. In a ms scripts of gates may follow each other; whatever else happens takes
+// one, so that what is caused by a script comes later. It never adds up to a tick.
+const tick = 1000
 
 // Call is a call of Admit on its way.
 type Call struct {
 	Gate  int
-	From  int  // instance
-	Era   int  // of the owner that sent it
-	Turn  int  // that waits for the answer; 0: none does, it is an ask
-	Owned bool // its sender was the owner
-	Leave []Member
+	From  int // instance
+	Era   int // of the owner that sent it
+	Turn  int // that waits for the answer; 0: none does, it is an ask
+	Leave []Leave
 	Enter []Entry
-	Echo  bool // a copy that nobody hears the answer of
+	Since []int64 // of an ask: what the history said of each
+	Echo  bool    // a copy that nobody hears the answer of
 }
 
 // Commit is the commit of a turn on its way.
@@ -99,7 +104,10 @@ type Word struct {
 	Kind   WordKind
 	Gate   int
 	Member Member
-	Paused bool // to the owner that is none any more
+	Paused bool  // to the owner that is none any more
+	At     int64 // ms, by the gate's clock
+	Own    bool  // it is the answer to an owner that has asked
+	Since  int64 // about an entry of which the history said so
 }
 
 // WordKind is what is said.
@@ -109,7 +117,6 @@ type WordKind string
 const (
 	Granted WordKind = "granted"
 	Refused WordKind = "turned away"
-	Again   WordKind = "granted, as was said before"
 	Asked   WordKind = "not known as wanted"
 )
 
@@ -163,7 +170,10 @@ func (w *World) After(s Step) *World {
 	for i, a := range w.Arrived {
 		c.Arrived[i] = slices.Clone(a)
 	}
-	s.do(&c)
+	c.ran = false
+	if s.do(&c); !c.ran {
+		c.Now += 1000
+	}
 	return &c
 }
 
@@ -185,7 +195,6 @@ func (w *World) send(c Call) {
 	if len(c.Enter) > 0 && !w.wrong(Unlisted) {
 		w.Listed[c.Gate] = true
 	}
-	c.Owned = c.Era == w.Instances[c.From].Era
 	w.Calls = append(w.Calls, c)
 }
 
@@ -204,7 +213,7 @@ func (w *World) speaker(of, era int) *Owner {
 func (w *World) admit(c Call, heard bool) {
 	g := w.Gates[c.Gate]
 	before := g.Clone()
-	w.late(c)
+	w.ran = true
 	a := g.Admit(w.Now, nil, c.Leave, c.Enter)
 	w.heals(c)
 	w.left(c.Gate, before, c.Leave)
@@ -219,26 +228,11 @@ func (w *World) admit(c Call, heard bool) {
 		return
 	}
 	if heard {
-		w.tell(c.Gate, Granted, a.Granted)
-		o.answered(w, c, a.Verdicts)
+		w.tell(c.Gate, Granted, a.Granted, w.Now/1000)
+		o.answered(w, c, a.Verdicts, w.Now/1000)
 		return
 	}
-	o.answered(w, c, nil)
-}
-
-// late: a leave that a client has repeated, or that was on its way while another acquired, may come after the ticket has entered
-// again. Nothing tells it from one in time: until the instance asks again, the limit may be exceeded by it.
-func (w *World) late(c Call) {
-	if !c.Owned || !c.Echo && c.Era == w.Instances[c.From].Era {
-		return
-	}
-	for _, m := range c.Leave {
-		in := w.Instances[instance(m)]
-		if g := w.Gates[c.Gate]; (g.holder(m) >= 0 || g.waiter(m) >= 0) && in.Status != Ended && in.state(m.Ticket) != Done {
-			w.Forgotten[c.Gate]++
-			w.forgot = true
-		}
-	}
+	o.answered(w, c, nil, 0)
 }
 
 // heals: who runs and says so is a holder again, whatever has been forgotten.
@@ -251,9 +245,10 @@ func (w *World) heals(c Call) {
 }
 
 // left takes note of leaves, as one sees them from outside: who waits in its instance waits.
-func (w *World) left(gate int, before *Gate, leave []Member) {
-	for _, m := range leave {
-		if w.Instances[instance(m)].state(m.Ticket) == Waiting && before.holder(m) < 0 && before.turned(m) < 0 {
+func (w *World) left(gate int, before *Gate, leave []Leave) {
+	for _, l := range leave {
+		m := l.Member
+		if w.Instances[instance(m)].state(m.Ticket) == Waiting && before.holder(m) < 0 && before.turned(m) < 0 || w.Gates[gate].waiter(m) >= 0 {
 			continue
 		}
 		w.Arrived[gate] = slices.DeleteFunc(w.Arrived[gate], func(t string) bool { return t == m.Ticket })
@@ -326,11 +321,11 @@ func (w *World) came(gate int, before *Gate, e Entry, k Kind) {
 }
 
 // tell sends words, to whoever believes to be the owner.
-func (w *World) tell(gate int, kind WordKind, ms []Member) {
+func (w *World) tell(gate int, kind WordKind, ms []Member, at int64) {
 	for _, m := range ms {
-		w.say(Word{Kind: kind, Gate: gate, Member: m})
+		w.say(Word{Kind: kind, Gate: gate, Member: m, At: at})
 		if w.Paused != nil && w.Paused.Of == instance(m) && kind != Asked {
-			w.say(Word{Kind: kind, Gate: gate, Member: m, Paused: true})
+			w.say(Word{Kind: kind, Gate: gate, Member: m, Paused: true, At: at})
 		}
 	}
 }
@@ -343,17 +338,18 @@ func (w *World) say(word Word) {
 
 // sweep visits a gate.
 func (w *World) sweep(gate int) {
-	g := w.Gates[gate]
+	g, now := w.Gates[gate], w.Now/1000
+	w.ran = true
 	s := g.Sweep(w.Now, nil)
 	w.granted(gate, s.Granted)
-	w.tell(gate, Granted, s.Granted)
+	w.tell(gate, Granted, s.Granted, now)
 	var away []Member
 	for _, a := range s.Away {
 		away = append(away, a.Member)
 	}
-	w.tell(gate, Refused, away)
+	w.tell(gate, Refused, away, now)
 	if !w.wrong(WordOnce) {
-		w.tell(gate, Asked, s.Stale)
+		w.tell(gate, Asked, s.Stale, now)
 	}
 	w.Idle[gate] = len(g.Queue)+len(g.Holders)+len(g.Away) == 0
 }
@@ -370,7 +366,7 @@ func (w *World) check(word Word) {
 		wanted = slices.Contains(in.Leases, word.Member.Ticket)
 	}
 	if !wanted {
-		w.tell(word.Gate, Again, []Member{word.Member})
+		w.tell(word.Gate, Granted, []Member{word.Member}, word.At)
 	}
 }
 
