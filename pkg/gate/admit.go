@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	maxAdmit  = 500              // leaves and entries of one script
-	slow      = 2 * time.Second  // without an answer: ErrSlow
+	maxAdmit  = 500             // leaves and entries of one script
+	slow      = 2 * time.Second // without an answer: ErrSlow
 	listedFor = 3 * time.Second // for so long a gate that this process has put on the list is believed to be there
-	restedFor = listedFor        // a gate that was not used for so long may have been taken off the list just now
+	restedFor = listedFor       // a gate that was not used for so long may have been taken off the list just now
 )
 
 // ErrSlow answers an Admit that Redis has not answered within two seconds. It may be carried out all the same: ask again,

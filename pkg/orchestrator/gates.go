@@ -373,8 +373,8 @@ func (a *actor) askedGate(id, name string, asked []question, got gate.Admitted, 
 		a.log.Warn("a gate does not answer; asking again", "instance", id, "gate", name, "error", err)
 		return
 	}
-	for i, v := range got.Verdicts {
-		if q := asked[i]; !q.entry.In && v.Kind != gate.Waits {
+	for i, q := range asked {
+		if v := verdict(got, i, nil); !q.entry.In && v.Kind != gate.Waits && v.Kind != unanswered {
 			a.tellInstance(word{gate: name, member: q.entry.Member, kind: v.Kind, at: got.Now, asked: true, since: q.since})
 		}
 	}

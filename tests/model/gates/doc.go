@@ -14,14 +14,14 @@
 //	counts    entered = waiting + in + completed + withdrawn + timed out + cleared
 //	rate      no window has more grants than the rate
 //
-// Three rules hold them up that one would not miss at first sight; each is a Mistake here, with the story of what happens without it:
+// These rules hold them up, and one would not miss them at first sight; each is a Mistake here, with the story of what happens without it:
 //
-//	WordTrusted, AgainTrusted  a word is no grant: whoever hears it asks the gate. A word may be of an earlier life of the ticket,
-//	                           whose turn was forgotten, and which left and entered again
-//	LeaveUnfenced              that a ticket is not wanted may be said only by the owner, of the history as the store has it
-//	PendingWanted              a record is a sign that a start was let in only if the instance is not pending
+//	WordTimeless   a word is believed only if it is from after the moment at which the entry was told that it waits, as the history
+//	               has it; else the gate is asked. It may be of an earlier life of the ticket, whose turn was forgotten
+//	DisownBlind    that a ticket is not wanted may be said only after a look: by the owner, of the history as the store has it
+//	StampIgnored   and it counts only if the gate has heard nothing of the ticket since the word, for much may happen before it arrives
+//	PendingWanted  a record is a sign that a start was let in only if the instance is not pending
 //
-// One fault is not healed by a rule: a leave that a client repeats over another connection, or that is on its way while another
-// owner acquires, can reach the gate after the ticket has entered again. Until the instance asks again one more may be let in. The walks
-// allow just that (see World.late).
+// Time is that of a gate's clock, which does not step back. Scripts may share a millisecond; what follows from one comes later.
+// A kept slot is asked after at every visit.
 package gates
