@@ -166,8 +166,9 @@ func Holders(ctx context.Context, c *Client, action, key string, most int) ([]Wa
 	return r.Waiters, err
 }
 
-// ClearQueue turns away everybody who waits at a gate, and gives how many they were. The
-// activity, or the start, of each fails with pawl.ErrQueueCleared. Who has been let in goes on.
+// ClearQueue turns away everybody who waits at a gate, and gives how many they were. An
+// activity of theirs fails with pawl.ErrQueueCleared; an instance that was not let in is cancelled, and its failure is
+// ErrQueueCleared, too. Who has been let in goes on.
 // Errors: as Waiters. If the answer is lost (queue.ErrTimeout), it may have been done.
 func ClearQueue(ctx context.Context, c *Client, action, key string) (int, error) {
 	r, err := c.askGate(ctx, queue.Ask{Op: queue.OpClear, Gate: action, Key: key})

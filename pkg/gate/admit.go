@@ -95,7 +95,7 @@ type ask struct {
 
 // Admit tells a gate who leaves and who enters, and answers what became of them.
 //
-// A gate that this process has not listed in the last ten seconds is first put on the list of its partition. One script of
+// A gate that this process has not listed in the last three seconds is first put on the list of its partition. One script of
 // this process is under way for a gate; what is called meanwhile goes, in order, into the next. then is called exactly once,
 // with ErrSlow after two seconds.
 func (g *Gates) Admit(c Call, then func(Admitted, error)) {

@@ -33,6 +33,7 @@ local into = promote(g)
 -- enter decides about one member, and answers as above; the place of who waits already is found at the end.
 local function enter(m, let)
   local is = where(g, m)
+  if is == 'a' or let then g.fresh[m] = true end -- it is heard of
   if is == 'a' then return 'I' end
   if let then
     if is == '' then count(g, 'n', 1) elseif is ~= 'q' then count(g, is, -1) end -- it has not been turned away after all

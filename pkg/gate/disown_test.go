@@ -25,11 +25,12 @@ func TestADisownedHolderLeavesUnlessItWasHeardOfSince(t *testing.T) {
 	b.enter("b")
 	b.at(20)
 	b.enter("a") // asks again: it is wanted after all
+	b.at(25)
 	if got := b.disown(15, "a"); got.Holding != 1 || len(got.Granted) != 0 {
 		t.Fatalf("it was heard of since, and has left: %+v", got)
 	}
 	b.at(30)
-	if got := b.disown(30, "a", "nobody"); shorts(got.Granted) != "b" || got.Holding != 1 {
+	if got := b.disown(20, "a", "nobody"); shorts(got.Granted) != "b" || got.Holding != 1 {
 		t.Fatalf("%+v", got)
 	}
 }

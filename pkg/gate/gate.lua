@@ -159,7 +159,7 @@ local function queue(g, m)
 end
 
 local function grant(g, m)
-  g.grants = g.grants + 1
+  g.grants, g.fresh[m] = g.grants + 1, true
   move(g, m, 'a')
 end
 
@@ -198,7 +198,7 @@ local function shift(g)
       local l = out[set[was]]
       l[#l + 1] = prefix[was] .. m
     end
-    if g.fresh[m] and is == 'q' or is == 'a' or is ~= '' and was ~= is then
+    if g.fresh[m] and (is == 'q' or is == 'a') or is ~= '' and was ~= is then
       local l = into[set[is]]
       l[#l + 1] = ms(is == 'q' and g.number[m] or is == 'a' and g.t or g.told)
       l[#l + 1] = prefix[is] .. m

@@ -60,7 +60,7 @@ func listedCases() map[string]func(b *bench) {
 		b.must(b.rdb.ZAdd(b.Context(), b.space.Part(partition(b.gate)).Gates(), redis.Z{Score: float64(at), Member: b.gate}).Err())
 	}
 	return map[string]func(b *bench){
-		"to be looked at now, and not again for ten seconds": func(b *bench) {
+		"to be looked at now, and not again for three seconds": func(b *bench) {
 			b.used(0)
 			b.enter("a")
 			if in, ok := b.onList(); !ok || in > 0 {

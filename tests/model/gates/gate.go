@@ -139,7 +139,6 @@ func (g *Gate) Admit(now int64, f *Force, leave []Leave, enter []Entry) (a Admit
 			moved = g.leave(l.Member) || moved
 		}
 	}
-	g.refused(now, leave)
 	if g.Rules.Wrong != Overtakes {
 		a.Granted = g.promote(now)
 	}
@@ -247,15 +246,6 @@ func (g *Gate) expire(now int64, was *Gate) {
 
 // Empty tells whether nobody is there, and nobody has to be told.
 func (g *Gate) Empty() bool { return len(g.Queue)+len(g.Holders)+len(g.Away) == 0 }
-
-// refused: a holder that was disowned in vain counts as heard of.
-func (g *Gate) refused(now int64, leave []Leave) {
-	for _, l := range leave {
-		if i := g.holder(l.Member); i >= 0 {
-			g.Holders[i].Known = now / 1000
-		}
-	}
-}
 
 // Heard is when something was last heard of a member, in ms: of one that waits, when it came.
 func (g *Gate) Heard(m Member) int64 {
