@@ -306,7 +306,10 @@ func TestARedisThatDoesNotAnswerIsSaidAfterTwoSecondsAndOnce(t *testing.T) {
 	s.Resume()
 	// The first was under way, and is carried out; the others have not been sent. Whoever asks again loses nothing by it.
 	b.want("asking again", said(b.enter("0", "1", "2")), "1, 2, 3")
-	b.want("counters", b.counters(), "4 0 0 0 0 0")
+	// (More than the first were, if the line of "a" had not ended yet.) Nobody is counted twice.
+	if st := b.stats(); st.TotalEnqueued < 4 || st.TotalEnqueued > 6 || int(st.TotalEnqueued) != st.Active+st.QueueLength {
+		t.Errorf("%+v", st)
+	}
 	for i := range calls {
 		if n := calls[i].Load(); n != 1 {
 			t.Errorf("%d was answered %d times", i, n)
