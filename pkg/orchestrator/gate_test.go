@@ -335,6 +335,37 @@ func TestAWordFromBeforeTheEntryIsNoGrant(t *testing.T) {
 	s.quiet("limited")
 }
 
+// A turn that was lost entered the gate of another key; the one that stands has the same ticket, and waits elsewhere.
+func TestATicketLeavesTheGateThatItsHistoryDoesNotName(t *testing.T) {
+	s, stile := newStand(t), newTurnstile()
+	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
+	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
+	s.work(worker.Config{}, limited.Do(stile.do))
+	s.start("hello", "h-0", `"h-0"`)
+	s.receive(stile.began)
+	s.start("hello", "h-1", `"h-1"`)
+	s.waiting("limited", 1)
+	waiters, err := s.gates().Waiters(s.ctx(), "limited", 0, 1)
+	if err != nil || len(waiters) != 1 {
+		t.Fatal(waiters, err)
+	}
+	entered := make(chan error, 1)
+	s.gates().Admit(gate.Call{
+		Gate: "limited/old", InForce: gate.InForce{Policy: history.Policy{Concurrency: 1}, Level: "action", Version: 1},
+		Enter: []gate.Entry{{Member: waiters[0].Member}},
+	}, func(_ gate.Admitted, err error) { entered <- err })
+	if err := <-entered; err != nil {
+		t.Fatal(err)
+	}
+	s.quiet("limited/old")
+	if d := s.describe("h-1"); len(d.Waits) != 1 || d.Waits[0].Gate != "limited" {
+		t.Fatalf("%+v", d.Waits)
+	}
+	close(stile.end)
+	s.ended("h-1")
+	s.quiet("limited")
+}
+
 func TestAPolicyThatChangesIsInForceAtOnceForWhoWaits(t *testing.T) {
 	s, stile := newStand(t), newTurnstile()
 	plain := pawl.NewActivity[string, string]("plain")

@@ -89,11 +89,13 @@ func (a *actor) hear(in *instance) {
 	}
 	var all []heard
 	for id, w := range in.words {
-		if k, ok := in.state.Find(w.member.Ticket); ok {
-			delete(in.words, id)
-			if k.Waits && w.gate == k.Gate.Name {
-				all = append(all, heard{k, w})
-			}
+		k, ok := in.state.Find(w.member.Ticket)
+		if !ok || w.gate != k.Gate.Name { // a lost turn may have entered another gate: its key path was another
+			continue
+		}
+		delete(in.words, id)
+		if k.Waits {
+			all = append(all, heard{k, w})
 		}
 	}
 	slices.SortFunc(all, func(x, y heard) int { return cmp.Compare(x.ticket.Event, y.ticket.Event) }) // as they came to the gate
