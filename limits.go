@@ -116,7 +116,7 @@ func Rate(n int, window time.Duration) LimitOption {
 			history.MaxRate, smallerRate(n, window)))
 	case window < time.Millisecond:
 		return badLimit(option, "the window is at least 1ms")
-	case window > maxWindow:
+	case window > history.MaxWindow:
 		return badLimit(option, tooLong)
 	}
 	return LimitOption{apply: func(p *history.Policy) { p.Rate, p.RateWindow = uint32(n), wholeMillis(window) }} //nolint:gosec // just bounded
@@ -139,11 +139,11 @@ func Quota(n int, window time.Duration) LimitOption {
 	switch {
 	case n < 1:
 		return badLimit(option, "at least 1 is let in during a window; for fewer take a longer window")
-	case uint64(n) > maxQuota:
-		return badLimit(option, fmt.Sprintf("at most %d are let in during a window", uint64(maxQuota)))
+	case uint64(n) > history.MaxQuota:
+		return badLimit(option, fmt.Sprintf("at most %d are let in during a window", uint64(history.MaxQuota)))
 	case window < time.Second:
 		return badLimit(option, "the window is at least 1s; for shorter ones there is Rate")
-	case window > maxWindow:
+	case window > history.MaxWindow:
 		return badLimit(option, tooLong)
 	}
 	return LimitOption{apply: func(p *history.Policy) { p.Quota, p.QuotaWindow = uint64(n), wholeMillis(window) }} //nolint:gosec // just bounded
@@ -156,8 +156,8 @@ func KeyBy(path string) LimitOption {
 	switch {
 	case path == "" || slices.Contains(strings.Split(path, "."), ""):
 		return badLimit(fmt.Sprintf("KeyBy(%q)", path), `a path is the names of fields with dots between them, such as "customer.id"; none is empty`)
-	case len(path) > maxKeyPath:
-		return badLimit(fmt.Sprintf("KeyBy(%q)", path[:20]+"…"), fmt.Sprintf("a path has at most %d bytes, and this has %d", maxKeyPath, len(path)))
+	case len(path) > history.MaxKeyPath:
+		return badLimit(fmt.Sprintf("KeyBy(%q)", path[:20]+"…"), fmt.Sprintf("a path has at most %d bytes, and this has %d", history.MaxKeyPath, len(path)))
 	}
 	return LimitOption{apply: func(p *history.Policy) { p.Key = path }}
 }
@@ -177,7 +177,7 @@ func QueueTimeout(d time.Duration) LimitOption {
 	switch {
 	case d == 0:
 		return badLimit("QueueTimeout(0)", "above zero one waits for so long, and below for ever; where nobody is to wait, say Reject()")
-	case d > maxWindow:
+	case d > history.MaxWindow:
 		return badLimit(fmt.Sprintf("QueueTimeout(%s)", d), "it is at most ten years; below zero one waits for ever")
 	}
 	return LimitOption{apply: func(p *history.Policy) { p.QueueTimeout = max(wholeMillis(d), -1) }}
@@ -188,12 +188,7 @@ func Reject() LimitOption {
 	return LimitOption{apply: func(p *history.Policy) { p.Reject = true }}
 }
 
-const (
-	maxKeyPath = 200                       // bytes, as history.Policy has it
-	maxQuota   = 1 << 53                   // Redis counts in floating point
-	maxWindow  = 10 * 365 * 24 * time.Hour // as above
-	tooLong    = "the window is at most ten years"
-)
+const tooLong = "the window is at most ten years"
 
 // wholeMillis rounds up: a limit that was meant is not exceeded.
 func wholeMillis(d time.Duration) int64 {

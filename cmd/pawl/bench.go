@@ -77,19 +77,11 @@ func (c *benchCmd) Run(ctx context.Context, s streams) (err error) {
 	case "gate":
 		return c.benchGate(ctx, s, log)
 	}
-	var rig *rig
-	if !c.given {
-		if rig, err = startRig(ctx, log, demoLog(c.LogLevel, s.err), examplesMembers()); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, rig.stop()) }()
-		c.NATSURL = rig.natsURL()
-	}
-	b, err := c.open(ctx, log)
+	rig, b, end, err := c.fleet(ctx, s, log, examplesMembers())
 	if err != nil {
 		return err
 	}
-	defer b.close()
+	defer func() { err = errors.Join(err, end()) }()
 	scenarios := []string{c.Scenario}
 	if c.Scenario == "all" {
 		scenarios = []string{"hello", "chain", "fanout", "event"}

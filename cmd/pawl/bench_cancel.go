@@ -66,17 +66,11 @@ func (c *benchCmd) benchCancel(ctx context.Context, s streams, log *slog.Logger)
 	if c.NoHints {
 		atOnce = n * c.Fanout
 	}
-	rig, err := startRig(ctx, log, demoLog(c.LogLevel, s.err), cancelMembers(c.NoHints, max(burstInstances*burstActivities, atOnce)))
+	rig, b, end, err := c.fleet(ctx, s, log, cancelMembers(c.NoHints, max(burstInstances*burstActivities, atOnce)))
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, rig.stop()) }()
-	c.NATSURL = rig.natsURL()
-	b, err := c.open(ctx, log)
-	if err != nil {
-		return err
-	}
-	defer b.close()
+	defer func() { err = errors.Join(err, end()) }()
 	cost, err := c.measureCancel(ctx, s, b, rig, n)
 	if err != nil {
 		return fmt.Errorf("cancel: %w", err)

@@ -71,17 +71,11 @@ func (c *benchCmd) benchGate(ctx context.Context, s streams, log *slog.Logger) (
 	if c.given {
 		return misuse{errors.New("gate measures a fleet that it starts itself, with programs of its own: leave --nats out")}
 	}
-	rig, err := startRig(ctx, log, demoLog(c.LogLevel, s.err), benchMembers(256))
+	rig, b, end, err := c.fleet(ctx, s, log, benchMembers(256))
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, rig.stop()) }()
-	c.NATSURL = rig.natsURL()
-	b, err := c.open(ctx, log)
-	if err != nil {
-		return err
-	}
-	defer b.close()
+	defer func() { err = errors.Join(err, end()) }()
 	opts, err := redis.ParseURL(rig.redis.URL())
 	if err != nil {
 		return err

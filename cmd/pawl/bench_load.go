@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -40,6 +41,25 @@ type scenario struct {
 	usual      int // instances, if nobody says otherwise
 	// begin is done before the clock starts, and gives what is timed: to the end of the instance.
 	begin func(ctx context.Context, id string) (finish func(context.Context) error, err error)
+}
+
+// fleet starts a fleet of these members, unless one is given (then there is no rig), and connects to it. end is the
+// caller's to call.
+func (c *benchCmd) fleet(ctx context.Context, s streams, log *slog.Logger, m members) (r *rig, b *bench, end func() error, err error) {
+	stop := func() error { return nil }
+	if !c.given {
+		if r, err = startRig(ctx, log, demoLog(c.LogLevel, s.err), m); err != nil {
+			return nil, nil, nil, err
+		}
+		stop, c.NATSURL = r.stop, r.natsURL()
+	}
+	if b, err = c.open(ctx, log); err != nil {
+		return nil, nil, nil, errors.Join(err, stop())
+	}
+	return r, b, func() error {
+		b.close()
+		return stop()
+	}, nil
 }
 
 // open connects, waiting for the fleet to make its namespace.

@@ -142,6 +142,16 @@ func (c *policySetCmd) Run(ctx context.Context, s streams) error {
 	return err
 }
 
+// policies reads those that were set.
+func (r reach) policies(ctx context.Context, s streams) ([]client.LevelPolicy, error) {
+	cl, done, err := r.client(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return client.Policies(ctx, cl)
+}
+
 type policyGetCmd struct {
 	Level level `arg:"" help:"action:NAME (or only NAME), group:NAME, or global."`
 	JSON  bool  `name:"json" help:"Write JSON."`
@@ -155,12 +165,7 @@ func (c *policyGetCmd) Help() string {
 
 // Run shows a policy.
 func (c *policyGetCmd) Run(ctx context.Context, s streams) error {
-	cl, done, err := c.client(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer done()
-	all, err := client.Policies(ctx, cl)
+	all, err := c.policies(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -186,12 +191,7 @@ func (c *policyListCmd) Help() string {
 
 // Run lists policies.
 func (c *policyListCmd) Run(ctx context.Context, s streams) error {
-	cl, done, err := c.client(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer done()
-	all, err := client.Policies(ctx, cl)
+	all, err := c.policies(ctx, s)
 	if err != nil {
 		return err
 	}

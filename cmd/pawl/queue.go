@@ -40,7 +40,7 @@ type queueStatsCmd struct {
 
 // Help is shown with the flags.
 func (c *queueStatsCmd) Help() string {
-	return "Every value of an action's key has a queue of its own. Queues of keys that nobody has used for half a minute are listed only with --key, and forgotten after an hour."
+	return "Every value of an action's key has a queue of its own. Queues of keys that nobody has used for some seconds are listed only with --key, and forgotten after an hour."
 }
 
 // Validate refuses what can not be meant together.

@@ -122,7 +122,7 @@ func first0(a, b int64) int64 {
 }
 
 // Queues gives the gates in use, those of one action or (action empty) all, in no order: where
-// somebody waits or holds, or did so half a minute ago. All partitions are asked, and what they
+// somebody waits or holds, or did so a few seconds ago. All partitions are asked, and what they
 // could not tell is the error of the last pair, as with List. It is no snapshot.
 func Queues(ctx context.Context, c *Client, action string) iter.Seq2[QueueInfo, error] {
 	return func(yield func(QueueInfo, error) bool) {

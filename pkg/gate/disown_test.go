@@ -3,6 +3,7 @@ package gate_test
 import (
 	"testing"
 
+	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/pkg/gate"
 )
 
@@ -12,7 +13,7 @@ func (b *bench) disown(at int64, names ...string) gate.Admitted {
 	for i, n := range names {
 		ds[i] = gate.Disowned{Member: who(n), At: epoch + at}
 	}
-	got, err := wait(func(done func(gate.Admitted, error)) { b.gates.Disown(b.gate, ds, done) })
+	got, err := redistest.Answer(func(done func(gate.Admitted, error)) { b.gates.Disown(b.gate, ds, done) })
 	b.must(err)
 	return got
 }

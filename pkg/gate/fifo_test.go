@@ -68,7 +68,7 @@ func TestThousandWhoEnterConcurrentlyFromSeveralProcessesAreLetInInTheirOrder(t 
 		process := gate.New(runners[i%4], b.space, partition)
 		wg.Go(func() {
 			for k := range each {
-				a, err := wait(func(done func(gate.Admitted, error)) {
+				a, err := redistest.Answer(func(done func(gate.Admitted, error)) {
 					process.Admit(gate.Call{Gate: b.gate, InForce: b.force, Enter: []gate.Entry{{Member: who(fmt.Sprint(i, "-", k))}}}, done)
 				})
 				if err != nil || a.Verdicts[0].Kind != gate.Waits {
@@ -342,7 +342,7 @@ func TestLostAnswersChangeNoCounterAndNoPlace(t *testing.T) {
 		t.Helper()
 		c.Gate, c.InForce = b.gate, b.force
 		for range 100 {
-			if _, err := wait(func(done func(gate.Admitted, error)) { shaky.Admit(c, done) }); err == nil {
+			if _, err := redistest.Answer(func(done func(gate.Admitted, error)) { shaky.Admit(c, done) }); err == nil {
 				return
 			}
 		}

@@ -112,6 +112,17 @@ func StartPlace(born history.Position) string {
 	return "b" + strconv.FormatUint(born.Seq, 10) + "." + strconv.FormatInt(born.Time, 10)
 }
 
+// Activity gives the event that schedules it, of a member that is an activity.
+func (m Member) Activity() (execution, event uint64, ok bool) {
+	x, e, ok := strings.Cut(m.Place, ".")
+	execution, bad := strconv.ParseUint(x, 10, 64)
+	event, worse := strconv.ParseUint(e, 10, 64)
+	return execution, event, ok && bad == nil && worse == nil
+}
+
+// Start gives the birth, seq.time, of a member that is an instance.
+func (m Member) Start() (born string, ok bool) { return strings.CutPrefix(m.Place, "b") }
+
 // StartTicket is the ticket of an instance: like an effect id, 128 bit of SHA-256 in 22 characters of base64url.
 func StartTicket(instance string, born history.Position) string {
 	b := append([]byte("gate of a start\n"+instance+"\n"), make([]byte, 0, 16)...)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/pkg/gate"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -34,7 +35,7 @@ func (b *bench) now() int64 {
 
 func (b *bench) relist(at int64) {
 	b.Helper()
-	_, err := wait(func(done func(struct{}, error)) {
+	_, err := redistest.Answer(func(done func(struct{}, error)) {
 		b.gates.Relist(b.gate, at, func(err error) { done(struct{}{}, err) })
 	})
 	b.must(err)
@@ -42,7 +43,7 @@ func (b *bench) relist(at int64) {
 
 func (b *bench) unlist() {
 	b.Helper()
-	_, err := wait(func(done func(struct{}, error)) { b.gates.Unlist(b.gate, func(err error) { done(struct{}{}, err) }) })
+	_, err := redistest.Answer(func(done func(struct{}, error)) { b.gates.Unlist(b.gate, func(err error) { done(struct{}{}, err) }) })
 	b.must(err)
 }
 
@@ -77,7 +78,7 @@ func listedCases() map[string]func(b *bench) {
 				b.Errorf("brought forward: %d ms (listed: %v)", in, ok)
 			}
 			other := gate.New(b.run, b.space, partition) // another process
-			_, err = wait(func(done func(gate.Admitted, error)) { other.Admit(gate.Call{Gate: b.gate}, done) })
+			_, err = redistest.Answer(func(done func(gate.Admitted, error)) { other.Admit(gate.Call{Gate: b.gate}, done) })
 			b.must(err)
 			if in, ok := b.onList(); !ok || in > 0 {
 				b.Errorf("another process does not list it: %d ms (listed: %v)", in, ok)
@@ -86,7 +87,7 @@ func listedCases() map[string]func(b *bench) {
 		"before it enters: where it can not be listed nobody enters": func(b *bench) {
 			key := b.space.Part(partition(b.gate)).Gates()
 			b.must(b.rdb.Set(b.Context(), key, "no list", 0).Err())
-			_, err := wait(func(done func(gate.Admitted, error)) {
+			_, err := redistest.Answer(func(done func(gate.Admitted, error)) {
 				b.gates.Admit(gate.Call{Gate: b.gate, Enter: []gate.Entry{{Member: who("a")}}}, done)
 			})
 			if err == nil || !strings.Contains(err.Error(), b.gate) {
@@ -159,7 +160,7 @@ func wantedCases() map[string]func(b *bench) {
 		return gate.Member{Ticket: ticket, Instance: instance, Place: place}
 	}
 	unwanted := func(b *bench, ms ...gate.Member) ([]gate.Member, error) {
-		return wait(func(done func([]gate.Member, error)) { b.gates.Unwanted(ms, done) })
+		return redistest.Answer(func(done func([]gate.Member, error)) { b.gates.Unwanted(ms, done) })
 	}
 	return map[string]func(b *bench){
 		"and of that ticket, that birth, and alive": func(b *bench) {

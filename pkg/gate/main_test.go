@@ -132,20 +132,9 @@ func shorts(ms []gate.Member) string {
 	return strings.Join(out, " ")
 }
 
-func wait[T any](call func(done func(T, error))) (T, error) {
-	type answer struct {
-		v   T
-		err error
-	}
-	ch := make(chan answer, 1)
-	call(func(v T, err error) { ch <- answer{v, err} })
-	a := <-ch
-	return a.v, a.err
-}
-
 func (b *bench) admit(leave []gate.Member, enter ...gate.Entry) gate.Admitted {
 	b.Helper()
-	got, err := wait(func(done func(gate.Admitted, error)) {
+	got, err := redistest.Answer(func(done func(gate.Admitted, error)) {
 		b.gates.Admit(gate.Call{Gate: b.gate, InForce: b.force, Leave: leave, Enter: enter}, done)
 	})
 	b.must(err)
@@ -173,7 +162,7 @@ func (b *bench) leave(names ...string) gate.Admitted {
 
 func (b *bench) sweep(f *gate.InForce) gate.Swept {
 	b.Helper()
-	got, err := wait(func(done func(gate.Swept, error)) { b.gates.Sweep(b.gate, f, done) })
+	got, err := redistest.Answer(func(done func(gate.Swept, error)) { b.gates.Sweep(b.gate, f, done) })
 	b.must(err)
 	return got
 }

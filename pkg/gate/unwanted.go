@@ -3,8 +3,6 @@ package gate
 import (
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/pawlrun/pawl/internal/redisx"
@@ -79,17 +77,12 @@ func (g *Gates) Unwanted(ms []Member, then func([]Member, error)) {
 
 // witness is the key that tells whether a member is wanted, and what it must say.
 func witness(p redisx.Part, m Member) (key, arg string, ok bool) {
-	if born, is := strings.CutPrefix(m.Place, "b"); is {
+	if born, start := m.Start(); start {
 		return p.Instance(m.Instance), "b" + born, true
 	}
 	if m.Place == KeptPlace {
 		return p.Instance(m.Instance), "k", true
 	}
-	execution, event, is := strings.Cut(m.Place, ".")
-	x, bad := strconv.ParseUint(execution, 10, 64)
-	e, worse := strconv.ParseUint(event, 10, 64)
-	if !is || bad != nil || worse != nil {
-		return "", "", false
-	}
-	return p.Lease(m.Instance, x, e), "l" + m.Ticket, true
+	execution, event, ok := m.Activity()
+	return p.Lease(m.Instance, execution, event), "l" + m.Ticket, ok
 }

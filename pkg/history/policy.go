@@ -24,7 +24,10 @@ type Policy struct {
 const (
 	DefaultQueueLimit   = 10_000
 	DefaultQueueTimeout = time.Hour
-	MaxRate             = 10_000 // the times of so many grants are kept
+	MaxRate             = 10_000                    // the times of so many grants are kept
+	MaxQuota            = 1 << 53                   // Redis counts in floating point
+	MaxWindow           = 10 * 365 * 24 * time.Hour // and the longest timeout of a queue
+	MaxKeyPath          = 200                       // bytes
 )
 
 // Declared is what the code says about the limits of an action; policies that are set at run time stand above it, level by level.
@@ -32,6 +35,16 @@ type Declared struct {
 	Action *Policy // of the action itself; nil: none
 	Group  string  // that it belongs to; empty: none
 	Of     *Policy // of the group, as this handle knows it; nil: none
+}
+
+// ByGate reports whether a failure with the code was made by a gate.
+func ByGate(code string) bool {
+	switch code {
+	case CodeQueueFull, CodeQueueTimeout, CodeQueueCleared, CodeLimited:
+		return true
+	default:
+		return false
+	}
 }
 
 // Gate is what the schedule of an activity, or the start of an instance, says about the gate in front of it. The owner of the
@@ -70,8 +83,6 @@ func (e *PolicyError) Error() string { return fmt.Sprintf("pawl: bad limit: %s %
 // Limits reports whether the policy limits anything.
 func (p Policy) Limits() bool { return p.Concurrency > 0 || p.Rate > 0 || p.Quota > 0 }
 
-const maxKeyPath = 200
-
 // Validate gives a *PolicyError for a policy that makes no sense.
 func (p *Policy) Validate() error {
 	bad := func(field, rule string) error { return &PolicyError{Field: field, Rule: rule} }
@@ -86,16 +97,14 @@ func (p *Policy) Validate() error {
 		return bad("quota", "needs a window of at least 1 s; for shorter ones there is the rate")
 	case p.Quota == 0 && p.QuotaWindow != 0:
 		return bad("quota", "must be at least 1")
-	case p.Quota > 1<<53:
+	case p.Quota > MaxQuota:
 		return bad("quota", "must be at most 2^53")
-	case max(p.RateWindow, p.QuotaWindow, p.QueueTimeout) > maxWindow:
+	case max(p.RateWindow, p.QuotaWindow, p.QueueTimeout) > MaxWindow.Milliseconds():
 		return bad("window or timeout", "must be at most ten years")
-	case len(p.Key) > maxKeyPath:
-		return bad("key", fmt.Sprintf("is a path of at most %d bytes", maxKeyPath))
+	case len(p.Key) > MaxKeyPath:
+		return bad("key", fmt.Sprintf("is a path of at most %d bytes", MaxKeyPath))
 	case p.Key != "" && slices.Contains(strings.Split(p.Key, "."), ""):
 		return bad("key", fmt.Sprintf("%q: a path such as customer.id has no empty parts", p.Key))
 	}
 	return nil
 }
-
-const maxWindow = 10 * 365 * 24 * 3_600_000

@@ -137,14 +137,6 @@ func (s *State) Kept(ticket string) (Gate, bool) {
 	return Gate{}, false
 }
 
-// Ticket gives the ticket of a schedule, or of the start, while it is wanted.
-func (s *State) Ticket(event uint64) (Ticket, bool) {
-	if k := s.tickets.of[event]; k != nil {
-		return *k, true
-	}
-	return Ticket{}, false
-}
-
 // Find gives a ticket that is wanted, by its id.
 func (s *State) Find(id string) (Ticket, bool) {
 	if k := s.tickets.ids[id]; k != nil {

@@ -90,7 +90,7 @@ func TestAKeptSlotGoesThroughThePauseToTheNextAttempt(t *testing.T) {
 	s = fold(t, start(), gated(kept("x")), &history.ActivityFailed{Scheduled: 2}, &history.TimerScheduled{FireAt: 50, Keeps: 2},
 		&history.TimerFired{Timer: 4}, gated(kept("x")))
 	wants(t, s, []string{"x"}, nil)
-	if k, ok := s.Ticket(6); !ok || k.Waits {
+	if k, ok := s.Find("x"); !ok || k.Event != 6 || k.Waits {
 		t.Fatalf("%+v", k)
 	}
 }

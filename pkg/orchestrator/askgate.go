@@ -8,7 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/pawlrun/pawl/pkg/gate"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -81,25 +82,12 @@ func pageOf(limit int) int {
 
 // atOnce does n things, several at a time, and gives the first error.
 func atOnce(n int, do func(i int) error) error {
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	var first error
-	places := make(chan struct{}, gateReaders)
+	var g errgroup.Group
+	g.SetLimit(gateReaders)
 	for i := range n {
-		places <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-places }()
-			if err := do(i); err != nil {
-				mu.Lock()
-				if first == nil {
-					first = err
-				}
-				mu.Unlock()
-			}
-		})
+		g.Go(func() error { return do(i) })
 	}
-	wg.Wait()
-	return first
+	return g.Wait()
 }
 
 func asStats(name string, s gate.Stats) *queue.GateStats {
@@ -187,16 +175,11 @@ func (a *actor) gateWaiters(ctx context.Context, q queue.Ask) (queue.Reply, erro
 // asWaiter tells of a member which part of its instance it is, as far as its place says so.
 func asWaiter(m gate.Member) queue.GateWaiter {
 	w := queue.GateWaiter{Instance: m.Instance}
-	if m.Place == gate.KeptPlace {
-		return w
-	}
-	if strings.HasPrefix(m.Place, "b") {
+	if _, start := m.Start(); start {
 		w.Execution, w.Event = 1, 1
-		return w
+	} else {
+		w.Execution, w.Event, _ = m.Activity() // of a kept slot, or a newer build's: not known
 	}
-	execution, event, _ := strings.Cut(m.Place, ".")
-	w.Execution, _ = strconv.ParseUint(execution, 10, 64) // of a newer build's: not known
-	w.Event, _ = strconv.ParseUint(event, 10, 64)
 	return w
 }
 
@@ -209,7 +192,7 @@ func (a *actor) clearGate(ctx context.Context, q queue.Ask) (queue.Reply, error)
 	n, err := a.gates.Clear(ctx, name)
 	if n > 0 {
 		a.log.Info("a queue was cleared", "gate", name, "waiters", n)
-		a.sendWord(a.conn.PartitionOf(name), []queue.Word{{Kind: queue.WordLook, Gate: name}})
+		a.sendLook(name)
 	}
 	return queue.Reply{Cleared: n}, err
 }
@@ -283,7 +266,7 @@ func (a *actor) gateWaits(ctx context.Context, id string, s *history.State) []qu
 		k, w := tickets[i], &out[i]
 		name := k.Gate.Name
 		*w = queue.GateWait{Event: k.Event, Gate: name, Action: gate.Action(name), Key: gate.Key(name)}
-		p, ok, err := a.gates.Place(ctx, name, member(id, s.Started.Execution, k.Event, s.Started, k.Gate))
+		p, ok, err := a.gates.Place(ctx, name, member(id, k.Event, s.Started, k.Gate))
 		if err != nil || !ok {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/gate"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -95,6 +96,33 @@ func (s *stand) receive(from <-chan string) string {
 func (s *stand) waiting(name string, n int) {
 	s.t.Helper()
 	s.until(fmt.Sprintf("%d wait at %s", n, name), func() bool { return s.stats(name).QueueLength == n })
+}
+
+// oneWaits has h-0 inside the limited activity, and h-1 in its queue.
+func (s *stand) oneWaits(stile *turnstile) gate.Waiter {
+	s.t.Helper()
+	s.start("hello", "h-0", `"h-0"`)
+	s.receive(stile.began)
+	s.start("hello", "h-1", `"h-1"`)
+	s.waiting("limited", 1)
+	waiters, err := s.gates().Waiters(s.ctx(), "limited", 0, 1)
+	if err != nil || len(waiters) != 1 {
+		s.t.Fatal(waiters, err)
+	}
+	return waiters[0]
+}
+
+// enter has somebody enter a gate who is no instance's.
+func (s *stand) enter(name string, m gate.Member) {
+	s.t.Helper()
+	_, err := redistest.Answer(func(done func(gate.Admitted, error)) {
+		s.gates().Admit(gate.Call{
+			Gate: name, InForce: gate.InForce{Policy: history.Policy{Concurrency: 1}, Level: "action", Version: 1}, Enter: []gate.Entry{{Member: m}},
+		}, done)
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 func TestWhoFindsRoomGoesInAtOnceAndTheOthersInOrder(t *testing.T) {
@@ -283,13 +311,7 @@ func TestALostWordIsSaidAgain(t *testing.T) {
 	s.work(worker.Config{}, limited.Do(stile.do))
 	// A holder that no instance knows, as a turn leaves it that was lost between the gate and the commit.
 	orphan := gate.Member{Ticket: "orphan", Instance: "nobody", Place: gate.ActivityPlace(1, 2)}
-	admitted := make(chan error, 1)
-	s.gates().Admit(gate.Call{
-		Gate: "limited", InForce: gate.InForce{Policy: history.Policy{Concurrency: 1}, Version: 1}, Enter: []gate.Entry{{Member: orphan}},
-	}, func(got gate.Admitted, err error) { admitted <- err })
-	if err := <-admitted; err != nil {
-		t.Fatal(err)
-	}
+	s.enter("limited", orphan)
 	began := time.Now()
 	s.start("hello", "h-0", `"h-0"`)
 	s.receive(stile.began)
@@ -307,18 +329,11 @@ func TestAWordFromBeforeTheEntryIsNoGrant(t *testing.T) {
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
 	s.orchestrate(orchestrator.Config{Look: 10 * time.Second, Metrics: met.reg}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
 	s.work(worker.Config{}, limited.Do(stile.do))
-	s.start("hello", "h-0", `"h-0"`)
-	s.receive(stile.began)
-	s.start("hello", "h-1", `"h-1"`)
-	s.waiting("limited", 1)
-	waiters, err := s.gates().Waiters(s.ctx(), "limited", 0, 1)
-	if err != nil || len(waiters) != 1 {
-		t.Fatal(waiters, err)
-	}
+	waiter := s.oneWaits(stile)
 	s.until("it is in its history", func() bool { return len(s.describe("h-1").Waits) == 1 && s.describe("h-1").Events == 2 })
 	for _, kind := range []queue.WordKind{queue.WordGranted, queue.WordTimedOut} {
 		asked := met.get("pawl_orchestrator_gate_asks_total")
-		late := queue.Word{Kind: kind, Gate: "limited", Member: waiters[0].Member.String(), At: waiters[0].Since - 1}
+		late := queue.Word{Kind: kind, Gate: "limited", Member: waiter.Member.String(), At: waiter.Since - 1}
 		if err := s.conn.SendWords(s.conn.PartitionOf("h-1"), []queue.Word{late}); err != nil {
 			t.Fatal(err)
 		}
@@ -341,22 +356,8 @@ func TestATicketLeavesTheGateThatItsHistoryDoesNotName(t *testing.T) {
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
 	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
 	s.work(worker.Config{}, limited.Do(stile.do))
-	s.start("hello", "h-0", `"h-0"`)
-	s.receive(stile.began)
-	s.start("hello", "h-1", `"h-1"`)
-	s.waiting("limited", 1)
-	waiters, err := s.gates().Waiters(s.ctx(), "limited", 0, 1)
-	if err != nil || len(waiters) != 1 {
-		t.Fatal(waiters, err)
-	}
-	entered := make(chan error, 1)
-	s.gates().Admit(gate.Call{
-		Gate: "limited/old", InForce: gate.InForce{Policy: history.Policy{Concurrency: 1}, Level: "action", Version: 1},
-		Enter: []gate.Entry{{Member: waiters[0].Member}},
-	}, func(_ gate.Admitted, err error) { entered <- err })
-	if err := <-entered; err != nil {
-		t.Fatal(err)
-	}
+	waiter := s.oneWaits(stile)
+	s.enter("limited/old", waiter.Member)
 	s.quiet("limited/old")
 	if d := s.describe("h-1"); len(d.Waits) != 1 || d.Waits[0].Gate != "limited" {
 		t.Fatalf("%+v", d.Waits)

@@ -9,7 +9,6 @@ import (
 	"github.com/pawlrun/pawl/pkg/gate"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // The instance's side of the gates: see docs/decisions/0014. What the fold of its history wants, is wanted:
@@ -32,7 +31,6 @@ const (
 type entry struct {
 	event   uint64
 	gate    *history.Gate
-	member  gate.Member
 	inForce gate.InForce
 }
 
@@ -57,10 +55,15 @@ func (a *actor) resolve(action string, d history.Declared) (gate.InForce, bool) 
 
 // enter takes what a turn has scheduled through its gates, and commits.
 func (a *actor) enter(in *instance, t *turn) {
-	entries := a.entries(in, t)
+	entries := a.entries(t)
 	t.tickets = t.fold.Left()
-	calls := t.calls(entries)
-	a.leaveGates(in, t, t.endedByWorkers())
+	if len(entries)+len(t.tickets) == 0 { // as most
+		a.commitEntered(in, t)
+		return
+	}
+	ended := t.endedByWorkers()
+	calls := t.calls(entries, ended)
+	a.leaveGates(in, t, ended)
 	if len(calls) == 0 {
 		a.commitEntered(in, t)
 		return
@@ -90,7 +93,7 @@ func verdict(got gate.Admitted, i int, err error) gate.Verdict {
 }
 
 // entries are the activities of the turn that must pass a gate. What passes none says nothing of gates.
-func (a *actor) entries(in *instance, t *turn) []entry {
+func (a *actor) entries(t *turn) []entry {
 	var out []entry
 	for _, ev := range t.events {
 		e, ok := ev.(*history.ActivityScheduled)
@@ -99,8 +102,8 @@ func (a *actor) entries(in *instance, t *turn) []entry {
 		}
 		said := history.Gate{}
 		if e.Gate != nil {
-			said = *e.Gate
-			e.Gate, t.stamped = nil, true
+			said, e.Gate = *e.Gate, nil
+			t.stamped = append(t.stamped, e)
 		}
 		if t.fold.Activity(e.ID) == nil { // cancelled in the same turn
 			continue
@@ -111,22 +114,31 @@ func (a *actor) entries(in *instance, t *turn) []entry {
 		}
 		if kept, ok := t.fold.Kept(ticket); ok {
 			t.fold.Enter(e.ID, &kept)
-			t.stamped = true
-			continue
+			continue // it was declared to be kept, so it is encoded again
 		}
 		f, ok := a.inForce(e.Name, said.Declared)
 		if !ok {
 			continue
 		}
-		g := &history.Gate{Name: gate.Name(e.Name, gate.KeyAt(f.Policy.Key, e.Payload)), Ticket: ticket, Keep: said.Keep, Declared: said.Declared}
-		g.Under = under(g.Name, t.fold.Started)
-		out = append(out, entry{event: e.ID, gate: g, member: member(in.id, t.fold.Started.Execution, e.ID, t.fold.Started, g), inForce: f})
+		if said == (history.Gate{}) { // else it is among them
+			t.stamped = append(t.stamped, e)
+		}
+		g := newGate(e.Name, e.Payload, ticket, f, t.fold.Started)
+		g.Keep = said.Keep
+		out = append(out, entry{event: e.ID, gate: g, inForce: f})
 	}
 	return out
 }
 
+// newGate is the note of the gate that an action of the execution has to pass.
+func newGate(action string, p history.Payload, ticket string, f gate.InForce, s *history.Started) *history.Gate {
+	g := &history.Gate{Name: gate.Name(action, gate.KeyAt(f.Policy.Key, p)), Ticket: ticket, Declared: f.Declared}
+	g.Under = under(g.Name, s)
+	return g
+}
+
 // member is how a gate knows a ticket.
-func member(instance string, execution, event uint64, s *history.Started, g *history.Gate) gate.Member {
+func member(instance string, event uint64, s *history.Started, g *history.Gate) gate.Member {
 	m := gate.Member{Ticket: g.Ticket, Instance: instance, Under: g.Under}
 	switch {
 	case event == 1:
@@ -134,7 +146,7 @@ func member(instance string, execution, event uint64, s *history.Started, g *his
 	case g.Keep:
 		m.Place = gate.KeptPlace
 	default:
-		m.Place = gate.ActivityPlace(execution, event)
+		m.Place = gate.ActivityPlace(s.Execution, event)
 	}
 	return m
 }
@@ -142,11 +154,19 @@ func member(instance string, execution, event uint64, s *history.Started, g *his
 // under finds who of the ancestors, or the instance itself, holds the gate.
 func under(name string, s *history.Started) string {
 	for held := range strings.FieldsSeq(holds(s)) {
-		if at := strings.LastIndexByte(held, '='); at > 0 && held[:at] == name { // a key may have the sign, a ticket has not
-			return held[at+1:]
+		if g, ticket := cutHeld(held); g == name {
+			return ticket
 		}
 	}
 	return ""
+}
+
+// cutHeld takes gate=ticket apart. The key of a gate may have the sign, a ticket has not.
+func cutHeld(held string) (name, ticket string) {
+	if at := strings.LastIndexByte(held, '='); at >= 0 {
+		return held[:at], held[at+1:]
+	}
+	return "", ""
 }
 
 // holds lists the gates that an instance and its ancestors hold, for its children.
@@ -160,7 +180,7 @@ func holds(s *history.Started) string {
 	}
 	all := []string{s.Gate.Name + "=" + s.Gate.Ticket} // the nearest comes first, and is the only one of its gate: recursion may be deep
 	for held := range strings.FieldsSeq(above) {
-		if at := strings.LastIndexByte(held, '='); at < 0 || held[:at] != s.Gate.Name {
+		if g, _ := cutHeld(held); g != s.Gate.Name {
 			all = append(all, held)
 		}
 	}
@@ -170,39 +190,58 @@ func holds(s *history.Started) string {
 // gateCall is one call, and who is in it.
 type gateCall struct {
 	call    gate.Call
-	entries []entry
+	entries []entry    // of a turn that enters
+	asked   []question // of an instance that asks again
+}
+
+// gateCalls are calls of different gates, in the order in which these came.
+type gateCalls struct {
+	all []*gateCall
+	of  map[string]*gateCall
+}
+
+// at gives the call of a gate.
+func (s *gateCalls) at(name string) *gateCall {
+	c := s.of[name]
+	if c == nil {
+		c = &gateCall{call: gate.Call{Gate: name}}
+		if s.of == nil {
+			s.of = make(map[string]*gateCall)
+		}
+		s.of[name] = c
+		s.all = append(s.all, c)
+	}
+	return c
+}
+
+// leave has a ticket of the turn leave in this call.
+func (c *gateCall) leave(t *turn, k history.Ticket) {
+	c.call.Leave = append(c.call.Leave, member(t.in.id, k.Event, t.fold.Started, k.Gate))
 }
 
 // calls groups the entries by gate. A ticket that enters again, as that of an attempt whose predecessor was turned away,
 // leaves in the same call.
-func (t *turn) calls(entries []entry) []*gateCall {
-	if len(entries) == 0 {
-		return nil
-	}
-	var out []*gateCall
-	of := make(map[string]*gateCall)
+func (t *turn) calls(entries []entry, ended func(history.Ticket) bool) []*gateCall {
+	var calls gateCalls
 	again := make(map[string]bool)
 	for _, e := range entries {
-		c := of[e.gate.Name]
-		if c == nil {
-			c = &gateCall{call: gate.Call{Gate: e.gate.Name, InForce: e.inForce}}
-			of[e.gate.Name] = c
-			out = append(out, c)
+		c := calls.at(e.gate.Name)
+		if len(c.entries) == 0 {
+			c.call.InForce = e.inForce
 		}
 		c.entries = append(c.entries, e)
-		c.call.Enter = append(c.call.Enter, gate.Entry{Member: e.member})
+		c.call.Enter = append(c.call.Enter, gate.Entry{Member: member(t.in.id, e.event, t.fold.Started, e.gate)})
 		again[e.gate.Ticket] = true
 	}
-	ended := t.endedByWorkers()
 	t.tickets = slices.DeleteFunc(t.tickets, func(k history.Ticket) bool {
-		c := of[k.Gate.Name]
+		c := calls.of[k.Gate.Name]
 		if c == nil || !ended(k) && !again[k.ID] {
 			return false
 		}
-		c.call.Leave = append(c.call.Leave, member(t.in.id, t.fold.Started.Execution, k.Event, t.fold.Started, k.Gate))
+		c.leave(t, k)
 		return true
 	})
-	return out
+	return calls.all
 }
 
 // endedByWorkers tells which tickets are of activities that a worker has acknowledged. They are over whatever becomes of the turn, so
@@ -222,34 +261,34 @@ func (t *turn) endedByWorkers() func(history.Ticket) bool {
 
 // entered takes what a gate says to a schedule of the turn.
 func (a *actor) entered(in *instance, t *turn, e entry, now int64, v gate.Verdict) {
-	noteVerdict(e.gate, v, now)
+	away := a.note(in, e.gate, now, v)
 	t.fold.Enter(e.event, e.gate)
-	t.stamped = true
-	switch v.Kind {
-	case gate.LetIn:
-	case gate.Waits:
-		a.met.waited.WithLabelValues(gate.Action(e.gate.Name)).Inc()
-	case unanswered:
-		in.gateAt = a.clock.now() + askSilentGate.Milliseconds()
-	default:
+	if away {
 		t.refused = append(t.refused, a.turnedAway(e.event, e.gate.Name, v.Kind, v.Until))
 	}
 }
 
-// noteVerdict writes into the note of a gate what it has said.
-func noteVerdict(g *history.Gate, v gate.Verdict, now int64) {
-	if g.Waits = v.Kind != gate.LetIn; v.Kind == gate.Waits {
+// note writes what a gate says to an entry of the instance into the note of it. away: it was turned away.
+func (a *actor) note(in *instance, g *history.Gate, now int64, v gate.Verdict) (away bool) {
+	g.Waits = v.Kind != gate.LetIn
+	switch v.Kind {
+	case gate.LetIn:
+	case gate.Waits:
 		g.Since = now
+		a.met.waited.WithLabelValues(gate.Action(g.Name)).Inc()
+	case unanswered:
+		in.gateAt = a.clock.now() + askSilentGate.Milliseconds()
+	default:
+		return true
 	}
+	return false
 }
 
 func (a *actor) commitEntered(in *instance, t *turn) {
-	if t.stamped {
-		if err := t.encodeAgain(); err != nil {
-			a.end(in)
-			a.stall(in, stallUnreadable, err.Error())
-			return
-		}
+	if err := t.encodeAgain(); err != nil {
+		a.end(in)
+		a.stall(in, stallUnreadable, err.Error())
+		return
 	}
 	if t.size > store.CommitBytes {
 		a.end(in)
@@ -261,14 +300,12 @@ func (a *actor) commitEntered(in *instance, t *turn) {
 
 // encodeAgain encodes the schedules whose gates have been noted since they were recorded.
 func (t *turn) encodeAgain() error {
-	for i, ev := range t.events {
-		if _, ok := ev.(*history.ActivityScheduled); !ok {
-			continue
-		}
-		b, err := history.Encode(ev)
+	for _, e := range t.stamped {
+		b, err := history.Encode(e)
 		if err != nil {
 			return err
 		}
+		i := e.ID - t.events[0].Meta().ID // ids are dense
 		t.size += len(b) - len(t.encoded[i])
 		t.encoded[i] = b
 	}
@@ -277,29 +314,19 @@ func (t *turn) encodeAgain() error {
 
 // leaveGates takes tickets of a turn out of their gates. What is lost on the way is found by the gate's sweep.
 func (a *actor) leaveGates(in *instance, t *turn, which func(history.Ticket) bool) {
-	if len(t.tickets) == 0 {
-		return
-	}
-	of := make(map[string]*gate.Call)
-	var calls []*gate.Call
+	var calls gateCalls
 	t.tickets = slices.DeleteFunc(t.tickets, func(k history.Ticket) bool {
-		if !which(k) {
-			return false
+		if which(k) {
+			calls.at(k.Gate.Name).leave(t, k)
+			return true
 		}
-		c := of[k.Gate.Name]
-		if c == nil {
-			c = &gate.Call{Gate: k.Gate.Name}
-			of[k.Gate.Name] = c
-			calls = append(calls, c)
-		}
-		c.Leave = append(c.Leave, member(in.id, t.fold.Started.Execution, k.Event, t.fold.Started, k.Gate))
-		return true
+		return false
 	})
-	for _, c := range calls {
-		a.admit(*c, func(_ gate.Admitted, err error) {
+	for _, c := range calls.all {
+		a.admit(c.call, func(_ gate.Admitted, err error) {
 			failpoint.Here("orchestrator.left")
 			if err != nil {
-				a.log.Warn("a slot could not be given back; the sweep of its gate does", "instance", in.id, "gate", c.Gate, "error", err)
+				a.log.Warn("a slot could not be given back; the sweep of its gate does", "instance", in.id, "gate", c.call.Gate, "error", err)
 			}
 		})
 	}
@@ -314,36 +341,38 @@ func (a *actor) askGates(in *instance) {
 		return
 	}
 	in.gateAt = now + a.gatePause(in, now)
-	of := make(map[string]*gate.Call)
-	asked := make(map[string][]question) // by gate
+	var calls gateCalls
 	for _, k := range in.state.Tickets() {
-		c := of[k.Gate.Name]
-		if c == nil {
-			f, _ := a.resolve(gate.Action(k.Gate.Name), k.Gate.Declared)
-			f.Version = 0 // for a gate that has forgotten everything
-			c = &gate.Call{Gate: k.Gate.Name, InForce: f}
-			of[k.Gate.Name] = c
+		c := calls.at(k.Gate.Name)
+		if len(c.asked) == 0 {
+			c.call.InForce, _ = a.resolve(gate.Action(k.Gate.Name), k.Gate.Declared)
+			c.call.InForce.Version = 0 // for a gate that has forgotten everything
 		}
-		q := a.question(in, k)
-		c.Enter = append(c.Enter, q.entry)
-		asked[k.Gate.Name] = append(asked[k.Gate.Name], q)
+		c.ask(in, k)
 	}
-	for name, c := range of {
-		a.met.gateAsks.Inc()
-		in.asking++
-		a.admit(*c, func(got gate.Admitted, err error) { a.askedGate(in.id, name, asked[name], got, err) })
+	for _, c := range calls.all {
+		a.askCall(in, c)
 	}
+}
+
+// ask has a ticket asked about in this call.
+func (c *gateCall) ask(in *instance, k history.Ticket) {
+	m := member(in.id, k.Event, in.state.Started, k.Gate)
+	c.call.Enter = append(c.call.Enter, gate.Entry{Member: m, In: !k.Waits})
+	c.asked = append(c.asked, question{member: m, in: !k.Waits, since: k.Gate.Since})
+}
+
+func (a *actor) askCall(in *instance, c *gateCall) {
+	a.met.gateAsks.Inc()
+	in.asking++
+	a.admit(c.call, func(got gate.Admitted, err error) { a.askedGate(in.id, c, got, err) })
 }
 
 // question is what a gate is asked about a ticket that the history has.
 type question struct {
-	entry gate.Entry
-	since int64
-}
-
-func (a *actor) question(in *instance, k history.Ticket) question {
-	m := member(in.id, in.execution(), k.Event, in.state.Started, k.Gate)
-	return question{entry: gate.Entry{Member: m, In: !k.Waits}, since: k.Gate.Since}
+	member gate.Member
+	in     bool // it has been let in: the gate is told, and asked nothing
+	since  int64
 }
 
 // gatePause is half as long as the youngest ticket is old, ms: it follows from history, for an instance that waits may be out of
@@ -360,7 +389,7 @@ func (a *actor) gatePause(in *instance, now int64) int64 {
 
 func (a *actor) firstGateAsk() int64 { return gateAsks * a.cfg.Look.Milliseconds() }
 
-func (a *actor) askedGate(id, name string, asked []question, got gate.Admitted, err error) {
+func (a *actor) askedGate(id string, c *gateCall, got gate.Admitted, err error) {
 	in := a.instances[id]
 	if in != nil && in.asking > 0 {
 		in.asking--
@@ -370,12 +399,12 @@ func (a *actor) askedGate(id, name string, asked []question, got gate.Admitted, 
 			in.gateAt = a.clock.now() + askSilentGate.Milliseconds()
 			a.lookSoon(in, askSilentGate)
 		}
-		a.log.Warn("a gate does not answer; asking again", "instance", id, "gate", name, "error", err)
+		a.log.Warn("a gate does not answer; asking again", "instance", id, "gate", c.call.Gate, "error", err)
 		return
 	}
-	for i, q := range asked {
-		if v := verdict(got, i, nil); !q.entry.In && v.Kind != gate.Waits && v.Kind != unanswered {
-			a.tellInstance(word{gate: name, member: q.entry.Member, kind: v.Kind, at: got.Now, asked: true, since: q.since})
+	for i, q := range c.asked {
+		if v := verdict(got, i, nil); !q.in && v.Kind != gate.Waits && v.Kind != unanswered {
+			a.tellInstance(word{gate: c.call.Gate, member: q.member, kind: v.Kind, at: got.Now, asked: true, since: q.since})
 		}
 	}
 	if in != nil && a.instances[id] == in && in.loaded {
@@ -388,9 +417,9 @@ func (a *actor) admit(c gate.Call, then func(gate.Admitted, error)) {
 	a.gates.Admit(c, func(got gate.Admitted, err error) {
 		a.box.post(func() {
 			if err == nil {
-				a.spread(c.Gate, got.Granted, queue.WordGranted, got.Now)
+				a.spread(c.Gate, got.Granted, gate.LetIn, got.Now)
 				if got.First {
-					a.sendWord(a.conn.PartitionOf(c.Gate), []queue.Word{{Kind: queue.WordLook, Gate: c.Gate}})
+					a.sendLook(c.Gate)
 				}
 			}
 			then(got, err)

@@ -13,13 +13,13 @@ import (
 
 // turnedAway is the failure of an activity that a gate did not let in.
 func (a *actor) turnedAway(event uint64, name string, why gate.Kind, until int64) *history.ActivityFailed {
-	failed := &history.ActivityFailed{Scheduled: event, Failure: refusedAt(name, why, until)}
+	failed := &history.ActivityFailed{Scheduled: event, Failure: a.refusedAt(name, why, until)}
 	failed.At = a.clock.now()
-	a.met.refusedAt.WithLabelValues(gate.Action(name), failed.Failure.Code).Inc()
 	return failed
 }
 
-func refusedAt(name string, why gate.Kind, until int64) history.Failure {
+// refusedAt is why a gate has turned somebody away, counted.
+func (a *actor) refusedAt(name string, why gate.Kind, until int64) history.Failure {
 	what := "action " + gate.Action(name)
 	if key := gate.Key(name); key != "" {
 		what += " (key " + key + ")"
@@ -38,6 +38,7 @@ func refusedAt(name string, why gate.Kind, until int64) history.Failure {
 			f.Message += "; there is room again at " + time.UnixMilli(until).UTC().Format(time.RFC3339Nano)
 		}
 	}
+	a.met.refusedAt.WithLabelValues(gate.Action(name), f.Code).Inc()
 	return f
 }
 
@@ -58,34 +59,21 @@ func (a *actor) knock(in *instance) {
 		return
 	}
 	s := in.unread[0].ev.(*history.Started) //nolint:forcetypeassert // mustKnock looks
-	d := b.Declared()
-	f, ok := a.inForce(s.Name, d)
+	f, ok := a.inForce(s.Name, b.Declared())
 	if !ok {
 		in.knocked = true
 		a.advance(in)
 		return
 	}
-	g := &history.Gate{Name: gate.Name(s.Name, gate.KeyAt(f.Policy.Key, s.Payload)), Ticket: gate.StartTicket(in.id, s.Born), Declared: d}
-	if s.Parent != nil {
-		g.Under = under(g.Name, &history.Started{Parent: s.Parent})
-	}
+	g := newGate(s.Name, s.Payload, gate.StartTicket(in.id, s.Born), f, s)
 	a.begin(in)
-	c := gate.Call{Gate: g.Name, InForce: f, Enter: []gate.Entry{{Member: member(in.id, 1, 1, s, g)}}}
+	c := gate.Call{Gate: g.Name, InForce: f, Enter: []gate.Entry{{Member: member(in.id, 1, s, g)}}}
 	a.admit(c, func(got gate.Admitted, err error) {
 		failpoint.Here("orchestrator.entered")
 		a.end(in)
-		v := verdict(got, 0, err)
-		noteVerdict(g, v, got.Now)
 		in.knocked, in.startGate = true, g
-		switch v.Kind {
-		case gate.LetIn:
-		case gate.Waits:
-			a.met.waited.WithLabelValues(s.Name).Inc()
-		case unanswered:
-			in.gateAt = a.clock.now() + askSilentGate.Milliseconds()
-		default:
+		if v := verdict(got, 0, err); a.note(in, g, got.Now, v) {
 			in.away = v
-			in.away.Until = max(v.Until, 0)
 		}
 		a.catchUp(in)
 		a.advance(in)
@@ -110,11 +98,9 @@ func (a *actor) refuse(in *instance) {
 	} else {
 		in.passGate()
 	}
-	name := g.Name
 	in.away = gate.Verdict{}
 	a.unwindCode(in)
-	f := refusedAt(name, why.Kind, why.Until)
-	a.met.refusedAt.WithLabelValues(gate.Action(name), f.Code).Inc()
+	f := a.refusedAt(g.Name, why.Kind, why.Until)
 	f.Message = "instance " + in.id + ": " + f.Message
 	if why.Kind != gate.Cleared {
 		a.endByName(in, &cancel.Cancelled{Reason: cancel.OrchestrationFailed}, &history.Failed{Failure: f}, 0)

@@ -6,7 +6,6 @@ import (
 	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/pkg/gate"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // The gate's side. The owner of the partition that a gate's name falls into visits it while anybody waits or holds: the
@@ -81,14 +80,17 @@ func (a *actor) swept(name string, v *visit, got gate.Swept) {
 	v.known = got.Version != 0 || got.Next != 0
 	v.declared, v.version = got.Declared, got.Version
 	a.count(name, v, got)
-	a.spread(name, got.Granted, queue.WordGranted, got.Now)
+	a.spread(name, got.Granted, gate.LetIn, got.Now)
+	var timedOut, cleared []gate.Member
 	for _, away := range got.Away {
-		kind := queue.WordTimedOut
 		if away.Cleared {
-			kind = queue.WordCleared
+			cleared = append(cleared, away.Member)
+		} else {
+			timedOut = append(timedOut, away.Member)
 		}
-		a.spread(name, []gate.Member{away.Member}, kind, got.Now)
 	}
+	a.spread(name, timedOut, gate.TimedOut, got.Now)
+	a.spread(name, cleared, gate.Cleared, got.Now)
 	if len(got.Stale) > 0 {
 		a.askAfter(name, v, got)
 	}
@@ -124,7 +126,7 @@ func (a *actor) askAfter(name string, v *visit, got gate.Swept) {
 				kept = append(kept, m)
 			}
 		}
-		a.spread(name, kept, queue.WordGranted, at)
+		a.spread(name, kept, gate.LetIn, at)
 	}
 	a.gates.Unwanted(got.Stale, func(unwanted []gate.Member, err error) {
 		a.box.post(func() {
@@ -133,7 +135,7 @@ func (a *actor) askAfter(name string, v *visit, got gate.Swept) {
 				return
 			}
 			a.met.grantsAgain.Add(float64(len(unwanted)))
-			a.spread(name, unwanted, queue.WordGranted, at)
+			a.spread(name, unwanted, gate.LetIn, at)
 		})
 	})
 }

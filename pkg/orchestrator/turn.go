@@ -39,15 +39,15 @@ type turn struct {
 	size      int
 	pop       []string
 	dropped   int
-	late      []lease.Reported // completions of activities that had been cancelled
-	replies   []queue.OutInput // to the parents of starts that found the instance there
-	front     [][]byte         // what the next execution begins with
-	execution uint64           // that it belongs to
-	heir      *history.Started // of an orphan's id
-	debts     []*owed          // what the turn tells others
-	tickets   []history.Ticket // at gates, that nobody wants any more
-	refused   []history.Event  // what gates have refused to it: inputs of the next turn
-	stamped   bool             // schedules have been noted with their gates since they were encoded
+	late      []lease.Reported             // completions of activities that had been cancelled
+	replies   []queue.OutInput             // to the parents of starts that found the instance there
+	front     [][]byte                     // what the next execution begins with
+	execution uint64                       // that it belongs to
+	heir      *history.Started             // of an orphan's id
+	debts     []*owed                      // what the turn tells others
+	tickets   []history.Ticket             // at gates, that nobody wants any more
+	refused   []history.Event              // what gates have refused to it: inputs of the next turn
+	stamped   []*history.ActivityScheduled // noted with their gates since they were encoded
 	err       error
 	left      atomic.Bool // to the goroutine that is stuck in it
 }

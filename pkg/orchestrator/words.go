@@ -30,7 +30,7 @@ func (w word) about(k history.Ticket) bool {
 	return w.at > since && since != 0
 }
 
-// worded takes the words that gates have for instances of this partition, and for the gates of it.
+// worded takes the words of other processes: of gates, for instances of this partition, and for the gates of it.
 func (a *actor) worded(ws []queue.Word) {
 	for _, w := range ws {
 		if w.Kind == queue.WordLook {
@@ -55,6 +55,20 @@ func saidBy(k queue.WordKind) gate.Kind {
 	default:
 		return gate.LetIn
 	}
+}
+
+// said is the word in the form in which it goes to another process.
+func (w word) said() queue.Word {
+	out := queue.Word{Gate: w.gate, Member: w.member.String(), At: w.at}
+	switch w.kind {
+	case gate.TimedOut:
+		out.Kind = queue.WordTimedOut
+	case gate.Cleared:
+		out.Kind = queue.WordCleared
+	default:
+		out.Kind = queue.WordGranted
+	}
+	return out
 }
 
 func (a *actor) tellInstance(w word) {
@@ -122,11 +136,9 @@ func (a *actor) heed(in *instance, k history.Ticket, w word) {
 
 // askAbout asks about one ticket that waits, now.
 func (a *actor) askAbout(in *instance, k history.Ticket) {
-	a.met.gateAsks.Inc()
-	in.asking++
-	about := a.question(in, k)
-	c := gate.Call{Gate: k.Gate.Name, Enter: []gate.Entry{about.entry}}
-	a.admit(c, func(got gate.Admitted, err error) { a.askedGate(in.id, c.Gate, []question{about}, got, err) })
+	c := &gateCall{call: gate.Call{Gate: k.Gate.Name}}
+	c.ask(in, k)
+	a.askCall(in, c)
 }
 
 // disown takes out of their gates the tickets that nothing in the instance wants. Memory may be that of an owner who was paused
@@ -164,7 +176,7 @@ func (a *actor) disownNow(words map[string]word) {
 		a.gates.Disown(name, ds, func(got gate.Admitted, err error) {
 			a.box.post(func() {
 				if err == nil { // else the sweep says it again
-					a.spread(name, got.Granted, queue.WordGranted, got.Now)
+					a.spread(name, got.Granted, gate.LetIn, got.Now)
 				}
 			})
 		})
@@ -172,25 +184,40 @@ func (a *actor) disownNow(words map[string]word) {
 }
 
 // spread tells instances what a gate has for them.
-func (a *actor) spread(name string, ms []gate.Member, kind queue.WordKind, at int64) {
-	if len(ms) == 0 {
-		return
-	}
-	to := make(map[int][]queue.Word)
+func (a *actor) spread(name string, ms []gate.Member, kind gate.Kind, at int64) {
+	to := make(map[int][]word)
 	for _, m := range ms {
 		p := a.conn.PartitionOf(m.Instance)
-		to[p] = append(to[p], queue.Word{Kind: kind, Gate: name, Member: m.String(), At: at})
+		to[p] = append(to[p], word{gate: name, member: m, kind: kind, at: at})
 	}
 	for p, ws := range to {
-		a.sendWord(p, ws)
+		if here := a.actors.at(p); here != nil { // in this process; and of this actor, not at once: an instance may be in the middle of something
+			here.box.post(func() {
+				for _, w := range ws {
+					here.tellInstance(w)
+				}
+			})
+			continue
+		}
+		out := make([]queue.Word, len(ws))
+		for i, w := range ws {
+			out[i] = w.said()
+		}
+		a.sendWords(p, out)
 	}
 }
 
-func (a *actor) sendWord(p int, ws []queue.Word) {
-	if at := a.actors.at(p); at != nil { // in this process; and of this actor, not at once: an instance may be in the middle of something
-		at.box.post(func() { at.worded(ws) })
+// sendLook has the owner of a gate look at it.
+func (a *actor) sendLook(name string) {
+	p := a.conn.PartitionOf(name)
+	if here := a.actors.at(p); here != nil {
+		here.box.post(func() { here.lookGate(name) })
 		return
 	}
+	a.sendWords(p, []queue.Word{{Kind: queue.WordLook, Gate: name}})
+}
+
+func (a *actor) sendWords(p int, ws []queue.Word) {
 	if err := a.conn.SendWords(p, ws); err != nil {
 		a.log.Debug("a gate's words could not be sent; its sweep says them again", "partition", p, "error", err)
 	}
@@ -202,10 +229,8 @@ func (t *turn) settled(ev history.Event) bool {
 	case *history.Granted:
 		return !t.fold.Waits(e.Scheduled)
 	case *history.ActivityFailed:
-		switch e.Failure.Code {
-		case history.CodeQueueFull, history.CodeQueueTimeout, history.CodeQueueCleared, history.CodeLimited:
-			return !t.fold.Waits(e.Scheduled)
-		}
+		return history.ByGate(e.Failure.Code) && !t.fold.Waits(e.Scheduled)
+	default:
+		return false
 	}
-	return false
 }

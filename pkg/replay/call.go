@@ -41,22 +41,12 @@ func (r *Retry) again(attempt uint32, f *history.Failure) bool {
 	if int64(attempt) >= int64(r.Attempts) || f.Permanent {
 		return false
 	}
-	if !r.Limited && (byGate(f.Code) || slices.ContainsFunc(f.Also, byGate)) {
+	if !r.Limited && (history.ByGate(f.Code) || slices.ContainsFunc(f.Also, history.ByGate)) {
 		return false
 	}
 	return !slices.ContainsFunc(r.Unless, func(code string) bool {
 		return code == f.Code || slices.Contains(f.Also, code)
 	})
-}
-
-// byGate reports whether a failure with the code was made by a gate.
-func byGate(code string) bool {
-	switch code {
-	case history.CodeQueueFull, history.CodeQueueTimeout, history.CodeQueueCleared, history.CodeLimited:
-		return true
-	default:
-		return false
-	}
 }
 
 func (r *Retry) pause(attempt uint32) time.Duration {

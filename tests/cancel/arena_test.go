@@ -29,7 +29,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if asFleet() {
+	if stack.AsMember(fleet) {
 		return
 	}
 	goleak.VerifyTestMain(m)
@@ -105,13 +105,7 @@ func (a *arena) member(s settings) *stack.Process {
 		s.TTL = time.Minute // whoever is told within seconds has not found out by a renewal that came round
 	}
 	s.Namespace, s.Ledger = a.ns, a.ledger
-	text, err := json.Marshal(s)
-	a.must(err)
-	self, err := os.Executable()
-	a.must(err)
-	p := stack.NewProcess(a, s.Name, self, nil, []string{role + "=" + string(text)})
-	p.Start()
-	return p
+	return stack.StartMember(a, s.Name, s)
 }
 
 func (a *arena) worker(name string) *stack.Process {

@@ -5,6 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/tests/model"
@@ -135,7 +136,7 @@ func (m *machine) doCommit(token, from string, t model.Turn) (string, int64) {
 	for _, a := range t.Delete {
 		c.Delete = append(c.Delete, store.Lease{Activity: a})
 	}
-	out, err := await(func(done func(store.Committed, error)) { m.store.Commit(m.tenure(token), c, done) })
+	out, err := redistest.Answer(func(done func(store.Committed, error)) { m.store.Commit(m.tenure(token), c, done) })
 	if err != nil {
 		return m.refused(err), 0
 	}

@@ -239,7 +239,7 @@ func (r *gateRig) admit() {
 			for _, e := range enter {
 				c.Enter = append(c.Enter, gate.Entry{Member: memberOf(e.Member), In: e.In})
 			}
-			a, err := await(func(done func(gate.Admitted, error)) { r.gates.Admit(c, done) })
+			a, err := redistest.Answer(func(done func(gate.Admitted, error)) { r.gates.Admit(c, done) })
 			r.must(err)
 			verdicts := []string{}
 			for _, v := range a.Verdicts {
@@ -272,7 +272,7 @@ func (r *gateRig) disown() {
 			for i, l := range leave {
 				ds[i] = gate.Disowned{Member: memberOf(l.Member), At: l.At}
 			}
-			a, err := await(func(done func(gate.Admitted, error)) { r.gates.Disown(name, ds, done) })
+			a, err := redistest.Answer(func(done func(gate.Admitted, error)) { r.gates.Disown(name, ds, done) })
 			r.must(err)
 			return fmt.Sprint(texts(a.Granted), a.Waiting, a.Holding, a.LimitedUntil, a.First), a.Now
 		}, func(g *gates.Gate, now int64) string {
@@ -293,7 +293,7 @@ func (r *gateRig) sweep() {
 	name, f := r.gate(), r.force()
 	r.send(func() {
 		r.both(name, fmt.Sprintf("sweep of %s, policy %+v", name, f), func() (string, int64) {
-			s, err := await(func(done func(gate.Swept, error)) { r.gates.Sweep(name, forceOf(f), done) })
+			s, err := redistest.Answer(func(done func(gate.Swept, error)) { r.gates.Sweep(name, forceOf(f), done) })
 			r.must(err)
 			away := []string{}
 			for _, a := range s.Away {

@@ -202,19 +202,10 @@ func (r *gateRig) restore(name string, all content, expires bool) {
 	for _, key := range r.keys(name) {
 		pipe.Del(r.ctx, key)
 	}
+	all.write(r.ctx, pipe)
 	for key, v := range all {
-		switch v := v.(type) {
-		case map[string]string:
-			pipe.HSet(r.ctx, key, v)
-			if expires {
-				pipe.Expire(r.ctx, key, ms(3_600_000))
-			}
-		case []redis.Z:
-			pipe.ZAdd(r.ctx, key, v...)
-		case []string:
-			for _, e := range v {
-				pipe.RPush(r.ctx, key, e)
-			}
+		if _, state := v.(map[string]string); state && expires {
+			pipe.Expire(r.ctx, key, ms(3_600_000))
 		}
 	}
 	_, err := pipe.Exec(r.ctx)

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -69,20 +70,25 @@ func (r *rig) restore(all content) {
 	for _, key := range r.keys() {
 		pipe.Del(r.ctx, key)
 	}
+	all.write(r.ctx, pipe)
+	_, err := pipe.Exec(r.ctx)
+	r.must(err)
+}
+
+// write has the keys of a content written.
+func (all content) write(ctx context.Context, pipe redis.Pipeliner) {
 	for key, v := range all {
 		switch v := v.(type) {
 		case map[string]string:
-			pipe.HSet(r.ctx, key, v)
+			pipe.HSet(ctx, key, v)
 		case []redis.Z:
-			pipe.ZAdd(r.ctx, key, v...)
+			pipe.ZAdd(ctx, key, v...)
 		case []string:
 			for _, e := range v {
-				pipe.RPush(r.ctx, key, e)
+				pipe.RPush(ctx, key, e)
 			}
 		}
 	}
-	_, err := pipe.Exec(r.ctx)
-	r.must(err)
 }
 
 // shift moves what Redis remembers of time into the past.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
@@ -71,7 +72,7 @@ func (m *machine) doIngest(token string, from, to model.Position, batch []model.
 		now   int64
 		fates []store.Ingested
 	}
-	a, err := await(func(done func(answer, error)) {
+	a, err := redistest.Answer(func(done func(answer, error)) {
 		m.store.Ingest(m.tenure(token), history.Position(from), history.Position(to), msgs, func(now int64, fates []store.Ingested, err error) {
 			done(answer{now, fates}, err)
 		})
@@ -125,7 +126,7 @@ func (m *machine) ingestBound(token string, from, to model.Position, batch []mod
 func (m *machine) due() {
 	token, most := m.token(), draw(m, "most", 1, 2, 10)
 	m.both("due", func() (string, int64) {
-		d, err := await(func(done func(store.DueNow, error)) { m.store.Due(m.tenure(token), most, done) })
+		d, err := redistest.Answer(func(done func(store.DueNow, error)) { m.store.Due(m.tenure(token), most, done) })
 		if err != nil {
 			return m.refused(err), 0
 		}
@@ -159,7 +160,7 @@ func (m *machine) relist() {
 		at = m.now() + draw(m, "next", int64(500), 2000, 30_000)
 	}
 	m.both(fmt.Sprintf("relist %s at %d", name, at), func() (string, int64) {
-		_, err := await(func(done func(any, error)) {
+		_, err := redistest.Answer(func(done func(any, error)) {
 			said := func(err error) { done(nil, err) }
 			if at == 0 {
 				m.gates.Unlist(name, said)
@@ -213,7 +214,7 @@ func (m *machine) look() {
 	m.send(func() {
 		m.both(fmt.Sprintf("look by %s: %+v", token, g), func() (string, int64) {
 			l := &store.Look{Instance: id, Execution: g.Execution, Head: g.Head, Sent: markOf(g.Sent), Leases: leasesOf(g.Leases), Most: claims, Next: g.Next, Hold: holds[g.Hold]}
-			out, err := await(func(done func(store.Looked, error)) { m.store.Look(m.tenure(token), l, done) })
+			out, err := redistest.Answer(func(done func(store.Looked, error)) { m.store.Look(m.tenure(token), l, done) })
 			if err != nil {
 				return m.refused(err), 0
 			}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/lease"
 	"github.com/pawlrun/pawl/tests/model"
@@ -33,7 +34,7 @@ func (m *machine) purge() {
 		}
 		m.both(fmt.Sprintf("purge by %s: %+v", token, p), func() (string, int64) {
 			pu := &store.Purge{Instance: id, Execution: p.Execution, Head: p.Head, Status: store.Status(status), Pop: p.Pop}
-			now, err := await(func(done func(int64, error)) { m.store.Purge(m.tenure(token), pu, done) })
+			now, err := redistest.Answer(func(done func(int64, error)) { m.store.Purge(m.tenure(token), pu, done) })
 			if err != nil {
 				return m.refused(err), 0
 			}
@@ -61,7 +62,7 @@ func (m *machine) report() {
 		reports[i] = lease.Reported{Activity: draw(m, "activity", uint64(1), 2, 3), Report: lease.Report{How: how, Worker: "w1", At: int64(m.n)}}
 	}
 	m.both(fmt.Sprintf("report on %s: %+v", id, reports), func() (string, int64) {
-		_, err := await(func(done func(any, error)) { m.leases.Report(ref, reports, func(err error) { done(nil, err) }) })
+		_, err := redistest.Answer(func(done func(any, error)) { m.leases.Report(ref, reports, func(err error) { done(nil, err) }) })
 		m.must(err)
 		return "", 0
 	}, func(s *model.Store, _ int64) string {

@@ -124,15 +124,3 @@ func (r *rig) differf(format string, args ...any) {
 		r.found = fmt.Sprintf(format, args...)
 	}
 }
-
-// await makes a call with a callback wait for it.
-func await[T any](call func(done func(T, error))) (T, error) {
-	type answer struct {
-		v   T
-		err error
-	}
-	ch := make(chan answer, 1)
-	call(func(v T, err error) { ch <- answer{v, err} })
-	a := <-ch
-	return a.v, a.err
-}

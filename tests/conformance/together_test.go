@@ -88,7 +88,7 @@ func (s *stage) turn(create, remove []uint64, pop ...string) (store.Committed, e
 	} else {
 		c.Head = fmt.Sprint("h", s.heads)
 	}
-	done, err := await(func(done func(store.Committed, error)) { s.store.Commit(s.own, &c, done) })
+	done, err := redistest.Answer(func(done func(store.Committed, error)) { s.store.Commit(s.own, &c, done) })
 	if err == nil {
 		s.heads++
 	}
@@ -119,7 +119,7 @@ func held(instance string, execution, activity uint64, token string) lease.Grip 
 
 func (s *stage) claim(g lease.Grip) lease.Claim {
 	s.Helper()
-	c, err := await(func(done func(lease.Claim, error)) {
+	c, err := redistest.Answer(func(done func(lease.Claim, error)) {
 		s.leases.Claim(lease.Bid{Grip: g, Worker: "w-" + g.Token, TTL: time.Minute, MaxClaims: 5}, done)
 	})
 	s.must(err)
@@ -128,20 +128,20 @@ func (s *stage) claim(g lease.Grip) lease.Claim {
 
 func (s *stage) renew(g lease.Grip, ttl time.Duration) lease.Outcome {
 	s.Helper()
-	out, err := await(func(done func([]lease.Outcome, error)) { s.leases.Renew(g.Part, []lease.Grip{g}, ttl, done) })
+	out, err := redistest.Answer(func(done func([]lease.Outcome, error)) { s.leases.Renew(g.Part, []lease.Grip{g}, ttl, done) })
 	s.must(err)
 	return out[0]
 }
 
 func (s *stage) ack(g lease.Grip) (lease.Acked, error) {
-	return await(func(done func(lease.Acked, error)) {
+	return redistest.Answer(func(done func(lease.Acked, error)) {
 		s.leases.Ack(lease.Completion{Grip: g, Body: []byte("done")}, done)
 	})
 }
 
 func (s *stage) giveBack(g lease.Grip) lease.Outcome {
 	s.Helper()
-	out, err := await(func(done func(lease.Outcome, error)) { s.leases.Abandon(lease.Return{Grip: g, Uncounted: true}, done) })
+	out, err := redistest.Answer(func(done func(lease.Outcome, error)) { s.leases.Abandon(lease.Return{Grip: g, Uncounted: true}, done) })
 	s.must(err)
 	return out
 }
@@ -341,7 +341,7 @@ func TestTasksOfAQueueWithOneConsumerAreDispatchedInTheirOrder(t *testing.T) {
 	const n = 300
 	for i := range uint64(n) {
 		task := queue.Task{Instance: fmt.Sprint("i-", i%7), Execution: 1, Activity: i + 1, Effect: "e", Name: "a", Queue: "q", Attempt: 1}
-		if _, err := await(func(done func(any, error)) { conn.PublishTask(task, func(err error) { done(nil, err) }) }); err != nil {
+		if _, err := redistest.Answer(func(done func(any, error)) { conn.PublishTask(task, func(err error) { done(nil, err) }) }); err != nil {
 			t.Fatal(err)
 		}
 	}

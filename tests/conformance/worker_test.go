@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/pkg/lease"
 	"github.com/pawlrun/pawl/tests/model"
 )
@@ -54,7 +55,7 @@ func (m *machine) claim() {
 	worker := draw(m, "worker", "w1", "w2")
 	m.both(fmt.Sprintf("claim %+v", g), func() (string, int64) {
 		b := lease.Bid{Grip: gripOf(g), Worker: worker, TTL: ms(leaseTTL), MaxClaims: claims}
-		c, err := await(func(done func(lease.Claim, error)) { m.leases.Claim(b, done) })
+		c, err := redistest.Answer(func(done func(lease.Claim, error)) { m.leases.Claim(b, done) })
 		m.must(err)
 		return fmt.Sprintf("%s %d", c.Outcome, c.Claims), 0
 	}, func(s *model.Store, now int64) string {
@@ -74,7 +75,7 @@ func (m *machine) renew() {
 		sent[i] = gripOf(grips[i])
 	}
 	m.both(fmt.Sprintf("renew %+v", grips), func() (string, int64) {
-		out, err := await(func(done func([]lease.Outcome, error)) { m.leases.Renew(partition, sent, ms(leaseTTL), done) })
+		out, err := redistest.Answer(func(done func([]lease.Outcome, error)) { m.leases.Renew(partition, sent, ms(leaseTTL), done) })
 		m.must(err)
 		words := make([]string, len(out))
 		for i, o := range out {
@@ -94,7 +95,7 @@ func (m *machine) ack() {
 	g := m.grip()
 	m.both(fmt.Sprintf("ack %+v", g), func() (string, int64) {
 		c := lease.Completion{Grip: gripOf(g), Body: []byte(g.Effect)}
-		a, err := await(func(done func(lease.Acked, error)) { m.leases.Ack(c, done) })
+		a, err := redistest.Answer(func(done func(lease.Acked, error)) { m.leases.Ack(c, done) })
 		m.must(err)
 		return fmt.Sprintf("%s %d", a.Outcome, a.Inbox), a.Element.At
 	}, func(s *model.Store, now int64) string {
@@ -108,7 +109,7 @@ func (m *machine) abandon() {
 	delay := draw(m, "delay", int64(0), 1000, 60_000)
 	m.both(fmt.Sprintf("abandon %+v", g), func() (string, int64) {
 		back := lease.Return{Grip: gripOf(g), Uncounted: uncounted, Delay: ms(delay)}
-		o, err := await(func(done func(lease.Outcome, error)) { m.leases.Abandon(back, done) })
+		o, err := redistest.Answer(func(done func(lease.Outcome, error)) { m.leases.Abandon(back, done) })
 		m.must(err)
 		return o.String(), 0
 	}, func(s *model.Store, now int64) string { return string(s.Abandon(now, g, uncounted, delay)) })

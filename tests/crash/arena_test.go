@@ -9,7 +9,6 @@ package crash
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -45,22 +44,11 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "crash:", err)
 		os.Exit(1)
 	}
-	atOnce()
+	stack.AtOnce(2 * runtime.GOMAXPROCS(0)) // they wait for leases and ownerships to expire
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		_ = os.RemoveAll(dir)
 		os.Exit(code)
 	}))
-}
-
-// atOnce lets more tests run at the same time than there are cores, unless somebody has said how many: they wait, for
-// leases and ownerships to expire, far longer than they compute.
-func atOnce() {
-	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given {
-		_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))) // there is such a flag, and it takes a number
-	}
 }
 
 // within is how long the instances of one arena may take for everything that is done to them.

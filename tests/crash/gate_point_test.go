@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/gate"
 	"github.com/pawlrun/pawl/tests/crash/work"
@@ -145,15 +144,7 @@ func TestAnOrchestratorThatWasPausedAtAGateDoesNoHarmWhenItWakes(t *testing.T) {
 			q.begin()
 			q.open()
 			q.end()
-			var paused *stack.Process
-			poll.Until(t, within, "an orchestrator stands still", func() bool {
-				for _, p := range both {
-					if p.Paused() {
-						paused = p
-					}
-				}
-				return paused != nil
-			})
+			paused := standsStill(t, both)
 			paused.Signal(syscall.SIGCONT)
 			paused.Stop()
 			q.left(map[string]uint64{work.Booth.Name(): visitors * booths, work.Lobby.Name(): guests})

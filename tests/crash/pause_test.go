@@ -38,6 +38,20 @@ func TestAWorkerThatWasPausedBeyondItsLeaseIsToldWhenItWakes(t *testing.T) {
 	a.check()
 }
 
+// standsStill waits for one of the orchestrators to stand still.
+func standsStill(t *testing.T, all []*stack.Process) (paused *stack.Process) {
+	t.Helper()
+	poll.Until(t, within, "an orchestrator stands still", func() bool {
+		for _, p := range all {
+			if p.Paused() {
+				paused = p
+			}
+		}
+		return paused != nil
+	})
+	return paused
+}
+
 // An orchestrator stands still in the middle of a turn, and goes on when its partitions are somebody else's.
 func TestAnOrchestratorThatWasPausedInATurnDoesNoHarmWhenItWakes(t *testing.T) {
 	s := startServers(t)
@@ -49,15 +63,7 @@ func TestAnOrchestratorThatWasPausedInATurnDoesNoHarmWhenItWakes(t *testing.T) {
 			a.worker("worker")
 			both := []*stack.Process{a.orchestrator("orchestrator-1"), a.orchestrator("orchestrator-2")}
 			a.begin(8)
-			var paused *stack.Process
-			poll.Until(t, within, "an orchestrator stands still", func() bool {
-				for _, p := range both {
-					if p.Paused() {
-						paused = p
-					}
-				}
-				return paused != nil
-			})
+			paused := standsStill(t, both)
 			a.end()
 			paused.Signal(syscall.SIGCONT)
 			a.begin(4)

@@ -7,8 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
-	"os"
 	"slices"
 	"syscall"
 	"testing"
@@ -30,22 +28,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if asFleet() {
+	if stack.AsMember(fleet) {
 		return
 	}
-	atOnce()
+	stack.AtOnce(20)
 	goleak.VerifyTestMain(m)
-}
-
-// atOnce lets more tests run at the same time than there are cores, unless somebody has said how many: they wait far longer
-// than they compute.
-func atOnce() {
-	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given {
-		_ = flag.Set("test.parallel", "20") // there is such a flag, and it takes a number
-	}
 }
 
 // within is how long anything may take.
@@ -101,13 +88,7 @@ func newArena(t *testing.T, orchestrators int, s settings) *arena {
 func (a *arena) member(s settings) *stack.Process {
 	a.Helper()
 	s.NATS, s.Redis, s.Namespace = a.nats, a.redis.Addr, namespace
-	text, err := json.Marshal(s)
-	a.must(err)
-	self, err := os.Executable()
-	a.must(err)
-	p := stack.NewProcess(a, s.Name, self, nil, []string{role + "=" + string(text)})
-	p.Start()
-	return p
+	return stack.StartMember(a, s.Name, s)
 }
 
 // in is the arena of a subtest.

@@ -2,13 +2,13 @@ package model
 
 import (
 	"flag"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/pawlrun/pawl/tests/model/explore"
 )
 
 // TestMain walks more than rapid does by default; the flags of rapid still rule.
@@ -49,19 +49,6 @@ func (s *Setup) rules(wrong Mistake) {
 	}
 }
 
-// bound is how many states a search visits: PAWL_MODEL_STATES, or what the suite has time for.
-func bound(t *testing.T, most int) int {
-	t.Helper()
-	if s := os.Getenv("PAWL_MODEL_STATES"); s != "" {
-		n, err := strconv.Atoi(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	return most
-}
-
 func TestTheProtocolKeepsItsPromisesInEveryWorldWithinTheBound(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -93,7 +80,7 @@ func TestTheProtocolKeepsItsPromisesInEveryWorldWithinTheBound(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.setup.rules(None)
-			f := Search(&c.setup, bound(t, 2_000))
+			f := Search(&c.setup, explore.Bound(t, 2_000))
 			if f.Broken != "" {
 				t.Fatal(f)
 			}

@@ -25,34 +25,9 @@ func crowd() (all []Message) {
 	return all
 }
 
-// walk takes random steps, then lets the world come to rest, and tells what broke.
+// walk takes random steps in the world of a setup, and tells what broke.
 func walk(rt *rapid.T, setup *Setup, steps int) (string, []string) {
-	w := NewWorld(setup)
-	var trace []string
-	for range rapid.IntRange(1, steps).Draw(rt, "steps") {
-		all := w.Steps()
-		if len(all) == 0 {
-			break
-		}
-		s := all[rapid.IntRange(0, len(all)-1).Draw(rt, "step")]
-		w = w.After(s)
-		trace = append(trace, s.Name)
-		if b := w.Check(); b != "" {
-			return b, trace
-		}
-	}
-	for range 20 * explore.RestBound {
-		s, more := w.Fair()
-		if !more {
-			return w.Finished(), append(trace, "(at rest)")
-		}
-		w = w.After(s)
-		trace = append(trace, "  then "+s.Name)
-		if b := w.Check(); b != "" {
-			return b, trace
-		}
-	}
-	return "the world never comes to rest", trace
+	return explore.Walk(NewWorld(setup), rapid.IntRange(1, steps).Draw(rt, "steps"), func(n int) int { return rapid.IntRange(0, n-1).Draw(rt, "step") })
 }
 
 func TestRandomWalksWithEveryFaultBreakNoPromise(t *testing.T) {

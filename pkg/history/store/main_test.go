@@ -76,19 +76,8 @@ func (b *bench) now() int64 {
 	return t.UnixMilli()
 }
 
-func wait[T any](call func(done func(T, error))) (T, error) {
-	type answer struct {
-		v   T
-		err error
-	}
-	ch := make(chan answer, 1)
-	call(func(v T, err error) { ch <- answer{v, err} })
-	a := <-ch
-	return a.v, a.err
-}
-
 func (b *bench) ingest(from, to uint64, ms ...store.Message) ([]store.Ingested, error) {
-	return wait(func(done func([]store.Ingested, error)) {
+	return redistest.Answer(func(done func([]store.Ingested, error)) {
 		b.st.Ingest(b.own, at(from), at(to), ms, func(_ int64, a []store.Ingested, err error) { done(a, err) })
 	})
 }
@@ -97,16 +86,16 @@ func (b *bench) commit(c store.Commit) (store.Committed, error) {
 	if c.Execution == 0 {
 		c.Execution = 1
 	}
-	return wait(func(done func(store.Committed, error)) { b.st.Commit(b.own, &c, done) })
+	return redistest.Answer(func(done func(store.Committed, error)) { b.st.Commit(b.own, &c, done) })
 }
 
 func (b *bench) look(l store.Look) (store.Looked, error) {
 	l.Execution = 1
-	return wait(func(done func(store.Looked, error)) { b.st.Look(b.own, &l, done) })
+	return redistest.Answer(func(done func(store.Looked, error)) { b.st.Look(b.own, &l, done) })
 }
 
 func (b *bench) due(n int) (store.DueNow, error) {
-	return wait(func(done func(store.DueNow, error)) { b.st.Due(b.own, n, done) })
+	return redistest.Answer(func(done func(store.DueNow, error)) { b.st.Due(b.own, n, done) })
 }
 
 // at is a position; times are longer than Lua's numbers are exact.

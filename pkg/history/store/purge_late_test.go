@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -62,14 +63,14 @@ func TestNothingThatWasPurgedComesBack(t *testing.T) {
 		"by a worker that holds a lease of before": func(b *bench) {
 			b.late(func(ref lease.Ref, ws *lease.Leases) {
 				grip := lease.Grip{Ref: ref, Token: "tok"}
-				acked, err := wait(func(done func(lease.Acked, error)) { ws.Ack(lease.Completion{Grip: grip, Body: []byte("x")}, done) })
+				acked, err := redistest.Answer(func(done func(lease.Acked, error)) { ws.Ack(lease.Completion{Grip: grip, Body: []byte("x")}, done) })
 				b.must(err)
-				out, err := wait(func(done func(lease.Outcome, error)) { ws.Abandon(lease.Return{Grip: grip, Delay: time.Hour}, done) })
+				out, err := redistest.Answer(func(done func(lease.Outcome, error)) { ws.Abandon(lease.Return{Grip: grip, Delay: time.Hour}, done) })
 				b.must(err)
-				renewed, err := wait(func(done func([]lease.Outcome, error)) { ws.Renew(part, []lease.Grip{grip}, time.Minute, done) })
+				renewed, err := redistest.Answer(func(done func([]lease.Outcome, error)) { ws.Renew(part, []lease.Grip{grip}, time.Minute, done) })
 				b.must(err)
 				bid := lease.Bid{Grip: grip, Worker: "w", TTL: time.Minute, MaxClaims: 3}
-				claim, err := wait(func(done func(lease.Claim, error)) { ws.Claim(bid, done) })
+				claim, err := redistest.Answer(func(done func(lease.Claim, error)) { ws.Claim(bid, done) })
 				b.must(err)
 				if acked.Outcome != lease.Gone || out != lease.Gone || renewed[0] != lease.Gone || claim.Outcome != lease.Gone {
 					b.Errorf("ack %v, abandon %v, renew %v, claim %v", acked.Outcome, out, renewed[0], claim.Outcome)
@@ -80,7 +81,7 @@ func TestNothingThatWasPurgedComesBack(t *testing.T) {
 			b.late(func(ref lease.Ref, ws *lease.Leases) {
 				for execution := uint64(1); execution <= 3; execution++ {
 					ref.Execution = execution
-					_, err := wait(func(done func(any, error)) {
+					_, err := redistest.Answer(func(done func(any, error)) {
 						ws.Report(ref, []lease.Reported{{Activity: 2, Report: lease.Report{How: lease.Stopped}}}, func(err error) { done(nil, err) })
 					})
 					b.must(err)

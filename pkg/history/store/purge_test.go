@@ -8,12 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
 func (b *bench) purge(pu store.Purge) error {
-	_, err := wait(func(done func(int64, error)) { b.st.Purge(b.own, &pu, done) })
+	_, err := redistest.Answer(func(done func(int64, error)) { b.st.Purge(b.own, &pu, done) })
 	return err
 }
 

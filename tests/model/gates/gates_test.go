@@ -2,8 +2,6 @@ package gates
 
 import (
 	"flag"
-	"os"
-	"strconv"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -19,19 +17,6 @@ func TestMain(m *testing.M) {
 		}
 	}
 	goleak.VerifyTestMain(m)
-}
-
-// bound is how many states a search visits: PAWL_MODEL_STATES, or what the suite has time for.
-func bound(t *testing.T, most int) int {
-	t.Helper()
-	if s := os.Getenv("PAWL_MODEL_STATES"); s != "" {
-		n, err := strconv.Atoi(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	return most
 }
 
 // The programs. All stand at gate 0, or at the gates 0 and 1.
@@ -86,7 +71,7 @@ func TestEveryReachableStateKeepsThePromises(t *testing.T) {
 		{"taken off the list while somebody enters", setup(None, Faults{Unlists: 1, Losses: 1, Sweeps: 2}, nil, one(), one())},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := explore.Search(NewWorld(c.setup), bound(t, 500))
+			f := explore.Search(NewWorld(c.setup), explore.Bound(t, 500))
 			if f.Broken != "" {
 				t.Fatal(f)
 			}

@@ -1,0 +1,163 @@
+package stack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// memberSettings is the variable that makes a test binary a member of a fleet, with these settings.
+const memberSettings = "PAWL_TEST_MEMBER"
+
+// Member is an orchestrator or a worker.
+type Member interface {
+	Start(ctx context.Context) error
+	Stop(ctx context.Context) error
+}
+
+// StartMember starts a member of a fleet: this test's own binary, whose TestMain calls AsMember.
+func StartMember(t testing.TB, name string, settings any) *Process {
+	t.Helper()
+	text, err := json.Marshal(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := NewProcess(t, name, self, nil, []string{memberSettings + "=" + string(text)})
+	p.Start()
+	return p
+}
+
+// AsMember serves, in a process that StartMember has started, with its settings. Anywhere else it reports false.
+func AsMember[S any](serve func(S) error) bool {
+	text := os.Getenv(memberSettings)
+	if text == "" {
+		return false
+	}
+	var s S
+	err := json.Unmarshal([]byte(text), &s)
+	if err == nil {
+		err = serve(s)
+	}
+	if err != nil && !errors.Is(err, context.Canceled) {
+		fmt.Fprintln(os.Stderr, "fleet:", err)
+		os.Exit(1)
+	}
+	return true
+}
+
+// Serve runs a member until SIGTERM.
+func Serve(natsURL string, o *redis.Options, member func(*nats.Conn, redis.UniversalClient) (Member, error)) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	nc, err := queue.Dial(natsURL, nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { slog.Warn("NATS", "error", err) }))
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	rdb := redis.NewClient(o)
+	defer func() { _ = rdb.Close() }()
+	m, err := member(nc, rdb)
+	if err != nil {
+		return err
+	}
+	if err := m.Start(ctx); err != nil {
+		return err
+	}
+	slog.Info("started")
+	<-ctx.Done()
+	drain, end := context.WithTimeout(context.Background(), 10*time.Second)
+	defer end()
+	return m.Stop(drain)
+}
+
+// Counting has a member tell what it has counted whenever its process gets SIGUSR1: by name and labels, with commas between.
+func Counting(m Member, reg prometheus.Gatherer, tell func(counts map[string]float64) error) Member {
+	return &counting{Member: m, reg: reg, tell: tell}
+}
+
+type counting struct {
+	Member
+	reg  prometheus.Gatherer
+	tell func(map[string]float64) error
+	quit chan struct{}
+	done chan struct{}
+}
+
+func (c *counting) Start(ctx context.Context) error {
+	if err := c.Member.Start(ctx); err != nil {
+		return err
+	}
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGUSR1)
+	c.quit, c.done = make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(c.done)
+		defer signal.Stop(asked)
+		for {
+			select {
+			case <-asked:
+				if err := c.count(); err != nil {
+					slog.Error("counts", "error", err)
+				}
+			case <-c.quit:
+				return
+			}
+		}
+	}()
+	return nil
+}
+
+func (c *counting) Stop(ctx context.Context) error {
+	close(c.quit)
+	<-c.done
+	return c.Member.Stop(ctx)
+}
+
+func (c *counting) count() error {
+	families, err := c.reg.Gather()
+	if err != nil {
+		return err
+	}
+	counts := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			key := []string{f.GetName()}
+			for _, l := range m.GetLabel() {
+				key = append(key, l.GetValue())
+			}
+			counts[strings.Join(key, ",")] = m.GetCounter().GetValue() + m.GetGauge().GetValue()
+		}
+	}
+	return c.tell(counts)
+}
+
+// AtOnce lets so many tests run at the same time, unless somebody has said how many: of those that wait far longer than they
+// compute there may be more than cores.
+func AtOnce(tests int) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", strconv.Itoa(tests)) // there is such a flag, and it takes a number
+	}
+}
