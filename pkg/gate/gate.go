@@ -99,7 +99,7 @@ type Member struct {
 	Under    string // ticket of an ancestor that holds the same gate; empty: none
 }
 
-// KeptPlace is the place of a slot that is kept from one attempt to the next: nothing but the history tells whether it is wanted.
+// KeptPlace is the place of a slot that is kept from one attempt to the next: it is wanted as long as the record of its instance names it.
 const KeptPlace = "-"
 
 // ActivityPlace is the place of an activity, by the event that schedules it.

@@ -11,9 +11,8 @@ import (
 const maxUnwanted = 500 // keys of one script
 
 // Unwanted tells which members nothing wants any more, as far as can be seen from outside a history: there is no lease for an
-// activity under its ticket, or no instance of that birth that has not ended. Of a kept slot (KeptPlace) only the history knows:
-// it is among them if there is no instance, or it has ended. So is whoever's place can not be read. That some could not be
-// asked about is an error; what is known is given beside it.
+// activity under its ticket, no slot of it that the record keeps (KeptPlace), or no instance of that birth that has not ended. Whoever's
+// place can not be read is among them. That some could not be asked about is an error; what is known is given beside it.
 func (g *Gates) Unwanted(ms []Member, then func([]Member, error)) {
 	type query struct {
 		keys    []string
@@ -81,7 +80,7 @@ func witness(p redisx.Part, m Member) (key, arg string, ok bool) {
 		return p.Instance(m.Instance), "b" + born, true
 	}
 	if m.Place == KeptPlace {
-		return p.Instance(m.Instance), "k", true
+		return p.Instance(m.Instance), "k" + m.Ticket, true
 	}
 	execution, event, ok := m.Activity()
 	return p.Lease(m.Instance, execution, event), "l" + m.Ticket, ok

@@ -1,7 +1,7 @@
 -- unwanted tells which tickets nothing in one partition wants any more.
 --
 -- KEYS   leases and records, at most 500
--- ARGV   one a key: 'l' and the effect id of the lease, 'b' and the birth of the instance, seq.time, or 'k': the instance lives
+-- ARGV   one a key: 'l' and the effect id of the lease, 'b' and the birth of the instance, seq.time, or 'k' and the ticket of a slot that the record keeps
 -- Answer one a key: 1 if it is not wanted, else 0
 local answer = {}
 for i, key in ipairs(KEYS) do
@@ -10,8 +10,7 @@ for i, key in ipairs(KEYS) do
   if what == 'l' then
     wanted = redis.call('HGET', key, 'e') == is
   elseif what == 'k' then
-    local r = redis.call('HMGET', key, 'born', 'ended')
-    wanted = r[1] and (r[2] or '0') == '0'
+    wanted = redis.call('HEXISTS', key, 'k:' .. is) == 1
   else
     local r = redis.call('HMGET', key, 'born', 'ended', 'status')
     wanted = r[1] == is and (r[2] or '0') == '0' and r[3] ~= 'pending' -- else its grant was not taken up

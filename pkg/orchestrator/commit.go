@@ -20,7 +20,7 @@ func (a *actor) commit(in *instance, t *turn) {
 	t.execution = in.execution()
 	if t.fold != nil {
 		t.debts = debts(in.id, in.execution(), t.fold)
-		t.tickets = append(t.tickets, t.fold.Left()...)
+		t.takeLeft()
 	}
 	c := &store.Commit{
 		Instance: in.id, Head: in.head(), Pop: t.pop, Events: t.encoded, Front: t.front,
@@ -30,6 +30,7 @@ func (a *actor) commit(in *instance, t *turn) {
 		c.NewHead = nuid.Next()
 		c.Record = record(in, t)
 		c.Create, c.Delete = t.leases()
+		c.Keep, c.Forgo = t.keeps(), t.forgone
 		if c.Record.Status.Ended() {
 			c.Look = sooner(c.Look, a.keptUntil(c.Record))
 		}

@@ -87,3 +87,33 @@ func (s *stand) natsIn() int64 {
 	}
 	return v.InMsgs
 }
+
+// Who takes an instance over folds all of its history, and has given nothing back: the turns before it have.
+func TestATakeoverLeavesNoGateAgain(t *testing.T) {
+	s := newStand(t)
+	const steps = 300
+	through := pawl.NewActivity[string, string]("through", pawl.Concurrency(100))
+	more := pawl.NewEvent[int]("more")
+	long := pawl.NewOrchestration[int, int]("long")
+	does := long.Do(func(ctx *pawl.Context, n int) (int, error) {
+		for range n {
+			if _, err := through.Call(ctx, "x"); err != nil {
+				return 0, err
+			}
+		}
+		return more.Receive(ctx)
+	})
+	first := s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, does)
+	s.work(worker.Config{}, through.Do(doGreet))
+	s.start("long", "l-1", strconv.Itoa(steps))
+	s.until("it waits for more", func() bool { return s.describe("l-1").Events == 1+2*steps })
+	s.stop(first)
+	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, does)
+	asked := s.redisCalls("zscore")
+	s.event("more", "l-1", `1`)
+	s.ended("l-1")
+	if n := s.redisCalls("zscore") - asked; n > steps/2 {
+		t.Errorf("gates were asked after %d members: everybody who has ever left leaves again", n)
+	}
+	s.quiet("through")
+}

@@ -56,7 +56,7 @@ func (a *actor) resolve(action string, d history.Declared) (gate.InForce, bool) 
 // enter takes what a turn has scheduled through its gates, and commits.
 func (a *actor) enter(in *instance, t *turn) {
 	entries := a.entries(t)
-	t.tickets = t.fold.Left()
+	t.takeLeft()
 	if len(entries)+len(t.tickets) == 0 { // as most
 		a.commitEntered(in, t)
 		return
@@ -217,6 +217,34 @@ func (s *gateCalls) at(name string) *gateCall {
 // leave has a ticket of the turn leave in this call.
 func (c *gateCall) leave(t *turn, k history.Ticket) {
 	c.call.Leave = append(c.call.Leave, member(t.in.id, k.Event, t.fold.Started, k.Gate))
+}
+
+// takeLeft notes which tickets are not wanted any more.
+func (t *turn) takeLeft() {
+	left := t.fold.Left()
+	t.tickets = append(t.tickets, left...)
+	for _, k := range left {
+		if k.Gate.Keep {
+			t.forgone = append(t.forgone, k.ID)
+		}
+	}
+}
+
+// keeps gives the tickets of the turn whose slots the instance has, and keeps from one attempt to the next.
+func (t *turn) keeps() (kept []string) {
+	for _, ev := range t.events {
+		s, _ := ev.(*history.ActivityScheduled)
+		if g, ok := ev.(*history.Granted); ok {
+			s = t.fold.Activity(g.Scheduled)
+		}
+		if s == nil || s.Gate == nil || !s.Gate.Keep {
+			continue
+		}
+		if k, ok := t.fold.Find(s.Gate.Ticket); ok && !k.Waits {
+			kept = append(kept, k.ID)
+		}
+	}
+	return kept
 }
 
 // calls groups the entries by gate. A ticket that enters again, as that of an attempt whose predecessor was turned away,

@@ -82,6 +82,7 @@ func (in *instance) take(l store.Loaded) error {
 	if l.Record != nil && !l.Record.Status.Ended() && state.Len != l.Record.Events {
 		return fmt.Errorf("the history has %d events, and the record says %d: %w", state.Len, l.Record.Events, history.ErrCorrupt)
 	}
+	state.Left() // those of the turns before have left, or their gates ask after them
 	in.loaded, in.read = true, false
 	in.rec, in.state, in.events, in.unread = l.Record, state, l.Events, us
 	return in.takeDebts(l)

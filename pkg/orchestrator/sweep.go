@@ -17,8 +17,6 @@ const (
 	gateKept = 5 * time.Second
 	// gatePace is the least time between two visits, where a rate lets one in every millisecond.
 	gatePace = 5 * time.Millisecond
-	// askKept is how often an instance is asked whether it wants the slot that it keeps.
-	askKept = 30 * time.Second
 )
 
 // visit is what the actor knows of a gate of its partition.
@@ -28,8 +26,7 @@ type visit struct {
 	known      bool // declared and version are the gate's
 	declared   history.Declared
 	version    uint64
-	keptAt     int64 // when holders with kept slots were last asked after, by the gate's clock
-	waiting    int   // as counted in the gauges
+	waiting    int // as counted in the gauges
 	holding    int
 	deadlocked bool
 }
@@ -92,7 +89,7 @@ func (a *actor) swept(name string, v *visit, got gate.Swept) {
 	a.spread(name, timedOut, gate.TimedOut, got.Now)
 	a.spread(name, cleared, gate.Cleared, got.Now)
 	if len(got.Stale) > 0 {
-		a.askAfter(name, v, got)
+		a.askAfter(name, got)
 	}
 	switch {
 	case v.again || got.More || a.newPolicy(name, v) != nil:
@@ -114,20 +111,9 @@ func (a *actor) relist(name string, now, at int64) {
 	})
 }
 
-// askAfter sends the grant again to holders whose lease, or instance, is not there: they take it up, or leave. Of a kept slot only
-// the history can tell, which may have to be loaded; so it is asked less often.
-func (a *actor) askAfter(name string, v *visit, got gate.Swept) {
+// askAfter sends the grant again to holders whose lease, kept slot, or instance, is not there: they take it up, or leave.
+func (a *actor) askAfter(name string, got gate.Swept) {
 	at := got.Now
-	if at-v.keptAt >= askKept.Milliseconds() || at < v.keptAt {
-		v.keptAt = at
-		var kept []gate.Member
-		for _, m := range got.Stale {
-			if m.Place == gate.KeptPlace {
-				kept = append(kept, m)
-			}
-		}
-		a.spread(name, kept, gate.LetIn, at)
-	}
 	a.gates.Unwanted(got.Stale, func(unwanted []gate.Member, err error) {
 		a.box.post(func() {
 			if err != nil {

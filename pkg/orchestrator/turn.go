@@ -46,6 +46,7 @@ type turn struct {
 	heir      *history.Started             // of an orphan's id
 	debts     []*owed                      // what the turn tells others
 	tickets   []history.Ticket             // at gates, that nobody wants any more
+	forgone   []string                     // those among them whose slots were kept from one attempt to the next
 	refused   []history.Event              // what gates have refused to it: inputs of the next turn
 	stamped   []*history.ActivityScheduled // noted with their gates since they were encoded
 	err       error

@@ -56,16 +56,24 @@ func TestASlotWhoseHolderEndedAsItsOwnerDiedIsFreeWithinSeconds(t *testing.T) {
 	s := startServers(t)
 	for _, c := range []struct {
 		name, gate, point string // the commit of the end
+		lives             bool   // the holder's instance
 		begin             func(q *queueing) (id string)
 	}{
-		{"an activity that is cancelled", work.Booth.Name(), "orchestrator.committed:2", func(q *queueing) string {
+		{"an activity that is cancelled", work.Booth.Name(), "orchestrator.committed:2", false, func(q *queueing) string {
 			id := q.visitorID(0)
 			q.visit(id, 1)
 			q.until("it is in", func() bool { return len(q.lines(work.BoothIn)) == 1 })
 			q.must(client.Cancel(q.ctx, q.client, id, "not needed any more"))
 			return id
 		}},
-		{"an instance", work.Lobby.Name(), "orchestrator.committed:4", func(q *queueing) string {
+		{"an activity that keeps its slot, of an instance that goes on", work.Booth.Name(), "orchestrator.committed:2", true, func(q *queueing) string {
+			_, err := client.Start(q.ctx, q.client, work.Regular, "regular", 0)
+			q.must(err)
+			q.until("it is in", func() bool { return len(q.lines(work.BoothIn)) == 1 })
+			q.must(client.Send(q.ctx, q.client, work.Go, "regular", 1, client.MessageID("go")))
+			return "regular"
+		}},
+		{"an instance", work.Lobby.Name(), "orchestrator.committed:4", false, func(q *queueing) string {
 			id := q.guestID(0)
 			q.open()
 			_, err := client.Start(q.ctx, q.client, work.Lobby, id, 0)
@@ -81,7 +89,7 @@ func TestASlotWhoseHolderEndedAsItsOwnerDiedIsFreeWithinSeconds(t *testing.T) {
 			q.join()
 			id := c.begin(q)
 			died(t, o)
-			if rec := q.record(id); rec == nil || !rec.Status.Ended() {
+			if rec := q.record(id); rec == nil || rec.Status.Ended() == c.lives {
 				t.Errorf("that was not the moment: %+v", rec)
 			}
 			if s := q.stats(c.gate); s.Active != 1 {
@@ -93,6 +101,10 @@ func TestASlotWhoseHolderEndedAsItsOwnerDiedIsFreeWithinSeconds(t *testing.T) {
 				return err == nil
 			})
 			q.left(map[string]uint64{c.gate: 1})
+			if c.lives {
+				q.must(client.Send(q.ctx, q.client, work.Go, id, 1, client.MessageID("go again")))
+				q.completed(id, 1)
+			}
 			q.check()
 		})
 	}

@@ -117,6 +117,11 @@ func TestTheCheckFinds(t *testing.T) {
 			b.set("out", "2.2")
 			b.wantRules("event 3 owes a message, and the last that is said to be owed is \"2.2\"")
 		},
+		"a slot that is kept for nobody": func(b *bench) {
+			b.turned()
+			b.set("k:ticket", 1)
+			b.wantRules("the record keeps the slots of [\"ticket\"], and the history those of []")
+		},
 		"marks beyond the history": func(b *bench) {
 			b.turned()
 			b.set("out", "2.4")

@@ -32,11 +32,13 @@ type Commit struct {
 	Pop       []string
 	Events    [][]byte
 	Create    []Lease
-	Delete    []Lease // may name leases that Create names: they are created first
-	Record    *Record // what changes of the record; nil: nothing but the head
-	From      Status  // status before; "" when there is no record yet
-	Look      int64   // next look, Unix ms; 0: nothing is due
-	Want      int     // unread elements wanted in the answer
+	Delete    []Lease  // may name leases that Create names: they are created first
+	Record    *Record  // what changes of the record; nil: nothing but the head
+	Keep      []string // tickets whose slots the instance has and keeps from one attempt to the next: the record names them
+	Forgo     []string // those that it does not keep any more; Keep may name them again
+	From      Status   // status before; "" when there is no record yet
+	Look      int64    // next look, Unix ms; 0: nothing is due
+	Want      int      // unread elements wanted in the answer
 
 	// Front is put before what is unread, in this order: encoded elements, the first of them the start of the execution that
 	// Record names. Then that execution is the current one, with an empty history, and Look is overruled: it is looked at now.
@@ -77,9 +79,12 @@ func (s *Store) Commit(t Tenure, c *Commit, done func(Committed, error)) {
 			reborn = 1
 		}
 	}
-	args := make([]any, 0, 13+len(c.Pop)+len(c.Events)+len(c.Create)+len(fields)+len(c.Front))
+	for _, ticket := range c.Keep {
+		fields = append(fields, keptField+ticket, "1")
+	}
+	args := make([]any, 0, 14+len(c.Pop)+len(c.Events)+len(c.Create)+len(fields)+len(c.Front)+len(c.Forgo))
 	args = append(args, t.Token, c.Instance, c.Head, c.NewHead, lookArg(c.Look),
-		len(c.Pop), len(c.Events), len(c.Create), len(fields), len(c.Front), reborn, c.Want, unreadBytes)
+		len(c.Pop), len(c.Events), len(c.Create), len(fields), len(c.Front), reborn, c.Want, unreadBytes, len(c.Forgo))
 	for _, id := range c.Pop {
 		args = append(args, id)
 	}
@@ -92,6 +97,9 @@ func (s *Store) Commit(t Tenure, c *Commit, done func(Committed, error)) {
 	args = append(args, fields...)
 	for _, e := range c.Front {
 		args = append(args, e)
+	}
+	for _, ticket := range c.Forgo {
+		args = append(args, keptField+ticket)
 	}
 	deleted := c.Delete
 	s.run.Go(redisx.Call{Script: s.commit, Keys: keys, Args: args}, func(v any, err error) {

@@ -5,8 +5,8 @@
 -- ARGV  1 token  2 instance  3 head it expects  4 head it sets ('': only the inbox is consumed)
 --       5 next look, ms, or ''  6 ids popped  7 events  8 leases created  9 fields of the record (pairs)
 --       10 elements put in front of the inbox  11 '1': another birth, which inherits nothing of the record
---       12 unread elements wanted in the answer  13 their bytes at the most
---       then the ids, the events, the effect ids, the fields, the elements
+--       12 unread elements wanted in the answer  13 their bytes at the most  14 fields of the record taken away, before the others are set
+--       then the ids, the events, the effect ids, the fields, the elements, the names of the fields taken away
 -- answer  FENCED | CONFLICT head | CONFLICT history (it is not as long as the record says) | CONFLICT inbox
 --       | OK now {unread elements} {holders of the deleted leases: place among the deleted from 1, worker}
 --
@@ -17,12 +17,13 @@
 local t = now()
 if fenced(KEYS[1], ARGV[1], t) then return {'FENCED'} end
 local pops, events, creates, fields = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
-local fronts = tonumber(ARGV[10])
-local ids = 13
+local fronts, forgone = tonumber(ARGV[10]), tonumber(ARGV[14])
+local ids = 14
 local event = ids + pops
 local effect = event + events
 local field = effect + creates
 local front = field + fields
+local forgo = front + fronts
 local lease = 10
 
 local is = redis.call('HMGET', KEYS[3], 'head', 'events')
@@ -92,6 +93,9 @@ if ARGV[4] ~= '' then
     redis.call('HDEL', KEYS[3], 'ended', 'end', 'parent', 'holds', 'custom.type', 'custom.data', 'custom.version', 'out', 'sent')
   end
   redis.call('HSET', KEYS[3], 'head', ARGV[4], 'updated', ms(t), 'events', ms(fronts > 0 and 0 or length))
+  for k = 1, forgone, 500 do
+    redis.call('HDEL', KEYS[3], unpack(ARGV, forgo + k, forgo + math.min(k + 499, forgone)))
+  end
   for k = 1, fields, 500 do
     redis.call('HSET', KEYS[3], unpack(ARGV, field + k, field + math.min(k + 499, fields)))
   end

@@ -164,6 +164,30 @@ func TestCommit(t *testing.T) {
 				b.Errorf("%v, want ErrConflict", err)
 			}
 		},
+		"takes away the slots that are not kept any more, and then writes those that are": func(b *bench) {
+			b.started("a", "h1")
+			many := make([]string, 1200)
+			for i := range many {
+				many[i] = fmt.Sprintf("t%04d", i)
+			}
+			turn := func(head, next string, keep, forgo []string, want ...string) {
+				b.Helper()
+				c := store.Commit{Instance: "a", Head: head, NewHead: next, From: store.Running, Events: [][]byte{[]byte("x")}, Record: &store.Record{}, Keep: keep, Forgo: forgo}
+				for range 2 { // the reply was lost
+					_, err := b.commit(c)
+					b.must(err)
+				}
+				rec, err := b.st.Record(b.ctx(), part, "a")
+				b.must(err)
+				if rec.Name != "n" || !slices.Equal(rec.Kept, want) {
+					b.Errorf("%+v, want to keep %q", rec, want)
+				}
+			}
+			turn("h1", "h2", many, nil, many...)
+			turn("h2", "h3", nil, nil, many...)
+			turn("h3", "h4", many[:1], many, many[0])
+			turn("h4", "h5", nil, []string{many[0], "nobody's"})
+		},
 		"answers at most so many unread elements, and so many bytes, but at least one": func(b *bench) {
 			b.started("a", "h1")
 			big := strings.Repeat("x", 3<<20)

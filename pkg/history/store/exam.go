@@ -57,6 +57,7 @@ func (x *exam) run(ctx context.Context) error {
 		}
 		x.record(l.Record)
 		x.marks(l.Record)
+		x.slots(l.Record)
 	}
 	for _, check := range []func(context.Context) error{x.indexes, x.kept, x.outstanding, x.leases, x.agenda, x.stuck} {
 		if err := check(ctx); err != nil {
@@ -106,6 +107,20 @@ func (x *exam) marks(rec *Record) {
 		if last := (Mark{rec.Execution, ms[len(ms)-1].ID}); rec.Out.Less(last) {
 			x.rulef("event %d owes a message, and the last that is said to be owed is %q", last.Event, rec.Out)
 		}
+	}
+}
+
+// slots compares the kept slots of the record with the tickets of the history.
+func (x *exam) slots(rec *Record) {
+	var want []string
+	for _, k := range x.state.Tickets() {
+		if k.Gate.Keep && !k.Waits {
+			want = append(want, k.ID)
+		}
+	}
+	slices.Sort(want)
+	if !slices.Equal(want, rec.Kept) {
+		x.rulef("the record keeps the slots of %q, and the history those of %q", rec.Kept, want)
 	}
 }
 

@@ -2,7 +2,9 @@ package store
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -49,10 +51,18 @@ type Record struct {
 	Out  Mark // the last event that owes a message
 	Sent Mark // up to which the inputs stream is known to have the messages; before Out: something is owed
 
+	// Kept are the tickets whose slots it has and keeps from one attempt to the next, in order. It is only read: a Commit says what
+	// changes of them. By it a gate sees that such a slot is wanted; see decision 14.
+	Kept []string
+
 	// Reborn says, in a Commit, that this is another birth in the place of one that has ended: its end, custom status, parent
 	// and marks are cleared, except what the same Record sets. It is never read back.
 	Reborn bool
 }
+
+// keptField, with a ticket behind it, is the field of the record that names the ticket of a kept slot. unwanted.lua of package gate
+// reads it.
+const keptField = "k:"
 
 // fields lists what a commit writes of the record; head, updated and events are the script's, and so is what Reborn clears.
 func (r *Record) fields() []any {
@@ -141,6 +151,12 @@ func parseRecord(m map[string]string) (*Record, error) {
 	if r.CustomVersion > 0 {
 		r.Custom = history.Payload{Type: m["custom.type"], Data: []byte(m["custom.data"])}
 	}
+	for f := range m {
+		if ticket, ok := strings.CutPrefix(f, keptField); ok {
+			r.Kept = append(r.Kept, ticket)
+		}
+	}
+	slices.Sort(r.Kept)
 	var err error
 	r.Born, err = parseBorn(m["born"])
 	h.keep("born", err)

@@ -11,10 +11,11 @@ import (
 // Places are those of Booth, and of Lobby: as many are in at a time.
 const Places = 2
 
-// Those who queue: a visitor, for some booths at once; and guests, for the lobby, where each stays for two executions. Who is in
-// stays until the ledger is opened.
+// Those who queue: a visitor, for some booths at once; a regular, for a booth whose slot it keeps; and guests, for the lobby, where
+// each stays for two executions. Who is in stays until the ledger is opened.
 var (
 	Visitor = pawl.NewOrchestration[int, int]("visitor")
+	Regular = pawl.NewOrchestration[int, int]("regular")
 	Lobby   = pawl.NewOrchestration[int, int]("lobby", pawl.Concurrency(Places))
 	Booth   = pawl.NewActivity[int, int]("booth", pawl.Concurrency(Places))
 	Sign    = pawl.NewActivity[string, pawl.None]("sign")
@@ -38,6 +39,14 @@ func visitor(ctx *pawl.Context, booths int) (int, error) {
 	return len(been), err
 }
 
+// regular leaves its booth at the first Go, and lives until the second.
+func regular(ctx *pawl.Context, n int) (int, error) {
+	if _, err := pawl.Select(ctx, Booth.Start(ctx, n, pawl.Retry{Attempts: 2}, pawl.KeepSlot()), Go.Next(ctx)); err != nil {
+		return 0, err
+	}
+	return Go.Receive(ctx)
+}
+
 // lobby gives the number of its executions.
 func lobby(ctx *pawl.Context, before int) (int, error) {
 	if before > 0 {
@@ -51,7 +60,7 @@ func lobby(ctx *pawl.Context, before int) (int, error) {
 }
 
 func gated() []pawl.OrchestrationBinding {
-	return []pawl.OrchestrationBinding{Visitor.Do(visitor), Lobby.Do(lobby)}
+	return []pawl.OrchestrationBinding{Visitor.Do(visitor), Regular.Do(regular), Lobby.Do(lobby)}
 }
 
 // Open lets everybody go who is in, and who comes after.

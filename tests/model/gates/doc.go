@@ -21,7 +21,8 @@
 //	DisownBlind    that a ticket is not wanted may be said only after a look: by the owner, of the history as the store has it
 //	StampIgnored   and it counts only if the gate has heard nothing of the ticket since the word, for much may happen before it arrives
 //	PendingWanted  a record is a sign that a start was let in only if the instance is not pending
+//	WaitingKept    and the record names a kept slot only while the instance has it: from the commit that takes it up ...
+//	NeverForgone   ... to the commit after which nobody wants it
 //
 // Time is that of a gate's clock, which does not step back. Scripts may share a millisecond; what follows from one comes later.
-// A kept slot is asked after at every visit.
 package gates

@@ -99,6 +99,8 @@ func TestTheSearchFindsACounterexampleForEveryMistake(t *testing.T) {
 		StampIgnored:    setup(None, Faults{Rollbacks: 1, Sweeps: 1}, nil, one(), one()),
 		WordTimeless:    setup(None, Faults{Rollbacks: 1, Sweeps: 1, Lates: 1}, nil, start(), one()),
 		PendingWanted:   setup(None, Faults{Losses: 1}, nil, start(), start()),
+		WaitingKept:     setup(None, Faults{Losses: 1}, nil, kept(), kept()),
+		NeverForgone:    setup(None, Faults{Crashes: 1}, nil, kept()),
 		NeverAsks:       setup(None, Faults{Forgets: 1}, nil, one(), one()),
 		Unlisted:        setup(None, Faults{Losses: 1}, nil, one(), one()),
 	}

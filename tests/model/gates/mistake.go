@@ -27,6 +27,8 @@ const (
 	DisownBlind    Mistake = "a ticket is disowned without a look"
 	WordTimeless   Mistake = "a word is believed whatever entry it is about"
 	PendingWanted  Mistake = "an instance that waits counts as one that was let in"
+	WaitingKept    Mistake = "the record keeps the slot of who waits"
+	NeverForgone   Mistake = "the record keeps a slot after the call has ended"
 	NeverAsks      Mistake = "nobody asks again"
 	Unlisted       Mistake = "an entry does not put the gate on its list"
 )
@@ -35,7 +37,7 @@ const (
 func Mistakes() []Mistake {
 	return []Mistake{
 		Overtakes, EnterTwice, CountedTwice, AwayForgotten, SweepFrees, RestoredRefused, RestoredTwice, RateUnseen, StampIgnored,
-		LeaveEarly, WordOnce, GrantTwice, UnknownIgnored, DisownBlind, WordTimeless, PendingWanted, NeverAsks, Unlisted,
+		LeaveEarly, WordOnce, GrantTwice, UnknownIgnored, DisownBlind, WordTimeless, PendingWanted, WaitingKept, NeverForgone, NeverAsks, Unlisted,
 	}
 }
 

@@ -360,6 +360,15 @@ func (w *World) check(word Word) {
 	wanted := false
 	switch word.Member.Place {
 	case "-":
+		switch in.state(word.Member.Ticket) {
+		case Going, Resting:
+			wanted = true
+		case Waiting:
+			wanted = w.wrong(WaitingKept)
+		case Done:
+			wanted = w.wrong(NeverForgone)
+		case Fresh: // no commit has it
+		}
 	case "b":
 		wanted = in.Status == Running || in.Status == Pending && w.wrong(PendingWanted)
 	default:
