@@ -76,7 +76,7 @@ type Admitted struct {
 
 	Waiting, Holding int
 	LimitedUntil     int64 // Unix ms; 0: rate and quota allow the next one
-	First            bool  // the queue was empty, and is not any more: the owner of the gate's partition should know
+	Look             bool  // the owner of the gate's partition is to visit it now, for the time of its next visit may be too late
 }
 
 // line is what waits for a gate's script under way to be answered.
@@ -287,7 +287,7 @@ func (g *Gates) fail(b *batch, err error) {
 
 // hand gives each its part of the answer, and goes on.
 func (g *Gates) hand(b *batch, got Admitted) {
-	verdicts, granted, first := got.Verdicts, got.Granted, got.First
+	verdicts, granted, look := got.Verdicts, got.Granted, got.Look
 	type due struct {
 		ask *ask
 		got Admitted
@@ -299,12 +299,12 @@ func (g *Gates) hand(b *batch, got Admitted) {
 		mine := got
 		mine.Verdicts = slices.Concat(a.got.Verdicts, verdicts[:s.entries])
 		mine.Granted = a.got.Granted
-		mine.First = a.got.First
+		mine.Look = a.got.Look
 		verdicts = verdicts[s.entries:]
 		if !a.done { // else nobody takes them: the sweep says it again
 			mine.Granted = append(mine.Granted, granted...)
-			mine.First = mine.First || first
-			granted, first = nil, false
+			mine.Look = mine.Look || look
+			granted, look = nil, false
 		}
 		a.got = mine
 		if s.last {
@@ -320,7 +320,7 @@ func (g *Gates) hand(b *batch, got Admitted) {
 
 func readAdmitted(reply any, entries int) (a Admitted, rested int64, err error) {
 	r := redisx.NewReply(reply)
-	a.Now, a.Waiting, a.Holding, a.LimitedUntil, a.First = r.Int(0), int(r.Int(1)), int(r.Int(2)), r.Int(3), r.Str(4) == "1"
+	a.Now, a.Waiting, a.Holding, a.LimitedUntil, a.Look = r.Int(0), int(r.Int(1)), int(r.Int(2)), r.Int(3), r.Str(4) == "1"
 	rested = r.Int(5)
 	if a.Granted, err = members(r.Strs(6)); err != nil {
 		return a, rested, err

@@ -4,7 +4,8 @@
 -- ARGV   1 version of the policy, '' for none  2 policy, JSON  3 declaration  4 '1' if the gate has a key
 --        5 how many leave, then they, '!at ' before one that leaves only if nothing was heard of it after that time, ms
 --        then those who enter, each with a sign before it: '+', or '=' if it has been let in
--- Answer {now, waiting, holding, limited until (0: it is not), '1' if the queue was empty and is not,
+-- Answer {now, waiting, holding, limited until (0: it is not), '1' if it is to be swept now, to find when that is next: the queue was
+--         empty and is not, or it has waited for a slot, and now waits for the time that rate and quota name;
 --         ms since the last use (-1: it is new), {let in from the queue}, {for each that enters:
 --         I in | W position deadline: waits | F the queue is full | L until: limited, and the policy rejects | T timed out | C cleared}}
 --
@@ -12,7 +13,7 @@
 -- of use; only what is refused is refused again, and counted, for nothing remembers it.
 local g = open(ARGV[1], ARGV[2], ARGV[3])
 window(g)
-local queued, rested = g.queued, g.known and math.max(0, g.t - g.used) or -1
+local queued, full, rested = g.queued, g.concurrency > 0 and g.holding >= g.concurrency, g.known and math.max(0, g.t - g.used) or -1
 local leaves = tonumber(ARGV[5])
 
 local ended = { a = 'o', q = 'w' }
@@ -80,4 +81,5 @@ for i, said in ipairs(answer) do
     answer[i] = 'L ' .. ms(till)
   end
 end
-return { ms(g.t), ms(g.waiting), ms(g.holding), ms(till), not queued and g.waiting > 0 and '1' or '0', ms(rested), into, answer }
+local look = g.waiting > 0 and (not queued or full and till > 0 and g.holding < g.concurrency)
+return { ms(g.t), ms(g.waiting), ms(g.holding), ms(till), look and '1' or '0', ms(rested), into, answer }

@@ -201,19 +201,19 @@ func TestWhatIsCalledWhileAScriptIsUnderWayGoesIntoTheNextInOrder(t *testing.T) 
 	if !slices.IsSorted(order) {
 		t.Errorf("answered in the order %v", order)
 	}
-	firsts := 0
+	looks := 0
 	for i, a := range granted {
 		want := "let in"
 		if i+1 >= 10 {
 			want = fmt.Sprint(i + 1 - 9)
 		}
 		b.want(fmt.Sprint(i+1), said(a), want)
-		if a.First {
-			firsts++
+		if a.Look {
+			looks++
 		}
 	}
-	if firsts != 1 {
-		t.Errorf("%d were told that the queue is not empty any more", firsts)
+	if looks != 1 {
+		t.Errorf("%d were told that the queue is not empty any more", looks)
 	}
 	if got := b.scripts() - before; got > 2 {
 		t.Errorf("%d scripts for %d calls", got, n)
@@ -271,7 +271,7 @@ func TestACallOfThousandsTakesSeveralScriptsAndOneAnswer(t *testing.T) {
 		ms = append(ms, who(fmt.Sprint(i)))
 	}
 	a := b.admit(nil, es...)
-	if len(a.Verdicts) != 2_700 || a.Verdicts[1_199].Kind != gate.LetIn || a.Verdicts[2_699].Position != 1_500 || !a.First {
+	if len(a.Verdicts) != 2_700 || a.Verdicts[1_199].Kind != gate.LetIn || a.Verdicts[2_699].Position != 1_500 || !a.Look {
 		t.Errorf("%d verdicts, %+v, %+v", len(a.Verdicts), a.Verdicts[1_199], a.Verdicts[2_699])
 	}
 	a = b.admit(ms[:1_200], gate.Entry{Member: who("last")})

@@ -270,3 +270,43 @@ func TestAnyOrderOfCallsKeepsOrderAndLimits(t *testing.T) {
 		}
 	})
 }
+
+// Trap: while all slots are taken the gate's next visit does not depend on rate and quota; a slot that is given back before they allow the
+// next one would lie idle until then.
+func TestAGateIsLookedAtWhenItBeginsToWaitForTheRate(t *testing.T) {
+	for what, p := range map[string]history.Policy{
+		"rate":  {Concurrency: 1, Rate: 1, RateWindow: 1_000, QueueTimeout: -1},
+		"quota": {Concurrency: 1, Quota: 1, QuotaWindow: 1_000, QueueTimeout: -1},
+	} {
+		t.Run(what, func(t *testing.T) {
+			b := clock(t)
+			b.policy(p)
+			if a := b.enter("a", "b", "c"); !a.Look {
+				t.Error("the queue was empty and is not any more, and nobody looks")
+			}
+			if s := b.sweep(nil); s.Next != epoch+2_000 {
+				t.Errorf("next in %d", s.Next-epoch)
+			}
+			b.at(100)
+			if a := b.leave("a"); !a.Look || len(a.Granted) != 0 {
+				t.Errorf("b waits for the %s now, and nobody looks: %+v", what, a)
+			}
+			if s := b.sweep(nil); s.Next != epoch+1_000 {
+				t.Errorf("next in %d", s.Next-epoch)
+			}
+			if a := b.enter("d"); a.Look {
+				t.Error("looked at twice")
+			}
+			b.at(1_000)
+			b.want("at its time", shorts(b.sweep(nil).Granted), "b")
+			b.at(2_500)
+			if a := b.leave("b"); a.Look || shorts(a.Granted) != "c" {
+				t.Errorf("a slot is what d waits for: %+v", a)
+			}
+			b.at(2_600)
+			if a := b.leave("d", "c"); a.Look {
+				t.Errorf("nobody waits: %+v", a)
+			}
+		})
+	}
+}

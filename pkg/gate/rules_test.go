@@ -21,11 +21,11 @@ func letInCases() map[string]func(b *bench) {
 			b.policy(concurrency(2))
 			a := b.enter("a", "b", "c", "d")
 			b.want("entering", said(a), "let in, let in, 1, 2")
-			if !a.First || a.Waiting != 2 || a.Holding != 2 || len(a.Granted) != 0 || a.Now == 0 || a.LimitedUntil != 0 {
+			if !a.Look || a.Waiting != 2 || a.Holding != 2 || len(a.Granted) != 0 || a.Now == 0 || a.LimitedUntil != 0 {
 				b.Errorf("%+v", a)
 			}
 			b.want("queue", b.waiters(), "c d")
-			if a := b.enter("e"); said(a) != "3" || a.First {
+			if a := b.enter("e"); said(a) != "3" || a.Look {
 				b.Errorf("%s, %+v", said(a), a)
 			}
 		},

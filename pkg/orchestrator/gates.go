@@ -446,7 +446,7 @@ func (a *actor) admit(c gate.Call, then func(gate.Admitted, error)) {
 		a.box.post(func() {
 			if err == nil {
 				a.spread(c.Gate, got.Granted, gate.LetIn, got.Now)
-				if got.First {
+				if got.Look {
 					a.sendLook(c.Gate)
 				}
 			}

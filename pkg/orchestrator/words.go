@@ -177,6 +177,9 @@ func (a *actor) disownNow(words map[string]word) {
 			a.box.post(func() {
 				if err == nil { // else the sweep says it again
 					a.spread(name, got.Granted, gate.LetIn, got.Now)
+					if got.Look {
+						a.sendLook(name)
+					}
 				}
 			})
 		})

@@ -245,14 +245,14 @@ func (r *gateRig) admit() {
 			for _, v := range a.Verdicts {
 				verdicts = append(verdicts, fmt.Sprint(kindOf(v.Kind), " ", v.Position, " ", v.Until))
 			}
-			return fmt.Sprint(verdicts, texts(a.Granted), a.Waiting, a.Holding, a.LimitedUntil, a.First), a.Now
+			return fmt.Sprint(verdicts, texts(a.Granted), a.Waiting, a.Holding, a.LimitedUntil, a.Look), a.Now
 		}, func(g *gates.Gate, now int64) string {
 			a := g.Admit(now, f, leave, enter)
 			verdicts := []string{}
 			for _, v := range a.Verdicts {
 				verdicts = append(verdicts, fmt.Sprint(v.Kind, " ", v.Position, " ", v.Until))
 			}
-			return fmt.Sprint(verdicts, texts(a.Granted), a.Waiting, a.Holding, a.Until, a.First)
+			return fmt.Sprint(verdicts, texts(a.Granted), a.Waiting, a.Holding, a.Until, a.Look)
 		})
 	})
 }
@@ -274,10 +274,10 @@ func (r *gateRig) disown() {
 			}
 			a, err := redistest.Answer(func(done func(gate.Admitted, error)) { r.gates.Disown(name, ds, done) })
 			r.must(err)
-			return fmt.Sprint(texts(a.Granted), a.Waiting, a.Holding, a.LimitedUntil, a.First), a.Now
+			return fmt.Sprint(texts(a.Granted), a.Waiting, a.Holding, a.LimitedUntil, a.Look), a.Now
 		}, func(g *gates.Gate, now int64) string {
 			a := g.Admit(now, nil, leave, nil)
-			return fmt.Sprint(texts(a.Granted), a.Waiting, a.Holding, a.Until, a.First)
+			return fmt.Sprint(texts(a.Granted), a.Waiting, a.Holding, a.Until, a.Look)
 		})
 	})
 }

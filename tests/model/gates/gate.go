@@ -125,7 +125,7 @@ type Admitted struct {
 	Granted          []Member // of those who waited
 	Waiting, Holding int
 	Until            int64 // ms: when rate and quota allow the next one; 0: they do
-	First            bool  // the queue was empty and is not any more
+	Look             bool  // it is to be swept now: the queue was empty and is not any more, or waits for the rate or the quota now, and no more for a slot
 }
 
 // Admit takes leaves, lets in who waits while there is room, and takes entries. The time is in µs.
@@ -148,8 +148,10 @@ func (g *Gate) Admit(now int64, f *Force, leave []Leave, enter []Entry) (a Admit
 	if g.Rules.Wrong == Overtakes {
 		a.Granted = g.promote(now)
 	}
-	a.First = len(was.Queue) == 0 && len(g.Queue) > 0
 	a.Waiting, a.Holding, a.Until = len(g.Queue), len(g.Holders), g.until(now)
+	c := g.Force.Policy.Concurrency
+	freed := c > 0 && len(was.Holders) >= c && len(g.Holders) < c
+	a.Look = len(g.Queue) > 0 && (len(was.Queue) == 0 || freed && a.Until > 0)
 	for i, e := range enter {
 		g.place(&a.Verdicts[i], e.Member, a.Until)
 	}
