@@ -40,18 +40,18 @@ func (g *Gates) unlisted(gate string) {
 	g.mu.Unlock()
 }
 
-// Relist says when the gate is visited next, Unix ms, at the end of a visit. If it is due already, that stands: somebody has
-// entered since the visit began.
-func (g *Gates) Relist(gate string, at int64, then func(error)) {
-	g.relist(gate, strconv.FormatInt(at, 10), then)
+// Relist says in how long the gate is visited next, at the end of a visit: at most two seconds. If it is due already, that
+// stands: somebody has entered since the visit began.
+func (g *Gates) Relist(gate string, in time.Duration, then func(error)) {
+	g.relist(gate, strconv.FormatInt(in.Milliseconds(), 10), then)
 }
 
 // Unlist takes the gate off the list, at the end of a visit that found it idle; unless it is due again already.
 func (g *Gates) Unlist(gate string, then func(error)) { g.relist(gate, "", then) }
 
-func (g *Gates) relist(gate, at string, then func(error)) {
+func (g *Gates) relist(gate, in string, then func(error)) {
 	p := g.space.Part(g.partition(gate))
-	g.run.Go(redisx.Call{Script: g.script.relist, Keys: []string{p.Gates()}, Args: []any{gate, at}}, func(_ any, err error) {
+	g.run.Go(redisx.Call{Script: g.script.relist, Keys: []string{p.Gates()}, Args: []any{gate, in}}, func(_ any, err error) {
 		if err != nil {
 			err = fmt.Errorf("gate %s: say when it is visited next: %w", gate, err)
 		}

@@ -33,10 +33,10 @@ func (b *bench) now() int64 {
 	return t.UnixMilli()
 }
 
-func (b *bench) relist(at int64) {
+func (b *bench) relist(in time.Duration) {
 	b.Helper()
 	_, err := redistest.Answer(func(done func(struct{}, error)) {
-		b.gates.Relist(b.gate, at, func(err error) { done(struct{}{}, err) })
+		b.gates.Relist(b.gate, in, func(err error) { done(struct{}{}, err) })
 	})
 	b.must(err)
 }
@@ -119,7 +119,7 @@ func listedCases() map[string]func(b *bench) {
 		},
 		"and a visit that ends does not put it off, nor take it off, if it is due again": func(b *bench) {
 			put(b, b.now()-1)
-			b.relist(b.now() + 60_000)
+			b.relist(time.Minute)
 			if in, ok := b.onList(); !ok || in > 0 {
 				b.Errorf("put off: %d ms (listed: %v)", in, ok)
 			}
@@ -128,7 +128,7 @@ func listedCases() map[string]func(b *bench) {
 				b.Error("taken off")
 			}
 			put(b, b.now()+2000)
-			b.relist(b.now() + 60_000)
+			b.relist(time.Minute)
 			if in, ok := b.onList(); !ok || in < 30_000 {
 				b.Errorf("not put off: %d ms (listed: %v)", in, ok)
 			}

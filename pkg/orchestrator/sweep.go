@@ -95,7 +95,7 @@ func (a *actor) swept(name string, v *visit, got gate.Swept) {
 	case v.again || got.More || a.newPolicy(name, v) != nil:
 		a.lookGate(name)
 	case got.Next != 0:
-		a.relist(name, got.Now, max(got.Next, got.Now+gatePace.Milliseconds()))
+		a.relist(name, max(time.Duration(got.Next-got.Now)*time.Millisecond, gatePace))
 	case got.IdleFor > gateKept:
 		delete(a.visits, name)
 		a.gates.Unlist(name, func(error) {})
@@ -103,10 +103,10 @@ func (a *actor) swept(name string, v *visit, got gate.Swept) {
 	}
 }
 
-func (a *actor) relist(name string, now, at int64) {
-	a.gates.Relist(name, at, func(err error) {
+func (a *actor) relist(name string, in time.Duration) {
+	a.gates.Relist(name, in, func(err error) {
 		if err == nil { // else it is looked at in two seconds
-			a.box.post(func() { a.pollBy(time.Now().Add(time.Duration(at-now) * time.Millisecond)) })
+			a.box.post(func() { a.pollBy(time.Now().Add(in)) })
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
@@ -155,23 +156,23 @@ func (m *machine) list() {
 
 // relist ends a visit.
 func (m *machine) relist() {
-	name, at := draw(m, "gate", "charge-card", "charge-card/acme"), int64(0)
+	name, in := draw(m, "gate", "charge-card", "charge-card/acme"), int64(0)
 	if !m.oneIn(3) {
-		at = m.now() + draw(m, "next", int64(500), 2000, 30_000)
+		in = draw(m, "next", int64(500), 2000)
 	}
-	m.both(fmt.Sprintf("relist %s at %d", name, at), func() (string, int64) {
+	m.both(fmt.Sprintf("relist %s in %d", name, in), func() (string, int64) {
 		_, err := redistest.Answer(func(done func(any, error)) {
 			said := func(err error) { done(nil, err) }
-			if at == 0 {
+			if in == 0 {
 				m.gates.Unlist(name, said)
 				return
 			}
-			m.gates.Relist(name, at, said)
+			m.gates.Relist(name, time.Duration(in)*time.Millisecond, said)
 		})
 		m.must(err)
 		return "", 0
 	}, func(s *model.Store, now int64) string {
-		s.Relist(now, name, at)
+		s.Relist(now, name, in)
 		return ""
 	})
 }

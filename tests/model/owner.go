@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -148,12 +149,12 @@ func (s *Store) take(now int64, m Message, marks int) string {
 
 // Due lists the instances that must be looked at, most overdue first, and puts
 // each back to the next moment before anybody acts upon it. It tells when the next is due; zero: never.
-// The gates of the partition likewise.
+// The gates of the partition likewise; one that is farther away than a visit is ever put off is due, too.
 func (s *Store) Due(now int64, token string, most int) (a Answer, instances, visits DueNow) {
 	if s.fenced(now, token) {
 		return Fenced, DueNow{}, DueNow{}
 	}
-	return OK, s.putOff(now, s.Agenda, most), s.putOff(now, s.Gates, most)
+	return OK, s.putOff(now, s.Agenda, most, math.MaxInt64), s.putOff(now, s.Gates, most, now+s.Rules.Soon)
 }
 
 // DueNow is who is due, and when the next one is; zero: never.
@@ -162,9 +163,9 @@ type DueNow struct {
 	Next int64
 }
 
-func (s *Store) putOff(now int64, agenda map[string]int64, most int) (d DueNow) {
+func (s *Store) putOff(now int64, agenda map[string]int64, most int, last int64) (d DueNow) {
 	for id, at := range agenda {
-		if at <= now {
+		if at <= now || at > last {
 			d.Who = append(d.Who, id)
 		}
 	}
@@ -188,13 +189,13 @@ func (s *Store) List(now int64, gate string) {
 	}
 }
 
-// Relist says when a gate is looked at next, after a visit; zero takes it off the list. If it is due, somebody has come since, and that stands.
-func (s *Store) Relist(now int64, gate string, at int64) {
+// Relist says in how long a gate is looked at next, after a visit; zero takes it off the list. If it is due, somebody has come since, and that stands.
+func (s *Store) Relist(now int64, gate string, in int64) {
 	switch due, ok := s.Gates[gate]; {
 	case ok && due <= now:
-	case at == 0:
+	case in == 0:
 		delete(s.Gates, gate)
 	default:
-		s.Gates[gate] = at
+		s.Gates[gate] = now + in
 	}
 }

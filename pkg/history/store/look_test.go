@@ -127,7 +127,7 @@ func TestDue(t *testing.T) {
 		"gives the gates of the partition in the same way, and mixes neither list into the other": func(b *bench) {
 			now := b.now()
 			b.must(b.rdb.ZAdd(b.ctx(), b.p.Agenda(), redisZ(now-1000, "instance")).Err())
-			b.must(b.rdb.ZAdd(b.ctx(), b.p.Gates(), redisZ(now-3000, "charge/acme"), redisZ(now-2000, "charge"), redisZ(now+60_000, "ship")).Err())
+			b.must(b.rdb.ZAdd(b.ctx(), b.p.Gates(), redisZ(now-3000, "charge/acme"), redisZ(now-2000, "charge"), redisZ(now+1_000, "ship")).Err())
 			got, err := b.due(1)
 			b.must(err)
 			if fmt.Sprint(got.Instances, got.Gates) != "[instance] [charge/acme]" || got.NextGate != now-2000 || got.Next < now+1000 {
@@ -137,6 +137,21 @@ func TestDue(t *testing.T) {
 			b.must(err)
 			if off := int64(at) - now; off < 2000 || off > 7000 {
 				b.Errorf("put off by %d ms", off)
+			}
+		},
+		"gives a gate whose visit is from before the clock stepped back": func(b *bench) {
+			now := b.now()
+			b.must(b.rdb.ZAdd(b.ctx(), b.p.Agenda(), redisZ(now+3_600_000, "instance")).Err())
+			b.must(b.rdb.ZAdd(b.ctx(), b.p.Gates(), redisZ(now-1_000, "due"), redisZ(now+1_900, "soon"), redisZ(now+3_600_000, "charge"), redisZ(now+3_601_000, "ship")).Err())
+			got, err := b.due(2)
+			b.must(err)
+			if fmt.Sprint(got.Instances, got.Gates) != "[] [due charge]" {
+				b.Errorf("%+v", got)
+			}
+			got, err = b.due(2)
+			b.must(err)
+			if fmt.Sprint(got.Gates) != "[ship]" || got.NextGate > now+1_900 {
+				b.Errorf("%+v", got)
 			}
 		},
 		"of an empty agenda says that nothing is due": func(b *bench) {
