@@ -63,11 +63,12 @@ for i = 6 + leaves, #ARGV do
   answer[#answer + 1] = enter(string.sub(ARGV[i], 2), string.sub(ARGV[i], 1, 1) == '=')
 end
 
-if g.known or moved or #into > 0 or #answer > 0 then
+local used = moved or #into > 0 or #answer > 0 -- not by who leaves and was not there: such a call may be late, and have listed nothing
+if used then
   g.used = g.t
   g.set.u = ms(g.t)
-  close(g, ARGV[4])
 end
+if g.known or used then close(g, ARGV[4]) end
 local till = limited(g)
 for i, said in ipairs(answer) do
   if said == 'W' then

@@ -117,6 +117,24 @@ func listedCases() map[string]func(b *bench) {
 				}
 			}
 		},
+		// Trap: a leave that comes late, of somebody who has left before, puts the gate on no list.
+		"also if somebody who was not there has left in between": func(b *bench) {
+			b.used(0)
+			b.enter("a")
+			b.leave("a")
+			put(b, b.now()+60_000)
+			b.used(9_000)
+			b.disown(0, "a")
+			b.enter("b")
+			for deadline := time.Now().Add(10 * time.Second); ; {
+				if in, ok := b.onList(); ok && in <= 0 {
+					break
+				}
+				if time.Now().After(deadline) {
+					b.Fatal("not listed again")
+				}
+			}
+		},
 		"and a visit that ends does not put it off, nor take it off, if it is due again": func(b *bench) {
 			put(b, b.now()-1)
 			b.relist(time.Minute)

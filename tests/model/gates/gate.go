@@ -155,11 +155,14 @@ func (g *Gate) Admit(now int64, f *Force, leave []Leave, enter []Entry) (a Admit
 	for i, e := range enter {
 		g.place(&a.Verdicts[i], e.Member, a.Until)
 	}
-	if !was.There && !moved && len(a.Granted)+len(enter) == 0 {
+	used := moved || len(a.Granted)+len(enter) > 0
+	if !was.There && !used {
 		*g = *was // nothing is made of a gate that is not there
 		return a
 	}
-	g.There, g.Used = true, now/1000
+	if g.There = true; used {
+		g.Used = now / 1000
+	}
 	g.expire(now, was)
 	return a
 }
