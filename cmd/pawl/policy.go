@@ -38,6 +38,19 @@ func (l *level) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// places are so many at a time, or in a queue. None at all is no limit that there is: it would read as if it were not given.
+type places uint32
+
+// UnmarshalText reads them.
+func (p *places) UnmarshalText(text []byte) error {
+	n, err := strconv.ParseUint(string(text), 10, 32)
+	if err != nil || n == 0 {
+		return fmt.Errorf("%q: want a number from 1", text)
+	}
+	*p = places(n)
+	return nil
+}
+
 // per is a number in a window, such as 100/1s.
 type per struct {
 	n      uint64
@@ -55,7 +68,7 @@ func (p *per) UnmarshalText(text []byte) error {
 	if err != nil || err2 != nil || n == 0 || d < time.Millisecond {
 		return fmt.Errorf("%q: want a number in a window, such as 100/1s", text)
 	}
-	p.n, p.window = n, d
+	p.n, p.window = n, wholeMillis(d)
 	return nil
 }
 
@@ -74,17 +87,25 @@ func (p *patience) UnmarshalText(text []byte) error {
 	if err != nil || d < time.Millisecond {
 		return fmt.Errorf("%q: want a duration such as 1h, or forever", text)
 	}
-	*p = patience(d)
+	*p = patience(wholeMillis(d))
 	return nil
+}
+
+// wholeMillis rounds up, as the options in code do: a limit that was meant is not exceeded.
+func wholeMillis(d time.Duration) time.Duration {
+	if short := d % time.Millisecond; short > 0 {
+		return d - short + time.Millisecond
+	}
+	return d
 }
 
 type policySetCmd struct {
 	Level        level    `arg:"" help:"action:NAME (or only NAME), an activity or an orchestration; group:NAME; or global."`
-	Concurrency  uint32   `placeholder:"N" help:"At most so many at a time."`
+	Concurrency  places   `placeholder:"N" help:"At most so many at a time."`
 	Rate         per      `placeholder:"N/WINDOW" help:"At most so many in any window, such as 100/1s."`
 	Quota        per      `placeholder:"N/WINDOW" help:"At most so many in a window that begins with the first of them, such as 10000/24h."`
 	Key          string   `placeholder:"PATH" help:"Path into the payload, such as customer.id: each value of it has a queue and limits of its own."`
-	QueueLimit   uint32   `placeholder:"N" help:"At most so many wait; who comes then fails. Default: 10000."`
+	QueueLimit   places   `placeholder:"N" help:"At most so many wait; who comes then fails. Default: 10000."`
 	QueueTimeout patience `placeholder:"DURATION" help:"Who has waited so long fails; or: forever. Default: 1h."`
 	Reject       bool     `help:"Who would have to wait fails."`
 	JSON         bool     `name:"json" help:"Write JSON."`
@@ -102,8 +123,8 @@ func (c *policySetCmd) Help() string {
 // policy is what the flags say.
 func (c *policySetCmd) policy() client.Policy {
 	p := client.Policy{
-		Concurrency: c.Concurrency, RateWindow: c.Rate.window.Milliseconds(), Quota: c.Quota.n, QuotaWindow: c.Quota.window.Milliseconds(),
-		Key: c.Key, QueueLimit: c.QueueLimit, QueueTimeout: time.Duration(c.QueueTimeout).Milliseconds(), Reject: c.Reject,
+		Concurrency: uint32(c.Concurrency), RateWindow: c.Rate.window.Milliseconds(), Quota: c.Quota.n, QuotaWindow: c.Quota.window.Milliseconds(),
+		Key: c.Key, QueueLimit: uint32(c.QueueLimit), QueueTimeout: time.Duration(c.QueueTimeout).Milliseconds(), Reject: c.Reject,
 	}
 	p.Rate = uint32(min(c.Rate.n, history.MaxRate+1)) // more than may be stays so, and is refused
 	if c.QueueTimeout < 0 {

@@ -386,7 +386,7 @@ func TestTheStateOfAQueueIsAWord(t *testing.T) {
 }
 
 func TestALimitIsReadAsItIsWritten(t *testing.T) {
-	for text, want := range map[string]per{"100/1s": {100, time.Second}, "5/m": {5, time.Minute}, "1/250ms": {1, 250 * time.Millisecond}, "10000/24h": {10000, 24 * time.Hour}} {
+	for text, want := range map[string]per{"100/1s": {100, time.Second}, "5/m": {5, time.Minute}, "1/250ms": {1, 250 * time.Millisecond}, "10000/24h": {10000, 24 * time.Hour}, "1/1500us": {1, 2 * time.Millisecond}} {
 		var p per
 		if err := p.UnmarshalText([]byte(text)); err != nil || p != want {
 			t.Errorf("%s: %+v, %v", text, p, err)
@@ -417,7 +417,7 @@ func TestALimitIsReadAsItIsWritten(t *testing.T) {
 func TestLimitsThatMakeNoSenseAreCodeTwo(t *testing.T) {
 	for _, args := range [][]string{
 		{"policy"}, {"policy", "set"}, {"policy", "set", "a b"}, {"policy", "set", "team:x"}, {"policy", "set", "x", "--rate", "5"}, {"policy", "set", "x", "--rate", "5/0s"},
-		{"policy", "set", "x", "--rate", "20000/1s"}, {"policy", "set", "x", "--quota", "5/10ms"}, {"policy", "set", "x", "--key", "a..b"}, {"policy", "set", "x", "--concurrency=-1"},
+		{"policy", "set", "x", "--rate", "20000/1s"}, {"policy", "set", "x", "--quota", "5/10ms"}, {"policy", "set", "x", "--key", "a..b"}, {"policy", "set", "x", "--concurrency=-1"}, {"policy", "set", "x", "--concurrency", "0"}, {"policy", "set", "x", "--queue-limit", "0"},
 		{"policy", "set", "x", "--queue-timeout", "0s"}, {"policy", "set", "x", "--queue-timeout", "never"}, {"policy", "get"}, {"policy", "delete", "a/b"},
 		{"queue"}, {"queue", "list"}, {"queue", "list", "a b"}, {"queue", "stats", "a b"}, {"queue", "stats", "--key", "k"}, {"queue", "clear"}, {"queue", "clear", "a/b"}, {"queue", "list", "x", "--limit=-1"},
 		{"queue", "stats", "--limit=-1"},
