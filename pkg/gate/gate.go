@@ -52,8 +52,11 @@ var policiesLua string
 //go:embed policy.lua
 var policyLua string
 
+//go:embed raise.lua
+var raiseLua string
+
 type scripts struct {
-	admit, sweep, clear, stats, waiters, snapshot, list, relist, unwanted, policies, policy *redisx.Script
+	admit, sweep, clear, stats, waiters, snapshot, list, relist, unwanted, policies, policy, raise *redisx.Script
 }
 
 // Gates speaks to the gates of a namespace. Its methods are safe for concurrent use. Those that take a callback send and
@@ -81,6 +84,7 @@ func New(run *redisx.Runner, space redisx.Space, partition func(name string) int
 			waiters: redisx.NewScript("gate-waiters", waitersLua), snapshot: redisx.NewScript("gate-snapshot", snapshotLua),
 			list: redisx.NewScript("gate-list", listLua), relist: redisx.NewScript("gate-relist", relistLua),
 			unwanted: redisx.NewScript("gate-unwanted", unwantedLua), policies: redisx.NewScript("gate-policies", policiesLua), policy: redisx.NewScript("gate-policy", policyLua),
+			raise: redisx.NewScript("gate-raise", raiseLua),
 		},
 	}
 }

@@ -129,6 +129,15 @@ func (g *Gates) changePolicy(ctx context.Context, level, text string) (existed b
 	return r.Int(0) == 1, uint64(r.Int(1)), r.Err() //nolint:gosec // a time, or one more
 }
 
+// RaisePolicies lifts the version of the policies above one that is known, unless it is as high: their Redis has forgotten the
+// change that made it, and the gates that have heard of that take nothing older.
+func (g *Gates) RaisePolicies(ctx context.Context, known uint64) error {
+	if _, err := g.run.Do(ctx, redisx.Call{Script: g.script.raise, Keys: []string{g.space.Policies()}, Args: []any{strconv.FormatUint(known, 10)}}); err != nil {
+		return fmt.Errorf("raise the version of the policies: %w", err)
+	}
+	return nil
+}
+
 func checkLevel(level string) error {
 	for _, prefix := range []string{ActionLevel, GroupLevel} {
 		if name, ok := strings.CutPrefix(level, prefix); ok && name != "" {

@@ -102,6 +102,21 @@ func runTimeCases() map[string]func(b *bench) {
 				b.Errorf("a rate without a window: %v", err)
 			}
 		},
+		"and the version is raised above one that Redis has forgotten, but not twice": func(b *bench) {
+			forgotten := uint64(b.now()) + 60_000
+			var versions []uint64
+			for range 2 {
+				b.must(b.gates.RaisePolicies(b.Context(), forgotten))
+				o, err := b.gates.Overrides(b.Context())
+				if err != nil || len(o.Policies) != 0 {
+					b.Errorf("%+v, %v", o, err)
+				}
+				versions = append(versions, o.Version)
+			}
+			if versions[0] != forgotten+1 || versions[1] != versions[0] {
+				b.Errorf("raised above %d: %v", forgotten, versions)
+			}
+		},
 		"and the version goes on ascending when Redis has forgotten the last": func(b *bench) {
 			v1, err := b.gates.SetPolicy(b.Context(), "global", concurrency(1))
 			b.must(err)

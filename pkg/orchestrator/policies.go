@@ -20,6 +20,7 @@ type policies struct {
 	conn    *queue.Conn
 	log     *slog.Logger
 	latest  atomic.Pointer[gate.Overrides]
+	seen    atomic.Uint64 // the highest version that was read, or that a gate has
 	noticed chan struct{}
 	reading sync.Mutex // so that an older answer does not stand above a newer one
 	actors  *actors    // are told of a change
@@ -38,16 +39,30 @@ func (p *policies) now() *gate.Overrides { return p.latest.Load() }
 func (p *policies) read(ctx context.Context) error {
 	p.reading.Lock()
 	defer p.reading.Unlock()
+	seen := p.seen.Load()
 	o, err := p.gates.Overrides(ctx)
+	if err == nil && o.Version < seen {
+		p.log.Warn("Redis has forgotten a change of the policies; those that it has are in force again", "version", o.Version, "forgotten", seen)
+		if err = p.gates.RaisePolicies(ctx, seen); err == nil {
+			o, err = p.gates.Overrides(ctx)
+		}
+	}
 	if err != nil {
 		return err
 	}
+	p.saw(o.Version)
 	if o.Version == p.now().Version {
 		return nil
 	}
 	p.latest.Store(o)
 	p.actors.each(func(a *actor) { a.box.post(a.lookAtGates) })
 	return nil
+}
+
+// saw notes a version that there is or was.
+func (p *policies) saw(version uint64) {
+	for old := p.seen.Load(); version > old && !p.seen.CompareAndSwap(old, version); old = p.seen.Load() {
+	}
 }
 
 // changed reads them at once, and tells the other orchestrators to.

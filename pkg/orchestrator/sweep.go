@@ -76,6 +76,9 @@ func (a *actor) swept(name string, v *visit, got gate.Swept) {
 	// A gate that is not there yet has no policy, and is not to be given one before who enters it.
 	v.known = got.Version != 0 || got.Next != 0
 	v.declared, v.version = got.Declared, got.Version
+	if got.Version > 0 {
+		a.policies.saw(got.Version - 1) // see resolve
+	}
 	a.count(name, v, got)
 	a.spread(name, got.Granted, gate.LetIn, got.Now)
 	var timedOut, cleared []gate.Member

@@ -1,0 +1,73 @@
+package orchestrator_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/gate"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/worker"
+)
+
+// Trap: while the concurrency is used up the next visit does not depend on the rate; a slot that is given back before the next one's
+// turn lay idle for up to two seconds.
+func TestWhoFindsASlotBeforeItsTurnByTheRateIsLetInAtItsTurn(t *testing.T) {
+	s := newStand(t)
+	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1), pawl.Rate(1, 300*time.Millisecond))
+	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
+	s.work(worker.Config{Concurrency: 20}, limited.Do(func(_ context.Context, who string) (string, error) { return who, nil }))
+	begin := time.Now()
+	for i := range 10 {
+		s.start("hello", fmt.Sprint("h-", i), `"x"`)
+	}
+	for i := range 10 {
+		s.ended(fmt.Sprint("h-", i))
+	}
+	if took := time.Since(begin); took > 6*time.Second {
+		t.Fatalf("ten with 300 ms between them took %v", took)
+	}
+	s.quiet("limited")
+}
+
+// Trap: a gate takes no policy that is older than its own. One that the policies' Redis has forgotten would stay in force there for ever,
+// and no command would show it or take it back.
+func TestAPolicyThatRedisHasForgottenIsNotInForceAnyMore(t *testing.T) {
+	for name, restart := range map[string]bool{"while an orchestrator knows it": false, "before an orchestrator has read it": true} {
+		t.Run(name, func(t *testing.T) {
+			s, stile := newStand(t), newTurnstile()
+			plain := pawl.NewActivity[string, string]("plain")
+			bind := hello.Do(func(ctx *pawl.Context, who string) (string, error) { return plain.Call(ctx, who) })
+			if _, err := s.gates().SetPolicy(s.ctx(), gate.ActionLevel+"plain", history.Policy{Concurrency: 1}); err != nil {
+				t.Fatal(err)
+			}
+			o := s.orchestrate(orchestrator.Config{}, bind)
+			s.work(worker.Config{Concurrency: 50}, plain.Do(stile.do))
+			for i := range 3 {
+				s.start("hello", fmt.Sprint("h-", i), `"x"`)
+			}
+			s.waiting("plain", 2)
+			if restart {
+				s.stop(o)
+			}
+			if err := s.redis.Del(s.ctx(), redisx.NewSpace("default").Policies()).Err(); err != nil {
+				t.Fatal(err)
+			}
+			if restart {
+				s.orchestrate(orchestrator.Config{}, bind)
+			}
+			for range 3 {
+				s.receive(stile.began)
+			}
+			close(stile.end)
+			for i := range 3 {
+				s.ended(fmt.Sprint("h-", i))
+			}
+			s.quiet("plain")
+		})
+	}
+}
