@@ -30,20 +30,45 @@ type Stats struct {
 	Policy           history.Policy
 }
 
-// Stats reads how a gate stands; false if there is no such gate.
+// Stats reads how a gate stands, by the policy that it has; false if there is no such gate.
 func (g *Gates) Stats(ctx context.Context, gate string) (Stats, bool, error) {
-	r, p, err := g.read(ctx, gate, "")
-	if err != nil || r.Str(0) != "1" {
-		return Stats{}, false, err
+	s, _, ok, err := g.stats(ctx, gate, InForce{})
+	return s, ok, err
+}
+
+// StatsInForce is Stats by the policy that is in force: an idle gate is visited by nobody, and has the one of its last use. newer
+// gives what is in force now if it is newer than what the gate has.
+func (g *Gates) StatsInForce(ctx context.Context, gate string, newer func(has InForce) *InForce) (Stats, bool, error) {
+	s, has, ok, err := g.stats(ctx, gate, InForce{})
+	if err != nil || !ok {
+		return s, ok, err
 	}
-	s := Stats{
+	if f := newer(has); f != nil {
+		s, _, ok, err = g.stats(ctx, gate, *f)
+	}
+	return s, ok, err
+}
+
+// stats gives of the policy that the gate has its version, and what the code declares.
+func (g *Gates) stats(ctx context.Context, gate string, f InForce) (s Stats, has InForce, ok bool, _ error) {
+	r, p, err := g.read(ctx, gate, "", f)
+	if err != nil || r.Str(0) != "1" {
+		return Stats{}, has, false, err
+	}
+	if has.Version, err = strconv.ParseUint(r.Str(16), 10, 64); err != nil {
+		return Stats{}, has, false, fmt.Errorf("gate %s: version of the policy: %w", gate, err)
+	}
+	if has.Declared, err = history.DecodeDeclared([]byte(r.Str(17))); err != nil {
+		return Stats{}, has, false, fmt.Errorf("gate %s: %w", gate, err)
+	}
+	s = Stats{
 		Action: Action(gate), Key: Key(gate), QueueLength: int(r.Int(2)), Active: int(r.Int(3)), MaxConcurrent: int(p.Concurrency),
 		OldestEnqueuedAt: r.Int(4) / 1000, LimitedUntil: r.Int(5), Deadlocked: r.Str(6) == "1", Policy: p,
 	}
 	for i, n := range []*uint64{&s.TotalEnqueued, &s.TotalCompleted, &s.Rejected, &s.TimedOut, &s.Withdrawn, &s.Cleared} {
 		*n = uint64(r.Int(8 + i)) //nolint:gosec // counters
 	}
-	return s, true, r.Err()
+	return s, has, true, r.Err()
 }
 
 // Place is where somebody stands at a gate.
@@ -58,7 +83,7 @@ type Place struct {
 
 // Place reads where a member stands; false if it neither waits nor is in.
 func (g *Gates) Place(ctx context.Context, gate string, m Member) (Place, bool, error) {
-	r, p, err := g.read(ctx, gate, m.String())
+	r, p, err := g.read(ctx, gate, m.String(), InForce{})
 	if err != nil || r.Str(14) == "" {
 		return Place{}, false, err
 	}
@@ -68,9 +93,13 @@ func (g *Gates) Place(ctx context.Context, gate string, m Member) (Place, bool, 
 	}, true, r.Err()
 }
 
-func (g *Gates) read(ctx context.Context, gate, member string) (*redisx.Reply, history.Policy, error) {
+func (g *Gates) read(ctx context.Context, gate, member string, f InForce) (*redisx.Reply, history.Policy, error) {
 	var p history.Policy
-	v, err := g.run.Do(ctx, redisx.Call{Script: g.script.stats, Keys: g.keys(gate), Args: []any{member}})
+	args, err := f.args(gate)
+	if err != nil {
+		return nil, p, err
+	}
+	v, err := g.run.Do(ctx, redisx.Call{Script: g.script.stats, Keys: g.keys(gate), Args: append([]any{member}, args[:3]...)})
 	if err != nil {
 		return nil, p, fmt.Errorf("gate %s: read: %w", gate, err)
 	}

@@ -59,7 +59,7 @@ func (a *actor) gatesListed(ctx context.Context, q queue.Ask) (queue.Reply, erro
 	}
 	all := make([]*queue.GateStats, len(names))
 	err = atOnce(len(names), func(i int) error {
-		s, ok, err := a.gates.Stats(ctx, names[i])
+		s, ok, err := a.statsInForce(ctx, names[i])
 		if err == nil && ok { // else somebody put it on the list and has not come yet
 			all[i] = asStats(names[i], s)
 		}
@@ -71,6 +71,11 @@ func (a *actor) gatesListed(ctx context.Context, q queue.Ask) (queue.Reply, erro
 		}
 	}
 	return r, err
+}
+
+// statsInForce reads how a gate stands by the policy that is in force, whether or not the gate has been given it.
+func (a *actor) statsInForce(ctx context.Context, name string) (gate.Stats, bool, error) {
+	return a.gates.StatsInForce(ctx, name, func(has gate.InForce) *gate.InForce { return a.newer(name, has.Version, has.Declared) })
 }
 
 func pageOf(limit int) int {
@@ -117,7 +122,7 @@ func (a *actor) findGate(ctx context.Context, q queue.Ask) (name string, s gate.
 		names = append(names, q.Gate+"/"+q.Key)
 	}
 	for _, name := range names {
-		if s, ok, err := a.gates.Stats(ctx, name); ok || err != nil {
+		if s, ok, err := a.statsInForce(ctx, name); ok || err != nil {
 			return name, s, err
 		}
 	}

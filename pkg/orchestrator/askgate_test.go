@@ -13,6 +13,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/pkg/worker"
 )
 
 // crowd puts members of nobody at a gate, which lets one in in an hour.
@@ -144,6 +145,44 @@ func TestEveryGateIsListedOnceByTheOwnerOfItsPartition(t *testing.T) {
 	}
 	if r := s.askGate(0, queue.Ask{Op: queue.OpGate, Gate: "many", Key: "x} y~" + strings.Repeat("a", 22)}); r.Problem == nil || r.Problem.Code != queue.ProblemNotFound {
 		t.Errorf("%+v", r)
+	}
+}
+
+func TestAnIdleGateIsShownWithThePolicyThatIsInForce(t *testing.T) {
+	s, stile := newStand(t), newTurnstile()
+	busy := pawl.NewActivity[string, string]("busy", pawl.Rate(1, time.Hour))
+	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return busy.Call(ctx, who) }))
+	s.work(worker.Config{}, busy.Do(stile.do))
+	close(stile.end)
+	s.start("hello", "h-0", `"h-0"`)
+	s.ended("h-0")
+	s.quiet("busy")
+	part := s.conn.PartitionOf("busy")
+	s.until("nobody visits the gate any more", func() bool {
+		return len(s.askGate(part, queue.Ask{Op: queue.OpGates, Gate: "busy"}).Gates) == 0
+	})
+	shown := func() queue.GateStats {
+		t.Helper()
+		r := s.askGate(part, queue.Ask{Op: queue.OpGate, Gate: "busy"})
+		if r.Problem != nil || len(r.Gates) != 1 {
+			t.Fatalf("%+v", r)
+		}
+		return r.Gates[0]
+	}
+	if g := shown(); g.Policy.Rate != 1 || g.LimitedUntil == 0 {
+		t.Errorf("by its code: %+v", g)
+	}
+	if r := s.askGate(part, queue.Ask{Op: queue.OpSetPolicy, Level: "action:busy", Policy: &history.Policy{Concurrency: 7, Key: "who"}}); r.Problem != nil {
+		t.Fatal(r.Problem)
+	}
+	if g := shown(); g.Policy != (history.Policy{Concurrency: 7, Key: "who"}) || g.MaxConcurrent != 7 || g.LimitedUntil != 0 || g.Completed != 1 {
+		t.Errorf("set at run time: %+v", g)
+	}
+	if r := s.askGate(part, queue.Ask{Op: queue.OpDeletePolicy, Level: "action:busy"}); r.Problem != nil {
+		t.Fatal(r.Problem)
+	}
+	if g := shown(); g.Policy.Rate != 1 || g.LimitedUntil == 0 {
+		t.Errorf("by its code again: %+v", g)
 	}
 }
 

@@ -64,10 +64,18 @@ func (a *actor) lookGate(name string) {
 
 // newPolicy is the policy in force, if the gate is known to have an older one.
 func (a *actor) newPolicy(name string, v *visit) *gate.InForce {
-	if !v.known || v.version > a.policies.now().Version {
+	if !v.known {
 		return nil
 	}
-	f, _ := a.resolve(gate.Action(name), v.declared) // none: nobody is limited any more
+	return a.newer(name, v.version, v.declared)
+}
+
+// newer is the policy in force, if it is newer than that version of it.
+func (a *actor) newer(name string, version uint64, d history.Declared) *gate.InForce {
+	if version > a.policies.now().Version {
+		return nil
+	}
+	f, _ := a.resolve(gate.Action(name), d) // none: nobody is limited any more
 	return &f
 }
 
