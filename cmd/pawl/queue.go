@@ -215,8 +215,11 @@ func (c *queueListCmd) Run(ctx context.Context, s streams) error {
 	}
 	defer done()
 	rows, more, err := c.rows(ctx, cl)
+	if len(rows) == 0 {
+		err = whichKey(ctx, cl, c.Action, c.Key, err)
+	}
 	if err != nil {
-		return whichKey(ctx, cl, c.Action, c.Key, err)
+		return err
 	}
 	if c.JSON {
 		for _, w := range rows {
@@ -296,16 +299,18 @@ func what(w client.Waiter) string {
 	}
 }
 
-// whichKey says that a key is needed, if that is why a queue was not found.
+// whichKey says that a key is needed, if that is why a queue was not found, or has nobody in it: inputs without the key have a queue, too.
 func whichKey(ctx context.Context, cl *client.Client, action, key string, err error) error {
-	if key != "" || !errors.Is(err, client.ErrNotFound) {
+	if key != "" || err != nil && !errors.Is(err, client.ErrNotFound) {
 		return err
 	}
 	for g, failed := range client.Queues(ctx, cl, action) {
 		if failed != nil {
 			break
 		}
-		return fmt.Errorf("%s has a queue for every key: which one? Such as --key %s; \"pawl queue stats %s\" lists them", action, g.Key, action)
+		if g.Key != "" {
+			return fmt.Errorf("%s has a queue for every key: which one? Such as --key %s; \"pawl queue stats %s\" lists them", action, g.Key, action)
+		}
 	}
 	return err
 }
@@ -331,7 +336,7 @@ func (c *queueClearCmd) Run(ctx context.Context, s streams) error {
 	}
 	defer done()
 	if !c.Yes && person(s) {
-		g, err := client.QueueStats(ctx, cl, c.Action, c.Key)
+		g, err := c.queue(ctx, cl)
 		if err != nil {
 			return err
 		}
@@ -340,14 +345,31 @@ func (c *queueClearCmd) Run(ctx context.Context, s streams) error {
 		}
 	}
 	n, err := client.ClearQueue(ctx, cl, c.Action, c.Key)
+	if n == 0 {
+		err = whichKey(ctx, cl, c.Action, c.Key, err)
+	}
 	if err != nil {
-		return whichKey(ctx, cl, c.Action, c.Key, err)
+		return err
 	}
 	if c.JSON {
 		return writeJSON(s.out, map[string]any{"action": c.Action, "key": c.Key, "cleared": n})
 	}
 	_, err = fmt.Fprintf(s.out, "%s: %d turned away\n", named(c.Action, c.Key), n)
 	return err
+}
+
+// queue is the one that is meant: of an action with keys, but without one, that of the inputs which have none.
+func (c *queueClearCmd) queue(ctx context.Context, cl *client.Client) (client.QueueInfo, error) {
+	g, err := client.QueueStats(ctx, cl, c.Action, c.Key)
+	if err != nil || g.Keys == 0 {
+		return g, err
+	}
+	for g, err := range client.Queues(ctx, cl, c.Action) {
+		if err != nil || g.Key == "" {
+			return g, err
+		}
+	}
+	return g, whichKey(ctx, cl, c.Action, c.Key, nil)
 }
 
 func (c *queueClearCmd) question(g client.QueueInfo) string {

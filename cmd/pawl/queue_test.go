@@ -192,6 +192,23 @@ func TestEveryKeyHasARowAndMostWaitersComeFirst(t *testing.T) {
 	}
 }
 
+func TestAnInputWithoutAKeyHidesNobodyWhoWaits(t *testing.T) {
+	at, running, let := shops(t, pawl.Concurrency(1), pawl.KeyBy("shop"))
+	must(t, at("start", "buy", "keyless", "--input", `{"shop":""}`)...)
+	begin(t, running)
+	let <- struct{}{}
+	must(t, at("start", "buy", "b-0", "--input", `{"shop":"acme"}`)...)
+	begin(t, running)
+	must(t, at("start", "buy", "b-1", "--input", `{"shop":"acme"}`)...)
+	eventually(t, "it waits", func() bool { return strings.Contains(must(t, at("get", "b-1")...), "charge-card (key acme): place 1") })
+	wants(t, must(t, at("queue", "stats", "charge-card")...), "charge-card acme 1 ")
+	for _, args := range [][]string{{"queue", "list", "charge-card"}, {"queue", "clear", "charge-card"}} {
+		if code, out, errs := command(t, at(args...)...); code != 1 || out != "" || !strings.Contains(errs, "charge-card has a queue for every key: which one? Such as --key acme") {
+			t.Errorf("%q: code %d, %q, %q", args, code, out, errs)
+		}
+	}
+}
+
 // oddKey is the key that its gate has only a hash of.
 func oddKey(t *testing.T, all []gateway.QueueStats) string {
 	t.Helper()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -65,17 +66,19 @@ func DeletePolicy(ctx context.Context, c *Client, level string) error {
 }
 
 // QueueStats tells about the gate of an action, an activity or an orchestration by name, for
-// one value of its key. With no key it is the gate of the action itself or, if there is none, the
-// sum over the gates that Queues lists: then Keys is how many they are, Policy and MaxConcurrent
-// are those of each, Oldest is the oldest of all, and LimitedUntil the first to pass.
+// one value of its key. With no key it is the gate of the action itself or, if the policy in force
+// has a key, the sum over the gates that Queues lists and that of the inputs without a key: then
+// Keys is how many they are, Policy and MaxConcurrent are those of each, Oldest is the oldest of
+// all, and LimitedUntil the first to pass.
 //
 // Errors: ErrNotFound if nobody has ever come to a gate of that action (or, of a key, in the
 // last hour), which may well be because it has no limits; ErrNoOwner, queue.ErrTimeout.
 func QueueStats(ctx context.Context, c *Client, action, key string) (QueueInfo, error) {
 	r, err := c.askGate(ctx, queue.Ask{Op: queue.OpGate, Gate: action, Key: key})
 	switch {
-	case errors.Is(err, ErrNotFound) && key == "":
-		if sum, some, failed := sumOf(Queues(ctx, c, action)); some || failed != nil {
+	case key == "" && (errors.Is(err, ErrNotFound) || err == nil && len(r.Gates) > 0 && r.Gates[0].Policy.Key != ""):
+		sum, some, failed := sumOf(r.Gates, Queues(ctx, c, action))
+		if some || failed != nil {
 			return sum, failed
 		}
 		return QueueInfo{}, err
@@ -87,16 +90,25 @@ func QueueStats(ctx context.Context, c *Client, action, key string) (QueueInfo, 
 	return r.Gates[0], nil
 }
 
-// sumOf adds up the gates of one action.
-func sumOf(gates iter.Seq2[QueueInfo, error]) (sum QueueInfo, some bool, _ error) {
-	for g, err := range gates {
+// sumOf adds up the gates of one action: its own, which may be idle, and those in use.
+func sumOf(own []QueueInfo, used iter.Seq2[QueueInfo, error]) (sum QueueInfo, some bool, _ error) {
+	gates := slices.Clone(own)
+	for g, err := range used {
 		if err != nil {
 			return QueueInfo{}, false, err
 		}
-		if !some {
-			sum = QueueInfo{Gate: g.Action, Action: g.Action, Policy: g.Policy, MaxConcurrent: g.MaxConcurrent}
-			some = true
+		if len(own) == 0 || g.Gate != own[0].Gate {
+			gates = append(gates, g)
 		}
+	}
+	switch {
+	case len(gates) == 0:
+		return QueueInfo{}, false, nil
+	case len(gates) == len(own):
+		return own[0], true, nil
+	}
+	sum = QueueInfo{Gate: gates[0].Action, Action: gates[0].Action, Policy: gates[0].Policy, MaxConcurrent: gates[0].MaxConcurrent}
+	for _, g := range gates {
 		sum.Keys++
 		sum.Waiting += g.Waiting
 		sum.Holding += g.Holding
@@ -110,7 +122,7 @@ func sumOf(gates iter.Seq2[QueueInfo, error]) (sum QueueInfo, some bool, _ error
 		sum.LimitedUntil = first0(sum.LimitedUntil, g.LimitedUntil)
 		sum.Deadlocked = sum.Deadlocked || g.Deadlocked
 	}
-	return sum, some, nil
+	return sum, true, nil
 }
 
 // first0 is the earlier of two times, of which nought is none.

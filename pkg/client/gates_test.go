@@ -153,6 +153,23 @@ func TestAnActionWithKeysHasTheSumOfItsGatesAndEachOneByItsKey(t *testing.T) {
 	}
 }
 
+func TestAnInputWithoutAKeyDoesNotHideTheGatesOfTheOthers(t *testing.T) {
+	w, c := stand(t, Options{})
+	policy := Policy{Concurrency: 1, Key: "tenant"}
+	at := func(key string, waiting uint64) queue.GateStats {
+		return queue.GateStats{Gate: strings.TrimSuffix("debit/"+key, "/"), Action: "debit", Key: key, Waiting: waiting, MaxConcurrent: 1, Policy: policy}
+	}
+	w.gates.stats = map[int][]queue.GateStats{1: {at("", 3), at("acme", 5)}, 2: {at("other", 7)}}
+	want := QueueInfo{Gate: "debit", Action: "debit", Keys: 3, Waiting: 15, MaxConcurrent: 1, Policy: policy}
+	if got, err := QueueStats(soon(t), c, "debit", ""); err != nil || got != want {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	}
+	w.gates.stats = map[int][]queue.GateStats{1: {at("", 3)}}
+	if got, err := QueueStats(soon(t), c, "debit", ""); err != nil || got != at("", 3) {
+		t.Errorf("of one alone: %+v, %v", got, err)
+	}
+}
+
 func TestAllGatesAreListedPageByPageAndWhatIsMissingIsSaid(t *testing.T) {
 	w, c := stand(t, Options{})
 	keyed(w)
