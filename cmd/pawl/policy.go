@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -29,8 +31,15 @@ type level string
 // UnmarshalText reads a level.
 func (l *level) UnmarshalText(text []byte) error {
 	*l = level(text)
-	if s := string(text); s != queue.LevelGlobal && !strings.Contains(s, ":") {
-		*l = level("action:" + s)
+	kind, name, named := strings.Cut(string(text), ":")
+	if !named && kind != queue.LevelGlobal {
+		kind, name = "action", kind
+		*l = level("action:" + name)
+	}
+	if kind == "action" || kind == "group" {
+		if err := pawl.ValidateName(name); err != nil {
+			return errors.New(spoken(err))
+		}
 	}
 	if err := queue.CheckLevel(string(*l)); err != nil {
 		return errors.New(spoken(err))
@@ -38,16 +47,28 @@ func (l *level) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// places are so many at a time, or in a queue. None at all is no limit that there is: it would read as if it were not given.
-type places uint32
+// atLeastOne is a limit: 0 would be none, which nobody means who writes it.
+type atLeastOne uint32
 
-// UnmarshalText reads them.
-func (p *places) UnmarshalText(text []byte) error {
-	n, err := strconv.ParseUint(string(text), 10, 32)
+// UnmarshalText reads it.
+func (a *atLeastOne) UnmarshalText(text []byte) error {
+	n, err := strconv.ParseUint(string(text), 10, 31)
 	if err != nil || n == 0 {
-		return fmt.Errorf("%q: want a number from 1", text)
+		return fmt.Errorf("%q: want a number from 1 to %d; what is not limited is left out", text, math.MaxInt32)
 	}
-	*p = places(n)
+	*a = atLeastOne(n)
+	return nil
+}
+
+// keyPath is a path into the payload.
+type keyPath string
+
+// UnmarshalText reads it. What is wrong with a path besides, Validate says.
+func (k *keyPath) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		return errors.New("want a path such as customer.id; without a key the flag is left out")
+	}
+	*k = keyPath(text)
 	return nil
 }
 
@@ -72,6 +93,14 @@ func (p *per) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// wholeMillis rounds up, as pawl.Rate does: a limit that was meant is not exceeded.
+func wholeMillis(d time.Duration) time.Duration {
+	if part := d % time.Millisecond; part > 0 && d <= history.MaxWindow {
+		d += time.Millisecond - part
+	}
+	return d
+}
+
 // patience is a queue timeout: a duration, or forever.
 type patience time.Duration
 
@@ -91,24 +120,16 @@ func (p *patience) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// wholeMillis rounds up, as the options in code do: a limit that was meant is not exceeded.
-func wholeMillis(d time.Duration) time.Duration {
-	if short := d % time.Millisecond; short > 0 {
-		return d - short + time.Millisecond
-	}
-	return d
-}
-
 type policySetCmd struct {
-	Level        level    `arg:"" help:"action:NAME (or only NAME), an activity or an orchestration; group:NAME; or global."`
-	Concurrency  places   `placeholder:"N" help:"At most so many at a time."`
-	Rate         per      `placeholder:"N/WINDOW" help:"At most so many in any window, such as 100/1s."`
-	Quota        per      `placeholder:"N/WINDOW" help:"At most so many in a window that begins with the first of them, such as 10000/24h."`
-	Key          string   `placeholder:"PATH" help:"Path into the payload, such as customer.id: each value of it has a queue and limits of its own."`
-	QueueLimit   places   `placeholder:"N" help:"At most so many wait; who comes then fails. Default: 10000."`
-	QueueTimeout patience `placeholder:"DURATION" help:"Who has waited so long fails; or: forever. Default: 1h."`
-	Reject       bool     `help:"Who would have to wait fails."`
-	JSON         bool     `name:"json" help:"Write JSON."`
+	Level        level      `arg:"" help:"action:NAME (or only NAME), an activity or an orchestration; group:NAME; or global."`
+	Concurrency  atLeastOne `placeholder:"N" help:"At most so many at a time."`
+	Rate         per        `placeholder:"N/WINDOW" help:"At most so many in any window, such as 100/1s."`
+	Quota        per        `placeholder:"N/WINDOW" help:"At most so many in a window that begins with the first of them, such as 10000/24h."`
+	Key          keyPath    `placeholder:"PATH" help:"Path into the payload, such as customer.id: each value of it has a queue and limits of its own."`
+	QueueLimit   atLeastOne `placeholder:"N" help:"At most so many wait; who comes then fails. Default: 10000."`
+	QueueTimeout patience   `placeholder:"DURATION" help:"Who has waited so long fails; or: forever. Default: 1h."`
+	Reject       bool       `help:"Who would have to wait fails."`
+	JSON         bool       `name:"json" help:"Write JSON."`
 	reach        `group:"Connection"`
 }
 
@@ -124,7 +145,7 @@ func (c *policySetCmd) Help() string {
 func (c *policySetCmd) policy() client.Policy {
 	p := client.Policy{
 		Concurrency: uint32(c.Concurrency), RateWindow: c.Rate.window.Milliseconds(), Quota: c.Quota.n, QuotaWindow: c.Quota.window.Milliseconds(),
-		Key: c.Key, QueueLimit: uint32(c.QueueLimit), QueueTimeout: time.Duration(c.QueueTimeout).Milliseconds(), Reject: c.Reject,
+		Key: string(c.Key), QueueLimit: uint32(c.QueueLimit), QueueTimeout: time.Duration(c.QueueTimeout).Milliseconds(), Reject: c.Reject,
 	}
 	p.Rate = uint32(min(c.Rate.n, history.MaxRate+1)) // more than may be stays so, and is refused
 	if c.QueueTimeout < 0 {

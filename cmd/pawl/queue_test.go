@@ -403,7 +403,7 @@ func TestTheStateOfAQueueIsAWord(t *testing.T) {
 }
 
 func TestALimitIsReadAsItIsWritten(t *testing.T) {
-	for text, want := range map[string]per{"100/1s": {100, time.Second}, "5/m": {5, time.Minute}, "1/250ms": {1, 250 * time.Millisecond}, "10000/24h": {10000, 24 * time.Hour}, "1/1500us": {1, 2 * time.Millisecond}} {
+	for text, want := range map[string]per{"100/1s": {100, time.Second}, "5/m": {5, time.Minute}, "1/250ms": {1, 250 * time.Millisecond}, "5/1.5ms": {5, 2 * time.Millisecond}, "10000/24h": {10000, 24 * time.Hour}} {
 		var p per
 		if err := p.UnmarshalText([]byte(text)); err != nil || p != want {
 			t.Errorf("%s: %+v, %v", text, p, err)
@@ -434,18 +434,27 @@ func TestALimitIsReadAsItIsWritten(t *testing.T) {
 func TestLimitsThatMakeNoSenseAreCodeTwo(t *testing.T) {
 	for _, args := range [][]string{
 		{"policy"}, {"policy", "set"}, {"policy", "set", "a b"}, {"policy", "set", "team:x"}, {"policy", "set", "x", "--rate", "5"}, {"policy", "set", "x", "--rate", "5/0s"},
-		{"policy", "set", "x", "--rate", "20000/1s"}, {"policy", "set", "x", "--quota", "5/10ms"}, {"policy", "set", "x", "--key", "a..b"}, {"policy", "set", "x", "--concurrency=-1"}, {"policy", "set", "x", "--concurrency", "0"}, {"policy", "set", "x", "--queue-limit", "0"},
+		{"policy", "set", "x", "--rate", "20000/1s"}, {"policy", "set", "x", "--quota", "5/10ms"}, {"policy", "set", "x", "--key", "a..b"}, {"policy", "set", "x", "--concurrency=-1"},
 		{"policy", "set", "x", "--queue-timeout", "0s"}, {"policy", "set", "x", "--queue-timeout", "never"}, {"policy", "get"}, {"policy", "delete", "a/b"},
 		{"queue"}, {"queue", "list"}, {"queue", "list", "a b"}, {"queue", "stats", "a b"}, {"queue", "stats", "--key", "k"}, {"queue", "clear"}, {"queue", "clear", "a/b"}, {"queue", "list", "x", "--limit=-1"},
-		{"queue", "stats", "--limit=-1"},
+		{"queue", "stats", "--limit=-1"}, {"policy", "set", "x", "--concurrency", "0"}, {"policy", "set", "x", "--concurrency", "1", "--queue-limit", "0"},
+		{"policy", "set", "x", "--concurrency", "1", "--key", ""}, {"policy", "set", strings.Repeat("x", 101), "--concurrency", "1"},
 	} {
 		code, out, errs := command(t, args...)
 		if code != 2 || out != "" || errs == "" {
 			t.Errorf("%q: code %d, out %q, err %q", args, code, out, errs)
 		}
 	}
-	if _, _, errs := command(t, "policy", "set", "x", "--quota", "5/10ms"); !strings.Contains(errs, "--quota: needs a window of at least 1 s") {
-		t.Errorf("%q", errs)
+	for want, args := range map[string][]string{
+		"--quota: needs a window of at least 1 s":                {"--quota", "5/10ms"},
+		"--rate: has a window of at most ten years":              {"--rate", "5/100000h"},
+		"--quota: has a window of at most ten years":             {"--quota", "5/100000h"},
+		"--queue-timeout: must be at most ten years":             {"--concurrency", "1", "--queue-timeout", "100000h"},
+		`--concurrency: "0": want a number from 1 to 2147483647`: {"--concurrency", "0"},
+	} {
+		if _, _, errs := command(t, append([]string{"policy", "set", "x"}, args...)...); !strings.Contains(errs, want) {
+			t.Errorf("%q, not %s", errs, want)
+		}
 	}
 	if _, _, errs := command(t, "policy", "set", "team:x"); !strings.Contains(errs, "want action:NAME, group:NAME or global") {
 		t.Errorf("%q", errs)

@@ -99,8 +99,12 @@ func (p *Policy) Validate() error {
 		return bad("quota", "must be at least 1")
 	case p.Quota > MaxQuota:
 		return bad("quota", "must be at most 2^53")
-	case max(p.RateWindow, p.QuotaWindow, p.QueueTimeout) > MaxWindow.Milliseconds():
-		return bad("window or timeout", "must be at most ten years")
+	case p.RateWindow > MaxWindow.Milliseconds():
+		return bad("rate", "has a window of at most ten years")
+	case p.QuotaWindow > MaxWindow.Milliseconds():
+		return bad("quota", "has a window of at most ten years")
+	case p.QueueTimeout > MaxWindow.Milliseconds():
+		return bad("queue-timeout", "must be at most ten years")
 	case len(p.Key) > MaxKeyPath:
 		return bad("key", fmt.Sprintf("is a path of at most %d bytes", MaxKeyPath))
 	case p.Key != "" && slices.Contains(strings.Split(p.Key, "."), ""):
