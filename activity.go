@@ -36,7 +36,7 @@ func NewActivity[In, Out any](name string, opts ...ActivityOption) Activity[In, 
 	if err == nil {
 		err = s.limits.err
 	}
-	return Activity[In, Out]{name: name, queue: s.queue, limits: s.limits.given(), in: formOf[In](), out: formOf[Out](), err: err}
+	return Activity[In, Out]{name: name, queue: s.queue, limits: s.limits.given(), in: formOf[In](), out: formOf[Out](), err: ofHandle("activity", name, err)}
 }
 
 // Name is what histories and workers know the activity by.

@@ -216,7 +216,10 @@ type GroupOption struct {
 //
 // or at run time (pawl policy set), or in both places: then the second stands. Of two groups the last one counts.
 func Group(name string, limits ...LimitOption) GroupOption {
-	g := GroupOption{name: name, err: ValidateName(name)}
+	g := GroupOption{name: name}
+	if err := ValidateName(name); err != nil {
+		g.err = fmt.Errorf("group: %w", err)
+	}
 	if len(limits) == 0 || g.err != nil {
 		return g
 	}

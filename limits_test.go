@@ -119,8 +119,14 @@ func TestABadLimitIsAnErrorOfEveryUse(t *testing.T) {
 			t.Errorf("use %d: %v", i, err)
 		}
 	}
-	if want := "group payments: pawl: bad limit Rate(0, 1s): "; !strings.HasPrefix(g.Error(), want) {
-		t.Errorf("%v", g)
+	for want, err := range map[string]error{
+		`activity "bad": pawl: bad limit Concurrency(0): `:                    a,
+		`activity "bad-group": group payments: pawl: bad limit Rate(0, 1s): `: g,
+		`orchestration "bad": pawl: bad limit KeyBy(""): `:                    o,
+	} {
+		if !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v\nnot %s", err, want)
+		}
 	}
 	for _, name := range []string{"", "no spaces"} {
 		if _, err := pawl.NewActivity[int, int]("a", pawl.Group(name)).EncodeInput(1); !errors.Is(err, pawl.ErrBadName) {

@@ -57,6 +57,14 @@ func ValidateName(name string) error {
 	}
 }
 
+// ofHandle says which handle has an error.
+func ofHandle(kind, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %q: %w", kind, name, err)
+}
+
 // EscapeID makes an instance id of any text: bytes outside the alphabet, and the
 // percent sign, become % and two hexadecimal digits. Different texts give different
 // ids. The result may be longer than an id is allowed to be; ValidateID tells.

@@ -29,7 +29,7 @@ func NewOrchestration[In, Out any](name string, opts ...OrchestrationOption) Orc
 	if err == nil {
 		err = s.err
 	}
-	return Orchestration[In, Out]{name: name, limits: s.given(), in: formOf[In](), out: formOf[Out](), err: err}
+	return Orchestration[In, Out]{name: name, limits: s.given(), in: formOf[In](), out: formOf[Out](), err: ofHandle("orchestration", name, err)}
 }
 
 // Name is what histories and clients know the orchestration by.

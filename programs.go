@@ -13,8 +13,8 @@ type Programs struct {
 	byName map[string][]OrchestrationBinding // from the newest version to the oldest
 }
 
-// NewPrograms makes the set. All bad names and versions and all duplicates are reported at
-// once; the error matches ErrBadName or ErrDuplicate.
+// NewPrograms makes the set. All bad names, versions and limits and all duplicates are
+// reported at once; the error matches ErrBadName, ErrBadLimit or ErrDuplicate.
 func NewPrograms(bindings ...OrchestrationBinding) (*Programs, error) {
 	p := &Programs{byName: make(map[string][]OrchestrationBinding)}
 	var errs []error
@@ -29,7 +29,7 @@ func NewPrograms(bindings ...OrchestrationBinding) (*Programs, error) {
 
 func (p *Programs) add(b OrchestrationBinding) error {
 	if b.err != nil {
-		return fmt.Errorf("orchestration: %w", b.err)
+		return b.err
 	}
 	same := p.byName[b.name]
 	at, dup := slices.BinarySearchFunc(same, b, func(has, b OrchestrationBinding) int { return compareVersions(b.version, has.version) })

@@ -22,8 +22,8 @@ type Registry struct {
 	programs   *Programs
 }
 
-// NewRegistry makes a registry. All bad names and duplicates are reported at once;
-// the error matches ErrBadName or ErrDuplicate.
+// NewRegistry makes a registry. All bad names, bad limits and duplicates are reported at
+// once; the error matches ErrBadName, ErrBadLimit or ErrDuplicate.
 func NewRegistry(bindings ...Binding) (*Registry, error) {
 	r := &Registry{
 		activities: make(map[string]ActivityBinding),
@@ -41,7 +41,7 @@ func NewRegistry(bindings ...Binding) (*Registry, error) {
 
 func (b ActivityBinding) register(r *Registry) error {
 	if b.err != nil {
-		return fmt.Errorf("activity: %w", b.err)
+		return b.err
 	}
 	if _, dup := r.activities[b.name]; dup {
 		return fmt.Errorf("%w: activity %s", ErrDuplicate, b.name)

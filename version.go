@@ -22,7 +22,7 @@ const Latest Version = ""
 
 func (v Version) applyBinding(b *OrchestrationBinding) {
 	b.version = string(v)
-	b.err = cmp.Or(b.err, v.validate())
+	b.err = cmp.Or(b.err, ofHandle("orchestration", b.name, v.validate()))
 }
 
 func (v Version) applyChild(s *childSettings) {
