@@ -118,6 +118,8 @@ func TestQueueStatsHaveEveryFieldOfTheAPI(t *testing.T) {
 	refused(t, h, http.MethodGet, "/api/v1/actions/unknown/queue-stats", http.StatusNotFound, "nobody came")
 	refused(t, h, http.MethodGet, "/api/v1/actions/no%20name/queue-stats", http.StatusBadRequest, "bad name")
 	refused(t, h, http.MethodGet, "/api/v1/actions/a%2Fb/queue-stats", http.StatusBadRequest, "bad name")
+	refused(t, h, http.MethodGet, "/api/v1/actions/nap/queue-stats?key=a;b", http.StatusBadRequest, "semicolon")
+	refused(t, h, http.MethodGet, "/api/v1/actions/nap/queue-stats?key=100%", http.StatusBadRequest, "invalid URL escape")
 	refused(t, h, http.MethodGet, "/api/v1/actions", http.StatusNotFound, "/api/v1/actions")
 	refused(t, h, http.MethodGet, "/api/v2/actions/charge/queue-stats", http.StatusNotFound, "nothing at")
 	if r := refused(t, h, http.MethodPost, "/api/v1/actions/charge/queue-stats", http.StatusMethodNotAllowed, "POST"); r.Header.Get("Allow") != "GET, HEAD" {

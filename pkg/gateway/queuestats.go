@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/pawlrun/pawl/pkg/client"
@@ -57,10 +58,14 @@ func stamp(ms int64) *string {
 // without a key: then "key" is empty, "keys" says how many they are, "max_concurrent" and "policy" are those of each, "oldest_enqueued_at" is the oldest
 // of all, and "limited_until" the first of them to pass.
 //
-// 400 for what is no name, 404 for an action that nobody has ever come to a gate of (it may have no
+// 400 for what is no name, or no query, 404 for an action that nobody has ever come to a gate of (it may have no
 // limits), 503 while the orchestrators hand over or there are none, 504 if they do not answer.
 func (a *api) queueStats(c *client.Client, r *http.Request) (any, error) {
-	info, err := client.QueueStats(r.Context(), c, r.PathValue("ref"), r.URL.Query().Get("key"))
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil { // what was meant as a key would be none, and the answer about another gate
+		return nil, &problem{Status: http.StatusBadRequest, Detail: "the query: " + err.Error()}
+	}
+	info, err := client.QueueStats(r.Context(), c, r.PathValue("ref"), query.Get("key"))
 	if err != nil {
 		return nil, err
 	}
