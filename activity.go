@@ -34,7 +34,7 @@ func NewActivity[In, Out any](name string, opts ...ActivityOption) Activity[In, 
 		err = ValidateName(s.queue)
 	}
 	if err == nil {
-		err = s.limits.err
+		err = s.limits.wrong()
 	}
 	return Activity[In, Out]{name: name, queue: s.queue, limits: s.limits.given(), in: formOf[In](), out: formOf[Out](), err: ofHandle("activity", name, err)}
 }

@@ -33,7 +33,8 @@ func (e *LimitError) Unwrap() error { return ErrBadLimit }
 //
 // One level is in force at a time: the policy of the action itself, or else that of its Group, or else the global one. At
 // each level one that was set at run time (pawl policy set) stands above the one in the code. A limit that makes no
-// sense is the error of every use of the handle, and matches ErrBadLimit. Of two options of a kind the last one counts.
+// sense is the error of every use of the handle, and matches ErrBadLimit; so are KeyBy, QueueLimit, QueueTimeout and Reject without Concurrency,
+// Rate or Quota. Of two options of a kind the last one counts.
 type LimitOption struct {
 	apply func(*history.Policy)
 	err   error
@@ -62,6 +63,14 @@ func (s *limitSettings) fail(err error) {
 	}
 }
 
+// wrong is what is wrong with them, if anything is.
+func (s *limitSettings) wrong() error {
+	if s.err != nil {
+		return s.err
+	}
+	return limiting(s.declared.Action)
+}
+
 // given is what the handle keeps: nil if it has said nothing.
 func (s *limitSettings) given() *history.Declared {
 	if s.declared == (history.Declared{}) {
@@ -82,6 +91,24 @@ func badLimit(option, rule string) LimitOption {
 	return LimitOption{err: &LimitError{Option: option, Rule: rule}}
 }
 
+// limiting gives a *LimitError for a policy of options that limit nothing without another: it would be in force, and lift the limits of
+// the levels below it.
+func limiting(p *history.Policy) error {
+	if p == nil || p.Limits() || *p == (history.Policy{}) {
+		return nil
+	}
+	option := "Reject()"
+	switch {
+	case p.Key != "":
+		option = fmt.Sprintf("KeyBy(%q)", p.Key)
+	case p.QueueLimit != 0:
+		option = fmt.Sprintf("QueueLimit(%d)", p.QueueLimit)
+	case p.QueueTimeout != 0:
+		option = "QueueTimeout"
+	}
+	return &LimitError{Option: option, Rule: "it limits nothing by itself; say Concurrency, Rate or Quota with it (of the group's policy nothing is added to it)"}
+}
+
 // Limits gives the policy that the options make, for the level above all groups (orchestrator.Config.Global). It is for
 // Pawl's own packages. The error matches ErrBadLimit.
 func Limits(opts ...LimitOption) (history.Policy, error) {
@@ -90,6 +117,9 @@ func Limits(opts ...LimitOption) (history.Policy, error) {
 		if err := o.into(&p); err != nil {
 			return history.Policy{}, err
 		}
+	}
+	if err := limiting(&p); err != nil {
+		return history.Policy{}, err
 	}
 	return p, nil
 }

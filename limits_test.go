@@ -32,7 +32,7 @@ func TestEachWordOfALimitSetsItsFieldsOfThePolicy(t *testing.T) {
 	if got := must(pawl.Limits(pawl.Concurrency(5), pawl.Concurrency(6))); got.Concurrency != 6 {
 		t.Errorf("of two of a kind: %+v", got)
 	}
-	if got := must(pawl.Limits(pawl.QueueTimeout(-time.Hour))); got.QueueTimeout != -1 {
+	if got := must(pawl.Limits(pawl.Concurrency(1), pawl.QueueTimeout(-time.Hour))); got.QueueTimeout != -1 {
 		t.Errorf("for ever: %+v", got)
 	}
 	if got := must(pawl.Limits(pawl.Rate(1, 1500*time.Microsecond), pawl.QueueTimeout(1))); got.RateWindow != 2 || got.QueueTimeout != 1 {
@@ -81,12 +81,13 @@ func TestWhatTheWordsOfLimitsAcceptIsAPolicy(t *testing.T) {
 		for _, o := range []pawl.LimitOption{
 			pawl.Concurrency(n), pawl.Rate(n, d), pawl.Quota(n, d), pawl.KeyBy(path), pawl.QueueLimit(n), pawl.QueueTimeout(d), pawl.Reject(),
 		} {
-			p, err := pawl.Limits(o)
+			alone, _ := pawl.Limits(pawl.Concurrency(1))
+			p, err := pawl.Limits(pawl.Concurrency(1), o)
 			switch {
 			case err != nil && !errors.Is(err, pawl.ErrBadLimit):
 				rt.Fatalf("%v", err)
 			case err != nil:
-			case p == (history.Policy{}):
+			case p == alone && n != 1:
 				rt.Fatal("it sets nothing")
 			case p.Validate() != nil:
 				rt.Fatalf("%+v: %v", p, p.Validate())
@@ -131,6 +132,23 @@ func TestABadLimitIsAnErrorOfEveryUse(t *testing.T) {
 	for _, name := range []string{"", "no spaces"} {
 		if _, err := pawl.NewActivity[int, int]("a", pawl.Group(name)).EncodeInput(1); !errors.Is(err, pawl.ErrBadName) {
 			t.Errorf("group %q: %v", name, err)
+		}
+	}
+}
+
+func TestWhatLimitsNothingByItselfDoesNotLiftTheLimitsOfTheGroup(t *testing.T) {
+	group := pawl.Group("payments", pawl.Concurrency(1))
+	for want, o := range map[string]pawl.LimitOption{
+		`KeyBy("tenant")`: pawl.KeyBy("tenant"), "QueueLimit(5)": pawl.QueueLimit(5), "QueueTimeout": pawl.QueueTimeout(time.Second), "Reject()": pawl.Reject(),
+	} {
+		_, activity := pawl.NewActivity[int, int]("a", group, o).EncodeInput(1)
+		_, orchestration := pawl.NewOrchestration[int, int]("o", group, o).EncodeInput(1)
+		_, inGroup := pawl.NewActivity[int, int]("a", pawl.Group("g", o)).EncodeInput(1)
+		_, global := pawl.Limits(o)
+		for i, err := range []error{activity, orchestration, inGroup, global} {
+			if !errors.Is(err, pawl.ErrBadLimit) || !strings.Contains(err.Error(), "pawl: bad limit "+want+": it limits nothing by itself") {
+				t.Errorf("%d: %v, not %s", i, err, want)
+			}
 		}
 	}
 }

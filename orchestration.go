@@ -27,7 +27,7 @@ func NewOrchestration[In, Out any](name string, opts ...OrchestrationOption) Orc
 	}
 	err := ValidateName(name)
 	if err == nil {
-		err = s.err
+		err = s.wrong()
 	}
 	return Orchestration[In, Out]{name: name, limits: s.given(), in: formOf[In](), out: formOf[Out](), err: ofHandle("orchestration", name, err)}
 }

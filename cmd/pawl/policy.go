@@ -163,6 +163,9 @@ func (c *policySetCmd) Validate() error {
 	if bad, wrong := errors.AsType[*history.PolicyError](p.Validate()); wrong {
 		return fmt.Errorf("--%s: %s", bad.Field, bad.Rule)
 	}
+	if !p.Limits() && p != (client.Policy{}) { // it would lift all limits, which is not what was meant
+		return errors.New("--key, --queue-limit, --queue-timeout and --reject limit nothing by themselves: a policy replaces the other one whole; say --concurrency, --rate or --quota with them")
+	}
 	return nil
 }
 

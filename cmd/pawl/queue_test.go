@@ -438,6 +438,7 @@ func TestLimitsThatMakeNoSenseAreCodeTwo(t *testing.T) {
 		{"policy", "set", "x", "--queue-timeout", "0s"}, {"policy", "set", "x", "--queue-timeout", "never"}, {"policy", "get"}, {"policy", "delete", "a/b"},
 		{"queue"}, {"queue", "list"}, {"queue", "list", "a b"}, {"queue", "stats", "a b"}, {"queue", "stats", "--key", "k"}, {"queue", "clear"}, {"queue", "clear", "a/b"}, {"queue", "list", "x", "--limit=-1"},
 		{"queue", "stats", "--limit=-1"}, {"policy", "set", "x", "--concurrency", "0"}, {"policy", "set", "x", "--concurrency", "1", "--queue-limit", "0"},
+		{"policy", "set", "x", "--key", "tenant"}, {"policy", "set", "x", "--queue-limit", "5"}, {"policy", "set", "x", "--reject"},
 		{"policy", "set", "x", "--concurrency", "1", "--key", ""}, {"policy", "set", strings.Repeat("x", 101), "--concurrency", "1"},
 	} {
 		code, out, errs := command(t, args...)
