@@ -232,10 +232,27 @@ func (c *queueListCmd) Run(ctx context.Context, s streams) error {
 	if err := c.show(s.out, rows); err != nil {
 		return err
 	}
-	if more && term.Interactive(s.out) {
-		_, _ = fmt.Fprintf(s.err, "These are the first %d; --limit 0 shows all.\n", len(rows))
+	if term.Interactive(s.out) {
+		_, _ = io.WriteString(s.err, c.footer(len(rows), more))
 	}
 	return nil
+}
+
+// mostHolders is how many of those who are in fit into an answer.
+const mostHolders = 500
+
+// footer says that there are more rows, or may be, and how to see them, if one can.
+func (c *queueListCmd) footer(rows int, more bool) string {
+	switch {
+	case c.Holders && rows >= mostHolders:
+		return fmt.Sprintf("These are %d, as many as fit into an answer; \"pawl queue stats\" says how many are in.\n", rows)
+	case !more:
+		return ""
+	case c.Holders:
+		return fmt.Sprintf("These are %d of them; --limit 0 shows up to %d.\n", rows, mostHolders)
+	default:
+		return fmt.Sprintf("These are the first %d; --limit 0 shows all.\n", rows)
+	}
 }
 
 func (c *queueListCmd) rows(ctx context.Context, cl *client.Client) (rows []client.Waiter, more bool, err error) {

@@ -402,6 +402,24 @@ func TestTheStateOfAQueueIsAWord(t *testing.T) {
 	}
 }
 
+func TestOfManyWhoAreInOnlySoManyArePromisedAsCanBeShown(t *testing.T) {
+	for _, k := range []struct {
+		holders, more bool
+		rows          int
+		want          string
+	}{
+		{false, false, 100, ""},
+		{false, true, 100, "These are the first 100; --limit 0 shows all.\n"},
+		{true, false, 100, ""},
+		{true, true, 100, "These are 100 of them; --limit 0 shows up to 500.\n"},
+		{true, false, 500, "These are 500, as many as fit into an answer; \"pawl queue stats\" says how many are in.\n"},
+	} {
+		if got := (&queueListCmd{Holders: k.holders}).footer(k.rows, k.more); got != k.want {
+			t.Errorf("%+v: %q", k, got)
+		}
+	}
+}
+
 func TestALimitIsReadAsItIsWritten(t *testing.T) {
 	for text, want := range map[string]per{"100/1s": {100, time.Second}, "5/m": {5, time.Minute}, "1/250ms": {1, 250 * time.Millisecond}, "5/1.5ms": {5, 2 * time.Millisecond}, "10000/24h": {10000, 24 * time.Hour}} {
 		var p per
