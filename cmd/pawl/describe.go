@@ -145,7 +145,7 @@ type waitJSON struct {
 	Event        uint64        `json:"event"` // of the activity's schedule; 1: the start of the instance
 	Action       string        `json:"action"`
 	Key          string        `json:"key,omitempty"`
-	Position     uint64        `json:"position,omitempty"` // from 1; left out: the gate does not know it at the moment
+	Position     uint64        `json:"position,omitempty"` // from 1; left out: it is let in this moment, or the gate does not know it
 	QueueLength  uint64        `json:"queue_length"`
 	ActiveCount  uint64        `json:"active_count"`
 	Policy       client.Policy `json:"policy"`

@@ -72,7 +72,8 @@ func DeletePolicy(ctx context.Context, c *Client, level string) error {
 // all, and LimitedUntil the first to pass.
 //
 // Errors: ErrNotFound if nobody has ever come to a gate of that action (or, of a key, in the
-// last hour), which may well be because it has no limits; ErrNoOwner, queue.ErrTimeout.
+// last hour), which may well be because it has no limits, or if it has only gates with keys, and all
+// of them are idle; ErrNoOwner, queue.ErrTimeout.
 func QueueStats(ctx context.Context, c *Client, action, key string) (QueueInfo, error) {
 	r, err := c.askGate(ctx, queue.Ask{Op: queue.OpGate, Gate: action, Key: key})
 	switch {

@@ -212,6 +212,10 @@ func TestAskingAboutGatesAndPoliciesWhatMakesNoSenseIsAProblem(t *testing.T) {
 			t.Errorf("%+v: %+v", k.q, r.Problem)
 		}
 	}
+	s.crowd(gate.Name("keyed", "acme"), 1)
+	if r := s.askGate(0, queue.Ask{Op: queue.OpGate, Gate: "keyed"}); r.Problem == nil || !strings.Contains(r.Problem.Message, "or it has one for each key") {
+		t.Errorf("somebody has called it: %+v", r.Problem)
+	}
 	if r := s.askGate(0, queue.Ask{Op: queue.OpPolicies}); r.Problem != nil || len(r.Policies) != 1 || r.Policies[0].Level != "global" {
 		t.Errorf("%+v", r)
 	}
