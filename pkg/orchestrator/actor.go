@@ -295,8 +295,10 @@ func (a *actor) advance(in *instance) {
 	}
 	stalled := a.stalls[in.id]
 	switch {
+	case stalled != nil && stalled.until > a.clock.now() && len(in.words) > 0:
+		a.giveBack(in, stalled)
 	case stalled != nil && stalled.until > a.clock.now():
-		a.hold(in, stalled)
+		a.hold(in, stalled, nil)
 	case !in.loaded:
 		a.load(in)
 	case in.read:

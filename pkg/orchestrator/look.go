@@ -203,17 +203,18 @@ func (a *actor) putOff(in *instance, kind stallKind, why string) {
 	}
 	pause := s.pause()
 	s.Why, s.Tries, s.until = why, s.Tries+1, a.clock.now()+pause.Milliseconds()
-	a.hold(in, s)
+	a.hold(in, s, nil)
 }
 
-// hold puts a stalled instance off. What it has unread stays where it is.
-func (a *actor) hold(in *instance, s *stall) {
+// hold puts a stalled instance off, and takes out of their gates what it does not use there. What it has unread stays where it is.
+func (a *actor) hold(in *instance, s *stall, idle map[string]word) {
 	a.unwindCode(in)
 	a.begin(in)
 	send := func(head string) {
 		l := &store.Look{Instance: in.id, Head: head, Next: s.until, Hold: store.HoldAll, Stuck: s.encode(), Sent: in.sent}
 		a.looking(in, l, func(store.Looked) {
 			a.end(in)
+			a.disownNow(idle)
 			a.pollBy(time.Now().Add(time.Duration(s.until-a.clock.now()) * time.Millisecond))
 			a.held(in, s, l.Sent)
 		})
@@ -270,6 +271,7 @@ func (a *actor) early(in *instance) {
 	oldest := in.unread[0].ev.Meta().At
 	drop := oldest + earlyKept.Milliseconds()
 	s := &stall{Kind: stallEarly, Since: oldest, Why: fmt.Sprintf("inputs came before a start of this instance; they are kept for %v", earlyKept), until: drop}
+	words := in.words // about somebody who had the id before, or will enter anew
 	a.begin(in)
 	l := &store.Look{Instance: in.id, Head: in.head(), Next: drop, Hold: store.HoldEarly, Stuck: s.encode()}
 	a.looking(in, l, func(store.Looked) {
@@ -281,6 +283,7 @@ func (a *actor) early(in *instance) {
 			a.advance(in)
 			return
 		}
+		a.disownNow(words)
 		delete(a.instances, in.id)
 	})
 }

@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"cmp"
+	"context"
 	"slices"
 
 	"github.com/pawlrun/pawl/pkg/gate"
@@ -183,6 +184,59 @@ func (a *actor) disownNow(words map[string]word) {
 				}
 			})
 		})
+	}
+}
+
+// giveBack takes out of their gates what a stalled instance does not use there: it may be stalled for days, and others wait. What
+// memory has may be half a turn, and has the head of the inbox only, so all of it is read again.
+func (a *actor) giveBack(in *instance, s *stall) {
+	if s.Kind == stallUnreadable || len(in.owed) > 0 { // what is owed is sent again by each who loads it
+		a.hold(in, s, nil)
+		return
+	}
+	words := in.words
+	a.unwind(in)
+	a.loadThen(in, func() {
+		a.begin(in)
+		off(a, func(ctx context.Context) ([][]byte, error) { return a.store.Inbox(ctx, a.st.Part, in.id) }, func(raw [][]byte, err error) {
+			a.end(in)
+			var inbox []unread
+			if err == nil {
+				inbox, err = parseUnread(raw)
+			}
+			switch {
+			case err != nil:
+				a.unreadable(in, err)
+			case s.until <= a.clock.now(): // a forced purge has come meanwhile, or it is time to try again
+				a.unwind(in)
+				a.advance(in)
+			default:
+				a.sendOwed(in)
+				a.hold(in, s, in.idle(words, inbox))
+			}
+		})
+	})
+}
+
+// idle gives the words about tickets that the instance does not use, whatever its next turn decides: its history does not name them, and a
+// turn that is decided again enters anew; or the activity has been ended by its worker, and its end is unread.
+func (in *instance) idle(words map[string]word, inbox []unread) map[string]word {
+	out := make(map[string]word)
+	for id, w := range words {
+		k, ok := in.state.Find(w.member.Ticket)
+		if ok && w.gate == k.Gate.Name && (k.Waits || k.Gate.Keep || !slices.ContainsFunc(inbox, in.ends(k.Event))) {
+			continue
+		}
+		out[id] = w
+	}
+	return out
+}
+
+// ends tells which input is the end of an activity.
+func (in *instance) ends(activity uint64) func(unread) bool {
+	return func(u unread) bool {
+		id, ok := u.completes()
+		return ok && id == activity && u.fits(in.state.Activity(id))
 	}
 }
 
