@@ -65,10 +65,10 @@ func (x *Execution) begin() {
 	x.main = x.spawn(func() { x.ending = x.program(x) })
 }
 
-// turnedAway takes the end that the owner has put to an execution while it waited: it needs no code, and there is none that could have
-// made it.
+// turnedAway takes the end that the owner has put to an execution while it waited (it is cancelled if its queue was cleared): it needs no
+// code, and there is none that could have made it.
 func (x *Execution) turnedAway(ev history.Event) bool {
-	if _, failed := ev.(*history.Failed); !failed || !x.pending {
+	if k := ev.Kind(); !x.pending || k != history.KindFailed && k != history.KindCancelled {
 		return false
 	}
 	x.consume()

@@ -163,11 +163,20 @@ func TestAHistoryThatGrantsWhatDoesNotWaitDiverges(t *testing.T) {
 	}
 }
 
-func TestAnInstanceThatWasRefusedWhileItWaitedReplaysToItsEnd(t *testing.T) {
+func TestAnInstanceThatWasTurnedAwayWhileItWaitedReplaysToItsEnd(t *testing.T) {
+	for name, end := range map[string]history.Event{
+		"refused": &history.Failed{Failure: history.Failure{Code: history.CodeQueueTimeout, Message: "it waited for an hour"}},
+		"cleared": &history.Cancelled{Failure: history.Failure{Code: history.CodeCancelled, Also: []string{history.CodeQueueCleared}}, Text: "its queue was cleared"},
+	} {
+		t.Run(name, func(t *testing.T) { replaysTurnedAway(t, end) })
+	}
+}
+
+func replaysTurnedAway(t *testing.T, end history.Event) {
+	t.Helper()
 	events := numbered(
 		&history.Started{Name: "test", Gate: &history.Gate{Name: "test", Ticket: "t", Waits: true}},
-		&history.EventReceived{Name: "e", Payload: text("1")},
-		&history.Failed{Failure: history.Failure{Code: history.CodeQueueTimeout, Message: "it waited for an hour"}})
+		&history.EventReceived{Name: "e", Payload: text("1")}, end)
 	code := func(*replay.Execution) (string, error) { panic("it runs") }
 	x, err := replayWith(code, replay.Options{Strict: true}, events)
 	if err != nil || !x.Ended() || x.Len() != 3 {

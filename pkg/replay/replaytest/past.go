@@ -115,11 +115,11 @@ func (p Past) check(x *replay.Execution, n int) error {
 	return nil
 }
 
-// turnedAway reports whether the owner has failed the instance while it waited at its gate, which no code decides.
+// turnedAway reports whether the owner has ended the instance while it waited at its gate, which no code decides.
 func (p Past) turnedAway() bool {
-	_, failed := p.Events[len(p.Events)-1].(*history.Failed)
+	k := p.Events[len(p.Events)-1].Kind()
 	state, _ := history.Check(p.Events[:len(p.Events)-1])
-	return failed && state.Waits(1)
+	return (k == history.KindFailed || k == history.KindCancelled) && state.Waits(1)
 }
 
 // noted gives the activities among the events the gates that they have in the history: those are their owner's, and no
