@@ -2,11 +2,18 @@ package orchestrator_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/pkg/gate"
+	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
@@ -67,5 +74,62 @@ func TestASlotOfNobodyIsGivenBackAlthoughEventsWaitForTheStart(t *testing.T) {
 	s.event("ping", "h", `1`)
 	s.until("it is kept", func() bool { return s.redis.HExists(context.Background(), s.key("h", "stuck"), "h").Val() })
 	s.enter("limited", gate.Member{Ticket: "lost", Instance: "h", Place: gate.ActivityPlace(1, 2)})
+	s.quiet("limited")
+}
+
+// cut has one commit of an instance written, and no other as long as it is on.
+type cut struct {
+	instance string
+	on       atomic.Bool
+	seen     atomic.Int32
+}
+
+func (*cut) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (*cut) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (w *cut) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, all []redis.Cmder) error {
+		rest := make([]redis.Cmder, 0, len(all))
+		for _, c := range all {
+			args := c.Args()
+			if len(args) > 7 && strings.Contains(fmt.Sprint(args[7]), ":h:"+w.instance+":") && w.seen.Add(1) > 1 && w.on.Load() {
+				c.SetErr(errors.New("the node of the instance is away"))
+			} else {
+				rest = append(rest, c)
+			}
+		}
+		if len(rest) == 0 {
+			return nil
+		}
+		return next(ctx, rest)
+	}
+}
+
+// What a gate refuses only memory knows between two commits, and a takeover looks no further ahead than one interval.
+func TestARefusalThatIsNotCommittedYetIsLookedAfterWithinOneInterval(t *testing.T) {
+	s, stile := newStand(t), newTurnstile()
+	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1), pawl.Reject())
+	const interval = 10 * time.Second
+	away := &cut{instance: "h-1"}
+	away.on.Store(true)
+	s.redis.AddHook(away)
+	s.orchestrate(orchestrator.Config{Look: interval}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
+	s.work(worker.Config{}, limited.Do(stile.do))
+	s.start("hello", "h-0", `"h-0"`)
+	s.receive(stile.began)
+	s.start("hello", "h-1", `"h-1"`)
+	s.until("the refusal is to be committed", func() bool { return away.seen.Load() > 1 })
+	at, err := s.redis.ZScore(s.ctx(), s.key("h-1", "agenda"), "h-1").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := time.Until(time.UnixMilli(int64(at))); d > interval {
+		t.Errorf("it is looked at in %v", d)
+	}
+	away.on.Store(false)
+	if d := s.ended("h-1"); d.Status != "failed" || d.Failure.Code != history.CodeLimited {
+		t.Errorf("%s: %+v", d.Status, d.Failure)
+	}
+	close(stile.end)
+	s.ended("h-0")
 	s.quiet("limited")
 }

@@ -22,7 +22,7 @@ import (
 // has a ticket that the history wants, or not: it says its word again until one of the two agrees with the other.
 
 const (
-	askSilentGate = 2 * time.Second // after a gate did not answer
+	askSilentGate = 2 * time.Second // after a gate did not answer, or has refused and that is not in the history
 	gateAsks      = 3               // looks, before a ticket is asked for again
 	lastGateAsk   = 5 * time.Minute // the pause grows up to this
 )
@@ -307,6 +307,7 @@ func (a *actor) note(in *instance, g *history.Gate, now int64, v gate.Verdict) (
 	case unanswered:
 		in.gateAt = a.clock.now() + askSilentGate.Milliseconds()
 	default:
+		in.gateAt = a.clock.now() + askSilentGate.Milliseconds() // only memory knows it until it is committed
 		return true
 	}
 	return false
