@@ -321,10 +321,20 @@ func (a *actor) commitEntered(in *instance, t *turn) {
 	}
 	if t.size > store.CommitBytes {
 		a.end(in)
+		t.tickets = t.hasEntered()
+		a.leaveGates(in, t, allTickets)
 		a.tooLarge(in, t)
 		return
 	}
 	a.commit(in, t)
+}
+
+// hasEntered gives the tickets that the turn has brought to their gates. (A slot that is kept may be from before: it leaves with the
+// instance, or its gate asks after it.)
+func (t *turn) hasEntered() []history.Ticket {
+	return slices.DeleteFunc(t.fold.Tickets(), func(k history.Ticket) bool {
+		return k.Event < t.events[0].Meta().ID || k.Gate.Keep && !k.Waits
+	})
 }
 
 // encodeAgain encodes the schedules whose gates have been noted since they were recorded.

@@ -1,0 +1,42 @@
+package orchestrator_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/worker"
+)
+
+// The notes of the gates make the turn too large: then all have entered, and who would wait there for nothing holds up the others, and uses
+// up the rate.
+func TestATurnThatItsGatesMakeTooLargeLeavesNobodyInAQueue(t *testing.T) {
+	s, stile := newStand(t), newTurnstile()
+	const n, besides = 1000, 115 // bytes of a schedule, besides its input: a note adds 38
+	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
+	fan := pawl.NewOrchestration[int, string]("fan")
+	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, fan.Do(func(ctx *pawl.Context, n int) (string, error) {
+		for range n {
+			limited.Start(ctx, strings.Repeat("x", store.CommitBytes/n-besides))
+		}
+		return ping.Receive(ctx)
+	}), hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
+	s.work(worker.Config{}, limited.Do(stile.do))
+	s.start("hello", "h", `"h"`)
+	s.receive(stile.began)
+	s.start("fan", "f", "1000")
+	if d := s.ended("f"); d.Failure == nil || d.Failure.Code != history.CodeTooLarge {
+		t.Fatalf("%+v", d.Failure)
+	}
+	s.waiting("limited", 0)
+	if got := s.stats("limited"); got.Withdrawn != n {
+		t.Errorf("%d have entered and left, not %d: the test is not of the right size", got.Withdrawn, n)
+	}
+	close(stile.end)
+	s.ended("h")
+	s.quiet("limited")
+}
