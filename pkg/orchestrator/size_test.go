@@ -115,6 +115,7 @@ func (s *stand) restartNATS() {
 	port, dir := s.srv.Addr().(*net.TCPAddr).Port, strings.TrimSuffix(s.srv.StoreDir(), "/jetstream")
 	s.srv.Shutdown()
 	s.srv.WaitForShutdown()
+	s.until("the loss of the connection is noticed", func() bool { return !s.nats.IsConnected() }) // else it seems to be back at once
 	s.srv = natstest.Start(s.t, func(o *server.Options) { o.Port, o.StoreDir = port, dir })
 	s.until("the connection is back", s.nats.IsConnected)
 }
