@@ -137,20 +137,32 @@ func (a *arena) knotted(hall string, s Stay) {
 		a.Errorf("who asks for the queue is told %+v (%v)", s, err)
 	}
 	a.went(run, "queue timeout")
-	found, logged := a.counts("pawl_gate_deadlocks_total,"+hall), 0
-	for _, p := range a.fleets {
-		for line := range strings.Lines(p.Log()) {
-			if strings.Contains(line, "deadlocked") && strings.Contains(line, "gate="+hall+" ") {
-				logged++
-			}
-		}
-	}
-	if found != 1 || logged != 1 {
-		a.Errorf("the deadlock was counted %v times and logged %d times", found, logged)
-	}
+	a.reported(hall)
 	h, err := named(halls(), hall)
 	a.must(err)
 	refused(a, client.Attach(a.client, h, child), pawl.ErrQueueTimeout, client.Failed)
 	a.went(a.stay(hall, hall+"-2", Stay{}), "ok")
 	a.over(hall, gate.Stats{TotalEnqueued: 3, TotalCompleted: 2, TimedOut: 1})
+}
+
+// reported demands that a deadlock was counted and logged, by each owner of the gate once: there may have been several, of which
+// the later ones came to the fleet when the gate was deadlocked already.
+func (a *arena) reported(hall string) {
+	a.Helper()
+	found, logged := a.counts("pawl_gate_deadlocks_total,"+hall), 0
+	for _, p := range a.fleets {
+		said := 0
+		for line := range strings.Lines(p.Log()) {
+			if strings.Contains(line, "deadlocked") && strings.Contains(line, "gate="+hall+" ") {
+				said++
+			}
+		}
+		if said > 1 {
+			a.Errorf("one orchestrator has logged the deadlock %d times", said)
+		}
+		logged += said
+	}
+	if logged == 0 || found != float64(logged) {
+		a.Errorf("the deadlock was counted %v times and logged %d times", found, logged)
+	}
 }
