@@ -163,7 +163,8 @@ func (k *Keeper) loop(ctx context.Context) {
 func (k *Keeper) round(ctx context.Context) {
 	k.complain()
 	k.renewAll()
-	beat, stop := context.WithTimeout(ctx, k.cfg.Renew)
+	// Not cut short by Stop: a heartbeat that overtakes the farewell keeps the member's partitions from the others for the TTL.
+	beat, stop := context.WithTimeout(context.WithoutCancel(ctx), k.cfg.Renew)
 	members, err := k.scripts.members(beat, k.cfg.Member, false, k.cfg.TTL)
 	stop()
 	k.expire()

@@ -1,0 +1,75 @@
+package partition_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl/internal/redistest"
+)
+
+// slow is a way to Redis on which, once it is armed, the next heartbeat is overtaken by whatever may overtake it.
+type slow struct {
+	armed atomic.Bool
+	held  chan struct{} // closed when a heartbeat is under way
+	left  chan struct{} // closed when a member has left
+}
+
+// overtaking is how long a heartbeat is under way if nobody leaves meanwhile.
+const overtaking = 200 * time.Millisecond
+
+func (s *slow) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (s *slow) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (s *slow) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		beats, leaves := s.about(cmds)
+		if beats && s.armed.CompareAndSwap(true, false) {
+			close(s.held)
+			select {
+			case <-s.left:
+			case <-time.After(overtaking):
+			}
+		}
+		err := next(ctx, cmds)
+		if leaves {
+			close(s.left)
+		}
+		return err
+	}
+}
+
+// about says whether a heartbeat is among the calls, and whether one of them is a member's last: its span is none.
+func (s *slow) about(cmds []redis.Cmder) (beats, leaves bool) {
+	for _, cmd := range cmds {
+		if a := cmd.Args(); len(a) == 7 && a[4] == "a" && a[0] == "EVALSHA" { // script, number of keys, key; member, its span, that of others
+			beats = beats || a[5] != int64(0)
+			leaves = leaves || a[5] == int64(0)
+		}
+	}
+	return beats, leaves
+}
+
+// A heartbeat of the last moment that arrives after the farewell would keep a member for a whole TTL that is gone, and its
+// partitions for nobody.
+func TestAMemberThatHasLeftIsNotBroughtBackByItsOwnHeartbeat(t *testing.T) {
+	s := redistest.Start(t)
+	way := &slow{held: make(chan struct{}), left: make(chan struct{})}
+	behind := s.Client(t)
+	behind.AddHook(way)
+	f := newFleet(t, behind)
+	k := f.member("a", 5*time.Second)
+	f.until("a owns all", func() bool { return len(f.owners()) == parts })
+	way.armed.Store(true)
+	k.Nudge()
+	<-way.held
+	if err := k.Stop(f.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := s.Client(t).ZRange(f.ctx(), f.ns.Members(), 0, -1).Result(); err != nil || len(all) > 0 {
+		t.Errorf("everybody has left, and the members are %q (%v)", all, err)
+	}
+}
