@@ -55,7 +55,7 @@ func TestQueuesWithoutOrchestratorsOnlyWait(t *testing.T) {
 	o.Kill()
 	q.open()
 	for _, in := range []string{work.BoothOut, work.LobbyIn} {
-		q.until("those who are in have done what they wanted", func() bool { return len(q.lines(in)) == work.Places })
+		q.until("those who are in have done what they wanted", func() bool { return len(q.came(in)) == work.Places })
 	}
 	o.Start()
 	q.end()
