@@ -62,7 +62,7 @@ func TestPartitionsMoveWhenAnOrchestratorComesLeavesOrDies(t *testing.T) {
 	took := time.Since(began)
 	first.Stopped()
 	t.Logf("hand-over by SIGTERM: %v; the process had ended after %v", took.Round(time.Millisecond), since(began))
-	if took > time.Second { // the others look every second even if nobody tells them
+	if took > ownerTTL-2*time.Second { // what expires was renewed within the last second, and takes four at least
 		t.Errorf("the hand-over took %v: partitions expired instead of being handed over", took)
 	}
 	a.begin(4)
