@@ -26,7 +26,6 @@ func slots() []promise {
 		{"a slot that is kept is given back when its instance is purged", keptAndPurged},
 		{"a retry queues anew", requeued},
 		{"a retry that keeps its slot goes on before the others", kept},
-		{"a policy may be set on an action that had none, and be deleted again", free},
 		{"a completion of an action without a queue is nothing", unlimited},
 	}
 }
@@ -217,7 +216,11 @@ func kept(a *arena) {
 	a.over("kept", gate.Stats{TotalEnqueued: 3, TotalCompleted: 3})
 }
 
-func free(a *arena) {
+// There is one orchestrator: it knows of a policy when whoever sets it is told so. Another would know within a second, and let in
+// meanwhile who comes.
+func TestAPolicyMayBeSetOnAnActionThatHadNoneAndBeDeletedAgain(t *testing.T) {
+	t.Parallel()
+	a := newArena(t, 1, settings{})
 	early := a.crowds("free", 1, 3, Visit{Hold: true})[0]
 	a.until("free", 3)
 	if _, err := client.QueueStats(a.ctx, a.client, "free", ""); !errors.Is(err, client.ErrNotFound) {
@@ -241,6 +244,7 @@ func free(a *arena) {
 		a.said(run, "ok")
 	}
 	a.over("free", gate.Stats{TotalEnqueued: 3, TotalCompleted: 3})
+	a.check()
 }
 
 func unlimited(a *arena) {
