@@ -77,13 +77,13 @@ func TestAnEventComesAtItsTimeAndTheHistoryReadsAsItWasTold(t *testing.T) {
 	env.WantHistory(`
 		 1  0s       Started             remind 30 by test
 		 2  0s       ActivityScheduled   mail 0
-		 3  0s       TimerScheduled      for 2026-01-01 01:00:00.000 UTC
+		 3  0s       TimerScheduled      for 2026-01-01 01:00:00.000 UTC, limits 2
 		 4  0s       ActivityCompleted   of 2 on test "sent 0"
 		 5  0s       TimerCancelled      of 3
 		 6  0s       TimerScheduled      for 2026-01-02 00:00:00.000 UTC
 		 7  24h0m0s  TimerFired          of 6
 		 8  24h0m0s  ActivityScheduled   mail 1
-		 9  24h0m0s  TimerScheduled      for 2026-01-02 01:00:00.000 UTC
+		 9  24h0m0s  TimerScheduled      for 2026-01-02 01:00:00.000 UTC, limits 8
 		10  24h0m0s  ActivityCompleted   of 8 on test "sent 1"
 		11  24h0m0s  TimerCancelled      of 9
 		12  24h0m0s  TimerScheduled      for 2026-01-03 00:00:00.000 UTC

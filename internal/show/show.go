@@ -47,6 +47,9 @@ func Summary(e history.Event) string {
 		if e.Keeps != 0 {
 			text += fmt.Sprintf(", keeping the slot of %d", e.Keeps)
 		}
+		if e.Limits != 0 {
+			text += fmt.Sprintf(", limits %d", e.Limits)
+		}
 		return text
 	case *history.TimerFired:
 		return fmt.Sprintf("of %d", e.Timer)

@@ -68,6 +68,7 @@ func shownEvents(t *testing.T) []shown {
 		{&history.ActivityCompleted{Scheduled: 2, Worker: "w", Claims: 1}, "of 2 on w"},
 		{&history.ActivityFailed{Scheduled: 2, Worker: "w", Claims: 1, Failure: failure}, "of 2 on w no luck"},
 		{&history.ActivityCancelRequested{Scheduled: 2, Reason: cancel.LostSelect}, "of 2: lost-select"},
+		{&history.TimerScheduled{FireAt: 1000, Limits: 2}, "for 1970-01-01 00:00:01.000 UTC, limits 2"},
 		{&history.TimerScheduled{FireAt: 1000}, "for 1970-01-01 00:00:01.000 UTC"},
 		{&history.TimerFired{Timer: 3}, "of 3"},
 		{&history.TimerCancelled{Timer: 3}, "of 3"},

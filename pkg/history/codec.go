@@ -167,14 +167,7 @@ func (w *writer) decision(e Event) {
 		w.str(e.By)
 		w.str(e.Text)
 	case *TimerScheduled:
-		if e.Keeps == 0 {
-			w.head(e, 1)
-			w.int(e.FireAt)
-			return
-		}
-		w.head(e, 2)
-		w.int(e.FireAt)
-		w.uint(e.Keeps)
+		w.timer(e)
 	case *TimerCancelled:
 		w.head(e, 1)
 		w.uint(e.Timer)
@@ -253,6 +246,24 @@ func startedFields(e *Started) int {
 	}
 }
 
+func (w *writer) timer(e *TimerScheduled) {
+	fields := 1
+	if e.Keeps != 0 {
+		fields = 2
+	}
+	if e.Limits != 0 {
+		fields = 3
+	}
+	w.head(e, fields)
+	w.int(e.FireAt)
+	if fields > 1 {
+		w.uint(e.Keeps)
+	}
+	if fields > 2 {
+		w.uint(e.Limits)
+	}
+}
+
 func (w *writer) lineage(e *Started) {
 	fields := startedFields(e)
 	if fields == 8 {
@@ -326,7 +337,7 @@ func (r *reader) body(kind Kind) Event {
 	case KindActivityCancelRequested:
 		return &ActivityCancelRequested{Scheduled: r.uint(), Reason: cancel.Reason(r.uint8()), By: r.str(), Text: r.str()}
 	case KindTimerScheduled:
-		return &TimerScheduled{FireAt: r.int(), Keeps: r.uint()}
+		return &TimerScheduled{FireAt: r.int(), Keeps: r.uint(), Limits: r.uint()}
 	case KindTimerFired:
 		return &TimerFired{Timer: r.uint()}
 	case KindTimerCancelled:

@@ -79,6 +79,7 @@ func events(t *rapid.T) []history.Event {
 		&history.PurgeRequested{By: str("by"), Text: str("text"), Force: rapid.Bool().Draw(t, "force"), Reply: str("reply")},
 		&history.Granted{Scheduled: id.Draw(t, "scheduled")},
 		&history.TimerScheduled{FireAt: rapid.Int64().Draw(t, "fire at"), Keeps: id.Draw(t, "keeps")},
+		&history.TimerScheduled{FireAt: rapid.Int64().Draw(t, "fire at"), Limits: id.Draw(t, "limits")},
 		&history.ActivityScheduled{Name: str("activity"), Effect: str("effect"), First: str("first"), Gate: aGate(t)},
 		&history.Started{Name: str("name"), Payload: payload("input"), Gate: aGate(t)},
 		&history.Started{Name: str("name"), Parent: &history.Parent{Instance: "p" + str("parent"), Holds: str("holds")}},
@@ -184,6 +185,7 @@ func golden() []history.Event {
 			Parent: &history.Parent{Instance: "order-42", Born: history.Position{Seq: 7, Time: 8}, Execution: 1, Event: 17, Effect: "kq3vVYb2hA7rTn0cXw9dLw", Holds: "fulfil=abc"},
 			Gate:   &history.Gate{Name: "ship", Ticket: "kq3vVYb2hA7rTn0cXw9dLw"},
 		},
+		&history.TimerScheduled{FireAt: 1_790_000_060_000, Limits: 4},
 	}
 	for i, e := range all {
 		e.Meta().ID, e.Meta().At = uint64(i+1), 1_790_000_000_000+int64(i)

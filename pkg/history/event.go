@@ -207,6 +207,7 @@ type TimerScheduled struct {
 	Head   `msgpack:"-"`
 	FireAt int64  // Unix milliseconds
 	Keeps  uint64 // id of the ActivityScheduled whose slot is kept until it fires; 0: none
+	Limits uint64 // id of the ActivityScheduled whose attempt is over when it fires; 0: none. FireAt is by the owner's clock, then
 }
 
 // TimerFired is the input of a due timer; its At is the FireAt of the timer.

@@ -359,9 +359,36 @@ func TestATicketLeavesTheGateThatItsHistoryDoesNotName(t *testing.T) {
 	if d := s.describe("h-1"); len(d.Waits) != 1 || d.Waits[0].Gate != "limited" {
 		t.Fatalf("%+v", d.Waits)
 	}
+	other := waiter.Member // the code was to keep the slot, then
+	other.Place = gate.KeptPlace
+	if _, err := redistest.Answer(func(done func(gate.Admitted, error)) {
+		s.gates().Admit(gate.Call{Gate: "limited", Enter: []gate.Entry{{Member: other, In: true}}}, done)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	s.until("only h-0 is in", func() bool { return s.stats("limited").Active == 1 })
+	s.waiting("limited", 1)
 	close(stile.end)
 	s.ended("h-1")
 	s.quiet("limited")
+}
+
+// It is let in, and its time is over before anything else happens.
+func TestASlotIsKeptAlsoByWhomItsTimeEndsAtOnce(t *testing.T) {
+	s, stile := newStand(t), newTurnstile()
+	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
+	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, who string) (string, error) {
+		if who == "h-0" {
+			return limited.Call(ctx, who)
+		}
+		return limited.Call(ctx, who, pawl.Retry{Attempts: 2, Initial: time.Hour, Max: time.Hour}, pawl.AttemptTimeout(time.Millisecond), pawl.KeepSlot())
+	}))
+	s.work(worker.Config{}, limited.Do(stile.do))
+	s.oneWaits(stile)
+	close(stile.end)
+	s.ended("h-0")
+	s.until("it rests with its slot", func() bool { return s.describe("h-1").Timers == 1 && s.stats("limited").Active == 1 })
+	s.check()
 }
 
 func TestAPolicyThatChangesIsInForceAtOnceForWhoWaits(t *testing.T) {

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sync/atomic"
 
 	"github.com/pawlrun/pawl"
@@ -230,7 +231,19 @@ func (t *turn) apply(ev history.Event) bool {
 		t.noteLate(ev)
 		return true
 	}
-	return t.record(t.exec.Take())
+	made := t.exec.Take()
+	t.beginAttempts(made)
+	return t.record(made)
+}
+
+// beginAttempts gives the attempts that a step has decided all of their time: its input may be old, when orchestrators have been away.
+func (t *turn) beginAttempts(made []history.Event) {
+	for _, ev := range made {
+		if e, ok := ev.(*history.TimerScheduled); ok && e.Limits != 0 && e.At < t.now {
+			e.FireAt += min(t.now-e.At, math.MaxInt64-e.FireAt)
+			t.exec.PutOff(e.ID, e.FireAt)
+		}
+	}
 }
 
 func (t *turn) record(events []history.Event) bool {

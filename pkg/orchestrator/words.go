@@ -104,8 +104,8 @@ func (a *actor) hear(in *instance) {
 	}
 	var all []heard
 	for id, w := range in.words {
-		k, ok := in.state.Find(w.member.Ticket)
-		if !ok || w.gate != k.Gate.Name { // a lost turn may have entered another gate: its key path was another
+		k, ok := in.meant(w)
+		if !ok {
 			continue
 		}
 		delete(in.words, id)
@@ -117,6 +117,13 @@ func (a *actor) hear(in *instance) {
 	for _, h := range all {
 		a.heed(in, h.ticket, h.word)
 	}
+}
+
+// meant finds the ticket that a word is about. A lost turn may have entered another gate, for its key path was another, or as another
+// member: it was not to keep its slot.
+func (in *instance) meant(w word) (history.Ticket, bool) {
+	k, ok := in.state.Find(w.member.Ticket)
+	return k, ok && w.gate == k.Gate.Name && w.member == member(in.id, k.Event, in.state.Started, k.Gate)
 }
 
 func (a *actor) heed(in *instance, k history.Ticket, w word) {
@@ -223,8 +230,8 @@ func (a *actor) giveBack(in *instance, s *stall) {
 func (in *instance) idle(words map[string]word, inbox []unread) map[string]word {
 	out := make(map[string]word)
 	for id, w := range words {
-		k, ok := in.state.Find(w.member.Ticket)
-		if ok && w.gate == k.Gate.Name && (k.Waits || k.Gate.Keep || !slices.ContainsFunc(inbox, in.ends(k.Event))) {
+		k, ok := in.meant(w)
+		if ok && (k.Waits || k.Gate.Keep || !slices.ContainsFunc(inbox, in.ends(k.Event))) {
 			continue
 		}
 		out[id] = w

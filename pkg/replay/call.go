@@ -18,7 +18,7 @@ type Call struct {
 	Queue          string
 	Payload        history.Payload
 	Retry          Retry         // of an activity
-	AttemptTimeout time.Duration // of one attempt of an activity, from its schedule, or from when it was let in if it waited; 0: none
+	AttemptTimeout time.Duration // of one attempt of an activity, from its schedule by its owner's clock (see PutOff), or from when it was let in if it waited; 0: none
 	Within         time.Duration // of the whole call, pauses and waiting included; 0: none
 	Scope          *Scope        // it is cancelled with, if it is not a child to be abandoned
 
@@ -149,7 +149,7 @@ func (c *call) begin() {
 	c.number++
 	c.attempt = x.scheduleActivity(c)
 	if c.attempt != nil && c.spec.AttemptTimeout > 0 {
-		c.limit = x.scheduleTimer(c.spec.AttemptTimeout, c.home, c)
+		c.limit = x.scheduleLimit(c.attempt, c.spec.AttemptTimeout, c.home, c)
 	}
 }
 
@@ -205,7 +205,7 @@ func (c *call) letIn() {
 		return
 	}
 	c.drop(cancel.Cancelled{Reason: cancel.LostSelect}, &c.limit)
-	c.limit = c.x.scheduleTimer(c.spec.AttemptTimeout, c.home, c)
+	c.limit = c.x.scheduleLimit(c.attempt, c.spec.AttemptTimeout, c.home, c)
 }
 
 // failed goes on after the failure of an attempt, or of a child.

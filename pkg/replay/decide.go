@@ -225,11 +225,20 @@ func (x *Execution) samePayload(met history.Event, recorded, made history.Payloa
 
 // scheduleTimer decides a timer; one without a scope is cancelled with none.
 func (x *Execution) scheduleTimer(d time.Duration, in *Scope, by owner) *work {
-	return x.scheduleTimerThatKeeps(0, d, in, by)
+	return x.setTimer(&history.TimerScheduled{FireAt: due(x.now, d)}, in, by)
 }
 
 // scheduleTimerThatKeeps decides a timer during which the slot of a schedule is kept; 0: of none.
 func (x *Execution) scheduleTimerThatKeeps(slot uint64, d time.Duration, in *Scope, by owner) *work {
+	return x.setTimer(&history.TimerScheduled{FireAt: due(x.now, d), Keeps: slot}, in, by)
+}
+
+// scheduleLimit decides the timer at which an attempt is over. See PutOff.
+func (x *Execution) scheduleLimit(attempt *work, d time.Duration, in *Scope, by owner) *work {
+	return x.setTimer(&history.TimerScheduled{FireAt: due(x.now, d), Limits: attempt.id}, in, by)
+}
+
+func (x *Execution) setTimer(ev *history.TimerScheduled, in *Scope, by owner) *work {
 	if x.past.active {
 		met, ok := x.meet(history.KindTimerScheduled, "", nil).(*history.TimerScheduled)
 		if !ok {
@@ -245,7 +254,6 @@ func (x *Execution) scheduleTimerThatKeeps(slot uint64, d time.Duration, in *Sco
 		x.exceed()
 		return nil
 	}
-	ev := &history.TimerScheduled{FireAt: x.due(d), Keeps: slot}
 	x.append(ev)
 	x.seeds.advance()
 	return x.add(&work{id: ev.ID, kind: timerWork, fireAt: ev.FireAt, owner: by}, in)

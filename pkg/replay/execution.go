@@ -80,7 +80,7 @@ var (
 )
 
 // Execution is one generation of an instance, in memory. Its methods are of two
-// kinds. Replay, Apply, Take, Ended, Len, NextTimer, Outstanding, Children, Status,
+// kinds. Replay, Apply, Take, PutOff, Ended, Len, NextTimer, Outstanding, Children, Status,
 // Continued and Evict are for its owner, one call at a time. All others are words: only
 // the program may call them, on the strand it runs on; from anywhere else they return a
 // *Misuse, or panic with one if they have no error to return.
@@ -156,6 +156,15 @@ func New(id Identity, program Program, opts Options) *Execution {
 	return x
 }
 
+// PutOff is the owner's note on the limit of an attempt (a TimerScheduled with Limits) that the last step has decided: it is over then, Unix ms.
+// The step counts from Now, which is old if its input is; the owner knows what time it is.
+func (x *Execution) PutOff(limit uint64, fireAt int64) {
+	if w := x.open[limit]; w != nil && w.kind == timerWork {
+		w.fireAt = fireAt
+		x.timers.push(timerDue{fireAt: fireAt, id: limit})
+	}
+}
+
 // Take gives the events appended since the last Take, inputs and decisions in
 // order, their ids dense. What Replay was given is not among them.
 func (x *Execution) Take() []history.Event {
@@ -192,7 +201,7 @@ func (x *Execution) wantedOf(kind workKind) []uint64 {
 func (x *Execution) NextTimer() (id uint64, fireAt int64, ok bool) {
 	for len(x.timers) > 0 {
 		first := x.timers[0]
-		if w := x.open[first.id]; w != nil && w.withdrawn == nil {
+		if w := x.open[first.id]; w != nil && w.withdrawn == nil && w.fireAt == first.fireAt {
 			return first.id, first.fireAt, true
 		}
 		x.timers.pop()

@@ -122,9 +122,10 @@ func millis(d time.Duration) int64 {
 	return ms
 }
 
-func (x *Execution) due(d time.Duration) int64 {
-	if ms := millis(d); x.now <= math.MaxInt64-ms {
-		return x.now + ms
+// due is the time d after now, Unix ms.
+func due(now int64, d time.Duration) int64 {
+	if ms := millis(d); now <= math.MaxInt64-ms {
+		return now + ms
 	}
 	return math.MaxInt64
 }

@@ -101,7 +101,7 @@ func (p Past) check(x *replay.Execution, n int) error {
 		if outcome.Dropped() {
 			return fmt.Errorf("after a replay of %d events, %s %d was %s", n, show.Kind(ev), ev.Meta().ID, outcome)
 		}
-		made = append(made, p.noted(x.Take())...)
+		made = append(made, p.noted(x)...)
 	}
 	if len(rest) > 0 && !x.Ended() && p.turnedAway() {
 		rest = rest[:len(rest)-1]
@@ -122,16 +122,25 @@ func (p Past) turnedAway() bool {
 	return (k == history.KindFailed || k == history.KindCancelled) && state.Waits(1)
 }
 
-// noted gives the activities among the events the gates that they have in the history: those are their owner's, and no
-// decisions.
-func (p Past) noted(made []history.Event) []history.Event {
+// noted takes what was decided, and gives the activities among it the gates that they have in the history, and their limits the times: those are their
+// owner's, and no decisions.
+func (p Past) noted(x *replay.Execution) []history.Event {
+	made := x.Take()
 	for _, ev := range made {
-		s, ok := ev.(*history.ActivityScheduled)
-		if !ok || s.ID > uint64(len(p.Events)) {
+		id := ev.Meta().ID
+		if id > uint64(len(p.Events)) {
 			continue
 		}
-		if was, ok := p.Events[s.ID-1].(*history.ActivityScheduled); ok {
-			s.Gate = was.Gate
+		switch e := ev.(type) {
+		case *history.ActivityScheduled:
+			if was, ok := p.Events[id-1].(*history.ActivityScheduled); ok {
+				e.Gate = was.Gate
+			}
+		case *history.TimerScheduled:
+			if was, ok := p.Events[id-1].(*history.TimerScheduled); ok && e.Limits != 0 {
+				e.FireAt, e.Limits = was.FireAt, was.Limits // an earlier build did not say whose
+				x.PutOff(id, e.FireAt)
+			}
 		}
 	}
 	return made

@@ -109,3 +109,32 @@ func TestAHistoryThatOtherCodeBeganIsCheckedFromWhereItTookOver(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// The time of a limit is its owner's clock, which no check has.
+func TestALimitThatWasCountedFromTheClockIsNoDifference(t *testing.T) {
+	code := func(x *replay.Execution) replay.Ending {
+		_ = x.Wait(x.Call(replay.Call{Activity: "act", AttemptTimeout: time.Minute}), nil)
+		return replay.Ending{Result: text("over")}
+	}
+	d := replaytest.New(t, code, replay.Options{})
+	d.Start(text("in"))
+	set, ok := d.History[2].(*history.TimerScheduled)
+	if !ok || set.Limits != 2 || set.FireAt != set.At+60_000 {
+		t.Fatalf("%+v", d.History[2])
+	}
+	set.FireAt += 7_200_000
+	d.X.PutOff(3, set.FireAt)
+	d.Fire()
+	if fired := d.History[3].Meta().At; fired != set.FireAt {
+		t.Errorf("over at %d, want %d", fired, set.FireAt)
+	}
+	d.CheckReplay()
+	p := replaytest.Past{ID: d.X.Identity(), Program: code, Events: d.History, Live: d.X}
+	if err := p.CheckPrefixes(100); err != nil {
+		t.Error(err)
+	}
+	set.Limits = 0 // as an earlier build has written it
+	if err := p.CheckPrefixes(100); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,50 @@
+package orchestrator_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/worker"
+)
+
+// Trap: a time that is counted from the last event instead of the turn's own fires early. Whoever was started while there was no
+// orchestrator has an input that is old; each of its attempts has all of its time all the same, also the second.
+func TestAnAttemptIsNotOverBeforeItHasBegun(t *testing.T) {
+	s := newStand(t)
+	const limit = 3 * time.Second
+	flaky := pawl.NewActivity[string, string]("flaky")
+	does := hello.Do(func(ctx *pawl.Context, who string) (string, error) {
+		return flaky.Call(ctx, who, pawl.AttemptTimeout(limit), pawl.Retry{Attempts: 2, Initial: time.Millisecond})
+	})
+	s.stop(s.orchestrate(orchestrator.Config{}, does))
+	began := time.Now()
+	s.start("hello", "h", `"x"`)
+	s.until("the limit would be over", func() bool { return time.Since(began) > limit })
+	s.orchestrate(orchestrator.Config{}, does)
+	s.work(worker.Config{}, flaky.Do(func(ctx context.Context, who string) (string, error) {
+		if pawl.Info(ctx).Attempt == 1 {
+			return "", errors.New("not yet")
+		}
+		return who, nil
+	}))
+	if d := s.ended("h"); d.Status != "completed" {
+		t.Errorf("%+v", d)
+	}
+	limits := 0
+	for _, ev := range s.history("h") {
+		if e, ok := ev.(*history.TimerScheduled); ok && e.Limits != 0 {
+			limits++
+			if e.FireAt < began.Add(2*limit).UnixMilli() {
+				t.Errorf("the limit of event %d ends %v after the start", e.Limits, time.Duration(e.FireAt-began.UnixMilli())*time.Millisecond)
+			}
+		}
+	}
+	if limits != 2 {
+		t.Errorf("%d limits", limits)
+	}
+}
