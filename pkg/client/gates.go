@@ -72,8 +72,7 @@ func DeletePolicy(ctx context.Context, c *Client, level string) error {
 // all, and LimitedUntil the first to pass.
 //
 // Errors: ErrNotFound if nobody has ever come to a gate of that action (or, of a key, in the
-// last hour), which may well be because it has no limits, or if it has only gates with keys, and all
-// of them are idle; ErrNoOwner, queue.ErrTimeout.
+// last hour), which may well be because it has no limits; ErrNoOwner, queue.ErrTimeout.
 func QueueStats(ctx context.Context, c *Client, action, key string) (QueueInfo, error) {
 	r, err := c.askGate(ctx, queue.Ask{Op: queue.OpGate, Gate: action, Key: key})
 	switch {
@@ -107,6 +106,8 @@ func sumOf(own []QueueInfo, used iter.Seq2[QueueInfo, error]) (sum QueueInfo, so
 		return QueueInfo{}, false, nil
 	case len(gates) == len(own):
 		return own[0], true, nil
+	case len(own) > 0 && own[0].Entered+own[0].Rejected+own[0].Waiting+own[0].Holding == 0: // all inputs have had a key
+		gates = gates[1:]
 	}
 	sum = QueueInfo{Gate: gates[0].Action, Action: gates[0].Action, Policy: gates[0].Policy, MaxConcurrent: gates[0].MaxConcurrent}
 	for _, g := range gates {

@@ -168,6 +168,11 @@ func TestAnInputWithoutAKeyDoesNotHideTheGatesOfTheOthers(t *testing.T) {
 	if got, err := QueueStats(soon(t), c, "debit", ""); err != nil || got != at("", 3) {
 		t.Errorf("of one alone: %+v, %v", got, err)
 	}
+	w.gates.stats = map[int][]queue.GateStats{1: {at("", 0), at("acme", 5)}}
+	want.Keys, want.Waiting = 1, 5
+	if got, err := QueueStats(soon(t), c, "debit", ""); err != nil || got != want {
+		t.Errorf("all inputs have had a key: %+v, %v, want %+v", got, err, want)
+	}
 }
 
 func TestAllGatesAreListedPageByPageAndWhatIsMissingIsSaid(t *testing.T) {

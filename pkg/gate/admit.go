@@ -264,6 +264,9 @@ func (g *Gates) send(b *batch) {
 			g.fail(b, fmt.Errorf("gate %s: %w", b.gate, err))
 			return
 		}
+		if rested < 0 {
+			g.makeKnown(b)
+		}
 		if rested < 0 || rested > restedFor.Milliseconds() {
 			// Between the listing and the entering a visitor may have found it idle, and have taken it off.
 			g.list(b.gate, func(err error) {
@@ -273,6 +276,29 @@ func (g *Gates) send(b *batch) {
 			})
 		}
 		g.hand(b, got)
+	})
+}
+
+// makeKnown makes the own gate of an action known as it is of its first key, once. What is lost only leaves it unknown while it is idle.
+func (g *Gates) makeKnown(b *batch) {
+	action := Action(b.gate)
+	if action == b.gate || b.force.Level == "" {
+		return
+	}
+	args, err := b.force.args(action)
+	g.mu.Lock()
+	_, done := g.known[action]
+	g.known[action] = struct{}{}
+	g.mu.Unlock()
+	if done || err != nil {
+		return
+	}
+	g.run.Go(redisx.Call{Script: g.script.known, Keys: g.keys(action), Args: args[:3]}, func(_ any, err error) {
+		if err != nil {
+			g.mu.Lock()
+			delete(g.known, action)
+			g.mu.Unlock()
+		}
 	})
 }
 

@@ -22,6 +22,9 @@ var gateLua string
 //go:embed admit.lua
 var admitLua string
 
+//go:embed known.lua
+var knownLua string
+
 //go:embed sweep.lua
 var sweepLua string
 
@@ -56,7 +59,7 @@ var policyLua string
 var raiseLua string
 
 type scripts struct {
-	admit, sweep, clear, stats, waiters, snapshot, list, relist, unwanted, policies, policy, raise *redisx.Script
+	admit, known, sweep, clear, stats, waiters, snapshot, list, relist, unwanted, policies, policy, raise *redisx.Script
 }
 
 // Gates speaks to the gates of a namespace. Its methods are safe for concurrent use. Those that take a callback send and
@@ -71,6 +74,7 @@ type Gates struct {
 	lines  map[string]*line     // gates with a script of this process under way
 	listed map[string]time.Time // when this process has put a gate on its list, for listedFor
 	pruned time.Time            // when listed was last cleaned up
+	known  map[string]struct{}  // actions with keys whose own gates this process has made known
 }
 
 // New gives the gates of a key space. The runner stays the caller's to close, which ends what is under way. partition
@@ -78,9 +82,9 @@ type Gates struct {
 func New(run *redisx.Runner, space redisx.Space, partition func(name string) int) *Gates {
 	of := func(name, body string) *redisx.Script { return redisx.NewScript(name, gateLua+body) }
 	return &Gates{
-		run: run, space: space, partition: partition, lines: make(map[string]*line), listed: make(map[string]time.Time),
+		run: run, space: space, partition: partition, lines: make(map[string]*line), listed: make(map[string]time.Time), known: make(map[string]struct{}),
 		script: scripts{
-			admit: of("gate-admit", admitLua), sweep: of("gate-sweep", sweepLua), clear: of("gate-clear", clearLua), stats: of("gate-stats", statsLua),
+			admit: of("gate-admit", admitLua), known: of("gate-known", knownLua), sweep: of("gate-sweep", sweepLua), clear: of("gate-clear", clearLua), stats: of("gate-stats", statsLua),
 			waiters: redisx.NewScript("gate-waiters", waitersLua), snapshot: redisx.NewScript("gate-snapshot", snapshotLua),
 			list: redisx.NewScript("gate-list", listLua), relist: redisx.NewScript("gate-relist", relistLua),
 			unwanted: redisx.NewScript("gate-unwanted", unwantedLua), policies: redisx.NewScript("gate-policies", policiesLua), policy: redisx.NewScript("gate-policy", policyLua),

@@ -3,10 +3,12 @@ package gate_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/gate"
@@ -463,6 +465,25 @@ func TestAnIdleGateWithAKeyIsForgottenAfterAnHour(t *testing.T) { each(t, forgot
 
 func forgottenCases() map[string]func(b *bench) {
 	return map[string]func(b *bench){
+		"and its action is known still, as one that nobody has come to without a key": func(b *bench) {
+			b.gate = gate.Name("charge-card", "acme")
+			p := history.Policy{Concurrency: 1, Rate: 10, RateWindow: 60_000, Key: "customer"}
+			b.policy(p)
+			b.enter("a")
+			own := b.space.Gate("charge-card")
+			poll.Until(b, 20*time.Second, "the action is known", func() bool { return b.rdb.Exists(b.Context(), own.State()).Val() == 1 })
+			b.leave("a")
+			before := b.rdb.HGetAll(b.Context(), own.State()).Val()
+			b.must(b.rdb.Del(b.Context(), b.space.Gate(b.gate).State()).Err())
+			b.enter("a")
+			s, ok, err := b.gates.Stats(b.Context(), "charge-card")
+			if err != nil || !ok || s.Policy != p || s.TotalEnqueued != 0 || s.QueueLength != 0 || b.rdb.PTTL(b.Context(), own.State()).Val() != -1 {
+				b.Errorf("%+v, %v, %v", s, ok, err)
+			}
+			if again := b.rdb.HGetAll(b.Context(), own.State()).Val(); !maps.Equal(before, again) {
+				b.Errorf("written again: %v, was %v", again, before)
+			}
+		},
 		"and one that is in use is not": func(b *bench) {
 			b.gate = gate.Name("charge-card", "acme")
 			b.policy(history.Policy{Concurrency: 1, Rate: 10, RateWindow: 60_000})

@@ -59,7 +59,7 @@ func stamp(ms int64) *string {
 // of all, and "limited_until" the first of them to pass.
 //
 // 400 for what is no name, or no query, 404 for an action that nobody has ever come to a gate of (it may have no
-// limits), and for one with keys while all its gates are idle, 503 while the orchestrators hand over or there are none, 504 if they do not answer.
+// limits), 503 while the orchestrators hand over or there are none, 504 if they do not answer.
 func (a *api) queueStats(c *client.Client, r *http.Request) (any, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil { // what was meant as a key would be none, and the answer about another gate

@@ -126,7 +126,7 @@ func (a *actor) findGate(ctx context.Context, q queue.Ask) (name string, s gate.
 			return name, s, err
 		}
 	}
-	text := "action " + q.Gate + " has no queue: nobody has called it while it was limited, or it has one for each key, and all of them are idle"
+	text := "action " + q.Gate + " has no queue: nobody has called it while it was limited"
 	if q.Key != "" {
 		text = fmt.Sprintf("action %s has no queue for key %q: nobody has called it with that key in the last hour, while it was limited", q.Gate, q.Key)
 	}
