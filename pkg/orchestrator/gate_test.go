@@ -312,7 +312,7 @@ func TestALostWordIsSaidAgain(t *testing.T) {
 	began := time.Now()
 	s.start("hello", "h-0", `"h-0"`)
 	s.receive(stile.began)
-	if d := time.Since(began); d > 5*time.Second {
+	if d := time.Since(began); d > 7*time.Second { // it is four seconds of the gate's, and a busy machine's own
 		t.Errorf("the slot was leaked for %v", d)
 	}
 	close(stile.end)
