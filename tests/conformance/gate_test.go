@@ -92,13 +92,14 @@ func newGateRig(rt *rapid.T, rdb redis.UniversalClient, n int) *gateRig {
 	return r
 }
 
-func gateNames() []string { return []string{"charge-card", gate.Name("charge-card", "acme")} }
+// gateNames are of two actions: with the first key the own gate of an action becomes known.
+func gateNames() []string { return []string{"charge-card", gate.Name("ship", "acme")} }
 
 func (r *gateRig) close() {
 	r.run.Close() // before the keys go: a gate is put on its list also after its answer
 	keys := []string{r.space.Part(partition).Gates()}
 	for _, name := range gateNames() {
-		keys = append(keys, r.keys(name)...)
+		keys = append(append(keys, r.keys(name)...), r.space.Gate(gate.Action(name)).State())
 	}
 	for _, key := range keys {
 		r.must(r.rdb.Del(r.ctx, key).Err())
