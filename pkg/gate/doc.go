@@ -23,7 +23,7 @@
 //	         n   entered                   o   completed           w   withdrawn       t   timed out
 //	         c   cleared                   f   refused: at once, by a full queue or a policy that rejects
 //	         un  waiters that name who they are under              b   '1': deadlocked, at the last sweep
-//	         u   last use, ms
+//	         u   last use, ms; 0: never (see known.lua)
 //
 // The counters keep n = waiting + in + o + w + t + c at all times: see Check.
 //

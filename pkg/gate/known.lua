@@ -7,7 +7,7 @@
 local g = open(ARGV[1], ARGV[2], ARGV[3])
 if not g.known then
   window(g)
-  g.set.u = ms(g.t)
+  g.set.u = '0' -- it was never used: who enters it first puts it on the list again, as of a new one
   close(g, '0')
 end
 return { 'OK' }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/pkg/gate"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -116,6 +117,21 @@ func listedCases() map[string]func(b *bench) {
 					}
 				}
 			}
+		},
+		// Trap: the first input with a key makes the action's own gate known between the listing and the first call of one without.
+		"and again behind the first call of a gate that nobody was ever at": func(b *bench) {
+			b.policy(concurrency(1))
+			_, err := redistest.Answer(func(done func(gate.Admitted, error)) { b.gates.Admit(gate.Call{Gate: b.gate}, done) })
+			b.must(err)
+			put(b, b.now()+1000) // as whoever visits it does, and finds nothing
+			b.unlist()
+			_, err = redistest.Answer(func(done func(gate.Admitted, error)) {
+				b.gates.Admit(gate.Call{Gate: gate.Name(b.gate, "acme"), InForce: b.force, Enter: []gate.Entry{{Member: who("keyed")}}}, done)
+			})
+			b.must(err)
+			poll.Until(b, 20*time.Second, "the action is known", func() bool { return b.rdb.Exists(b.Context(), b.space.Gate(b.gate).State()).Val() == 1 })
+			b.want("without a key", said(b.enter("a")), "let in")
+			poll.Until(b, 3*time.Second, "it is on the list", func() bool { _, ok := b.onList(); return ok })
 		},
 		// Trap: a leave that comes late, of somebody who has left before, puts the gate on no list.
 		"also if somebody who was not there has left in between": func(b *bench) {
