@@ -67,7 +67,7 @@ func DeletePolicy(ctx context.Context, c *Client, level string) error {
 
 // QueueStats tells about the gate of an action, an activity or an orchestration by name, for
 // one value of its key. With no key it is the gate of the action itself or, if the policy in force
-// has a key, the sum over the gates that Queues lists and that of the inputs without a key: then
+// has a key or all inputs have had one, the sum over the gates that Queues lists and that of the inputs without a key: then
 // Keys is how many they are, Policy and MaxConcurrent are those of each, Oldest is the oldest of
 // all, and LimitedUntil the first to pass.
 //
@@ -76,7 +76,7 @@ func DeletePolicy(ctx context.Context, c *Client, level string) error {
 func QueueStats(ctx context.Context, c *Client, action, key string) (QueueInfo, error) {
 	r, err := c.askGate(ctx, queue.Ask{Op: queue.OpGate, Gate: action, Key: key})
 	switch {
-	case key == "" && (errors.Is(err, ErrNotFound) || err == nil && len(r.Gates) > 0 && r.Gates[0].Policy.Key != ""):
+	case key == "" && (errors.Is(err, ErrNotFound) || err == nil && len(r.Gates) > 0 && (r.Gates[0].Policy.Key != "" || untouched(r.Gates[0]))):
 		sum, some, failed := sumOf(r.Gates, Queues(ctx, c, action))
 		if some || failed != nil {
 			return sum, failed
@@ -89,6 +89,9 @@ func QueueStats(ctx context.Context, c *Client, action, key string) (QueueInfo, 
 	}
 	return r.Gates[0], nil
 }
+
+// untouched reports that nobody has ever come to the gate: it is known because all inputs have had a key.
+func untouched(g QueueInfo) bool { return g.Entered+g.Rejected+g.Waiting+g.Holding == 0 }
 
 // sumOf adds up the gates of one action: its own, which may be idle, and those in use.
 func sumOf(own []QueueInfo, used iter.Seq2[QueueInfo, error]) (sum QueueInfo, some bool, _ error) {
@@ -106,7 +109,7 @@ func sumOf(own []QueueInfo, used iter.Seq2[QueueInfo, error]) (sum QueueInfo, so
 		return QueueInfo{}, false, nil
 	case len(gates) == len(own):
 		return own[0], true, nil
-	case len(own) > 0 && own[0].Entered+own[0].Rejected+own[0].Waiting+own[0].Holding == 0: // all inputs have had a key
+	case len(own) > 0 && untouched(own[0]):
 		gates = gates[1:]
 	}
 	sum = QueueInfo{Gate: gates[0].Action, Action: gates[0].Action, Policy: gates[0].Policy, MaxConcurrent: gates[0].MaxConcurrent}

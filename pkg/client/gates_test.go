@@ -173,6 +173,11 @@ func TestAnInputWithoutAKeyDoesNotHideTheGatesOfTheOthers(t *testing.T) {
 	if got, err := QueueStats(soon(t), c, "debit", ""); err != nil || got != want {
 		t.Errorf("all inputs have had a key: %+v, %v, want %+v", got, err, want)
 	}
+	policy.Key, want.Policy.Key = "", ""
+	w.gates.stats = map[int][]queue.GateStats{1: {at("", 0), at("acme", 5)}}
+	if got, err := QueueStats(soon(t), c, "debit", ""); err != nil || got != want {
+		t.Errorf("the policy has lost its key, and nobody has come since: %+v, %v, want %+v", got, err, want)
+	}
 }
 
 func TestAllGatesAreListedPageByPageAndWhatIsMissingIsSaid(t *testing.T) {

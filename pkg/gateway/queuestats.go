@@ -54,7 +54,7 @@ func stamp(ms int64) *string {
 // queueStats answers how the queue of the action ref stands: an activity or an orchestration, by name.
 //
 // With ?key= it is the gate of that value of the action's key. Without it is the gate of the action
-// itself or, if the policy in force has a key, the sum over its gates that are in use and that of the inputs
+// itself or, if the policy in force has a key or all inputs have had one, the sum over its gates that are in use and that of the inputs
 // without a key: then "key" is empty, "keys" says how many they are, "max_concurrent" and "policy" are those of each, "oldest_enqueued_at" is the oldest
 // of all, and "limited_until" the first of them to pass.
 //
