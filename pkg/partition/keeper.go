@@ -147,11 +147,10 @@ func (k *Keeper) loop(ctx context.Context) {
 	defer close(k.done)
 	tick := time.NewTicker(k.cfg.Renew)
 	defer tick.Stop()
-	for {
+	for ctx.Err() == nil { // a nudge may be taken before the end is
 		k.round(ctx)
 		select {
 		case <-ctx.Done():
-			return
 		case <-k.nudge:
 		case <-tick.C:
 		}

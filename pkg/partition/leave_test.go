@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/pkg/partition"
 )
 
 // slow is a way to Redis on which, once it is armed, the next heartbeat is overtaken by whatever may overtake it.
@@ -16,6 +17,7 @@ type slow struct {
 	armed atomic.Bool
 	held  chan struct{} // closed when a heartbeat is under way
 	left  chan struct{} // closed when a member has left
+	beats atomic.Int32  // since it was armed
 }
 
 // overtaking is how long a heartbeat is under way if nobody leaves meanwhile.
@@ -27,6 +29,9 @@ func (s *slow) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return ne
 func (s *slow) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		beats, leaves := s.about(cmds)
+		if beats {
+			s.beats.Add(1)
+		}
 		if beats && s.armed.CompareAndSwap(true, false) {
 			close(s.held)
 			select {
@@ -40,6 +45,14 @@ func (s *slow) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 		}
 		return err
 	}
+}
+
+// arm has the next heartbeat wait, and returns when it does.
+func (s *slow) arm(k *partition.Keeper) {
+	s.beats.Store(0)
+	s.armed.Store(true)
+	k.Nudge()
+	<-s.held
 }
 
 // about says whether a heartbeat is among the calls, and whether one of them is a member's last: its span is none.
@@ -63,13 +76,32 @@ func TestAMemberThatHasLeftIsNotBroughtBackByItsOwnHeartbeat(t *testing.T) {
 	f := newFleet(t, behind)
 	k := f.member("a", 5*time.Second)
 	f.until("a owns all", func() bool { return len(f.owners()) == parts })
-	way.armed.Store(true)
-	k.Nudge()
-	<-way.held
+	way.arm(k)
 	if err := k.Stop(f.ctx()); err != nil {
 		t.Fatal(err)
 	}
 	if all, err := s.Client(t).ZRange(f.ctx(), f.ns.Members(), 0, -1).Result(); err != nil || len(all) > 0 {
 		t.Errorf("everybody has left, and the members are %q (%v)", all, err)
+	}
+}
+
+// Each heartbeat may take a renewal interval where Redis does not answer, and Stop waits for it, whatever its context says.
+func TestAMemberThatIsStoppedBeginsNoFurtherHeartbeat(t *testing.T) {
+	s := redistest.Start(t)
+	for range 8 { // which of a nudge and a stop is taken first is chance
+		way := &slow{held: make(chan struct{}), left: make(chan struct{})}
+		behind := s.Client(t)
+		behind.AddHook(way)
+		f := newFleet(t, behind)
+		k := f.member("a", 5*time.Second)
+		f.until("a owns all", func() bool { return len(f.owners()) == parts })
+		way.arm(k)
+		k.Nudge()
+		if err := k.Stop(f.ctx()); err != nil {
+			t.Fatal(err)
+		}
+		if n := way.beats.Load(); n != 1 {
+			t.Fatalf("%d heartbeats, want the one that was under way", n)
+		}
 	}
 }
