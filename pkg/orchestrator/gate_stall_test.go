@@ -58,6 +58,46 @@ func TestAnActivityThatHasEndedGivesItsSlotBackWhileItsInstanceIsStalled(t *test
 	}
 }
 
+// Trap: only the first of the words that come together is acted on. Where that is about a slot which stays in use, no other would ever be
+// given back.
+func TestAllSlotsOfAStalledInstanceThatNobodyUsesAreGivenBackTogether(t *testing.T) {
+	const slots = 12
+	s, stile := newStand(t), newTurnstile()
+	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(slots))
+	other := pawl.NewOrchestration[string, string]("other")
+	calls := func(ctx *pawl.Context, who string) (string, error) {
+		var all []*pawl.Future[string]
+		for range slots {
+			all = append(all, limited.Start(ctx, who))
+		}
+		_, err := pawl.All(ctx, all...)
+		return who, err
+	}
+	first := s.orchestrate(orchestrator.Config{}, hello.Do(calls))
+	s.work(worker.Config{Concurrency: 2 * slots}, limited.Do(stile.do))
+	s.start("hello", "h", `"h"`)
+	for range slots {
+		s.receive(stile.began)
+	}
+	s.stop(first)
+	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, other.Do(calls))
+	s.start("other", "o", `"o"`)
+	s.waiting("limited", slots)
+	for range slots {
+		stile.end <- struct{}{}
+	}
+	began := time.Now()
+	for range slots {
+		s.receive(stile.began)
+	}
+	if d := time.Since(began); d > 10*time.Second {
+		t.Errorf("they were given back within %v", d)
+	}
+	close(stile.end)
+	s.ended("o")
+	s.quiet("limited")
+}
+
 // The turn that entered was lost, and now its code is not there: it will enter anew.
 func TestASlotOfALostTurnIsGivenBackWhileItsInstanceIsStalled(t *testing.T) {
 	s := newStand(t)

@@ -92,6 +92,15 @@ func (a *actor) keepWord(in *instance, w word) {
 	in.words[w.member.Ticket] = w
 }
 
+// keepWords takes words up again, except where a newer one has come meanwhile.
+func (a *actor) keepWords(in *instance, words map[string]word) {
+	for id, w := range words {
+		if _, newer := in.words[id]; !newer {
+			a.keepWord(in, w)
+		}
+	}
+}
+
 // hear makes inputs of the words about tickets that are wanted. The others are kept: what is unread may want them still,
 // as the turn did that was decided before a crash, and entered the gate.
 func (a *actor) hear(in *instance) {
@@ -161,11 +170,7 @@ func (a *actor) disown(in *instance) {
 		a.end(in)
 		in.read = in.missed || got.Unread > 0
 		if in.read || len(in.late) > 0 { // it may want them
-			for id, w := range words {
-				if _, newer := in.words[id]; !newer {
-					a.keepWord(in, w)
-				}
-			}
+			a.keepWords(in, words)
 		} else {
 			a.disownNow(words)
 		}
@@ -218,8 +223,9 @@ func (a *actor) giveBack(in *instance, s *stall) {
 				a.unwind(in)
 				a.advance(in)
 			default:
+				a.keepWords(in, words) // to those that came behind the first: they come together
 				a.sendOwed(in)
-				a.hold(in, s, in.idle(words, inbox))
+				a.hold(in, s, in.idle(inbox))
 			}
 		})
 	})
@@ -227,9 +233,9 @@ func (a *actor) giveBack(in *instance, s *stall) {
 
 // idle gives the words about tickets that the instance does not use, whatever its next turn decides: its history does not name them, and a
 // turn that is decided again enters anew; or the activity has been ended by its worker, and its end is unread.
-func (in *instance) idle(words map[string]word, inbox []unread) map[string]word {
+func (in *instance) idle(inbox []unread) map[string]word {
 	out := make(map[string]word)
-	for id, w := range words {
+	for id, w := range in.words {
 		k, ok := in.meant(w)
 		if ok && (k.Waits || k.Gate.Keep || !slices.ContainsFunc(inbox, in.ends(k.Event))) {
 			continue
