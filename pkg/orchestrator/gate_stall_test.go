@@ -15,6 +15,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/gate"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -114,6 +115,74 @@ func TestASlotOfNobodyIsGivenBackAlthoughEventsWaitForTheStart(t *testing.T) {
 	s.event("ping", "h", `1`)
 	s.until("it is kept", func() bool { return s.redis.HExists(context.Background(), s.key("h", "stuck"), "h").Val() })
 	s.enter("limited", gate.Member{Ticket: "lost", Instance: "h", Place: gate.ActivityPlace(1, 2)})
+	s.quiet("limited")
+}
+
+// lingering holds back the answer of the first look at who has not been started, and the second look itself.
+type lingering struct {
+	on     atomic.Bool
+	seen   atomic.Int32
+	looks  chan struct{} // the first is carried out, the second is about to be
+	goesOn chan struct{}
+}
+
+func (*lingering) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (*lingering) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (w *lingering) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, all []redis.Cmder) error {
+		for _, c := range all {
+			if !w.on.Load() || !strings.Contains(fmt.Sprint(c.Args()...), "not-started") {
+				continue
+			}
+			switch w.seen.Add(1) {
+			case 1:
+				defer func() { w.looks <- struct{}{}; <-w.goesOn }()
+			case 2:
+				w.looks <- struct{}{}
+				<-w.goesOn
+			}
+		}
+		return next(ctx, all)
+	}
+}
+
+func (s *stand) looked(at *lingering) {
+	s.t.Helper()
+	select {
+	case <-at.looks:
+	case <-time.After(20 * time.Second):
+		s.t.Error("nobody looks")
+		at.goesOn <- struct{}{}
+	}
+}
+
+// Trap: a look speaks for what was known when it was sent. What a gate says behind it may be about who has come since, to another owner.
+func TestASlotOfNobodyIsGivenBackByALookThatCameBehindTheWord(t *testing.T) {
+	s := newStand(t)
+	held := &lingering{looks: make(chan struct{}, 2), goesOn: make(chan struct{}, 2)}
+	s.redis.AddHook(held)
+	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, hello.Do(callGreet))
+	s.event("ping", "h", `1`)
+	s.until("it is kept", func() bool { return s.redis.HExists(context.Background(), s.key("h", "stuck"), "h").Val() })
+	held.on.Store(true)
+	before := gate.Member{Ticket: "before", Instance: "h", Place: gate.ActivityPlace(1, 2)}
+	behind := gate.Member{Ticket: "behind", Instance: "h", Place: gate.ActivityPlace(1, 3)}
+	s.enterWith("limited", history.Policy{Concurrency: 2}, before)
+	s.looked(held)
+	s.enterWith("limited", history.Policy{Concurrency: 2}, behind)
+	word := queue.Word{Kind: queue.WordGranted, Gate: "limited", Member: behind.String(), At: time.Now().Add(time.Second).UnixMilli()}
+	if err := s.conn.SendWords(s.conn.PartitionOf("h"), []queue.Word{word}); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		s.describe("h") // the word has been there before the last of them
+	}
+	held.goesOn <- struct{}{}
+	s.looked(held)
+	if s.stats("limited").Active == 0 {
+		t.Error("both are given back by the look before")
+	}
+	held.goesOn <- struct{}{}
 	s.quiet("limited")
 }
 

@@ -115,9 +115,14 @@ func (s *stand) oneWaits(stile *turnstile) gate.Waiter {
 // enter has somebody enter a gate who is no instance's.
 func (s *stand) enter(name string, m gate.Member) {
 	s.t.Helper()
+	s.enterWith(name, history.Policy{Concurrency: 1}, m)
+}
+
+func (s *stand) enterWith(name string, p history.Policy, m gate.Member) {
+	s.t.Helper()
 	_, err := redistest.Answer(func(done func(gate.Admitted, error)) {
 		s.gates().Admit(gate.Call{
-			Gate: name, InForce: gate.InForce{Policy: history.Policy{Concurrency: 1}, Level: "action", Version: 1}, Enter: []gate.Entry{{Member: m}},
+			Gate: name, InForce: gate.InForce{Policy: p, Level: "action", Version: 1}, Enter: []gate.Entry{{Member: m}},
 		}, done)
 	})
 	if err != nil {

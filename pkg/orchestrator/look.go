@@ -272,6 +272,7 @@ func (a *actor) early(in *instance) {
 	drop := oldest + earlyKept.Milliseconds()
 	s := &stall{Kind: stallEarly, Since: oldest, Why: fmt.Sprintf("inputs came before a start of this instance; they are kept for %v", earlyKept), until: drop}
 	words := in.words // about somebody who had the id before, or will enter anew
+	in.words = nil
 	a.begin(in)
 	l := &store.Look{Instance: in.id, Head: in.head(), Next: drop, Hold: store.HoldEarly, Stuck: s.encode()}
 	a.looking(in, l, func(store.Looked) {
@@ -279,11 +280,16 @@ func (a *actor) early(in *instance) {
 		came := len(in.late) > 0 || in.missed // perhaps the start
 		in.late = nil
 		if came {
+			a.keepWords(in, words)
 			in.read = true
 			a.advance(in)
 			return
 		}
 		a.disownNow(words)
+		if len(in.words) > 0 { // they came behind the look, which does not speak for them
+			a.advance(in)
+			return
+		}
 		delete(a.instances, in.id)
 	})
 }
