@@ -91,10 +91,9 @@ func badLimit(option, rule string) LimitOption {
 	return LimitOption{err: &LimitError{Option: option, Rule: rule}}
 }
 
-// limiting gives a *LimitError for a policy of options that limit nothing without another: it would be in force, and lift the limits of
-// the levels below it.
+// limiting gives a *LimitError for a policy of options that limit nothing without another.
 func limiting(p *history.Policy) error {
-	if p == nil || p.Limits() || *p == (history.Policy{}) {
+	if p == nil || !p.Idle() {
 		return nil
 	}
 	option := "Reject()"
@@ -149,7 +148,7 @@ func Rate(n int, window time.Duration) LimitOption {
 	case window > history.MaxWindow:
 		return badLimit(option, tooLong)
 	}
-	return LimitOption{apply: func(p *history.Policy) { p.Rate, p.RateWindow = uint32(n), wholeMillis(window) }} //nolint:gosec // just bounded
+	return LimitOption{apply: func(p *history.Policy) { p.Rate, p.RateWindow = uint32(n), history.Millis(window) }} //nolint:gosec // just bounded
 }
 
 // smallerRate gives about the same rate in a window that is shorter by a power of ten.
@@ -176,7 +175,7 @@ func Quota(n int, window time.Duration) LimitOption {
 	case window > history.MaxWindow:
 		return badLimit(option, tooLong)
 	}
-	return LimitOption{apply: func(p *history.Policy) { p.Quota, p.QuotaWindow = uint64(n), wholeMillis(window) }} //nolint:gosec // just bounded
+	return LimitOption{apply: func(p *history.Policy) { p.Quota, p.QuotaWindow = uint64(n), history.Millis(window) }} //nolint:gosec // just bounded
 }
 
 // KeyBy is a LimitOption: every value at the path in the input has a queue, and limits, of its own. The path has the names
@@ -210,7 +209,11 @@ func QueueTimeout(d time.Duration) LimitOption {
 	case d > history.MaxWindow:
 		return badLimit(fmt.Sprintf("QueueTimeout(%s)", d), "it is at most ten years; below zero one waits for ever")
 	}
-	return LimitOption{apply: func(p *history.Policy) { p.QueueTimeout = max(wholeMillis(d), -1) }}
+	ms := int64(-1)
+	if d > 0 {
+		ms = history.Millis(d)
+	}
+	return LimitOption{apply: func(p *history.Policy) { p.QueueTimeout = ms }}
 }
 
 // Reject is a LimitOption: nobody waits. Who can not be let in at once fails, with ErrLimited.
@@ -219,18 +222,6 @@ func Reject() LimitOption {
 }
 
 const tooLong = "the window is at most ten years"
-
-// wholeMillis rounds up: a limit that was meant is not exceeded.
-func wholeMillis(d time.Duration) int64 {
-	ms := d.Milliseconds()
-	if d > 0 && d%time.Millisecond > 0 {
-		ms++
-	}
-	if d < 0 {
-		return -1
-	}
-	return ms
-}
 
 // GroupOption is what Group gives: an option of NewActivity and of NewOrchestration.
 type GroupOption struct {

@@ -95,10 +95,10 @@ func (p *per) UnmarshalText(text []byte) error {
 
 // wholeMillis rounds up, as pawl.Rate does: a limit that was meant is not exceeded.
 func wholeMillis(d time.Duration) time.Duration {
-	if part := d % time.Millisecond; part > 0 && d <= history.MaxWindow {
-		d += time.Millisecond - part
+	if d > history.MaxWindow { // it is refused
+		return d
 	}
-	return d
+	return time.Duration(history.Millis(d)) * time.Millisecond
 }
 
 // patience is a queue timeout: a duration, or forever.
@@ -163,7 +163,7 @@ func (c *policySetCmd) Validate() error {
 	if bad, wrong := errors.AsType[*history.PolicyError](p.Validate()); wrong {
 		return fmt.Errorf("--%s: %s", bad.Field, bad.Rule)
 	}
-	if !p.Limits() && p != (client.Policy{}) { // it would lift all limits, which is not what was meant
+	if p.Idle() {
 		return errors.New("--key, --queue-limit, --queue-timeout and --reject limit nothing by themselves: a policy replaces the other one whole; say --concurrency, --rate or --quota with them")
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/gateway"
+	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 type queueCmd struct {
@@ -238,18 +239,15 @@ func (c *queueListCmd) Run(ctx context.Context, s streams) error {
 	return nil
 }
 
-// mostHolders is how many of those who are in fit into an answer.
-const mostHolders = 500
-
 // footer says that there are more rows, or may be, and how to see them, if one can.
 func (c *queueListCmd) footer(rows int, more bool) string {
 	switch {
-	case c.Holders && rows >= mostHolders:
+	case c.Holders && rows >= queue.MaxGateRows:
 		return fmt.Sprintf("These are %d, as many as fit into an answer; \"pawl queue stats\" says how many are in.\n", rows)
 	case !more:
 		return ""
 	case c.Holders:
-		return fmt.Sprintf("These are %d of them; --limit 0 shows up to %d.\n", rows, mostHolders)
+		return fmt.Sprintf("These are %d of them; --limit 0 shows up to %d.\n", rows, queue.MaxGateRows)
 	default:
 		return fmt.Sprintf("These are the first %d; --limit 0 shows all.\n", rows)
 	}

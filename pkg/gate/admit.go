@@ -285,12 +285,15 @@ func (g *Gates) makeKnown(b *batch) {
 	if action == b.gate || b.force.Level == "" {
 		return
 	}
-	args, err := b.force.args(action)
 	g.mu.Lock()
 	_, done := g.known[action]
 	g.known[action] = struct{}{}
 	g.mu.Unlock()
-	if done || err != nil {
+	if done {
+		return
+	}
+	args, err := b.force.args(action)
+	if err != nil {
 		return
 	}
 	g.run.Go(redisx.Call{Script: g.script.known, Keys: g.keys(action), Args: args[:3]}, func(_ any, err error) {

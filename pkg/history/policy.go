@@ -30,6 +30,15 @@ const (
 	MaxKeyPath          = 200                       // bytes
 )
 
+// Millis gives a duration in milliseconds, rounded up: what was meant to last is not cut short, and no limit is exceeded.
+func Millis(d time.Duration) int64 {
+	ms := d.Milliseconds()
+	if d%time.Millisecond > 0 {
+		ms++
+	}
+	return ms
+}
+
 // Declared is what the code says about the limits of an action; policies that are set at run time stand above it, level by level.
 type Declared struct {
 	Action *Policy // of the action itself; nil: none
@@ -82,6 +91,9 @@ func (e *PolicyError) Error() string { return fmt.Sprintf("pawl: bad limit: %s %
 
 // Limits reports whether the policy limits anything.
 func (p Policy) Limits() bool { return p.Concurrency > 0 || p.Rate > 0 || p.Quota > 0 }
+
+// Idle reports whether the policy says something, and limits nothing: in force, it would lift the limits of the levels below it.
+func (p Policy) Idle() bool { return !p.Limits() && p != (Policy{}) }
 
 // Validate gives a *PolicyError for a policy that makes no sense.
 func (p *Policy) Validate() error {

@@ -17,8 +17,7 @@ import (
 )
 
 const (
-	gatePage    = 100 // gates, or waiters, of one reply
-	gateMost    = 500 // and at the most, whatever the client likes
+	gatePage    = 100 // gates, or waiters, of one reply, if the client does not say
 	gateReaders = 16  // gates that are read at a time for one request
 )
 
@@ -82,7 +81,7 @@ func pageOf(limit int) int {
 	if limit <= 0 {
 		return gatePage
 	}
-	return min(limit, gateMost)
+	return min(limit, queue.MaxGateRows)
 }
 
 // atOnce does n things, several at a time, and gives the first error.
@@ -148,9 +147,9 @@ func (a *actor) gateWaiters(ctx context.Context, q queue.Ask) (queue.Reply, erro
 	}
 	var r queue.Reply
 	if q.Status == queue.StatusHolding {
-		n := gateMost
+		n := queue.MaxGateRows
 		if q.Limit > 0 {
-			n = min(q.Limit, gateMost)
+			n = min(q.Limit, queue.MaxGateRows)
 		}
 		in, err := a.gates.Holders(ctx, name, n)
 		for _, m := range in {

@@ -58,16 +58,11 @@ func (t *turn) begins() bool {
 // leases says which leases the turn creates and deletes. Who waits at a gate has none before it is let in. One that
 // is poisoned has ended without an ack, so its lease is still there.
 func (t *turn) leases() (create, remove []store.Lease) {
+	for s := range t.letIn {
+		create = append(create, store.Lease{Activity: s.ID, Effect: s.Effect})
+	}
 	for _, e := range t.events {
 		switch e := e.(type) {
-		case *history.ActivityScheduled:
-			if e.Gate == nil || !e.Gate.Waits {
-				create = append(create, store.Lease{Activity: e.ID, Effect: e.Effect})
-			}
-		case *history.Granted:
-			if s := t.fold.Activity(e.Scheduled); s != nil {
-				create = append(create, store.Lease{Activity: s.ID, Effect: s.Effect})
-			}
 		case *history.ActivityCancelRequested:
 			remove = append(remove, store.Lease{Activity: e.Scheduled})
 		case *history.ActivityFailed:
@@ -77,6 +72,22 @@ func (t *turn) leases() (create, remove []store.Lease) {
 		}
 	}
 	return create, remove
+}
+
+// letIn gives the activities that the turn lets begin: those that it schedules and that need not wait, and those that have waited.
+func (t *turn) letIn(yield func(*history.ActivityScheduled) bool) {
+	for _, ev := range t.events {
+		s, scheduled := ev.(*history.ActivityScheduled)
+		if g, ok := ev.(*history.Granted); ok {
+			s = t.fold.Activity(g.Scheduled)
+		}
+		if s == nil || scheduled && s.Gate != nil && s.Gate.Waits {
+			continue
+		}
+		if !yield(s) {
+			return
+		}
+	}
 }
 
 // lookAfter says when somebody must look if nothing happens after the turn. What it tells others

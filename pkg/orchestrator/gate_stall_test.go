@@ -196,21 +196,12 @@ type cut struct {
 func (*cut) DialHook(next redis.DialHook) redis.DialHook          { return next }
 func (*cut) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
 func (w *cut) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, all []redis.Cmder) error {
-		rest := make([]redis.Cmder, 0, len(all))
-		for _, c := range all {
-			args := c.Args()
-			if len(args) > 7 && strings.Contains(fmt.Sprint(args[7]), ":h:"+w.instance+":") && w.seen.Add(1) > 1 && w.on.Load() {
-				c.SetErr(errors.New("the node of the instance is away"))
-			} else {
-				rest = append(rest, c)
-			}
+	return without(next, func(args []any) error {
+		if len(args) > 7 && strings.Contains(fmt.Sprint(args[7]), ":h:"+w.instance+":") && w.seen.Add(1) > 1 && w.on.Load() {
+			return errors.New("the node of the instance is away")
 		}
-		if len(rest) == 0 {
-			return nil
-		}
-		return next(ctx, rest)
-	}
+		return nil
+	})
 }
 
 // What a gate refuses only memory knows between two commits, and a takeover looks no further ahead than one interval.

@@ -447,11 +447,21 @@ type away struct{ is atomic.Bool }
 func (*away) DialHook(next redis.DialHook) redis.DialHook          { return next }
 func (*away) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
 func (w *away) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return without(next, func(args []any) error {
+		if w.is.Load() && len(args) > 3 && strings.Contains(fmt.Sprint(args[3]), ".g.") {
+			return errors.New("the node of the gates is away")
+		}
+		return nil
+	})
+}
+
+// without carries out a pipeline but for the calls that it has an error for.
+func without(next redis.ProcessPipelineHook, refused func(args []any) error) redis.ProcessPipelineHook {
 	return func(ctx context.Context, all []redis.Cmder) error {
 		rest := make([]redis.Cmder, 0, len(all))
 		for _, c := range all {
-			if args := c.Args(); w.is.Load() && len(args) > 3 && strings.Contains(fmt.Sprint(args[3]), ".g.") {
-				c.SetErr(errors.New("the node of the gates is away"))
+			if err := refused(c.Args()); err != nil {
+				c.SetErr(err)
 			} else {
 				rest = append(rest, c)
 			}

@@ -232,12 +232,8 @@ func (t *turn) takeLeft() {
 
 // keeps gives the tickets of the turn whose slots the instance has, and keeps from one attempt to the next.
 func (t *turn) keeps() (kept []string) {
-	for _, ev := range t.events {
-		s, _ := ev.(*history.ActivityScheduled)
-		if g, ok := ev.(*history.Granted); ok {
-			s = t.fold.Activity(g.Scheduled)
-		}
-		if s == nil || s.Gate == nil || !s.Gate.Keep {
+	for s := range t.letIn {
+		if s.Gate == nil || !s.Gate.Keep {
 			continue
 		}
 		if k, ok := t.fold.Find(s.Gate.Ticket); ok && !k.Waits {
@@ -451,17 +447,22 @@ func (a *actor) askedGate(id string, c *gateCall, got gate.Admitted, err error) 
 	}
 }
 
-// admit calls a gate; then runs on the actor. Whom the call has let in besides is told.
+// admit calls a gate, and passes on what follows for others; then runs on the actor.
 func (a *actor) admit(c gate.Call, then func(gate.Admitted, error)) {
 	a.gates.Admit(c, func(got gate.Admitted, err error) {
 		a.box.post(func() {
 			if err == nil {
-				a.spread(c.Gate, got.Granted, gate.LetIn, got.Now)
-				if got.Look {
-					a.sendLook(c.Gate)
-				}
+				a.passOn(c.Gate, got)
 			}
 			then(got, err)
 		})
 	})
+}
+
+// passOn tells whom a call has let in besides, and has the gate looked at if it wants to be.
+func (a *actor) passOn(name string, got gate.Admitted) {
+	a.spread(name, got.Granted, gate.LetIn, got.Now)
+	if got.Look {
+		a.sendLook(name)
+	}
 }

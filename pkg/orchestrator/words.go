@@ -189,10 +189,7 @@ func (a *actor) disownNow(words map[string]word) {
 		a.gates.Disown(name, ds, func(got gate.Admitted, err error) {
 			a.box.post(func() {
 				if err == nil { // else the sweep says it again
-					a.spread(name, got.Granted, gate.LetIn, got.Now)
-					if got.Look {
-						a.sendLook(name)
-					}
+					a.passOn(name, got)
 				}
 			})
 		})

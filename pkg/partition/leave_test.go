@@ -55,6 +55,19 @@ func (s *slow) arm(k *partition.Keeper) {
 	<-s.held
 }
 
+// beating is a fleet of one, which owns all, and whose heartbeat is under way.
+func beating(t *testing.T, s *redistest.Server) (*slow, *fleet, *partition.Keeper) {
+	t.Helper()
+	way := &slow{held: make(chan struct{}), left: make(chan struct{})}
+	behind := s.Client(t)
+	behind.AddHook(way)
+	f := newFleet(t, behind)
+	k := f.member("a", 5*time.Second)
+	f.until("a owns all", func() bool { return len(f.owners()) == parts })
+	way.arm(k)
+	return way, f, k
+}
+
 // about says whether a heartbeat is among the calls, and whether one of them is a member's last: its span is none.
 func (s *slow) about(cmds []redis.Cmder) (beats, leaves bool) {
 	for _, cmd := range cmds {
@@ -70,13 +83,7 @@ func (s *slow) about(cmds []redis.Cmder) (beats, leaves bool) {
 // partitions for nobody.
 func TestAMemberThatHasLeftIsNotBroughtBackByItsOwnHeartbeat(t *testing.T) {
 	s := redistest.Start(t)
-	way := &slow{held: make(chan struct{}), left: make(chan struct{})}
-	behind := s.Client(t)
-	behind.AddHook(way)
-	f := newFleet(t, behind)
-	k := f.member("a", 5*time.Second)
-	f.until("a owns all", func() bool { return len(f.owners()) == parts })
-	way.arm(k)
+	_, f, k := beating(t, s)
 	if err := k.Stop(f.ctx()); err != nil {
 		t.Fatal(err)
 	}
@@ -89,13 +96,7 @@ func TestAMemberThatHasLeftIsNotBroughtBackByItsOwnHeartbeat(t *testing.T) {
 func TestAMemberThatIsStoppedBeginsNoFurtherHeartbeat(t *testing.T) {
 	s := redistest.Start(t)
 	for range 8 { // which of a nudge and a stop is taken first is chance
-		way := &slow{held: make(chan struct{}), left: make(chan struct{})}
-		behind := s.Client(t)
-		behind.AddHook(way)
-		f := newFleet(t, behind)
-		k := f.member("a", 5*time.Second)
-		f.until("a owns all", func() bool { return len(f.owners()) == parts })
-		way.arm(k)
+		way, f, k := beating(t, s)
 		k.Nudge()
 		if err := k.Stop(f.ctx()); err != nil {
 			t.Fatal(err)

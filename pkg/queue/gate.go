@@ -95,6 +95,9 @@ type GateStats struct {
 	Policy        history.Policy
 }
 
+// MaxGateRows is how many gates, or waiters, a reply has at the most.
+const MaxGateRows = 500
+
 // GateWaiter is who waits at a gate or, with position 0, has been let in.
 type GateWaiter struct {
 	Position  uint64 // from 1

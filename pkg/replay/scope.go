@@ -159,7 +159,7 @@ func (x *Execution) arm(s *Scope) {
 	}
 	s.armed = true
 	b := &bound{Future: Future{x: x}, scope: s}
-	left := time.Duration(s.home.since+millis(s.bound)-x.now) * time.Millisecond
+	left := time.Duration(s.home.since+history.Millis(s.bound)-x.now) * time.Millisecond
 	if left <= 0 {
 		b.answered(nil, nil)
 		return

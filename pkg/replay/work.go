@@ -113,18 +113,9 @@ func (t *timer) withdraw(why cancel.Cancelled) bool {
 	return true
 }
 
-// millis rounds up, and stops short of what would wrap around.
-func millis(d time.Duration) int64 {
-	ms := d.Milliseconds()
-	if d%time.Millisecond > 0 {
-		ms++
-	}
-	return ms
-}
-
 // due is the time d after now, Unix ms.
 func due(now int64, d time.Duration) int64 {
-	if ms := millis(d); now <= math.MaxInt64-ms {
+	if ms := history.Millis(d); now <= math.MaxInt64-ms {
 		return now + ms
 	}
 	return math.MaxInt64
