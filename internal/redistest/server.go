@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl/internal/netfault"
 )
 
 const (
@@ -95,6 +97,17 @@ func (s *Server) Client(t testing.TB) redis.UniversalClient {
 	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{s.Addr}, DisableIdentity: true})
 	t.Cleanup(func() { _ = rdb.Close() })
 	return rdb
+}
+
+// Proxy starts a proxy in front of the server, with a client that uses it; both are closed with the test.
+func (s *Server) Proxy(t testing.TB) (*netfault.Proxy, redis.UniversalClient) {
+	t.Helper()
+	p, err := netfault.Listen(s.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p, client(t, p.Addr())
 }
 
 // Kill ends the process without notice (SIGKILL) and waits for its end. Killing a dead server does nothing.

@@ -333,11 +333,11 @@ func TestWaitersAndScriptsSurviveARestartOfRedis(t *testing.T) {
 func TestLostAnswersChangeNoCounterAndNoPlace(t *testing.T) {
 	b, s := server(t)
 	b.policy(concurrency(3))
-	proxy := redistest.NewProxy(t, s)
-	run := redisx.NewRunner(proxy.Client(t))
+	proxy, rdb := s.Proxy(t)
+	run := redisx.NewRunner(rdb)
 	defer run.Close()
 	shaky := gate.New(run, b.space, partition)
-	proxy.LoseEvery(4)
+	proxy.LoseReplies(4)
 	insist := func(c gate.Call) {
 		t.Helper()
 		c.Gate, c.InForce = b.gate, b.force

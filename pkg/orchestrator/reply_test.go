@@ -8,16 +8,15 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
-	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/internal/netfault"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
 // through makes the orchestrators speak to Redis through a proxy; workers and the checker do not.
-func (s *stand) through() (p *redistest.Proxy, orchestrate func(orchestrator.Config, ...pawl.OrchestrationBinding) *orchestrator.Orchestrator) {
-	p = redistest.NewProxy(s.t, s.server)
-	rdb := p.Client(s.t)
+func (s *stand) through() (p *netfault.Proxy, orchestrate func(orchestrator.Config, ...pawl.OrchestrationBinding) *orchestrator.Orchestrator) {
+	p, rdb := s.server.Proxy(s.t)
 	return p, func(cfg orchestrator.Config, os ...pawl.OrchestrationBinding) *orchestrator.Orchestrator {
 		direct := s.redis
 		s.redis = rdb
@@ -91,7 +90,7 @@ func TestRepliesOfRedisAreLostAndEverythingHappensOnceAllTheSame(t *testing.T) {
 		return strings.Join(got, ","), nil
 	}))
 	s.work(worker.Config{}, greet.Do(doGreet))
-	p.LoseEvery(20)
+	p.LoseReplies(20)
 	want := make([]string, steps)
 	for i := range steps {
 		for k := range instances {
@@ -112,5 +111,5 @@ func TestRepliesOfRedisAreLostAndEverythingHappensOnceAllTheSame(t *testing.T) {
 		t.Error("no reply was lost")
 	}
 	t.Logf("%d replies were lost", p.Lost())
-	p.LoseEvery(0)
+	p.LoseReplies(0)
 }

@@ -3,6 +3,7 @@ package cancel
 import (
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -28,7 +29,7 @@ func (a *arena) wantCounts(counts map[string]float64, activity string, want [4]f
 	a.Helper()
 	var got [4]float64
 	for i, form := range []string{completed, failed, cancelled, lost} {
-		got[i] = counts[replace(form, activity)]
+		got[i] = counts[strings.Replace(form, "%", activity, 1)]
 	}
 	if got != want {
 		a.Errorf("%s: completed, failed, cancelled and lost are %v, want %v", activity, got, want)
@@ -115,13 +116,13 @@ func TestAnAckAfterTheCancellationIsDroppedAndCountedAsCancelledAndNotAsFailed(t
 func TestAWorkerCutOffFromRedisIsToldLeaseLostBeforeAnotherClaims(t *testing.T) {
 	t.Parallel()
 	a := newArena(t)
-	cable := newCable(t, a.redis.Addr)
-	a.member(settings{Role: "worker", Name: "cut", Redis: cable.addr, TTL: time.Second})
+	proxy, _ := a.redis.Proxy(t)
+	a.member(settings{Role: "worker", Name: "cut", Redis: proxy.Addr(), TTL: time.Second})
 	in, err := Found.EncodeInput(a.file("never"))
 	a.start(Found, "found", in, err)
 	a.await("began", "found", 1)
 	a.member(settings{Role: "worker", Name: "other", TTL: time.Second})
-	cable.cut()
+	proxy.Cut()
 	began := a.await("began", "found", 2)[1]
 	told := a.await("told", "found", 1)[0]
 	if told.Worker != "cut" || told.Cause == nil || told.Cause.Reason != cancel.LeaseLost || !told.Canceled {
@@ -166,7 +167,7 @@ func TestAWorkerThatWasPausedIsToldWhenItWakesAndItsAckIsRefused(t *testing.T) {
 	paused.Signal(syscall.SIGCONT)
 	a.await("told", "found", 1)
 	poll.Until(t, within, "the worker has counted it as lost", func() bool {
-		return a.counts(paused, "paused")[replace(lost, "stray")] == 1
+		return a.counts(paused, "paused")[strings.Replace(lost, "%", "stray", 1)] == 1
 	})
 	a.wantCounts(a.counts(paused, "paused"), "stray", [4]float64{0, 0, 0, 1})
 	a.foundByOther()
