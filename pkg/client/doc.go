@@ -9,8 +9,9 @@
 // Waiters, Holders, ClearQueue, Policies, SetPolicy, DeletePolicy), is answered by the orchestrators
 // that own the partitions, and fails with ErrNoOwner after a short patience if there are
 // none; Workers is answered by the workers themselves. A result, or a custom status
-// (NextStatus, WatchStatus), is pushed when it is there; whoever waits also asks again
-// every five seconds, so that a lost push costs no more than that.
+// (NextStatus, WatchStatus), is pushed when it is there. A push may be lost with the owner
+// that was to make it, so the request is repeated when a new owner announces itself, when a
+// lost connection is back, and every five seconds.
 //
 // Every message carries an id, and is repeated under it while its fate is unknown: it
 // takes effect once.

@@ -39,6 +39,7 @@ type owner struct {
 	reports []queue.Report
 	changed chan struct{}
 	gates   gates
+	hang    func() // called before a request is answered; nil: nothing
 }
 
 // stand starts a server, an owner of 4 partitions (unless absent) and a client.
@@ -225,6 +226,12 @@ func (w *owner) status(row *queue.Described, a queue.Ask) queue.Reply {
 
 func (w *owner) asked(p int) func(context.Context, queue.Ask) queue.Reply {
 	return func(_ context.Context, a queue.Ask) queue.Reply {
+		w.mu.Lock()
+		hang := w.hang
+		w.mu.Unlock()
+		if hang != nil {
+			hang()
+		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		switch {

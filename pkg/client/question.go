@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -12,26 +13,39 @@ import (
 // firstPause is between two requests about an instance that is not known yet; it doubles.
 const firstPause = 20 * time.Millisecond
 
-// question waits for one answer, which is pushed when there is one, and asked for again
-// and again, for a push may be lost, and whoever was to make it may be gone:
+// spread is the interval over which the waiting clients of a partition put their requests to its new owner, each at a
+// random moment of it, so that thousands do not come at once.
+const spread = 50 * time.Millisecond
+
+// question waits for one answer, which is pushed when there is one. A push may be lost, and whoever was to make it may
+// be gone, so it is requested again and again:
 //
-//	first ─▶ ask ──answer, or pushed──▶ told
+//	first ─▶ request ──answer, or pushed──▶ told
 //	          ▲  │
-//	          └──┘ every Options.Every; not known yet: sooner
+//	          └──┘ every Options.Every; the instance is not known yet: sooner; the partition has a new owner: at once,
+//	               whatever has become of a request to the old one
 type question struct {
 	c       *Client
 	id      string
 	ask     queue.Ask // without ReplyTo
 	waiter  *waiter
-	first   time.Duration // until it is asked for first
-	unknown time.Duration // for so long an unknown instance is one that is not known yet; negative: for ever
+	owner   <-chan struct{} // closed at the first change of owner that matters; nil: one from now on
+	first   time.Duration   // until it is requested first
+	unknown time.Duration   // for so long an unknown instance is one that is not known yet; negative: forever
 }
 
 // answer waits. The error is ctx's (with why the last request failed, if it did),
 // ErrClosed or ErrNotFound.
 func (q *question) answer(ctx context.Context) (queue.Answer, error) {
+	partition := q.c.conn.PartitionOf(q.id)
+	owner := q.owner
+	if owner == nil {
+		owner = q.c.owners.next(partition)
+	}
 	next := time.NewTimer(q.first)
 	defer next.Stop()
+	var r request
+	defer func() { r.end() }()
 	pause := firstPause
 	var last error
 	var missed time.Time // since when the instance is unknown
@@ -46,8 +60,14 @@ func (q *question) answer(ctx context.Context) (queue.Answer, error) {
 				return queue.Answer{}, fmt.Errorf("client: wait for %s: %w (last: %w)", q.id, ctx.Err(), last)
 			}
 			return queue.Answer{}, fmt.Errorf("client: wait for %s: %w", q.id, ctx.Err())
+		case <-owner:
+			owner = q.c.owners.next(partition)
+			r.end() // it went to an owner that is gone, or registered us with one
+			next.Reset(rand.N(spread))
 		case <-next.C:
-			last = q.request(ctx)
+			r = q.request(ctx)
+		case last = <-r.over:
+			r.end()
 			if !errors.Is(last, ErrNotFound) {
 				next.Reset(q.c.opts.Every)
 				continue
@@ -64,12 +84,35 @@ func (q *question) answer(ctx context.Context) (queue.Answer, error) {
 	}
 }
 
-// request asks whether there is an answer, and has the owner remember us if not.
-func (q *question) request(ctx context.Context) error {
-	q.ask.ReplyTo = q.c.inbox.Subject(q.waiter.token)
-	reply, err := q.c.ask(ctx, q.c.conn.PartitionOf(q.id), q.ask)
-	if err == nil && reply.Answer != nil {
-		q.waiter.settle(*reply.Answer)
+// request is one request under way. The zero value is none.
+type request struct {
+	over chan error // has room for the outcome
+	stop context.CancelFunc
+	done chan struct{}
+}
+
+// end cuts the request short and waits for its end.
+func (r *request) end() {
+	if r.over != nil {
+		r.stop()
+		<-r.done
 	}
-	return err
+	*r = request{}
+}
+
+// request asks whether there is an answer, and has the owner remember us if not.
+func (q *question) request(ctx context.Context) request {
+	ctx, stop := context.WithCancel(ctx)
+	r := request{over: make(chan error, 1), stop: stop, done: make(chan struct{})}
+	ask := q.ask
+	ask.ReplyTo = q.c.inbox.Subject(q.waiter.token)
+	go func() {
+		defer close(r.done)
+		reply, err := q.c.ask(ctx, q.c.conn.PartitionOf(q.id), ask)
+		if err == nil && reply.Answer != nil {
+			q.waiter.settle(*reply.Answer)
+		}
+		r.over <- err
+	}()
+	return r
 }

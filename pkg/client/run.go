@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/pkg/cancel"
@@ -32,8 +33,9 @@ func (r *Run[Out]) ID() string { return r.raw.id }
 // decode into Out is pawl.ErrUndecodable.
 //
 // Other errors tell of the waiting: ctx's error (which wraps why the last request
-// failed, if it did), ErrClosed, ErrRefused, and, for a Run of Attach, ErrNotFound. It
-// may be called again.
+// failed, if it did), ErrClosed, ErrRefused, and, for a Run of Attach, ErrNotFound: after
+// Options.Patience, because an instance that was started a moment ago may not be known
+// yet. It may be called again.
 func (r *Run[Out]) Result(ctx context.Context) (Out, error) {
 	p, err := r.raw.Result(ctx)
 	if err != nil {
@@ -52,7 +54,8 @@ type RawRun struct {
 	c       *Client
 	id      string
 	waiter  *waiter
-	started bool // by us: while it is not known, it has not been read from the stream yet
+	started time.Time       // when the stream had our start; zero: it is not ours
+	owner   <-chan struct{} // of a start of ours: closed when the partition's owner changes after it
 }
 
 // AttachRaw is Attach for an orchestration that is known by its name only, or not at all.
@@ -90,11 +93,20 @@ func ending(a queue.Answer) error {
 	return err
 }
 
-// end waits for the end: it asks at once if the instance was not started by us.
+// freshFor is how long after a start its push is relied on without a request.
+const freshFor = 100 * time.Millisecond
+
+// end waits for the end. The result of a start of ours is pushed, so a call right behind it requests nothing; a later
+// one does, for whoever was to push may be gone. While our instance is not known, it has not been read from the stream yet.
 func (r *RawRun) end(ctx context.Context) (queue.Answer, error) {
-	q := question{c: r.c, id: r.id, ask: queue.Ask{Op: queue.OpAwait, Instance: r.id}, waiter: r.waiter}
-	if r.started {
-		q.first, q.unknown = r.c.opts.Every, -1
+	q := question{
+		c: r.c, id: r.id, ask: queue.Ask{Op: queue.OpAwait, Instance: r.id}, waiter: r.waiter, owner: r.owner, unknown: r.c.opts.Patience,
+	}
+	if !r.started.IsZero() {
+		q.unknown = -1
+		if time.Since(r.started) < freshFor {
+			q.first = r.c.opts.Every
+		}
 	}
 	return q.answer(ctx)
 }

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nuid"
 
@@ -105,11 +106,12 @@ func Cancel(ctx context.Context, c *Client, id, text string, opts ...Option) err
 
 func (c *Client) start(ctx context.Context, in queue.OutInput, opts []StartOption) (*RawRun, error) {
 	w := c.wait()
+	owner := c.owners.next(c.conn.PartitionOf(in.Instance)) // of before: one that takes over behind the start may never push
 	in.Kind, in.Reply = queue.KindStart, c.inbox.Subject(w.token)
 	if _, err := publish(ctx, c, &in, opts); err != nil {
 		return nil, err
 	}
-	return &RawRun{c: c, id: in.Instance, waiter: w, started: true}, nil
+	return &RawRun{c: c, id: in.Instance, waiter: w, started: time.Now(), owner: owner}, nil
 }
 
 // publish completes an input with its options and publishes it; seq is its place in the stream.

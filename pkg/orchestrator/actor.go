@@ -93,6 +93,7 @@ func (a *actor) run() error {
 	go func(began bool) {
 		defer close(read)
 		if began {
+			a.announce()
 			a.readInputs(reading)
 		}
 	}(err == nil)

@@ -28,7 +28,7 @@ const (
 // long as the tenure lasts. A batch is read when the one before it is in the store.
 func (a *actor) readInputs(ctx context.Context) {
 	at := a.tenure.Applied
-	pause := firstRetry
+	pause, cutOff := firstRetry, false
 	for ctx.Err() == nil {
 		r, err := a.conn.Attach(ctx, a.st.Part, at)
 		if err != nil {
@@ -43,8 +43,12 @@ func (a *actor) readInputs(ctx context.Context) {
 			a.log.Error("inputs were removed from the stream before they were read", "error", gap)
 		}
 		pause = firstRetry
+		if cutOff {
+			a.announce() // what was pushed meanwhile is lost
+		}
 		at = a.drain(ctx, r, at)
 		r.Stop()
+		cutOff = true
 		if err := r.Err(); err != nil && ctx.Err() == nil {
 			a.log.Info("reading of inputs was interrupted; attaching again", "after", at.Seq, "error", err)
 			pause = wait(ctx, pause)

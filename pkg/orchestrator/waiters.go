@@ -81,3 +81,11 @@ func (a *actor) answer(reply string, ans queue.Answer) {
 		a.log.Debug("an answer could not be sent; who waits asks again", "instance", ans.Instance, "error", err)
 	}
 }
+
+// announce has the clients that wait for something in the partition request it again: they are known to the owner
+// before this one, or to this one from before it was cut off.
+func (a *actor) announce() {
+	if err := a.conn.AnnounceOwner(a.st.Part); err != nil {
+		a.log.Debug("owner could not be announced, waiting clients request again by themselves", "error", err)
+	}
+}

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/nats-io/nats.go"
@@ -87,6 +88,24 @@ func (c *Conn) OnNotices(fn func(Notice)) (*Subscription, error) {
 			return
 		}
 		fn(n)
+	})
+}
+
+// AnnounceOwner tells the clients that wait for something in a partition to request it again: the partition has an
+// owner that does not know them, or one that could not reach them for a while. The error need not be handled: clients
+// request again every few seconds anyway.
+func (c *Conn) AnnounceOwner(partition int) error { return c.send(c.subj.owner(partition), nil) }
+
+// OnOwners calls fn for every announcement of an owner, in order, with the partition. An announcement may be forged: it
+// says when to request again, and nothing else.
+func (c *Conn) OnOwners(fn func(partition int)) (*Subscription, error) {
+	return subscribe(c.nc, c.subj.ownerAll(), func(m *nats.Msg) {
+		p, err := strconv.Atoi(m.Subject[len(c.subj.ownerAll())-1:])
+		if err != nil || p < 0 || p >= c.parts {
+			c.ignore(m, fmt.Errorf("%w: owner of partition %q", ErrMalformed, m.Subject))
+			return
+		}
+		fn(p)
 	})
 }
 

@@ -331,3 +331,22 @@ const (
 	// goldenAskBefore is a request of a build that knew no gates.
 	goldenAskBefore = "990104a169a1720102a173a16303"
 )
+
+func TestOwnersAreAnnouncedByPartitionAndNonsenseIsCounted(t *testing.T) {
+	c := newStand(t).open(Options{})
+	got := make(chan int, 9)
+	s, err := c.OnOwners(func(p int) { got <- p })
+	stop(t, s, err)
+	for _, nonsense := range []string{"x", "-1", "1024", "99999999999999999999"} {
+		ok(t, c.nc.Publish("pawl.default.owner."+nonsense, nil))
+	}
+	for _, p := range []int{3, 0} {
+		ok(t, c.AnnounceOwner(p))
+		if q := get(t, got, "an announcement"); q != p {
+			t.Errorf("partition %d, want %d", q, p)
+		}
+	}
+	if got := c.Stats().Ignored; got != 4 {
+		t.Errorf("ignored %d", got)
+	}
+}

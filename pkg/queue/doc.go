@@ -10,8 +10,14 @@
 //	pawl.<ns>.hint.<worker>                   these leases of yours are deleted: renew now
 //	pawl.<ns>.ask.<p>                         request to the owner of partition p
 //	pawl.<ns>.word.<p>                        gates tell instances of partition p that they were let in, or gates of p want to be looked at
+//	pawl.<ns>.owner.<p>                       partition p has an owner that is new or was cut off: clients that wait for
+//	                                          something in it request it again (no body)
 //	pawl.<ns>.notice                          a partition was released, a member came or went, a policy was changed
 //	pawl.<ns>.workers                         request to all workers: tell about yourselves
+//
+// A client publishes to …to.> and …ask.*, and subscribes to its own reply inbox and to …owner.*. Without the
+// permission for the last it still works: what an owner that died had to push to it arrives when the client requests it
+// the next time, up to five seconds later.
 //
 // # Inputs
 //

@@ -101,6 +101,8 @@ func (s subjects) hint(worker string) string { return s.root + "hint." + worker 
 func (s subjects) ask(p int) string          { return s.root + "ask." + strconv.Itoa(p) }
 func (s subjects) word(p int) string         { return s.root + "word." + strconv.Itoa(p) }
 func (s subjects) notice() string            { return s.root + "notice" }
+func (s subjects) owner(p int) string        { return s.root + "owner." + strconv.Itoa(p) }
+func (s subjects) ownerAll() string          { return s.root + "owner.*" }
 func (s subjects) workers() string           { return s.root + "workers" }
 
 // queueToken makes one subject token of a queue's name. The equals sign is not in

@@ -98,6 +98,7 @@ type arena struct {
 // outcome is what a waiting client is told, once told is closed.
 type outcome struct {
 	told chan struct{}
+	at   time.Time
 	sum  int
 	err  error
 }
@@ -156,14 +157,19 @@ func (a *arena) worker(name string, env ...string) *stack.Process {
 // join waits until the namespace exists, and opens it.
 func (a *arena) join() {
 	a.t.Helper()
-	if a.client != nil {
-		return
+	if a.client == nil {
+		a.joinAs(client.Options{Every: time.Second})
 	}
+}
+
+func (a *arena) joinAs(o client.Options) {
+	a.t.Helper()
+	o.Namespace = a.ns
 	nc := a.nats.Client()
 	poll.Until(a.t, 30*time.Second, "the namespace exists", func() bool {
 		ctx, stop := context.WithTimeout(a.ctx, 2*time.Second)
 		defer stop()
-		c, err := client.New(ctx, nc, client.Options{Namespace: a.ns, Every: time.Second})
+		c, err := client.New(ctx, nc, o)
 		if err != nil {
 			return false
 		}
@@ -217,6 +223,7 @@ func (a *arena) wait(run *client.Run[int]) {
 	go func() {
 		defer close(o.told)
 		o.sum, o.err = run.Result(a.ctx)
+		o.at = time.Now()
 	}()
 }
 

@@ -1,0 +1,179 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// lose ends an instance without telling whoever waits, as an owner does that is killed behind its commit.
+func (w *owner) lose(id string, a queue.Answer) {
+	w.mu.Lock()
+	w.mute = true
+	w.mu.Unlock()
+	w.finish(id, a)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.mute = false
+}
+
+// inBackground waits for the result of a run in a goroutine, which the test joins through the channel.
+func inBackground(t *testing.T, r *RawRun) <-chan string {
+	t.Helper()
+	ctx, got := soon(t), make(chan string, 1)
+	go func() {
+		p, err := r.Result(ctx)
+		got <- fmt.Sprintf("%s %v", p.Data, err)
+	}()
+	return got
+}
+
+func wantResult(t *testing.T, got <-chan string, want string) {
+	t.Helper()
+	select {
+	case s := <-got:
+		if s != want+" <nil>" {
+			t.Fatalf("result %q, want %q", s, want)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("the result has not come")
+	}
+}
+
+func raw(text string) queue.Answer {
+	return queue.Answer{Status: "completed", Result: history.Payload{Type: history.TypeJSON, Data: []byte(text)}}
+}
+
+func TestResultIsRequestedAgainWhenOwnerIsAnnounced(t *testing.T) {
+	w, c := stand(t, Options{Every: time.Hour})
+	for i, run := range []func(id string) *RawRun{
+		func(id string) *RawRun {
+			run, err := StartRaw(soon(t), c, "x", id, history.Payload{})
+			ok(t, err)
+			return run
+		},
+		func(id string) *RawRun {
+			_, err := StartRaw(soon(t), c, "x", id, history.Payload{})
+			ok(t, err)
+			return AttachRaw(c, id)
+		},
+	} {
+		id := fmt.Sprint("i-", i)
+		r := run(id)
+		w.input(i)
+		got := inBackground(t, r)
+		w.lose(id, raw(`"done"`))
+		ok(t, w.conn.AnnounceOwner(w.conn.PartitionOf(id)))
+		wantResult(t, got, `"done"`)
+	}
+}
+
+func TestResultIsRequestedWhenOwnerWasAnnouncedBetweenStartAndCall(t *testing.T) {
+	w, c := stand(t, Options{Every: time.Hour})
+	run, err := StartRaw(soon(t), c, "x", "a", history.Payload{})
+	ok(t, err)
+	w.input(0)
+	w.lose("a", raw(`"done"`))
+	ok(t, w.conn.AnnounceOwner(w.conn.PartitionOf("a")))
+	poll.Until(t, 20*time.Second, "the announcement arrives", func() bool {
+		select {
+		case <-run.owner:
+			return true
+		default:
+			return false
+		}
+	})
+	wantResult(t, inBackground(t, run), `"done"`)
+}
+
+func TestLateCallOfResultRequestsAtOnce(t *testing.T) {
+	w, c := stand(t, Options{Every: time.Hour})
+	run, err := StartRaw(soon(t), c, "x", "a", history.Payload{})
+	ok(t, err)
+	w.input(0)
+	w.lose("a", raw(`"done"`))
+	run.started = run.started.Add(-freshFor)
+	wantResult(t, inBackground(t, run), `"done"`)
+}
+
+func TestResultIsRequestedAgainWhenConnectionIsBack(t *testing.T) {
+	w, c := stand(t, Options{Every: time.Hour})
+	run, err := StartRaw(soon(t), c, "x", "a", history.Payload{})
+	ok(t, err)
+	w.input(0)
+	got := inBackground(t, run)
+	w.lose("a", raw(`"done"`))
+	ok(t, c.conn.NATS().ForceReconnect())
+	wantResult(t, got, `"done"`)
+}
+
+// An owner that is stopped or cut off answers no request, and holds a waiting client for the time-out of one.
+func TestAnnouncedOwnerIsAskedThoughTheOneBeforeDoesNotAnswer(t *testing.T) {
+	w, c := stand(t, Options{Every: time.Hour})
+	_, err := StartRaw(soon(t), c, "x", "a", history.Payload{})
+	ok(t, err)
+	w.input(0)
+	asked, hold := make(chan struct{}, 100), make(chan struct{})
+	w.mu.Lock()
+	w.hang = func() {
+		asked <- struct{}{}
+		<-hold
+	}
+	w.mu.Unlock()
+	got := inBackground(t, AttachRaw(c, "a"))
+	<-asked
+	w.mu.Lock()
+	w.hang = nil
+	w.mu.Unlock()
+	w.lose("a", raw(`"done"`))
+	ok(t, w.conn.AnnounceOwner(w.conn.PartitionOf("a")))
+	wantResult(t, got, `"done"`)
+	close(hold)
+}
+
+func TestAttachedRunWaitsForAnInstanceThatWasStartedAMomentAgo(t *testing.T) {
+	w, c := stand(t, Options{Every: time.Hour, Patience: 10 * time.Second})
+	got := inBackground(t, AttachRaw(c, "a"))
+	poll.Until(t, 20*time.Second, "a request in vain", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.vain > 0
+	})
+	_, err := StartRaw(soon(t), c, "x", "a", history.Payload{})
+	ok(t, err)
+	w.input(0)
+	w.finish("a", raw(`"done"`))
+	wantResult(t, got, `"done"`)
+}
+
+func TestAttachedRunOfNobodyIsNotFoundAfterPatience(t *testing.T) {
+	_, c := stand(t, Options{Every: time.Hour, Patience: 50 * time.Millisecond})
+	began := time.Now()
+	if _, err := AttachRaw(c, "nobody").Result(soon(t)); !errors.Is(err, ErrNotFound) {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took < 50*time.Millisecond {
+		t.Fatalf("gave up after %v", took)
+	}
+}
+
+func TestNextStatusIsRequestedAgainWhenOwnerIsAnnounced(t *testing.T) {
+	w, c, progress := running(t, Options{Every: time.Hour})
+	ctx, got := soon(t), make(chan error, 1)
+	go func() {
+		_, err := NextStatus(ctx, c, progress, "a-1", 0)
+		got <- err
+	}()
+	w.watched("a-1", 1)
+	w.mu.Lock()
+	w.mute = true
+	w.mu.Unlock()
+	w.say("a-1", says(t, progress, 1, 10))
+	ok(t, w.conn.AnnounceOwner(w.conn.PartitionOf("a-1")))
+	ok(t, <-got)
+}

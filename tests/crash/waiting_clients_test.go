@@ -1,0 +1,86 @@
+package crash
+
+import (
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/tests/crash/work"
+)
+
+// toldWithin is the limit of this test for the time from an end to the return of Result, on a loaded machine with the
+// race detector. A quiet one takes less than 100 ms across a hand-over.
+const toldWithin = 3 * time.Second
+
+// The client never repeats a request by itself, so it is told only if the new owner makes it ask.
+func TestWaitingClientsAreToldAcrossARollingRestartAndAKill(t *testing.T) {
+	t.Parallel()
+	a := newArenaOf(t, startServers(t), 32)
+	rdb := a.redis.Client(t)
+	a.worker("worker")
+	first := a.orchestrator("orchestrator-1")
+	a.joinAs(client.Options{Every: time.Hour})
+
+	a.waitFor(40)
+	a.orchestrator("orchestrator-2")
+	a.spread(rdb, 2)
+	a.release("joined by a second orchestrator", 40)
+
+	a.waitFor(40)
+	first.Signal(syscall.SIGTERM) // and the instances end while the partitions are handed over
+	a.release("hand-over by SIGTERM", 40)
+	first.Stopped()
+	a.spread(rdb, 1)
+
+	a.waitFor(40)
+	third := a.orchestrator("orchestrator-3")
+	a.spread(rdb, 2)
+	third.Kill()
+	a.spread(rdb, 1)
+	a.release("taken over after kill -9", 40)
+	a.end()
+}
+
+// waitFor starts n instances, with a client that waits for each, and waits until all lack only their event.
+func (a *arena) waitFor(n int) {
+	a.t.Helper()
+	for range n {
+		i := len(a.mixed)
+		run, err := client.Start(a.ctx, a.client, work.Mixed, id(i), i)
+		a.must(err)
+		a.wait(run)
+	}
+	for i := len(a.mixed) - n; i < len(a.mixed); i++ {
+		poll.Until(a.t, within, id(i)+" waits for its event", func() bool {
+			d, err := client.Describe(a.ctx, a.client, id(i))
+			return err == nil && d.Events >= beforeGo && len(d.Outstanding) == 0 && d.Timers == 0
+		})
+	}
+}
+
+// beforeGo is less than the events of a Mixed that waits for Go, and more than those before its last timer.
+const beforeGo = 12
+
+// release sends the event to the last n instances, and shows how long after its end each client was told.
+func (a *arena) release(what string, n int) {
+	a.t.Helper()
+	from := len(a.mixed) - n
+	for i := from; i < len(a.mixed); i++ {
+		a.must(client.Send(a.ctx, a.client, work.Go, id(i), 10*i))
+	}
+	late := make([]time.Duration, 0, n)
+	for i := from; i < len(a.mixed); i++ {
+		a.result(i)
+		if o := a.mixed[i]; o.err == nil {
+			late = append(late, o.at.Sub(time.UnixMilli(a.ended(id(i)).Ended)))
+		}
+	}
+	slices.Sort(late)
+	a.t.Logf("%s: told after their ends p50 %v, max %v", what, late[len(late)/2].Round(time.Millisecond), late[len(late)-1].Round(time.Millisecond))
+	if m := late[len(late)-1]; m > toldWithin {
+		a.t.Errorf("%s: a client was told %v after the end", what, m)
+	}
+}
