@@ -19,15 +19,17 @@ import (
 const benchIdle = 200 // instances, one at a time, for the latency
 
 type benchCmd struct {
-	Scenario  string `arg:"" enum:"hello,chain,fanout,event,all,turn,cancel,gate" help:"hello: 1 activity. chain: 5 in sequence. fanout: --n in parallel. event: waits for one. all: each of them. turn: the turn engine alone, without servers. cancel: from the commit that cancels an activity to its context's end in another process. gate: many instances through one gate, and what it costs."`
-	Instances int    `placeholder:"N" help:"Instances to run. Default: as many as take a few seconds on two cores; gate: 100,000."`
-	N         int    `default:"100" help:"Activities of one fanout."`
-	InFlight  int    `default:"1000" help:"Instances under way at the same time."`
-	Load      bool   `help:"cancel: while the fleet does half of what it can."`
-	NoHints   bool   `help:"cancel: with a worker that NATS does not let hear of cancellations, so that it finds out by renewing."`
-	Fanout    int    `default:"1" help:"cancel: activities of one instance, up to 10,000."`
-	JSON      bool   `name:"json" help:"Write one JSON object a scenario."`
-	given     bool   // a fleet, by --nats
+	Scenario  string   `arg:"" enum:"hello,chain,fanout,event,all,turn,cancel,gate,recover" help:"hello: 1 activity. chain: 5 in sequence. fanout: --n in parallel. event: waits for one. all: each of them. turn: the turn engine alone, without servers. cancel: from the commit that cancels an activity to its context's end in another process. gate: many instances through one gate, and what it costs. recover: how long instances wait because of a fault."`
+	Instances int      `placeholder:"N" help:"Instances to run. Default: as many as take a few seconds on two cores; gate: 100,000."`
+	N         int      `default:"100" help:"Activities of one fanout."`
+	InFlight  int      `default:"1000" help:"Instances under way at the same time."`
+	Load      bool     `help:"cancel: while the fleet does half of what it can."`
+	NoHints   bool     `help:"cancel: with a worker that NATS does not let hear of cancellations, so that it finds out by renewing."`
+	Fanout    int      `default:"1" help:"cancel: activities of one instance, up to 10,000."`
+	Rounds    int      `default:"10" help:"recover: how often each fault is injected."`
+	Fault     []string `placeholder:"NAME" help:"recover: only these faults."`
+	JSON      bool     `name:"json" help:"Write one JSON object a scenario."`
+	given     bool     // a fleet, by --nats
 
 	settings.Namespace `group:"Connection"`
 	settings.NATS      `group:"Connection"`
@@ -36,8 +38,8 @@ type benchCmd struct {
 
 // Validate refuses what can not be run.
 func (c *benchCmd) Validate() error {
-	if c.Instances < 0 || c.N < 1 || c.InFlight < 1 {
-		return fmt.Errorf("--instances %d, --n %d, --in-flight %d: want positive numbers", c.Instances, c.N, c.InFlight)
+	if c.Instances < 0 || c.N < 1 || c.InFlight < 1 || c.Rounds < 1 {
+		return fmt.Errorf("--instances %d, --n %d, --in-flight %d, --rounds %d: want positive numbers", c.Instances, c.N, c.InFlight, c.Rounds)
 	}
 	return errors.Join(c.validateCancel(), c.validateGate())
 }
@@ -76,6 +78,8 @@ func (c *benchCmd) Run(ctx context.Context, s streams) (err error) {
 		return c.benchCancel(ctx, s, log)
 	case "gate":
 		return c.benchGate(ctx, s, log)
+	case "recover":
+		return c.benchRecover(ctx, s, log)
 	}
 	rig, b, end, err := c.fleet(ctx, s, log, examplesMembers())
 	if err != nil {

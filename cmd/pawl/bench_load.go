@@ -30,6 +30,7 @@ const (
 type bench struct {
 	nc  *nats.Conn
 	c   *client.Client
+	ns  string // namespace
 	run string // in every instance id, so that two benchmarks do not meet
 	n   atomic.Uint64
 }
@@ -91,8 +92,11 @@ func (c *benchCmd) dial(ctx context.Context, log *slog.Logger) (*bench, error) {
 		nc.Close()
 		return nil, err
 	}
-	return &bench{nc: nc, c: cl, run: nuid.Next()}, nil
+	return &bench{nc: nc, c: cl, ns: c.Namespace.Namespace, run: nuid.Next()}, nil
 }
+
+// stream returns the name of INPUTS or TASKS.
+func (b *bench) stream(kind string) string { return "PAWL-" + b.ns + "-" + kind }
 
 func (b *bench) close() {
 	b.c.Close()

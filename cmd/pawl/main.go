@@ -41,6 +41,7 @@ type commands struct {
 
 	Probe             probeCmd          `cmd:"" hidden:"" help:"GET a URL; exit 0 if it answers 200. For health checks."`
 	ServeNATS         serveNATSCmd      `cmd:"" hidden:"" help:"Run NATS until standard input ends."`
+	ServeNATSNode     serveNATSNode     `cmd:"" name:"serve-nats-node" hidden:"" help:"Run a server of a NATS cluster until standard input ends."`
 	ServeDeafNATS     serveDeafNATS     `cmd:"" name:"serve-deaf-nats" hidden:"" help:"Run a NATS whose user deaf hears no hints, until standard input ends."`
 	ServeBench        serveBench        `cmd:"" hidden:"" help:"Run a fleet of pawl bench cancel and pawl bench gate until standard input ends."`
 	ServeOrchestrator serveOrchestrator `cmd:"" hidden:"" help:"Run an orchestrator until standard input ends."`
