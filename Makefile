@@ -1,6 +1,7 @@
 # make run    the demo: an embedded stack audits the Go distribution's own source, and loses a worker on the way
 # make test   everything, with the race detector; installs what it needs
 # make check  what CI runs: format, vet, lint, vulnerabilities, tests
+# make recover  how long instances wait because of each of thirteen faults
 # make bench  throughput and latency, that of cancellation, and what gates let through; every part a process of its own
 
 GO      ?= go
@@ -8,7 +9,7 @@ TOOL     = $(GO) tool -modfile=tools/go.mod
 DIR     ?=
 TIMEOUT ?= 14m
 
-.PHONY: run build test setup check fmt vet lint vuln bench clean
+.PHONY: run build test setup check fmt vet lint vuln bench recover clean
 
 run:
 	@$(GO) run ./cmd/pawl demo $(if $(DIR),--dir $(DIR))
@@ -48,6 +49,10 @@ bench: setup
 	@./bin/pawl bench all
 	@./bin/pawl bench cancel
 	@./bin/pawl bench gate
+
+# About 25 minutes: thirteen faults, ten rounds each.
+recover: build
+	@./bin/pawl bench recover
 
 clean:
 	rm -rf bin

@@ -2,13 +2,13 @@
 --
 -- KEYS  1 partition
 -- ARGV  1 token (random for this acquisition)  2 member  3 span, ms
--- answer  HELD member until
+-- answer  HELD member ms until its time is over
 --       | OK sequence time clean ('1': the last owner handed over; '0': it died, or there was none) epoch
 local t = now()
 local o = redis.call('HMGET', KEYS[1], 'owner', 'until', 'span', 'member', 'seq', 'time', 'clean')
 local owner = o[1] or ''
 if owner ~= '' and owner ~= ARGV[1] and not over(o[2], o[3], t) then
-  return {'HELD', o[4] or '', o[2]}
+  return {'HELD', o[4] or '', ms(tonumber(o[2]) - t)}
 end
 redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'member', ARGV[2], 'until', ms(t + tonumber(ARGV[3])), 'span', ARGV[3], 'clean', '0')
 local epoch = redis.call('HINCRBY', KEYS[1], 'epoch', 1)

@@ -2,7 +2,7 @@
 --
 -- KEYS  1 members
 -- ARGV  1 member  2 span, ms: who has not been heard of for so long is gone; 0: this member leaves  3 span of the others, ms
--- answer  OK {members}
+-- answer  OK {members} ms until the member that was heard of longest ago is gone
 local t = now()
 local span = tonumber(ARGV[3])
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', ms(t - span))
@@ -12,4 +12,5 @@ if ARGV[2] == '0' then
 else
   redis.call('ZADD', KEYS[1], ms(t), ARGV[1])
 end
-return {'OK', redis.call('ZRANGE', KEYS[1], 0, -1)}
+local oldest = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]
+return {'OK', redis.call('ZRANGE', KEYS[1], 0, -1), ms((tonumber(oldest) or t) + span - t)}

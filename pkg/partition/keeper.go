@@ -73,7 +73,7 @@ func NewKeeper(cfg Config) *Keeper {
 
 // Start joins the members and begins to acquire.
 func (k *Keeper) Start(ctx context.Context) error {
-	if _, err := k.scripts.members(ctx, k.cfg.Member, false, k.cfg.TTL); err != nil {
+	if _, _, err := k.scripts.members(ctx, k.cfg.Member, false, k.cfg.TTL); err != nil {
 		k.run.Close()
 		close(k.done)
 		return err
@@ -120,7 +120,7 @@ func (k *Keeper) Stop(ctx context.Context) error {
 	}
 	k.stop()
 	<-k.done
-	_, err := k.scripts.members(ctx, k.cfg.Member, true, k.cfg.TTL)
+	_, _, err := k.scripts.members(ctx, k.cfg.Member, true, k.cfg.TTL)
 	k.mu.Lock()
 	for _, t := range k.owned {
 		t.end(ErrHandover)
@@ -157,6 +157,14 @@ func (k *Keeper) loop(ctx context.Context) {
 	}
 }
 
+// nudgeIn looks again when the time of a member, or of an owner, is over, if that is before the next round: a dead
+// owner's partitions are free then, and nothing else reports it.
+func (k *Keeper) nudgeIn(d time.Duration) {
+	if d < k.cfg.Renew {
+		time.AfterFunc(d+time.Millisecond, k.Nudge)
+	}
+}
+
 // round renews what is owned, and takes or hands over what the members say. Each part of it is
 // bounded by the renewal interval, so that a Redis that hangs does not keep trust from running out.
 func (k *Keeper) round(ctx context.Context) {
@@ -164,7 +172,7 @@ func (k *Keeper) round(ctx context.Context) {
 	k.renewAll()
 	// Not cut short by Stop: a heartbeat that overtakes the farewell keeps the member's partitions from the others for the TTL.
 	beat, stop := context.WithTimeout(context.WithoutCancel(ctx), k.cfg.Renew)
-	members, err := k.scripts.members(beat, k.cfg.Member, false, k.cfg.TTL)
+	members, gone, err := k.scripts.members(beat, k.cfg.Member, false, k.cfg.TTL)
 	stop()
 	k.expire()
 	if err != nil {
@@ -173,6 +181,8 @@ func (k *Keeper) round(ctx context.Context) {
 		}
 		// What was mine still is, and is taken again if it was lost: its master may be another than the members'.
 		members = k.Members()
+	} else {
+		k.nudgeIn(gone)
 	}
 	if ctx.Err() != nil {
 		return
@@ -265,13 +275,16 @@ func (k *Keeper) tenant(loop context.Context, p int) {
 	// Not cut short by Stop: an acquisition that is carried out and not heard of costs the others the TTL.
 	ask, stopAsk := context.WithTimeout(context.WithoutCancel(loop), k.cfg.TTL/2)
 	defer stopAsk()
-	t, err := k.scripts.take(ask, p, token, k.cfg.Member, k.cfg.TTL)
+	t, free, err := k.scripts.take(ask, p, token, k.cfg.Member, k.cfg.TTL)
 	if err != nil {
 		k.ailing.CompareAndSwap(nil, &err)
 		_ = k.scripts.give(ask, &Tenure{Part: p, Token: token}, false) // it may have been acquired all the same
 	}
 	if t == nil || err != nil {
 		forget()
+		if err == nil {
+			k.nudgeIn(free)
+		}
 		return
 	}
 	ctx, end := context.WithCancelCause(context.WithoutCancel(loop))

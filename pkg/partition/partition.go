@@ -29,7 +29,7 @@
 // token is released, and the others are told, so that the move takes milliseconds.
 // Where members can not be read, everybody keeps what they hold.
 //
-// Crash points: a member that dies costs the TTL (5 s). Between release and the
+// Crash points: a member that dies costs the TTL (5 s) and no more: the others look again the moment that it is over. Between release and the
 // notice: the others look every second. Between acquire and the first renewal: the token expires.
 //
 // The API of this package may change.
@@ -128,31 +128,32 @@ func newScripts(run *redisx.Runner, space redisx.Space) scripts {
 	}
 }
 
-// members says that this member lives (or leaves) and answers who does.
-func (s scripts) members(ctx context.Context, member string, leave bool, span time.Duration) ([]string, error) {
+// members records that this member lives (or leaves) and returns those that live, and in how long the first of them
+// is gone unless it is heard of again.
+func (s scripts) members(ctx context.Context, member string, leave bool, span time.Duration) ([]string, time.Duration, error) {
 	own := span.Milliseconds()
 	if leave {
 		own = 0
 	}
 	v, err := s.run.Do(ctx, redisx.Call{Script: s.beat, Keys: []string{s.space.Members()}, Args: []any{member, own, span.Milliseconds()}})
 	if err != nil {
-		return nil, fmt.Errorf("partition: heartbeat: %w", err)
+		return nil, 0, fmt.Errorf("partition: heartbeat: %w", err)
 	}
 	r := redisx.NewReply(v)
-	return r.Strs(1), r.Err()
+	return r.Strs(1), time.Duration(r.Int(2)) * time.Millisecond, r.Err()
 }
 
-// take acquires; nil without error means that somebody else holds it.
-func (s scripts) take(ctx context.Context, part int, token, member string, ttl time.Duration) (*Tenure, error) {
+// take acquires. Without a tenure and without an error another member holds the partition, for so long unless it renews.
+func (s scripts) take(ctx context.Context, part int, token, member string, ttl time.Duration) (*Tenure, time.Duration, error) {
 	v, err := s.run.Do(ctx, redisx.Call{
 		Script: s.acquire, Keys: []string{s.space.Part(part).Owner()}, Args: []any{token, member, ttl.Milliseconds()},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("partition %d: acquire: %w", part, err)
+		return nil, 0, fmt.Errorf("partition %d: acquire: %w", part, err)
 	}
 	r := redisx.NewReply(v)
 	if r.Str(0) != "OK" {
-		return nil, r.Err()
+		return nil, time.Duration(r.Int(2)) * time.Millisecond, r.Err()
 	}
 	t := &Tenure{
 		Part: part, Token: token, drop: make(chan struct{}),
@@ -160,7 +161,7 @@ func (s scripts) take(ctx context.Context, part int, token, member string, ttl t
 		Clean:   r.Str(3) == "1", Epoch: r.Int(4),
 	}
 	t.Acked(t.Applied)
-	return t, r.Err()
+	return t, 0, r.Err()
 }
 
 // keep renews; ErrLost and ErrRolledBack end the tenure, any other error may pass.

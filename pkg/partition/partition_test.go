@@ -50,8 +50,13 @@ func (f *fleet) ctx() context.Context {
 
 func (f *fleet) member(name string, ttl time.Duration) *partition.Keeper {
 	f.t.Helper()
+	return f.memberOf(name, f.rdb, ttl, 0)
+}
+
+func (f *fleet) memberOf(name string, rdb redis.UniversalClient, ttl, renew time.Duration) *partition.Keeper {
+	f.t.Helper()
 	k := partition.NewKeeper(partition.Config{
-		Redis: f.rdb, Space: f.ns, Partitions: parts, Member: name, TTL: ttl, Logger: slog.New(slog.DiscardHandler),
+		Redis: rdb, Space: f.ns, Partitions: parts, Member: name, TTL: ttl, Renew: renew, Logger: slog.New(slog.DiscardHandler),
 		Run: func(ctx context.Context, t *partition.Tenure) error { return f.run(ctx, name, t) },
 		Released: func(int) {
 			f.mu.Lock()
@@ -244,4 +249,34 @@ func TestStartAndStopManyTimesLeavesNothing(t *testing.T) {
 			t.Fatalf("still owned: %v", o)
 		}
 	}
+}
+
+func TestDeadOwnersPartitionsAreTakenWhenItsTimeIsOver(t *testing.T) {
+	s := redistest.Start(t)
+	f := newFleet(t, s.Client(t))
+	const ttl, renew = 3 * time.Second, 2500 * time.Millisecond // a round that comes in its turn comes at five seconds
+	f.memberOf("living", f.rdb, ttl, renew)
+	p, cut := s.Proxy(t)
+	f.memberOf("dead", cut, ttl, renew)
+	f.until("both own some", func() bool {
+		by := make(map[string]int)
+		for _, name := range f.owners() {
+			by[name]++
+		}
+		return by["living"] > 0 && by["dead"] > 0 && by["living"]+by["dead"] == parts
+	})
+	died := time.Now()
+	p.Cut()
+	f.until("the living member owns all", func() bool {
+		for i := range parts {
+			if o, err := f.rdb.HGet(t.Context(), f.ns.Part(i).Owner(), "member").Result(); err != nil || o != "living" {
+				return false
+			}
+		}
+		return true
+	})
+	if took := time.Since(died); took > ttl+time.Second {
+		t.Errorf("took %s", took)
+	}
+	p.Heal()
 }
