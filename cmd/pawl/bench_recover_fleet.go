@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -107,7 +108,7 @@ func (f *recoverFleet) member(name string, args ...string) (_ *faultyMember, err
 		}
 		redisURL = f.redis.url(m.redis.Addr())
 	}
-	m.args = append(args, "--nats", natsURL, "--redis", redisURL, "--drain", "5s", "--log-level", "warn")
+	m.args = slices.Concat(args, []string{"--nats", natsURL, "--redis", redisURL, "--drain", "5s", "--log-level", "warn"})
 	return m, m.start()
 }
 
