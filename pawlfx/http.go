@@ -18,6 +18,9 @@ import (
 	"github.com/pawlrun/pawl/pkg/gateway"
 )
 
+// apiPatience is how long a request of the API waits for an owner: a caller over HTTP, such as an autoscaler, asks again.
+const apiPatience = 2 * time.Second
+
 // HTTP serves, at a TCP address such as ":7295" or "127.0.0.1:0":
 //
 //	/healthz   200 while the process runs
@@ -62,7 +65,7 @@ func (s *status) watch(ready func() error) { s.checks = append(s.checks, ready) 
 func (s *status) serveAPI(lc fx.Lifecycle, nc *nats.Conn, namespace string) {
 	s.api = true
 	lc.Append(fx.StartStopHook(func(ctx context.Context) error {
-		c, err := client.New(ctx, nc, client.Options{Namespace: namespace, Logger: s.log})
+		c, err := client.New(ctx, nc, client.Options{Namespace: namespace, Patience: apiPatience, Logger: s.log})
 		if err != nil {
 			return fmt.Errorf("pawlfx: serve the API: %w", err)
 		}

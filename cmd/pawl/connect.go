@@ -4,11 +4,16 @@ import (
 	"context"
 	"errors"
 	"os/user"
+	"time"
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/pkg/client"
 )
+
+// ownerPatience is how long a command waits for an orchestrator to own a partition: longer than another one takes to
+// take over what a dead one owned.
+const ownerPatience = 6 * time.Second
 
 // reach is what every command needs that talks to a namespace.
 type reach struct {
@@ -29,7 +34,7 @@ func (r reach) client(ctx context.Context, s streams) (c *client.Client, closeAl
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err = client.New(ctx, nc, client.Options{Namespace: r.Namespace.Namespace, By: who(), Logger: log})
+	c, err = client.New(ctx, nc, client.Options{Namespace: r.Namespace.Namespace, By: who(), Patience: ownerPatience, Logger: log})
 	if err != nil {
 		nc.Close()
 		return nil, nil, err

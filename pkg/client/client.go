@@ -21,9 +21,11 @@ type Options struct {
 	Namespace string // default "default"
 	By        string // how histories name who started, sent or cancelled; default empty
 
-	// Patience is how long a request is repeated while nobody owns the partition, as
-	// in a hand-over, and how long the wait for a status, or for the result of a Run of
-	// Attach, puts up with an instance that is not known yet; default 2 s.
+	// Patience is how long a request is repeated while no orchestrator owns the partition,
+	// as in a hand-over or after a crash; default: until its context ends (without a
+	// deadline: for 30 s). It is also how long a listing does, and how long the wait for a
+	// status, or for the result of a Run of Attach, puts up with an instance that is not
+	// known yet; default 2 s.
 	Patience time.Duration
 
 	// Every is how often whoever waits for a result or a status asks again; default 5 s.
@@ -38,6 +40,7 @@ type Client struct {
 	conn  *queue.Conn
 	own   bool // the Conn is ours to close
 	opts  Options
+	owner time.Duration // how long a request waits for an owner; 0: until its context ends
 	inbox *queue.Inbox
 	done  chan struct{} // closed by Close
 
@@ -86,13 +89,14 @@ func New(ctx context.Context, nc *nats.Conn, o Options) (*Client, error) {
 // On makes a Client of a Conn that the program has anyway; o.Namespace is not used.
 // Close leaves the Conn open.
 func On(conn *queue.Conn, o Options) (*Client, error) {
+	owner := o.Patience
 	if o.Patience == 0 {
 		o.Patience = 2 * time.Second
 	}
 	if o.Every == 0 {
 		o.Every = 5 * time.Second
 	}
-	c := &Client{conn: conn, opts: o, done: make(chan struct{}), waiting: make(map[string]weak.Pointer[waiter])}
+	c := &Client{conn: conn, opts: o, owner: owner, done: make(chan struct{}), waiting: make(map[string]weak.Pointer[waiter])}
 	inbox, err := conn.OnAnswers(c.answered)
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
@@ -170,34 +174,47 @@ func (c *Client) answered(token string, a queue.Answer) {
 	}
 }
 
-// askOnce bounds one request; askTries is how many that nobody answered are made.
 const (
-	askOnce  = 5 * time.Second
-	askTries = 3
+	askOnce     = 2 * time.Second  // bounds the first attempt of a request; each further one has twice as long
+	askPatience = 30 * time.Second // of a request whose context has no deadline
 )
 
-// ask puts a request to the owner of an instance's partition: again for a while if
-// there is none, and again if it was not answered, for an owner that dies takes the
-// requests that it has with it.
+// ask sends a request to the owner of an instance's partition. It is repeated while there is no owner, and when it was
+// not answered, for an owner that dies or is cut off takes the requests that it has with it.
 func (c *Client) ask(ctx context.Context, partition int, a queue.Ask) (queue.Reply, error) {
-	patience := time.NewTimer(c.opts.Patience)
-	defer patience.Stop()
-	pause, tries := 20*time.Millisecond, 0
+	return c.askWithin(ctx, c.owner, partition, a)
+}
+
+// askWithin is ask that waits for an owner no longer than patience; 0: until ctx ends.
+func (c *Client) askWithin(ctx context.Context, patience time.Duration, partition int, a queue.Ask) (queue.Reply, error) {
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, askPatience)
+		defer cancel()
+	}
+	var ownerless <-chan time.Time
+	if patience > 0 {
+		t := time.NewTimer(patience)
+		defer t.Stop()
+		ownerless = t.C
+	}
+	pause, once := 20*time.Millisecond, askOnce
 	for {
-		r, err := c.attempt(ctx, partition, a)
+		r, err := c.attempt(ctx, once, partition, a)
+		late := errors.Is(err, queue.ErrTimeout)
 		switch {
-		case errors.Is(err, queue.ErrTimeout) && ctx.Err() == nil:
-			if tries++; tries == askTries {
-				return r, err
-			}
-			continue
-		case !errors.Is(err, ErrNoOwner):
+		case !late && !errors.Is(err, ErrNoOwner):
 			return r, err
+		case ctx.Err() != nil:
+			return r, fmt.Errorf("%w (last: %w)", ctx.Err(), err)
+		case late:
+			once *= 2
+			continue
 		}
 		select {
 		case <-time.After(pause):
 			pause = min(2*pause, 250*time.Millisecond)
-		case <-patience.C:
+		case <-ownerless:
 			return r, err
 		case <-c.done:
 			return r, ErrClosed
@@ -207,8 +224,8 @@ func (c *Client) ask(ctx context.Context, partition int, a queue.Ask) (queue.Rep
 	}
 }
 
-func (c *Client) attempt(ctx context.Context, partition int, a queue.Ask) (queue.Reply, error) {
-	ctx, cancel := context.WithTimeout(ctx, askOnce)
+func (c *Client) attempt(ctx context.Context, within time.Duration, partition int, a queue.Ask) (queue.Reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	r, err := c.conn.Ask(ctx, partition, a)
 	if err == nil && r.Problem != nil {

@@ -24,6 +24,9 @@ var (
 	ErrNoStatus = errors.New("client: no custom status")
 	// ErrEnded matches an *EndedError.
 	ErrEnded = errors.New("client: the instance has ended")
+	// ErrUnknown is matched by every error of a Start, Send, SendOrStart, Cancel or Purge whose message may have been
+	// accepted. Any other error of theirs means that it was not accepted, and never will be.
+	ErrUnknown = queue.ErrUnknown
 	// ErrNoOwner says that no orchestrator owns the instance's partition at the moment.
 	ErrNoOwner = queue.ErrNoOwner
 	// ErrClosed is the error of everything that is done with a closed Client.

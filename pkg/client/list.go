@@ -64,7 +64,7 @@ type source[T any] struct {
 // fill reads the next page, if there is nothing at hand.
 func (s *source[T]) fill(ctx context.Context) {
 	for len(s.rows) == 0 && !s.end {
-		r, err := s.c.ask(ctx, s.partition, s.ask)
+		r, err := s.c.askWithin(ctx, s.c.opts.Patience, s.partition, s.ask)
 		if err != nil {
 			s.err, s.end = err, true
 			return

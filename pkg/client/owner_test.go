@@ -91,16 +91,21 @@ func (w *owner) own(p int) {
 			}
 		}
 	})
+	w.t.Cleanup(func() {
+		r.Stop()
+		wg.Wait()
+	})
+	w.subs = append(w.subs, w.serve(p))
+}
+
+// serve answers the requests to a partition.
+func (w *owner) serve(p int) *queue.Subscription {
 	asks, err := w.conn.ServeAsks(p, w.asked(p))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.subs = append(w.subs, asks)
-	w.t.Cleanup(func() {
-		asks.Stop()
-		r.Stop()
-		wg.Wait()
-	})
+	w.t.Cleanup(asks.Stop)
+	return asks
 }
 
 func (w *owner) take(in queue.Input) {

@@ -16,9 +16,10 @@ import (
 // and the Run is that one's. It returns when the start is safely in the stream.
 //
 // Errors: pawl.ErrBadID, pawl.ErrTooLarge and other errors of the encoding, and
-// queue.ErrBadName for a bad Version, before anything is sent; queue.ErrStreamFull and
-// queue.ErrNoStream if it was not accepted; ctx's error (without a deadline: after 30 s)
-// if that is unknown. Starting again is always harmless.
+// queue.ErrBadName for a bad Version, before anything is sent; queue.ErrStreamFull if it
+// was not accepted; when ctx ends (without a deadline: after 30 s) ErrUnknown, or, if no
+// attempt can have been accepted, queue.ErrNoStream or queue.ErrDisconnected. Starting
+// again is always harmless.
 func Start[In, Out any](ctx context.Context, c *Client, o pawl.Orchestration[In, Out], id string, in In, opts ...StartOption) (*Run[Out], error) {
 	p, err := o.EncodeInput(in)
 	if err != nil {

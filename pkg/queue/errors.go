@@ -11,20 +11,23 @@ import (
 var (
 	// ErrClosed is the error of everything that is done with a closed Conn.
 	ErrClosed = errors.New("queue: closed")
-	// ErrDisconnected says that the connection to NATS was lost, so that it is
-	// unknown whether a message was accepted.
+	// ErrDisconnected is returned without a connection to NATS. A publish that was under way when the connection was
+	// lost returns ErrUnknown too.
 	ErrDisconnected = errors.New("queue: not connected to NATS")
 	// ErrNoNamespace says that the streams of the namespace do not exist yet.
 	ErrNoNamespace = errors.New("queue: the namespace does not exist; has an orchestrator been started for it?")
 )
 
-// Errors of a publish.
+// Errors of a publish. One that does not match ErrUnknown means that the message was not accepted and never will be.
 var (
-	// ErrNoStream says that nobody took the message.
-	ErrNoStream = errors.New("queue: no stream takes this subject; is JetStream enabled, and has an orchestrator been started?")
-	// ErrStreamFull says that the stream has reached its limit and takes nothing until it is trimmed.
+	// ErrUnknown is matched by every error after which the message may have been accepted, or may still be: the
+	// acknowledgement did not come, or cannot be read, or the connection was lost while it was awaited.
+	ErrUnknown = errors.New("queue: unknown whether the message was accepted")
+	// ErrNoStream is returned if no stream took the message: not accepted.
+	ErrNoStream = errors.New("queue: no stream took the message: its leader is being elected, JetStream is not enabled, or the namespace is gone")
+	// ErrStreamFull is returned if the stream has reached its limit and takes nothing until it is trimmed: not accepted.
 	ErrStreamFull = errors.New("queue: the stream is full")
-	// ErrTimeout says that no acknowledgement came in time: it is unknown whether the message was accepted.
+	// ErrTimeout is returned if no acknowledgement, or no reply, came in time. Of a publish it is ErrUnknown too.
 	ErrTimeout = errors.New("queue: no acknowledgement in time")
 	// ErrBusy says that too many publishes wait for their acknowledgement.
 	ErrBusy = errors.New("queue: too many publishes in flight")

@@ -4,46 +4,103 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
 
 const (
-	publishPatience = 30 * time.Second       // of a PublishInput whose context has no deadline
-	publishPause    = 100 * time.Millisecond // between its attempts
-	noStreamTries   = 3                      // a stream without a leader looks like no stream for a moment
+	publishPatience = 30 * time.Second // of a PublishInput whose context has no deadline
+	attemptTimeout  = 2 * time.Second  // of one of its attempts, if it may make another
+	firstBackoff    = 50 * time.Millisecond
+	maxBackoff      = 500 * time.Millisecond
 )
 
 // PublishInput publishes an input and waits until the stream has it; seq is its
-// sequence there. If in has an ID, an attempt whose fate is unknown is repeated
-// until ctx is done (without a deadline: for 30 s), which is safe because a repeat
-// of an ID takes no effect. Without an ID such an attempt is the end.
+// sequence there. While the stream has no leader, or there is no connection, it tries
+// again until ctx is done (without a deadline: for 30 s). If in has an ID, so does an
+// attempt whose fate is unknown, for a repeat of an ID takes no effect; without an ID
+// such an attempt is the last.
 //
-// Errors: ErrBadInstance, ErrBadName, ErrUnknownKind, ErrMalformed, ErrTooLarge before
-// anything is sent; ErrStreamFull and ErrNoStream when it was not accepted; ErrTimeout,
-// ErrDisconnected and ctx's error when that is unknown.
+// Errors: after an attempt whose fate is unknown always ErrUnknown, whatever later
+// attempts were answered, and none of those that follow. Else the input was not accepted:
+// ErrBadInstance, ErrBadName, ErrUnknownKind, ErrMalformed, ErrTooLarge and ErrStreamFull
+// are returned at once, ErrNoStream and ErrDisconnected when ctx is done. Both
+// ErrUnknown and these match ctx's error too, if it was ctx that ended the attempts.
 func (c *Conn) PublishInput(ctx context.Context, in OutInput) (seq uint64, err error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, publishPatience)
 		defer cancel()
 	}
-	for try := 1; ; try++ {
-		seq, err = c.publishOnce(ctx, in)
-		again := in.ID != "" && (errors.Is(err, ErrTimeout) || errors.Is(err, ErrDisconnected) || errors.Is(err, ErrBusy))
-		again = again || errors.Is(err, ErrNoStream) && try < noStreamTries
-		if err == nil || !again {
-			return seq, err
+	p := publication{in: in}
+	backoff := firstBackoff
+	for {
+		if err = ctx.Err(); err != nil {
+			return 0, p.error(err)
+		}
+		if seq, err = c.publishOnce(ctx, in); err == nil {
+			return seq, nil
+		}
+		if p.failed(err); !p.again() {
+			return 0, p.error(ctx.Err())
 		}
 		select {
 		case <-ctx.Done():
-			return 0, fmt.Errorf("queue: publish %s of %s, %d attempts: %w (last: %w)", in.Kind, in.Instance, try, ctx.Err(), err)
-		case <-time.After(publishPause):
+		case <-time.After(backoff/2 + rand.N(backoff/2)):
+			backoff = min(2*backoff, maxBackoff)
 		}
 	}
 }
 
+// publication is what is known of the attempts to publish an input.
+type publication struct {
+	in       OutInput
+	attempts int
+	unknown  bool // one of the attempts may have been accepted
+	last     error
+}
+
+func (p *publication) failed(err error) {
+	p.attempts++
+	p.last = err
+	p.unknown = p.unknown || errors.Is(err, ErrUnknown)
+}
+
+// again reports whether another attempt may help, and does no harm.
+func (p *publication) again() bool {
+	switch {
+	case errors.Is(p.last, ErrClosed):
+		return false
+	case p.unknown:
+		return p.in.ID != ""
+	default:
+		return errors.Is(p.last, ErrNoStream) || errors.Is(p.last, ErrDisconnected) || errors.Is(p.last, ErrBusy)
+	}
+}
+
+// error is what the caller is given; done is why there is no time for another attempt, or nil. The last answer is text
+// only, if an attempt before it may have been accepted: it speaks for itself alone.
+func (p *publication) error(done error) error {
+	err := p.last
+	switch {
+	case p.unknown && !errors.Is(err, ErrUnknown):
+		err = fmt.Errorf("%w (last attempt: %v)", ErrUnknown, err) //nolint:errorlint // on purpose: see above
+	case done == nil && !p.unknown:
+		return err
+	}
+	if done == nil {
+		return fmt.Errorf("queue: publish %s of %s, %d attempts: %w", p.in.Kind, p.in.Instance, p.attempts, err)
+	}
+	if err == nil { // ctx had ended before
+		return fmt.Errorf("queue: publish %s of %s: %w", p.in.Kind, p.in.Instance, done)
+	}
+	return fmt.Errorf("queue: publish %s of %s, %d attempts: %w: %w", p.in.Kind, p.in.Instance, p.attempts, done, err)
+}
+
+// publishOnce makes one attempt. It waits for the acknowledgement no longer than attemptTimeout, if there may be
+// another attempt: the leader that had it may be gone.
 func (c *Conn) publishOnce(ctx context.Context, in OutInput) (uint64, error) {
 	type end struct {
 		seq uint64
@@ -51,17 +108,23 @@ func (c *Conn) publishOnce(ctx context.Context, in OutInput) (uint64, error) {
 	}
 	ended := make(chan end, 1)
 	c.PublishInputAsync(in, func(seq uint64, err error) { ended <- end{seq, err} })
+	var late <-chan time.Time
+	if in.ID != "" {
+		late = time.After(attemptTimeout)
+	}
 	select {
 	case e := <-ended:
 		return e.seq, e.err
+	case <-late:
+		return 0, fmt.Errorf("%w: %w (%s)", ErrUnknown, ErrTimeout, attemptTimeout)
 	case <-ctx.Done():
-		return 0, fmt.Errorf("queue: publish %s of %s: %w", in.Kind, in.Instance, ctx.Err())
+		return 0, fmt.Errorf("%w: not acknowledged yet", ErrUnknown)
 	}
 }
 
 // PublishInputAsync makes one attempt and does not wait. done is called exactly
 // once, from any goroutine (perhaps this one), and must not block. Errors as of
-// PublishInput, and ErrBusy when 65,536 publishes are under way.
+// PublishInput, each about this attempt alone, and ErrBusy when 65,536 publishes are under way.
 func (c *Conn) PublishInputAsync(in OutInput, done func(seq uint64, err error)) {
 	if err := in.check(); err != nil {
 		done(0, err)

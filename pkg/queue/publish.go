@@ -65,12 +65,22 @@ func (p *publisher) publish(subject string, header nats.Header, data []byte, don
 	}
 	m := &nats.Msg{Subject: subject, Reply: p.inbox + strconv.FormatUint(id, 36), Header: header, Data: data}
 	if err := p.nc.PublishMsg(m); err != nil {
-		if errors.Is(err, nats.ErrMaxPayload) {
-			err = fmt.Errorf("%w: %d bytes and their headers, the NATS server takes %d of both (max_payload)", ErrTooLarge, len(data), p.nc.MaxPayload())
-		} else if errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrReconnectBufExceeded) {
-			err = fmt.Errorf("%w: %w", ErrDisconnected, err)
-		}
-		p.end(id, 0, err)
+		p.end(id, 0, p.unsent(err, len(data)))
+	}
+}
+
+// unsent types an error of the library's publish. Those that it returns before it writes anything are named here; any
+// other one may have come in the middle of a write.
+func (p *publisher) unsent(err error, size int) error {
+	switch {
+	case errors.Is(err, nats.ErrMaxPayload):
+		return fmt.Errorf("%w: %d bytes and their headers, the NATS server takes %d of both (max_payload)", ErrTooLarge, size, p.nc.MaxPayload())
+	case errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrConnectionDraining), errors.Is(err, nats.ErrReconnectBufExceeded):
+		return fmt.Errorf("%w: %w", ErrDisconnected, err)
+	case errors.Is(err, nats.ErrHeadersNotSupported), errors.Is(err, nats.ErrBadSubject):
+		return fmt.Errorf("queue: publish: %w", err)
+	default:
+		return fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
 }
 
@@ -124,12 +134,13 @@ func (p *publisher) sweep(now time.Time) {
 	}
 	p.mu.Unlock()
 	for _, f := range late {
-		f.done(0, fmt.Errorf("%w (%s)", ErrTimeout, p.timeout))
+		f.done(0, fmt.Errorf("%w: %w (%s)", ErrUnknown, ErrTimeout, p.timeout))
 	}
 }
 
-// failAll ends everything under way.
+// failAll ends everything under way: it may have been accepted.
 func (p *publisher) failAll(err error) {
+	err = fmt.Errorf("%w: %w", ErrUnknown, err)
 	p.mu.Lock()
 	all := p.pending
 	p.pending = make(map[uint64]inFlight)
@@ -148,13 +159,14 @@ func (p *publisher) close() {
 	p.failAll(ErrClosed)
 }
 
-// parseAck reads a PubAck: the sequence, or why there is none.
+// parseAck reads a PubAck: the sequence, or why there is none. One that cannot be read is ErrUnknown, not
+// ErrMalformed: that is for a message that can never be accepted.
 func parseAck(m *nats.Msg) (uint64, error) {
 	if len(m.Data) == 0 {
 		if m.Header.Get("Status") == "503" {
 			return 0, ErrNoStream
 		}
-		return 0, fmt.Errorf("%w: empty acknowledgement", ErrMalformed)
+		return 0, fmt.Errorf("%w: empty acknowledgement", ErrUnknown)
 	}
 	var ack struct {
 		Stream string              `json:"stream"`
@@ -162,19 +174,20 @@ func parseAck(m *nats.Msg) (uint64, error) {
 		Error  *jetstream.APIError `json:"error"`
 	}
 	if err := json.Unmarshal(m.Data, &ack); err != nil {
-		return 0, fmt.Errorf("%w: acknowledgement: %w", ErrMalformed, err)
+		return 0, fmt.Errorf("%w: acknowledgement: %w", ErrUnknown, err)
 	}
 	switch {
 	case ack.Error != nil:
 		return 0, refusal(ack.Error)
 	case ack.Stream == "":
-		return 0, fmt.Errorf("%w: acknowledgement without a stream", ErrMalformed)
+		return 0, fmt.Errorf("%w: acknowledgement without a stream", ErrUnknown)
 	}
 	return ack.Seq, nil
 }
 
 // refusal types the error of a PubAck. The server says that a stream is full with a
-// code that it uses for every failure to store, so the text decides.
+// code that it uses for every failure to store, so the text decides. Any other failure of the leader's store (a disk
+// error) does not keep the followers from storing what they have agreed on.
 func refusal(e *jetstream.APIError) error {
 	switch {
 	case strings.HasPrefix(e.Description, "maximum bytes exceeded"), strings.HasPrefix(e.Description, "maximum messages exceeded"),
@@ -183,7 +196,7 @@ func refusal(e *jetstream.APIError) error {
 	case e.ErrorCode == jetstream.JSErrCodeStreamMessageExceedsMaximum:
 		return fmt.Errorf("%w: %s", ErrTooLarge, e.Description)
 	default:
-		return fmt.Errorf("queue: the stream refused the message: %w", e)
+		return fmt.Errorf("%w: the stream returned an error: %w", ErrUnknown, e)
 	}
 }
 

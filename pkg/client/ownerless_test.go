@@ -1,0 +1,55 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// An orchestrator that has died owns its partitions for seconds, and no other one does.
+func TestARequestWaitsForAnOwnerUntilItsContextEnds(t *testing.T) {
+	w, c := stand(t, Options{})
+	_, err := StartRaw(soon(t), c, "x", "a", history.Payload{})
+	ok(t, err)
+	w.input(0)
+	p := c.conn.PartitionOf("a")
+	w.subs[p].Stop()
+
+	const longer = 2500 * time.Millisecond // than the two seconds after which it used to be given up
+	ctx, cancel := context.WithTimeout(context.Background(), longer)
+	defer cancel()
+	began := time.Now()
+	if _, err := Describe(ctx, c, "a"); !errors.Is(err, ErrNoOwner) || !errors.Is(err, context.DeadlineExceeded) || time.Since(began) < longer {
+		t.Errorf("after %v: %v", time.Since(began), err)
+	}
+
+	told := make(chan error, 1)
+	go func() { _, err := Describe(soon(t), c, "a"); told <- err }()
+	w.serve(p)
+	if err := <-told; err != nil {
+		t.Error(err)
+	}
+}
+
+// An orchestrator that is cut off is still subscribed, as far as its server knows, and answers nothing.
+func TestARequestThatNobodyAnswersIsRepeated(t *testing.T) {
+	w, c := stand(t, Options{})
+	_, err := StartRaw(soon(t), c, "x", "a", history.Payload{})
+	ok(t, err)
+	w.input(0)
+	p := c.conn.PartitionOf("a")
+	w.subs[p].Stop()
+	mute, err := w.conn.NATS().SubscribeSync("pawl.default.ask.*")
+	ok(t, err)
+	told := make(chan error, 1)
+	go func() { _, err := Describe(soon(t), c, "a"); told <- err }()
+	_, err = mute.NextMsgWithContext(soon(t))
+	ok(t, err)
+	w.serve(p)
+	if err := <-told; err != nil {
+		t.Error(err)
+	}
+}

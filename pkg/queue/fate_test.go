@@ -1,0 +1,166 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// scripted deletes the INPUTS stream and answers publishes in its place: the n-th attempt gets the n-th answer, ""
+// means that none comes, and what is behind the last one gets the status "no responders".
+func scripted(t *testing.T, c *Conn, answers ...string) (attempts func() int) {
+	t.Helper()
+	ok(t, c.js.DeleteStream(soon(t), c.inputs.Name))
+	var mu sync.Mutex
+	n := 0
+	_, err := c.nc.Subscribe(c.subj.toAll(), func(m *nats.Msg) {
+		mu.Lock()
+		defer mu.Unlock()
+		n++
+		switch {
+		case n > len(answers):
+			_ = m.RespondMsg(&nats.Msg{Header: nats.Header{"Status": {"503"}}})
+		case answers[n-1] != "":
+			_ = m.Respond([]byte(answers[n-1]))
+		}
+	})
+	ok(t, err)
+	return func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return n
+	}
+}
+
+const (
+	fullStream = `{"stream":"x","error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"}}`
+	oversized  = `{"stream":"x","error":{"code":400,"err_code":10054,"description":"message size exceeds maximum allowed"}}`
+	diskError  = `{"stream":"x","error":{"code":503,"err_code":10077,"description":"write: input/output error"}}`
+)
+
+// An application that is told "not accepted" may do the same again under another id, and would do it twice.
+func TestAfterAnUnansweredAttemptOnlyUnknownIsReturned(t *testing.T) {
+	for name, answers := range map[string][]string{
+		"then no stream":                 {""},
+		"then a full stream":             {"", fullStream, fullStream, fullStream, fullStream, fullStream, fullStream, fullStream, fullStream, fullStream, fullStream},
+		"then a message that is refused": {"", oversized, oversized, oversized, oversized, oversized, oversized, oversized, oversized},
+		"a PubAck that cannot be read":   {"{"},
+		"an empty PubAck from a stream":  {`{}`},
+		"a disk error of the leader":     {diskError},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newStand(t).open(Options{PublishTimeout: 200 * time.Millisecond})
+			attempts := scripted(t, c, answers...)
+			in := event("a", "x", "1")
+			in.ID = "once"
+			ctx, cancel := context.WithTimeout(context.Background(), 1500*time.Millisecond)
+			defer cancel()
+			_, err := c.PublishInput(ctx, in)
+			if !errors.Is(err, ErrUnknown) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("after %d attempts: %v", attempts(), err)
+			}
+			for _, not := range []error{ErrNoStream, ErrStreamFull, ErrTooLarge, ErrMalformed} {
+				if errors.Is(err, not) {
+					t.Errorf("%v claims that the input was not accepted: %v", err, not)
+				}
+			}
+			if attempts() < 2 {
+				t.Errorf("%d attempts: an attempt of unknown fate is repeated", attempts())
+			}
+		})
+	}
+}
+
+func TestAnUnansweredAttemptIsRepeatedUntilItIsAnswered(t *testing.T) {
+	c := newStand(t).open(Options{PublishTimeout: 200 * time.Millisecond})
+	scripted(t, c, "", fullStream, oversized, `{"stream":"x","seq":7}`)
+	in := event("a", "x", "1")
+	in.ID = "once"
+	if seq, err := c.PublishInput(soon(t), in); err != nil || seq != 7 {
+		t.Fatal(seq, err)
+	}
+}
+
+func TestAnAttemptThatIsKnownToHaveFailedIsReturnedAsSuch(t *testing.T) {
+	for answer, want := range map[string]error{fullStream: ErrStreamFull, oversized: ErrTooLarge} {
+		c := newStand(t).open(Options{})
+		scripted(t, c, answer)
+		in := event("a", "x", "1")
+		in.ID = "once"
+		if _, err := c.PublishInput(soon(t), in); !errors.Is(err, want) || errors.Is(err, ErrUnknown) {
+			t.Errorf("%v, want %v", err, want)
+		}
+	}
+}
+
+// A stream whose leader is being elected has no responders for seconds.
+func TestAPublishWaitsForAStreamWithoutALeader(t *testing.T) {
+	for _, id := range []string{"once", ""} { // nobody took it: a repeat is harmless also without an id
+		c := newStand(t).open(Options{})
+		attempts := scripted(t, c)
+		in := event("a", "x", "1")
+		in.ID = id
+		done := make(chan error, 1)
+		go func() { _, err := c.PublishInput(soon(t), in); done <- err }()
+		eventually(t, "many attempts", func() bool { return attempts() > 5 })
+		select {
+		case err := <-done:
+			t.Fatalf("given up after %d attempts: %v", attempts(), err)
+		default:
+		}
+		_, err := c.js.CreateStream(soon(t), jetstream.StreamConfig{Name: c.inputs.Name, Subjects: c.inputs.Subjects, Storage: jetstream.MemoryStorage})
+		ok(t, err)
+		ok(t, get(t, done, "the publish"))
+	}
+}
+
+func TestAPublishWithoutAStreamReturnsThatWhenItsContextEnds(t *testing.T) {
+	c := newStand(t).open(Options{})
+	ok(t, c.js.DeleteStream(soon(t), c.inputs.Name))
+	var err error
+	for range 5 { // the context may end while an attempt is under way, whose fate is unknown then
+		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+		_, err = c.PublishInput(ctx, event("a", "x", "1"))
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		if errors.Is(err, ErrNoStream) && !errors.Is(err, ErrUnknown) {
+			return
+		}
+	}
+	t.Fatal(err)
+}
+
+func TestAPublishOfUnknownFateIsNotRepeatedWithoutAnID(t *testing.T) {
+	c := newStand(t).open(Options{})
+	attempts := scripted(t, c, "", "")
+	done := make(chan error, 1)
+	go func() { _, err := c.PublishInput(soon(t), event("a", "x", "1")); done <- err }()
+	eventually(t, "the first attempt", func() bool { return attempts() == 1 })
+	c.pub.failAll(ErrDisconnected) // as when the connection is lost
+	if err := get(t, done, "the publish"); !errors.Is(err, ErrUnknown) || !errors.Is(err, ErrDisconnected) {
+		t.Fatal(err)
+	}
+	if attempts() != 1 {
+		t.Fatalf("%d attempts", attempts())
+	}
+}
+
+// Nothing was sent, so another attempt repeats nothing.
+func TestAPublishWithoutAConnectionWaitsForOneAlsoWithoutAnID(t *testing.T) {
+	s := newStand(t)
+	c := s.open(Options{})
+	s.stop()
+	eventually(t, "the loss of the connection", func() bool { return !c.nc.IsConnected() })
+	done := make(chan error, 1)
+	go func() { _, err := c.PublishInput(soon(t), event("a", "x", "1")); done <- err }()
+	s.start()
+	ok(t, get(t, done, "the publish"))
+}
