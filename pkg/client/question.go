@@ -56,7 +56,13 @@ func (q *question) answer(ctx context.Context) (queue.Answer, error) {
 		case <-q.c.done:
 			return queue.Answer{}, ErrClosed
 		case <-ctx.Done():
-			if last != nil {
+			if err := r.outcome(); err != nil {
+				last = err
+			}
+			switch {
+			case errors.Is(last, ctx.Err()):
+				return queue.Answer{}, fmt.Errorf("client: wait for %s: %w", q.id, last)
+			case last != nil:
 				return queue.Answer{}, fmt.Errorf("client: wait for %s: %w (last: %w)", q.id, ctx.Err(), last)
 			}
 			return queue.Answer{}, fmt.Errorf("client: wait for %s: %w", q.id, ctx.Err())
@@ -98,6 +104,14 @@ func (r *request) end() {
 		<-r.done
 	}
 	*r = request{}
+}
+
+// outcome waits for the error of a request whose context is done; nil if there is none.
+func (r *request) outcome() error {
+	if r.over == nil {
+		return nil
+	}
+	return <-r.over
 }
 
 // request asks whether there is an answer, and has the owner remember us if not.
