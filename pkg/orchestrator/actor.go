@@ -279,7 +279,7 @@ func (a *actor) unload() {
 
 // begin marks the instance busy; end is the answer's first act.
 func (a *actor) begin(in *instance) {
-	in.busy, in.missed = true, false
+	in.busy = true
 	a.busy++
 	a.parked.Remove(in.id)
 }

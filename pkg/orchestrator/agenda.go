@@ -68,8 +68,9 @@ func (a *actor) pollBy(t time.Time) {
 // lookAt makes somebody look at the instance.
 func (a *actor) lookAt(id string) {
 	in := a.instance(id)
-	if in.busy {
-		return // the answer under way sets the next look
+	if in.busy { // a commit or look under way sets the next look; a load does not
+		in.look = in.look || !in.loaded
+		return
 	}
 	in.look = true
 	a.advance(in)

@@ -17,6 +17,7 @@ import (
 
 // commit writes a turn and, once it is written, sends its effects. The instance is busy.
 func (a *actor) commit(in *instance, t *turn) {
+	in.missed = false
 	t.execution = in.execution()
 	if t.fold != nil {
 		t.debts = debts(in.id, in.execution(), t.fold)

@@ -311,9 +311,10 @@ func (a *actor) ingested(now int64, arrivals []arrival, said []store.Ingested) {
 		}
 		switch {
 		case said == nil, said[i].Repeat:
-			in.read = true
+			in.unsure()
 		case said[i].Full:
-			in.full, in.read = true, true
+			in.full = true
+			in.unsure()
 			a.log.Warn("the inbox is at its bound; an input is dropped and the instance fails", "instance", in.id)
 		default:
 			a.arrived(in, arr.ev, said[i])
@@ -347,12 +348,10 @@ func (a *actor) arrived(in *instance, u unread, said store.Ingested) {
 		in.unread = []unread{u}
 	case in.busy && said.Unread == 1:
 		in.late = append(in.late, u)
-	case in.busy: // the answer of a load or a commit shows it; that of a look does not
-		in.missed = true
-	case in.loaded && !in.read && len(in.unread) == said.Unread-1 && (said.Exists || !u.start()) && in.lacks(u):
+	case !in.busy && in.loaded && !in.read && len(in.unread) == said.Unread-1 && (said.Exists || !u.start()) && in.lacks(u):
 		in.unread = append(in.unread, u)
-	case in.loaded:
-		in.read = true
+	default:
+		in.unsure()
 	}
 }
 
@@ -370,8 +369,7 @@ func (a *actor) rang(bells []queue.Bell) {
 		u, err := parseElement(b.Element)
 		switch {
 		case len(b.Element) == 0 || err != nil || u.ev == nil:
-			// A commit or a load under way may have read the inbox before the push.
-			in.read, in.missed = in.read || in.loaded, in.busy
+			in.unsure() // what is under way may have read the inbox before the push
 		case in.busy:
 			in.late = append(in.late, u)
 		case in.loaded && len(in.unread) == 0 && a.wanted(in, u):

@@ -21,7 +21,7 @@ type instance struct {
 	read   bool // the inbox has to be read
 	look   bool // a look is due
 	full   bool // the inbox is at its bound
-	missed bool // something came while busy, behind something else
+	missed bool // an input came while busy that no reading of the inbox sent since is known to show
 
 	rec     *store.Record // nil: there is no record
 	state   *history.State
@@ -81,6 +81,16 @@ func (in *instance) forgetStore() {
 	in.unread, in.late, in.poison = nil, nil, nil
 	in.owed, in.sent, in.askAt, in.asked, in.begun = nil, store.Mark{}, 0, 0, nil
 	in.words, in.knocked, in.startGate, in.away, in.gateAt = nil, false, nil, gate.Verdict{}, 0
+}
+
+// unsure notes that the inbox may have an input of which memory knows neither content nor place. While something is under
+// way the note is kept until a reading of the inbox is sent (load, readInbox, a commit): its answer shows the input.
+func (in *instance) unsure() {
+	if in.busy {
+		in.missed = true
+		return
+	}
+	in.read = in.loaded
 }
 
 // owesForBefore reports whether an execution before the current one has not told everything. Until it has,

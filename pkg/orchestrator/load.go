@@ -52,6 +52,7 @@ func (a *actor) load(in *instance) {
 // loadThen reads an instance whole. What can not be read stalls it, and then is not called.
 func (a *actor) loadThen(in *instance, then func()) {
 	a.begin(in)
+	in.missed = false
 	off(a, func(ctx context.Context) (store.Loaded, error) { return a.store.Load(ctx, a.st.Part, in.id) },
 		func(l store.Loaded, err error) {
 			a.end(in)
@@ -124,7 +125,7 @@ func (in *instance) takeOwn(s *history.State, execution uint64) {
 // readInbox reads the head of the inbox again.
 func (a *actor) readInbox(in *instance) {
 	a.begin(in)
-	in.read = false
+	in.read, in.missed = false, false
 	off(a, func(ctx context.Context) ([][]byte, error) {
 		return a.store.Unread(ctx, a.st.Part, in.id)
 	}, func(raw [][]byte, err error) {
@@ -137,6 +138,7 @@ func (a *actor) readInbox(in *instance) {
 			a.unreadable(in, err)
 			return
 		}
+		in.read = in.missed && len(in.unread) == 0
 		a.catchUp(in)
 		a.advance(in)
 	})

@@ -65,16 +65,20 @@ func (a *actor) looking(in *instance, l *store.Look, then func(store.Looked)) {
 		a.box.post(func() {
 			if err == nil {
 				a.heard(got.Now)
+				if l.Next != 0 {
+					a.pollBy(time.Now().Add(time.Duration(l.Next-got.Now) * time.Millisecond))
+				}
 				then(got)
 				return
 			}
 			a.end(in)
-			if errors.Is(err, store.ErrConflict) {
+			a.unwind(in)
+			if errors.Is(err, store.ErrConflict) { // memory was wrong
 				a.met.conflicts.Inc()
-			} else {
-				a.failed("look at "+in.id, err)
+				a.lookAt(in.id)
+				return
 			}
-			a.unwind(in) // the agenda still has it, two seconds from now at the latest
+			a.failed("look at "+in.id, err) // the agenda still has it, two seconds from now at the latest
 			delete(a.instances, in.id)
 		})
 	})
@@ -174,7 +178,7 @@ func (a *actor) settle(in *instance) {
 		delete(a.stalls, in.id)
 		in.said(l.Sent)
 		a.end(in)
-		in.read = got.Unread > 0
+		in.read = in.missed || got.Unread > 0
 		a.catchUp(in)
 		if in.read || len(in.unread) > 0 {
 			a.advance(in)
@@ -215,7 +219,6 @@ func (a *actor) hold(in *instance, s *stall, idle map[string]word) {
 		a.looking(in, l, func(store.Looked) {
 			a.end(in)
 			a.disownNow(idle)
-			a.pollBy(time.Now().Add(time.Duration(s.until-a.clock.now()) * time.Millisecond))
 			a.held(in, s, l.Sent)
 		})
 	}

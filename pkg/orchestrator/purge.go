@@ -213,7 +213,7 @@ func (a *actor) purge(in *instance, p *history.PurgeRequested, popped ...string)
 			delete(a.stalls, in.id)
 			a.unwind(in)
 			delete(a.instances, in.id)
-			if err == nil && (late || len(popped) > 0) {
+			if conflict := errors.Is(err, store.ErrConflict); conflict || err == nil && (late || len(popped) > 0) {
 				a.lookAt(in.id) // what came behind the purge
 			}
 		})
