@@ -28,7 +28,10 @@
 //
 // At most one thing is under way for an instance (busy). What arrives meanwhile is
 // kept in late, because the answer of a commit shows only what was in the inbox
-// when it ran.
+// when it ran. An input that arrives behind others is only noted (missed), and the note
+// stays until a request is sent whose answer shows the inbox. So no instance with unread
+// inputs waits for the agenda, as long as no doorbell is lost and no request fails: package
+// tests/model/wakeup searches for one that would.
 //
 // # Orders that matter
 //

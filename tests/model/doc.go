@@ -27,5 +27,6 @@
 // suite and in the walks, ticks in the exhaustive search, where a state is the
 // same as another if only the names of its tokens and the origin of its clock differ.
 //
-// The gates have a model of their own, package gates; both are searched by package explore.
+// The gates have a model of their own, package gates, and so has the owner's memory of what is unread, package wakeup; all are
+// searched by package explore.
 package model
