@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -209,5 +210,179 @@ func TestZeroRetryHasDefaults(t *testing.T) {
 	}
 	if err := r.failure(); err.Error() != "no" {
 		t.Fatalf("failed with %v", err)
+	}
+}
+
+func TestFirstGivesValueAndPlaceOfTheWinnerAndCancelsTheLosers(t *testing.T) {
+	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (string, error) {
+		v, i, err := pawl.First(ctx, double.Start(ctx, 1), double.Start(ctx, 2), double.Start(ctx, 3))
+		if err != nil {
+			return "", err
+		}
+		none, at, err := pawl.First(ctx, double.Start(ctx, 4))
+		return fmt.Sprint(v, i, none, at, err), nil
+	}, pawl.None{})
+	ids := r.Scheduled("double")
+	if made := r.Complete(ids[1], must(double.EncodeResult(4))); len(made) != 3 { // two cancellations and the next call
+		t.Fatalf("%d decisions", len(made))
+	}
+	r.Fail(r.Only("double"), history.Failure{Message: "no"})
+	if got := r.result(); got != "4 1 0 0 no" {
+		t.Fatalf("got %q", got)
+	}
+}
+
+func TestFirstWithoutAWinnerHasNoPlace(t *testing.T) {
+	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (int, error) {
+		_, i, err := pawl.First(ctx, double.Start(ctx, 1))
+		if i != -1 {
+			return 0, fmt.Errorf("place %d", i)
+		}
+		return i, err
+	}, pawl.None{})
+	r.Cancel("me", "enough")
+	if r.End().Kind() != history.KindCancelled {
+		t.Fatalf("ended with %+v", r.End())
+	}
+}
+
+func TestAllOrFailGivesTheResultsInOrder(t *testing.T) {
+	r := orchestrate(t, func(ctx *pawl.Context, n int) ([]int, error) {
+		var fs []*pawl.Future[int]
+		for i := range n {
+			fs = append(fs, double.Start(ctx, i))
+		}
+		nothing, err := pawl.AllOrFail[int](ctx)
+		if err != nil || len(nothing) != 0 {
+			return nil, fmt.Errorf("of nothing came %v: %w", nothing, err)
+		}
+		return pawl.AllOrFail(ctx, fs...)
+	}, 5)
+	ids := r.Scheduled("double")
+	for _, i := range []int{4, 0, 2, 1, 3} {
+		r.Complete(ids[i], must(double.EncodeResult(2*i)))
+	}
+	if got := r.result(); fmt.Sprint(got) != "[0 2 4 6 8]" {
+		t.Fatalf("results %v", got)
+	}
+}
+
+func TestAllOrFailStopsAtTheFirstErrorAndCancelsTheRest(t *testing.T) {
+	r := orchestrate(t, func(ctx *pawl.Context, n int) (string, error) {
+		var fs []*pawl.Future[int]
+		for i := range n {
+			fs = append(fs, double.Start(ctx, i))
+		}
+		results, err := pawl.AllOrFail(ctx, fs...)
+		return fmt.Sprint(results, err), nil
+	}, 5)
+	ids := r.Scheduled("double")
+	r.Complete(ids[4], must(double.EncodeResult(8)))
+	made := r.Fail(ids[3], history.Failure{Message: "three"})
+	cancelled := 0
+	for _, e := range made {
+		if c, ok := e.(*history.ActivityCancelRequested); ok {
+			if cancelled++; c.Reason != cancel.LostSelect || c.Text != "another call failed: three" {
+				t.Errorf("cancelled with %+v", c)
+			}
+		}
+	}
+	if cancelled != 3 {
+		t.Errorf("%d were cancelled, want 3", cancelled)
+	}
+	if got := r.result(); got != "[] three" {
+		t.Fatalf("got %q", got)
+	}
+}
+
+func TestAllOrFailTakesTheErrorThatWasFirstInHistoryOrElseTheFirstArgument(t *testing.T) {
+	bad := pawl.NewActivity[chan int, int]("bad") // its input does not encode
+	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (bool, error) {
+		_, err := pawl.AllOrFail(ctx, double.Start(ctx, 1), bad.Start(ctx, nil))
+		_, again := pawl.AllOrFail(ctx, bad.Start(ctx, nil), bad.Start(ctx, nil))
+		return err != nil && again != nil, nil
+	}, pawl.None{})
+	if !r.result() {
+		t.Fatal("an error was passed over")
+	}
+}
+
+func TestAllOrFailThatFailsSwallowsNoEvent(t *testing.T) {
+	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (string, error) {
+		first, second := Approved.Next(ctx), Approved.Next(ctx)
+		if err := pawl.Sleep(ctx, time.Minute); err != nil {
+			return "", err
+		}
+		if _, err := pawl.AllOrFail(ctx, first, second); !errors.Is(err, pawl.ErrUndecodable) {
+			return "", fmt.Errorf("all: %w", err)
+		}
+		a, err := Approved.Receive(ctx)
+		return a.By, err
+	}, pawl.None{})
+	r.Send("approved", history.Payload{Type: history.TypeJSON, Data: []byte(`"nonsense"`)})
+	r.Send("approved", must(Approved.Encode(Approval{By: "finance"})))
+	r.Fire()
+	if got := r.result(); got != "finance" {
+		t.Fatalf("got %q", got)
+	}
+}
+
+func TestAllOrFailEndsWithItsScope(t *testing.T) {
+	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) ([]int, error) {
+		return pawl.AllOrFail(ctx, double.Start(ctx, 1), double.Start(ctx, 2))
+	}, pawl.None{})
+	r.Complete(r.Scheduled("double")[0], must(double.EncodeResult(2)))
+	r.Cancel("me", "enough")
+	if r.End().Kind() != history.KindCancelled {
+		t.Fatalf("ended with %+v", r.End())
+	}
+}
+
+func TestMapOrFailStopsAtTheFirstErrorAndWaitsForTheRest(t *testing.T) {
+	tidied := 0
+	r := orchestrate(t, func(ctx *pawl.Context, in []int) (string, error) {
+		tidied = 0
+		out, err := pawl.MapOrFail(ctx, 3, in, func(ctx *pawl.Context, v int) (int, error) {
+			w, err := double.Call(ctx, v)
+			if _, ok := errors.AsType[*pawl.Cancelled](err); ok {
+				tidied++
+				return double.Call(pawl.Detach(ctx), -v)
+			}
+			return w, err
+		})
+		return fmt.Sprint(out, err, tidied), nil
+	}, []int{1, 2, 3, 4, 5})
+	ids := r.Scheduled("double")
+	r.Complete(ids[0], must(double.EncodeResult(2))) // the fourth begins
+	r.Fail(ids[1], history.Failure{Message: "two"})
+	last := r.Scheduled("double")
+	if len(last) != 2 || r.X.Ended() {
+		t.Fatalf("%d calls tidy up, want 2", len(last))
+	}
+	for _, id := range last {
+		if v := inputOf(r.Driver, double, id); v != -3 && v != -4 {
+			t.Errorf("%d was called", v)
+		}
+		r.Complete(id, must(double.EncodeResult(0)))
+	}
+	if got := r.result(); got != "[] two 2" {
+		t.Fatalf("got %q", got)
+	}
+}
+
+func TestMapOrFailGivesTheResultsInOrder(t *testing.T) {
+	r := orchestrate(t, func(ctx *pawl.Context, in []int) ([]int, error) {
+		if _, err := pawl.MapOrFail(ctx, 0, nil, func(*pawl.Context, int) (int, error) { panic("called") }); err != nil {
+			return nil, err
+		}
+		return pawl.MapOrFail(ctx, 2, in, func(ctx *pawl.Context, v int) (int, error) { return double.Call(ctx, v) })
+	}, []int{1, 2, 3})
+	for !r.X.Ended() {
+		ids := r.Scheduled("double")
+		id := ids[len(ids)-1]
+		r.Complete(id, must(double.EncodeResult(2*inputOf(r.Driver, double, id))))
+	}
+	if got := r.result(); fmt.Sprint(got) != "[2 4 6]" {
+		t.Fatalf("results %v", got)
 	}
 }

@@ -88,6 +88,21 @@ func bookAll(ctx *pawl.Context, cities []string) ([]string, error) {
 	return booked, err
 }
 
+func bookQuickly(ctx *pawl.Context, cities []string) ([]string, error) {
+	hotels, err := pawl.MapOrFail(ctx, 10, cities, func(ctx *pawl.Context, city string) (string, error) {
+		return Hotel.Call(ctx, city)
+	})
+	if err != nil {
+		return nil, err // the first error; the other calls were cancelled
+	}
+	train, i, err := pawl.First(ctx, Train.Start(ctx, cities[0]), Train.Start(ctx, cities[1]))
+	if err != nil {
+		return nil, err
+	}
+	pawl.Logger(ctx).Info("booked", "first", cities[i])
+	return append(hotels, train), nil
+}
+
 func trips(t *testing.T, code func(*pawl.Context, []string) ([]string, error)) *pawltest.Env {
 	t.Helper()
 	say := func(what string) func(context.Context, string) (string, error) {
@@ -112,6 +127,10 @@ func TestTheGuidesTripIsBooked(t *testing.T) {
 	if err != nil || len(got) != 6 {
 		t.Errorf("%q, %v", got, err)
 	}
+	got, err = pawltest.Run(trips(t, bookQuickly), Trip, []string{"Ulm", "Jena"})
+	if err != nil || strings.Join(got, ", ") != "hotel in Ulm, hotel in Jena, train in Ulm" {
+		t.Errorf("%q, %v", got, err)
+	}
 }
 
 func TestTheGuidesTripIsRefundedWhenItCanNotBeBooked(t *testing.T) {
@@ -124,5 +143,5 @@ func TestTheGuidesTripIsRefundedWhenItCanNotBeBooked(t *testing.T) {
 }
 
 func TestEveryLineOfGoInThePageOnSiblingsIsCompiledHere(t *testing.T) {
-	doctest.Shown(t, doctest.Read(t, "docs/guide/siblings-and-scopes.md"), 3, doctest.Read(t, "guide_test.go"))
+	doctest.Shown(t, doctest.Read(t, "docs/guide/siblings-and-scopes.md"), 4, doctest.Read(t, "guide_test.go"))
 }
