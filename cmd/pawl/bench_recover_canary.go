@@ -12,6 +12,7 @@ import (
 const (
 	canaryEvery  = 5 * time.Millisecond
 	canaryLimit  = 90 * time.Second       // after which an instance counts as lost
+	canaryGiveUp = 30 * time.Second       // with a fleet that does not recover
 	canaryQuiet  = 300 * time.Millisecond // an instance that takes longer waits for a recovery
 	canaryRuns   = 1500 * time.Millisecond
 	longCanaries = 16
@@ -98,7 +99,7 @@ func (cs *canaries) oldest() time.Time {
 
 // recovered waits until instances have been started for a while after the fault and none of them waits for long.
 func (cs *canaries) recovered(ctx context.Context, fault time.Time) error {
-	return until(ctx, canaryLimit, func() bool {
+	return until(ctx, canaryGiveUp, func() bool {
 		return time.Since(fault) > canaryWindow && time.Since(cs.oldest()) < canaryQuiet
 	})
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -79,7 +81,29 @@ func startNATSServers(ctx context.Context, dir string, n int, log io.Writer) (*n
 			return nil, errors.Join(err, s.stop())
 		}
 	}
+	if err := s.elected(ctx); err != nil {
+		return nil, errors.Join(err, s.stop())
+	}
 	return s, nil
+}
+
+// elected waits until JetStream answers: a cluster elects a leader first.
+func (s *natsServers) elected(ctx context.Context) error {
+	nc, err := nats.Connect(s.url())
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	return until(ctx, openPatience, func() bool {
+		ask, stop := context.WithTimeout(ctx, time.Second)
+		defer stop()
+		_, err := js.AccountInfo(ask)
+		return err == nil
+	})
 }
 
 func (n *natsNode) start(ctx context.Context) (err error) {
@@ -125,6 +149,7 @@ type redisCluster struct{ nodes []*redisNode }
 // redisNode is a redis-server that is a node of a cluster. A node that was killed can be started again with its files.
 type redisNode struct {
 	listen string
+	bus    string // port for the other nodes
 	dir    string
 	cmd    *exec.Cmd
 	rdb    *redis.Client
@@ -142,20 +167,23 @@ func startRedisCluster(ctx context.Context, dir string) (_ *redisCluster, err er
 		}
 	}()
 	for i, addr := range addrs[:2*clusterMasters] {
-		n := &redisNode{listen: addr, dir: filepath.Join(dir, strconv.Itoa(i)), rdb: redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1})}
+		n := &redisNode{listen: addr, bus: portOf(addrs[2*clusterMasters+i]), dir: filepath.Join(dir, strconv.Itoa(i)), rdb: redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1})}
 		c.nodes = append(c.nodes, n)
-		if err := n.start(ctx, portOf(addrs[2*clusterMasters+i])); err != nil {
+		if err := n.start(ctx); err != nil {
 			return nil, err
 		}
 	}
-	return c, c.form(ctx)
+	if err := c.form(ctx); err != nil {
+		return nil, fmt.Errorf("form a Redis Cluster: %w", err)
+	}
+	return c, nil
 }
 
 // form has the nodes meet, gives the masters their slots and each of them a replica.
 func (c *redisCluster) form(ctx context.Context) error {
 	first := c.nodes[0]
 	for _, n := range c.nodes[1:] {
-		if err := n.rdb.ClusterMeet(ctx, "127.0.0.1", portOf(first.listen)).Err(); err != nil {
+		if err := n.rdb.Do(ctx, "CLUSTER", "MEET", "127.0.0.1", portOf(first.listen), first.bus).Err(); err != nil {
 			return err
 		}
 	}
@@ -216,27 +244,18 @@ func (c *redisCluster) stop() error {
 	return errors.Join(errs...)
 }
 
-func (n *redisNode) start(ctx context.Context, busPort string) error {
+// start starts a node, also again after kill, and waits until it answers.
+func (n *redisNode) start(ctx context.Context) error {
 	if err := os.MkdirAll(n.dir, 0o750); err != nil {
 		return err
 	}
 	n.cmd = exec.Command("redis-server", "--bind", "127.0.0.1", "--port", portOf(n.listen), "--dir", n.dir, "--logfile", "redis.log", //nolint:noctx // ended by kill
-		"--save", "", "--appendonly", "yes", "--maxmemory-policy", "noeviction", "--cluster-enabled", "yes", "--cluster-port", busPort,
+		"--save", "", "--appendonly", "yes", "--maxmemory-policy", "noeviction", "--cluster-enabled", "yes", "--cluster-port", n.bus,
 		"--cluster-node-timeout", strconv.FormatInt(clusterNodeTimeout.Milliseconds(), 10))
 	if err := n.cmd.Start(); err != nil {
 		n.cmd = nil
 		return err
 	}
-	return until(ctx, openPatience, func() bool { return n.rdb.Ping(ctx).Err() == nil })
-}
-
-// again starts a node that was killed.
-func (n *redisNode) again(ctx context.Context) error {
-	cmd := exec.Command(n.cmd.Path, n.cmd.Args[1:]...) //nolint:noctx // ended by kill
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	n.cmd = cmd
 	return until(ctx, openPatience, func() bool { return n.rdb.Ping(ctx).Err() == nil })
 }
 

@@ -187,7 +187,7 @@ func healCluster(ctx context.Context, f *recoverFleet, b *bench) error {
 		if n.cmd.ProcessState == nil {
 			continue
 		}
-		if err := n.again(ctx); err != nil {
+		if err := n.start(ctx); err != nil {
 			return err
 		}
 	}

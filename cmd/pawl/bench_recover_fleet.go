@@ -64,12 +64,7 @@ func startRecoverFleet(ctx context.Context, log *slog.Logger, childLog io.Writer
 	if f.dir, err = os.MkdirTemp("", "pawl-bench-"); err != nil {
 		return nil, err
 	}
-	if redisCluster {
-		f.redis, err = startRedisCluster(ctx, filepath.Join(f.dir, "redis"))
-	} else {
-		f.redis, err = startOneRedis(ctx, filepath.Join(f.dir, "redis"), log)
-	}
-	if err != nil {
+	if f.redis, err = startRedisServers(ctx, filepath.Join(f.dir, "redis"), redisCluster, log); err != nil {
 		return nil, err
 	}
 	if f.nats, err = startNATSServers(ctx, filepath.Join(f.dir, "nats"), natsNodes, childLog); err != nil {
@@ -164,16 +159,26 @@ func (f *recoverFleet) stop() error {
 	return errors.Join(append(all, os.RemoveAll(f.dir))...)
 }
 
+func startRedisServers(ctx context.Context, dir string, cluster bool, log *slog.Logger) (redisServers, error) {
+	if cluster {
+		c, err := startRedisCluster(ctx, dir)
+		if err != nil {
+			return nil, err
+		}
+		return c, nil
+	}
+	r := &oneRedis{dir: dir, log: log}
+	if err := r.start(ctx, 0); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
 // oneRedis is a server on its own, which can be killed and started again at its address with its files.
 type oneRedis struct {
 	*embedded.Redis
 	dir string
 	log *slog.Logger
-}
-
-func startOneRedis(ctx context.Context, dir string, log *slog.Logger) (*oneRedis, error) {
-	r := &oneRedis{dir: dir, log: log}
-	return r, r.start(ctx, 0)
 }
 
 func (r *oneRedis) start(ctx context.Context, port int) (err error) {
