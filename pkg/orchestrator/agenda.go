@@ -76,12 +76,14 @@ func (a *actor) lookAt(id string) {
 	a.advance(in)
 }
 
-// work begins looks that a takeover has found, a bounded number at a time.
+// work begins looks that a takeover or a loss of tasks has found, a bounded number at a time.
 func (a *actor) work() {
 	for len(a.todo) > 0 && a.busy < 32 && !a.leaving {
 		id := a.todo[0]
 		a.todo = a.todo[1:]
-		a.lookAt(id)
+		in := a.instance(id)
+		in.look = true // also of one that is busy: what is under way may set a look that is far away
+		a.advance(in)
 	}
 }
 
@@ -103,7 +105,7 @@ func (a *actor) takeOver() error {
 	// What a worker pushed during the hand-over has nobody who heard its doorbell: its look is
 	// at most two seconds ahead, and is brought forward here.
 	span := firstPause
-	if !a.tenure.Clean {
+	if !a.tenure.Clean || a.lost.within(a.cfg.Look) {
 		span += a.cfg.Look
 	}
 	now, due, err := a.store.Agenda(ctx, a.st.Part, span)

@@ -51,6 +51,9 @@
 // nobody has claimed is sent again, if its queue is empty or the oldest message in it
 // is younger than the last sending, so that a backlog does not multiply itself.
 //
+// When the TASKS stream has lost its content, every partition looks at once at all that is due within the
+// reconcile interval, and sends again what was sent before the loss; see tasksLoss.
+//
 // # Stalls
 //
 // An instance that can not be turned (nobody registers it, its history does not

@@ -132,17 +132,28 @@ func (a *actor) poison(in *instance, e *history.ActivityScheduled, claims int, n
 }
 
 // resendIfLost finds the tasks that nobody has claimed and that can not be in their queue
-// any more. Queues are first in, first out: as long as the oldest task in the queue is
-// older than the last sending, ours may be behind it.
+// any more: those sent before the stream has lost its content are not. Of the others: queues are first in, first out, and
+// as long as the oldest task in the queue is older than the last sending, ours may be behind it.
 //
 // The instance may have been put away before the queue has answered, so what is needed of it is kept here.
 func (a *actor) resendIfLost(in *instance, queue string, es []*history.ActivityScheduled) {
-	rec, sent := in.rec, make([]int64, len(es))
-	for i, e := range es {
-		sent[i] = e.At // not sent before that; and a copy too many is dropped by its claim
-		if at, known := a.sent[sending{in.id, e.ID}]; known {
-			sent[i] = at
+	rec, lost := in.rec, a.lost.before(&a.clock)
+	var unsure []*history.ActivityScheduled
+	var sent []int64
+	for _, e := range es {
+		at, known := a.sent[sending{in.id, e.ID}]
+		if !known {
+			at = e.At // not sent before that; and a copy too many is dropped by its claim
 		}
+		if at < lost {
+			a.met.resent.Inc()
+			a.publish(in.id, rec, e)
+			continue
+		}
+		unsure, sent = append(unsure, e), append(sent, at)
+	}
+	if len(unsure) == 0 {
+		return
 	}
 	a.oldest.ask(a.life, queue, func(at time.Time, some bool, err error) {
 		a.box.post(func() {
@@ -150,7 +161,7 @@ func (a *actor) resendIfLost(in *instance, queue string, es []*history.ActivityS
 				a.log.Warn("a queue can not be looked at; trying again", "queue", queue, "error", err)
 				return
 			}
-			for i, e := range es {
+			for i, e := range unsure {
 				ended := in.loaded && !in.busy && in.state != nil && in.state.Activity(e.ID) == nil // while it is busy, its claim tells
 				if !ended && (!some || at.UnixMilli() > sent[i]+sentSlack) {
 					a.met.resent.Inc()

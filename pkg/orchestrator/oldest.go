@@ -8,9 +8,9 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// oldestPatience is how long a question may take. One that was under way when the connection lapsed is never answered, and
-// what was lost with the connection must not wait for it.
-const oldestPatience = 2 * time.Second
+// probeTimeout is how long a question about the TASKS stream may take. One that was under way when the connection lapsed is
+// never answered, and what was lost with the connection must not wait for it.
+const probeTimeout = 2 * time.Second
 
 // oldest asks how old the oldest task of a queue is, once for all who want to know at the same moment.
 type oldest struct {
@@ -33,7 +33,7 @@ func (o *oldest) ask(ctx context.Context, name string, then func(at time.Time, s
 		return
 	}
 	o.wg.Go(func() {
-		ctx, stop := context.WithTimeout(ctx, oldestPatience)
+		ctx, stop := context.WithTimeout(ctx, probeTimeout)
 		defer stop()
 		at, some, err := o.conn.OldestTask(ctx, name)
 		o.mu.Lock()

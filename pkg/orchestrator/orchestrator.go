@@ -166,6 +166,7 @@ type shared struct {
 	leases   *lease.Leases   // for reports only: the scripts of the owner create and delete them
 	conn     *queue.Conn
 	oldest   *oldest
+	lost     *tasksLoss
 	turners  *turners
 }
 
@@ -242,6 +243,7 @@ func (o *Orchestrator) Start(ctx context.Context) error {
 	wg.Go(func() { s.turners.watch(background) })
 	wg.Go(func() { s.trim(background, keeper) })
 	wg.Go(func() { s.policies.watch(background) })
+	wg.Go(func() { s.watchTasks(background) })
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.keeper = keeper
@@ -258,7 +260,7 @@ func (o *Orchestrator) Start(ctx context.Context) error {
 func (o *Orchestrator) newShared(conn *queue.Conn, run *redisx.Runner, space redisx.Space) *shared {
 	s := &shared{
 		cfg: o.cfg, programs: o.programs, met: o.met, store: store.New(run, space), leases: lease.New(run, space), conn: conn,
-		gates: gate.New(run, space, conn.PartitionOf), actors: newActors(), oldest: newOldest(conn), turners: newTurners(o.cfg.TurnLimit),
+		gates: gate.New(run, space, conn.PartitionOf), actors: newActors(), oldest: newOldest(conn), lost: &tasksLoss{}, turners: newTurners(o.cfg.TurnLimit),
 	}
 	s.policies = newPolicies(s.gates, conn, o.cfg.Logger, s.actors)
 	if len(o.cfg.Global) > 0 {

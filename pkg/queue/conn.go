@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -26,6 +27,7 @@ type Conn struct {
 	inputs, tasks jetstream.StreamConfig // as they are created again if they are lost
 	mended        time.Time              // when a lost stream was last looked at; under mendMu
 	mendMu        sync.Mutex
+	taskSeq       atomic.Uint64 // highest sequence that TASKS has acknowledged
 
 	pub    *publisher
 	lapses *lapses

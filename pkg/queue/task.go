@@ -73,7 +73,7 @@ func (c *Conn) PublishTask(t Task, done func(error)) {
 		done(err)
 		return
 	}
-	c.pub.publish(c.subj.task(t.Queue), nil, t.Encode(), func(_ uint64, err error) {
+	c.pub.publish(c.subj.task(t.Queue), nil, t.Encode(), func(seq uint64, err error) {
 		if err != nil {
 			c.count.failed.Add(1)
 			if errors.Is(err, ErrNoStream) {
@@ -81,6 +81,7 @@ func (c *Conn) PublishTask(t Task, done func(error)) {
 			}
 		} else {
 			c.count.tasks.Add(1)
+			c.published(seq)
 		}
 		done(err)
 	})

@@ -1,0 +1,175 @@
+package orchestrator_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/pkg/worker"
+)
+
+// backlog starts n instances whose tasks wait for a worker, and returns when all of them are in the queue.
+func (s *stand) backlog(n int) {
+	s.t.Helper()
+	for i := range n {
+		s.start("hello", fmt.Sprint("n-", i), `"you"`)
+	}
+	s.until("all tasks are in the queue", func() bool { return s.tasksInStream() == uint64(n) })
+}
+
+// refilled waits until the queue has n tasks again, while there is no worker, and returns how long that took.
+func (s *stand) refilled(n int) time.Duration {
+	s.t.Helper()
+	begun := time.Now()
+	js, err := s.nats.JetStream()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.until("the tasks are in the queue again", func() bool {
+		info, err := js.StreamInfo(tasksStream, nats.MaxWait(time.Second))
+		return err == nil && info.State.Msgs >= uint64(n)
+	})
+	return time.Since(begun)
+}
+
+// The reconcile interval is an hour, so that only the detection of the loss can send the tasks again. There is no worker,
+// and nothing is published: the orchestrator must look by itself.
+func TestLostTasksStreamIsRefilledWithoutWaitingForTheReconcileInterval(t *testing.T) {
+	const n = 200
+	for _, c := range []struct {
+		name string
+		lose func(*stand)
+	}{
+		{"the stream is deleted", func(s *stand) {
+			js, err := s.nats.JetStream()
+			if err == nil {
+				err = js.DeleteStream(tasksStream)
+			}
+			if err != nil {
+				s.t.Fatal(err)
+			}
+		}},
+		{"the server is restarted", (*stand).restartNATS},
+		{"the stream is deleted and another process makes it again", func(s *stand) {
+			js, err := s.nats.JetStream()
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			info, err := js.StreamInfo(tasksStream)
+			if err == nil {
+				err = js.DeleteStream(tasksStream)
+			}
+			if err == nil {
+				_, err = js.AddStream(&info.Config)
+			}
+			if err != nil {
+				s.t.Fatal(err)
+			}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // it waits more than it works
+			s := newStand(t)
+			counts := counters(t)
+			s.orchestrate(orchestrator.Config{Look: time.Hour, Metrics: counts.reg}, hello.Do(callGreet))
+			s.backlog(n)
+			c.lose(s)
+			t.Logf("%d tasks in the queue again after %v", n, s.refilled(n))
+			s.work(worker.Config{}, greet.Do(doGreet))
+			for i := range n {
+				if d := s.ended(fmt.Sprint("n-", i)); d.Status != "completed" {
+					t.Fatalf("%+v", d)
+				}
+			}
+			if sent := counts.get("pawl_orchestrator_tasks_published_total"); sent > 2*n {
+				t.Errorf("%v tasks were sent for %d activities: the backlog was multiplied", sent, n)
+			}
+		})
+	}
+}
+
+// All orchestrators were stopped cleanly, so that none has anything to repair, and TASKS was lost while none was there.
+func TestTasksLostBetweenACleanStopAndTheNextStartAreSentAtOnce(t *testing.T) {
+	t.Parallel() // it waits more than it works
+	const n = 20
+	s := newStand(t)
+	first := s.orchestrate(orchestrator.Config{Look: time.Hour}, hello.Do(callGreet))
+	s.backlog(n)
+	js, err := s.nats.JetStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := js.StreamInfo(tasksStream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.until("the namespace is not new any more", func() bool { return time.Since(info.Created) > 2*time.Second })
+	s.stop(first)
+	err = js.DeleteStream(tasksStream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.orchestrate(orchestrator.Config{Look: time.Hour}, hello.Do(callGreet))
+	s.refilled(n)
+}
+
+// A task that is published into the new stream before the loss is noticed is not lost, and the others are.
+func TestTasksOfALostStreamAreSentThoughTheNewOneHasOlderTasks(t *testing.T) {
+	t.Parallel() // it waits more than it works
+	const n = 50
+	s := newStand(t)
+	s.orchestrate(orchestrator.Config{Look: time.Hour}, hello.Do(callGreet))
+	s.backlog(n)
+	js, err := s.nats.JetStream()
+	if err == nil {
+		err = js.DeleteStream(tasksStream)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.start("hello", "n-new", `"you"`) // its publish has the stream made again
+	s.refilled(n + 1)
+}
+
+// No orchestrator has published anything into the stream that is lost.
+func TestWorkerThatMakesTheTasksStreamAgainDoesNotHideTheLoss(t *testing.T) {
+	t.Parallel() // it waits more than it works
+	const n = 20
+	s := newStand(t)
+	s.orchestrate(orchestrator.Config{Look: time.Hour}, hello.Do(callGreet))
+	s.backlog(n)
+	js, err := s.nats.JetStream()
+	if err == nil {
+		err = js.DeleteStream(tasksStream)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := s.conn.Pull(s.ctx(), greet.Queue()) // as a worker does; it makes the stream again
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Stop()
+	p.Want(n)
+	var got []*queue.Delivery
+	deadline := time.After(20 * time.Second)
+	for len(got) < n {
+		select {
+		case d := <-p.Tasks():
+			d.Ack()
+			got = append(got, d)
+		case <-deadline:
+			t.Fatalf("%d of %d tasks within 20 s", len(got), n)
+		}
+	}
+	for i := range n { // nobody runs them: end them for the invariant checker
+		s.publish(queue.OutInput{Instance: fmt.Sprint("n-", i), Kind: queue.KindCancel, By: "test"})
+	}
+	for i := range n {
+		s.ended(fmt.Sprint("n-", i))
+	}
+}

@@ -1,0 +1,69 @@
+package queue
+
+import (
+	"testing"
+	"time"
+)
+
+func TestTasksWatchReportsALossOnce(t *testing.T) {
+	c := newStand(t).open(Options{})
+	w := c.WatchTasks(0)
+	check := func(lost bool) {
+		t.Helper()
+		at, err := w.Check(soon(t))
+		ok(t, err)
+		if at.IsZero() == lost {
+			t.Fatalf("lost at %v, want a loss: %v", at, lost)
+		}
+		if lost && (time.Since(at) < 0 || time.Since(at) > time.Minute) {
+			t.Fatalf("lost before %v, now is %v", at, time.Now())
+		}
+	}
+	check(false)
+	offer(t, c, "q", 0, 5)
+	check(false)
+
+	// Deleted, and made again by the check itself.
+	ok(t, c.js.DeleteStream(soon(t), c.tasks.Name))
+	check(true)
+	check(false)
+	offer(t, c, "q", 0, 2)
+	check(false)
+
+	// Deleted, and made again by another process.
+	ok(t, c.js.DeleteStream(soon(t), c.tasks.Name))
+	_, err := c.js.CreateStream(soon(t), c.tasks)
+	ok(t, err)
+	check(true)
+	check(false)
+
+	// Replicated servers that were all restarted keep the stream and its creation time, and nothing in it. A new leader that
+	// has not caught up looks the same for a moment.
+	offer(t, c, "q", 0, 1)
+	c.published(100)
+	check(false)
+	check(true)
+	check(false)
+}
+
+func TestTasksWatchTakesAYoungStreamForOneThatWasMadeAgain(t *testing.T) {
+	c := newStand(t).open(Options{})
+	check := func(lost bool) {
+		t.Helper()
+		at, err := c.WatchTasks(time.Hour).Check(soon(t))
+		ok(t, err)
+		if at.IsZero() == lost {
+			t.Fatalf("lost at %v, want a loss: %v", at, lost)
+		}
+	}
+	check(false) // the namespace is as young
+	eventually(t, "a younger stream", func() bool {
+		ok(t, c.js.DeleteStream(soon(t), c.tasks.Name))
+		tasks, err := c.tasksInfo(soon(t))
+		ok(t, err)
+		inputs, err := c.js.Stream(soon(t), c.inputs.Name)
+		ok(t, err)
+		return tasks.Created.Sub(inputs.CachedInfo().Created) > madeTogether
+	})
+	check(true)
+}
