@@ -200,7 +200,10 @@ func TestAReceiveOfWhatHasArrivedSetsNoTimer(t *testing.T) {
 	}, pawl.None{})
 	r.Send("moved", must(moved.Encode(1)))
 	r.Send("moved", must(moved.Encode(2)))
-	if made := r.Fire(); len(made) != 1 || r.result() != 2 {
+	if made := r.Fire(); len(made) != 0 {
+		t.Errorf("made %d decisions", len(made))
+	}
+	if made := r.Observe(); len(made) != 1 || r.result() != 2 {
 		t.Errorf("made %d decisions", len(made))
 	}
 }
@@ -240,6 +243,7 @@ func TestManyEventsAreFoldedInOneTurn(t *testing.T) {
 	r.Send("moved", history.Payload{})
 	r.Send("moved", must(moved.Encode(4)))
 	r.Fire()
+	r.Observe()
 	if got := r.result(); !slices.Equal(got, []int{0, 1, 2, 4}) {
 		t.Error(got)
 	}

@@ -176,6 +176,7 @@ func TestAnUndecodableEventIsAnErrorAndUsedUp(t *testing.T) {
 		r.Send("approved", history.Payload{Type: history.TypeJSON, Data: []byte(`1`)})
 	}
 	r.Fire()
+	r.Observe()
 	if got := r.result(); got != "true true true false" {
 		t.Fatalf("got %s", got)
 	}

@@ -46,7 +46,7 @@ func giveBack(cores []*replay.Future, err error) {
 		return
 	}
 	for _, f := range cores {
-		if f.Ready() {
+		if f.Settled() {
 			f.Withdraw(cancelled.Reason, cancelled.Text)
 		}
 	}

@@ -49,6 +49,7 @@ func TestAnyCancelsNobody(t *testing.T) {
 	if made := r.Complete(ids[1], must(double.EncodeResult(4))); len(made) != 0 {
 		t.Fatalf("%d decisions", len(made))
 	}
+	r.Observe()
 	r.Complete(ids[0], must(double.EncodeResult(2)))
 	if got := r.result(); got != 2 {
 		t.Fatalf("got %d", got)

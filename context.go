@@ -68,7 +68,8 @@ func Logger(ctx *Context) *slog.Logger { return ctx.Logger() }
 func (c *Context) Logger() *slog.Logger { return c.x.Logger() }
 
 // After gives a future that is ready once d has passed: the timer of a Select.
-// Precision is a millisecond, rounded up; zero or less is ready at once.
+// Precision is a millisecond, rounded up. Zero or less is a poll: the future is ready once every input that had
+// arrived has been applied, so that in a Select whatever has arrived comes first.
 func After(ctx *Context, d time.Duration) *Future[None] {
 	return &Future[None]{core: ctx.x.Timer(d, ctx.scope), form: form{none: true}}
 }

@@ -157,6 +157,7 @@ func TestEventsThatNobodyHasReadAreTheNextExecutions(t *testing.T) {
 		return counter.ContinueAsNew(ctx, tally{Rounds: 1})
 	}).Program(), replay.Options{})
 	d.Feed(&history.Started{Name: "counter", Payload: must(counter.EncodeInput(tally{}))})
+	d.Observe()
 	for _, n := range []int{10, 11} {
 		d.Send("moved", must(moved.Encode(n)))
 	}

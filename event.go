@@ -39,7 +39,8 @@ func (e Event[T]) Next(ctx *Context) *Future[T] {
 // not decode (it is used up), or a *Cancelled if the instance was asked to end.
 func (e Event[T]) Receive(ctx *Context) (T, error) { return e.Next(ctx).Get(ctx) }
 
-// TryReceive takes the next event if one has arrived; ok is false if none has. Errors
+// TryReceive takes the next event if one has arrived; ok is false if none has. It is a poll: before it
+// reports that there is none, every input that had arrived is applied, while siblings go on. Errors
 // are those of Receive, and ok tells whether an event was used up.
 func (e Event[T]) TryReceive(ctx *Context) (v T, ok bool, err error) {
 	if e.err != nil {
@@ -57,12 +58,12 @@ func (e Event[T]) TryReceive(ctx *Context) (v T, ok bool, err error) {
 }
 
 // ReceiveWithin waits for the next event, but for no longer than d: then ok is false, and
-// the place in the queue is given back. An event that has arrived is taken at once, also
-// if d is zero or less. Errors are those of Receive, and ok tells whether an event was used
-// up.
+// the place in the queue is given back. With d zero or less it is a poll and takes an event that has
+// arrived, as TryReceive does, but has a place in the queue. Errors are those of Receive, and ok tells whether an
+// event was used up.
 func (e Event[T]) ReceiveWithin(ctx *Context, d time.Duration) (v T, ok bool, err error) {
 	next := e.Next(ctx)
-	if !next.Ready() {
+	if !next.core.Settled() {
 		first, err := Select(ctx, next, After(ctx, d))
 		if err != nil || first != Selectable(next) {
 			return v, false, err
@@ -77,9 +78,15 @@ func (e Event[T]) ReceiveWithin(ctx *Context, d time.Duration) (v T, ok bool, er
 }
 
 // Drain takes all events that have arrived, in the order of their arrival; none is no
-// error. At an event that does not decode it stops, with those before it and
-// ErrUndecodable: that one is used up, and those behind it are left.
+// error. It is a poll: every input that had arrived is applied first, while siblings go on. At an event that does
+// not decode it stops, with those before it and ErrUndecodable: that one is used up, and those behind it are left.
 func (e Event[T]) Drain(ctx *Context) ([]T, error) {
+	if e.err != nil {
+		return nil, e.err
+	}
+	if err := ctx.x.Poll(ctx.scope); err != nil {
+		return nil, arrived(err)
+	}
 	var all []T
 	for {
 		v, ok, err := e.TryReceive(ctx)

@@ -39,7 +39,8 @@ func (f *Future[T]) Get(ctx *Context) (T, error) {
 	return decode[T](f.form, p)
 }
 
-// Ready reports whether Get would not wait.
+// Ready reports whether Get would not wait. It is a poll: before it reports that Get would wait, every input that
+// had arrived is applied, while siblings go on. In the condition of an Await it reports what is so far.
 func (f *Future[T]) Ready() bool { return f.core.Ready() }
 
 // Cancel says by hand that nobody wants the result any more, and why. An activity or a

@@ -21,6 +21,7 @@ type run struct {
 	child    *history.ChildScheduled
 	step     Step
 	due      int64 // Unix milliseconds; math.MaxInt64: never
+	number   uint64
 }
 
 func (r run) of(in *instance, scheduled uint64) bool {
@@ -36,6 +37,8 @@ func (e *Env) schedule(r run) {
 	if !r.step.never {
 		r.due = e.now + r.step.after.Milliseconds()
 	}
+	e.sent++
+	r.number = e.sent
 	e.runs = append(e.runs, r)
 }
 
@@ -79,6 +82,10 @@ func (e *Env) advance(until int64) {
 func (e *Env) next(until int64, moments bool) bool {
 	e.tb.Helper()
 	if e.immediate() {
+		return true
+	}
+	if in := e.polled(moments); in != nil {
+		in.observe()
 		return true
 	}
 	at, do := int64(math.MaxInt64), action(nil)

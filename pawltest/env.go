@@ -42,6 +42,7 @@ type Env struct {
 	mail   []letter // what instances have told each other
 	kept   []letter // for instances that are not here, in order
 	runs   []run    // activities under way, and children by script
+	sent   uint64   // mail and runs so far, by which they are numbered
 }
 
 // epoch is when the instance under test starts.

@@ -26,6 +26,10 @@ type instance struct {
 	held       []letter // while it has no code
 	statuses   []history.Payload
 	version    uint64 // of the custom status
+
+	unread []*history.EventReceived // when it ended
+	polls  bool                     // the code polls: see poll.go
+	behind uint64                   // and that completes behind the mail and the runs up to this number
 }
 
 // execution is one generation of an instance.
@@ -114,7 +118,9 @@ func (in *instance) turn(ev history.Event) {
 	if p, version := x.x.Status(); version != in.version {
 		in.statuses, in.version = append(in.statuses, p), version
 	}
+	before := e.sent
 	in.post(made)
+	in.notePolls(before)
 	switch {
 	case x.state.End != nil:
 		in.ended()
@@ -158,6 +164,7 @@ func (in *instance) ended() {
 	switch {
 	case next == nil:
 		in.end = x.state.End
+		in.noteUnread(x.x.Unread())
 		e.bury(in)
 		return
 	case len(in.executions) >= e.limit:

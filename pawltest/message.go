@@ -19,6 +19,8 @@ type letter struct {
 	ev   history.Event
 	sent history.Event // EventSent or ChildScheduled: what has decided it; nil: something else has, or the test
 	at   int64         // Unix milliseconds, while it is kept
+
+	number uint64 // among mail and runs
 }
 
 // keptFor is how long an event waits for an instance to start.
@@ -59,7 +61,7 @@ func (e *Env) start(l letter, s *history.Started) {
 	case s.Parent == nil, in.parent != nil && *in.parent == *s.Parent:
 		return // a second start is harmless
 	default:
-		e.mail = append(e.mail, letter{to: s.Parent.Instance, ev: &history.ChildFailed{
+		e.mailed(letter{to: s.Parent.Instance, ev: &history.ChildFailed{
 			Scheduled: s.Parent.Event, Effect: s.Parent.Effect, Failure: taken(l.to),
 		}})
 		return
@@ -78,6 +80,13 @@ func (e *Env) start(l letter, s *history.Started) {
 		e.inputs = append(e.inputs, k)
 		return true
 	})
+}
+
+// mailed puts a letter behind those that are on their way.
+func (e *Env) mailed(l letter) {
+	e.sent++
+	l.number = e.sent
+	e.mail = append(e.mail, l)
 }
 
 func taken(id string) history.Failure {
@@ -129,7 +138,7 @@ func (e *Env) drop(in *instance, scheduled uint64) bool {
 func (in *instance) tell(m history.Message) {
 	e := in.e
 	e.tb.Helper()
-	send := func(l letter) { e.mail = append(e.mail, l) }
+	send := e.mailed
 	switch ev := m.Event.(type) {
 	case *history.EventSent:
 		send(letter{to: ev.Instance, sent: ev, ev: &history.EventReceived{Name: ev.Name, Payload: ev.Payload, MsgID: ev.Effect, By: in.id}})

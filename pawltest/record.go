@@ -176,6 +176,20 @@ func Statuses[T any](of Recorded, s pawl.Status[T]) []T {
 	return decodeAll(r.e, "status", r.in.statuses, s.Decode)
 }
 
+// Unread gives the events of the handle that the instance had been sent and had not read when it ended, in order; nil
+// while it has not ended. What arrives after its end is not among them. One that does not decode fails the test.
+func Unread[T any](of Recorded, event pawl.Event[T]) []T {
+	r := of.record()
+	r.e.tb.Helper()
+	var all []history.Payload
+	for _, ev := range r.in.unread {
+		if ev.Name == event.Name() {
+			all = append(all, ev.Payload)
+		}
+	}
+	return decodeAll(r.e, "unread event "+event.Name(), all, event.Decode)
+}
+
 // SentTo gives the events that instances have sent to one that was not there to have
 // them, in order: what has left the Env.
 func SentTo[T any](e *Env, instance string, event pawl.Event[T]) []T {

@@ -9,6 +9,7 @@ import (
 	"github.com/pawlrun/pawl/internal/show"
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // describe shows one instance, a field a line, and what it has outstanding. kin tells of its children.
@@ -39,6 +40,9 @@ func describe(w io.Writer, d client.Description, kin kinship) error {
 	}
 	if d.Inbox > 0 {
 		f.Add("unread inputs", d.Inbox)
+	}
+	if len(d.Unread) > 0 {
+		f.Add("unread events", history.UnreadText(d.Unread))
 	}
 	if d.Timers > 0 {
 		f.Add("timers", fmt.Sprintf("%d, the next at %s UTC", d.Timers, when(d.NextTimer)))
@@ -129,6 +133,8 @@ type instanceJSON struct {
 	Custom        *customJSON       `json:"custom,omitempty"`
 	Result        json.RawMessage   `json:"result,omitempty"`
 	Failure       any               `json:"failure,omitempty"`
+
+	Unread []history.UnreadEvents `json:"unread,omitempty"` // at the end
 }
 
 type outstandingJSON struct {
@@ -159,6 +165,7 @@ func describedJSON(d client.Description, kin kinship) instanceJSON {
 		Instance: d.Instance, Orchestration: d.Orchestration, Version: d.Version, Parent: d.Parent, Status: d.Status, Execution: d.Execution,
 		Created: stamp(d.Created), Updated: stamp(d.Updated), Ended: stamp(d.Ended), Events: d.Events, Inbox: d.Inbox,
 		Timers: d.Timers, NextTimer: stamp(d.NextTimer), Owes: d.Owes, Stuck: d.Stuck, Custom: asCustomJSON(d.Custom), Result: show.Payload(d.Result),
+		Unread: d.Unread,
 	}
 	if d.Failure != nil {
 		j.Failure = show.Failure(*d.Failure)

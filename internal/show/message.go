@@ -26,6 +26,8 @@ func message(e history.Event) string {
 		return e.Name
 	case *history.Granted:
 		return fmt.Sprintf("of %d", e.Scheduled)
+	case *history.Observed:
+		return "every input that had arrived"
 	case *history.PurgeRequested: // stands in an inbox
 		if e.Force {
 			return by("forced", e.By, e.Text)

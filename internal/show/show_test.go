@@ -62,6 +62,7 @@ func shownEvents(t *testing.T) []shown {
 		{&history.ActivityScheduled{Name: "greet", Gate: &history.Gate{Name: "greet", Ticket: "t"}}, "greet"},
 		{&history.Started{Name: "hello", Gate: &history.Gate{Name: "hello", Ticket: "t", Waits: true}}, "hello (held up at hello)"},
 		{&history.Granted{Scheduled: 2}, "of 2"},
+		{&history.Observed{}, "every input that had arrived"},
 		{&history.ActivityFailed{Scheduled: 2, Failure: history.Failure{Code: history.CodeQueueFull, Message: "queue full"}}, "of 2 queue full"},
 		{&history.TimerScheduled{FireAt: 1000, Keeps: 2}, "for 1970-01-01 00:00:01.000 UTC, keeping the slot of 2"},
 		{&history.ActivityCompleted{Scheduled: 2, Worker: "w", Claims: 2, Result: packed(t, 1)}, "of 2 on w (claim 2) 1"},

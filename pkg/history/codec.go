@@ -135,6 +135,8 @@ func (w *writer) told(e Event) {
 	case *Granted:
 		w.head(e, 1)
 		w.uint(e.Scheduled)
+	case *Observed:
+		w.head(e, 0)
 	default:
 		w.keep(errNoEncoding)
 	}
@@ -375,6 +377,8 @@ func (r *reader) message(kind Kind) Event {
 		return &PatchMarked{Name: r.str()}
 	case KindGranted:
 		return &Granted{Scheduled: r.uint()}
+	case KindObserved:
+		return &Observed{}
 	case KindPurgeRequested:
 		return &PurgeRequested{By: r.str(), Text: r.str(), Force: r.bool(), Reply: r.str()}
 	default:

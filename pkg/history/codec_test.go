@@ -78,6 +78,7 @@ func events(t *rapid.T) []history.Event {
 		&history.PatchMarked{Name: str("patch")},
 		&history.PurgeRequested{By: str("by"), Text: str("text"), Force: rapid.Bool().Draw(t, "force"), Reply: str("reply")},
 		&history.Granted{Scheduled: id.Draw(t, "scheduled")},
+		&history.Observed{},
 		&history.TimerScheduled{FireAt: rapid.Int64().Draw(t, "fire at"), Keeps: id.Draw(t, "keeps")},
 		&history.TimerScheduled{FireAt: rapid.Int64().Draw(t, "fire at"), Limits: id.Draw(t, "limits")},
 		&history.ActivityScheduled{Name: str("activity"), Effect: str("effect"), First: str("first"), Gate: aGate(t)},
@@ -186,6 +187,7 @@ func golden() []history.Event {
 			Gate:   &history.Gate{Name: "ship", Ticket: "kq3vVYb2hA7rTn0cXw9dLw"},
 		},
 		&history.TimerScheduled{FireAt: 1_790_000_060_000, Limits: 4},
+		&history.Observed{},
 	}
 	for i, e := range all {
 		e.Meta().ID, e.Meta().At = uint64(i+1), 1_790_000_000_000+int64(i)

@@ -45,6 +45,7 @@ const (
 	KindPatchMarked             Kind = 21
 	KindPurgeRequested          Kind = 22
 	KindGranted                 Kind = 23
+	KindObserved                Kind = 24
 )
 
 // Event is one element of a history. The set of implementations is closed; a
@@ -249,6 +250,12 @@ type SideEffectRecorded struct {
 	Failure *Failure // nil if it gave a result
 }
 
+// Observed is the input that completes polls: every input that had arrived was applied before it.
+// The owner records it only while the code polls. Its At is the execution's Now: observing takes no time.
+type Observed struct {
+	Head `msgpack:"-"`
+}
+
 func (*Started) Kind() Kind                 { return KindStarted }
 func (*EventReceived) Kind() Kind           { return KindEventReceived }
 func (*CancelRequested) Kind() Kind         { return KindCancelRequested }
@@ -263,6 +270,7 @@ func (*Completed) Kind() Kind               { return KindCompleted }
 func (*Failed) Kind() Kind                  { return KindFailed }
 func (*Cancelled) Kind() Kind               { return KindCancelled }
 func (*SideEffectRecorded) Kind() Kind      { return KindSideEffectRecorded }
+func (*Observed) Kind() Kind                { return KindObserved }
 
 // Input is true of what moved the execution.
 func (*Started) Input() bool                 { return true }
@@ -279,3 +287,4 @@ func (*Completed) Input() bool               { return false }
 func (*Failed) Input() bool                  { return false }
 func (*Cancelled) Input() bool               { return false }
 func (*SideEffectRecorded) Input() bool      { return false }
+func (*Observed) Input() bool                { return true }

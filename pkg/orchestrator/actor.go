@@ -39,6 +39,7 @@ type actor struct {
 	waiters   waiters
 	watchers  waiters           // of custom statuses
 	todo      []string          // to be looked at when there is room: what a takeover found
+	observers map[string]bool   // instances whose code polls, and whose turn waits until the owner has caught up: see observe.go
 	visits    map[string]*visit // gates of the partition
 	sent      map[sending]int64 // when the task of an outstanding activity was published last in this tenure, Unix ms
 
@@ -46,9 +47,10 @@ type actor struct {
 	polling    bool
 	pollAgain  bool // a poll was due while one was under way, which may have read the agenda too early
 	pollAt     time.Time
-	busy       int // instances with something under way
-	publishing int // tasks and messages not yet acknowledged by the stream
-	unsent     int // those that were not published, in this tenure
+	busy       int    // instances with something under way
+	publishing int    // tasks and messages not yet acknowledged by the stream
+	unsent     int    // those that were not published, in this tenure
+	batches    uint64 // ingested in this tenure
 	leaving    bool
 	caughtUp   bool  // everything that was in the stream when the tenure began has been ingested
 	err        error // ends the tenure
@@ -58,7 +60,7 @@ func newActor(ctx context.Context, s *shared, t *partition.Tenure) *actor {
 	a := &actor{
 		shared: s, tenure: t, st: store.Tenure{Part: t.Part, Token: t.Token}, ctx: ctx,
 		log: s.cfg.Logger.With("partition", t.Part), box: newMailbox(), turns: newTurner(),
-		instances: make(map[string]*instance), stalls: make(map[string]*stall), forced: make(map[string]bool), visits: make(map[string]*visit), sent: make(map[sending]int64),
+		instances: make(map[string]*instance), stalls: make(map[string]*stall), forced: make(map[string]bool), visits: make(map[string]*visit), observers: make(map[string]bool), sent: make(map[sending]int64),
 		waiters: newWaiters(), watchers: newWaiters(),
 		clock: clock{at: time.Now(), ms: time.Now().UnixMilli()},
 	}
@@ -296,6 +298,7 @@ func (a *actor) advance(in *instance) {
 	}
 	stalled := a.stalls[in.id]
 	switch {
+	case a.observers[in.id]: // until catchUpObservers
 	case stalled != nil && stalled.until > a.clock.now() && len(in.words) > 0:
 		a.giveBack(in, stalled)
 	case stalled != nil && stalled.until > a.clock.now():

@@ -218,7 +218,7 @@ func (a *actor) row(id string, rec *store.Record, stuck string) queue.Described 
 	d.Custom = custom(rec)
 	if rec.Status.Ended() {
 		ans := ended(id, rec)
-		d.Result, d.Failure = ans.Result, ans.Failure
+		d.Result, d.Failure, d.Unread = ans.Result, ans.Failure, rec.Unread
 	}
 	if d.Custom != nil && len(d.Custom.Payload.Data)+len(d.Result.Data) > queue.MaxReply {
 		d.Custom.Payload = history.Payload{} // both do not fit into one message; the status can be asked for by itself

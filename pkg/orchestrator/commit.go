@@ -191,6 +191,9 @@ func (a *actor) committed(in *instance, t *turn, c *store.Commit, done store.Com
 	a.heard(done.Now)
 	a.met.commits.Inc()
 	if c.NewHead != "" {
+		if len(c.Record.Unread) > 0 {
+			a.log.Info("instance ended with unread events", "instance", in.id, "events", history.UnreadText(c.Record.Unread))
+		}
 		in.advanceRecord(c)
 		delete(a.stalls, in.id)
 	}
@@ -202,7 +205,7 @@ func (a *actor) committed(in *instance, t *turn, c *store.Commit, done store.Com
 		in.startGate = nil // its start says it
 	}
 	us, err := parseUnread(done.Unread)
-	in.unread, in.read = us, in.missed && len(us) == 0
+	in.unread, in.cut, in.read = us, store.Cut(done.Unread), in.missed && len(us) == 0
 	a.effects(in, t, done)
 	if len(c.Front) > 0 {
 		in.exec, in.state, in.events, in.poison = nil, &history.State{}, nil, nil

@@ -300,6 +300,8 @@ func childEnded(d *queue.Done) history.Event {
 // ingested before and the reply was lost: then their inboxes are read.
 func (a *actor) ingested(now int64, arrivals []arrival, said []store.Ingested) {
 	a.heard(now)
+	a.batches++
+	touched := make([]string, 0, len(arrivals))
 	for i, arr := range arrivals {
 		if said != nil && (said[i].Unknown || said[i].Repeat && arr.in.Reply == "") {
 			a.dropped(arr, said[i])
@@ -322,7 +324,13 @@ func (a *actor) ingested(now int64, arrivals []arrival, said []store.Ingested) {
 		if s := a.stalls[in.id]; s != nil && arr.in.Force {
 			s.until, a.forced[in.id] = 0, true // it need not wait for its next try
 		}
-		a.advance(in)
+		if in.batch != a.batches {
+			in.batch = a.batches
+			touched = append(touched, in.id)
+		}
+	}
+	for _, id := range touched { // with all that the batch has for it, so that its turn sees that
+		a.advance(a.instance(id))
 	}
 }
 
@@ -344,7 +352,7 @@ func (a *actor) arrived(in *instance, u unread, said store.Ingested) {
 	fresh := !in.loaded && !in.busy && !said.Exists && said.Unread == 1
 	switch {
 	case fresh: // neither record nor inbox: everything there is to know is known
-		in.loaded = true
+		in.loaded, in.cut = true, false
 		in.unread = []unread{u}
 	case in.busy && said.Unread == 1:
 		in.late = append(in.late, u)

@@ -28,6 +28,7 @@ type instance struct {
 	exec    *replay.Execution // nil: to be made by replaying events
 	events  []history.Event   // loaded, and not yet replayed
 	unread  []unread          // the head of the inbox, in order
+	cut     bool              // there may be more behind that
 	late    []unread          // came while busy; it was the head of an empty inbox then
 	turning *turn             // what the turner has of it
 	poison  []history.Event   // inputs that no inbox has: what gates say, activities claimed too often, children that can not be started
@@ -50,6 +51,7 @@ type instance struct {
 	gateAt    int64           // when tickets are asked for again, Unix ms; 0: when the instance is looked at
 
 	shown uint64 // version of the custom status that has been told to who waits for it
+	batch uint64 // the last of the ingested batches that had an input for it
 }
 
 func (in *instance) head() string {
@@ -78,7 +80,7 @@ func (in *instance) status() store.Status {
 func (in *instance) forgetStore() {
 	in.loaded, in.read, in.full = false, false, false
 	in.rec, in.state, in.exec, in.events = nil, nil, nil, nil
-	in.unread, in.late, in.poison = nil, nil, nil
+	in.unread, in.late, in.poison, in.cut = nil, nil, nil, false
 	in.owed, in.sent, in.askAt, in.asked, in.begun = nil, store.Mark{}, 0, 0, nil
 	in.words, in.knocked, in.startGate, in.away, in.gateAt = nil, false, nil, gate.Verdict{}, 0
 }
@@ -134,6 +136,11 @@ func (u unread) forgotten() bool {
 	default:
 		return true
 	}
+}
+
+func (u unread) purge() bool {
+	_, ok := u.ev.(*history.PurgeRequested)
+	return ok
 }
 
 func (u unread) start() bool {

@@ -85,7 +85,7 @@ func (in *instance) take(l store.Loaded) error {
 	}
 	state.Left() // those of the turns before have left, or their gates ask after them
 	in.loaded, in.read = true, false
-	in.rec, in.state, in.events, in.unread = l.Record, state, l.Events, us
+	in.rec, in.state, in.events, in.unread, in.cut = l.Record, state, l.Events, us, store.Cut(l.Unread)
 	return in.takeDebts(l)
 }
 
@@ -133,6 +133,7 @@ func (a *actor) readInbox(in *instance) {
 		a.met.reads.Inc()
 		if err == nil {
 			in.unread, err = parseUnread(raw)
+			in.cut = store.Cut(raw)
 		}
 		if err != nil {
 			a.unreadable(in, err)

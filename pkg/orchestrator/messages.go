@@ -122,6 +122,7 @@ func (in *instance) dropTold() {
 // read what has been answered already.
 func (a *actor) catchUpChildren() {
 	a.caughtUp = true
+	a.catchUpObservers()
 	for id, in := range a.instances {
 		if !in.busy && in.state != nil && in.state.ChildLen() > 0 && in.askAt == 0 {
 			a.lookAt(id)

@@ -143,6 +143,7 @@ func (a *actor) purgeStalled(in *instance, otherwise func()) {
 func (a *actor) purgeFound(in *instance, otherwise func()) {
 	n, p := in.forcedPurge()
 	if p == nil {
+		in.cut = len(in.unread) > store.UnreadBatch
 		in.unread = in.unread[:min(len(in.unread), store.UnreadBatch)]
 		otherwise()
 		return

@@ -29,7 +29,7 @@ func record(in *instance, t *turn) *store.Record {
 		r.Out = t.debts[n-1].mark
 	}
 	r.Sent = in.sent // also what the store was told before: it may have forgotten it, and nothing else would say so
-	t.noteEnd(r)
+	t.noteEnd(in, r)
 	return r
 }
 
@@ -64,7 +64,7 @@ func (t *turn) noteStatus(rec, r *store.Record) {
 	}
 }
 
-func (t *turn) noteEnd(r *store.Record) {
+func (t *turn) noteEnd(in *instance, r *store.Record) {
 	end := t.fold.End
 	if _, more := end.(*history.ContinuedAsNew); end == nil || more {
 		return
@@ -78,6 +78,23 @@ func (t *turn) noteEnd(r *store.Record) {
 		r.Status = store.Failed
 	}
 	r.Ended, r.Events, r.End = max(end.Meta().At, t.now), t.fold.Len, t.encoded[len(t.encoded)-1]
+	r.Unread = history.CountUnread(t.unread(in))
+}
+
+// unread names the events that the instance has been sent and has not read: those that the turn has left in the inbox, as far
+// as that has been read, and those that its code has received, if it has run.
+func (t *turn) unread(in *instance) (names []string) {
+	if t.exec != nil {
+		for _, ev := range t.exec.Unread() {
+			names = append(names, ev.Name)
+		}
+	}
+	for _, u := range in.unread[min(len(t.pop), len(in.unread)):] {
+		if ev, ok := u.ev.(*history.EventReceived); ok {
+			names = append(names, ev.Name)
+		}
+	}
+	return names
 }
 
 // advanceRecord makes of the record in memory what the commit has made of the store's.
@@ -90,7 +107,7 @@ func (in *instance) advanceRecord(c *store.Commit) {
 		r.Name, r.Version, r.Born, r.Execution, r.Created, r.Parent = was.Name, was.Version, was.Born, was.Execution, was.Created, was.Parent
 	}
 	if r.Status == "" {
-		r.Status, r.Ended, r.Events, r.End = was.Status, was.Ended, was.Events, was.End
+		r.Status, r.Ended, r.Events, r.End, r.Unread = was.Status, was.Ended, was.Events, was.End, was.Unread
 	}
 	if r.CustomVersion == 0 {
 		r.Custom, r.CustomVersion = was.Custom, was.CustomVersion

@@ -51,6 +51,9 @@ type turn struct {
 	refused   []history.Event              // what gates have refused to it: inputs of the next turn
 	stamped   []*history.ActivityScheduled // noted with their gates since they were encoded
 	err       error
+	more      bool        // the inbox holds inputs behind those of the turn, for sure
+	behind    bool        // the owner had not caught up when the turn began
+	early     bool        // its code polls, and the owner has not caught up: it is to be decided again
 	left      atomic.Bool // to the goroutine that is stuck in it
 }
 
@@ -75,8 +78,9 @@ func (a *actor) turn(in *instance) {
 	if in.state == nil {
 		in.state = &history.State{}
 	}
-	t := &turn{in: in, exec: in.exec, fold: in.state, now: a.clock.now()}
-	events, inputs, poison, identity := in.events, in.unread, in.poison, in.identity()
+	t := &turn{in: in, exec: in.exec, fold: in.state, now: a.clock.now(), behind: !a.caughtUp}
+	inputs := t.hold(in)
+	events, poison, identity := in.events, in.poison, in.identity()
 	in.events, in.poison, in.turning = nil, nil, t
 	work := func() {
 		if t.exec == nil {
@@ -162,9 +166,10 @@ func (t *turn) run(inputs []unread, poison []history.Event) {
 			return
 		}
 	}
-	for _, u := range inputs {
-		if _, purge := u.ev.(*history.PurgeRequested); purge || t.size > turnBytes || t.fold.End != nil {
-			return // a purge is no affair of the code's
+	for i, u := range inputs {
+		if u.purge() || t.size > turnBytes || t.fold.End != nil { // a purge is no affair of the code's
+			t.observe(inputs[i:])
+			return
 		}
 		if u.ev == nil || t.stale(u) {
 			t.dropped++
@@ -173,7 +178,9 @@ func (t *turn) run(inputs []unread, poison []history.Event) {
 		}
 		t.pop = append(t.pop, u.id)
 	}
-	t.fire(t.now)
+	if t.fire(t.now) {
+		t.observe(nil)
+	}
 }
 
 // fire fires the timers that were due at the time.
@@ -297,6 +304,9 @@ func (a *actor) turned(t *turn) {
 	case t.size > store.CommitBytes:
 		a.end(in)
 		a.tooLarge(in, t)
+	case t.early:
+		a.end(in)
+		a.waitToObserve(in)
 	case len(t.events) == 0 && len(t.pop) == 0:
 		a.end(in) // a timer fired that had been cancelled meanwhile: nothing to write
 		a.seeToLeases(in)

@@ -182,6 +182,10 @@ type Described struct {
 	Custom   *Custom            `json:"custom,omitempty"`   // custom status; nil: none was ever set
 	Owes     uint64             `json:"owes,omitempty"`     // messages to others not yet known to be in the stream
 	Waits    []GateWait         `json:"waits,omitempty"`    // at gates, by event
+
+	// Unread counts the events that the instance had been sent and had not read when it ended: those that it had received,
+	// and those in its inbox, of which an owner reads 256 at a time.
+	Unread []history.UnreadEvents `json:"unread,omitempty"`
 }
 
 // StatusPending is the status of an instance that waits at a gate for its first turn, and of one that is not known but for its inputs.

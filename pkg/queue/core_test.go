@@ -274,7 +274,7 @@ func TestANewerMessageIsNamedAsSuch(t *testing.T) {
 }
 
 func TestNoBytesCrashADecoder(t *testing.T) {
-	seeds := [][]byte{task("q", 0).Encode(), Answer{Failure: &history.Failure{}}.encode(), Reply{Rows: []Described{{}}, Described: &Described{Children: []OutstandingChild{{}}, Custom: &Custom{}, Waits: []GateWait{{}}}, Gates: []GateStats{{}}, Waiters: []GateWaiter{{}}, Policies: []LevelPolicy{{}}}.encode(), encodeHints([]Hint{{}}),
+	seeds := [][]byte{task("q", 0).Encode(), Answer{Failure: &history.Failure{}}.encode(), Reply{Rows: []Described{{}}, Described: &Described{Children: []OutstandingChild{{}}, Custom: &Custom{}, Waits: []GateWait{{}}, Unread: []history.UnreadEvents{{}}}, Gates: []GateStats{{}}, Waiters: []GateWaiter{{}}, Policies: []LevelPolicy{{}}}.encode(), encodeHints([]Hint{{}}),
 		Ask{Policy: &history.Policy{}}.encode(), encodeWords([]Word{{}}),
 		encode(5, (&Done{Scheduled: 1, Effect: "e", Failure: &history.Failure{}}).wire)}
 	rapid.Check(t, func(t *rapid.T) {

@@ -1,5 +1,7 @@
 package queue
 
+import "github.com/pawlrun/pawl/pkg/history"
+
 func wireBell(w *wire, b *Bell) {
 	w.record(2, func(w *wire) {
 		w.str(&b.Instance)
@@ -88,7 +90,7 @@ func (r *Reply) wire(w *wire) {
 	w.count(&r.Cleared)
 }
 
-const describedFields = 24
+const describedFields = 25
 
 func wireDescribed(w *wire, d *Described) {
 	w.str(&d.Instance)
@@ -113,6 +115,9 @@ func wireDescribed(w *wire, d *Described) {
 	optional(w, &d.Custom, customFields, wireCustom)
 	w.uint(&d.Owes)
 	list(w, &d.Waits, wireGateWait)
+	list(w, &d.Unread, func(w *wire, u *history.UnreadEvents) {
+		w.record(2, func(w *wire) { w.str(&u.Event); w.uint(&u.Count) })
+	})
 }
 
 func (o *OutstandingChild) wire(w *wire) {

@@ -14,7 +14,7 @@ type Outcome uint8
 // The outcomes. Only an applied input is recorded.
 const (
 	Applied         Outcome = iota + 1
-	DroppedLate             // what it answers is not outstanding: answered, cancelled, or never scheduled; or it takes back another start; or it grants what does not wait
+	DroppedLate             // what it answers is not outstanding: answered, cancelled, or never scheduled; or it takes back another start; or it grants what does not wait; or it observes before the program has begun
 	DroppedRepeated         // a second start or cancellation
 	DroppedEnded            // the execution had ended
 )
@@ -39,7 +39,8 @@ func (o Outcome) String() string {
 }
 
 // Apply takes one input and runs the code until it is blocked again. The input gets
-// its id, and a TimerFired the time of its timer, so the caller must not reuse it.
+// its id, a TimerFired the time of its timer, and an Observed the time of the input before it, so the caller
+// must not reuse it.
 // A dropped input changes nothing. The error is that of an execution that can not be
 // used: a *Divergence, ErrEvicted, ErrNotStarted, ErrBusy.
 func (x *Execution) Apply(in history.Event) (Outcome, error) {
@@ -79,6 +80,12 @@ func (x *Execution) admit(in history.Event) (Outcome, error) {
 	}
 	if g, ok := in.(*history.Granted); ok && !x.waits(g.Scheduled) {
 		return DroppedLate, nil
+	}
+	if o, ok := in.(*history.Observed); ok {
+		if x.pending {
+			return DroppedLate, nil
+		}
+		o.At = x.now
 	}
 	if a, ok := answers(in); ok {
 		w := x.asked(a)
@@ -145,6 +152,7 @@ func (x *Execution) append(ev history.Event) {
 // step carries one recorded input through: time, what it settles, the strands.
 func (x *Execution) step(in history.Event) {
 	x.seeds.advance()
+	x.observed = false
 	x.now = max(x.now, in.Meta().At)
 	x.recordWithdrawn(in)
 	if x.overdrawn() {
@@ -176,6 +184,8 @@ func (x *Execution) deliver(in history.Event) {
 		x.letIn(in)
 	case *history.EventReceived:
 		x.mailbox(in.Name).post(in)
+	case *history.Observed:
+		x.observe()
 	case *history.CancelRequested:
 		x.end(x.root, cancel.Cancelled{Reason: cmp.Or(in.Reason, cancel.Requested), By: in.By, Text: in.Text, At: in.Time()})
 		if x.pending { // the code never runs

@@ -160,7 +160,11 @@ func (x *Execution) closeStep() {
 	x.collectOwed()
 	x.settleOwed()
 	if ev := x.peek(); ev != nil && !ev.Input() && x.err == nil && !x.turnedAway(ev) {
-		x.diverge(ev.Meta().ID, describe(ev), "code that waits")
+		met := "code that waits"
+		if x.Polling() {
+			met = "code that polls, where no Observed is recorded"
+		}
+		x.diverge(ev.Meta().ID, describe(ev), met)
 	}
 }
 

@@ -182,6 +182,8 @@ func describeMessage(ev history.Event) string {
 		return "PurgeRequested"
 	case *history.Granted:
 		return ofEvent("Granted", ev.Scheduled)
+	case *history.Observed:
+		return "Observed"
 	case *history.ChildScheduled:
 		return "ChildScheduled of " + subject(ev)
 	case *history.ChildCompleted:

@@ -48,6 +48,24 @@
 // A side effect is a decision that carries its value. While its function runs, and
 // while a condition is asked, the strand may use no word.
 //
+// # Polls
+//
+// A poll is a word that looks without waiting: TryNext, Poll, Ready, a Timer of no time. What it sees must not
+// depend on when the code happened to run. So it completes with an input, Observed, that the owner applies while
+// the code polls and once every input at hand has been applied:
+//
+//	Started · EventReceived · EventReceived · Observed · decisions
+//	   └─ the code polls ─────────────────────▶ complete
+//
+// A poll waits like any other word: it is in no history, other strands run meanwhile, and the end of its scope ends
+// it. What it is for may be at hand already; then it does not wait. Observed completes all polls; in its step every
+// further poll is complete at once, because nothing can have come in between. The time of Observed is Now.
+// On replay Observed is an input like any other. Where the code does not poll, it does nothing.
+//
+// What is at hand is the owner's to say. Because no history shows that the code polls, the owner leaves a poll
+// pending behind a commit only if an input that a later turn applies is left in the inbox, too. Crash points: before
+// the commit of Observed the turn is decided again, perhaps with more inputs at hand; after it the poll is complete.
+//
 // # Other instances
 //
 // A child is scheduled as an activity is, and waited for and cancelled in the same places.
@@ -84,7 +102,8 @@
 // ContinueAsNew decides how a program that returns without a failure ends. That end
 // cancels what is outstanding like any other. What was received and not read is in
 // Continued, for the owner to put before the next execution; it is the owner, too, that
-// counts executions, and hands on the parent and the version of the custom status.
+// counts executions, and hands on the parent and the version of the custom status. Of any other end what was not
+// read is in Unread, for the owner to report.
 //
 // The custom status is not in history. It follows from the code: whoever has replayed a
 // history has its status, with the version that it had.

@@ -43,8 +43,15 @@ func (x *Execution) Continues() bool { return x.next != nil }
 // that were dropped because the execution had ended are not among them. Of any other
 // execution it gives nil.
 func (x *Execution) Continued() (end *history.ContinuedAsNew, unread []*history.EventReceived) {
+	if x.continued == nil {
+		return nil, nil
+	}
 	return x.continued, x.unread
 }
+
+// Unread gives, of an execution that has ended, however it did, the events that it has received and not read, as
+// Continued does. They must not be changed.
+func (x *Execution) Unread() []*history.EventReceived { return x.unread }
 
 // Successor gives the start of the execution that follows one which has continued as new;
 // nil after any other. It has the time at which that one ended, and is the caller's.
@@ -82,9 +89,8 @@ func (x *Execution) finish(e Ending) {
 	} else {
 		x.append(end)
 	}
-	if c, ok := end.(*history.ContinuedAsNew); ok {
-		x.continued, x.unread = c, x.unreadEvents()
-	}
+	x.continued, _ = end.(*history.ContinuedAsNew)
+	x.unread = x.unreadEvents()
 	clear(x.open)
 	x.wanted, x.timers, x.mail = 0, nil, nil
 	x.ended = true

@@ -80,8 +80,8 @@ var (
 )
 
 // Execution is one generation of an instance, in memory. Its methods are of two
-// kinds. Replay, Apply, Take, PutOff, Ended, Len, NextTimer, Outstanding, Children, Status,
-// Continued and Evict are for its owner, one call at a time. All others are words: only
+// kinds. Replay, Apply, Take, PutOff, Ended, Len, NextTimer, Outstanding, Children, Polling, Status,
+// Continued, Unread and Evict are for its owner, one call at a time. All others are words: only
 // the program may call them, on the strand it runs on; from anywhere else they return a
 // *Misuse, or panic with one if they have no error to return.
 type Execution struct {
@@ -124,14 +124,18 @@ type Execution struct {
 	mail   map[string]*mailbox
 	places uint64 // waits for events so far
 
+	// What looks without waiting.
+	polls    list[*poll]
+	observed bool // the input of the step is Observed: a poll is complete at once
+
 	// What the code has said of itself.
 	patches map[string]bool // the answers of Patched so far
 	status  history.Payload
 	sets    uint64                  // of the status, by this execution
 	next    *history.ContinuedAsNew // the code asks for another execution
 
-	// Of an execution that has continued as new.
-	continued *history.ContinuedAsNew
+	// Of an execution that has ended.
+	continued *history.ContinuedAsNew // it has continued as new
 	unread    []*history.EventReceived
 
 	excess    *history.Failure // a limit of the whole execution was passed

@@ -46,9 +46,6 @@ func (x *Execution) refused(err error) *Future {
 // even be tried.
 func (x *Execution) Refuse(err error) *Future { return x.refused(err) }
 
-// Ready reports whether the future is settled: with a value, a failure or a cancellation.
-func (f *Future) Ready() bool { return f.settled }
-
 // Value gives what the future settled with: a payload, or a *history.Failure, a
 // *cancel.Cancelled or a *Misuse. An event that was read here is used up.
 func (f *Future) Value() (history.Payload, error) {

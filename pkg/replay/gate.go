@@ -72,6 +72,6 @@ func (x *Execution) turnedAway(ev history.Event) bool {
 		return false
 	}
 	x.consume()
-	x.ended, x.mail = true, nil
+	x.ended, x.unread, x.mail = true, x.unreadEvents(), nil
 	return true
 }

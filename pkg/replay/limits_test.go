@@ -30,7 +30,7 @@ func TestAResultOverTheLimitFailsTheExecution(t *testing.T) {
 func TestAnActivityTooManyIsAFailureAtTheCall(t *testing.T) {
 	code := program(func(x *replay.Execution) (string, error) {
 		for i := range 4 {
-			if f := start(x, "a", ""); f.Ready() {
+			if f := start(x, "a", ""); f.Settled() {
 				_, err := f.Value()
 				return "", fmt.Errorf("call %d: %w", i, err)
 			}

@@ -52,6 +52,8 @@ func parse(lines []string, depth int) (block []statement, rest []string) {
 //	continue [VERSION]                         asks for another execution, with the last value as its input
 //	input           the last value is what the execution was started with
 //	patched NAME · otherwise                   runs its block if it is, or is not
+//	drain EVENT     takes all that have arrived; the last value lists them
+//	ready v         the last value says whether it is
 //	note            schedules an activity "note" with the last value, and does not wait
 //	return · fail TEXT · panic TEXT
 type machine struct {
@@ -142,6 +144,8 @@ func (s *strand) run(st statement) error {
 		if s.old {
 			return s.block(st.block)
 		}
+	case "drain", "ready":
+		return s.poll(words)
 	case "launch", "send", "status", "continue", "input":
 		return s.tell(words)
 	case "note":
@@ -154,6 +158,26 @@ func (s *strand) run(st statement) error {
 		panic(strings.Join(words, " "))
 	}
 	return nil
+}
+
+// poll runs the words that look without waiting.
+func (s *strand) poll(words []string) error {
+	if words[0] == "ready" {
+		s.last = strconv.FormatBool(s.futures[words[1]].Ready())
+		return nil
+	}
+	var all []string
+	for {
+		p, ok, err := s.x.TryNext(words[1], s.in)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			s.last = "[" + strings.Join(all, ",") + "]"
+			return nil
+		}
+		all = append(all, string(p.Data))
+	}
 }
 
 // tell runs the words for other instances and executions.

@@ -64,7 +64,8 @@ func (x *Execution) Next(name string, in *Scope) *Future {
 	return &p.Future
 }
 
-// TryNext takes the next event of the name if it has arrived; ok is false if not.
+// TryNext takes the next event of the name if it has arrived; ok is false if not. If none is at hand it polls.
+// It takes no place: an event that arrives meanwhile goes to a place that waits, if there is one.
 func (x *Execution) TryNext(name string, in *Scope) (payload history.Payload, ok bool, err error) {
 	if _, err := x.enter(); err != nil {
 		return history.Payload{}, false, err
@@ -72,11 +73,23 @@ func (x *Execution) TryNext(name string, in *Scope) (payload history.Payload, ok
 	if over := x.over(in); over != nil {
 		return history.Payload{}, false, over
 	}
+	if p, ok := x.takeLetter(name); ok {
+		return p, true, nil
+	}
+	if err := x.Poll(in); err != nil {
+		return history.Payload{}, false, err
+	}
+	payload, ok = x.takeLetter(name)
+	return payload, ok, nil
+}
+
+// takeLetter takes the first letter of the name, if there is one.
+func (x *Execution) takeLetter(name string) (payload history.Payload, ok bool) {
 	box := x.mail[name]
 	if box == nil || len(box.letters) == 0 {
-		return history.Payload{}, false, nil
+		return history.Payload{}, false
 	}
-	return box.shift().Payload, true, nil
+	return box.shift().Payload, true
 }
 
 func (b *mailbox) shift() *history.EventReceived {

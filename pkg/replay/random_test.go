@@ -117,7 +117,12 @@ func (w *wanderer) any() *replay.Future {
 }
 
 func (w *wanderer) step() error {
-	switch w.rng.IntN(14) {
+	switch w.rng.IntN(15) {
+	case 14:
+		if len(w.kept) > 0 {
+			return w.note(fmt.Sprint(w.kept[w.rng.IntN(len(w.kept))].Ready()), nil)
+		}
+		return w.note("", w.x.Poll(w.scope()))
 	case 0, 1:
 		w.kept = append(w.kept, w.any())
 		return nil
@@ -250,6 +255,10 @@ func TestWhateverTheCodeAndTheInputsReplayIsExact(t *testing.T) {
 				d.Limit("a", rng.IntN(3) == 0)
 			}
 			d.Now += rng.Int64N(1000)
+			if d.X.Polling() && rng.IntN(2) == 0 || rng.IntN(40) == 0 {
+				d.Offer(&history.Observed{}) // also where the code does not poll
+				continue
+			}
 			ids, children := d.X.Outstanding(), d.X.Children()
 			_, _, timers := d.X.NextTimer()
 			switch kind := rng.IntN(14); {

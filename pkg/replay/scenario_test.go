@@ -31,6 +31,7 @@ var update = flag.Bool("update", false, "write the decisions of the scenarios an
 //
 // The words of programs are in machine_test.go. The inputs are
 //
+//	observe, which completes polls
 //	start [JSON] · completed ID JSON · failed ID TEXT · event NAME JSON · cancel WHO WHY… · fire · advance DURATION
 //	child-completed ID JSON · child-failed ID TEXT · continue, which begins the next execution · status, which shows it
 //	full ACTION · room ACTION, which has a gate from then on ("test" is the instance) · granted ID · refused ID CODE
@@ -169,6 +170,8 @@ func give(t *testing.T, d *replaytest.Driver, words []string) (replay.Outcome, [
 		in = &history.EventReceived{Name: words[1], Payload: text(rest(2))}
 	case "cancel":
 		in = &history.CancelRequested{By: words[1], Text: rest(2)}
+	case "observe":
+		return replay.Applied, d.Observe()
 	case "fire":
 		return replay.Applied, d.Fire()
 	case "full", "room":

@@ -1,6 +1,7 @@
 package replay_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -33,7 +34,7 @@ func TestAnEventHandedToAWaitThatLosesInTheSameStepGoesBackToTheFront(t *testing
 			return "", err
 		}
 		// By now the event is here, and so is the end of the gate: the first argument wins.
-		winner, err := choose(x, x.Timer(0, nil), e)
+		winner, err := choose(x, x.Refuse(errors.New("settled")), e)
 		if err != nil || winner != 0 {
 			return "", fmt.Errorf("winner %d, %w", winner, err)
 		}
@@ -77,7 +78,7 @@ func TestAnEventThatWasReadIsNotGivenBack(t *testing.T) {
 		if err != nil {
 			return "", err
 		}
-		if _, err := choose(x, x.Timer(0, nil), e); err != nil {
+		if _, err := choose(x, x.Refuse(errors.New("settled")), e); err != nil {
 			return "", err
 		}
 		_, again, err := x.TryNext("e", nil)
@@ -85,6 +86,7 @@ func TestAnEventThatWasReadIsNotGivenBack(t *testing.T) {
 	})
 	d.Start(text(""))
 	d.Send("e", text("1"))
+	d.Observe()
 	wantResult(t, d, "1false")
 }
 
@@ -110,6 +112,7 @@ func TestEventsAreBufferedInOrderFromBeforeTheWait(t *testing.T) {
 	}
 	d.Send("other", text(""))
 	d.Complete(d.Only("a"), text(""))
+	d.Observe()
 	wantResult(t, d, "012false")
 }
 

@@ -83,7 +83,7 @@ type timer struct {
 }
 
 // Timer gives a future that settles, with nothing, once d has passed since Now. It
-// is rounded up to milliseconds; zero or less is settled already and not recorded.
+// is rounded up to milliseconds; zero or less is no timer but a poll.
 func (x *Execution) Timer(d time.Duration, in *Scope) *Future {
 	if _, err := x.enter(); err != nil {
 		return x.refused(err)
@@ -91,11 +91,10 @@ func (x *Execution) Timer(d time.Duration, in *Scope) *Future {
 	if over := x.over(in); over != nil {
 		return x.refused(over)
 	}
-	t := &timer{Future: Future{x: x}}
 	if d <= 0 {
-		t.settled = true
-		return &t.Future
+		return &x.newPoll().Future
 	}
+	t := &timer{Future: Future{x: x}}
 	t.source = t
 	t.work = x.scheduleTimer(d, x.in(in), t)
 	x.exit()

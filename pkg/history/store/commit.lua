@@ -90,7 +90,7 @@ for k = lease + creates + 1, #KEYS do
 end
 if ARGV[4] ~= '' then
   if ARGV[11] == '1' then
-    redis.call('HDEL', KEYS[3], 'ended', 'end', 'parent', 'holds', 'custom.type', 'custom.data', 'custom.version', 'out', 'sent')
+    redis.call('HDEL', KEYS[3], 'ended', 'end', 'unread', 'parent', 'holds', 'custom.type', 'custom.data', 'custom.version', 'out', 'sent')
   end
   redis.call('HSET', KEYS[3], 'head', ARGV[4], 'updated', ms(t), 'events', ms(fronts > 0 and 0 or length))
   for k = 1, forgone, 500 do

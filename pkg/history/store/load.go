@@ -128,6 +128,16 @@ func (s *Store) Unread(ctx context.Context, part int, instance string) ([][]byte
 	return elements(r.Strs(1)), r.Err()
 }
 
+// Cut reports whether the head of an inbox, as Unread or a commit has answered it, may not be all of it: it has as
+// many elements as an answer has at the most, or so many bytes that the next may not have fitted.
+func Cut(raw [][]byte) bool {
+	size := 0
+	for _, b := range raw {
+		size += len(b)
+	}
+	return len(raw) >= UnreadBatch || size > unreadBytes/2 // no element comes near the other half
+}
+
 // Inbox reads the whole inbox, for the checker.
 func (s *Store) Inbox(ctx context.Context, part int, instance string) ([][]byte, error) {
 	v, err := s.run.Do(ctx, redisx.Command("LRANGE", s.space.Part(part).Inbox(instance), 0, -1))

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -45,6 +46,8 @@ type Record struct {
 	End       []byte          // the event that ended it, encoded
 	Parent    *history.Parent // nil: nobody's child
 
+	Unread []history.UnreadEvents // at the end: what it had been sent and had not read, as far as its owner knew
+
 	Custom        history.Payload // the custom status
 	CustomVersion uint64          // how often it has been set, over all executions; 0: never, and then Custom is not written
 
@@ -87,6 +90,9 @@ func (r *Record) fields() []any {
 	if r.Ended != 0 {
 		add("ended", num(r.Ended))
 		add("end", r.End)
+	}
+	if len(r.Unread) > 0 {
+		add("unread", unreadText(r.Unread))
 	}
 	if r.CustomVersion > 0 {
 		add("custom.type", r.Custom.Type)
@@ -140,6 +146,21 @@ func (h *hash) mark(field string) Mark {
 	return m
 }
 
+func unreadText(all []history.UnreadEvents) string {
+	b, err := json.Marshal(all)
+	if err != nil { // names and numbers always encode
+		return "[]"
+	}
+	return string(b)
+}
+
+func (h *hash) unread(field string) (all []history.UnreadEvents) {
+	if text := h.fields[field]; text != "" {
+		h.keep(field, json.Unmarshal([]byte(text), &all))
+	}
+	return all
+}
+
 func parseRecord(m map[string]string) (*Record, error) {
 	h := &hash{fields: m}
 	r := &Record{
@@ -147,6 +168,7 @@ func parseRecord(m map[string]string) (*Record, error) {
 		Execution: h.count("execution"), Events: h.count("events"),
 		Created: h.number("created"), Updated: h.number("updated"), Ended: h.number("ended"), End: []byte(m["end"]),
 		CustomVersion: h.count("custom.version"), Out: h.mark("out"), Sent: h.mark("sent"),
+		Unread: h.unread("unread"),
 	}
 	if r.CustomVersion > 0 {
 		r.Custom = history.Payload{Type: m["custom.type"], Data: []byte(m["custom.data"])}

@@ -242,6 +242,15 @@ func (d *Driver) Send(name string, payload history.Payload) []history.Event {
 	return d.Feed(&history.EventReceived{Name: name, Payload: payload})
 }
 
+// Observe demands that the code polls, and completes that.
+func (d *Driver) Observe() []history.Event {
+	d.tb.Helper()
+	if !d.X.Polling() {
+		d.tb.Fatalf("the code does not poll:\n%s", Text(d.History))
+	}
+	return d.Feed(&history.Observed{})
+}
+
 // Cancel feeds the cancellation of the instance.
 func (d *Driver) Cancel(by, text string) []history.Event {
 	d.tb.Helper()

@@ -175,15 +175,16 @@ func (p Past) sameBesides(x *replay.Execution) error {
 	if was, v := p.Live.Status(); v != version || was.Type != is.Type || !bytes.Equal(was.Data, is.Data) {
 		return fmt.Errorf("after a replay the custom status is %s, version %d, and was %s, version %d", show.Payload(is), version, show.Payload(was), v)
 	}
-	end, unread := x.Continued()
-	wasEnd, wasUnread := p.Live.Continued()
+	end, _ := x.Continued()
+	wasEnd, _ := p.Live.Continued()
+	unread, wasUnread := x.Unread(), p.Live.Unread()
 	if (end == nil) != (wasEnd == nil) || len(unread) != len(wasUnread) {
-		return fmt.Errorf("after a replay %d events are carried over, and were %d", len(unread), len(wasUnread))
+		return fmt.Errorf("after a replay %d events are unread at the end, and were %d", len(unread), len(wasUnread))
 	}
 	for i, ev := range unread {
 		same, err := equal(ev, wasUnread[i])
 		if err != nil || !same {
-			return errors.Join(fmt.Errorf("after a replay the event that is carried over as number %d is %s, and was %s", i+1, short(ev), short(wasUnread[i])), err)
+			return errors.Join(fmt.Errorf("after a replay, unread event %d is %s, and was %s", i+1, short(ev), short(wasUnread[i])), err)
 		}
 	}
 	return nil

@@ -1,0 +1,52 @@
+package history
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// UnreadEvents counts the events of one name that an instance was sent and had not read when it ended.
+type UnreadEvents struct {
+	Event string `json:"event"` // name; empty: of all names that are not listed
+	Count uint64 `json:"count"`
+}
+
+// maxUnreadNames bounds the names that CountUnread lists: anybody may send events of any name.
+const maxUnreadNames = 10
+
+// CountUnread counts events by name: the most frequent ones first, ten names at the most, then all others together.
+func CountUnread(names []string) []UnreadEvents {
+	if len(names) == 0 {
+		return nil
+	}
+	counts := make(map[string]uint64)
+	for _, name := range names {
+		counts[name]++
+	}
+	all := make([]UnreadEvents, 0, len(counts))
+	for name, n := range counts {
+		all = append(all, UnreadEvents{Event: name, Count: n})
+	}
+	slices.SortFunc(all, func(a, b UnreadEvents) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Event, b.Event))
+	})
+	if len(all) > maxUnreadNames {
+		var others uint64
+		for _, u := range all[maxUnreadNames:] {
+			others += u.Count
+		}
+		all = append(all[:maxUnreadNames], UnreadEvents{Count: others})
+	}
+	return all
+}
+
+// UnreadText gives the counts on one line.
+func UnreadText(all []UnreadEvents) string {
+	parts := make([]string, len(all))
+	for i, u := range all {
+		parts[i] = fmt.Sprint(u.Count, " ", cmp.Or(u.Event, "of other names"))
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,73 @@
+package orchestrator
+
+import (
+	"slices"
+
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// Polls are completed by the turn that has applied every input at hand: see package replay. No history has a poll that
+// is not complete, so nothing would bring an instance back that polls and has an empty inbox. Therefore
+//
+//	a turn leaves a poll behind only if it leaves an input in the inbox that a later turn applies
+//
+// which holds over every crash, for an inbox that is not empty is on the agenda. A turn leaves inputs where it takes no
+// more (turnBytes), and before a purge. Where the owner has read only the head of the inbox (see store.Cut) the turn leaves the last
+// input that it has, for there may be none behind it.
+//
+// An owner that has not ingested yet what was in the stream when its tenure began does not know what has
+// arrived. Turns whose code polls are forgotten until it does.
+
+// hold gives the inputs of the turn: all that are at hand, or all but the last if there may be more.
+func (t *turn) hold(in *instance) []unread {
+	if !in.cut {
+		return in.unread
+	}
+	for last := len(in.unread) - 1; last > 0; last-- {
+		if !in.unread[last].purge() {
+			t.more = true
+			return in.unread[:last]
+		}
+	}
+	return in.unread
+}
+
+// observe completes the polls of the code, unless it has left inputs that they must see. What that leads to may be
+// further timers that are due, and further polls.
+func (t *turn) observe(left []unread) {
+	if t.more || slices.ContainsFunc(left, func(u unread) bool { return !u.purge() }) {
+		return
+	}
+	most := len(t.events) + turnTimers
+	for t.fold.End == nil && t.exec.Polling() {
+		if t.behind {
+			t.early = true
+			return
+		}
+		if !t.apply(&history.Observed{}) || len(t.events) < most && !t.fire(t.now) {
+			return
+		}
+	}
+}
+
+// waitToObserve forgets a turn that polls too early, until the owner has caught up.
+func (a *actor) waitToObserve(in *instance) {
+	a.unwind(in)
+	if a.caughtUp { // meanwhile
+		a.advance(in)
+		return
+	}
+	a.observers[in.id] = true
+}
+
+// catchUpObservers turns the instances that have waited for it.
+func (a *actor) catchUpObservers() {
+	ids := make([]string, 0, len(a.observers))
+	for id := range a.observers {
+		ids = append(ids, id)
+	}
+	clear(a.observers)
+	for _, id := range ids {
+		a.lookAt(id)
+	}
+}

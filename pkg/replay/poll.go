@@ -1,0 +1,77 @@
+package replay
+
+import (
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// poll is a future that is settled by the next Observed: behind every input that had arrived. It is in no
+// scope, because it is due within the turn. In a step whose input is Observed it is settled from the start.
+type poll struct {
+	Future
+
+	self node[*poll] // in Execution.polls, while it is neither settled nor withdrawn
+}
+
+func (x *Execution) newPoll() *poll {
+	p := &poll{Future: Future{x: x}}
+	if p.settled = x.observed; p.settled {
+		return p
+	}
+	p.source, p.self.value = p, p
+	x.polls.push(&p.self)
+	return p
+}
+
+func (p *poll) withdraw(cancel.Cancelled) bool {
+	p.self.unlink()
+	return !p.settled
+}
+
+// observe completes the polls, in the order in which they began.
+func (x *Execution) observe() {
+	x.observed = true
+	for n := x.polls.head; n != nil; n = x.polls.head {
+		n.unlink()
+		n.value.settle(history.Payload{}, nil)
+	}
+}
+
+// Polling reports whether the code polls: whether it waits for Observed. The owner applies that once it has
+// applied every input that had arrived.
+func (x *Execution) Polling() bool { return x.polls.head != nil && !x.ended }
+
+// Poll blocks until every input that had arrived has been applied. Like Wait it ends early with a
+// *cancel.Cancelled when the scope ends.
+func (x *Execution) Poll(in *Scope) error {
+	if _, err := x.enter(); err != nil {
+		return err
+	}
+	if over := x.over(in); over != nil {
+		return over
+	}
+	if x.observed {
+		return nil
+	}
+	p := x.newPoll()
+	err := x.Wait(&p.Future, in)
+	p.self.unlink()
+	return err
+}
+
+// Ready reports whether the future is settled, with a value, a failure or a cancellation, once every input
+// that had arrived has been applied: it is a poll. No scope ends it. Where no word may be used it is Settled.
+func (f *Future) Ready() bool {
+	if f.settled {
+		return true
+	}
+	if _, err := f.x.enter(); err != nil {
+		return false
+	}
+	p := f.x.newPoll()
+	_ = f.x.Join(&p.Future) // fails as enter does, and that has not
+	return f.settled
+}
+
+// Settled reports whether the future is settled by now.
+func (f *Future) Settled() bool { return f.settled }
