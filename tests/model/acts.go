@@ -208,7 +208,10 @@ func (w *World) turn(id string, n int) {
 		w.Broken = err.Error()
 		return
 	}
-	t := past.Decide(w.setup.Program, w.setup.Rules, w.Now, in.Inbox[:n])
+	t := past.Decide(w.setup.Program, w.setup.Rules, w.Now, in.Inbox[:n], in.Inbox[n:])
+	if slices.Contains(t.Events, "observed") && turnable(in.Inbox[n:]) {
+		w.Broken = "a poll is complete before everything that had arrived"
+	}
 	if p.Head == "" && t.Begins == 0 {
 		t.Begins = 1
 	}
@@ -272,7 +275,7 @@ func (w *World) look(id string) {
 		w.remove(id, p)
 		return
 	}
-	if t := past.Decide(w.setup.Program, w.setup.Rules, w.Now, nil); len(t.Events) > 0 {
+	if t := past.Decide(w.setup.Program, w.setup.Rules, w.Now, nil, nil); len(t.Events) > 0 {
 		w.commit(id, p, t)
 		return
 	}
@@ -293,7 +296,7 @@ func (w *World) poison(id string, activity uint64) {
 	}
 	past.Off(activity)
 	w.setup.Program(past, "poison")
-	w.commit(id, p, past.Decide(w.setup.Program, w.setup.Rules, w.Now, nil))
+	w.commit(id, p, past.Decide(w.setup.Program, w.setup.Rules, w.Now, nil, w.Store.Get(id).Inbox))
 }
 
 func (w *World) claim(i int, token string) {

@@ -75,6 +75,9 @@ func TestTheProtocolKeepsItsPromisesInEveryWorldWithinTheBound(t *testing.T) {
 		{"a purge is forgotten, and what came behind it is not", Setup{Program: Stop, Plan: plan("start", "kill", "e1"), Pipe: 2, Faults: Faults{Rollbacks: 1, Resends: 1}}},
 		{"a purge while it runs changes nothing", Setup{Program: Deadline, Plan: plan("start", "purge", "e1"), Pipe: 1, Hurry: true, Faults: Faults{Resends: 1}}},
 		{"purged in a later execution, owing", Setup{Program: Cycle, Plan: plan("start", "e1", "e2", "purge", "start2"), Pipe: 1, Faults: Faults{Resends: 1}}},
+		{"a poll, with a part of the inbox at a time", Setup{Program: Sweep, Plan: plan("e1", "start", "e2", "e3"), Pipe: 2, Hurry: true, Faults: Faults{Resends: 1, Crashes: 1}}},
+		{"a poll is forgotten", Setup{Program: Sweep, Plan: plan("start", "e1", "e2"), Pipe: 1, Hurry: true, Faults: Faults{Rollbacks: 1}}},
+		{"a poll in front of a purge", Setup{Program: Sweep, Plan: plan("start", "purge", "e1", "kill"), Pipe: 1, Hurry: true, Faults: Faults{Crashes: 1}}},
 		{"not kept when it has ended, and begun again", Setup{Program: Report, Plan: plan("start", "go", "start2"), Pipe: 2, Retire: true, Faults: Faults{Echoes: 1, Crashes: 1}}},
 		{"what came before the start is put off, a copy of that comes after the purge", Setup{Program: Deadline, Plan: plan("go", "start", "kill"), Pipe: 1, Faults: Faults{Echoes: 1, Repeats: 1}}},
 	} {
@@ -128,6 +131,8 @@ func TestTheSearchFindsACounterexampleForEveryMistake(t *testing.T) {
 		FullUnsaid:         {Rules: Rules{Inbox: 1}, Program: Stop, Plan: plan("start", "e1", "e2"), Pipe: 1},
 		FullStart:          {Rules: Rules{Inbox: 1}, Program: Stop, Plan: plan("e1", "start"), Pipe: 1},
 		PurgeRunning:       {Program: Stop, Plan: plan("start", "kill"), Pipe: 1},
+		PollForgotten:      {Program: Sweep, Plan: plan("start"), Pipe: 1},
+		PollEarly:          {Program: Sweep, Plan: plan("start", "e1", "e2"), Pipe: 1, Hurry: true},
 		PurgeIndebted:      {Program: Report, Plan: plan("start", "go"), Pipe: 1, Retire: true},
 	}
 	for _, wrong := range slices.Concat(Mistakes(), OwnerMistakes()) {

@@ -15,7 +15,8 @@ type Program func(p *Past, input string)
 // Past is a history folded, and the turn that goes on from it.
 //
 // The events are strings: "in ID @time", "read ID", "do PAYLOAD", "done ID EFFECT", "off ID", "timer @time", "fired ID",
-// "untimer ID", "tell WHAT", "again", "end". Their ids are their places, from one.
+// "untimer ID", "tell WHAT", "poll", "observed", "again", "end". (That the code polls is in no real history: an owner that has not run
+// the code does not know it. Here it is for the promises to see.) Their ids are their places, from one.
 //
 // The start of an execution names, besides the start of the first, the messages that the executions before have read:
 // "in start+go @time". So each history tells of all that its instance has ever read, though the others are pruned.
@@ -25,6 +26,7 @@ type Past struct {
 	Unread    []Element         // of them, those that the program has not read
 	Open      map[uint64]string // outstanding activities: effect id
 	Timers    map[uint64]int64
+	Polling   bool // the program waits for "observed"
 	Ended     bool
 	Now       int64 // of the last input: never the clock's
 	again     bool  // it has ended, and the next execution begins
@@ -95,6 +97,8 @@ func (p *Past) apply(e string) error {
 			p.Now = max(p.Now, at)
 		}
 		delete(p.Timers, ref)
+	case "poll", "observed":
+		p.Polling = w[0] == "poll"
 	case "again", "end":
 		p.Ended = true
 	}
@@ -152,6 +156,9 @@ func (p *Past) Tell(what string) {
 	p.turn.Out = Place{p.Execution, p.n}
 }
 
+// Poll waits until everything that has arrived has been applied: the program is told "observed".
+func (p *Past) Poll() { _ = p.record("poll") }
+
 // Read takes the first message that was not read.
 func (p *Past) Read() string {
 	id := p.Unread[0].Tag
@@ -195,8 +202,9 @@ func (p *Past) leave() {
 	}
 }
 
-// Decide makes a turn: it takes the inputs one at a time, then the timers that are due.
-func (p *Past) Decide(run Program, r Rules, now int64, inputs []Element) Turn {
+// Decide makes a turn: it takes the inputs one at a time, then the timers that are due, and then completes a poll, unless it leaves inputs
+// that a later turn takes.
+func (p *Past) Decide(run Program, r Rules, now int64, inputs, left []Element) Turn {
 	p.turn.Execution = p.Execution
 	if p.n == 0 && p.Execution > 2 {
 		p.turn.Prune = p.Execution - 2
@@ -229,11 +237,25 @@ func (p *Past) Decide(run Program, r Rules, now int64, inputs []Element) Turn {
 			run(p, "timer")
 		}
 	}
+	p.observe(run, r, inputs, left)
 	p.turn.Status, p.turn.Next = "running", p.next(r, now)
 	if p.Ended && !p.again {
 		p.turn.Status = "ended"
 	}
 	return p.turn
+}
+
+func (p *Past) observe(run Program, r Rules, inputs, left []Element) {
+	later := turnable(left) || r.Wrong == PollForgotten && len(inputs) > 0
+	if p.Polling && !p.Ended && (!later || r.Wrong == PollEarly) {
+		_ = p.record("observed")
+		run(p, "observed")
+	}
+}
+
+// turnable reports whether any of the inputs is for a turn: a purge is the owner's.
+func turnable(inputs []Element) bool {
+	return slices.ContainsFunc(inputs, func(e Element) bool { return e.Kind != "purge" })
 }
 
 // Debt is a message that the stream is not known to have.

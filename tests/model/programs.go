@@ -91,6 +91,21 @@ func Brief(p *Past, input string) {
 	}
 }
 
+// Sweep waits for an activity, reads whatever has arrived by then, and ends.
+func Sweep(p *Past, input string) {
+	switch input {
+	case "start":
+		p.Do("A")
+	case "A":
+		p.Poll()
+	case "observed":
+		for len(p.Unread) > 0 {
+			p.Read()
+		}
+		p.End()
+	}
+}
+
 // Report tells of what came first, and ends.
 func Report(p *Past, input string) {
 	switch {

@@ -39,6 +39,9 @@ func (w *World) check(id string, in *Instance) string {
 	if b := leases(in, past); b != "" {
 		return b
 	}
+	if past.Polling && !past.Ended && !turnable(in.Inbox) {
+		return "the code polls, and nothing is left that would complete it"
+	}
 	at, listed := w.Store.Agenda[id]
 	late := func(limit int64) bool { return !listed || at > max(limit, w.Now+w.setup.Rules.Soon) }
 	early := in.Head == "" && len(in.Inbox) > 0 && in.Inbox[0].Kind != "start"

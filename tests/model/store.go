@@ -62,6 +62,8 @@ const (
 	FullStart          Mistake = "a full inbox does not take the start of its instance"
 	PurgeRunning       Mistake = "the owner purges who runs without ending him first"
 	PurgeIndebted      Mistake = "the owner purges before what is owed has been told"
+	PollForgotten      Mistake = "the owner leaves a poll for a turn that nothing calls for"
+	PollEarly          Mistake = "the owner completes a poll when the turn ends, whatever it has left"
 )
 
 // Mistakes lists those of the scripts.
@@ -76,7 +78,9 @@ func Mistakes() []Mistake {
 }
 
 // OwnerMistakes lists those that the scripts can not make.
-func OwnerMistakes() []Mistake { return []Mistake{PurgeRunning, PurgeIndebted} }
+func OwnerMistakes() []Mistake {
+	return []Mistake{PurgeRunning, PurgeIndebted, PollForgotten, PollEarly}
+}
 
 // Position is a place in the inputs stream; its zero is the place before the first message.
 type Position struct {

@@ -31,7 +31,7 @@ func walk(rt *rapid.T, setup *Setup, steps int) (string, []string) {
 }
 
 func TestRandomWalksWithEveryFaultBreakNoPromise(t *testing.T) {
-	for name, program := range map[string]Program{"both": Both, "race": Race, "deadline": Deadline, "churn": Churn, "stop": Stop, "cycle": Cycle, "count": Count, "report": Report, "brief": Brief} {
+	for name, program := range map[string]Program{"both": Both, "race": Race, "deadline": Deadline, "churn": Churn, "stop": Stop, "cycle": Cycle, "count": Count, "report": Report, "brief": Brief, "sweep": Sweep} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				setup := &Setup{Rules: seconds(None), Program: program, Plan: crowd(), Pipe: 3, Hurry: true, Retire: rapid.Bool().Draw(rt, "retire"),
