@@ -99,7 +99,7 @@ func (cs *canaries) oldest() time.Time {
 
 // recovered waits until instances have been started for a while after the fault and none of them waits for long.
 func (cs *canaries) recovered(ctx context.Context, fault time.Time) error {
-	return until(ctx, canaryGiveUp, func() bool {
+	return until(ctx, func() bool {
 		return time.Since(fault) > canaryWindow && time.Since(cs.oldest()) < canaryQuiet
 	})
 }
@@ -112,9 +112,9 @@ func (cs *canaries) end() []*canary {
 	return cs.done
 }
 
-// until polls a condition; the error is that of the context, or that the time is over.
-func until(ctx context.Context, limit time.Duration, ok func() bool) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+// until polls a condition for at most 30 s.
+func until(ctx context.Context, ok func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, canaryGiveUp)
 	defer cancel()
 	tick := time.NewTicker(canaryEvery)
 	defer tick.Stop()

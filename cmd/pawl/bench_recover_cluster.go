@@ -98,7 +98,7 @@ func (s *natsServers) elected(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return until(ctx, openPatience, func() bool {
+	return until(ctx, func() bool {
 		ask, stop := context.WithTimeout(ctx, time.Second)
 		defer stop()
 		_, err := js.AccountInfo(ask)
@@ -199,7 +199,7 @@ func (c *redisCluster) form(ctx context.Context) error {
 			return err
 		}
 		// The replica learns of its master by gossip.
-		if err := until(ctx, openPatience, func() bool { return n.rdb.ClusterReplicate(ctx, id).Err() == nil }); err != nil {
+		if err := until(ctx, func() bool { return n.rdb.ClusterReplicate(ctx, id).Err() == nil }); err != nil {
 			return err
 		}
 	}
@@ -208,7 +208,7 @@ func (c *redisCluster) form(ctx context.Context) error {
 
 // healthy waits until every node sees the whole cluster and every replica is connected to its master.
 func (c *redisCluster) healthy(ctx context.Context) error {
-	return until(ctx, openPatience, func() bool {
+	return until(ctx, func() bool {
 		for _, n := range c.nodes {
 			info, err := n.rdb.ClusterInfo(ctx).Result()
 			if err != nil || !strings.Contains(info, "cluster_state:ok") {
@@ -256,7 +256,7 @@ func (n *redisNode) start(ctx context.Context) error {
 		n.cmd = nil
 		return err
 	}
-	return until(ctx, openPatience, func() bool { return n.rdb.Ping(ctx).Err() == nil })
+	return until(ctx, func() bool { return n.rdb.Ping(ctx).Err() == nil })
 }
 
 func (n *redisNode) kill() {

@@ -125,7 +125,7 @@ func killClusterMaster(ctx context.Context, f *recoverFleet, _ *bench, round int
 		return time.Time{}, fmt.Errorf("%d masters", len(masters))
 	}
 	masters[round%len(masters)].kill()
-	err := until(ctx, openPatience, func() bool {
+	err := until(ctx, func() bool {
 		for _, n := range replicas {
 			if n.master(ctx) {
 				return true
@@ -151,7 +151,7 @@ func killStreamLeader(ctx context.Context, f *recoverFleet, b *bench, _ int) (ti
 	if err := n.kill(); err != nil {
 		return time.Time{}, err
 	}
-	err := until(ctx, openPatience, func() bool { l := leader(); return l != "" && l != old })
+	err := until(ctx, func() bool { l := leader(); return l != "" && l != old })
 	return time.Now(), err
 }
 
@@ -208,7 +208,7 @@ func healNATS(ctx context.Context, f *recoverFleet, b *bench) error {
 		info, ok := b.replicas(ctx, kind)
 		return ok && info.Leader != "" && !slices.ContainsFunc(info.Replicas, func(r *jetstream.PeerInfo) bool { return r.Offline || !r.Current })
 	}
-	if err := until(ctx, openPatience, func() bool { return current("INPUTS") && current("TASKS") }); err != nil {
+	if err := until(ctx, func() bool { return current("INPUTS") && current("TASKS") }); err != nil {
 		return fmt.Errorf("the streams do not have their replicas again: %w", err)
 	}
 	return healMembers(ctx, f, b)

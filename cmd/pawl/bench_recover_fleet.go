@@ -216,7 +216,7 @@ func (r *oneRedis) restart(ctx context.Context) error {
 // waitListening waits until a server takes connections at an address.
 func waitListening(ctx context.Context, addr string, p *process) error {
 	var d net.Dialer
-	err := until(ctx, openPatience, func() bool {
+	err := until(ctx, func() bool {
 		conn, err := d.DialContext(ctx, "tcp", addr)
 		if err != nil {
 			return p.gone()
