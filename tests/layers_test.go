@@ -19,7 +19,7 @@ func floor(pkg string) int {
 	switch strings.TrimPrefix(strings.TrimPrefix(pkg, module), "/") {
 	case "", "pkg/queue/queuemetrics":
 		return 3
-	case "pkg/cancel", "internal/redisx", "internal/failpoint", "internal/redact":
+	case "pkg/cancel", "internal/redisx", "internal/failpoint", "internal/redact", "internal/wire":
 		return 0
 	case "pkg/history":
 		return 1

@@ -293,9 +293,11 @@ var errNoEncoding = errors.New("this type has no encoding")
 // Decode reads the event at place id. It never panics: what is not an event is
 // ErrCorrupt, what a newer build wrote is ErrNewerVersion.
 func Decode(id uint64, b []byte) (Event, error) {
-	r := newReader(b)
+	r, err := newReader(b)
+	if err != nil {
+		return nil, fmt.Errorf("event %d: %w: %w", id, ErrCorrupt, err)
+	}
 	defer r.free()
-	r.array()
 	version, number, at := r.uint(), r.uint(), r.int()
 	if r.err == nil && version > Version {
 		return nil, fmt.Errorf("event %d: encoding %d, this build reads up to %d: %w", id, version, Version, ErrNewerVersion)
@@ -308,7 +310,6 @@ func Decode(id uint64, b []byte) (Event, error) {
 		e = r.body(Kind(number))
 	}
 	r.rest()
-	r.end()
 	if r.err != nil {
 		return nil, fmt.Errorf("event %d: %w: %w", id, ErrCorrupt, r.err)
 	}

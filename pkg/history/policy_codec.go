@@ -2,7 +2,6 @@ package history
 
 import (
 	"fmt"
-	"io"
 )
 
 // A gate takes gateFields places of the event that it belongs to; the declaration is a byte string of its own, for gates keep it, too.
@@ -35,20 +34,13 @@ func (r *reader) gate() *Gate {
 	return g
 }
 
-// bytes reads a byte string. Its length is looked at before there is room made for it.
-func (r *reader) bytes() []byte {
-	if !r.more() {
-		return nil
+// bytes reads a byte string.
+func (r *reader) bytes() (b []byte) {
+	if r.more() {
+		var err error
+		b, err = r.dec.DecodeBytes()
+		r.keep(err)
 	}
-	n, err := r.dec.DecodeBytesLen()
-	if n > r.src.Len() {
-		err = io.ErrUnexpectedEOF
-	}
-	if r.keep(err); r.err != nil || n < 0 {
-		return nil
-	}
-	b := make([]byte, n)
-	r.keep(r.dec.ReadFull(b))
 	return b
 }
 
@@ -71,12 +63,13 @@ func DecodeDeclared(b []byte) (Declared, error) {
 	if len(b) == 0 {
 		return Declared{}, nil
 	}
-	r := newReader(b)
+	r, err := newReader(b)
+	if err != nil {
+		return Declared{}, fmt.Errorf("declared limits: %w: %w", ErrCorrupt, err)
+	}
 	defer r.free()
-	r.array()
 	d := Declared{Group: r.str(), Action: r.policy(), Of: r.policy()}
 	r.rest()
-	r.end()
 	if r.err != nil {
 		return Declared{}, fmt.Errorf("declared limits: %w: %w", ErrCorrupt, r.err)
 	}

@@ -3,12 +3,12 @@ package history
 import (
 	"bytes"
 	"errors"
-	"fmt"
-	"io"
 	"math"
 
 	"github.com/vmihailenco/msgpack/v5"
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
+
+	door "github.com/pawlrun/pawl/internal/wire"
 )
 
 // The content types are written as numbers, because every event would repeat them.
@@ -74,19 +74,24 @@ func (w *writer) failure(f Failure) {
 // reader takes values off a msgpack array and keeps the first error. Past the end
 // of the array every value is zero: that is how fields are added.
 type reader struct {
-	src  *bytes.Reader
 	dec  *msgpack.Decoder
+	size int // bytes
 	left int
 	err  error
 }
 
-func newReader(b []byte) *reader {
-	r := &reader{src: bytes.NewReader(b), dec: msgpack.GetDecoder(), left: 1}
-	r.dec.Reset(r.src)
-	return r
+// newReader reads the outermost array. free gives its decoder back.
+func newReader(b []byte) (*reader, error) {
+	dec, err := door.Open(b)
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{dec: dec, size: len(b)}
+	r.array()
+	return r, nil
 }
 
-func (r *reader) free() { msgpack.PutDecoder(r.dec) }
+func (r *reader) free() { door.Close(r.dec, r.size) }
 
 func (r *reader) keep(err error) {
 	if r.err == nil {
@@ -117,38 +122,7 @@ func (r *reader) array() {
 // rest skips what a newer build has added.
 func (r *reader) rest() {
 	for r.more() {
-		r.skip()
-	}
-}
-
-// skip passes over one value. It counts what is nested in it rather than descending:
-// bytes that nest a million deep would overflow the stack.
-func (r *reader) skip() {
-	for values := 1; values > 0 && r.err == nil; values-- {
-		c, err := r.dec.PeekCode()
-		r.keep(err)
-		n := 0
-		switch {
-		case msgpcode.IsFixedArray(c), c == msgpcode.Array16, c == msgpcode.Array32:
-			n, err = r.dec.DecodeArrayLen()
-		case msgpcode.IsFixedMap(c), c == msgpcode.Map16, c == msgpcode.Map32:
-			n, err = r.dec.DecodeMapLen()
-			n *= 2
-		default:
-			err = r.dec.Skip()
-		}
-		r.keep(err)
-		if n > r.src.Len() {
-			r.keep(io.ErrUnexpectedEOF) // every value takes a byte
-		}
-		values += n
-	}
-}
-
-// end sees to it that nothing follows the outermost array.
-func (r *reader) end() {
-	if n := r.src.Len(); r.err == nil && n > 0 {
-		r.keep(fmt.Errorf("%d bytes too many", n))
+		r.keep(r.dec.Skip())
 	}
 }
 

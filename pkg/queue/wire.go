@@ -8,6 +8,7 @@ import (
 
 	"github.com/vmihailenco/msgpack/v5"
 
+	door "github.com/pawlrun/pawl/internal/wire"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -21,8 +22,7 @@ import (
 type wire struct {
 	enc  *msgpack.Encoder // one of the two is set
 	dec  *msgpack.Decoder
-	src  *bytes.Reader // of dec
-	left int           // values left in the array that dec is in
+	left int // values left in the array that dec is in
 	err  error
 }
 
@@ -45,9 +45,12 @@ func encode(fields int, body func(*wire)) []byte {
 // decode reads a message of version 1. A later one is a *NewerError; anything else
 // that does not fit is ErrMalformed.
 func decode(what string, b []byte, body func(*wire)) error {
-	w := &wire{dec: msgpack.GetDecoder(), src: bytes.NewReader(b)}
-	defer msgpack.PutDecoder(w.dec)
-	w.dec.Reset(w.src)
+	dec, err := door.Open(b)
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrMalformed, what, err)
+	}
+	defer door.Close(dec, len(b))
+	w := &wire{dec: dec}
 	w.left = w.length()
 	var version uint64
 	w.uint(&version)
@@ -59,9 +62,6 @@ func decode(what string, b []byte, body func(*wire)) error {
 	}
 	body(w)
 	w.rest()
-	if w.err == nil && w.src.Len() > 0 {
-		w.keep(fmt.Errorf("%d bytes after the end", w.src.Len()))
-	}
 	if w.err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrMalformed, what, w.err)
 	}
@@ -83,11 +83,11 @@ func (w *wire) more() bool {
 	return true
 }
 
-// length reads the length of an array and refuses one that can not be true.
+// length reads the length of an array.
 func (w *wire) length() int {
 	n, err := w.dec.DecodeArrayLen()
-	if err == nil && (n < 0 || n > w.src.Len()) {
-		err = fmt.Errorf("an array of %d in %d bytes", n, w.src.Len())
+	if err == nil && n < 0 {
+		err = errors.New("nil where an array is expected")
 	}
 	if err != nil {
 		w.keep(err)
@@ -146,22 +146,10 @@ func (w *wire) bytes(v *[]byte) {
 	if w.enc != nil {
 		w.keep(w.enc.EncodeBytes(*v))
 	} else if w.more() {
-		*v = w.blob()
+		var err error
+		*v, err = w.dec.DecodeBytes()
+		w.keep(err)
 	}
-}
-
-// blob reads a byte string. Its length is looked at before there is room made for it: anybody may publish anything.
-func (w *wire) blob() []byte {
-	n, err := w.dec.DecodeBytesLen()
-	if n > w.src.Len() {
-		err = fmt.Errorf("%d bytes in %d", n, w.src.Len())
-	}
-	if w.keep(err); w.err != nil || n < 0 {
-		return nil
-	}
-	b := make([]byte, n)
-	w.keep(w.dec.ReadFull(b))
-	return b
 }
 
 // number is uint for a smaller type.
