@@ -126,11 +126,17 @@ func (s *Server) Kill() {
 // Without an AOF all it knew is gone, scripts included.
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
+	s.Begin(t)
+	s.await(t)
+}
+
+// Begin does as Restart, and does not wait until the server answers.
+func (s *Server) Begin(t testing.TB) {
+	t.Helper()
 	s.Kill()
 	if err := s.launch(); err != nil {
 		t.Fatal(err)
 	}
-	s.await(t)
 }
 
 // Pause stops the process (SIGSTOP) until Resume: it takes connections and answers nothing.

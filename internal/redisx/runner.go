@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -14,8 +13,9 @@ import (
 // Call is one thing to ask of Redis: a script, or (Script nil) a plain command.
 type Call struct {
 	Script *Script
-	Keys   []string // of a script; the first one says which node is meant
-	Args   []any    // of a script; or the whole command, its key at place 1
+	Keys   []string      // of a script; the first one says which node is meant
+	Args   []any         // of a script; or the whole command, its key at place 1
+	Within time.Duration // repeated for at most so long while the node is away; default and maximum 3 s
 }
 
 // Command makes a plain command, such as Command("LRANGE", key, 0, -1).
@@ -57,26 +57,6 @@ func (c Call) size() int {
 	return n
 }
 
-// Refused reports whether Redis understood the call and will refuse it again as it is: a key of
-// another type, a script's own error. What passes by itself (loading, out of memory, a replica,
-// a cluster that moves) and what never reached Redis is not.
-func Refused(err error) bool {
-	var reply redis.Error
-	if !errors.As(err, &reply) || errors.Is(err, redis.Nil) {
-		return false
-	}
-	m := reply.Error()
-	for _, passing := range []string{
-		"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "BUSY", "OOM", "MISCONF", "NOSCRIPT", "NOAUTH", "NOPERM", "WRONGPASS", "UNKILLABLE", "NOREPLICAS", "EXECABORT",
-	} {
-		if strings.HasPrefix(m, passing) {
-			return false
-		}
-	}
-	// A script repeats the error of the command that failed in it.
-	return !strings.Contains(m, "OOM command not allowed") && !strings.Contains(m, "READONLY") && !strings.Contains(m, "MISCONF")
-}
-
 // Done takes the answer of a call: what Redis answered (int64, string, []any or
 // nil), or an error. It is called exactly once, on the runner's own goroutine: it
 // hands the answer over and returns.
@@ -87,26 +67,53 @@ var ErrClosed = errors.New("redis runner is closed")
 
 const (
 	maxBatch = 512      // calls in one pipeline
-	maxBytes = 16 << 20 // of their arguments: more may not get through before the client gives up, and begins again
-	flights  = 2        // pipelines under way at once to one master
+	maxBytes = 16 << 20 // of their arguments: more may not get through before the call time-out
+	flights  = 2        // pipelines under way at once to one node
 
-	callLimit  = time.Minute     // of one pipeline, with what the client repeats of it
 	closeGrace = 2 * time.Second // for the pipelines under way, before nothing of them is repeated any more
+
+	// callTimeout bounds a pipeline: the wait for a connection, the write, the read, and what the client repeats of it. It
+	// also bounds for how long a call is repeated before its error is returned.
+	callTimeout = 3 * time.Second
+
+	firstPause = 20 * time.Millisecond // before a refused call is sent again; it doubles
+	lastPause  = 250 * time.Millisecond
 )
 
 // Runner sends calls in batches. What is at hand when the connection is free
 // travels as one pipeline; nothing ever waits for company. There is one lane to each
-// Redis master, so that the loss of one does not hold up the others.
+// node, so that the loss of one does not hold up the others.
+//
+// # A call's way
+//
+//	          Go                     reply
+//	caller ───────▶ lane, up ───────────────────────▶ caller
+//	                 │    ▲
+//	        no reply │    │ PING is answered
+//	                 ▼    │
+//	               lane, down ──────────────────────▶ caller: the error, after callTimeout
+//	                 │ the slot has another master
+//	                 ▼
+//	               that one's lane
+//
+// An error that is no reply (refused or lost connection, time-out) takes the lane of its node down. A lane that is down sends
+// nothing but PING, has the cluster's slot map reloaded, and moves its calls to the lanes of the masters that now have their
+// slots. A reply that will pass (LOADING, READONLY, MASTERDOWN, CLUSTERDOWN…) makes its own call wait and leaves the lane alone.
+// The slot map of the client itself is reloaded by nothing but a redirect, and once a minute.
+//
+// A call is repeated for at most callTimeout, or for what it says itself; then its caller gets the last error, and decides. So a node that hangs costs one
+// call time-out, a master that is replaced costs the time until the election and one reload, and the time-outs, retries and
+// redirects of the client that the user brought change neither.
 //
 // Calls in flight together may be carried out in any order. A call whose reply was
 // lost may be carried out twice: every script must bear that. Runner is safe for
 // concurrent use.
 type Runner struct {
-	rdb     redis.UniversalClient
-	cluster *redis.ClusterClient // nil unless rdb is one
+	rdb   redis.UniversalClient
+	slots *slotMap // nil unless the client is of a cluster
 
 	mu     sync.Mutex
-	lanes  map[redis.Cmdable]*lane
+	lanes  map[redis.Cmdable]*lane // by the client's own client of the node
 	closed bool
 	wg     sync.WaitGroup
 	ctx    context.Context //nolint:containedctx // ends with Close
@@ -120,7 +127,9 @@ func NewRunner(rdb redis.UniversalClient) *Runner {
 	ctx, cancel := context.WithCancel(context.Background())
 	calls, abort := context.WithCancel(context.Background())
 	r := &Runner{rdb: rdb, lanes: make(map[redis.Cmdable]*lane), ctx: ctx, cancel: cancel, calls: calls, abort: abort}
-	r.cluster, _ = rdb.(*redis.ClusterClient)
+	if cluster, ok := rdb.(*redis.ClusterClient); ok {
+		r.slots = newSlotMap(cluster)
+	}
 	return r
 }
 
@@ -129,12 +138,11 @@ func (r *Runner) Client() redis.UniversalClient { return r.rdb }
 
 // Go sends the call and returns; done gets the answer.
 func (r *Runner) Go(c Call, done Done) {
-	l, err := r.lane(c)
-	if err != nil {
-		done(nil, err)
-		return
+	within := callTimeout
+	if c.Within > 0 {
+		within = min(within, c.Within)
 	}
-	l.push(flight{call: c, done: done, size: c.size()})
+	r.dispatch(flight{call: c, done: done, size: c.size(), until: time.Now().Add(within)})
 }
 
 // Do sends the call and waits for the answer or the end of ctx. When ctx ends
@@ -165,13 +173,38 @@ func (r *Runner) Close() {
 	r.wg.Wait()
 	grace.Stop()
 	r.abort()
+	if r.slots != nil {
+		r.slots.close()
+	}
+}
+
+// flight is a call on its way.
+type flight struct {
+	call  Call
+	done  Done
+	size  int
+	until time.Time // repeated until then
+	tries int       // replies so far that will pass
+	cmd   *redis.Cmd
+}
+
+func (f flight) fail(err error) { f.done(nil, fmt.Errorf("redis: %s: %w", f.call.name(), err)) }
+
+// dispatch puts a call into the lane of the master that has its key.
+func (r *Runner) dispatch(f flight) {
+	l, err := r.lane(f.call)
+	if err != nil {
+		f.done(nil, err)
+		return
+	}
+	l.push(f)
 }
 
 // lane finds the lane of the master that has the call's key.
 func (r *Runner) lane(c Call) (*lane, error) {
 	var node redis.Cmdable = r.rdb
-	if r.cluster != nil {
-		master, err := r.cluster.MasterForKey(r.ctx, c.key())
+	if r.slots != nil {
+		master, err := r.slots.cluster.MasterForKey(r.ctx, c.key())
 		if err != nil {
 			return nil, fmt.Errorf("redis: find the master for %s: %w", c.key(), err)
 		}
@@ -184,184 +217,106 @@ func (r *Runner) lane(c Call) (*lane, error) {
 	}
 	l, ok := r.lanes[node]
 	if !ok {
-		l = &lane{runner: r, node: node, wake: make(chan struct{}, flights)}
+		l = newLane(r, node)
 		r.lanes[node] = l
-		for range flights {
-			r.wg.Go(l.run)
-		}
 	}
 	return l, nil
 }
 
-type flight struct {
-	call Call
-	done Done
-	size int
-	cmd  *redis.Cmd
-}
-
-// lane is the way to one master.
-type lane struct {
-	runner *Runner
-	node   redis.Cmdable
-	wake   chan struct{}
-
-	mu      sync.Mutex
-	waiting []flight
-	ended   bool
-}
-
-func (l *lane) push(f flight) {
-	l.mu.Lock()
-	if l.ended {
-		l.mu.Unlock()
-		f.done(nil, ErrClosed)
-		return
+// later sends calls again whose replies will pass.
+func (r *Runner) later(fs []flight) {
+	pause := firstPause
+	for i := range fs {
+		pause = max(pause, min(firstPause<<fs[i].tries, lastPause))
+		fs[i].tries = min(fs[i].tries+1, 8)
 	}
-	l.waiting = append(l.waiting, f)
-	l.mu.Unlock()
-	l.signal()
-}
-
-func (l *lane) signal() {
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
-}
-
-// take hands out what is at hand, at most maxBatch and maxBytes, but at least one.
-func (l *lane) take() []flight {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n, size := 0, 0
-	for n < min(len(l.waiting), maxBatch) && (n == 0 || size+l.waiting[n].size <= maxBytes) {
-		size += l.waiting[n].size
-		n++
-	}
-	batch := l.waiting[:n:n]
-	if n == len(l.waiting) {
-		l.waiting = nil
-	} else {
-		l.waiting = l.waiting[n:]
-		l.signal()
-	}
-	return batch
-}
-
-func (l *lane) run() {
-	for {
-		select {
-		case <-l.runner.ctx.Done():
-			l.end()
+	ended := !r.start(func() {
+		if !sleep(r.ctx, pause) {
+			answerAll(fs, ErrClosed)
 			return
-		case <-l.wake:
 		}
-		if batch := l.take(); len(batch) > 0 {
-			l.send(batch)
+		r.reload()
+		for _, f := range fs {
+			r.dispatch(f)
 		}
+	})
+	if ended {
+		answerAll(fs, ErrClosed)
 	}
 }
 
-func (l *lane) end() {
-	l.mu.Lock()
-	left := l.waiting
-	l.waiting, l.ended = nil, true
-	l.mu.Unlock()
-	for _, f := range left {
-		f.done(nil, ErrClosed)
+// start runs f on a goroutine that Close joins. It reports false when Close has begun.
+func (r *Runner) start(f func()) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.closed {
+		r.wg.Go(f)
 	}
+	return !r.closed
 }
 
-// send carries out a batch. A master that has forgotten the scripts (restart, fail-over)
-// is taught them, and only what failed for that reason is sent again.
-func (l *lane) send(batch []flight) {
-	missing := l.pipeline(batch, nil)
-	if len(missing) > 0 {
-		missing = l.pipeline(missing, scriptsOf(missing))
+// reload has the slot map reloaded and waits a moment for it.
+func (r *Runner) reload() {
+	if r.slots != nil {
+		r.slots.reload(r.ctx)
 	}
-	for _, f := range missing {
-		f.done(nil, fmt.Errorf("redis: %s: %w", f.call.name(), f.cmd.Err()))
-	}
-}
-
-func (l *lane) pipeline(batch []flight, load []*Script) (noScript []flight) {
-	// Close lets a batch under way end: its writes may be done already, and the caller should know.
-	ctx, stop := context.WithTimeout(l.runner.calls, callLimit)
-	defer stop()
-	pipe := l.node.Pipeline()
-	for _, s := range load {
-		pipe.ScriptLoad(ctx, s.source)
-	}
-	for i := range batch {
-		batch[i].cmd = pipe.Do(ctx, batch[i].call.wire()...)
-	}
-	_, _ = pipe.Exec(ctx) // each command carries its own error
-	for _, f := range batch {
-		reply, err := f.cmd.Result()
-		switch {
-		case err == nil:
-			f.done(reply, nil)
-		case errors.Is(err, redis.Nil):
-			f.done(nil, nil)
-		case strings.HasPrefix(err.Error(), "NOSCRIPT"):
-			noScript = append(noScript, f)
-		case l.runner.cluster != nil && isRedirect(err):
-			l.runner.redirect(f)
-		default:
-			f.done(nil, fmt.Errorf("redis: %s: %w", f.call.name(), err))
-		}
-	}
-	return noScript
-}
-
-func (c Call) wire() []any {
-	if c.Script == nil {
-		return c.Args
-	}
-	args := make([]any, 0, 3+len(c.Keys)+len(c.Args))
-	args = append(args, "EVALSHA", c.Script.sha, len(c.Keys))
-	for _, k := range c.Keys {
-		args = append(args, k)
-	}
-	return append(args, c.Args...)
 }
 
 // redirect lets the cluster client find where the slot has moved; this happens only while a cluster is changed.
+// The client's own time-outs and retries do not keep the caller waiting.
 func (r *Runner) redirect(f flight) {
-	r.wg.Go(func() {
-		ctx, stop := context.WithTimeout(r.calls, callLimit)
-		defer stop()
+	type answer struct {
+		reply any
+		err   error
+	}
+	answered := make(chan answer, 1)
+	ctx, stop := context.WithTimeout(r.calls, callTimeout)
+	try := func() {
 		var cmd *redis.Cmd
 		if s := f.call.Script; s != nil {
-			cmd = r.cluster.Eval(ctx, s.source, f.call.Keys, f.call.Args...)
+			cmd = r.slots.cluster.Eval(ctx, s.source, f.call.Keys, f.call.Args...)
 		} else {
-			cmd = r.cluster.Do(ctx, f.call.Args...)
+			cmd = r.slots.cluster.Do(ctx, f.call.Args...)
 		}
 		reply, err := cmd.Result()
 		if errors.Is(err, redis.Nil) {
 			reply, err = nil, nil
 		}
-		if err != nil {
-			err = fmt.Errorf("redis: %s: %w", f.call.name(), err)
-		}
-		f.done(reply, err)
-	})
-}
-
-func isRedirect(err error) bool {
-	m := err.Error()
-	return strings.HasPrefix(m, "MOVED") || strings.HasPrefix(m, "ASK") || strings.HasPrefix(m, "TRYAGAIN")
-}
-
-func scriptsOf(fs []flight) []*Script {
-	seen := make(map[*Script]bool)
-	var out []*Script
-	for _, f := range fs {
-		if !seen[f.call.Script] {
-			seen[f.call.Script] = true
-			out = append(out, f.call.Script)
+		answered <- answer{reply, err}
+	}
+	take := func() {
+		defer stop()
+		select {
+		case a := <-answered:
+			if a.err != nil {
+				f.fail(a.err)
+				return
+			}
+			f.done(a.reply, nil)
+		case <-ctx.Done():
+			f.fail(fmt.Errorf("redirected: %w", context.Cause(ctx)))
 		}
 	}
-	return out
+	if !r.start(try) || !r.start(take) {
+		stop()
+		f.done(nil, ErrClosed)
+	}
+}
+
+func answerAll(fs []flight, err error) {
+	for _, f := range fs {
+		f.done(nil, err)
+	}
+}
+
+// sleep pauses. It reports false when ctx ends first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
 }

@@ -163,7 +163,7 @@ func (l *Leases) Renew(part int, grips []Grip, ttl time.Duration, done func([]Ou
 		keys[i] = prefix.Lease(g.Instance, g.Execution, g.Activity)
 		args = append(args, g.Token)
 	}
-	l.runner.Go(redisx.Call{Script: l.renew, Keys: keys, Args: args}, func(reply any, err error) {
+	l.runner.Go(redisx.Call{Script: l.renew, Keys: keys, Args: args, Within: ttl / retryPart}, func(reply any, err error) {
 		if err != nil {
 			done(nil, err)
 			return

@@ -169,7 +169,8 @@ func (s scripts) keep(t *Tenure, ttl time.Duration, done func(error)) {
 	acked := t.acked.Load()
 	s.run.Go(redisx.Call{
 		Script: s.renew, Keys: []string{s.space.Part(t.Part).Owner()},
-		Args: []any{t.Token, ttl.Milliseconds(), strconv.FormatUint(acked.Seq, 10), strconv.FormatInt(acked.Time, 10)},
+		Args:   []any{t.Token, ttl.Milliseconds(), strconv.FormatUint(acked.Seq, 10), strconv.FormatInt(acked.Time, 10)},
+		Within: ttl / 5, // the next one is on its way by then
 	}, func(v any, err error) {
 		if err != nil {
 			done(fmt.Errorf("partition %d: renew: %w", t.Part, err))

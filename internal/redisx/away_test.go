@@ -1,0 +1,116 @@
+package redisx_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/internal/redisx"
+)
+
+// one is a runner on a user's client of one server.
+func one(t *testing.T, s *redistest.Server) *redisx.Runner {
+	t.Helper()
+	rdb := redis.NewClient(&redis.Options{
+		Addr: s.Addr, DisableIdentity: true, ReadTimeout: time.Minute, DialTimeout: time.Minute, MaxRetries: 5,
+	})
+	r := redisx.NewRunner(rdb)
+	t.Cleanup(func() {
+		r.Close()
+		_ = rdb.Close()
+	})
+	return r
+}
+
+func addOne() redisx.Call {
+	return redisx.Call{Script: add, Keys: []string{redisx.NewSpace("t").Part(1).Agenda()}, Args: []any{1}}
+}
+
+func TestAServerThatHangsIsAnsweredForByTheRunnersOwnTimeout(t *testing.T) {
+	s := redistest.Start(t)
+	r := one(t, s)
+	until(t, r, addOne())
+	s.Pause()
+	defer s.Resume()
+	begin := time.Now()
+	if _, err := r.Do(within(t), addOne()); err == nil || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a server that hangs: %v", err)
+	}
+	if took := time.Since(begin); took > 10*time.Second {
+		t.Errorf("the error came after %v", took)
+	}
+	s.Resume()
+	until(t, r, addOne())
+}
+
+// A server that comes back at its address with nothing in memory, or that cannot be written to for a moment, is no error.
+func TestACallOutlastsAServerThatIsAwayForAMoment(t *testing.T) {
+	s := redistest.Start(t)
+	r := one(t, s)
+	for name, away := range map[string]func(){
+		"killed and started again": func() { s.Kill() },
+		"a replica for a moment": func() {
+			host, port, err := net.SplitHostPort(redistest.Start(t).Addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Client(t).SlaveOf(within(t), host, port).Err(); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			until(t, r, addOne())
+			away()
+			answered := make(chan error, 1)
+			r.Go(addOne(), func(_ any, err error) { answered <- err })
+			if name == "killed and started again" {
+				s.Restart(t)
+			} else if err := s.Client(t).SlaveOf(within(t), "NO", "ONE").Err(); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-answered; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// loading is a server that begins to load its keys, and takes about a second for it.
+func loading(t *testing.T) *redistest.Server {
+	t.Helper()
+	s := redistest.Start(t, "--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024")
+	pipe := s.Client(t).Pipeline()
+	for i := range 700 {
+		pipe.Set(within(t), "k"+strconv.Itoa(i), "some value that is not too short", 0)
+	}
+	if _, err := pipe.Exec(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Client(t).Save(within(t)).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.Begin(t)
+	poll.Until(t, 10*time.Second, "the server loads", func() bool {
+		rdb := redis.NewClient(&redis.Options{Addr: s.Addr, MaxRetries: -1})
+		defer func() { _ = rdb.Close() }()
+		err := rdb.Ping(context.Background()).Err()
+		return err != nil && redis.HasErrorPrefix(err, "LOADING")
+	})
+	return s
+}
+
+func TestACallOutlastsAServerThatLoads(t *testing.T) {
+	s := loading(t)
+	r := one(t, s)
+	if _, err := r.Do(within(t), addOne()); err != nil {
+		t.Error(err)
+	}
+}

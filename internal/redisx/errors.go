@@ -1,0 +1,53 @@
+package redisx
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// isReply reports whether the error is what Redis replied. Any other leaves open whether the call was carried out.
+func isReply(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply)
+}
+
+// isRedirect reports whether a node has replied that the slot is, or is coming to be, another's.
+func isRedirect(err error) bool {
+	m := err.Error()
+	return strings.HasPrefix(m, "MOVED") || strings.HasPrefix(m, "ASK") || strings.HasPrefix(m, "TRYAGAIN")
+}
+
+// notNow reports whether a reply is about the state of the node or of its cluster, which changes by itself, and not about the call.
+func notNow(err error) bool {
+	m := err.Error()
+	for _, state := range []string{
+		"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "NOREPLICAS", "BUSY ", "ERR max number of clients reached",
+	} {
+		if strings.HasPrefix(m, state) {
+			return true
+		}
+	}
+	return strings.Contains(m, "-READONLY ") // a script repeats the error of the command that failed in it
+}
+
+// Refused reports whether Redis understood the call and will refuse it again as it is: a key of
+// another type, a script's own error. What passes by itself (loading, out of memory, a replica,
+// a cluster that moves) and what never reached Redis is not.
+func Refused(err error) bool {
+	var reply redis.Error
+	if !errors.As(err, &reply) || errors.Is(err, redis.Nil) {
+		return false
+	}
+	m := reply.Error()
+	for _, passing := range []string{
+		"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "BUSY", "OOM", "MISCONF", "NOSCRIPT", "NOAUTH", "NOPERM", "WRONGPASS", "UNKILLABLE", "NOREPLICAS", "EXECABORT",
+	} {
+		if strings.HasPrefix(m, passing) {
+			return false
+		}
+	}
+	// A script repeats the error of the command that failed in it.
+	return !strings.Contains(m, "OOM command not allowed") && !strings.Contains(m, "READONLY") && !strings.Contains(m, "MISCONF")
+}

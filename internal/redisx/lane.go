@@ -1,0 +1,229 @@
+package redisx
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// pingTimeout is how long a node that has not replied may take for a PING.
+const pingTimeout = time.Second
+
+// lane is the way to one node. Its phases are described at Runner.
+type lane struct {
+	runner *Runner
+	client redis.Cmdable // of the node: the lane's place in Runner.lanes
+	wake   chan struct{}
+	quit   chan struct{} // closed when the lane has ended
+
+	mu      sync.Mutex
+	waiting []flight
+	phase   lanePhase
+	err     error // that took it down
+}
+
+type lanePhase int
+
+const (
+	laneUp lanePhase = iota
+	laneDown
+	laneEnded
+)
+
+// newLane starts a lane; Runner.mu is held.
+func newLane(r *Runner, client redis.Cmdable) *lane {
+	l := &lane{runner: r, client: client, wake: make(chan struct{}, flights), quit: make(chan struct{})}
+	for range flights {
+		l.sender()
+	}
+	return l
+}
+
+func (l *lane) push(f flight) {
+	l.mu.Lock()
+	phase := l.phase
+	if phase != laneEnded {
+		l.waiting = append(l.waiting, f)
+	}
+	l.mu.Unlock()
+	switch phase {
+	case laneUp:
+		l.signal()
+	case laneDown: // recover looks after it
+	case laneEnded: // as the runner has, or just now, and there is another lane
+		l.runner.later([]flight{f})
+	}
+}
+
+func (l *lane) signal() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take hands out what is at hand, at most maxBatch and maxBytes, but at least one; nothing unless the lane is up.
+func (l *lane) take() []flight {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.phase != laneUp {
+		return nil
+	}
+	n, size := 0, 0
+	for n < min(len(l.waiting), maxBatch) && (n == 0 || size+l.waiting[n].size <= maxBytes) {
+		size += l.waiting[n].size
+		n++
+	}
+	batch := l.waiting[:n:n]
+	if n == len(l.waiting) {
+		l.waiting = nil
+	} else {
+		l.waiting = l.waiting[n:]
+		l.signal()
+	}
+	return batch
+}
+
+// end ends the lane, and gives what was waiting.
+func (l *lane) end() []flight {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	left := l.waiting
+	l.waiting = nil
+	if l.phase != laneEnded {
+		l.phase = laneEnded
+		close(l.quit)
+	}
+	return left
+}
+
+// down takes the lane down, because these calls got no reply. They stand in front of those that came after them.
+func (l *lane) down(lost []flight, err error) {
+	if l.runner.ctx.Err() != nil || errors.Is(err, redis.ErrClosed) && l.runner.slots == nil {
+		for _, f := range lost {
+			f.fail(err)
+		}
+		return
+	}
+	l.mu.Lock()
+	was := l.phase
+	if was != laneEnded {
+		l.phase, l.err = laneDown, err
+		l.waiting = append(lost, l.waiting...)
+	}
+	l.mu.Unlock()
+	switch {
+	case was == laneEnded:
+		l.runner.later(lost)
+	case was == laneUp:
+		l.runner.start(l.recover) // unless Close has begun: then run answers
+	}
+}
+
+// recover asks the node until it answers a PING, and meanwhile moves calls to where their slots are.
+func (l *lane) recover() {
+	tick := time.NewTicker(lastPause)
+	defer tick.Stop()
+	answered := l.ping()
+	for {
+		select {
+		case <-l.runner.ctx.Done():
+			return
+		case err := <-answered:
+			switch {
+			case err == nil, isReply(err) && !notNow(err):
+				l.up()
+				return
+			case errors.Is(err, redis.ErrClosed): // the client has dropped the node: the cluster has it no more
+				l.retire()
+				return
+			}
+			l.mu.Lock()
+			l.err = err
+			l.mu.Unlock()
+			answered = nil
+		case <-tick.C:
+			l.move()
+			if answered == nil {
+				answered = l.ping()
+			}
+		}
+	}
+}
+
+// ping asks the node whether it is there.
+func (l *lane) ping() <-chan error {
+	answered := make(chan error, 1)
+	l.runner.start(func() {
+		ctx, stop := context.WithTimeout(l.runner.calls, pingTimeout)
+		defer stop()
+		answered <- bounded(l.client, pingTimeout).Ping(ctx).Err()
+	})
+	return answered
+}
+
+// bounded gives a client that shares connections and options with another, and has shorter time-outs, and no hooks. A client
+// that is none of the library's keeps its own.
+func bounded(client redis.Cmdable, limit time.Duration) redis.Cmdable {
+	if c, ok := client.(*redis.Client); ok {
+		return c.WithTimeout(limit)
+	}
+	return client
+}
+
+func (l *lane) up() {
+	l.mu.Lock()
+	l.phase, l.err = laneUp, nil
+	l.mu.Unlock()
+	l.signal()
+}
+
+// retire ends a lane whose node is gone.
+func (l *lane) retire() {
+	l.runner.mu.Lock()
+	if l.runner.lanes[l.client] == l {
+		delete(l.runner.lanes, l.client)
+	}
+	l.runner.mu.Unlock()
+	l.runner.later(l.end())
+}
+
+// move hands over the calls whose slots have another master by now, and answers those that have waited for too long.
+func (l *lane) move() {
+	l.mu.Lock()
+	idle := len(l.waiting) == 0
+	l.mu.Unlock()
+	if idle {
+		return
+	}
+	l.runner.reload()
+	l.mu.Lock()
+	left, err := l.waiting, l.err
+	l.waiting = nil
+	l.mu.Unlock()
+	now := time.Now()
+	stay := left[:0]
+	for _, f := range left {
+		other, lerr := l.runner.lane(f.call)
+		switch {
+		case now.After(f.until):
+			f.fail(err)
+		case lerr != nil:
+			f.done(nil, lerr)
+		case other != l:
+			other.push(f)
+		default:
+			stay = append(stay, f)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.phase == laneEnded {
+		defer answerAll(stay, ErrClosed)
+		return
+	}
+	l.waiting = append(stay, l.waiting...)
+}

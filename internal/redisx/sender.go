@@ -1,0 +1,181 @@
+package redisx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// errOverdue answers calls whose node takes longer than callTimeout for its reply.
+var errOverdue = fmt.Errorf("no reply within %v: %w", callTimeout, os.ErrDeadlineExceeded)
+
+// sender sends the batches of a lane, one at a time. The client may take as long as its own time-outs allow: a batch that is
+// overdue is taken away from its sender, which ends when the client returns, and another takes its place.
+type sender struct {
+	lane  *lane
+	timer *time.Timer
+
+	mu       sync.Mutex
+	batch    []flight // under way
+	began    time.Time
+	replaced bool
+}
+
+// sender starts one; Runner.mu is held.
+func (l *lane) sender() {
+	s := &sender{lane: l}
+	s.timer = time.AfterFunc(callTimeout, s.overdue)
+	s.timer.Stop()
+	l.runner.wg.Add(1)
+	go s.run()
+}
+
+func (s *sender) run() {
+	l := s.lane
+	for {
+		select {
+		case <-l.runner.ctx.Done():
+			answerAll(l.end(), ErrClosed)
+			l.runner.wg.Done()
+			return
+		case <-l.quit:
+			l.runner.wg.Done()
+			return
+		case <-l.wake:
+		}
+		if batch := l.take(); len(batch) > 0 && !s.send(batch) {
+			return
+		}
+	}
+}
+
+// overdue takes the batch away from a sender whose client does not return. The sender is not joined any more.
+func (s *sender) overdue() {
+	s.mu.Lock()
+	var batch []flight
+	if time.Since(s.began) >= callTimeout { // and not the next one already
+		batch, s.batch = slices.Clone(s.batch), nil // the client goes on writing to the commands
+	}
+	s.replaced = len(batch) > 0
+	s.mu.Unlock()
+	if len(batch) == 0 {
+		return
+	}
+	l := s.lane
+	l.down(batch, errOverdue)
+	l.runner.mu.Lock()
+	if !l.runner.closed {
+		l.sender()
+	}
+	l.runner.mu.Unlock()
+	l.runner.wg.Done()
+}
+
+// begin starts the time of a batch; end stops it, and reports false if the batch was overdue.
+func (s *sender) begin(batch []flight) {
+	s.mu.Lock()
+	s.batch, s.began = batch, time.Now()
+	s.mu.Unlock()
+	s.timer.Reset(callTimeout)
+}
+
+func (s *sender) end() bool {
+	s.timer.Stop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.batch = nil
+	return !s.replaced
+}
+
+// send carries out a batch. A master that has forgotten the scripts (restart, fail-over)
+// is taught them, and only what failed for that reason is sent again. It reports false if the sender was replaced.
+func (s *sender) send(batch []flight) bool {
+	missing, ok := s.pipeline(batch, nil)
+	if ok && len(missing) > 0 {
+		missing, ok = s.pipeline(missing, scriptsOf(missing))
+	}
+	if ok {
+		for _, f := range missing {
+			f.fail(f.cmd.Err())
+		}
+	}
+	return ok
+}
+
+// pipeline sends a batch and sees to its replies. It gives the calls whose scripts the node does not have.
+func (s *sender) pipeline(batch []flight, load []*Script) (noScript []flight, ok bool) {
+	l := s.lane
+	// Close lets a batch under way end: its writes may be done already, and the caller should know.
+	ctx, stop := context.WithTimeout(l.runner.calls, callTimeout)
+	defer stop()
+	pipe := l.client.Pipeline()
+	for _, s := range load {
+		pipe.ScriptLoad(ctx, s.source)
+	}
+	for i := range batch {
+		batch[i].cmd = pipe.Do(ctx, batch[i].call.wire()...)
+	}
+	s.begin(batch)
+	_, _ = pipe.Exec(ctx) // each command carries its own error
+	if !s.end() {
+		return nil, false
+	}
+	var lost, passing []flight
+	for _, f := range batch {
+		reply, err := f.cmd.Result()
+		switch {
+		case err == nil:
+			f.done(reply, nil)
+		case errors.Is(err, redis.Nil):
+			f.done(nil, nil)
+		case !isReply(err):
+			lost = append(lost, f)
+		case strings.HasPrefix(err.Error(), "NOSCRIPT"):
+			noScript = append(noScript, f)
+		case l.runner.slots != nil && isRedirect(err):
+			l.runner.redirect(f)
+		case notNow(err) && time.Now().Before(f.until):
+			passing = append(passing, f)
+		default:
+			f.fail(err)
+		}
+	}
+	if len(passing) > 0 {
+		l.runner.later(passing)
+	}
+	if len(lost) > 0 {
+		l.down(lost, lost[0].cmd.Err())
+	}
+	return noScript, true
+}
+
+func (c Call) wire() []any {
+	if c.Script == nil {
+		return c.Args
+	}
+	args := make([]any, 0, 3+len(c.Keys)+len(c.Args))
+	args = append(args, "EVALSHA", c.Script.sha, len(c.Keys))
+	for _, k := range c.Keys {
+		args = append(args, k)
+	}
+	return append(args, c.Args...)
+}
+
+func scriptsOf(fs []flight) []*Script {
+	seen := make(map[*Script]bool)
+	var out []*Script
+	for _, f := range fs {
+		if !seen[f.call.Script] {
+			seen[f.call.Script] = true
+			out = append(out, f.call.Script)
+		}
+	}
+	return out
+}

@@ -1,0 +1,101 @@
+package redisx
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	reloadEvery = 250 * time.Millisecond // at most so often
+	maxReloads  = 16                     // at once
+)
+
+// slotMap has a cluster client reload its map of the slots. The client asks one node after the other, in random order, each with
+// its own time-outs: a load that met a node that hangs is overtaken by the next one. Its methods are safe for concurrent use.
+type slotMap struct {
+	cluster *redis.ClusterClient
+
+	mu      sync.Mutex
+	began   time.Time       // the latest load
+	loading int             // loads under way
+	ended   chan struct{}   // closed when the next of them has ended
+	masters []*redis.Client // as the latest to end has found them
+	err     error           // its error
+	closed  bool
+}
+
+func newSlotMap(cluster *redis.ClusterClient) *slotMap {
+	return &slotMap{cluster: cluster, ended: make(chan struct{})}
+}
+
+// reload begins a load, unless the latest has just begun, and waits for one to end; at most for reloadEvery.
+func (s *slotMap) reload(ctx context.Context) {
+	s.mu.Lock()
+	if !s.closed && s.loading < maxReloads && time.Since(s.began) >= reloadEvery {
+		s.began = time.Now()
+		s.loading++
+		go s.load()
+	}
+	loading, ended := s.loading > 0, s.ended
+	s.mu.Unlock()
+	if !loading {
+		return
+	}
+	timeout := time.NewTimer(reloadEvery)
+	defer timeout.Stop()
+	select {
+	case <-ended:
+	case <-timeout.C:
+	case <-ctx.Done():
+	}
+}
+
+func (s *slotMap) load() {
+	ctx, stop := context.WithTimeout(context.Background(), callTimeout)
+	defer stop()
+	var mu sync.Mutex
+	var masters []*redis.Client
+	err := s.cluster.ForEachMaster(ctx, func(_ context.Context, c *redis.Client) error { // reloads first
+		mu.Lock()
+		defer mu.Unlock()
+		masters = append(masters, c)
+		return nil
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.masters, s.err = masters, err
+	s.loading--
+	close(s.ended)
+	s.ended = make(chan struct{})
+}
+
+// latest is what the latest load to end has found.
+func (s *slotMap) latest() ([]*redis.Client, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.masters, s.err
+}
+
+// close waits for the loads under way, unless one meets a node that hangs: that ends with the client's own time-out, or when
+// the client is closed.
+func (s *slotMap) close() {
+	grace := time.NewTimer(closeGrace)
+	defer grace.Stop()
+	for {
+		s.mu.Lock()
+		s.closed = true
+		loading, ended := s.loading, s.ended
+		s.mu.Unlock()
+		if loading == 0 {
+			return
+		}
+		select {
+		case <-ended:
+		case <-grace.C:
+			return
+		}
+	}
+}
