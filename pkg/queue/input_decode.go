@@ -19,9 +19,21 @@ import (
 // wrong with the message is its Problem.
 func decodeInput(m *nats.Msg, root string, pos history.Position) Input {
 	in := Input{Pos: pos, Size: len(m.Data)}
-	in.Problem = in.read(m, root)
+	if err := in.read(m, root); err != nil {
+		in.Instance, in.Problem = cut(in.Instance, maxHeader), &inputError{text: cut(err.Error(), maxProblem), err: err}
+	}
 	return in
 }
+
+// inputError is why an input cannot be used. Its text is bounded: it quotes what any publisher may have sent, and goes into
+// the log, the list of refused inputs and a reply.
+type inputError struct {
+	text string
+	err  error
+}
+
+func (e *inputError) Error() string { return e.text }
+func (e *inputError) Unwrap() error { return e.err }
 
 func (in *Input) read(m *nats.Msg, root string) error {
 	rest, ok := strings.CutPrefix(m.Subject, root+"in.")

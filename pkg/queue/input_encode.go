@@ -14,6 +14,7 @@ import (
 // Limits of what an input says beside its payload, in bytes. Whatever is longer is a mistake.
 const (
 	maxHeader  = 256
+	maxProblem = 512     // bytes of the text that reports why an input cannot be used
 	maxVersion = 100     // of an orchestration's version
 	maxEffect  = 100     // of an effect id
 	maxHolds   = 8 << 10 // of the gates that ancestors hold; what is longer is cut, for it only helps to find a deadlock
