@@ -13,7 +13,7 @@ type ChildOption interface {
 	applyChild(*childSettings)
 }
 
-// DetachedOption is an option of Orchestration.StartDetached: Version.
+// DetachedOption is an option of Orchestration.StartDetached and SendOrStart: Version.
 type DetachedOption interface {
 	applyDetached(*childSettings)
 }

@@ -101,6 +101,18 @@ func TestABadOptionIsTheErrorOfTheChild(t *testing.T) {
 		{func(ctx *pawl.Context) error { return bad.StartDetached(ctx, "p", parcel{}) }, pawl.ErrBadName},
 		{func(ctx *pawl.Context) error { return moved.Send(ctx, "no spaces", 1) }, pawl.ErrBadID},
 		{func(ctx *pawl.Context) error { return pawl.NewEvent[int]("no spaces").Send(ctx, "p", 1) }, pawl.ErrBadName},
+		{func(ctx *pawl.Context) error { return pawl.SendOrStart(ctx, ship, "no spaces", parcel{}, moved, 1) }, pawl.ErrBadID},
+		{func(ctx *pawl.Context) error { return pawl.SendOrStart(ctx, bad, "p", parcel{}, moved, 1) }, pawl.ErrBadName},
+		{func(ctx *pawl.Context) error {
+			return pawl.SendOrStart(ctx, ship, "p", parcel{}, pawl.NewEvent[int]("no spaces"), 1)
+		}, pawl.ErrBadName},
+		{func(ctx *pawl.Context) error {
+			return pawl.SendOrStart(ctx, ship, "p", parcel{}, moved, 1, pawl.Version("no spaces"))
+		}, pawl.ErrBadName},
+		{func(ctx *pawl.Context) error {
+			half := strings.Repeat("x", 500<<10) // each fits by itself
+			return pawl.SendOrStart(ctx, ship, "p", parcel{To: half}, pawl.NewEvent[string]("note"), half)
+		}, pawl.ErrTooLarge},
 		{func(ctx *pawl.Context) error { _, err := bad.ContinueAsNew(ctx, parcel{}); return err }, pawl.ErrBadName},
 		{func(ctx *pawl.Context) error {
 			return ship.StartDetached(ctx, "p", parcel{To: strings.Repeat("x", 600<<10)})
@@ -246,5 +258,19 @@ func TestManyEventsAreFoldedInOneTurn(t *testing.T) {
 	r.Observe()
 	if got := r.result(); !slices.Equal(got, []int{0, 1, 2, 4}) {
 		t.Error(got)
+	}
+}
+
+func TestAnEventThatMayStartItsReceiverIsRecordedWithTheStart(t *testing.T) {
+	r := orchestrate(t, func(ctx *pawl.Context, n int) (int, error) {
+		return n, pawl.SendOrStart(ctx, ship, "parcel-7", parcel{To: "Ulm"}, moved, n, pawl.Version("2"))
+	}, 7)
+	r.result()
+	e, ok := r.History[1].(*history.EventSent)
+	if !ok || e.Instance != "parcel-7" || e.Name != moved.Name() || e.Effect == "" || e.Start == nil || e.Start.Name != ship.Name() || e.Start.Version != "2" {
+		t.Fatalf("recorded %+v", r.History[1])
+	}
+	if in, err := ship.DecodeInput(e.Start.Payload); err != nil || in.To != "Ulm" {
+		t.Errorf("starts with %+v, %v", in, err)
 	}
 }

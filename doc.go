@@ -73,7 +73,7 @@
 // Call and Start of an orchestration's handle, inside an orchestration, start a child: an
 // instance of its own, whose result is waited for and which is cancelled when nobody wants
 // that any more. StartDetached starts an instance and leaves it alone; Event.Send sends one
-// an event. A Status says to whoever watches how far an instance is.
+// an event, and SendOrStart starts it for that if it is not there. A Status says to whoever watches how far an instance is.
 //
 // # Limits
 //

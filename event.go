@@ -114,6 +114,39 @@ func (e Event[T]) Send(ctx *Context, instance string, v T) error {
 	return arrived(ctx.x.Send(instance, e.name, p, ctx.scope))
 }
 
+// SendOrStart sends an event to an instance and starts it with in if nobody has the id: it is client.SendOrStart from
+// orchestration code. (It is a function because a method of Event cannot have the types of an orchestration.)
+//
+//   - Nobody has the id: the instance is started, as nobody's child, and the event waits for it to be received.
+//   - The instance runs, whoever started it: the event is delivered as by Send; in and Version change nothing.
+//   - The instance has ended: it takes neither, and the event is dropped.
+//
+// Start and event are recorded once, travel as one message, and take effect once. SendOrStart does not wait, and is not told what
+// becomes of them. An orchestrator that has the orchestration need not be there yet.
+//
+// Errors are those of Send and StartDetached. Input and event must be smaller than 960 KiB together, or the error is ErrTooLarge.
+func SendOrStart[In, Out, T any](
+	ctx *Context, o Orchestration[In, Out], id string, in In, e Event[T], v T, opts ...DetachedOption,
+) error {
+	s, err := o.child(in)
+	if err != nil {
+		return err
+	}
+	p, err := e.Encode(v)
+	if err != nil {
+		return fmt.Errorf("send event %s: %w", e.name, err)
+	}
+	ID(id).applyChild(s)
+	for _, opt := range opts {
+		opt.applyDetached(s)
+	}
+	if s.err != nil {
+		return fmt.Errorf("send event %s, or start orchestration %s: %w", e.name, o.name, s.err)
+	}
+	start := history.SentStart{Name: o.name, Version: s.call.Child.Version, Payload: s.call.Payload}
+	return arrived(ctx.x.SendOrStart(id, e.name, p, start, ctx.scope))
+}
+
 // Encode gives a value in the form that history keeps. It is for Pawl's own packages.
 func (e Event[T]) Encode(v T) (history.Payload, error) { return encodeFor(e.err, e.form, v) }
 

@@ -21,6 +21,7 @@ type letter struct {
 	at   int64         // Unix milliseconds, while it is kept
 
 	number uint64 // among mail and runs
+	opens  bool   // it is the start that comes with an event
 }
 
 // keptFor is how long an event waits for an instance to start.
@@ -54,6 +55,8 @@ func (e *Env) start(l letter, s *history.Started) {
 	e.tb.Helper()
 	in := e.byID[l.to]
 	switch {
+	case in == nil && l.opens && !e.code.knows(s.Name): // the business of another fleet: the event tells of it
+		return
 	case in == nil && s.Parent == nil && l.sent != nil && !e.code.knows(s.Name):
 		e.keep(l) // the business of another fleet
 		return
@@ -141,6 +144,9 @@ func (in *instance) tell(m history.Message) {
 	send := e.mailed
 	switch ev := m.Event.(type) {
 	case *history.EventSent:
+		if s := ev.Start; s != nil {
+			send(letter{to: ev.Instance, opens: true, ev: &history.Started{Name: s.Name, Version: s.Version, Payload: s.Payload, By: in.id}})
+		}
 		send(letter{to: ev.Instance, sent: ev, ev: &history.EventReceived{Name: ev.Name, Payload: ev.Payload, MsgID: ev.Effect, By: in.id}})
 	case *history.ChildScheduled:
 		if step, put := e.putOff(ev); put {

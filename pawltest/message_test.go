@@ -106,3 +106,34 @@ func TestAMomentCanComeRightBehindAnyTurn(t *testing.T) {
 		}
 	}
 }
+
+func TestAnEventStartsItsReceiverOnceIfThatIsNotThere(t *testing.T) {
+	feeding := parent.Do(func(ctx *pawl.Context, _ string) (string, error) {
+		for _, n := range []int{5, 6, 0} {
+			if err := pawl.SendOrStart(ctx, counter, "sums", 1, add, n); err != nil {
+				return "", err
+			}
+		}
+		return "", nil
+	})
+	env := pawltest.New(t, feeding, counter.Do(count))
+	if _, err := pawltest.Run(env, parent, "x"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := pawltest.Result(env.Of("sums"), counter); got != 12 || err != nil {
+		t.Errorf("%d, %v", got, err)
+	}
+	env.WantLines("EventSent add to sums (or a new counter 1) 5")
+	env.Of("sums").Execution(1).WantLines("Started counter 1 by test", "EventReceived add 5 by test", "EventReceived add 6 by test")
+	if len(env.Sent()) > 0 {
+		t.Errorf("%q", env.Sent())
+	}
+
+	env = pawltest.New(t, feeding) // nobody has the orchestration
+	if _, err := pawltest.Run(env, parent, "x"); err != nil {
+		t.Fatal(err)
+	}
+	if got := pawltest.SentTo(env, "sums", add); !slices.Equal(got, []int{5, 6, 0}) {
+		t.Errorf("%v", got)
+	}
+}

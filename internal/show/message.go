@@ -19,7 +19,7 @@ func message(e history.Event) string {
 	case *history.ChildCancelRequested:
 		return by(fmt.Sprintf("of %d: %s", e.Scheduled, e.Reason), e.By, e.Text)
 	case *history.EventSent:
-		return called(e.Name+" to "+e.Instance, e.Payload)
+		return called(noted(e.Name+" to "+e.Instance, starts(e.Start)), e.Payload)
 	case *history.ContinuedAsNew:
 		return called(noted("", version(e.Version)), e.Payload)
 	case *history.PatchMarked:
@@ -75,6 +75,14 @@ func fate(e *history.ChildScheduled) string {
 	default:
 		return ""
 	}
+}
+
+// starts says which orchestration an event starts if its receiver is not there.
+func starts(s *history.SentStart) string {
+	if s == nil {
+		return ""
+	}
+	return called(noted("or a new "+s.Name, version(s.Version)), s.Payload)
 }
 
 func version(v string) string {

@@ -178,7 +178,7 @@ func JSON(instance string, e history.Event) (Line, error) {
 }
 
 // field gives the value of a field as an exported history has it, and whether it has it:
-// a reason, a failure, a parent or a gate that the event lacks is left out.
+// a reason, a failure, a parent, a start or a gate that the event lacks is left out.
 func field(value any) (any, bool) {
 	switch x := value.(type) {
 	case history.Payload:
@@ -195,6 +195,11 @@ func field(value any) (any, bool) {
 			return nil, false
 		}
 		return parent(*x), true
+	case *history.SentStart:
+		if x == nil {
+			return nil, false
+		}
+		return sentStart{x.Name, x.Version, Payload(x.Payload)}, true
 	case *history.Gate:
 		if x == nil {
 			return nil, false
@@ -215,6 +220,13 @@ type parent struct {
 	Event     uint64           `json:"event"`
 	Effect    string           `json:"effect"`
 	Holds     string           `json:"holds,omitempty"`
+}
+
+// sentStart has the fields of a history.SentStart.
+type sentStart struct {
+	Name    string          `json:"name"`
+	Version string          `json:"version,omitempty"`
+	Payload json.RawMessage `json:"payload,omitempty"`
 }
 
 // gate has the fields of a history.Gate.

@@ -82,6 +82,7 @@ func shownEvents(t *testing.T) []shown {
 		{&history.ChildFailed{Scheduled: 4, Failure: failure}, "of 4: no luck"},
 		{&history.ChildCancelRequested{Scheduled: 4, Reason: cancel.Requested, By: "ops", Text: "enough"}, "of 4: requested by ops: enough"},
 		{&history.EventSent{Instance: "order-42", Name: "approved", Payload: packed(t, true)}, "approved to order-42 true"},
+		{&history.EventSent{Instance: "cart-7", Name: "added", Payload: packed(t, 3), Start: &history.SentStart{Name: "cart", Payload: packed(t, "new")}}, `added to cart-7 (or a new cart "new") 3`},
 		{&history.PurgeRequested{By: "ops", Text: "tidy"}, "by ops: tidy"},
 		{&history.PurgeRequested{By: "ops", Force: true}, "forced by ops"},
 		{&history.PatchMarked{Name: "check-twice"}, "check-twice"},

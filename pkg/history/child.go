@@ -65,6 +65,14 @@ type EventSent struct {
 	Name     string
 	Payload  Payload
 	Effect   string
+	Start    *SentStart // of the instance, if the id is free; nil: none
+}
+
+// SentStart is a start that travels with an event, in one message. The instance is nobody's child.
+type SentStart struct {
+	Name    string // of the orchestration
+	Version string // asked for; empty: the newest that its orchestrator has
+	Payload Payload
 }
 
 // ContinuedAsNew ends an execution; the next one of the same instance begins with the payload.

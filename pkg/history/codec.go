@@ -221,11 +221,20 @@ func (w *writer) message(e Event) {
 		w.str(e.By)
 		w.str(e.Text)
 	case *EventSent:
-		w.head(e, 5)
+		fields := 5
+		if e.Start != nil {
+			fields = 9
+		}
+		w.head(e, fields)
 		w.str(e.Instance)
 		w.str(e.Name)
 		w.payload(e.Payload)
 		w.str(e.Effect)
+		if s := e.Start; s != nil {
+			w.str(s.Name)
+			w.str(s.Version)
+			w.payload(s.Payload)
+		}
 	case *PatchMarked:
 		w.head(e, 1)
 		w.str(e.Name)
@@ -373,7 +382,7 @@ func (r *reader) message(kind Kind) Event {
 	case KindChildCancelRequested:
 		return &ChildCancelRequested{Scheduled: r.uint(), Reason: cancel.Reason(r.uint8()), By: r.str(), Text: r.str()}
 	case KindEventSent:
-		return &EventSent{Instance: r.str(), Name: r.str(), Payload: r.payload(), Effect: r.str()}
+		return r.sent()
 	case KindPatchMarked:
 		return &PatchMarked{Name: r.str()}
 	case KindGranted:
@@ -385,6 +394,14 @@ func (r *reader) message(kind Kind) Event {
 	default:
 		return nil
 	}
+}
+
+func (r *reader) sent() Event {
+	e := &EventSent{Instance: r.str(), Name: r.str(), Payload: r.payload(), Effect: r.str()}
+	if s := (SentStart{Name: r.str(), Version: r.str(), Payload: r.payload()}); s.Name != "" {
+		e.Start = &s
+	}
+	return e
 }
 
 func (r *reader) started() Event {

@@ -75,6 +75,10 @@ func events(t *rapid.T) []history.Event {
 			Scheduled: id.Draw(t, "scheduled"), Reason: cancel.Reason(rapid.Byte().Draw(t, "reason")), By: str("by"), Text: str("text"),
 		},
 		&history.EventSent{Instance: str("to"), Name: str("event"), Payload: payload("payload"), Effect: str("effect")},
+		&history.EventSent{
+			Instance: str("to"), Name: str("event"), Payload: payload("payload"), Effect: str("effect"),
+			Start: &history.SentStart{Name: "o" + str("orchestration"), Version: str("version"), Payload: payload("input")},
+		},
 		&history.PatchMarked{Name: str("patch")},
 		&history.PurgeRequested{By: str("by"), Text: str("text"), Force: rapid.Bool().Draw(t, "force"), Reply: str("reply")},
 		&history.Granted{Scheduled: id.Draw(t, "scheduled")},
@@ -188,6 +192,10 @@ func golden() []history.Event {
 		},
 		&history.TimerScheduled{FireAt: 1_790_000_060_000, Limits: 4},
 		&history.Observed{},
+		&history.EventSent{
+			Instance: "tenant-7", Name: "paid", Payload: p, Effect: "kq3vVYb2hA7rTn0cXw9dLw",
+			Start: &history.SentStart{Name: "tenant", Version: "v2", Payload: p},
+		},
 	}
 	for i, e := range all {
 		e.Meta().ID, e.Meta().At = uint64(i+1), 1_790_000_000_000+int64(i)

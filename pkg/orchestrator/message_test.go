@@ -92,6 +92,34 @@ func TestEventsBetweenInstancesArriveExactlyOnce(t *testing.T) {
 	}
 }
 
+func TestAnEventOfAnInstanceStartsItsReceiverOnceAndArrivesExactlyOnce(t *testing.T) {
+	s := newStand(t)
+	feeder := pawl.NewOrchestration[int, int]("feed")
+	bs := []pawl.OrchestrationBinding{counter.Do(count), feeder.Do(func(ctx *pawl.Context, n int) (int, error) {
+		for range n {
+			if err := pawl.SendOrStart(ctx, counter, "fed", tally{}, add, 1); err != nil {
+				return 0, err
+			}
+		}
+		return n, nil
+	})}
+	first := s.orchestrate(orchestrator.Config{Member: "a"}, bs...)
+	for i := range 10 {
+		s.start("feed", fmt.Sprint("feed-", i), `50`)
+	}
+	s.stop(first) // in the middle: some of it was sent and is not known to be
+	s.orchestrate(orchestrator.Config{Member: "b"}, bs...)
+	for i := range 10 {
+		s.ended(fmt.Sprint("feed-", i))
+		s.until("all is sent", func() bool { return s.owing(fmt.Sprint("feed-", i)) == 0 })
+	}
+	s.event("add", "fed", `0`)
+	d := s.ended("fed")
+	if got, err := counter.DecodeResult(d.Result); err != nil || got != 500 || d.Parent != "" {
+		t.Fatalf("%d arrived, %v, %+v", got, err, d)
+	}
+}
+
 func TestADetachedStartIsNobodysChildAndOutlivesEverybody(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, race.Do(waitForPing), hello.Do(func(ctx *pawl.Context, in string) (string, error) {

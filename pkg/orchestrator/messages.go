@@ -72,7 +72,7 @@ func takenBackStart(id string, s *history.State, m history.Message) *queue.OutIn
 func message(id string, s *history.State, m history.Message) queue.OutInput {
 	switch e := m.Event.(type) {
 	case *history.EventSent:
-		return queue.OutInput{Instance: e.Instance, Kind: queue.KindEvent, Name: e.Name, Payload: e.Payload, ID: e.Effect, By: id}
+		return sent(id, e)
 	case *history.ChildScheduled:
 		return childStart(id, s.Started, e)
 	case *history.ChildCancelRequested:
@@ -84,6 +84,17 @@ func message(id string, s *history.State, m history.Message) queue.OutInput {
 	default:
 		return done(s.Started.Parent, m.Event)
 	}
+}
+
+// sent is an event from the instance id, alone or with the start of its receiver.
+func sent(id string, e *history.EventSent) queue.OutInput {
+	if s := e.Start; s != nil {
+		return queue.OutInput{
+			Instance: e.Instance, Kind: queue.KindStart, Name: s.Name, Version: s.Version, Payload: s.Payload, ID: e.Effect, By: id,
+			Event: &queue.OutEvent{Name: e.Name, Payload: e.Payload},
+		}
+	}
+	return queue.OutInput{Instance: e.Instance, Kind: queue.KindEvent, Name: e.Name, Payload: e.Payload, ID: e.Effect, By: id}
 }
 
 // done tells a parent how its child has ended.

@@ -84,6 +84,9 @@ func subject(ev history.Event) string {
 		}
 		return ev.Name + " as " + ev.Instance
 	case *history.EventSent:
+		if ev.Start != nil {
+			return ev.Name + " to " + ev.Instance + ", or to a new " + ev.Start.Name
+		}
 		return ev.Name + " to " + ev.Instance
 	default:
 		return ""

@@ -1,6 +1,11 @@
 package replay
 
-import "github.com/pawlrun/pawl/pkg/history"
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/pawlrun/pawl/pkg/history"
+)
 
 // Send sends an event to an instance, this one or another. It is recorded once, under
 // one effect id, by which the receiver knows a repeat. What becomes of it there is not
@@ -19,6 +24,43 @@ func (x *Execution) Send(instance, name string, payload history.Payload, in *Sco
 	decide(x, &history.EventSent{Instance: instance, Name: name, Payload: payload})
 	x.exit()
 	return nil
+}
+
+// togetherRoom is how much smaller than two payloads at the limit a start and its event must be: they travel in one message,
+// with its headers.
+const togetherRoom = 64 << 10
+
+// SendOrStart is Send of an event that starts the instance if nobody has the id. Start and event are one message, so together
+// they must be smaller than two payloads at the limit by 64 KiB.
+func (x *Execution) SendOrStart(instance, name string, payload history.Payload, start history.SentStart, in *Scope) error {
+	if _, err := x.enter(); err != nil {
+		return err
+	}
+	if over := x.over(in); over != nil {
+		return over
+	}
+	f := cmp.Or(x.tooLarge(payload, "event "+name), x.tooLarge(start.Payload, "the input of orchestration "+start.Name),
+		x.tooLargeTogether(name, payload, start))
+	if f != nil && !x.decided(history.KindEventSent, name) {
+		return f
+	}
+	replaying, made := x.past.active, &history.EventSent{Instance: instance, Name: name, Payload: payload, Start: &start}
+	if ev, ok := decide(x, made); ok && replaying {
+		x.samePayload(ev, ev.Start.Payload, start.Payload)
+	}
+	x.exit()
+	return nil
+}
+
+func (x *Execution) tooLargeTogether(event string, payload history.Payload, start history.SentStart) *history.Failure {
+	limit, sum := max(2*x.opts.Limits.Payload-togetherRoom, x.opts.Limits.Payload), len(payload.Data)+len(start.Payload.Data)
+	if sum <= limit {
+		return nil
+	}
+	return &history.Failure{
+		Code: history.CodeTooLarge, Permanent: true,
+		Message: fmt.Sprintf("event %s and the input of orchestration %s have %d bytes together, and the limit is %d", event, start.Name, sum, limit),
+	}
 }
 
 // decide carries out a decision that asks something of the world: live it records made, with
@@ -52,6 +94,14 @@ func (x *Execution) stamp(ev history.Event) {
 		what := string(appendText(appendText(nil, subject(ev)), ev.Version))
 		ev.Effect = EffectID(x.id, ev.ID, history.KindChildScheduled, what, ev.Payload)
 	case *history.EventSent:
-		ev.Effect = EffectID(x.id, ev.ID, history.KindEventSent, subject(ev), ev.Payload)
+		what := subject(ev)
+		if s := ev.Start; s != nil {
+			b := appendText(nil, what)
+			for _, part := range []string{s.Version, s.Payload.Type, string(s.Payload.Data)} {
+				b = appendText(b, part)
+			}
+			what = string(b)
+		}
+		ev.Effect = EffectID(x.id, ev.ID, history.KindEventSent, what, ev.Payload)
 	}
 }

@@ -35,7 +35,7 @@ func TestAMessageIsRefusedWhereItsScopeIsOver(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		_, _ = call(x, "a", "")
 		for _, err := range []error{
-			x.Send("i", "e", text(""), nil), x.Launch(replay.Child{Name: "c"}, text(""), nil), x.ContinueAsNew(text(""), "", nil),
+			x.Send("i", "e", text(""), nil), x.SendOrStart("i", "e", text(""), history.SentStart{Name: "c"}, nil), x.Launch(replay.Child{Name: "c"}, text(""), nil), x.ContinueAsNew(text(""), "", nil),
 			x.ContinueAsNew(text(""), "", x.Detach(nil, 0)),
 		} {
 			if !errors.Is(err, errCancelled) {
@@ -52,7 +52,16 @@ func TestAMessageIsRefusedWhereItsScopeIsOver(t *testing.T) {
 func TestAPayloadOverTheLimitIsRefusedByEveryWord(t *testing.T) {
 	big := text(strings.Repeat("x", 11))
 	for name, word := range map[string]func(*replay.Execution) error{
-		"event e":         func(x *replay.Execution) error { return x.Send("i", "e", big, nil) },
+		"event e": func(x *replay.Execution) error { return x.Send("i", "e", big, nil) },
+		"event s": func(x *replay.Execution) error {
+			return x.SendOrStart("i", "s", big, history.SentStart{Name: "c"}, nil)
+		},
+		"of orchestration d has": func(x *replay.Execution) error {
+			return x.SendOrStart("i", "s", text(""), history.SentStart{Name: "d", Payload: big}, nil)
+		},
+		"have 12 bytes together": func(x *replay.Execution) error {
+			return x.SendOrStart("i", "s", text("123456"), history.SentStart{Name: "d", Payload: text("123456")}, nil)
+		},
 		"orchestration c": func(x *replay.Execution) error { return x.Launch(replay.Child{Name: "c"}, big, nil) },
 		"next execution":  func(x *replay.Execution) error { return x.ContinueAsNew(big, "", nil) },
 		"custom status":   func(x *replay.Execution) error { return x.SetStatus(big) },
@@ -106,6 +115,15 @@ func TestADifferenceOfAChildOrAMessageNamesTheEventAndTheLine(t *testing.T) {
 		"somebody else":  {to("j", "e"), sent, "EventSent of e to i", "EventSent of e to j"},
 		"not sent":       {waitsFor("a"), sent, "EventSent of e to i", "ActivityScheduled of a"},
 		"sent too often": {to("i", "e"), numbered(&history.Started{}, scheduled(history.ChildScheduled{})[1]), "ChildScheduled of ", "EventSent of e to i"},
+		"sent without a start": {
+			to("i", "e"), numbered(&history.Started{}, &history.EventSent{Instance: "i", Name: "e", Payload: text("in"), Start: &history.SentStart{Name: "c"}}),
+			"EventSent of e to i, or to a new c", "EventSent of e to i",
+		},
+		"sent with a start": {
+			func(x *replay.Execution) (string, error) {
+				return "", x.SendOrStart("i", "e", text("in"), history.SentStart{Name: "c"}, nil)
+			}, sent, "EventSent of e to i", "EventSent of e to i, or to a new c",
+		},
 		"another end": {
 			func(*replay.Execution) (string, error) { return "", nil }, numbered(&history.Started{}, &history.ContinuedAsNew{}), "ContinuedAsNew", "Completed",
 		},
@@ -175,5 +193,47 @@ func TestAMessageThatEncodesDifferentlyIsToldAndTheRecordedOneStands(t *testing.
 		if _, err := replayWith(code, replay.Options{Strict: true}, events); !errors.As(err, &d) || d.EventID != changed {
 			t.Errorf("event %d, strict: %v", changed, err)
 		}
+	}
+}
+
+func TestAStartThatAnEventBringsIsRecordedOnceAndPartOfItsEffect(t *testing.T) {
+	effect := func(input, event string) string {
+		d := drive(t, func(x *replay.Execution) (string, error) {
+			if err := x.SendOrStart("tenant-7", "used", text(event), history.SentStart{Name: "tenant", Version: "2", Payload: text(input)}, nil); err != nil {
+				return "", err
+			}
+			return call(x, "a", "")
+		})
+		made := d.Start(text(""))
+		wantKinds(t, made, history.KindEventSent, history.KindActivityScheduled)
+		d.CheckReplay()
+		d.CheckRecord()
+		return made[0].(*history.EventSent).Effect
+	}
+	first := effect("in", "one")
+	if first == "" || first != effect("in", "one") || first == effect("in", "two") || first == effect("out", "one") {
+		t.Error("the effect id is not that of start and event together")
+	}
+}
+
+func TestTheInputOfAStartThatAnEventBringsMayEncodeDifferentlyOnReplay(t *testing.T) {
+	events := numbered(&history.Started{}, &history.EventSent{Instance: "i", Name: "e", Payload: text("in"), Start: &history.SentStart{Name: "c", Payload: text("was")}}, scheduled("a"))
+	code := func(x *replay.Execution) (string, error) {
+		if err := x.SendOrStart("i", "e", text("in"), history.SentStart{Name: "c", Payload: text("is")}, nil); err != nil {
+			return "", err
+		}
+		return call(x, "a", "in")
+	}
+	changed := 0
+	x, err := replayWith(code, replay.Options{PayloadChanged: func(uint64, string) { changed++ }}, events)
+	if err != nil || changed != 1 {
+		t.Errorf("%v, %d changed", err, changed)
+	}
+	if err := x.Evict(); err != nil {
+		t.Error(err)
+	}
+	var d *replay.Divergence
+	if _, err := replayWith(code, replay.Options{Strict: true}, events); !errors.As(err, &d) || d.EventID != 2 {
+		t.Errorf("strict: %v", err)
 	}
 }

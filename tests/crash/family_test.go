@@ -71,8 +71,6 @@ func (f *family) begin(n int) {
 	f.t.Helper()
 	f.join()
 	f.aside()
-	_, err := client.Start(f.ctx, f.client, work.Relay, work.RelayID, work.Tally{})
-	f.must(err)
 	for range n {
 		i := len(f.houses)
 		h := work.House{
@@ -88,7 +86,7 @@ func (f *family) begin(n int) {
 	}
 	i := len(f.doomed)
 	d := work.House{N: i, Left: f.at(children, "spared", i)}
-	_, err = client.Start(f.ctx, f.client, work.Doomed, f.victim(i), d)
+	_, err := client.Start(f.ctx, f.client, work.Doomed, f.victim(i), d)
 	f.must(err)
 	f.doomed = append(f.doomed, d)
 	f.aside()

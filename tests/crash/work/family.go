@@ -16,7 +16,7 @@ import (
 //	    │  └──── Nest (loses a Select) ── Nest ── Endless, an activity that is told to stop
 //	    └─ fails to start a Kid whose id is taken; starts Till, detached, when it has all the rest
 //	Doomed ───── Nest ── Nest ── Endless;  Kid (abandoned, waits for Go): a client cancels it
-//	Kid, clients ──Noted──▶ Relay (new execution every third note) ──Noted──▶ Till (every note)
+//	Kid, clients ──Noted──▶ Relay (a Kid's note starts it; new execution every third note) ──Noted──▶ Till (every note)
 //	Late ─────── Nest, at once; and Nest, after a while: the end cancels both
 //	Fickle ───── Roll, an activity that never says the same twice, then an Echo of what it said
 //
@@ -130,7 +130,7 @@ func kid(ctx *pawl.Context, c Chore) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := Noted.Send(ctx, RelayID, Note{IDs: []string{pawl.Instance(ctx).Instance}, Sum: n}); err != nil {
+	if err := pawl.SendOrStart(ctx, Relay, RelayID, Tally{}, Noted, Note{IDs: []string{pawl.Instance(ctx).Instance}, Sum: n}); err != nil {
 		return 0, err
 	}
 	if err := pawl.Sleep(ctx, c.Rest); err != nil {
