@@ -124,7 +124,7 @@ func AllOrFail[T any](ctx *Context, futures ...*Future[T]) ([]T, error) {
 		}
 		waiting := pending[:0]
 		for _, i := range pending {
-			if err != nil || !futures[i].Ready() {
+			if err != nil || !futures[i].core.Settled() {
 				waiting = append(waiting, i)
 				continue
 			}
@@ -150,7 +150,7 @@ func waitForOne[T any](ctx *Context, futures []*Future[T], places []int) error {
 		return err
 	}
 	return Await(ctx, func() bool {
-		return slices.ContainsFunc(places, func(i int) bool { return futures[i].Ready() })
+		return slices.ContainsFunc(places, func(i int) bool { return futures[i].core.Settled() })
 	})
 }
 
