@@ -21,7 +21,8 @@ const (
 	idleAdvance = 30 * time.Second // how often an idle partition moves applied to the end of the stream
 	firstRetry  = 50 * time.Millisecond
 	lastRetry   = 2 * time.Second
-	ingestBytes = 4 << 20 // payload of one script
+	lastAttach  = 500 * time.Millisecond // between attempts to read inputs: a new leader has been elected meanwhile
+	ingestBytes = 4 << 20                // payload of one script
 )
 
 // readInputs reads the partition's inputs from where the store left them, for as
@@ -35,7 +36,7 @@ func (a *actor) readInputs(ctx context.Context) {
 			if ctx.Err() == nil {
 				a.log.Warn("inputs can not be read; trying again", "after", at.Seq, "pause", pause, "error", err)
 			}
-			pause = wait(ctx, pause)
+			pause = min(wait(ctx, pause), lastAttach)
 			continue
 		}
 		if gap := r.Gap(); gap != nil {

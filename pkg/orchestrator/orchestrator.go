@@ -244,6 +244,7 @@ func (o *Orchestrator) Start(ctx context.Context) error {
 	wg.Go(func() { s.trim(background, keeper) })
 	wg.Go(func() { s.policies.watch(background) })
 	wg.Go(func() { s.watchTasks(background) })
+	wg.Go(func() { conn.ProbeInputs(background) })
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.keeper = keeper
@@ -272,6 +273,7 @@ func (o *Orchestrator) newShared(conn *queue.Conn, run *redisx.Runner, space red
 func (s *shared) newKeeper(space redisx.Space) *partition.Keeper {
 	return partition.NewKeeper(partition.Config{
 		Redis: s.cfg.Redis, Space: space, Partitions: s.cfg.Partitions, Member: s.cfg.Member, TTL: s.cfg.OwnerTTL, Logger: s.cfg.Logger,
+		Inputs: s.conn.InputsHeard,
 		Run: func(ctx context.Context, t *partition.Tenure) error {
 			s.met.partitions.Inc()
 			defer s.met.partitions.Dec()
@@ -310,6 +312,8 @@ func (o *Orchestrator) Ready() error {
 	switch {
 	case keeper == nil:
 		return errors.New("orchestrator: not started")
+	case keeper.Reach() == partition.CutOff:
+		return errors.New("orchestrator: inputs cannot be read from NATS")
 	case !o.cfg.NATS.IsConnected():
 		return errors.New("orchestrator: not connected to NATS")
 	}

@@ -1,16 +1,26 @@
--- beat: a member says that it lives (or, with a span of 0, that it leaves) and learns who else does.
+-- beat: a member reports that it lives and how it reads its inputs (or, with a span of 0, that it leaves), and learns
+-- who else does.
 --
--- KEYS  1 members
--- ARGV  1 member  2 span, ms: who has not been heard of for so long is gone; 0: this member leaves  3 span of the others, ms
--- answer  OK {members} ms until the member that was heard of longest ago is gone
+-- KEYS  1 members: member -> time of its last heartbeat, ms, and its reach
+-- ARGV  1 member  2 span, ms: after it a silent member is gone; 0: this member leaves  3 span of the others, ms  4 reach
+-- answer  OK {member reach member reach …} ms until the member with the oldest heartbeat is gone
 local t = now()
 local span = tonumber(ARGV[3])
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', ms(t - span))
-redis.call('ZREMRANGEBYSCORE', KEYS[1], ms(t + span), '+inf') -- heard of before the clock stepped back
 if ARGV[2] == '0' then
-  redis.call('ZREM', KEYS[1], ARGV[1])
+  redis.call('HDEL', KEYS[1], ARGV[1])
 else
-  redis.call('ZADD', KEYS[1], ms(t), ARGV[1])
+  redis.call('HSET', KEYS[1], ARGV[1], ms(t) .. ' ' .. ARGV[4])
 end
-local oldest = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]
-return {'OK', redis.call('ZRANGE', KEYS[1], 0, -1), ms((tonumber(oldest) or t) + span - t)}
+local living, oldest = {}, t
+local all = redis.call('HGETALL', KEYS[1])
+for i = 1, #all, 2 do
+  local at, reach = string.match(all[i + 1], '^(%d+) (%a+)$')
+  at = tonumber(at)
+  if at and at > t - span and at < t + span then -- one of the future is from before the clock stepped back
+    living[#living + 1], living[#living + 2] = all[i], reach
+    oldest = math.min(oldest, at)
+  else
+    redis.call('HDEL', KEYS[1], all[i])
+  end
+end
+return {'OK', living, ms(oldest + span - t)}

@@ -26,6 +26,11 @@ type Config struct {
 	Renew      time.Duration // how often it is renewed; default 1 s
 	Logger     *slog.Logger
 
+	// Inputs reports for how long nothing has been heard of the inputs, and for how long they had been heard without a
+	// gap of CutOff/2 before that. It must not block. nil: this member is never cut off.
+	Inputs func() (silent, steady time.Duration)
+	CutOff time.Duration // a member that has heard nothing for so long is cut off; default 5 s
+
 	// Run is the partition's actor. It is called on a goroutine of its own, once for
 	// each tenure, and ends when ctx does: with the cause ErrHandover after finishing
 	// what it began (nil error: everything it decided has been published), with any other
@@ -48,11 +53,13 @@ type Keeper struct {
 
 	ailing     atomic.Pointer[error] // of a renewal since the last round
 	complained bool                  // the loop's
+	renewed    time.Time             // likewise: when the last renewals were sent
+	cutOff     bool                  // likewise: this member is, and others are reading
 
 	mu      sync.Mutex
 	owned   map[int]*Tenure
 	leaving map[int]bool // handing over, or being acquired
-	members []string
+	members []string     // that partitions are assigned to
 }
 
 // NewKeeper makes a keeper; it does nothing before Start.
@@ -62,6 +69,9 @@ func NewKeeper(cfg Config) *Keeper {
 	}
 	if cfg.Renew == 0 {
 		cfg.Renew = min(DefaultRenew, cfg.TTL/5)
+	}
+	if cfg.CutOff == 0 {
+		cfg.CutOff = DefaultCutOff
 	}
 	run := redisx.NewRunner(cfg.Redis)
 	return &Keeper{
@@ -73,7 +83,7 @@ func NewKeeper(cfg Config) *Keeper {
 
 // Start joins the members and begins to acquire.
 func (k *Keeper) Start(ctx context.Context) error {
-	if _, _, err := k.scripts.members(ctx, k.cfg.Member, false, k.cfg.TTL); err != nil {
+	if _, _, err := k.scripts.members(ctx, Member{k.cfg.Member, Unproven}, false, k.cfg.TTL); err != nil {
 		k.run.Close()
 		close(k.done)
 		return err
@@ -105,7 +115,8 @@ func (k *Keeper) Owned() []int {
 	return out
 }
 
-// Members lists the living members as last read.
+// Members lists the members that partitions are assigned to, as last read: the living ones without those that are cut
+// off from their inputs.
 func (k *Keeper) Members() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -120,7 +131,7 @@ func (k *Keeper) Stop(ctx context.Context) error {
 	}
 	k.stop()
 	<-k.done
-	_, _, err := k.scripts.members(ctx, k.cfg.Member, true, k.cfg.TTL)
+	_, _, err := k.scripts.members(ctx, Member{k.cfg.Member, Unproven}, true, k.cfg.TTL)
 	k.mu.Lock()
 	for _, t := range k.owned {
 		t.end(ErrHandover)
@@ -168,13 +179,18 @@ func (k *Keeper) nudgeIn(d time.Duration) {
 // round renews what is owned, and takes or hands over what the members say. Each part of it is
 // bounded by the renewal interval, so that a Redis that hangs does not keep trust from running out.
 func (k *Keeper) round(ctx context.Context) {
-	k.complain()
-	k.renewAll()
+	if time.Since(k.renewed) > k.cfg.Renew/2 { // else this round is an early one
+		k.renewed = time.Now()
+		k.complain()
+		k.renewAll()
+	}
 	// Not cut short by Stop: a heartbeat that overtakes the farewell keeps the member's partitions from the others for the TTL.
 	beat, stop := context.WithTimeout(context.WithoutCancel(ctx), k.cfg.Renew)
-	members, gone, err := k.scripts.members(beat, k.cfg.Member, false, k.cfg.TTL)
+	own := k.Reach()
+	living, gone, err := k.scripts.members(beat, Member{k.cfg.Member, own}, false, k.cfg.TTL)
 	stop()
 	k.expire()
+	members := Eligible(living)
 	if err != nil {
 		if ctx.Err() == nil {
 			k.cfg.Logger.Warn("members can not be read; keeping the partitions held", "error", err)
@@ -183,12 +199,15 @@ func (k *Keeper) round(ctx context.Context) {
 		members = k.Members()
 	} else {
 		k.nudgeIn(gone)
+		k.watchReach(living)
 	}
 	if ctx.Err() != nil {
 		return
 	}
+	cutOff := own == CutOff && !slices.Contains(members, k.cfg.Member)
 	k.mu.Lock()
 	k.members = members
+	k.logReach(cutOff, len(k.owned))
 	k.mu.Unlock()
 	for p := range k.cfg.Partitions {
 		mine := Rendezvous(members, p) == k.cfg.Member
@@ -200,7 +219,10 @@ func (k *Keeper) round(ctx context.Context) {
 			k.leaving[p] = true
 			k.actors.Add(1)
 			go k.tenant(ctx, p)
-		case !mine && t != nil:
+		case t == nil || mine:
+		case cutOff:
+			k.handOverNow(t)
+		default:
 			t.end(ErrHandover)
 		}
 		k.mu.Unlock()
@@ -329,12 +351,19 @@ func (k *Keeper) release(ctx context.Context, t *Tenure, err error) {
 	default:
 		k.cfg.Logger.Warn("partition given up", "partition", t.Part, "cause", err)
 	}
-	bye, stop := context.WithTimeout(context.WithoutCancel(ctx), k.cfg.TTL)
+	if k.giveBack(t, clean) {
+		k.cfg.Released(t.Part)
+	}
+}
+
+// giveBack releases the token, and reports whether that was done.
+func (k *Keeper) giveBack(t *Tenure, clean bool) bool {
+	ctx, stop := context.WithTimeout(context.Background(), k.cfg.TTL)
 	defer stop()
-	if rerr := k.scripts.give(bye, t, clean); rerr != nil {
-		k.cfg.Logger.Warn("partition could not be released; others acquire it when its time is over", "partition", t.Part, "error", rerr)
-		return
+	if err := k.scripts.give(ctx, t, clean); err != nil {
+		k.cfg.Logger.Warn("partition could not be released; others acquire it when its time is over", "partition", t.Part, "error", err)
+		return false
 	}
 	k.cfg.Logger.Debug("partition released", "partition", t.Part, "clean", clean)
-	k.cfg.Released(t.Part)
+	return true
 }

@@ -71,7 +71,7 @@ func beating(t *testing.T, s *redistest.Server) (*slow, *fleet, *partition.Keepe
 // about says whether a heartbeat is among the calls, and whether one of them is a member's last: its span is none.
 func (s *slow) about(cmds []redis.Cmder) (beats, leaves bool) {
 	for _, cmd := range cmds {
-		if a := cmd.Args(); len(a) == 7 && a[4] == "a" && a[0] == "EVALSHA" { // script, number of keys, key; member, its span, that of others
+		if a := cmd.Args(); len(a) == 8 && a[4] == "a" && a[0] == "EVALSHA" { // script, number of keys, key; member, its span, that of others, its reach
 			beats = beats || a[5] != int64(0)
 			leaves = leaves || a[5] == int64(0)
 		}
@@ -87,7 +87,7 @@ func TestAMemberThatHasLeftIsNotBroughtBackByItsOwnHeartbeat(t *testing.T) {
 	if err := k.Stop(f.ctx()); err != nil {
 		t.Fatal(err)
 	}
-	if all, err := s.Client(t).ZRange(f.ctx(), f.ns.Members(), 0, -1).Result(); err != nil || len(all) > 0 {
+	if all, err := s.Client(t).HKeys(f.ctx(), f.ns.Members()).Result(); err != nil || len(all) > 0 {
 		t.Errorf("everybody has left, and the members are %q (%v)", all, err)
 	}
 }

@@ -29,6 +29,27 @@
 // token is released, and the others are told, so that the move takes milliseconds.
 // Where members can not be read, everybody keeps what they hold.
 //
+// # Who is cut off
+//
+// A member may live, for Redis, and hear nothing of its inputs. Each heartbeat carries the member's reach:
+//
+//	           heard for CutOff without a gap
+//	unproven ──────────────────────────────────▶ reading
+//	 ▲    ▲           silent for CutOff/2           │
+//	 │    └─────────────────────────────────────────┘
+//	 │ heard again
+//	 │             silent for CutOff
+//	cut off ◀────────────────────────────── unproven
+//
+// A member that is cut off is assigned nothing while another one is reading. It ends its tenures and releases their
+// tokens at once, without waiting for its actors: what they wait for are acknowledgements that cannot come. Where no
+// member is reading, all keep what they have, so a NATS that is away moves nothing. When it is back, the first member
+// that hears it is unproven at first, so the others have CutOff to hear it too before they would have to hand over.
+// A member that is back is assigned its share as one that has joined, by clean hand-overs.
+//
+// Order: the token is released after the tenure has been ended and before its actor has returned. Writes of that actor
+// are fenced from then on; its messages and tasks that arrive late are recognised by their effect ids.
+//
 // Crash points: a member that dies costs the TTL (5 s) and no more: the others look again the moment that it is over. Between release and the
 // notice: the others look every second. Between acquire and the first renewal: the token expires.
 //
@@ -40,6 +61,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -66,6 +88,8 @@ var releaseLua string
 var (
 	// ErrHandover: another member should own the partition, or this one stops. Finish what is begun.
 	ErrHandover = errors.New("partition is handed over")
+	// ErrCutOff: this member cannot read its inputs, and another one can. Stop at once; the partition is released already.
+	ErrCutOff = errors.New("partition is released, inputs cannot be read")
 	// ErrLost: somebody else owns it, or it expired. Stop at once; nothing can be written any more.
 	ErrLost = errors.New("partition is lost")
 	// ErrRolledBack: Redis has forgotten acknowledged writes. Stop at once; the next tenure begins from what it has.
@@ -130,17 +154,25 @@ func newScripts(run *redisx.Runner, space redisx.Space) scripts {
 
 // members records that this member lives (or leaves) and returns those that live, and in how long the first of them
 // is gone unless it is heard of again.
-func (s scripts) members(ctx context.Context, member string, leave bool, span time.Duration) ([]string, time.Duration, error) {
-	own := span.Milliseconds()
+func (s scripts) members(ctx context.Context, own Member, leave bool, span time.Duration) ([]Member, time.Duration, error) {
+	lives := span.Milliseconds()
 	if leave {
-		own = 0
+		lives = 0
 	}
-	v, err := s.run.Do(ctx, redisx.Call{Script: s.beat, Keys: []string{s.space.Members()}, Args: []any{member, own, span.Milliseconds()}})
+	v, err := s.run.Do(ctx, redisx.Call{
+		Script: s.beat, Keys: []string{s.space.Members()}, Args: []any{own.Name, lives, span.Milliseconds(), string(own.Reach)},
+	})
 	if err != nil {
 		return nil, 0, fmt.Errorf("partition: heartbeat: %w", err)
 	}
 	r := redisx.NewReply(v)
-	return r.Strs(1), time.Duration(r.Int(2)) * time.Millisecond, r.Err()
+	var all []Member
+	for pair := range slices.Chunk(r.Strs(1), 2) {
+		if len(pair) == 2 {
+			all = append(all, Member{Name: pair[0], Reach: Reach(pair[1])})
+		}
+	}
+	return all, time.Duration(r.Int(2)) * time.Millisecond, r.Err()
 }
 
 // take acquires. Without a tenure and without an error another member holds the partition, for so long unless it renews.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"testing"
 	"time"
@@ -29,16 +30,17 @@ type fleet struct {
 	rdb redis.UniversalClient
 	ns  redisx.Space
 
-	mu    sync.Mutex
-	runs  map[int]map[string]*partition.Tenure
-	ended map[int]error // cause of the last tenure
-	all   []*partition.Keeper
+	mu      sync.Mutex
+	runs    map[int]map[string]*partition.Tenure
+	ended   map[int]error            // cause of the last tenure
+	blocked map[string]chan struct{} // members whose actors do not end before it is closed
+	all     []*partition.Keeper
 }
 
 func newFleet(t *testing.T, rdb redis.UniversalClient) *fleet {
 	return &fleet{
 		t: t, rdb: rdb, ns: redisx.NewSpace("p"),
-		runs: make(map[int]map[string]*partition.Tenure), ended: make(map[int]error),
+		runs: make(map[int]map[string]*partition.Tenure), ended: make(map[int]error), blocked: make(map[string]chan struct{}),
 	}
 }
 
@@ -55,17 +57,22 @@ func (f *fleet) member(name string, ttl time.Duration) *partition.Keeper {
 
 func (f *fleet) memberOf(name string, rdb redis.UniversalClient, ttl, renew time.Duration) *partition.Keeper {
 	f.t.Helper()
-	k := partition.NewKeeper(partition.Config{
-		Redis: rdb, Space: f.ns, Partitions: parts, Member: name, TTL: ttl, Renew: renew, Logger: slog.New(slog.DiscardHandler),
-		Run: func(ctx context.Context, t *partition.Tenure) error { return f.run(ctx, name, t) },
-		Released: func(int) {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			for _, o := range f.all {
-				o.Nudge()
-			}
-		},
-	})
+	return f.start(partition.Config{Redis: rdb, Member: name, TTL: ttl, Renew: renew})
+}
+
+// start completes a member's settings, and starts it.
+func (f *fleet) start(cfg partition.Config) *partition.Keeper {
+	f.t.Helper()
+	cfg.Space, cfg.Partitions, cfg.Logger = f.ns, parts, slog.New(slog.DiscardHandler)
+	cfg.Run = func(ctx context.Context, t *partition.Tenure) error { return f.run(ctx, cfg.Member, t) }
+	cfg.Released = func(int) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for _, o := range f.all {
+			o.Nudge()
+		}
+	}
+	k := partition.NewKeeper(cfg)
 	f.mu.Lock()
 	f.all = append(f.all, k)
 	f.mu.Unlock()
@@ -84,6 +91,12 @@ func (f *fleet) run(ctx context.Context, name string, t *partition.Tenure) error
 	f.runs[t.Part][name] = t
 	f.mu.Unlock()
 	<-ctx.Done()
+	f.mu.Lock()
+	blocked := f.blocked[name]
+	f.mu.Unlock()
+	if blocked != nil {
+		<-blocked
+	}
 	f.mu.Lock()
 	delete(f.runs[t.Part], name)
 	f.ended[t.Part] = context.Cause(ctx)
@@ -113,6 +126,39 @@ func (f *fleet) tenure(p int) *partition.Tenure {
 		return t
 	}
 	return nil
+}
+
+// held is a tenure, and by whom.
+type held struct {
+	by     string
+	tenure *partition.Tenure
+}
+
+func (f *fleet) tenures() map[int]held {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := make(map[int]held)
+	for p, by := range f.runs {
+		for name, t := range by {
+			out[p] = held{name, t}
+		}
+	}
+	return out
+}
+
+// block keeps the actors of a member from ending.
+func (f *fleet) block(name string) (unblock func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	ch := make(chan struct{})
+	f.blocked[name] = ch
+	return sync.OnceFunc(func() { close(ch) })
+}
+
+func (f *fleet) causes() map[int]error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.ended)
 }
 
 func (f *fleet) until(what string, ok func() bool) {

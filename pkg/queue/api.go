@@ -9,8 +9,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// apiTimeout bounds a request to JetStream whose context has no deadline.
-const apiTimeout = 5 * time.Second
+// A stream without a leader answers nothing, and neither does a server whose leader has just died: what bounds a request
+// is what its caller waits for in vain before it asks the next leader.
+const (
+	apiTimeout    = 2 * time.Second // of a request to JetStream
+	createTimeout = 4 * time.Second // of one that the cluster has to agree on
+)
 
 // messageGet is the body of a request for one stored message.
 type messageGet struct {
@@ -38,11 +42,8 @@ func (c *Conn) message(ctx context.Context, stream string, get messageGet) (stor
 
 // api makes one request to JetStream.
 func (c *Conn) api(ctx context.Context, what string, request, answer any) error {
-	if _, ok := ctx.Deadline(); !ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, apiTimeout)
-		defer cancel()
-	}
+	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	defer cancel()
 	body, err := json.Marshal(request)
 	if err != nil {
 		return fmt.Errorf("encode: %w", err)

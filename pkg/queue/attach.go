@@ -60,7 +60,7 @@ func (c *Conn) attach(ctx context.Context, partition int, after history.Position
 	if partition < 0 || partition >= c.parts {
 		return nil, fmt.Errorf("there are %d partitions", c.parts)
 	}
-	stream, err := c.js.Stream(ctx, c.inputs.Name)
+	stream, err := bounded(ctx, apiTimeout, func(ctx context.Context) (jetstream.Stream, error) { return c.js.Stream(ctx, c.inputs.Name) })
 	if err != nil {
 		return nil, explain(err)
 	}
@@ -69,7 +69,9 @@ func (c *Conn) attach(ctx context.Context, partition int, after history.Position
 	if err != nil {
 		return nil, err
 	}
-	cons, err := stream.CreateConsumer(ctx, begin.consumer(c.subj.in(partition)))
+	cons, err := bounded(ctx, createTimeout, func(ctx context.Context) (jetstream.Consumer, error) {
+		return stream.CreateConsumer(ctx, begin.consumer(c.subj.in(partition)))
+	})
 	if err != nil {
 		return nil, explain(err)
 	}
@@ -81,7 +83,7 @@ func (c *Conn) attach(ctx context.Context, partition int, after history.Position
 	}
 	begin.goal = last.Seq
 	// The stream that was looked at must be the one that the consumer is of.
-	now, err := stream.Info(ctx)
+	now, err := bounded(ctx, apiTimeout, func(ctx context.Context) (*jetstream.StreamInfo, error) { return stream.Info(ctx) })
 	if err == nil && (!now.Created.Equal(before.Created) || now.State.LastSeq < before.State.LastSeq) {
 		err = fmt.Errorf("%w: the stream was replaced at this moment", ErrDetached)
 	}
@@ -93,6 +95,13 @@ func (c *Conn) attach(ctx context.Context, partition int, after history.Position
 		c.count.gaps.Add(1) // the caller says so: see Reader.Gap
 	}
 	return c.newReader(partition, name, begin, lapse)
+}
+
+// bounded makes one request of several.
+func bounded[T any](ctx context.Context, within time.Duration, request func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	return request(ctx)
 }
 
 // look decides where to begin.

@@ -29,11 +29,12 @@ type Conn struct {
 	mendMu        sync.Mutex
 	taskSeq       atomic.Uint64 // highest sequence that TASKS has acknowledged
 
-	pub    *publisher
-	lapses *lapses
-	ctx    context.Context // done when the Conn is closed
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
+	pub     *publisher
+	contact *contact
+	lapses  *lapses
+	ctx     context.Context // done when the Conn is closed
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup
 }
 
 // Open creates the streams of a namespace, or verifies those that exist: a stream
@@ -100,17 +101,20 @@ func (c *Conn) start() error {
 		c.cancel()
 		return err
 	}
-	c.pub, c.lapses = pub, newLapses()
+	c.pub, c.contact, c.lapses = pub, newContact(), newLapses()
 	status := c.nc.StatusChanged(nats.RECONNECTING, nats.CLOSED)
 	c.wg.Go(func() { c.watch(status) })
 	return nil
 }
 
+// sweepEvery is how often publishes are looked for whose acknowledgement has not come in time.
+const sweepEvery = 500 * time.Millisecond
+
 // watch fails what was under way when the connection lapsed. Nothing is known
 // about it, and waiting for a time-out would only delay whoever can repeat it.
 func (c *Conn) watch(status chan nats.Status) {
 	defer c.nc.RemoveStatusListener(status)
-	sweep := time.NewTicker(c.opts.PublishTimeout / 4)
+	sweep := time.NewTicker(min(c.opts.PublishTimeout/4, sweepEvery))
 	defer sweep.Stop()
 	for {
 		select {

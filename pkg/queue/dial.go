@@ -13,8 +13,12 @@ import (
 	"github.com/pawlrun/pawl/internal/redact"
 )
 
+// pingEvery has a dead connection detected after 3 to 4.5 s: at the third ping, if the two before it were not answered.
+const pingEvery = 1500 * time.Millisecond
+
 // Dial connects to NATS with the defaults that Pawl wants: after a first connection
-// it reconnects for ever, waiting 50 ms to 1 s between attempts with jitter. The
+// it reconnects forever, waiting 50 ms to 1 s between attempts with jitter, and takes
+// one for lost on which nothing has been answered for 4.5 s. The
 // first connection is tried once (for 5 s a server) and its error says, on one line,
 // what was tried. url may list several servers, separated by commas. opts come
 // after the defaults and win; errors that the connection meets by itself are logged
@@ -25,8 +29,9 @@ func Dial(url string, opts ...nats.Option) (*nats.Conn, error) {
 		nats.Timeout(5 * time.Second),
 		nats.MaxReconnects(-1),
 		nats.CustomReconnectDelay(reconnectDelay),
-		nats.PingInterval(10 * time.Second),
+		nats.PingInterval(pingEvery),
 		nats.MaxPingsOutstanding(2),
+		nats.FlusherTimeout(5 * time.Second), // a write holds a lock of the connection, also against the detection above
 		nats.ErrorHandler(func(_ *nats.Conn, s *nats.Subscription, err error) {
 			subject := ""
 			if s != nil {

@@ -15,8 +15,9 @@ import (
 // Times of pull requests.
 const (
 	fetchExpires   = 30 * time.Second
-	fetchHeartbeat = 2 * time.Second
-	fetchSilence   = 5 * time.Second // without a heartbeat or message the server has forgotten us
+	fetchHeartbeat = time.Second
+	fetchSilence   = 3 * time.Second // without a heartbeat or message the server has forgotten us
+	fetchCheck     = time.Second / 2 // between two looks at that
 	fetchGrace     = 5 * time.Second // after its expiry a request has been answered, or is lost
 	fetchDrain     = 2 * time.Second // for what the server has sent when the fetch is closed
 )
@@ -42,6 +43,7 @@ type fetch struct {
 	subject string // of requests
 	inbox   string // with the dot
 	take    func(m *nats.Msg, asked bool)
+	contact *contact // records messages and heartbeats; may be nil
 	done    chan struct{}
 
 	mu     sync.Mutex
@@ -113,6 +115,7 @@ func (f *fetch) message(m *nats.Msg) {
 	f.mu.Lock()
 	f.heard = time.Now()
 	if !strings.HasPrefix(m.Subject, f.inbox) { // a message keeps its own subject; what the server says to us has ours
+		f.contact.heard(f.heard)
 		asked := f.open > 0
 		if asked {
 			f.open--
@@ -125,7 +128,9 @@ func (f *fetch) message(m *nats.Msg) {
 	defer f.mu.Unlock()
 	switch status := m.Header.Get("Status"); status {
 	case "100":
+		f.contact.heard(f.heard)
 	case "408":
+		f.contact.heard(f.heard)
 		f.leftOver(m)
 	default:
 		f.fail(fmt.Errorf("the server says %s %s", status, m.Header.Get("Description")))

@@ -105,7 +105,7 @@ func (p *Puller) Stop() {
 
 // setUp makes sure of the consumer and begins to fetch what was wanted meanwhile.
 func (p *Puller) setUp(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	ctx, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
 	cfg := jetstream.ConsumerConfig{
 		Durable:       queueToken(p.queue),
@@ -183,7 +183,7 @@ func (p *Puller) refuse(d *Delivery, err error) {
 // run watches over the fetch and replaces it when it has ended.
 func (p *Puller) run(lapse <-chan struct{}) {
 	defer close(p.stopped)
-	tick := time.NewTicker(time.Second)
+	tick := time.NewTicker(fetchCheck)
 	defer tick.Stop()
 	for {
 		f := p.fetch // only this goroutine changes it
@@ -239,6 +239,6 @@ func (p *Puller) again() <-chan struct{} {
 			}
 			p.c.log.Warn("pulling can not be set up", "queue", p.queue, "error", err)
 		}
-		wait = min(2*wait, 2*time.Second)
+		wait = min(2*wait, maxBackoff)
 	}
 }

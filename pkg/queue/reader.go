@@ -66,6 +66,7 @@ func (c *Conn) newReader(partition int, consumer string, begin startPoint, lapse
 		return nil, err
 	}
 	r.fetch = f
+	f.contact = c.contact
 	f.want(maxBatch)
 	go r.run()
 	return r, nil
@@ -175,7 +176,7 @@ func (r *Reader) take(m *nats.Msg, asked bool) {
 // run hands over batches until something ends the reader. The channel to hand over
 // on is nil while nothing is at hand.
 func (r *Reader) run() {
-	tick := time.NewTicker(time.Second)
+	tick := time.NewTicker(fetchCheck)
 	defer tick.Stop()
 	var batch []Input
 	for {

@@ -1,0 +1,73 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	contactGap   = 2500 * time.Millisecond // silence after which contact begins anew
+	probeEvery   = time.Second
+	probeTimeout = 2 * time.Second
+)
+
+// contact records when the INPUTS stream was heard of: a message or heartbeat of any reader, or the reply to a probe. It
+// depends on no option of the NATS connection, and on no lock that a write to a dead connection may hold.
+type contact struct {
+	began time.Time
+	last  atomic.Int64 // ns since began
+	since atomic.Int64 // likewise: from when on it was heard of without a gap
+}
+
+func newContact() *contact { return &contact{began: time.Now()} }
+
+// heard records contact. It is called for every message of every reader; others have no contact to record it in.
+func (k *contact) heard(now time.Time) {
+	if k == nil {
+		return
+	}
+	at := int64(now.Sub(k.began))
+	if at-k.last.Swap(at) > int64(contactGap) {
+		k.since.Store(at)
+	}
+}
+
+// InputsHeard reports for how long nothing has been heard of the INPUTS stream, and for how long it had been heard of
+// without a gap of 2.5 s before that. It is kept up by ProbeInputs, and by readers.
+func (c *Conn) InputsHeard() (silent, steady time.Duration) {
+	k := c.contact
+	last := k.last.Load()
+	return max(0, time.Since(k.began)-time.Duration(last)), max(0, time.Duration(last-k.since.Load()))
+}
+
+// ProbeInputs sends a request to the leader of the INPUTS stream once a second, until ctx is done, so that InputsHeard
+// is meaningful also for a process that reads no partition. Whoever is asked for a message that cannot exist does
+// no work for the answer.
+func (c *Conn) ProbeInputs(ctx context.Context) {
+	tick := time.NewTicker(probeEvery)
+	defer tick.Stop()
+	for {
+		if c.nc.IsConnected() {
+			c.probe(ctx)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (c *Conn) probe(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	_, err := c.message(ctx, c.inputs.Name, messageGet{Seq: math.MaxInt64})
+	if err == nil || errors.Is(err, jetstream.ErrMsgNotFound) {
+		c.contact.heard(time.Now())
+	}
+}
