@@ -49,8 +49,9 @@ type actor struct {
 	pollAt     time.Time
 	busy       int    // instances with something under way
 	publishing int    // tasks and messages not yet acknowledged by the stream
-	unsent     int    // those that were not published, in this tenure
+	unsent     int    // messages that were not published, in this tenure
 	batches    uint64 // ingested in this tenure
+	resends    resends
 	leaving    bool
 	caughtUp   bool  // everything that was in the stream when the tenure began has been ingested
 	err        error // ends the tenure
@@ -61,7 +62,7 @@ func newActor(ctx context.Context, s *shared, t *partition.Tenure) *actor {
 		shared: s, tenure: t, st: store.Tenure{Part: t.Part, Token: t.Token}, ctx: ctx,
 		log: s.cfg.Logger.With("partition", t.Part), box: newMailbox(), turns: newTurner(),
 		instances: make(map[string]*instance), stalls: make(map[string]*stall), forced: make(map[string]bool), visits: make(map[string]*visit), observers: make(map[string]bool), sent: make(map[sending]int64),
-		waiters: newWaiters(), watchers: newWaiters(),
+		waiters: newWaiters(), watchers: newWaiters(), resends: resends{failed: make(map[string]struct{})},
 		clock: clock{at: time.Now(), ms: time.Now().UnixMilli()},
 	}
 	// The size is validated by New; NewLRU refuses only sizes below one.
@@ -171,8 +172,8 @@ func (a *actor) leave() error {
 			return a.err
 		}
 	}
-	if a.unsent > 0 {
-		return fmt.Errorf("hand-over: %d tasks and messages could not be published", a.unsent)
+	if a.unsent > 0 || len(a.resends.failed) > 0 {
+		return fmt.Errorf("hand-over: %d messages and tasks of %d instances could not be published", a.unsent, len(a.resends.failed))
 	}
 	if len(a.todo) > 0 {
 		return fmt.Errorf("hand-over: %d instances of the owner before have not been looked at", len(a.todo))

@@ -296,12 +296,16 @@ func (a *actor) publish(instance string, rec *store.Record, e *history.ActivityS
 		failpoint.Here("orchestrator.published")
 		a.box.post(func() {
 			a.publishing--
-			if err != nil {
-				a.met.publishErrors.Inc()
-				a.unsent++
-				a.log.Warn("a task could not be published; the look sends it again", "instance", instance, "activity", id, "error", err)
-				delete(a.sent, sending{instance, id})
+			if err == nil {
+				a.taskPublished()
+				return
 			}
+			a.met.publishErrors.Inc()
+			a.log.Warn("a task could not be published; it is sent again", "instance", instance, "activity", id, "error", err)
+			if _, outstanding := a.sent[sending{instance, id}]; outstanding {
+				a.sent[sending{instance, id}] = notSent
+			}
+			a.taskFailed(instance)
 		})
 	})
 }

@@ -28,7 +28,7 @@ const (
 	firstAsks = 3                // looks, before a child's start is repeated, if this tenure has sent it
 	lastAsk   = 10 * time.Minute // the pause doubles up to this
 	askBytes  = 4 << 20          // of starts that one look repeats
-	sendAgain = time.Second      // after a message could not be published
+	sendAgain = time.Second / 2  // after a message or a task could not be published
 
 	shortMessage = 4 << 10 // bytes of a failure that is told in short
 )

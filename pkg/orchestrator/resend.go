@@ -1,0 +1,58 @@
+package orchestrator
+
+// resends has the tasks published again that could not be published: without it they would wait for the reconciliation
+// of their instance, up to Config.Look.
+//
+//	publish ──error──▶ failed ──a task was published──▶ todo ──look──▶ publish
+//	                     │ ▲
+//	                     └─┘ every sendAgain: one instance is looked at
+//
+// While the stream has no leader, or NATS is away, one instance tries for all of the partition.
+type resends struct {
+	failed map[string]struct{} // instances
+	timer  bool                // one is under way
+}
+
+// notSent is the time of the last sending of a task that was not accepted, or may not have been: earlier than any. The
+// look at its instance publishes it, whatever else is in its queue.
+const notSent = -1
+
+// taskFailed notes that a task of an instance could not be published.
+func (a *actor) taskFailed(instance string) {
+	a.resends.failed[instance] = struct{}{}
+	a.tryResend()
+}
+
+// taskPublished has all instances tried again: the stream takes tasks.
+func (a *actor) taskPublished() {
+	for id := range a.resends.failed {
+		a.todo = append(a.todo, id)
+	}
+	clear(a.resends.failed)
+}
+
+// tryResend looks at one of the instances in a while.
+func (a *actor) tryResend() {
+	if a.resends.timer || len(a.resends.failed) == 0 {
+		return
+	}
+	a.resends.timer = true
+	a.waits.Go(func() {
+		wait(a.life, sendAgain)
+		a.box.post(func() {
+			a.resends.timer = false
+			if a.leaving {
+				return
+			}
+			for id := range a.resends.failed {
+				if in := a.instances[id]; in != nil && in.busy {
+					continue
+				}
+				delete(a.resends.failed, id)
+				a.lookAt(id)
+				break
+			}
+			a.tryResend()
+		})
+	})
+}

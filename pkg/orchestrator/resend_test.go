@@ -1,0 +1,38 @@
+package orchestrator_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/worker"
+)
+
+// A stream that is being elected a leader for, or is gone, takes no task for a while. That must not cost as much as
+// a task that was lost without a trace.
+func TestATaskThatCouldNotBePublishedDoesNotWaitForReconciliation(t *testing.T) {
+	s := newStand(t)
+	s.orchestrate(orchestrator.Config{Look: 5 * time.Minute}, hello.Do(callGreet))
+	js, err := s.nats.JetStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := js.DeleteStream(tasksStream); err != nil {
+		t.Fatal(err)
+	}
+	const n = 20
+	for i := range n {
+		s.start("hello", fmt.Sprint("t-", i), `"you"`)
+	}
+	s.until("the stream is there again, with every task", func() bool {
+		info, err := js.StreamInfo(tasksStream)
+		return err == nil && info.State.LastSeq >= n
+	})
+	s.work(worker.Config{}, greet.Do(doGreet))
+	for i := range n {
+		if d := s.ended(fmt.Sprint("t-", i)); d.Status != "completed" {
+			t.Errorf("%+v", d)
+		}
+	}
+}
