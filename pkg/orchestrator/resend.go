@@ -41,15 +41,9 @@ func (a *actor) tryResend() {
 		wait(a.life, sendAgain)
 		a.box.post(func() {
 			a.resends.timer = false
-			if a.leaving {
-				return
-			}
 			for id := range a.resends.failed {
-				if in := a.instances[id]; in != nil && in.busy {
-					continue
-				}
 				delete(a.resends.failed, id)
-				a.lookAt(id)
+				a.todo = append(a.todo, id)
 				break
 			}
 			a.tryResend()
