@@ -212,3 +212,9 @@ func freePort(t testing.TB) string {
 	defer func() { _ = l.Close() }()
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port) //nolint:forcetypeassert // a TCP listener
 }
+
+// OutOfMemory sets maxmemory so low that Redis refuses every command that may take memory; HasMemory takes it back.
+func (s *Server) OutOfMemory(t testing.TB) { s.command(t, "CONFIG", "SET", "maxmemory", "1") }
+
+// HasMemory is the end of OutOfMemory.
+func (s *Server) HasMemory(t testing.TB) { s.command(t, "CONFIG", "SET", "maxmemory", "0") }

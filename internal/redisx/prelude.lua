@@ -47,6 +47,11 @@ local function settle(agenda, first, instance, at, hold, t)
   end
 end
 
+-- allowOOM lets the script go on writing where Redis is out of memory. Redis refuses a command that may take memory only while
+-- the script has written nothing. This write frees memory and changes nothing: no hash has a field without a name.
+-- For scripts that free memory or keep ownership; what begins something new must be refused.
+local function allowOOM(hash) redis.call('HDEL', hash, '') end
+
 -- hurry brings the look forward to `at`, never back. Workers may do only this.
 local function hurry(agenda, instance, at)
   redis.call('ZADD', agenda, 'LT', ms(at), instance)

@@ -234,6 +234,7 @@ end
 -- close writes it all. keyed: '1' if the gate is one of many: then its keys expire an hour after its last use, but
 -- not before the windows of its rate and its quota are over.
 local function close(g, keyed)
+  allowOOM(KEYS[5]) -- places and slots are kept; who enters is bounded by the queue limit
   shift(g)
   paid(g)
   local fields = {}

@@ -9,6 +9,7 @@ if s and tonumber(s) <= t then return { 'DUE' } end
 if ARGV[2] == '' then
   redis.call('ZREM', KEYS[1], ARGV[1])
 else
+  redis.call('ZREM', KEYS[1], ARGV[1]) -- first, so that it is not refused where Redis is out of memory
   redis.call('ZADD', KEYS[1], ms(t + tonumber(ARGV[2])), ARGV[1])
 end
 return { 'OK' }

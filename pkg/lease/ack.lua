@@ -17,6 +17,7 @@ local t = now()
 local why = lost(f, effect, token, t)
 if why then return { why } end
 
+allowOOM(lease)
 -- Push, then delete: a push that fails (a key of another type) must not have taken the lease.
 local length = redis.call('RPUSH', inbox, id .. '\n' .. ms(t) .. '\n' .. body)
 redis.call('DEL', lease)

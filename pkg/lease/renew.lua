@@ -13,10 +13,16 @@ local ttl = tonumber(ARGV[1])
 local t = now()
 local till, span = ms(t + ttl), ms(ttl)
 
-local answer = {}
+local answer, allowed = {}, false
 for i, lease in ipairs(KEYS) do
   local f = redis.call('HMGET', lease, 'e', 't', 'u', 'd')
   answer[i] = lost(f, nil, ARGV[1 + i], t) or 'OK'
-  if answer[i] == 'OK' then redis.call('HSET', lease, 'u', till, 'd', span) end
+  if answer[i] == 'OK' then
+    if not allowed then
+      allowOOM(lease)
+      allowed = true
+    end
+    redis.call('HSET', lease, 'u', till, 'd', span)
+  end
 end
 return answer

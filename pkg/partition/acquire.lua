@@ -10,6 +10,7 @@ local owner = o[1] or ''
 if owner ~= '' and owner ~= ARGV[1] and not over(o[2], o[3], t) then
   return {'HELD', o[4] or '', ms(tonumber(o[2]) - t)}
 end
+allowOOM(KEYS[1])
 redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'member', ARGV[2], 'until', ms(t + tonumber(ARGV[3])), 'span', ARGV[3], 'clean', '0')
 local epoch = redis.call('HINCRBY', KEYS[1], 'epoch', 1)
 return {'OK', o[5] or '0', o[6] or '0', o[7] or '0', ms(epoch)}

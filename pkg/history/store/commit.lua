@@ -64,6 +64,8 @@ while fits and #unread < want do
 end
 if again then return {'OK', ms(t), unread, {}} end
 
+-- What pops frees memory first. Without memory nothing else goes on but what deletes leases and creates none, or changes the status.
+if creates == 0 and #KEYS > lease or KEYS[7] ~= KEYS[8] then allowOOM(KEYS[1]) end
 if pops > 0 then redis.call('LTRIM', KEYS[4], pops, -1) end
 for k = fronts, 1, -1 do redis.call('LPUSH', KEYS[4], ARGV[front + k]) end
 local length = tonumber(is[2] or 0)

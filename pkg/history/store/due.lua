@@ -9,6 +9,7 @@
 -- answer  FENCED | OK now {instances} when the next one is due, ms, or '' {gates} when the next one is due, ms, or ''
 local t = now()
 if fenced(KEYS[1], ARGV[1], t) then return {'FENCED'} end
+allowOOM(KEYS[1])
 local answer = {'OK', ms(t)}
 for k = 2, 3 do
   local due = redis.call('ZRANGEBYSCORE', KEYS[k], '-inf', ms(t), 'LIMIT', 0, ARGV[2])

@@ -48,6 +48,7 @@ for k = 6, #KEYS do
   end
 end
 
+allowOOM(KEYS[1])
 for _, lease in ipairs(clear) do redis.call('HDEL', lease, 't', 'w', 'u', 'd') end
 for _, k in ipairs(make) do
   redis.call('DEL', KEYS[k])

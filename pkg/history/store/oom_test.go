@@ -1,0 +1,89 @@
+package store_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/history/store"
+)
+
+func TestWithoutMemoryWhatIsAcceptedGoesOnAndNothingIsTaken(t *testing.T) {
+	s := redistest.Start(t)
+	rdb := s.Client(t)
+	run := redisx.NewRunner(rdb)
+	defer run.Close()
+	refused := func(what string, err error) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), "OOM") || redisx.Refused(err) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for name, f := range map[string]func(b *bench){
+		"due and looks": func(b *bench) {
+			b.started("a", "h1", 1, 2)
+			b.claim("a", 1, 1, -1)
+			b.must(rdb.ZAdd(b.ctx(), b.p.Agenda(), redis.Z{Member: "a"}).Err())
+			s.OutOfMemory(t)
+			if got, err := b.due(10); err != nil || len(got.Instances) != 1 {
+				b.Errorf("due: %+v, %v", got, err)
+			}
+			got, err := b.look(store.Look{Instance: "a", Head: "h1", Leases: leases(1, 2), Most: 3, Next: b.now() + 10_000, Stuck: "why"})
+			if err != nil || got.Leases[0].Found != store.Expired {
+				b.Errorf("look: %+v, %v", got, err)
+			}
+		},
+		"a turn that begins nothing": func(b *bench) {
+			b.started("a", "h1", 1)
+			s.OutOfMemory(t)
+			_, err := b.commit(store.Commit{
+				Instance: "a", Head: "h1", NewHead: "h2", From: store.Running, Events: [][]byte{[]byte("second")}, Delete: leases(1),
+				Record: &store.Record{Name: "n", Execution: 1, Status: store.Running},
+			})
+			b.must(err)
+			_, err = b.commit(store.Commit{
+				Instance: "a", Head: "h2", NewHead: "h3", From: store.Running, Events: [][]byte{[]byte("the end")},
+				Record: &store.Record{Name: "n", Execution: 1, Status: store.Completed, Ended: 5},
+			})
+			b.must(err)
+		},
+		"a turn that begins something is refused, and written later": func(b *bench) {
+			b.started("a", "h1")
+			s.OutOfMemory(t)
+			c := store.Commit{
+				Instance: "a", Head: "h1", NewHead: "h2", From: store.Running, Events: [][]byte{[]byte("second")}, Create: leases(2),
+				Record: &store.Record{Name: "n", Execution: 1, Status: store.Running},
+			}
+			_, err := b.commit(c)
+			refused("commit", err)
+			if head, err := b.st.Head(b.ctx(), part, "a"); err != nil || head != "h1" || len(b.lease("a", 2)) > 0 {
+				b.Errorf("head %q, %v", head, err)
+			}
+			s.HasMemory(t)
+			_, err = b.commit(c)
+			b.must(err)
+		},
+		"a purge": func(b *bench) {
+			b.over()
+			s.OutOfMemory(t)
+			b.must(b.purge(purgeOfA()))
+			b.wantGone(b.p.Seen("a")) // for its hour
+		},
+		"an input is refused, and taken later": func(b *bench) {
+			s.OutOfMemory(t)
+			_, err := b.ingest(0, 1, message("a", "1", store.StartMessage))
+			refused("ingest", err)
+			s.HasMemory(t)
+			_, err = b.ingest(0, 1, message("a", "1", store.StartMessage))
+			b.must(err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer s.HasMemory(t)
+			f(newBench(t, rdb, run))
+		})
+	}
+}

@@ -1,0 +1,40 @@
+package partition_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/pkg/partition"
+)
+
+func TestWithoutMemoryPartitionsAreKeptHandedOverAndTaken(t *testing.T) {
+	s := redistest.Start(t)
+	f := newFleet(t, s.Client(t))
+	a := f.member("a", time.Second)
+	f.until("a owns all", f.asRendezvousSays("a"))
+	before := f.tenures()
+	s.OutOfMemory(t)
+	twice := time.NewTimer(2 * time.Second) // the span of a tenure, twice
+	<-twice.C
+	for p, now := range f.tenures() {
+		if now != before[p] {
+			t.Errorf("partition %d was lost", p)
+		}
+	}
+	f.member("b", time.Second)
+	f.until("a and b share", f.asRendezvousSays("a", "b"))
+	if err := a.Stop(f.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	poll.Until(t, 10*time.Second, "b owns all", f.asRendezvousSays("b"))
+}
+
+func (f *fleet) tenures() map[int]*partition.Tenure {
+	out := make(map[int]*partition.Tenure)
+	for p := range parts {
+		out[p] = f.tenure(p)
+	}
+	return out
+}
