@@ -19,26 +19,72 @@ func (e *EvictionError) Error() string {
 		"set it to noeviction (CONFIG SET maxmemory-policy noeviction, and in redis.conf)", e.Policy)
 }
 
-// CheckPolicy refuses a Redis of which any master may evict keys. A server that does not let
-// itself be asked (managed ones often do not) is believed, with a warning.
+// ErrRing is a client of a kind that Pawl does not work with.
+var ErrRing = errors.New("redis.Ring moves keys to other nodes while one is away, where they are not: use a cluster, sentinels or one node")
+
+// CheckPolicy refuses a Redis of which any master may evict keys, and waits for an answer of every master within time-outs of
+// its own. A server that does not let itself be asked (managed ones often do not) is believed, with a warning.
 func CheckPolicy(ctx context.Context, rdb redis.UniversalClient, log *slog.Logger) error {
-	check := func(ctx context.Context, node redis.Cmdable) error {
-		policy, err := evictionPolicy(ctx, node)
-		switch {
-		case err != nil:
-			log.Warn("Redis does not tell its maxmemory-policy; it must be noeviction", "error", err)
-		case policy != "noeviction":
-			return &EvictionError{Policy: policy}
-		}
-		return nil
+	ctx, stop := context.WithTimeout(ctx, callTimeout)
+	defer stop()
+	nodes, err := masters(ctx, rdb)
+	if err != nil {
+		return err
 	}
-	if err := rdb.Ping(ctx).Err(); err != nil {
+	answers := make(chan error, len(nodes))
+	for _, node := range nodes {
+		go func() { answers <- checkNode(ctx, bounded(node, callTimeout), log) }()
+	}
+	for range nodes {
+		e := <-answers
+		var evicts *EvictionError
+		if err == nil || errors.As(e, &evicts) {
+			err = e
+		}
+	}
+	return err
+}
+
+func checkNode(ctx context.Context, node redis.Cmdable, log *slog.Logger) error {
+	if err := node.Ping(ctx).Err(); err != nil {
 		return fmt.Errorf("redis does not answer: %w", err)
 	}
-	if cluster, ok := rdb.(*redis.ClusterClient); ok {
-		return cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return check(ctx, node) })
+	policy, err := evictionPolicy(ctx, node)
+	switch {
+	case err != nil:
+		log.Warn("Redis does not tell its maxmemory-policy; it must be noeviction", "error", err)
+	case policy != "noeviction":
+		return &EvictionError{Policy: policy}
 	}
-	return check(ctx, rdb)
+	return nil
+}
+
+// masters lists the nodes that take writes.
+func masters(ctx context.Context, rdb redis.UniversalClient) ([]redis.Cmdable, error) {
+	switch c := rdb.(type) {
+	case *redis.Ring:
+		return nil, ErrRing
+	case *redis.ClusterClient:
+		s := newSlotMap(c)
+		defer s.close()
+		for !s.loaded() && ctx.Err() == nil {
+			s.reload(ctx)
+		}
+		found, err := s.latest()
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("redis does not answer: %w", err)
+		}
+		nodes := make([]redis.Cmdable, len(found))
+		for i, n := range found {
+			nodes[i] = n
+		}
+		return nodes, nil
+	default:
+		return []redis.Cmdable{rdb}, nil
+	}
 }
 
 // evictionPolicy asks in both ways that there are: hosted servers forbid the one or the other,

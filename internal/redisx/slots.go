@@ -24,6 +24,7 @@ type slotMap struct {
 	ended   chan struct{}   // closed when the next of them has ended
 	masters []*redis.Client // as the latest to end has found them
 	err     error           // its error
+	done    bool            // a load has ended
 	closed  bool
 }
 
@@ -66,10 +67,17 @@ func (s *slotMap) load() {
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.masters, s.err = masters, err
+	s.masters, s.err, s.done = masters, err, true
 	s.loading--
 	close(s.ended)
 	s.ended = make(chan struct{})
+}
+
+// loaded reports whether a load has ended.
+func (s *slotMap) loaded() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.done
 }
 
 // latest is what the latest load to end has found.
