@@ -6,7 +6,6 @@ import (
 
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redistest"
-	"github.com/pawlrun/pawl/pkg/partition"
 )
 
 func TestWithoutMemoryPartitionsAreKeptHandedOverAndTaken(t *testing.T) {
@@ -29,12 +28,4 @@ func TestWithoutMemoryPartitionsAreKeptHandedOverAndTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	poll.Until(t, 10*time.Second, "b owns all", f.asRendezvousSays("b"))
-}
-
-func (f *fleet) tenures() map[int]*partition.Tenure {
-	out := make(map[int]*partition.Tenure)
-	for p := range parts {
-		out[p] = f.tenure(p)
-	}
-	return out
 }

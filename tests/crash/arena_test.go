@@ -59,6 +59,8 @@ type servers struct {
 	nats  *stack.NATS
 	redis *redistest.Server
 	other *redistest.Server // with redis it shares the slots of a cluster; nil: redis has all
+
+	cluster *redistest.ReplicatedCluster // instead of redis and other
 }
 
 func startServers(t *testing.T) servers {
@@ -69,12 +71,23 @@ func startServers(t *testing.T) servers {
 // client is of all Redis servers together.
 func (s servers) client(t *testing.T) redis.UniversalClient {
 	t.Helper()
-	if s.other == nil {
+	switch {
+	case s.cluster != nil:
+		return s.cluster.Client(t, nil)
+	case s.other == nil:
 		return s.redis.Client(t)
 	}
 	rdb := work.Masters([]string{s.redis.Addr, s.other.Addr})
 	t.Cleanup(func() { _ = rdb.Close() })
 	return rdb
+}
+
+// url is how the fleets reach them.
+func (s servers) url() string {
+	if s.cluster != nil {
+		return "redis+cluster://" + strings.Join(s.cluster.Addrs(), ",")
+	}
+	return "redis://" + s.redis.Addr
 }
 
 // arena is one namespace with its fleets and its instances.
@@ -114,7 +127,7 @@ func newArenaOf(t *testing.T, s servers, partitions int, env ...string) *arena {
 	ns = ns[max(0, len(ns)-60):]
 	a := &arena{servers: s, t: t, parts: partitions, ns: ns, ledger: filepath.Join(t.TempDir(), "ledger")}
 	a.env = append([]string{
-		"PAWL_NATS=" + s.nats.URL(), "PAWL_REDIS=redis://" + s.redis.Addr, "PAWL_NAMESPACE=" + ns, "PAWL_PARTITIONS=" + strconv.Itoa(partitions),
+		"PAWL_NATS=" + s.nats.URL(), "PAWL_REDIS=" + s.url(), "PAWL_NAMESPACE=" + ns, "PAWL_PARTITIONS=" + strconv.Itoa(partitions),
 		"PAWL_LOOK=1s", "PAWL_LEASE_TTL=1s", "PAWL_DRAIN=10s", "FLEET_OWNER_TTL=1500ms", "FLEET_LEDGER=" + a.ledger,
 	}, env...)
 	if s.other != nil {

@@ -1,0 +1,95 @@
+package crash
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/tests/stack"
+)
+
+// failover is an arena on a Redis Cluster of three masters with a replica each.
+func failover(t *testing.T, partitions int) *arena {
+	t.Helper()
+	s := servers{nats: stack.StartNATS(t, bin), cluster: redistest.StartReplicatedCluster(t, 3)}
+	a := newArenaOf(t, s, partitions)
+	a.fleets()
+	return a
+}
+
+// shard finds the shard that has the partition of an instance.
+func (a *arena) shard(instance string) int {
+	a.t.Helper()
+	return a.cluster.Shard(a.t, redisx.NewSpace(a.ns).Part(queue.PartitionOf(instance, a.parts)).Owner())
+}
+
+// goesOn begins instances, lets something happen to the master of the first shard, begins more, and checks that all of them
+// end. It gives how long after the election of the replica the first of the later ones on that shard had ended.
+func (a *arena) goesOn(happen func(master *redistest.Server)) time.Duration {
+	a.t.Helper()
+	a.begin(9)
+	a.steps(8)
+	happen(a.cluster.Masters[0])
+	before := len(a.mixed)
+	a.begin(9)
+	elected := a.cluster.AwaitElection(a.t, 0)
+	a.end()
+	var first time.Duration
+	for i := before; i < len(a.mixed); i++ {
+		if after := a.mixed[i].at.Sub(elected); a.shard(id(i)) == 0 && (first == 0 || after < first) {
+			first = after
+		}
+	}
+	a.t.Logf("the first instance of the shard ended %v after the election", first.Round(time.Millisecond))
+	return first
+}
+
+func TestAClusterWhoseMasterDiesForGoodGoesOnWhenItsReplicaIsElected(t *testing.T) {
+	t.Parallel()
+	a := failover(t, 12)
+	if after := a.goesOn((*redistest.Server).Kill); after > 10*time.Second {
+		t.Errorf("%v after the election", after)
+	}
+}
+
+func TestAClusterWhoseMasterHangsGoesOnWhenItsReplicaIsElected(t *testing.T) {
+	t.Parallel()
+	a := failover(t, 12)
+	if after := a.goesOn((*redistest.Server).Pause); after > 15*time.Second {
+		t.Errorf("%v after the election", after)
+	}
+}
+
+// Activities run on and are completed, partitions and leases are kept, and what is new waits.
+func TestARedisWithoutMemoryKeepsWhatItHasAndTakesTheRestLater(t *testing.T) {
+	t.Parallel()
+	a := newArena(t, startServers(t))
+	a.fleets()
+	a.begin(6)
+	a.steps(4)
+	a.redis.OutOfMemory(t)
+	owners := a.epochs()
+	a.begin(4)
+	full := time.NewTimer(4 * time.Second) // owners' and leases' times, twice
+	<-full.C
+	if now := a.epochs(); now != owners {
+		t.Errorf("partitions were acquired %s times, and now %s times", owners, now)
+	}
+	a.redis.HasMemory(t)
+	a.end()
+}
+
+// epochs lists how often each partition has been acquired.
+func (a *arena) epochs() string {
+	a.t.Helper()
+	var all []string
+	for p := range a.parts {
+		n, err := a.rdb.HGet(a.ctx, redisx.NewSpace(a.ns).Part(p).Owner(), "epoch").Result()
+		a.must(err)
+		all = append(all, n)
+	}
+	return strings.Join(all, " ")
+}
