@@ -7,12 +7,14 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/doctest"
+	"github.com/pawlrun/pawl/pawltest"
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
@@ -39,6 +41,23 @@ func move(ctx *pawl.Context, boxes []string) (pawl.None, error) {
 		}
 	}
 	return pawl.None{}, Moved.Set(ctx, Progress{Done: len(boxes), Of: len(boxes)})
+}
+
+var Unpack = pawl.NewOrchestration[[]string, pawl.None]("unpack")
+
+// unpack opens one box an execution. Of the boxes before, it knows what the status says.
+func unpack(ctx *pawl.Context, boxes []string) (pawl.None, error) {
+	if len(boxes) == 0 {
+		return pawl.None{}, Moved.Clear(ctx)
+	}
+	at, _, err := Moved.Get(ctx) // zero the first time
+	if err != nil {
+		return pawl.None{}, err
+	}
+	if err := Moved.Set(ctx, Progress{Done: at.Done + 1, Of: at.Done + len(boxes), Now: boxes[0]}); err != nil {
+		return pawl.None{}, err
+	}
+	return Unpack.ContinueAsNew(ctx, boxes[1:])
 }
 
 func follow(ctx context.Context, c *client.Client, id string) (last Progress, err error) {
@@ -93,8 +112,19 @@ func TestTheGuidesMoveIsFollowedToItsEnd(t *testing.T) {
 	}
 }
 
+func TestTheGuidesUnpackingCountsOnAndClearsItsStatus(t *testing.T) {
+	env := pawltest.New(t, Unpack.Do(unpack))
+	if _, err := pawltest.Run(env, Unpack, []string{"books", "lamp"}); err != nil {
+		t.Fatal(err)
+	}
+	want := []Progress{{Done: 1, Of: 2, Now: "books"}, {Done: 2, Of: 2, Now: "lamp"}, {}}
+	if got := pawltest.Statuses(env, Moved); !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestEveryLineOfGoInThePagesOnStatusAndContinueAsNewIsCompiledHere(t *testing.T) {
 	code := doctest.Read(t, "guide_status_test.go", "counter.go")
-	doctest.Shown(t, doctest.Read(t, "../docs/guide/custom-status.md"), 3, code)
+	doctest.Shown(t, doctest.Read(t, "../docs/guide/custom-status.md"), 4, code)
 	doctest.Shown(t, doctest.Read(t, "../docs/guide/continue-as-new.md"), 1, code)
 }

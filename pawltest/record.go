@@ -168,12 +168,17 @@ func (e *Env) Export() []byte {
 }
 
 // Statuses gives the values of the custom status that a watching client could have seen,
-// over all executions of the instance, the latest last: of several in one turn the last.
+// over all executions of the instance, the latest last: of several in one turn the last. One that was cleared is the zero value.
 // One that does not decode fails the test.
 func Statuses[T any](of Recorded, s pawl.Status[T]) []T {
 	r := of.record()
 	r.e.tb.Helper()
-	return decodeAll(r.e, "status", r.in.statuses, s.Decode)
+	return decodeAll(r.e, "status", r.in.statuses, func(p history.Payload) (v T, err error) {
+		if p.Type == "" { // cleared
+			return v, nil
+		}
+		return s.Decode(p)
+	})
 }
 
 // Unread gives the events of the handle that the instance had been sent and had not read when it ended, in order; nil

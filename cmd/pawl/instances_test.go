@@ -54,8 +54,10 @@ func tours(t *testing.T) (nats string) {
 			if err := status.Set(ctx, progress{}); err != nil {
 				return "", err
 			}
-			_, err := wake.Receive(ctx)
-			return "rested at the " + where, err
+			if _, err := wake.Receive(ctx); err != nil {
+				return "", err
+			}
+			return "rested at the " + where, status.Clear(ctx)
 		}
 	)
 	return stage(t, fleets{orchestrations: []pawl.OrchestrationBinding{tour.Do(walking, pawl.Version("2")), rest.Do(resting)}})
@@ -157,6 +159,11 @@ func TestACustomStatusIsShownAndFollowedToTheEnd(t *testing.T) {
 		t.Errorf("following ends with code %d", code)
 	}
 
+	if out := must(t, at("status", "rest-1")...); out != "(cleared)\n" {
+		t.Errorf("cleared: %s", out)
+	}
+	wants(t, must(t, at("status", "rest-1", "--json")...), `"version":2,"cleared":true`)
+	wants(t, must(t, at("get", "rest-1")...), "custom status cleared (version 2)")
 	code, out, errs := command(t, at("status", "t-1", "--follow")...)
 	if code != 0 || out != `{"done":100}`+"\n" || errs != "pawl: t-1 has ended: completed\n" {
 		t.Errorf("of one that has ended: code %d, %q, %q", code, out, errs)

@@ -28,6 +28,7 @@ type statusLine struct {
 	Status   string          `json:"status,omitempty"`
 	Version  uint64          `json:"version,omitempty"`
 	Value    json.RawMessage `json:"value,omitempty"`
+	Cleared  bool            `json:"cleared,omitempty"`
 }
 
 // Run shows the custom status.
@@ -46,7 +47,7 @@ func (c *statusCmd) Run(ctx context.Context, s streams) error {
 	}
 	l := statusLine{Instance: c.ID, Status: d.Status}
 	if d.Custom != nil {
-		l.Version, l.Value = d.Custom.Version, show.Payload(d.Custom.Payload)
+		l.Version, l.Value, l.Cleared = d.Custom.Version, show.Payload(d.Custom.Payload), d.Custom.Cleared
 	}
 	if l.Version == 0 && !c.JSON {
 		_, err := fmt.Fprintf(s.err, "pawl: %s has set no custom status\n", c.ID)
@@ -75,7 +76,7 @@ func (c *statusCmd) follow(ctx context.Context, s streams, cl *client.Client) er
 			return err
 		}
 		after = at.Version
-		if err := c.show(s, statusLine{Instance: c.ID, Version: at.Version, Value: at.Value.text}); err != nil {
+		if err := c.show(s, statusLine{Instance: c.ID, Version: at.Version, Value: at.Value.text, Cleared: at.Cleared}); err != nil {
 			return err
 		}
 	}
@@ -85,7 +86,11 @@ func (c *statusCmd) show(s streams, l statusLine) error {
 	if c.JSON {
 		return writeJSON(s.out, l)
 	}
-	_, err := fmt.Fprintln(s.out, string(l.Value))
+	text := string(l.Value)
+	if l.Cleared {
+		text = "(cleared)"
+	}
+	_, err := fmt.Fprintln(s.out, text)
 	return err
 }
 

@@ -16,6 +16,7 @@ import (
 type StatusAt[T any] struct {
 	Value   T
 	Version uint64 // from 1, ascending over all executions of the instance
+	Cleared bool   // the instance has taken the value away: Value is zero
 }
 
 // CustomStatus gives the custom status of an instance at this moment; one that has ended
@@ -102,6 +103,9 @@ func (c *Client) nextStatus(ctx context.Context, id string, after uint64) (*queu
 }
 
 func statusAt[T any](s pawl.Status[T], id string, custom *queue.Custom) (StatusAt[T], error) {
+	if custom.Cleared {
+		return StatusAt[T]{Version: custom.Version, Cleared: true}, nil
+	}
 	v, err := s.Decode(custom.Payload)
 	if err != nil {
 		err = fmt.Errorf("client: status %d of %s: %w", custom.Version, id, err)

@@ -88,6 +88,27 @@ func TestTheNextStatusIsPushed(t *testing.T) {
 	}
 }
 
+func TestAStatusThatWasClearedIsPushedAndHasNoValue(t *testing.T) {
+	w, c, progress := running(t, Options{Every: time.Hour})
+	got := make(chan StatusAt[order], 1)
+	go func() {
+		at, err := NextStatus(soon(t), c, progress, "a-1", 0)
+		if err != nil {
+			t.Error(err)
+		}
+		got <- at
+	}()
+	w.watched("a-1", 1)
+	cleared := queue.Custom{Version: 2, Cleared: true}
+	w.say("a-1", cleared)
+	if at := <-got; at != (StatusAt[order]{Version: 2, Cleared: true}) {
+		t.Error(at)
+	}
+	if at, err := CustomStatus(soon(t), c, progress, "a-1"); err != nil || !at.Cleared || at.Version != 2 {
+		t.Error(at, err)
+	}
+}
+
 func TestAStatusWhosePushWasLostIsAskedFor(t *testing.T) {
 	w, c, progress := running(t, Options{Every: 20 * time.Millisecond})
 	w.mute = true

@@ -2,6 +2,7 @@ package history
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -246,6 +247,8 @@ func (w *writer) message(e Event) {
 // startedFields is 8 for what a client starts: most starts have nothing behind that.
 func startedFields(e *Started) int {
 	switch {
+	case e.Status.Type != "":
+		return 16 + gateFields + 2
 	case e.Gate != nil:
 		return 16 + gateFields
 	case e.Parent != nil && e.Parent.Holds != "":
@@ -294,7 +297,12 @@ func (w *writer) lineage(e *Started) {
 	if fields > 15 {
 		w.str(p.Holds)
 	}
-	w.gate(e.Gate)
+	if e.Status.Type == "" {
+		w.gate(e.Gate)
+		return
+	}
+	w.gate(cmp.Or(e.Gate, &Gate{}))
+	w.payload(e.Status)
 }
 
 var errNoEncoding = errors.New("this type has no encoding")
@@ -413,7 +421,7 @@ func (r *reader) started() Event {
 	if p.Instance != "" {
 		e.Parent = &p
 	}
-	e.Gate = r.gate()
+	e.Gate, e.Status = r.gate(), r.payload()
 	return e
 }
 

@@ -57,7 +57,7 @@ func events(t *rapid.T) []history.Event {
 		&history.SideEffectRecorded{Result: payload("effect")},
 		&history.SideEffectRecorded{Result: payload("effect beside a failure"), Failure: &failure},
 		&history.Started{
-			Name: str("name"), Payload: payload("input"), Execution: id.Draw(t, "execution"), Statuses: id.Draw(t, "statuses"),
+			Name: str("name"), Payload: payload("input"), Execution: id.Draw(t, "execution"), Statuses: id.Draw(t, "statuses"), Status: payload("status"),
 			Parent: &history.Parent{
 				Instance: "p" + str("parent"), Born: history.Position{Seq: id.Draw(t, "seq"), Time: rapid.Int64().Draw(t, "time")},
 				Execution: id.Draw(t, "execution"), Event: id.Draw(t, "event"), Effect: str("effect"),
@@ -196,6 +196,7 @@ func golden() []history.Event {
 			Instance: "tenant-7", Name: "paid", Payload: p, Effect: "kq3vVYb2hA7rTn0cXw9dLw",
 			Start: &history.SentStart{Name: "tenant", Version: "v2", Payload: p},
 		},
+		&history.Started{Name: "ship", Payload: p, Born: history.Position{Seq: 5, Time: 6}, Execution: 2, Statuses: 3, Status: p},
 	}
 	for i, e := range all {
 		e.Meta().ID, e.Meta().At = uint64(i+1), 1_790_000_000_000+int64(i)

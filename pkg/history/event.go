@@ -134,6 +134,7 @@ type Started struct {
 	Parent    *Parent // nil: nobody's child
 	Statuses  uint64  // how often the executions before have set the custom status
 	Gate      *Gate   // that the instance has passed, or waits at; nil: none
+	Status    Payload // the custom status as the execution before left it; empty: none
 }
 
 // EventReceived is an event sent to the instance. It is recorded when it is taken

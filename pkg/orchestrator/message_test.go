@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -179,6 +180,47 @@ func TestAClientIsToldOfACustomStatusWithoutAsking(t *testing.T) {
 	s.ended("c-1")
 	if r := ask(3); r.Answer == nil || r.Answer.Status != "completed" || r.Answer.Custom.Version != 3 {
 		t.Fatalf("after the end: %+v", r.Answer)
+	}
+}
+
+// The status that an execution reads is in its history: another owner, which has not seen it set, reads the same.
+func TestAnExecutionReadsAndClearsTheStatusOfTheOneBeforeAlsoWithAnotherOwner(t *testing.T) {
+	s := newStand(t)
+	code := counter.Do(func(ctx *pawl.Context, in tally) (int, error) {
+		if in.Rounds == 0 {
+			if err := shown.Set(ctx, 7); err != nil {
+				return 0, err
+			}
+			return counter.ContinueAsNew(ctx, tally{Rounds: 1})
+		}
+		before, ok, err := shown.Get(ctx)
+		if !ok || err != nil {
+			return 0, fmt.Errorf("no status: %w", err)
+		}
+		if _, err := add.Receive(ctx); err != nil {
+			return 0, err
+		}
+		if err := shown.Clear(ctx); err != nil {
+			return 0, err
+		}
+		_, ok, err = shown.Get(ctx)
+		if ok {
+			err = errors.New("it is not cleared")
+		}
+		return before, err
+	})
+	first := s.orchestrate(orchestrator.Config{Member: "a"}, code)
+	s.start("counter", "c-9", `{}`)
+	s.until("the second execution waits", func() bool { d := s.describe("c-9"); return d.Execution == 2 && d.Events > 0 })
+	s.stop(first)
+	s.orchestrate(orchestrator.Config{Member: "b"}, code)
+	s.event("add", "c-9", `1`)
+	d := s.ended("c-9")
+	if got, err := counter.DecodeResult(d.Result); err != nil || got != 7 {
+		t.Errorf("%d, %v, %v", got, err, d.Failure)
+	}
+	if d.Custom == nil || !d.Custom.Cleared || d.Custom.Version != 2 {
+		t.Errorf("the status is %+v", d.Custom)
 	}
 }
 

@@ -12,7 +12,7 @@ func custom(rec *store.Record) *queue.Custom {
 	if rec.CustomVersion == 0 {
 		return nil
 	}
-	return &queue.Custom{Version: rec.CustomVersion, Payload: rec.Custom}
+	return &queue.Custom{Version: rec.CustomVersion, Payload: rec.Custom, Cleared: rec.Custom.Type == ""}
 }
 
 func statusAnswer(id string, rec *store.Record) queue.Answer {

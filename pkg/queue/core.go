@@ -48,6 +48,7 @@ type Notice struct {
 type Custom struct {
 	Version uint64          `json:"version"`
 	Payload history.Payload `json:"payload,omitzero"`
+	Cleared bool            `json:"cleared,omitempty"` // the instance has taken it away; an empty Payload alone may be one that has no room here
 }
 
 // Answer tells a waiting client how an instance ended, what its custom status is, or

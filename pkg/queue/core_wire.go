@@ -41,11 +41,12 @@ func wireAnswer(w *wire, a *Answer) {
 	optional(w, &a.Custom, customFields, wireCustom)
 }
 
-const customFields = 3
+const customFields = 4
 
 func wireCustom(w *wire, c *Custom) {
 	w.uint(&c.Version)
 	w.payload(&c.Payload)
+	w.bool(&c.Cleared)
 }
 
 const problemFields = 2

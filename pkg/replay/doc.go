@@ -106,7 +106,8 @@
 // read is in Unread, for the owner to report.
 //
 // The custom status is not in history. It follows from the code: whoever has replayed a
-// history has its status, with the version that it had.
+// history has its status, with the version that it had. What the code may read is that, and what the executions before
+// have left: Started carries it.
 //
 // # States
 //

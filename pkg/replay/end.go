@@ -63,6 +63,7 @@ func (x *Execution) Successor() *history.Started {
 	s.Head = history.Head{At: x.now}
 	s.Version, s.Payload = x.continued.Version, x.continued.Payload
 	s.Execution, s.Statuses = s.Execution+1, x.started.Statuses+x.sets
+	s.Status = x.currentStatus()
 	if s.Gate != nil { // the slot is handed on
 		g := *s.Gate
 		g.Waits = false

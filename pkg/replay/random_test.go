@@ -81,7 +81,12 @@ func (w *wanderer) child() *replay.Future {
 // tell says something to somebody else, and does not wait.
 func (w *wanderer) tell() error {
 	p := text(fmt.Sprint(w.seen))
-	switch w.rng.IntN(5) {
+	switch w.rng.IntN(7) {
+	case 5:
+		p, err := w.x.CurrentStatus()
+		return w.note(string(p.Data), err)
+	case 6:
+		return w.note("", w.x.SetStatus(history.Payload{}))
 	case 0:
 		return w.note("", w.x.Launch(replay.Child{Name: "l", Instance: w.x.NewID()}, p, w.scope()))
 	case 1:

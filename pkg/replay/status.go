@@ -2,7 +2,7 @@ package replay
 
 import "github.com/pawlrun/pawl/pkg/history"
 
-// SetStatus gives the custom status a new value. That is in no history: it follows from
+// SetStatus gives the custom status a new value; an empty payload takes it away. That is in no history: it follows from
 // the code, and a replay sets it again. A payload over the limit is a *history.Failure,
 // and sets nothing.
 func (x *Execution) SetStatus(p history.Payload) error {
@@ -15,6 +15,22 @@ func (x *Execution) SetStatus(p history.Payload) error {
 	x.status = p
 	x.sets++
 	return nil
+}
+
+// CurrentStatus gives the custom status that the instance has set last, in this execution or in one before it; empty
+// if it has set none, or has taken it away.
+func (x *Execution) CurrentStatus() (history.Payload, error) {
+	if _, err := x.enter(); err != nil {
+		return history.Payload{}, err
+	}
+	return x.currentStatus(), nil
+}
+
+func (x *Execution) currentStatus() history.Payload {
+	if x.sets == 0 {
+		return x.started.Status
+	}
+	return x.status
 }
 
 // Status gives the custom status that this execution has set last, and its version: how

@@ -1,0 +1,109 @@
+package pawl_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/replay"
+	"github.com/pawlrun/pawl/pkg/replay/replaytest"
+)
+
+// tell gives what the status is by now.
+func tell(ctx *pawl.Context) string {
+	v, ok, err := total.Get(ctx)
+	return fmt.Sprint(v, ok, err)
+}
+
+func TestAnInstanceReadsTheStatusThatItHasSetLast(t *testing.T) {
+	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) ([]string, error) {
+		said := []string{tell(ctx)}
+		if err := total.Set(ctx, tally{1, 2}); err != nil {
+			return nil, err
+		}
+		said = append(said, tell(ctx))
+		if _, err := moved.Receive(ctx); err != nil {
+			return nil, err
+		}
+		said = append(said, tell(ctx))
+		if err := total.Clear(ctx); err != nil {
+			return nil, err
+		}
+		said = append(said, tell(ctx))
+		_, _, err := pawl.NewStatus[string]().Get(ctx)
+		return said, err
+	}, pawl.None{})
+	r.Send("moved", must(moved.Encode(1)))
+	if got := fmt.Sprint(r.result()); got != "[{0 0} false <nil> {1 2} true <nil> {1 2} true <nil> {0 0} false <nil>]" {
+		t.Error(got)
+	}
+	if p, version := r.X.Status(); p.Type != "" || version != 2 {
+		t.Errorf("the status is %+v, version %d", p, version)
+	}
+}
+
+func TestAStatusThatDoesNotDecodeIsAnErrorAndNotNone(t *testing.T) {
+	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (string, error) {
+		if err := pawl.NewStatus[string]().Set(ctx, "text"); err != nil {
+			return "", err
+		}
+		_, ok, err := total.Get(ctx)
+		return fmt.Sprint(ok, errors.Is(err, pawl.ErrUndecodable)), nil
+	}, pawl.None{})
+	if got := r.result(); got != "true true" {
+		t.Error(got)
+	}
+}
+
+// Each execution reads what the ones before it have left, also where it has set nothing itself; and a replay reads the same.
+func TestTheStatusIsReadAndClearedAcrossExecutions(t *testing.T) {
+	d := replaytest.New(t, counter.Do(func(ctx *pawl.Context, in tally) (*tally, error) {
+		before := tell(ctx)
+		switch in.Rounds {
+		case 0:
+			if err := total.Set(ctx, tally{Sum: 7}); err != nil {
+				return nil, err
+			}
+		case 2:
+			if err := total.Clear(ctx); err != nil {
+				return nil, err
+			}
+		case 4:
+			return &in, nil
+		}
+		if want := map[int]string{0: "{0 0} false <nil>", 1: "{0 7} true <nil>", 2: "{0 7} true <nil>", 3: "{0 0} false <nil>"}[in.Rounds]; before != want {
+			return nil, fmt.Errorf("round %d reads %q, not %q", in.Rounds, before, want)
+		}
+		in.Rounds++
+		return counter.ContinueAsNew(ctx, in)
+	}).Program(), replay.Options{Strict: true})
+	d.Feed(&history.Started{Name: "counter", Payload: must(counter.EncodeInput(tally{}))})
+	for range 4 {
+		d.Continue()
+	}
+	if _, ok := d.End().(*history.Completed); !ok {
+		t.Fatalf("ended with %+v", d.End())
+	}
+	d.CheckReplay()
+	if p, version := d.X.Status(); p.Type != "" || version != 2 {
+		t.Errorf("the status is %+v, version %d", p, version)
+	}
+}
+
+func TestAStatusIsReadAndClearedInAnInstanceThatWasAskedToEnd(t *testing.T) {
+	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (string, error) {
+		if err := total.Set(ctx, tally{1, 2}); err != nil {
+			return "", err
+		}
+		_, cancelled := moved.Receive(ctx)
+		before := tell(ctx)
+		cleared := total.Clear(ctx)
+		return fmt.Sprint(errors.Is(cancelled, pawl.Err(ctx)), before, cleared, tell(ctx)), nil
+	}, pawl.None{})
+	r.Cancel("Ada", "enough")
+	if got := r.result(); got != "true{1 2} true <nil><nil>{0 0} false <nil>" {
+		t.Error(got)
+	}
+}
