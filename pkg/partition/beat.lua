@@ -9,6 +9,7 @@ local span = tonumber(ARGV[3])
 if ARGV[2] == '0' then
   redis.call('HDEL', KEYS[1], ARGV[1])
 else
+  allowOOM(KEYS[1])
   redis.call('HSET', KEYS[1], ARGV[1], ms(t) .. ' ' .. ARGV[4])
 end
 local living, oldest = {}, t
