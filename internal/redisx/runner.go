@@ -136,6 +136,19 @@ func NewRunner(rdb redis.UniversalClient) *Runner {
 // Client is the client that the runner sends on.
 func (r *Runner) Client() redis.UniversalClient { return r.rdb }
 
+// Node identifies the node that has the key at this moment, for comparing: what is sent for keys of one node shares its fate.
+// It is nil if no node is known to have the key.
+func (r *Runner) Node(key string) any {
+	if r.cluster == nil {
+		return r.rdb
+	}
+	master, err := r.cluster.MasterForKey(r.ctx, key)
+	if err != nil {
+		return nil
+	}
+	return master
+}
+
 // Go sends the call and returns; done gets the answer.
 func (r *Runner) Go(c Call, done Done) {
 	within := callTimeout

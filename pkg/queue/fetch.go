@@ -14,8 +14,9 @@ import (
 
 // Times of pull requests.
 const (
-	fetchExpires   = 30 * time.Second
-	fetchHeartbeat = time.Second
+	readExpires    = 30 * time.Second
+	pullExpires    = 2 * time.Second // for so long a worker that is dead, and of which the server does not know it, is sent tasks
+	fetchHeartbeat = time.Second     // the server takes no more than half of the expiry
 	fetchSilence   = 3 * time.Second // without a heartbeat or message the server has forgotten us
 	fetchCheck     = time.Second / 2 // between two looks at that
 	fetchGrace     = 5 * time.Second // after its expiry a request has been answered, or is lost
@@ -42,6 +43,7 @@ type fetch struct {
 	nc      *nats.Conn
 	subject string // of requests
 	inbox   string // with the dot
+	expires time.Duration
 	take    func(m *nats.Msg, asked bool)
 	contact *contact // records messages and heartbeats; may be nil
 	done    chan struct{}
@@ -52,6 +54,8 @@ type fetch struct {
 	ended  bool
 	wanted int
 	open   int
+	narrow bool // one message is asked for at a time, with a permit for each
+	may    bool // narrow: there is a permit
 	last   uint64
 	reqs   map[uint64]request
 	heard  time.Time
@@ -62,10 +66,10 @@ type request struct {
 	at time.Time
 }
 
-// newFetch subscribes. take is called for every message, in order, on one
+// newFetch subscribes. Requests end after expires and are made again. take is called for every message, in order, on one
 // goroutine; asked is false for one that nobody asked for.
-func newFetch(nc *nats.Conn, subject string, take func(m *nats.Msg, asked bool)) (*fetch, error) {
-	f := &fetch{nc: nc, subject: subject, inbox: nc.NewInbox() + ".", take: take,
+func newFetch(nc *nats.Conn, subject string, expires time.Duration, take func(m *nats.Msg, asked bool)) (*fetch, error) {
+	f := &fetch{nc: nc, subject: subject, inbox: nc.NewInbox() + ".", expires: expires, take: take,
 		done: make(chan struct{}), reqs: make(map[uint64]request)}
 	sub, err := subscribe(nc, f.inbox+"*", f.message)
 	if err != nil {
@@ -85,10 +89,15 @@ func (f *fetch) want(n int) {
 
 // ask sends a request if it is time for one. The lock is held.
 func (f *fetch) ask() {
-	if f.ended || f.wanted <= 0 || f.wanted < f.open {
-		return
-	}
 	n := f.wanted
+	switch {
+	case f.ended || n <= 0:
+		return
+	case f.narrow && (f.open > 0 || !f.may), !f.narrow && n < f.open:
+		return
+	case f.narrow:
+		n, f.may = 1, false
+	}
 	now := time.Now()
 	if f.open == 0 {
 		f.heard = now
@@ -96,18 +105,34 @@ func (f *fetch) ask() {
 	f.last++
 	f.reqs[f.last] = request{n: n, at: now}
 	f.open += n
-	f.wanted = 0
+	f.wanted -= n
 	body, err := json.Marshal(struct {
 		Batch     int           `json:"batch"`
 		Expires   time.Duration `json:"expires"`
 		Heartbeat time.Duration `json:"idle_heartbeat"`
-	}{n, fetchExpires, fetchHeartbeat})
+	}{n, f.expires, fetchHeartbeat})
 	if err == nil {
 		err = f.nc.PublishRequest(f.subject, f.inbox+strconv.FormatUint(f.last, 36), body)
 	}
 	if err != nil {
 		f.fail(fmt.Errorf("request: %w", err))
 	}
+}
+
+// setNarrow begins or ends asking for one message at a time.
+func (f *fetch) setNarrow(on bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.narrow, f.may = on, false
+	f.ask()
+}
+
+// permit lets a narrow fetch ask for one more.
+func (f *fetch) permit() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.may = true
+	f.ask()
 }
 
 // message is the subscription's callback.
@@ -155,6 +180,7 @@ func (f *fetch) leftOver(m *nats.Msg) {
 	delete(f.reqs, id)
 	f.open -= n
 	f.wanted += n
+	f.may = f.may || n > 0 // it was not used
 	f.ask()
 }
 
@@ -169,7 +195,7 @@ func (f *fetch) check(now time.Time) {
 	defer f.mu.Unlock()
 	alive := 0 // what the requests that may still be answered have asked for
 	for id, r := range f.reqs {
-		if now.Sub(r.at) > fetchExpires+fetchGrace {
+		if now.Sub(r.at) > f.expires+fetchGrace {
 			delete(f.reqs, id)
 		} else {
 			alive += r.n

@@ -25,7 +25,8 @@ type Options struct {
 	InputsMaxBytes int64 // limit of the INPUTS stream, when Open creates it; 0: none
 
 	// AckWait is how long a worker may take to claim a delivered task before it is
-	// delivered again; default 10 s. It must not exceed the lease TTL.
+	// delivered again; default 10 s. It must not exceed the lease TTL. What was delivered to a worker that is cut off
+	// waits for so long.
 	AckWait time.Duration
 
 	// PublishTimeout is how long an acknowledgement is waited for; default 5 s.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,9 +31,10 @@ type Puller struct {
 	cancel  context.CancelFunc
 	stopped chan struct{} // the goroutine has ended
 
-	mu    sync.Mutex
-	fetch *fetch // nil while it is set up
-	held  int    // wanted meanwhile
+	mu     sync.Mutex
+	fetch  *fetch // nil while it is set up
+	held   int    // wanted meanwhile
+	narrow bool   // one task is asked for at a time
 }
 
 // Delivery is one task in the hand of this process. Exactly one of its methods
@@ -48,6 +51,37 @@ func (d *Delivery) Ack() { d.say("+ACK") }
 
 // Nak gives the task back, to be delivered at once to whoever asks.
 func (d *Delivery) Nak() { d.say("-NAK") }
+
+// GiveBack gives the task back to be delivered to another worker: at once if it was delivered for the first time, else
+// after a delay that grows to a second, so that workers which all cannot run it do not hand it round without a pause.
+func (d *Delivery) GiveBack() {
+	n := deliveries(d.reply)
+	if n <= 1 {
+		d.Nak()
+		return
+	}
+	d.NakAfter(min(giveBackDelay<<min(n-2, 16), maxGiveBackDelay))
+}
+
+const (
+	giveBackDelay    = 10 * time.Millisecond
+	maxGiveBackDelay = time.Second
+)
+
+// deliveries reads off the reply subject of a delivery how often its message has been delivered:
+// $JS.ACK.[<domain>.<account>.]<stream>.<consumer>.<deliveries>.… 0: it is none.
+func deliveries(reply string) int {
+	tokens := strings.Split(reply, ".")
+	at := 4
+	if len(tokens) > 9 {
+		at = 6
+	}
+	if len(tokens) <= at {
+		return 0
+	}
+	n, _ := strconv.Atoi(tokens[at])
+	return n
+}
 
 // NakAfter gives the task back, to be delivered after a delay.
 func (d *Delivery) NakAfter(delay time.Duration) {
@@ -96,6 +130,31 @@ func (p *Puller) Want(n int) {
 	p.fetch.want(n)
 }
 
+// Narrow has one task at a time asked for from now on, the first and each further one only when Next is called.
+// What the server was asked for before still comes, until those requests expire. Want only adds to what is wanted.
+func (p *Puller) Narrow() { p.setNarrow(true) }
+
+// Widen has all tasks asked for that are wanted. It is how a Puller begins.
+func (p *Puller) Widen() { p.setNarrow(false) }
+
+func (p *Puller) setNarrow(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.narrow = on
+	if p.fetch != nil {
+		p.fetch.setNarrow(on)
+	}
+}
+
+// Next lets one more task be asked for. It has no effect unless the Puller is narrow.
+func (p *Puller) Next() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fetch != nil { // a new one may ask for one from the start
+		p.fetch.permit()
+	}
+}
+
 // Stop ends the pulling and waits. What was delivered and not taken is given back
 // first, so that others get it at once. Nothing may be received from Tasks afterwards.
 func (p *Puller) Stop() {
@@ -126,13 +185,17 @@ func (p *Puller) setUp(ctx context.Context) error {
 	if err != nil {
 		return explain(err)
 	}
-	f, err := newFetch(p.c.nc, p.requests(), p.take)
+	f, err := newFetch(p.c.nc, p.requests(), pullExpires, p.take)
 	if err != nil {
 		return err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fetch = f
+	if p.narrow {
+		f.setNarrow(true)
+		f.permit()
+	}
 	if p.held > 0 {
 		f.want(p.held)
 		p.held = 0
@@ -149,6 +212,7 @@ func (p *Puller) take(m *nats.Msg, asked bool) {
 	d := p.open(m)
 	if d == nil {
 		p.Want(1)
+		p.Next()
 		return
 	}
 	if p.ctx.Err() != nil {

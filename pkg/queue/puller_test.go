@@ -286,7 +286,7 @@ func TestAForgottenRequestIsFoundMissing(t *testing.T) {
 	nc := s.dial()
 	_, err := nc.SubscribeSync("silent")
 	ok(t, err)
-	f, err := newFetch(nc, "silent", nil)
+	f, err := newFetch(nc, "silent", readExpires, nil)
 	ok(t, err)
 	f.want(2)
 	f.check(time.Now().Add(fetchSilence - time.Second))
@@ -297,11 +297,11 @@ func TestAForgottenRequestIsFoundMissing(t *testing.T) {
 	if !errors.Is(f.reason(), errSilence) || f.close(false) != 2 {
 		t.Fatal(f.reason())
 	}
-	f, err = newFetch(nc, "silent", nil)
+	f, err = newFetch(nc, "silent", readExpires, nil)
 	ok(t, err)
 	f.want(2)
 	f.heard = time.Now().Add(time.Hour) // others are served
-	f.check(time.Now().Add(fetchExpires + 2*fetchGrace))
+	f.check(time.Now().Add(readExpires + 2*fetchGrace))
 	if !errors.Is(f.reason(), errLost) || f.close(false) != 2 {
 		t.Fatal(f.reason())
 	}
@@ -311,7 +311,7 @@ func TestARequestThatEndsIsMadeAgain(t *testing.T) {
 	nc := newStand(t).dial()
 	requests, err := nc.SubscribeSync("next")
 	ok(t, err)
-	f, err := newFetch(nc, "next", nil)
+	f, err := newFetch(nc, "next", readExpires, nil)
 	ok(t, err)
 	defer f.close(false)
 	f.want(5)

@@ -60,7 +60,7 @@ func (c *Conn) newReader(partition int, consumer string, begin startPoint, lapse
 		batches: make(chan []Input), more: make(chan struct{}, 1), done: make(chan struct{}), stop: make(chan struct{})}
 	r.hasHanded(begin.seq - 1)
 	r.asked = maxBatch
-	f, err := newFetch(c.nc, c.apiSubject("CONSUMER.MSG.NEXT."+c.inputs.Name+"."+consumer), r.take)
+	f, err := newFetch(c.nc, c.apiSubject("CONSUMER.MSG.NEXT."+c.inputs.Name+"."+consumer), readExpires, r.take)
 	if err != nil {
 		c.dropConsumer(consumer)
 		return nil, err

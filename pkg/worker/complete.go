@@ -14,7 +14,6 @@ import (
 const (
 	firstWait = 20 * time.Millisecond
 	lastWait  = time.Second
-	nakWait   = time.Second // before a task that could not be claimed is delivered again
 )
 
 // completion makes the event that the inbox gets. Its time is the element's. That
@@ -93,11 +92,10 @@ func (t *task) ackAgain(err error) {
 
 // claimAgain repeats a claim that had no answer, with the same token: if the first had
 // taken effect the second is answered YOURS, uncounted, and so trust counts from the
-// first. It keeps its place meanwhile, so a Redis that is away is not asked more often
-// than there are places. The message is given back before the broker delivers it again
-// by itself.
+// first. Its message is given back at once, for others to claim. It keeps its place meanwhile,
+// so a Redis that is away is not asked more often than there are places.
 func (t *task) claimAgain(err error) {
-	t.w.log.Warn("lease not claimed; trying again", "activity", t.task.Name, "of", t.ref.String(), "error", err)
+	t.w.reach.unanswered(t, err)
 	giveUp := time.NewTimer(t.w.cfg.LeaseTTL / 2)
 	defer giveUp.Stop()
 	for wait := firstWait; ; wait = min(2*wait, lastWait) {
@@ -128,10 +126,21 @@ func (t *task) claimAgain(err error) {
 	}
 }
 
-// unclaimed gives the message back.
+// offer gives the message back while the claim is unanswered.
+func (t *task) offer() {
+	t.w.mu.Lock()
+	was := t.stage
+	if was == bidding {
+		t.stage = offered
+	}
+	t.w.mu.Unlock()
+	if was == bidding {
+		t.from.giveBack(t.message)
+	}
+}
+
+// unclaimed ends a task whose claim had no answer and whose message has been given back.
 func (t *task) unclaimed() {
-	t.message.NakAfter(nakWait)
-	t.w.count.unclaimed.Inc()
 	t.from.freed()
 	t.w.leave(t)
 }

@@ -7,8 +7,8 @@
 //	                            │             │                          ▲  │          │
 //	                          error      HELD, GONE,                 keeper  │     GONE, STOLEN, EXPIRED:
 //	                            │        EXHAUSTED: acked,          cancels  │     dropped, counted as
-//	                      tried again,   nothing runs                        │     cancelled or lost
-//	                      then given back                                    ▼
+//	                      given back,    nothing runs                        │     cancelled or lost
+//	                      tried again                                        ▼
 //	                                                          place in the queue is free
 //
 // The claim decides, never the delivery: a task may be delivered twice, late, or after
@@ -18,6 +18,16 @@
 //
 // A worker that dies, at any step, costs the activity at most the TTL of its lease: then
 // the owner's look dispatches it again. See package lease for the steps one by one.
+//
+// # Redis or NATS does not answer
+//
+// A task whose claim is not answered within a second, or fails, is given back, and with it all whose leases are on the
+// same Redis node: other workers get them within milliseconds. Until that node answers, the worker asks for one task
+// at a time; see reach. The claim itself is not withdrawn: it may have taken effect, and is then answered YOURS.
+//
+// A connection to NATS that is dead without the server knowing it (a black hole, a stopped process) is sent tasks
+// until its requests expire, two seconds after they were made, and at most as many as there were free places.
+// Each of them is delivered to another worker after two seconds. A worker that was killed is sent nothing more.
 //
 // # Cancelled
 //

@@ -30,6 +30,9 @@ type intake struct {
 
 	gone  atomic.Int32  // claims in a row that found nothing to claim
 	stale chan struct{} // wakes the sweeper
+
+	givenBack atomic.Int32 // tasks in a row that were given back because their claim could not be answered
+	pausing   atomic.Bool  // before the next one is asked for
 }
 
 func newIntake(ctx context.Context, w *Worker, name string) (*intake, error) {
@@ -73,13 +76,38 @@ func (q *intake) take(d *queue.Delivery) {
 		q.refuse(d)
 		return
 	}
+	if q.w.reach.some.Load() && q.w.reach.silent(q.w.conn.PartitionOf(d.Task.Instance)) {
+		q.giveBack(d)
+		q.freed()
+		return
+	}
 	newTask(q, d, b).bid()
+}
+
+// giveBack returns a task to the queue because its lease cannot be claimed here at this moment.
+func (q *intake) giveBack(d *queue.Delivery) {
+	d.GiveBack()
+	q.w.count.unclaimed.Inc()
+	q.givenBack.Add(1)
+	q.nextAfterPause()
+}
+
+// nextAfterPause lets a narrow puller ask for a task, the later the more were given back in a row.
+func (q *intake) nextAfterPause() {
+	if !q.pausing.CompareAndSwap(false, true) {
+		return
+	}
+	time.AfterFunc(min(firstPause<<min(q.givenBack.Load(), 16), lastPause), func() {
+		q.pausing.Store(false)
+		q.puller.Next()
+	})
 }
 
 // refuse gives back what this worker can not run.
 func (q *intake) refuse(d *queue.Delivery) {
 	d.NakAfter(elsewhere)
 	q.freed()
+	q.puller.Next()
 	q.w.count.unregistered.Inc()
 	q.w.mu.Lock()
 	said := q.w.unknown[d.Task.Name] || len(q.w.unknown) >= maxUnknown

@@ -95,6 +95,9 @@ func (w *Worker) close() {
 	if w.hints != nil {
 		w.hints.Stop()
 	}
+	if w.reach != nil {
+		w.reach.stop()
+	}
 	if w.reports != nil {
 		w.reports.stop()
 	}

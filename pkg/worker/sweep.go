@@ -16,6 +16,10 @@ const (
 
 // answered notes how a claim was answered.
 func (q *intake) answered(o lease.Outcome) {
+	if q.w.reach.some.Load() {
+		q.givenBack.Store(0)
+		q.puller.Next()
+	}
 	if o != lease.Gone {
 		q.gone.Store(0)
 		return
@@ -105,7 +109,7 @@ func (q *intake) look(tasks []*queue.Delivery) (wanted bool) {
 		for i, d := range p.tasks {
 			switch {
 			case p.err != nil:
-				d.NakAfter(nakWait)
+				d.GiveBack()
 				wanted = true
 			case p.out[i] == lease.Gone:
 				d.Ack()

@@ -36,7 +36,7 @@ type task struct {
 	message *queue.Delivery
 	ref     lease.Ref
 	token   string
-	since   time.Time // before the claim was first sent
+	since   time.Time // before the claim was first sent; constant
 	claim   uint32    // number of the claim
 	body    []byte    // of the completion
 	failed  bool      // the completion is a failure
@@ -46,11 +46,21 @@ type task struct {
 	back    chan struct{}   // closed when the handler has returned
 	watched chan struct{}   // closed when the watch has ended, if it began
 
+	stage     stage       // under mu
 	hold      *lease.Hold // under mu; nil: the lease is not ours
 	told      time.Time   // under mu: when the context was done; zero: it is not, or the watch has not begun
 	returned  bool        // under mu: the handler has, in time
 	abandoned bool        // under mu: it has not
 }
+
+// stage is how far a task has come with its claim.
+type stage int
+
+const (
+	bidding stage = iota // the claim is sent and not answered
+	offered              // likewise, and the message has been given back
+	holding              // the lease is ours
+)
 
 func newTask(q *intake, d *queue.Delivery, b pawl.ActivityBinding) *task {
 	w := q.w
@@ -58,7 +68,7 @@ func newTask(q *intake, d *queue.Delivery, b pawl.ActivityBinding) *task {
 		w: w, from: q, binding: b, count: w.count.of(d.Task.Name), task: d.Task, message: d,
 		ref:   w.refOf(d.Task),
 		token: w.token + "-" + strconv.FormatUint(w.claims.Add(1), 36),
-		back:  make(chan struct{}), watched: make(chan struct{}),
+		since: time.Now(), back: make(chan struct{}), watched: make(chan struct{}),
 	}
 	w.enter(t)
 	return t
@@ -82,7 +92,6 @@ func (t *task) wish() lease.Bid {
 
 // bid sends the claim.
 func (t *task) bid() {
-	t.since = time.Now()
 	t.w.leases.Claim(t.wish(), t.claimed)
 }
 
@@ -101,6 +110,7 @@ func (t *task) decided(c lease.Claim) {
 	t.message.Ack()
 	failpoint.Here("worker.acked-nats")
 	t.w.count.claims[c.Outcome].Inc()
+	t.w.reach.answered(t)
 	t.from.answered(c.Outcome)
 	if c.Outcome != lease.Yours {
 		if c.Outcome == lease.Gone {
@@ -119,7 +129,7 @@ func (t *task) run() {
 	hold := t.w.keeper.Hold(context.Background(), t.grip(), t.since)
 	ctx := t.context(hold)
 	t.w.mu.Lock()
-	t.hold = hold
+	t.hold, t.stage = hold, holding
 	t.w.mu.Unlock()
 	if t.w.phase.Load() != taking || !hold.Trusted() {
 		// Told to stop meanwhile; or the answer took so long that the lease, ours or not, can not be trusted.

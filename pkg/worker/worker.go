@@ -48,6 +48,7 @@ type Worker struct {
 	uncount func() // the counts of conn
 	leases  *lease.Leases
 	keeper  *lease.Keeper
+	reach   *reach
 	bells   *ringer
 	reports *reporter
 	hints   *queue.Subscription
@@ -67,6 +68,10 @@ type Worker struct {
 	mourned  []*task // abandoned and not yet logged
 	mourning bool    // somebody does it
 }
+
+// ackWait is for a delivery that reached nobody: its worker was killed, stopped or cut off with the message on its way.
+// It is longer than a worker keeps a task whose claim is unanswered.
+const ackWait = 2 * claimTimeout
 
 // The phases of a worker.
 const (
@@ -164,6 +169,7 @@ func (w *Worker) open(ctx context.Context) error {
 		}
 		w.queues = append(w.queues, q)
 	}
+	w.reach = newReach(w)
 	w.since = time.Now()
 	if w.asked, err = w.conn.ServeWorkers(w.info); err != nil {
 		return fmt.Errorf("worker: %w", err)
@@ -177,7 +183,7 @@ func (w *Worker) join(ctx context.Context) (*queue.Conn, error) {
 	defer tick.Stop()
 	for said := false; ; said = true {
 		conn, err := queue.Join(ctx, w.cfg.NATS, queue.Options{
-			Namespace: w.cfg.Namespace, Partitions: w.cfg.Partitions, AckWait: w.cfg.LeaseTTL, Logger: w.cfg.Logger,
+			Namespace: w.cfg.Namespace, Partitions: w.cfg.Partitions, AckWait: min(w.cfg.LeaseTTL, ackWait), Logger: w.cfg.Logger,
 		})
 		if err == nil || !errors.Is(err, queue.ErrNoNamespace) {
 			return conn, err
