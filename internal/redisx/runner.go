@@ -139,14 +139,11 @@ func (r *Runner) Client() redis.UniversalClient { return r.rdb }
 // Node identifies the node that has the key at this moment, for comparing: what is sent for keys of one node shares its fate.
 // It is nil if no node is known to have the key.
 func (r *Runner) Node(key string) any {
-	if r.cluster == nil {
-		return r.rdb
-	}
-	master, err := r.cluster.MasterForKey(r.ctx, key)
+	l, err := r.lane(Command("", key))
 	if err != nil {
 		return nil
 	}
-	return master
+	return l.client
 }
 
 // Go sends the call and returns; done gets the answer.
