@@ -152,6 +152,7 @@ func TestACustomStatusIsShownAndFollowedToTheEnd(t *testing.T) {
 	if out := must(t, at("status", "t-1")...); out != `{"done":41}`+"\n" {
 		t.Errorf("status: %s", out)
 	}
+	must(t, at("send", "rest-1", "step", "1")...) // which it does not read
 	must(t, at("send", "rest-1", "wake")...)
 	follows(statusLine{Instance: "t-1", Version: 2, Value: json.RawMessage(`{"done":100}`)})
 	follows(statusLine{Instance: "t-1", Status: "completed"})
@@ -163,7 +164,8 @@ func TestACustomStatusIsShownAndFollowedToTheEnd(t *testing.T) {
 		t.Errorf("cleared: %s", out)
 	}
 	wants(t, must(t, at("status", "rest-1", "--json")...), `"version":2,"cleared":true`)
-	wants(t, must(t, at("get", "rest-1")...), "custom status cleared (version 2)")
+	wants(t, must(t, at("get", "rest-1")...), "unread events 1 step", "custom status cleared (version 2)")
+	wants(t, must(t, at("get", "rest-1", "--json")...), `"unread":[{"event":"step","count":1}]`)
 	code, out, errs := command(t, at("status", "t-1", "--follow")...)
 	if code != 0 || out != `{"done":100}`+"\n" || errs != "pawl: t-1 has ended: completed\n" {
 		t.Errorf("of one that has ended: code %d, %q, %q", code, out, errs)
