@@ -343,14 +343,23 @@ func (o *Orchestrator) Member() string { return o.cfg.Member }
 
 // checkPartitions fixes the number of partitions of a new namespace, and refuses another one.
 func checkPartitions(ctx context.Context, cfg Config, space redisx.Space) error {
-	want := strconv.Itoa(cfg.Partitions)
-	if err := cfg.Redis.HSetNX(ctx, space.Meta(), "partitions", want).Err(); err != nil {
-		return fmt.Errorf("orchestrator: Redis: %w", err)
+	run := redisx.NewRunner(cfg.Redis) // for its time-outs, and what it repeats
+	defer run.Close()
+	read := redisx.Command("HGET", space.Meta(), "partitions")
+	v, err := run.Do(ctx, read)
+	if err == nil && v == nil { // only then, for a full Redis refuses it
+		if _, err = run.Do(ctx, redisx.Command("HSETNX", space.Meta(), "partitions", strconv.Itoa(cfg.Partitions))); err == nil {
+			v, err = run.Do(ctx, read)
+		}
 	}
-	have, err := cfg.Redis.HGet(ctx, space.Meta(), "partitions").Int()
 	if err != nil {
-		return fmt.Errorf("orchestrator: Redis: number of partitions: %w", err)
+		return fmt.Errorf("orchestrator: number of partitions: %w", err)
 	}
+	n, err := redisx.Int(v)
+	if err != nil {
+		return fmt.Errorf("orchestrator: number of partitions: %w", err)
+	}
+	have := int(n)
 	if have != cfg.Partitions {
 		return &PartitionsError{Namespace: cfg.Namespace, Have: have, Want: cfg.Partitions}
 	}

@@ -12,8 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/lease"
@@ -202,13 +200,17 @@ func (w *Worker) join(ctx context.Context) (*queue.Conn, error) {
 // agree checks that Redis, if it has a number of partitions for the namespace, has the
 // one that the streams have: with another one every lease would seem gone.
 func (w *Worker) agree(ctx context.Context, space redisx.Space) error {
-	n, err := w.cfg.Redis.HGet(ctx, space.Meta(), "partitions").Int()
+	run := redisx.NewRunner(w.cfg.Redis) // for its time-outs, and what it repeats
+	defer run.Close()
+	v, err := run.Do(ctx, redisx.Command("HGET", space.Meta(), "partitions"))
+	if err != nil {
+		return fmt.Errorf("worker: read %s from Redis: %w", space.Meta(), err)
+	}
+	n, err := redisx.Int(v)
 	switch {
-	case errors.Is(err, redis.Nil):
-		return nil
 	case err != nil:
 		return fmt.Errorf("worker: read %s from Redis: %w", space.Meta(), err)
-	case n != w.conn.Partitions():
+	case v != nil && int(n) != w.conn.Partitions():
 		return fmt.Errorf("worker: namespace %s has %d partitions in Redis and %d in NATS: these two do not belong together",
 			w.cfg.Namespace, n, w.conn.Partitions())
 	}
@@ -225,7 +227,7 @@ func (w *Worker) Ready() error {
 	// An idle worker has not asked Redis anything for a while.
 	ctx, stop := context.WithTimeout(context.Background(), time.Second)
 	defer stop()
-	if err := w.cfg.Redis.Ping(ctx).Err(); err != nil {
+	if _, err := w.runner.Do(ctx, redisx.Command("PING")); err != nil {
 		return fmt.Errorf("worker: Redis does not answer: %w", err)
 	}
 	return nil
