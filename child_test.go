@@ -109,10 +109,6 @@ func TestABadOptionIsTheErrorOfTheChild(t *testing.T) {
 		{func(ctx *pawl.Context) error {
 			return pawl.SendOrStart(ctx, ship, "p", parcel{}, moved, 1, pawl.Version("no spaces"))
 		}, pawl.ErrBadName},
-		{func(ctx *pawl.Context) error {
-			half := strings.Repeat("x", 500<<10) // each fits by itself
-			return pawl.SendOrStart(ctx, ship, "p", parcel{To: half}, pawl.NewEvent[string]("note"), half)
-		}, pawl.ErrTooLarge},
 		{func(ctx *pawl.Context) error { _, err := bad.ContinueAsNew(ctx, parcel{}); return err }, pawl.ErrBadName},
 		{func(ctx *pawl.Context) error {
 			return ship.StartDetached(ctx, "p", parcel{To: strings.Repeat("x", 600<<10)})
@@ -272,5 +268,16 @@ func TestAnEventThatMayStartItsReceiverIsRecordedWithTheStart(t *testing.T) {
 	}
 	if in, err := ship.DecodeInput(e.Start.Payload); err != nil || in.To != "Ulm" {
 		t.Errorf("starts with %+v, %v", in, err)
+	}
+}
+
+func TestAStartAndAnEventThatAreTooLargeTogetherAreRefusedAtTheCall(t *testing.T) {
+	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (bool, error) {
+		half := strings.Repeat("x", 500<<10) // each fits by itself
+		err := pawl.SendOrStart(ctx, ship, "p", parcel{To: half}, pawl.NewEvent[string]("note"), half)
+		return errors.Is(err, pawl.ErrTooLarge), nil
+	}, pawl.None{})
+	if !r.result() {
+		t.Error("it was not refused, or not by name")
 	}
 }

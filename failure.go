@@ -42,16 +42,17 @@ func (e *Error) Is(target error) bool {
 
 // Sentinels of the failures that Pawl itself makes, for errors.Is and Retry.Unless.
 var (
-	ErrBlocked     = NewError(history.CodeBlocked)     // orchestration code waited for something that is no future, three times
-	ErrDiverged    = NewError(history.CodeDiverged)    // the code does not do what the history has, and was not to wait for other code
-	ErrIDTaken     = NewError(history.CodeIDTaken)     // the child's id is that of an instance which somebody else has started
-	ErrInboxFull   = NewError(history.CodeInboxFull)   // inputs came faster than the orchestration read them
-	ErrPanic       = NewError(history.CodePanic)       // the code panicked; Failure.Stack tells where
-	ErrPoison      = NewError(history.CodePoison)      // claimed too often without an end
-	ErrTimeout     = NewError(history.CodeTimeout)     // an attempt, or the whole call, took too long
-	ErrUndecodable = NewError(history.CodeUndecodable) // a payload is not what it should be
-	ErrTooLarge    = NewError(history.CodeTooLarge)    // a payload or a history is over its limit
-	ErrTooMany     = NewError(history.CodeTooMany)     // too many activities and children are outstanding
+	ErrBlocked      = NewError(history.CodeBlocked)      // orchestration code waited for something that is no future, three times
+	ErrDiverged     = NewError(history.CodeDiverged)     // the code does not do what the history has, and was not to wait for other code
+	ErrIDTaken      = NewError(history.CodeIDTaken)      // the child's id is that of an instance which somebody else has started
+	ErrInboxFull    = NewError(history.CodeInboxFull)    // inputs came faster than the orchestration read them
+	ErrPanic        = NewError(history.CodePanic)        // the code panicked; Failure.Stack tells where
+	ErrPoison       = NewError(history.CodePoison)       // claimed too often without an end
+	ErrTimeout      = NewError(history.CodeTimeout)      // an attempt, or the whole call, took too long
+	ErrUndecodable  = NewError(history.CodeUndecodable)  // a payload is not what it should be
+	ErrTooLarge     = NewError(history.CodeTooLarge)     // a payload or a history is over its limit
+	ErrTurnTooLarge = NewError(history.CodeTurnTooLarge) // a turn has no room for the call; it is ErrTooLarge too. See docs/guide/activities.md
+	ErrTooMany      = NewError(history.CodeTooMany)      // too many activities and children are outstanding
 )
 
 // Sentinels of calls and starts that the limits of the action have refused: see LimitOption. Retry does not try again after them, unless

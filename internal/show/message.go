@@ -22,6 +22,8 @@ func message(e history.Event) string {
 		return called(noted(e.Name+" to "+e.Instance, starts(e.Start)), e.Payload)
 	case *history.ContinuedAsNew:
 		return called(noted("", version(e.Version)), e.Payload)
+	case *history.Refused:
+		return e.Name + ": " + e.Failure.Message
 	case *history.PatchMarked:
 		return e.Name
 	case *history.Granted:

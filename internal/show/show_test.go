@@ -86,6 +86,7 @@ func shownEvents(t *testing.T) []shown {
 		{&history.PurgeRequested{By: "ops", Text: "tidy"}, "by ops: tidy"},
 		{&history.PurgeRequested{By: "ops", Force: true}, "forced by ops"},
 		{&history.PatchMarked{Name: "check-twice"}, "check-twice"},
+		{&history.Refused{Of: history.KindActivityScheduled, Name: "charge-card", Failure: failure}, "charge-card: no luck"},
 		{&history.ContinuedAsNew{Payload: packed(t, 12)}, "12"},
 		{&history.ContinuedAsNew{Payload: packed(t, 12), Version: "2"}, "(version 2) 12"},
 		{&history.Completed{Result: packed(t, "done")}, `"done"`},

@@ -88,6 +88,14 @@ type PatchMarked struct {
 	Name string
 }
 
+// Refused says that a limit has kept the code from a decision, which has got the failure instead.
+type Refused struct {
+	Head    `msgpack:"-"`
+	Of      Kind   // of the decision
+	Name    string // of the activity, the orchestration or the event
+	Failure Failure
+}
+
 // PurgeRequested asks for an instance to be removed with all that it has. It is an input that
 // waits in the inbox behind what came before it, and stands in no history: there is none
 // once it has taken effect.
@@ -108,6 +116,7 @@ func (*ChildFailed) Kind() Kind          { return KindChildFailed }
 func (*ChildCancelRequested) Kind() Kind { return KindChildCancelRequested }
 func (*EventSent) Kind() Kind            { return KindEventSent }
 func (*PatchMarked) Kind() Kind          { return KindPatchMarked }
+func (*Refused) Kind() Kind              { return KindRefused }
 
 func (*ContinuedAsNew) Input() bool       { return false }
 func (*ChildScheduled) Input() bool       { return false }
@@ -116,3 +125,4 @@ func (*ChildFailed) Input() bool          { return true }
 func (*ChildCancelRequested) Input() bool { return false }
 func (*EventSent) Input() bool            { return false }
 func (*PatchMarked) Input() bool          { return false }
+func (*Refused) Input() bool              { return false }

@@ -239,6 +239,11 @@ func (w *writer) message(e Event) {
 	case *PatchMarked:
 		w.head(e, 1)
 		w.str(e.Name)
+	case *Refused:
+		w.head(e, 3)
+		w.uint(uint64(e.Of))
+		w.str(e.Name)
+		w.failure(e.Failure)
 	default:
 		w.keep(errNoEncoding)
 	}
@@ -395,6 +400,8 @@ func (r *reader) message(kind Kind) Event {
 		return &PatchMarked{Name: r.str()}
 	case KindGranted:
 		return &Granted{Scheduled: r.uint()}
+	case KindRefused:
+		return &Refused{Of: Kind(r.uint8()), Name: r.str(), Failure: r.failure()}
 	case KindObserved:
 		return &Observed{}
 	case KindPurgeRequested:

@@ -80,6 +80,7 @@ func events(t *rapid.T) []history.Event {
 			Start: &history.SentStart{Name: "o" + str("orchestration"), Version: str("version"), Payload: payload("input")},
 		},
 		&history.PatchMarked{Name: str("patch")},
+		&history.Refused{Of: history.Kind(rapid.Byte().Draw(t, "of")), Name: str("name"), Failure: history.Failure{Code: str("code"), Message: str("message")}},
 		&history.PurgeRequested{By: str("by"), Text: str("text"), Force: rapid.Bool().Draw(t, "force"), Reply: str("reply")},
 		&history.Granted{Scheduled: id.Draw(t, "scheduled")},
 		&history.Observed{},
@@ -197,6 +198,7 @@ func golden() []history.Event {
 			Start: &history.SentStart{Name: "tenant", Version: "v2", Payload: p},
 		},
 		&history.Started{Name: "ship", Payload: p, Born: history.Position{Seq: 5, Time: 6}, Execution: 2, Statuses: 3, Status: p},
+		&history.Refused{Of: history.KindActivityScheduled, Name: "charge-card", Failure: f},
 	}
 	for i, e := range all {
 		e.Meta().ID, e.Meta().At = uint64(i+1), 1_790_000_000_000+int64(i)

@@ -46,6 +46,7 @@ const (
 	KindPurgeRequested          Kind = 22
 	KindGranted                 Kind = 23
 	KindObserved                Kind = 24
+	KindRefused                 Kind = 25
 )
 
 // Event is one element of a history. The set of implementations is closed; a
@@ -101,17 +102,18 @@ type Failure struct {
 
 // Codes of failures that Pawl itself makes.
 const (
-	CodePanic       = "pawl.panic"
-	CodePoison      = "pawl.poison"      // claimed too often without an end
-	CodeTimeout     = "pawl.timeout"     // an attempt or a whole call took too long
-	CodeCancelled   = "pawl.cancelled"   // the failure is a cancellation
-	CodeUndecodable = "pawl.undecodable" // a payload does not decode into the type it is for
-	CodeTooLarge    = "pawl.too-large"   // a payload or a history over its limit
-	CodeBlocked     = "pawl.blocked"     // orchestration code blocked three times
-	CodeInboxFull   = "pawl.inbox-full"  // more unread inputs than an instance may have
-	CodeTooMany     = "pawl.too-many"    // more outstanding activities and children than allowed
-	CodeIDTaken     = "pawl.id-taken"    // a child's id belongs to an instance that somebody else has started
-	CodeDiverged    = "pawl.diverged"    // the code does not do what the history says, and is not to wait for other code
+	CodePanic        = "pawl.panic"
+	CodePoison       = "pawl.poison"         // claimed too often without an end
+	CodeTimeout      = "pawl.timeout"        // an attempt or a whole call took too long
+	CodeCancelled    = "pawl.cancelled"      // the failure is a cancellation
+	CodeUndecodable  = "pawl.undecodable"    // a payload does not decode into the type it is for
+	CodeTooLarge     = "pawl.too-large"      // a payload or a history over its limit
+	CodeBlocked      = "pawl.blocked"        // orchestration code blocked three times
+	CodeInboxFull    = "pawl.inbox-full"     // more unread inputs than an instance may have
+	CodeTurnTooLarge = "pawl.turn-too-large" // a call that its turn has no room for
+	CodeTooMany      = "pawl.too-many"       // more outstanding activities and children than allowed
+	CodeIDTaken      = "pawl.id-taken"       // a child's id belongs to an instance that somebody else has started
+	CodeDiverged     = "pawl.diverged"       // the code does not do what the history says, and is not to wait for other code
 
 	CodeQueueFull    = "pawl.queue-full"    // as many wait at the gate of the action as may
 	CodeQueueTimeout = "pawl.queue-timeout" // it waited at the gate for as long as it may

@@ -52,7 +52,7 @@ func (s *State) Apply(e Event) error {
 		s.tickets.enter(1, e.Gate)
 	case *Granted:
 		s.tickets.grant(e.Scheduled)
-	case *EventReceived, *SideEffectRecorded, *PatchMarked, *Observed:
+	case *EventReceived, *SideEffectRecorded, *PatchMarked, *Observed, *Refused:
 	case *CancelRequested:
 		s.Cancel = e
 	case *ChildScheduled, *ChildCompleted, *ChildFailed, *ChildCancelRequested, *EventSent:

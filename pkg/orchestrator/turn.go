@@ -19,6 +19,8 @@ import (
 const (
 	// turnBytes is the size of events at which a turn takes no further input.
 	turnBytes = 4 << 20
+	// commitReserve is what a commit keeps free for what nothing refuses at the call: the input of the last step, cancellations, the end.
+	commitReserve = 2 << 20
 	// turnTimers is how many timers one turn fires, so that code which sleeps for no time
 	// at all, for ever, does not keep the others waiting.
 	turnTimers = 1000
@@ -228,6 +230,7 @@ func (t *turn) apply(ev history.Event) bool {
 			t.replies = append(t.replies, refusal(t.in.id, s.Parent))
 		}
 	}
+	t.exec.SetRoom(store.CommitBytes - commitReserve - t.size)
 	outcome, err := t.exec.Apply(ev)
 	if err != nil {
 		t.err = err

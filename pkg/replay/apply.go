@@ -161,6 +161,7 @@ func (x *Execution) step(in history.Event) {
 		x.deliver(in)
 	}
 	x.drain()
+	x.room = MaxRoom
 	if x.past.active {
 		x.closeStep()
 	}

@@ -92,9 +92,6 @@ func (x *Execution) Call(spec Call) *Future {
 		spec.Retry, spec.AttemptTimeout = Retry{}, 0
 	}
 	c := &call{Future: Future{x: x}, spec: spec, home: x.in(spec.Scope)}
-	if len(spec.Payload.Data) > x.opts.Limits.Payload && !c.decided() {
-		return x.refused(x.tooLarge(spec.Payload, "the input of "+c.what()))
-	}
 	c.source = c
 	c.begin()
 	if spec.Within > 0 && !c.settled && !x.unwinding {
@@ -112,14 +109,6 @@ func (c *call) what() string {
 	return "activity " + c.spec.Activity
 }
 
-// decided reports whether history has the schedule of the call next: see Execution.decided.
-func (c *call) decided() bool {
-	if c.spec.Child != nil {
-		return c.x.decided(history.KindChildScheduled, c.spec.Child.Name)
-	}
-	return c.x.decided(history.KindActivityScheduled, c.spec.Activity)
-}
-
 // tooLarge gives the failure of a payload over the limit, or nil.
 func (x *Execution) tooLarge(p history.Payload, what string) *history.Failure {
 	limit := x.opts.Limits.Payload
@@ -134,22 +123,36 @@ func (x *Execution) tooLarge(p history.Payload, what string) *history.Failure {
 
 // begin schedules the next attempt.
 func (c *call) begin() {
+	var refused *history.Failure
+	if c.spec.Child != nil {
+		c.attempt, refused = c.x.scheduleChild(c)
+	} else {
+		c.attempt, refused = c.x.scheduleActivity(c)
+	}
+	if refused != nil {
+		c.conclude(history.Payload{}, refused)
+		return
+	}
+	if c.attempt != nil && c.spec.AttemptTimeout > 0 {
+		c.limit = c.x.scheduleLimit(c.attempt, c.spec.AttemptTimeout, c.home, c)
+	}
+}
+
+// limited gives the failure of a call that passes a limit, or nil. The payload of a further attempt was allowed with the first.
+func (c *call) limited() *history.Failure {
 	x := c.x
-	if limit := x.opts.Limits.Outstanding; x.wanted >= limit && !c.decided() {
-		c.conclude(history.Payload{}, &history.Failure{
+	switch limit := x.opts.Limits.Outstanding; {
+	case x.past.active:
+		return nil
+	case c.number <= 1 && len(c.spec.Payload.Data) > x.opts.Limits.Payload:
+		return x.tooLarge(c.spec.Payload, "the input of "+c.what())
+	case x.wanted >= limit:
+		return &history.Failure{
 			Code: history.CodeTooMany, Permanent: true,
 			Message: fmt.Sprintf("%s was not scheduled: %d activities and children are outstanding, which is the limit", c.what(), limit),
-		})
-		return
-	}
-	if c.spec.Child != nil {
-		c.attempt = x.scheduleChild(c)
-		return
-	}
-	c.number++
-	c.attempt = x.scheduleActivity(c)
-	if c.attempt != nil && c.spec.AttemptTimeout > 0 {
-		c.limit = x.scheduleLimit(c.attempt, c.spec.AttemptTimeout, c.home, c)
+		}
+	default:
+		return nil
 	}
 }
 

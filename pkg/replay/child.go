@@ -63,29 +63,28 @@ func (x *Execution) Launch(child Child, payload history.Payload, in *Scope) erro
 	if over := x.over(in); over != nil {
 		return over
 	}
-	if f := x.tooLarge(payload, "the input of orchestration "+child.Name); f != nil && !x.decided(history.KindChildScheduled, child.Name) {
-		return f
-	}
 	child.Abandon = false
-	x.decideChild(child, payload, true)
+	_, refused, _ := x.decideChild(child, payload, true, x.tooLarge(payload, "the input of orchestration "+child.Name))
 	x.exit()
-	return nil
+	return refusal(refused)
 }
 
 // scheduleChild decides the start of the call's child. What is abandoned, with the
 // deadline that its call may have, is in no scope.
-func (x *Execution) scheduleChild(c *call) *work {
-	ev, ok := x.decideChild(*c.spec.Child, c.spec.Payload, false)
+func (x *Execution) scheduleChild(c *call) (w *work, refused *history.Failure) {
+	ev, refused, ok := x.decideChild(*c.spec.Child, c.spec.Payload, false, c.limited())
 	if !ok {
-		return nil
+		return nil, refused
 	}
 	if ev.Abandon {
 		c.home = nil
 	}
-	return x.add(&work{id: ev.ID, kind: childWork, effect: ev.Effect, abandoned: ev.Abandon, owner: c}, c.home)
+	return x.add(&work{id: ev.ID, kind: childWork, effect: ev.Effect, abandoned: ev.Abandon, owner: c}, c.home), nil
 }
 
-func (x *Execution) decideChild(child Child, payload history.Payload, detached bool) (*history.ChildScheduled, bool) {
+func (x *Execution) decideChild(
+	child Child, payload history.Payload, detached bool, limited *history.Failure,
+) (ev *history.ChildScheduled, refused *history.Failure, ok bool) {
 	if child.Instance == "" {
 		x.collectOwed() // the place of the start is behind them
 		child.Instance = ChildID(x.id, x.last+1)
@@ -93,5 +92,5 @@ func (x *Execution) decideChild(child Child, payload history.Payload, detached b
 	return decide(x, &history.ChildScheduled{
 		Name: child.Name, Version: child.Version, Instance: child.Instance, Payload: payload,
 		Abandon: child.Abandon, Detached: detached,
-	})
+	}, limited)
 }

@@ -106,17 +106,6 @@ func (x *Execution) meet(kind history.Kind, about string, made history.Event) hi
 	return nil
 }
 
-// decided reports whether history, being replayed, has a decision of that kind and name next. Then no limit keeps the code from
-// it: limits are configuration, and payloads change with the code, but what was allowed once stands.
-func (x *Execution) decided(kind history.Kind, name string) bool {
-	if !x.past.active {
-		return false
-	}
-	x.collectOwed()
-	ev := x.peek()
-	return ev != nil && ev.Kind() == kind && nameOf(ev) == name
-}
-
 // collectOwed moves the cancellations that history has next into owed, and passes over
 // the markers among them: see Patched. When history is not being replayed there are none.
 func (x *Execution) collectOwed() {
@@ -196,16 +185,17 @@ func (x *Execution) sortedOwed() []history.Event {
 }
 
 // scheduleActivity decides an attempt of the call. It gives nil if that was one
-// decision too many, or not the one that history has.
-func (x *Execution) scheduleActivity(c *call) *work {
-	ev, ok := decide(x, &history.ActivityScheduled{
+// decision too many, or not the one that history has, or if it was refused.
+func (x *Execution) scheduleActivity(c *call) (w *work, refused *history.Failure) {
+	c.number++
+	ev, refused, ok := decide(x, &history.ActivityScheduled{
 		Name: c.spec.Activity, Queue: c.spec.Queue, Payload: c.spec.Payload, Attempt: c.number, First: c.first, Gate: c.gate(),
-	})
+	}, c.limited())
 	if !ok {
-		return nil
+		return nil, refused
 	}
 	c.first = ev.CallKey()
-	return x.add(&work{id: ev.ID, sched: ev, owner: c}, c.home)
+	return x.add(&work{id: ev.ID, sched: ev, owner: c}, c.home), nil
 }
 
 // samePayload compares what the code gives now with what it gave then. A difference

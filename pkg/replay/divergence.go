@@ -166,6 +166,8 @@ func describe(ev history.Event) string {
 		return "SideEffectRecorded"
 	case *history.PatchMarked:
 		return "PatchMarked of " + ev.Name
+	case *history.Refused:
+		return fmt.Sprintf("Refused of %s (kind %d)", ev.Name, ev.Of)
 	case *history.Completed:
 		return "Completed"
 	case *history.Failed:

@@ -66,6 +66,11 @@
 // pending behind a commit only if an input that a later turn applies is left in the inbox, too. Crash points: before
 // the commit of Observed the turn is decided again, perhaps with more inputs at hand; after it the poll is complete.
 //
+// # Limits
+//
+// A limit (of payloads, of what is outstanding, of the room in the owner's commit) refuses a decision at the call, and the
+// code gets a failure. The refusal is an event, Refused, so that a replay meets it whatever the limits are by then: see SetRoom.
+//
 // # Other instances
 //
 // A child is scheduled as an activity is, and waited for and cancelled in the same places.

@@ -29,9 +29,8 @@ type Ending struct {
 	Cancelled bool             // the failure is, or wraps, a cancellation
 }
 
-// Limits bound one execution. A field that is zero has its default. They may be lowered at any time: what history has was
-// allowed. Where Payload or Outstanding is raised, an execution that came up against it before diverges on replay, for that
-// it was refused is in no history.
+// Limits bound one execution. A field that is zero has its default. They may be changed at any time: on replay what
+// history has was allowed, and what it has refused was refused.
 type Limits struct {
 	Payload     int    // bytes of one payload; default 512 KiB
 	Events      uint64 // events of one history; default 100,000
@@ -128,6 +127,8 @@ type Execution struct {
 	polls    list[*poll]
 	observed bool // the input of the step is Observed: a poll is complete at once
 
+	room int // bytes that the decisions of the step may still take
+
 	// What the code has said of itself.
 	patches map[string]bool // the answers of Patched so far
 	status  history.Payload
@@ -153,7 +154,7 @@ func New(id Identity, program Program, opts Options) *Execution {
 	}
 	x := &Execution{
 		id: id, program: program, opts: opts,
-		open: make(map[uint64]*work),
+		open: make(map[uint64]*work), room: MaxRoom,
 	}
 	x.root = x.newScope(nil)
 	x.logger = slog.New(&quietHandler{inner: opts.Logger.Handler(), replaying: &x.replaying})

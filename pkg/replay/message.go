@@ -18,12 +18,17 @@ func (x *Execution) Send(instance, name string, payload history.Payload, in *Sco
 	if over := x.over(in); over != nil {
 		return over
 	}
-	if f := x.tooLarge(payload, "event "+name); f != nil && !x.decided(history.KindEventSent, name) {
-		return f
-	}
-	decide(x, &history.EventSent{Instance: instance, Name: name, Payload: payload})
+	_, refused, _ := decide(x, &history.EventSent{Instance: instance, Name: name, Payload: payload}, x.tooLarge(payload, "event "+name))
 	x.exit()
-	return nil
+	return refusal(refused)
+}
+
+// refusal is the error of a refused decision, nil for none.
+func refusal(f *history.Failure) error {
+	if f == nil {
+		return nil
+	}
+	return f
 }
 
 // togetherRoom is how much smaller than two payloads at the limit a start and its event must be: they travel in one message,
@@ -41,15 +46,13 @@ func (x *Execution) SendOrStart(instance, name string, payload history.Payload, 
 	}
 	f := cmp.Or(x.tooLarge(payload, "event "+name), x.tooLarge(start.Payload, "the input of orchestration "+start.Name),
 		x.tooLargeTogether(name, payload, start))
-	if f != nil && !x.decided(history.KindEventSent, name) {
-		return f
-	}
-	replaying, made := x.past.active, &history.EventSent{Instance: instance, Name: name, Payload: payload, Start: &start}
-	if ev, ok := decide(x, made); ok && replaying {
+	made := &history.EventSent{Instance: instance, Name: name, Payload: payload, Start: &start}
+	ev, refused, ok := decide(x, made, f)
+	if ok && ev != made { // it was met
 		x.samePayload(ev, ev.Start.Payload, start.Payload)
 	}
 	x.exit()
-	return nil
+	return refusal(refused)
 }
 
 func (x *Execution) tooLargeTogether(event string, payload history.Payload, start history.SentStart) *history.Failure {
@@ -64,25 +67,29 @@ func (x *Execution) tooLargeTogether(event string, payload history.Payload, star
 }
 
 // decide carries out a decision that asks something of the world: live it records made, with
-// its effect id; on replay it gives the event that history has for it. ok is false if
-// that was one decision too many, or not the one that history has.
-func decide[E history.Event](x *Execution, made E) (ev E, ok bool) {
+// its effect id; on replay it gives the event that history has for it. limited is a limit that it passes now, if there is one:
+// then it is refused. ok is false if it was, if that was one decision too many, or if it is not the one that history has.
+func decide[E history.Event](x *Execution, made E, limited *history.Failure) (ev E, refused *history.Failure, ok bool) {
+	if refused = x.refuse(made, limited); refused != nil {
+		return ev, refused, false
+	}
 	switch {
 	case x.past.active:
 		ev, ok = x.meet(made.Kind(), subject(made), made).(E)
 		if !ok || !x.samePayload(ev, payloadOf(ev), payloadOf(made)) {
-			return ev, false
+			return ev, nil, false
 		}
 	case x.overdrawn():
 		x.exceed()
-		return ev, false
+		return ev, nil, false
 	default:
 		ev = made
 		x.append(ev)
+		x.room -= sizeOf(ev)
 		x.stamp(ev)
 	}
 	x.seeds.advance()
-	return ev, true
+	return ev, nil, true
 }
 
 // stamp gives a decision its effect id, which its event id is part of.

@@ -111,6 +111,7 @@ func (x *Execution) SideEffect(fn func() (history.Payload, *history.Failure), in
 	default:
 		ev.Result, ev.Failure = s.effect(fn)
 		x.append(ev)
+		x.room -= sizeOf(ev)
 	}
 	x.exit()
 	if ev.Failure != nil {
@@ -125,6 +126,9 @@ func (s *strand) effect(fn func() (history.Payload, *history.Failure)) (history.
 	result, failure := fn()
 	if failure == nil {
 		failure = s.x.tooLarge(result, "the value of a side effect")
+	}
+	if failure == nil {
+		failure = s.x.noRoom(&history.SideEffectRecorded{Result: result})
 	}
 	if failure != nil {
 		return history.Payload{}, failure

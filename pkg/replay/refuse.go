@@ -1,0 +1,89 @@
+package replay
+
+import (
+	"fmt"
+
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// A limit refuses a decision at the call, and the code goes on with the failure. That it was refused is recorded
+// (history.Refused), so a replay does the same whatever the limits are by then, and however much room there is:
+//
+//	call ──a limit is passed──▶ Refused ──▶ the code gets its failure
+//	  └────────────────────────▶ the decision
+//
+// Without the record the next call of the same name could meet the event of the decision that was made in place of the refused one.
+
+// MaxRoom is the room of a step whose owner has given none, in bytes.
+const MaxRoom = 14 << 20
+
+// decisionBytes is more than a decision takes in history beside its names and payloads, and gateBytes than what its gate adds.
+const (
+	decisionBytes = 128
+	gateBytes     = 512
+)
+
+// SetRoom is the owner's bound on what the decisions of the next step may take in history, in bytes, so that the
+// commit can be written. What does not fit is refused. The step after it has MaxRoom again.
+func (x *Execution) SetRoom(bytes int) { x.room = bytes }
+
+// refuse gives the failure of a decision that is refused, nil for one that may be made. why is a limit that it passes
+// now, besides the room of the step; on replay history stands.
+func (x *Execution) refuse(made history.Event, why *history.Failure) *history.Failure {
+	if x.past.active {
+		x.collectOwed()
+		ev, ok := x.peek().(*history.Refused)
+		if !ok || ev.Of != made.Kind() || ev.Name != nameOf(made) {
+			return nil
+		}
+		x.consume()
+		return &ev.Failure
+	}
+	if why == nil {
+		why = x.noRoom(made)
+	}
+	switch {
+	case why == nil, x.unwinding:
+		return why
+	case x.overdrawn():
+		x.exceed()
+	default:
+		x.append(&history.Refused{Of: made.Kind(), Name: nameOf(made), Failure: *why})
+	}
+	return why
+}
+
+// noRoom gives the failure of a decision that does not fit into the step, or nil.
+func (x *Execution) noRoom(made history.Event) *history.Failure {
+	size := sizeOf(made)
+	if size <= x.room {
+		return nil
+	}
+	return &history.Failure{
+		Code: history.CodeTurnTooLarge, Also: []string{history.CodeTooLarge}, Permanent: true,
+		Message: fmt.Sprintf("%s takes %d bytes, and this turn has room for %d more; wait for a result or a timer before the next call",
+			describe(made), size, max(x.room, 0)),
+	}
+}
+
+// sizeOf is about what a decision takes in history, and no less.
+func sizeOf(ev history.Event) int {
+	n := decisionBytes + len(payloadOf(ev).Data)
+	switch ev := ev.(type) {
+	case *history.ActivityScheduled:
+		n += len(ev.Name) + len(ev.Queue)
+		if ev.Gate != nil {
+			n += gateBytes
+		}
+	case *history.ChildScheduled:
+		n += len(ev.Name) + len(ev.Instance)
+	case *history.EventSent:
+		n += len(ev.Name) + len(ev.Instance)
+		if s := ev.Start; s != nil {
+			n += len(s.Name) + len(s.Payload.Data)
+		}
+	case *history.SideEffectRecorded:
+		n += len(ev.Result.Data)
+	}
+	return n
+}
