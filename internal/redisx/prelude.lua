@@ -18,6 +18,10 @@ local function over(till, span, t)
   return till <= t or till > t + span
 end
 
+-- earlier compares two times in nanoseconds, which are too long for Lua's numbers: of two texts, the longer one is later, else the
+-- greater one.
+local function earlier(a, b) return #a < #b or #a == #b and a < b end
+
 -- lost tells why a claim is not the caller's any more: GONE, STOLEN or EXPIRED; nil if it is.
 -- f is what the lease has as e, t, u, d; effect is nil where the token alone says what is meant.
 local function lost(f, effect, token, t)

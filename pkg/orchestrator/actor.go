@@ -53,7 +53,7 @@ type actor struct {
 	batches    uint64 // ingested in this tenure
 	resends    resends
 	leaving    bool
-	caughtUp   bool  // everything that was in the stream when the tenure began has been ingested
+	horizon    horizon
 	err        error // ends the tenure
 }
 
@@ -63,7 +63,7 @@ func newActor(ctx context.Context, s *shared, t *partition.Tenure) *actor {
 		log: s.cfg.Logger.With("partition", t.Part), box: newMailbox(), turns: newTurner(),
 		instances: make(map[string]*instance), stalls: make(map[string]*stall), forced: make(map[string]bool), visits: make(map[string]*visit), observers: make(map[string]bool), sent: make(map[sending]int64),
 		waiters: newWaiters(), watchers: newWaiters(), resends: resends{failed: make(map[string]struct{})},
-		clock: clock{at: time.Now(), ms: time.Now().UnixMilli()},
+		clock: clock{at: time.Now(), ms: time.Now().UnixMilli()}, horizon: horizon{applied: t.Applied, held: make(map[string]int64)},
 	}
 	// The size is validated by New; NewLRU refuses only sizes below one.
 	a.parked, _ = simplelru.NewLRU(max(s.cfg.Parked/s.cfg.Partitions, 16), a.evicted)
@@ -117,6 +117,7 @@ func (a *actor) run() error {
 	a.waits.Wait()
 	a.unload()
 	a.forgetGates()
+	a.met.held.Sub(float64(len(a.horizon.held)))
 	a.turns.close()
 	return err
 }
@@ -186,6 +187,8 @@ func (a *actor) failed(what string, err error) {
 	switch {
 	case errors.Is(err, store.ErrFenced):
 		a.fail(fmt.Errorf("%s: %w: %w", what, err, partition.ErrLost))
+	case errors.Is(err, store.ErrRolledBack):
+		a.fail(fmt.Errorf("%s: %w: %w", what, err, partition.ErrRolledBack))
 	case a.ctx.Err() != nil:
 	default:
 		a.met.storeErrors.Inc()
@@ -208,6 +211,7 @@ func (a *actor) instance(id string) *instance {
 func (a *actor) rest(in *instance) {
 	switch {
 	case in.asking > 0, in.soon: // the answer puts it away, or the look to come
+	case len(in.overdue) > 0, in.away.Kind != 0: // only memory knows it; it waits for inputs
 	case in.exec != nil && !in.status().Ended():
 		in.look = false
 		a.parked.Add(in.id, in)
@@ -336,11 +340,11 @@ func (a *actor) goOn(in *instance) {
 			Code:    history.CodeInboxFull,
 			Message: fmt.Sprintf("instance %s: more than %d unread inputs; inputs come faster than the orchestration reads them", in.id, store.InboxBound),
 		})
-	case in.away.Kind != 0:
+	case in.away.Kind != 0 && a.refusable(in):
 		a.refuse(in)
 	case a.mustKnock(in):
 		a.knock(in)
-	case len(in.unread) > 0 || in.poisoned() || a.timerDue(in):
+	case in.poisoned() || a.turnable(in):
 		a.turn(in)
 	case len(in.words) > 0:
 		a.disown(in)
@@ -349,9 +353,4 @@ func (a *actor) goOn(in *instance) {
 	default:
 		a.rest(in)
 	}
-}
-
-func (a *actor) timerDue(in *instance) bool {
-	t, ok := in.state.NextTimer()
-	return ok && t.FireAt <= a.clock.now()
 }

@@ -22,6 +22,7 @@ func (a *actor) poll() {
 		return
 	}
 	a.polling = true
+	a.checkHorizon()
 	a.store.Due(a.st, dueBatch, func(d store.DueNow, err error) {
 		a.box.post(func() {
 			a.polling = false
@@ -114,5 +115,6 @@ func (a *actor) takeOver() error {
 	}
 	a.heard(now) // before the first timer is judged: this process' own clock may be ahead
 	a.todo = append(a.todo, due...)
+	a.askHorizon(0)
 	return nil
 }

@@ -25,7 +25,10 @@ func (a *actor) commit(in *instance, t *turn) {
 	}
 	c := &store.Commit{
 		Instance: in.id, Head: in.head(), Pop: t.pop, Events: t.encoded, Front: t.front,
-		From: in.status(), Look: a.lookAfter(in, t), Want: store.UnreadBatch, Execution: t.execution,
+		From: in.status(), Look: a.lookAfter(in, t), Want: store.UnreadBatch, Execution: t.execution, Due: t.due,
+	}
+	if t.due != 0 {
+		c.Applied = a.horizon.applied.Time
 	}
 	if len(t.events) > 0 || len(t.front) > 0 {
 		c.NewHead = nuid.Next()
@@ -33,7 +36,7 @@ func (a *actor) commit(in *instance, t *turn) {
 		c.Create, c.Delete = t.leases()
 		c.Keep, c.Forgo = t.keeps(), t.forgone
 		if c.Record.Status.Ended() {
-			c.Look = sooner(c.Look, a.keptUntil(c.Record))
+			c.Look = sooner(c.Look, a.notBefore(a.keptUntil(c.Record)))
 		}
 		if t.begins() && c.Execution > keptExecutions {
 			c.Prune = c.Execution - keptExecutions
@@ -110,7 +113,7 @@ func (a *actor) nextLook(in *instance) int64 {
 	if len(in.owed) > 0 {
 		at = soon
 	}
-	at = sooner(at, a.keptUntil(in.rec))
+	at = sooner(at, a.notBefore(a.keptUntil(in.rec)))
 	s := in.state
 	if s == nil || s.End != nil {
 		return at
@@ -132,8 +135,8 @@ func (a *actor) nextLook(in *instance) int64 {
 		}
 		at = sooner(at, ask)
 	}
-	if t, ok := s.NextTimer(); ok {
-		at = sooner(at, t.FireAt)
+	if due, ok := nextDue(s, in.overdue); ok {
+		at = sooner(at, a.notBefore(due))
 	}
 	return at
 }
@@ -161,7 +164,7 @@ func (a *actor) send(in *instance, t *turn, c *store.Commit, pause time.Duration
 				a.log.Info("a turn was decided on forgotten ground; loading the instance again", "instance", in.id, "error", err)
 				a.unwind(in)
 				a.advance(in)
-			case errors.Is(err, store.ErrFenced):
+			case errors.Is(err, store.ErrFenced), errors.Is(err, store.ErrRolledBack):
 				a.end(in)
 				a.failed("commit", err)
 			case redisx.Refused(err): // it checks before it writes, so nothing is written
@@ -201,6 +204,7 @@ func (a *actor) committed(in *instance, t *turn, c *store.Commit, done store.Com
 		in.turned = max(in.turned, u.seq())
 	}
 	in.poison = append(in.poison, t.refused...)
+	in.overdue = append(t.overdue, in.overdue...)
 	if t.begins() {
 		in.startGate = nil // its start says it
 	}
@@ -208,7 +212,7 @@ func (a *actor) committed(in *instance, t *turn, c *store.Commit, done store.Com
 	in.unread, in.cut, in.read = us, store.Cut(done.Unread), in.missed && len(us) == 0
 	a.effects(in, t, done)
 	if len(c.Front) > 0 {
-		in.exec, in.state, in.events, in.poison = nil, &history.State{}, nil, nil
+		in.exec, in.state, in.events, in.poison, in.overdue = nil, &history.State{}, nil, nil, nil
 		in.askAt, in.asked, in.begun = 0, 0, nil
 		in.knocked, in.startGate, in.away = false, nil, gate.Verdict{}
 		if c.Record.Reborn {
@@ -332,6 +336,9 @@ func (a *actor) discard(in *instance) {
 func (a *actor) takeOut(in *instance, n int) {
 	a.begin(in)
 	t := &turn{in: in}
+	if in.rec == nil {
+		t.due = 1 // nothing is so old; but inputs that the store has forgotten may be the start that they wait for
+	}
 	for _, u := range in.unread[:n] {
 		t.pop = append(t.pop, u.id)
 	}

@@ -41,6 +41,8 @@
 //     repaired by the look; the agenda has every instance that could need one.
 //   - A commit whose fate is unknown is sent again as it was, never decided again:
 //     its new head tells the store whether it has it.
+//   - Whatever time decides comes behind every input that the stream had accepted before
+//     it was due: see horizon.go.
 //   - A tenure that ends takes everything in memory with it.
 //
 // # Looking

@@ -72,7 +72,6 @@ func wait(ctx context.Context, pause time.Duration) time.Duration {
 func (a *actor) drain(ctx context.Context, r *queue.Reader, at history.Position) history.Position {
 	idle := time.NewTicker(idleAdvance)
 	defer idle.Stop()
-	caughtUp := r.CaughtUp()
 	for {
 		var batch []queue.Input
 		var next history.Position
@@ -81,10 +80,6 @@ func (a *actor) drain(ctx context.Context, r *queue.Reader, at history.Position)
 			return at
 		case <-r.Done():
 			return at
-		case <-caughtUp: // and what it was is ingested, for this loop does it
-			caughtUp = nil
-			a.box.post(a.catchUpChildren)
-			continue
 		case batch = <-r.Batches():
 			if len(batch) == 0 {
 				continue
@@ -158,7 +153,7 @@ func (a *actor) ingest(ctx context.Context, batch []queue.Input, prev, next hist
 			failpoint.Here("orchestrator.ingested")
 			a.tenure.Acked(next)
 			a.met.ingested.Add(float64(len(arrivals)))
-			return a.box.post(func() { a.ingested(got.now, arrivals, got.said) })
+			return a.box.post(func() { a.ingested(got.now, next, arrivals, got.said) })
 		case errors.Is(got.err, store.ErrFenced):
 			a.box.post(func() { a.fail(fmt.Errorf("%w: %w", got.err, partition.ErrLost)) })
 			return false
@@ -299,8 +294,9 @@ func childEnded(d *queue.Done) history.Event {
 
 // ingested tells the instances what has come for them. said is nil when the batch had been
 // ingested before and the reply was lost: then their inboxes are read.
-func (a *actor) ingested(now int64, arrivals []arrival, said []store.Ingested) {
+func (a *actor) ingested(now int64, to history.Position, arrivals []arrival, said []store.Ingested) {
 	a.heard(now)
+	defer a.advanceHorizon(to) // behind the inputs: whoever waits for them sees them
 	a.batches++
 	touched := make([]string, 0, len(arrivals))
 	for i, arr := range arrivals {

@@ -32,6 +32,7 @@ type instance struct {
 	late    []unread          // came while busy; it was the head of an empty inbox then
 	turning *turn             // what the turner has of it
 	poison  []history.Event   // inputs that no inbox has: what gates say, activities claimed too often, children that can not be started
+	overdue []history.Event   // failures that time has decided, which come behind what was accepted before: see horizon.go
 	turned  uint64            // greatest stream sequence of an input that has been turned
 
 	// What others are to be told: see messages.go.
@@ -47,6 +48,7 @@ type instance struct {
 	knocked   bool            // the start has been at its gate, which
 	startGate *history.Gate   // said so; nil: there is none
 	away      gate.Verdict    // with which the gate has turned the instance away
+	awayAt    int64           // when, if time has decided it, Unix ms
 	asking    int             // gates that have not answered yet
 	gateAt    int64           // when tickets are asked for again, Unix ms; 0: when the instance is looked at
 
@@ -80,9 +82,9 @@ func (in *instance) status() store.Status {
 func (in *instance) forgetStore() {
 	in.loaded, in.read, in.full = false, false, false
 	in.rec, in.state, in.exec, in.events = nil, nil, nil, nil
-	in.unread, in.late, in.poison, in.cut = nil, nil, nil, false
+	in.unread, in.late, in.poison, in.overdue, in.cut = nil, nil, nil, nil, false
 	in.owed, in.sent, in.askAt, in.asked, in.begun = nil, store.Mark{}, 0, 0, nil
-	in.words, in.knocked, in.startGate, in.away, in.gateAt = nil, false, nil, gate.Verdict{}, 0
+	in.words, in.knocked, in.startGate, in.away, in.awayAt, in.gateAt = nil, false, nil, gate.Verdict{}, 0, 0
 }
 
 // unsure notes that the inbox may have an input of which memory knows neither content nor place. While something is under

@@ -90,6 +90,14 @@ func (in *instance) passGate() {
 	}
 }
 
+// refusable reports whether a start that its gate has turned away can be ended. If its time in the queue was over, what was accepted before comes first.
+func (a *actor) refusable(in *instance) bool {
+	if in.awayAt == 0 {
+		return true
+	}
+	return (len(in.unread) == 0 || bounds(in.unread, in.partial())[0] >= in.awayAt) && a.isDue(in.id, in.awayAt)
+}
+
 // refuse ends an instance that its gate has turned away; its code has not run.
 func (a *actor) refuse(in *instance) {
 	g, why := in.startGate, in.away
@@ -99,6 +107,7 @@ func (a *actor) refuse(in *instance) {
 		in.passGate()
 	}
 	in.away = gate.Verdict{}
+	defer func() { in.awayAt = 0 }()
 	a.unwindCode(in)
 	f := a.refusedAt(g.Name, why.Kind, why.Until)
 	f.Message = "instance " + in.id + ": " + f.Message

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawlrun/pawl/pkg/history"
@@ -121,6 +122,12 @@ func (a *actor) found(in *instance, got store.Looked) {
 
 // poison makes a failure of an activity that was claimed as often as allowed and never ended.
 func (a *actor) poison(in *instance, e *history.ActivityScheduled, claims int, now int64) {
+	if slices.ContainsFunc(in.overdue, func(ev history.Event) bool {
+		f, ok := ev.(*history.ActivityFailed)
+		return ok && f.Scheduled == e.ID
+	}) {
+		return // it waits already
+	}
 	a.met.poisoned.Inc()
 	ev := &history.ActivityFailed{Scheduled: e.ID, Claims: uint32(claims), Failure: history.Failure{ //nolint:gosec // at most MaxClaims
 		Code: history.CodePoison, Permanent: true,
@@ -128,7 +135,7 @@ func (a *actor) poison(in *instance, e *history.ActivityScheduled, claims int, n
 	}}
 	ev.At = now
 	a.log.Error("an activity is poison", "instance", in.id, "activity", e.Name, "event", e.ID, "claims", claims)
-	in.poison = append(in.poison, ev)
+	in.overdue = append(in.overdue, ev)
 }
 
 // resendIfLost finds the tasks that nobody has claimed and that can not be in their queue
@@ -267,9 +274,8 @@ func (a *actor) held(in *instance, s *stall, said store.Mark) {
 
 // early keeps inputs that came before their instance was started, for a day.
 func (a *actor) early(in *instance) {
-	now := a.clock.now()
 	over := func(u unread) bool {
-		return u.forgotten() || !u.start() && u.ev.Meta().At+earlyKept.Milliseconds() <= now
+		return u.forgotten() || !u.start() && a.isDue(in.id, u.ev.Meta().At+earlyKept.Milliseconds())
 	}
 	if over(in.unread[0]) {
 		n := 1
@@ -288,7 +294,7 @@ func (a *actor) early(in *instance) {
 	words := in.words // about somebody who had the id before, or will enter anew
 	in.words = nil
 	a.begin(in)
-	l := &store.Look{Instance: in.id, Head: in.head(), Next: drop, Hold: store.HoldEarly, Stuck: s.encode()}
+	l := &store.Look{Instance: in.id, Head: in.head(), Next: a.notBefore(drop), Hold: store.HoldEarly, Stuck: s.encode()}
 	a.looking(in, l, func(store.Looked) {
 		a.end(in)
 		came := len(in.late) > 0 || in.missed // perhaps the start

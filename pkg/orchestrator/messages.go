@@ -132,7 +132,6 @@ func (in *instance) dropTold() {
 // catchUpChildren asks at once for the children of whom this tenure knows nothing: it had to wait until it had
 // read what has been answered already.
 func (a *actor) catchUpChildren() {
-	a.caughtUp = true
 	a.catchUpObservers()
 	for id, in := range a.instances {
 		if !in.busy && in.state != nil && in.state.ChildLen() > 0 && in.askAt == 0 {
@@ -290,7 +289,7 @@ func (a *actor) startChild(in *instance, s *history.Started, e *history.ChildSch
 func (a *actor) askAgain(in *instance) {
 	a.sendOwed(in)
 	now := a.clock.now()
-	if in.state == nil || in.state.ChildLen() == 0 || !a.caughtUp || in.askAt > now {
+	if in.state == nil || in.state.ChildLen() == 0 || a.horizon.began == 0 || in.askAt > now {
 		return
 	}
 	size := 0

@@ -16,7 +16,7 @@ type metrics struct {
 	looks, expired, restored, poisoned               prometheus.Counter
 	stalls, diverged, leftBehind, storeErrors        prometheus.Counter
 	payloadsChanged                                  prometheus.Counter
-	partitions                                       prometheus.Gauge
+	partitions, held                                 prometheus.Gauge
 
 	// Of gates.
 	gateAsks, grantsAgain, orphans prometheus.Counter
@@ -88,7 +88,11 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 			Namespace: "pawl", Subsystem: "orchestrator", Name: "partitions", Help: "Partitions owned.",
 		}),
 	}
+	m.held = prometheus.NewGauge(prometheus.GaugeOpts{
+		Namespace: "pawl", Subsystem: "orchestrator", Name: "due_held", Help: "Instances for which something is due and waits until all inputs accepted before have been ingested.",
+	})
 	register(m.partitions)
+	register(m.held)
 	if bad != nil {
 		return nil, fmt.Errorf("orchestrator: metrics: %w", bad)
 	}

@@ -44,7 +44,7 @@ func (t *turn) observe(left []unread) {
 			t.early = true
 			return
 		}
-		if !t.apply(&history.Observed{}) || len(t.events) < most && !t.fire(t.now) {
+		if !t.apply(&history.Observed{}) || len(t.events) < most && !t.fire(t.last()) {
 			return
 		}
 	}
@@ -53,7 +53,7 @@ func (t *turn) observe(left []unread) {
 // waitToObserve forgets a turn that polls too early, until the owner has caught up.
 func (a *actor) waitToObserve(in *instance) {
 	a.unwind(in)
-	if a.caughtUp { // meanwhile
+	if a.horizon.began != 0 { // meanwhile
 		a.advance(in)
 		return
 	}

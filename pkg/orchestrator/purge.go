@@ -76,8 +76,7 @@ func (a *actor) keptUntil(rec *store.Record) int64 {
 
 // retired reports whether nobody is to keep the instance any longer.
 func (a *actor) retired(in *instance) bool {
-	at := a.keptUntil(in.rec)
-	return at != 0 && at <= a.clock.now() && len(in.owed) == 0
+	return len(in.owed) == 0 && a.isDue(in.id, a.keptUntil(in.rec))
 }
 
 // purgeNext gives the purge that the inbox begins with, or nil.
@@ -193,6 +192,9 @@ func (a *actor) purge(in *instance, p *history.PurgeRequested, popped ...string)
 	a.begin(in)
 	dropped := in.unread[:len(popped)]
 	pu := &store.Purge{Instance: in.id, Execution: in.execution(), Head: in.head(), Status: in.status(), Pop: popped}
+	if p == nil { // its time is over
+		pu.Applied = a.horizon.applied.Time
+	}
 	a.store.Purge(a.st, pu, func(now int64, err error) {
 		failpoint.Here("orchestrator.purged")
 		a.box.post(func() {
@@ -207,7 +209,7 @@ func (a *actor) purge(in *instance, p *history.PurgeRequested, popped ...string)
 				}
 			case errors.Is(err, store.ErrConflict): // perhaps the reply of an earlier try was lost
 				a.met.conflicts.Inc()
-			default:
+			default: // ErrRolledBack among them
 				a.failed("purge of "+in.id, err)
 			}
 			late := len(in.late) > 0 || in.missed

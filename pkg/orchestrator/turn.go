@@ -35,6 +35,11 @@ type turn struct {
 	now  int64
 	sets uint64 // of the custom status, before the turn
 
+	until   int64           // time has passed up to here, and every input that was accepted before is known
+	part    bool            // the inbox may have more than memory knows of
+	overdue []history.Event // failures that time has decided
+	due     int64           // the latest time that the turn has decided by, behind all of the inbox; 0: none
+
 	events  []history.Event
 	encoded [][]byte
 	// cancelled are the effects of the activities that the turn cancels: a hint must name them.
@@ -80,10 +85,11 @@ func (a *actor) turn(in *instance) {
 	if in.state == nil {
 		in.state = &history.State{}
 	}
-	t := &turn{in: in, exec: in.exec, fold: in.state, now: a.clock.now(), behind: !a.caughtUp}
+	t := &turn{in: in, exec: in.exec, fold: in.state, now: a.clock.now(), overdue: in.overdue, behind: a.horizon.began == 0, part: in.partial()}
+	t.until = min(t.now, a.horizon.reached)
 	inputs := t.hold(in)
 	events, poison, identity := in.events, in.poison, in.identity()
-	in.events, in.poison, in.turning = nil, nil, t
+	in.events, in.poison, in.overdue, in.turning = nil, nil, nil, t
 	work := func() {
 		if t.exec == nil {
 			t.exec = replay.New(identity, program, a.replayOptions(in.id))
@@ -161,44 +167,81 @@ func (in *instance) identity() replay.Identity {
 }
 
 // run applies the inputs in the order in which they happened: a timer that was due
-// before an input was pushed fires before it.
+// before an input fires before it, if no input behind that one is older. One that is due and has to wait ends the turn: what is
+// unread waits with it. See horizon.go.
 func (t *turn) run(inputs []unread, poison []history.Event) {
 	for _, ev := range poison {
 		if t.fold.Started != nil && !t.settled(ev) && !t.apply(ev) { // before its start it is that of the execution before
 			return
 		}
 	}
+	var by []int64
 	for i, u := range inputs {
 		if u.purge() || t.size > turnBytes || t.fold.End != nil { // a purge is no affair of the code's
+			t.until = min(t.until, bounds(inputs, t.part)[i])
 			t.observe(inputs[i:])
 			return
 		}
-		if u.ev == nil || t.stale(u) {
+		if _, set := nextDue(t.fold, t.overdue); set && by == nil {
+			by = bounds(inputs, t.part)
+		}
+		switch {
+		case u.ev == nil || t.stale(u):
 			t.dropped++
-		} else if !t.fire(u.ev.Meta().At) || !t.apply(u.ev) {
+		case by != nil && (!t.fire(by[i]) || t.waits(by[i])), !t.apply(u.ev):
 			return
 		}
 		t.pop = append(t.pop, u.id)
 	}
-	if t.fire(t.now) {
+	n := len(t.events)
+	if t.fire(t.last()) {
 		t.observe(nil)
+	}
+	for _, ev := range t.events[n:] {
+		if k := ev.Kind(); k == history.KindTimerFired || k == history.KindActivityFailed {
+			t.due = max(t.due, ev.Meta().At)
+		}
 	}
 }
 
-// fire fires the timers that were due at the time.
-func (t *turn) fire(at int64) bool {
-	for range turnTimers {
-		next, ok := t.fold.NextTimer()
-		if !ok || t.fold.End != nil || next.FireAt > min(at, t.now) || t.size > turnBytes {
+// waits reports that time has to go on before an input of that bound, and can not yet.
+func (t *turn) waits(by int64) bool {
+	at, ok := nextDue(t.fold, t.overdue)
+	return ok && t.fold.End == nil && at > t.until && at <= min(by, t.now)
+}
+
+// fire applies what time has decided by then. It reports false if the turn is over with that.
+func (t *turn) fire(by int64) bool {
+	for n := 0; ; n++ {
+		at, ok := nextDue(t.fold, t.overdue)
+		if !ok || t.fold.End != nil || at > min(by, t.until) {
 			return true
 		}
-		ev := &history.TimerFired{Timer: next.ID}
-		ev.At = next.FireAt
-		if !t.apply(ev) {
+		if n == turnTimers || t.size > turnBytes || !t.pass() {
 			return false
 		}
 	}
-	return true
+}
+
+// last is up to when time goes on behind all of the inputs: not at all, if there may be others.
+func (t *turn) last() int64 {
+	if t.part {
+		return 0
+	}
+	return t.until
+}
+
+// pass applies what time decides next.
+func (t *turn) pass() bool {
+	next, ok := t.fold.NextTimer()
+	if len(t.overdue) > 0 && (!ok || t.overdue[0].Meta().At < next.FireAt) {
+		ev := t.overdue[0]
+		t.overdue = t.overdue[1:]
+		return t.settled(ev) || t.apply(ev)
+	}
+	ev := &history.TimerFired{Timer: next.ID}
+	ev.At = next.FireAt
+	return t.apply(ev)
 }
 
 // stale reports a completion for the work of an execution before this one, a parent's cancellation of
@@ -312,6 +355,7 @@ func (a *actor) turned(t *turn) {
 		a.waitToObserve(in)
 	case len(t.events) == 0 && len(t.pop) == 0:
 		a.end(in) // a timer fired that had been cancelled meanwhile: nothing to write
+		in.overdue = t.overdue
 		a.seeToLeases(in)
 	default:
 		a.enter(in, t)
@@ -389,7 +433,7 @@ func (a *actor) endByName(in *instance, why *cancel.Cancelled, end history.Event
 	if in.state == nil {
 		in.state = &history.State{}
 	}
-	t := &turn{in: in, fold: in.state, now: a.clock.now()}
+	t := &turn{in: in, fold: in.state, now: a.clock.now(), due: in.awayAt}
 	if in.state.Len == 0 && len(in.unread) > 0 && in.unread[0].start() {
 		in.unread[0].ev.Meta().ID = 1
 		t.record([]history.Event{in.unread[0].ev})

@@ -145,7 +145,12 @@ func (a *actor) heed(in *instance, k history.Ticket, w word) {
 		ev.At = a.clock.now()
 		in.poison = append(in.poison, ev)
 	case k.Event == 1:
-		in.away = gate.Verdict{Kind: w.kind}
+		in.away, in.awayAt = gate.Verdict{Kind: w.kind}, 0
+		if w.kind == gate.TimedOut {
+			in.awayAt = a.clock.now()
+		}
+	case w.kind == gate.TimedOut:
+		in.overdue = append(in.overdue, a.turnedAway(k.Event, w.gate, w.kind, 0))
 	default:
 		in.poison = append(in.poison, a.turnedAway(k.Event, w.gate, w.kind, 0))
 	}

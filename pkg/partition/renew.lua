@@ -7,8 +7,7 @@ local t = now()
 if fenced(KEYS[1], ARGV[1], t) then return {'FENCED'} end
 local at = redis.call('HMGET', KEYS[1], 'seq', 'time')
 local seq, time = at[1] or '0', at[2] or '0'
--- Times are nanoseconds, too long for Lua's numbers: of two, the longer text is later, else the greater one.
-if #time < #ARGV[4] or (#time == #ARGV[4] and time < ARGV[4]) then return {'ROLLEDBACK', seq, time} end
+if earlier(time, ARGV[4]) then return {'ROLLEDBACK', seq, time} end
 allowOOM(KEYS[1])
 redis.call('HSET', KEYS[1], 'until', ms(t + tonumber(ARGV[2])), 'span', ARGV[2])
 return {'OK'}

@@ -16,9 +16,8 @@ const attachTimeout = 15 * time.Second
 
 // startPoint is where a reader begins.
 type startPoint struct {
-	seq  uint64 // everything of the partition from here on
-	gap  *Gap
-	goal uint64 // the partition's last sequence at this moment; 0: it has no message
+	seq uint64 // everything of the partition from here on
+	gap *Gap
 }
 
 // Attach reads the inputs of a partition, in order, beginning after the position
@@ -76,12 +75,6 @@ func (c *Conn) attach(ctx context.Context, partition int, after history.Position
 		return nil, explain(err)
 	}
 	name := cons.CachedInfo().Name
-	last, err := c.message(ctx, c.inputs.Name, messageGet{LastFor: c.subj.in(partition)})
-	if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
-		c.dropConsumer(name)
-		return nil, err
-	}
-	begin.goal = last.Seq
 	// The stream that was looked at must be the one that the consumer is of.
 	now, err := bounded(ctx, apiTimeout, func(ctx context.Context) (*jetstream.StreamInfo, error) { return stream.Info(ctx) })
 	if err == nil && (!now.Created.Equal(before.Created) || now.State.LastSeq < before.State.LastSeq) {

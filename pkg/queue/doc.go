@@ -67,8 +67,9 @@
 // attaches again from the position that is stored with the state. A puller of TASKS
 // (Pull) repairs itself, because nothing depends on what it had asked for.
 //
-// A reader also tells when it has handed over what was there when it attached
-// (CaughtUp): before that, its owner knows less than the stream.
+// What the stream had accepted for a partition at a moment of its own clock is asked of
+// its leader (Accepted), because a reader's consumer may be on a server that is behind:
+// an owner that has not ingested so far knows less than the stream.
 //
 // Messages of Pawl itself are msgpack arrays whose first element is a version. One
 // of a later version is ErrNewer; anything else that does not decode is nonsense

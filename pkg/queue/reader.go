@@ -39,10 +39,6 @@ type Reader struct {
 	done    chan struct{} // the reader has ended
 	handed  atomic.Uint64 // everything up to this sequence was handed over, or is before our begin
 
-	goal       uint64 // the partition's last sequence when the reader attached
-	caughtUp   chan struct{}
-	caughtOnce sync.Once
-
 	stopOnce sync.Once
 	stop     chan struct{}
 
@@ -56,9 +52,8 @@ type Reader struct {
 
 func (c *Conn) newReader(partition int, consumer string, begin startPoint, lapse <-chan struct{}) (*Reader, error) {
 	r := &Reader{c: c, partition: partition, consumer: consumer, gap: begin.gap, lapse: lapse,
-		goal: begin.goal, caughtUp: make(chan struct{}),
 		batches: make(chan []Input), more: make(chan struct{}, 1), done: make(chan struct{}), stop: make(chan struct{})}
-	r.hasHanded(begin.seq - 1)
+	r.handed.Store(begin.seq - 1)
 	r.asked = maxBatch
 	f, err := newFetch(c.nc, c.apiSubject("CONSUMER.MSG.NEXT."+c.inputs.Name+"."+consumer), readExpires, r.take)
 	if err != nil {
@@ -75,26 +70,6 @@ func (c *Conn) newReader(partition int, consumer string, begin startPoint, lapse
 // Batches delivers the inputs, in order, at most 256 at a time: what is at hand
 // whenever it is received from. It is never closed; see Done.
 func (r *Reader) Batches() <-chan []Input { return r.batches }
-
-// CaughtUp is closed once everything has been handed over that the stream had for the
-// partition when the reader attached: at once if there was nothing behind the position.
-// What the caller has received it may still have to ingest. It stays open if the reader
-// ends before.
-//
-// The last such message is asked of the stream's leader, for the consumer may be on a
-// server that is behind. If it is removed before it was read, a later one serves as well,
-// and so does a Tail that is ok.
-func (r *Reader) CaughtUp() <-chan struct{} { return r.caughtUp }
-
-// hasHanded notes that everything up to the sequence has been handed over.
-func (r *Reader) hasHanded(seq uint64) {
-	r.handed.Store(seq)
-	if seq >= r.goal {
-		r.catchUp()
-	}
-}
-
-func (r *Reader) catchUp() { r.caughtOnce.Do(func() { close(r.caughtUp) }) }
 
 // Done is closed when the reader has ended. What was not taken by then is read
 // again by the next reader.
@@ -143,7 +118,6 @@ func (r *Reader) Tail(ctx context.Context) (pos history.Position, ok bool, err e
 	if end.LastSeq == 0 || last.Seq > r.handed.Load() {
 		return history.Position{}, false, nil
 	}
-	r.catchUp()
 	return history.Position{Seq: end.LastSeq, Time: end.LastTime.UnixNano()}, true, nil
 }
 
@@ -189,7 +163,7 @@ func (r *Reader) run() {
 		}
 		select {
 		case out <- batch:
-			r.hasHanded(batch[len(batch)-1].Pos.Seq)
+			r.handed.Store(batch[len(batch)-1].Pos.Seq)
 			r.refill(len(batch))
 			batch = nil
 		case <-r.more:

@@ -55,6 +55,13 @@ func (m *machine) turn() model.Turn {
 		t.Status, t.End = "completed", m.fresh("end")
 	}
 	m.marks(&t, in)
+	if m.oneIn(4) { // decided by time
+		for _, e := range in.Inbox {
+			t.Due = max(t.Due, e.Time+draw(m, "due", int64(-1), 0, 1))
+		}
+		t.Applied = m.model.Owner.Applied
+		t.Applied.Time += draw(m, "applied", int64(-1), 0, 0, 1)
+	}
 	if !m.oneIn(4) {
 		t.Next = m.now() + draw(m, "next", int64(0), 500, 3000, 10_000)
 	}
@@ -122,7 +129,7 @@ func (m *machine) commit() {
 func (m *machine) doCommit(token, from string, t model.Turn) (string, int64) {
 	c := &store.Commit{
 		Instance: t.Instance, Execution: t.Execution, Prune: t.Prune, Head: t.Expect, NewHead: t.Head, Pop: t.Pop, From: store.Status(from),
-		Create: leasesOf(t.Create), Look: t.Next, Want: store.UnreadBatch,
+		Create: leasesOf(t.Create), Look: t.Next, Want: store.UnreadBatch, Due: t.Due, Applied: max(t.Applied.Time, 0),
 	}
 	if t.Head != "" {
 		c.Record = recordOf(t)

@@ -18,6 +18,8 @@ func (m *machine) refused(err error) string {
 	switch {
 	case errors.Is(err, store.ErrFenced):
 		return string(model.Fenced)
+	case errors.Is(err, store.ErrRolledBack):
+		return string(model.RolledBack)
 	case errors.Is(err, store.ErrConflict):
 		return string(model.Conflict)
 	}

@@ -70,13 +70,14 @@ func (w *World) hear(r Request, re reply) {
 	}
 	delete(o.Busy, r.Instance)
 	switch {
-	case re.answer == Fenced || re.answer == Conflict && r.Script == "ingest":
+	case re.answer == Fenced || re.answer == RolledBack || re.answer == Conflict && r.Script == "ingest":
 		w.reload()
 	case re.answer == Conflict:
 		o.drop(r.Instance)
 	case r.Script == "ingest":
 		if r.To.Seq > o.Acked.Seq {
 			o.Acked = r.To
+			o.Time = max(o.Time, w.Stream[r.To.Seq-1].Sent)
 		}
 	case r.Script == "commit":
 		w.committed(r)
@@ -208,7 +209,7 @@ func (w *World) turn(id string, n int) {
 		w.Broken = err.Error()
 		return
 	}
-	t := past.Decide(w.setup.Program, w.setup.Rules, w.Now, in.Inbox[:n], in.Inbox[n:])
+	t := past.Decide(w.setup.Program, w.setup.Rules, w.Now, w.until(), in.Inbox[:n], in.Inbox[n:])
 	if slices.Contains(t.Events, "observed") && turnable(in.Inbox[n:]) {
 		w.Broken = "a poll is complete before everything that had arrived"
 	}
@@ -249,6 +250,9 @@ func (w *World) inherit(id string, p Parked, start Element) {
 
 func (w *World) commit(id string, p Parked, t Turn) {
 	t.Instance, t.Expect, t.Head, t.Sent = id, p.Head, w.fresh(), w.Owner.Paid[id]
+	if t.Due != 0 {
+		t.Applied = w.Owner.Acked
+	}
 	t.Next = w.owing(t.Next, t.Out != (Place{}) || len(w.Owner.Owed[id]) > 0 || w.setup.Retire && t.Status == "ended")
 	after := Parked{t.Head, t.Status, t.Execution, append(slices.Clone(p.History), t.Events...)}
 	w.send(Request{Script: "commit", Instance: id, Turn: t, Parked: after})
@@ -275,7 +279,7 @@ func (w *World) look(id string) {
 		w.remove(id, p)
 		return
 	}
-	if t := past.Decide(w.setup.Program, w.setup.Rules, w.Now, nil, nil); len(t.Events) > 0 {
+	if t := past.Decide(w.setup.Program, w.setup.Rules, w.Now, w.until(), nil, nil); len(t.Events) > 0 {
 		w.commit(id, p, t)
 		return
 	}
@@ -296,7 +300,31 @@ func (w *World) poison(id string, activity uint64) {
 	}
 	past.Off(activity)
 	w.setup.Program(past, "poison")
-	w.commit(id, p, past.Decide(w.setup.Program, w.setup.Rules, w.Now, nil, w.Store.Get(id).Inbox))
+	w.commit(id, p, past.Decide(w.setup.Program, w.setup.Rules, w.Now, w.until(), nil, w.Store.Get(id).Inbox))
+}
+
+// until is the time up to which the owner may decide by time.
+func (w *World) until() int64 {
+	if w.setup.Rules.Wrong == TimeBeforeBacklog {
+		return w.Now
+	}
+	return min(w.Now, w.Owner.Time)
+}
+
+// behind reports whether something is due that the owner may not decide yet.
+func (w *World) behind() bool {
+	if w.Owner.Time >= w.Now {
+		return false
+	}
+	for _, in := range w.Store.Instances {
+		past, err := Fold(max(in.Execution, 1), in.History())
+		for _, at := range past.Timers {
+			if err == nil && at <= w.Now && at > w.Owner.Time {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (w *World) claim(i int, token string) {

@@ -31,6 +31,9 @@ type Turn struct {
 	Custom uint64
 	Out    Place
 	Sent   Place
+
+	Due     int64    // the latest time that the turn has decided by: nothing unread may be older; zero: none
+	Applied Position // up to which the owner believes to have ingested, if the turn has decided by time
 }
 
 // Holder is somebody who held a lease that a commit deleted.
@@ -65,7 +68,10 @@ func (s *Store) Commit(now int64, token string, t Turn) Committed {
 		}
 		return Committed{Answer: OK, Inbox: slices.Clone(in.Inbox)}
 	}
-	if !s.poppable(in, t.Pop) {
+	if s.Owner.Applied.Time < t.Applied.Time && s.Rules.Wrong != AppliedUnseen {
+		return Committed{Answer: RolledBack}
+	}
+	if !s.poppable(in, t.Pop) || s.Rules.Wrong != DueUnseen && older(in.Inbox[min(len(t.Pop), len(in.Inbox)):], t.Due) {
 		return Committed{Answer: Conflict}
 	}
 	in = s.make(t.Instance)
@@ -91,6 +97,13 @@ func (s *Store) Commit(now int64, token string, t Turn) Committed {
 		s.settle(now, t.Instance, t.Next, t.Hold)
 	}
 	return Committed{Answer: OK, Holders: holders, Inbox: slices.Clone(in.Inbox)}
+}
+
+// dueSeen is how many inputs behind those that are popped a commit compares with what it decided by time.
+const dueSeen = 16
+
+func older(behind []Element, due int64) bool {
+	return slices.ContainsFunc(behind[:min(len(behind), dueSeen)], func(e Element) bool { return e.Time < due })
 }
 
 // front begins the next execution.

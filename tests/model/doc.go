@@ -15,6 +15,7 @@
 //	commit  fence, head, popped ids: all three, or nothing is written
 //	        new leases are created before cancelled ones are deleted
 //	        what it puts in front, and the empty history behind it, are in the same write; a repeat pushes nothing
+//	        what time has decided comes behind all that is unread and older, and behind all that the owner believes to have ingested
 //	purge   head and popped ids, or nothing is written; what is behind them stays, a start in front; nothing else of the
 //	        instance does, but the ids of its messages
 //	look    one helper ends every script of the owner; an unread inbox always has a look

@@ -5,7 +5,11 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 )
+
+// forever is how long an owner's time lasts that only a fault ends.
+const forever = 1 << 40
 
 // Clock is the moment from which others are told.
 func (w *World) Clock() int64 { return w.Now }
@@ -17,7 +21,7 @@ func (w *World) Text(b []byte) []byte {
 		b = w.Saved.text(append(b, "\nsaved "...))
 	}
 	o := &w.Owner
-	b = num(num(append(append(b, "\nowner "...), o.Token...), o.Sent), o.Acked.Seq)
+	b = at(num(num(append(append(b, "\nowner "...), o.Token...), o.Sent), o.Acked.Seq), o.Time)
 	for _, id := range slices.Sorted(maps.Keys(o.Parked)) {
 		p := o.Parked[id]
 		b = num(append(append(append(append(b, id...), '='), p.Head...), p.Status...), p.Execution)
@@ -57,6 +61,7 @@ func (w *World) Text(b []byte) []byte {
 	for _, m := range w.Stream {
 		b = at(append(append(append(append(b, '\n'), m.Instance...), ' '), m.ID...), m.Sent)
 	}
+	b = w.order(b)
 	l := w.Left
 	for _, n := range [...]int{w.Plan, l.Rollbacks, l.Crashes, l.Resends, l.Deaths, l.Losses, l.Doubles, l.Echoes, l.Repeats, l.Ticks} {
 		b = num(b, uint64(n))
@@ -64,8 +69,33 @@ func (w *World) Text(b []byte) []byte {
 	return append(strconv.AppendBool(b, w.forgot), w.Broken...)
 }
 
+// order appends which inputs are older than which timers: all of the past is one moment, and that is what is left of it.
+func (w *World) order(b []byte) []byte {
+	for _, id := range w.ids() {
+		in := w.Store.Instances[id]
+		for _, e := range in.History() {
+			set, ok := strings.CutPrefix(e, "timer ")
+			if !ok {
+				continue
+			}
+			at := stamp(set)
+			b = strconv.AppendBool(append(b, "\ntimer "...), at > w.Owner.Time)
+			for _, e := range in.Inbox {
+				b = strconv.AppendBool(b, e.Time < at)
+			}
+			for _, m := range w.Stream {
+				b = strconv.AppendBool(b, m.Sent < at)
+			}
+		}
+	}
+	return b
+}
+
 func (s *Store) text(b []byte) []byte {
-	b = num(at(append(b, s.Owner.Token...), s.Owner.Until), s.Owner.Applied.Seq)
+	b = num(append(b, s.Owner.Token...), s.Owner.Applied.Seq)
+	if s.Owner.Span < forever { // else no passing of time makes it another state
+		b = at(b, s.Owner.Until)
+	}
 	for _, id := range slices.Sorted(maps.Keys(s.Instances)) {
 		in := s.Instances[id]
 		b = append(append(append(append(b, '\n'), id...), in.Head...), in.Status...)
@@ -104,7 +134,7 @@ func (r *Request) text(b []byte) []byte {
 	for _, e := range r.Turn.Front {
 		b = at(append(append(append(b, e.ID...), e.Tag...), ';'), e.Time)
 	}
-	b = at(at(append(b, r.Glance.Head...), r.Glance.Next), r.Turn.Next)
+	b = num(at(at(at(append(b, r.Glance.Head...), r.Glance.Next), r.Turn.Next), r.Turn.Due), r.Turn.Applied.Seq)
 	b = append(b, r.Glance.Hold...)
 	b = lines(num(append(b, r.Purge.Head...), r.Purge.Execution), r.Purge.Pop)
 	for _, l := range r.Glance.Leases {

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 // ticks are the rules of the exhaustive search: the shortest intervals that keep their order.
 // An owner's time is over when a fault says so.
 func ticks(wrong Mistake) Rules {
-	return Rules{Soon: 1, Early: 9, Look: 2, LeaseTTL: 2, OwnerTTL: 1 << 40, Claims: 3, Inbox: 100, Seen: 1 << 40, Wrong: wrong}
+	return Rules{Soon: 1, Early: 9, Look: 2, LeaseTTL: 2, OwnerTTL: forever, Claims: 3, Inbox: 100, Seen: 1 << 40, Wrong: wrong}
 }
 
 func plan(ids ...string) (all []Message) {
@@ -80,6 +80,8 @@ func TestTheProtocolKeepsItsPromisesInEveryWorldWithinTheBound(t *testing.T) {
 		{"a poll in front of a purge", Setup{Program: Sweep, Plan: plan("start", "purge", "e1", "kill"), Pipe: 1, Hurry: true, Faults: Faults{Crashes: 1}}},
 		{"not kept when it has ended, and begun again", Setup{Program: Report, Plan: plan("start", "go", "start2"), Pipe: 2, Retire: true, Faults: Faults{Echoes: 1, Crashes: 1}}},
 		{"what came before the start is put off, a copy of that comes after the purge", Setup{Program: Deadline, Plan: plan("go", "start", "kill"), Pipe: 1, Faults: Faults{Echoes: 1, Repeats: 1}}},
+		{"events come before and behind a timer, another owner", Setup{Program: Window, Plan: plan("start", "go", "e1"), Pipe: 2, Hurry: true, Faults: Faults{Crashes: 1, Ticks: 2}}},
+		{"an event is taken while a timer is due, and is forgotten", Setup{Program: Alarm, Plan: plan("start", "go"), Pipe: 2, Faults: Faults{Rollbacks: 1, Ticks: 2}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.setup.rules(None)
@@ -133,6 +135,9 @@ func TestTheSearchFindsACounterexampleForEveryMistake(t *testing.T) {
 		PurgeRunning:       {Program: Stop, Plan: plan("start", "kill"), Pipe: 1},
 		PollForgotten:      {Program: Sweep, Plan: plan("start"), Pipe: 1},
 		PollEarly:          {Program: Sweep, Plan: plan("start", "e1", "e2"), Pipe: 1, Hurry: true},
+		TimeBeforeBacklog:  {Program: Alarm, Plan: plan("start", "go"), Pipe: 1},
+		DueUnseen:          {Program: Window, Plan: plan("start"), Pipe: 1, Faults: Faults{Ticks: 2}},
+		AppliedUnseen:      {Program: Alarm, Plan: plan("start", "go"), Pipe: 1, Faults: Faults{Rollbacks: 1, Ticks: 2}},
 		PurgeIndebted:      {Program: Report, Plan: plan("start", "go"), Pipe: 1, Retire: true},
 	}
 	for _, wrong := range slices.Concat(Mistakes(), OwnerMistakes()) {

@@ -203,8 +203,8 @@ func (p *Past) leave() {
 }
 
 // Decide makes a turn: it takes the inputs one at a time, then the timers that are due, and then completes a poll, unless it leaves inputs
-// that a later turn takes.
-func (p *Past) Decide(run Program, r Rules, now int64, inputs, left []Element) Turn {
+// that a later turn takes: the commit of a timer would be refused, too. Until is the time before which every input that was accepted is known.
+func (p *Past) Decide(run Program, r Rules, now, until int64, inputs, left []Element) Turn {
 	p.turn.Execution = p.Execution
 	if p.n == 0 && p.Execution > 2 {
 		p.turn.Prune = p.Execution - 2
@@ -232,8 +232,9 @@ func (p *Past) Decide(run Program, r Rules, now int64, inputs, left []Element) T
 		}
 	}
 	for _, id := range sorted(p.Timers) {
-		if at, open := p.Timers[id]; open && at <= now && !p.Ended {
+		if at, open := p.Timers[id]; open && at <= until && !p.Ended && len(left) == 0 {
 			_ = p.record("fired %d", id)
+			p.turn.Due = max(p.turn.Due, at)
 			run(p, "timer")
 		}
 	}
@@ -299,6 +300,9 @@ func (p *Past) next(r Rules, now int64) (at int64) {
 		at = now + r.Look
 	}
 	for _, t := range p.Timers {
+		if t <= now { // it waits until everything that was accepted before is known
+			t = now + r.Soon
+		}
 		if at == 0 || t < at {
 			at = t
 		}

@@ -31,6 +31,27 @@ func Deadline(p *Past, input string) {
 	}
 }
 
+// Window runs an activity until a timer fires, and takes events meanwhile.
+func Window(p *Past, input string) {
+	switch input {
+	case "start":
+		p.Do("A")
+		p.After(2)
+	case "timer":
+		p.End()
+	}
+}
+
+// Alarm takes events until a timer fires.
+func Alarm(p *Past, input string) {
+	switch input {
+	case "start":
+		p.After(2)
+	case "timer":
+		p.End()
+	}
+}
+
 // Churn schedules and cancels in one turn.
 func Churn(p *Past, input string) {
 	if input == "start" {

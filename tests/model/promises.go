@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -41,6 +42,9 @@ func (w *World) check(id string, in *Instance) string {
 	}
 	if past.Polling && !past.Ended && !turnable(in.Inbox) {
 		return "the code polls, and nothing is left that would complete it"
+	}
+	if b := w.time(id, in); b != "" {
+		return b
 	}
 	at, listed := w.Store.Agenda[id]
 	late := func(limit int64) bool { return !listed || at > max(limit, w.Now+w.setup.Rules.Soon) }
@@ -158,6 +162,31 @@ func (w *World) inputs(id string, in *Instance, past *Past) string {
 		first := slices.IndexFunc(w.Stream, func(n Message) bool { return n.Instance == id && n.ID == m.ID })
 		if have && uint64(first) >= w.Store.Owner.Applied.Seq {
 			return "input " + m.ID + " took effect before its position was passed"
+		}
+	}
+	return ""
+}
+
+// time: when a timer has fired, nothing that was accepted before it was due is still to be read.
+func (w *World) time(id string, in *Instance) string {
+	fired := int64(0)
+	for _, e := range in.History() {
+		if ref, ok := strings.CutPrefix(e, "fired "); ok {
+			n, _ := strconv.Atoi(ref)
+			fired = max(fired, stamp(strings.Fields(in.History()[n-1])[1]))
+		}
+	}
+	if fired == 0 {
+		return ""
+	}
+	for _, e := range in.Inbox {
+		if e.Time < fired {
+			return fmt.Sprintf("a timer of %d has fired before input %s of %d, which is unread", fired, e.ID, e.Time)
+		}
+	}
+	for _, m := range w.Stream[w.Store.Owner.Applied.Seq:] {
+		if m.Instance == id && m.Sent < fired && in.Seen[m.ID] == 0 {
+			return fmt.Sprintf("a timer of %d has fired before input %s, which was accepted at %d", fired, m.ID, m.Sent)
 		}
 	}
 	return ""

@@ -132,7 +132,7 @@ func (w *World) endByName(id string, p Parked) {
 		_ = past.record("in %s @%d", first.Tag, first.Time)
 	}
 	past.End()
-	t := past.Decide(w.setup.Program, w.setup.Rules, w.Now, nil, nil)
+	t := past.Decide(w.setup.Program, w.setup.Rules, w.Now, 0, nil, nil)
 	t.Pop = pop
 	w.commit(id, p, t)
 }

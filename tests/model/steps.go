@@ -66,6 +66,9 @@ func (w *World) ownerSteps(add, may func(string, func(*World))) {
 			add(fmt.Sprintf("send ingest from %d to the end", o.Sent+1), func(w *World) { w.ingest(len(w.Stream) - int(w.Owner.Sent)) })
 		}
 	}
+	if w.behind() && int(o.Acked.Seq) == len(w.Stream) {
+		add("the stream has no more than was ingested", func(w *World) { w.Owner.Time = w.Now })
+	}
 	if len(w.dueNow()) > 0 {
 		add("due", func(w *World) {
 			a, due, _ := w.Store.Due(w.Now, w.Owner.Token, 100)
@@ -89,6 +92,9 @@ func (w *World) ownerSteps(add, may func(string, func(*World))) {
 		if unread == 0 {
 			to("look at "+id, func(w *World) { w.look(id) })
 			continue
+		}
+		if !slices.ContainsFunc(w.Store.Get(id).Inbox, func(e Element) bool { return e.Kind != "done" }) {
+			may("look at "+id+", whose doorbell was lost", func(w *World) { w.look(id) })
 		}
 		to(fmt.Sprintf("turn %d inputs of %s", unread, id), func(w *World) { w.turn(id, unread) })
 		if unread > 1 {

@@ -64,6 +64,9 @@ const (
 	PurgeIndebted      Mistake = "the owner purges before what is owed has been told"
 	PollForgotten      Mistake = "the owner leaves a poll for a turn that nothing calls for"
 	PollEarly          Mistake = "the owner completes a poll when the turn ends, whatever it has left"
+	TimeBeforeBacklog  Mistake = "the owner fires a timer before it has ingested what was accepted before it was due"
+	DueUnseen          Mistake = "commit does not compare what it decided by time with what is unread"
+	AppliedUnseen      Mistake = "commit does not compare the position up to which the owner believes to have ingested"
 )
 
 // Mistakes lists those of the scripts.
@@ -73,13 +76,13 @@ func Mistakes() []Mistake {
 		NoFence, NoApplied, RequeueUnseen, ClaimHeld, NoRepeats, EffectIgnored, AckWithoutLook, BlindHold,
 		EventsKept, FrontBehind, FrontTwice, FrontAfter, FrontUnseen, NoPrune, BirthInherits, SentBlind,
 		PurgeBlind, PurgeDropsRest, PurgeLeavesStart, PurgeLeavesPast, PurgeLeavesReports, PurgeForgetsIDs, PurgeUnseen, ReportBlind, LookBlind,
-		FullUnsaid, FullStart,
+		FullUnsaid, FullStart, DueUnseen, AppliedUnseen,
 	}
 }
 
 // OwnerMistakes lists those that the scripts can not make.
 func OwnerMistakes() []Mistake {
-	return []Mistake{PurgeRunning, PurgeIndebted, PollForgotten, PollEarly}
+	return []Mistake{PurgeRunning, PurgeIndebted, PollForgotten, PollEarly, TimeBeforeBacklog}
 }
 
 // Position is a place in the inputs stream; its zero is the place before the first message.

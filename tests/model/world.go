@@ -56,6 +56,7 @@ type Owner struct {
 	Era    int      // how often it has gone back to what the store has
 	Sent   uint64   // highest sequence handed to ingest
 	Acked  Position // highest that was acknowledged
+	Time   int64    // every input that was accepted before has been ingested
 	Parked map[string]Parked
 	Busy   map[string]bool // a request about the instance is in flight
 	Handed map[string]bool // due has named the instance, and nobody has looked yet

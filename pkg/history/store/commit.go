@@ -40,6 +40,12 @@ type Commit struct {
 	Look      int64    // next look, Unix ms; 0: nothing is due
 	Want      int      // unread elements wanted in the answer
 
+	// What time has decided comes behind every input that was accepted before. Due is the latest time that it was due, Unix ms:
+	// none of the first 16 unread behind what is popped may be older (CONFLICT). Applied is the time, in ns, of the position up to which the
+	// caller believes that the inputs have been ingested: a store that has forgotten it refuses (ErrRolledBack). 0: not asked.
+	Due     int64
+	Applied int64
+
 	// Front is put before what is unread, in this order: encoded elements, the first of them the start of the execution that
 	// Record names. Then that execution is the current one, with an empty history, and Look is overruled: it is looked at now.
 	Front [][]byte
@@ -82,9 +88,10 @@ func (s *Store) Commit(t Tenure, c *Commit, done func(Committed, error)) {
 	for _, ticket := range c.Keep {
 		fields = append(fields, keptField+ticket, "1")
 	}
-	args := make([]any, 0, 14+len(c.Pop)+len(c.Events)+len(c.Create)+len(fields)+len(c.Front)+len(c.Forgo))
+	args := make([]any, 0, 16+len(c.Pop)+len(c.Events)+len(c.Create)+len(fields)+len(c.Front)+len(c.Forgo))
 	args = append(args, t.Token, c.Instance, c.Head, c.NewHead, lookArg(c.Look),
-		len(c.Pop), len(c.Events), len(c.Create), len(fields), len(c.Front), reborn, c.Want, unreadBytes, len(c.Forgo))
+		len(c.Pop), len(c.Events), len(c.Create), len(fields), len(c.Front), reborn, c.Want, unreadBytes, len(c.Forgo),
+		lookArg(c.Due), lookArg(c.Applied))
 	for _, id := range c.Pop {
 		args = append(args, id)
 	}

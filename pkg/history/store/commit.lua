@@ -6,8 +6,9 @@
 --       5 next look, ms, or ''  6 ids popped  7 events  8 leases created  9 fields of the record (pairs)
 --       10 elements put in front of the inbox  11 '1': another birth, which inherits nothing of the record
 --       12 unread elements wanted in the answer  13 their bytes at the most  14 fields of the record taken away, before the others are set
+--       15 none of the first 16 behind what is popped may be older, ms, or ''  16 the time of the applied position may not be older, or ''
 --       then the ids, the events, the effect ids, the fields, the elements, the names of the fields taken away
--- answer  FENCED | CONFLICT head | CONFLICT history (it is not as long as the record says) | CONFLICT inbox
+-- answer  FENCED | ROLLEDBACK | CONFLICT head | CONFLICT history (it is not as long as the record says) | CONFLICT inbox
 --       | OK now {unread elements} {holders of the deleted leases: place among the deleted from 1, worker}
 --
 -- Elements in front begin the next execution: its history is empty, and it is looked at now.
@@ -18,7 +19,7 @@ local t = now()
 if fenced(KEYS[1], ARGV[1], t) then return {'FENCED'} end
 local pops, events, creates, fields = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
 local fronts, forgone = tonumber(ARGV[10]), tonumber(ARGV[14])
-local ids = 14
+local ids = 16
 local event = ids + pops
 local effect = event + events
 local field = effect + creates
@@ -33,6 +34,7 @@ if not again and head ~= ARGV[3] then return {'CONFLICT', 'head'} end
 -- Where an earlier sending began the next execution, the record tells of another history than this one.
 if not (again and fronts > 0) and redis.call('LLEN', KEYS[5]) ~= tonumber(is[2] or 0) then return {'CONFLICT', 'history'} end
 if again then pops, fronts = 0, 0 end -- they are popped, and pushed
+if not again and ARGV[16] ~= '' and earlier(redis.call('HGET', KEYS[1], 'time') or '0', ARGV[16]) then return {'ROLLEDBACK'} end
 
 -- One reading of the inbox shows what is popped and, behind it, what is unread, so that a busy
 -- instance needs no separate read. More than a few are read by and by: they may be large.
@@ -41,6 +43,12 @@ local inbox = redis.call('LRANGE', KEYS[4], 0, pops + step)
 for k = 1, pops do
   local id = ARGV[ids + k] .. '\n'
   if not inbox[k] or string.sub(inbox[k], 1, #id) ~= id then return {'CONFLICT', 'inbox'} end
+end
+if not again and ARGV[15] ~= '' then -- a completion whose doorbell was lost; what the stream had accepted is known to the owner
+  for k = pops + 1, math.min(#inbox, pops + step) do
+    local at = tonumber(string.match(inbox[k], '\n(%d+)\n') or '')
+    if at and at < tonumber(ARGV[15]) then return {'CONFLICT', 'inbox'} end
+  end
 end
 local want, room, unread = tonumber(ARGV[12]), tonumber(ARGV[13]), {}
 local function tell(element) -- false: the answer is full

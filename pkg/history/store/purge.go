@@ -14,6 +14,8 @@ type Purge struct {
 	Head      string
 	Status    Status   // that it is listed under
 	Pop       []string // ids at the head of the inbox, up to the purge itself; what came behind stays
+	// Applied is set if nobody has asked for it but time: see Commit.Applied. Then nothing may be unread.
+	Applied int64
 }
 
 // Purge removes an instance that has ended and owes nobody anything. A reply that was lost looks like a conflict to the next try:
@@ -24,8 +26,8 @@ func (s *Store) Purge(t Tenure, pu *Purge, done func(now int64, err error)) {
 	for e := max(pu.Execution, 2) - 1; e <= pu.Execution; e++ {
 		keys = append(keys, p.History(pu.Instance, e), p.Reports(pu.Instance, e))
 	}
-	args := make([]any, 0, 3+len(pu.Pop))
-	args = append(args, t.Token, pu.Instance, pu.Head)
+	args := make([]any, 0, 4+len(pu.Pop))
+	args = append(args, t.Token, pu.Instance, pu.Head, lookArg(pu.Applied))
 	for _, id := range pu.Pop {
 		args = append(args, id)
 	}

@@ -64,6 +64,8 @@ var (
 	// ErrConflict: Redis does not have what the call builds on: it was rolled back, or the caller's
 	// memory is stale. Nothing was written; load again.
 	ErrConflict = errors.New("conflict: the store is not where the caller believed")
+	// ErrRolledBack: Redis has forgotten inputs whose ingest it had acknowledged. Nothing was written; the tenure is over.
+	ErrRolledBack = errors.New("rolled back: the store has forgotten inputs that it had acknowledged")
 )
 
 // Bounds of an inbox, and of what is remembered and answered.
@@ -213,6 +215,8 @@ func refusal(script string, r *redisx.Reply) error {
 	switch word := r.Str(0); word {
 	case "FENCED":
 		return fmt.Errorf("%s: %w", script, ErrFenced)
+	case "ROLLEDBACK":
+		return fmt.Errorf("%s: %w", script, ErrRolledBack)
 	case "CONFLICT":
 		what := make([]string, 0, 2)
 		for i := 1; i < r.Len(); i++ {

@@ -1,0 +1,158 @@
+package orchestrator_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+)
+
+// outage runs the instances until they wait, stops the orchestrator, and starts another one when their deadline has passed. In between
+// it does what is accepted while nobody owns the partitions, and before the deadline.
+func (s *stand) outage(cfg orchestrator.Config, code pawl.OrchestrationBinding, limit time.Duration, ids []string, meanwhile func(id string)) {
+	s.t.Helper()
+	o := s.orchestrate(cfg, code)
+	for _, id := range ids {
+		s.start("hello", id, `"x"`)
+	}
+	began := time.Now()
+	for _, id := range ids {
+		s.until(id+" runs", func() bool { return s.describe(id).Status == "running" })
+	}
+	s.stop(o)
+	for _, id := range ids {
+		meanwhile(id)
+	}
+	if late := time.Since(began); late > limit {
+		s.t.Skipf("the machine took %v", late)
+	}
+	s.until("the deadline passes", func() bool { return time.Since(began) > limit+100*time.Millisecond })
+	s.orchestrate(cfg, code)
+}
+
+// Trap: after an outage, a timer decided before the inputs that were accepted before it was due have been read.
+func TestEventAcceptedBeforeADeadlineWinsAfterAnOutage(t *testing.T) {
+	const limit = 3 * time.Second
+	s := newStand(t)
+	code := hello.Do(func(ctx *pawl.Context, _ string) (string, error) {
+		event, deadline := ping.Next(ctx), pawl.After(ctx, limit)
+		switch first, err := pawl.Select(ctx, event, deadline); {
+		case err != nil:
+			return "", err
+		case first == deadline:
+			return "deadline", nil
+		}
+		return event.Get(ctx)
+	})
+	var ids []string
+	for i := range 16 {
+		ids = append(ids, fmt.Sprint("o-", i))
+	}
+	s.outage(orchestrator.Config{}, code, limit, ids, func(id string) { s.event("ping", id, `"event"`) })
+	for _, id := range ids {
+		if got, err := hello.DecodeResult(s.ended(id).Result); err != nil || got != "event" {
+			t.Errorf("%s: %q won, %v", id, got, err)
+		}
+	}
+}
+
+// More than one reading of the inbox shows, all of it older than the timer: none may be missing when it fires.
+func TestTimerFiresBehindABacklogOfAnySize(t *testing.T) {
+	const limit, events = 3 * time.Second, 700
+	s := newStand(t)
+	code := hello.Do(func(ctx *pawl.Context, _ string) (string, error) { // the digest of the guide
+		if err := pawl.Sleep(ctx, limit); err != nil {
+			return "", err
+		}
+		all, err := ping.Drain(ctx)
+		return fmt.Sprint(len(all)), err
+	})
+	s.outage(orchestrator.Config{}, code, limit, []string{"backlog"}, func(id string) {
+		for range events {
+			s.event("ping", id, `"x"`)
+		}
+	})
+	if got, err := hello.DecodeResult(s.ended("backlog").Result); err != nil || got != fmt.Sprint(events) {
+		t.Errorf("%s of %d events are before the timer, %v", got, events, err)
+	}
+}
+
+// A second start that was accepted while the instance was kept finds it, and begins nothing.
+func TestRetentionWaitsForStartsThatWereAcceptedBefore(t *testing.T) {
+	const kept = 3 * time.Second
+	s := newStand(t)
+	code := hello.Do(func(*pawl.Context, string) (string, error) { return "", nil })
+	cfg := orchestrator.Config{Retention: orchestrator.Retention{Completed: kept}}
+	o := s.orchestrate(cfg, code)
+	s.start("hello", "r", `"x"`)
+	d := s.ended("r")
+	s.stop(o)
+	s.start("hello", "r", `"x"`)
+	over := time.UnixMilli(d.Ended).Add(kept)
+	if time.Now().After(over) {
+		t.Skip("the machine is too slow")
+	}
+	s.until("its time is over", func() bool { return time.Now().After(over.Add(100 * time.Millisecond)) })
+	c := counters(t)
+	cfg.Metrics = c.reg
+	s.orchestrate(cfg, code)
+	s.until("it is purged", func() bool { return c.get("pawl_orchestrator_instances_purged_total") > 0 })
+	if turns := c.get("pawl_orchestrator_turns_total"); turns != 0 {
+		t.Errorf("%v turns: the second start has begun another instance", turns)
+	}
+}
+
+// Events wait a day for a start; one that was accepted within the day finds them.
+func TestEarlyEventsWaitForAStartThatWasAcceptedInTime(t *testing.T) {
+	s := newStand(t)
+	code := hello.Do(func(ctx *pawl.Context, _ string) (string, error) { return ping.Receive(ctx) })
+	s.stop(s.orchestrate(orchestrator.Config{}, code))
+	at := time.Now().Add(2*time.Second - 24*time.Hour)
+	s.push("e", "ping", "kept", at)
+	s.start("hello", "e", `"x"`)
+	s.until("a day has passed", func() bool { return time.Since(at) > 24*time.Hour+100*time.Millisecond })
+	s.orchestrate(orchestrator.Config{}, code)
+	if got, err := hello.DecodeResult(s.ended("e").Result); err != nil || got != "kept" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// A completion whose doorbell was lost is known to the store alone: it was there before the deadline, so it wins.
+func TestTimerFiresBehindACompletionWhoseDoorbellWasLost(t *testing.T) {
+	const limit = 1500 * time.Millisecond
+	s := newStand(t)
+	s.orchestrate(orchestrator.Config{Look: time.Minute}, hello.Do(func(ctx *pawl.Context, in string) (string, error) {
+		return greet.Call(ctx, in, pawl.AttemptTimeout(limit))
+	}))
+	s.start("hello", "b", `"you"`)
+	var e *history.ActivityScheduled
+	s.until("the activity is scheduled", func() bool {
+		if s.describe("b").Status == "running" {
+			for _, ev := range s.history("b") {
+				if a, ok := ev.(*history.ActivityScheduled); ok {
+					e = a
+				}
+			}
+		}
+		return e != nil
+	})
+	body, err := history.Encode(&history.ActivityCompleted{Scheduled: e.ID, Result: history.Payload{Type: history.TypeJSON, Data: []byte(`"in time"`)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// As ack.lua does it, without the doorbell, and with the look that would find it taken back.
+	el := history.Element{ID: "a" + e.Effect + ".1", At: time.Now().UnixMilli(), Body: body}
+	if err := s.redis.RPush(s.ctx(), s.key("b", "in:b"), el.Encode()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.redis.Del(s.ctx(), s.key("b", fmt.Sprintf("l:b:1:%d", e.ID))).Err(); err != nil {
+		t.Fatal(err)
+	}
+	d := s.ended("b")
+	if got, err := hello.DecodeResult(d.Result); err != nil || got != "in time" {
+		t.Errorf("%q, %v, %+v", got, err, d.Failure)
+	}
+}
