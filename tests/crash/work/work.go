@@ -64,7 +64,7 @@ func lost(ctx *pawl.Context, _ pawl.None) (string, error) { return Stray.Call(ct
 
 // Orchestrations are bound for the orchestrators.
 func Orchestrations() []pawl.OrchestrationBinding {
-	return append(append(families(), gated()...), Mixed.Do(mixed), Lost.Do(lost))
+	return append(append(append(families(), gated()...), deadlines()...), Mixed.Do(mixed), Lost.Do(lost))
 }
 
 // Ledger is the file in which the activities write down what they did.
@@ -73,7 +73,7 @@ type Ledger string
 // Activities are bound for the workers.
 func (l Ledger) Activities() []pawl.ActivityBinding {
 	return []pawl.ActivityBinding{
-		Step.Do(l.step), Slow.Do(l.slow), Stray.Do(l.stray), Endless.Do(l.endless), Roll.Do(l.roll), Booth.Do(l.booth), Sign.Do(l.sign),
+		Step.Do(l.step), Slow.Do(l.slow), Stray.Do(l.stray), Endless.Do(l.endless), Roll.Do(l.roll), Booth.Do(l.booth), Sign.Do(l.sign), Rest.Do(rest),
 	}
 }
 

@@ -1,0 +1,122 @@
+package crash
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/netfault"
+	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/tests/crash/work"
+)
+
+const votes = 12
+
+func vote(n int) string { return fmt.Sprint("vote-", n) }
+
+// running waits until the instances have been turned.
+func (a *arena) running(ids ...string) {
+	a.t.Helper()
+	for _, id := range ids {
+		poll.Until(a.t, within, id+" runs", func() bool { return a.record(id) != nil })
+	}
+}
+
+// callVotes starts votes, and gives the moment from which on all deadlines are over.
+func (a *arena) callVotes(limit time.Duration) time.Time {
+	a.t.Helper()
+	for n := range votes {
+		_, err := client.Start(a.ctx, a.client, work.Vote, vote(n), limit)
+		a.must(err)
+	}
+	over := time.Now().Add(limit + 200*time.Millisecond)
+	for n := range votes {
+		a.running(vote(n))
+	}
+	return over
+}
+
+// vote sends every vote its event, and reports whether all were accepted before the deadline, which was so long before over.
+func (a *arena) castVotes(over time.Time) {
+	a.t.Helper()
+	for n := range votes {
+		a.must(client.Send(a.ctx, a.client, work.Go, vote(n), n))
+	}
+	if time.Now().Add(300 * time.Millisecond).After(over) {
+		a.t.Skip("the machine is too slow: the deadline passed before the events were sent")
+	}
+}
+
+// wonByEvents checks that the events came before the deadlines.
+func (a *arena) wonByEvents() {
+	a.t.Helper()
+	for n := range votes {
+		run := client.Attach(a.client, work.Vote, vote(n))
+		got, err := run.Result(a.ctx)
+		a.must(err)
+		if got != work.ByEvent {
+			a.t.Errorf("%s was decided by its %s, and its event was accepted before", vote(n), got)
+		}
+	}
+}
+
+// Trap: after an outage, a timer decided before the inputs that were accepted before it was due have been read. All orchestrators are
+// killed; events are acknowledged; their deadlines pass; an orchestrator starts.
+func TestEventsAcceptedBeforeADeadlineWinWhoeverTakesOverAfterIt(t *testing.T) {
+	t.Parallel()
+	const limit, news = 8 * time.Second, 60
+	a := newArena(t, startServers(t), "FLEET_OWNER_TTL=1s")
+	one, two := a.orchestrator("orchestrator-1"), a.orchestrator("orchestrator-2")
+	a.join()
+	_, err := client.Start(a.ctx, a.client, work.Digest, "digest", limit)
+	a.must(err)
+	a.must(client.Send(a.ctx, a.client, work.Go, "digest", 0))
+	over := a.callVotes(limit)
+	a.running("digest")
+	one.Kill()
+	two.Kill()
+	a.castVotes(over)
+	for n := range news - 1 {
+		a.must(client.Send(a.ctx, a.client, work.Go, "digest", 1+n))
+		if time.Now().After(over) {
+			t.Skip("the machine is too slow: the deadline passed before the events were sent")
+		}
+	}
+	poll.Until(t, within, "the deadlines pass", func() bool { return time.Now().After(over) })
+	one.Start()
+	a.wonByEvents()
+	got, err := client.Attach(a.client, work.Digest, "digest").Result(a.ctx)
+	a.must(err)
+	if got != news {
+		t.Errorf("the digest has %d of %d events", got, news)
+	}
+	a.check()
+}
+
+// An owner that is cut off from NATS keeps its partitions, for nobody else lives, while deadlines pass. It decides nothing by time until it
+// can read what was accepted meanwhile.
+func TestOwnerThatCannotReadInputsFiresNoTimer(t *testing.T) {
+	t.Parallel()
+	const limit = 8 * time.Second
+	s := startServers(t)
+	a := newArena(t, s)
+	line, err := netfault.Listen(strings.TrimPrefix(s.nats.URL(), "nats://"))
+	a.must(err)
+	t.Cleanup(line.Close)
+	a.orchestrator("orchestrator", "PAWL_NATS=nats://"+line.Addr())
+	a.join()
+	over := a.callVotes(limit)
+	line.BlackHole()
+	a.castVotes(over)
+	poll.Until(t, within, "the deadlines are long over", func() bool { return time.Now().After(over.Add(2 * time.Second)) })
+	for n := range votes {
+		if rec := a.record(vote(n)); rec.Status.Ended() {
+			t.Errorf("%s has ended without its event having been read", vote(n))
+		}
+	}
+	line.Heal()
+	a.wonByEvents()
+	a.check()
+}
