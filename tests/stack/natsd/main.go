@@ -1,12 +1,15 @@
 // Command natsd is a nats-server with JetStream on disk, as a process that a test can
-// kill: natsd PORT DIR.
+// kill: natsd PORT DIR, or, of a cluster, natsd PORT DIR NAME ROUTE ROUTES: its own address for the other servers,
+// and those of all, separated by commas.
 package main
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -21,17 +24,23 @@ func main() {
 }
 
 func run(args []string) error {
-	if len(args) != 2 {
-		return fmt.Errorf("usage: natsd PORT DIR, got %q", args)
+	if len(args) != 2 && len(args) != 5 {
+		return fmt.Errorf("usage: natsd PORT DIR [NAME ROUTE ROUTES], got %q", args)
 	}
 	port, err := strconv.Atoi(args[0])
 	if err != nil {
 		return fmt.Errorf("port: %w", err)
 	}
-	srv, err := server.NewServer(&server.Options{
+	options := &server.Options{
 		Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: args[1], NoSigs: true,
 		SyncAlways: true, // so that kill -9 loses nothing that was acknowledged
-	})
+	}
+	if len(args) == 5 {
+		if err := join(options, args[2], args[3], args[4]); err != nil {
+			return err
+		}
+	}
+	srv, err := server.NewServer(options)
 	if err != nil {
 		return err
 	}
@@ -45,5 +54,21 @@ func run(args []string) error {
 	<-stop
 	srv.Shutdown()
 	srv.WaitForShutdown()
+	return nil
+}
+
+// join makes the server one of a cluster. What it has acknowledged is on two of three disks.
+func join(o *server.Options, name, route, routes string) error {
+	host, port, err := net.SplitHostPort(route)
+	if err != nil {
+		return fmt.Errorf("route: %w", err)
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		return fmt.Errorf("route: %w", err)
+	}
+	o.ServerName, o.SyncAlways = name, false
+	o.Cluster = server.ClusterOpts{Name: "pawl-test", Host: host, Port: n}
+	o.Routes = server.RoutesFromStr("nats://" + strings.ReplaceAll(routes, ",", ",nats://"))
 	return nil
 }

@@ -1,0 +1,115 @@
+package stack
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/pawlrun/pawl/internal/natstest"
+	"github.com/pawlrun/pawl/internal/poll"
+)
+
+// clusterWithin is how long a cluster may take to elect its leaders, at its start or after the loss of a server.
+const clusterWithin = 60 * time.Second
+
+// NATSCluster is a cluster of three nats-servers, whose streams can have three replicas.
+type NATSCluster struct {
+	Nodes []*NATS
+	names []string
+	t     testing.TB
+}
+
+// StartNATSCluster starts the servers and waits until they have elected a leader of JetStream.
+func StartNATSCluster(t testing.TB, bin Binaries) *NATSCluster {
+	t.Helper()
+	c := &NATSCluster{t: t}
+	ports, routes := make([]int, 3), make([]string, 3)
+	for i := range ports {
+		ports[i] = freePort(t)
+		routes[i] = local(freePort(t))
+	}
+	for i, port := range ports {
+		name := "nats-" + strconv.Itoa(i+1)
+		c.names = append(c.names, name)
+		c.Nodes = append(c.Nodes, &NATS{
+			Process: NewProcess(t, name, bin.NATS, []string{strconv.Itoa(port), t.TempDir(), name, routes[i], strings.Join(routes, ",")}, nil),
+			Addr:    local(port), t: t,
+		})
+	}
+	for _, n := range c.Nodes {
+		n.Start()
+	}
+	poll.Until(t, clusterWithin, "the cluster has a JetStream leader", func() bool {
+		nc, err := nats.Connect(c.URL(), nats.Timeout(time.Second), nats.NoReconnect())
+		if err != nil {
+			return false
+		}
+		defer natstest.Closer(nc)()
+		js, err := nc.JetStream(nats.MaxWait(2 * time.Second))
+		if err != nil {
+			return false
+		}
+		_, err = js.AccountInfo()
+		return err == nil
+	})
+	return c
+}
+
+// URL names all servers.
+func (c *NATSCluster) URL() string {
+	urls := make([]string, len(c.Nodes))
+	for i, n := range c.Nodes {
+		urls[i] = n.URL()
+	}
+	return strings.Join(urls, ",")
+}
+
+// Client connects to any of the servers; the test closes the connection at its end.
+func (c *NATSCluster) Client() *nats.Conn {
+	c.t.Helper()
+	nc, err := nats.Connect(c.URL(), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(natstest.Closer(nc))
+	return nc
+}
+
+// Leader waits until a stream has a leader other than the server given (nil: any), with so many replicas up to date, and
+// returns the leader and one of the others.
+func (c *NATSCluster) Leader(nc *nats.Conn, stream string, not *NATS, current int) (leader, follower *NATS) {
+	c.t.Helper()
+	js, err := nc.JetStream(nats.MaxWait(2 * time.Second))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	poll.Until(c.t, clusterWithin, "stream "+stream+" has a leader", func() bool {
+		info, err := js.StreamInfo(stream)
+		if err != nil || info.Cluster == nil {
+			return false
+		}
+		leader, follower = nil, nil
+		ok := 1
+		for _, r := range info.Cluster.Replicas {
+			if r.Current && !r.Offline {
+				ok++
+				follower = c.node(r.Name)
+			}
+		}
+		leader = c.node(info.Cluster.Leader)
+		return leader != nil && leader != not && ok >= current
+	})
+	return leader, follower
+}
+
+func (c *NATSCluster) node(name string) *NATS {
+	for i, n := range c.names {
+		if n == name {
+			return c.Nodes[i]
+		}
+	}
+	return nil
+}
