@@ -2,6 +2,7 @@ package crash
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,6 +32,7 @@ func TestAServerOfAClusterThatIsKilledFailsNoCallOfAClient(t *testing.T) {
 		t.Cleanup(cl.Close)
 		return true
 	})
+	a.started()
 	inputs := "PAWL-" + a.ns + "-INPUTS"
 	leader, _ := c.Leader(nc, inputs, nil, 3)
 	a.begin(6)
@@ -53,4 +55,17 @@ func TestAServerOfAClusterThatIsKilledFailsNoCallOfAClient(t *testing.T) {
 	a.begin(6)
 	a.end()
 	t.Logf("all had ended %v after a follower was killed", since(killed))
+}
+
+// started waits until every process of the fleets serves.
+func (a *arena) started() {
+	a.t.Helper()
+	poll.Until(a.t, within, "the fleets have started", func() bool {
+		for _, p := range a.all {
+			if !strings.Contains(p.Log(), "msg=started") {
+				return false
+			}
+		}
+		return true
+	})
 }
