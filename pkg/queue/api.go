@@ -3,9 +3,11 @@ package queue
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -14,6 +16,8 @@ import (
 const (
 	apiTimeout    = 2 * time.Second // of a request to JetStream
 	createTimeout = 4 * time.Second // of one that the cluster has to agree on
+	readAgain     = time.Second / 2 // after which a request that was not answered is sent again: there may be a leader now
+	createAgain   = time.Second
 )
 
 // messageGet is the body of a request for one stored message.
@@ -40,7 +44,13 @@ func (c *Conn) message(ctx context.Context, stream string, get messageGet) (stor
 	return answer.Message, err
 }
 
-// api makes one request to JetStream.
+// info reads the state of a stream from its leader.
+func (c *Conn) info(ctx context.Context, stream string) (*jetstream.StreamInfo, error) {
+	info := new(jetstream.StreamInfo)
+	return info, c.api(ctx, "STREAM.INFO."+stream, struct{}{}, info)
+}
+
+// api makes one request to JetStream that only reads.
 func (c *Conn) api(ctx context.Context, what string, request, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
@@ -48,7 +58,7 @@ func (c *Conn) api(ctx context.Context, what string, request, answer any) error 
 	if err != nil {
 		return fmt.Errorf("encode: %w", err)
 	}
-	m, err := c.nc.RequestWithContext(ctx, c.apiSubject(what), body)
+	m, err := c.read(ctx, c.apiSubject(what), body)
 	if err != nil {
 		return explain(err)
 	}
@@ -62,6 +72,35 @@ func (c *Conn) api(ctx context.Context, what string, request, answer any) error 
 		return apiError(failed.Error)
 	}
 	return json.Unmarshal(m.Data, answer)
+}
+
+// read sends a request, again every readAgain until there is a reply to any of them: one that was sent while there was no
+// leader is never answered.
+func (c *Conn) read(ctx context.Context, subject string, body []byte) (*nats.Msg, error) {
+	inbox := c.nc.NewInbox()
+	sub, err := c.nc.SubscribeSync(inbox)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = sub.Unsubscribe() }()
+	return repeated(ctx, readAgain, func(ctx context.Context) (*nats.Msg, error) {
+		if err := c.nc.PublishRequest(subject, inbox, body); err != nil {
+			return nil, err
+		}
+		return sub.NextMsgWithContext(ctx)
+	})
+}
+
+// repeated makes a request, and makes it again whenever it is not answered for a while, until ctx is done.
+func repeated[T any](ctx context.Context, while time.Duration, request func(context.Context) (T, error)) (T, error) {
+	for {
+		once, cancel := context.WithTimeout(ctx, while)
+		v, err := request(once)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			return v, err
+		}
+	}
 }
 
 func (c *Conn) apiSubject(what string) string { return jetstream.DefaultAPIPrefix + what }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
 
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -59,24 +60,20 @@ func (c *Conn) attach(ctx context.Context, partition int, after history.Position
 	if partition < 0 || partition >= c.parts {
 		return nil, fmt.Errorf("there are %d partitions", c.parts)
 	}
-	stream, err := bounded(ctx, apiTimeout, func(ctx context.Context) (jetstream.Stream, error) { return c.js.Stream(ctx, c.inputs.Name) })
+	before, err := c.info(ctx, c.inputs.Name)
 	if err != nil {
-		return nil, explain(err)
+		return nil, err
 	}
-	before := stream.CachedInfo()
 	begin, err := c.look(ctx, before.State, after)
 	if err != nil {
 		return nil, err
 	}
-	cons, err := bounded(ctx, createTimeout, func(ctx context.Context) (jetstream.Consumer, error) {
-		return stream.CreateConsumer(ctx, begin.consumer(c.subj.in(partition)))
-	})
+	name, err := c.createReader(ctx, begin.consumer(c.subj.in(partition)))
 	if err != nil {
 		return nil, explain(err)
 	}
-	name := cons.CachedInfo().Name
 	// The stream that was looked at must be the one that the consumer is of.
-	now, err := bounded(ctx, apiTimeout, func(ctx context.Context) (*jetstream.StreamInfo, error) { return stream.Info(ctx) })
+	now, err := c.info(ctx, c.inputs.Name)
 	if err == nil && (!now.Created.Equal(before.Created) || now.State.LastSeq < before.State.LastSeq) {
 		err = fmt.Errorf("%w: the stream was replaced at this moment", ErrDetached)
 	}
@@ -90,11 +87,15 @@ func (c *Conn) attach(ctx context.Context, partition int, after history.Position
 	return c.newReader(partition, name, begin, lapse)
 }
 
-// bounded makes one request of several.
-func bounded[T any](ctx context.Context, within time.Duration, request func(context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, within)
+// createReader creates the consumer of a reader. Its name is ours, so that a request that is repeated creates no other one.
+func (c *Conn) createReader(ctx context.Context, cfg jetstream.ConsumerConfig) (name string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
-	return request(ctx)
+	cfg.Name = nuid.Next()
+	_, err = repeated(ctx, createAgain, func(ctx context.Context) (jetstream.Consumer, error) {
+		return c.js.CreateConsumer(ctx, c.inputs.Name, cfg)
+	})
+	return cfg.Name, err
 }
 
 // look decides where to begin.

@@ -176,10 +176,13 @@ func (p *Puller) setUp(ctx context.Context) error {
 		MaxAckPending: -1,
 		MaxWaiting:    maxWaiting,
 	}
-	_, err := p.c.js.CreateOrUpdateConsumer(ctx, p.c.tasks.Name, cfg)
+	create := func(ctx context.Context) (jetstream.Consumer, error) {
+		return p.c.js.CreateOrUpdateConsumer(ctx, p.c.tasks.Name, cfg)
+	}
+	_, err := repeated(ctx, createAgain, create)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		if err = p.c.mend(ctx, p.c.tasks); err == nil {
-			_, err = p.c.js.CreateOrUpdateConsumer(ctx, p.c.tasks.Name, cfg)
+			_, err = repeated(ctx, createAgain, create)
 		}
 	}
 	if err != nil {
