@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +24,8 @@ type Activity[In, Out any] struct {
 }
 
 // NewActivity declares an activity. A name or queue outside the alphabet (see
-// ValidateName), or a limit that makes no sense (see LimitOption), is the error of every use of the handle.
+// ValidateName), a limit that makes no sense (see LimitOption), or a type that cannot be a payload
+// (ErrUnencodable) is the error of every use of the handle.
 func NewActivity[In, Out any](name string, opts ...ActivityOption) Activity[In, Out] {
 	s := activitySettings{queue: name}
 	for _, o := range opts {
@@ -36,7 +38,9 @@ func NewActivity[In, Out any](name string, opts ...ActivityOption) Activity[In, 
 	if err == nil {
 		err = s.limits.wrong()
 	}
-	return Activity[In, Out]{name: name, queue: s.queue, limits: s.limits.given(), in: formOf[In](), out: formOf[Out](), err: ofHandle("activity", name, err)}
+	in, out := formOf[In](), formOf[Out]()
+	err = cmp.Or(err, in.err, out.err)
+	return Activity[In, Out]{name: name, queue: s.queue, limits: s.limits.given(), in: in, out: out, err: ofHandle("activity", name, err)}
 }
 
 // Name is what histories and workers know the activity by.
@@ -58,7 +62,7 @@ func (a Activity[In, Out]) Start(ctx *Context, in In, opts ...CallOption) *Futur
 	if a.err != nil {
 		return &Future[Out]{core: ctx.x.Refuse(a.err)}
 	}
-	payload, err := a.in.encode(in)
+	payload, err := encode(a.in, in)
 	if err != nil {
 		return &Future[Out]{core: ctx.x.Refuse(fmt.Errorf("activity %s: %w", a.name, err))}
 	}
@@ -82,7 +86,7 @@ func (a Activity[In, Out]) Do(fn func(context.Context, In) (Out, error)) Activit
 		if err != nil {
 			return history.Payload{}, err
 		}
-		result, err := a.out.encode(out)
+		result, err := encode(a.out, out)
 		if err != nil {
 			return history.Payload{}, fmt.Errorf("result of activity %s: %w", a.name, Permanent(err))
 		}
@@ -163,9 +167,9 @@ func (a Activity[In, Out]) EncodeResult(out Out) (history.Payload, error) {
 // DecodeResult reads what EncodeResult wrote.
 func (a Activity[In, Out]) DecodeResult(p history.Payload) (Out, error) { return decode[Out](a.out, p) }
 
-func encodeFor(bad error, f form, v any) (history.Payload, error) {
+func encodeFor[T any](bad error, f form, v T) (history.Payload, error) {
 	if bad != nil {
 		return history.Payload{}, bad
 	}
-	return f.encode(v)
+	return encode(f, v)
 }

@@ -106,7 +106,7 @@ func (o Orchestration[In, Out]) child(in In) (*childSettings, error) {
 	if o.err != nil {
 		return nil, o.err
 	}
-	payload, err := o.in.encode(in)
+	payload, err := encode(o.in, in)
 	if err != nil {
 		return nil, fmt.Errorf("orchestration %s: %w", o.name, err)
 	}
@@ -151,7 +151,7 @@ func (o Orchestration[In, Out]) ContinueAsNew(ctx *Context, in In, opts ...Conti
 	if is := ctx.x.Name(); is != o.name {
 		return zero, fmt.Errorf("pawl: an instance of orchestration %s can not continue as %s; start that as a child, or detached", is, o.name)
 	}
-	payload, err := o.in.encode(in)
+	payload, err := encode(o.in, in)
 	if err != nil {
 		return zero, fmt.Errorf("orchestration %s: %w", o.name, err)
 	}

@@ -4,12 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/vmihailenco/msgpack/v5"
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/pawlrun/pawl"
@@ -18,7 +17,7 @@ import (
 
 type everything struct {
 	Text    string            `json:"text"`
-	Other   string            `json:"o"                 msgpack:"other"`
+	Other   string            `json:"o"`
 	Omitted *int              `json:"omitted,omitempty"`
 	Secret  string            `json:"-"`
 	When    time.Time         `json:"when"`
@@ -36,7 +35,7 @@ func example(depth int) everything {
 	e := everything{
 		Text: "äöü", Other: strings.Repeat("long ", 100), When: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC), For: -time.Hour,
 		Bytes: bytes.Repeat([]byte{0xff}, 70_000), Floats: []float64{1.5, -2}, Labels: map[string]string{},
-		Deep: map[int]map[string]int64{}, Any: map[string]any{"k": int64(-1), "a": []any{true, nil, "x"}},
+		Deep: map[int]map[string]int64{}, Any: map[string]any{"k": float64(-1), "a": []any{true, nil, "x"}},
 	}
 	for i := range 40 {
 		e.Labels[fmt.Sprint(i)] = "v"
@@ -54,15 +53,8 @@ func TestValuesComeBackAsTheyWere(t *testing.T) {
 	want.Secret, want.hidden = "never sent", 7
 	got := must(h.Decode(must(h.Encode(want))))
 	want.Secret, want.hidden = "", 0
-	if !got.When.Equal(want.When) {
-		t.Fatalf("time %s", got.When)
-	}
-	for _, e := range []*everything{&got, &got.Nested[0], &got.Nested[0].Nested[0]} {
-		e.When = want.When
-	}
-	got.Nested[1], got.Nested[0].Nested[1] = everything{}, everything{}
-	if !reflect.DeepEqual(got, want) {
-		t.Fatalf("got %+v", got)
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(everything{})); diff != "" {
+		t.Fatal(diff)
 	}
 }
 
@@ -100,10 +92,8 @@ func TestMapsOfAnyKindAreInKeyOrder(t *testing.T) {
 
 func TestJSONFromAForeignClientDecodesIntoTheSameStruct(t *testing.T) {
 	got := must(Approved.Decode(history.Payload{Type: history.TypeJSON, Data: []byte(`{"by":"finance"}`)}))
-	viaMsgpack := must(msgpack.Marshal(map[string]string{"by": "finance"}))
-	also := must(Approved.Decode(history.Payload{Type: history.TypeMsgpack, Data: viaMsgpack}))
-	if got.By != "finance" || got != also {
-		t.Fatalf("got %+v and %+v", got, also)
+	if got.By != "finance" {
+		t.Fatalf("got %+v", got)
 	}
 }
 
@@ -124,9 +114,9 @@ func TestWhatDoesNotDecodeNamesTheType(t *testing.T) {
 		"empty":        {},
 		"broken json":  {Type: history.TypeJSON, Data: []byte(`{"by":`)},
 		"other json":   {Type: history.TypeJSON, Data: []byte(`[1]`)},
-		"msgpack":      {Type: history.TypeMsgpack, Data: []byte{0xc1}},
-		"cut short":    {Type: history.TypeMsgpack, Data: []byte{0x81, 0xa2}},
-		"too long":     {Type: history.TypeMsgpack, Data: []byte{0x80, 0x80}},
+		"not UTF-8":    {Type: history.TypeJSON, Data: []byte("{\"by\":\"\xff\"}")},
+		"too long":     {Type: history.TypeJSON, Data: []byte(`{}{}`)},
+		"msgpack":      {Type: "application/msgpack", Data: []byte{0x80}},
 		"unknown type": {Type: "image/png", Data: []byte{1}},
 	} {
 		_, err := Approved.Decode(p)

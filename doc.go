@@ -97,8 +97,9 @@
 //
 // # Encoding
 //
-// Inputs, results and events are encoded with msgpack; names of fields are those of
-// the msgpack tag or else of the json tag, and JSON from foreign clients is read, too.
-// Everything goes through its encoded form, also when it would not have to, so that
+// Inputs, results, events and statuses are JSON, as encoding/json writes and reads it. A type
+// or a value that would not come back as it was sent is refused with ErrUnencodable: the
+// type where its handle is declared, the value at the call. docs/guide/payloads.md has the
+// rules. Everything goes through its encoded form, also when it would not have to, so that
 // what works once works after a restart: unexported fields are lost, always.
 package pawl

@@ -16,10 +16,14 @@ type Event[T any] struct {
 	err  error
 }
 
-// NewEvent declares an event. A name outside the alphabet (see ValidateName) is the
-// error of every use of the handle.
+// NewEvent declares an event. A name outside the alphabet (see ValidateName), or a type
+// that cannot be a payload (ErrUnencodable), is the error of every use of the handle.
 func NewEvent[T any](name string) Event[T] {
-	return Event[T]{name: name, form: formOf[T](), err: ValidateName(name)}
+	f, err := formOf[T](), ValidateName(name)
+	if err == nil {
+		err = ofHandle("event", name, f.err)
+	}
+	return Event[T]{name: name, form: f, err: err}
 }
 
 // Name is what senders and histories know the event by.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/pawlrun/pawl/pkg/cancel"
@@ -50,6 +51,7 @@ var (
 	ErrPoison       = NewError(history.CodePoison)       // claimed too often without an end
 	ErrTimeout      = NewError(history.CodeTimeout)      // an attempt, or the whole call, took too long
 	ErrUndecodable  = NewError(history.CodeUndecodable)  // a payload is not what it should be
+	ErrUnencodable  = NewError(history.CodeUnencodable)  // a type or a value that cannot be a payload; see docs/guide/payloads.md
 	ErrTooLarge     = NewError(history.CodeTooLarge)     // a payload or a history is over its limit
 	ErrTurnTooLarge = NewError(history.CodeTurnTooLarge) // a turn has no room for the call; it is ErrTooLarge too. See docs/guide/activities.md
 	ErrTooMany      = NewError(history.CodeTooMany)      // too many activities and children are outstanding
@@ -106,7 +108,13 @@ func (f *Failure) As(target any) bool {
 
 // DecodeData reads what WithData attached into v, a pointer. Without data it is
 // ErrUndecodable.
-func (f *Failure) DecodeData(v any) error { return unmarshal(f.Data, v) }
+func (f *Failure) DecodeData(v any) error {
+	t := reflect.TypeOf(v)
+	if t == nil || t.Kind() != reflect.Pointer || reflect.ValueOf(v).IsNil() {
+		return undecodable("data of a failure decodes into a pointer, not into %T", v)
+	}
+	return formOfType(t.Elem()).decode(f.Data, v)
+}
 
 func (f *Failure) has(code string) bool {
 	return f.Code == code || slices.Contains(f.Also, code)
@@ -138,7 +146,7 @@ func WithData(err error, data any) error {
 	if err == nil {
 		return nil
 	}
-	p, encodeErr := newForm(data).encode(data)
+	p, encodeErr := encodeAny(data)
 	if encodeErr != nil {
 		return errors.Join(err, encodeErr)
 	}

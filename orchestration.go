@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -19,7 +20,8 @@ type Orchestration[In, Out any] struct {
 }
 
 // NewOrchestration declares an orchestration. A name outside the alphabet (see
-// ValidateName), or a limit that makes no sense (see LimitOption), is the error of every use of the handle.
+// ValidateName), a limit that makes no sense (see LimitOption), or a type that cannot be a payload
+// (ErrUnencodable) is the error of every use of the handle.
 func NewOrchestration[In, Out any](name string, opts ...OrchestrationOption) Orchestration[In, Out] {
 	var s limitSettings
 	for _, o := range opts {
@@ -29,7 +31,9 @@ func NewOrchestration[In, Out any](name string, opts ...OrchestrationOption) Orc
 	if err == nil {
 		err = s.wrong()
 	}
-	return Orchestration[In, Out]{name: name, limits: s.given(), in: formOf[In](), out: formOf[Out](), err: ofHandle("orchestration", name, err)}
+	in, out := formOf[In](), formOf[Out]()
+	err = cmp.Or(err, in.err, out.err)
+	return Orchestration[In, Out]{name: name, limits: s.given(), in: in, out: out, err: ofHandle("orchestration", name, err)}
 }
 
 // Name is what histories and clients know the orchestration by.
@@ -70,7 +74,7 @@ func (o Orchestration[In, Out]) program(fn func(*Context, In) (Out, error)) repl
 		if x.Continues() {
 			return replay.Ending{}
 		}
-		result, err := o.out.encode(out)
+		result, err := encode(o.out, out)
 		if err != nil {
 			return failed(fmt.Errorf("result of orchestration %s: %w", o.name, err))
 		}

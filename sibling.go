@@ -1,6 +1,8 @@
 package pawl
 
 import (
+	"fmt"
+
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/replay"
 )
@@ -77,12 +79,15 @@ func Await(ctx *Context, cond func() bool) error { return ctx.x.Await(cond, ctx.
 func SideEffect[T any](ctx *Context, fn func() (T, error)) (T, error) {
 	var zero T
 	f := formOf[T]()
+	if f.err != nil {
+		return zero, fmt.Errorf("side effect: %w", f.err)
+	}
 	p, err := ctx.x.SideEffect(func() (history.Payload, *history.Failure) {
 		v, err := fn()
 		if err != nil {
 			return history.Payload{}, ToFailure(err)
 		}
-		p, err := f.encode(v)
+		p, err := f.encode(&v)
 		if err != nil {
 			return history.Payload{}, ToFailure(err)
 		}

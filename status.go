@@ -23,14 +23,15 @@ type Status[T any] struct {
 	form form
 }
 
-// NewStatus declares the custom status.
+// NewStatus declares the custom status. A type that cannot be a payload (ErrUnencodable) is
+// the error of every use of the handle.
 func NewStatus[T any]() Status[T] { return Status[T]{form: formOf[T]()} }
 
 // Set gives the status a new value, also in an instance that was asked to end. The value
 // takes its encoded form at the call. The error is that of a value that does not encode,
 // or ErrTooLarge; then the status stays as it was and keeps its version.
 func (s Status[T]) Set(ctx *Context, v T) error {
-	p, err := s.form.encode(v)
+	p, err := encode(s.form, v)
 	if err != nil {
 		return fmt.Errorf("status: %w", err)
 	}
@@ -57,7 +58,7 @@ func (s Status[T]) Get(ctx *Context) (v T, ok bool, err error) {
 func (s Status[T]) Clear(ctx *Context) error { return arrived(ctx.x.SetStatus(history.Payload{})) }
 
 // Encode gives a value in the form that the store keeps. It is for Pawl's own packages.
-func (s Status[T]) Encode(v T) (history.Payload, error) { return s.form.encode(v) }
+func (s Status[T]) Encode(v T) (history.Payload, error) { return encode(s.form, v) }
 
 // Decode reads what Encode wrote, or JSON.
 func (s Status[T]) Decode(p history.Payload) (T, error) { return decode[T](s.form, p) }

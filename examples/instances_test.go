@@ -100,7 +100,7 @@ func TestTheCounterForgetsNothingWhereverItContinues(t *testing.T) {
 	if _, err := pawltest.Run(env, Counter, Tally{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	env.Execution(2).WantLines(`Started counter {"adds":100,"sum":5050}`, `ContinuedAsNew {"adds":200,"sum":20100}`)
+	env.Execution(2).WantLines(`Started counter {"sum":5050,"adds":100}`, `ContinuedAsNew {"sum":20100,"adds":200}`)
 	seen := pawltest.Statuses(env, Counted)
 	if last := seen[len(seen)-1]; last != (Tally{Sum: n*(n+1)/2 + 1, Adds: n + 1}) {
 		t.Errorf("%+v", last)

@@ -19,7 +19,7 @@ func floor(pkg string) int {
 	switch strings.TrimPrefix(strings.TrimPrefix(pkg, module), "/") {
 	case "", "pkg/queue/queuemetrics":
 		return 3
-	case "pkg/cancel", "internal/redisx", "internal/failpoint", "internal/redact", "internal/wire":
+	case "pkg/cancel", "internal/redisx", "internal/failpoint", "internal/redact", "internal/wire", "internal/payload":
 		return 0
 	case "pkg/history":
 		return 1

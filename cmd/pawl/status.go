@@ -6,12 +6,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/vmihailenco/msgpack/v5"
-
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/show"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/history"
 )
 
 type statusCmd struct {
@@ -59,7 +56,7 @@ func (c *statusCmd) Run(ctx context.Context, s streams) error {
 // follow shows every custom status that it is told of. One that is set while the one
 // before is on its way is told in its place.
 func (c *statusCmd) follow(ctx context.Context, s streams, cl *client.Client) error {
-	handle := pawl.NewStatus[anyJSON]()
+	handle := pawl.NewStatus[json.RawMessage]()
 	for after := uint64(0); ; {
 		at, err := client.NextStatus(ctx, cl, handle, c.ID, after)
 		ended, over := errors.AsType[*client.EndedError](err)
@@ -76,7 +73,7 @@ func (c *statusCmd) follow(ctx context.Context, s streams, cl *client.Client) er
 			return err
 		}
 		after = at.Version
-		if err := c.show(s, statusLine{Instance: c.ID, Version: at.Version, Value: at.Value.text, Cleared: at.Cleared}); err != nil {
+		if err := c.show(s, statusLine{Instance: c.ID, Version: at.Version, Value: at.Value, Cleared: at.Cleared}); err != nil {
 			return err
 		}
 	}
@@ -91,18 +88,5 @@ func (c *statusCmd) show(s streams, l statusLine) error {
 		text = "(cleared)"
 	}
 	_, err := fmt.Fprintln(s.out, text)
-	return err
-}
-
-// anyJSON is a value of any type, and decodes into JSON.
-type anyJSON struct{ text json.RawMessage }
-
-// UnmarshalJSON takes the value as it is.
-func (a *anyJSON) UnmarshalJSON(b []byte) error { return a.text.UnmarshalJSON(b) }
-
-// DecodeMsgpack makes JSON of the value.
-func (a *anyJSON) DecodeMsgpack(d *msgpack.Decoder) error {
-	raw, err := d.DecodeRaw()
-	a.text = show.Payload(history.Payload{Type: history.TypeMsgpack, Data: raw})
 	return err
 }

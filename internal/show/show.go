@@ -3,15 +3,12 @@
 package show
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"reflect"
 	"strings"
-
-	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -99,7 +96,7 @@ func by(s, who, text string) string {
 	return strings.TrimSpace(s)
 }
 
-// Payload gives a payload as JSON; what it can not read, as the bytes in base64.
+// Payload gives a payload as JSON, and bytes of another content type in base64.
 func Payload(p history.Payload) json.RawMessage {
 	if len(p.Data) == 0 {
 		return nil
@@ -107,35 +104,8 @@ func Payload(p history.Payload) json.RawMessage {
 	if (p.Type == history.TypeJSON || strings.HasSuffix(p.Type, "+json")) && json.Valid(p.Data) {
 		return p.Data
 	}
-	if p.Type == history.TypeMsgpack {
-		d := msgpack.NewDecoder(bytes.NewReader(p.Data))
-		d.UseLooseInterfaceDecoding(true)
-		d.SetMapDecoder(func(d *msgpack.Decoder) (any, error) { return d.DecodeUntypedMap() })
-		if v, err := d.DecodeInterfaceLoose(); err == nil {
-			if b, err := json.Marshal(stringKeys(v)); err == nil {
-				return b
-			}
-		}
-	}
 	b, _ := json.Marshal(p.Data) //nolint:errchkjson // bytes always encode
 	return b
-}
-
-// stringKeys makes maps that JSON can have of those that msgpack may have.
-func stringKeys(v any) any {
-	switch v := v.(type) {
-	case map[any]any:
-		m := make(map[string]any, len(v))
-		for k, x := range v {
-			m[fmt.Sprint(k)] = stringKeys(x)
-		}
-		return m
-	case []any:
-		for i := range v {
-			v[i] = stringKeys(v[i])
-		}
-	}
-	return v
 }
 
 // Failure gives a failure as an object with its data readable.

@@ -15,26 +15,25 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-func packed(t *testing.T, v any) history.Payload {
+func jsonOf(t *testing.T, v any) history.Payload {
 	t.Helper()
-	b, err := msgpack.Marshal(v)
+	b, err := json.Marshal(v)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return history.Payload{Type: history.TypeMsgpack, Data: b}
+	return history.Payload{Type: history.TypeJSON, Data: b}
 }
 
 func TestAnyPayloadIsShownAsJSON(t *testing.T) {
 	for want, p := range map[string]history.Payload{
-		"":                      {},
-		`{"a":1}`:               {Type: history.TypeJSON, Data: []byte(`{"a":1}`)},
-		`{"b":1}`:               {Type: "application/vnd.pawl.cancelled+json", Data: []byte(`{"b":1}`)},
-		`{"a":[1,"x",null]}`:    packed(t, map[string]any{"a": []any{1, "x", nil}}),
-		`{"1":{"true":"deep"}}`: packed(t, map[int]any{1: map[bool]string{true: "deep"}}),
-		`18446744073709551615`:  packed(t, uint64(1<<64-1)),
-		`"AQI="`:                {Type: "image/png", Data: []byte{1, 2}},
-		`"wQ=="`:                {Type: history.TypeMsgpack, Data: []byte{0xc1}}, // never used by msgpack
-		`"ew=="`:                {Type: history.TypeJSON, Data: []byte("{")},
+		"":                     {},
+		`{"a":1}`:              {Type: history.TypeJSON, Data: []byte(`{"a":1}`)},
+		`{"b":1}`:              {Type: "application/vnd.pawl.cancelled+json", Data: []byte(`{"b":1}`)},
+		`{"a":[1,"x",null]}`:   jsonOf(t, map[string]any{"a": []any{1, "x", nil}}),
+		`18446744073709551615`: jsonOf(t, uint64(1<<64-1)),
+		`"AQI="`:               {Type: "image/png", Data: []byte{1, 2}},
+		`"gA=="`:               {Type: "application/msgpack", Data: []byte{0x80}},
+		`"ew=="`:               {Type: history.TypeJSON, Data: []byte("{")},
 	} {
 		if got := string(show.Payload(p)); got != want {
 			t.Errorf("got %s, want %s", got, want)
@@ -49,9 +48,9 @@ type shown struct {
 
 func shownEvents(t *testing.T) []shown {
 	t.Helper()
-	failure := history.Failure{Message: "no luck", Data: packed(t, "why")}
+	failure := history.Failure{Message: "no luck", Data: jsonOf(t, "why")}
 	return []shown{
-		{&history.Started{Name: "hello", Payload: packed(t, "Ada"), By: "ops"}, `hello "Ada" by ops`},
+		{&history.Started{Name: "hello", Payload: jsonOf(t, "Ada"), By: "ops"}, `hello "Ada" by ops`},
 		{&history.Started{Name: "hello", Version: "2", By: "party-1", Parent: &history.Parent{Instance: "party-1"}}, "hello (version 2, child of party-1)"},
 		{&history.Started{Name: "hello", By: "ops", Parent: &history.Parent{Instance: "party-1"}}, "hello (child of party-1) by ops"},
 		{&history.EventReceived{Name: "poke", By: "ops"}, "poke by ops"},
@@ -65,7 +64,7 @@ func shownEvents(t *testing.T) []shown {
 		{&history.Observed{}, "every input that had arrived"},
 		{&history.ActivityFailed{Scheduled: 2, Failure: history.Failure{Code: history.CodeQueueFull, Message: "queue full"}}, "of 2 queue full"},
 		{&history.TimerScheduled{FireAt: 1000, Keeps: 2}, "for 1970-01-01 00:00:01.000 UTC, keeping the slot of 2"},
-		{&history.ActivityCompleted{Scheduled: 2, Worker: "w", Claims: 2, Result: packed(t, 1)}, "of 2 on w (claim 2) 1"},
+		{&history.ActivityCompleted{Scheduled: 2, Worker: "w", Claims: 2, Result: jsonOf(t, 1)}, "of 2 on w (claim 2) 1"},
 		{&history.ActivityCompleted{Scheduled: 2, Worker: "w", Claims: 1}, "of 2 on w"},
 		{&history.ActivityFailed{Scheduled: 2, Worker: "w", Claims: 1, Failure: failure}, "of 2 on w no luck"},
 		{&history.ActivityCancelRequested{Scheduled: 2, Reason: cancel.LostSelect}, "of 2: lost-select"},
@@ -73,23 +72,23 @@ func shownEvents(t *testing.T) []shown {
 		{&history.TimerScheduled{FireAt: 1000}, "for 1970-01-01 00:00:01.000 UTC"},
 		{&history.TimerFired{Timer: 3}, "of 3"},
 		{&history.TimerCancelled{Timer: 3}, "of 3"},
-		{&history.SideEffectRecorded{Result: packed(t, 7)}, "7"},
+		{&history.SideEffectRecorded{Result: jsonOf(t, 7)}, "7"},
 		{&history.SideEffectRecorded{Failure: &failure}, "failed: no luck"},
-		{&history.ChildScheduled{Name: "hello", Instance: "h-1", Payload: packed(t, "Ada")}, `hello as h-1 "Ada"`},
+		{&history.ChildScheduled{Name: "hello", Instance: "h-1", Payload: jsonOf(t, "Ada")}, `hello as h-1 "Ada"`},
 		{&history.ChildScheduled{Name: "hello", Instance: "h-1", Version: "2", Abandon: true}, "hello as h-1 (version 2, outlives its parent)"},
 		{&history.ChildScheduled{Name: "hello", Instance: "h-1", Detached: true}, "hello as h-1 (detached)"},
-		{&history.ChildCompleted{Scheduled: 4, Result: packed(t, "done")}, `of 4 "done"`},
+		{&history.ChildCompleted{Scheduled: 4, Result: jsonOf(t, "done")}, `of 4 "done"`},
 		{&history.ChildFailed{Scheduled: 4, Failure: failure}, "of 4: no luck"},
 		{&history.ChildCancelRequested{Scheduled: 4, Reason: cancel.Requested, By: "ops", Text: "enough"}, "of 4: requested by ops: enough"},
-		{&history.EventSent{Instance: "order-42", Name: "approved", Payload: packed(t, true)}, "approved to order-42 true"},
-		{&history.EventSent{Instance: "cart-7", Name: "added", Payload: packed(t, 3), Start: &history.SentStart{Name: "cart", Payload: packed(t, "new")}}, `added to cart-7 (or a new cart "new") 3`},
+		{&history.EventSent{Instance: "order-42", Name: "approved", Payload: jsonOf(t, true)}, "approved to order-42 true"},
+		{&history.EventSent{Instance: "cart-7", Name: "added", Payload: jsonOf(t, 3), Start: &history.SentStart{Name: "cart", Payload: jsonOf(t, "new")}}, `added to cart-7 (or a new cart "new") 3`},
 		{&history.PurgeRequested{By: "ops", Text: "tidy"}, "by ops: tidy"},
 		{&history.PurgeRequested{By: "ops", Force: true}, "forced by ops"},
 		{&history.PatchMarked{Name: "check-twice"}, "check-twice"},
 		{&history.Refused{Of: history.KindActivityScheduled, Name: "charge-card", Failure: failure}, "charge-card: no luck"},
-		{&history.ContinuedAsNew{Payload: packed(t, 12)}, "12"},
-		{&history.ContinuedAsNew{Payload: packed(t, 12), Version: "2"}, "(version 2) 12"},
-		{&history.Completed{Result: packed(t, "done")}, `"done"`},
+		{&history.ContinuedAsNew{Payload: jsonOf(t, 12)}, "12"},
+		{&history.ContinuedAsNew{Payload: jsonOf(t, 12), Version: "2"}, "(version 2) 12"},
+		{&history.Completed{Result: jsonOf(t, "done")}, `"done"`},
 		{&history.Failed{Failure: failure}, "no luck"},
 		{&history.Cancelled{Failure: failure, By: "ops"}, "no luck by ops"},
 		{&history.Cancelled{Failure: history.Failure{Code: history.CodeCancelled, Message: "cancelled: requested by ops"}, By: "ops"}, "cancelled: requested by ops"},
@@ -260,7 +259,7 @@ func empty(t *testing.T, where string, v any) {
 
 func TestAnExportedEventLeavesOutWhatItDoesNotHave(t *testing.T) {
 	text := exported(t, []history.Event{
-		&history.Started{Name: "hello"}, &history.CancelRequested{By: "ops"}, &history.SideEffectRecorded{Result: packed(t, 1)},
+		&history.Started{Name: "hello"}, &history.CancelRequested{By: "ops"}, &history.SideEffectRecorded{Result: jsonOf(t, 1)},
 		&history.ActivityScheduled{Name: "greet"}, &history.TimerScheduled{FireAt: 1},
 	}).String()
 	for _, not := range []string{`"parent"`, `"reason"`, `"failure"`, `"gate"`, `"keeps"`} {

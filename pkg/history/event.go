@@ -73,15 +73,12 @@ func (h *Head) Time() time.Time { return time.UnixMilli(h.At).UTC() }
 
 // Payload is opaque bytes with a content type.
 type Payload struct {
-	Type string `json:"type,omitempty"` // TypeMsgpack or TypeJSON; empty only when Data is empty
+	Type string `json:"type,omitempty"` // of the data, such as TypeJSON; empty only when Data is empty
 	Data []byte `json:"data,omitempty"`
 }
 
-// The content types that Pawl's own codec reads.
-const (
-	TypeMsgpack = "application/msgpack"
-	TypeJSON    = "application/json"
-)
+// TypeJSON is the content type of what Pawl's own codec writes and reads.
+const TypeJSON = "application/json"
 
 // Position is a place in the inputs stream. Sequence and time together tell two
 // incarnations of a stream apart.
@@ -107,6 +104,7 @@ const (
 	CodeTimeout      = "pawl.timeout"        // an attempt or a whole call took too long
 	CodeCancelled    = "pawl.cancelled"      // the failure is a cancellation
 	CodeUndecodable  = "pawl.undecodable"    // a payload does not decode into the type it is for
+	CodeUnencodable  = "pawl.unencodable"    // a type or a value that cannot be a payload
 	CodeTooLarge     = "pawl.too-large"      // a payload or a history over its limit
 	CodeBlocked      = "pawl.blocked"        // orchestration code blocked three times
 	CodeInboxFull    = "pawl.inbox-full"     // more unread inputs than an instance may have

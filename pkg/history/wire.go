@@ -11,11 +11,8 @@ import (
 	door "github.com/pawlrun/pawl/internal/wire"
 )
 
-// The content types are written as numbers, because every event would repeat them.
-const (
-	wireMsgpack = 1
-	wireJSON    = 2
-)
+// wireJSON is written for TypeJSON, because every event would repeat it.
+const wireJSON = 2
 
 // writer appends msgpack values and keeps the first error.
 type writer struct {
@@ -48,8 +45,6 @@ func (w *writer) payload(p Payload) {
 	switch p.Type {
 	case "":
 		w.keep(w.enc.EncodeNil())
-	case TypeMsgpack:
-		w.uint(wireMsgpack)
 	case TypeJSON:
 		w.uint(wireJSON)
 	default:
@@ -208,14 +203,10 @@ func (r *reader) payloadType() string {
 }
 
 func wireType(n uint64) string {
-	switch n {
-	case wireMsgpack:
-		return TypeMsgpack
-	case wireJSON:
+	if n == wireJSON {
 		return TypeJSON
-	default:
-		return "unknown"
 	}
+	return "unknown"
 }
 
 func (r *reader) failure() (f Failure) {

@@ -2,6 +2,9 @@ package queue
 
 import "fmt"
 
+// typeDone is the content type of a Done.
+const typeDone = "application/msgpack"
+
 // maxDone bounds the body of a done, in bytes: a payload, and what a failure says beside it.
 const maxDone = 2 * MaxPayload
 

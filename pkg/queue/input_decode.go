@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/nats-io/nats.go"
-	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -175,16 +174,11 @@ func (in *Input) cancel(h nats.Header, data []byte) error {
 	if len(data) > MaxPayload {
 		return fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrTooLarge, len(data), MaxPayload)
 	}
-	t, err := contentType(h.Get(HeaderContentType))
-	if err != nil || len(data) == 0 {
-		return err
+	if len(data) == 0 {
+		return nil
 	}
 	var body cancelBody
 	switch {
-	case t == history.TypeMsgpack:
-		if err := msgpack.Unmarshal(data, &body); err != nil {
-			return fmt.Errorf("%w: body of a cancel: %w", ErrMalformed, err)
-		}
 	case json.Unmarshal(data, &body) == nil:
 	case utf8.Valid(data): // nats pub … cancel 'no longer needed'
 		body = cancelBody{Text: string(data)}
@@ -223,12 +217,7 @@ func contentType(v string) (string, error) {
 	if err != nil || len(t) > maxHeader {
 		return "", fmt.Errorf("%w: content type %q", ErrMalformed, v)
 	}
-	switch t {
-	case "application/x-msgpack", "application/vnd.msgpack":
-		return history.TypeMsgpack, nil
-	default:
-		return t, nil
-	}
+	return t, nil
 }
 
 // positionOf reads where the stream has the message, and the number under which

@@ -146,7 +146,7 @@ func (o *OutInput) message() (nats.Header, []byte, error) {
 		body, err := o.cancel(h)
 		return nats.Header(h), body, err
 	case KindDone:
-		h.set(HeaderContentType, history.TypeMsgpack)
+		h.set(HeaderContentType, typeDone)
 		body, err := o.Done.encode()
 		return nats.Header(h), body, err
 	default:
@@ -209,8 +209,8 @@ func cut(s string, most int) string {
 }
 
 type cancelBody struct {
-	Text string `json:"text,omitempty" msgpack:"text"`
-	By   string `json:"by,omitempty"   msgpack:"by"`
+	Text string `json:"text,omitempty"`
+	By   string `json:"by,omitempty"`
 	// Force is of a purge: also if the instance runs.
-	Force bool `json:"force,omitempty" msgpack:"force"`
+	Force bool `json:"force,omitempty"`
 }

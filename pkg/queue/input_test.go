@@ -15,7 +15,7 @@ import (
 )
 
 func packed(data string) history.Payload {
-	return history.Payload{Type: history.TypeMsgpack, Data: []byte(data)}
+	return history.Payload{Type: "application/x-protobuf", Data: []byte(data)}
 }
 
 func jsonOf(data string) history.Payload {
@@ -115,7 +115,7 @@ func TestAForeignersStartMayBringAnEventToo(t *testing.T) {
 		{nats.Header{"Pawl-Event": {"paid"}}, "", history.Payload{}, &OutEvent{Name: "paid"}},
 		{nats.Header{"Pawl-Event": {"paid"}, "Pawl-Split": {"4"}}, `"in"3`, jsonOf(`"in"`), &OutEvent{"paid", jsonOf(`3`)}},
 		{nats.Header{"Pawl-Event": {"paid"}, "Pawl-Split": {"0"}, "Content-Type": {"text/plain"}}, "yes", history.Payload{}, &OutEvent{"paid", history.Payload{Type: "text/plain", Data: []byte("yes")}}},
-		{nats.Header{"Pawl-Event": {"paid"}, "Pawl-Split": {"2"}, "Pawl-Event-Type": {"application/x-msgpack"}}, "12\x03", jsonOf("12"), &OutEvent{"paid", packed("\x03")}},
+		{nats.Header{"Pawl-Event": {"paid"}, "Pawl-Split": {"2"}, "Pawl-Event-Type": {"application/x-protobuf"}}, "12\x03", jsonOf("12"), &OutEvent{"paid", packed("\x03")}},
 		{nats.Header{}, "1", jsonOf("1"), nil},
 	} {
 		m := nats.NewMsg("pawl.default.in.0.t-1.start.tenant")

@@ -162,7 +162,7 @@ func TestAnEffectIDIsOneForEverythingThatItIsMadeOf(t *testing.T) {
 		replay.EffectID(base, 2, history.KindTimerScheduled, "charge", text("in")),
 		replay.EffectID(base, 2, history.KindActivityScheduled, "charg", history.Payload{Type: "e" + history.TypeJSON, Data: []byte("in")}),
 		replay.EffectID(base, 2, history.KindActivityScheduled, "charge", text("IN")),
-		replay.EffectID(base, 2, history.KindActivityScheduled, "charge", history.Payload{Type: history.TypeMsgpack, Data: []byte("in")}),
+		replay.EffectID(base, 2, history.KindActivityScheduled, "charge", history.Payload{Type: "application/msgpack", Data: []byte("in")}),
 	} {
 		if seen[e] {
 			t.Fatalf("%s came twice", e)

@@ -130,7 +130,7 @@ func TestFailuresOfEverySortReachTheInbox(t *testing.T) {
 			t.Errorf("%s: %+v", how, f.Failure)
 		}
 	}
-	f := o.failed(o.send("fail", history.Payload{Type: history.TypeMsgpack, Data: []byte{0xc1}}))
+	f := o.failed(o.send("fail", history.Payload{Type: history.TypeJSON, Data: []byte("{")}))
 	if f.Failure.Code != history.CodeUndecodable {
 		t.Errorf("undecodable: %+v", f.Failure)
 	}
