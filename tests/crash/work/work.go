@@ -20,6 +20,7 @@ var (
 	Lost  = pawl.NewOrchestration[pawl.None, string]("lost")
 	Stray = pawl.NewActivity[pawl.None, string]("stray")
 	Go    = pawl.NewEvent[int]("go")
+	Sweep = pawl.NewOrchestration[pawl.None, int]("sweep")
 )
 
 // Patience is how long Mixed waits for Slow, which never ends by itself.
@@ -62,9 +63,18 @@ func mixed(ctx *pawl.Context, n int) (int, error) {
 // lost runs an activity that its first worker never ends.
 func lost(ctx *pawl.Context, _ pawl.None) (string, error) { return Stray.Call(ctx, pawl.None{}) }
 
+// sweep receives one event, then takes all that have arrived, and gives how many it has had.
+func sweep(ctx *pawl.Context, _ pawl.None) (int, error) {
+	if _, err := Go.Receive(ctx); err != nil {
+		return 0, err
+	}
+	rest, err := Go.Drain(ctx)
+	return 1 + len(rest), err
+}
+
 // Orchestrations are bound for the orchestrators.
 func Orchestrations() []pawl.OrchestrationBinding {
-	return append(append(append(families(), gated()...), deadlines()...), Mixed.Do(mixed), Lost.Do(lost))
+	return append(append(append(families(), gated()...), deadlines()...), Mixed.Do(mixed), Lost.Do(lost), Sweep.Do(sweep))
 }
 
 // Ledger is the file in which the activities write down what they did.

@@ -1,0 +1,44 @@
+package crash
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/tests/crash/work"
+)
+
+// A poll that sees a backlog of many turns is pending over their commits, and no history shows it. The owner dies between them.
+func TestAPollWhoseOwnerDiesBetweenItsTurnsSeesTheWholeBacklog(t *testing.T) {
+	s := startServers(t)
+	for _, point := range []string{"orchestrator.turned:3", "orchestrator.committed:2", "orchestrator.committed:4"} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			a := newArena(t, s)
+			first := a.orchestrator("first")
+			a.join()
+			const n = 1100 // a turn takes 255
+			for i := range n {
+				if err := client.Send(a.ctx, a.client, work.Go, "sweep", i); err != nil {
+					t.Fatal(err)
+				}
+			}
+			first.Kill()
+			victim := a.orchestrator("victim", "PAWL_FAILPOINT="+point, "PAWL_FAILPOINT_FILE="+filepath.Join(t.TempDir(), "passed"))
+			run, err := client.Start(a.ctx, a.client, work.Sweep, "sweep", pawl.None{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			died(t, victim)
+			victim.Start()
+			ctx, stop := context.WithTimeout(a.ctx, within)
+			defer stop()
+			if got, err := run.Result(ctx); err != nil || got != n {
+				t.Errorf("%d of %d events are seen, %v", got, n, err)
+			}
+			a.check()
+		})
+	}
+}
