@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -44,6 +45,34 @@ func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
 	s := start(t, false, args)
 	s.await(t)
+	return s
+}
+
+// StartLoading starts a redis-server that begins to load so many keys, and takes more than a millisecond for each: it replies
+// with LOADING meanwhile.
+func StartLoading(t testing.TB, keys int) *Server {
+	t.Helper()
+	s := Start(t, "--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024")
+	rdb := redis.NewClient(&redis.Options{Addr: s.Addr, DisableIdentity: true})
+	defer func() { _ = rdb.Close() }()
+	ctx := context.Background()
+	pipe := rdb.Pipeline()
+	for i := range keys {
+		pipe.Set(ctx, "loaded:"+strconv.Itoa(i), "a value that is not too short", 0)
+	}
+	pipe.Save(ctx)
+	if _, err := pipe.Exec(ctx); err != nil {
+		t.Fatalf("fill the server that is to load: %v", err)
+	}
+	s.Begin(t)
+	s.poll(t, func(ctx context.Context, rdb *redis.Client) error {
+		if err := rdb.Ping(ctx).Err(); redis.IsLoadingError(err) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		return errors.New("it has loaded its keys before it was asked")
+	})
 	return s
 }
 

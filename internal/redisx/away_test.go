@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"net"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 )
@@ -83,32 +81,8 @@ func TestACallOutlastsAServerThatIsAwayForAMoment(t *testing.T) {
 	}
 }
 
-// loading is a server that begins to load its keys, and takes about a second for it.
-func loading(t *testing.T) *redistest.Server {
-	t.Helper()
-	s := redistest.Start(t, "--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024")
-	pipe := s.Client(t).Pipeline()
-	for i := range 700 {
-		pipe.Set(within(t), "k"+strconv.Itoa(i), "some value that is not too short", 0)
-	}
-	if _, err := pipe.Exec(within(t)); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Client(t).Save(within(t)).Err(); err != nil {
-		t.Fatal(err)
-	}
-	s.Begin(t)
-	poll.Until(t, 10*time.Second, "the server loads", func() bool {
-		rdb := redis.NewClient(&redis.Options{Addr: s.Addr, MaxRetries: -1})
-		defer func() { _ = rdb.Close() }()
-		err := rdb.Ping(context.Background()).Err()
-		return err != nil && redis.HasErrorPrefix(err, "LOADING")
-	})
-	return s
-}
-
 func TestACallOutlastsAServerThatLoads(t *testing.T) {
-	s := loading(t)
+	s := redistest.StartLoading(t, 700)
 	r := one(t, s)
 	if _, err := r.Do(within(t), addOne()); err != nil {
 		t.Error(err)

@@ -115,11 +115,12 @@ func (l *lane) down(lost []flight, err error) {
 		l.waiting = append(lost, l.waiting...)
 	}
 	l.mu.Unlock()
-	switch {
-	case was == laneEnded:
+	switch was {
+	case laneEnded:
 		l.runner.later(lost)
-	case was == laneUp:
-		l.runner.start(l.recover) // unless Close has begun: then run answers
+	case laneUp:
+		l.runner.start(l.recover) // unless Close has begun: then the senders answer
+	case laneDown: // recover is at it
 	}
 }
 

@@ -38,7 +38,7 @@ func (s *slotMap) reload(ctx context.Context) {
 	if !s.closed && s.loading < maxReloads && time.Since(s.began) >= reloadEvery {
 		s.began = time.Now()
 		s.loading++
-		go s.load()
+		go s.load(context.WithoutCancel(ctx)) // it ends by itself, and others wait for it
 	}
 	loading, ended := s.loading > 0, s.ended
 	s.mu.Unlock()
@@ -54,8 +54,8 @@ func (s *slotMap) reload(ctx context.Context) {
 	}
 }
 
-func (s *slotMap) load() {
-	ctx, stop := context.WithTimeout(context.Background(), callTimeout)
+func (s *slotMap) load(ctx context.Context) {
+	ctx, stop := context.WithTimeout(ctx, callTimeout)
 	defer stop()
 	var mu sync.Mutex
 	var masters []*redis.Client
