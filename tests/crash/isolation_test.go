@@ -21,10 +21,10 @@ type isolated struct {
 	way    *netfault.Proxy
 }
 
-// isolate starts three orchestrators and puts a proxy in front of the third one's server: of NATS, or of Redis.
+// isolate starts three orchestrators, of enough partitions that chance leaves none of them without any, and puts a proxy in front of the third one's server: of NATS, or of Redis.
 func isolate(t *testing.T, redisAway bool) isolated {
 	t.Helper()
-	a := newArenaOf(t, startServers(t), 12, "FLEET_OWNER_TTL="+ownerTTL.String(), "PAWL_LOOK=10s")
+	a := newArenaOf(t, startServers(t), 32, "FLEET_OWNER_TTL="+ownerTTL.String(), "PAWL_LOOK=10s")
 	server, variable := a.nats.Addr, "PAWL_NATS=nats://%s"
 	if redisAway {
 		server, variable = a.redis.Addr, "PAWL_REDIS=redis://%s"
@@ -130,7 +130,7 @@ func TestAnOrchestratorCutOffFromAServerIsReplacedAndTakesItsShareAgain(t *testi
 // A NATS that is away for all longer than it takes to be cut off moves no partition.
 func TestANATSThatIsAwayForAllMovesNoPartition(t *testing.T) {
 	t.Parallel()
-	a := newArenaOf(t, startServers(t), 12, "FLEET_OWNER_TTL="+ownerTTL.String())
+	a := newArenaOf(t, startServers(t), 32, "FLEET_OWNER_TTL="+ownerTTL.String())
 	for n := range 3 {
 		a.orchestrator(fmt.Sprint("orchestrator-", n))
 	}
