@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/nats-io/nats.go"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/fx"
@@ -222,18 +223,49 @@ func TestWhatStopsIsSeenToLiveAndIsNotReady(t *testing.T) {
 	<-stopped
 }
 
-func TestAServerThatIsNotThereIsOneLineAndCodeOne(t *testing.T) {
+func TestProgramWaitsForServersThatAreAwayAndCanBeToldToEnd(t *testing.T) {
+	away, addr := freeAddress(t), freeAddress(t)
+	waits := &notices{of: "waiting for redis", seen: make(chan struct{})}
+	joined := make(chan struct{})
+	code := pawlfx.Run(slog.New(slog.NewTextHandler(waits, nil)),
+		pawlfx.Connections(
+			func() (*nats.Conn, error) { return queue.Dial("nats://" + away) },
+			func() redis.UniversalClient { return redis.NewClient(&redis.Options{Addr: away}) },
+		),
+		pawlfx.Orchestrations(examples.Orchestrations),
+		pawlfx.Orchestrator(orchestrator.Config{}),
+		pawlfx.HTTP(addr),
+		fx.Invoke(func(s fx.Shutdowner) {
+			go func() {
+				defer close(joined)
+				<-waits.seen
+				if code, body := get(t, "http://"+addr+"/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "orchestrator: waiting for redis: ") {
+					t.Errorf("/readyz: %d %s", code, body)
+				}
+				_ = s.Shutdown()
+			}()
+		}),
+	)
+	if <-joined; code != 0 {
+		t.Errorf("code %d", code)
+	}
+}
+
+func TestRefusedPasswordIsOneLineAndCodeOne(t *testing.T) {
+	mini := miniredis.RunT(t)
+	mini.RequireAuth("right")
 	var b bytes.Buffer
-	addr := freeAddress(t)
 	code := pawlfx.Run(slog.New(slog.NewTextHandler(&b, nil)),
 		pawlfx.Connections(
-			func() (*nats.Conn, error) { return queue.Dial("nats://" + addr) },
-			func() redis.UniversalClient { return redis.NewClient(&redis.Options{Addr: addr}) },
+			func() (*nats.Conn, error) { return queue.Dial("nats://" + freeAddress(t)) },
+			func() redis.UniversalClient {
+				return redis.NewClient(&redis.Options{Addr: mini.Addr(), Password: "wrong"})
+			},
 		),
 		pawlfx.Orchestrations(examples.Orchestrations),
 		pawlfx.Orchestrator(orchestrator.Config{}),
 	)
-	if code != 1 || strings.Count(b.String(), "\n") != 1 || !strings.Contains(b.String(), addr) || strings.Contains(b.String(), "fx") {
+	if code != 1 || strings.Count(b.String(), "\n") != 1 || !strings.Contains(b.String(), "WRONGPASS") || strings.Contains(b.String(), "fx") {
 		t.Errorf("code %d, log:\n%s", code, b.String())
 	}
 }

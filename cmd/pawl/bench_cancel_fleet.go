@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
-	"github.com/redis/go-redis/v9"
 	"go.uber.org/fx"
 
 	"github.com/pawlrun/pawl"
@@ -99,9 +97,7 @@ type serveBench struct {
 // Run runs it until a signal, or until standard input ends.
 func (c *serveBench) Run(s streams) error {
 	return asExit(pawlfx.Run(c.Log.Open(s.err),
-		pawlfx.Connections(c.OpenNATS, func(log *slog.Logger) (redis.UniversalClient, error) {
-			return c.OpenRedis(context.Background(), log)
-		}),
+		pawlfx.Connections(c.DialNATS, c.DialRedis),
 		c.fleet(), fx.Invoke(leashed)))
 }
 

@@ -27,6 +27,9 @@ func (r reach) AfterApply() error {
 	return errors.Join(r.Namespace.AfterApply(), r.NATS.AfterApply())
 }
 
+// openLimit bounds the opening of a namespace: a command does not wait for servers that are away.
+const openLimit = 5 * time.Second
+
 // client connects; close ends both the client and the connection.
 func (r reach) client(ctx context.Context, s streams) (c *client.Client, closeAll func(), err error) {
 	log := r.Open(s.err)
@@ -34,7 +37,9 @@ func (r reach) client(ctx context.Context, s streams) (c *client.Client, closeAl
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err = client.New(ctx, nc, client.Options{Namespace: r.Namespace.Namespace, By: who(), Patience: ownerPatience, Logger: log})
+	opening, stop := context.WithTimeout(ctx, openLimit)
+	defer stop()
+	c, err = client.New(opening, nc, client.Options{Namespace: r.Namespace.Namespace, By: who(), Patience: ownerPatience, Logger: log})
 	if err != nil {
 		nc.Close()
 		return nil, nil, err

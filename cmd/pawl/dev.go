@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"go.uber.org/fx"
 
 	"github.com/pawlrun/pawl/examples"
@@ -65,10 +64,7 @@ func (c *devCmd) Run(ctx context.Context, s streams) (err error) {
 	defer func() { err = errors.Join(err, stack.Stop()) }()
 	natsAt, redisAt := settings.NATS{NATSURL: stack.NATSURL()}, settings.Redis{RedisURL: stack.RedisURL()}
 	return asExit(pawlfx.Run(log,
-		pawlfx.Connections(
-			natsAt.OpenNATS,
-			func(log *slog.Logger) (redis.UniversalClient, error) { return redisAt.OpenRedis(ctx, log) },
-		),
+		pawlfx.Connections(natsAt.DialNATS, redisAt.DialRedis),
 		pawlfx.Orchestrations(examples.Orchestrations),
 		pawlfx.Activities(examples.Activities),
 		pawlfx.Orchestrator(orchestrator.Config{

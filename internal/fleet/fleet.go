@@ -4,12 +4,9 @@
 package fleet
 
 import (
-	"context"
 	"fmt"
 	"io"
-	"log/slog"
 
-	"github.com/redis/go-redis/v9"
 	"go.uber.org/fx"
 
 	"github.com/pawlrun/pawl/examples"
@@ -77,11 +74,7 @@ func (w Worker) Config() worker.Config {
 	}
 }
 
-func connections(f settings.Fleet) fx.Option {
-	return pawlfx.Connections(f.OpenNATS, func(log *slog.Logger) (redis.UniversalClient, error) {
-		return f.OpenRedis(context.Background(), log)
-	})
-}
+func connections(f settings.Fleet) fx.Option { return pawlfx.Connections(f.DialNATS, f.DialRedis) }
 
 func empty(w io.Writer, what, how string) int {
 	_, _ = fmt.Fprintf(w, "no %s are registered in this binary: start it with --examples, or build your own, which is a few lines: %s (see the README)\n", what, how)

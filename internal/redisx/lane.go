@@ -142,6 +142,7 @@ func (l *lane) recover() {
 				l.retire()
 				return
 			}
+			l.runner.observe("ping", err)
 			l.mu.Lock()
 			l.err = err
 			l.mu.Unlock()
@@ -176,6 +177,7 @@ func bounded(client redis.Cmdable, limit time.Duration) redis.Cmdable {
 }
 
 func (l *lane) up() {
+	l.runner.observe("ping", nil)
 	l.mu.Lock()
 	l.phase, l.err = laneUp, nil
 	l.mu.Unlock()
@@ -211,6 +213,7 @@ func (l *lane) move() {
 		other, lerr := l.runner.lane(f.call)
 		switch {
 		case now.After(f.until):
+			l.runner.observe(f.call.name(), err)
 			f.fail(err)
 		case lerr != nil:
 			f.done(nil, lerr)

@@ -51,8 +51,10 @@ func checkNode(ctx context.Context, node redis.Cmdable, log *slog.Logger) error 
 	}
 	policy, err := evictionPolicy(ctx, node)
 	switch {
+	case Unavailable(err):
+		return fmt.Errorf("redis: read maxmemory-policy: %w", err)
 	case err != nil:
-		log.Warn("Redis does not tell its maxmemory-policy; it must be noeviction", "error", err)
+		log.Warn("redis maxmemory-policy unreadable, assuming noeviction", "error", err)
 	case policy != "noeviction":
 		return &EvictionError{Policy: policy}
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl/internal/outage"
 )
 
 // Call is one thing to ask of Redis: a script, or (Script nil) a plain command.
@@ -112,6 +114,8 @@ type Runner struct {
 	rdb   redis.UniversalClient
 	slots *slotMap // nil unless the client is of a cluster
 
+	outage *outage.Reporter // may be nil
+
 	mu     sync.Mutex
 	lanes  map[redis.Cmdable]*lane // by the client's own client of the node
 	closed bool
@@ -131,6 +135,26 @@ func NewRunner(rdb redis.UniversalClient) *Runner {
 		r.slots = newSlotMap(cluster)
 	}
 	return r
+}
+
+// ReportTo has the runner report what Redis answers and what it does not. It is called before the first call.
+func (r *Runner) ReportTo(o *outage.Reporter) *Runner {
+	r.outage = o
+	return r
+}
+
+// observe reports the outcome of an operation.
+func (r *Runner) observe(operation string, err error) {
+	switch {
+	case err == nil:
+		r.outage.Succeeded(outage.Redis)
+	case Unavailable(err):
+		if r.ctx.Err() == nil {
+			r.outage.Failed(outage.Redis, operation, err)
+		}
+	case isReply(err):
+		r.outage.Succeeded(outage.Redis)
+	}
 }
 
 // Client is the client that the runner sends on.
@@ -216,6 +240,7 @@ func (r *Runner) lane(c Call) (*lane, error) {
 	if r.slots != nil {
 		master, err := r.slots.cluster.MasterForKey(r.ctx, c.key())
 		if err != nil {
+			r.observe(c.name(), err)
 			return nil, fmt.Errorf("redis: find the master for %s: %w", c.key(), err)
 		}
 		node = master

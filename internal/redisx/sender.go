@@ -130,6 +130,9 @@ func (s *sender) pipeline(batch []flight, load []*Script) (noScript []flight, ok
 	var lost, passing []flight
 	for _, f := range batch {
 		reply, err := f.cmd.Result()
+		if err == nil || isReply(err) {
+			l.runner.observe(f.call.name(), err)
+		}
 		switch {
 		case err == nil:
 			f.done(reply, nil)

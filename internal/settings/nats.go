@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -11,21 +12,32 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// OpenNATS connects. The error is one line that says where and what was tried. Later
-// losses of the connection are logged and repaired for ever.
+// OpenNATS connects, and fails if no server is reachable. The error is one line that says where and what was tried. Later
+// losses of the connection are logged and repaired forever.
 func (n NATS) OpenNATS(log *slog.Logger) (*nats.Conn, error) {
-	opts, err := n.options()
+	return n.dial(log, slog.LevelWarn, slog.LevelInfo, nats.RetryOnFailedConnect(false))
+}
+
+// DialNATS is OpenNATS for a fleet, which waits: if no server is reachable, the connection is made in the background. The
+// error is a connection that was refused. Losses of the connection are logged at debug level: fleets report outages.
+func (n NATS) DialNATS(log *slog.Logger) (*nats.Conn, error) {
+	return n.dial(log, slog.LevelDebug, slog.LevelDebug, nats.RetryOnFailedConnect(true))
+}
+
+func (n NATS) dial(log *slog.Logger, lost, back slog.Level, opts ...nats.Option) (*nats.Conn, error) {
+	own, err := n.options()
 	if err != nil {
 		return nil, fmt.Errorf("NATS at %s: %w", redact.URLs(n.NATSURL), err)
 	}
+	opts = append(opts, own...)
 	opts = append(opts,
 		nats.DisconnectErrHandler(func(nc *nats.Conn, err error) {
 			if !nc.IsClosed() {
-				log.Warn("NATS connection lost; reconnecting", "url", redact.URLs(n.NATSURL), "error", err)
+				log.Log(context.Background(), lost, "nats connection lost, reconnecting", "url", redact.URLs(n.NATSURL), "error", err)
 			}
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
-			log.Info("NATS connection is back", "server", nc.ConnectedUrlRedacted())
+			log.Log(context.Background(), back, "nats connection restored", "server", nc.ConnectedUrlRedacted())
 		}),
 	)
 	return queue.Dial(n.NATSURL, opts...)

@@ -19,6 +19,16 @@ import (
 
 const redisPatience = 5 * time.Second
 
+// DialRedis makes the client of a fleet, which connects when it is first used: the Start of an orchestrator or worker waits
+// until Redis is available, and refuses one that evicts keys.
+func (r Redis) DialRedis() (redis.UniversalClient, error) {
+	rdb, err := r.client()
+	if err != nil {
+		return nil, fmt.Errorf("Redis at %s: %w", redact.URLs(r.RedisURL), err)
+	}
+	return rdb, nil
+}
+
 // OpenRedis connects, and refuses a server that evicts keys (*redisx.EvictionError). Where the
 // policy can not be read, it warns and goes on. The error is one line that says where
 // and what was tried; ctx bounds the attempt, as do 5 s.

@@ -70,8 +70,8 @@ func (w *waiter) settle(a queue.Answer) {
 	})
 }
 
-// New opens a namespace on a NATS connection. The error is queue.ErrNoNamespace if no
-// orchestrator has created the namespace yet. Close leaves nc open.
+// New opens a namespace on a NATS connection. It waits, until ctx ends, while NATS or JetStream is unavailable. The error is
+// queue.ErrNoNamespace if no orchestrator has created the namespace yet. Close leaves nc open.
 func New(ctx context.Context, nc *nats.Conn, o Options) (*Client, error) {
 	conn, err := queue.Join(ctx, nc, queue.Options{Namespace: o.Namespace, Logger: o.Logger})
 	if err != nil {

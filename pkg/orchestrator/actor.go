@@ -60,7 +60,7 @@ type actor struct {
 func newActor(ctx context.Context, s *shared, t *partition.Tenure) *actor {
 	a := &actor{
 		shared: s, tenure: t, st: store.Tenure{Part: t.Part, Token: t.Token}, ctx: ctx,
-		log: s.cfg.Logger.With("partition", t.Part), box: newMailbox(), turns: newTurner(),
+		log: s.log.With("partition", t.Part), box: newMailbox(), turns: newTurner(),
 		instances: make(map[string]*instance), stalls: make(map[string]*stall), forced: make(map[string]bool), visits: make(map[string]*visit), observers: make(map[string]bool), sent: make(map[sending]int64),
 		waiters: newWaiters(), watchers: newWaiters(), resends: resends{failed: make(map[string]struct{})},
 		clock: clock{at: time.Now(), ms: time.Now().UnixMilli()}, horizon: horizon{applied: t.Applied, held: make(map[string]int64)},
@@ -192,7 +192,7 @@ func (a *actor) failed(what string, err error) {
 	case a.ctx.Err() != nil:
 	default:
 		a.met.storeErrors.Inc()
-		a.log.Warn("redis did not answer; trying again", "what", what, "error", err)
+		logFailure(a.log, "redis request failed, retrying", err, "operation", what)
 	}
 }
 

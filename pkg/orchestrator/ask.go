@@ -61,7 +61,7 @@ func (a *actor) asked(ctx context.Context, q queue.Ask) queue.Reply {
 	case a.ctx.Err() != nil:
 		p = &queue.Problem{Code: queue.ProblemNotOwner, Message: fmt.Sprintf("partition %d is being handed over; ask again", a.st.Part)}
 	default:
-		a.log.Warn("a request could not be answered", "op", q.Op, "instance", q.Instance, "error", err)
+		logFailure(a.log, "request not answered", err, "op", q.Op, "instance", q.Instance)
 		p = &queue.Problem{Code: queue.ProblemInternal, Message: err.Error()}
 	}
 	return queue.Reply{Problem: p}

@@ -253,7 +253,7 @@ func (a *actor) deletePolicy(ctx context.Context, level string) (queue.Reply, er
 // policyChanged brings a change into force. It is stored: what fails here is made good within a second.
 func (a *actor) policyChanged(ctx context.Context) {
 	if err := a.policies.changed(ctx); err != nil {
-		a.log.Warn("a policy was changed, and can not be read at the moment; it is read within a second", "error", err)
+		logFailure(a.log, "changed policy not read, retrying", err)
 	}
 }
 
@@ -280,7 +280,7 @@ func (a *actor) gateWaits(ctx context.Context, id string, s *history.State) []qu
 		return nil
 	})
 	if err != nil {
-		a.log.Warn("a gate does not answer; what waits there is described without its place", "instance", id, "error", err)
+		logFailure(a.log, "gate not read, describing without its place", err, "instance", id)
 	}
 	return out
 }

@@ -305,7 +305,7 @@ func (a *actor) publish(instance string, rec *store.Record, e *history.ActivityS
 				return
 			}
 			a.met.publishErrors.Inc()
-			a.log.Warn("a task could not be published; it is sent again", "instance", instance, "activity", id, "error", err)
+			logFailure(a.log, "task not published, retrying", err, "instance", instance, "activity", id)
 			if _, outstanding := a.sent[sending{instance, id}]; outstanding {
 				a.sent[sending{instance, id}] = notSent
 			}

@@ -361,7 +361,7 @@ func (a *actor) leaveGates(in *instance, t *turn, which func(history.Ticket) boo
 		a.admit(c.call, func(_ gate.Admitted, err error) {
 			failpoint.Here("orchestrator.left")
 			if err != nil {
-				a.log.Warn("a slot could not be given back; the sweep of its gate does", "instance", in.id, "gate", c.call.Gate, "error", err)
+				logFailure(a.log, "slot not released, swept later", err, "instance", in.id, "gate", c.call.Gate)
 			}
 		})
 	}
@@ -434,7 +434,7 @@ func (a *actor) askedGate(id string, c *gateCall, got gate.Admitted, err error) 
 			in.gateAt = a.clock.now() + askSilentGate.Milliseconds()
 			a.lookSoon(in, askSilentGate)
 		}
-		a.log.Warn("a gate does not answer; asking again", "instance", id, "gate", c.call.Gate, "error", err)
+		logFailure(a.log, "gate request failed, retrying", err, "instance", id, "gate", c.call.Gate)
 		return
 	}
 	for i, q := range c.asked {

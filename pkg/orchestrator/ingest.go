@@ -34,14 +34,14 @@ func (a *actor) readInputs(ctx context.Context) {
 		r, err := a.conn.Attach(ctx, a.st.Part, at)
 		if err != nil {
 			if ctx.Err() == nil {
-				a.log.Warn("inputs can not be read; trying again", "after", at.Seq, "pause", pause, "error", err)
+				logFailure(a.log, "inputs not read, retrying", err, "after", at.Seq, "pause", pause)
 			}
 			pause = min(wait(ctx, pause), lastAttach)
 			continue
 		}
 		if gap := r.Gap(); gap != nil {
 			a.met.gaps.Inc()
-			a.log.Error("inputs were removed from the stream before they were read", "error", gap)
+			a.log.Error("inputs removed from stream before being read", "error", gap)
 		}
 		pause = firstRetry
 		if cutOff {
@@ -51,7 +51,7 @@ func (a *actor) readInputs(ctx context.Context) {
 		r.Stop()
 		cutOff = true
 		if err := r.Err(); err != nil && ctx.Err() == nil {
-			a.log.Info("reading of inputs was interrupted; attaching again", "after", at.Seq, "error", err)
+			a.log.Debug("reading inputs interrupted, attaching again", "after", at.Seq, "error", err)
 			pause = wait(ctx, pause)
 		}
 	}
@@ -167,7 +167,7 @@ func (a *actor) ingest(ctx context.Context, batch []queue.Input, prev, next hist
 			return a.ingestApart(ctx, batch, prev, next, got.err)
 		}
 		a.met.storeErrors.Inc()
-		a.log.Warn("inputs can not be ingested; trying again", "pause", pause, "error", got.err)
+		logFailure(a.log, "inputs not ingested, retrying", got.err, "pause", pause)
 	}
 }
 
@@ -233,7 +233,7 @@ func (a *actor) remember(ctx context.Context, refused []store.Refusal) {
 	ctx, stop := context.WithTimeout(ctx, lastRetry)
 	defer stop()
 	if err := a.store.Refuse(ctx, a.st, refused); err != nil && ctx.Err() == nil {
-		a.log.Warn("refused inputs can not be listed", "inputs", len(refused), "error", err)
+		logFailure(a.log, "refused inputs not listed", err, "inputs", len(refused))
 	}
 }
 

@@ -165,7 +165,7 @@ func (a *actor) resendIfLost(in *instance, queue string, es []*history.ActivityS
 	a.oldest.ask(a.life, queue, func(at time.Time, some bool, err error) {
 		a.box.post(func() {
 			if err != nil {
-				a.log.Warn("a queue can not be looked at; trying again", "queue", queue, "error", err)
+				logFailure(a.log, "queue not inspected, retrying", err, "queue", queue)
 				return
 			}
 			for i, e := range unsure {

@@ -223,8 +223,8 @@ func (a *actor) told(in *instance, o *owed, err error) {
 		o.failed = true
 		a.unsent++
 		if !in.soon { // thousands may fail at once, and are sent again together
-			a.log.Warn("an instance could not be told; trying again", "instance", in.id, "to", o.in.Instance, "kind", o.in.Kind,
-				"messages", len(in.owed), "error", err)
+			logFailure(a.log, "message not published, retrying", err, "instance", in.id, "to", o.in.Instance, "kind", o.in.Kind,
+				"messages", len(in.owed))
 		}
 		a.lookSoon(in, sendAgain)
 		return
@@ -277,7 +277,7 @@ func (a *actor) startChild(in *instance, s *history.Started, e *history.ChildSch
 			in = a.instance(in.id) // it may have been put away meanwhile
 			in.poison = append(in.poison, failed)
 		default:
-			a.log.Warn("a child could not be started; trying again", "instance", in.id, "child", e.Instance, "error", err)
+			logFailure(a.log, "child start not published, retrying", err, "instance", in.id, "child", e.Instance)
 			in.askAt = 0
 		}
 		a.lookSoon(in, sendAgain)

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/gate"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -97,6 +99,7 @@ type Orchestrator struct {
 	programs *pawl.Programs
 	met      *metrics
 	global   history.Policy
+	outage   *outage.Reporter
 
 	mu     sync.Mutex
 	keeper *partition.Keeper
@@ -129,7 +132,7 @@ func New(cfg Config, orchestrations ...pawl.OrchestrationBinding) (*Orchestrator
 	if err != nil {
 		return nil, err
 	}
-	return &Orchestrator{cfg: cfg, programs: programs, met: met, global: global}, nil
+	return &Orchestrator{cfg: cfg, programs: programs, met: met, global: global, outage: outage.New(cfg.Logger)}, nil
 }
 
 func (c *Config) setDefaults() {
@@ -156,6 +159,8 @@ func (c *Config) setDefaults() {
 // shared is what all actors of a running orchestrator use.
 type shared struct {
 	cfg      Config
+	outage   *outage.Reporter
+	log      *slog.Logger // repeated lines are limited; for what is not an author's
 	programs *pawl.Programs
 	met      *metrics
 	store    *store.Store
@@ -177,9 +182,9 @@ func (s *shared) replayOptions(instance string) replay.Options {
 	}
 }
 
-// Start opens the namespace, joins the other orchestrators and begins to take partitions.
-// It fails if NATS or Redis is not there, if Redis may evict keys, or if the namespace was made
-// with other settings. ctx bounds the starting only.
+// Start opens the namespace, joins the other orchestrators and begins to take partitions. It waits, until ctx ends, while
+// Redis, NATS or JetStream is unavailable; Ready names what it waits for. It fails at once if waiting cannot help: a refused
+// password, a Redis that may evict keys, a namespace that was made with other settings. ctx bounds the starting only.
 func (o *Orchestrator) Start(ctx context.Context) error {
 	o.mu.Lock()
 	started := o.stop != nil
@@ -187,53 +192,18 @@ func (o *Orchestrator) Start(ctx context.Context) error {
 	if started {
 		return ErrStarted
 	}
-	space := redisx.NewSpace(o.cfg.Namespace)
-	if err := redisx.CheckPolicy(ctx, o.cfg.Redis, o.cfg.Logger); err != nil {
-		return err
-	}
-	if err := checkPartitions(ctx, o.cfg, space); err != nil {
-		return err
-	}
-	conn, err := queue.Open(ctx, o.cfg.NATS, queue.Options{
-		Namespace: o.cfg.Namespace, Partitions: o.cfg.Partitions, Replicas: o.cfg.Replicas, Logger: o.cfg.Logger,
-	})
-	if err != nil {
-		return err
-	}
-	unregister, err := queuemetrics.Register(o.cfg.Metrics, "orchestrator", conn)
-	if err != nil {
-		conn.Close()
-		return err
-	}
-	run := redisx.NewRunner(o.cfg.Redis)
-	s := o.newShared(conn, run, space)
-	keeper := s.newKeeper(space)
 	background, end := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
+	wg.Go(func() { o.outage.Run(background) })
+	var opened []func() // what ends what was begun, the last first
 	closeAll := func() {
 		end()
 		wg.Wait()
-		s.oldest.wg.Wait()
-		run.Close()
-		unregister()
-		conn.Close()
-	}
-	if err := s.policies.read(ctx); err != nil { // before the first turn
-		closeAll()
-		return err
-	}
-	notices, err := conn.OnNotices(func(n queue.Notice) {
-		if n.Kind == queue.PolicyChanged {
-			s.policies.notice()
-		} else {
-			keeper.Nudge()
-		}
-	})
-	if err == nil {
-		if err = keeper.Start(ctx); err != nil {
-			notices.Stop()
+		for _, f := range slices.Backward(opened) {
+			f()
 		}
 	}
+	s, keeper, err := o.open(ctx, &opened)
 	if err != nil {
 		closeAll()
 		return err
@@ -244,26 +214,70 @@ func (o *Orchestrator) Start(ctx context.Context) error {
 	wg.Go(func() { s.trim(background, keeper) })
 	wg.Go(func() { s.policies.watch(background) })
 	wg.Go(func() { s.watchTasks(background) })
-	wg.Go(func() { conn.ProbeInputs(background) })
+	wg.Go(func() { s.conn.ProbeInputs(background) })
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.keeper = keeper
 	o.stop = func(ctx context.Context) error {
 		err := keeper.Stop(ctx)
-		notices.Stop()
-		_ = conn.Notify(queue.Notice{Kind: queue.MemberLeft, Member: o.cfg.Member})
+		_ = s.conn.Notify(queue.Notice{Kind: queue.MemberLeft, Member: o.cfg.Member})
 		closeAll()
 		return err
 	}
 	return nil
 }
 
+// open reaches Redis and NATS and starts the keeper. What is to be undone is added to opened, also on an error.
+func (o *Orchestrator) open(ctx context.Context, opened *[]func()) (*shared, *partition.Keeper, error) {
+	space, log := redisx.NewSpace(o.cfg.Namespace), o.outage.Logger()
+	err := o.outage.Await(ctx, outage.Redis, "check settings", redisx.Unavailable, func(ctx context.Context) error {
+		if err := redisx.CheckPolicy(ctx, o.cfg.Redis, log); err != nil {
+			return err
+		}
+		return checkPartitions(ctx, o.cfg, space)
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("orchestrator: %w", err)
+	}
+	conn, err := queue.Open(ctx, o.cfg.NATS, queue.Options{
+		Namespace: o.cfg.Namespace, Partitions: o.cfg.Partitions, Replicas: o.cfg.Replicas, Logger: o.cfg.Logger, Outage: o.outage,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	*opened = append(*opened, conn.Close)
+	unregister, err := queuemetrics.Register(o.cfg.Metrics, "orchestrator", conn)
+	if err != nil {
+		return nil, nil, err
+	}
+	run := redisx.NewRunner(o.cfg.Redis).ReportTo(o.outage)
+	s := o.newShared(conn, run, space)
+	*opened = append(*opened, unregister, run.Close, s.oldest.wg.Wait)
+	// The policies are read before the first turn.
+	if err := o.outage.Await(ctx, outage.Redis, "read policies", redisx.Unavailable, s.policies.read); err != nil {
+		return nil, nil, fmt.Errorf("orchestrator: %w", err)
+	}
+	keeper := s.newKeeper(space)
+	notices, err := conn.OnNotices(func(n queue.Notice) {
+		if n.Kind == queue.PolicyChanged {
+			s.policies.notice()
+		} else {
+			keeper.Nudge()
+		}
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	*opened = append(*opened, notices.Stop)
+	return s, keeper, keeper.Start(ctx)
+}
+
 func (o *Orchestrator) newShared(conn *queue.Conn, run *redisx.Runner, space redisx.Space) *shared {
 	s := &shared{
-		cfg: o.cfg, programs: o.programs, met: o.met, store: store.New(run, space), leases: lease.New(run, space), conn: conn,
+		cfg: o.cfg, outage: o.outage, log: o.outage.Logger(), programs: o.programs, met: o.met, store: store.New(run, space), leases: lease.New(run, space), conn: conn,
 		gates: gate.New(run, space, conn.PartitionOf), actors: newActors(), oldest: newOldest(conn), lost: &tasksLoss{}, turners: newTurners(o.cfg.TurnLimit),
 	}
-	s.policies = newPolicies(s.gates, conn, o.cfg.Logger, s.actors)
+	s.policies = newPolicies(s.gates, conn, s.log, s.actors)
 	if len(o.cfg.Global) > 0 {
 		s.global = &o.global
 	}
@@ -272,7 +286,7 @@ func (o *Orchestrator) newShared(conn *queue.Conn, run *redisx.Runner, space red
 
 func (s *shared) newKeeper(space redisx.Space) *partition.Keeper {
 	return partition.NewKeeper(partition.Config{
-		Redis: s.cfg.Redis, Space: space, Partitions: s.cfg.Partitions, Member: s.cfg.Member, TTL: s.cfg.OwnerTTL, Logger: s.cfg.Logger,
+		Redis: s.cfg.Redis, Space: space, Partitions: s.cfg.Partitions, Member: s.cfg.Member, TTL: s.cfg.OwnerTTL, Logger: s.log, Outage: s.outage,
 		Inputs: s.conn.InputsHeard,
 		Run: func(ctx context.Context, t *partition.Tenure) error {
 			s.met.partitions.Inc()
@@ -309,7 +323,10 @@ func (o *Orchestrator) Ready() error {
 	o.mu.Lock()
 	keeper := o.keeper
 	o.mu.Unlock()
+	waiting := o.outage.Waiting()
 	switch {
+	case keeper == nil && waiting != nil:
+		return fmt.Errorf("orchestrator: %w", waiting)
 	case keeper == nil:
 		return errors.New("orchestrator: not started")
 	case keeper.Reach() == partition.CutOff:

@@ -90,7 +90,7 @@ func (p *policies) watch(ctx context.Context) {
 		err := p.read(reading)
 		stop()
 		if err != nil && ctx.Err() == nil {
-			p.log.Warn("the policies can not be read; those known stay in force", "error", err)
+			logFailure(p.log, "policies not read, keeping known ones", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -45,10 +45,10 @@ func (s *shared) watchTasks(ctx context.Context) {
 		stop()
 		switch {
 		case err != nil: // NATS is away, or elects a leader: it is asked again
-			s.cfg.Logger.Debug("tasks stream not readable", "error", err)
+			s.log.Debug("tasks stream not readable", "error", err)
 		case !lost.IsZero():
 			s.lost.at.Store(&lost)
-			s.cfg.Logger.Warn("tasks stream lost, reconciling all partitions", "before", lost)
+			s.log.Warn("tasks stream lost, reconciling all partitions", "before", lost)
 			s.actors.each(func(a *actor) { a.box.post(a.reconcile) })
 		}
 		select {

@@ -70,11 +70,11 @@ func (s *shared) trim(ctx context.Context, keeper *partition.Keeper) {
 		if err == nil && ok {
 			var n uint64
 			if n, err = s.conn.Trim(ctx, lowest, trimWindow); n > 0 {
-				s.cfg.Logger.Debug("inputs trimmed", "messages", n, "up_to", lowest.Seq)
+				s.log.Debug("inputs trimmed", "messages", n, "up_to", lowest.Seq)
 			}
 		}
 		if err != nil && ctx.Err() == nil {
-			s.cfg.Logger.Warn("inputs can not be trimmed; trying again", "error", err)
+			logFailure(s.log, "inputs not trimmed, retrying", err)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nuid"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
@@ -25,6 +26,7 @@ type Config struct {
 	TTL        time.Duration // how long a partition is owned without renewal; default 5 s
 	Renew      time.Duration // how often it is renewed; default 1 s
 	Logger     *slog.Logger
+	Outage     *outage.Reporter // may be nil
 
 	// Inputs reports for how long nothing has been heard of the inputs, and for how long they had been heard without a
 	// gap of CutOff/2 before that. It must not block. nil: this member is never cut off.
@@ -73,7 +75,7 @@ func NewKeeper(cfg Config) *Keeper {
 	if cfg.CutOff == 0 {
 		cfg.CutOff = DefaultCutOff
 	}
-	run := redisx.NewRunner(cfg.Redis)
+	run := redisx.NewRunner(cfg.Redis).ReportTo(cfg.Outage)
 	return &Keeper{
 		cfg: cfg, run: run, scripts: newScripts(run, cfg.Space), began: time.Now(),
 		nudge: make(chan struct{}, 1), done: make(chan struct{}),
@@ -81,9 +83,13 @@ func NewKeeper(cfg Config) *Keeper {
 	}
 }
 
-// Start joins the members and begins to acquire.
+// Start joins the members and begins to acquire. It waits, until ctx ends, while Redis is unavailable.
 func (k *Keeper) Start(ctx context.Context) error {
-	if _, _, err := k.scripts.members(ctx, Member{k.cfg.Member, Unproven}, false, k.cfg.TTL); err != nil {
+	err := k.cfg.Outage.Await(ctx, outage.Redis, "join members", redisx.Unavailable, func(ctx context.Context) error {
+		_, _, err := k.scripts.members(ctx, Member{k.cfg.Member, Unproven}, false, k.cfg.TTL)
+		return err
+	})
+	if err != nil {
 		k.run.Close()
 		close(k.done)
 		return err

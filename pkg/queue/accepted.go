@@ -37,7 +37,7 @@ func (c *Conn) Accepted(ctx context.Context, partition int) (Accepted, error) {
 func (c *Conn) accepted(ctx context.Context, partition int) (Accepted, error) {
 	stream, err := c.js.Stream(ctx, c.inputs.Name)
 	if err != nil {
-		return Accepted{}, explain(err)
+		return Accepted{}, c.explain(err)
 	}
 	a := Accepted{At: stream.CachedInfo().TimeStamp}
 	last, err := c.message(ctx, c.inputs.Name, messageGet{LastFor: c.subj.in(partition)})

@@ -60,7 +60,7 @@ func (c *Conn) api(ctx context.Context, what string, request, answer any) error 
 	}
 	m, err := c.read(ctx, c.apiSubject(what), body)
 	if err != nil {
-		return explain(err)
+		return c.explain(err)
 	}
 	var failed struct {
 		Error *jetstream.APIError `json:"error"`

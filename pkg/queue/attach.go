@@ -50,6 +50,7 @@ func (c *Conn) Attach(ctx context.Context, partition int, after history.Position
 	if errors.Is(err, context.Canceled) {
 		err = context.Cause(ctx)
 	}
+	c.observe("read inputs", err)
 	if err != nil {
 		return nil, fmt.Errorf("queue: attach to partition %d after %d: %w", partition, after.Seq, err)
 	}
@@ -70,7 +71,7 @@ func (c *Conn) attach(ctx context.Context, partition int, after history.Position
 	}
 	name, err := c.createReader(ctx, begin.consumer(c.subj.in(partition)))
 	if err != nil {
-		return nil, explain(err)
+		return nil, c.explain(err)
 	}
 	// The stream that was looked at must be the one that the consumer is of.
 	now, err := c.info(ctx, c.inputs.Name)
@@ -79,7 +80,7 @@ func (c *Conn) attach(ctx context.Context, partition int, after history.Position
 	}
 	if err != nil {
 		c.dropConsumer(name)
-		return nil, explain(err)
+		return nil, c.explain(err)
 	}
 	if begin.gap != nil {
 		c.count.gaps.Add(1) // the caller says so: see Reader.Gap
@@ -119,7 +120,7 @@ func (c *Conn) look(ctx context.Context, st jetstream.StreamState, after history
 	if same {
 		return startPoint{seq: after.Seq + 1}, nil
 	}
-	c.log.Warn("the inputs stream is not the one that was read before; going on by time",
+	c.log.Warn("inputs stream was replaced, continuing by time",
 		"after", after.Seq, "time", time.Unix(0, after.Time).UTC(), "first", st.FirstSeq, "last", st.LastSeq)
 	seq, err := c.firstLater(ctx, st, after.Time)
 	return startPoint{seq: seq}, err

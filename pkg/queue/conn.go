@@ -11,6 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawlrun/pawl/internal/outage"
 )
 
 // Conn is one namespace on one NATS connection. It is safe for concurrent use. It
@@ -23,6 +25,9 @@ type Conn struct {
 	log   *slog.Logger
 	parts int
 	count counters
+
+	outage    *outage.Reporter
+	ownOutage bool // no one else runs it
 
 	inputs, tasks jetstream.StreamConfig // as they are created again if they are lost
 	mended        time.Time              // when a lost stream was last looked at; under mendMu
@@ -40,6 +45,8 @@ type Conn struct {
 // Open creates the streams of a namespace, or verifies those that exist: a stream
 // that differs in what can not be changed is refused with a *MismatchError. It is
 // for orchestrators; whoever has no say in the number of partitions uses Join.
+//
+// Open and Join wait, until ctx ends, while NATS or JetStream is unavailable, and fail at once when waiting cannot help.
 func Open(ctx context.Context, nc *nats.Conn, o Options) (*Conn, error) {
 	o.Partitions = cmp.Or(o.Partitions, DefaultPartitions)
 	c, err := newConn(nc, o)
@@ -48,10 +55,16 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Conn, error) {
 	}
 	c.parts = c.opts.Partitions
 	c.inputs, c.tasks = inputsConfig(c.opts, c.subj), tasksConfig(c.opts, c.subj)
-	for _, stream := range []jetstream.StreamConfig{c.inputs, c.tasks} {
-		if err := c.ensure(ctx, stream); err != nil {
-			return nil, err
+	err = c.await(ctx, "open namespace", func(ctx context.Context) error {
+		for _, stream := range []jetstream.StreamConfig{c.inputs, c.tasks} {
+			if err := c.ensure(ctx, stream); err != nil {
+				return err
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return c, c.start()
 }
@@ -63,11 +76,13 @@ func Join(ctx context.Context, nc *nats.Conn, o Options) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	inputs, err := c.existing(ctx, inputsStream(c.opts.Namespace))
-	if err != nil {
-		return nil, err
-	}
-	tasks, err := c.existing(ctx, tasksStream(c.opts.Namespace))
+	var inputs, tasks jetstream.StreamConfig
+	err = c.await(ctx, "join namespace", func(ctx context.Context) (err error) {
+		if inputs, err = c.existing(ctx, inputsStream(c.opts.Namespace)); err == nil {
+			tasks, err = c.existing(ctx, tasksStream(c.opts.Namespace))
+		}
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +106,12 @@ func newConn(nc *nats.Conn, o Options) (*Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("queue: JetStream: %w", err)
 	}
-	return &Conn{nc: nc, js: js, opts: o, subj: subjectsOf(o.Namespace), log: o.Logger.With("namespace", o.Namespace)}, nil
+	c := &Conn{nc: nc, js: js, opts: o, subj: subjectsOf(o.Namespace), outage: o.Outage, ownOutage: o.Outage == nil}
+	if c.ownOutage {
+		c.outage = outage.New(o.Logger)
+	}
+	c.log = c.outage.Logger().With("namespace", o.Namespace)
+	return c, nil
 }
 
 func (c *Conn) start() error {
@@ -102,8 +122,11 @@ func (c *Conn) start() error {
 		return err
 	}
 	c.pub, c.contact, c.lapses = pub, newContact(), newLapses()
-	status := c.nc.StatusChanged(nats.RECONNECTING, nats.CLOSED)
+	status := c.nc.StatusChanged(nats.CONNECTED, nats.RECONNECTING, nats.CLOSED)
 	c.wg.Go(func() { c.watch(status) })
+	if c.ownOutage {
+		c.wg.Go(func() { c.outage.Run(c.ctx) })
+	}
 	return nil
 }
 
@@ -120,16 +143,29 @@ func (c *Conn) watch(status chan nats.Status) {
 		select {
 		case <-c.ctx.Done():
 			return
-		case _, ok := <-status:
+		case now, ok := <-status:
 			if !ok {
 				status = nil
 			}
-			c.lapses.lapse()
-			c.pub.failAll(ErrDisconnected)
+			c.statusChanged(now)
 		case now := <-sweep.C:
 			c.pub.sweep(now)
 		}
 	}
+}
+
+func (c *Conn) statusChanged(now nats.Status) {
+	switch err := c.nc.LastError(); {
+	case now == nats.CONNECTED:
+		c.observe("connection", nil)
+		return
+	case now == nats.RECONNECTING:
+		c.observe("connection", ErrDisconnected)
+	case now == nats.CLOSED && err != nil: // not by its owner: the server has refused it
+		c.log.Error("nats connection closed", "error", err)
+	}
+	c.lapses.lapse()
+	c.pub.failAll(ErrDisconnected)
 }
 
 // Close ends what the Conn does by itself and fails the publishes under way with

@@ -10,23 +10,30 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/internal/redact"
 )
 
 // pingEvery has a dead connection detected after 3 to 4.5 s: at the third ping, if the two before it were not answered.
 const pingEvery = 1500 * time.Millisecond
 
-// Dial connects to NATS with the defaults that Pawl wants: after a first connection
-// it reconnects forever, waiting 50 ms to 1 s between attempts with jitter, and takes
-// one for lost on which nothing has been answered for 4.5 s. The
-// first connection is tried once (for 5 s a server) and its error says, on one line,
-// what was tried. url may list several servers, separated by commas. opts come
-// after the defaults and win; errors that the connection meets by itself are logged
-// to slog.Default unless nats.ErrorHandler is among them.
+// dialTimeout bounds one attempt at one server.
+const dialTimeout = 2 * time.Second
+
+// Dial connects to NATS with the defaults that Pawl wants: it reconnects forever, waiting 50 ms to 1 s between attempts with
+// jitter, and takes a connection for lost on which nothing has been answered for 4.5 s. If no server is reachable now (each is tried for 2 s), the connection is returned all the same and made in the
+// background: Open and Join, and so the Start of an orchestrator or worker, wait for it. The error, on one line, is a
+// connection that was refused: bad credentials, TLS that does not fit, a bad URL. With nats.RetryOnFailedConnect(false) an
+// unreachable server is an error, too.
+//
+// url may list several servers, separated by commas. opts come after the defaults and win; errors that the connection meets
+// by itself are logged to slog.Default unless nats.ErrorHandler is among them.
 func Dial(url string, opts ...nats.Option) (*nats.Conn, error) {
+	asynchronous := outage.New(slog.Default()).Logger() // one line a minute
 	all := append([]nats.Option{
 		nats.Name("pawl " + filepath.Base(os.Args[0])),
-		nats.Timeout(5 * time.Second),
+		nats.Timeout(dialTimeout),
+		nats.RetryOnFailedConnect(true),
 		nats.MaxReconnects(-1),
 		nats.CustomReconnectDelay(reconnectDelay),
 		nats.PingInterval(pingEvery),
@@ -37,14 +44,46 @@ func Dial(url string, opts ...nats.Option) (*nats.Conn, error) {
 			if s != nil {
 				subject = s.Subject
 			}
-			slog.Warn("NATS connection", "error", err, "subject", subject)
+			asynchronous.Warn("nats connection reported an error", "error", err, "subject", subject)
 		}),
 	}, opts...)
-	nc, err := nats.Connect(url, all...)
-	if err != nil {
-		return nil, fmt.Errorf("queue: NATS at %s is not reachable: %w (tried each server once, 5 s at most)", redact.URLs(url), err)
+	failed := make(chan error, 1) // the first attempt, if there are others behind it
+	nc, err := nats.Connect(url, append(all, firstFailure(failed))...)
+	if err == nil && !nc.IsConnected() {
+		select {
+		case first := <-failed:
+			if refusedConnection(first) {
+				nc.Close()
+				err = first
+			}
+		case <-time.After(time.Second): // it has connected meanwhile
+		}
 	}
-	return nc, nil
+	switch {
+	case refusedConnection(err):
+		return nil, fmt.Errorf("queue: NATS at %s: %w", redact.URLs(url), err)
+	case err != nil:
+		return nil, fmt.Errorf("queue: NATS at %s is not reachable: %w (tried each server once, %s at most)", redact.URLs(url), err, dialTimeout)
+	default:
+		return nc, nil
+	}
+}
+
+// firstFailure sends the error of the first attempt that failed.
+func firstFailure(failed chan<- error) nats.Option {
+	return func(o *nats.Options) error {
+		next := o.ReconnectErrCB
+		o.ReconnectErrCB = func(nc *nats.Conn, err error) {
+			select {
+			case failed <- err:
+			default:
+			}
+			if next != nil {
+				next(nc, err)
+			}
+		}
+		return nil
+	}
 }
 
 func reconnectDelay(attempts int) time.Duration {

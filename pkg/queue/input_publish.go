@@ -141,6 +141,7 @@ func (c *Conn) PublishInputAsync(in OutInput, done func(seq uint64, err error)) 
 		} else {
 			c.count.inputs.Add(1)
 		}
+		c.observe("publish", err)
 		if errors.Is(err, ErrTooLarge) {
 			err = in.explain(err)
 		}
@@ -166,8 +167,10 @@ func (c *Conn) mendSoon(want jetstream.StreamConfig) {
 	}
 	c.mended = time.Now()
 	c.wg.Go(func() {
-		if err := c.mend(c.ctx, want); err != nil {
-			c.log.Error("a stream is missing and can not be created", "stream", want.Name, "error", err)
+		err := c.mend(c.ctx, want)
+		c.observe("find stream", err)
+		if err != nil && !Unavailable(err) && c.ctx.Err() == nil {
+			c.log.Error("missing stream not created", "stream", want.Name, "error", err)
 		}
 	})
 }

@@ -265,7 +265,7 @@ func TestAServerWithoutJetStreamIsNamed(t *testing.T) {
 }
 
 func TestAnUnreachableServerIsNamedOnOneLineWithoutItsPassword(t *testing.T) {
-	_, err := Dial("nats://me:secret@127.0.0.1:1")
+	_, err := Dial("nats://me:secret@127.0.0.1:1", nats.RetryOnFailedConnect(false))
 	if err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "127.0.0.1:1") || strings.Contains(err.Error(), "\n") {
 		t.Fatal(err)
 	}

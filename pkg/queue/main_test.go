@@ -23,7 +23,9 @@ type stand struct {
 	dir   string
 	port  int
 	plain bool // without JetStream
-	srv   *server.Server
+
+	password string // of user u; empty: anyone may connect
+	srv      *server.Server
 }
 
 func newStand(t testing.TB) *stand {
@@ -36,7 +38,11 @@ func newStand(t testing.TB) *stand {
 
 func (s *stand) start() {
 	s.t.Helper()
-	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: s.port, JetStream: !s.plain, StoreDir: s.dir, NoSigs: true, NoLog: true})
+	o := &server.Options{Host: "127.0.0.1", Port: s.port, JetStream: !s.plain, StoreDir: s.dir, NoSigs: true, NoLog: true}
+	if s.password != "" {
+		o.Username, o.Password = "u", s.password
+	}
+	srv, err := server.NewServer(o)
 	if err != nil {
 		s.t.Fatal(err)
 	}

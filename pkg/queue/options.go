@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/pawlrun/pawl/internal/outage"
 )
 
 // Defaults of Options.
@@ -32,7 +34,8 @@ type Options struct {
 	// PublishTimeout is how long an acknowledgement is waited for; default 5 s.
 	PublishTimeout time.Duration
 
-	Logger *slog.Logger // default: discard
+	Logger *slog.Logger     // default: discard
+	Outage *outage.Reporter // of the process; default: one of the Conn's own
 }
 
 func (o Options) withDefaults() Options {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -96,7 +97,8 @@ func (d *Delivery) say(word string) {
 }
 
 // Pull opens a queue, creating its consumer if need be. Nothing is delivered until
-// Want is called. ctx bounds the opening, not the pulling. The error is ErrBadName,
+// Want is called. ctx bounds the opening, not the pulling; until it ends, Pull waits
+// while NATS or JetStream is unavailable. The error is ErrBadName,
 // or of JetStream; a queue that was opened once is not given up any more.
 func (c *Conn) Pull(ctx context.Context, queue string) (*Puller, error) {
 	if err := checkQueue(queue); err != nil {
@@ -105,7 +107,7 @@ func (c *Conn) Pull(ctx context.Context, queue string) (*Puller, error) {
 	p := &Puller{c: c, queue: queue, tasks: make(chan *Delivery), stopped: make(chan struct{})}
 	p.ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	lapse := c.lapses.next()
-	if err := p.setUp(ctx); err != nil {
+	if err := c.await(ctx, "pull tasks", p.setUp); err != nil {
 		p.cancel()
 		return nil, fmt.Errorf("queue: pull from %s: %w", queue, err)
 	}
@@ -186,7 +188,7 @@ func (p *Puller) setUp(ctx context.Context) error {
 		}
 	}
 	if err != nil {
-		return explain(err)
+		return p.c.explain(err)
 	}
 	f, err := newFetch(p.c.nc, p.requests(), pullExpires, p.take)
 	if err != nil {
@@ -265,7 +267,7 @@ func (p *Puller) run(lapse <-chan struct{}) {
 			f.check(now)
 		case <-f.done:
 			p.c.count.resets.Add(1)
-			p.c.log.Warn("pulling is set up again", "queue", p.queue, "error", f.reason())
+			p.c.failedPull("pulling interrupted", p.queue, f.reason())
 			p.giveUp(f)
 			if lapse = p.again(); lapse == nil {
 				return
@@ -302,10 +304,24 @@ func (p *Puller) again() <-chan struct{} {
 			err := p.setUp(ctx)
 			cancel()
 			if err == nil {
+				p.c.observe("pull tasks", nil)
 				return lapse
 			}
-			p.c.log.Warn("pulling can not be set up", "queue", p.queue, "error", err)
+			if p.ctx.Err() != nil {
+				return nil
+			}
+			p.c.failedPull("pulling not set up, retrying", p.queue, err)
 		}
 		wait = min(2*wait, maxBackoff)
 	}
+}
+
+// failedPull logs why no tasks come. An outage has lines of its own.
+func (c *Conn) failedPull(what, queue string, err error) {
+	c.observe("pull tasks", err)
+	level := slog.LevelWarn
+	if Unavailable(err) {
+		level = slog.LevelDebug
+	}
+	c.log.Log(c.ctx, level, what, "queue", queue, "error", err)
 }

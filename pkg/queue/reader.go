@@ -105,7 +105,7 @@ func (r *Reader) Tail(ctx context.Context) (pos history.Position, ok bool, err e
 	}
 	stream, err := r.c.js.Stream(ctx, r.c.inputs.Name)
 	if err != nil {
-		return fail(explain(err))
+		return fail(r.c.explain(err))
 	}
 	end := stream.CachedInfo().State
 	last, err := r.c.message(ctx, r.c.inputs.Name, messageGet{LastFor: r.c.subj.in(r.partition)})

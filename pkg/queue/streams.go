@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -57,7 +56,7 @@ func (c *Conn) ensure(ctx context.Context, want jetstream.StreamConfig) error {
 		case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse): // somebody else was faster
 			have, err = c.existing(ctx, want.Name)
 		default:
-			return fmt.Errorf("queue: create stream %s: %w", want.Name, explain(err))
+			return fmt.Errorf("queue: create stream %s: %w", want.Name, c.explain(err))
 		}
 	}
 	if err != nil {
@@ -73,7 +72,7 @@ func (c *Conn) existing(ctx context.Context, name string) (jetstream.StreamConfi
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return jetstream.StreamConfig{}, fmt.Errorf("%w (stream %s)", ErrNoNamespace, name)
 	case err != nil:
-		return jetstream.StreamConfig{}, fmt.Errorf("queue: look at stream %s: %w", name, explain(err))
+		return jetstream.StreamConfig{}, fmt.Errorf("queue: look at stream %s: %w", name, c.explain(err))
 	}
 	return s.CachedInfo().Config, nil
 }
@@ -85,7 +84,7 @@ func (c *Conn) mend(ctx context.Context, want jetstream.StreamConfig) error {
 	if _, err := c.existing(ctx, want.Name); !errors.Is(err, ErrNoNamespace) {
 		return err
 	}
-	c.log.Warn("a stream is gone; creating it again", "stream", want.Name)
+	c.log.Warn("stream lost, creating it again", "stream", want.Name)
 	return c.ensure(ctx, want)
 }
 
@@ -131,19 +130,4 @@ func partitionsOf(have jetstream.StreamConfig, s subjects) (int, error) {
 		return 0, wrong
 	}
 	return n, nil
-}
-
-// explain makes one of our errors of those JetStream errors whose own text does not say what to do.
-func explain(err error) error {
-	if errors.Is(err, nats.ErrNoResponders) {
-		err = jetstream.ErrJetStreamNotEnabled
-	}
-	switch {
-	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
-		return fmt.Errorf("%w: start nats-server with -js, or enable it for the account", err)
-	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("no answer from JetStream: %w", err)
-	default:
-		return err
-	}
 }

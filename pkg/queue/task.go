@@ -83,6 +83,7 @@ func (c *Conn) PublishTask(t Task, done func(error)) {
 			c.count.tasks.Add(1)
 			c.published(seq)
 		}
+		c.observe("publish task", err)
 		done(err)
 	})
 }
@@ -94,6 +95,7 @@ func (c *Conn) OldestTask(ctx context.Context, queue string) (at time.Time, ok b
 		return time.Time{}, false, err
 	}
 	m, err := c.message(ctx, c.tasks.Name, messageGet{Seq: 1, NextFor: c.subj.task(queue)})
+	c.observe("find oldest task", err)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound), errors.Is(err, jetstream.ErrStreamNotFound):
 		return time.Time{}, false, nil

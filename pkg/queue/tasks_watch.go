@@ -37,6 +37,7 @@ func (c *Conn) WatchTasks(recent time.Duration) *TasksWatch { return &TasksWatch
 func (w *TasksWatch) Check(ctx context.Context) (lost time.Time, err error) {
 	published := w.c.taskSeq.Load() // before the stream is asked: it cannot be behind this
 	info, err := w.c.tasksInfo(ctx)
+	w.c.observe("watch tasks", err)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -72,7 +73,7 @@ func (c *Conn) madeAgain(ctx context.Context, tasks *jetstream.StreamInfo, recen
 	}
 	s, err := c.js.Stream(ctx, c.inputs.Name)
 	if err != nil {
-		return false, fmt.Errorf("queue: look at stream %s: %w", c.inputs.Name, explain(err))
+		return false, fmt.Errorf("queue: look at stream %s: %w", c.inputs.Name, c.explain(err))
 	}
 	return tasks.Created.Sub(s.CachedInfo().Created) > madeTogether, nil
 }
@@ -86,7 +87,7 @@ func (c *Conn) tasksInfo(ctx context.Context) (*jetstream.StreamInfo, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("queue: look at stream %s: %w", c.tasks.Name, explain(err))
+		return nil, fmt.Errorf("queue: look at stream %s: %w", c.tasks.Name, c.explain(err))
 	}
 	return s.CachedInfo(), nil
 }

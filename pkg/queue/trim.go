@@ -27,7 +27,7 @@ func (c *Conn) Trim(ctx context.Context, lowest history.Position, window time.Du
 	}
 	stream, err := c.js.Stream(ctx, c.inputs.Name)
 	if err != nil {
-		return fail(explain(err))
+		return fail(c.explain(err))
 	}
 	info := stream.CachedInfo()
 	first := info.State.FirstSeq

@@ -70,7 +70,7 @@ func (t *task) acked(a lease.Acked, err error) {
 // ackAgain repeats an ack that had no answer, for as long as the lease is ours. If the
 // first had taken effect the second is told that the lease is gone: only the statistics err.
 func (t *task) ackAgain(err error) {
-	t.w.log.Warn("completion not acked; trying again", "activity", t.task.Name, "of", t.ref.String(), "error", err)
+	logFailure(t.w.log, "completion not acked, retrying", err, "activity", t.task.Name, "of", t.ref.String())
 	for wait := firstWait; ; wait = min(2*wait, lastWait) {
 		time.Sleep(wait)
 		if !t.hold.Trusted() { // nor is it when the keeper has stopped
@@ -150,7 +150,7 @@ func (t *task) unclaimed() {
 func (t *task) giveBack(as prometheus.Counter) {
 	t.w.leases.Abandon(lease.Return{Grip: t.grip(), Uncounted: true}, func(_ lease.Outcome, err error) {
 		if err != nil {
-			t.w.log.Warn("lease not given back; it expires", "activity", t.task.Name, "of", t.ref.String(), "error", err)
+			logFailure(t.w.log, "lease not returned, left to expire", err, "activity", t.task.Name, "of", t.ref.String())
 		}
 		t.end(as)
 	})

@@ -116,6 +116,9 @@ func (w *Worker) close() {
 	if w.conn != nil {
 		w.conn.Close()
 	}
+	if w.reported != nil {
+		w.reported()
+	}
 	w.count.unregister()
 	w.phase.Store(stopped)
 	close(w.ended)

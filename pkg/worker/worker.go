@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/lease"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -33,6 +34,8 @@ type Worker struct {
 	registry *pawl.Registry
 	log      *slog.Logger
 	count    *metrics
+	outage   *outage.Reporter
+	reported func() // ends the reporter's Run
 
 	phase   atomic.Int32
 	ended   chan struct{}         // closed when Stop is through
@@ -98,8 +101,9 @@ func New(cfg Config, activities ...pawl.ActivityBinding) (*Worker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("worker: %w", err)
 	}
+	report := outage.New(cfg.Logger)
 	w := &Worker{
-		cfg: cfg, registry: registry, log: cfg.Logger.With("worker", cfg.Name),
+		cfg: cfg, registry: registry, outage: report, log: report.Logger().With("worker", cfg.Name),
 		token: rand.Text()[:16], ended: make(chan struct{}), tasks: make(map[*task]struct{}),
 		abandoned: make(map[*task]struct{}), unknown: make(map[string]bool),
 	}
@@ -113,12 +117,14 @@ func New(cfg Config, activities ...pawl.ActivityBinding) (*Worker, error) {
 func (w *Worker) Name() string { return w.cfg.Name }
 
 // Start begins to take tasks. ctx bounds the starting only; until it ends, Start waits
-// for a namespace that does not exist yet. On error nothing is left running, and
-// the worker can not be started again.
+// for a namespace that does not exist yet, and while Redis, NATS or JetStream is unavailable; Ready names what it waits for.
+// It fails at once if waiting cannot help: a refused password, a Redis that may evict keys, a namespace with other settings.
+// On error nothing is left running, and the worker can not be started again.
 func (w *Worker) Start(ctx context.Context) error {
 	if !w.phase.CompareAndSwap(fresh, starting) {
 		return ErrStarted
 	}
+	w.report(ctx)
 	if err := w.open(ctx); err != nil {
 		w.phase.Store(stopping)
 		for _, q := range w.queues {
@@ -136,9 +142,22 @@ func (w *Worker) Start(ctx context.Context) error {
 	return nil
 }
 
+// report runs the reporter until close.
+func (w *Worker) report(ctx context.Context) {
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	wg.Go(func() { w.outage.Run(ctx) })
+	w.reported = func() { stop(); wg.Wait() }
+}
+
+// awaitRedis repeats an attempt until Redis is available, or ctx ends.
+func (w *Worker) awaitRedis(ctx context.Context, operation string, attempt func(context.Context) error) error {
+	return w.outage.Await(ctx, outage.Redis, operation, redisx.Unavailable, attempt)
+}
+
 func (w *Worker) open(ctx context.Context) error {
-	var err error
-	if err = redisx.CheckPolicy(ctx, w.cfg.Redis, w.log); err != nil {
+	err := w.awaitRedis(ctx, "check settings", func(ctx context.Context) error { return redisx.CheckPolicy(ctx, w.cfg.Redis, w.log) })
+	if err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
 	if w.conn, err = w.join(ctx); err != nil {
@@ -148,10 +167,10 @@ func (w *Worker) open(ctx context.Context) error {
 		return fmt.Errorf("worker: %w", err)
 	}
 	space := redisx.NewSpace(w.cfg.Namespace)
-	if err = w.agree(ctx, space); err != nil {
+	if err = w.awaitRedis(ctx, "compare partitions", func(ctx context.Context) error { return w.agree(ctx, space) }); err != nil {
 		return err
 	}
-	w.runner = redisx.NewRunner(w.cfg.Redis)
+	w.runner = redisx.NewRunner(w.cfg.Redis).ReportTo(w.outage)
 	w.leases = lease.New(w.runner, space)
 	why := &reasons{runner: w.runner, space: space}
 	w.keeper = lease.NewKeeper(w.leases, w.cfg.LeaseTTL, why.of, w.log)
@@ -181,7 +200,7 @@ func (w *Worker) join(ctx context.Context) (*queue.Conn, error) {
 	defer tick.Stop()
 	for said := false; ; said = true {
 		conn, err := queue.Join(ctx, w.cfg.NATS, queue.Options{
-			Namespace: w.cfg.Namespace, Partitions: w.cfg.Partitions, AckWait: min(w.cfg.LeaseTTL, ackWait), Logger: w.cfg.Logger,
+			Namespace: w.cfg.Namespace, Partitions: w.cfg.Partitions, AckWait: min(w.cfg.LeaseTTL, ackWait), Logger: w.cfg.Logger, Outage: w.outage,
 		})
 		if err == nil || !errors.Is(err, queue.ErrNoNamespace) {
 			return conn, err
@@ -236,8 +255,13 @@ func (w *Worker) Ready() error {
 // unready is what Ready knows without asking.
 func (w *Worker) unready() error {
 	switch w.phase.Load() {
-	case fresh, starting:
+	case fresh:
 		return errors.New("worker: not started")
+	case starting:
+		if err := w.outage.Waiting(); err != nil {
+			return fmt.Errorf("worker: %w", err)
+		}
+		return errors.New("worker: not started: waiting for its namespace")
 	case stopping, stopped:
 		return errors.New("worker: stopping")
 	}

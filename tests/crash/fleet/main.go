@@ -55,12 +55,12 @@ func run(cfg *config) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	log := cfg.Open(os.Stderr)
-	nc, err := cfg.OpenNATS(log)
+	nc, err := cfg.DialNATS(log)
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
-	rdb, err := cfg.redis(ctx, log)
+	rdb, err := cfg.redis()
 	if err != nil {
 		return err
 	}
@@ -82,11 +82,11 @@ func run(cfg *config) (err error) {
 	return err
 }
 
-func (cfg *config) redis(ctx context.Context, log *slog.Logger) (redis.UniversalClient, error) {
+func (cfg *config) redis() (redis.UniversalClient, error) {
 	if len(cfg.Masters) > 0 {
 		return work.Masters(cfg.Masters), nil
 	}
-	return cfg.OpenRedis(ctx, log)
+	return cfg.DialRedis()
 }
 
 func (cfg *config) member(nc *nats.Conn, rdb redis.UniversalClient, log *slog.Logger) (member, error) {

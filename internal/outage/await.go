@@ -1,0 +1,47 @@
+package outage
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+const (
+	firstPause   = 50 * time.Millisecond
+	lastPause    = time.Second
+	attemptLimit = 5 * time.Second
+)
+
+// Await repeats an attempt to use the dependency until it succeeds, until it fails with an error that passing refuses, or
+// until ctx ends, with pauses of 50 ms to 1 s. Each attempt has 5 s. A nil Reporter waits and reports nothing.
+//
+// The error is the attempt's own, or ctx's joined with the latest that would have passed.
+func (r *Reporter) Await(ctx context.Context, d Dependency, operation string, passing func(error) bool, attempt func(context.Context) error) error {
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		err := limited(ctx, attempt)
+		switch {
+		case err == nil:
+			r.Succeeded(d)
+			return nil
+		case ctx.Err() != nil:
+			return fmt.Errorf("%s: %s: %w (last: %w)", d, operation, context.Cause(ctx), err)
+		case !passing(err):
+			return err
+		}
+		r.Failed(d, operation, err)
+		t := time.NewTimer(pause/2 + rand.N(pause/2+1))
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return fmt.Errorf("%s: %s: %w (last: %w)", d, operation, context.Cause(ctx), err)
+		}
+	}
+}
+
+func limited(ctx context.Context, attempt func(context.Context) error) error {
+	ctx, stop := context.WithTimeout(ctx, attemptLimit)
+	defer stop()
+	return attempt(ctx)
+}

@@ -1,0 +1,126 @@
+package outage
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+)
+
+// instances is how many lines with the same message pass in a minute if each names another instance.
+const instances = 10
+
+// lines counts what was repeated, by message.
+type lines struct {
+	mu  sync.Mutex
+	all map[string]*line
+}
+
+// line is a message in the minute that began with its first line.
+type line struct {
+	began    time.Time
+	written  []string // instances; "" of a line that names none
+	repeated int
+	last     slog.Record
+	to       slog.Handler // of the last
+}
+
+func newLines() *lines { return &lines{all: make(map[string]*line)} }
+
+// Logger is the Reporter's logger with repeated warnings and errors limited. See the package's doc.
+func (r *Reporter) Logger() *slog.Logger {
+	return slog.New(&limiter{Handler: r.log.Handler(), lines: r.lines})
+}
+
+// limiter is a slog.Handler.
+type limiter struct {
+	slog.Handler
+
+	lines    *lines
+	instance string // of the attributes that the logger has
+	grouped  bool   // attributes to come are in a group: none of them is the instance
+}
+
+// Handle writes the record, or counts it.
+func (h *limiter) Handle(ctx context.Context, rec slog.Record) error {
+	if rec.Level >= slog.LevelWarn && !h.lines.pass(h.Handler, rec, h.instanceOf(rec)) {
+		return nil
+	}
+	return h.Handler.Handle(ctx, rec)
+}
+
+// WithAttrs is part of slog.Handler.
+func (h *limiter) WithAttrs(attrs []slog.Attr) slog.Handler {
+	n := *h
+	n.Handler = h.Handler.WithAttrs(attrs)
+	for _, a := range attrs {
+		n.see(a)
+	}
+	return &n
+}
+
+// WithGroup is part of slog.Handler.
+func (h *limiter) WithGroup(name string) slog.Handler {
+	n := *h
+	n.Handler, n.grouped = h.Handler.WithGroup(name), h.grouped || name != ""
+	return &n
+}
+
+func (h *limiter) see(a slog.Attr) {
+	if !h.grouped && (a.Key == "instance" || a.Key == "of") {
+		h.instance = a.Value.String()
+	}
+}
+
+func (h *limiter) instanceOf(rec slog.Record) string {
+	n := *h
+	rec.Attrs(func(a slog.Attr) bool {
+		n.see(a)
+		return true
+	})
+	return n.instance
+}
+
+// pass reports whether a line is written; else it is counted.
+func (l *lines) pass(to slog.Handler, rec slog.Record, instance string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now, ok := l.all[rec.Message]
+	if !ok {
+		l.all[rec.Message] = &line{began: time.Now(), written: []string{instance}}
+		return true
+	}
+	if len(now.written) < instances && !slices.Contains(now.written, instance) {
+		now.written = append(now.written, instance)
+		return true
+	}
+	now.repeated++
+	now.last, now.to = rec, to
+	return false
+}
+
+// flush writes what was repeated in the minutes that are over at a time; the zero time: in all.
+func (l *lines) flush(at time.Time) {
+	var due []*line
+	l.mu.Lock()
+	for msg, now := range l.all {
+		if !at.IsZero() && at.Sub(now.began) < summary {
+			continue
+		}
+		delete(l.all, msg)
+		if now.repeated == 0 {
+			continue
+		}
+		due = append(due, now)
+		if !at.IsZero() { // the summary is the next minute's line
+			l.all[msg] = &line{began: at, written: now.written}
+		}
+	}
+	l.mu.Unlock()
+	for _, now := range due {
+		rec := now.last.Clone()
+		rec.AddAttrs(slog.Int("repeated", now.repeated))
+		_ = now.to.Handle(context.Background(), rec) // nowhere to report it
+	}
+}

@@ -1,0 +1,245 @@
+package outage_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/pawlrun/pawl/internal/outage"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var errAway = errors.New("connection refused")
+
+// output is a buffer that two goroutines use.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(b)
+}
+
+// take gives what was written since the last time.
+func (o *output) take() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	defer o.b.Reset()
+	return o.b.String()
+}
+
+// running gives a Reporter that runs until the end of the test, and what it has logged.
+func running(t *testing.T) (*outage.Reporter, func() []string) {
+	t.Helper()
+	var b output
+	r := outage.New(slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		},
+	})))
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); r.Run(ctx) }()
+	t.Cleanup(func() { stop(); <-done })
+	return r, func() []string {
+		synctest.Wait()
+		out := strings.Split(strings.TrimSuffix(b.take(), "\n"), "\n")
+		if out[0] == "" {
+			return nil
+		}
+		return out
+	}
+}
+
+func wantLines(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%d lines, want %d:\n%s", len(got), len(want), strings.Join(got, "\n"))
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("line %d:\n got %s\nwant %s", i, got[i], want[i])
+		}
+	}
+}
+
+func TestOutageOfManyPartitionsIsOneLineAStateChangeAndOneAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, log := running(t)
+		r.Succeeded(outage.Redis)
+		r.Succeeded(outage.Redis)
+		wantLines(t, log())
+		time.Sleep(900 * time.Millisecond) // not together with the reporter's own second
+		for second := range 90 {
+			for part := range 64 {
+				r.Failed(outage.Redis, []string{"commit", "renew"}[part%2], fmt.Errorf("second %d: %w", second, errAway))
+			}
+			time.Sleep(time.Second)
+		}
+		r.Succeeded(outage.Redis)
+		time.Sleep(10 * time.Second)
+		wantLines(t, log(),
+			`level=WARN msg="redis unavailable" operation=commit error="second 0: connection refused"`,
+			`level=WARN msg="redis still unavailable" outage=1m0s failed=3904 operations="commit 1952, renew 1952" error="second 60: connection refused"`,
+			`level=INFO msg="redis available again" outage=1m30s failed=5760 operations="commit 2880, renew 2880"`)
+	})
+}
+
+func TestOutageIsNotOverWhileAPartStillFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, log := running(t)
+		r.Succeeded(outage.NATS)
+		for range 50 {
+			r.Failed(outage.NATS, "publish", errAway)
+			time.Sleep(time.Second)
+			r.Succeeded(outage.NATS)
+		}
+		if got := log(); len(got) != 1 {
+			t.Errorf("%s", strings.Join(got, "\n"))
+		}
+	})
+}
+
+func TestDependencyThatComesAndGoesMustBeCalmForLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, log := running(t)
+		r.Succeeded(outage.NATS)
+		for range 120 { // ten minutes
+			r.Failed(outage.NATS, "publish", errAway)
+			time.Sleep(time.Second)
+			r.Succeeded(outage.NATS)
+			time.Sleep(4 * time.Second)
+		}
+		if got := len(log()); got > 14 {
+			t.Errorf("%d lines in ten minutes", got)
+		}
+	})
+}
+
+func TestUnusedDependencyIsNotReportedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, log := running(t)
+		r.Succeeded(outage.Redis)
+		r.Failed(outage.Redis, "claim", errAway)
+		log()
+		time.Sleep(time.Hour)
+		if got := log(); len(got) > 1 {
+			t.Errorf("%s", strings.Join(got, "\n"))
+		}
+	})
+}
+
+func TestAwaitLogsOneLineAStateChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, log := running(t)
+		begun := time.Now()
+		attempts := 0
+		err := r.Await(t.Context(), outage.NATS, "open namespace", func(error) bool { return true }, func(context.Context) error {
+			attempts++
+			if time.Since(begun) < 80*time.Second {
+				if r.Waiting() == nil && attempts > 1 {
+					t.Error("not reported as waiting")
+				}
+				return errAway
+			}
+			return nil
+		})
+		if err != nil || r.Waiting() != nil {
+			t.Errorf("%v, %v", err, r.Waiting())
+		}
+		if most := 170; attempts > most {
+			t.Errorf("%d attempts in 80 s, want at most %d", attempts, most)
+		}
+		got := log()
+		if len(got) != 3 || !strings.Contains(got[0], `msg="waiting for nats" operation="open namespace"`) ||
+			!strings.Contains(got[1], `msg="still waiting for nats" outage=1m0s`) || !strings.Contains(got[2], `level=INFO msg="connected to nats" waited=1m2`) {
+			t.Errorf("%s", strings.Join(got, "\n"))
+		}
+	})
+}
+
+func TestAwaitEndsWithAnErrorThatDoesNotPassAndWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, log := running(t)
+		errWrong := errors.New("wrong password")
+		passing := func(err error) bool { return !errors.Is(err, errWrong) }
+		if err := r.Await(t.Context(), outage.Redis, "ping", passing, func(context.Context) error { return errWrong }); err != errWrong { //nolint:errorlint // it itself
+			t.Errorf("%v", err)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+		defer stop()
+		err := r.Await(ctx, outage.Redis, "ping", passing, func(context.Context) error { return errAway })
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errAway) {
+			t.Errorf("%v", err)
+		}
+		if err := (*outage.Reporter)(nil).Await(t.Context(), outage.Redis, "ping", passing, func(context.Context) error { return nil }); err != nil {
+			t.Error(err)
+		}
+		if got := log(); len(got) != 1 {
+			t.Errorf("%s", strings.Join(got, "\n"))
+		}
+	})
+}
+
+func TestRepeatedLineIsSummedUpOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, log := running(t)
+		base := r.Logger()
+		time.Sleep(900 * time.Millisecond)
+		for i := range 130 * 64 { // 130 s of 64 partitions
+			l := base.With("partition", i%64)
+			l.Warn("inputs could not be ingested", "error", errAway)
+			l.Info("passes")
+			if i%64 == 63 {
+				time.Sleep(time.Second)
+			}
+		}
+		got := log()
+		var warned []string
+		for _, l := range got {
+			if strings.Contains(l, "WARN") {
+				warned = append(warned, l)
+			}
+		}
+		wantLines(t, warned,
+			`level=WARN msg="inputs could not be ingested" partition=0 error="connection refused"`,
+			`level=WARN msg="inputs could not be ingested" partition=63 error="connection refused" repeated=3903`,
+			`level=WARN msg="inputs could not be ingested" partition=63 error="connection refused" repeated=3840`)
+		if infos := len(got) - len(warned); infos != 130*64 {
+			t.Errorf("%d lines below a warning", infos)
+		}
+	})
+}
+
+func TestLinesOfDifferentInstancesPassUpToTenAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, log := running(t)
+		for i := range 30 {
+			r.Logger().With("instance", fmt.Sprint("i-", i)).Error("instance failed")
+			r.Logger().Error("instance failed", "instance", fmt.Sprint("i-", i))
+		}
+		if got := log(); len(got) != 10 || !strings.Contains(got[9], "i-9") {
+			t.Errorf("%s", strings.Join(got, "\n"))
+		}
+		time.Sleep(61 * time.Second)
+		if got := log(); len(got) != 1 || !strings.Contains(got[0], "repeated=50") {
+			t.Errorf("%s", strings.Join(got, "\n"))
+		}
+	})
+}
