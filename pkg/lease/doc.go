@@ -52,6 +52,17 @@
 // renewal, taken before the call was sent, on its own monotonic clock: Redis can not
 // have counted from earlier. See Keeper.
 //
+// # A store that has forgotten writes
+//
+// After a rollback the store may show a claim whose worker has acknowledged it, or given it back, and does not renew it. An
+// owner that takes over without a hand-over, or finds that the store has forgotten a commit, asks the worker of each claim
+// that has not been made or renewed since (queue.Hint with a Token). The worker acknowledges again what it
+// acknowledged within the last TTL, and gives back a claim of its own that it does not know. Both are the scripts above, and
+// compare the token: a question that is forged, late or repeated changes nothing. A crash
+//
+//   - of the worker, or the loss of the question: the claim expires, as ever;
+//   - between the second ack and its doorbell: the look, two seconds ahead, as after the first.
+//
 // # Reports
 //
 // How a cancelled activity ended is written beside the history, into the hash

@@ -53,6 +53,7 @@ type actor struct {
 	batches    uint64 // ingested in this tenure
 	resends    resends
 	leaving    bool
+	doubted    int64 // the store may have forgotten the ends of claims that were made or renewed before it, Unix ms; see doubt
 	horizon    horizon
 	err        error // ends the tenure
 }

@@ -113,6 +113,9 @@ func (a *actor) takeOver() error {
 	if err != nil {
 		return fmt.Errorf("take over: %w", err)
 	}
+	if !a.tenure.Clean {
+		a.doubted = now
+	}
 	a.heard(now) // before the first timer is judged: this process' own clock may be ahead
 	a.todo = append(a.todo, due...)
 	a.askHorizon(0)

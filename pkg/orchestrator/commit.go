@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -12,13 +13,14 @@ import (
 	"github.com/pawlrun/pawl/pkg/gate"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/partition"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // commit writes a turn and, once it is written, sends its effects. The instance is busy.
 func (a *actor) commit(in *instance, t *turn) {
 	in.missed = false
-	t.execution = in.execution()
+	t.execution, t.after = in.execution(), a.tenure.Commits()
 	if t.fold != nil {
 		t.debts = debts(in.id, in.execution(), t.fold)
 		t.takeLeft()
@@ -158,10 +160,15 @@ func (a *actor) send(in *instance, t *turn, c *store.Commit, pause time.Duration
 			switch {
 			case err == nil:
 				a.committed(in, t, c, done)
+				if done.Number <= t.after { // it is in the store, and others are not any more
+					a.fail(fmt.Errorf("commit %d was acknowledged before as %d: %w", done.Number, t.after, partition.ErrRolledBack))
+				}
+				a.tenure.Committed(done.Number)
 			case errors.Is(err, store.ErrConflict):
 				a.end(in)
 				a.met.conflicts.Inc()
 				a.log.Info("a turn was decided on forgotten ground; loading the instance again", "instance", in.id, "error", err)
+				a.doubt()
 				a.unwind(in)
 				a.advance(in)
 			case errors.Is(err, store.ErrFenced), errors.Is(err, store.ErrRolledBack):

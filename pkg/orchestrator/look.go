@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 const (
@@ -76,6 +77,7 @@ func (a *actor) looking(in *instance, l *store.Look, then func(store.Looked)) {
 			a.unwind(in)
 			if errors.Is(err, store.ErrConflict) { // memory was wrong
 				a.met.conflicts.Inc()
+				a.doubt()
 				a.lookAt(in.id)
 				return
 			}
@@ -88,6 +90,7 @@ func (a *actor) looking(in *instance, l *store.Look, then func(store.Looked)) {
 // found acts on the state of the leases.
 func (a *actor) found(in *instance, got store.Looked) {
 	waiting := make(map[string][]*history.ActivityScheduled)
+	var doubts map[string][]queue.Hint
 	for _, l := range got.Leases {
 		e := in.state.Activity(l.Activity)
 		switch l.Found {
@@ -101,6 +104,9 @@ func (a *actor) found(in *instance, got store.Looked) {
 			}
 		case store.Claimed:
 			a.pollBy(time.Now().Add(time.Duration(l.Until+1-got.Now) * time.Millisecond))
+			if l.Until-l.Span < a.doubted {
+				doubts = a.doubtClaim(doubts, in, l)
+			}
 		case store.Expired:
 			a.met.expired.Inc()
 			a.log.Info("a claim is over; the activity is dispatched again", "instance", in.id, "activity", e.Name, "event", e.ID, "claims", l.Claims)
@@ -117,6 +123,11 @@ func (a *actor) found(in *instance, got store.Looked) {
 	}
 	for q, es := range waiting {
 		a.resendIfLost(in, q, es)
+	}
+	for worker, claims := range doubts {
+		if err := a.conn.SendHints(worker, claims); err != nil {
+			a.log.Debug("worker not asked about its claims", "worker", worker, "error", err)
+		}
 	}
 }
 

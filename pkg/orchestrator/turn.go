@@ -51,6 +51,7 @@ type turn struct {
 	replies   []queue.OutInput             // to the parents of starts that found the instance there
 	front     [][]byte                     // what the next execution begins with
 	execution uint64                       // that it belongs to
+	after     int64                        // number of the last commit that was acknowledged when it was decided
 	heir      *history.Started             // of an orphan's id
 	debts     []*owed                      // what the turn tells others
 	tickets   []history.Ticket             // at gates, that nobody wants any more

@@ -17,8 +17,8 @@
 // of the last renewal that succeeded, and is over a margin before the token
 // expires in Redis, so that a paused process stops by itself.
 //
-// A renewal names the highest applied position that Redis has acknowledged to this
-// owner. Redis behind it (ROLLEDBACK) has forgotten writes: the tenure ends and
+// A renewal names the highest applied position, and the highest number of commits, that Redis has acknowledged to this
+// owner. Redis behind either (ROLLEDBACK) has forgotten writes: the tenure ends and
 // the next one begins from what Redis has; nothing from the earlier one is kept.
 //
 // # Who should own what
@@ -110,15 +110,25 @@ type Tenure struct {
 	Clean   bool             // the last owner handed over: everything it decided has been published
 	Epoch   int64            // how often the partition has been acquired
 
-	drop  chan struct{}
-	over  bool // given up by the keeper; under its mutex
-	acked atomic.Pointer[history.Position]
-	end   context.CancelCauseFunc
-	trust atomic.Int64 // until when the owner may believe that it owns, monotonic ns since the keeper's start
+	drop    chan struct{}
+	over    bool // given up by the keeper; under its mutex
+	acked   atomic.Pointer[history.Position]
+	commits atomic.Int64 // highest number that Redis has acknowledged
+	end     context.CancelCauseFunc
+	trust   atomic.Int64 // until when the owner may believe that it owns, monotonic ns since the keeper's start
 }
 
 // Acked says that Redis has acknowledged this applied position. Renewals compare it.
 func (t *Tenure) Acked(p history.Position) { t.acked.Store(&p) }
+
+// Committed records the number of a commit that Redis has acknowledged. Renewals compare the highest.
+func (t *Tenure) Committed(n int64) {
+	for old := t.commits.Load(); n > old && !t.commits.CompareAndSwap(old, n); old = t.commits.Load() {
+	}
+}
+
+// Commits returns the highest number that was recorded.
+func (t *Tenure) Commits() int64 { return t.commits.Load() }
 
 // Dropped is closed when a hand-over has no time left: what is not finished is left to the next owner.
 func (t *Tenure) Dropped() <-chan struct{} { return t.drop }
@@ -193,15 +203,16 @@ func (s scripts) take(ctx context.Context, part int, token, member string, ttl t
 		Clean:   r.Str(3) == "1", Epoch: r.Int(4),
 	}
 	t.Acked(t.Applied)
+	t.Committed(r.Int(5))
 	return t, 0, r.Err()
 }
 
 // keep renews; ErrLost and ErrRolledBack end the tenure, any other error may pass.
 func (s scripts) keep(t *Tenure, ttl time.Duration, done func(error)) {
-	acked := t.acked.Load()
+	acked, commits := t.acked.Load(), t.commits.Load()
 	s.run.Go(redisx.Call{
 		Script: s.renew, Keys: []string{s.space.Part(t.Part).Owner()},
-		Args:   []any{t.Token, ttl.Milliseconds(), strconv.FormatUint(acked.Seq, 10), strconv.FormatInt(acked.Time, 10)},
+		Args:   []any{t.Token, ttl.Milliseconds(), strconv.FormatUint(acked.Seq, 10), strconv.FormatInt(acked.Time, 10), commits},
 		Within: ttl / 5, // the next one is on its way by then
 	}, func(v any, err error) {
 		if err != nil {
@@ -213,7 +224,8 @@ func (s scripts) keep(t *Tenure, ttl time.Duration, done func(error)) {
 		case "OK":
 			done(r.Err())
 		case "ROLLEDBACK":
-			done(fmt.Errorf("partition %d: applied is %d, was acknowledged at %d: %w", t.Part, r.Int(1), acked.Seq, ErrRolledBack))
+			done(fmt.Errorf("partition %d: applied is %d, was acknowledged at %d; commits are %d, were acknowledged at %d: %w",
+				t.Part, r.Int(1), acked.Seq, r.Int(3), commits, ErrRolledBack))
 		case "FENCED":
 			done(fmt.Errorf("partition %d: %w", t.Part, ErrLost))
 		default:

@@ -45,13 +45,13 @@ func (c *Conn) OnBells(partition int, fn func([]Bell)) (*Subscription, error) {
 	})
 }
 
-// SendHints tells a worker that leases of its were deleted. The error need not be
-// handled: the worker's next renewal says the same.
+// SendHints tells a worker that leases of its were deleted, or asks whether it has them. The error need not be
+// handled: the worker's next renewal says the same, and a claim that no worker has expires.
 func (c *Conn) SendHints(worker string, hints []Hint) error {
 	if err := checkToken(worker); err != nil {
 		return err
 	}
-	return inParts(hints, func(h Hint) int { return len(h.Instance) + len(h.Effect) + len(h.By) + len(h.Text) + 64 }, func(part []Hint) error {
+	return inParts(hints, func(h Hint) int { return len(h.Instance) + len(h.Effect) + len(h.By) + len(h.Text) + len(h.Token) + 64 }, func(part []Hint) error {
 		return c.send(c.subj.hint(worker), encodeHints(part))
 	})
 }

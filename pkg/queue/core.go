@@ -16,6 +16,9 @@ type Bell struct {
 
 // Hint says that a lease of the worker was deleted. The worker renews at once; only
 // the renewal's answer cancels.
+//
+// With a Token it is a question instead: whether the worker has the claim with that token. One that it does not have,
+// it acknowledges again or gives back; only the script's comparison of the token decides.
 type Hint struct {
 	Instance            string
 	Execution, Activity uint64
@@ -23,6 +26,7 @@ type Hint struct {
 	Reason              cancel.Reason
 	By, Text            string
 	At                  int64 // Unix milliseconds
+	Token               string
 }
 
 // NoticeKind is what a Notice is about.

@@ -10,7 +10,7 @@ func wireBell(w *wire, b *Bell) {
 }
 
 func wireHint(w *wire, h *Hint) {
-	w.record(8, func(w *wire) {
+	w.record(9, func(w *wire) {
 		w.str(&h.Instance)
 		w.uint(&h.Execution)
 		w.uint(&h.Activity)
@@ -19,6 +19,7 @@ func wireHint(w *wire, h *Hint) {
 		w.str(&h.By)
 		w.str(&h.Text)
 		w.int(&h.At)
+		w.str(&h.Token)
 	})
 }
 

@@ -51,6 +51,7 @@ func (t *task) acked(a lease.Acked, err error) {
 	failpoint.Here("worker.acked")
 	switch a.Outcome {
 	case lease.OK:
+		t.w.acks.add(t.ended(), t.w.cfg.LeaseTTL)
 		if a.Inbox == 1 {
 			t.w.bells.ring(t.ref.Part, t.ref.Instance, a.Element)
 		}

@@ -51,6 +51,7 @@ type Worker struct {
 	keeper  *lease.Keeper
 	reach   *reach
 	bells   *ringer
+	acks    acks // that Redis may have forgotten
 	reports *reporter
 	hints   *queue.Subscription
 	asked   *queue.Subscription // for what it is and does
@@ -312,15 +313,25 @@ func (w *Worker) redisAnswered(err error) {
 	}
 }
 
-// hinted takes the news that leases were deleted.
+// hinted takes the news that leases were deleted, and the questions whether they are held.
 func (w *Worker) hinted(news []queue.Hint) {
-	hints := make([]lease.Hint, len(news))
-	for i, n := range news {
+	hints := make([]lease.Hint, 0, len(news))
+	var doubted []queue.Hint
+	for _, n := range news {
+		if n.Token != "" {
+			doubted = append(doubted, n)
+			continue
+		}
 		cause := pawl.Cancelled{Reason: n.Reason, By: n.By, Text: n.Text}
 		if n.At != 0 {
 			cause.At = time.UnixMilli(n.At).UTC()
 		}
-		hints[i] = lease.Hint{Instance: n.Instance, Effect: n.Effect, Cause: cause}
+		hints = append(hints, lease.Hint{Instance: n.Instance, Effect: n.Effect, Cause: cause})
 	}
-	w.keeper.Hint(hints...)
+	if len(hints) > 0 {
+		w.keeper.Hint(hints...)
+	}
+	if len(doubted) > 0 {
+		w.settleDoubts(doubted)
+	}
 }

@@ -178,7 +178,7 @@ func (r *rig) hash(s *model.Store, get func(string) *model.Instance, n redisx.Na
 	case "p":
 		s.Owner = model.Ownership{
 			Token: h["owner"], Until: number(h["until"]), Span: number(h["span"]), Clean: h["clean"] == "1", Epoch: uint64(number(h["epoch"])),
-			Applied: model.Position{Seq: uint64(number(h["seq"])), Time: number(h["time"])},
+			Applied: model.Position{Seq: uint64(number(h["seq"])), Time: number(h["time"])}, Commits: number(h["commits"]),
 		}
 	case "i":
 		get(n.Instance).Record = model.Record{

@@ -106,21 +106,22 @@ func (m *machine) acquire() {
 		if a.Str(0) != "OK" {
 			return a.Str(0), 0
 		}
-		return fmt.Sprint("OK ", a.Int(1), " ", a.Int(2), " ", a.Str(3) == "1", " ", a.Int(4)), 0
+		return fmt.Sprint("OK ", a.Int(1), " ", a.Int(2), " ", a.Str(3) == "1", " ", a.Int(4), " ", a.Int(5)), 0
 	}, func(s *model.Store, now int64) string {
 		a, at, clean := s.Acquire(now, token)
 		if a != model.OK {
 			return string(a)
 		}
-		return fmt.Sprint("OK ", at.Seq, " ", at.Time, " ", clean, " ", s.Owner.Epoch)
+		return fmt.Sprint("OK ", at.Seq, " ", at.Time, " ", clean, " ", s.Owner.Epoch, " ", s.Owner.Commits)
 	})
 }
 
 func (m *machine) renewOwnership() {
 	token, acked := m.token(), m.position()
+	commits := max(0, m.model.Owner.Commits+draw(m, "commits acknowledged", int64(0), 0, -1, 1))
 	m.both("renew "+token, func() (string, int64) {
-		return m.ownership("renew", token, ownerTTL, acked.Seq, acked.Time).Str(0), 0
-	}, func(s *model.Store, now int64) string { return string(s.Renew(now, token, acked)) })
+		return m.ownership("renew", token, ownerTTL, acked.Seq, acked.Time, commits).Str(0), 0
+	}, func(s *model.Store, now int64) string { return string(s.Renew(now, token, acked, commits)) })
 }
 
 func (m *machine) release() {

@@ -10,6 +10,7 @@ import (
 type reply struct {
 	answer Answer
 	states []string // look
+	number int64    // commit
 }
 
 // exec runs the script of a request that has reached the store.
@@ -34,7 +35,8 @@ func (w *World) exec(r Request) (re reply) {
 		}
 	case "commit":
 		inbox := s.Get(r.Instance).Inbox
-		if re.answer = s.Commit(w.Now, r.Token, r.Turn).Answer; re.answer == OK && r.Turn.Head == "" {
+		c := s.Commit(w.Now, r.Token, r.Turn)
+		if re.answer, re.number = c.Answer, c.Number; re.answer == OK && r.Turn.Head == "" {
 			w.dropped(r.Instance, inbox[:len(r.Turn.Pop)])
 		}
 	case "look":
@@ -80,6 +82,7 @@ func (w *World) hear(r Request, re reply) {
 			o.Time = max(o.Time, w.Stream[r.To.Seq-1].Sent)
 		}
 	case r.Script == "commit":
+		o.Commits = max(o.Commits, re.number)
 		w.committed(r)
 	case r.Script == "purge":
 		o.drop(r.Instance)
@@ -348,6 +351,8 @@ func (w *World) ack(i int) {
 	switch a, _ := w.Store.Ack(w.Now, r.Grip); {
 	case a == OK && r.Trust <= w.Now:
 		w.Broken = "the ack of " + r.Grip.Effect + " was accepted after its time"
+	case a == OK && w.Saved != nil: // else it is not forgotten
+		w.Acked = append(w.Acked, r.Grip)
 	case a == Gone:
 		w.Store.Report(r.Grip.Instance, r.Grip.place(), "stopped", false)
 	}
@@ -359,4 +364,32 @@ func (w *World) prolong(i int) {
 		return
 	}
 	w.Runs = slices.Delete(w.Runs, i, i+1)
+}
+
+// doubted answers for a claim that the store shows and no worker runs: its worker acknowledges again what it remembers to have
+// acknowledged, and gives back what it does not know.
+func (w *World) doubted(g Grip) {
+	if slices.Contains(w.Acked, g) {
+		w.Store.Ack(w.Now, g)
+		return
+	}
+	w.Store.Abandon(w.Now, g, true, 0)
+}
+
+// doubtful lists the claims that the store shows after it has forgotten writes, and that no worker runs.
+func (w *World) doubtful() (all []Grip) {
+	if !w.forgot {
+		return nil
+	}
+	for _, id := range w.ids() {
+		leases := w.Store.Get(id).Leases
+		for _, at := range places(leases) {
+			l := leases[at]
+			g := Grip{Instance: id, Execution: at.Execution, Activity: at.Event, Effect: l.Effect, Token: l.Token}
+			if l.Token != "" && !slices.ContainsFunc(w.Runs, func(r Run) bool { return r.Grip == g }) {
+				all = append(all, g)
+			}
+		}
+	}
+	return all
 }

@@ -47,6 +47,7 @@ type Committed struct {
 	Answer  Answer
 	Holders []Holder
 	Inbox   []Element // what is unread now
+	Number  int64     // of commits
 }
 
 // Commit writes a turn, all of it or nothing.
@@ -66,7 +67,7 @@ func (s *Store) Commit(now int64, token string, t Turn) Committed {
 		if s.Rules.Wrong == FrontTwice {
 			in.Inbox = append(slices.Clone(t.Front), in.Inbox...)
 		}
-		return Committed{Answer: OK, Inbox: slices.Clone(in.Inbox)}
+		return Committed{Answer: OK, Inbox: slices.Clone(in.Inbox), Number: s.Owner.Commits}
 	}
 	if s.Owner.Applied.Time < t.Applied.Time && s.Rules.Wrong != AppliedUnseen {
 		return Committed{Answer: RolledBack}
@@ -96,7 +97,8 @@ func (s *Store) Commit(now int64, token string, t Turn) Committed {
 	default:
 		s.settle(now, t.Instance, t.Next, t.Hold)
 	}
-	return Committed{Answer: OK, Holders: holders, Inbox: slices.Clone(in.Inbox)}
+	s.Owner.Commits++
+	return Committed{Answer: OK, Holders: holders, Inbox: slices.Clone(in.Inbox), Number: s.Owner.Commits}
 }
 
 // dueSeen is how many inputs behind those that are popped a commit compares with what it decided by time.

@@ -22,6 +22,7 @@ func (w *World) Text(b []byte) []byte {
 	}
 	o := &w.Owner
 	b = at(num(num(append(append(b, "\nowner "...), o.Token...), o.Sent), o.Acked.Seq), o.Time)
+	b = strconv.AppendBool(b, w.Store.Owner.Commits < o.Commits)
 	for _, id := range slices.Sorted(maps.Keys(o.Parked)) {
 		p := o.Parked[id]
 		b = num(append(append(append(append(b, id...), '='), p.Head...), p.Status...), p.Execution)
@@ -58,6 +59,9 @@ func (w *World) Text(b []byte) []byte {
 		runs[i] = string(at(r.Grip.text(nil), r.Trust))
 	}
 	b = lines(b, runs)
+	for _, g := range w.Acked {
+		b = g.text(append(b, "\nacked "...))
+	}
 	for _, m := range w.Stream {
 		b = at(append(append(append(append(b, '\n'), m.Instance...), ' '), m.ID...), m.Sent)
 	}

@@ -41,14 +41,14 @@ func (s *Store) Acquire(now int64, token string) (a Answer, applied Position, cl
 	return OK, o.Applied, clean
 }
 
-// Renew prolongs the ownership. acked is the highest position whose ingest was
-// acknowledged to the caller. Positions compare by time: a stream that was deleted
+// Renew prolongs the ownership. acked is the highest position whose ingest, and commits the highest number of a commit that
+// was acknowledged to the caller. Positions compare by time: a stream that was deleted
 // and made again counts from one, but not from the beginning of time.
-func (s *Store) Renew(now int64, token string, acked Position) Answer {
+func (s *Store) Renew(now int64, token string, acked Position, commits int64) Answer {
 	if s.fenced(now, token) {
 		return Fenced
 	}
-	if s.Owner.Applied.Time < acked.Time && s.Rules.Wrong != NoApplied {
+	if (s.Owner.Applied.Time < acked.Time || s.Owner.Commits < commits) && s.Rules.Wrong != NoApplied {
 		return RolledBack
 	}
 	s.Owner.Until, s.Owner.Span = now+s.Rules.OwnerTTL, s.Rules.OwnerTTL

@@ -15,6 +15,9 @@ func (w *World) Steps() []Step {
 	w.netSteps(add)
 	w.ownerSteps(add, may)
 	w.workerSteps(add)
+	for _, g := range w.doubtful() {
+		may("the claim of "+g.Effect+" is doubted", func(w *World) { w.doubted(g) })
+	}
 	if w.Plan < len(w.setup.Plan) {
 		m := w.setup.Plan[w.Plan]
 		add("publish "+m.ID, func(w *World) { w.Plan++; w.publish(m) })
@@ -45,9 +48,9 @@ func (w *World) ownerSteps(add, may func(string, func(*World))) {
 		})
 		return
 	}
-	if w.Store.Owner.Until <= w.Now+1 || w.Store.Owner.Applied.Time < o.Acked.Time && w.setup.Rules.Wrong != NoApplied {
+	if w.Store.Owner.Until <= w.Now+1 || w.Store.Owner.Applied.Time < o.Acked.Time && w.setup.Rules.Wrong != NoApplied || w.Store.Owner.Commits < o.Commits && w.setup.Rules.Wrong != NoApplied {
 		add("renewal of the ownership", func(w *World) {
-			if w.Store.Renew(w.Now, w.Owner.Token, w.Owner.Acked) == RolledBack {
+			if w.Store.Renew(w.Now, w.Owner.Token, w.Owner.Acked, w.Owner.Commits) == RolledBack {
 				w.reload()
 			}
 		})

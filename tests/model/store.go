@@ -99,6 +99,7 @@ type Ownership struct {
 	Epoch   uint64
 	Clean   bool
 	Applied Position
+	Commits int64
 }
 
 // Element is one unread input of an instance.

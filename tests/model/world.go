@@ -44,6 +44,7 @@ type World struct {
 	Tasks  []Grip    // published, without tokens
 	Told   []string  // messages that others have from the instances: their effects
 	Runs   []Run
+	Acked  []Grip // acknowledged, and remembered by their workers in case the store forgets it
 	Left   Faults
 	Broken string // what a step itself saw go wrong
 	nonce  int
@@ -52,16 +53,17 @@ type World struct {
 
 // Owner is what the owner of the partition has in memory: it may be wrong, and must do no harm.
 type Owner struct {
-	Token  string
-	Era    int      // how often it has gone back to what the store has
-	Sent   uint64   // highest sequence handed to ingest
-	Acked  Position // highest that was acknowledged
-	Time   int64    // every input that was accepted before has been ingested
-	Parked map[string]Parked
-	Busy   map[string]bool // a request about the instance is in flight
-	Handed map[string]bool // due has named the instance, and nobody has looked yet
-	Owed   map[string][]Debt
-	Paid   map[string]Place // up to where the stream has acknowledged them, as far as this owner has seen
+	Token   string
+	Era     int      // how often it has gone back to what the store has
+	Sent    uint64   // highest sequence handed to ingest
+	Acked   Position // highest that was acknowledged
+	Commits int64    // likewise
+	Time    int64    // every input that was accepted before has been ingested
+	Parked  map[string]Parked
+	Busy    map[string]bool // a request about the instance is in flight
+	Handed  map[string]bool // due has named the instance, and nobody has looked yet
+	Owed    map[string][]Debt
+	Paid    map[string]Place // up to where the stream has acknowledged them, as far as this owner has seen
 }
 
 // Parked is an instance at the end of its history, in memory.
@@ -114,7 +116,7 @@ func (w *World) After(s Step) *World {
 	c := *w
 	c.Store = w.Store.Clone()
 	c.Stream, c.Net = slices.Clone(w.Stream), slices.Clone(w.Net)
-	c.Tasks, c.Runs = slices.Clone(w.Tasks), slices.Clone(w.Runs)
+	c.Tasks, c.Runs, c.Acked = slices.Clone(w.Tasks), slices.Clone(w.Runs), slices.Clone(w.Acked)
 	c.Owner.Parked, c.Owner.Busy = maps.Clone(w.Owner.Parked), maps.Clone(w.Owner.Busy)
 	c.Owner.Handed, c.Owner.Owed, c.Owner.Paid = maps.Clone(w.Owner.Handed), maps.Clone(w.Owner.Owed), maps.Clone(w.Owner.Paid)
 	c.Told = slices.Clone(w.Told)
@@ -138,7 +140,7 @@ func (w *World) acquire() {
 func (w *World) forget(applied Position) {
 	o := &w.Owner
 	o.Era++
-	o.Sent, o.Acked = applied.Seq, applied
+	o.Sent, o.Acked, o.Commits = applied.Seq, applied, w.Store.Owner.Commits
 	o.Parked, o.Busy, o.Handed = map[string]Parked{}, map[string]bool{}, map[string]bool{}
 	o.Owed, o.Paid = map[string][]Debt{}, map[string]Place{}
 }

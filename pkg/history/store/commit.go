@@ -58,6 +58,7 @@ type Committed struct {
 	Now     int64             // Redis TIME, Unix ms
 	Unread  [][]byte          // what is now at the head of the inbox, up to Want and 4 MiB
 	Holders map[uint64]string // worker by activity, of the deleted leases that were claimed
+	Number  int64             // of the commit in the partition, or of a later one; it ascends unless the store forgets
 }
 
 // Commit writes a turn.
@@ -122,7 +123,7 @@ func parseCommitted(r *redisx.Reply, deleted []Lease) (Committed, error) {
 	if r.Str(0) != "OK" {
 		return Committed{}, refusal("commit", r)
 	}
-	out := Committed{Now: r.Int(1), Unread: elements(r.Strs(2))}
+	out := Committed{Now: r.Int(1), Unread: elements(r.Strs(2)), Number: r.Int(4)}
 	holders := r.List(3)
 	for i := 0; i+1 < len(holders); i += 2 {
 		k, err := redisx.Int(holders[i])

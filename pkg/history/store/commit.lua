@@ -10,6 +10,7 @@
 --       then the ids, the events, the effect ids, the fields, the elements, the names of the fields taken away
 -- answer  FENCED | ROLLEDBACK | CONFLICT head | CONFLICT history (it is not as long as the record says) | CONFLICT inbox
 --       | OK now {unread elements} {holders of the deleted leases: place among the deleted from 1, worker}
+--         number of this commit in the partition: an owner that is answered one it has seen before knows that the store has forgotten
 --
 -- Elements in front begin the next execution: its history is empty, and it is looked at now.
 --
@@ -70,7 +71,7 @@ while fits and #unread < want do
   at = at + 1
   fits = tell(some[k])
 end
-if again then return {'OK', ms(t), unread, {}} end
+if again then return {'OK', ms(t), unread, {}, redis.call('HGET', KEYS[1], 'commits') or '0'} end
 
 -- What pops frees memory first. Without memory nothing else goes on but what deletes leases and creates none, or changes the status.
 if creates == 0 and #KEYS > lease or KEYS[7] ~= KEYS[8] then allowOOM(KEYS[1]) end
@@ -120,4 +121,4 @@ if fronts > 0 then
 else
   settle(KEYS[2], inbox[pops + 1], ARGV[2], ARGV[5], '', t)
 end
-return {'OK', ms(t), unread, holders}
+return {'OK', ms(t), unread, holders, ms(redis.call('HINCRBY', KEYS[1], 'commits', 1))}

@@ -38,6 +38,9 @@ type LeaseState struct {
 	Found  Found
 	Claims int   // so far
 	Until  int64 // of a claim, Unix ms
+	Span   int64 // for which it was claimed or renewed last, ms
+	Token  string
+	Worker string
 	Back   int64 // for when a worker gave it back, Unix ms; 0: none did
 }
 
@@ -95,7 +98,7 @@ func parseLooked(r *redisx.Reply, leases []Lease) (Looked, error) {
 		var err error
 		switch st.Found {
 		case Claimed:
-			_, err = fmt.Sscan(said[1:], &st.Until, &st.Claims)
+			_, err = fmt.Sscan(said[1:], &st.Until, &st.Claims, &st.Span, &st.Token, &st.Worker)
 		case Waiting:
 			_, err = fmt.Sscan(said[1:], &st.Claims, &st.Back)
 		case Expired, Poison:

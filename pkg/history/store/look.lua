@@ -9,7 +9,7 @@
 --       6 why it is stuck, '' to leave what is said, '-' to take it back  7 claims at the most
 --       8 up to where the stream has its messages, '' to leave what is said  then the effect ids
 -- answer  FENCED | CONFLICT
---       | OK now length_of_inbox {for each lease: W claims back (waits; for when a worker gave it back, ms, or 0) | C until claims (claimed)
+--       | OK now length_of_inbox {for each lease: W claims back (waits; for when a worker gave it back, ms, or 0) | C until claims span token worker (claimed)
 --         | X claims (claim was over) | P claims (claimed too often) | M (missing, completion unread) | R (made again)}
 local t = now()
 if fenced(KEYS[1], ARGV[1], t) then return {'FENCED'} end
@@ -25,7 +25,7 @@ local answer, clear, make = {}, {}, {}
 local look = tonumber(ARGV[4])
 for k = 6, #KEYS do
   local effect = ARGV[k + 3]
-  local l = redis.call('HMGET', KEYS[k], 'e', 't', 'u', 'd', 'n', 'b')
+  local l = redis.call('HMGET', KEYS[k], 'e', 't', 'u', 'd', 'n', 'b', 'w')
   local n = l[5] or '0'
   if l[1] ~= effect then
     if unread > 0 then
@@ -35,7 +35,7 @@ for k = 6, #KEYS do
       answer[k - 5] = 'R'
     end
   elseif l[2] and not over(l[3], l[4], t) then
-    answer[k - 5] = 'C ' .. l[3] .. ' ' .. n
+    answer[k - 5] = 'C ' .. l[3] .. ' ' .. n .. ' ' .. (l[4] or '0') .. ' ' .. l[2] .. ' ' .. (l[7] or '?')
     -- a claim that is not renewed is looked at when it is over, not later
     if look and tonumber(l[3]) + 1 < look then look = tonumber(l[3]) + 1 end
   elseif tonumber(n) >= most then
