@@ -9,10 +9,10 @@ import (
 // Polls are completed by the turn that has applied every input at hand: see package replay. No history has a poll that
 // is not complete, so nothing would bring an instance back that polls and has an empty inbox. Therefore
 //
-//	a turn leaves a poll behind only if it leaves an input in the inbox that a later turn applies
+//	a turn leaves a poll behind only if it leaves an input in the inbox, or a timer that is due, and a later turn applies that
 //
-// which holds over every crash, for an inbox that is not empty is on the agenda. A turn leaves inputs where it takes no
-// more (turnBytes), and before a purge. Where the owner has read only the head of the inbox (see store.Cut) the turn leaves the last
+// which holds over every crash, for both are on the agenda. A turn leaves inputs where it takes no
+// more (turnBytes), before a purge, and behind a timer that waits for inputs; it leaves timers beyond turnTimers. Where the owner has read only the head of the inbox (see store.Cut) the turn leaves the last
 // input that it has, for there may be none behind it.
 //
 // An owner that has not ingested yet what was in the stream when its tenure began does not know what has
