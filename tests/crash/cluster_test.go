@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -61,6 +62,46 @@ func TestAClusterWhoseMasterHangsGoesOnWhenItsReplicaIsElected(t *testing.T) {
 	if after := a.goesOn((*redistest.Server).Pause); after > 15*time.Second {
 		t.Errorf("%v after the election", after)
 	}
+}
+
+// waited checks that no member of the fleets has ended, and that none has logged that it waits more than once.
+func (a *arena) waited() {
+	a.t.Helper()
+	for _, p := range a.all {
+		select {
+		case <-p.Ended():
+			a.t.Error("a member has ended")
+		default:
+		}
+		if n := strings.Count(p.Log(), `msg="waiting for redis"`); n > 1 {
+			a.t.Errorf("a member has logged %d times that it waits", n)
+		}
+	}
+}
+
+func TestFleetsThatStartWhileRedisLoadsWaitForIt(t *testing.T) {
+	t.Parallel()
+	a := newArena(t, servers{nats: stack.StartNATS(t, bin), redis: redistest.StartLoading(t, 4000)})
+	a.fleets()
+	poll.Until(t, within, "Redis has loaded its keys", func() bool { return a.rdb.Ping(a.ctx).Err() == nil })
+	loaded := time.Now()
+	a.begin(3)
+	a.end()
+	a.waited()
+	a.t.Logf("the last instance had ended %v after the load", time.Since(loaded).Round(time.Millisecond))
+}
+
+func TestFleetsThatStartWhileAClusterMasterHangsWaitForTheElection(t *testing.T) {
+	t.Parallel()
+	s := servers{nats: stack.StartNATS(t, bin), cluster: redistest.StartReplicatedCluster(t, 3)}
+	a := newArenaOf(t, s, 12)
+	a.cluster.Masters[0].Pause()
+	a.fleets()
+	elected := a.cluster.AwaitElection(t, 0)
+	a.begin(6)
+	a.end()
+	a.waited()
+	a.t.Logf("the last instance had ended %v after the election", time.Since(elected).Round(time.Millisecond))
 }
 
 // Activities run on and are completed, partitions and leases are kept, and what is new waits.
