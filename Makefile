@@ -1,7 +1,7 @@
 # make run    the demo: an embedded stack audits the Go distribution's own source, and loses a worker on the way
 # make test   everything, with the race detector; installs what it needs
 # make check  what CI runs: format, vet, lint, vulnerabilities, tests
-# make recover  how long instances wait because of each of thirteen faults
+# make recover  how long instances wait because of each of seventeen faults
 # make bench  throughput and latency, that of cancellation, and what gates let through; every part a process of its own
 
 GO      ?= go
@@ -50,7 +50,7 @@ bench: setup
 	@./bin/pawl bench cancel
 	@./bin/pawl bench gate
 
-# About 25 minutes: thirteen faults, ten rounds each.
+# About half an hour: seventeen faults, ten rounds each.
 recover: build
 	@./bin/pawl bench recover
 

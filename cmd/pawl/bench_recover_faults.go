@@ -31,11 +31,15 @@ func faults() []fault {
 		{name: "orchestrator-killed", target: 5500 * time.Millisecond, since: "kill -9", inject: killOne(orchestrators), heal: healMembers},
 		{name: "orchestrators-killed", target: 5500 * time.Millisecond, since: "their start", inject: killAllOrchestrators, heal: healMembers},
 		{name: "hand-over", target: 100 * time.Millisecond, since: "SIGTERM", inject: stopOneOrchestrator, heal: healMembers},
-		{name: "nats-cut", target: 6 * time.Second, since: "cut from NATS", inject: orchestratorNetwork(func(m *faultyMember) { m.nats.Cut() }), heal: healMembers},
-		{name: "nats-black-hole", target: 6 * time.Second, since: "black hole to NATS", inject: orchestratorNetwork(func(m *faultyMember) { m.nats.BlackHole() }), heal: healMembers},
-		{name: "redis-cut", target: 6 * time.Second, since: "cut from Redis", inject: orchestratorNetwork(func(m *faultyMember) { m.redis.Cut() }), heal: healMembers},
-		{name: "redis-black-hole", target: 6 * time.Second, since: "black hole to Redis", inject: orchestratorNetwork(func(m *faultyMember) { m.redis.BlackHole() }), heal: healMembers},
+		{name: "nats-cut", target: 6 * time.Second, since: "cut from NATS", inject: network(orchestrators, func(m *faultyMember) { m.nats.Cut() }), heal: healMembers},
+		{name: "nats-black-hole", target: 6 * time.Second, since: "black hole to NATS", inject: network(orchestrators, func(m *faultyMember) { m.nats.BlackHole() }), heal: healMembers},
+		{name: "redis-cut", target: 6 * time.Second, since: "cut from Redis", inject: network(orchestrators, func(m *faultyMember) { m.redis.Cut() }), heal: healMembers},
+		{name: "redis-black-hole", target: 6 * time.Second, since: "black hole to Redis", inject: network(orchestrators, func(m *faultyMember) { m.redis.BlackHole() }), heal: healMembers},
 		{name: "worker-killed", target: 50 * time.Millisecond, held: 11 * time.Second, since: "kill -9", inject: killOne(workers), heal: healMembers},
+		{name: "worker-nats-cut", target: 3 * time.Second, held: 11 * time.Second, since: "cut from NATS", inject: network(workers, func(m *faultyMember) { m.nats.Cut() }), heal: healMembers},
+		{name: "worker-nats-black-hole", target: 3 * time.Second, held: 11 * time.Second, since: "black hole to NATS", inject: network(workers, func(m *faultyMember) { m.nats.BlackHole() }), heal: healMembers},
+		{name: "worker-redis-cut", target: 3 * time.Second, held: 11 * time.Second, since: "cut from Redis", inject: network(workers, func(m *faultyMember) { m.redis.Cut() }), heal: healMembers},
+		{name: "worker-redis-black-hole", target: 3 * time.Second, held: 11 * time.Second, since: "black hole to Redis", inject: network(workers, func(m *faultyMember) { m.redis.BlackHole() }), heal: healMembers},
 		{name: "redis-restarted", target: time.Second, since: "Redis answers", inject: restartRedis, heal: healMembers},
 		{name: "nats-restarted", target: time.Second, since: "NATS listens", inject: restartNATS, heal: healMembers},
 		{name: "tasks-lost", target: 2 * time.Second, since: "TASKS deleted", inject: deleteTasks, heal: healMembers},
@@ -73,10 +77,12 @@ func stopOneOrchestrator(_ context.Context, f *recoverFleet, _ *bench, round int
 	return now, m.stop()
 }
 
-func orchestratorNetwork(cut func(*faultyMember)) func(context.Context, *recoverFleet, *bench, int) (time.Time, error) {
+// network injects a fault into the network of one member.
+func network(of func(*recoverFleet) []*faultyMember, cut func(*faultyMember)) func(context.Context, *recoverFleet, *bench, int) (time.Time, error) {
 	return func(_ context.Context, f *recoverFleet, _ *bench, round int) (time.Time, error) {
+		ms := of(f)
 		now := time.Now()
-		cut(f.orchestrators[round%len(f.orchestrators)])
+		cut(ms[round%len(ms)])
 		return now, nil
 	}
 }

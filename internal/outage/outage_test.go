@@ -179,7 +179,7 @@ func TestAwaitEndsWithAnErrorThatDoesNotPassAndWithItsContext(t *testing.T) {
 		r, log := running(t)
 		errWrong := errors.New("wrong password")
 		passing := func(err error) bool { return !errors.Is(err, errWrong) }
-		if err := r.Await(t.Context(), outage.Redis, "ping", passing, func(context.Context) error { return errWrong }); err != errWrong { //nolint:errorlint // it itself
+		if err := r.Await(t.Context(), outage.Redis, "ping", passing, func(context.Context) error { return errWrong }); err != errWrong {
 			t.Errorf("%v", err)
 		}
 		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)

@@ -37,8 +37,7 @@ func Unavailable(err error) bool {
 
 // unanswered reports whether an error is of the connection to Redis, or of the client's pool, and not of its caller.
 func unanswered(err error) bool {
-	var network net.Error
-	if errors.As(err, &network) {
+	if _, ok := errors.AsType[net.Error](err); ok {
 		return true
 	}
 	for _, of := range []error{context.DeadlineExceeded, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, redis.ErrPoolTimeout, redis.ErrPoolExhausted} {

@@ -62,7 +62,7 @@ func Check(b []byte) error {
 		}
 		at += int(size) //nolint:gosec // at most len(b)
 		switch {
-		case values > uint64(len(b)-at): // every value takes a byte
+		case values > uint64(len(b)-at): //nolint:gosec // at is at most len(b). Every value takes a byte
 			return fmt.Errorf("byte %d: %w", at, ErrTruncated)
 		case values > 0 && depth == MaxDepth:
 			return fmt.Errorf("byte %d: %w", at, ErrTooDeep)
