@@ -102,7 +102,6 @@ func TestAServerThatIsNotThereIsOneLineAndCodeOne(t *testing.T) {
 	for _, args := range [][]string{
 		{"start", "hello", "x", "--nats", "nats://127.0.0.1:1"},
 		{"check", "--redis", "redis://127.0.0.1:1"},
-		{"serve-worker", "--examples", "--nats", "nats://127.0.0.1:1"},
 	} {
 		code, out, errs := command(t, args...)
 		if code != 1 || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "127.0.0.1:1") {
