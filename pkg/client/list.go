@@ -45,7 +45,8 @@ func List(ctx context.Context, c *Client, o ListOptions) iter.Seq2[Description, 
 	return merged(ctx, c, asks, o.Limit)
 }
 
-// Stuck gives the instances that can not go on, and why, as List does.
+// Stuck gives the instances that can not go on, and why, as List does. Among them are those with an activity that no worker
+// has, or in a queue that no worker reads: such an instance is found within two looks of its orchestrator (20 s by default).
 func Stuck(ctx context.Context, c *Client) iter.Seq2[Description, error] {
 	return merged(ctx, c, []queue.Ask{{Op: queue.OpStuck, Limit: pageSize}}, 0)
 }

@@ -36,6 +36,7 @@ type actor struct {
 	parked    *simplelru.LRU[string, *instance] // those of instances that are idle and have their code in memory
 	stalls    map[string]*stall
 	forced    map[string]bool // instances in whose inbox, behind what is loaded of it, there may be a forced purge
+	unserved  unserved
 	waiters   waiters
 	watchers  waiters           // of custom statuses
 	todo      []string          // to be looked at when there is room: what a takeover found

@@ -290,6 +290,14 @@ func (a *actor) stuck(ctx context.Context, q queue.Ask) (queue.Reply, error) {
 	if err != nil {
 		return queue.Reply{}, err
 	}
+	lacking := a.unserved.list()
+	for id, s := range lacking {
+		if _, stalled := all[id]; stalled {
+			delete(lacking, id)
+			continue
+		}
+		all[id] = s.encode()
+	}
 	ids := slices.Sorted(maps.Keys(all))
 	from, found := slices.BinarySearch(ids, q.Cursor)
 	if found {
@@ -309,6 +317,10 @@ func (a *actor) stuck(ctx context.Context, q queue.Ask) (queue.Reply, error) {
 		rec, err := a.store.Record(ctx, a.st.Part, id)
 		if err != nil && !store.Unreadable(err) {
 			return r, err
+		}
+		if _, lacks := lacking[id]; lacks && (rec == nil || rec.Status.Ended()) { // since
+			a.unserved.drop(id)
+			continue
 		}
 		r.Rows = append(r.Rows, a.row(id, rec, all[id]))
 	}

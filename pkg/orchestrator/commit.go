@@ -206,6 +206,7 @@ func (a *actor) committed(in *instance, t *turn, c *store.Commit, done store.Com
 		}
 		in.advanceRecord(c)
 		delete(a.stalls, in.id)
+		a.unserved.drop(in.id)
 	}
 	for _, u := range in.unread[:min(len(t.pop), len(in.unread))] {
 		in.turned = max(in.turned, u.seq())

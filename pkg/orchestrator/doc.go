@@ -56,6 +56,9 @@
 // When the TASKS stream has lost its content, every partition looks at once at all that is due within the
 // reconcile interval, and sends again what was sent before the loss; see tasksLoss.
 //
+// An activity that nobody has claimed for a look interval is compared with what the workers report: if none
+// has it, or none reads its queue, its instance is listed with the stalled ones, though it is not stalled itself.
+//
 // # Stalls
 //
 // An instance that can not be turned (nobody registers it, its history does not

@@ -199,6 +199,7 @@ const (
 	stallUnreadable   stallKind = "unreadable"      // record, history or inbox do not decode
 	stallBlocked      stallKind = "blocked"         // the code did not come back
 	stallEarly        stallKind = "not-started"     // inputs wait for a start
+	stallNoWorker     stallKind = "no-worker"       // no worker can take an activity; it is not stored, and its instance is turned as ever
 )
 
 // The pause before a stalled instance is tried again doubles from the first to the last.

@@ -129,6 +129,7 @@ func (a *actor) found(in *instance, got store.Looked) {
 			a.log.Debug("worker not asked about its claims", "worker", worker, "error", err)
 		}
 	}
+	a.findUnserved(in, got)
 }
 
 // poison makes a failure of an activity that was claimed as often as allowed and never ended.

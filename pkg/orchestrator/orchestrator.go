@@ -171,6 +171,7 @@ type shared struct {
 	leases   *lease.Leases   // for reports only: the scripts of the owner create and delete them
 	conn     *queue.Conn
 	oldest   *oldest
+	fleet    *fleet
 	lost     *tasksLoss
 	turners  *turners
 }
@@ -252,7 +253,7 @@ func (o *Orchestrator) open(ctx context.Context, opened *[]func()) (*shared, *pa
 	}
 	run := redisx.NewRunner(o.cfg.Redis).ReportTo(o.outage)
 	s := o.newShared(conn, run, space)
-	*opened = append(*opened, unregister, run.Close, s.oldest.wg.Wait)
+	*opened = append(*opened, unregister, run.Close, s.oldest.wg.Wait, s.fleet.wg.Wait)
 	// The policies are read before the first turn.
 	if err := o.outage.Await(ctx, outage.Redis, "read policies", redisx.Unavailable, s.policies.read); err != nil {
 		return nil, nil, fmt.Errorf("orchestrator: %w", err)
@@ -275,7 +276,7 @@ func (o *Orchestrator) open(ctx context.Context, opened *[]func()) (*shared, *pa
 func (o *Orchestrator) newShared(conn *queue.Conn, run *redisx.Runner, space redisx.Space) *shared {
 	s := &shared{
 		cfg: o.cfg, outage: o.outage, log: o.outage.Logger(), programs: o.programs, met: o.met, store: store.New(run, space), leases: lease.New(run, space), conn: conn,
-		gates: gate.New(run, space, conn.PartitionOf), actors: newActors(), oldest: newOldest(conn), lost: &tasksLoss{}, turners: newTurners(o.cfg.TurnLimit),
+		gates: gate.New(run, space, conn.PartitionOf), actors: newActors(), oldest: newOldest(conn), fleet: newFleet(conn, o.cfg.Look), lost: &tasksLoss{}, turners: newTurners(o.cfg.TurnLimit),
 	}
 	s.policies = newPolicies(s.gates, conn, s.log, s.actors)
 	if len(o.cfg.Global) > 0 {

@@ -13,7 +13,7 @@
 //	pawl.<ns>.owner.<p>                       partition p has an owner that is new or was cut off: clients that wait for
 //	                                          something in it request it again (no body)
 //	pawl.<ns>.notice                          a partition was released, a member came or went, a policy was changed
-//	pawl.<ns>.workers                         request to all workers: tell about yourselves
+//	pawl.<ns>.workers                         request to all workers, from operators and orchestrators: tell about yourselves
 //
 // A client publishes to …to.> and …ask.*, and subscribes to its own reply inbox and to …owner.*. Without the
 // permission for the last it still works: what an owner that died had to push to it arrives when the client requests it

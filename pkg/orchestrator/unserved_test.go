@@ -1,0 +1,85 @@
+package orchestrator_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/pkg/worker"
+)
+
+// listedStuck is why an instance is listed with the stalled ones, empty if it is not.
+func (s *stand) listedStuck(id string) string {
+	s.t.Helper()
+	r, err := s.conn.Ask(s.ctx(), s.conn.PartitionOf(id), queue.Ask{Op: queue.OpStuck})
+	if err != nil {
+		return err.Error()
+	}
+	for _, d := range r.Rows {
+		if d.Instance == id {
+			return d.Stuck
+		}
+	}
+	return ""
+}
+
+func TestAnActivityThatNoWorkerCanTakeIsListedWithTheStalled(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	shared := pawl.Queue("shared")
+	wanted, other := pawl.NewActivity[string, string]("wanted", shared), pawl.NewActivity[string, string]("other", shared)
+	echo := func(_ context.Context, in string) (string, error) { return in, nil }
+	code := hello.Do(func(ctx *pawl.Context, in string) (string, error) { return wanted.Call(ctx, in) })
+	first := s.orchestrate(orchestrator.Config{Member: "a", Look: 300 * time.Millisecond}, code)
+	s.start("hello", "h-1", `"you"`)
+	s.until("the queue without a worker is listed", func() bool {
+		return strings.Contains(s.listedStuck("h-1"), `no-worker: no worker reads queue "shared", where activity "wanted" waits; start a worker`)
+	})
+	if d := s.describe("h-1"); d.Status != "running" || d.Stuck != "" {
+		t.Errorf("described as %s, %q: it is not stalled itself", d.Status, d.Stuck)
+	}
+
+	s.work(worker.Config{}, other.Do(echo))
+	s.until("the activity without a worker is listed", func() bool {
+		return strings.Contains(s.listedStuck("h-1"), `no-worker: no worker has activity "wanted", which waits in queue "shared"; start a worker`)
+	})
+	s.stop(first)
+	s.orchestrate(orchestrator.Config{Member: "b", Look: 300 * time.Millisecond}, code)
+	s.until("the next owner lists it", func() bool { return strings.Contains(s.listedStuck("h-1"), "no-worker") })
+
+	s.work(worker.Config{}, wanted.Do(echo))
+	s.ended("h-1")
+	if why := s.listedStuck("h-1"); why != "" {
+		t.Errorf("listed after its end: %s", why)
+	}
+}
+
+func TestAnActivityThatWaitsForABusyWorkerIsNotListedWithTheStalled(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	s.orchestrate(orchestrator.Config{Look: 200 * time.Millisecond}, hello.Do(callGreet))
+	running, free := make(chan struct{}, 2), make(chan struct{})
+	s.work(worker.Config{Concurrency: 1}, greet.Do(func(context.Context, string) (string, error) {
+		running <- struct{}{}
+		<-free
+		return "", nil
+	}))
+	s.start("hello", "h-1", `"you"`)
+	<-running
+	s.start("hello", "h-2", `"you"`)
+	looks := 0
+	s.until("several looks have passed", func() bool {
+		if why := s.listedStuck("h-2"); why != "" {
+			t.Fatalf("listed: %s", why)
+		}
+		looks++
+		return looks > 200
+	})
+	close(free)
+	s.ended("h-1")
+	s.ended("h-2")
+}
