@@ -17,11 +17,13 @@ import (
 func TestATurnThatItsGatesMakeTooLargeLeavesNobodyInAQueue(t *testing.T) {
 	s, stile := newStand(t), newTurnstile()
 	const n, besides = 1000, 115 // bytes of a schedule, besides its input: a note adds 38
+	const marker = 3 << 20       // bytes that no call can be refused for: those of calls alone would be, before their commit is full
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
 	fan := pawl.NewOrchestration[int, string]("fan")
 	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, fan.Do(func(ctx *pawl.Context, n int) (string, error) {
+		pawl.Patched(ctx, strings.Repeat("p", marker))
 		for range n {
-			limited.Start(ctx, strings.Repeat("x", store.CommitBytes/n-besides))
+			limited.Start(ctx, strings.Repeat("x", (store.CommitBytes-marker)/n-besides))
 		}
 		return ping.Receive(ctx)
 	}), hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
