@@ -81,10 +81,11 @@ func (i isolated) goesOn(fault func()) {
 	i.must(err)
 	i.must(client.Send(i.ctx, i.client, work.Go, canary, 10))
 	i.begin(8)
-	i.end()
 	i.ended(canary)
 	poll.Until(i.t, within, "the cancelled activity is told", func() bool { return len(i.lines("cut")) == 1 })
 	took := time.Since(began)
+	i.ended(lost) // its lease is no leak until then
+	i.end()
 	i.t.Logf("the instances of its partitions had ended, and the activity was told, %v after the fault", took.Round(time.Millisecond))
 	if limit := 20 * time.Second; took > limit { // without a hand-over never: the fault lasts
 		i.t.Errorf("it took more than %v", limit)
