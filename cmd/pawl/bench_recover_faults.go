@@ -54,8 +54,8 @@ func workers(f *recoverFleet) []*faultyMember       { return f.workers }
 func killOne(of func(*recoverFleet) []*faultyMember) func(context.Context, *recoverFleet, *bench, int) (time.Time, error) {
 	return func(_ context.Context, f *recoverFleet, _ *bench, round int) (time.Time, error) {
 		ms := of(f)
-		now := time.Now()
-		return now, ms[round%len(ms)].kill()
+		err := ms[round%len(ms)].kill()
+		return time.Now(), err // what was given to it until it was gone counts as held
 	}
 }
 
