@@ -20,7 +20,7 @@
 // # Lines
 //
 // Logger limits everything else: of warnings and errors with the same message one is written a minute, or ten if each names
-// another instance. The others are counted, and the minute ends with the latest of them and how often it was repeated.
+// another instance or gate. The others are counted, and the minute ends with the latest of them and how often it was repeated.
 // Lines below a warning pass.
 //
 // The owner of a Reporter runs Run, which writes what is due each second; without it no outage ends.

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// instances is how many lines with the same message pass in a minute if each names another instance.
+// instances is how many lines with the same message pass in a minute if each names another instance, or another gate.
 const instances = 10
 
 // lines counts what was repeated, by message.
@@ -20,7 +20,7 @@ type lines struct {
 // line is a message in the minute that began with its first line.
 type line struct {
 	began    time.Time
-	written  []string // instances; "" of a line that names none
+	written  []string // instances and gates; "" of a line that names none
 	repeated int
 	last     slog.Record
 	to       slog.Handler // of the last
@@ -68,7 +68,7 @@ func (h *limiter) WithGroup(name string) slog.Handler {
 }
 
 func (h *limiter) see(a slog.Attr) {
-	if !h.grouped && (a.Key == "instance" || a.Key == "of") {
+	if !h.grouped && (a.Key == "instance" || a.Key == "of" || a.Key == "gate") {
 		h.instance = a.Value.String()
 	}
 }

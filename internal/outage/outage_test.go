@@ -227,6 +227,19 @@ func TestRepeatedLineIsSummedUpOnceAMinute(t *testing.T) {
 	})
 }
 
+// A deadlock is an error of its gate: another gate's must not be counted as its repetition.
+func TestLinesOfDifferentGatesPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, log := running(t)
+		for _, gate := range []string{"hall", "annex", "hall"} {
+			r.Logger().With("partition", 3).Error("gate deadlocked", "gate", gate)
+		}
+		if got := log(); len(got) != 2 {
+			t.Errorf("%s", strings.Join(got, "\n"))
+		}
+	})
+}
+
 func TestLinesOfDifferentInstancesPassUpToTenAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, log := running(t)
