@@ -129,10 +129,8 @@ type serveDeafNATS struct{ serveNATSCmd }
 
 // Run runs it until standard input ends.
 func (c *serveDeafNATS) Run(ctx context.Context) error {
-	ctx, cancel := untilLeashed(ctx)
-	defer cancel()
 	const everybody = "everybody"
-	s, err := server.NewServer(&server.Options{
+	return serveServer(ctx, &server.Options{
 		Host: "127.0.0.1", Port: c.Port, JetStream: true, StoreDir: filepath.Clean(c.Dir), NoSigs: true,
 		NoAuthUser: everybody,
 		Users: []*server.User{{Username: everybody}, {
@@ -140,6 +138,13 @@ func (c *serveDeafNATS) Run(ctx context.Context) error {
 			Permissions: &server.Permissions{Subscribe: &server.SubjectPermission{Deny: []string{"pawl.*.hint.>"}}},
 		}},
 	})
+}
+
+// serveServer runs a nats-server until standard input ends.
+func serveServer(ctx context.Context, o *server.Options) error {
+	ctx, cancel := untilLeashed(ctx)
+	defer cancel()
+	s, err := server.NewServer(o)
 	if err != nil {
 		return fmt.Errorf("nats-server: %w", err)
 	}

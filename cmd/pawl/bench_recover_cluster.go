@@ -34,21 +34,11 @@ type serveNATSNode struct {
 
 // Run runs it until standard input ends.
 func (c *serveNATSNode) Run(ctx context.Context) error {
-	ctx, cancel := untilLeashed(ctx)
-	defer cancel()
-	s, err := server.NewServer(&server.Options{
+	return serveServer(ctx, &server.Options{
 		ServerName: c.Name, Host: "127.0.0.1", Port: c.Port, JetStream: true, StoreDir: filepath.Clean(c.Dir), NoSigs: true,
 		Cluster: server.ClusterOpts{Name: "pawl-bench", Host: "127.0.0.1", Port: c.Cluster},
 		Routes:  server.RoutesFromStr("nats://" + strings.Join(c.Routes, ",nats://")),
 	})
-	if err != nil {
-		return fmt.Errorf("nats-server: %w", err)
-	}
-	s.Start()
-	<-ctx.Done()
-	s.Shutdown()
-	s.WaitForShutdown()
-	return nil
 }
 
 // natsServers is one nats-server, or a cluster of them.

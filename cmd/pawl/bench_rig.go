@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -85,42 +83,17 @@ func (r *rig) startMember(name, natsURL string, childLog io.Writer, args []strin
 
 // startNATS starts it at a port that is free now, and waits until it listens there.
 func (r *rig) startNATS(ctx context.Context, childLog io.Writer, command string) error {
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	addrs, err := freeAddrs(ctx, 1)
 	if err != nil {
 		return err
 	}
-	r.natsAddr = l.Addr().String()
-	if err := l.Close(); err != nil {
-		return err
-	}
-	_, port, err := net.SplitHostPort(r.natsAddr)
-	if err != nil {
-		return err
-	}
-	p, err := spawn("nats", childLog, command, "--dir", filepath.Join(r.dir, "nats"), "--port", port)
+	r.natsAddr = addrs[0]
+	p, err := spawn("nats", childLog, command, "--dir", filepath.Join(r.dir, "nats"), "--port", portOf(r.natsAddr))
 	if err != nil {
 		return err
 	}
 	r.children = append(r.children, p)
-	ctx, cancel := context.WithTimeout(ctx, openPatience)
-	defer cancel()
-	tick := time.NewTicker(openEvery)
-	defer tick.Stop()
-	for {
-		var d net.Dialer
-		conn, err := d.DialContext(ctx, "tcp", r.natsAddr)
-		if err == nil {
-			return conn.Close()
-		}
-		select {
-		case <-tick.C:
-		case <-p.exited:
-			return fmt.Errorf("NATS ended while it was started: %s", p.cmd.ProcessState)
-		case <-ctx.Done():
-			return fmt.Errorf("NATS does not listen at %s: %w", r.natsAddr, err)
-		}
-	}
+	return waitListening(ctx, r.natsAddr, p)
 }
 
 func (r *rig) natsURL() string { return "nats://" + r.natsAddr }
