@@ -97,7 +97,7 @@ func TestLateCallOfResultRequestsAtOnce(t *testing.T) {
 	ok(t, err)
 	w.input(0)
 	w.lose("a", raw(`"done"`))
-	run.started = run.started.Add(-freshFor)
+	run.started = run.started.Add(-c.opts.Every)
 	wantResult(t, inBackground(t, run), `"done"`)
 }
 

@@ -93,20 +93,16 @@ func ending(a queue.Answer) error {
 	return err
 }
 
-// freshFor is how long after a start its push is relied on without a request.
-const freshFor = 100 * time.Millisecond
-
-// end waits for the end. The result of a start of ours is pushed, so a call right behind it requests nothing; a later
-// one does, for whoever was to push may be gone. While our instance is not known, it has not been read from the stream yet.
+// end waits for the end. The result of a start of ours is pushed by the owner of its partition, so it is requested only
+// Options.Every after the start, or at once if the owner was announced anew or the connection was lost since the start:
+// then whoever was to push may be gone. While our instance is not known, it has not been read from the stream yet.
 func (r *RawRun) end(ctx context.Context) (queue.Answer, error) {
 	q := question{
 		c: r.c, id: r.id, ask: queue.Ask{Op: queue.OpAwait, Instance: r.id}, waiter: r.waiter, owner: r.owner, unknown: r.c.opts.Patience,
 	}
 	if !r.started.IsZero() {
 		q.unknown = -1
-		if time.Since(r.started) < freshFor {
-			q.first = r.c.opts.Every
-		}
+		q.first = max(0, r.c.opts.Every-time.Since(r.started))
 	}
 	return q.answer(ctx)
 }
