@@ -68,7 +68,7 @@ func (c *devCmd) Run(ctx context.Context, s streams) (err error) {
 		pawlfx.Orchestrations(examples.Orchestrations),
 		pawlfx.Activities(examples.Activities),
 		pawlfx.Orchestrator(orchestrator.Config{
-			Namespace: c.Namespace.Namespace, Partitions: c.Partitions, Replicas: c.Replicas, Look: c.Look,
+			Namespace: c.Namespace.Namespace, Partitions: c.Partitions, Replicas: c.Replicas, InputsMaxBytes: int64(c.InputsMax), Look: c.Look,
 			Retention: orchestrator.Retention(c.Retention), FailDiverged: c.FailDiverged,
 		}),
 		pawlfx.Worker(worker.Config{

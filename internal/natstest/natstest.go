@@ -21,6 +21,7 @@ func Start(tb testing.TB, change ...func(*server.Options)) *server.Server {
 	tb.Helper()
 	o := &server.Options{
 		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: tb.TempDir(), NoSigs: true, NoLog: true,
+		JetStreamMaxStore: 1 << 40, // streams reserve their limit, and a small disk has no room for many namespaces
 	}
 	for _, f := range change {
 		f(o)

@@ -13,7 +13,10 @@ import (
 // is wrong use, and not a failure later on. kong calls AfterApply of every exported
 // group that is embedded; whoever embeds one in an unexported struct calls it.
 
-const leastLeaseTTL = 100 * time.Millisecond
+const (
+	leastLeaseTTL = 100 * time.Millisecond
+	minInputs     = 16 << 20 // bytes: a few of the largest messages
+)
 
 // AfterApply refuses names that can not be part of a subject.
 func (n Namespace) AfterApply() error {
@@ -47,6 +50,8 @@ func (o Orchestrator) AfterApply() error {
 		return fmt.Errorf("--partitions %d: want 1 to %d", o.Partitions, queue.MaxPartitions)
 	case o.Replicas < 1 || o.Replicas > 5:
 		return fmt.Errorf("--replicas %d: want 1 to 5", o.Replicas)
+	case o.InputsMax < minInputs:
+		return fmt.Errorf("--inputs-max-bytes %d: want at least %d", o.InputsMax, minInputs)
 	case o.Look <= 0:
 		return fmt.Errorf("--look %s: want more than nothing", o.Look)
 	}

@@ -46,7 +46,7 @@ func TestAFlagWinsOverTheEnvironmentAndThatOverTheDefault(t *testing.T) {
 		t.Fatal(errs)
 	}
 	if cfg.NATSURL != "nats://env:1" || cfg.LeaseTTL != 2*time.Second || !cfg.Examples || cfg.Concurrency != 7 ||
-		cfg.Namespace.Namespace != "default" || cfg.Partitions != 64 || cfg.RedisURL != "redis://127.0.0.1:6379" {
+		cfg.Namespace.Namespace != "default" || cfg.Partitions != 64 || cfg.InputsMax != 1<<30 || cfg.RedisURL != "redis://127.0.0.1:6379" {
 		t.Errorf("%+v", cfg)
 	}
 }
@@ -55,7 +55,7 @@ func TestWrongUseIsOneLineAndCodeTwo(t *testing.T) {
 	for _, args := range [][]string{
 		{"--no-such"}, {"--lease-ttl", "soon"}, {"--log-level", "loud"}, {"extra"}, {"--namespace", "a.b"}, {"--redis", "localhost:6379"},
 		{"--redis", "redis://h:1/db"}, {"--redis-ca", "missing.pem"}, {"--nats-ca", "missing.pem"}, {"--nats-nkey", "missing.nk"}, {"--nats-creds", "missing.creds"},
-		{"--partitions", "0"}, {"--partitions", "1025"}, {"--replicas", "0"}, {"--look=-1s"}, {"--lease-ttl", "1ms"}, {"--concurrency", "0"}, {"--drain=-1s"},
+		{"--partitions", "0"}, {"--partitions", "1025"}, {"--replicas", "0"}, {"--inputs-max-bytes", "1"}, {"--inputs-max-bytes", "9999999TiB"}, {"--inputs-max-bytes", "1 GB"}, {"--look=-1s"}, {"--lease-ttl", "1ms"}, {"--concurrency", "0"}, {"--drain=-1s"},
 		{"--grace", "0s"}, {"--max-abandoned", "0"}, {"--retention", "0s"}, {"--retention", "72"}, {"--retention", "completed"}, {"--retention", "running=1h"},
 		{"--retention", "completed=1h,failed"}, {"--retention", "completed=-1h"}, {"--retention", ""},
 	} {
@@ -73,7 +73,7 @@ func TestTheHelpShowsEverySettingWithItsVariable(t *testing.T) {
 	}
 	for _, want := range []string{
 		"--namespace", "--nats", "--nats-creds", "--nats-nkey", "--nats-ca", "--redis", "--redis-ca", "--partitions", "--replicas",
-		"--lease-ttl", "--look", "--retention", "--fail-diverged", "--grace", "--max-abandoned", "--concurrency", "--drain", "--http", "--log-level", "--log-format", "--examples", "PAWL_NATS", "PAWL_LOOK",
+		"--inputs-max-bytes", "--lease-ttl", "--look", "--retention", "--fail-diverged", "--grace", "--max-abandoned", "--concurrency", "--drain", "--http", "--log-level", "--log-format", "--examples", "PAWL_NATS", "PAWL_LOOK",
 		`--nats="nats://127.0.0.1:4222"`, `--redis="redis://127.0.0.1:6379"`, `--namespace="default"`,
 	} {
 		if !strings.Contains(out, want) {

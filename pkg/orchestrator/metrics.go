@@ -16,7 +16,7 @@ type metrics struct {
 	looks, expired, restored, poisoned               prometheus.Counter
 	stalls, diverged, leftBehind, storeErrors        prometheus.Counter
 	payloadsChanged                                  prometheus.Counter
-	partitions, held                                 prometheus.Gauge
+	partitions, held, inputsFill                     prometheus.Gauge
 
 	// Of gates.
 	gateAsks, grantsAgain, orphans prometheus.Counter
@@ -44,6 +44,11 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	}
 	now := func(name, help string) *prometheus.GaugeVec {
 		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "pawl", Subsystem: "gate", Name: name, Help: help}, []string{"action"})
+		register(g)
+		return g
+	}
+	gauge := func(name, help string) prometheus.Gauge {
+		g := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "pawl", Subsystem: "orchestrator", Name: name, Help: help})
 		register(g)
 		return g
 	}
@@ -84,15 +89,10 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		storeErrors:   counter("store_errors_total", "Calls that Redis did not answer."),
 		payloadsChanged: counter("payloads_changed_total",
 			"Payloads that encoded differently on replay than when they were recorded; the recorded ones stand."),
-		partitions: prometheus.NewGauge(prometheus.GaugeOpts{
-			Namespace: "pawl", Subsystem: "orchestrator", Name: "partitions", Help: "Partitions owned.",
-		}),
+		partitions: gauge("partitions", "Partitions owned."),
+		held:       gauge("due_held", "Instances for which something is due and waits until all inputs accepted before have been ingested."),
+		inputsFill: gauge("inputs_stream_used_ratio", "Part of its size limit that the inputs stream has used; set by the owner of partition 0."),
 	}
-	m.held = prometheus.NewGauge(prometheus.GaugeOpts{
-		Namespace: "pawl", Subsystem: "orchestrator", Name: "due_held", Help: "Instances for which something is due and waits until all inputs accepted before have been ingested.",
-	})
-	register(m.partitions)
-	register(m.held)
 	if bad != nil {
 		return nil, fmt.Errorf("orchestrator: metrics: %w", bad)
 	}

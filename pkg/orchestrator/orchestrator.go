@@ -43,6 +43,8 @@ const (
 	watchTick  = 250 * time.Millisecond
 	trimEvery  = time.Minute
 	trimWindow = 10 * time.Minute
+	fillEvery  = 2 * time.Second // how often the size of the inputs stream is read
+	nearlyFull = 0.9             // of its limit, from which it is reported
 )
 
 // Config is what an orchestrator needs. Only NATS and Redis have no default.
@@ -53,7 +55,9 @@ type Config struct {
 	Namespace  string // default "default"
 	Partitions int    // default 64; fixed when the namespace is first used
 	Replicas   int    // of the streams, when they are made; default 1
-	Member     string // this process' name among the orchestrators; default host-pid-random
+	// InputsMaxBytes is the size at which the INPUTS stream takes no further messages; default 1 GiB. An existing stream is updated.
+	InputsMaxBytes int64
+	Member         string // this process' name among the orchestrators; default host-pid-random
 
 	Look      time.Duration // an instance with activities outstanding is looked at so often; default 10 s
 	MaxClaims int           // an activity claimed so often without an end is poison; default 10
@@ -116,9 +120,9 @@ func New(cfg Config, orchestrations ...pawl.OrchestrationBinding) (*Orchestrator
 	}
 	cfg.setDefaults()
 	if cfg.Partitions < 1 || cfg.Partitions > queue.MaxPartitions || cfg.Replicas < 1 || cfg.MaxClaims < 1 || cfg.Parked < 1 ||
-		cfg.MaxClaims > math.MaxInt32 || cfg.Look < 0 || cfg.TurnLimit < 0 || cfg.OwnerTTL < 0 {
-		return nil, fmt.Errorf("orchestrator: a setting is out of range: partitions %d (1 to %d), replicas %d, max claims %d, parked %d, look %v, turn limit %v, owner TTL %v",
-			cfg.Partitions, queue.MaxPartitions, cfg.Replicas, cfg.MaxClaims, cfg.Parked, cfg.Look, cfg.TurnLimit, cfg.OwnerTTL)
+		cfg.MaxClaims > math.MaxInt32 || cfg.Look < 0 || cfg.TurnLimit < 0 || cfg.OwnerTTL < 0 || cfg.InputsMaxBytes < 0 {
+		return nil, fmt.Errorf("orchestrator: a setting is out of range: partitions %d (1 to %d), replicas %d, max claims %d, parked %d, look %v, turn limit %v, owner TTL %v, inputs max bytes %d",
+			cfg.Partitions, queue.MaxPartitions, cfg.Replicas, cfg.MaxClaims, cfg.Parked, cfg.Look, cfg.TurnLimit, cfg.OwnerTTL, cfg.InputsMaxBytes)
 	}
 	programs, err := pawl.NewPrograms(orchestrations...)
 	if err != nil {
@@ -241,7 +245,8 @@ func (o *Orchestrator) open(ctx context.Context, opened *[]func()) (*shared, *pa
 		return nil, nil, fmt.Errorf("orchestrator: %w", err)
 	}
 	conn, err := queue.Open(ctx, o.cfg.NATS, queue.Options{
-		Namespace: o.cfg.Namespace, Partitions: o.cfg.Partitions, Replicas: o.cfg.Replicas, Logger: o.cfg.Logger, Outage: o.outage,
+		Namespace: o.cfg.Namespace, Partitions: o.cfg.Partitions, Replicas: o.cfg.Replicas, InputsMaxBytes: o.cfg.InputsMaxBytes,
+		Logger: o.cfg.Logger, Outage: o.outage,
 	})
 	if err != nil {
 		return nil, nil, err

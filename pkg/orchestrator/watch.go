@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/partition"
+	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // turners are the turners of a process; one watchdog ticks them all.
@@ -52,12 +53,12 @@ func (ts *turners) watch(ctx context.Context) {
 	}
 }
 
-// trim removes from the inputs stream what every partition has ingested, keeping a
-// window. The owner of partition 0 does it.
+// trim removes from the inputs stream what every partition has ingested, keeping a window: every minute, and sooner if the
+// stream fills up. The owner of partition 0 does it.
 func (s *shared) trim(ctx context.Context, keeper *partition.Keeper) {
-	tick := time.NewTicker(trimEvery)
+	tick := time.NewTicker(fillEvery)
 	defer tick.Stop()
-	for {
+	for next := time.Now().Add(trimEvery); ; {
 		select {
 		case <-ctx.Done():
 			return
@@ -66,17 +67,34 @@ func (s *shared) trim(ctx context.Context, keeper *partition.Keeper) {
 		if owned := keeper.Owned(); len(owned) == 0 || owned[0] != 0 {
 			continue
 		}
-		lowest, ok, err := s.lowest(ctx)
-		if err == nil && ok {
-			var n uint64
-			if n, err = s.conn.Trim(ctx, lowest, trimWindow); n > 0 {
-				s.log.Debug("inputs trimmed", "messages", n, "up_to", lowest.Seq)
+		fill, err := s.conn.Fill(ctx)
+		if err == nil {
+			s.met.inputsFill.Set(fill)
+			if fill < queue.HalfFull && time.Now().Before(next) {
+				continue
 			}
+			next = time.Now().Add(trimEvery)
+			err = s.trimNow(ctx, fill)
 		}
 		if err != nil && ctx.Err() == nil {
 			logFailure(s.log, "inputs not trimmed, retrying", err)
 		}
 	}
+}
+
+func (s *shared) trimNow(ctx context.Context, fill float64) error {
+	if fill >= nearlyFull {
+		s.log.Warn("inputs stream nearly full", "percent", int(100*fill))
+	}
+	lowest, ok, err := s.lowest(ctx)
+	if err != nil || !ok {
+		return err
+	}
+	n, err := s.conn.Trim(ctx, lowest, trimWindow)
+	if n > 0 {
+		s.log.Debug("inputs trimmed", "messages", n, "up_to", lowest.Seq)
+	}
+	return err
 }
 
 // lowest is the position up to which all partitions have ingested; false while one has not begun.

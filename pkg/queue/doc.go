@@ -42,8 +42,9 @@
 // first n bytes are the input. Pawl-Event-Type is the event's content type, if it is
 // another one.
 //
-// What breaks these rules is accepted by the stream, for it knows none of them; the
-// reader passes it with a Problem.
+// The stream takes these subjects and no others, messages of at most 1,088 KiB, and so many bytes in all
+// (Options.InputsMaxBytes). What it refuses has no acknowledgement, or one with an error. What else breaks these rules is accepted,
+// for the stream knows none of them; the reader passes it with a Problem.
 //
 // # What each may lose
 //

@@ -26,7 +26,7 @@ var (
 	// ErrNoStream is returned if no stream took the message: not accepted.
 	ErrNoStream = errors.New("queue: no stream took the message: its leader is being elected, JetStream is not enabled, or the namespace is gone")
 	// ErrStreamFull is returned if the stream has reached its limit and takes nothing until it is trimmed: not accepted.
-	ErrStreamFull = errors.New("queue: the stream is full")
+	ErrStreamFull = errors.New("queue: the stream is full until orchestrators have read and trimmed it: publish again later, or raise --inputs-max-bytes")
 	// ErrTimeout is returned if no acknowledgement, or no reply, came in time. Of a publish it is ErrUnknown too.
 	ErrTimeout = errors.New("queue: no acknowledgement in time")
 	// ErrBusy says that too many publishes wait for their acknowledgement.

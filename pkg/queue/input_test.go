@@ -170,6 +170,9 @@ func TestNonsenseAboutFamilyIsAProblemOfTheInput(t *testing.T) {
 		{subject: "done", body: long + long, want: ErrTooLarge},
 		{subject: "done", body: string(newer), want: ErrNewer},
 		{subject: "done.x", want: ErrBadName},
+		{subject: "cancel.now", want: ErrBadName},
+		{subject: "start", want: ErrBadName},
+		{subject: "frobnicate.x", want: ErrUnknownKind},
 	} {
 		m := nats.NewMsg(root + "in.0.a." + k.subject)
 		if k.header != "" {

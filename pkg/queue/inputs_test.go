@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -85,9 +86,6 @@ func TestForeignersCanSpeakWithNothingButASubject(t *testing.T) {
 		{subject: "a.event.deputy", header: nats.Header{"Pawl-Reply": {"$JS.API.STREAM.DELETE.X"}}, want: Input{Kind: KindEvent, Name: "deputy"}},
 		{subject: "a.cancel", body: "stop it, please", want: Input{Kind: KindCancel, Text: "stop it, please"}},
 		{subject: "a.cancel", body: `{"text":"t","by":"b"}`, want: Input{Kind: KindCancel, Text: "t", By: "b"}},
-		{subject: "a.frobnicate.x", problem: ErrUnknownKind},
-		{subject: "a.start", problem: ErrBadName},
-		{subject: "a.cancel.now", problem: ErrBadName},
 		{subject: "a.event.b!d", problem: ErrBadName},
 		{subject: "ü.event.x", problem: ErrBadInstance},
 		{subject: "a.event.large", body: long, problem: ErrTooLarge},
@@ -150,6 +148,53 @@ func TestABadInputIsRefusedBeforeItIsSent(t *testing.T) {
 		if _, err := c.PublishInput(soon(t), k.in); !errors.Is(err, k.want) {
 			t.Errorf("%+v: %v, want %v", k.in, err, k.want)
 		}
+	}
+}
+
+// Trap: a stream that takes every subject, every size and any number of bytes.
+func TestStreamsTakeOnlyKindsAndSizesThatExist(t *testing.T) {
+	s := newStand(t)
+	old := s.open(Options{}) // with the settings of an earlier build
+	config := inputsConfig(old.opts, old.subj)
+	config.Subjects, config.MaxBytes, config.MaxMsgSize = []string{old.subj.toAll()}, -1, -1
+	_, err := old.js.UpdateStream(soon(t), config)
+	ok(t, err)
+	c := s.open(Options{InputsMaxBytes: 64 << 20})
+	stream, err := c.js.Stream(soon(t), c.inputs.Name)
+	ok(t, err)
+	if got := stream.CachedInfo().Config; got.MaxBytes != 64<<20 || got.MaxMsgSize != maxInput {
+		t.Errorf("updated to %d bytes, messages of %d", got.MaxBytes, got.MaxMsgSize)
+	}
+	publish := func(subject string) error {
+		done := make(chan error, 1)
+		c.pub.publish(c.subj.root+"to."+subject, nil, []byte("1"), func(_ uint64, err error) { done <- err })
+		return get(t, done, subject)
+	}
+	for _, subject := range []string{"a.start.tenant", "a.event.x.y", "a.cancel", "a.purge", "a.done"} {
+		ok(t, publish(subject))
+	}
+	for _, subject := range []string{"a.pause", "a.start", "a.cancel.now", "a.done.x"} {
+		if err := publish(subject); !errors.Is(err, ErrNoStream) {
+			t.Errorf("%s: %v", subject, err)
+		}
+	}
+}
+
+// What every partition has ingested is kept for a window, so that a Redis that is rolled back can be fed again. A stream that fills
+// up keeps less of it.
+func TestAStreamThatFillsUpKeepsAShorterWindow(t *testing.T) {
+	c := newStand(t).open(Options{Partitions: 1, InputsMaxBytes: 1 << 20})
+	for n := range 2 { // empty, and with 600 KiB
+		if fill, err := c.Fill(soon(t)); err != nil || (fill >= HalfFull) != (n == 1) {
+			t.Fatalf("fill %v, %v", fill, err)
+		}
+		for range 2 * (1 - n) {
+			_, err := c.PublishInput(soon(t), event("a", "x", `"`+strings.Repeat("x", 300<<10)+`"`))
+			ok(t, err)
+		}
+	}
+	if got := []time.Duration{shrunk(time.Minute, 0.49), shrunk(time.Minute, 0.5), shrunk(time.Minute, 0.75)}; !slices.Equal(got, []time.Duration{time.Minute, 6 * time.Second, time.Second}) {
+		t.Error(got)
 	}
 }
 

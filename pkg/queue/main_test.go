@@ -38,7 +38,7 @@ func newStand(t testing.TB) *stand {
 
 func (s *stand) start() {
 	s.t.Helper()
-	o := &server.Options{Host: "127.0.0.1", Port: s.port, JetStream: !s.plain, StoreDir: s.dir, NoSigs: true, NoLog: true}
+	o := &server.Options{Host: "127.0.0.1", Port: s.port, JetStream: !s.plain, StoreDir: s.dir, NoSigs: true, NoLog: true, JetStreamMaxStore: 1 << 40}
 	if s.password != "" {
 		o.Username, o.Password = "u", s.password
 	}

@@ -13,6 +13,13 @@ const (
 	MaxName       = 200       // bytes of the name of an orchestration, event, activity or queue
 	MaxPayload    = 512 << 10 // bytes of one payload
 	MaxPartitions = 1024
+
+	// maxEnvelope is more than a message takes beside its payloads: headers, names, and what a failure reports.
+	maxEnvelope = 64 << 10
+	// maxInput and maxTask bound a message of each stream with its headers, in bytes. The NATS server has a bound of its own
+	// (max_payload, 1 MiB unless configured otherwise), which may be lower.
+	maxInput = 2*MaxPayload + maxEnvelope // a start and its event, or the end of a child
+	maxTask  = MaxPayload + maxEnvelope
 )
 
 // CheckInstance returns an error that is ErrBadInstance unless id consists of 1 to
@@ -88,6 +95,15 @@ func (s subjects) to(instance string, k InputKind, name string) string {
 }
 
 func (s subjects) toAll() string { return s.root + "to.*.>" }
+
+// inputs lists the subjects of the INPUTS stream, one for each kind of input. No stream takes a message on any other subject
+// below "to", so its publisher gets no acknowledgement.
+func (s subjects) inputs() []string {
+	return []string{
+		s.to("*", KindStart, ">"), s.to("*", KindEvent, ">"),
+		s.to("*", KindCancel, ""), s.to("*", KindPurge, ""), s.to("*", KindDone, ""),
+	}
+}
 
 func (s subjects) transform(partitions int) string {
 	return fmt.Sprintf("%sin.{{partition(%d,1)}}.{{wildcard(1)}}.>", s.root, partitions)

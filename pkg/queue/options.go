@@ -13,6 +13,8 @@ import (
 const (
 	DefaultNamespace  = "default"
 	DefaultPartitions = 64
+	// DefaultInputsMaxBytes holds what comes in ten minutes at 1.7 MB/s.
+	DefaultInputsMaxBytes = 1 << 30
 )
 
 // Options are the settings of a Conn. The zero value is usable.
@@ -24,7 +26,7 @@ type Options struct {
 	Partitions int
 
 	Replicas       int   // of both streams, when Open creates them; default 1
-	InputsMaxBytes int64 // limit of the INPUTS stream, when Open creates it; 0: none
+	InputsMaxBytes int64 // limit of the INPUTS stream, which Open sets; default 1 GiB; NATS reserves it
 
 	// AckWait is how long a worker may take to claim a delivered task before it is
 	// delivered again; default 10 s. It must not exceed the lease TTL. What was delivered to a worker that is cut off
@@ -41,6 +43,7 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	o.Namespace = cmp.Or(o.Namespace, DefaultNamespace)
 	o.Replicas = cmp.Or(o.Replicas, 1)
+	o.InputsMaxBytes = cmp.Or(o.InputsMaxBytes, DefaultInputsMaxBytes)
 	o.AckWait = cmp.Or(o.AckWait, 10*time.Second)
 	o.PublishTimeout = cmp.Or(o.PublishTimeout, 5*time.Second)
 	if o.Logger == nil {

@@ -202,6 +202,7 @@ func refusal(e *jetstream.APIError) error {
 
 // Codes of the server that the library does not name.
 const (
+	codeNoPeers         = 10005
 	codeNoResources     = 10023
 	codeMemoryExceeded  = 10028
 	codeStorageExceeded = 10047

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,19 +15,16 @@ import (
 // inputsConfig is the INPUTS stream: nothing that was accepted is ever dropped by
 // the server; when it is full, publishers are told.
 func inputsConfig(o Options, s subjects) jetstream.StreamConfig {
-	limit := o.InputsMaxBytes
-	if limit == 0 {
-		limit = -1
-	}
 	return jetstream.StreamConfig{
 		Name:             inputsStream(o.Namespace),
 		Description:      "Pawl: inputs of namespace " + o.Namespace,
-		Subjects:         []string{s.toAll()},
+		Subjects:         s.inputs(),
 		SubjectTransform: &jetstream.SubjectTransformConfig{Source: s.toAll(), Destination: s.transform(o.Partitions)},
 		Retention:        jetstream.LimitsPolicy,
 		Discard:          jetstream.DiscardNew,
 		Storage:          jetstream.FileStorage,
-		MaxBytes:         limit,
+		MaxBytes:         o.InputsMaxBytes,
+		MaxMsgSize:       maxInput,
 		Replicas:         o.Replicas,
 		Duplicates:       100 * time.Millisecond, // the least that the server allows
 	}
@@ -41,12 +39,13 @@ func tasksConfig(o Options, s subjects) jetstream.StreamConfig {
 		Retention:   jetstream.WorkQueuePolicy,
 		Discard:     jetstream.DiscardNew,
 		Storage:     jetstream.MemoryStorage,
+		MaxMsgSize:  maxTask,
 		Replicas:    o.Replicas,
 		Duplicates:  100 * time.Millisecond,
 	}
 }
 
-// ensure creates the stream, or verifies the one that exists.
+// ensure creates the stream, or verifies and updates the one that exists.
 func (c *Conn) ensure(ctx context.Context, want jetstream.StreamConfig) error {
 	have, err := c.existing(ctx, want.Name)
 	if errors.Is(err, ErrNoNamespace) {
@@ -56,13 +55,47 @@ func (c *Conn) ensure(ctx context.Context, want jetstream.StreamConfig) error {
 		case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse): // somebody else was faster
 			have, err = c.existing(ctx, want.Name)
 		default:
-			return fmt.Errorf("queue: create stream %s: %w", want.Name, c.explain(err))
+			return fmt.Errorf("queue: create stream %s: %w", want.Name, c.explain(noSpace(err, want.MaxBytes)))
 		}
 	}
 	if err != nil {
 		return err
 	}
-	return verify(have, want)
+	if err := verify(have, want); err != nil {
+		return err
+	}
+	return c.update(ctx, have, want)
+}
+
+// update gives an existing stream the subjects and the limits of this program. What else its operator has set stays: replicas,
+// placement, a description. Of orchestrators with different limits the one that started last decides.
+func (c *Conn) update(ctx context.Context, have, want jetstream.StreamConfig) error {
+	if slices.Equal(have.Subjects, want.Subjects) && sizeLimit(have.MaxBytes) == sizeLimit(want.MaxBytes) && have.MaxMsgSize == want.MaxMsgSize {
+		return nil
+	}
+	c.log.Info("stream updated", "stream", have.Name, "max_bytes", want.MaxBytes, "max_bytes_before", have.MaxBytes)
+	have.Subjects, have.MaxBytes, have.MaxMsgSize = want.Subjects, want.MaxBytes, want.MaxMsgSize
+	if _, err := c.js.UpdateStream(ctx, have); err != nil {
+		return fmt.Errorf("queue: update stream %s: %w", have.Name, c.explain(noSpace(err, want.MaxBytes)))
+	}
+	return nil
+}
+
+// sizeLimit is a limit of a stream in bytes, 0 for none: the server reports that as -1.
+func sizeLimit(n int64) int64 { return max(n, 0) }
+
+// noSpace adds what to do to the error of a server that cannot reserve the size of a stream.
+func noSpace(err error, size int64) error {
+	var api *jetstream.APIError
+	if size <= 0 || !errors.As(err, &api) {
+		return err
+	}
+	switch api.ErrorCode {
+	case codeNoResources, codeStorageExceeded, codeNoPeers:
+		return fmt.Errorf("%w: NATS cannot reserve %d bytes for it: lower --inputs-max-bytes, or raise the storage limit of the server or the account", err, size)
+	default:
+		return err
+	}
 }
 
 // existing is the configuration of a stream; ErrNoNamespace if there is none.
@@ -91,9 +124,6 @@ func (c *Conn) mend(ctx context.Context, want jetstream.StreamConfig) error {
 func verify(have, want jetstream.StreamConfig) error {
 	differ := func(field, h, w string) error {
 		return &MismatchError{Stream: have.Name, Field: field, Have: h, Want: w}
-	}
-	if h, w := strings.Join(have.Subjects, " "), strings.Join(want.Subjects, " "); h != w {
-		return differ("subjects", h, w)
 	}
 	if h, w := transformText(have), transformText(want); h != w {
 		return differ("transform", h, w)

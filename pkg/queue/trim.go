@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -14,6 +16,9 @@ import (
 // and the next Attach see that the stream is still the same one. If it is not (no
 // message there, or one of another time), nothing is removed and the error is
 // ErrMoved. A stream that begins behind lowest was trimmed already: nothing to do.
+//
+// A stream that fills up keeps less than the window, so that publishers are refused only where orchestrators do not keep up: see
+// Fill.
 //
 // JetStream can not tie a purge to a condition, so a stream that is replaced in the
 // milliseconds between the look and the purge could lose what it has below lowest.
@@ -37,7 +42,7 @@ func (c *Conn) Trim(ctx context.Context, lowest history.Position, window time.Du
 	if lowest.Seq <= first && lowest.Seq <= info.State.LastSeq {
 		return 0, nil
 	}
-	limit := info.TimeStamp.Add(-window).UnixNano()
+	limit := info.TimeStamp.Add(-shrunk(window, fillOf(info))).UnixNano()
 	upTo := lowest.Seq
 	if lowest.Time > limit {
 		if upTo, err = c.firstLater(ctx, info.State, limit); err != nil {
@@ -64,4 +69,37 @@ func (c *Conn) Trim(ctx context.Context, lowest history.Position, window time.Du
 		return fail(err)
 	}
 	return answer.Purged, nil
+}
+
+// HalfFull is the Fill from which a stream keeps less than its window.
+const HalfFull = 0.5
+
+// Fill is how much of its limit the INPUTS stream has used, from 0 to 1; 0 if it has no limit.
+func (c *Conn) Fill(ctx context.Context) (float64, error) {
+	info, err := c.info(ctx, c.inputs.Name)
+	if err != nil {
+		return 0, fmt.Errorf("queue: state of the inputs stream: %w", err)
+	}
+	return fillOf(info), nil
+}
+
+func fillOf(info *jetstream.StreamInfo) float64 {
+	limit := sizeLimit(info.Config.MaxBytes)
+	if limit == 0 {
+		return 0
+	}
+	return float64(info.State.Bytes) / float64(limit)
+}
+
+// shrunk is the window of a stream that is so full: all of it up to the half, a tenth of it up to three quarters, and then a
+// sixtieth. Of ten minutes that is ten seconds, which is longer than what a Redis that is rolled back has normally lost.
+func shrunk(window time.Duration, fill float64) time.Duration {
+	switch {
+	case fill < HalfFull:
+		return window
+	case fill < (1+HalfFull)/2:
+		return window / 10
+	default:
+		return window / 60
+	}
 }

@@ -33,7 +33,8 @@ func run(args []string) error {
 	}
 	options := &server.Options{
 		Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: args[1], NoSigs: true,
-		SyncAlways: true, // so that kill -9 loses nothing that was acknowledged
+		SyncAlways:        true,    // so that kill -9 loses nothing that was acknowledged
+		JetStreamMaxStore: 1 << 40, // streams reserve their limit
 	}
 	if len(args) == 5 {
 		if err := join(options, args[2], args[3], args[4]); err != nil {
