@@ -42,7 +42,7 @@ func TestARequestThatNobodyAnswersIsRepeated(t *testing.T) {
 	w.input(0)
 	p := c.conn.PartitionOf("a")
 	w.subs[p].Stop()
-	mute, err := w.conn.NATS().SubscribeSync("pawl.default.ask.*")
+	mute, err := w.conn.NATS().SubscribeSync("pawl.default.ask.*.read")
 	ok(t, err)
 	told := make(chan error, 1)
 	go func() { _, err := Describe(soon(t), c, "a"); told <- err }()

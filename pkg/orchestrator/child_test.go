@@ -160,7 +160,7 @@ func TestTheOrphanOfAForgottenTurnIsCancelledAndItsIDGoesToTheChildThatThereIsNo
 	}))
 	s.start("race", "p-1", `"now"`)
 	s.until("the parent waits", func() bool { return s.describe("p-1").Events == 1 })
-	s.publish(queue.OutInput{Instance: "c-1", Kind: queue.KindStart, Name: "only-child", Parent: s.place("p-1", "forgotten-effect-00000"),
+	s.publish(queue.OutInput{Sender: queue.SenderOrchestrator, Instance: "c-1", Kind: queue.KindStart, Name: "only-child", Parent: s.place("p-1", "forgotten-effect-00000"),
 		Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"forgotten"`)}})
 	s.until("the orphan runs", func() bool { return s.describe("c-1").Status == "running" })
 	orphan := s.describe("c-1").Born
@@ -178,9 +178,9 @@ func TestACancellationThatOvertakesItsStartIsKeptAndAnotherStartsIsNot(t *testin
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, only.Do(waitForPing))
 	parent := &history.Parent{Instance: "gone", Born: history.Position{Seq: 1, Time: 1}, Execution: 1, Event: 2, Effect: "effect-of-the-start-00"}
-	s.publish(queue.OutInput{Instance: "c-1", Kind: queue.KindCancel, Of: "effect-of-another-0000", Reason: cancel.LostSelect})
-	s.publish(queue.OutInput{Instance: "c-1", Kind: queue.KindCancel, Of: parent.Effect, Reason: cancel.ScopeEnded, By: "gone", Text: "too late"})
-	s.publish(queue.OutInput{Instance: "c-1", Kind: queue.KindStart, Name: "only-child", Parent: parent,
+	s.publish(queue.OutInput{Sender: queue.SenderOrchestrator, Instance: "c-1", Kind: queue.KindCancel, Of: "effect-of-another-0000", Reason: cancel.LostSelect})
+	s.publish(queue.OutInput{Sender: queue.SenderOrchestrator, Instance: "c-1", Kind: queue.KindCancel, Of: parent.Effect, Reason: cancel.ScopeEnded, By: "gone", Text: "too late"})
+	s.publish(queue.OutInput{Sender: queue.SenderOrchestrator, Instance: "c-1", Kind: queue.KindStart, Name: "only-child", Parent: parent,
 		Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`""`)}})
 	d := s.ended("c-1")
 	if d.Status != "cancelled" {
@@ -199,7 +199,7 @@ func TestARepeatedStartIsAnsweredWithTheEndAndARepeatedEndIsDropped(t *testing.T
 	s.start("race", "p-1", `"now"`)
 	s.event("ping", "p-1", `"go"`)
 	s.ended("p-1")
-	dones := func() uint64 { return s.messages("pawl.default.in.*.p-1.done") }
+	dones := func() uint64 { return s.messages("pawl.default.in.*.own.p-1.done") }
 	if got := dones(); got != 1 {
 		t.Fatalf("%d ends were told", got)
 	}
@@ -207,7 +207,7 @@ func TestARepeatedStartIsAnsweredWithTheEndAndARepeatedEndIsDropped(t *testing.T
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.publish(queue.OutInput{Instance: "c-1", Kind: queue.KindStart, Name: "only-child", Parent: rec.Parent,
+	s.publish(queue.OutInput{Sender: queue.SenderOrchestrator, Instance: "c-1", Kind: queue.KindStart, Name: "only-child", Parent: rec.Parent,
 		Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"now"`)}})
 	s.until("the end is told again", func() bool { return dones() == 2 })
 	s.until("and dropped", func() bool { return s.describe("p-1").Inbox == 0 && s.describe("c-1").Inbox == 0 })

@@ -194,6 +194,7 @@ func inShort(child string, d *queue.Done, why error) *queue.Done {
 
 // put publishes an input. then runs on the actor.
 func (a *actor) put(in queue.OutInput, then func(error)) {
+	in.Sender = queue.SenderOrchestrator
 	a.publishing++
 	a.met.told.Inc()
 	a.conn.PublishInputAsync(in, func(_ uint64, err error) {

@@ -40,7 +40,7 @@ func TestWhatASleepingInstanceOwesIsSentOnceMoreAndThenWrittenDown(t *testing.T)
 	s.owesAgain("p-1")
 	s.orchestrate(orchestrator.Config{Member: "b"}, hello.Do(pingFar))
 	s.until("it is written down", func() bool { return s.owing("p-1") == 0 })
-	if n := s.messages("pawl.default.in.*.far.event.ping"); n > 2 {
+	if n := s.messages("pawl.default.in.*.own.far.event.ping"); n > 2 {
 		t.Errorf("it was told %d times", n)
 	}
 	s.event("ping", "p-1", `"go"`)

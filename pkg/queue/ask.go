@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,7 +29,7 @@ func (c *Conn) Ask(ctx context.Context, partition int, a Ask) (Reply, error) {
 		ctx, cancel = context.WithTimeout(ctx, askTimeout)
 		defer cancel()
 	}
-	m, err := c.nc.RequestWithContext(ctx, c.subj.ask(partition), a.encode())
+	m, err := c.nc.RequestWithContext(ctx, c.subj.ask(partition, a.Op.Access()), a.encode())
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
 		return Reply{}, &NoOwnerError{Namespace: c.opts.Namespace, Partition: partition}
@@ -44,6 +45,41 @@ func (c *Conn) Ask(ctx context.Context, partition int, a Ask) (Reply, error) {
 	return r, nil
 }
 
+// Access is which permission a request requires. It is the last token of its subject.
+type Access uint8
+
+// The accesses. An operation that is not known requires AccessAdmin.
+const (
+	AccessRead  Access = 1 // results, statuses, histories, listings, how gates stand
+	AccessAdmin Access = 2 // clears a gate, changes policies
+)
+
+// String is the token in the subject.
+func (a Access) String() string {
+	if a == AccessRead {
+		return "read"
+	}
+	return "admin"
+}
+
+// Access is the permission that the operation requires.
+func (o Op) Access() Access {
+	switch o {
+	case OpAwait, OpDescribe, OpHistory, OpList, OpStuck, OpStatus, OpGates, OpGate, OpWaiters, OpPolicies:
+		return AccessRead
+	case OpClear, OpSetPolicy, OpDeletePolicy:
+		return AccessAdmin
+	default:
+		return AccessAdmin
+	}
+}
+
+// permits reports whether a request for the operation may come on the subject. What requires less may.
+func permits(subject string, o Op) bool {
+	token := subject[strings.LastIndexByte(subject, '.')+1:]
+	return token == AccessAdmin.String() || token == AccessRead.String() && o.Access() == AccessRead
+}
+
 // ServeAsks answers the requests to a partition, until Stop: fn is called for each
 // on a goroutine of its own, at most 16 at a time. Stop first has what was already
 // sent to this process served, for 250 ms at most; then ctx is done, and Stop waits. A
@@ -52,9 +88,13 @@ func (c *Conn) ServeAsks(partition int, fn func(ctx context.Context, a Ask) Repl
 	ctx, cancel := context.WithCancel(c.ctx)
 	var running sync.WaitGroup
 	places := make(chan struct{}, askParallel)
-	s, err := subscribe(c.nc, c.subj.ask(partition), func(m *nats.Msg) {
+	s, err := subscribe(c.nc, c.subj.askAny(partition), func(m *nats.Msg) {
 		var a Ask
-		if err := decode("request", m.Data, a.wire); err != nil {
+		err := decode("request", m.Data, a.wire)
+		if err == nil && !permits(m.Subject, a.Op) {
+			err = fmt.Errorf("%w: request %d on %s, want %s", ErrMalformed, a.Op, m.Subject, c.subj.ask(partition, a.Op.Access()))
+		}
+		if err != nil {
 			c.ignore(m, err)
 			c.reply(m, Reply{Problem: &Problem{Code: ProblemBadAsk, Message: err.Error()}})
 			return

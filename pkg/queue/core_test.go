@@ -122,7 +122,7 @@ func TestAnAskThatMakesNoSenseIsAnsweredWithAProblem(t *testing.T) {
 	c := newStand(t).open(Options{})
 	s, err := c.ServeAsks(0, func(context.Context, Ask) Reply { panic("asked") })
 	stop(t, s, err)
-	m, err := c.nc.Request("pawl.default.ask.0", []byte("hello?"), 5*time.Second)
+	m, err := c.nc.Request("pawl.default.ask.0.read", []byte("hello?"), 5*time.Second)
 	ok(t, err)
 	var r Reply
 	ok(t, decode("reply", m.Data, r.wire))
@@ -152,7 +152,7 @@ func TestStopWaitsForTheRequestsThatAreServed(t *testing.T) {
 		return Reply{}
 	})
 	ok(t, err)
-	ok(t, c.nc.PublishRequest("pawl.default.ask.0", "nobody", Ask{Op: OpList}.encode()))
+	ok(t, c.nc.PublishRequest("pawl.default.ask.0.read", "nobody", Ask{Op: OpList}.encode()))
 	get(t, began, "the request")
 	s.Stop()
 	select {

@@ -3,21 +3,25 @@
 //
 // # Subjects
 //
-//	pawl.<ns>.to.<instance>.<kind>[.<name>]   what anybody publishes; the INPUTS stream takes it
-//	pawl.<ns>.in.<p>.<instance>.<kind>[.…]    how the INPUTS stream files it: p is a hash of the instance
+//	pawl.<ns>.to.<instance>.<kind>[.<name>]   inputs from clients; the INPUTS stream takes them
+//	pawl.<ns>.own.<instance>.<kind>[.<name>]  inputs from orchestrators: what instances send to each other; INPUTS takes them, too
+//	pawl.<ns>.in.<p>.<to|own>.<instance>.…    how the INPUTS stream files both: p is a hash of the instance
 //	pawl.<ns>.task.<queue>                    what workers pull; the TASKS stream takes it
 //	pawl.<ns>.bell.<p>                        doorbell: an inbox of partition p has become non-empty
 //	pawl.<ns>.hint.<worker>                   these leases of yours are deleted: renew now
-//	pawl.<ns>.ask.<p>                         request to the owner of partition p
+//	pawl.<ns>.ask.<p>.<read|admin>            request to the owner of partition p; see Op.Access
 //	pawl.<ns>.word.<p>                        gates tell instances of partition p that they were let in, or gates of p want to be looked at
 //	pawl.<ns>.owner.<p>                       partition p has an owner that is new or was cut off: clients that wait for
 //	                                          something in it request it again (no body)
 //	pawl.<ns>.notice                          a partition was released, a member came or went, a policy was changed
 //	pawl.<ns>.workers                         request to all workers, from operators and orchestrators: tell about yourselves
 //
-// A client publishes to …to.> and …ask.*, and subscribes to its own reply inbox and to …owner.*. Without the
+// A client publishes to …to.> and …ask.*.read, and subscribes to its own reply inbox and to …owner.*. Without the
 // permission for the last it still works: what an owner that died had to push to it arrives when the client requests it
 // the next time, up to five seconds later.
+//
+// The subject is all that is known of a sender. So what only an orchestrator may say (a child's end, whose child an
+// instance is, which start a cancel takes back) is believed from …own.> only, and permissions keep everyone else from publishing there.
 //
 // # Inputs
 //
@@ -25,12 +29,13 @@
 // needs nothing else. A header that is not given is empty.
 //
 //	…to.<instance>.start.<orchestration>   the body is its input. Pawl-Orchestration-Version: which one.
-//	                                       Pawl-Parent: whose child; Pawl-Holds: the gates that its ancestors
-//	                                       hold. Pawl-Reply: where its end is told
+//	                                       Pawl-Reply: where its end is told
 //	…to.<instance>.event.<name>            the body is its payload
-//	…to.<instance>.cancel                  the body says why: text, or {"text":…,"by":…}. From a parent also
-//	                                       Pawl-Of (which start is taken back) and Pawl-Reason
-//	…to.<instance>.done                    a child's end, for its parent: a message of Pawl itself, see Done
+//	…to.<instance>.cancel                  the body says why: text, or {"text":…,"by":…}
+//	…to.<instance>.purge                   the body as that of a cancel, and "force":true to purge one that runs
+//	…own.<instance>.start, event, cancel   from an instance. Pawl-Parent: whose child; Pawl-Holds: the gates that its
+//	                                       ancestors hold; Pawl-Of: which start a cancel takes back; Pawl-Reason
+//	…own.<instance>.done                   a child's end, for its parent: see Done
 //
 // Content-Type (absent: JSON), Pawl-Id (a repeat of it takes no effect), Pawl-By and
 // Pawl-Version (of these conventions) go with any of them. A start can bring an event,

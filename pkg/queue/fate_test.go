@@ -18,7 +18,7 @@ func scripted(t *testing.T, c *Conn, answers ...string) (attempts func() int) {
 	ok(t, c.js.DeleteStream(soon(t), c.inputs.Name))
 	var mu sync.Mutex
 	n := 0
-	_, err := c.nc.Subscribe(c.subj.toAll(), func(m *nats.Msg) {
+	_, err := c.nc.Subscribe(c.subj.root+"to.*.>", func(m *nats.Msg) {
 		mu.Lock()
 		defer mu.Unlock()
 		n++

@@ -21,13 +21,13 @@ func TestRefusalsQuoteABoundedPartOfTheMessage(t *testing.T) {
 		"parent":                {Header: nats.Header{HeaderParent: {parent}}},
 		"content type":          {Header: nats.Header{HeaderContentType: {long}}, Data: []byte("1")},
 		"orchestration version": {Header: nats.Header{HeaderOrchestrationVersion: {long}}},
-		"instance":              {Subject: root + "in.0." + long + ".start.o"},
-		"kind":                  {Subject: root + "in.0.i." + long},
-		"name":                  {Subject: root + "in.0.i.start." + long},
+		"instance":              {Subject: root + "in.0.own." + long + ".start.o"},
+		"kind":                  {Subject: root + "in.0.own.i." + long},
+		"name":                  {Subject: root + "in.0.own.i.start." + long},
 		"subject":               {Subject: long},
 	} {
 		if m.Subject == "" {
-			m.Subject = root + "in.0.i.start.o"
+			m.Subject = root + "in.0.own.i.start.o"
 		}
 		in := decodeInput(m, root, history.Position{Seq: 1})
 		if in.Problem == nil {

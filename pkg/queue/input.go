@@ -17,6 +17,47 @@ const (
 	KindDone   InputKind = 5 // done: a child tells its parent how it has ended
 )
 
+// Sender is who published an input, as its subject tells: what orchestrators send to each other's instances has a subject
+// of its own, which NATS permissions keep from everyone else. It is the first token of the subject behind the namespace.
+type Sender uint8
+
+// The senders.
+const (
+	SenderClient       Sender = 0 // to: whoever may publish there; all kinds but a done
+	SenderOrchestrator Sender = 1 // own: an orchestrator, for an instance; all kinds but a purge
+)
+
+// String is the sender's token in the subject.
+func (s Sender) String() string {
+	if s == SenderOrchestrator {
+		return "own"
+	}
+	return "to"
+}
+
+func parseSender(token string) (Sender, bool) {
+	for _, s := range [...]Sender{SenderClient, SenderOrchestrator} {
+		if token == s.String() {
+			return s, true
+		}
+	}
+	return 0, false
+}
+
+// sends reports whether inputs of the kind are believed from this sender.
+func (s Sender) sends(k InputKind) bool {
+	switch k {
+	case KindStart, KindEvent, KindCancel:
+		return true
+	case KindPurge:
+		return s == SenderClient
+	case KindDone:
+		return s == SenderOrchestrator
+	default:
+		return false
+	}
+}
+
 // String is the kind's token in the subject.
 func (k InputKind) String() string {
 	switch k {
@@ -49,7 +90,7 @@ const (
 const (
 	// HeaderOrchestrationVersion asks for a version of the orchestration; absent: the newest.
 	HeaderOrchestrationVersion = "Pawl-Orchestration-Version"
-	// HeaderParent says whose child it is: instance, sequence and time of its birth,
+	// HeaderParent reports whose child it is, of a start from an orchestrator; from anyone else it is passed over. It has instance, sequence and time of its birth,
 	// execution, event id and effect id, with a space between.
 	HeaderParent = "Pawl-Parent"
 	// HeaderHolds goes with HeaderParent: the gates that the parent and its ancestors hold,
@@ -66,7 +107,7 @@ const (
 	HeaderEventType = "Pawl-Event-Type"
 )
 
-// Headers of a cancel by a parent.
+// Headers of a cancel by a parent, which is a cancel from an orchestrator; from anyone else they are passed over.
 const (
 	HeaderOf     = "Pawl-Of"     // effect id of the start that is taken back
 	HeaderReason = "Pawl-Reason" // the reason's word; absent or unknown: requested
@@ -93,6 +134,7 @@ type Input struct {
 	Pos      history.Position
 	Size     int // bytes of the body, whatever is in it
 	Instance string
+	Sender   Sender
 	Kind     InputKind       // zero if unknown; then Problem says so
 	Name     string          // of the orchestration or the event
 	Payload  history.Payload // of a start or an event
@@ -103,10 +145,10 @@ type Input struct {
 	Force    bool            // of a purge: also if the instance runs
 
 	Version string          // of a start: the version of the orchestration that is asked for; empty: the newest
-	Parent  *history.Parent // of a start: whose child it is; nil: nobody's
+	Parent  *history.Parent // of a start from an orchestrator: whose child it is; nil: nobody's
 	Event   *OutEvent       // of a start: the event that comes with it; nil: none
-	Of      string          // of a cancel: effect id of the start that a parent takes back; empty: whichever it was
-	Reason  cancel.Reason   // of a cancel; zero: Requested
+	Of      string          // of a cancel from an orchestrator: effect id of the start that a parent takes back; empty: whichever it was
+	Reason  cancel.Reason   // of a cancel from an orchestrator; zero: Requested
 	Done    *Done           // of a done, and of nothing else
 
 	// Problem says why the input can not be used: ErrBadInstance, ErrUnknownKind,
@@ -119,6 +161,7 @@ type Input struct {
 // belong to the kind is not sent.
 type OutInput struct {
 	Instance string
+	Sender   Sender // SenderOrchestrator only by an orchestrator, for one of its instances
 	Kind     InputKind
 	Name     string          // of the orchestration or the event; empty for a cancel and a done
 	Payload  history.Payload // of a start or an event; at most MaxPayload
@@ -129,8 +172,8 @@ type OutInput struct {
 	Force    bool   // of a purge: also if the instance runs
 
 	Version string
-	Parent  *history.Parent
-	Event   *OutEvent // its payload is at most MaxPayload too, and both fit into one message of the server
+	Parent  *history.Parent // SenderOrchestrator only, as Of, Reason and Done
+	Event   *OutEvent       // its payload is at most MaxPayload too, and both fit into one message of the server
 	Of      string
 	Reason  cancel.Reason
 	Done    *Done // its payload is at most MaxPayload

@@ -37,12 +37,14 @@ func (e *inputError) Unwrap() error { return e.err }
 func (in *Input) read(m *nats.Msg, root string) error {
 	rest, ok := strings.CutPrefix(m.Subject, root+"in.")
 	_, rest, ok2 := strings.Cut(rest, ".")
+	from, rest, _ := strings.Cut(rest, ".")
 	instance, rest, _ := strings.Cut(rest, ".")
 	kind, name, _ := strings.Cut(rest, ".")
-	if !ok || !ok2 {
+	sender, ok3 := parseSender(from)
+	if !ok || !ok2 || !ok3 {
 		return fmt.Errorf("%w: subject %q", ErrMalformed, m.Subject)
 	}
-	in.Instance, in.Name = instance, name
+	in.Sender, in.Instance, in.Name = sender, instance, name
 	if err := CheckInstance(instance); err != nil {
 		return err
 	}
@@ -57,10 +59,12 @@ func (in *Input) read(m *nats.Msg, root string) error {
 		in.Kind = KindPurge
 	case "done":
 		in.Kind = KindDone
-	default:
-		return fmt.Errorf("%w: %q, want start, event, cancel or purge", ErrUnknownKind, kind)
 	}
-	if err := checkKind(in.Kind, name); err != nil {
+	if !in.Sender.sends(in.Kind) {
+		in.Kind = 0
+		return fmt.Errorf("%w: %q from %q, want start, event, cancel or purge", ErrUnknownKind, kind, in.Sender)
+	}
+	if err := checkKind(in.Sender, in.Kind, name); err != nil {
 		return err
 	}
 	if err := in.headers(m.Header); err != nil {
@@ -125,7 +129,7 @@ func (in *Input) start(h nats.Header, data []byte) error {
 	if err := checkVersion(in.Version); err != nil {
 		return err
 	}
-	if text := h.Get(HeaderParent); text != "" {
+	if text := h.Get(HeaderParent); text != "" && in.Sender == SenderOrchestrator {
 		parent, err := parseParent(text)
 		if err != nil {
 			return err
@@ -163,13 +167,15 @@ func (in *Input) start(h nats.Header, data []byte) error {
 // cancel reads who wants it and why. A reason that this program does not know counts as
 // none: that the instance is to end matters more.
 func (in *Input) cancel(h nats.Header, data []byte) error {
-	if in.Of = h.Get(HeaderOf); in.Of != "" {
-		if err := checkEffect(in.Of); err != nil {
-			return err
+	if in.Sender == SenderOrchestrator {
+		if in.Of = h.Get(HeaderOf); in.Of != "" {
+			if err := checkEffect(in.Of); err != nil {
+				return err
+			}
 		}
-	}
-	if in.Reason.UnmarshalText([]byte(h.Get(HeaderReason))) != nil {
-		in.Reason = 0
+		if in.Reason.UnmarshalText([]byte(h.Get(HeaderReason))) != nil {
+			in.Reason = 0
+		}
 	}
 	if len(data) > MaxPayload {
 		return fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrTooLarge, len(data), MaxPayload)

@@ -26,8 +26,11 @@ func (o *OutInput) check() error {
 	if err := CheckInstance(o.Instance); err != nil {
 		return err
 	}
-	if err := checkKind(o.Kind, o.Name); err != nil {
+	if err := checkKind(o.Sender, o.Kind, o.Name); err != nil {
 		return err
+	}
+	if o.Sender != SenderOrchestrator && (o.Parent != nil || o.Of != "" || o.Reason != 0) {
+		return fmt.Errorf("%w: a parent, and the start that a cancel concerns, are named by orchestrators only", ErrMalformed)
 	}
 	for _, h := range [...]string{o.ID, o.Reply, o.By} {
 		if len(h) > maxHeader || strings.ContainsAny(h, "\r\n") {
@@ -51,7 +54,10 @@ func (o *OutInput) check() error {
 	}
 }
 
-func checkKind(k InputKind, name string) error {
+func checkKind(from Sender, k InputKind, name string) error {
+	if !from.sends(k) {
+		return fmt.Errorf("%w: number %d on a subject that begins with %q", ErrUnknownKind, k, from)
+	}
 	switch k {
 	case KindStart, KindEvent:
 		return CheckName(name)

@@ -135,7 +135,7 @@ func (c *Conn) PublishInputAsync(in OutInput, done func(seq uint64, err error)) 
 		done(0, fmt.Errorf("%w, for instance %s", err, in.Instance))
 		return
 	}
-	c.pub.publish(c.subj.to(in.Instance, in.Kind, in.Name), header, body, func(seq uint64, err error) {
+	c.pub.publish(c.subj.input(in.Sender, in.Instance, in.Kind, in.Name), header, body, func(seq uint64, err error) {
 		if err != nil {
 			c.count.failed.Add(1)
 		} else {

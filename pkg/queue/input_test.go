@@ -32,7 +32,7 @@ func asRead(t *testing.T, o OutInput, pos history.Position) Input {
 	_, body, err := o.message()
 	ok(t, err)
 	return Input{
-		Pos: pos, Size: len(body), Instance: o.Instance, Kind: o.Kind, Name: o.Name, Payload: o.Payload, ID: o.ID, Reply: o.Reply, By: o.By, Text: o.Text,
+		Pos: pos, Size: len(body), Sender: o.Sender, Instance: o.Instance, Kind: o.Kind, Name: o.Name, Payload: o.Payload, ID: o.ID, Reply: o.Reply, By: o.By, Text: o.Text,
 		Version: o.Version, Parent: o.Parent, Event: o.Event, Of: o.Of, Reason: o.Reason, Done: o.Done,
 	}
 }
@@ -56,8 +56,9 @@ func TestWhatInstancesTellEachOtherArrivesAsItWasSent(t *testing.T) {
 		{Instance: "p", Kind: KindDone, Done: &Done{Scheduled: 17, Effect: "e", Failure: failure}, By: "c"},
 		{Instance: "p", Kind: KindDone, Done: &Done{Scheduled: 1, Effect: "e"}},
 	}
-	for _, in := range sent {
-		_, err := c.PublishInput(soon(t), in)
+	for i := range sent {
+		sent[i].Sender = SenderOrchestrator
+		_, err := c.PublishInput(soon(t), sent[i])
 		ok(t, err)
 	}
 	for i, in := range readAll(t, c, len(sent)) {
@@ -118,7 +119,7 @@ func TestAForeignersStartMayBringAnEventToo(t *testing.T) {
 		{nats.Header{"Pawl-Event": {"paid"}, "Pawl-Split": {"2"}, "Pawl-Event-Type": {"application/x-protobuf"}}, "12\x03", jsonOf("12"), &OutEvent{"paid", packed("\x03")}},
 		{nats.Header{}, "1", jsonOf("1"), nil},
 	} {
-		m := nats.NewMsg("pawl.default.in.0.t-1.start.tenant")
+		m := nats.NewMsg("pawl.default.in.0.to.t-1.start.tenant")
 		m.Header, m.Data = k.header, []byte(k.body)
 		in := decodeInput(m, c.subj.root, history.Position{Seq: 1})
 		if in.Problem != nil || !reflect.DeepEqual(in.Payload, k.input) || !reflect.DeepEqual(in.Event, k.event) {
@@ -151,6 +152,8 @@ func TestNonsenseAboutFamilyIsAProblemOfTheInput(t *testing.T) {
 		{subject: "start.x", header: "Pawl-Parent", value: "order-42 1 2 3 four e", want: ErrMalformed},
 		{subject: "start.x", header: "Pawl-Parent", value: "order-42 -1 2 3 4 e", want: ErrMalformed},
 		{subject: "start.x", header: "Pawl-Parent", value: "order-42 1 2 0 4 e", want: ErrMalformed},
+		{subject: "start.x", header: "Pawl-Parent", value: "order-42 1 -2 3 4 e", want: ErrMalformed},
+		{subject: "start.x", header: "Pawl-Parent", value: "order-42 0 2 3 4 e", want: ErrMalformed},
 		{subject: "start.x", header: "Pawl-Parent", value: "order-42 1 2 3 0 e", want: ErrMalformed},
 		{subject: "start.x", header: "Pawl-Parent", value: "order-42 1 2 3 4 " + long[:maxEffect+1], want: ErrMalformed},
 		{subject: "start.x", header: "Pawl-Parent", value: "a.b 1 2 3 4 e", want: ErrBadInstance},
@@ -174,7 +177,7 @@ func TestNonsenseAboutFamilyIsAProblemOfTheInput(t *testing.T) {
 		{subject: "start", want: ErrBadName},
 		{subject: "frobnicate.x", want: ErrUnknownKind},
 	} {
-		m := nats.NewMsg(root + "in.0.a." + k.subject)
+		m := nats.NewMsg(root + "in.0.own.a." + k.subject)
 		if k.header != "" {
 			m.Header.Set(k.header, k.value)
 		}
@@ -185,7 +188,7 @@ func TestNonsenseAboutFamilyIsAProblemOfTheInput(t *testing.T) {
 		}
 	}
 	for _, split := range []string{"x", "-1", "3", "1.5", "99999999999999999999"} {
-		m := nats.NewMsg(root + "in.0.a.start.x")
+		m := nats.NewMsg(root + "in.0.own.a.start.x")
 		m.Header.Set(HeaderEvent, "paid")
 		m.Header.Set(HeaderSplit, split)
 		m.Data = []byte("12")
@@ -198,7 +201,7 @@ func TestNonsenseAboutFamilyIsAProblemOfTheInput(t *testing.T) {
 // A build that has more reasons than this one must still be able to cancel.
 func TestACancelOfAnUnknownReasonIsACancel(t *testing.T) {
 	root := subjectsOf("default").root
-	m := nats.NewMsg(root + "in.0.a.cancel")
+	m := nats.NewMsg(root + "in.0.own.a.cancel")
 	m.Header.Set(HeaderReason, "bored")
 	m.Header.Set(HeaderOf, "e")
 	if in := decodeInput(m, root, history.Position{}); in.Problem != nil || in.Reason != 0 || in.Of != "e" {
@@ -214,18 +217,18 @@ func TestACancelIsNotLostByTooManyWords(t *testing.T) {
 		ok(t, o.check())
 		h, body, err := o.message()
 		ok(t, err)
-		m := nats.NewMsg(root + "in.0.a.cancel")
+		m := nats.NewMsg(root + "in.0.own.a.cancel")
 		m.Header, m.Data = h, body
 		return decodeInput(m, root, history.Position{})
 	}
-	m := nats.NewMsg(root + "in.0.a.cancel")
+	m := nats.NewMsg(root + "in.0.own.a.cancel")
 	m.Data = []byte(`{"text":"` + long + `","by":"two\nlines ` + long + `"}`)
 	in := decodeInput(m, root, history.Position{})
 	if in.Problem != nil || in.Text != long[:maxText] || len(in.By) > maxHeader || !strings.HasPrefix(in.By, "two lines ü") {
 		t.Fatalf("%v, %d bytes by %s", in.Problem, len(in.Text), in.By)
 	}
 	for _, text := range []string{in.Text, long, strings.Repeat("\x00", MaxPayload)} {
-		told := read(OutInput{Instance: "a", Kind: KindCancel, Of: "e", By: in.By, Text: text})
+		told := read(OutInput{Sender: SenderOrchestrator, Instance: "a", Kind: KindCancel, Of: "e", By: in.By, Text: text})
 		if told.Problem != nil || told.By != in.By || told.Text != text[:maxText] {
 			t.Errorf("%v, %d bytes by %s", told.Problem, len(told.Text), told.By)
 		}
@@ -236,11 +239,13 @@ func TestAnInputThatItsReaderWouldRefuseIsNotSent(t *testing.T) {
 	c := newStand(t).open(Options{})
 	long := strings.Repeat("x", MaxPayload+1)
 	start := func(change func(*OutInput)) OutInput {
-		o := OutInput{Instance: "a", Kind: KindStart, Name: "x"}
+		o := OutInput{Sender: SenderOrchestrator, Instance: "a", Kind: KindStart, Name: "x"}
 		change(&o)
 		return o
 	}
-	done := func(d *Done) OutInput { return OutInput{Instance: "a", Kind: KindDone, Done: d} }
+	done := func(d *Done) OutInput {
+		return OutInput{Sender: SenderOrchestrator, Instance: "a", Kind: KindDone, Done: d}
+	}
 	for i, k := range []struct {
 		in   OutInput
 		want error
@@ -252,14 +257,14 @@ func TestAnInputThatItsReaderWouldRefuseIsNotSent(t *testing.T) {
 		{start(func(o *OutInput) { o.Event = &OutEvent{Name: "a b"} }), ErrBadName},
 		{start(func(o *OutInput) { o.Event = &OutEvent{Name: "paid", Payload: packed(long)} }), ErrTooLarge},
 		{start(func(o *OutInput) { o.Event = &OutEvent{Name: "paid", Payload: history.Payload{Data: []byte("1")}} }), ErrMalformed},
-		{OutInput{Instance: "a", Kind: KindCancel, Of: "a\r\nb"}, ErrMalformed},
+		{OutInput{Sender: SenderOrchestrator, Instance: "a", Kind: KindCancel, Of: "a\r\nb"}, ErrMalformed},
 		{done(nil), ErrMalformed},
 		{done(&Done{Effect: "e"}), ErrMalformed},
 		{done(&Done{Scheduled: 1}), ErrMalformed},
 		{done(&Done{Scheduled: 1, Effect: "e", Result: packed(long)}), ErrTooLarge},
 		{done(&Done{Scheduled: 1, Effect: "e", Failure: &history.Failure{Data: packed(long)}}), ErrTooLarge},
 		{done(&Done{Scheduled: 1, Effect: "e", Failure: &history.Failure{Message: long + long}}), ErrTooLarge},
-		{OutInput{Instance: "a", Kind: KindDone, Name: "x", Done: &Done{Scheduled: 1, Effect: "e"}}, ErrBadName},
+		{OutInput{Sender: SenderOrchestrator, Instance: "a", Kind: KindDone, Name: "x", Done: &Done{Scheduled: 1, Effect: "e"}}, ErrBadName},
 	} {
 		if _, err := c.PublishInput(soon(t), k.in); !errors.Is(err, k.want) {
 			t.Errorf("%d: %.200v, want %v", i, err, k.want)
@@ -270,7 +275,7 @@ func TestAnInputThatItsReaderWouldRefuseIsNotSent(t *testing.T) {
 func TestAParentIsReadFromItsHeaderAsItWasWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := &history.Parent{
-			Instance: rapid.StringMatching(`[A-Za-z0-9_:@=+~%-]{1,200}`).Draw(t, "instance"), Born: history.Position{Seq: rapid.Uint64().Draw(t, "seq"), Time: rapid.Int64().Draw(t, "time")},
+			Instance: rapid.StringMatching(`[A-Za-z0-9_:@=+~%-]{1,200}`).Draw(t, "instance"), Born: history.Position{Seq: rapid.Uint64Min(1).Draw(t, "seq"), Time: rapid.Int64Min(1).Draw(t, "time")},
 			Execution: rapid.Uint64Min(1).Draw(t, "execution"), Event: rapid.Uint64Min(1).Draw(t, "event"), Effect: rapid.StringMatching(`[!-~]{1,100}`).Draw(t, "effect"),
 		}
 		got, err := parseParent(parentText(want))
@@ -288,11 +293,11 @@ func TestWhatAncestorsHoldTravelsBesideTheParentAndNoBuildIsRefusedForIt(t *test
 	pair := "charge/" + strings.Repeat("x", 30) + "=t "
 	many := strings.Repeat(pair, 300)
 	for _, holds := range []string{"", "charge/acme=t1 nap=t2", many} {
-		_, err := c.PublishInput(soon(t), OutInput{Instance: "b", Kind: KindStart, Name: "n", Parent: parent(holds)})
+		_, err := c.PublishInput(soon(t), OutInput{Sender: SenderOrchestrator, Instance: "b", Kind: KindStart, Name: "n", Parent: parent(holds)})
 		ok(t, err)
 	}
 	for _, odd := range []string{"charge=t1\tnap=t2", "\x7f"} {
-		_, err := c.nc.RequestMsg(&nats.Msg{Subject: "pawl.default.to.b.start.n", Header: nats.Header{HeaderParent: {parentText(parent(""))}, HeaderHolds: {odd}}}, 5*time.Second)
+		_, err := c.nc.RequestMsg(&nats.Msg{Subject: "pawl.default.own.b.start.n", Header: nats.Header{HeaderParent: {parentText(parent(""))}, HeaderHolds: {odd}}}, 5*time.Second)
 		ok(t, err)
 	}
 	r, err := c.Attach(soon(t), c.PartitionOf("b"), history.Position{})

@@ -34,7 +34,7 @@ func TestEveryInstanceIsFiledUnderThePartitionThatGoComputes(t *testing.T) {
 		ok(t, err)
 		m, err := stream.GetMsg(soon(t), seq)
 		ok(t, err)
-		if want := fmt.Sprintf("pawl.default.in.%d.%s.event.e", c.PartitionOf(id), id); m.Subject != want {
+		if want := fmt.Sprintf("pawl.default.in.%d.to.%s.event.e", c.PartitionOf(id), id); m.Subject != want {
 			t.Fatalf("filed as %s, want %s", m.Subject, want)
 		}
 	}
@@ -156,7 +156,7 @@ func TestStreamsTakeOnlyKindsAndSizesThatExist(t *testing.T) {
 	s := newStand(t)
 	old := s.open(Options{}) // with the settings of an earlier build
 	config := inputsConfig(old.opts, old.subj)
-	config.Subjects, config.MaxBytes, config.MaxMsgSize = []string{old.subj.toAll()}, -1, -1
+	config.Subjects, config.MaxBytes, config.MaxMsgSize = []string{old.subj.root + "to.*.>"}, -1, -1
 	_, err := old.js.UpdateStream(soon(t), config)
 	ok(t, err)
 	c := s.open(Options{InputsMaxBytes: 64 << 20})
@@ -167,13 +167,13 @@ func TestStreamsTakeOnlyKindsAndSizesThatExist(t *testing.T) {
 	}
 	publish := func(subject string) error {
 		done := make(chan error, 1)
-		c.pub.publish(c.subj.root+"to."+subject, nil, []byte("1"), func(_ uint64, err error) { done <- err })
+		c.pub.publish(c.subj.root+subject, nil, []byte("1"), func(_ uint64, err error) { done <- err })
 		return get(t, done, subject)
 	}
-	for _, subject := range []string{"a.start.tenant", "a.event.x.y", "a.cancel", "a.purge", "a.done"} {
+	for _, subject := range []string{"to.a.start.tenant", "to.a.event.x.y", "to.a.cancel", "to.a.purge", "own.a.start.x", "own.a.event.x", "own.a.cancel", "own.a.done"} {
 		ok(t, publish(subject))
 	}
-	for _, subject := range []string{"a.pause", "a.start", "a.cancel.now", "a.done.x"} {
+	for _, subject := range []string{"to.a.pause", "to.a.start", "to.a.cancel.now", "to.a.done", "own.a.done.x", "own.a.purge"} {
 		if err := publish(subject); !errors.Is(err, ErrNoStream) {
 			t.Errorf("%s: %v", subject, err)
 		}
@@ -267,7 +267,7 @@ func TestAStreamWithAnotherNumberOfPartitionsIsRefused(t *testing.T) {
 	s.open(Options{Partitions: 8})
 	_, err := Open(soon(t), s.dial(), Options{Partitions: 16})
 	var m *MismatchError
-	if !errors.As(err, &m) || !strings.Contains(m.Have, "partition(8,1)") || !strings.Contains(m.Want, "partition(16,1)") {
+	if !errors.As(err, &m) || !strings.Contains(m.Have, "partition(8,2)") || !strings.Contains(m.Want, "partition(16,2)") {
 		t.Fatal(err)
 	}
 	c, err := Join(soon(t), s.dial(), Options{})

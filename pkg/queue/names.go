@@ -87,26 +87,38 @@ type subjects struct{ root string } // "pawl.<ns>."
 
 func subjectsOf(ns string) subjects { return subjects{root: "pawl." + ns + "."} }
 
-func (s subjects) to(instance string, k InputKind, name string) string {
-	if name == "" {
-		return s.root + "to." + instance + "." + k.String()
+// input is where an input is published. Clients and orchestrators have a prefix each, so that permissions can tell them apart.
+func (s subjects) input(from Sender, instance string, k InputKind, name string) string {
+	subject := s.root + from.String() + "." + instance + "." + k.String()
+	if name != "" {
+		subject += "." + name
 	}
-	return s.root + "to." + instance + "." + k.String() + "." + name
+	return subject
 }
 
-func (s subjects) toAll() string { return s.root + "to.*.>" }
+// source and transform are how the stream files inputs: source matches all of inputs, and its second wildcard is the instance.
+func (s subjects) source() string { return s.root + "*.*.>" }
 
-// inputs lists the subjects of the INPUTS stream, one for each kind of input. No stream takes a message on any other subject
-// below "to", so its publisher gets no acknowledgement.
+// inputs lists the subjects of the INPUTS stream, one for each sender and kind of input. No stream takes a message on any
+// other subject below "to" and "own", so its publisher gets no acknowledgement.
 func (s subjects) inputs() []string {
-	return []string{
-		s.to("*", KindStart, ">"), s.to("*", KindEvent, ">"),
-		s.to("*", KindCancel, ""), s.to("*", KindPurge, ""), s.to("*", KindDone, ""),
+	var all []string
+	for _, from := range [...]Sender{SenderClient, SenderOrchestrator} {
+		for k := KindStart; k <= KindDone; k++ {
+			switch {
+			case !from.sends(k):
+			case k == KindStart, k == KindEvent:
+				all = append(all, s.input(from, "*", k, ">"))
+			default:
+				all = append(all, s.input(from, "*", k, ""))
+			}
+		}
 	}
+	return all
 }
 
 func (s subjects) transform(partitions int) string {
-	return fmt.Sprintf("%sin.{{partition(%d,1)}}.{{wildcard(1)}}.>", s.root, partitions)
+	return fmt.Sprintf("%sin.{{partition(%d,2)}}.{{wildcard(1)}}.{{wildcard(2)}}.>", s.root, partitions)
 }
 
 func (s subjects) in(p int) string           { return s.root + "in." + strconv.Itoa(p) + ".>" }
@@ -114,12 +126,15 @@ func (s subjects) task(queue string) string  { return s.root + "task." + queueTo
 func (s subjects) taskAll() string           { return s.root + "task.*" }
 func (s subjects) bell(p int) string         { return s.root + "bell." + strconv.Itoa(p) }
 func (s subjects) hint(worker string) string { return s.root + "hint." + worker }
-func (s subjects) ask(p int) string          { return s.root + "ask." + strconv.Itoa(p) }
-func (s subjects) word(p int) string         { return s.root + "word." + strconv.Itoa(p) }
-func (s subjects) notice() string            { return s.root + "notice" }
-func (s subjects) owner(p int) string        { return s.root + "owner." + strconv.Itoa(p) }
-func (s subjects) ownerAll() string          { return s.root + "owner.*" }
-func (s subjects) workers() string           { return s.root + "workers" }
+func (s subjects) ask(p int, a Access) string {
+	return s.root + "ask." + strconv.Itoa(p) + "." + a.String()
+}
+func (s subjects) askAny(p int) string { return s.root + "ask." + strconv.Itoa(p) + ".*" }
+func (s subjects) word(p int) string   { return s.root + "word." + strconv.Itoa(p) }
+func (s subjects) notice() string      { return s.root + "notice" }
+func (s subjects) owner(p int) string  { return s.root + "owner." + strconv.Itoa(p) }
+func (s subjects) ownerAll() string    { return s.root + "owner.*" }
+func (s subjects) workers() string     { return s.root + "workers" }
 
 // queueToken makes one subject token of a queue's name. The equals sign is not in
 // the alphabet of names, so that no two queues meet.

@@ -39,6 +39,9 @@ func checkParent(p *history.Parent) error {
 	if p.Execution == 0 || p.Event == 0 {
 		return fmt.Errorf("%w: parent %s without execution or event", ErrMalformed, p.Instance)
 	}
+	if p.Born.Seq == 0 || p.Born.Time <= 0 { // the record of the child could not be read again
+		return fmt.Errorf("%w: parent %s without its place in the stream (sequence %d, time %d)", ErrMalformed, p.Instance, p.Born.Seq, p.Born.Time)
+	}
 	return checkEffect(p.Effect)
 }
 

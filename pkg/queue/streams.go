@@ -19,7 +19,7 @@ func inputsConfig(o Options, s subjects) jetstream.StreamConfig {
 		Name:             inputsStream(o.Namespace),
 		Description:      "Pawl: inputs of namespace " + o.Namespace,
 		Subjects:         s.inputs(),
-		SubjectTransform: &jetstream.SubjectTransformConfig{Source: s.toAll(), Destination: s.transform(o.Partitions)},
+		SubjectTransform: &jetstream.SubjectTransformConfig{Source: s.source(), Destination: s.transform(o.Partitions)},
 		Retention:        jetstream.LimitsPolicy,
 		Discard:          jetstream.DiscardNew,
 		Storage:          jetstream.FileStorage,
@@ -149,7 +149,7 @@ func transformText(c jetstream.StreamConfig) string {
 
 // partitionsOf reads the number of partitions off the stream's transform.
 func partitionsOf(have jetstream.StreamConfig, s subjects) (int, error) {
-	wrong := &MismatchError{Stream: have.Name, Field: "transform", Have: transformText(have), Want: s.toAll() + " to " + s.transform(DefaultPartitions)}
+	wrong := &MismatchError{Stream: have.Name, Field: "transform", Have: transformText(have), Want: s.source() + " to " + s.transform(DefaultPartitions)}
 	if have.SubjectTransform == nil {
 		return 0, wrong
 	}

@@ -76,8 +76,8 @@ func TestWhatComesBeforeItsInstanceIsStartedWaitsThroughCrashes(t *testing.T) {
 	parent := &history.Parent{Instance: "gone", Born: history.Position{Seq: 1, Time: 1}, Execution: 1, Event: 2, Effect: "effect-of-the-start-00"}
 	kept := f.keep(f.redis)
 
-	publish(queue.OutInput{Instance: "taken-back", Kind: queue.KindCancel, Of: "effect-of-another-0000", Reason: cancel.LostSelect})
-	publish(queue.OutInput{Instance: "taken-back", Kind: queue.KindCancel, Of: parent.Effect, Reason: cancel.ScopeEnded, By: "gone"})
+	publish(queue.OutInput{Sender: queue.SenderOrchestrator, Instance: "taken-back", Kind: queue.KindCancel, Of: "effect-of-another-0000", Reason: cancel.LostSelect})
+	publish(queue.OutInput{Sender: queue.SenderOrchestrator, Instance: "taken-back", Kind: queue.KindCancel, Of: parent.Effect, Reason: cancel.ScopeEnded, By: "gone"})
 	f.must(client.Cancel(f.ctx, f.client, "greeted", "too early", client.MessageID("cancel")))
 	f.must(client.Send(f.ctx, f.client, work.Go, "greeted", 1, client.MessageID("go")))
 	visible := func() bool {
@@ -99,7 +99,7 @@ func TestWhatComesBeforeItsInstanceIsStartedWaitsThroughCrashes(t *testing.T) {
 	f.until("both are seen to wait again", visible)
 	o.Kill()
 	publish(queue.OutInput{
-		Instance: "taken-back", Kind: queue.KindStart, Name: work.Nest.Name(), Parent: parent,
+		Sender: queue.SenderOrchestrator, Instance: "taken-back", Kind: queue.KindStart, Name: work.Nest.Name(), Parent: parent,
 		Payload: history.Payload{Type: history.TypeJSON, Data: []byte("0")},
 	})
 	_, err = client.Start(f.ctx, f.client, work.Kid, "greeted", work.Chore{Wait: true})

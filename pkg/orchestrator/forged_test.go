@@ -1,0 +1,76 @@
+package orchestrator_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// forge publishes on a client's subject what an orchestrator would publish on its own. The error is that of the request.
+func (s *stand) forge(in queue.OutInput) error {
+	s.t.Helper()
+	js, err := jetstream.New(s.nats)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	stream, err := js.Stream(s.ctx(), "PAWL-default-INPUTS")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	to := in.Instance
+	in.Sender, in.Instance = queue.SenderOrchestrator, "decoy" // to learn how it is encoded
+	seq, err := s.conn.PublishInput(s.ctx(), in)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	m, err := stream.GetMsg(s.ctx(), seq)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_, kind, _ := strings.Cut(m.Subject, ".decoy.")
+	_, err = s.nats.RequestMsgWithContext(s.ctx(), &nats.Msg{Subject: "pawl.default.to." + to + "." + kind, Header: m.Header, Data: m.Data})
+	return err
+}
+
+// Trap: a message that anybody may send and that completes something.
+func TestForgedChildEndsAndParentsAreNotBelieved(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	s.orchestrate(orchestrator.Config{}, race.Do(pinged), only.Do(waitForPing))
+	s.start("race", "p-1", `"x"`)
+	s.event("ping", "p-1", `"go"`)
+	s.until("the child runs", func() bool { return s.describe("c-1").Status == "running" })
+	var scheduled *history.ChildScheduled
+	for _, e := range s.history("p-1") {
+		if c, ok := e.(*history.ChildScheduled); ok {
+			scheduled = c
+		}
+	}
+	result := history.Payload{Type: history.TypeJSON, Data: []byte(`"forged"`)}
+	end := queue.OutInput{Instance: "p-1", Kind: queue.KindDone, Done: &queue.Done{Scheduled: scheduled.ID, Effect: scheduled.Effect, Result: result}}
+	if err := s.forge(end); !errors.Is(err, nats.ErrNoResponders) {
+		t.Errorf("a forged end: %v, want that no stream takes it", err)
+	}
+
+	// The child of a forged parent is nobody's child, and its end reaches nobody.
+	child := queue.OutInput{Instance: "c-2", Kind: queue.KindStart, Name: "only-child", Payload: result, Parent: s.place("p-1", scheduled.Effect)}
+	if err := s.forge(child); err != nil {
+		t.Fatal(err)
+	}
+	s.event("ping", "c-2", `"forged"`)
+	if d := s.ended("c-2"); d.Parent != "" || d.Status != "completed" {
+		t.Errorf("the forged child is %s, of %q", d.Status, d.Parent)
+	}
+	s.event("ping", "c-1", `"genuine"`)
+	d := s.ended("p-1")
+	if got, err := race.DecodeResult(d.Result); err != nil || got != "genuine" {
+		t.Errorf("%q, %v, %v", got, err, d.Failure)
+	}
+}

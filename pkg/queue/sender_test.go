@@ -1,0 +1,94 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// Trap: a subject shared by roles. What only orchestrators may say, believed from anyone, completed other people's parents.
+func TestOnlyOrchestratorsSubjectsCarryWhatOrchestratorsSay(t *testing.T) {
+	t.Parallel()
+	root := subjectsOf("default").root
+	end := encode(5, (&Done{Scheduled: 1, Effect: "e"}).wire)
+	family := nats.Header{HeaderParent: {parentText(parent())}, HeaderHolds: {"charge=t1"}, HeaderOf: {"e"}, HeaderReason: {"scope-ended"}}
+	broken := nats.Header{HeaderParent: {"order-42 1 -2 3 4 e"}, HeaderOf: {"an effect"}}
+	for _, k := range []struct {
+		subject  string
+		header   nats.Header
+		body     []byte
+		believed bool
+		problem  bool
+	}{
+		{subject: "own.a.start.x", header: family, believed: true},
+		{subject: "own.a.start.x", header: broken, problem: true},
+		{subject: "own.a.cancel", header: family, believed: true},
+		{subject: "own.a.cancel", header: broken, problem: true},
+		{subject: "own.a.done", body: end, believed: true},
+		{subject: "own.a.event.x"},
+		{subject: "own.a.purge", problem: true},
+		{subject: "to.a.start.x", header: family},
+		{subject: "to.a.start.x", header: broken},
+		{subject: "to.a.cancel", header: family},
+		{subject: "to.a.cancel", header: broken},
+		{subject: "to.a.done", body: end, problem: true},
+		{subject: "to.a.purge"},
+		{subject: "else.a.event.x", problem: true},
+	} {
+		in := decodeInput(&nats.Msg{Subject: root + "in.0." + k.subject, Header: k.header, Data: k.body}, root, history.Position{Seq: 1})
+		believed := in.Parent != nil || in.Of != "" || in.Reason != 0 || in.Done != nil
+		if (in.Problem != nil) != k.problem || in.Problem == nil && believed != k.believed {
+			t.Errorf("%s %v: %+v", k.subject, k.header, in)
+		}
+	}
+}
+
+func TestInputsOfBothSendersAreInOneOrder(t *testing.T) {
+	t.Parallel()
+	c := newStand(t).open(Options{})
+	const n = 20
+	for i := range n {
+		in := event("a", fmt.Sprint("e", i), "1")
+		in.Sender = Sender(i % 2) //nolint:gosec // 0 or 1
+		_, err := c.PublishInput(soon(t), in)
+		ok(t, err)
+	}
+	r, err := c.Attach(soon(t), c.PartitionOf("a"), history.Position{})
+	ok(t, err)
+	defer r.Stop()
+	for i, in := range read(t, r, n) {
+		if in.Name != fmt.Sprint("e", i) || in.Sender != Sender(i%2) { //nolint:gosec // 0 or 1
+			t.Errorf("input %d: %+v", i, in)
+		}
+	}
+}
+
+// Trap: permissions that cannot be drawn. The subject of a request names the permission, so the owner must hold it against the operation.
+func TestOperationsRequireTheAccessThatTheirSubjectNames(t *testing.T) {
+	t.Parallel()
+	c := newStand(t).open(Options{Partitions: 1})
+	s, err := c.ServeAsks(0, func(context.Context, Ask) Reply { return Reply{Cursor: "done"} })
+	ok(t, err)
+	defer s.Stop()
+	for op := Op(0); op <= OpDeletePolicy+1; op++ {
+		for _, on := range []Access{AccessRead, AccessAdmin} {
+			m, err := c.nc.RequestWithContext(soon(t), c.subj.ask(0, on), (Ask{Op: op}).encode())
+			ok(t, err)
+			var r Reply
+			ok(t, decode("reply", m.Data, r.wire))
+			want := on == AccessAdmin || op.Access() == AccessRead
+			if done := r.Cursor == "done"; done != want {
+				t.Errorf("operation %d on %s: done %t, problem %v", op, on, done, r.Problem)
+			}
+		}
+	}
+	for _, op := range []Op{OpClear, OpSetPolicy, OpDeletePolicy, 99} {
+		if op.Access() != AccessAdmin {
+			t.Errorf("operation %d requires %s", op, op.Access())
+		}
+	}
+}
