@@ -21,4 +21,5 @@
 //	patch.go    an orchestration that was changed in place
 //	audit/      real work: what is in a tree of Go packages
 //	first/      a program of its own, that of docs/guide/first-orchestration.md
+//	plain/      a program without fx, that of docs/guide/processes.md
 package examples

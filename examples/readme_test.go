@@ -1,12 +1,13 @@
 package examples
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/redis/go-redis/v9"
@@ -14,15 +15,26 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/doctest"
 	"github.com/pawlrun/pawl/internal/poll"
-	"github.com/pawlrun/pawl/pawlfx"
+	"github.com/pawlrun/pawl/pawltest"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
+func fulfilOrder(ctx *pawl.Context, o Order) (Receipt, error) {
+	hold, err := Reserve.Call(ctx, o, pawl.Retry{Attempts: 5}) // an activity, on any worker
+	if err != nil {
+		return Receipt{}, err
+	}
+	if _, ok, err := Approved.ReceiveWithin(ctx, 24*time.Hour); err != nil || !ok { // a durable wait
+		_, undo := Release.Call(pawl.Detach(ctx), hold) // runs after a cancellation, too
+		return Receipt{}, errors.Join(cmp.Or[error](err, ErrNotApproved), undo)
+	}
+	return Charge.Call(ctx, o, pawl.AttemptTimeout(30*time.Second))
+}
+
 func runOrchestrator(ctx context.Context, nc *nats.Conn, rdb redis.UniversalClient) error {
-	o, err := orchestrator.New(orchestrator.Config{NATS: nc, Redis: rdb}, Fulfil.Do(fulfil))
+	o, err := orchestrator.New(orchestrator.Config{NATS: nc, Redis: rdb}, Fulfil.Do(fulfilOrder))
 	if err != nil {
 		return err
 	}
@@ -51,7 +63,7 @@ func order(ctx context.Context, nc *nats.Conn, o Order) (Receipt, error) {
 		return Receipt{}, err
 	}
 	defer c.Close()
-	run, err := client.Start(ctx, c, Fulfil, o.ID, o) // a second start of the same id is harmless
+	run, err := client.Start(ctx, c, Fulfil, o.ID, o) // a second start of the same id has no effect
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -61,31 +73,12 @@ func order(ctx context.Context, nc *nats.Conn, o Order) (Receipt, error) {
 	return run.Result(ctx)
 }
 
-func withFx() int {
-	return pawlfx.Run(slog.Default(),
-		pawlfx.Connections(openNATS, openRedis),
-		pawlfx.Orchestrations(func() []pawl.OrchestrationBinding {
-			return []pawl.OrchestrationBinding{Fulfil.Do(fulfil)}
-		}),
-		pawlfx.Orchestrator(orchestrator.Config{}),
-		pawlfx.HTTP(":7295"),
-	)
+// Every Go block of the README is in this package verbatim, so it compiles; the test of the fleets below runs it.
+func TestReadmeCodeIsInExamples(t *testing.T) {
+	doctest.Shown(t, doctest.Read(t, "../README.md"), 5, doctest.Read(t, "order.go", "ratelimit.go", "readme_test.go"))
 }
 
-func openNATS(context.Context) (*nats.Conn, error) { return queue.Dial("nats://127.0.0.1:4222") }
-
-func openRedis(context.Context) (redis.UniversalClient, error) {
-	return redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"}), nil
-}
-
-// Every Go block of the README stands, to the letter, in this package, and so it compiles; the test of
-// the fleets below runs it.
-func TestTheReadmesCodeIsTheExamples(t *testing.T) {
-	doctest.Shown(t, doctest.Read(t, "../README.md"), 6, doctest.Read(t, "order.go", "ratelimit.go", "readme_test.go"))
-	_ = withFx // compiled; pawlfx' own tests run it
-}
-
-func TestTheReadmesFleetsFulfilAnOrderAlsoOneThatIsPublishedAsPlainJSON(t *testing.T) {
+func TestReadmeFleetsFulfilOrdersAlsoFromPlainJSON(t *testing.T) {
 	ctx, stop := context.WithTimeout(context.Background(), soon)
 	defer stop()
 	nc, rdb := servers(t)
@@ -127,4 +120,24 @@ func TestTheReadmesFleetsFulfilAnOrderAlsoOneThatIsPublishedAsPlainJSON(t *testi
 		}
 		return true
 	})
+}
+
+// Without an approval the goods go back, and so they do if the order is cancelled.
+func TestReadmeOrderIsReleasedWithoutApproval(t *testing.T) {
+	for name, test := range map[string]struct {
+		arrange func(*pawltest.Env)
+		want    error
+	}{
+		"not approved": {func(*pawltest.Env) {}, ErrNotApproved},
+		"cancelled":    {func(env *pawltest.Env) { env.At(time.Hour).Cancel("ops", "wrong customer") }, context.Canceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			env := pawltest.New(t, Fulfil.Do(fulfilOrder), Reserve.Do(reserve), Release.Do(release), Charge.Do(charge))
+			test.arrange(env)
+			if _, err := pawltest.Run(env, Fulfil, Order{ID: "o-1", Item: "lamp", Quantity: 1}); !errors.Is(err, test.want) {
+				t.Error(err)
+			}
+			env.WantLines("ActivityScheduled  release-stock", "ActivityCompleted")
+		})
+	}
 }
