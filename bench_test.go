@@ -21,7 +21,7 @@ func endless(ctx *pawl.Context, o Order) (Receipt, error) {
 // decoded.
 func BenchmarkTurn(b *testing.B) {
 	handle := pawl.NewOrchestration[Order, Receipt]("endless")
-	x := replay.New(replay.Identity{Instance: "bench"}, handle.Do(endless).Program(),
+	x := replay.New(history.Identity{Instance: "bench"}, handle.Do(endless).Program(),
 		replay.Options{Limits: replay.Limits{Events: 1 << 60, WarnEvents: 1 << 60}})
 	if _, err := x.Apply(&history.Started{Payload: must(handle.EncodeInput(order))}); err != nil {
 		b.Fatal(err)
@@ -49,7 +49,7 @@ func BenchmarkParkedInstance(b *testing.B) {
 	runtime.ReadMemStats(&before)
 	parked := make([]*replay.Execution, b.N)
 	for i := range parked {
-		parked[i] = replay.New(replay.Identity{Instance: "bench"}, program, replay.Options{})
+		parked[i] = replay.New(history.Identity{Instance: "bench"}, program, replay.Options{})
 		if _, err := parked[i].Apply(&history.Started{Payload: in}); err != nil {
 			b.Fatal(err)
 		}

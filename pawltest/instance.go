@@ -34,7 +34,7 @@ type instance struct {
 
 // execution is one generation of an instance.
 type execution struct {
-	id       replay.Identity
+	id       history.Identity
 	started  *history.Started
 	program  replay.Program
 	x        *replay.Execution // nil: it waits for its code
@@ -50,7 +50,7 @@ func (in *instance) now() *execution { return in.executions[len(in.executions)-1
 // begin prepares an execution; its Started is its first input.
 func (in *instance) begin(s *history.Started) {
 	in.executions = append(in.executions, &execution{
-		id:      replay.Identity{Instance: in.id, Born: s.Born, Execution: s.Execution},
+		id:      history.Identity{Instance: in.id, Born: s.Born, Execution: s.Execution},
 		started: s,
 	})
 }

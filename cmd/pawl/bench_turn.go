@@ -75,7 +75,7 @@ func benchTurn(out io.Writer, asJSON bool) error {
 }
 
 func (b turnBench) execution(o pawl.OrchestrationBinding) *replay.Execution {
-	return replay.New(replay.Identity{Instance: "bench"}, o.Program(),
+	return replay.New(history.Identity{Instance: "bench"}, o.Program(),
 		replay.Options{Limits: replay.Limits{Events: math.MaxInt64, WarnEvents: math.MaxInt64}})
 }
 

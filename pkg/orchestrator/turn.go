@@ -159,12 +159,12 @@ func (in *instance) orchestration() (name, version string, begins bool) {
 }
 
 // identity names the execution: of the record, or of the start that is about to be turned.
-func (in *instance) identity() replay.Identity {
+func (in *instance) identity() history.Identity {
 	if in.rec != nil {
-		return replay.Identity{Instance: in.id, Born: in.rec.Born, Execution: in.rec.Execution}
+		return history.Identity{Instance: in.id, Born: in.rec.Born, Execution: in.rec.Execution}
 	}
 	s, _ := in.unread[0].ev.(*history.Started) // advance looks before it turns
-	return replay.Identity{Instance: in.id, Born: s.Born, Execution: s.Execution}
+	return history.Identity{Instance: in.id, Born: s.Born, Execution: s.Execution}
 }
 
 // run applies the inputs in the order in which they happened: a timer that was due

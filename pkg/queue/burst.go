@@ -60,7 +60,11 @@ func (p *Puller) Burst(ctx context.Context, n int) ([]*Delivery, error) {
 func (p *Puller) open(m *nats.Msg) *Delivery {
 	d := &Delivery{reply: m.Reply, nc: p.c.nc}
 	var err error
-	if d.Task, err = DecodeTask(m.Data); err != nil {
+	d.Task, err = DecodeTask(m.Data)
+	if err == nil && d.Task.Queue != p.queue {
+		err = fmt.Errorf("%w: activity %s of %s was scheduled for queue %q", ErrForged, d.Task.Name, d.Task.Instance, d.Task.Queue)
+	}
+	if err != nil {
 		p.refuse(d, err)
 		return nil
 	}

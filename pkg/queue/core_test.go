@@ -292,7 +292,7 @@ func TestNoBytesCrashADecoder(t *testing.T) {
 		_, err3 := decodeDone(b)
 		for _, err := range []error{err, err2, err3, decode("reply", b, r.wire), decode("bells", b, func(w *wire) { list(w, &bells, wireBell) }),
 			decode("ask", b, ask.wire), decode("words", b, func(w *wire) { list(w, &words, wireWord) })} {
-			if err != nil && !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrNewer) {
+			if err != nil && !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrNewer) && !errors.Is(err, ErrForged) {
 				t.Fatal(err)
 			}
 		}
@@ -303,8 +303,9 @@ func TestReplyWrittenAndReadIsTheSame(t *testing.T) {
 	text := rapid.StringN(0, 10, 30)
 	rapid.Check(t, func(t *rapid.T) {
 		want := Task{Instance: "i" + strings.Repeat("x", rapid.IntRange(0, 50).Draw(t, "n")), Execution: rapid.Uint64Min(1).Draw(t, "x"), Activity: rapid.Uint64Min(1).Draw(t, "a"),
-			Born: history.Position{Seq: rapid.Uint64().Draw(t, "s"), Time: rapid.Int64().Draw(t, "t")}, Effect: "e" + text.Draw(t, "e"), Name: "n" + text.Draw(t, "n"), Queue: text.Draw(t, "q"),
+			Born: history.Position{Seq: rapid.Uint64().Draw(t, "s"), Time: rapid.Int64().Draw(t, "t")}, Name: "n" + text.Draw(t, "n"), Queue: text.Draw(t, "q"),
 			Attempt: rapid.Uint32().Draw(t, "at"), Payload: history.Payload{Type: text.Draw(t, "pt"), Data: rapid.SliceOfN(rapid.Byte(), 1, 50).Draw(t, "pd")}, ScheduledAt: rapid.Int64().Draw(t, "sa")}
+		want.Effect = want.ContentID()
 		got, err := DecodeTask(want.Encode())
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Fatalf("%+v %v", got, err)
@@ -313,9 +314,9 @@ func TestReplyWrittenAndReadIsTheSame(t *testing.T) {
 }
 
 const (
-	goldenTask = "9f01a3692d3107090103a165ab6368617267652d63617264a3712e7201b06170706c69636174696f6e2f6a736f6ec40131cf0000018bcfe5680000a0"
+	goldenTask = "9f01a3692d3107090103b6704d4e4758664f66755179716b76774139634d745f67ab6368617267652d63617264a3712e7201b06170706c69636174696f6e2f6a736f6ec40131cf0000018bcfe5680000a0"
 	// goldenTaskBefore is a task of a build that knew no key of a call.
-	goldenTaskBefore = "9e01a3692d3107090103a165ab6368617267652d63617264a3712e7201b06170706c69636174696f6e2f6a736f6ec40131cf0000018bcfe5680000"
+	goldenTaskBefore = "9e01a3692d3107090103b6704d4e4758664f66755179716b76774139634d745f67ab6368617267652d63617264a3712e7201b06170706c69636174696f6e2f6a736f6ec40131cf0000018bcfe5680000"
 	goldenAnswer     = "9b01a169010203a66661696c6564b06170706c69636174696f6e2f6a736f6ec4013197a163a16db06170706c69636174696f6e2f6a736f6ec40131c3a17391a16192a178a179c0"
 	// As it was written when it ended with the problem.
 	goldenAnswerBefore = "9a01a169010203a66661696c6564b06170706c69636174696f6e2f6a736f6ec4013197a163a16db06170706c69636174696f6e2f6a736f6ec40131c3a17391a16192a178a179"

@@ -40,6 +40,7 @@ var (
 	ErrUnknownKind = errors.New("queue: unknown kind of input")
 	ErrTooLarge    = errors.New("queue: payload too large")
 	ErrMalformed   = errors.New("queue: malformed message")
+	ErrForged      = errors.New("queue: forged message") // a task that is not what its effect id was made of
 	// ErrNewer matches a *NewerError.
 	ErrNewer = errors.New("queue: message of a newer version")
 )

@@ -240,9 +240,15 @@ func (p *Puller) giveBack(d *Delivery) {
 // refuse handles a message that is not a task. One of a newer version goes to a
 // newer worker, if there is one; anything else would come back for ever.
 func (p *Puller) refuse(d *Delivery, err error) {
-	if errors.Is(err, ErrNewer) {
+	switch {
+	case errors.Is(err, ErrNewer):
 		d.NakAfter(time.Second)
-	} else {
+	case errors.Is(err, ErrForged):
+		d.Term()
+		p.c.count.forged.Add(1)
+		p.c.log.Error("forged task dropped", "queue", p.queue, "error", err)
+		return
+	default:
 		d.Term()
 		p.c.count.poison.Add(1)
 	}

@@ -14,8 +14,10 @@ import (
 )
 
 func task(queue string, n int) Task {
-	return Task{Instance: fmt.Sprintf("i-%d", n), Born: history.Position{Seq: 7, Time: 9}, Execution: 1, Activity: uint64(n) + 2, Effect: "e", Name: "charge-card",
+	t := Task{Instance: fmt.Sprintf("i-%d", n), Born: history.Position{Seq: 7, Time: 9}, Execution: 1, Activity: uint64(n) + 2, Name: "charge-card",
 		Queue: queue, Attempt: 1, Payload: history.Payload{Type: history.TypeJSON, Data: []byte("1")}, ScheduledAt: 1700000000000}
+	t.Effect = t.ContentID()
+	return t
 }
 
 // offer publishes tasks and waits until the stream has them.
@@ -389,4 +391,37 @@ func TestManyStartsAndStopsLoseNothing(t *testing.T) {
 	offer(t, c, "q", 0, n)
 	get(t, all, "all tasks")
 	wg.Wait()
+}
+
+func TestForgedTaskIsDropped(t *testing.T) {
+	c := newStand(t).open(Options{})
+	p := pull(t, c, "pay")
+	genuine := task("pay", 1)
+	for what, forge := range map[string]func(*Task){
+		"payload":           func(t *Task) { t.Payload.Data = []byte("2") },
+		"payload type":      func(t *Task) { t.Payload.Type = "text/plain" },
+		"name":              func(t *Task) { t.Name = "refund-card" },
+		"instance":          func(t *Task) { t.Instance = "i-2" },
+		"incarnation":       func(t *Task) { t.Born.Seq++ },
+		"execution":         func(t *Task) { t.Execution++ },
+		"activity":          func(t *Task) { t.Activity++ },
+		"queue":             func(t *Task) { t.Queue = "other" },
+		"attempt":           func(t *Task) { t.Attempt = 2 },
+		"key of the call":   func(t *Task) { t.CallKey = "another" },
+		"effect id":         func(t *Task) { t.Effect = "another" },
+		"genuine elsewhere": func(t *Task) { *t = task("other", 1) }, // and sent to this queue
+	} {
+		forged := genuine
+		forge(&forged)
+		before := c.Stats().Forged
+		_, err := c.nc.Request(c.subj.task("pay"), forged.Encode(), time.Second)
+		ok(t, err)
+		offer(t, c, "pay", 7, 1)
+		p.Want(1)
+		d := get(t, p.Tasks(), "the task behind the forged one")
+		d.Ack()
+		if d.Task.Instance != "i-7" || c.Stats().Forged != before+1 {
+			t.Errorf("forged %s: delivered %+v, %d counted", what, d.Task, c.Stats().Forged-before)
+		}
+	}
 }

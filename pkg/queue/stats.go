@@ -12,12 +12,13 @@ type Stats struct {
 	Delivered     uint64 // tasks taken by their worker
 	Returned      uint64 // tasks given back unread, by a puller that stopped or was set up again
 	Poison        uint64 // task messages that do not decode, removed
+	Forged        uint64 // task messages whose content is not that of their effect id, removed
 	Resets        uint64 // times that a reading had to be set up again
 	Ignored       uint64 // messages on our core-NATS subjects that do not decode
 }
 
 type counters struct {
-	inputs, tasks, failed, received, unusable, gaps, delivered, returned, poison, resets, ignored atomic.Uint64
+	inputs, tasks, failed, received, unusable, gaps, delivered, returned, poison, forged, resets, ignored atomic.Uint64
 }
 
 // Stats reads the counts.
@@ -26,7 +27,7 @@ func (c *Conn) Stats() Stats {
 	return Stats{
 		Inputs: n.inputs.Load(), Tasks: n.tasks.Load(), Failed: n.failed.Load(),
 		Received: n.received.Load(), Unusable: n.unusable.Load(), Gaps: n.gaps.Load(),
-		Delivered: n.delivered.Load(), Returned: n.returned.Load(), Poison: n.poison.Load(),
+		Delivered: n.delivered.Load(), Returned: n.returned.Load(), Poison: n.poison.Load(), Forged: n.forged.Load(),
 		Resets: n.resets.Load(), Ignored: n.ignored.Load(),
 	}
 }

@@ -14,6 +14,12 @@ import (
 // Task asks a worker to run one activity. It is an invitation: only the claim of
 // the lease decides whether it is run. So a task may be delivered twice, or late,
 // or be lost, and carries no message id.
+//
+// A task may be forged. Its effect id covers all that a worker acts on, and the lease has the effect id of what was
+// scheduled. So a task whose content is not that of its effect id, or that came by another queue, is dropped when it is
+// read (ErrForged), and the claim of any other is refused unless that very content was scheduled. Neither ScheduledAt,
+// which only shows in traces, nor MaxClaims is covered: with another MaxClaims an activity whose workers die may be
+// claimed more often than its owner allows, until the owner reconciles its lease.
 type Task struct {
 	Instance    string
 	Born        history.Position
@@ -47,7 +53,14 @@ func (t *Task) wire(w *wire) {
 // Encode gives the bytes that travel.
 func (t Task) Encode() []byte { return encode(14, t.wire) }
 
-// DecodeTask reads what Encode wrote. The error is ErrNewer or ErrMalformed.
+// ContentID is the effect id of the activity that the task describes.
+func (t *Task) ContentID() string {
+	return history.ActivityEffect(history.Identity{Instance: t.Instance, Born: t.Born, Execution: t.Execution}, &history.ActivityScheduled{
+		Head: history.Head{ID: t.Activity}, Name: t.Name, Queue: t.Queue, Payload: t.Payload, Attempt: t.Attempt, First: t.CallKey,
+	})
+}
+
+// DecodeTask reads what Encode wrote. The error is ErrNewer, ErrMalformed, or ErrForged.
 func DecodeTask(b []byte) (Task, error) {
 	var t Task
 	if err := decode("task", b, t.wire); err != nil {
@@ -56,6 +69,9 @@ func DecodeTask(b []byte) (Task, error) {
 	if CheckInstance(t.Instance) != nil || t.Execution == 0 || t.Activity == 0 || t.Effect == "" || t.Name == "" {
 		return Task{}, fmt.Errorf("%w: task without its essentials (instance %q, execution %d, activity %d, effect %q, name %q)",
 			ErrMalformed, t.Instance, t.Execution, t.Activity, t.Effect, t.Name)
+	}
+	if id := t.ContentID(); id != t.Effect {
+		return Task{}, fmt.Errorf("%w: activity %s of %s has effect id %q, its content has %q", ErrForged, t.Name, t.Instance, t.Effect, id)
 	}
 	return t, nil
 }

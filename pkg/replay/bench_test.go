@@ -21,7 +21,7 @@ var noLimits = replay.Limits{Events: 1 << 60, WarnEvents: 1 << 60, Outstanding: 
 // BenchmarkTurnOfAParkedChain is one completion applied to a parked execution that
 // schedules the next activity.
 func BenchmarkTurnOfAParkedChain(b *testing.B) {
-	x := replay.New(replay.Identity{Instance: "bench"}, chain, replay.Options{Limits: noLimits})
+	x := replay.New(history.Identity{Instance: "bench"}, chain, replay.Options{Limits: noLimits})
 	if _, err := x.Apply(&history.Started{Name: "chain"}); err != nil {
 		b.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func BenchmarkColdReplay(b *testing.B) {
 	events := chainHistory(10_000)
 	b.ReportAllocs()
 	for b.Loop() {
-		x := replay.New(replay.Identity{Instance: "bench"}, chain, replay.Options{})
+		x := replay.New(history.Identity{Instance: "bench"}, chain, replay.Options{})
 		if err := x.Replay(events); err != nil {
 			b.Fatal(err)
 		}
@@ -74,7 +74,7 @@ func BenchmarkColdReplay(b *testing.B) {
 func BenchmarkStartAndEvict(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		x := replay.New(replay.Identity{Instance: "bench"}, chain, replay.Options{})
+		x := replay.New(history.Identity{Instance: "bench"}, chain, replay.Options{})
 		if _, err := x.Apply(&history.Started{Name: "chain"}); err != nil {
 			b.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func BenchmarkStartAndEvict(b *testing.B) {
 func BenchmarkFanIn(b *testing.B) {
 	const n = 10_000
 	for b.Loop() {
-		x := replay.New(replay.Identity{Instance: "bench"}, program(fanIn(n)), replay.Options{Limits: noLimits})
+		x := replay.New(history.Identity{Instance: "bench"}, program(fanIn(n)), replay.Options{Limits: noLimits})
 		if _, err := x.Apply(&history.Started{}); err != nil {
 			b.Fatal(err)
 		}

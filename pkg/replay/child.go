@@ -1,8 +1,6 @@
 package replay
 
 import (
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/binary"
 	"fmt"
 
@@ -35,21 +33,15 @@ const (
 //
 // the second where the first would be longer than an id may be. So it repeats neither
 // in the next execution of the parent nor in another instance under the parent's id.
-func ChildID(parent Identity, event uint64) string {
+func ChildID(parent history.Identity, event uint64) string {
 	born := parent
 	born.Execution = 0
-	id := fmt.Sprintf("%s~%d-%d-%s", parent.Instance, parent.Execution, event, digest(born.encode(nil))[:shortHash])
+	id := fmt.Sprintf("%s~%d-%d-%s", parent.Instance, parent.Execution, event, history.Digest(born.Append(nil))[:shortHash])
 	if len(id) <= maxInstance {
 		return id
 	}
-	all := binary.BigEndian.AppendUint64(parent.encode(nil), event)
-	return parent.Instance[:min(len(parent.Instance), maxInstance-1-longHash)] + "~" + digest(all)
-}
-
-// digest is 128 bit of SHA-256 in 22 characters of base64url.
-func digest(b []byte) string {
-	sum := sha256.Sum256(b)
-	return base64.RawURLEncoding.EncodeToString(sum[:16])
+	all := binary.BigEndian.AppendUint64(parent.Append(nil), event)
+	return parent.Instance[:min(len(parent.Instance), maxInstance-1-longHash)] + "~" + history.Digest(all)
 }
 
 // Launch starts another instance and is done with it: it is nobody's child, nothing is

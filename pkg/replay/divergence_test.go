@@ -21,7 +21,7 @@ func numbered(events ...history.Event) []history.Event {
 }
 
 func replayWith(fn body, opts replay.Options, events []history.Event) (*replay.Execution, error) {
-	x := replay.New(replay.Identity{Instance: "order-42"}, program(fn), opts)
+	x := replay.New(history.Identity{Instance: "order-42"}, program(fn), opts)
 	return x, x.Replay(events)
 }
 

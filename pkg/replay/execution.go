@@ -11,13 +11,6 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Identity tells an execution from every other, also from an earlier one under the same instance id.
-type Identity struct {
-	Instance  string
-	Born      history.Position
-	Execution uint64
-}
-
 // Program is the body of an orchestration, in its untyped form. It runs as the
 // root strand; the execution ends when it returns.
 type Program func(*Execution) Ending
@@ -84,7 +77,7 @@ var (
 // the program may call them, on the strand it runs on; from anywhere else they return a
 // *Misuse, or panic with one if they have no error to return.
 type Execution struct {
-	id      Identity
+	id      history.Identity
 	program Program
 	opts    Options
 	logger  *slog.Logger
@@ -147,7 +140,7 @@ type Execution struct {
 }
 
 // New prepares an execution of program. Nothing runs before Replay or Apply.
-func New(id Identity, program Program, opts Options) *Execution {
+func New(id history.Identity, program Program, opts Options) *Execution {
 	opts.Limits = opts.Limits.withDefaults()
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -241,7 +234,7 @@ func (x *Execution) usable() error {
 }
 
 // Identity gives the identity it was made with.
-func (x *Execution) Identity() Identity { return x.id }
+func (x *Execution) Identity() history.Identity { return x.id }
 
 // Name is the orchestration's, from its Started; empty before that.
 func (x *Execution) Name() string { return x.started.Name }

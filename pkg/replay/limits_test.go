@@ -143,7 +143,7 @@ func TestAnInputThatConcernsNobodyIsDropped(t *testing.T) {
 	if o, _ := d.Offer(&history.ActivityFailed{Scheduled: 2}); o != replay.DroppedEnded {
 		t.Fatalf("a repeated failure: %s", o)
 	}
-	x := replay.New(replay.Identity{}, nil, replay.Options{})
+	x := replay.New(history.Identity{}, nil, replay.Options{})
 	if _, err := x.Apply(&history.EventReceived{}); err == nil {
 		t.Fatal("an event before the start was applied")
 	}

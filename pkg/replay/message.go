@@ -96,19 +96,19 @@ func decide[E history.Event](x *Execution, made E, limited *history.Failure) (ev
 func (x *Execution) stamp(ev history.Event) {
 	switch ev := ev.(type) {
 	case *history.ActivityScheduled:
-		ev.Effect = EffectID(x.id, ev.ID, history.KindActivityScheduled, subject(ev), ev.Payload)
+		ev.Effect = history.ActivityEffect(x.id, ev)
 	case *history.ChildScheduled:
-		what := string(appendText(appendText(nil, subject(ev)), ev.Version))
-		ev.Effect = EffectID(x.id, ev.ID, history.KindChildScheduled, what, ev.Payload)
+		what := string(history.AppendText(history.AppendText(nil, subject(ev)), ev.Version))
+		ev.Effect = history.EffectID(x.id, ev.ID, history.KindChildScheduled, what, ev.Payload)
 	case *history.EventSent:
 		what := subject(ev)
 		if s := ev.Start; s != nil {
-			b := appendText(nil, what)
+			b := history.AppendText(nil, what)
 			for _, part := range []string{s.Version, s.Payload.Type, string(s.Payload.Data)} {
-				b = appendText(b, part)
+				b = history.AppendText(b, part)
 			}
 			what = string(b)
 		}
-		ev.Effect = EffectID(x.id, ev.ID, history.KindEventSent, what, ev.Payload)
+		ev.Effect = history.EffectID(x.id, ev.ID, history.KindEventSent, what, ev.Payload)
 	}
 }

@@ -11,33 +11,6 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// EffectID names what a decision asks of the world: 128 bit of SHA-256 over
-// everything that makes it this decision and no other, in 22 characters of base64url.
-// A turn that is decided again in the same way asks under the same id, and one that
-// is decided otherwise under another.
-func EffectID(id Identity, eventID uint64, kind history.Kind, name string, payload history.Payload) string {
-	b := make([]byte, 0, 512)
-	b = id.encode(b)
-	b = binary.BigEndian.AppendUint64(b, eventID)
-	b = append(b, byte(kind))
-	b = appendText(b, name)
-	b = appendText(b, payload.Type)
-	b = append(b, payload.Data...)
-	return digest(b)
-}
-
-func (id Identity) encode(b []byte) []byte {
-	b = appendText(b, id.Instance)
-	b = binary.BigEndian.AppendUint64(b, id.Born.Seq)
-	b = binary.BigEndian.AppendUint64(b, uint64(id.Born.Time)) //nolint:gosec // the bits, not the number
-	return binary.BigEndian.AppendUint64(b, id.Execution)
-}
-
-// appendText adds the text behind its length, so that no two lists of texts look alike.
-func appendText(b []byte, text string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
-}
-
 // seeds numbers the draws of random numbers: by the inputs and schedules so far,
 // which are the same on replay, and by the draws since the last of them.
 type seeds struct {
@@ -53,8 +26,8 @@ func (s *seeds) advance() {
 func (x *Execution) seed(purpose string) [32]byte {
 	x.seeds.draw++
 	b := make([]byte, 0, 256)
-	b = appendText(b, purpose)
-	b = x.id.encode(b)
+	b = history.AppendText(b, purpose)
+	b = x.id.Append(b)
 	b = binary.BigEndian.AppendUint64(b, x.seeds.position)
 	b = binary.BigEndian.AppendUint64(b, x.seeds.draw)
 	return sha256.Sum256(b)

@@ -147,7 +147,7 @@ func TestARecoverCanNotSwallowTheUnwinding(t *testing.T) {
 }
 
 func TestAPanicInADeferredFunctionIsReportedByEvict(t *testing.T) {
-	x := replay.New(replay.Identity{Instance: "i"}, program(func(x *replay.Execution) (string, error) {
+	x := replay.New(history.Identity{Instance: "i"}, program(func(x *replay.Execution) (string, error) {
 		defer func() { panic("while unwound") }()
 		return call(x, "a", "")
 	}), replay.Options{})
@@ -193,7 +193,7 @@ func TestAnExecutionMayBeEvictedFromAnotherGoroutine(t *testing.T) {
 
 func TestCodeThatBlocksForEverBlocksNobodyElse(t *testing.T) {
 	release := make(chan struct{})
-	stuck := replay.New(replay.Identity{Instance: "stuck"}, program(func(*replay.Execution) (string, error) {
+	stuck := replay.New(history.Identity{Instance: "stuck"}, program(func(*replay.Execution) (string, error) {
 		<-release
 		return "late", nil
 	}), replay.Options{})
@@ -257,7 +257,7 @@ func TestAContextIsOfNoUseInAnotherInstanceOrAfterTheEnd(t *testing.T) {
 	})
 	first.Start(text(""))
 	for _, after := range []string{"parked", "ended"} {
-		second := replay.New(replay.Identity{Instance: "second"}, program(func(*replay.Execution) (string, error) {
+		second := replay.New(history.Identity{Instance: "second"}, program(func(*replay.Execution) (string, error) {
 			return call(leaked, "b", "")
 		}), replay.Options{})
 		if _, err := second.Apply(&history.Started{}); err != nil {
@@ -278,7 +278,7 @@ func TestAContextIsOfNoUseInAnotherInstanceOrAfterTheEnd(t *testing.T) {
 }
 
 func TestWordsThatPanicOnMisuseFailTheInstanceThatCalledThem(t *testing.T) {
-	leaked := replay.New(replay.Identity{Instance: "other"}, nil, replay.Options{})
+	leaked := replay.New(history.Identity{Instance: "other"}, nil, replay.Options{})
 	d := drive(t, func(*replay.Execution) (string, error) { return leaked.NewID(), nil })
 	d.Start(text(""))
 	wantFailure(t, d, history.CodePanic, `the context of instance "other" was used`)

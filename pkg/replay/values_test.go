@@ -46,7 +46,7 @@ func TestNowIdsAndRandomNumbersAreTheSameOnReplay(t *testing.T) {
 
 func TestIdsDifferBetweenExecutionsAndPlaces(t *testing.T) {
 	ids := map[string]bool{}
-	for _, id := range []replay.Identity{
+	for _, id := range []history.Identity{
 		{Instance: "a"}, {Instance: "b"}, {Instance: "a", Execution: 1}, {Instance: "a", Born: history.Position{Seq: 1}},
 		{Instance: "a", Born: history.Position{Time: 1}},
 	} {
@@ -135,7 +135,7 @@ func TestTheLoggerIsSilentDuringReplay(t *testing.T) {
 	})
 	d := replaytest.New(t, code, opts)
 	d.Start(text(""))
-	x := replay.New(replay.Identity{Instance: "order-42"}, code, opts)
+	x := replay.New(history.Identity{Instance: "order-42"}, code, opts)
 	if err := x.Replay(d.History); err != nil {
 		t.Fatal(err)
 	}
@@ -148,8 +148,8 @@ func TestTheLoggerIsSilentDuringReplay(t *testing.T) {
 }
 
 func TestAnEffectIDIsOneForEverythingThatItIsMadeOf(t *testing.T) {
-	base := replay.Identity{Instance: "order-42", Born: history.Position{Seq: 7, Time: 8}}
-	id := replay.EffectID(base, 2, history.KindActivityScheduled, "charge", text("in"))
+	base := history.Identity{Instance: "order-42", Born: history.Position{Seq: 7, Time: 8}}
+	id := history.EffectID(base, 2, history.KindActivityScheduled, "charge", text("in"))
 	if id != "iKlEI2yxmQ-G1BecXjUjiA" { // recorded in histories: it must never change
 		t.Fatalf("effect id %q", id)
 	}
@@ -157,12 +157,12 @@ func TestAnEffectIDIsOneForEverythingThatItIsMadeOf(t *testing.T) {
 	other.Execution = 1
 	seen := map[string]bool{id: true}
 	for _, e := range []string{
-		replay.EffectID(other, 2, history.KindActivityScheduled, "charge", text("in")),
-		replay.EffectID(base, 3, history.KindActivityScheduled, "charge", text("in")),
-		replay.EffectID(base, 2, history.KindTimerScheduled, "charge", text("in")),
-		replay.EffectID(base, 2, history.KindActivityScheduled, "charg", history.Payload{Type: "e" + history.TypeJSON, Data: []byte("in")}),
-		replay.EffectID(base, 2, history.KindActivityScheduled, "charge", text("IN")),
-		replay.EffectID(base, 2, history.KindActivityScheduled, "charge", history.Payload{Type: "application/msgpack", Data: []byte("in")}),
+		history.EffectID(other, 2, history.KindActivityScheduled, "charge", text("in")),
+		history.EffectID(base, 3, history.KindActivityScheduled, "charge", text("in")),
+		history.EffectID(base, 2, history.KindTimerScheduled, "charge", text("in")),
+		history.EffectID(base, 2, history.KindActivityScheduled, "charg", history.Payload{Type: "e" + history.TypeJSON, Data: []byte("in")}),
+		history.EffectID(base, 2, history.KindActivityScheduled, "charge", text("IN")),
+		history.EffectID(base, 2, history.KindActivityScheduled, "charge", history.Payload{Type: "application/msgpack", Data: []byte("in")}),
 	} {
 		if seen[e] {
 			t.Fatalf("%s came twice", e)
@@ -175,7 +175,7 @@ func TestTheRecordedEffectIsThatOfTheEvent(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) { return call(x, "a", "in") })
 	d.Start(text(""))
 	ev := d.History[1].(*history.ActivityScheduled)
-	want := replay.EffectID(d.X.Identity(), 2, history.KindActivityScheduled, "a", text("in"))
+	want := history.ActivityEffect(d.X.Identity(), ev)
 	if ev.Effect != want || ev.Queue != "a" || ev.Attempt != 1 {
 		t.Fatalf("scheduled: %+v", ev)
 	}

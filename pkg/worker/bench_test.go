@@ -54,9 +54,10 @@ func (o *owner) scheduleAll(n int) []queue.Task {
 			for i := from; i < min(from+1000, n); i++ {
 				id := uint64(i + 1)
 				t := queue.Task{
-					Instance: "bench-" + strconv.Itoa(i%500), Execution: 1, Activity: id, Effect: "effect" + strconv.Itoa(i),
+					Instance: "bench-" + strconv.Itoa(i%500), Execution: 1, Activity: id,
 					Name: "nop", Queue: "nop", Attempt: 1, Payload: history.Payload{}, Born: history.Position{Seq: 1, Time: 1},
 				}
+				t.Effect = t.ContentID()
 				p.HSet(context.Background(), o.leaseKey(t), "e", t.Effect, "n", "0", "c", "1")
 				tasks[i] = t
 			}

@@ -35,8 +35,9 @@ func (o *owner) cancelledTasks(name string, n int) []queue.Task {
 	for i := range tasks {
 		id := o.next.Add(1)
 		tasks[i] = queue.Task{
-			Instance: "order-" + strconv.Itoa(i%100), Execution: 1, Activity: id, Effect: "effect" + itoa(id), Name: name, Queue: name, Attempt: 1,
+			Instance: "order-" + strconv.Itoa(i%100), Execution: 1, Activity: id, Name: name, Queue: name, Attempt: 1,
 		}
+		tasks[i].Effect = tasks[i].ContentID()
 	}
 	return tasks
 }

@@ -3,7 +3,6 @@ package worker_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -92,9 +91,10 @@ func (o *owner) schedule(name, queueName string, in history.Payload) queue.Task 
 	o.Helper()
 	n := o.next.Add(1)
 	t := queue.Task{
-		Instance: "order-" + strconv.FormatUint(n%7, 10), Execution: 1, Activity: n, Effect: fmt.Sprint("effect", n),
+		Instance: "order-" + strconv.FormatUint(n%7, 10), Execution: 1, Activity: n,
 		Name: name, Queue: queueName, Attempt: 1, Payload: in, Born: history.Position{Seq: 1, Time: 1},
 	}
+	t.Effect = t.ContentID()
 	o.must(o.rdb.HSet(context.Background(), o.leaseKey(t), "e", t.Effect, "n", "0", "c", time.Now().UnixMilli()).Err())
 	return t
 }

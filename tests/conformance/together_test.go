@@ -340,7 +340,8 @@ func TestTasksOfAQueueWithOneConsumerAreDispatchedInTheirOrder(t *testing.T) {
 	defer puller.Stop()
 	const n = 300
 	for i := range uint64(n) {
-		task := queue.Task{Instance: fmt.Sprint("i-", i%7), Execution: 1, Activity: i + 1, Effect: "e", Name: "a", Queue: "q", Attempt: 1}
+		task := queue.Task{Instance: fmt.Sprint("i-", i%7), Execution: 1, Activity: i + 1, Name: "a", Queue: "q", Attempt: 1}
+		task.Effect = task.ContentID()
 		if _, err := redistest.Answer(func(done func(any, error)) { conn.PublishTask(task, func(err error) { done(nil, err) }) }); err != nil {
 			t.Fatal(err)
 		}

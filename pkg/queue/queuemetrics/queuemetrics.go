@@ -50,6 +50,7 @@ func newCollector(role string, conn *queue.Conn) *collector {
 	add("tasks_delivered", "Tasks taken by this process.", func(s queue.Stats) uint64 { return s.Delivered })
 	add("tasks_returned", "Tasks given back unread.", func(s queue.Stats) uint64 { return s.Returned })
 	add("poison_tasks", "Task messages that do not decode, removed.", func(s queue.Stats) uint64 { return s.Poison })
+	add("forged_tasks", "Task messages whose content is not that of their effect id, removed.", func(s queue.Stats) uint64 { return s.Forged })
 	add("resets", "Times that a reading had to be set up again.", func(s queue.Stats) uint64 { return s.Resets })
 	add("ignored", "Messages on our core-NATS subjects that do not decode.", func(s queue.Stats) uint64 { return s.Ignored })
 	return c

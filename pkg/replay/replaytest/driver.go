@@ -19,7 +19,7 @@ const Epoch = 1_700_000_000_000
 // and is for one goroutine.
 type Driver struct {
 	tb      testing.TB
-	id      replay.Identity
+	id      history.Identity
 	program replay.Program
 	opts    replay.Options
 
@@ -36,7 +36,7 @@ func New(tb testing.TB, program replay.Program, opts replay.Options) *Driver {
 	tb.Helper()
 	d := &Driver{
 		tb: tb, program: program, opts: opts, Now: Epoch,
-		id: replay.Identity{Instance: "order-42", Born: history.Position{Seq: 7, Time: 1_699_999_999_999}},
+		id: history.Identity{Instance: "order-42", Born: history.Position{Seq: 7, Time: 1_699_999_999_999}},
 	}
 	d.X = d.fresh()
 	tb.Cleanup(func() {

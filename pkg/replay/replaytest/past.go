@@ -17,7 +17,7 @@ import (
 // history, and would go on from each of its beginnings as the history does. Nothing that
 // it has is changed.
 type Past struct {
-	ID      replay.Identity
+	ID      history.Identity
 	Program replay.Program
 	Options replay.Options
 	Events  []history.Event

@@ -1,0 +1,58 @@
+package history
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+)
+
+// Identity tells an execution from every other, also from an earlier one under the same instance id.
+type Identity struct {
+	Instance  string
+	Born      Position
+	Execution uint64
+}
+
+// Append adds the identity to b in the form in which ids are derived from it.
+func (id Identity) Append(b []byte) []byte {
+	b = AppendText(b, id.Instance)
+	b = binary.BigEndian.AppendUint64(b, id.Born.Seq)
+	b = binary.BigEndian.AppendUint64(b, uint64(id.Born.Time)) //nolint:gosec // the bits, not the number
+	return binary.BigEndian.AppendUint64(b, id.Execution)
+}
+
+// EffectID names the request that a decision makes: 128 bits of SHA-256 over everything that makes it this decision and
+// no other, in 22 characters of base64url. A turn that is decided again in the same way makes the request under the
+// same id, and one that is decided otherwise under another.
+func EffectID(id Identity, eventID uint64, kind Kind, name string, payload Payload) string {
+	b := make([]byte, 0, 512)
+	b = id.Append(b)
+	b = binary.BigEndian.AppendUint64(b, eventID)
+	b = append(b, byte(kind))
+	b = AppendText(b, name)
+	b = AppendText(b, payload.Type)
+	b = append(b, payload.Data...)
+	return Digest(b)
+}
+
+// ActivityEffect is the EffectID of an activity. It covers everything that a worker acts on, so a task can be compared
+// with the id of its lease: name, queue, attempt, the key of the call, and the payload.
+func ActivityEffect(id Identity, e *ActivityScheduled) string {
+	b := make([]byte, 0, 512)
+	b = AppendText(b, e.Name)
+	b = AppendText(b, e.Queue)
+	b = binary.BigEndian.AppendUint32(b, e.Attempt)
+	b = AppendText(b, e.First)
+	return EffectID(id, e.ID, KindActivityScheduled, string(b), e.Payload)
+}
+
+// AppendText adds the text behind its length, so that no two lists of texts look alike.
+func AppendText(b []byte, text string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
+}
+
+// Digest is 128 bits of SHA-256 in 22 characters of base64url.
+func Digest(b []byte) string {
+	sum := sha256.Sum256(b)
+	return base64.RawURLEncoding.EncodeToString(sum[:16])
+}
