@@ -64,7 +64,8 @@ func TestOfAnActivityDeletedAndCreatedAgainUnderTheSameIDTheOldRunIsWorthless(t 
 	o.wait("start", first.started)
 
 	again := old
-	again.Effect = "another decision"
+	again.Born.Seq++ // another decision
+	again.Effect = again.ContentID()
 	ctx := context.Background()
 	o.must(o.rdb.Del(ctx, o.leaseKey(old)).Err())
 	o.must(o.rdb.HSet(ctx, o.leaseKey(again), "e", again.Effect, "n", "0", "c", strconv.FormatInt(time.Now().UnixMilli(), 10)).Err())
