@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/replay"
 )
@@ -132,7 +133,7 @@ func AllOrFail[T any](ctx *Context, futures ...*Future[T]) ([]T, error) {
 		}
 		pending = waiting
 		if err != nil {
-			text := replay.Cut("another call failed: "+err.Error(), replay.MaxReason)
+			text := text.Shorten("another call failed: "+err.Error(), replay.MaxReason)
 			for _, f := range coresAt(futures, pending) {
 				f.Withdraw(cancel.LostSelect, text)
 			}

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/replay"
@@ -159,7 +160,7 @@ const maxMessage = 8 << 10
 // joins is searched, outermost first: the first sentinel gives the Code, further ones
 // are in Also. Messages are cut at 8 KiB. It is for Pawl's own packages.
 func ToFailure(err error) *history.Failure {
-	f := &history.Failure{Message: replay.Cut(err.Error(), maxMessage)}
+	f := &history.Failure{Message: text.Shorten(err.Error(), maxMessage)}
 	collect(err, f)
 	return f
 }

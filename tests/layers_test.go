@@ -19,6 +19,8 @@ func floor(pkg string) int {
 	switch strings.TrimPrefix(strings.TrimPrefix(pkg, module), "/") {
 	case "", "pkg/queue/queuemetrics":
 		return 3
+	case "internal/text":
+		return -2
 	case "internal/outage":
 		return -1
 	case "pkg/cancel", "internal/redisx", "internal/failpoint", "internal/redact", "internal/wire", "internal/payload":

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/pawlrun/pawl/internal/text"
 )
 
 // instances is how many lines with the same message pass in a minute if each names another instance, or another gate.
@@ -44,10 +46,50 @@ type limiter struct {
 
 // Handle writes the record, or counts it.
 func (h *limiter) Handle(ctx context.Context, rec slog.Record) error {
+	rec = shortened(rec)
 	if rec.Level >= slog.LevelWarn && !h.lines.pass(h.Handler, rec, h.instanceOf(rec)) {
 		return nil
 	}
 	return h.Handler.Handle(ctx, rec)
+}
+
+// maxValue is how many bytes the text or the error of an attribute has at the most: it may quote anything.
+const maxValue = 1 << 10
+
+// shortened cuts the long attributes of a record.
+func shortened(rec slog.Record) slog.Record {
+	long := false
+	rec.Attrs(func(a slog.Attr) bool {
+		_, long = short(a)
+		return !long
+	})
+	if !long {
+		return rec
+	}
+	out := slog.NewRecord(rec.Time, rec.Level, rec.Message, rec.PC)
+	rec.Attrs(func(a slog.Attr) bool {
+		a, _ = short(a)
+		out.AddAttrs(a)
+		return true
+	})
+	return out
+}
+
+func short(a slog.Attr) (_ slog.Attr, cut bool) {
+	value := ""
+	switch a.Value.Kind() {
+	case slog.KindString:
+		value = a.Value.String()
+	case slog.KindAny:
+		if err, ok := a.Value.Any().(error); ok {
+			value = err.Error()
+		}
+	default:
+	}
+	if len(value) <= maxValue {
+		return a, false
+	}
+	return slog.String(a.Key, text.Shorten(value, maxValue)), true
 }
 
 // WithAttrs is part of slog.Handler.

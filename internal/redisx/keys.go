@@ -64,6 +64,9 @@ func (p Part) Agenda() string { return p.prefix + "agenda" }
 // Gates is the sorted set gate → when to look at it at the latest, ms.
 func (p Part) Gates() string { return p.prefix + "gates" }
 
+// Early is the hash instance → bytes of its inputs that came before its start; of all of them under the empty name.
+func (p Part) Early() string { return p.prefix + "early" }
+
 // Stuck is the hash instance → why it does not move.
 func (p Part) Stuck() string { return p.prefix + "stuck" }
 
@@ -99,7 +102,7 @@ func (p Part) Lease(id string, execution, activity uint64) string {
 
 // Name is a key of a partition, taken apart.
 type Name struct {
-	Kind      string // "p", "agenda", "gates", "stuck", "refused", "x", "i", "d", "in", "h", "l", "r"
+	Kind      string // "p", "agenda", "gates", "early", "stuck", "refused", "x", "i", "d", "in", "h", "l", "r"
 	Instance  string // of i, d, in, h, l, r; the status of x
 	Execution uint64 // of h, l, r
 	Activity  uint64 // of l
@@ -114,7 +117,7 @@ func (p Part) Parse(key string) (Name, bool) {
 	kind, rest, _ := strings.Cut(rest, ":")
 	n := Name{Kind: kind, Instance: rest}
 	switch kind {
-	case "p", "agenda", "gates", "stuck", "refused":
+	case "p", "agenda", "gates", "early", "stuck", "refused":
 		return n, rest == ""
 	case "x", "i", "d", "in":
 		return n, rest != ""

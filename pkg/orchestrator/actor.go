@@ -339,8 +339,9 @@ func (a *actor) goOn(in *instance) {
 		a.early(in)
 	case in.full || slices.ContainsFunc(in.unread, unread.overflown):
 		a.failByName(in, &history.Failure{
-			Code:    history.CodeInboxFull,
-			Message: fmt.Sprintf("instance %s: more than %d unread inputs; inputs come faster than the orchestration reads them", in.id, store.InboxBound),
+			Code: history.CodeInboxFull,
+			Message: fmt.Sprintf("instance %s: more than %d unread inputs or %d MiB of them (%d MiB before its start); inputs come faster than the orchestration reads them",
+				in.id, store.InboxBound, store.InboxBytes>>20, store.EarlyBytes>>20),
 		})
 	case in.away.Kind != 0 && a.refusable(in):
 		a.refuse(in)

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawlrun/pawl/pkg/history/store"
@@ -94,14 +95,20 @@ func (a *actor) work() {
 func (a *actor) takeOver() error {
 	ctx, stop := context.WithTimeout(a.ctx, a.cfg.Look)
 	defer stop()
-	stuck, err := a.store.Stuck(ctx, a.st.Part)
+	ids, err := a.store.StuckIDs(ctx, a.st.Part)
 	if err != nil {
 		return fmt.Errorf("take over: %w", err)
 	}
-	for id, text := range stuck {
-		a.stalls[id] = parseStall(text)
-		a.forced[id] = true
-		a.todo = append(a.todo, id)
+	for some := range slices.Chunk(ids, stuckMost) {
+		stuck, err := a.store.Stuck(ctx, a.st.Part, some)
+		if err != nil {
+			return fmt.Errorf("take over: %w", err)
+		}
+		for id, why := range stuck {
+			a.stalls[id] = parseStall(why)
+			a.forced[id] = true
+			a.todo = append(a.todo, id)
+		}
 	}
 	// What a worker pushed during the hand-over has nobody who heard its doorbell: its look is
 	// at most two seconds ahead, and is brought forward here.

@@ -284,21 +284,17 @@ func (a *actor) list(ctx context.Context, q queue.Ask) (queue.Reply, error) {
 // stuckMost bounds a page of what is stalled.
 const stuckMost = 500
 
-// stuck lists what is stalled, by instance id; the cursor is the last one of the page before.
+// stuck lists what is stalled, by instance id; the cursor is the last one of the page before. Of a list that a flood of early inputs
+// has made long only the ids are read for each page.
 func (a *actor) stuck(ctx context.Context, q queue.Ask) (queue.Reply, error) {
-	all, err := a.store.Stuck(ctx, a.st.Part)
+	ids, err := a.store.StuckIDs(ctx, a.st.Part)
 	if err != nil {
 		return queue.Reply{}, err
 	}
 	lacking := a.unserved.list()
-	for id, s := range lacking {
-		if _, stalled := all[id]; stalled {
-			delete(lacking, id)
-			continue
-		}
-		all[id] = s.encode()
-	}
-	ids := slices.Sorted(maps.Keys(all))
+	ids = append(ids, slices.Collect(maps.Keys(lacking))...)
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
 	from, found := slices.BinarySearch(ids, q.Cursor)
 	if found {
 		from++
@@ -307,10 +303,23 @@ func (a *actor) stuck(ctx context.Context, q queue.Ask) (queue.Reply, error) {
 	if limit <= 0 || limit > stuckMost {
 		limit = stuckMost
 	}
+	page := ids[from:min(len(ids), from+limit)]
+	whys, err := a.store.Stuck(ctx, a.st.Part, page)
+	if err != nil {
+		return queue.Reply{}, err
+	}
 	var r queue.Reply
 	room := queue.MaxReply
-	for _, id := range ids[from:] {
-		if room -= len(all[id]) + 1024; len(r.Rows) == limit || room < 0 && len(r.Rows) > 0 {
+	for _, id := range page {
+		why := whys[id]
+		s, lacks := lacking[id]
+		if lacks = lacks && why == ""; lacks {
+			why = s.encode()
+		}
+		if why == "" { // since
+			continue
+		}
+		if room -= len(why) + 1024; room < 0 && len(r.Rows) > 0 {
 			r.Cursor = r.Rows[len(r.Rows)-1].Instance
 			return r, nil
 		}
@@ -318,17 +327,26 @@ func (a *actor) stuck(ctx context.Context, q queue.Ask) (queue.Reply, error) {
 		if err != nil && !store.Unreadable(err) {
 			return r, err
 		}
-		if _, lacks := lacking[id]; lacks && (rec == nil || rec.Status.Ended()) { // since
+		if lacks && (rec == nil || rec.Status.Ended()) { // since
 			a.unserved.drop(id)
 			continue
 		}
-		r.Rows = append(r.Rows, a.row(id, rec, all[id]))
+		r.Rows = append(r.Rows, a.row(id, rec, why))
 	}
+	if from+limit < len(ids) {
+		r.Cursor = page[len(page)-1]
+		return r, nil
+	}
+	return a.refusals(ctx, r)
+}
+
+// refusals adds the refused inputs to the last page, at most a hundred, behind everything that may still move.
+func (a *actor) refusals(ctx context.Context, r queue.Reply) (queue.Reply, error) {
 	refused, err := a.store.Refusals(ctx, a.st.Part)
 	if err != nil {
 		return r, err
 	}
-	for _, x := range refused { // at most a hundred, behind everything that may still move
+	for _, x := range refused {
 		r.Rows = append(r.Rows, queue.Described{
 			Instance: x.Instance, Status: "refused", Updated: x.At,
 			Stuck: fmt.Sprintf("refused: input %d can not be used: %s", x.Seq, x.Why),

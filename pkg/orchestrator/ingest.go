@@ -299,8 +299,12 @@ func (a *actor) ingested(now int64, to history.Position, arrivals []arrival, sai
 	defer a.advanceHorizon(to) // behind the inputs: whoever waits for them sees them
 	a.batches++
 	touched := make([]string, 0, len(arrivals))
+	var over []store.Refusal
 	for i, arr := range arrivals {
-		if said != nil && (said[i].Unknown || said[i].Repeat && arr.in.Reply == "") {
+		if said != nil && (said[i].Full || said[i].Early) {
+			over = append(over, a.overBound(arr, said[i].Early))
+		}
+		if said != nil && (said[i].Unknown || said[i].Early || said[i].Repeat && arr.in.Reply == "") {
 			a.dropped(arr, said[i])
 			continue
 		}
@@ -314,7 +318,6 @@ func (a *actor) ingested(now int64, to history.Position, arrivals []arrival, sai
 		case said[i].Full:
 			in.full = true
 			in.unsure()
-			a.log.Warn("the inbox is at its bound; an input is dropped and the instance fails", "instance", in.id)
 		default:
 			a.arrived(in, arr.ev, said[i])
 		}
@@ -329,14 +332,30 @@ func (a *actor) ingested(now int64, to history.Position, arrivals []arrival, sai
 	for _, id := range touched { // with all that the batch has for it, so that its turn sees that
 		a.advance(a.instance(id))
 	}
+	if len(over) > 0 {
+		a.waits.Go(func() { a.remember(a.life, over) })
+	}
+}
+
+// overBound reports an input that was dropped because its inbox, or what may come before a start, is at its bound in inputs or bytes.
+// It had been accepted, so it is logged, counted, listed with the refused inputs, and answered if its sender waits for an answer.
+func (a *actor) overBound(arr arrival, early bool) store.Refusal {
+	a.met.overBound.Inc()
+	why := fmt.Sprintf("inbox full: more than %d unread inputs or %d MiB; the instance fails", store.InboxBound, store.InboxBytes>>20)
+	if early {
+		why = fmt.Sprintf("came before the start of the instance, and such inputs may have %d MiB, those of a partition %d MiB together", store.EarlyBytes>>20, store.EarlyAll>>20)
+	}
+	a.log.Warn("input over bound dropped", "instance", arr.in.Instance, "kind", arr.in.Kind, "seq", arr.in.Pos.Seq, "reason", why)
+	a.answer(arr.in.Reply, queue.Answer{Instance: arr.in.Instance, Problem: &queue.Problem{Code: queue.ProblemRefused, Message: why}})
+	return store.Refusal{Instance: arr.in.Instance, Seq: arr.in.Pos.Seq, At: arr.in.Pos.Time / int64(time.Millisecond), Why: why}
 }
 
 func (a *actor) dropped(arr arrival, said store.Ingested) {
 	a.met.dropped.Inc()
 	if !said.Unknown {
-		return // a repeat: its first copy has been answered for
+		return // a repeat: its first copy has been answered for; or it is over its bound
 	}
-	a.log.Info("an input for an instance that nobody has started is dropped", "instance", arr.in.Instance, "kind", arr.in.Kind)
+	a.log.Debug("an input for an instance that nobody has started is dropped", "instance", arr.in.Instance, "kind", arr.in.Kind)
 	a.answer(arr.in.Reply, queue.Answer{
 		Instance: arr.in.Instance,
 		Problem:  &queue.Problem{Code: queue.ProblemNotFound, Message: "there is no instance " + arr.in.Instance},

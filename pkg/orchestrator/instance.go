@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/gate"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
@@ -182,6 +183,9 @@ func parseUnread(raw [][]byte) ([]unread, error) {
 	return out, nil
 }
 
+// maxWhy is how many bytes the reason of a stall has at the most: it quotes names and errors that code and publishers have made.
+const maxWhy = 1 << 10
+
 // stall is why an instance does not move. It is kept in the store as JSON, by instance.
 type stall struct {
 	Kind  stallKind `json:"kind"`
@@ -217,17 +221,19 @@ func (s *stall) pause() time.Duration {
 }
 
 func (s *stall) encode() string {
-	b, err := json.Marshal(s)
+	cut := *s
+	cut.Why = text.Shorten(s.Why, maxWhy)
+	b, err := json.Marshal(cut)
 	if err != nil {
 		return fmt.Sprintf(`{"kind":%q}`, s.Kind)
 	}
 	return string(b)
 }
 
-func parseStall(text string) *stall {
+func parseStall(encoded string) *stall {
 	s := &stall{}
-	if json.Unmarshal([]byte(text), s) != nil {
-		return &stall{Why: text}
+	if json.Unmarshal([]byte(encoded), s) != nil {
+		return &stall{Why: encoded}
 	}
 	return s
 }

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/queue"
-	"github.com/pawlrun/pawl/pkg/replay"
 )
 
 // What an instance tells others travels as their input. Two kinds of debt, see
@@ -187,7 +187,7 @@ func inShort(child string, d *queue.Done, why error) *queue.Done {
 	}
 	if is := d.Failure; is != nil {
 		f.Code, f.Permanent = is.Code, is.Permanent
-		f.Message = fmt.Sprintf("%s (child %s; what else its failure says can not be told: %v)", replay.Cut(is.Message, shortMessage), child, why)
+		f.Message = fmt.Sprintf("%s (child %s; what else its failure says can not be told: %v)", text.Shorten(is.Message, shortMessage), child, why)
 	}
 	return &queue.Done{Scheduled: d.Scheduled, Effect: d.Effect, Failure: f}
 }

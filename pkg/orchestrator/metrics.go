@@ -9,7 +9,7 @@ import (
 
 // metrics are what an orchestrator counts.
 type metrics struct {
-	ingested, refused, dropped, gaps                 prometheus.Counter
+	ingested, refused, dropped, overBound, gaps      prometheus.Counter
 	turns, commits, conflicts, loads, reads, replays prometheus.Counter
 	published, publishErrors, resent, hints          prometheus.Counter
 	told, asked, taken, purged                       prometheus.Counter
@@ -64,6 +64,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		ingested:      counter("inputs_ingested_total", "Inputs put into inboxes."),
 		refused:       counter("inputs_refused_total", "Inputs that can not be used."),
 		dropped:       counter("inputs_dropped_total", "Inputs without effect: repeats, late completions, inputs of ended instances."),
+		overBound:     counter("inputs_over_bound_total", "Inputs dropped because an inbox, or the inputs before a start, were at their bound."),
 		gaps:          counter("input_gaps_total", "Times that inputs were missing from the stream."),
 		turns:         counter("turns_total", "Turns run."),
 		commits:       counter("commits_total", "Turns committed."),

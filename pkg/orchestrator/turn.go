@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
@@ -386,13 +387,13 @@ func (a *actor) tooLarge(in *instance, t *turn) {
 // takenBack cancels what an instance that is ended by name has outstanding.
 func takenBack(s *history.State, why *cancel.Cancelled) []history.Event {
 	var out []history.Event
-	text := replay.Cut(why.Text, replay.MaxReason)
+	short := text.Shorten(why.Text, replay.MaxReason)
 	for _, id := range s.Outstanding() {
-		out = append(out, &history.ActivityCancelRequested{Scheduled: id, Reason: why.Reason, By: why.By, Text: text})
+		out = append(out, &history.ActivityCancelRequested{Scheduled: id, Reason: why.Reason, By: why.By, Text: short})
 	}
 	for _, id := range s.Children() {
 		if !s.Child(id).Abandon {
-			out = append(out, &history.ChildCancelRequested{Scheduled: id, Reason: why.Reason, By: why.By, Text: text})
+			out = append(out, &history.ChildCancelRequested{Scheduled: id, Reason: why.Reason, By: why.By, Text: short})
 		}
 	}
 	return out

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -19,7 +20,7 @@ import (
 func decodeInput(m *nats.Msg, root string, pos history.Position) Input {
 	in := Input{Pos: pos, Size: len(m.Data)}
 	if err := in.read(m, root); err != nil {
-		in.Instance, in.Problem = cut(in.Instance, maxHeader), &inputError{text: cut(err.Error(), maxProblem), err: err}
+		in.Instance, in.Problem = text.Cut(in.Instance, maxHeader), &inputError{text: text.Cut(err.Error(), maxProblem), err: err}
 	}
 	return in
 }
@@ -129,8 +130,8 @@ func (in *Input) start(h nats.Header, data []byte) error {
 	if err := checkVersion(in.Version); err != nil {
 		return err
 	}
-	if text := h.Get(HeaderParent); text != "" && in.Sender == SenderOrchestrator {
-		parent, err := parseParent(text)
+	if of := h.Get(HeaderParent); of != "" && in.Sender == SenderOrchestrator {
+		parent, err := parseParent(of)
 		if err != nil {
 			return err
 		}
@@ -191,9 +192,9 @@ func (in *Input) cancel(h nats.Header, data []byte) error {
 	default:
 		return fmt.Errorf("%w: body of a cancel is neither JSON nor text", ErrMalformed)
 	}
-	in.Text, in.Force = cut(body.Text, maxText), body.Force && in.Kind == KindPurge
+	in.Text, in.Force = text.Cut(body.Text, maxText), body.Force && in.Kind == KindPurge
 	if body.By != "" { // on one line, as in the header that its children will be told it in
-		in.By = cut(strings.Join(strings.Fields(body.By), " "), maxHeader)
+		in.By = text.Cut(strings.Join(strings.Fields(body.By), " "), maxHeader)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -203,15 +204,7 @@ func (o *OutInput) cancel(h headers) ([]byte, error) {
 	if o.Text == "" && !o.Force {
 		return nil, nil
 	}
-	return json.Marshal(cancelBody{Text: cut(o.Text, maxText), By: o.By, Force: o.Force})
-}
-
-// cut shortens a text to so many bytes, between two characters.
-func cut(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "")
+	return json.Marshal(cancelBody{Text: text.Cut(o.Text, maxText), By: o.By, Force: o.Force})
 }
 
 type cancelBody struct {

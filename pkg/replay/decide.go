@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -277,7 +278,7 @@ func (x *Execution) cancel(w *work, why cancel.Cancelled) {
 
 func cancellation(w *work, why cancel.Cancelled) history.Event {
 	// The request itself keeps the whole text. There may be thousands of these in a turn, and it must fit into a commit.
-	why.Text = Cut(why.Text, MaxReason)
+	why.Text = text.Shorten(why.Text, MaxReason)
 	switch w.kind {
 	case timerWork:
 		return &history.TimerCancelled{Timer: w.id}

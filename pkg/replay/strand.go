@@ -5,8 +5,8 @@ import (
 	"iter"
 	"runtime"
 	"runtime/debug"
-	"strings"
 
+	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -252,15 +252,7 @@ const (
 func PanicFailure(p any, stack []byte) *history.Failure {
 	return &history.Failure{
 		Code:    history.CodePanic,
-		Message: Cut(fmt.Sprint("panic: ", p), maxMessage),
-		Stack:   Cut(string(stack), maxStack),
+		Message: text.Shorten(fmt.Sprint("panic: ", p), maxMessage),
+		Stack:   text.Shorten(string(stack), maxStack),
 	}
-}
-
-// Cut shortens a text to about limit bytes, and shows that it did.
-func Cut(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit], "") + " …"
 }

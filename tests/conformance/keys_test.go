@@ -41,7 +41,7 @@ func (r *rig) read() content {
 	cmds := map[string]redis.Cmder{}
 	for _, key := range r.keys() {
 		switch r.kind(key).Kind {
-		case "p", "i", "l", "r", "stuck":
+		case "p", "i", "l", "r", "early", "stuck":
 			cmds[key] = pipe.HGetAll(r.ctx, key)
 		case "agenda", "gates", "d", "x":
 			cmds[key] = pipe.ZRangeWithScores(r.ctx, key, 0, -1)

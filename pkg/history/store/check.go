@@ -58,6 +58,7 @@ const (
 //   - of an instance that has no record nothing is left but what is unread: neither history, lease, report nor place in an
 //     index, and, if nothing is unread, none on the agenda or among what is stuck either;
 //   - the marks of what is owed lie within the history, and cover every message of it;
+//   - early inputs are counted for instances that have no record, and their bytes add up;
 //   - what must be looked at (unread inputs, outstanding activities and children, timers, messages owed) is on the agenda.
 //
 // It writes nothing and may run beside the fleet. progress, if not nil, is called after each instance.
@@ -89,11 +90,18 @@ func (s *Store) Check(ctx context.Context, progress func(done, of int)) (Checked
 				progress(done, total)
 			}
 		}
-		stuck, err := s.Stuck(ctx, part)
+		stuck, err := s.StuckIDs(ctx, part)
 		if err != nil {
 			return out, err
 		}
 		out.Stuck += len(stuck)
+		early, err := s.early(ctx, part)
+		if err != nil {
+			return out, err
+		}
+		if bad := checkEarly(early); bad != "" {
+			out.Findings = append(out.Findings, Finding{Partition: part, Rule: bad})
+		}
 	}
 	return out, nil
 }
@@ -156,7 +164,7 @@ func (s *Store) count(found map[int]*census, key string) {
 // listed puts into the census of a partition who stands in one of its lists: also if nothing else is there.
 func (s *Store) listed(ctx context.Context, part int, c *census) error {
 	p := s.space.Part(part)
-	lists := map[string]string{p.Agenda(): "ZSCAN", p.Stuck(): "HSCAN"}
+	lists := map[string]string{p.Agenda(): "ZSCAN", p.Stuck(): "HSCAN", p.Early(): "HSCAN"}
 	for _, st := range Statuses() {
 		lists[p.Index(string(st))] = "ZSCAN"
 	}
@@ -181,7 +189,7 @@ func (s *Store) members(ctx context.Context, scan, key string, c *census) error 
 			if err != nil {
 				return err
 			}
-			if _, known := c.instances[id]; !known {
+			if _, known := c.instances[id]; !known && id != "" { // the sum of the early inputs
 				c.instances[id] = nil
 			}
 		}

@@ -68,10 +68,11 @@ func (s *Store) Commit(t Tenure, c *Commit, done func(Committed, error)) {
 	if c.Record != nil && c.Record.Status != "" {
 		to = c.Record.Status
 	}
-	keys := make([]string, 0, 10+len(c.Create)+len(c.Delete))
+	keys := make([]string, 0, 11+len(c.Create)+len(c.Delete))
 	keys = append(keys, p.Owner(), p.Agenda(), p.Instance(c.Instance), p.Inbox(c.Instance),
 		p.History(c.Instance, c.Execution), p.Stuck(), p.Index(string(c.From)), p.Index(string(to)),
-		p.History(c.Instance, c.Prune), p.Reports(c.Instance, c.Prune)) // no execution is 0
+		p.History(c.Instance, c.Prune), p.Reports(c.Instance, c.Prune), // no execution is 0
+		p.Early())
 	for _, l := range c.Create {
 		keys = append(keys, p.Lease(c.Instance, c.Execution, l.Activity))
 	}

@@ -1,7 +1,7 @@
 -- commit: a turn, all or nothing: history, new leases, deleted leases, consumed inbox, next look, status.
 --
 -- KEYS  1 partition  2 agenda  3 record  4 inbox  5 history  6 stuck  7 index of the old status  8 of the new one
---       9 history to delete, of an execution that is over (0: none)  10 its reports  then the leases to create, then the leases to delete
+--       9 history to delete, of an execution that is over (0: none)  10 its reports  11 early  then the leases to create, then the leases to delete
 -- ARGV  1 token  2 instance  3 head it expects  4 head it sets ('': only the inbox is consumed)
 --       5 next look, ms, or ''  6 ids popped  7 events  8 leases created  9 fields of the record (pairs)
 --       10 elements put in front of the inbox  11 '1': another birth, which inherits nothing of the record
@@ -26,7 +26,7 @@ local effect = event + events
 local field = effect + creates
 local front = field + fields
 local forgo = front + fronts
-local lease = 10
+local lease = 11
 
 local is = redis.call('HMGET', KEYS[3], 'head', 'events')
 local head = is[1] or ''
@@ -76,6 +76,23 @@ if again then return {'OK', ms(t), unread, {}, redis.call('HGET', KEYS[1], 'comm
 -- What pops frees memory first. Without memory nothing else goes on but what deletes leases and creates none, or changes the status.
 if creates == 0 and #KEYS > lease or KEYS[7] ~= KEYS[8] then allowOOM(KEYS[1]) end
 if pops > 0 then redis.call('LTRIM', KEYS[4], pops, -1) end
+if pops > 0 and ARGV[3] == '' and ARGV[4] == '' then -- inputs of an instance that was not started are dropped: see ingest
+  local early = redis.call('HMGET', KEYS[11], ARGV[2], '')
+  if early[1] then
+    local left = tonumber(early[1])
+    for k = 1, pops do left = left - #inbox[k] - 512 end
+    if not inbox[pops + 1] or left < 0 then left = 0 end
+    local all = tonumber(early[2]) - tonumber(early[1]) + left
+    if left > 0 then
+      redis.call('HSET', KEYS[11], ARGV[2], ms(left), '', ms(all))
+    elseif all > 0 then
+      redis.call('HDEL', KEYS[11], ARGV[2])
+      redis.call('HSET', KEYS[11], '', ms(all))
+    else
+      redis.call('DEL', KEYS[11])
+    end
+  end
+end
 for k = fronts, 1, -1 do redis.call('LPUSH', KEYS[4], ARGV[front + k]) end
 local length = tonumber(is[2] or 0)
 for k = 1, events, 500 do -- unpack fails at 8,000

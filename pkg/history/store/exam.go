@@ -59,7 +59,7 @@ func (x *exam) run(ctx context.Context) error {
 		x.marks(l.Record)
 		x.slots(l.Record)
 	}
-	for _, check := range []func(context.Context) error{x.indexes, x.kept, x.outstanding, x.leases, x.agenda, x.stuck} {
+	for _, check := range []func(context.Context) error{x.indexes, x.kept, x.outstanding, x.leases, x.agenda, x.stuck, x.early} {
 		if err := check(ctx); err != nil {
 			return err
 		}
@@ -297,6 +297,18 @@ func (x *exam) stuck(ctx context.Context) error {
 	why, err := x.store.StuckOne(ctx, x.part, x.id)
 	if err == nil && why != "" {
 		x.rulef("is listed as stuck, and has neither record nor anything unread: %s", why)
+	}
+	return err
+}
+
+// early finds a count of early inputs for an instance that has none.
+func (x *exam) early(ctx context.Context) error {
+	if x.inst.Record == nil && len(x.inst.Unread) > 0 && !x.begins() {
+		return nil
+	}
+	v, err := x.store.run.Do(ctx, redisx.Command("HGET", x.store.space.Part(x.part).Early(), x.id))
+	if err == nil && v != nil {
+		x.rulef("early inputs are counted, and it has started or nothing unread")
 	}
 	return err
 }

@@ -3,9 +3,13 @@ package store_test
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
@@ -188,4 +192,111 @@ func TestAFullInboxTakesTheMarkThatItIsAndStillTheStartOfItsInstance(t *testing.
 			b.wantLook("a", 0)
 		},
 	})
+}
+
+// Trap: a bound by count that is not also a bound by bytes. 1,600 events of 520 KB to one instance filled Redis.
+func TestAnInboxIsBoundedByBytes(t *testing.T) {
+	each(t, map[string]func(b *bench){
+		"of a running instance": func(b *bench) {
+			b.started("a", "h1")
+			seq, full := uint64(0), 0
+			for range 25 { // 100 MiB
+				got, err := b.ingest(seq, seq+8, large("a", seq, 8)...)
+				b.must(err)
+				seq += 8
+				for _, g := range got {
+					if g.Full {
+						full++
+					}
+				}
+			}
+			n, err := b.rdb.LLen(b.ctx(), b.p.Inbox("a")).Result()
+			b.must(err)
+			if held := (n - 1) * largeBytes; full == 0 || held < store.InboxBytes*3/4 || held > store.InboxBytes+8*largeBytes {
+				b.Errorf("%d of 200 were dropped, and %d bytes are unread", full, held)
+			}
+			got, err := b.ingest(seq, seq+1, message("c", "e1", "")) // another instance
+			b.must(err)
+			if got[0].Full {
+				b.Error("the inbox of another instance is full")
+			}
+		},
+		"of an instance that was not started, and together with others": func(b *bench) {
+			seq := uint64(0)
+			take := func(instance string) (early int) {
+				got, err := b.ingest(seq, seq+8, large(instance, seq, 8)...)
+				b.must(err)
+				seq += 8
+				for _, g := range got {
+					if g.Early {
+						early++
+					}
+				}
+				return early
+			}
+			for i := range 4 { // 3.5 MiB each
+				if early := take(fmt.Sprint("a", i)); early != 1 {
+					b.Errorf("%d of eight were dropped", early)
+				}
+			}
+			if early := take("a0"); early != 8 {
+				b.Errorf("%d of eight more were dropped", early)
+			}
+			if early := take("b"); early < 4 { // all of them have 16 MiB
+				b.Errorf("%d of eight were dropped", early)
+			}
+			if mark := b.inbox("a0"); !strings.HasSuffix(mark, " full.8") || strings.Count(mark, "full.") != 1 {
+				b.Errorf("a0 has %q", mark)
+			}
+			got, err := b.ingest(seq, seq+3, message("c", "s1", store.StartMessage), message("c", "e1", ""), large("c", 9, 1)[0]) // others go on
+			b.must(err)
+			if got[0].Early || got[1].Early || got[2].Early {
+				b.Errorf("%+v", got)
+			}
+			seq += 3
+			_, err = b.ingest(seq, seq+1, message("a0", "s2", store.StartMessage)) // makes room
+			b.must(err)
+			seq++
+			if early := take("d"); early != 1 {
+				b.Errorf("%d of eight were dropped", early)
+			}
+			b.wantEarly("a1", "a2", "a3", "b", "d")
+			for _, id := range []string{"a1", "a2", "a3", "b", "d"} {
+				for _, pop := range [][]string{{strings.Fields(b.inbox(id))[0]}, nil} { // one, and then the rest
+					if pop == nil {
+						pop = strings.Fields(b.inbox(id))
+					}
+					_, err := b.commit(store.Commit{Instance: id, Pop: pop})
+					b.must(err)
+				}
+			}
+			b.wantEarly()
+		},
+	})
+}
+
+const largeBytes = 512 << 10
+
+// large makes n events of half a MiB.
+func large(instance string, seq uint64, n int) []store.Message {
+	out := make([]store.Message, n)
+	for i := range out {
+		el := history.Element{ID: fmt.Sprint("e", seq+uint64(i)), At: 1_790_000_000_000, Body: make([]byte, largeBytes)}
+		out[i] = store.Message{Instance: instance, Element: el.Encode()}
+	}
+	return out
+}
+
+// wantEarly checks who has early inputs, and that the total is their sum.
+func (b *bench) wantEarly(ids ...string) {
+	b.Helper()
+	m, err := b.rdb.HGetAll(b.ctx(), b.p.Early()).Result()
+	b.must(err)
+	if bad := store.CheckEarly(m); bad != "" {
+		b.Error(bad)
+	}
+	delete(m, "")
+	if got := slices.Sorted(maps.Keys(m)); !slices.Equal(got, ids) {
+		b.Errorf("early inputs of %q, want those of %q", got, ids)
+	}
 }

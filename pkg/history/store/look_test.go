@@ -89,7 +89,7 @@ func TestLook(t *testing.T) {
 			_, err = b.look(store.Look{Instance: "a", Most: 3, Stuck: store.NotStuck})
 			b.must(err)
 			b.wantLook("a", 2000)
-			if all, err := b.st.Stuck(b.ctx(), part); err != nil || len(all) != 0 {
+			if all, err := b.st.StuckIDs(b.ctx(), part); err != nil || len(all) != 0 {
 				b.Errorf("%v, %v", all, err)
 			}
 		},

@@ -31,13 +31,42 @@ func (s *Store) InboxLen(ctx context.Context, part int, instance string) (uint64
 	return uint64(n), err //nolint:gosec // a length
 }
 
-// Stuck reads why the instances of a partition are stalled, by instance.
-func (s *Store) Stuck(ctx context.Context, part int) (map[string]string, error) {
-	v, err := s.run.Do(ctx, redisx.Command("HGETALL", s.space.Part(part).Stuck()))
+// StuckIDs reads which instances of a partition are stalled, in no order.
+func (s *Store) StuckIDs(ctx context.Context, part int) ([]string, error) {
+	v, err := s.run.Do(ctx, redisx.Command("HKEYS", s.space.Part(part).Stuck()))
 	if err != nil {
 		return nil, fmt.Errorf("partition %d: read what is stalled: %w", part, err)
 	}
-	return pairs(v)
+	r := redisx.NewReply([]any{v})
+	return r.Strs(0), r.Err()
+}
+
+// Stuck reads why the instances of a partition are stalled, by instance; of those that are not there is nothing.
+func (s *Store) Stuck(ctx context.Context, part int, ids []string) (map[string]string, error) {
+	if len(ids) == 0 {
+		return map[string]string{}, nil
+	}
+	args := make([]any, 0, 2+len(ids))
+	args = append(args, "HMGET", s.space.Part(part).Stuck())
+	for _, id := range ids {
+		args = append(args, id)
+	}
+	v, err := s.run.Do(ctx, redisx.Command(args...))
+	if err != nil {
+		return nil, fmt.Errorf("partition %d: read what is stalled: %w", part, err)
+	}
+	r := redisx.NewReply([]any{v})
+	out := make(map[string]string, len(ids))
+	for i, why := range r.List(0) {
+		text, err := redisx.Str(why)
+		if err != nil {
+			return out, fmt.Errorf("partition %d: instance %s: %w", part, ids[i], err)
+		}
+		if text != "" {
+			out[ids[i]] = text
+		}
+	}
+	return out, r.Err()
 }
 
 // StuckOne reads why one instance is stalled, "" if it is not.

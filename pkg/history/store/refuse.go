@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/internal/text"
 )
 
 //go:embed refuse.lua
@@ -17,6 +18,7 @@ var refuseLua string
 const (
 	refusalsKept = 100
 	refusalsSpan = 24 * time.Hour
+	maxWhy       = 512 // bytes of the reason, which quotes what was refused
 )
 
 // Refusal is an input that could not be used: of an unknown kind or a newer version, too
@@ -33,6 +35,7 @@ func (s *Store) Refuse(ctx context.Context, t Tenure, rs []Refusal) error {
 	p := s.space.Part(t.Part)
 	args := []any{t.Token, refusalsKept, refusalsSpan.Milliseconds()}
 	for _, r := range rs[max(0, len(rs)-refusalsKept):] {
+		r.Why = text.Shorten(r.Why, maxWhy)
 		b, err := json.Marshal(r)
 		if err != nil {
 			return fmt.Errorf("partition %d: encode a refusal: %w", t.Part, err)
@@ -57,9 +60,9 @@ func (s *Store) Refusals(ctx context.Context, part int) ([]Refusal, error) {
 	}
 	r := redisx.NewReply([]any{v})
 	var out []Refusal
-	for _, text := range r.Strs(0) {
+	for _, encoded := range r.Strs(0) {
 		var x Refusal
-		if err := json.Unmarshal([]byte(text), &x); err != nil {
+		if err := json.Unmarshal([]byte(encoded), &x); err != nil {
 			return out, fmt.Errorf("partition %d: a refusal does not decode: %w", part, err)
 		}
 		out = append(out, x)

@@ -71,6 +71,9 @@ var (
 // Bounds of an inbox, and of what is remembered and answered.
 const (
 	InboxBound   = 100_000        // unread inputs an instance may have
+	InboxBytes   = 64 << 20       // memory that they may take in Redis
+	EarlyBytes   = 4 << 20        // bytes of the inputs that an instance may have before its start
+	EarlyAll     = 16 << 20       // and of all those in a partition
 	seenCount    = 10_000         // message ids an instance remembers
 	seenSpan     = 60 * 60 * 1000 // for how long, ms
 	UnreadBatch  = 256            // unread elements a commit or a read answers
@@ -127,6 +130,7 @@ const (
 type Ingested struct {
 	Repeat  bool // taken before; dropped
 	Full    bool // the inbox is at its bound; dropped, and the instance must fail by name
+	Early   bool // it came before the start of its instance, and over the bound of such inputs; dropped, and an instance that has others fails by name when it starts
 	Unknown bool // a cancel of an instance that nobody has started; dropped
 	Exists  bool // the instance has a record
 	Unread  int  // length of the inbox behind the message
@@ -136,10 +140,11 @@ type Ingested struct {
 // nothing. A nil answer without error means that this batch had been taken before.
 func (s *Store) Ingest(t Tenure, prev, next history.Position, batch []Message, done func(now int64, answer []Ingested, err error)) {
 	p := s.space.Part(t.Part)
-	keys := make([]string, 0, 2+3*len(batch))
-	keys = append(keys, p.Owner(), p.Agenda())
-	args := make([]any, 0, 8+4*len(batch))
-	args = append(args, t.Token, num(prev.Seq), num(prev.Time), num(next.Seq), num(next.Time), InboxBound, seenCount, seenSpan)
+	keys := make([]string, 0, 3+3*len(batch))
+	keys = append(keys, p.Owner(), p.Agenda(), p.Early())
+	args := make([]any, 0, 11+4*len(batch))
+	args = append(args, t.Token, num(prev.Seq), num(prev.Time), num(next.Seq), num(next.Time), InboxBound, seenCount, seenSpan,
+		InboxBytes, EarlyBytes, EarlyAll)
 	for _, m := range batch {
 		keys = append(keys, p.Instance(m.Instance), p.Inbox(m.Instance), p.Seen(m.Instance))
 		args = append(args, m.Instance, m.ID, string(m.Kind), m.Element)
@@ -170,6 +175,8 @@ func parseIngested(said []string) ([]Ingested, error) {
 			out[i].Repeat = true
 		case "f":
 			out[i].Full = true
+		case "o":
+			out[i].Early = true
 		case "u":
 			out[i].Unknown = true
 		default:

@@ -1,0 +1,38 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/pawlrun/pawl/internal/redisx"
+)
+
+// early reads the bytes of the inputs that came before the starts of their instances, by instance, and of all under "".
+func (s *Store) early(ctx context.Context, part int) (map[string]string, error) {
+	v, err := s.run.Do(ctx, redisx.Command("HGETALL", s.space.Part(part).Early()))
+	if err != nil {
+		return nil, fmt.Errorf("partition %d: read early inputs: %w", part, err)
+	}
+	return pairs(v)
+}
+
+// checkEarly returns what is wrong with the counts of early inputs, or "".
+func checkEarly(bytes map[string]string) string {
+	var sum, all int64
+	for id, text := range bytes {
+		n, err := strconv.ParseInt(text, 10, 64)
+		switch {
+		case err != nil || n <= 0:
+			return fmt.Sprintf("early inputs of %q have %q bytes", id, text)
+		case id == "":
+			all = n
+		default:
+			sum += n
+		}
+	}
+	if sum != all {
+		return fmt.Sprintf("early inputs have %d bytes together, and %d are counted", sum, all)
+	}
+	return ""
+}

@@ -1,0 +1,4 @@
+package store
+
+// CheckEarly is for the tests of the scripts.
+var CheckEarly = checkEarly

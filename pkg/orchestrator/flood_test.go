@@ -1,0 +1,100 @@
+package orchestrator_test
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// logged is a log that several goroutines write.
+type logged struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logged) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(b)
+}
+
+func (l *logged) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// Trap: a log line per bad message, and a refusal that quotes what it refuses. 2,000 messages made a log of 585 MB.
+func TestTwoThousandBadMessagesMakeAFewLines(t *testing.T) {
+	s := newStand(t)
+	log := &logged{}
+	s.log = slog.New(slog.NewTextHandler(log, nil))
+	c := counters(t)
+	s.orchestrate(orchestrator.Config{Metrics: c.reg}, hello.Do(callGreet))
+	before := len(log.text())
+	bad := strings.Repeat("x", 8<<10)
+	for i := range 1000 {
+		m := queue.OutInput{Instance: fmt.Sprint("bad-", i), Kind: queue.KindEvent, Name: "e", Payload: history.Payload{Type: ";;" + bad, Data: []byte("1")}}
+		s.conn.PublishInputAsync(m, func(uint64, error) {})
+		s.conn.PublishInputAsync(queue.OutInput{Instance: fmt.Sprint("unknown-", i), Kind: queue.KindCancel}, func(uint64, error) {})
+	}
+	s.until("all are refused", func() bool {
+		return c.get("pawl_orchestrator_inputs_refused_total") == 1000 && c.get("pawl_orchestrator_inputs_dropped_total") == 1000
+	})
+	got := log.text()[before:]
+	if lines := strings.Count(got, "\n"); lines > 40 || len(got) > 40<<10 {
+		t.Errorf("%d lines, %d bytes", lines, len(got))
+	}
+	r, err := s.conn.Ask(s.ctx(), s.conn.PartitionOf("bad-1"), queue.Ask{Op: queue.OpStuck})
+	if err != nil || len(r.Rows) == 0 || len(r.Rows) > 100 || len(r.Rows[0].Stuck) > 700 {
+		t.Errorf("%d rows, %v", len(r.Rows), err)
+	}
+}
+
+// Trap: what comes before a start is bounded by nothing. Its sender is told, and the others in the partition go on.
+func TestInputsOverTheBoundAreReportedAndOthersGoOn(t *testing.T) {
+	s := newStand(t)
+	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, _ string) (string, error) { return ping.Receive(ctx) }))
+	answers := make(chan queue.Answer, 10)
+	inbox, err := s.conn.OnAnswers(func(_ string, a queue.Answer) { answers <- a })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inbox.Stop()
+	ids := s.together(2)
+	flooded, neighbour := ids[0], ids[1]
+	half := history.Payload{Type: history.TypeJSON, Data: []byte(`"` + strings.Repeat("x", 511<<10) + `"`)}
+	for range 12 { // 6 MiB
+		s.publish(queue.OutInput{Instance: flooded, Kind: queue.KindEvent, Name: "ping", Payload: half, Reply: inbox.Subject("flood")})
+	}
+	select {
+	case a := <-answers:
+		if a.Problem == nil || a.Problem.Code != queue.ProblemRefused || !strings.Contains(a.Problem.Message, "4 MiB") {
+			t.Errorf("%+v", a.Problem)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("the sender is not told")
+	}
+	s.event("ping", neighbour, `"early"`)
+	s.start("hello", neighbour, `"x"`)
+	if d := s.ended(neighbour); d.Status != "completed" {
+		t.Errorf("%+v", d.Failure)
+	}
+	s.until("it is listed", func() bool {
+		r, err := s.conn.Ask(s.ctx(), s.conn.PartitionOf(flooded), queue.Ask{Op: queue.OpStuck})
+		return err == nil && len(r.Rows) > 1 && r.Rows[len(r.Rows)-1].Status == "refused" && strings.Contains(r.Rows[len(r.Rows)-1].Stuck, "4 MiB")
+	})
+	s.start("hello", flooded, `"x"`)
+	if d := s.ended(flooded); d.Status != "failed" || d.Failure.Code != history.CodeInboxFull {
+		t.Errorf("%+v", d)
+	}
+}
