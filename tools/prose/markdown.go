@@ -1,0 +1,145 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// Kind is what a line of a document is.
+type Kind int
+
+// The kinds. Code is not checked; the words of all others are.
+const (
+	Paragraph Kind = iota
+	Item           // the first line of a list item
+	Heading
+	Table
+	Code
+	Blank
+)
+
+// Line is one line of a document.
+type Line struct {
+	Number int
+	Kind   Kind
+	Text   string // as written
+	Prose  string // without code spans and link targets
+}
+
+var (
+	item     = regexp.MustCompile(`^\s*([-*+]|\d+\.)\s+(\[.\] )?`)
+	codeSpan = regexp.MustCompile("`[^`]*`")
+	target   = regexp.MustCompile(`\]\([^)]*\)`)
+)
+
+// markdown returns the lines of a document.
+func markdown(src string) []Line {
+	var lines []Line
+	fenced := false
+	for i, text := range strings.Split(src, "\n") {
+		l := Line{Number: i + 1, Text: text}
+		trimmed := strings.TrimSpace(text)
+		switch {
+		case strings.HasPrefix(trimmed, "```"):
+			fenced = !fenced
+			l.Kind = Code
+		case fenced:
+			l.Kind = Code
+		case trimmed == "":
+			l.Kind = Blank
+		case strings.HasPrefix(trimmed, "#"):
+			l.Kind = Heading
+		case strings.HasPrefix(trimmed, "|"):
+			l.Kind = Table
+		case item.MatchString(text):
+			l.Kind = Item
+		}
+		if l.Kind != Code {
+			l.Prose = target.ReplaceAllString(codeSpan.ReplaceAllString(text, "``"), "]")
+		}
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+var (
+	sentenceEnd = regexp.MustCompile("[.!?:…][)*_`\"'”\\]]*$")
+	twoInOne    = regexp.MustCompile("[a-z0-9)*`\"\\]][.!?][)*`\"]* [A-Z`]")
+	abbreviated = regexp.MustCompile(`\b(e\.g|i\.e|vs|etc|v?\d)\.[)*]* $`)
+)
+
+// sentences reports lines that break inside a sentence, and lines of a paragraph that hold two.
+func sentences(lines []Line) []Finding {
+	var found []Finding
+	for i, l := range lines {
+		if l.Kind != Paragraph && l.Kind != Item {
+			continue
+		}
+		if i+1 < len(lines) && lines[i+1].Kind == Paragraph && !sentenceEnd.MatchString(strings.TrimRight(l.Prose, " ")) {
+			found = append(found, Finding{Line: l.Number, Text: "the line breaks inside a sentence"})
+		}
+		if l.Kind != Paragraph {
+			continue
+		}
+		for _, at := range twoInOne.FindAllStringIndex(l.Prose, -1) {
+			if !abbreviated.MatchString(l.Prose[:at[1]-1]) {
+				found = append(found, Finding{Line: l.Number, Text: "the line holds more than one sentence"})
+				break
+			}
+		}
+	}
+	return found
+}
+
+var (
+	link       = regexp.MustCompile(`\]\(([^)\s"]+)\)`)
+	notAnchor  = regexp.MustCompile(`[^a-z0-9 _-]`)
+	headingRef = regexp.MustCompile(`^#+\s+`)
+)
+
+// links reports links to files and headings that do not exist.
+func links(root, file string, lines []Line) []Finding {
+	var found []Finding
+	for _, l := range lines {
+		if l.Kind == Code {
+			continue
+		}
+		for _, m := range link.FindAllStringSubmatch(codeSpan.ReplaceAllString(l.Text, "``"), -1) {
+			path, section, _ := strings.Cut(m[1], "#")
+			if strings.Contains(path, "://") || strings.HasPrefix(path, "mailto:") {
+				continue
+			}
+			to := filepath.Join(root, filepath.Dir(file), path)
+			if path == "" {
+				to = filepath.Join(root, file)
+			}
+			if _, err := os.Stat(to); err != nil {
+				found = append(found, Finding{Line: l.Number, Text: fmt.Sprintf("the link %s leads nowhere", m[1])})
+			} else if section != "" && !hasHeading(to, section) {
+				found = append(found, Finding{Line: l.Number, Text: fmt.Sprintf("the link %s has no such heading", m[1])})
+			}
+		}
+	}
+	return found
+}
+
+// hasHeading reports whether the document has a heading with that anchor.
+func hasHeading(path, anchor string) bool {
+	src, err := os.ReadFile(path)
+	if err != nil {
+		return false
+	}
+	for _, l := range markdown(string(src)) {
+		if l.Kind != Heading {
+			continue
+		}
+		title := strings.ToLower(strings.TrimSpace(headingRef.ReplaceAllString(l.Text, "")))
+		if strings.ReplaceAll(notAnchor.ReplaceAllString(title, ""), " ", "-") == anchor {
+			return true
+		}
+	}
+	return false
+}
