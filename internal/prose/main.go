@@ -1,7 +1,7 @@
 // Command prose checks the text of the repository: Markdown lines that break inside a sentence or hold two of them,
 // words that docs/glossary.md has replaced, and links that lead nowhere.
 //
-//	go -C tools run ./prose ..
+//	go run ./internal/prose .
 //
 // The words and their replacements are in words.txt, the exceptions in allow.txt. An exception that no longer applies is
 // reported, too. Exit status: 0 nothing found, 1 something found, 2 the check could not run.
@@ -12,7 +12,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"path"
+	"slices"
 	"strings"
 )
 
@@ -22,6 +23,9 @@ type Finding struct {
 	Line int
 	Text string
 }
+
+// String is the finding on one line.
+func (f Finding) String() string { return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Text) }
 
 // extractors return the text of a file by its extension. Comments and strings of Go would be one more.
 var extractors = map[string]func(src string) []Line{
@@ -33,21 +37,21 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: prose DIRECTORY")
 		os.Exit(2)
 	}
-	findings, err := Check(os.Args[1])
+	findings, err := Check(os.DirFS(os.Args[1]), wordList, allowList)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "prose:", err)
 		os.Exit(2)
 	}
 	for _, f := range findings {
-		fmt.Printf("%s:%d: %s\n", f.File, f.Line, f.Text)
+		fmt.Fprintln(os.Stdout, f)
 	}
 	if len(findings) > 0 {
 		os.Exit(1)
 	}
 }
 
-// Check returns what is to be corrected under root, by file and line.
-func Check(root string) ([]Finding, error) {
+// Check returns what is to be corrected in the tree, by file and line.
+func Check(tree fs.FS, wordList, allowList string) ([]Finding, error) {
 	words, err := parseWords(wordList)
 	if err != nil {
 		return nil, err
@@ -57,50 +61,37 @@ func Check(root string) ([]Finding, error) {
 		return nil, err
 	}
 	var findings []Finding
-	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
+	err = fs.WalkDir(tree, ".", func(file string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
 			return err
-		}
-		if d.IsDir() {
-			if name := d.Name(); path != root && (name == "testdata" || name == "bin" || strings.HasPrefix(name, ".") && name != ".github") {
-				return filepath.SkipDir
-			}
+		case d.IsDir() && skipped(file):
+			return fs.SkipDir
+		case d.IsDir() || extractors[path.Ext(file)] == nil:
 			return nil
 		}
-		extract := extractors[filepath.Ext(path)]
-		if extract == nil {
-			return nil
-		}
-		src, err := os.ReadFile(path)
+		src, err := fs.ReadFile(tree, file)
 		if err != nil {
-			return err
+			return fmt.Errorf("read: %w", err)
 		}
-		rel, err := filepath.Rel(root, path)
-		if err != nil {
-			return err
-		}
-		lines := extract(string(src))
-		file := filepath.ToSlash(rel)
-		for _, f := range concat(sentences(lines), words.find(lines), links(root, file, lines)) {
-			f.File = file
-			if !allowed.has(file, lines, f) {
+		lines := extractors[path.Ext(file)](string(src))
+		for _, f := range slices.Concat(sentences(lines), words.find(lines), links(tree, file, lines)) {
+			if f.File = file; !allowed.has(lines, f) {
 				findings = append(findings, f)
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("check: %w", err)
 	}
 	return append(findings, allowed.unused()...), nil
 }
 
-func concat(all ...[]Finding) []Finding {
-	var sum []Finding
-	for _, fs := range all {
-		sum = append(sum, fs...)
-	}
-	return sum
+// skipped reports whether the directory holds no text of the project.
+func skipped(dir string) bool {
+	name := path.Base(dir)
+	return name == "testdata" || name == "bin" || name != "." && name != ".github" && strings.HasPrefix(name, ".")
 }
 
 var errList = errors.New("bad line in a list")

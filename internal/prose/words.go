@@ -82,9 +82,9 @@ func parseAllowed(list string) (Allowed, error) {
 }
 
 // has reports whether the finding is an exception.
-func (a Allowed) has(file string, lines []Line, f Finding) bool {
+func (a Allowed) has(lines []Line, f Finding) bool {
 	for _, e := range a {
-		if e.file == file && strings.Contains(lines[f.Line-1].Text, e.text) {
+		if e.file == f.File && strings.Contains(lines[f.Line-1].Text, e.text) {
 			e.used = true
 			return true
 		}
@@ -97,7 +97,7 @@ func (a Allowed) unused() []Finding {
 	var found []Finding
 	for _, e := range a {
 		if !e.used {
-			found = append(found, Finding{File: "tools/prose/allow.txt", Line: e.number, Text: "the exception no longer applies"})
+			found = append(found, Finding{File: "internal/prose/allow.txt", Line: e.number, Text: "the exception no longer applies"})
 		}
 	}
 	return found

@@ -2,8 +2,8 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
+	"io/fs"
+	"path"
 	"regexp"
 	"strings"
 )
@@ -101,24 +101,24 @@ var (
 )
 
 // links reports links to files and headings that do not exist.
-func links(root, file string, lines []Line) []Finding {
+func links(tree fs.FS, file string, lines []Line) []Finding {
 	var found []Finding
 	for _, l := range lines {
 		if l.Kind == Code {
 			continue
 		}
 		for _, m := range link.FindAllStringSubmatch(codeSpan.ReplaceAllString(l.Text, "``"), -1) {
-			path, section, _ := strings.Cut(m[1], "#")
-			if strings.Contains(path, "://") || strings.HasPrefix(path, "mailto:") {
+			name, section, _ := strings.Cut(m[1], "#")
+			if strings.Contains(name, "://") || strings.HasPrefix(name, "mailto:") {
 				continue
 			}
-			to := filepath.Join(root, filepath.Dir(file), path)
-			if path == "" {
-				to = filepath.Join(root, file)
+			to := file
+			if name != "" {
+				to = path.Join(path.Dir(file), name)
 			}
-			if _, err := os.Stat(to); err != nil {
+			if _, err := fs.Stat(tree, to); err != nil {
 				found = append(found, Finding{Line: l.Number, Text: fmt.Sprintf("the link %s leads nowhere", m[1])})
-			} else if section != "" && !hasHeading(to, section) {
+			} else if section != "" && !hasHeading(tree, to, section) {
 				found = append(found, Finding{Line: l.Number, Text: fmt.Sprintf("the link %s has no such heading", m[1])})
 			}
 		}
@@ -127,8 +127,8 @@ func links(root, file string, lines []Line) []Finding {
 }
 
 // hasHeading reports whether the document has a heading with that anchor.
-func hasHeading(path, anchor string) bool {
-	src, err := os.ReadFile(path)
+func hasHeading(tree fs.FS, file, anchor string) bool {
+	src, err := fs.ReadFile(tree, file)
 	if err != nil {
 		return false
 	}
