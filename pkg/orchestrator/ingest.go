@@ -21,7 +21,7 @@ const (
 	idleAdvance = 30 * time.Second // how often an idle partition moves applied to the end of the stream
 	firstRetry  = 50 * time.Millisecond
 	lastRetry   = 2 * time.Second
-	lastAttach  = 500 * time.Millisecond // between attempts to read inputs: a new leader has been elected meanwhile
+	lastAttach  = 250 * time.Millisecond // between attempts to read inputs: a new leader has been elected meanwhile
 	ingestBytes = 4 << 20                // payload of one script
 )
 

@@ -1,17 +1,22 @@
 package orchestrator
 
+import "time"
+
 // resends has the tasks published again that could not be published: without it they would wait for the reconciliation
 // of their instance, up to Config.Look.
 //
 //	publish ──error──▶ failed ──a task was published──▶ todo ──look──▶ publish
 //	                     │ ▲
-//	                     └─┘ every sendAgain: one instance is looked at
+//	                     └─┘ every resendTask: one instance is looked at
 //
 // While the stream has no leader, or NATS is away, one instance tries for all of the partition.
 type resends struct {
 	failed map[string]struct{} // instances
 	timer  bool                // one is under way
 }
+
+// resendTask is between two attempts of a partition to publish a task.
+const resendTask = time.Second / 4
 
 // notSent is the time of the last sending of a task that was not accepted, or may not have been: earlier than any. The
 // look at its instance publishes it, whatever else is in its queue.
@@ -38,7 +43,7 @@ func (a *actor) tryResend() {
 	}
 	a.resends.timer = true
 	a.waits.Go(func() {
-		wait(a.life, sendAgain)
+		wait(a.life, resendTask)
 		a.box.post(func() {
 			a.resends.timer = false
 			for id := range a.resends.failed {

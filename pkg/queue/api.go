@@ -16,8 +16,9 @@ import (
 const (
 	apiTimeout    = 2 * time.Second // of a request to JetStream
 	createTimeout = 4 * time.Second // of one that the cluster has to agree on
-	readAgain     = time.Second / 2 // after which a request that was not answered is sent again: there may be a leader now
-	createAgain   = time.Second
+	readAgain     = time.Second / 4 // after which a request that was not answered is sent again: there may be a leader now
+	createAgain   = time.Second / 2
+	placeTimeout  = time.Second // of the first creation of a consumer on one server, which may be dead
 )
 
 // messageGet is the body of a request for one stored message.
@@ -112,6 +113,8 @@ func apiError(e *jetstream.APIError) error {
 		return jetstream.ErrMsgNotFound
 	case jetstream.JSErrCodeStreamNotFound:
 		return jetstream.ErrStreamNotFound
+	case jetstream.JSErrCodeConsumerNotFound:
+		return jetstream.ErrConsumerNotFound
 	default:
 		return e
 	}

@@ -89,14 +89,21 @@ func (c *Conn) attach(ctx context.Context, partition int, after history.Position
 }
 
 // createReader creates the consumer of a reader. Its name is ours, so that a request that is repeated creates no other one.
+// A cluster places it on one server and does not move it; a server that has just died is not known to be dead, and then no
+// request with that name is answered. So after a while, which doubles, another name is tried.
 func (c *Conn) createReader(ctx context.Context, cfg jetstream.ConsumerConfig) (name string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, createTimeout)
-	defer cancel()
-	cfg.Name = nuid.Next()
-	_, err = repeated(ctx, createAgain, func(ctx context.Context) (jetstream.Consumer, error) {
-		return c.js.CreateConsumer(ctx, c.inputs.Name, cfg)
-	})
-	return cfg.Name, err
+	for within := placeTimeout; ; within *= 2 {
+		cfg.Name = nuid.Next()
+		placed, cancel := context.WithTimeout(ctx, within)
+		_, err = repeated(placed, createAgain, func(ctx context.Context) (jetstream.Consumer, error) {
+			return c.js.CreateConsumer(ctx, c.inputs.Name, cfg)
+		})
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			return cfg.Name, err
+		}
+		c.dropConsumer(cfg.Name)
+	}
 }
 
 // look decides where to begin.

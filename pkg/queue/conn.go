@@ -34,12 +34,13 @@ type Conn struct {
 	mendMu        sync.Mutex
 	taskSeq       atomic.Uint64 // highest sequence that TASKS has acknowledged
 
-	pub     *publisher
-	contact *contact
-	lapses  *lapses
-	ctx     context.Context // done when the Conn is closed
-	cancel  context.CancelFunc
-	wg      sync.WaitGroup
+	toInputs *publisher
+	toTasks  *publisher
+	contact  *contact
+	lapses   *lapses
+	ctx      context.Context // done when the Conn is closed
+	cancel   context.CancelFunc
+	wg       sync.WaitGroup
 }
 
 // Open creates the streams of a namespace, or verifies those that exist: a stream
@@ -116,12 +117,17 @@ func newConn(nc *nats.Conn, o Options) (*Conn, error) {
 
 func (c *Conn) start() error {
 	c.ctx, c.cancel = context.WithCancel(context.Background())
-	pub, err := newPublisher(c.nc, c.opts.PublishTimeout)
-	if err != nil {
+	var err error
+	if c.toInputs, err = newPublisher(c.nc, c.opts.PublishTimeout); err != nil {
 		c.cancel()
 		return err
 	}
-	c.pub, c.contact, c.lapses = pub, newContact(), newLapses()
+	if c.toTasks, err = newPublisher(c.nc, c.opts.PublishTimeout); err != nil {
+		c.toInputs.close()
+		c.cancel()
+		return err
+	}
+	c.contact, c.lapses = newContact(), newLapses()
 	status := c.nc.StatusChanged(nats.CONNECTED, nats.RECONNECTING, nats.CLOSED)
 	c.wg.Go(func() { c.watch(status) })
 	if c.ownOutage {
@@ -131,7 +137,7 @@ func (c *Conn) start() error {
 }
 
 // sweepEvery is how often publishes are looked for whose acknowledgement has not come in time.
-const sweepEvery = 500 * time.Millisecond
+const sweepEvery = 250 * time.Millisecond
 
 // watch fails what was under way when the connection lapsed. Nothing is known
 // about it, and waiting for a time-out would only delay whoever can repeat it.
@@ -149,7 +155,8 @@ func (c *Conn) watch(status chan nats.Status) {
 			}
 			c.statusChanged(now)
 		case now := <-sweep.C:
-			c.pub.sweep(now)
+			c.toInputs.sweep(now)
+			c.toTasks.sweep(now)
 		}
 	}
 }
@@ -165,7 +172,8 @@ func (c *Conn) statusChanged(now nats.Status) {
 		c.log.Error("nats connection closed", "error", err)
 	}
 	c.lapses.lapse()
-	c.pub.failAll(ErrDisconnected)
+	c.toInputs.failAll(ErrDisconnected)
+	c.toTasks.failAll(ErrDisconnected)
 }
 
 // Close ends what the Conn does by itself and fails the publishes under way with
@@ -173,7 +181,8 @@ func (c *Conn) statusChanged(now nats.Status) {
 func (c *Conn) Close() {
 	c.cancel()
 	c.wg.Wait()
-	c.pub.close()
+	c.toInputs.close()
+	c.toTasks.close()
 }
 
 // Namespace is the name that the streams and subjects carry.

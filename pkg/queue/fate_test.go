@@ -144,7 +144,7 @@ func TestAPublishOfUnknownFateIsNotRepeatedWithoutAnID(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { _, err := c.PublishInput(soon(t), event("a", "x", "1")); done <- err }()
 	eventually(t, "the first attempt", func() bool { return attempts() == 1 })
-	c.pub.failAll(ErrDisconnected) // as when the connection is lost
+	c.toInputs.failAll(ErrDisconnected) // as when the connection is lost
 	if err := get(t, done, "the publish"); !errors.Is(err, ErrUnknown) || !errors.Is(err, ErrDisconnected) {
 		t.Fatal(err)
 	}

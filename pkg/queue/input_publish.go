@@ -14,7 +14,7 @@ const (
 	publishPatience = 30 * time.Second // of a PublishInput whose context has no deadline
 	attemptTimeout  = 2 * time.Second  // of one of its attempts, if it may make another
 	firstBackoff    = 50 * time.Millisecond
-	maxBackoff      = 500 * time.Millisecond
+	maxBackoff      = 250 * time.Millisecond
 )
 
 // PublishInput publishes an input and waits until the stream has it; seq is its
@@ -135,7 +135,7 @@ func (c *Conn) PublishInputAsync(in OutInput, done func(seq uint64, err error)) 
 		done(0, fmt.Errorf("%w, for instance %s", err, in.Instance))
 		return
 	}
-	c.pub.publish(c.subj.input(in.Sender, in.Instance, in.Kind, in.Name), header, body, func(seq uint64, err error) {
+	c.toInputs.publish(c.subj.input(in.Sender, in.Instance, in.Kind, in.Name), header, body, func(seq uint64, err error) {
 		if err != nil {
 			c.count.failed.Add(1)
 		} else {

@@ -256,7 +256,7 @@ func TestAnAcknowledgementThatDoesNotComeTimesOut(t *testing.T) {
 	_, err := c.nc.Subscribe("mute", func(*nats.Msg) {})
 	ok(t, err)
 	done := make(chan error, 1)
-	c.pub.publish("mute", nil, nil, func(_ uint64, err error) { done <- err })
+	c.toInputs.publish("mute", nil, nil, func(_ uint64, err error) { done <- err })
 	if err := get(t, done, "the time-out"); !errors.Is(err, ErrTimeout) || !errors.Is(err, ErrUnknown) {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ type Options struct {
 	// waits for so long.
 	AckWait time.Duration
 
-	// PublishTimeout is how long an acknowledgement is waited for; default 5 s.
+	// PublishTimeout is how long an acknowledgement is waited for; default 3 s.
 	PublishTimeout time.Duration
 
 	Logger *slog.Logger     // default: discard
@@ -45,7 +45,7 @@ func (o Options) withDefaults() Options {
 	o.Replicas = cmp.Or(o.Replicas, 1)
 	o.InputsMaxBytes = cmp.Or(o.InputsMaxBytes, DefaultInputsMaxBytes)
 	o.AckWait = cmp.Or(o.AckWait, 10*time.Second)
-	o.PublishTimeout = cmp.Or(o.PublishTimeout, 5*time.Second)
+	o.PublishTimeout = cmp.Or(o.PublishTimeout, 3*time.Second)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -24,6 +24,9 @@ const maxInFlight = 1 << 16
 // Every publish ends exactly once, by whoever removes it from the map: its
 // acknowledgement, the sweep after the time-out, the lapse of the connection, or
 // the end of the publisher.
+//
+// A publisher is for one stream, which answers in the order of sending. So what was sent before a message that has been
+// acknowledged, or that no stream took, and is not answered itself, was lost with a leader, and the sweep ends it.
 type publisher struct {
 	nc      *nats.Conn
 	inbox   string // with the dot
@@ -34,6 +37,8 @@ type publisher struct {
 	closed  bool
 	last    uint64 // id given last
 	first   uint64 // no id below it is pending
+	past    uint64 // the stream has acknowledged it, or lacked a leader when it came; what was sent before is answered or lost
+	lost    uint64 // past at the last sweep: what was sent before has had time to be answered
 	pending map[uint64]inFlight
 }
 
@@ -103,6 +108,9 @@ func (p *publisher) end(id, seq uint64, err error) {
 	p.mu.Lock()
 	f, ok := p.pending[id]
 	delete(p.pending, id)
+	if err == nil || errors.Is(err, ErrNoStream) {
+		p.past = max(p.past, id)
+	}
 	p.mu.Unlock()
 	if ok {
 		f.done(seq, err)
@@ -122,9 +130,11 @@ func (p *publisher) acknowledged(m *nats.Msg) {
 func (p *publisher) sweep(now time.Time) {
 	var late []inFlight
 	p.mu.Lock()
+	lost := p.lost
+	p.lost = p.past
 	for ; p.first <= p.last; p.first++ {
 		f, ok := p.pending[p.first]
-		if ok && f.until.After(now) {
+		if ok && f.until.After(now) && p.first >= lost {
 			break
 		}
 		if ok {
@@ -134,7 +144,11 @@ func (p *publisher) sweep(now time.Time) {
 	}
 	p.mu.Unlock()
 	for _, f := range late {
-		f.done(0, fmt.Errorf("%w: %w (%s)", ErrUnknown, ErrTimeout, p.timeout))
+		if f.until.After(now) {
+			f.done(0, fmt.Errorf("%w: not acknowledged, but later messages were answered", ErrUnknown))
+		} else {
+			f.done(0, fmt.Errorf("%w: %w (%s)", ErrUnknown, ErrTimeout, p.timeout))
+		}
 	}
 }
 

@@ -164,6 +164,22 @@ func (p *Puller) Stop() {
 	<-p.stopped
 }
 
+// resume begins to fetch again. The consumer is created only if it is gone: while one that exists has no leader, a request
+// to create it is not answered, and each costs the cluster an agreement; one to describe it costs nothing, and is answered
+// as soon as there is a leader.
+func (p *Puller) resume(ctx context.Context) error {
+	var ignored struct{}
+	err := p.c.api(ctx, "CONSUMER.INFO."+p.c.tasks.Name+"."+queueToken(p.queue), struct{}{}, &ignored)
+	switch {
+	case errors.Is(err, jetstream.ErrConsumerNotFound), errors.Is(err, jetstream.ErrStreamNotFound):
+		return p.setUp(ctx)
+	case err != nil:
+		return err
+	default:
+		return p.begin()
+	}
+}
+
 // setUp makes sure of the consumer and begins to fetch what was wanted meanwhile.
 func (p *Puller) setUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, createTimeout)
@@ -190,6 +206,10 @@ func (p *Puller) setUp(ctx context.Context) error {
 	if err != nil {
 		return p.c.explain(err)
 	}
+	return p.begin()
+}
+
+func (p *Puller) begin() error {
 	f, err := newFetch(p.c.nc, p.requests(), pullExpires, p.take)
 	if err != nil {
 		return err
@@ -307,7 +327,7 @@ func (p *Puller) again() <-chan struct{} {
 		lapse := p.c.lapses.next()
 		if p.c.nc.IsConnected() {
 			ctx, cancel := p.c.whileConnected(p.ctx, lapse)
-			err := p.setUp(ctx)
+			err := p.resume(ctx)
 			cancel()
 			if err == nil {
 				p.c.observe("pull tasks", nil)

@@ -89,7 +89,7 @@ func (c *Conn) PublishTask(t Task, done func(error)) {
 		done(err)
 		return
 	}
-	c.pub.publish(c.subj.task(t.Queue), nil, t.Encode(), func(seq uint64, err error) {
+	c.toTasks.publish(c.subj.task(t.Queue), nil, t.Encode(), func(seq uint64, err error) {
 		if err != nil {
 			c.count.failed.Add(1)
 			if errors.Is(err, ErrNoStream) {
