@@ -27,6 +27,7 @@ type benchCmd struct {
 	NoHints   bool     `help:"cancel: with a worker that NATS does not let hear of cancellations, so that it finds out by renewing."`
 	Fanout    int      `default:"1" help:"cancel: activities of one instance, up to 10,000."`
 	Rounds    int      `default:"10" help:"recover: how often each fault is injected."`
+	Fleets    int      `default:"1" help:"recover: rounds at the same time, each on a fleet of its own; those with targets below a second have the machine to themselves."`
 	Fault     []string `placeholder:"NAME" help:"recover: only these faults."`
 	JSON      bool     `name:"json" help:"Write one JSON object a scenario."`
 	given     bool     // a fleet, by --nats
@@ -38,8 +39,8 @@ type benchCmd struct {
 
 // Validate refuses what can not be run.
 func (c *benchCmd) Validate() error {
-	if c.Instances < 0 || c.N < 1 || c.InFlight < 1 || c.Rounds < 1 {
-		return fmt.Errorf("--instances %d, --n %d, --in-flight %d, --rounds %d: want positive numbers", c.Instances, c.N, c.InFlight, c.Rounds)
+	if c.Instances < 0 || c.N < 1 || c.InFlight < 1 || c.Rounds < 1 || c.Fleets < 1 {
+		return fmt.Errorf("--instances %d, --n %d, --in-flight %d, --rounds %d, --fleets %d: want positive numbers", c.Instances, c.N, c.InFlight, c.Rounds, c.Fleets)
 	}
 	return errors.Join(c.validateCancel(), c.validateGate())
 }

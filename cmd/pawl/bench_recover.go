@@ -1,22 +1,26 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/pawlrun/pawl/internal/term"
 )
 
 const (
-	recoverBefore  = time.Second      // of instances before the fault
-	recoverSettle  = 3 * time.Second  // of a healed fleet: members join, and partitions move
-	recoverHealthy = 40 * time.Second // in which a fleet must answer quickly before a round begins
-	recoverRun     = 50               // so many instances in a row that are quick
+	recoverBefore  = 300 * time.Millisecond // of instances before the fault
+	recoverHealthy = 40 * time.Second       // in which a fleet must be whole and answer quickly before a round begins
+	recoverRun     = 50                     // so many instances in a row that are quick
+	recoverAlone   = time.Second            // targets below it are measured while nothing else is
 )
 
 // recovery is how long instances of one activity wait because of one kind of fault.
@@ -32,12 +36,13 @@ type recovery struct {
 	HeldP50MS float64 `json:"held_p50_ms,omitempty"` // likewise of those that were under way when the member was killed
 	HeldMaxMS float64 `json:"held_max_ms,omitempty"`
 	HeldMS    float64 `json:"held_target_ms,omitempty"`
-	UsualMS   float64 `json:"usual_ms"` // median of all instances of all rounds: what bystanders see
+	CalmMS    float64 `json:"calm_max_ms"` // the longest that an instance waited before the fault: what the machine does by itself
+	UsualMS   float64 `json:"usual_ms"`    // median of all instances of all rounds: what bystanders see
 	Failed    int     `json:"failed_calls"`
 	Reached   bool    `json:"reached"`
 }
 
-// benchRecover starts a fleet for each kind of servers that the faults need, and measures.
+// benchRecover starts fleets for each kind of servers that the faults need, and measures.
 func (c *benchCmd) benchRecover(ctx context.Context, s streams, log *slog.Logger) error {
 	if c.given {
 		return misuse{errors.New("recover measures a fleet that it starts itself, and kills: leave --nats out")}
@@ -46,107 +51,120 @@ func (c *benchCmd) benchRecover(ctx context.Context, s streams, log *slog.Logger
 	if err != nil {
 		return misuse{err}
 	}
-	var all []recovery
+	r := newRecovering(c, s, log, some)
 	for len(some) > 0 {
 		first := some[0]
-		same := func(f fault) bool { return f.nats == first.nats && f.redis == first.redis }
-		var here []fault
-		for _, f := range some {
-			if same(f) {
-				here = append(here, f)
+		other := func(f fault) bool { return f.nats != first.nats || f.redis != first.redis }
+		here := slices.DeleteFunc(slices.Clone(some), other)
+		if err := r.on(ctx, here); err != nil {
+			return errors.Join(err, r.table())
+		}
+		some = slices.DeleteFunc(slices.Clone(some), func(f fault) bool { return !other(f) })
+	}
+	return r.table()
+}
+
+// recovering measures several faults, on several fleets.
+//
+//	rounds ──▶ fleet 1 ──▶ round ──▶ recoveries, written when the last round of a fault is over
+//	       ──▶ fleet 2 ──▶ …
+//
+// Rounds whose target is short have the machine to themselves, until what was started after the fault has recovered: quiet
+// is locked for them, and read-locked for all others.
+type recovering struct {
+	cmd   *benchCmd
+	s     streams
+	log   *slog.Logger
+	show  *term.Progress
+	quiet sync.RWMutex
+
+	mu  sync.Mutex
+	all []*recoveries // in the order of the table
+}
+
+// recoveries is what the rounds of one fault have measured.
+type recoveries struct {
+	fault
+	recovery
+
+	worst, kept []time.Duration // of each round; kept is of what was held
+	usual       []time.Duration // of each instance
+	calm        time.Duration
+}
+
+// oneRound is a round to do.
+type oneRound struct {
+	of    *recoveries
+	round int
+}
+
+func newRecovering(c *benchCmd, s streams, log *slog.Logger, some []fault) *recovering {
+	r := &recovering{cmd: c, s: s, log: log, show: term.NewProgress(s.err, c.Rounds*len(some), "rounds")}
+	for _, ft := range some {
+		r.all = append(r.all, &recoveries{fault: ft, recovery: recovery{
+			Scenario: "recover", Fault: ft.name, Since: ft.since,
+			TargetMS: float64(ft.target.Milliseconds()), HeldMS: float64(ft.held.Milliseconds()),
+		}})
+	}
+	return r
+}
+
+// on measures faults that need the same servers. The first error ends it.
+func (r *recovering) on(ctx context.Context, some []fault) error {
+	rounds := make(chan oneRound, len(some)*r.cmd.Rounds)
+	for _, m := range r.all {
+		for round := range r.cmd.Rounds {
+			if slices.ContainsFunc(some, func(f fault) bool { return f.name == m.name }) {
+				rounds <- oneRound{m, round}
 			}
 		}
-		some = slices.DeleteFunc(some, same)
-		rs, err := c.recoverOn(ctx, s, log, here)
-		all = append(all, rs...)
-		if err != nil {
-			return errors.Join(err, c.writeRecoveries(s, all))
-		}
 	}
-	return c.writeRecoveries(s, all)
+	close(rounds)
+	g, ctx := errgroup.WithContext(ctx)
+	for range min(r.cmd.Fleets, len(rounds)) {
+		g.Go(func() error { return r.fleet(ctx, some[0], rounds) })
+	}
+	return g.Wait()
 }
 
-func (c *benchCmd) writeRecoveries(s streams, all []recovery) error {
-	if c.JSON { // each was written when it was measured
-		return nil
-	}
-	return recoverTable(s.out, all)
-}
-
-func (c *benchCmd) recoverOn(ctx context.Context, s streams, log *slog.Logger, some []fault) (all []recovery, err error) {
-	f, err := startRecoverFleet(ctx, log, demoLog(c.LogLevel, s.err), max(some[0].nats, 1), some[0].redis)
+// fleet starts a fleet and does rounds with it as long as there are any.
+func (r *recovering) fleet(ctx context.Context, kind fault, rounds <-chan oneRound) (err error) {
+	f, err := startRecoverFleet(ctx, r.log, demoLog(r.cmd.LogLevel, r.s.err), max(kind.nats, 1), kind.redis)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, f.stop()) }()
+	c := *r.cmd
 	c.NATSURL = f.nats.url()
-	b, err := c.open(ctx, log)
+	b, err := c.open(ctx, r.log)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer b.close()
-	for _, ft := range some {
-		r, err := c.recoverFrom(ctx, s.err, f, b, ft)
+	for one := range rounds {
+		cs, from, err := r.round(ctx, f, b, one)
+		if err == nil {
+			err = r.note(one.of, cs, from)
+		}
 		if err != nil {
-			return all, fmt.Errorf("recover: %s: %w", ft.name, err)
-		}
-		all = append(all, r)
-		if c.JSON {
-			if err := writeJSON(s.out, r); err != nil {
-				return all, err
-			}
+			return fmt.Errorf("recover: %s: %w", one.of.name, err)
 		}
 	}
-	return all, nil
-}
-
-func (c *benchCmd) recoverFrom(ctx context.Context, show io.Writer, f *recoverFleet, b *bench, ft fault) (recovery, error) {
-	r := recovery{
-		Scenario: "recover", Fault: ft.name, Since: ft.since, Rounds: c.Rounds,
-		TargetMS: float64(ft.target.Milliseconds()), HeldMS: float64(ft.held.Milliseconds()),
-	}
-	p := term.NewProgress(show, c.Rounds, "rounds of "+ft.name)
-	defer p.End()
-	var worst, held, usual []time.Duration
-	for round := range c.Rounds {
-		if err := b.quick(ctx); err != nil {
-			return r, err
-		}
-		cs, from, err := c.round(ctx, f, b, ft, round)
-		if err != nil {
-			return r, err
-		}
-		r.Instances += len(cs)
-		w, h := waited(cs, from, ft.held > 0)
-		worst, held = append(worst, w), append(held, h)
-		for _, one := range cs {
-			usual = append(usual, one.ended.Sub(one.began)-one.runs)
-			if one.err != nil {
-				r.Failed++
-				if r.Failed == 1 {
-					_, _ = fmt.Fprintf(show, "%s: a call failed: %v\n", ft.name, one.err)
-				}
-			}
-		}
-		if err := sleep(ctx, recoverSettle); err != nil {
-			return r, err
-		}
-		p.Set(round + 1)
-	}
-	for _, d := range [][]time.Duration{worst, held, usual} {
-		slices.Sort(d)
-	}
-	r.P50MS, r.MaxMS, r.UsualMS = percentile(worst, 0.5), percentile(worst, 1), percentile(usual, 0.5)
-	if ft.held > 0 {
-		r.HeldP50MS, r.HeldMaxMS = percentile(held, 0.5), percentile(held, 1)
-	}
-	r.Reached = r.MaxMS <= r.TargetMS && r.HeldMaxMS <= r.HeldMS && r.Failed == 0
-	return r, nil
+	return nil
 }
 
 // round injects the fault while instances are started, heals it when the fleet has recovered, and waits for every instance.
-func (c *benchCmd) round(ctx context.Context, f *recoverFleet, b *bench, ft fault, round int) (_ []*canary, from time.Time, err error) {
-	cs := startCanaries(ctx, b)
+func (r *recovering) round(ctx context.Context, f *recoverFleet, b *bench, one oneRound) (_ []*canary, from time.Time, err error) {
+	ft := one.of.fault
+	if err := f.whole(ctx, b); err != nil {
+		return nil, from, err
+	}
+	unlock := r.lock(ft.target < recoverAlone)
+	defer unlock()
+	if err := b.quick(ctx); err != nil {
+		return nil, from, err
+	}
+	cs := startCanaries(ctx, b, cmp.Or(ft.every, canaryEvery))
 	defer cs.end()
 	if ft.held > 0 {
 		cs.long(ctx)
@@ -154,16 +172,95 @@ func (c *benchCmd) round(ctx context.Context, f *recoverFleet, b *bench, ft faul
 	if err := sleep(ctx, recoverBefore); err != nil {
 		return nil, from, err
 	}
-	if from, err = ft.inject(ctx, f, b, round); err != nil {
+	if from, err = ft.inject(ctx, f, b, one.round); err != nil {
 		return nil, from, err
 	}
-	if err := cs.recovered(ctx, from); err != nil && ctx.Err() != nil {
+	if err := cs.recovered(ctx, from, ft.held == 0); err != nil && ctx.Err() != nil {
 		return nil, from, err
+	}
+	if ft.held > 0 {
+		cs.stop()
+		unlock()
+		if err := cs.recovered(ctx, from, true); err != nil && ctx.Err() != nil {
+			return nil, from, err
+		}
 	}
 	if err := ft.heal(ctx, f, b); err != nil { // a fleet that does not recover by itself does now, and the time shows it
 		return nil, from, err
 	}
 	return cs.end(), from, nil
+}
+
+// lock has a round wait for those that must not be disturbed, or for all others. The function returned ends that, once.
+func (r *recovering) lock(alone bool) (unlock func()) {
+	if alone {
+		r.quiet.Lock()
+		return sync.OnceFunc(r.quiet.Unlock)
+	}
+	r.quiet.RLock()
+	return sync.OnceFunc(r.quiet.RUnlock)
+}
+
+// note adds what a round has measured, and writes the fault's result if it was the last.
+func (r *recovering) note(m *recoveries, cs []*canary, from time.Time) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w, h := waited(cs, from, m.HeldMS > 0)
+	m.worst, m.kept, m.Rounds, m.Instances = append(m.worst, w), append(m.kept, h), m.Rounds+1, m.Instances+len(cs)
+	for _, one := range cs {
+		took := one.ended.Sub(one.began) - one.runs
+		m.usual = append(m.usual, took)
+		if one.ended.Before(from) {
+			m.calm = max(m.calm, took)
+		}
+		if one.err != nil {
+			m.Failed++
+			if m.Failed == 1 {
+				_, _ = fmt.Fprintf(r.s.err, "%s: a call failed: %v\n", m.name, one.err)
+			}
+		}
+	}
+	done := 0
+	for _, other := range r.all {
+		done += other.Rounds
+	}
+	r.show.Set(done)
+	if m.Rounds < r.cmd.Rounds {
+		return nil
+	}
+	m.sum()
+	if r.cmd.JSON {
+		return writeJSON(r.s.out, m.recovery)
+	}
+	return nil
+}
+
+// sum makes the result of all rounds.
+func (m *recoveries) sum() {
+	for _, d := range [][]time.Duration{m.worst, m.kept, m.usual} {
+		slices.Sort(d)
+	}
+	m.CalmMS = float64(m.calm.Microseconds()) / 1e3
+	m.P50MS, m.MaxMS, m.UsualMS = percentile(m.worst, 0.5), percentile(m.worst, 1), percentile(m.usual, 0.5)
+	if m.HeldMS > 0 {
+		m.HeldP50MS, m.HeldMaxMS = percentile(m.kept, 0.5), percentile(m.kept, 1)
+	}
+	m.Reached = m.MaxMS <= m.TargetMS && m.HeldMaxMS <= m.HeldMS && m.Failed == 0
+}
+
+// table writes what was measured completely, unless that was written as it was measured.
+func (r *recovering) table() error {
+	r.show.End()
+	if r.cmd.JSON {
+		return nil
+	}
+	var all []recovery
+	for _, m := range r.all {
+		if m.Rounds == r.cmd.Rounds {
+			all = append(all, m.recovery)
+		}
+	}
+	return recoverTable(r.s.out, all)
 }
 
 // quick waits until instances are quick, one after the other.
@@ -206,8 +303,8 @@ func waited(cs []*canary, from time.Time, apart bool) (worst, held time.Duration
 
 func recoverTable(w io.Writer, all []recovery) error {
 	t := &term.Table{
-		Header: []string{"FAULT", "SINCE", "ROUNDS", "P50 MS", "MAX MS", "TARGET", "HELD P50", "HELD MAX", "USUAL MS", "FAILED", "REACHED"},
-		Right:  []int{2, 3, 4, 5, 6, 7, 8, 9},
+		Header: []string{"FAULT", "SINCE", "ROUNDS", "P50 MS", "MAX MS", "TARGET", "HELD P50", "HELD MAX", "CALM MAX", "USUAL MS", "FAILED", "REACHED"},
+		Right:  []int{2, 3, 4, 5, 6, 7, 8, 9, 10},
 	}
 	ms := func(v float64) string {
 		if v == 0 {
@@ -220,7 +317,7 @@ func recoverTable(w io.Writer, all []recovery) error {
 		if !r.Reached {
 			reached = "no"
 		}
-		t.Add(r.Fault, r.Since, r.Rounds, ms(r.P50MS), ms(r.MaxMS), ms(r.TargetMS), ms(r.HeldP50MS), ms(r.HeldMaxMS), fmt.Sprintf("%.1f", r.UsualMS), r.Failed, reached)
+		t.Add(r.Fault, r.Since, r.Rounds, ms(r.P50MS), ms(r.MaxMS), ms(r.TargetMS), ms(r.HeldP50MS), ms(r.HeldMaxMS), ms(r.CalmMS), fmt.Sprintf("%.1f", r.UsualMS), r.Failed, reached)
 	}
 	return t.Write(w)
 }

@@ -16,7 +16,7 @@ const (
 	canaryQuiet  = 300 * time.Millisecond // an instance that takes longer waits for a recovery
 	canaryRuns   = 1500 * time.Millisecond
 	longCanaries = 16
-	canaryWindow = 2 * time.Second // of instances that are started after the fault, at least
+	canaryWindow = time.Second // of instances that are started after the fault, at least
 )
 
 // canary is one instance of one activity that was started while a fault was injected.
@@ -37,11 +37,11 @@ type canaries struct {
 	done    []*canary
 }
 
-func startCanaries(ctx context.Context, b *bench) *canaries {
+func startCanaries(ctx context.Context, b *bench, every time.Duration) *canaries {
 	ctx, stop := context.WithCancel(ctx)
 	cs := &canaries{b: b, stop: stop, waiting: make(map[*canary]struct{})}
 	cs.wg.Go(func() {
-		tick := time.NewTicker(canaryEvery)
+		tick := time.NewTicker(every)
 		defer tick.Stop()
 		for {
 			select {
@@ -84,12 +84,16 @@ func (cs *canaries) long(ctx context.Context) {
 	}
 }
 
-// oldest returns when the oldest instance that still waits was started; now if none waits.
-func (cs *canaries) oldest() time.Time {
+// oldest returns when the oldest instance that still waits was started; now if none waits. Those that were started before a
+// moment do not count.
+func (cs *canaries) oldest(since time.Time) time.Time {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	t := time.Now()
 	for c := range cs.waiting {
+		if c.began.Before(since) {
+			continue
+		}
 		if due := c.began.Add(c.runs); due.Before(t) {
 			t = due
 		}
@@ -97,10 +101,15 @@ func (cs *canaries) oldest() time.Time {
 	return t
 }
 
-// recovered waits until instances have been started for a while after the fault and none of them waits for long.
-func (cs *canaries) recovered(ctx context.Context, fault time.Time) error {
+// recovered waits until instances have been started for a while after the fault and none waits for long, of all or of those
+// that were started after the fault.
+func (cs *canaries) recovered(ctx context.Context, fault time.Time, all bool) error {
+	since := fault
+	if all {
+		since = time.Time{}
+	}
 	return until(ctx, func() bool {
-		return time.Since(fault) > canaryWindow && time.Since(cs.oldest()) < canaryQuiet
+		return time.Since(fault) > canaryWindow && time.Since(cs.oldest(since)) < canaryQuiet
 	})
 }
 

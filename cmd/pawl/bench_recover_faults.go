@@ -8,7 +8,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pawlrun/pawl/examples"
+)
+
+const (
+	electionAsk   = 100 * time.Millisecond // for one answer of a leader
+	workerSilence = 5 * time.Millisecond   // of a worker that is there
 )
 
 // fault is one thing that can happen to a fleet.
@@ -19,6 +28,7 @@ type fault struct {
 	nats   int           // servers; zero: one
 	redis  bool          // a Redis Cluster
 	held   time.Duration // target for instances that were under way on the member concerned; zero: the same as for all
+	every  time.Duration // between instances; zero: canaryEvery. More where all stand still: it is no measure of the backlog
 	// inject does it and returns from when on an instance has no reason to wait any more.
 	inject func(ctx context.Context, f *recoverFleet, b *bench, round int) (time.Time, error)
 	// heal restores the fleet once it has recovered.
@@ -28,14 +38,14 @@ type fault struct {
 // faults are in the order of the table.
 func faults() []fault {
 	return []fault{
-		{name: "orchestrator-killed", target: 5500 * time.Millisecond, since: "kill -9", inject: killOne(orchestrators), heal: healMembers},
+		{name: "orchestrator-killed", target: 5500 * time.Millisecond, since: "kill -9", inject: killOrchestrator, heal: healMembers},
 		{name: "orchestrators-killed", target: 5500 * time.Millisecond, since: "their start", inject: killAllOrchestrators, heal: healMembers},
 		{name: "hand-over", target: 100 * time.Millisecond, since: "SIGTERM", inject: stopOneOrchestrator, heal: healMembers},
 		{name: "nats-cut", target: 6 * time.Second, since: "cut from NATS", inject: network(orchestrators, func(m *faultyMember) { m.nats.Cut() }), heal: healMembers},
 		{name: "nats-black-hole", target: 6 * time.Second, since: "black hole to NATS", inject: network(orchestrators, func(m *faultyMember) { m.nats.BlackHole() }), heal: healMembers},
 		{name: "redis-cut", target: 6 * time.Second, since: "cut from Redis", inject: network(orchestrators, func(m *faultyMember) { m.redis.Cut() }), heal: healMembers},
 		{name: "redis-black-hole", target: 6 * time.Second, since: "black hole to Redis", inject: network(orchestrators, func(m *faultyMember) { m.redis.BlackHole() }), heal: healMembers},
-		{name: "worker-killed", target: 50 * time.Millisecond, held: 11 * time.Second, since: "kill -9", inject: killOne(workers), heal: healMembers},
+		{name: "worker-killed", target: 50 * time.Millisecond, held: 11 * time.Second, since: "NATS drops it", inject: killWorker, heal: healMembers},
 		{name: "worker-nats-cut", target: 3 * time.Second, held: 11 * time.Second, since: "cut from NATS", inject: network(workers, func(m *faultyMember) { m.nats.Cut() }), heal: healMembers},
 		{name: "worker-nats-black-hole", target: 3 * time.Second, held: 11 * time.Second, since: "black hole to NATS", inject: network(workers, func(m *faultyMember) { m.nats.BlackHole() }), heal: healMembers},
 		{name: "worker-redis-cut", target: 3 * time.Second, held: 11 * time.Second, since: "cut from Redis", inject: network(workers, func(m *faultyMember) { m.redis.Cut() }), heal: healMembers},
@@ -44,19 +54,33 @@ func faults() []fault {
 		{name: "nats-restarted", target: time.Second, since: "NATS listens", inject: restartNATS, heal: healMembers},
 		{name: "tasks-lost", target: 2 * time.Second, since: "TASKS deleted", inject: deleteTasks, heal: healMembers},
 		{name: "cluster-master-killed", target: 2 * time.Second, since: "election", redis: true, inject: killClusterMaster, heal: healCluster},
-		{name: "jetstream-leader-killed", target: time.Second, since: "election", nats: 3, inject: killStreamLeader, heal: healNATS},
+		{name: "jetstream-leader-killed", target: time.Second, since: "last election", nats: 3, every: 20 * time.Millisecond, inject: killStreamLeader, heal: healNATS},
 	}
 }
 
 func orchestrators(f *recoverFleet) []*faultyMember { return f.orchestrators }
 func workers(f *recoverFleet) []*faultyMember       { return f.workers }
 
-func killOne(of func(*recoverFleet) []*faultyMember) func(context.Context, *recoverFleet, *bench, int) (time.Time, error) {
-	return func(_ context.Context, f *recoverFleet, _ *bench, round int) (time.Time, error) {
-		ms := of(f)
-		err := ms[round%len(ms)].kill()
-		return time.Now(), err // what was given to it until it was gone counts as held
+func killOrchestrator(_ context.Context, f *recoverFleet, _ *bench, round int) (time.Time, error) {
+	err := f.orchestrators[round%len(f.orchestrators)].kill()
+	return time.Now(), err
+}
+
+// killWorker returns when NATS has noticed that the worker is gone. Until then it is given tasks, which it holds as much as those
+// that it has begun.
+func killWorker(ctx context.Context, f *recoverFleet, b *bench, round int) (time.Time, error) {
+	m := f.workers[round%len(f.workers)]
+	if err := m.kill(); err != nil {
+		return time.Time{}, err
 	}
+	err := until(ctx, func() bool { return !b.hears(m.name) })
+	return time.Now(), err
+}
+
+// hears reports whether a worker is subscribed to NATS: a request that nobody can hear is answered as such at once.
+func (b *bench) hears(worker string) bool {
+	_, err := b.nc.Request("pawl."+b.ns+".hint."+worker, nil, workerSilence)
+	return !errors.Is(err, nats.ErrNoResponders)
 }
 
 func killAllOrchestrators(_ context.Context, f *recoverFleet, _ *bench, _ int) (time.Time, error) {
@@ -142,22 +166,52 @@ func killClusterMaster(ctx context.Context, f *recoverFleet, _ *bench, round int
 	return time.Now(), err
 }
 
+// killStreamLeader kills the server that leads INPUTS, and waits until nothing that an instance needs is without a leader: the
+// JetStream of the cluster, both streams, and the consumer of the task queue.
 func killStreamLeader(ctx context.Context, f *recoverFleet, b *bench, _ int) (time.Time, error) {
-	leader := func() string {
-		if info, ok := b.replicas(ctx, "INPUTS"); ok {
-			return info.Leader
-		}
-		return ""
-	}
-	old := leader()
-	n := f.nats.node(old)
+	info, _ := b.replicas(ctx, "INPUTS")
+	n := f.nats.node(info.Leader)
 	if n == nil {
-		return time.Time{}, fmt.Errorf("the leader of %s is %q, which is no server of ours", b.stream("INPUTS"), old)
+		return time.Time{}, fmt.Errorf("the leader of %s is %q, which is no server of ours", b.stream("INPUTS"), info.Leader)
 	}
 	if err := n.kill(); err != nil {
 		return time.Time{}, err
 	}
-	err := until(ctx, func() bool { l := leader(); return l != "" && l != old })
+	return b.elected(ctx, n.name)
+}
+
+// elected waits until everything has a leader other than the server that was killed, and returns when the last one was seen.
+func (b *bench) elected(ctx context.Context, dead string) (time.Time, error) {
+	js, err := jetstream.New(b.nc)
+	if err != nil {
+		return time.Time{}, err
+	}
+	lead := func(info *jetstream.ClusterInfo) bool { return info != nil && info.Leader != "" && info.Leader != dead }
+	all := []func(context.Context) bool{func(ctx context.Context) bool {
+		_, err := js.AccountInfo(ctx) // answered by the leader of the cluster's JetStream
+		return err == nil
+	}}
+	for _, kind := range []string{"INPUTS", "TASKS"} {
+		all = append(all, func(ctx context.Context) bool {
+			s, err := js.Stream(ctx, b.stream(kind))
+			return err == nil && lead(s.CachedInfo().Cluster)
+		})
+	}
+	all = append(all, func(ctx context.Context) bool {
+		c, err := js.Consumer(ctx, b.stream("TASKS"), examples.Greet.Queue()) // has the name of its queue
+		return err == nil && lead(c.CachedInfo().Cluster)
+	})
+	var g errgroup.Group
+	for _, one := range all { // side by side: a request without a leader is not answered
+		g.Go(func() error {
+			return until(ctx, func() bool {
+				ask, stop := context.WithTimeout(ctx, electionAsk)
+				defer stop()
+				return one(ask)
+			})
+		})
+	}
+	err = g.Wait()
 	return time.Now(), err
 }
 

@@ -15,8 +15,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/pawlrun/pawl/internal/netfault"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/pkg/embedded"
+	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 const (
@@ -157,6 +162,50 @@ func (f *recoverFleet) stop() error {
 		all = append(all, f.redis.stop())
 	}
 	return errors.Join(append(all, os.RemoveAll(f.dir))...)
+}
+
+// whole waits until the fleet is as it was started: every orchestrator owns its share, and every worker is subscribed.
+func (f *recoverFleet) whole(ctx context.Context, b *bench) error {
+	rdb, err := settings.Redis{RedisURL: f.redis.url(f.redis.addr())}.DialRedis()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rdb.Close() }()
+	ctx, cancel := context.WithTimeout(ctx, recoverHealthy)
+	defer cancel()
+	err = until(ctx, func() bool {
+		return f.spread(ctx, rdb, b.ns) && !slices.ContainsFunc(f.workers, func(m *faultyMember) bool { return !b.hears(m.name) })
+	})
+	if err != nil {
+		return fmt.Errorf("the fleet is not whole again: %w", err)
+	}
+	return nil
+}
+
+// spread reports whether every orchestrator owns partitions: a quarter of an equal share at least, for chance assigns them.
+func (f *recoverFleet) spread(ctx context.Context, rdb redis.UniversalClient, ns string) bool {
+	space := redisx.NewSpace(ns)
+	answers, err := rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i := range queue.DefaultPartitions {
+			p.HGet(ctx, space.Part(i).Owner(), "member")
+		}
+		return nil
+	})
+	if err != nil {
+		return false
+	}
+	owned := make(map[string]int)
+	for _, a := range answers {
+		if member, ok := a.(*redis.StringCmd); ok {
+			owned[member.Val()]++
+		}
+	}
+	for _, n := range owned {
+		if n < queue.DefaultPartitions/recoverOrchestrators/4 {
+			return false
+		}
+	}
+	return len(owned) == recoverOrchestrators
 }
 
 func startRedisServers(ctx context.Context, dir string, cluster bool, log *slog.Logger) (redisServers, error) {

@@ -167,7 +167,7 @@ func TestStreamsTakeOnlyKindsAndSizesThatExist(t *testing.T) {
 	}
 	publish := func(subject string) error {
 		done := make(chan error, 1)
-		c.pub.publish(c.subj.root+subject, nil, []byte("1"), func(_ uint64, err error) { done <- err })
+		c.toInputs.publish(c.subj.root+subject, nil, []byte("1"), func(_ uint64, err error) { done <- err })
 		return get(t, done, subject)
 	}
 	for _, subject := range []string{"to.a.start.tenant", "to.a.event.x.y", "to.a.cancel", "to.a.purge", "own.a.start.x", "own.a.event.x", "own.a.cancel", "own.a.done"} {
