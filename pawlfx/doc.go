@@ -9,7 +9,7 @@
 //				return []pawl.ActivityBinding{Charge.Do(s.Charge)}
 //			}),
 //			pawlfx.Worker(worker.Config{Concurrency: 20}),
-//			pawlfx.HTTP(":7295"),
+//			pawlfx.HTTP("127.0.0.1:7295"),
 //		))
 //	}
 //

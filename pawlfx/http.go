@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -21,14 +20,16 @@ import (
 // apiPatience is how long a request of the API waits for an owner: a caller over HTTP, such as an autoscaler, asks again.
 const apiPatience = 2 * time.Second
 
-// HTTP serves, at a TCP address such as ":7295" or "127.0.0.1:0":
+// HTTP serves, at a TCP address such as "127.0.0.1:7295":
 //
 //	/healthz   200 while the process runs
 //	/readyz    200 when every fleet in the program is ready and not stopping, else 503 with what is missing, a line each
 //	/metrics   what Prometheus reads
 //	/api/v1/   in a program that has an orchestrator: the API of its namespace, see package gateway
 //
-// The API asks nobody who they are: whoever reaches the address may ask. An empty address serves nothing. An address in use is an error of the start.
+// An address without a host, such as ":7295", is on the loopback interface; "0.0.0.0:7295" is on all. There is no
+// authentication: every client that reaches the address is answered. Requests, connections and times are bounded as
+// [gateway.NewServer] and [gateway.Listen] document. An empty address serves nothing. An address in use is an error of the start.
 func HTTP(addr string) fx.Option {
 	if addr == "" {
 		return fx.Options()
@@ -36,7 +37,6 @@ func HTTP(addr string) fx.Option {
 	return fx.Module("pawl.http",
 		fx.Provide(func(lc fx.Lifecycle, log *slog.Logger, metrics prometheus.Gatherer) *status {
 			s := &status{log: log, metrics: metrics}
-			s.server = &http.Server{ReadHeaderTimeout: 5 * time.Second}
 			lc.Append(fx.StartStopHook(func(ctx context.Context) error { return s.start(ctx, addr) }, s.stop))
 			return s
 		}),
@@ -98,12 +98,11 @@ func (s *status) handler() http.Handler {
 }
 
 func (s *status) start(ctx context.Context, addr string) error {
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", addr)
+	l, err := gateway.Listen(ctx, addr)
 	if err != nil {
 		return fmt.Errorf("pawlfx: serve health and metrics: %w", err)
 	}
-	s.server.Handler = s.handler()
+	s.server = gateway.NewServer(s.handler(), s.log)
 	s.served = make(chan struct{})
 	go func() {
 		defer close(s.served)

@@ -129,7 +129,7 @@ func (l *lines) pass(to slog.Handler, rec slog.Record, instance string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now, ok := l.all[rec.Message]
-	if !ok {
+	if !ok || time.Since(now.began) > 2*summary { // without Run there is no summary
 		l.all[rec.Message] = &line{began: time.Now(), written: []string{instance}}
 		return true
 	}

@@ -256,3 +256,17 @@ func TestLinesOfDifferentInstancesPassUpToTenAMinute(t *testing.T) {
 		}
 	})
 }
+
+func TestRepeatedLineIsWrittenAgainLaterWithoutRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b output
+		log := outage.New(slog.New(slog.NewTextHandler(&b, nil))).Logger()
+		for range 10 {
+			log.Warn("peer misbehaves")
+			time.Sleep(time.Minute)
+		}
+		if n := strings.Count(b.take(), "\n"); n < 3 || n > 5 {
+			t.Errorf("%d lines in ten minutes", n)
+		}
+	})
+}

@@ -7,7 +7,8 @@
 //	GET /api/v1/actions/{ref}/queue-stats[?key=…]    how the queue of an action stands: see QueueStats
 //
 // An error of the API is an object of application/problem+json (RFC 9457) with type, title, status
-// and detail. The API asks nobody who they are: it belongs behind something that does.
+// and detail. There is no authentication: the address belongs on a network that
+// only its readers reach, or behind a proxy that authenticates them. [Listen] and [NewServer] bound what a client can cost.
 //
 // The API of this package may change; that of HTTP is what its version says.
 package gateway

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
@@ -27,6 +28,7 @@ func New(cfg Config) http.Handler {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	cfg.Logger = outage.New(cfg.Logger).Logger() // clients choose how often a request fails
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", cfg.readyz)
@@ -87,7 +89,11 @@ func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		p = problemOf(err)
 	}
 	if p.Status >= http.StatusInternalServerError && r.Context().Err() == nil {
-		a.log.Warn("a request over HTTP could not be answered", "path", r.URL.Path, "status", p.Status, "error", err)
+		what := "http request failed"
+		if p.Status != http.StatusInternalServerError { // lines are limited by message: these must not hide those
+			what = "http request not answered, namespace unavailable"
+		}
+		a.log.Warn(what, "path", r.Pattern, "status", p.Status, "error", err)
 	}
 	p.Type, p.Title = "about:blank", http.StatusText(p.Status) // RFC 9457, 4.2.1: the status says what it is
 	a.write(w, p.Status, "application/problem+json", p)

@@ -143,7 +143,10 @@ func TestWhatCanNotBeToldNowIsNoServerError(t *testing.T) {
 		return queue.Reply{Problem: &queue.Problem{Code: queue.ProblemInternal, Message: "out of memory"}}
 	})
 	refused(t, h, http.MethodGet, path, http.StatusInternalServerError, "out of memory")
-	if n := strings.Count(log.String(), "\n"); n != 3 || !strings.Contains(log.String(), "out of memory") {
+	for range 100 { // trap: a log line per bad message
+		refused(t, h, http.MethodGet, path, http.StatusInternalServerError, "out of memory")
+	}
+	if n := strings.Count(log.String(), "\n"); n != 2 || !strings.Contains(log.String(), "out of memory") {
 		t.Errorf("logged:\n%s", log.String())
 	}
 }
