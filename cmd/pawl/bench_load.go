@@ -17,6 +17,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/examples"
+	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/client"
 )
@@ -52,7 +53,7 @@ func (c *benchCmd) fleet(ctx context.Context, s streams, log *slog.Logger, m mem
 		if r, err = startRig(ctx, log, demoLog(c.LogLevel, s.err), m); err != nil {
 			return nil, nil, nil, err
 		}
-		stop, c.NATSURL = r.stop, r.natsURL()
+		stop, c.NATSURL = r.stop, settings.URL(r.natsURL())
 	}
 	if b, err = c.open(ctx, log); err != nil {
 		return nil, nil, nil, errors.Join(err, stop())

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/internal/term"
 )
 
@@ -135,7 +136,7 @@ func (r *recovering) fleet(ctx context.Context, kind fault, rounds <-chan oneRou
 	}
 	defer func() { err = errors.Join(err, f.stop()) }()
 	c := *r.cmd
-	c.NATSURL = f.nats.url()
+	c.NATSURL = settings.URL(f.nats.url())
 	b, err := c.open(ctx, r.log)
 	if err != nil {
 		return err

@@ -150,10 +150,10 @@ func (c *demoCmd) start(ctx context.Context, s streams) (_ *demo, err error) {
 	if w := d.stack.Warning(); w != "" {
 		_, _ = fmt.Fprintln(s.err, w)
 	}
-	if d.nc, err = (settings.NATS{NATSURL: d.stack.NATSURL()}).OpenNATS(log); err != nil {
+	if d.nc, err = (settings.NATS{NATSURL: settings.URL(d.stack.NATSURL())}).OpenNATS(log); err != nil {
 		return nil, err
 	}
-	if d.rdb, err = (settings.Redis{RedisURL: d.stack.RedisURL()}).OpenRedis(ctx, log); err != nil {
+	if d.rdb, err = (settings.Redis{RedisURL: settings.URL(d.stack.RedisURL())}).OpenRedis(ctx, log); err != nil {
 		return nil, err
 	}
 	d.fleet, err = orchestrator.New(orchestrator.Config{

@@ -62,7 +62,7 @@ func (c *devCmd) Run(ctx context.Context, s streams) (err error) {
 		return c.advise(err)
 	}
 	defer func() { err = errors.Join(err, stack.Stop()) }()
-	natsAt, redisAt := settings.NATS{NATSURL: stack.NATSURL()}, settings.Redis{RedisURL: stack.RedisURL()}
+	natsAt, redisAt := settings.NATS{NATSURL: settings.URL(stack.NATSURL())}, settings.Redis{RedisURL: settings.URL(stack.RedisURL())}
 	return asExit(pawlfx.Run(log,
 		pawlfx.Connections(natsAt.DialNATS, redisAt.DialRedis),
 		pawlfx.Orchestrations(examples.Orchestrations),

@@ -294,7 +294,7 @@ func TestAGateThatDoesNotAddUpIsAFinding(t *testing.T) {
 	if out := must(t, "check", "--redis", at); !strings.Contains(out, "1 gate: 0 findings") {
 		t.Errorf("%s", out)
 	}
-	rdb, err := settings.Redis{RedisURL: at}.OpenRedis(t.Context(), slog.New(slog.DiscardHandler))
+	rdb, err := settings.Redis{RedisURL: settings.URL(at)}.OpenRedis(t.Context(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,12 +37,12 @@ func stageAt(t *testing.T, f fleets) (nats, redis string) {
 	}
 	atEnd(t, stack.Stop)
 	log := slog.New(slog.DiscardHandler)
-	nc, err := settings.NATS{NATSURL: stack.NATSURL()}.OpenNATS(log)
+	nc, err := settings.NATS{NATSURL: settings.URL(stack.NATSURL())}.OpenNATS(log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	rdb, err := settings.Redis{RedisURL: stack.RedisURL()}.OpenRedis(t.Context(), log)
+	rdb, err := settings.Redis{RedisURL: settings.URL(stack.RedisURL())}.OpenRedis(t.Context(), log)
 	if err != nil {
 		t.Fatal(err)
 	}

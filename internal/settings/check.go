@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/pawlrun/pawl/internal/redact"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
@@ -28,17 +27,17 @@ func (n Namespace) AfterApply() error {
 
 // AfterApply refuses a URL that names no Redis, and files that can not be read.
 func (r Redis) AfterApply() error {
-	rdb, err := r.client() // connects when it is first used
+	rdb, err := r.client(nil) // connects when it is first used
 	if err != nil {
-		return fmt.Errorf("--redis %s: %w", redact.URLs(r.RedisURL), err)
+		return fmt.Errorf("--redis %s: %w", r.RedisURL, err)
 	}
 	return rdb.Close()
 }
 
-// AfterApply refuses files that can not be read.
+// AfterApply refuses a URL that cannot be read, and files that can not be read.
 func (n NATS) AfterApply() error {
-	if _, err := n.options(); err != nil {
-		return fmt.Errorf("--nats %s: %w", redact.URLs(n.NATSURL), err)
+	if _, err := n.options(nil); err != nil {
+		return fmt.Errorf("--nats %s: %w", n.NATSURL, err)
 	}
 	return nil
 }

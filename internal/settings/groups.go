@@ -4,8 +4,10 @@ import "time"
 
 // NATS says where NATS is and how to get in.
 type NATS struct {
-	NATSURL   string `name:"nats" env:"PAWL_NATS" default:"nats://127.0.0.1:4222" help:"NATS server; several separated by commas."`
-	NATSCreds string `name:"nats-creds" env:"PAWL_NATS_CREDS" type:"path" placeholder:"FILE" help:"Credentials file (JWT and seed)."`
+	NATSURL   URL    `name:"nats" env:"PAWL_NATS" default:"nats://127.0.0.1:4222" help:"NATS server; several separated by commas."`
+	NATSUser  string `name:"nats-user" env:"PAWL_NATS_USER" placeholder:"NAME" help:"User, of the password file."`
+	NATSPass  string `name:"nats-password-file" env:"PAWL_NATS_PASSWORD_FILE" type:"path" placeholder:"FILE" help:"File with the password, or without --nats-user the token. Read at every connect."`
+	NATSCreds string `name:"nats-creds" env:"PAWL_NATS_CREDS" type:"path" placeholder:"FILE" help:"Credentials file (JWT and seed). Read at every connect."`
 	NATSNKey  string `name:"nats-nkey" env:"PAWL_NATS_NKEY" type:"path" placeholder:"FILE" help:"NKey seed file."`
 	NATSCA    string `name:"nats-ca" env:"PAWL_NATS_CA" type:"path" placeholder:"FILE" help:"PEM file of the authority that signed the server's certificate."`
 	NATSCert  string `name:"nats-cert" env:"PAWL_NATS_CERT" type:"path" placeholder:"FILE" help:"PEM file of our own certificate."`
@@ -14,7 +16,9 @@ type NATS struct {
 
 // Redis says where Redis is and how to get in.
 type Redis struct {
-	RedisURL  string `name:"redis" env:"PAWL_REDIS" default:"${redis}" help:"Redis: redis://, rediss:// or unix://; a cluster as redis+cluster://h1:p1,h2:p2; sentinels as redis+sentinel://h1:p1,h2:p2?master_name=NAME. Client options as query parameters."`
+	RedisURL  URL    `name:"redis" env:"PAWL_REDIS" default:"${redis}" help:"Redis: redis://, rediss:// or unix://; a cluster as redis+cluster://h1:p1,h2:p2; sentinels as redis+sentinel://h1:p1,h2:p2?master_name=NAME. Client options as query parameters."`
+	RedisUser string `name:"redis-user" env:"PAWL_REDIS_USER" placeholder:"NAME" help:"User, of the password file."`
+	RedisPass string `name:"redis-password-file" env:"PAWL_REDIS_PASSWORD_FILE" type:"path" placeholder:"FILE" help:"File with the password. Read at every connect."`
 	RedisCA   string `name:"redis-ca" env:"PAWL_REDIS_CA" type:"path" placeholder:"FILE" help:"PEM file of the authority that signed the server's certificate."`
 	RedisCert string `name:"redis-cert" env:"PAWL_REDIS_CERT" type:"path" placeholder:"FILE" help:"PEM file of our own certificate."`
 	RedisKey  string `name:"redis-key" env:"PAWL_REDIS_KEY" type:"path" placeholder:"FILE" help:"PEM file of its key."`

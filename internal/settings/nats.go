@@ -2,9 +2,11 @@ package settings
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 
@@ -25,26 +27,31 @@ func (n NATS) DialNATS(log *slog.Logger) (*nats.Conn, error) {
 }
 
 func (n NATS) dial(log *slog.Logger, lost, back slog.Level, opts ...nats.Option) (*nats.Conn, error) {
-	own, err := n.options()
+	own, err := n.options(log)
 	if err != nil {
-		return nil, fmt.Errorf("NATS at %s: %w", redact.URLs(n.NATSURL), err)
+		return nil, fmt.Errorf("NATS at %s: %w", n.NATSURL, err)
 	}
 	opts = append(opts, own...)
 	opts = append(opts,
 		nats.DisconnectErrHandler(func(nc *nats.Conn, err error) {
 			if !nc.IsClosed() {
-				log.Log(context.Background(), lost, "nats connection lost, reconnecting", "url", redact.URLs(n.NATSURL), "error", err)
+				log.Log(context.Background(), lost, "nats connection lost, reconnecting", "url", n.NATSURL, "error", err)
 			}
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
-			log.Log(context.Background(), back, "nats connection restored", "server", nc.ConnectedUrlRedacted())
+			log.Log(context.Background(), back, "nats connection restored", "server", redact.URLs(nc.ConnectedUrl())) // nats redacts passwords, and not tokens
 		}),
 	)
-	return queue.Dial(n.NATSURL, opts...)
+	warnReadable(log, n.NATSPass, n.NATSCreds, n.NATSNKey, n.NATSKey)
+	return queue.Dial(string(n.NATSURL), opts...)
 }
 
-func (n NATS) options() ([]nats.Option, error) {
-	var opts []nats.Option
+// options reads the files; log, which may be nil, is told of those that cannot be read later.
+func (n NATS) options(log *slog.Logger) ([]nats.Option, error) {
+	opts, err := n.password(log)
+	if err != nil {
+		return nil, err
+	}
 	if n.NATSCreds != "" {
 		if _, err := os.Stat(n.NATSCreds); err != nil {
 			return nil, fmt.Errorf("read the credentials: %w", err)
@@ -66,4 +73,29 @@ func (n NATS) options() ([]nats.Option, error) {
 		opts = append(opts, nats.Secure(c))
 	}
 	return opts, nil
+}
+
+func (n NATS) password(log *slog.Logger) ([]nats.Option, error) {
+	if err := redact.Check(string(n.NATSURL)); err != nil {
+		return nil, err
+	}
+	switch {
+	case n.NATSPass == "" && n.NATSUser != "":
+		return nil, errors.New("--nats-user needs --nats-password-file")
+	case n.NATSPass == "":
+		return nil, nil
+	case strings.Contains(string(n.NATSURL), "@"):
+		return nil, errTwoPasswords
+	case n.NATSCreds != "" || n.NATSNKey != "":
+		return nil, errors.New("give one of --nats-password-file, --nats-creds and --nats-nkey")
+	}
+	first, err := readSecret(n.NATSPass)
+	if err != nil {
+		return nil, err
+	}
+	f := &secretFile{path: n.NATSPass, log: orDiscard(log), last: first}
+	if n.NATSUser == "" {
+		return []nats.Option{nats.TokenHandler(f.read)}, nil
+	}
+	return []nats.Option{nats.UserInfoHandler(func() (string, string) { return n.NATSUser, f.read() })}, nil
 }

@@ -21,10 +21,10 @@ const redisPatience = 5 * time.Second
 
 // DialRedis makes the client of a fleet, which connects when it is first used: the Start of an orchestrator or worker waits
 // until Redis is available, and refuses one that evicts keys.
-func (r Redis) DialRedis() (redis.UniversalClient, error) {
-	rdb, err := r.client()
+func (r Redis) DialRedis(log *slog.Logger) (redis.UniversalClient, error) {
+	rdb, err := r.client(log)
 	if err != nil {
-		return nil, fmt.Errorf("Redis at %s: %w", redact.URLs(r.RedisURL), err)
+		return nil, fmt.Errorf("Redis at %s: %w", r.RedisURL, err)
 	}
 	return rdb, nil
 }
@@ -33,68 +33,104 @@ func (r Redis) DialRedis() (redis.UniversalClient, error) {
 // policy can not be read, it warns and goes on. The error is one line that says where
 // and what was tried; ctx bounds the attempt, as do 5 s.
 func (r Redis) OpenRedis(ctx context.Context, log *slog.Logger) (redis.UniversalClient, error) {
-	rdb, err := r.client()
+	rdb, err := r.client(log)
 	if err != nil {
-		return nil, fmt.Errorf("Redis at %s: %w", redact.URLs(r.RedisURL), err)
+		return nil, fmt.Errorf("Redis at %s: %w", r.RedisURL, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, redisPatience)
 	defer cancel()
 	if err := rdb.Ping(ctx).Err(); err != nil {
-		err = fmt.Errorf("Redis at %s is not reachable: %w (tried to connect and PING, %s at most)", redact.URLs(r.RedisURL), err, redisPatience)
+		err = fmt.Errorf("Redis at %s is not reachable: %w (tried to connect and PING, %s at most)", r.RedisURL, err, redisPatience)
 		return nil, errors.Join(err, rdb.Close())
 	}
-	if err := redisx.CheckPolicy(ctx, rdb, log.With("url", redact.URLs(r.RedisURL))); err != nil {
-		return nil, errors.Join(fmt.Errorf("Redis at %s: %w", redact.URLs(r.RedisURL), err), rdb.Close())
+	if err := redisx.CheckPolicy(ctx, rdb, log.With("url", r.RedisURL)); err != nil {
+		return nil, errors.Join(fmt.Errorf("Redis at %s: %w", r.RedisURL, err), rdb.Close())
 	}
 	return rdb, nil
 }
 
-func (r Redis) client() (redis.UniversalClient, error) {
-	kind, u, err := normalise(r.RedisURL)
+// client makes the client. It warns of what is insecure; log may be nil.
+func (r Redis) client(log *slog.Logger) (redis.UniversalClient, error) {
+	log = orDiscard(log)
+	kind, u, err := normalise(string(r.RedisURL))
 	if err != nil {
 		return nil, err
 	}
+	credentials, err := r.credentials(log)
+	if err != nil {
+		return nil, err
+	}
+	warnReadable(log, r.RedisPass, r.RedisKey)
 	switch kind {
 	case "cluster":
 		o, err := redis.ParseClusterURL(u)
 		if err != nil {
-			return nil, bare(err)
+			return nil, bare(u, err)
 		}
-		if o.TLSConfig, err = r.tls(o.TLSConfig); err != nil {
+		o.CredentialsProviderContext = credentials
+		if o.TLSConfig, err = r.tls(log, o.TLSConfig); err != nil {
 			return nil, err
 		}
 		return redis.NewClusterClient(o), nil
 	case "sentinel":
 		o, err := redis.ParseFailoverURL(u)
 		if err != nil {
-			return nil, bare(err)
+			return nil, bare(u, err)
 		}
 		if o.MasterName == "" {
 			return nil, errors.New("sentinels need ?master_name=NAME")
 		}
-		if o.TLSConfig, err = r.tls(o.TLSConfig); err != nil {
+		o.CredentialsProviderContext = credentials
+		if o.TLSConfig, err = r.tls(log, o.TLSConfig); err != nil {
 			return nil, err
 		}
 		return redis.NewFailoverClient(o), nil
 	default:
 		o, err := redis.ParseURL(u)
 		if err != nil {
-			return nil, bare(err)
+			return nil, bare(u, err)
 		}
-		if o.TLSConfig, err = r.tls(o.TLSConfig); err != nil {
+		o.CredentialsProviderContext = credentials
+		if o.TLSConfig, err = r.tls(log, o.TLSConfig); err != nil {
 			return nil, err
 		}
 		return redis.NewClient(o), nil
 	}
 }
 
-func (r Redis) tls(base *tls.Config) (*tls.Config, error) {
-	return tlsConfig(base, r.RedisCA, r.RedisCert, r.RedisKey)
+func (r Redis) tls(log *slog.Logger, base *tls.Config) (*tls.Config, error) {
+	c, err := tlsConfig(base, r.RedisCA, r.RedisCert, r.RedisKey)
+	if err == nil && c != nil && c.InsecureSkipVerify {
+		log.Warn("redis certificate is not verified, connections can be intercepted", "setting", "skip_verify", "url", r.RedisURL)
+	}
+	return c, err
+}
+
+// credentials are those of the data nodes. Sentinels have those of the URL, as ever.
+func (r Redis) credentials(log *slog.Logger) (func(context.Context) (string, string, error), error) {
+	raw := string(r.RedisURL)
+	switch {
+	case r.RedisPass == "" && r.RedisUser != "":
+		return nil, errors.New("--redis-user needs --redis-password-file")
+	case r.RedisPass == "":
+		return nil, nil
+	case strings.Contains(raw, "password=") || strings.Contains(raw, "@") && !strings.Contains(raw, "+sentinel://"):
+		return nil, errTwoPasswords
+	}
+	first, err := readSecret(r.RedisPass)
+	if err != nil {
+		return nil, err
+	}
+	f := &secretFile{path: r.RedisPass, log: log, last: first}
+	return f.provider(r.RedisUser), nil
 }
 
 // normalise makes of one of our URLs one that the Redis client reads: the second and
 // further hosts of a list become addr parameters. A list without a kind is a cluster.
 func normalise(raw string) (kind, u string, err error) {
+	if err := redact.Check(raw); err != nil {
+		return "", "", err
+	}
 	scheme, rest, ok := strings.Cut(raw, "://")
 	if !ok {
 		return "", "", errors.New("a URL begins with redis://, rediss://, unix://, redis+cluster:// or redis+sentinel://")
@@ -129,10 +165,11 @@ func normalise(raw string) (kind, u string, err error) {
 	return kind, scheme + "://" + list[0] + tail, nil
 }
 
-// bare strips the URL, which may hold a password, from a parser's error.
-func bare(err error) error {
-	if ue, ok := errors.AsType[*url.Error](err); ok {
-		return ue.Err
+// bare replaces a parser's error that may quote a password: one that quotes the URL, or names an option in a query that has
+// a password, which may be a part of that.
+func bare(raw string, err error) error {
+	if _, ok := errors.AsType[*url.Error](err); ok || strings.Contains(raw, "pass") {
+		return redact.ErrURL
 	}
 	return err
 }

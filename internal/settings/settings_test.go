@@ -119,7 +119,7 @@ func TestEveryFormOfARedisURLIsReadByTheClient(t *testing.T) {
 		if got := kind + "| " + u; err != nil || got != want {
 			t.Errorf("%s:\n got %s, %v\nwant %s", raw, got, err, want)
 		}
-		rdb, err := Redis{RedisURL: raw}.client()
+		rdb, err := Redis{RedisURL: URL(raw)}.client(nil)
 		if err != nil {
 			t.Errorf("%s: %v", raw, err)
 			continue
@@ -135,7 +135,7 @@ func TestAWrongRedisURLIsNamedWithoutItsPassword(t *testing.T) {
 		"h:6379", "u:geheim@h:6379", "http://h", "redis+what://h", "redis://u:geheim@h:port", "redis+sentinel://u:geheim@h:1",
 		"redis://u:geheim@h:1?no_such=1", "redis://u:geheim@h:1/db",
 	} {
-		_, err := Redis{RedisURL: raw}.OpenRedis(t.Context(), discard())
+		_, err := Redis{RedisURL: URL(raw)}.OpenRedis(t.Context(), discard())
 		if err == nil || strings.Contains(err.Error(), "geheim") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", raw, err)
 		}
@@ -158,9 +158,9 @@ func closedPort(t *testing.T) string {
 func TestAServerThatIsNotThereIsOneLineThatSaysWhichAndWhere(t *testing.T) {
 	_ = Log{}.Open(io.Discard)
 	addr := closedPort(t)
-	_, err := Redis{RedisURL: "redis://u:geheim@" + addr}.OpenRedis(t.Context(), discard())
+	_, err := Redis{RedisURL: URL("redis://u:geheim@" + addr)}.OpenRedis(t.Context(), discard())
 	oneLine(t, err, "Redis", addr, "refused", "PING")
-	_, err = NATS{NATSURL: "nats://u:geheim@" + addr}.OpenNATS(discard())
+	_, err = NATS{NATSURL: URL("nats://u:geheim@" + addr)}.OpenNATS(discard())
 	oneLine(t, err, "NATS", addr, "tried")
 }
 
@@ -195,7 +195,7 @@ func startRedis(t *testing.T) *embedded.Redis {
 
 func TestARedisThatEvictsIsRefusedWithTheReason(t *testing.T) {
 	r := startRedis(t)
-	rdb, err := Redis{RedisURL: r.URL()}.OpenRedis(t.Context(), discard())
+	rdb, err := Redis{RedisURL: URL(r.URL())}.OpenRedis(t.Context(), discard())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +203,7 @@ func TestARedisThatEvictsIsRefusedWithTheReason(t *testing.T) {
 	if err := rdb.ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lru").Err(); err != nil {
 		t.Fatal(err)
 	}
-	_, err = Redis{RedisURL: r.URL()}.OpenRedis(t.Context(), discard())
+	_, err = Redis{RedisURL: URL(r.URL())}.OpenRedis(t.Context(), discard())
 	if !evicts(err) {
 		t.Fatalf("%v", err)
 	}
@@ -213,7 +213,7 @@ func TestARedisThatEvictsIsRefusedWithTheReason(t *testing.T) {
 		if err := acl(t, rdb, "quiet", "-config"); err != nil {
 			t.Fatal(err)
 		}
-		_, err := Redis{RedisURL: as("quiet", r.URL())}.OpenRedis(t.Context(), discard())
+		_, err := Redis{RedisURL: URL(as("quiet", r.URL()))}.OpenRedis(t.Context(), discard())
 		if !evicts(err) {
 			t.Errorf("%v", err)
 		}
@@ -223,7 +223,7 @@ func TestARedisThatEvictsIsRefusedWithTheReason(t *testing.T) {
 			t.Fatal(err)
 		}
 		var log bytes.Buffer
-		mute, err := Redis{RedisURL: as("mute", r.URL())}.OpenRedis(t.Context(), slog.New(slog.NewTextHandler(&log, nil)))
+		mute, err := Redis{RedisURL: URL(as("mute", r.URL()))}.OpenRedis(t.Context(), slog.New(slog.NewTextHandler(&log, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -29,12 +29,16 @@ const dialTimeout = 2 * time.Second
 // url may list several servers, separated by commas. opts come after the defaults and win; errors that the connection meets
 // by itself are logged to slog.Default unless nats.ErrorHandler is among them.
 func Dial(url string, opts ...nats.Option) (*nats.Conn, error) {
+	if err := redact.Check(url); err != nil {
+		return nil, fmt.Errorf("queue: NATS at %s: %w", redact.URLs(url), err)
+	}
 	asynchronous := outage.New(slog.Default()).Logger() // one line a minute
 	all := append([]nats.Option{
 		nats.Name("pawl " + filepath.Base(os.Args[0])),
 		nats.Timeout(dialTimeout),
 		nats.RetryOnFailedConnect(true),
 		nats.MaxReconnects(-1),
+		nats.IgnoreAuthErrorAbort(), // a password that is being replaced is refused for a while
 		nats.CustomReconnectDelay(reconnectDelay),
 		nats.PingInterval(pingEvery),
 		nats.MaxPingsOutstanding(2),

@@ -60,7 +60,7 @@ func run(cfg *config) (err error) {
 		return err
 	}
 	defer nc.Close()
-	rdb, err := cfg.redis()
+	rdb, err := cfg.redis(log)
 	if err != nil {
 		return err
 	}
@@ -82,11 +82,11 @@ func run(cfg *config) (err error) {
 	return err
 }
 
-func (cfg *config) redis() (redis.UniversalClient, error) {
+func (cfg *config) redis(log *slog.Logger) (redis.UniversalClient, error) {
 	if len(cfg.Masters) > 0 {
 		return work.Masters(cfg.Masters), nil
 	}
-	return cfg.DialRedis()
+	return cfg.DialRedis(log)
 }
 
 func (cfg *config) member(nc *nats.Conn, rdb redis.UniversalClient, log *slog.Logger) (member, error) {
