@@ -113,7 +113,7 @@ func (r Redis) credentials(log *slog.Logger) (func(context.Context) (string, str
 	case r.RedisPass == "" && r.RedisUser != "":
 		return nil, errors.New("--redis-user needs --redis-password-file")
 	case r.RedisPass == "":
-		return nil, nil
+		return nil, nil //nolint:nilnil // no provider: the client has the credentials of the URL
 	case strings.Contains(raw, "password=") || strings.Contains(raw, "@") && !strings.Contains(raw, "+sentinel://"):
 		return nil, errTwoPasswords
 	}
