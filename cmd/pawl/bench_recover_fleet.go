@@ -166,7 +166,7 @@ func (f *recoverFleet) stop() error {
 
 // whole waits until the fleet is as it was started: every orchestrator owns its share, and every worker is subscribed.
 func (f *recoverFleet) whole(ctx context.Context, b *bench) error {
-	rdb, err := settings.Redis{RedisURL: f.redis.url(f.redis.addr())}.DialRedis()
+	rdb, err := settings.Redis{RedisURL: settings.URL(f.redis.url(f.redis.addr()))}.DialRedis(slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
