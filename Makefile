@@ -1,58 +1,56 @@
-# make run    the demo: an embedded stack audits the Go distribution's own source, and loses a worker on the way
-# make test   everything, with the race detector; installs what it needs
-# make check  what CI runs: format, vet, lint, vulnerabilities, tests
-# make recover  how long instances wait because of each of seventeen faults
-# make bench  throughput and latency, that of cancellation, and what gates let through; every part a process of its own
+# make help lists the targets.
 
 GO      ?= go
 TOOL     = $(GO) tool -modfile=tools/go.mod
 DIR     ?=
 TIMEOUT ?= 14m
 
-.PHONY: run build test setup check fmt vet lint vuln bench recover clean
+.PHONY: help run build test setup check fmt vet lint vuln bench recover clean
 
-run:
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## the demo: an embedded stack audits the Go distribution's source, and loses a worker; DIR=path audits another tree
 	@$(GO) run ./cmd/pawl demo $(if $(DIR),--dir $(DIR))
 
-build:
+build: ## build pawl, orchestrator, worker and pawlvet into bin/
 	$(GO) build -trimpath -o bin/ ./cmd/...
 
-setup:
+setup: ## install what the tests need: redis-server and a C compiler
 	@GO="$(GO)" ./scripts/setup.sh
 
-test: setup
+test: setup ## all tests, with the race detector
 	$(GO) test -race -timeout $(TIMEOUT) ./...
 
-check: fmt vet lint vuln test
+check: fmt vet lint vuln test ## what CI runs: fmt, vet, lint, vuln, test
 
-fmt:
-	@bad=$$(gofmt -l .); if [ -n "$$bad" ]; then echo "gofmt wants to change:"; echo "$$bad"; exit 1; fi
+fmt: ## report files that gofmt would change
+	@bad=$$(gofmt -l .); if [ -n "$$bad" ]; then echo "gofmt would change:"; echo "$$bad"; exit 1; fi
 
-vet:
+vet: ## go vet, also with failpoints, and pawlvet on the examples
 	$(GO) vet ./...
 	$(GO) vet -tags failpoint ./internal/failpoint ./cmd/...
 	$(GO) build -o bin/pawlvet ./cmd/pawlvet
 	$(GO) vet -vettool=$(CURDIR)/bin/pawlvet ./examples/...
 
-lint:
+lint: ## golangci-lint, and the text of the documents
 	$(TOOL) golangci-lint run ./...
 
-# The vulnerability database is on the network; where it can not be reached that is said, and no more.
-vuln:
+# The vulnerability database is on the network; where it cannot be reached, a line says so.
+vuln: ## known vulnerabilities of the dependencies
 	@out=$$($(TOOL) govulncheck ./... 2>&1); code=$$?; \
 	if [ $$code -ne 0 ] && echo "$$out" | grep -q 'fetching vulnerabilities'; then \
-		echo "vuln: the vulnerability database can not be reached from here; not checked"; \
+		echo "vuln: the vulnerability database cannot be reached from here; not checked"; \
 	else echo "$$out"; exit $$code; fi
 
-bench: setup
+bench: setup ## throughput, latency, cancellation and limits; every part a process of its own
 	@$(GO) build -o bin/ ./cmd/...
 	@./bin/pawl bench all
 	@./bin/pawl bench cancel
 	@./bin/pawl bench gate
 
-# About half an hour: seventeen faults, ten rounds each.
-recover: build
+recover: build ## how long instances wait because of each of seventeen faults; about half an hour
 	@./bin/pawl bench recover
 
-clean:
+clean: ## remove bin/
 	rm -rf bin

@@ -38,11 +38,14 @@ var (
 // markdown returns the lines of a document.
 func markdown(src string) []Line {
 	var lines []Line
-	fenced := false
+	fenced, front := false, strings.HasPrefix(src, "---\n")
 	for i, text := range strings.Split(src, "\n") {
 		l := Line{Number: i + 1, Text: text}
 		trimmed := strings.TrimSpace(text)
 		switch {
+		case front:
+			front = i == 0 || trimmed != "---"
+			l.Kind = Code
 		case strings.HasPrefix(trimmed, "```"):
 			fenced = !fenced
 			l.Kind = Code

@@ -17,6 +17,7 @@ func TestMistakesAreReported(t *testing.T) {
 		"a link to a file that does not exist":       {"See [it](none.md).\n", "1: the link none.md leads nowhere"},
 		"a link to a heading that does not exist":    {"See [it](#none).\n", "1: the link #none has no such heading"},
 		"one sentence a line":                        {"One.\nTwo: two.\n**Three.**\nFour `x.\n`\n", ""},
+		"front matter is not checked":                {"---\nname: for ever\nabout: it\n---\nText.\n", ""},
 		"code is not checked":                        {"```\nfor ever\nand ever\n```\nAnd `for ever`.\n", ""},
 		"list items may hold several sentences":      {"* One. Two.\n* three\n", ""},
 		"a version is no end of a sentence":          {"See 2. Later, e.g. Redis.\n", ""},
