@@ -13,8 +13,7 @@ import (
 
 const module = "github.com/pawlrun/pawl"
 
-// floors are those of docs/architecture.md. A package imports only from lower floors, and 5 from its own. The
-// gateway stands on the client, and on the client alone of its own floor.
+// floors are those of docs/architecture.md. A package imports only from lower floors, and 5 from its own.
 func floor(pkg string) int {
 	switch strings.TrimPrefix(strings.TrimPrefix(pkg, module), "/") {
 	case "", "pkg/queue/queuemetrics":
@@ -29,7 +28,7 @@ func floor(pkg string) int {
 		return 1
 	case "pkg/history/store", "pkg/lease", "pkg/gate", "pkg/queue", "pkg/replay", "pkg/partition":
 		return 2
-	case "pkg/client", "pkg/orchestrator", "pkg/worker", "pkg/gateway":
+	case "pkg/client", "pkg/orchestrator", "pkg/worker":
 		return 4
 	default: // embedded, pawlfx, cmd, examples, internal/settings, internal/term, test helpers
 		return 5
@@ -66,9 +65,6 @@ func TestImportsOnlyGoDown(t *testing.T) {
 			if !strings.HasPrefix(imp, module) {
 				continue
 			}
-			if p.ImportPath == module+"/pkg/gateway" && imp == module+"/pkg/client" {
-				continue
-			}
 			if from, to := floor(p.ImportPath), floor(imp); to > from || to == from && from != 5 {
 				t.Errorf("%s (floor %d) imports %s (floor %d)", p.ImportPath, from, imp, to)
 			}
@@ -78,7 +74,7 @@ func TestImportsOnlyGoDown(t *testing.T) {
 
 func TestWhatAnAuthorAClientAGatewayAndATestKitLinkHasNoRedis(t *testing.T) {
 	for _, p := range list(t) {
-		if !slices.Contains([]string{module, module + "/pkg/client", module + "/pkg/gateway", module + "/pawltest"}, p.ImportPath) {
+		if !slices.Contains([]string{module, module + "/pkg/client", module + "/internal/gateway", module + "/pawltest"}, p.ImportPath) {
 			continue
 		}
 		for _, d := range p.Deps {

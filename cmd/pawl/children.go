@@ -76,16 +76,5 @@ func childTable(w io.Writer, children []queue.OutstandingChild, kin kinship) err
 	return t.Write(w)
 }
 
-type childJSON struct {
-	Event     uint64 `json:"event"`
-	Name      string `json:"name"`
-	Instance  string `json:"instance"`
-	Scheduled string `json:"scheduled,omitempty"`
-	Status    string `json:"status,omitempty"` // empty: it was not looked at, or is not known yet
-	Stuck     string `json:"stuck,omitempty"`
-}
-
-func asChildJSON(c queue.OutstandingChild, kin kinship) childJSON {
-	d := kin[c.Instance].d
-	return childJSON{Event: c.Event, Name: c.Name, Instance: c.Instance, Scheduled: stamp(c.Since), Status: d.Status, Stuck: d.Stuck}
-}
+// lookup is what is known of a child, for a program.
+func (k kinship) lookup(instance string) client.Description { return k[instance].d }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"time"
@@ -108,81 +107,4 @@ func standing(d client.Description) string {
 	default:
 		return d.Status + " after " + since(d.Created, d.Ended)
 	}
-}
-
-// instanceJSON is a description for a program: times as text, payloads as JSON.
-type instanceJSON struct {
-	Instance      string            `json:"instance"`
-	Orchestration string            `json:"orchestration,omitempty"`
-	Version       string            `json:"version,omitempty"`
-	Parent        string            `json:"parent,omitempty"`
-	Status        string            `json:"status"`
-	Execution     uint64            `json:"execution,omitempty"`
-	Created       string            `json:"created,omitempty"`
-	Updated       string            `json:"updated,omitempty"`
-	Ended         string            `json:"ended,omitempty"`
-	Events        uint64            `json:"events,omitempty"`
-	Inbox         uint64            `json:"inbox"`
-	Timers        uint64            `json:"timers,omitempty"`
-	NextTimer     string            `json:"next_timer,omitempty"`
-	Outstanding   []outstandingJSON `json:"outstanding,omitempty"`
-	Children      []childJSON       `json:"children,omitempty"`
-	Waits         []waitJSON        `json:"waits,omitempty"` // at gates
-	Owes          uint64            `json:"owes,omitempty"`  // messages to other instances that are not yet known to be sent
-	Stuck         string            `json:"stuck,omitempty"`
-	Custom        *customJSON       `json:"custom,omitempty"`
-	Result        json.RawMessage   `json:"result,omitempty"`
-	Failure       any               `json:"failure,omitempty"`
-
-	Unread []history.UnreadEvents `json:"unread,omitempty"` // at the end
-}
-
-type outstandingJSON struct {
-	Activity  uint64 `json:"activity"`
-	Name      string `json:"name"`
-	Queue     string `json:"queue"`
-	Worker    string `json:"worker,omitempty"` // empty: not claimed
-	Claims    uint32 `json:"claims"`
-	Scheduled string `json:"scheduled,omitempty"`
-}
-
-// waitJSON is a wait at a gate for a program.
-type waitJSON struct {
-	Event        uint64        `json:"event"` // of the activity's schedule; 1: the start of the instance
-	Action       string        `json:"action"`
-	Key          string        `json:"key,omitempty"`
-	Position     uint64        `json:"position,omitempty"` // from 1; left out: it is let in this moment, or the gate does not know it
-	QueueLength  uint64        `json:"queue_length"`
-	ActiveCount  uint64        `json:"active_count"`
-	Policy       client.Policy `json:"policy"`
-	Since        string        `json:"since,omitempty"`
-	LimitedUntil string        `json:"limited_until,omitempty"`
-	Deadlocked   bool          `json:"deadlocked,omitempty"`
-}
-
-func describedJSON(d client.Description, kin kinship) instanceJSON {
-	j := instanceJSON{
-		Instance: d.Instance, Orchestration: d.Orchestration, Version: d.Version, Parent: d.Parent, Status: d.Status, Execution: d.Execution,
-		Created: stamp(d.Created), Updated: stamp(d.Updated), Ended: stamp(d.Ended), Events: d.Events, Inbox: d.Inbox,
-		Timers: d.Timers, NextTimer: stamp(d.NextTimer), Owes: d.Owes, Stuck: d.Stuck, Custom: asCustomJSON(d.Custom), Result: show.Payload(d.Result),
-		Unread: d.Unread,
-	}
-	if d.Failure != nil {
-		j.Failure = show.Failure(*d.Failure)
-	}
-	for _, o := range d.Outstanding {
-		j.Outstanding = append(j.Outstanding, outstandingJSON{
-			Activity: o.Activity, Name: o.Name, Queue: o.Queue, Worker: o.Worker, Claims: o.Claims, Scheduled: stamp(o.Since),
-		})
-	}
-	for _, g := range d.Waits {
-		j.Waits = append(j.Waits, waitJSON{
-			Event: g.Event, Action: g.Action, Key: g.Key, Position: g.Position, QueueLength: g.Length, ActiveCount: g.Holding, Policy: g.Policy,
-			Since: stamp(g.Since), LimitedUntil: stamp(g.LimitedUntil), Deadlocked: g.Deadlocked,
-		})
-	}
-	for _, c := range d.Children {
-		j.Children = append(j.Children, asChildJSON(c, kin))
-	}
-	return j
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/show"
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/client"
@@ -39,7 +40,7 @@ func (c *historyCmd) Run(ctx context.Context, s streams) error {
 			entries = append(entries, e)
 			continue
 		}
-		o, err := entryJSON(c.ID, e)
+		o, err := api.HistoryEventOf(c.ID, e)
 		if err == nil {
 			err = writeJSON(s.out, o)
 		}

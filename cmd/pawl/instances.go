@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
@@ -35,7 +36,7 @@ func (c *getCmd) Run(ctx context.Context, s streams) error {
 	}
 	kin := childrenOf(ctx, cl, d)
 	if c.JSON {
-		return writeJSON(s.out, describedJSON(d, kin))
+		return writeJSON(s.out, api.InstanceOf(d, kin.lookup))
 	}
 	return describe(s.out, d, kin)
 }
@@ -95,7 +96,7 @@ func (c *cancelCmd) Run(ctx context.Context, s streams) error {
 
 func accepted(w io.Writer, asJSON bool, id, text string) error {
 	if asJSON {
-		return writeJSON(w, map[string]any{"instance": id, "accepted": true})
+		return writeJSON(w, api.Accepted{Instance: id, Accepted: true})
 	}
 	_, err := fmt.Fprintf(w, "%s: %s\n", id, text)
 	return err

@@ -93,7 +93,7 @@ func TestVersionsExecutionsChildrenAndTheCustomStatusAreSeen(t *testing.T) {
 	wants(t, must(t, at("get", "t-1")...), "orchestration tour", "version 2", "status running", "execution 3", "waits for child rest-1", `custom status {"done":1} (version 1)`,
 		"CHILD NAME INSTANCE FOR STATE", "rest rest-1", "running, waits for an event")
 	wants(t, must(t, at("get", "t-1", "--json")...), `"version":"2"`, `"children":[{"event":3,"name":"rest","instance":"rest-1","scheduled":`, `"status":"running"`,
-		`"custom":{"version":1,"value":{"done":1}}`)
+		`"custom_status":{"version":1,"value":{"done":1}}`)
 	wants(t, must(t, at("get", "rest-1")...), "parent t-1")
 	wants(t, must(t, at("list")...), "INSTANCE ORCHESTRATION VERSION STATUS", "tour 2 running")
 

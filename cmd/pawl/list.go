@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/client"
 )
@@ -50,7 +51,7 @@ func (c *listCmd) Run(ctx context.Context, s streams) error {
 		}
 		n++
 		if c.JSON {
-			if err := writeJSON(s.out, describedJSON(d, nil)); err != nil {
+			if err := writeJSON(s.out, api.InstanceOf(d, nil)); err != nil {
 				return err
 			}
 			continue

@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/poll"
 )
 
@@ -172,7 +173,7 @@ func TestAnInstanceIsStartedSentToListedShownAndCancelled(t *testing.T) {
 	}
 	must(t, at("start", "fulfil-order", "o-1", "--input", `{"id":"o-1","item":"pen","quantity":1,"cents":990}`)...)
 	must(t, at("send", "o-1", "approved", `{"by":"finance"}`)...)
-	var got outcome
+	var got api.Outcome
 	if err := json.Unmarshal([]byte(must(t, at("get", "o-1", "--wait", "--json", "--timeout", "30s")...)), &got); err != nil {
 		t.Fatal(err)
 	}

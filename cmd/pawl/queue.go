@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/gateway"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
@@ -78,7 +78,7 @@ func (c *queueStatsCmd) Run(ctx context.Context, s streams) error {
 		return failed
 	case c.JSON:
 		for _, g := range all {
-			if err := writeJSON(s.out, gateway.StatsOf(g)); err != nil {
+			if err := writeJSON(s.out, api.QueueStatsOf(g)); err != nil {
 				return err
 			}
 		}
@@ -199,15 +199,6 @@ func (c *queueListCmd) Validate() error {
 	return nil
 }
 
-// waiterJSON is who waits, for a program.
-type waiterJSON struct {
-	Position  uint64 `json:"position,omitempty"` // from 1; left out: it has been let in
-	Instance  string `json:"instance"`
-	Execution uint64 `json:"execution,omitempty"`
-	Event     uint64 `json:"event,omitempty"` // of the activity's schedule; 1: the start of the instance; left out: a call that keeps its slot between attempts
-	Since     string `json:"since,omitempty"`
-}
-
 // Run lists who waits.
 func (c *queueListCmd) Run(ctx context.Context, s streams) error {
 	cl, done, err := c.aboutAction(ctx, s, c.Action)
@@ -224,7 +215,7 @@ func (c *queueListCmd) Run(ctx context.Context, s streams) error {
 	}
 	if c.JSON {
 		for _, w := range rows {
-			if err := writeJSON(s.out, waiterJSON{w.Position, w.Instance, w.Execution, w.Event, stamp(w.Since)}); err != nil {
+			if err := writeJSON(s.out, api.WaiterOf(w)); err != nil {
 				return err
 			}
 		}

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/gateway"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
@@ -54,10 +54,10 @@ func begin(t *testing.T, running <-chan string) {
 }
 
 // stats reads what pawl queue stats --json says, a queue a line.
-func stats(t *testing.T, out string) (all []gateway.QueueStats) {
+func stats(t *testing.T, out string) (all []api.QueueStats) {
 	t.Helper()
 	for line := range strings.Lines(out) {
-		var q gateway.QueueStats
+		var q api.QueueStats
 		if err := json.Unmarshal([]byte(line), &q); err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
@@ -104,7 +104,7 @@ func TestAPolicyThatIsSetAtRunTimeIsInForceIsSeenAndIsTakenBack(t *testing.T) {
 	}
 	wants(t, must(t, at("get", "b-3")...), "status running", "waits for activity charge-card (at its gate)", "waits charge-card: place 2 of 3; 2 of 2 slots are taken, since ",
 		"ACTIVITY NAME QUEUE STATE", "waits at its gate, place 2 of 3")
-	wants(t, must(t, at("get", "b-4", "--json")...), `"waits":[{"event":2,"action":"charge-card","position":3,"queue_length":3,"active_count":2,"policy":{"concurrency":2,`, `"since":"20`)
+	wants(t, must(t, at("get", "b-4", "--json")...), `"limit_waits":[{"event":2,"action":"charge-card","position":3,"queue_length":3,"active_count":2,"policy":{"concurrency":2,`, `"since":"20`)
 	if out := must(t, at("get", "b-0")...); strings.Contains(out, "place") {
 		t.Errorf("one that is in:\n%s", out)
 	}
@@ -210,7 +210,7 @@ func TestAnInputWithoutAKeyHidesNobodyWhoWaits(t *testing.T) {
 }
 
 // oddKey is the key that its gate has only a hash of.
-func oddKey(t *testing.T, all []gateway.QueueStats) string {
+func oddKey(t *testing.T, all []api.QueueStats) string {
 	t.Helper()
 	for _, q := range all {
 		if strings.Contains(q.Key, "~") {

@@ -8,32 +8,6 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// reportJSON is for a program how a cancelled activity ended.
-type reportJSON struct {
-	How     client.How `json:"how"`
-	AfterMS int64      `json:"after_ms"` // from the moment when its context was done
-	Worker  string     `json:"worker,omitempty"`
-	At      string     `json:"at,omitempty"`
-}
-
-// entryLine is a line of an exported history, and beside it what is not part of the history.
-type entryLine struct {
-	show.Line
-	Report *reportJSON `json:"report,omitempty"`
-}
-
-func entryJSON(instance string, e client.Entry) (entryLine, error) {
-	l, err := show.JSON(instance, e.Event)
-	if err != nil || e.Report == nil {
-		return entryLine{Line: l}, err
-	}
-	r := &reportJSON{How: e.Report.How, AfterMS: e.Report.After.Milliseconds(), Worker: e.Report.Worker}
-	if !e.Report.At.IsZero() {
-		r.At = stamp(e.Report.At.UnixMilli())
-	}
-	return entryLine{Line: l, Report: r}, nil
-}
-
 // summary says on one line what an event is about and, of a cancelled activity, how it ended.
 func summary(e history.Event, r *client.Report) string {
 	text := short(show.Summary(e), shortCell)

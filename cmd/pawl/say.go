@@ -55,14 +55,6 @@ func second(ms int64) string {
 	return text
 }
 
-// stamp is Unix milliseconds for a program; nought is nothing.
-func stamp(ms int64) string {
-	if ms == 0 {
-		return ""
-	}
-	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")
-}
-
 // spell shows a length of time with as many digits as one looks at.
 func spell(d time.Duration) string {
 	switch {

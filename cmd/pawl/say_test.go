@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -113,13 +114,13 @@ func TestADescriptionShowsWhatThereIs(t *testing.T) {
 			t.Errorf("%q is missing in\n%s", want, b.String())
 		}
 	}
-	j, err := json.Marshal(describedJSON(d, kin))
+	j, err := json.Marshal(api.InstanceOf(d, kin.lookup))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"created":"1970-01-01T00:00:01.000Z"`, `"version":"2024-b"`, `"parent":"cup-1"`, `"owes":21`, `"custom":{"version":4,"value":{"lap":3}}`,
+	for _, want := range []string{`"started":"1970-01-01T00:00:01.000Z"`, `"version":"2024-b"`, `"parent":"cup-1"`, `"pending_messages":21`, `"custom_status":{"version":4,"value":{"lap":3}}`,
 		`"children":[{"event":17,"name":"referee","instance":"ref-1","scheduled":"1970-01-01T00:00:01.000Z","status":"running"},` +
-			`{"event":18,"name":"referee","instance":"ref-2","status":"running","stuck":"unregistered: no\nluck"},{"event":19,"name":"referee","instance":"ref-3"}]`} {
+			`{"event":18,"name":"referee","instance":"ref-2","status":"running","stalled":"unregistered: no\nluck"},{"event":19,"name":"referee","instance":"ref-3"}]`} {
 		if !strings.Contains(string(j), want) {
 			t.Errorf("%s is missing in\n%s", want, j)
 		}

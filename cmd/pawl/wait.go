@@ -2,15 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"sync"
 	"time"
 
-	"github.com/pawlrun/pawl"
-	"github.com/pawlrun/pawl/internal/show"
+	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
@@ -18,15 +16,6 @@ const (
 	lookAfter = 3 * time.Second // of waiting, and again so often
 	lookTime  = time.Second     // for one look
 )
-
-// outcome is how a command that waits tells the end of an instance.
-type outcome struct {
-	Instance string          `json:"instance"`
-	Status   client.Status   `json:"status"`
-	Result   json.RawMessage `json:"result,omitempty"`
-	Error    string          `json:"error,omitempty"`
-	Code     string          `json:"code,omitempty"`
-}
 
 // waiting is what start and get have in common when they wait.
 type waiting struct {
@@ -63,21 +52,14 @@ func (w waiting) await(ctx context.Context, s streams, cl *client.Client, run *c
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("no longer waiting for %s, which goes on: %w", run.ID(), context.Cause(ctx))
 	}
-	o := outcome{Instance: run.ID(), Status: client.Completed, Result: show.Payload(result)}
+	o, err := api.OutcomeOf(run.ID(), result, err)
 	if err != nil {
-		failure, ended := errors.AsType[*pawl.Failure](err)
-		if !ended {
-			return err
-		}
-		o.Status, o.Error, o.Code = client.Failed, failure.Message, failure.Code
-		if errors.Is(err, context.Canceled) {
-			o.Status = client.Cancelled
-		}
+		return err
 	}
 	return w.show(s, o)
 }
 
-func (w waiting) show(s streams, o outcome) (err error) {
+func (w waiting) show(s streams, o api.Outcome) (err error) {
 	switch {
 	case w.JSON:
 		err = writeJSON(s.out, o)

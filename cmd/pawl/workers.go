@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/client"
 )
@@ -26,28 +27,6 @@ func (c *workersCmd) Help() string {
 		"that runs on although it was cancelled and its grace is over; its place is free, but only the end of its worker's process ends it."
 }
 
-// workerJSON is a worker for a program: times as text.
-type workerJSON struct {
-	Name        string          `json:"name"`
-	Host        string          `json:"host"`
-	PID         int             `json:"pid"`
-	Since       string          `json:"since"`
-	Activities  []string        `json:"activities"`
-	Queues      []string        `json:"queues"`
-	Concurrency int             `json:"concurrency"` // of each queue
-	Running     int             `json:"running"`     // without the abandoned ones
-	Abandoned   []abandonedJSON `json:"abandoned"`
-	NotReady    string          `json:"not_ready,omitempty"`
-	LastError   string          `json:"last_error,omitempty"`
-	LastErrorAt string          `json:"last_error_at,omitempty"`
-}
-
-type abandonedJSON struct {
-	Activity string `json:"activity"`
-	Instance string `json:"instance"`
-	Since    string `json:"since"`
-}
-
 // Run lists the workers.
 func (c *workersCmd) Run(ctx context.Context, s streams) error {
 	cl, done, err := c.client(ctx, s)
@@ -63,22 +42,11 @@ func (c *workersCmd) Run(ctx context.Context, s streams) error {
 		return showWorkers(s.out, all)
 	}
 	for _, w := range all {
-		if err := writeJSON(s.out, asWorkerJSON(w)); err != nil {
+		if err := writeJSON(s.out, api.WorkerOf(w)); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func asWorkerJSON(w client.WorkerInfo) workerJSON {
-	j := workerJSON{
-		Name: w.Name, Host: w.Host, PID: w.PID, Since: stamp(w.Since), Activities: w.Activities, Queues: w.Queues, Concurrency: w.Concurrency,
-		Running: w.Running, Abandoned: []abandonedJSON{}, NotReady: w.NotReady, LastError: w.LastError, LastErrorAt: stamp(w.LastErrorAt),
-	}
-	for _, a := range w.Abandoned {
-		j.Abandoned = append(j.Abandoned, abandonedJSON{Activity: a.Activity, Instance: a.Instance, Since: stamp(a.Since)})
-	}
-	return j
 }
 
 // showWorkers shows a worker a row and, below, what somebody should see to.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -53,7 +54,7 @@ func TestAnAbandonedActivityIsSeenInItsHistoryAndOnItsWorker(t *testing.T) {
 	}
 	wants(t, must(t, at("history", "d-1", "--json")...), `"kind":"ActivityCancelRequested"`, `"report":{"how":"abandoned","after_ms":`, `,"worker":"w-1","at":"20`)
 	wants(t, must(t, at("workers")...), "w-1", "0 1 ears", "ABANDONED OF ON FOR", "listen d-1 w-1")
-	var w workerJSON
+	var w api.Worker
 	if err := json.Unmarshal([]byte(must(t, at("workers", "--json")...)), &w); err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func (o Orchestrator) Run(errw io.Writer, opts ...fx.Option) int {
 		connections(o.Fleet),
 		pawlfx.Orchestrations(examples.Orchestrations),
 		pawlfx.Orchestrator(o.Config()),
-		pawlfx.HTTP(o.HTTP),
+		pawlfx.HTTP(o.HTTP, pawlfx.HTTPTokens(o.Tokens)),
 		fx.Options(opts...),
 	)
 }
@@ -61,7 +61,7 @@ func (w Worker) Run(errw io.Writer, opts ...fx.Option) int {
 		connections(w.Fleet),
 		pawlfx.Activities(examples.Activities),
 		pawlfx.Worker(w.Config()),
-		pawlfx.HTTP(w.HTTP),
+		pawlfx.HTTP(w.HTTP, pawlfx.HTTPTokens(w.Tokens)),
 		fx.Options(opts...),
 	)
 }

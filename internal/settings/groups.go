@@ -44,6 +44,7 @@ type Fleet struct {
 
 	Drain    time.Duration `name:"drain" env:"PAWL_DRAIN" default:"30s" help:"How long work under way may take to end after a signal to stop."`
 	HTTP     string        `name:"http" env:"PAWL_HTTP" placeholder:"ADDR" help:"Serve /api/v1, /healthz, /readyz and /metrics there, such as 127.0.0.1:7295; without a host it is 127.0.0.1, and 0.0.0.0 is all interfaces. Off without it."`
+	Tokens   string        `name:"http-tokens" env:"PAWL_HTTP_TOKENS" type:"existingfile" placeholder:"FILE" help:"File of the users of the API, required on an address that is not a loopback address: on each line a token, a role (viewer, operator or admin) and a name."`
 	Examples bool          `name:"examples" env:"PAWL_EXAMPLES" help:"Register Pawl's examples."`
 }
 

@@ -65,12 +65,17 @@ func readReport(text string) *Report {
 // also for an execution that there is not, and for an instance that has not begun), or
 // history's for an event that can not be read.
 func History(ctx context.Context, c *Client, id string, execution uint64) iter.Seq2[Entry, error] {
+	return HistoryAfter(ctx, c, id, execution, 0)
+}
+
+// HistoryAfter is History from behind an event id on. It gives nothing if there are no events behind it.
+func HistoryAfter(ctx context.Context, c *Client, id string, execution, after uint64) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if err := pawl.ValidateID(id); err != nil {
 			yield(Entry{}, fmt.Errorf("client: %w", err))
 			return
 		}
-		for after := uint64(0); ; {
+		for {
 			r, err := c.ask(ctx, c.conn.PartitionOf(id), queue.Ask{Op: queue.OpHistory, Instance: id, Execution: execution, After: after})
 			if err == nil && after == 0 && len(r.Events) == 0 {
 				err = &notFoundError{text: fmt.Sprintf("instance %s has no execution %d", id, r.Execution)}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"sync"
+	"time"
 
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -13,14 +14,26 @@ import (
 // asksAtOnce is how many partitions are asked at a time.
 const asksAtOnce = 256
 
-// pageSize is how many rows of a partition are asked for at a time.
-const pageSize = 100
+// A partition is asked for so many rows at a time.
+const (
+	minPage  = 5
+	pageSize = 100
+)
 
-// ListOptions say what is listed. The zero value is everything.
+// ListOptions select instances. The zero value selects all. The orchestrators filter; every row that they skip costs them
+// a read.
 type ListOptions struct {
-	Status Status // "": all
-	Limit  int    // at most so many; 0: no limit
+	Status        Status    // "": all
+	Orchestration string    // "": all
+	Prefix        string    // of the id
+	StartedSince  time.Time // zero: any time
+	StartedBefore time.Time // zero: any time
+	After         string    // only what comes behind the instance of this Cursor; "": from the beginning
+	Limit         int       // maximum number of rows; 0: no limit
 }
+
+// Cursor is the place of an instance in a listing, for ListOptions.After.
+func Cursor(d Description) string { return queue.ListCursor(d.Updated, d.Instance) }
 
 // List gives the instances of the namespace, the latest change of status first, reading
 // on as they are taken. All partitions are asked, at the same time. If some can not
@@ -35,12 +48,15 @@ func List(ctx context.Context, c *Client, o ListOptions) iter.Seq2[Description, 
 		statuses = []Status{Pending, Running, Completed, Failed, Cancelled}
 	}
 	size := pageSize
-	if o.Limit > 0 {
-		size = min(o.Limit, pageSize)
+	if o.Limit > 0 { // a partition has its share of the rows, and may have twice as many
+		size = min(2*o.Limit/c.conn.Partitions()+minPage, o.Limit, pageSize)
 	}
 	var asks []queue.Ask
 	for _, s := range statuses { // within a status an owner answers in order, across them not
-		asks = append(asks, queue.Ask{Op: queue.OpList, Status: string(s), Limit: size})
+		asks = append(asks, queue.Ask{
+			Op: queue.OpList, Status: string(s), Limit: size, Cursor: o.After,
+			Filter: o.filter(),
+		})
 	}
 	return merged(ctx, c, asks, o.Limit)
 }
@@ -49,6 +65,23 @@ func List(ctx context.Context, c *Client, o ListOptions) iter.Seq2[Description, 
 // has, or in a queue that no worker reads: such an instance is found within two looks of its orchestrator (20 s by default).
 func Stuck(ctx context.Context, c *Client) iter.Seq2[Description, error] {
 	return merged(ctx, c, []queue.Ask{{Op: queue.OpStuck, Limit: pageSize}}, 0)
+}
+
+// filter is nil if all instances pass it.
+func (o ListOptions) filter() *queue.ListFilter {
+	f := queue.ListFilter{Orchestration: o.Orchestration, Prefix: o.Prefix, Since: unixMilli(o.StartedSince), Before: unixMilli(o.StartedBefore)}
+	if f == (queue.ListFilter{}) {
+		return nil
+	}
+	return &f
+}
+
+// unixMilli is the time in Unix milliseconds; zero is zero.
+func unixMilli(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
 }
 
 // source is the rows of one partition and request, read page by page.
@@ -163,14 +196,14 @@ func missing[T any](sources []*source[T], of int) error {
 }
 
 // first is the source whose next row comes first: the one that changed last, and of
-// several the one of the lowest id.
+// several the one of the highest id, which is the order of each partition.
 func first(sources []*source[Description]) *source[Description] {
 	var best *source[Description]
 	for _, s := range sources {
 		if len(s.rows) == 0 {
 			continue
 		}
-		if best == nil || cmp.Or(cmp.Compare(s.rows[0].Updated, best.rows[0].Updated), cmp.Compare(best.rows[0].Instance, s.rows[0].Instance)) > 0 {
+		if best == nil || cmp.Or(cmp.Compare(s.rows[0].Updated, best.rows[0].Updated), cmp.Compare(s.rows[0].Instance, best.rows[0].Instance)) > 0 {
 			best = s
 		}
 	}

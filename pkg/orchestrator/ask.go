@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
@@ -265,20 +266,43 @@ func (a *actor) historyPage(ctx context.Context, q queue.Ask) (queue.Reply, erro
 }
 
 func (a *actor) list(ctx context.Context, q queue.Ask) (queue.Reply, error) {
-	page, err := a.store.List(ctx, a.st.Part, store.Status(q.Status), q.Cursor, q.Limit)
+	updated, instance, err := queue.ParseListCursor(q.Cursor)
+	if err == nil && !slices.Contains(store.Statuses(), store.Status(q.Status)) {
+		err = fmt.Errorf("status %.40q is not one of an instance", q.Status)
+	}
+	if err != nil {
+		return queue.Reply{}, &queue.Problem{Code: queue.ProblemBadAsk, Message: err.Error()}
+	}
+	page, err := a.store.List(ctx, a.st.Part, store.ListQuery{
+		Status: store.Status(q.Status), Updated: updated, Instance: instance, Limit: q.Limit, Keep: keep(q.Filter),
+	})
 	if err != nil {
 		return queue.Reply{}, err
 	}
-	r := queue.Reply{Cursor: page.Cursor}
+	var r queue.Reply
+	if page.More {
+		r.Cursor = queue.ListCursor(page.Updated, page.Instance)
+	}
 	for _, row := range page.Rows {
 		d := a.row(row.Instance, row.Record, "")
 		if row.Record == nil {
-			d.Status, d.Stuck = string(row.Status), "unreadable: "+row.Problem
+			d.Status, d.Updated, d.Stuck = q.Status, row.Updated, "unreadable: "+row.Problem
 		}
 		d.Result, d.Failure, d.Custom = history.Payload{}, nil, nil // a listing is not for results
 		r.Rows = append(r.Rows, d)
 	}
 	return r, nil
+}
+
+// keep is what a filter of a listing keeps; nil: all.
+func keep(f *queue.ListFilter) func(string, *store.Record) bool {
+	if f == nil {
+		return nil
+	}
+	return func(id string, rec *store.Record) bool {
+		return strings.HasPrefix(id, f.Prefix) && (f.Orchestration == "" || rec.Name == f.Orchestration) &&
+			rec.Created >= f.Since && (f.Before == 0 || rec.Created < f.Before)
+	}
 }
 
 // stuckMost bounds a page of what is stalled.

@@ -97,7 +97,7 @@ const (
 	OpAwait    Op = 1 // the answer if there is one; else remember ReplyTo and answer there
 	OpDescribe Op = 2
 	OpHistory  Op = 3 // encoded events after After, at most Limit, of Execution (0: the latest)
-	OpList     Op = 4 // instances of Status ("": all), newest change first, after Cursor, at most Limit
+	OpList     Op = 4 // instances of Status that pass Filter, newest change first, behind Cursor, at most Limit
 	OpStuck    Op = 5 // as OpList, of instances that can not go on
 	OpStatus   Op = 6 // the custom status if it is newer than After, or the instance has ended; else remember ReplyTo and answer there
 )
@@ -131,6 +131,7 @@ type Ask struct {
 	Key    string          // OpGate, OpWaiters, OpClear: value of the action's key, as it is or as GateStats has it
 	Level  string          // OpSetPolicy, OpDeletePolicy
 	Policy *history.Policy // OpSetPolicy
+	Filter *ListFilter     // OpList; nil: all
 }
 
 // Reply is what the owner says to an Ask.

@@ -70,6 +70,12 @@ func (a *Ask) wire(w *wire) {
 	w.str(&a.Key)
 	w.str(&a.Level)
 	optional(w, &a.Policy, policyFields, wirePolicy)
+	optional(w, &a.Filter, 4, func(w *wire, f *ListFilter) {
+		w.str(&f.Orchestration)
+		w.str(&f.Prefix)
+		w.int(&f.Since)
+		w.int(&f.Before)
+	})
 }
 
 func (r *Reply) wire(w *wire) {
@@ -147,7 +153,7 @@ func decodeAnswer(b []byte) (Answer, error) {
 }
 
 func (n Notice) encode() []byte { return encode(3, n.wire) }
-func (a Ask) encode() []byte    { return encode(12, a.wire) }
+func (a Ask) encode() []byte    { return encode(13, a.wire) }
 func (r Reply) encode() []byte  { return encode(13, r.wire) }
 
 func encodeBells(bells []Bell) []byte {

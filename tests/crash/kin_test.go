@@ -33,17 +33,19 @@ func (f *family) kin() (map[string]*relative, error) {
 	defer stop()
 	all := map[string]*relative{}
 	for p := range f.parts {
-		for cursor, more := "", true; more; more = cursor != "" {
-			page, err := f.store.List(ctx, p, "", cursor, 500)
-			if err != nil {
-				return nil, err
-			}
-			cursor = page.Cursor
-			for _, row := range page.Rows {
-				if row.Record == nil {
-					return nil, fmt.Errorf("%s: %s", row.Instance, row.Problem)
+		for _, status := range store.Statuses() {
+			for page := (store.Page{More: true}); page.More; {
+				var err error
+				page, err = f.store.List(ctx, p, store.ListQuery{Status: status, Updated: page.Updated, Instance: page.Instance, Limit: 500})
+				if err != nil {
+					return nil, err
 				}
-				all[row.Instance] = &relative{id: row.Instance, rec: row.Record}
+				for _, row := range page.Rows {
+					if row.Record == nil {
+						return nil, fmt.Errorf("%s: %s", row.Instance, row.Problem)
+					}
+					all[row.Instance] = &relative{id: row.Instance, rec: row.Record}
+				}
 			}
 		}
 	}
@@ -65,7 +67,7 @@ func (f *family) running() (ids []string, ok bool) {
 	ctx, stop := context.WithTimeout(f.ctx, 2*time.Second)
 	defer stop()
 	for p := range f.parts {
-		page, err := f.store.List(ctx, p, store.Running, "", 500)
+		page, err := f.store.List(ctx, p, store.ListQuery{Status: store.Running, Limit: 500})
 		if err != nil {
 			return nil, false
 		}

@@ -43,6 +43,11 @@ func (s *Store) Load(ctx context.Context, part int, instance string) (Loaded, er
 // Record reads the record, nil if there is none.
 func (s *Store) Record(ctx context.Context, part int, instance string) (*Record, error) {
 	v, err := s.run.Do(ctx, redisx.Command("HGETALL", s.space.Part(part).Instance(instance)))
+	return record(instance, v, err)
+}
+
+// record reads the answer to HGETALL of a record.
+func record(instance string, v any, err error) (*Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("instance %s: read the record: %w", instance, err)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl/internal/redisx"
@@ -132,81 +131,170 @@ func Unreadable(err error) bool {
 // Row is an instance in a listing.
 type Row struct {
 	Instance string
+	Updated  int64   // of the index, Unix milliseconds
 	Record   *Record // nil: it can not be read, and Problem says why
-	Status   Status  // of the index
 	Problem  string
 }
 
 // Page is a part of a listing.
 type Page struct {
-	Rows   []Row
-	Cursor string // for the next page; "" at the end
+	Rows []Row
+	// More says that the listing goes on behind the place Updated, Instance, also if no row of this page was kept.
+	More     bool
+	Updated  int64
+	Instance string
+}
+
+// ListQuery selects instances.
+type ListQuery struct {
+	Status Status
+	// Only what comes behind this place in the order of the listing; Instance "": from the beginning.
+	Updated  int64
+	Instance string
+	Limit    int // rows; 0: 100; at most 500
+
+	Keep func(instance string, rec *Record) bool // nil: all; not asked about what cannot be read
 }
 
 const (
 	pageDefault = 100
 	pageMost    = 500
+	scanMost    = 1000 // members of the index that one page reads
 )
 
-// List reads the instances of a status ("": of all, one status after the other), newest change
-// first, from the cursor of the previous page.
-func (s *Store) List(ctx context.Context, part int, status Status, cursor string, limit int) (Page, error) {
-	if limit <= 0 {
-		limit = pageDefault
+// List reads instances of a status, newest change first and, of one millisecond, the highest id first. A page reads a
+// bounded number of records, so a filter may leave it short or empty although there is more.
+func (s *Store) List(ctx context.Context, part int, q ListQuery) (Page, error) {
+	if q.Limit <= 0 {
+		q.Limit = pageDefault
 	}
-	limit = min(limit, pageMost)
-	statuses := []Status{status}
-	if status == "" {
-		statuses = Statuses()
-	}
-	which, from, err := parseCursor(cursor)
-	if err != nil {
-		return Page{}, err
-	}
-	var page Page
-	for ; which < len(statuses); which, from = which+1, 0 {
-		key := s.space.Part(part).Index(string(statuses[which]))
-		v, err := s.run.Do(ctx, redisx.Command("ZREVRANGE", key, from, from+limit-len(page.Rows)-1))
+	q.Limit = min(q.Limit, pageMost)
+	page := Page{Updated: q.Updated, Instance: q.Instance}
+	for scanned := 0; ; {
+		batch := q.Limit - len(page.Rows)
+		if q.Keep != nil {
+			batch = pageDefault
+		}
+		rows, end, err := s.indexed(ctx, part, q.Status, page, batch)
 		if err != nil {
-			return Page{}, fmt.Errorf("partition %d: list %s: %w", part, statuses[which], err)
+			return Page{}, err
 		}
-		r := redisx.NewReply([]any{v})
-		ids := r.Strs(0)
-		if r.Err() != nil {
-			return Page{}, r.Err()
+		if err := s.fill(ctx, part, rows); err != nil {
+			return Page{}, err
 		}
-		for _, id := range ids {
-			row := Row{Instance: id, Status: statuses[which]}
-			if row.Record, err = s.Record(ctx, part, id); err != nil {
-				if !Unreadable(err) {
-					return Page{}, err
-				}
-				row.Problem = err.Error() // it must not hide its neighbours
+		for i, row := range rows {
+			gone := row.Record == nil && row.Problem == ""
+			page.Updated, page.Instance = row.Updated, row.Instance
+			if gone || q.Keep != nil && row.Record != nil && !q.Keep(row.Instance, row.Record) {
+				continue
 			}
-			if row.Record != nil || row.Problem != "" {
-				page.Rows = append(page.Rows, row)
+			if page.Rows = append(page.Rows, row); len(page.Rows) == q.Limit {
+				page.More = !end || i+1 < len(rows)
+				return page, nil
 			}
 		}
-		if from += len(ids); len(page.Rows) >= limit {
-			page.Cursor = strconv.Itoa(which) + "." + strconv.Itoa(from)
+		if scanned += len(rows); end || scanned >= scanMost {
+			page.More = !end
 			return page, nil
 		}
 	}
-	return page, nil
 }
 
-func parseCursor(c string) (which, from int, err error) {
-	if c == "" {
-		return 0, 0, nil
+// indexed reads at most n members of the index of a status behind a place, and whether they are the last.
+func (s *Store) indexed(ctx context.Context, part int, status Status, behind Page, n int) (rows []Row, end bool, _ error) {
+	from := "+inf"
+	if behind.Instance != "" {
+		from = strconv.FormatInt(behind.Updated, 10)
 	}
-	w, f, _ := strings.Cut(c, ".")
-	if which, err = strconv.Atoi(w); err == nil {
-		from, err = strconv.Atoi(f)
+	// Those of the same millisecond that come before the place are read again and skipped.
+	for offset := 0; ; {
+		v, err := s.run.Do(ctx, redisx.Command("ZREVRANGEBYSCORE", s.space.Part(part).Index(string(status)), from, "-inf", "WITHSCORES", "LIMIT", offset, n))
+		if err != nil {
+			return nil, false, fmt.Errorf("partition %d: list %s: %w", part, status, err)
+		}
+		members, err := scored(v)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, m := range members {
+			if behind.Instance == "" || m.Updated < behind.Updated || m.Instance < behind.Instance {
+				rows = append(rows, m)
+			}
+		}
+		if offset += len(members); len(rows) > 0 || len(members) < n {
+			return rows, len(members) < n, nil
+		}
 	}
-	if err != nil || which < 0 || from < 0 {
-		return 0, 0, fmt.Errorf("cursor %q is not one that a listing gave", c)
+}
+
+// scored reads members with their scores, in either version of the protocol.
+func scored(v any) ([]Row, error) {
+	list, ok := v.([]any)
+	if !ok {
+		return nil, fmt.Errorf("%w: %T", redisx.ErrReply, v)
 	}
-	return which, from, nil
+	if len(list) > 0 {
+		if _, nested := list[0].([]any); nested {
+			flat := make([]any, 0, 2*len(list))
+			for _, pair := range list {
+				p, _ := pair.([]any)
+				flat = append(flat, p...)
+			}
+			list = flat
+		}
+	}
+	rows := make([]Row, 0, len(list)/2)
+	for i := 0; i+1 < len(list); i += 2 {
+		id, err := redisx.Str(list[i])
+		if err != nil {
+			return nil, fmt.Errorf("%w: %T", redisx.ErrReply, list[i])
+		}
+		var score float64
+		switch x := list[i+1].(type) {
+		case float64:
+			score = x
+		case string:
+			if score, err = strconv.ParseFloat(x, 64); err != nil {
+				return nil, fmt.Errorf("%w: score %q", redisx.ErrReply, x)
+			}
+		default:
+			return nil, fmt.Errorf("%w: score %T", redisx.ErrReply, x)
+		}
+		rows = append(rows, Row{Instance: id, Updated: int64(score)})
+	}
+	return rows, nil
+}
+
+// fill reads the records of the rows, all at the same time.
+func (s *Store) fill(ctx context.Context, part int, rows []Row) error {
+	type answer struct {
+		row   int
+		reply any
+		err   error
+	}
+	answers := make(chan answer, len(rows))
+	for i, row := range rows {
+		s.run.Go(redisx.Command("HGETALL", s.space.Part(part).Instance(row.Instance)), func(reply any, err error) {
+			answers <- answer{i, reply, err}
+		})
+	}
+	for range rows {
+		var a answer
+		select {
+		case a = <-answers:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		rec, err := record(rows[a.row].Instance, a.reply, a.err)
+		if err != nil && !Unreadable(err) {
+			return err
+		}
+		if err != nil {
+			rows[a.row].Problem = err.Error() // it must not hide its neighbours
+		}
+		rows[a.row].Record = rec
+	}
+	return nil
 }
 
 // Applied reads up to where a partition has ingested the inputs stream.

@@ -80,9 +80,9 @@ func TestHeadersAndBodiesAreBounded(t *testing.T) {
 		"small":            {"GET / HTTP/1.1\r\nHost: h\r\n\r\n", "200"},
 		"header of 1 MiB":  {"GET / HTTP/1.1\r\nHost: h\r\nX: " + strings.Repeat("x", 1<<20) + "\r\n\r\n", "431"},
 		"many headers":     {"GET / HTTP/1.1\r\nHost: h\r\n" + strings.Repeat("X: y\r\n", 10_000) + "\r\n", "431"},
-		"body of 1 MiB":    {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1048576\r\n\r\n" + strings.Repeat("x", 1<<20), "413"},
-		"length of 1 TiB":  {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1099511627776\r\n\r\n" + strings.Repeat("x", 1<<20), "413"},
-		"endless chunking": {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1000\r\n"+strings.Repeat("x", 0x1000)+"\r\n", 100), "413"},
+		"body of 2 MiB":    {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2097152\r\n\r\n" + strings.Repeat("x", 2<<20), "413"},
+		"length of 1 TiB":  {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1099511627776\r\n\r\n" + strings.Repeat("x", 2<<20), "413"},
+		"endless chunking": {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1000\r\n"+strings.Repeat("x", 0x1000)+"\r\n", 400), "413"},
 	} {
 		if got := talk(t, addr, c.request); !strings.Contains(got, " "+c.want+" ") {
 			t.Errorf("%s: %q, want %s", name, got, c.want)

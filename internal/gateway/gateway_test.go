@@ -17,6 +17,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
+	"github.com/pawlrun/pawl/internal/access"
+	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -56,7 +58,9 @@ func stand(t *testing.T, says func(queue.Ask) queue.Reply) *client.Client {
 func serve(t *testing.T, h http.Handler, method, path string) (*http.Response, string) {
 	t.Helper()
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, nil))
+	r0 := httptest.NewRequestWithContext(t.Context(), method, path, nil)
+	r0.Host = "localhost"
+	h.ServeHTTP(w, r0)
 	r := w.Result()
 	defer func() { _ = r.Body.Close() }()
 	b, err := io.ReadAll(r.Body)
@@ -100,7 +104,7 @@ func TestQueueStatsHaveEveryFieldOfTheAPI(t *testing.T) {
 			return queue.Reply{Problem: &queue.Problem{Code: queue.ProblemNotFound, Message: "nobody came"}}
 		}
 	})
-	h := New(Config{Client: func() *client.Client { return c }})
+	h := New(Config{Access: access.Policy{Loopback: true}, Client: func() *client.Client { return c }})
 	for path, want := range map[string]string{
 		"charge/queue-stats?key=a%2Fc+me%3F": `{"action":"charge","key":"acme","queue_length":1,"active_count":2,"max_concurrent":3,"oldest_enqueued_at":"2026-09-21T14:13:20.123Z","total_enqueued":4,` +
 			`"total_completed":5,"rejected":6,"timed_out":7,"withdrawn":8,"cleared":9,"limited_until":"2026-09-21T14:13:21.000Z","deadlocked":true,"policy":{"concurrency":3,"key":"customer"}}`,
@@ -120,7 +124,8 @@ func TestQueueStatsHaveEveryFieldOfTheAPI(t *testing.T) {
 	refused(t, h, http.MethodGet, "/api/v1/actions/a%2Fb/queue-stats", http.StatusBadRequest, "bad name")
 	refused(t, h, http.MethodGet, "/api/v1/actions/nap/queue-stats?key=a;b", http.StatusBadRequest, "semicolon")
 	refused(t, h, http.MethodGet, "/api/v1/actions/nap/queue-stats?key=100%", http.StatusBadRequest, "invalid URL escape")
-	refused(t, h, http.MethodGet, "/api/v1/actions", http.StatusNotFound, "/api/v1/actions")
+	refused(t, h, http.MethodGet, "/api/v1/action", http.StatusNotFound, "/api/v1/action")
+	refused(t, h, http.MethodGet, "/api/v1/actions/nap/queue-stats?kye=a", http.StatusBadRequest, "kye")
 	refused(t, h, http.MethodGet, "/api/v2/actions/charge/queue-stats", http.StatusNotFound, "nothing at")
 	if r := refused(t, h, http.MethodPost, "/api/v1/actions/charge/queue-stats", http.StatusMethodNotAllowed, "POST"); r.Header.Get("Allow") != "GET, HEAD" {
 		t.Errorf("%v", r.Header)
@@ -133,7 +138,7 @@ func TestQueueStatsHaveEveryFieldOfTheAPI(t *testing.T) {
 func TestWhatCanNotBeToldNowIsNoServerError(t *testing.T) {
 	var log bytes.Buffer
 	var c *client.Client
-	h := New(Config{Client: func() *client.Client { return c }, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	h := New(Config{Access: access.Policy{Loopback: true}, Client: func() *client.Client { return c }, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	const path = "/api/v1/actions/charge/queue-stats"
 	refused(t, h, http.MethodGet, path, http.StatusServiceUnavailable, "not connected")
 	c = stand(t, nil)
@@ -174,9 +179,9 @@ func TestHealthIsServedWithoutAnAPI(t *testing.T) {
 	}
 }
 
-func TestTheAPITellsAllThatAGateTells(t *testing.T) {
-	stats, info := reflect.TypeFor[QueueStats](), reflect.TypeFor[client.QueueInfo]()
-	if stats.NumField() != info.NumField()-1 { // the name of the gate is an inner matter
+func TestQueueStatsHaveAllFieldsOfALimit(t *testing.T) {
+	stats, info := reflect.TypeFor[api.QueueStats](), reflect.TypeFor[client.QueueInfo]()
+	if stats.NumField() != info.NumField()-1 { // the internal name of the limit is left out
 		t.Errorf("%d fields of %d", stats.NumField(), info.NumField())
 	}
 }

@@ -13,22 +13,21 @@ import (
 	"github.com/pawlrun/pawl/internal/outage"
 )
 
-// Bounds of an HTTP server. Requests are small and have no body; answers are a page of metrics at most.
+// Bounds of an HTTP server.
 const (
 	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 10 * time.Second // header and body
 	writeTimeout      = 30 * time.Second // from the header to the end of the answer
 	idleTimeout       = time.Minute      // between two requests on a connection
 	maxHeaderBytes    = 16 << 10
-	maxBodyBytes      = 64 << 10
 	maxConnections    = 256
 )
 
 // NewServer makes the server of a handler. It has a timeout for each phase of a request and bounds the size of headers
-// (16 KiB, otherwise 431) and bodies (64 KiB). log gets the server's own errors, at most one line a minute each.
+// (16 KiB, otherwise 431) and bodies (about 1 MiB: two payloads). log gets the server's own errors, at most one line a minute each.
 func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
-		Handler:           http.MaxBytesHandler(h, maxBodyBytes),
+		Handler:           http.MaxBytesHandler(h, maxBody),
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,

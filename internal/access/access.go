@@ -1,0 +1,186 @@
+// Package access decides who may do what over HTTP: users with roles, by token, and what a server on a loopback address
+// permits.
+package access
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+)
+
+// Role is what a user may do. Each role may also do what the roles below it may.
+type Role int
+
+// The roles.
+const (
+	Viewer   Role = iota + 1 // read everything
+	Operator                 // start, send and cancel
+	Admin                    // purge, clear queues and set policies
+)
+
+// String is the role's name.
+func (r Role) String() string {
+	switch r {
+	case Viewer:
+		return "viewer"
+	case Operator:
+		return "operator"
+	case Admin:
+		return "admin"
+	default:
+		return "none"
+	}
+}
+
+func parseRole(name string) (Role, bool) {
+	for r := Viewer; r <= Admin; r++ {
+		if r.String() == name {
+			return r, true
+		}
+	}
+	return 0, false
+}
+
+// User is the sender of a request.
+type User struct {
+	Name string // in histories and in the log
+	Role Role
+}
+
+// Policy decides who may do what. The zero value refuses everything.
+type Policy struct {
+	// Loopback tells that only this machine can reach the server: without tokens every client is an admin, and requests
+	// for other host names than this machine's are refused.
+	Loopback bool
+	Tokens   *Tokens // nil: none
+}
+
+// local is the user of a server on a loopback address without tokens.
+var local = User{Name: "http", Role: Admin}
+
+// Refusal is why a request is not served. Its fields are those of an answer.
+type Refusal struct {
+	Status int    // of HTTP
+	Detail string // what happened
+	Do     string // what the caller can do; may be empty
+}
+
+// Error returns the detail.
+func (r *Refusal) Error() string { return r.Detail }
+
+// Cookie is the name of the cookie that may have the token in place of the header Authorization.
+const Cookie = "pawl_token"
+
+// User finds the sender of a request and checks that it may do what requires the role; what names it in the error.
+// The error is a *Refusal.
+func (p Policy) User(r *http.Request, required Role, what string) (User, error) {
+	if p.Loopback && !localHost(r.Host) {
+		return User{}, &Refusal{
+			Status: http.StatusMisdirectedRequest, Detail: fmt.Sprintf("host %q is not this machine", r.Host), Do: "use localhost or 127.0.0.1",
+		}
+	}
+	if required > Viewer {
+		if err := http.NewCrossOriginProtection().Check(r); err != nil {
+			return User{}, &Refusal{Status: http.StatusForbidden, Detail: "a page of another origin sent this request"}
+		}
+	}
+	u := local
+	switch {
+	case p.Tokens != nil:
+		var err error
+		if u, err = p.Tokens.user(r); err != nil {
+			return User{}, err
+		}
+	case !p.Loopback:
+		return User{}, &Refusal{
+			Status: http.StatusForbidden, Detail: "this server listens on a network address and has no tokens, so it serves health and metrics only",
+			Do: "start it with a file of tokens (--http-tokens), or on a loopback address",
+		}
+	}
+	if u.Role < required {
+		return User{}, &Refusal{Status: http.StatusForbidden, Detail: fmt.Sprintf("%s has the role %s; %s requires %s", u.Name, u.Role, what, required)}
+	}
+	return u, nil
+}
+
+// user is who has the token of a request.
+func (t *Tokens) user(r *http.Request) (User, error) {
+	token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !bearer {
+		c, err := r.Cookie(Cookie)
+		if err != nil {
+			return User{}, &Refusal{Status: http.StatusUnauthorized, Detail: "a token is required", Do: "send it in the header Authorization: Bearer TOKEN"}
+		}
+		token = c.Value
+	}
+	u, known := t.Find(token)
+	if !known {
+		return User{}, &Refusal{Status: http.StatusUnauthorized, Detail: "the token is not valid"}
+	}
+	return u, nil
+}
+
+// localHost reports that a Host header names this machine by a name that no DNS server decides about.
+func localHost(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.Trim(host, "[]")
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// Tokens are the users that a file names. It is safe for concurrent use.
+type Tokens struct {
+	users map[[sha256.Size]byte]User // by the hash of the token, so that finding one takes no longer the more of it is right
+}
+
+// minToken is how many characters a token must have at least, so that it cannot be guessed.
+const minToken = 16
+
+// ReadTokens reads a file of tokens: on each line a token of at least 16 characters, a role (viewer, operator or admin)
+// and the user's name, separated by blanks. Empty lines and lines that begin with # are skipped. Errors name the line and
+// never the token.
+func ReadTokens(r io.Reader) (*Tokens, error) {
+	t := &Tokens{users: make(map[[sha256.Size]byte]User)}
+	lines := bufio.NewScanner(r)
+	for n := 1; lines.Scan(); n++ {
+		fields := strings.Fields(lines.Text())
+		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
+			continue
+		}
+		if len(fields) != 3 {
+			return nil, fmt.Errorf("access: tokens: line %d: has %d fields; must be token, role and name", n, len(fields))
+		}
+		role, known := parseRole(fields[1])
+		if !known {
+			return nil, fmt.Errorf("access: tokens: line %d: the role must be viewer, operator or admin", n)
+		}
+		if len(fields[0]) < minToken {
+			return nil, fmt.Errorf("access: tokens: line %d: the token has %d characters; at least %d", n, len(fields[0]), minToken)
+		}
+		sum := sha256.Sum256([]byte(fields[0]))
+		if _, twice := t.users[sum]; twice {
+			return nil, fmt.Errorf("access: tokens: line %d: the token has been listed before", n)
+		}
+		t.users[sum] = User{Name: fields[2], Role: role}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("access: tokens: %w", err)
+	}
+	if len(t.users) == 0 {
+		return nil, errors.New("access: tokens: the file names no user")
+	}
+	return t, nil
+}
+
+// Find returns the user who has a token.
+func (t *Tokens) Find(token string) (User, bool) {
+	u, known := t.users[sha256.Sum256([]byte(token))]
+	return u, known
+}

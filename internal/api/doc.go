@@ -1,0 +1,26 @@
+// Package api has the JSON forms of what Pawl answers: the command line writes them with --json, and the gateway serves
+// them over HTTP. Field names are snake_case. Times are RFC 3339 in UTC with milliseconds, durations are milliseconds in
+// fields that end in _ms. Payloads are JSON values; bytes of another content type are a base64 string. A field that has
+// nothing to report is left out, unless its comment says otherwise.
+package api
+
+import "time"
+
+const timeLayout = "2006-01-02T15:04:05.000Z"
+
+// Timestamp formats Unix milliseconds; zero is the empty string.
+func Timestamp(ms int64) string {
+	if ms == 0 {
+		return ""
+	}
+	return time.UnixMilli(ms).UTC().Format(timeLayout)
+}
+
+// orNull is Timestamp for a field that is null when there is no time.
+func orNull(ms int64) *string {
+	if ms == 0 {
+		return nil
+	}
+	s := Timestamp(ms)
+	return &s
+}

@@ -1,0 +1,72 @@
+package gateway
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/pawlrun/pawl/internal/access"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+const tokenFile = `
+# who may do what
+viewer-token-0123456789 viewer ada
+operator-token-01234567 operator bob
+admin-token-01234567890 admin eve
+`
+
+func TestAnOperationRequiresItsRole(t *testing.T) {
+	tokens, err := access.ReadTokens(strings.NewReader(tokenFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := stand(t, func(queue.Ask) queue.Reply {
+		return queue.Reply{Problem: &queue.Problem{Code: queue.ProblemNotFound, Message: "nothing"}}
+	})
+	handler := func(a access.Policy) http.Handler {
+		return New(Config{Client: func() *client.Client { return c }, Access: a})
+	}
+	byToken := map[access.Role]string{access.Viewer: "viewer-token-0123456789", access.Operator: "operator-token-01234567", access.Admin: "admin-token-01234567890"}
+	for _, o := range operations() {
+		path := strings.NewReplacer("{id}", "i-1", "{ref}", "a", "{name}", "e", "{level}", "global").Replace(o.path)
+		status := func(a access.Policy, headers ...string) int {
+			r := httptest.NewRequestWithContext(t.Context(), o.method, path, nil)
+			r.Host = "pawl.example"
+			if a.Loopback {
+				r.Host = "127.0.0.1:7295"
+			}
+			for i := 0; i < len(headers); i += 2 {
+				if headers[i] == "Host" {
+					r.Host = headers[i+1]
+				}
+				r.Header.Set(headers[i], headers[i+1])
+			}
+			w := httptest.NewRecorder()
+			handler(a).ServeHTTP(w, r)
+			return w.Code
+		}
+		want := func(what string, got, want int) {
+			t.Helper()
+			if got != want {
+				t.Errorf("%s %s, %s: %d, want %d", o.method, path, what, got, want)
+			}
+		}
+		want("network address without tokens", status(access.Policy{}), http.StatusForbidden)
+		want("without a token", status(access.Policy{Tokens: tokens}), http.StatusUnauthorized)
+		want("with a wrong token", status(access.Policy{Tokens: tokens}, "Authorization", "Bearer viewer-token-0123456780"), http.StatusUnauthorized)
+		want("another host name on loopback", status(access.Policy{Loopback: true}, "Host", "evil.example"), http.StatusMisdirectedRequest)
+		if o.role > access.Viewer {
+			want("another origin", status(access.Policy{Loopback: true}, "Sec-Fetch-Site", "cross-site"), http.StatusForbidden)
+			want("another origin, old browser", status(access.Policy{Loopback: true}, "Origin", "https://evil.example"), http.StatusForbidden)
+		}
+		for role, token := range byToken {
+			refused := status(access.Policy{Tokens: tokens}, "Authorization", "Bearer "+token) == http.StatusForbidden
+			if refused != (role < o.role) {
+				t.Errorf("%s %s, role %s: refused: %t", o.method, path, role, refused)
+			}
+		}
+	}
+}

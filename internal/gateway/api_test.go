@@ -1,0 +1,350 @@
+package gateway_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/access"
+	"github.com/pawlrun/pawl/internal/gateway"
+	"github.com/pawlrun/pawl/internal/settings"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/embedded"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/worker"
+)
+
+// harness is a fleet behind a gateway.
+type harness struct {
+	t   *testing.T
+	url string
+}
+
+type order struct {
+	Amount int `json:"amount"`
+}
+
+func bindings() ([]pawl.OrchestrationBinding, []pawl.ActivityBinding) {
+	var (
+		approved = pawl.NewEvent[string]("approved")
+		progress = pawl.NewStatus[string]()
+		charge   = pawl.NewActivity[order, string]("charge")
+		pay      = pawl.NewOrchestration[order, string]("pay")
+		nap      = pawl.NewOrchestration[pawl.None, pawl.None]("nap")
+		single   = pawl.NewOrchestration[pawl.None, pawl.None]("single", pawl.Concurrency(1))
+		family   = pawl.NewOrchestration[pawl.None, pawl.None]("family")
+	)
+	return []pawl.OrchestrationBinding{
+			pay.Do(func(ctx *pawl.Context, in order) (string, error) {
+				if err := progress.Set(ctx, "waiting for approval"); err != nil {
+					return "", err
+				}
+				by, err := approved.Receive(ctx)
+				if err != nil {
+					return "", err
+				}
+				receipt, err := charge.Call(ctx, in)
+				return receipt + " approved by " + by, err
+			}),
+			nap.Do(func(ctx *pawl.Context, _ pawl.None) (pawl.None, error) {
+				return pawl.None{}, pawl.Sleep(ctx, time.Hour)
+			}),
+			single.Do(func(ctx *pawl.Context, _ pawl.None) (pawl.None, error) {
+				return pawl.None{}, pawl.Sleep(ctx, time.Hour)
+			}),
+			family.Do(func(ctx *pawl.Context, _ pawl.None) (pawl.None, error) {
+				return nap.Call(ctx, pawl.None{}, pawl.ID("f-1-child"))
+			}),
+		}, []pawl.ActivityBinding{
+			charge.Do(func(_ context.Context, in order) (string, error) { return fmt.Sprintf("receipt-%d", in.Amount), nil }),
+		}
+}
+
+func newHarness(t *testing.T) *harness {
+	t.Helper()
+	stack, err := embedded.Start(t.Context(), embedded.Options{Dir: t.TempDir()})
+	check(t, err)
+	t.Cleanup(func() { check(t, stack.Stop()) })
+	log := slog.New(slog.DiscardHandler)
+	nc, err := settings.NATS{NATSURL: settings.URL(stack.NATSURL())}.OpenNATS(log)
+	check(t, err)
+	t.Cleanup(nc.Close)
+	rdb, err := settings.Redis{RedisURL: settings.URL(stack.RedisURL())}.OpenRedis(t.Context(), log)
+	check(t, err)
+	t.Cleanup(func() { check(t, rdb.Close()) })
+	orchestrations, activities := bindings()
+	o, err := orchestrator.New(orchestrator.Config{NATS: nc, Redis: rdb, Partitions: 4}, orchestrations...)
+	check(t, err)
+	check(t, o.Start(t.Context()))
+	t.Cleanup(func() { check(t, o.Stop(context.WithoutCancel(t.Context()))) })
+	w, err := worker.New(worker.Config{NATS: nc, Redis: rdb, Name: "w-1"}, activities...)
+	check(t, err)
+	check(t, w.Start(t.Context()))
+	t.Cleanup(func() { check(t, w.Stop(context.WithoutCancel(t.Context()))) })
+	c, err := client.New(t.Context(), nc, client.Options{})
+	check(t, err)
+	t.Cleanup(c.Close)
+	srv := httptest.NewUnstartedServer(nil)
+	srv.Config = gateway.NewServer(gateway.New(gateway.Config{Client: func() *client.Client { return c }, Access: access.Policy{Loopback: true}}), log)
+	srv.Start()
+	t.Cleanup(srv.Close)
+	return &harness{t: t, url: srv.URL}
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// do sends a request and demands a status; headers are pairs.
+func (h *harness) do(status int, method, path, body string, headers ...string) (object map[string]any) {
+	h.t.Helper()
+	r, err := http.NewRequestWithContext(h.t.Context(), method, h.url+"/api/v1"+path, strings.NewReader(body))
+	check(h.t, err)
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w, err := http.DefaultClient.Do(r)
+	check(h.t, err)
+	defer func() { _ = w.Body.Close() }()
+	b, err := io.ReadAll(w.Body)
+	check(h.t, err)
+	if w.StatusCode != status {
+		h.t.Fatalf("%s %s: %d, want %d: %s", method, path, w.StatusCode, status, b)
+	}
+	if len(bytes.TrimSpace(b)) > 0 {
+		if err := json.Unmarshal(b, &object); err != nil {
+			h.t.Fatalf("%s %s: %s: %v", method, path, b, err)
+		}
+	}
+	return object
+}
+
+func (h *harness) want(object map[string]any, field string, want any) {
+	h.t.Helper()
+	if fmt.Sprint(object[field]) != fmt.Sprint(want) {
+		h.t.Errorf("%s is %v, want %v, of %v", field, object[field], want, object)
+	}
+}
+
+func TestAnInstanceIsStartedAndMovedOverHTTP(t *testing.T) {
+	h := newHarness(t)
+
+	// A repeated start without an id meets the same instance, because its key is the same.
+	first := h.do(202, "POST", "/instances", `{"orchestration":"pay","input":{"amount":7}}`, "Idempotency-Key", "request 1")
+	again := h.do(202, "POST", "/instances", `{"orchestration":"pay","input":{"amount":7}}`, "Idempotency-Key", "request 1")
+	id, _ := first["instance"].(string)
+	h.want(again, "instance", id)
+	if !strings.HasPrefix(id, "pay-") {
+		t.Fatal(id)
+	}
+	h.want(h.do(200, "GET", "/instances/"+id+"/status?wait=30s", ""), "value", "waiting for approval")
+	h.do(204, "GET", "/instances/"+id+"/status?after=1&wait=1ms", "")
+	h.want(h.do(202, "GET", "/instances/"+id+"/result?wait=1ms", ""), "status", "running")
+	h.want(h.do(200, "GET", "/instances/"+id, ""), "orchestration", "pay")
+
+	h.do(202, "POST", "/instances/"+id+"/events/approved", `"finance"`)
+	out := h.do(200, "GET", "/instances/"+id+"/result?wait=30s", "")
+	h.want(out, "result", "receipt-7 approved by finance")
+	h.want(out, "status", "completed")
+
+	// A history is read in pages, each event once.
+	var kinds []string
+	for after := "0"; after != ""; {
+		page := h.do(200, "GET", "/instances/"+id+"/history?limit=2&after="+after, "")
+		events, _ := page["events"].([]any)
+		for _, e := range events {
+			kinds = append(kinds, fmt.Sprint(e.(map[string]any)["kind"])) //nolint:forcetypeassert // an object
+		}
+		after = ""
+		if page["next"] != nil {
+			after = fmt.Sprint(page["next"])
+		}
+	}
+	if got := strings.Join(kinds, " "); got != "Started EventReceived ActivityScheduled ActivityCompleted Completed" {
+		t.Error(got)
+	}
+
+	// Started, sent an event and waited for in one request.
+	out = h.do(200, "POST", "/instances", `{"orchestration":"pay","id":"p-2","input":{"amount":1},"event":{"name":"approved","data":"ops"},"wait":"30s"}`)
+	h.want(out, "result", "receipt-1 approved by ops")
+
+	h.do(200, "DELETE", "/instances/p-2", "")
+	h.do(404, "GET", "/instances/p-2", "")
+
+	h.do(202, "POST", "/instances", `{"orchestration":"family","id":"f-1"}`)
+	h.until("the child runs", func() bool {
+		rows, _ := h.do(200, "GET", "/instances?prefix=f-1-child&status=running", "")["instances"].([]any)
+		return len(rows) == 1
+	})
+	tree := h.do(200, "GET", "/instances/f-1/tree", "")
+	if got := fmt.Sprint(tree["children"]); got != "[map[instance:f-1-child orchestration:nap status:running]]" {
+		t.Error(got)
+	}
+	h.want(h.do(409, "DELETE", "/instances/f-1", ""), "do", "cancel it first, or purge it with force=true")
+	h.do(202, "POST", "/instances/f-1/cancel", `{"reason":"wrong customer"}`)
+	out = h.do(200, "GET", "/instances/f-1/result?wait=30s", "")
+	h.want(out, "status", "cancelled")
+	if !strings.Contains(fmt.Sprint(out["error"]), "wrong customer") {
+		t.Error(out)
+	}
+}
+
+func (h *harness) until(what string, done func() bool) {
+	h.t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(30 * time.Second); !done(); {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			h.t.Fatalf("not within 30 s: %s", what)
+		}
+	}
+}
+
+func TestInstancesAreListedInPagesAndByFilter(t *testing.T) {
+	h := newHarness(t)
+	const n = 30
+	for i := range n {
+		h.do(202, "POST", "/instances", fmt.Sprintf(`{"orchestration":"nap","id":"nap-%02d"}`, i))
+	}
+	h.do(202, "POST", "/instances", `{"orchestration":"pay","id":"pay-1","input":{"amount":1}}`)
+	list := func(query string) (ids []string, next string) {
+		page := h.do(200, "GET", "/instances?"+query, "")
+		rows, _ := page["instances"].([]any)
+		for _, r := range rows {
+			ids = append(ids, fmt.Sprint(r.(map[string]any)["instance"])) //nolint:forcetypeassert // an object
+		}
+		if page["next"] != nil {
+			next = fmt.Sprint(page["next"])
+		}
+		return ids, next
+	}
+	h.until("all run", func() bool { ids, _ := list("status=running&limit=100"); return len(ids) == n+1 })
+
+	seen := map[string]int{}
+	pages := 0
+	for cursor := ""; ; pages++ {
+		ids, next := list("limit=7&cursor=" + cursor)
+		for _, id := range ids {
+			seen[id]++
+		}
+		if cursor = next; cursor == "" {
+			break
+		}
+		if len(ids) != 7 {
+			t.Errorf("a page of %d", len(ids))
+		}
+	}
+	if len(seen) != n+1 || pages != (n+1)/7 {
+		t.Errorf("%d instances on %d pages", len(seen), pages+1)
+	}
+	for id, times := range seen {
+		if times != 1 {
+			t.Errorf("%s was listed %d times", id, times)
+		}
+	}
+	for query, want := range map[string]int{
+		"orchestration=pay": 1, "prefix=nap-1": 10, "prefix=nap-1&orchestration=pay": 0, "status=completed": 0, "started_since=1h": n + 1, "started_before=1h": 0,
+		"prefix=nap-&started_since=2020-01-01T00:00:00Z&limit=3": 3, "stalled=true": 0,
+	} {
+		if ids, _ := list(query); len(ids) != want {
+			t.Errorf("%s: %v", query, ids)
+		}
+	}
+	for query, detail := range map[string]string{
+		"statsu=running": "statsu", "status=running&status=x": "", "status=nope": "status", "limit=0": "limit", "limit=1001": "limit", "cursor=x": "cursor", "started_since=yesterday": "started_since",
+		"stalled=perhaps": "stalled", "stalled=true&status=running": "stalled",
+	} {
+		if detail == "" {
+			continue
+		}
+		if p := h.do(400, "GET", "/instances?"+query, ""); !strings.Contains(fmt.Sprint(p["detail"]), detail) {
+			t.Errorf("%s: %v", query, p)
+		}
+	}
+}
+
+func TestRequestsThatMakeNoSenseAreRefusedByName(t *testing.T) {
+	h := newHarness(t)
+	big := `"` + strings.Repeat("x", 600<<10) + `"`
+	for _, x := range []struct {
+		status             int
+		method, path, body string
+		detail             string
+		headers            []string
+	}{
+		{400, "POST", "/instances", `{"orchestration":"pay","inputs":{}}`, `unknown field "inputs"`, nil},
+		{400, "POST", "/instances", `{"orchestration":"p a y"}`, "bad name", nil},
+		{400, "POST", "/instances", `{"orchestration":"pay","id":"a b"}`, "a b", nil},
+		{400, "POST", "/instances", `{"orchestration":"pay","wait":"2m"}`, "at most 1m", nil},
+		{400, "POST", "/instances", `{"orchestration":"pay","event":{"name":"*"}}`, "bad name", nil},
+		{400, "POST", "/instances", `{"orchestration":"pay"} {}`, "more than one", nil},
+		{400, "POST", "/instances", ``, "EOF", nil},
+		{400, "POST", "/instances", `{"orchestration":"pay"}`, "Idempotency-Key", []string{"Idempotency-Key", strings.Repeat("k", 300)}},
+		{400, "POST", "/instances/a/events/approved", `{"a":`, "not JSON", nil},
+		{400, "POST", "/instances/a/events/ap*", `1`, "bad name", nil},
+		{413, "POST", "/instances/a/events/approved", big, "", nil},
+		{413, "POST", "/instances/a/events/approved", `"` + strings.Repeat("x", 2<<20) + `"`, "bytes", nil},
+		{415, "POST", "/instances/a/events/approved", `1`, "application/json", []string{"Content-Type", "text/plain"}},
+		{404, "GET", "/instances/nobody", "", "nobody", nil},
+		{404, "GET", "/instances/nobody/history", "", "nobody", nil},
+		{404, "GET", "/instances/nobody/result?wait=10s", "", "nobody", nil},
+		{404, "GET", "/instances/nobody/status?wait=10s", "", "nobody", nil},
+		{404, "DELETE", "/instances/nobody", "", "nobody", nil},
+		{404, "GET", "/actions/nothing/waiters", "", "nothing", nil},
+		{400, "PUT", "/policies/everything", `{"concurrency":1}`, "everything", nil},
+		{400, "PUT", "/policies/global", `{"rate":1}`, "rate", nil},
+		{404, "DELETE", "/policies/global", "", "global", nil},
+	} {
+		if p := h.do(x.status, x.method, x.path, x.body, x.headers...); !strings.Contains(fmt.Sprint(p["detail"]), x.detail) {
+			t.Errorf("%s %s %.60s: %v", x.method, x.path, x.body, p)
+		}
+	}
+}
+
+func TestPoliciesAreSetAndWaitersListedOverHTTP(t *testing.T) {
+	h := newHarness(t)
+	h.want(h.do(200, "PUT", "/policies/action:nap", `{"concurrency":1}`), "level", "action:nap")
+	for i := range 3 {
+		h.do(202, "POST", "/instances", fmt.Sprintf(`{"orchestration":"single","id":"single-%d"}`, i))
+	}
+	h.until("two wait", func() bool {
+		all, _ := h.do(200, "GET", "/actions", "")["actions"].([]any)
+		return len(all) == 1 && fmt.Sprint(all[0].(map[string]any)["queue_length"]) == "2" //nolint:forcetypeassert // an object
+	})
+	if waiters, _ := h.do(200, "GET", "/actions/single/waiters?limit=1", "")["waiters"].([]any); len(waiters) != 1 {
+		t.Error(waiters)
+	}
+	h.want(h.do(200, "GET", "/actions/single/queue-stats", ""), "active_count", 1)
+	if holders, _ := h.do(200, "GET", "/actions/single/waiters?holders=true", "")["waiters"].([]any); len(holders) != 1 {
+		t.Error(holders)
+	}
+	if all, _ := h.do(200, "GET", "/actions", "")["actions"].([]any); len(all) != 1 {
+		t.Error(all)
+	}
+	h.want(h.do(200, "POST", "/actions/single/clear", ""), "cleared", 2)
+	if all, _ := h.do(200, "GET", "/policies", "")["policies"].([]any); len(all) != 1 {
+		t.Error(all)
+	}
+	h.do(204, "DELETE", "/policies/action:nap", "")
+	workers, _ := h.do(200, "GET", "/workers", "")["workers"].([]any)
+	if len(workers) != 1 || !strings.Contains(fmt.Sprint(workers[0]), "name:w-1") {
+		t.Error(workers)
+	}
+}

@@ -1,0 +1,167 @@
+package gateway
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/pawlrun/pawl/internal/access"
+	"github.com/pawlrun/pawl/internal/outage"
+	"github.com/pawlrun/pawl/pkg/client"
+)
+
+// Config is what a handler serves. The zero value is usable: it serves /healthz and /readyz.
+type Config struct {
+	// Client returns the client of the namespace; nil while there is none, and the API answers 503. If Client itself is
+	// nil, there is no API. It is called for every request.
+	Client  func() *client.Client
+	Access  access.Policy
+	Ready   func() error        // what is missing, a line each; nil: the process is always ready
+	Metrics prometheus.Gatherer // nil: there is no /metrics
+	Logger  *slog.Logger        // of changes and of requests that failed through no fault of theirs; default: discard
+}
+
+// New makes a handler. It is safe for concurrent use.
+func New(cfg Config) http.Handler {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", cfg.readyz)
+	if cfg.Metrics != nil {
+		mux.Handle("GET /metrics", promhttp.HandlerFor(cfg.Metrics, promhttp.HandlerOpts{}))
+	}
+	if cfg.Client != nil {
+		a := &server{
+			client: cfg.Client, access: cfg.Access, audit: cfg.Logger, document: document(operations()),
+			log: outage.New(cfg.Logger).Logger(), // clients choose how often a request fails
+		}
+		mux.Handle("/api/", a.router())
+	}
+	return mux
+}
+
+func (cfg Config) readyz(w http.ResponseWriter, _ *http.Request) {
+	if cfg.Ready != nil {
+		if err := cfg.Ready(); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+	}
+	_, _ = fmt.Fprintln(w, "ready")
+}
+
+// server serves a namespace.
+type server struct {
+	client   func() *client.Client
+	access   access.Policy
+	log      *slog.Logger // of failures, limited
+	audit    *slog.Logger // of changes: each is written
+	document []byte       // OpenAPI
+}
+
+// router serves the operations, and refuses whatever else is under /api/.
+func (a *server) router() http.Handler {
+	mux := http.NewServeMux()
+	methods := make(map[string][]string) // by path
+	for _, o := range operations() {
+		mux.HandleFunc(o.method+" "+o.path, func(w http.ResponseWriter, r *http.Request) { a.serve(&o, w, r) })
+		methods[o.path] = append(methods[o.path], o.method)
+	}
+	mux.HandleFunc("GET /api/v1/openapi.json", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(a.document)
+	})
+	for path, allowed := range methods {
+		slices.Sort(allowed)
+		allow := strings.Replace(strings.Join(allowed, ", "), "GET", "GET, HEAD", 1)
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Allow", allow)
+			a.refuse(w, r, &problem{Status: http.StatusMethodNotAllowed, Detail: fmt.Sprintf("%s is not a method of %s; allowed: %s", r.Method, r.URL.Path, allow)})
+		})
+	}
+	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
+		a.refuse(w, r, &problem{Status: http.StatusNotFound, Detail: "there is nothing at " + r.URL.Path, Do: "GET /api/v1/openapi.json lists the operations"})
+	})
+	return mux
+}
+
+// serve checks access, calls the operation and writes its answer. A change is logged.
+func (a *server) serve(o *operation, w http.ResponseWriter, r *http.Request) {
+	c, err := a.admit(o, r)
+	if err != nil {
+		a.refuse(w, r, err)
+		return
+	}
+	// A long poll takes longer than the server allows other answers. A writer without deadlines is that of a test.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(maxWait + writeTimeout))
+	begin := time.Now()
+	out, err := o.serve(c)
+	if o.role > access.Viewer {
+		a.audit.Info("change requested over HTTP", "operation", o.id, "path", r.URL.Path, "by", c.user.Name, "remote", r.RemoteAddr,
+			"duration", time.Since(begin), "error", errorText(err))
+	}
+	if err != nil {
+		a.refuse(w, r, err)
+		return
+	}
+	if out.location != "" {
+		w.Header().Set("Location", out.location)
+	}
+	if out.status == 0 {
+		out.status = http.StatusOK
+	}
+	a.write(w, out.status, "application/json", out.body)
+}
+
+// admit decides whether a request may be served.
+func (a *server) admit(o *operation, r *http.Request) (*call, error) {
+	user, err := a.access.User(r, o.role, o.id)
+	if err != nil {
+		return nil, err
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil { // a parameter would be missing, and the answer about something else
+		return nil, badRequest("the query: %v", err)
+	}
+	if err := o.checkQuery(query); err != nil {
+		return nil, err
+	}
+	c := a.client()
+	if c == nil {
+		return nil, &problem{Status: http.StatusServiceUnavailable, Detail: "not connected to the namespace", Do: "repeat the request"}
+	}
+	return &call{Request: r, client: c, query: query, user: user}, nil
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return userText(err)
+}
+
+// refuse answers with a problem.
+func (a *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	p := problemOf(err)
+	if p.Status >= http.StatusInternalServerError && r.Context().Err() == nil {
+		what := "http request failed"
+		if p.Status != http.StatusInternalServerError { // lines are limited by message: these must not hide those
+			what = "http request not answered, namespace unavailable"
+		}
+		a.log.Warn(what, "path", r.Pattern, "status", p.Status, "error", err)
+	}
+	if p.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="pawl"`)
+	}
+	p.Type, p.Title = "about:blank", http.StatusText(p.Status) // RFC 9457, 4.2.1: the status says what it is
+	a.write(w, p.Status, "application/problem+json", p)
+}

@@ -1,0 +1,428 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nuid"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// statuses an instance can have.
+var statuses = []string{string(client.Pending), string(client.Running), string(client.Completed), string(client.Failed), string(client.Cancelled)}
+
+// instances is a page of a list.
+type instances struct {
+	Instances  []api.Instance `json:"instances"`
+	Next       string         `json:"next,omitempty"`       // the cursor of the next page; left out: this is the last
+	Incomplete string         `json:"incomplete,omitempty"` // why instances are missing: partitions that did not answer
+}
+
+func listInstances(c *call) (answer, error) {
+	o, err := c.listOptions()
+	if err != nil {
+		return answer{}, err
+	}
+	stalled, err := c.flag("stalled")
+	if err != nil {
+		return answer{}, err
+	}
+	rows := client.List(c.Context(), c.client, o)
+	if stalled {
+		if len(c.query) > 2 || len(c.query) == 2 && !c.query.Has("limit") {
+			return answer{}, badRequest("stalled=true allows only limit beside it")
+		}
+		rows = client.Stuck(c.Context(), c.client)
+	}
+	limit := o.Limit - 1 // one more is read, to know whether there are more
+	out := instances{Instances: []api.Instance{}}
+	for d, err := range rows {
+		if err != nil && len(out.Instances) == 0 {
+			return answer{}, err
+		}
+		if err != nil {
+			out.Incomplete = userText(err)
+			break
+		}
+		if len(out.Instances) == limit {
+			out.Next = o.After
+			break
+		}
+		o.After = client.Cursor(d)
+		out.Instances = append(out.Instances, api.InstanceOf(d, nil))
+	}
+	return answer{body: out}, nil
+}
+
+func (c *call) listOptions() (o client.ListOptions, err error) {
+	limit, err := c.limit()
+	if err != nil {
+		return o, err
+	}
+	o = client.ListOptions{
+		Status: client.Status(c.query.Get("status")), Orchestration: c.query.Get("orchestration"), Prefix: c.query.Get("prefix"),
+		After: c.query.Get("cursor"), Limit: limit + 1,
+	}
+	if o.Status != "" && !slices.Contains(statuses, string(o.Status)) {
+		return o, badRequest("status %q: must be one of %s", o.Status, strings.Join(statuses, ", "))
+	}
+	if _, _, err = queue.ParseListCursor(o.After); err != nil {
+		return o, badRequest("%v", err)
+	}
+	if o.StartedSince, err = c.instant("started_since"); err != nil {
+		return o, err
+	}
+	o.StartedBefore, err = c.instant("started_before")
+	return o, err
+}
+
+func getInstance(c *call) (answer, error) {
+	d, err := client.Describe(c.Context(), c.client, c.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{body: api.InstanceOf(d, nil)}, nil
+}
+
+// start is the body of a start.
+type start struct {
+	Orchestration string          `json:"orchestration"`
+	ID            string          `json:"id,omitempty"`      // of the instance; left out: made from the Idempotency-Key, or made up
+	Version       string          `json:"version,omitempty"` // left out: the newest that its orchestrator has
+	Input         json.RawMessage `json:"input,omitempty"`
+	Event         *event          `json:"event,omitempty"` // delivered to the instance, whether it is started now or running
+	Wait          string          `json:"wait,omitempty"`  // wait so long for the end, such as 30s; at most 1m
+}
+
+type event struct {
+	Name string          `json:"name"`
+	Data json.RawMessage `json:"data,omitempty"`
+}
+
+// startInstance starts an instance and, with wait, waits for its end.
+//
+// A repeated start of an id is accepted and changes nothing. Without an id the instance gets one that is made from the
+// Idempotency-Key, so that a repeated request does not start a second one.
+func startInstance(c *call) (answer, error) {
+	var s start
+	if err := c.decode(&s); err != nil {
+		return answer{}, err
+	}
+	patience, err := wait(s.Wait)
+	if err != nil {
+		return answer{}, err
+	}
+	key, err := c.key()
+	if err != nil {
+		return answer{}, err
+	}
+	bad := []error{pawl.ValidateName(s.Orchestration)}
+	opts := []client.StartOption{client.By(c.user.Name)}
+	if key != "" {
+		opts = append(opts, client.MessageID(key))
+	}
+	if s.Version != "" {
+		bad = append(bad, pawl.ValidateName(s.Version))
+		opts = append(opts, client.Version(s.Version))
+	}
+	if s.ID == "" {
+		s.ID = s.Orchestration + "-" + suffix(key)
+	}
+	if err := errors.Join(append(bad, pawl.ValidateID(s.ID))...); err != nil {
+		return answer{}, err
+	}
+	var run *client.RawRun
+	if s.Event == nil {
+		run, err = client.StartRaw(c.Context(), c.client, s.Orchestration, s.ID, payload(s.Input), opts...)
+	} else if err = pawl.ValidateName(s.Event.Name); err == nil {
+		run, err = client.SendOrStartRaw(c.Context(), c.client, s.Orchestration, s.ID, payload(s.Input), s.Event.Name, payload(s.Event.Data), opts...)
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	return c.await(run, patience)
+}
+
+// suffix makes the end of an id: the same for the same key.
+func suffix(key string) string {
+	if key == "" {
+		return nuid.Next()
+	}
+	sum := sha256.Sum256([]byte(key))
+	return strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:15]))
+}
+
+// payload is a JSON value; none if it is empty.
+func payload(data []byte) history.Payload {
+	if len(data) == 0 {
+		return history.Payload{}
+	}
+	return history.Payload{Type: history.TypeJSON, Data: data}
+}
+
+// await answers with the outcome if the instance ends within the time, and otherwise that it was accepted.
+func (c *call) await(run *client.RawRun, within time.Duration) (answer, error) {
+	running := answer{
+		status: http.StatusAccepted, location: instancePath(run.ID()), body: api.Accepted{Instance: run.ID(), Accepted: true},
+	}
+	if within == 0 {
+		return running, nil
+	}
+	ctx, cancel := context.WithTimeout(c.Context(), within)
+	defer cancel()
+	result, err := run.Result(ctx)
+	if errors.Is(err, context.DeadlineExceeded) && c.Context().Err() == nil {
+		return running, nil
+	}
+	o, err := api.OutcomeOf(run.ID(), result, err)
+	return answer{body: o}, err
+}
+
+func instancePath(id string) string { return "/api/v1/instances/" + url.PathEscape(id) }
+
+// unfinished is the answer while an instance runs.
+type unfinished struct {
+	Instance string `json:"instance"`
+	Status   string `json:"status"`
+}
+
+// getResult answers how the instance ended. While it runs the answer is 202, after the time in wait. With wait, an instance
+// that was started a moment ago may be unknown for two seconds.
+func getResult(c *call) (answer, error) {
+	id := c.PathValue("id")
+	patience, err := wait(c.query.Get("wait"))
+	if err != nil {
+		return answer{}, err
+	}
+	if patience == 0 {
+		d, err := client.Describe(c.Context(), c.client, id)
+		if err != nil || d.Ended == 0 {
+			return answer{status: http.StatusAccepted, body: unfinished{Instance: id, Status: d.Status}}, err
+		}
+		patience = requestTime
+	}
+	ctx, cancel := context.WithTimeout(c.Context(), patience)
+	defer cancel()
+	result, err := client.AttachRaw(c.client, id).Result(ctx)
+	if errors.Is(err, context.DeadlineExceeded) && c.Context().Err() == nil {
+		d, err := client.Describe(c.Context(), c.client, id)
+		return answer{status: http.StatusAccepted, body: unfinished{Instance: id, Status: d.Status}}, err
+	}
+	o, err := api.OutcomeOf(id, result, err)
+	return answer{body: o}, err
+}
+
+// reason is the optional body of a cancellation.
+type reason struct {
+	Reason string `json:"reason,omitempty"`
+}
+
+func cancelInstance(c *call) (answer, error) {
+	var r reason
+	if err := c.decode(&r); err != nil {
+		return answer{}, err
+	}
+	opts, err := c.options()
+	if err != nil {
+		return answer{}, err
+	}
+	id := c.PathValue("id")
+	if err := client.Cancel(c.Context(), c.client, id, r.Reason, opts...); err != nil {
+		return answer{}, err
+	}
+	return accepted(id), nil
+}
+
+// sendEvent sends the body, which is any JSON value or empty, as the event's data.
+func sendEvent(c *call) (answer, error) {
+	data, err := c.body()
+	if err != nil {
+		return answer{}, err
+	}
+	if len(data) > 0 && !json.Valid(data) {
+		return answer{}, badRequest("the body is not JSON")
+	}
+	opts, err := c.options()
+	if err != nil {
+		return answer{}, err
+	}
+	id, name := c.PathValue("id"), c.PathValue("name")
+	if err := errors.Join(pawl.ValidateID(id), pawl.ValidateName(name)); err != nil {
+		return answer{}, err
+	}
+	if err := client.SendRaw(c.Context(), c.client, name, id, payload(data), opts...); err != nil {
+		return answer{}, err
+	}
+	return accepted(id), nil
+}
+
+// options are those of a message from the user, with the Idempotency-Key as its id.
+func (c *call) options() ([]client.Option, error) {
+	key, err := c.key()
+	opts := []client.Option{client.By(c.user.Name)}
+	if key != "" {
+		opts = append(opts, client.MessageID(key))
+	}
+	return opts, err
+}
+
+func accepted(id string) answer {
+	return answer{status: http.StatusAccepted, location: instancePath(id), body: api.Accepted{Instance: id, Accepted: true}}
+}
+
+// purged is the answer to a purge that took effect.
+type purged struct {
+	Instance string `json:"instance"`
+	Purged   bool   `json:"purged"` // true
+}
+
+// requestTime bounds what a request waits for that is not a long poll.
+const requestTime = 10 * time.Second
+
+func purgeInstance(c *call) (answer, error) {
+	force, err := c.flag("force")
+	if err != nil {
+		return answer{}, err
+	}
+	opts := []client.PurgeOption{client.By(c.user.Name), client.Because(c.query.Get("reason"))}
+	if force {
+		opts = append(opts, client.Force())
+	}
+	id := c.PathValue("id")
+	ctx, cancel := context.WithTimeout(c.Context(), requestTime)
+	defer cancel()
+	switch err := client.Purge(ctx, c.client, id, opts...); {
+	case errors.Is(err, client.ErrNotYet) && c.Context().Err() == nil:
+		return accepted(id), nil
+	case err != nil:
+		return answer{}, err
+	}
+	return answer{body: purged{Instance: id, Purged: true}}, nil
+}
+
+// getStatus answers with the custom status; with after and wait when there is a newer version.
+func getStatus(c *call) (answer, error) {
+	after, err := c.number("after")
+	if err != nil {
+		return answer{}, err
+	}
+	patience, err := wait(c.query.Get("wait"))
+	if err != nil {
+		return answer{}, err
+	}
+	id := c.PathValue("id")
+	s := pawl.NewStatus[json.RawMessage]()
+	at, err := client.CustomStatus(c.Context(), c.client, s, id)
+	if patience > 0 && (err == nil && at.Version <= after || errors.Is(err, client.ErrNoStatus) || errors.Is(err, client.ErrNotFound)) {
+		ctx, cancel := context.WithTimeout(c.Context(), patience)
+		defer cancel()
+		at, err = client.NextStatus(ctx, c.client, s, id, after)
+		if errors.Is(err, context.DeadlineExceeded) && c.Context().Err() == nil {
+			return answer{status: http.StatusNoContent}, nil
+		}
+	}
+	switch {
+	case err != nil:
+		return answer{}, err
+	case at.Version <= after:
+		return answer{status: http.StatusNoContent}, nil
+	}
+	return answer{body: api.CustomStatus{Version: at.Version, Value: at.Value, Cleared: at.Cleared}}, nil
+}
+
+// historyPage is a page of a history.
+type historyPage struct {
+	Instance  string             `json:"instance"`
+	Execution uint64             `json:"execution"`
+	Events    []api.HistoryEvent `json:"events"`
+	Next      uint64             `json:"next,omitempty"` // pass it as after; left out: this is the last page
+}
+
+func getHistory(c *call) (answer, error) {
+	execution, err := c.number("execution")
+	if err != nil {
+		return answer{}, err
+	}
+	after, err := c.number("after")
+	if err != nil {
+		return answer{}, err
+	}
+	limit, err := c.limit()
+	if err != nil {
+		return answer{}, err
+	}
+	out := historyPage{Instance: c.PathValue("id"), Events: []api.HistoryEvent{}}
+	for e, err := range client.HistoryAfter(c.Context(), c.client, out.Instance, execution, after) {
+		if err != nil {
+			return answer{}, err
+		}
+		if len(out.Events) == limit {
+			out.Next = e.Event.Meta().ID - 1
+			break
+		}
+		line, err := api.HistoryEventOf(out.Instance, e)
+		if err != nil {
+			return answer{}, err
+		}
+		out.Execution = e.Execution
+		out.Events = append(out.Events, line)
+	}
+	return answer{body: out}, nil
+}
+
+// Bounds of a tree.
+const (
+	maxTree      = 200
+	maxTreeDepth = 16
+)
+
+// node is an instance of a tree.
+type node struct {
+	Instance      string `json:"instance"`
+	Orchestration string `json:"orchestration,omitempty"`
+	Status        string `json:"status,omitempty"` // left out: not known yet, or purged
+	Stalled       string `json:"stalled,omitempty"`
+	Children      []node `json:"children,omitempty"` // outstanding
+	More          bool   `json:"more,omitempty"`     // children were left out
+}
+
+// getTree answers with an instance and its outstanding descendants: at most 200, 16 deep.
+func getTree(c *call) (answer, error) {
+	d, err := client.Describe(c.Context(), c.client, c.PathValue("id"))
+	if err != nil {
+		return answer{}, err
+	}
+	room := maxTree
+	return answer{body: c.node(d, &room, maxTreeDepth)}, nil
+}
+
+func (c *call) node(d client.Description, room *int, depth int) node {
+	n := node{Instance: d.Instance, Orchestration: d.Orchestration, Status: d.Status, Stalled: d.Stuck}
+	for _, child := range d.Children {
+		if *room == 0 || depth == 0 {
+			n.More = true
+			break
+		}
+		*room--
+		below, err := client.Describe(c.Context(), c.client, child.Instance)
+		if err != nil { // it may have been purged, or its start may not have arrived yet
+			n.Children = append(n.Children, node{Instance: child.Instance, Orchestration: child.Name})
+			continue
+		}
+		n.Children = append(n.Children, c.node(below, room, depth-1))
+	}
+	return n
+}

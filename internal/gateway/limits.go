@@ -1,0 +1,161 @@
+package gateway
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/pkg/client"
+)
+
+// maxRows bounds the rows of one page of a list.
+const maxRows = 1000
+
+// queueStats describes the limit of an action: an activity or an orchestration, by name.
+//
+// With ?key= it is the limit of that value of the action's key. Without it is the limit of the action itself or, if the
+// policy in force has a key or all inputs have had one, the sum over its keys in use and the inputs without a key: then
+// "key" is empty, "keys" is their number, "max_concurrent" and "policy" are those of each, "oldest_enqueued_at" is the
+// oldest of all, and "limited_until" the first to pass.
+func queueStats(c *call) (answer, error) {
+	info, err := client.QueueStats(c.Context(), c.client, c.PathValue("ref"), c.query.Get("key"))
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{body: api.QueueStatsOf(info)}, nil
+}
+
+// actions is a list of the limits in use.
+type actions struct {
+	Actions []api.QueueStats `json:"actions"`
+	More    bool             `json:"more,omitempty"` // there are more than limit
+}
+
+func listActions(c *call) (answer, error) {
+	limit, err := c.limit()
+	if err != nil {
+		return answer{}, err
+	}
+	out := actions{Actions: []api.QueueStats{}}
+	for g, err := range client.Queues(c.Context(), c.client, "") {
+		if err != nil {
+			return answer{}, err
+		}
+		if len(out.Actions) == limit {
+			out.More = true
+			break
+		}
+		out.Actions = append(out.Actions, api.QueueStatsOf(g))
+	}
+	return answer{body: out}, nil
+}
+
+// waiters is a list of the waiters or holders at a limit.
+type waiters struct {
+	Waiters []api.Waiter `json:"waiters"`
+	More    bool         `json:"more,omitempty"`
+}
+
+func listWaiters(c *call) (answer, error) {
+	limit, err := c.limit()
+	if err != nil {
+		return answer{}, err
+	}
+	action, key := c.PathValue("ref"), c.query.Get("key")
+	out := waiters{Waiters: []api.Waiter{}}
+	if holders, err := c.flag("holders"); err != nil {
+		return answer{}, err
+	} else if holders {
+		rows, err := client.Holders(c.Context(), c.client, action, key, limit+1)
+		if err != nil {
+			return answer{}, err
+		}
+		out.More = len(rows) > limit
+		for _, w := range rows[:min(limit, len(rows))] {
+			out.Waiters = append(out.Waiters, api.WaiterOf(w))
+		}
+		return answer{body: out}, nil
+	}
+	for w, err := range client.Waiters(c.Context(), c.client, action, key) {
+		if err != nil {
+			return answer{}, err
+		}
+		if len(out.Waiters) == limit {
+			out.More = true
+			break
+		}
+		out.Waiters = append(out.Waiters, api.WaiterOf(w))
+	}
+	return answer{body: out}, nil
+}
+
+// cleared is the answer to a clear.
+type cleared struct {
+	Cleared int `json:"cleared"` // waiters that were rejected
+}
+
+func clearWaiters(c *call) (answer, error) {
+	n, err := client.ClearQueue(c.Context(), c.client, c.PathValue("ref"), c.query.Get("key"))
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{body: cleared{Cleared: n}}, nil
+}
+
+// policy is a policy that was set at run time.
+type policy struct {
+	Level  string        `json:"level"` // action:NAME, group:NAME or global
+	Policy client.Policy `json:"policy"`
+}
+
+type policies struct {
+	Policies []policy `json:"policies"`
+}
+
+func listPolicies(c *call) (answer, error) {
+	all, err := client.Policies(c.Context(), c.client)
+	if err != nil {
+		return answer{}, err
+	}
+	out := policies{Policies: []policy{}}
+	for _, p := range all {
+		out.Policies = append(out.Policies, policy{Level: p.Level, Policy: p.Policy})
+	}
+	return answer{body: out}, nil
+}
+
+func setPolicy(c *call) (answer, error) {
+	var p client.Policy
+	if err := c.decode(&p); err != nil {
+		return answer{}, err
+	}
+	if err := client.SetPolicy(c.Context(), c.client, c.PathValue("level"), p); err != nil {
+		return answer{}, err
+	}
+	return answer{body: policy{Level: c.PathValue("level"), Policy: p}}, nil
+}
+
+func deletePolicy(c *call) (answer, error) {
+	err := client.DeletePolicy(c.Context(), c.client, c.PathValue("level"))
+	if errors.Is(err, client.ErrNotFound) {
+		return answer{}, &problem{Status: http.StatusNotFound, Detail: "no policy was set for " + c.PathValue("level")}
+	}
+	return answer{status: http.StatusNoContent}, err
+}
+
+type workers struct {
+	Workers []api.Worker `json:"workers"`
+}
+
+// listWorkers lists the workers that answer within half a second.
+func listWorkers(c *call) (answer, error) {
+	all, err := client.Workers(c.Context(), c.client)
+	if err != nil {
+		return answer{}, err
+	}
+	out := workers{Workers: []api.Worker{}}
+	for _, w := range all {
+		out.Workers = append(out.Workers, api.WorkerOf(w))
+	}
+	return answer{body: out}, nil
+}

@@ -1,0 +1,200 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/access"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+const (
+	maxBody     = 2*queue.MaxPayload + 64<<10 // bytes of a request: an input and an event with it
+	maxWait     = time.Minute                 // of a long poll
+	defaultRows = 100
+	maxKey      = 256 // bytes of an Idempotency-Key, as of client.MessageID
+)
+
+// operation is one operation of the API. The router and the OpenAPI document are made of the same list.
+type operation struct {
+	method, path string
+	id           string // operationId
+	summary      string
+	role         access.Role
+	query        []parameter
+	keyed        bool        // honors Idempotency-Key
+	request      any         // an example of the body's type; nil: no body
+	optional     bool        // the body may be left out
+	replies      map[int]any // by status, an example of the type; nil: no body
+	serve        func(*call) (answer, error)
+}
+
+// parameter is a parameter of the query.
+type parameter struct {
+	name, description string
+	kind              string // a JSON type; string if empty
+	values            []string
+}
+
+// call is a request that is being served.
+type call struct {
+	*http.Request
+
+	client *client.Client
+	query  url.Values
+	user   access.User
+}
+
+// answer is the answer to a request.
+type answer struct {
+	status   int    // 0: 200
+	location string // of what was created or accepted
+	body     any
+}
+
+// checkQuery rejects parameters that the operation does not have: a misspelled filter would return something else.
+func (o *operation) checkQuery(q url.Values) error {
+	for name := range q {
+		if !slices.ContainsFunc(o.query, func(p parameter) bool { return p.name == name }) {
+			known := make([]string, 0, len(o.query))
+			for _, p := range o.query {
+				known = append(known, p.name)
+			}
+			return badRequest("there is no query parameter %q; known: %s", name, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+func badRequest(format string, args ...any) error {
+	return &problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf(format, args...)}
+}
+
+// limit is the query parameter limit: 1 to maxRows, by default 100.
+func (c *call) limit() (int, error) {
+	text := c.query.Get("limit")
+	if text == "" {
+		return defaultRows, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > maxRows {
+		return 0, badRequest("limit %q: must be 1 to %d", text, maxRows)
+	}
+	return n, nil
+}
+
+func (c *call) number(name string) (uint64, error) {
+	text := c.query.Get(name)
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 63)
+	if err != nil {
+		return 0, badRequest("%s %q: must be a number", name, text)
+	}
+	return n, nil
+}
+
+func (c *call) flag(name string) (bool, error) {
+	switch text := c.query.Get(name); text {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	default:
+		return false, badRequest("%s %q: must be true or false", name, text)
+	}
+}
+
+// wait is how long a long poll may take; 0: answer at once.
+func wait(text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 || d > maxWait {
+		return 0, badRequest("wait %q: must be a duration such as 30s, at most %s", text, maxWait)
+	}
+	return d, nil
+}
+
+// instant reads an RFC 3339 time, or a duration before now such as 24h.
+func (c *call) instant(name string) (time.Time, error) {
+	text := c.query.Get(name)
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+		return time.Now().Add(-d), nil
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}, badRequest("%s %q: must be an RFC 3339 time such as 2026-11-22T08:00:00Z, or a duration before now such as 24h", name, text)
+	}
+	return t, nil
+}
+
+// body reads the request's body, which must be JSON if it is not empty.
+func (c *call) body() ([]byte, error) {
+	b, err := io.ReadAll(c.Body)
+	if tooLarge, is := errors.AsType[*http.MaxBytesError](err); is {
+		return nil, &problem{Status: http.StatusRequestEntityTooLarge, Detail: fmt.Sprintf("the body has more than %d bytes", tooLarge.Limit)}
+	}
+	if err != nil {
+		return nil, badRequest("read the body: %v", err)
+	}
+	if len(b) > 0 {
+		// A page of another origin cannot send this type without being asked first, so it is a second line of defense.
+		if kind, _, _ := strings.Cut(c.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) != "application/json" {
+			return nil, &problem{Status: http.StatusUnsupportedMediaType, Detail: fmt.Sprintf("Content-Type %q: must be application/json", kind)}
+		}
+	}
+	return b, nil
+}
+
+// decode reads the body into v. Unknown fields are errors: a misspelled field would be ignored.
+func (c *call) decode(v any) error {
+	b, err := c.body()
+	if err != nil || len(b) == 0 && c.ContentLength <= 0 && optionalBody(v) {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return badRequest("the body is not what is expected: %s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if d.More() {
+		return badRequest("the body has more than one JSON value")
+	}
+	return nil
+}
+
+// optionalBody reports that a body of this type may be left out.
+func optionalBody(v any) bool {
+	_, is := v.(*reason)
+	return is
+}
+
+// key is the Idempotency-Key; empty: none.
+func (c *call) key() (string, error) {
+	k := c.Header.Get("Idempotency-Key")
+	if len(k) > maxKey {
+		return "", badRequest("Idempotency-Key has %d bytes; at most %d", len(k), maxKey)
+	}
+	for i := range len(k) {
+		if k[i] < ' ' || k[i] > '~' {
+			return "", badRequest("Idempotency-Key has characters that are not printable ASCII")
+		}
+	}
+	return k, nil
+}

@@ -1,0 +1,129 @@
+package gateway
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/pawlrun/pawl/internal/access"
+	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/pkg/client"
+)
+
+var (
+	limitParam = parameter{name: "limit", description: "Rows of the page, 1 to 1000. Default 100.", kind: "integer"}
+	waitParam  = parameter{name: "wait", description: "Wait so long, such as 30s, at most 1m. Default: answer at once."}
+	keyParam   = parameter{name: "key", description: "Value of the action's key, if its limits have one."}
+)
+
+// operations are what the API can do.
+func operations() []operation {
+	return slices.Concat(instanceOperations(), limitOperations())
+}
+
+const root = "/api/v1"
+
+func instanceOperations() []operation {
+	const instance = root + "/instances/{id}"
+	return []operation{
+		{
+			method: http.MethodGet, path: root + "/instances", id: "listInstances", role: access.Viewer, serve: listInstances,
+			summary: "List instances, the latest change of status first.", replies: map[int]any{200: instances{}},
+			query: []parameter{
+				{name: "status", description: "Only instances of this status.", values: statuses},
+				{name: "orchestration", description: "Only instances of this orchestration."},
+				{name: "prefix", description: "Only instances whose id begins with this."},
+				{name: "started_since", description: "Only instances that were started at this RFC 3339 time or later; or a duration before now, such as 24h."},
+				{name: "started_before", description: "Only instances that were started before this time."},
+				{name: "stalled", description: "Only instances that cannot go on, with the reason. No other filter is allowed beside it.", kind: "boolean"},
+				{name: "cursor", description: "The next of the page before."}, limitParam,
+			},
+		},
+		{
+			method: http.MethodPost, path: root + "/instances", id: "startInstance", role: access.Operator, serve: startInstance, keyed: true,
+			summary: "Start an instance, send an event with the start, wait for the end.", request: start{},
+			replies: map[int]any{200: api.Outcome{}, 202: api.Accepted{}},
+		},
+		{
+			method: http.MethodGet, path: instance, id: "getInstance", role: access.Viewer, serve: getInstance,
+			summary: "Describe an instance and its outstanding work.", replies: map[int]any{200: api.Instance{}},
+		},
+		{
+			method: http.MethodDelete, path: instance, id: "purgeInstance", role: access.Admin, serve: purgeInstance,
+			summary: "Remove an instance with its history.", replies: map[int]any{200: purged{}, 202: api.Accepted{}},
+			query: []parameter{
+				{name: "force", description: "Also if it is running: its activities and children are cancelled.", kind: "boolean"},
+				{name: "reason", description: "Why; reported to what is cancelled by it."},
+			},
+		},
+		{
+			method: http.MethodGet, path: instance + "/history", id: "getHistory", role: access.Viewer, serve: getHistory,
+			summary: "Read the events of an execution.", replies: map[int]any{200: historyPage{}},
+			query: []parameter{
+				{name: "execution", description: "Default: the latest. The latest two are kept.", kind: "integer"},
+				{name: "after", description: "Only events after this event id.", kind: "integer"}, limitParam,
+			},
+		},
+		{
+			method: http.MethodGet, path: instance + "/tree", id: "getTree", role: access.Viewer, serve: getTree,
+			summary: "Describe an instance and its outstanding descendants.", replies: map[int]any{200: node{}},
+		},
+		{
+			method: http.MethodGet, path: instance + "/result", id: "getResult", role: access.Viewer, serve: getResult,
+			summary: "Wait for the end of an instance; 202 while it runs.", query: []parameter{waitParam},
+			replies: map[int]any{200: api.Outcome{}, 202: unfinished{}},
+		},
+		{
+			method: http.MethodGet, path: instance + "/status", id: "getStatus", role: access.Viewer, serve: getStatus,
+			summary: "Read the custom status, or wait for a newer version; 204 if there is none newer.",
+			query:   []parameter{{name: "after", description: "The version that the caller has.", kind: "integer"}, waitParam},
+			replies: map[int]any{200: api.CustomStatus{}, 204: nil},
+		},
+		{
+			method: http.MethodPost, path: instance + "/cancel", id: "cancelInstance", role: access.Operator, serve: cancelInstance, keyed: true,
+			summary: "Request the cancellation of an instance.", request: reason{}, optional: true, replies: map[int]any{202: api.Accepted{}},
+		},
+		{
+			method: http.MethodPost, path: instance + "/events/{name}", id: "sendEvent", role: access.Operator, serve: sendEvent, keyed: true,
+			summary: "Send an event; the body is its data.", request: any(anyJSON{}), optional: true, replies: map[int]any{202: api.Accepted{}},
+		},
+	}
+}
+
+func limitOperations() []operation {
+	const action = root + "/actions/{ref}"
+	return []operation{
+		{
+			method: http.MethodGet, path: root + "/actions", id: "listActions", role: access.Viewer, serve: listActions,
+			summary: "List the limits in use.", query: []parameter{limitParam}, replies: map[int]any{200: actions{}},
+		},
+		{
+			method: http.MethodGet, path: action + "/queue-stats", id: "getQueueStats", role: access.Viewer, serve: queueStats,
+			summary: "Describe the limit of an action.", query: []parameter{keyParam}, replies: map[int]any{200: api.QueueStats{}},
+		},
+		{
+			method: http.MethodGet, path: action + "/waiters", id: "listWaiters", role: access.Viewer, serve: listWaiters,
+			summary: "List the waiters at a limit in order, or its holders.", replies: map[int]any{200: waiters{}},
+			query: []parameter{keyParam, {name: "holders", description: "The holders in place of the waiters.", kind: "boolean"}, limitParam},
+		},
+		{
+			method: http.MethodPost, path: action + "/clear", id: "clearWaiters", role: access.Admin, serve: clearWaiters,
+			summary: "Reject all waiters at a limit.", query: []parameter{keyParam}, replies: map[int]any{200: cleared{}},
+		},
+		{
+			method: http.MethodGet, path: root + "/policies", id: "listPolicies", role: access.Viewer, serve: listPolicies,
+			summary: "List the policies that were set at run time.", replies: map[int]any{200: policies{}},
+		},
+		{
+			method: http.MethodPut, path: root + "/policies/{level}", id: "setPolicy", role: access.Admin, serve: setPolicy,
+			summary: "Set the policy of action:NAME, group:NAME or global.", request: client.Policy{}, replies: map[int]any{200: policy{}},
+		},
+		{
+			method: http.MethodDelete, path: root + "/policies/{level}", id: "deletePolicy", role: access.Admin, serve: deletePolicy,
+			summary: "Remove a policy that was set; what the code declares is in force again.", replies: map[int]any{204: nil},
+		},
+		{
+			method: http.MethodGet, path: root + "/workers", id: "listWorkers", role: access.Viewer, serve: listWorkers,
+			summary: "List the workers that answer within half a second.", replies: map[int]any{200: workers{}},
+		},
+	}
+}

@@ -1,0 +1,94 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/access"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// problem is an error as in RFC 9457.
+type problem struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail,omitempty"`
+	Do     string `json:"do,omitempty"` // what the caller can do
+}
+
+// Error returns the detail.
+func (p *problem) Error() string { return p.Detail }
+
+const (
+	repeat     = "repeat the request, with the same Idempotency-Key"
+	otherInput = "send less, or store it elsewhere and send a reference"
+)
+
+// problemOf finds the status of an error.
+func problemOf(err error) *problem {
+	if p, known := errors.AsType[*problem](err); known {
+		return p
+	}
+	if r, refused := errors.AsType[*access.Refusal](err); refused {
+		return &problem{Status: r.Status, Detail: r.Detail, Do: r.Do}
+	}
+	p := &problem{Status: http.StatusInternalServerError, Detail: userText(err)}
+	_, badPolicy := errors.AsType[*history.PolicyError](err)
+	switch {
+	case errors.Is(err, client.ErrNotFound), errors.Is(err, client.ErrNoStatus):
+		p.Status = http.StatusNotFound
+	case errors.Is(err, pawl.ErrBadName), errors.Is(err, pawl.ErrBadID), errors.Is(err, queue.ErrBadName), errors.Is(err, queue.ErrBadInstance), badPolicy:
+		p.Status = http.StatusBadRequest
+	case errors.Is(err, client.ErrRunning):
+		p.Status, p.Do = http.StatusConflict, "cancel it first, or purge it with force=true"
+	case errors.Is(err, client.ErrRefused), errors.Is(err, client.ErrEnded):
+		p.Status = http.StatusConflict
+	case errors.Is(err, pawl.ErrTooLarge), errors.Is(err, queue.ErrTooLarge):
+		p.Status, p.Do = http.StatusRequestEntityTooLarge, otherInput
+	case errors.Is(err, client.ErrUnknown):
+		p.Status, p.Do = http.StatusGatewayTimeout, "the message may have been accepted: "+repeat
+	case errors.Is(err, queue.ErrStreamFull):
+		p.Status, p.Do = http.StatusInsufficientStorage, "wait until orchestrators have read what is in the stream, or raise its limit"
+	case errors.Is(err, client.ErrNoOwner), errors.Is(err, client.ErrClosed), errors.Is(err, queue.ErrDisconnected), errors.Is(err, queue.ErrNoStream):
+		p.Status, p.Do = http.StatusServiceUnavailable, repeat
+	case errors.Is(err, queue.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
+		p.Status, p.Do = http.StatusGatewayTimeout, repeat
+	}
+	return p
+}
+
+// userText is an error without the names of the packages that it came through.
+func userText(err error) string {
+	text := err.Error()
+	for _, pkg := range []string{"client: ", "pawl: ", "queue: "} {
+		text = strings.TrimPrefix(text, pkg)
+	}
+	return text
+}
+
+// write answers with an object, or with nothing. An answer is about this moment, so it is not stored.
+func (a *server) write(w http.ResponseWriter, status int, contentType string, body any) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	if body == nil {
+		w.WriteHeader(status)
+		return
+	}
+	b, err := json.Marshal(body)
+	if err != nil { // the types are ours
+		a.log.Error("HTTP answer cannot be encoded", "error", err)
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	h.Set("Content-Type", contentType)
+	w.WriteHeader(status)
+	_, _ = w.Write(append(b, '\n')) // the caller may have gone
+}
