@@ -22,6 +22,9 @@ type Accepted struct {
 // that no stream is created: jetstream.ErrStreamNotFound.
 func (c *Conn) Accepted(ctx context.Context, partition int) (Accepted, error) {
 	lapse := c.lapses.next()
+	if !c.nc.IsConnected() { // all partitions ask, several times a second
+		return Accepted{}, fmt.Errorf("queue: accepted inputs of partition %d: %w", partition, ErrDisconnected)
+	}
 	ctx, release := c.whileConnected(ctx, lapse)
 	defer release()
 	a, err := c.accepted(ctx, partition)
@@ -35,11 +38,11 @@ func (c *Conn) Accepted(ctx context.Context, partition int) (Accepted, error) {
 }
 
 func (c *Conn) accepted(ctx context.Context, partition int) (Accepted, error) {
-	stream, err := c.js.Stream(ctx, c.inputs.Name)
+	stream, err := c.info(ctx, c.inputs.Name)
 	if err != nil {
-		return Accepted{}, c.explain(err)
+		return Accepted{}, err
 	}
-	a := Accepted{At: stream.CachedInfo().TimeStamp}
+	a := Accepted{At: stream.TimeStamp}
 	last, err := c.message(ctx, c.inputs.Name, messageGet{LastFor: c.subj.in(partition)})
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):

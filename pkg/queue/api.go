@@ -53,6 +53,9 @@ func (c *Conn) info(ctx context.Context, stream string) (*jetstream.StreamInfo, 
 
 // api makes one request to JetStream that only reads.
 func (c *Conn) api(ctx context.Context, what string, request, answer any) error {
+	if !c.nc.IsConnected() { // else it would wait for its time-out, or be sent when nothing waits for it any more
+		return ErrDisconnected
+	}
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
 	body, err := json.Marshal(request)
@@ -78,8 +81,8 @@ func (c *Conn) api(ctx context.Context, what string, request, answer any) error 
 // read sends a request, again every readAgain until there is a reply to any of them: one that was sent while there was no
 // leader is never answered.
 func (c *Conn) read(ctx context.Context, subject string, body []byte) (*nats.Msg, error) {
-	inbox := c.nc.NewInbox()
-	sub, err := c.nc.SubscribeSync(inbox)
+	inbox, replies := c.nc.NewInbox(), make(chan *nats.Msg, apiTimeout/readAgain+1) // a channel of the library has half a megabyte
+	sub, err := c.nc.ChanSubscribe(inbox, replies)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +91,15 @@ func (c *Conn) read(ctx context.Context, subject string, body []byte) (*nats.Msg
 		if err := c.nc.PublishRequest(subject, inbox, body); err != nil {
 			return nil, err
 		}
-		return sub.NextMsgWithContext(ctx)
+		select {
+		case m := <-replies:
+			if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
+				return nil, nats.ErrNoResponders
+			}
+			return m, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	})
 }
 
