@@ -19,7 +19,7 @@ const (
 // The error is the attempt's own, or ctx's joined with the latest that would have passed.
 func (r *Reporter) Await(ctx context.Context, d Dependency, operation string, passing func(error) bool, attempt func(context.Context) error) error {
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		err := limited(ctx, attempt)
+		err := within(ctx, attempt)
 		switch {
 		case err == nil:
 			r.Succeeded(d)
@@ -40,7 +40,7 @@ func (r *Reporter) Await(ctx context.Context, d Dependency, operation string, pa
 	}
 }
 
-func limited(ctx context.Context, attempt func(context.Context) error) error {
+func within(ctx context.Context, attempt func(context.Context) error) error {
 	ctx, stop := context.WithTimeout(ctx, attemptLimit)
 	defer stop()
 	return attempt(ctx)

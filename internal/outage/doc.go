@@ -19,9 +19,10 @@
 //
 // # Lines
 //
-// Logger limits everything else: of warnings and errors with the same message one is written a minute, or ten if each names
-// another instance or gate. The others are counted, and the minute ends with the latest of them and how often it was repeated.
-// Lines below a warning pass. In all of them a text or an error of more than 1 KiB is cut.
+// Logger limits everything else: of warnings and errors, and of information about a partition, an instance or a gate, with
+// the same message one is written a minute, or ten if each names another instance or gate. The others are counted, and the
+// minute ends with the latest of them and how often it was repeated. Other lines pass. In all of them a text or an error of more than
+// 1 KiB is cut.
 //
 // The owner of a Reporter runs Run, which writes what is due each second; without it no outage ends.
 package outage

@@ -30,7 +30,7 @@ type line struct {
 
 func newLines() *lines { return &lines{all: make(map[string]*line)} }
 
-// Logger is the Reporter's logger with repeated warnings and errors limited. See the package's doc.
+// Logger is the Reporter's logger with repeated lines limited. See the package's doc.
 func (r *Reporter) Logger() *slog.Logger {
 	return slog.New(&limiter{Handler: r.log.Handler(), lines: r.lines})
 }
@@ -39,15 +39,30 @@ func (r *Reporter) Logger() *slog.Logger {
 type limiter struct {
 	slog.Handler
 
-	lines    *lines
-	instance string // of the attributes that the logger has
-	grouped  bool   // attributes to come are in a group: none of them is the instance
+	lines   *lines
+	about   about // of the attributes that the logger has
+	grouped bool  // attributes to come are in a group, and so not among them
+}
+
+// about is what a line is about. Lines of one message repeat each other unless they name different instances or gates.
+type about struct {
+	named    bool   // a partition, an instance or a gate
+	instance string // or gate
+}
+
+func (a *about) see(attr slog.Attr) {
+	switch attr.Key {
+	case "instance", "of", "gate":
+		a.named, a.instance = true, attr.Value.String()
+	case "partition":
+		a.named = true
+	}
 }
 
 // Handle writes the record, or counts it.
 func (h *limiter) Handle(ctx context.Context, rec slog.Record) error {
 	rec = shortened(rec)
-	if rec.Level >= slog.LevelWarn && !h.lines.pass(h.Handler, rec, h.instanceOf(rec)) {
+	if about := h.aboutOf(rec); limited(rec.Level, about) && !h.lines.pass(h.Handler, rec, about.instance) {
 		return nil
 	}
 	return h.Handler.Handle(ctx, rec)
@@ -96,8 +111,10 @@ func short(a slog.Attr) (_ slog.Attr, cut bool) {
 func (h *limiter) WithAttrs(attrs []slog.Attr) slog.Handler {
 	n := *h
 	n.Handler = h.Handler.WithAttrs(attrs)
-	for _, a := range attrs {
-		n.see(a)
+	if !n.grouped {
+		for _, a := range attrs {
+			n.about.see(a)
+		}
 	}
 	return &n
 }
@@ -109,19 +126,20 @@ func (h *limiter) WithGroup(name string) slog.Handler {
 	return &n
 }
 
-func (h *limiter) see(a slog.Attr) {
-	if !h.grouped && (a.Key == "instance" || a.Key == "of" || a.Key == "gate") {
-		h.instance = a.Value.String()
+func (h *limiter) aboutOf(rec slog.Record) about {
+	out := h.about
+	if !h.grouped {
+		rec.Attrs(func(a slog.Attr) bool {
+			out.see(a)
+			return true
+		})
 	}
+	return out
 }
 
-func (h *limiter) instanceOf(rec slog.Record) string {
-	n := *h
-	rec.Attrs(func(a slog.Attr) bool {
-		n.see(a)
-		return true
-	})
-	return n.instance
+// limited reports whether a line is one of those of which a fault, or the end of one, may bring thousands.
+func limited(level slog.Level, a about) bool {
+	return level >= slog.LevelWarn || level >= slog.LevelInfo && a.named
 }
 
 // pass reports whether a line is written; else it is counted.

@@ -46,6 +46,7 @@ func running(t *testing.T) (*outage.Reporter, func() []string) {
 	t.Helper()
 	var b output
 	r := outage.New(slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{
+		Level: slog.LevelDebug,
 		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 			if a.Key == slog.TimeKey {
 				return slog.Attr{}
@@ -205,7 +206,8 @@ func TestRepeatedLineIsSummedUpOnceAMinute(t *testing.T) {
 		for i := range 130 * 64 { // 130 s of 64 partitions
 			l := base.With("partition", i%64)
 			l.Warn("inputs could not be ingested", "error", errAway)
-			l.Info("passes")
+			l.Debug("passes")
+			r.Logger().Info("passes", "of-no-instance", i)
 			if i%64 == 63 {
 				time.Sleep(time.Second)
 			}
@@ -221,8 +223,27 @@ func TestRepeatedLineIsSummedUpOnceAMinute(t *testing.T) {
 			`level=WARN msg="inputs could not be ingested" partition=0 error="connection refused"`,
 			`level=WARN msg="inputs could not be ingested" partition=63 error="connection refused" repeated=3903`,
 			`level=WARN msg="inputs could not be ingested" partition=63 error="connection refused" repeated=3840`)
-		if infos := len(got) - len(warned); infos != 130*64 {
-			t.Errorf("%d lines below a warning", infos)
+		if others := len(got) - len(warned); others != 2*130*64 {
+			t.Errorf("%d lines that are not limited", others)
+		}
+	})
+}
+
+// After an outage thousands of activities may be dispatched again, or be found to be without a lease.
+func TestInformationAboutInstancesAndPartitionsIsSummedUpOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, log := running(t)
+		for i := range 1000 {
+			l := r.Logger().With("partition", i%64)
+			l.Info("activity dispatched again", "instance", fmt.Sprint("i-", i))
+			l.Info("partition acquired")
+		}
+		if got := log(); len(got) != 11 {
+			t.Errorf("%d lines:\n%s", len(got), strings.Join(got, "\n"))
+		}
+		time.Sleep(61 * time.Second)
+		if got := strings.Join(log(), "\n"); !strings.Contains(got, "repeated=990") || !strings.Contains(got, "repeated=999") {
+			t.Error(got)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/cancel"
 )
 
@@ -208,7 +209,7 @@ func (k *Keeper) distrust(now time.Time) {
 	}
 	k.mu.Unlock()
 	for _, h := range lost {
-		k.log.Warn("lease lost: not renewed in time", "activity", h.Ref.String(), "silent_for", now.Sub(h.good))
+		k.log.Warn("lease lost: not renewed in time", "activity", h.Ref.String(), "silent", now.Sub(h.good).Round(time.Millisecond))
 		h.cancel(&cancel.Cancelled{
 			Reason: cancel.LeaseLost,
 			Text:   fmt.Sprintf("not renewed for %s of %s", now.Sub(h.good).Round(time.Millisecond), k.ttl),
@@ -262,7 +263,7 @@ func (k *Keeper) again(holds []*Hold, err error) {
 	ended := k.ended
 	k.mu.Unlock()
 	if !ended {
-		k.log.Warn("leases not renewed; trying again", "leases", len(holds), "in", k.ttl/retryPart, "error", err)
+		redisx.LogFailure(k.log, "leases not renewed, retrying", err, "leases", len(holds), "pause", k.ttl/retryPart)
 	}
 }
 
@@ -307,7 +308,7 @@ func (k *Keeper) answered(holds []*Hold, out []Outcome) {
 		k.unwanted(h, h.hint)
 	}
 	for _, h := range lost {
-		k.log.Warn("lease lost: somebody else holds it, or its time was over", "activity", h.Ref.String())
+		k.log.Warn("lease lost: expired or claimed by another worker", "activity", h.Ref.String())
 		h.cancel(&cancel.Cancelled{Reason: cancel.LeaseLost, Text: "claimed by somebody else, or its time was over"})
 	}
 	if hurry {
@@ -316,6 +317,6 @@ func (k *Keeper) answered(holds []*Hold, out []Outcome) {
 }
 
 func (k *Keeper) unwanted(h *Hold, why *cancel.Cancelled) {
-	k.log.Info("activity cancelled", "activity", h.Ref.String(), "reason", why.Reason.String(), "by", why.By, "text", why.Text)
+	k.log.Debug("activity cancelled", "activity", h.Ref.String(), "reason", why.Reason.String(), "by", why.By, "text", why.Text)
 	h.cancel(why)
 }

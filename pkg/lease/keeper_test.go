@@ -182,12 +182,14 @@ func TestATransientRenewalErrorDoesNotCancel(t *testing.T) {
 		"CLUSTERDOWN The cluster is down", "ERR whatever",
 	} {
 		t.Run(regexp.MustCompile(`\W.*`).ReplaceAllString(trouble, ""), func(t *testing.T) {
+			t.Parallel()
+			const span = 5 * time.Second // of which two failed renewals leave more than a second
 			m, _ := redistest.MiniClient(t)
 			rdb := redis.NewClient(&redis.Options{Addr: m.Addr(), MaxRetries: -1})
 			t.Cleanup(func() { _ = rdb.Close() })
 			b := newBench(t, rdb)
-			k := b.keeper(2*time.Second, noReason)
-			h := b.held(k, grip(1, "t"), 2*time.Second)
+			k := b.keeper(span, noReason)
+			h := b.held(k, grip(1, "t"), span)
 			m.SetError(trouble)
 			b.until("failed", func() bool { return k.Counts().Failed > 1 })
 			b.still(h)

@@ -1,7 +1,6 @@
 package orchestrator
 
 import (
-	"context"
 	"log/slog"
 
 	"github.com/pawlrun/pawl/internal/redisx"
@@ -11,9 +10,9 @@ import (
 // logFailure logs an operation that failed and is repeated or repaired. One that an outage explains is logged at debug
 // level: the outage has lines of its own, however many operations it meets.
 func logFailure(log *slog.Logger, msg string, err error, attrs ...any) {
-	level := slog.LevelWarn
-	if redisx.Unavailable(err) || queue.Unavailable(err) {
-		level = slog.LevelDebug
+	if queue.Unavailable(err) {
+		log.Debug(msg, append(attrs, "error", err)...)
+		return
 	}
-	log.Log(context.Background(), level, msg, append(attrs, "error", err)...)
+	redisx.LogFailure(log, msg, err, attrs...)
 }

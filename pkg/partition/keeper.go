@@ -1,13 +1,13 @@
 package partition
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nuid"
@@ -53,10 +53,8 @@ type Keeper struct {
 	done    chan struct{}
 	actors  sync.WaitGroup
 
-	ailing     atomic.Pointer[error] // of a renewal since the last round
-	complained bool                  // the loop's
-	renewed    time.Time             // likewise: when the last renewals were sent
-	cutOff     bool                  // likewise: this member is, and others are reading
+	renewed time.Time // the loop's: when the last renewals were sent
+	cutOff  bool      // likewise: this member is, and others are reading
 
 	mu      sync.Mutex
 	owned   map[int]*Tenure
@@ -187,7 +185,6 @@ func (k *Keeper) nudgeIn(d time.Duration) {
 func (k *Keeper) round(ctx context.Context) {
 	if time.Since(k.renewed) > k.cfg.Renew/2 { // else this round is an early one
 		k.renewed = time.Now()
-		k.complain()
 		k.renewAll()
 	}
 	// Not cut short by Stop: a heartbeat that overtakes the farewell keeps the member's partitions from the others for the TTL.
@@ -199,7 +196,7 @@ func (k *Keeper) round(ctx context.Context) {
 	members := Eligible(living)
 	if err != nil {
 		if ctx.Err() == nil {
-			k.cfg.Logger.Warn("members can not be read; keeping the partitions held", "error", err)
+			redisx.LogFailure(k.cfg.Logger, "members not read, keeping partitions", err)
 		}
 		// What was mine still is, and is taken again if it was lost: its master may be another than the members'.
 		members = k.Members()
@@ -248,22 +245,10 @@ func (k *Keeper) renewAll() {
 			case errors.Is(err, ErrLost), errors.Is(err, ErrRolledBack):
 				t.end(err)
 			default:
-				k.ailing.CompareAndSwap(nil, &err)
+				redisx.LogFailure(k.cfg.Logger, "partition not renewed, retrying", err, "partition", t.Part)
 			}
 		})
 	}
-}
-
-// complain says once that renewals fail, and once that they succeed again, whatever the number of partitions.
-func (k *Keeper) complain() {
-	err := k.ailing.Swap(nil)
-	switch {
-	case err != nil && !k.complained:
-		k.cfg.Logger.Warn("partitions can not be renewed; trying again until their time is over", "error", *err)
-	case err == nil && k.complained:
-		k.cfg.Logger.Info("partitions can be renewed again")
-	}
-	k.complained = err != nil
 }
 
 // trusted is how long a renewal is believed: a tenth of the TTL less than Redis believes it.
@@ -277,7 +262,7 @@ func (k *Keeper) expire() {
 	lost := 0
 	defer func() {
 		if lost > 0 {
-			k.cfg.Logger.Warn("partitions are given up: Redis has not renewed them in time", "partitions", lost)
+			k.cfg.Logger.Warn("partitions lost, not renewed in time", "partitions", lost)
 		}
 	}()
 	for _, t := range k.owned {
@@ -305,7 +290,7 @@ func (k *Keeper) tenant(loop context.Context, p int) {
 	defer stopAsk()
 	t, free, err := k.scripts.take(ask, p, token, k.cfg.Member, k.cfg.TTL)
 	if err != nil {
-		k.ailing.CompareAndSwap(nil, &err)
+		redisx.LogFailure(k.cfg.Logger, "partition not acquired, retrying", err, "partition", p)
 		_ = k.scripts.give(ask, &Tenure{Part: p, Token: token}, false) // it may have been acquired all the same
 	}
 	if t == nil || err != nil {
@@ -348,14 +333,16 @@ func (k *Keeper) release(ctx context.Context, t *Tenure, err error) {
 	k.mu.Lock()
 	k.leaving[t.Part] = true
 	delete(k.owned, t.Part)
+	expired := t.over
 	k.mu.Unlock()
 	clean := err == nil && errors.Is(cause, ErrHandover)
 	switch {
 	case clean:
-	case err == nil || errors.Is(cause, err): // lost to Redis' silence or to another member: said once for all partitions
-		k.cfg.Logger.Debug("partition given up", "partition", t.Part, "cause", cause)
+	case expired, errors.Is(cause, ErrCutOff): // one line for all partitions has been logged
+	case errors.Is(cause, ErrHandover): // the next owner repairs what could not be finished
+		k.cfg.Logger.Info("partition handed over unfinished", "partition", t.Part, "cause", err)
 	default:
-		k.cfg.Logger.Warn("partition given up", "partition", t.Part, "cause", err)
+		redisx.LogFailure(k.cfg.Logger, "partition lost", cmp.Or(err, cause), "partition", t.Part)
 	}
 	if k.giveBack(t, clean) {
 		k.cfg.Released(t.Part)
@@ -367,7 +354,7 @@ func (k *Keeper) giveBack(t *Tenure, clean bool) bool {
 	ctx, stop := context.WithTimeout(context.Background(), k.cfg.TTL)
 	defer stop()
 	if err := k.scripts.give(ctx, t, clean); err != nil {
-		k.cfg.Logger.Warn("partition could not be released; others acquire it when its time is over", "partition", t.Part, "error", err)
+		redisx.LogFailure(k.cfg.Logger, "partition not released, left to expire", err, "partition", t.Part)
 		return false
 	}
 	k.cfg.Logger.Debug("partition released", "partition", t.Part, "clean", clean)

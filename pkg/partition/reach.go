@@ -75,7 +75,7 @@ func (k *Keeper) logReach(cutOff bool, partitions int) {
 	switch {
 	case cutOff && !k.cutOff:
 		silent, _ := k.cfg.Inputs()
-		k.cfg.Logger.Warn("inputs cannot be read, handing over", "silent", silent.Round(time.Millisecond), "partitions", partitions)
+		k.cfg.Logger.Info("inputs cannot be read, handing over", "silent", silent.Round(time.Millisecond), "partitions", partitions)
 	case !cutOff && k.cutOff:
 		k.cfg.Logger.Info("inputs can be read again, taking partitions")
 	}

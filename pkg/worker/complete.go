@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/lease"
 )
@@ -71,7 +72,7 @@ func (t *task) acked(a lease.Acked, err error) {
 // ackAgain repeats an ack that had no answer, for as long as the lease is ours. If the
 // first had taken effect the second is told that the lease is gone: only the statistics err.
 func (t *task) ackAgain(err error) {
-	logFailure(t.w.log, "completion not acked, retrying", err, "activity", t.task.Name, "of", t.ref.String())
+	redisx.LogFailure(t.w.log, "completion not acked, retrying", err, "activity", t.task.Name, "of", t.ref.String())
 	for wait := firstWait; ; wait = min(2*wait, lastWait) {
 		time.Sleep(wait)
 		if !t.hold.Trusted() { // nor is it when the keeper has stopped
@@ -151,7 +152,7 @@ func (t *task) unclaimed() {
 func (t *task) giveBack(as prometheus.Counter) {
 	t.w.leases.Abandon(lease.Return{Grip: t.grip(), Uncounted: true}, func(_ lease.Outcome, err error) {
 		if err != nil {
-			logFailure(t.w.log, "lease not returned, left to expire", err, "activity", t.task.Name, "of", t.ref.String())
+			redisx.LogFailure(t.w.log, "lease not returned, left to expire", err, "activity", t.task.Name, "of", t.ref.String())
 		}
 		t.end(as)
 	})

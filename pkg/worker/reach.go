@@ -2,11 +2,12 @@ package worker
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
@@ -20,7 +21,8 @@ const (
 	lastPause  = time.Second
 )
 
-var errUnanswered = errors.New("no answer to a claim")
+// errUnanswered is an outage of Redis, as a claim shows it, before a call to it is given up.
+var errUnanswered = fmt.Errorf("no answer to a claim: %w", context.DeadlineExceeded)
 
 // reach records which Redis nodes do not answer the claims of this worker, and keeps it from taking tasks that others could
 // run meanwhile.
@@ -109,6 +111,9 @@ func (r *reach) probeKey(part int) string {
 // unanswered takes note of a claim without an answer, and gives back all tasks that share its fate.
 func (r *reach) unanswered(t *task, why error) {
 	r.w.redisAnswered(why)
+	if redisx.Unavailable(why) {
+		r.w.outage.Failed(outage.Redis, "claim", why)
+	}
 	key := r.node(t.ref.Part)
 	if r.silence(key, t.ref.Part, why) {
 		for _, q := range r.w.queues {
@@ -138,7 +143,7 @@ func (r *reach) silence(key any, part int, why error) bool {
 	}
 	n.silent = true
 	if !r.some.Swap(true) {
-		r.w.log.Warn("claims not answered, giving tasks back", "partition", part, "error", why)
+		redisx.LogFailure(r.w.log, "claims not answered, giving tasks back", why, "partition", part)
 	}
 	r.wg.Go(func() { r.probe(key, n, part) })
 	return true
@@ -212,7 +217,7 @@ func (r *reach) widen() {
 		q.givenBack.Store(0)
 		q.puller.Widen()
 	}
-	r.w.log.Info("claims answered again")
+	r.w.log.Debug("claims answered again")
 }
 
 // unclaimed lists the tasks whose claim is not answered, and which have not been given back.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"math"
 	"strconv"
 	"time"
@@ -198,10 +199,13 @@ func (t *task) cause() *cancel.Cancelled {
 	return cause
 }
 
-// drop forgets a result that nobody wants, or that is not ours to give any more.
+// drop forgets a result that nobody wants, or that is not ours to give any more. That a lease is lost has a line already.
 func (t *task) drop(cause *cancel.Cancelled) {
-	after := t.afterTold()
-	t.w.log.Info("activity stopped, its result is not wanted", "activity", t.task.Name, "of", t.ref.String(), "cause", cause.Error(), "after", after)
+	after, level := t.afterTold(), slog.LevelInfo
+	if cause.Reason == cancel.LeaseLost {
+		level = slog.LevelDebug
+	}
+	t.w.log.Log(context.Background(), level, "activity stopped, its result is not wanted", "activity", t.task.Name, "of", t.ref.String(), "cause", cause.Error(), "after", after)
 	if cause.Reason == cancel.LeaseLost {
 		t.end(t.count.lost)
 		return

@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -132,12 +134,35 @@ func (p *Process) Pid() int {
 
 // Paused reports whether the process is stopped by a signal.
 func (p *Process) Paused() bool {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Pid()))
-	if err != nil {
-		return false
+	state := p.stat()[0]
+	return state == "T" || state == "t"
+}
+
+// clockTick is the unit of the times in /proc, the same on all architectures that Linux runs Go on.
+const clockTick = 10 * time.Millisecond
+
+// CPU is how much processor time the process has used.
+func (p *Process) CPU() time.Duration {
+	p.t.Helper()
+	var sum time.Duration
+	for _, field := range p.stat()[11:13] { // in user mode and in the kernel
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			p.t.Fatalf("%s: processor time: %v", p.name, err)
+		}
+		sum += time.Duration(n) * clockTick
 	}
+	return sum
+}
+
+// stat gives the fields of /proc/<pid>/stat from the state on; all are empty if the process has ended.
+func (p *Process) stat() []string {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Pid()))
 	_, rest, ok := bytes.Cut(b, []byte(") "))
-	return ok && len(rest) > 0 && (rest[0] == 'T' || rest[0] == 't')
+	if err != nil || !ok {
+		return make([]string, 50)
+	}
+	return strings.Fields(string(rest))
 }
 
 // Log is what the process has written.
