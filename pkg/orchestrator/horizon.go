@@ -80,10 +80,11 @@ func (a *actor) notBefore(at int64) int64 {
 	return at
 }
 
-// askHorizon asks the stream how far it is, unless that is under way, or its answer is still to be reached.
+// askHorizon asks the stream how far it is, unless that is under way, or its answer is still to be reached. While NATS is away
+// the next poll tries again.
 func (a *actor) askHorizon(after time.Duration) {
 	h := &a.horizon
-	if h.asking || h.pending != nil && time.Since(h.asked) < horizonStale {
+	if h.asking || !a.conn.Connected() || h.pending != nil && time.Since(h.asked) < horizonStale {
 		return
 	}
 	h.asking = true

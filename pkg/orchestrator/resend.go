@@ -46,6 +46,10 @@ func (a *actor) tryResend() {
 		wait(a.life, resendTask)
 		a.box.post(func() {
 			a.resends.timer = false
+			if !a.conn.Connected() {
+				a.tryResend()
+				return
+			}
 			for id := range a.resends.failed {
 				delete(a.resends.failed, id)
 				a.todo = append(a.todo, id)

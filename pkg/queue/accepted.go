@@ -22,9 +22,6 @@ type Accepted struct {
 // that no stream is created: jetstream.ErrStreamNotFound.
 func (c *Conn) Accepted(ctx context.Context, partition int) (Accepted, error) {
 	lapse := c.lapses.next()
-	if !c.nc.IsConnected() { // all partitions ask, several times a second
-		return Accepted{}, fmt.Errorf("queue: accepted inputs of partition %d: %w", partition, ErrDisconnected)
-	}
 	ctx, release := c.whileConnected(ctx, lapse)
 	defer release()
 	a, err := c.accepted(ctx, partition)

@@ -53,7 +53,7 @@ func (c *Conn) info(ctx context.Context, stream string) (*jetstream.StreamInfo, 
 
 // api makes one request to JetStream that only reads.
 func (c *Conn) api(ctx context.Context, what string, request, answer any) error {
-	if !c.nc.IsConnected() { // else it would wait for its time-out, or be sent when nothing waits for it any more
+	if !c.Connected() { // else it would wait for its time-out, or be sent when nothing waits for it any more
 		return ErrDisconnected
 	}
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)

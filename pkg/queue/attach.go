@@ -37,6 +37,10 @@ type startPoint struct {
 // ctx bounds the attaching, not the reading; it takes 15 s at most.
 func (c *Conn) Attach(ctx context.Context, partition int, after history.Position) (*Reader, error) {
 	lapse := c.lapses.next() // before the look: a lapse after it must not go unseen
+	if !c.Connected() {      // all partitions try, twice a second
+		c.observe("read inputs", ErrDisconnected)
+		return nil, ErrDisconnected
+	}
 	ctx, cancel := context.WithTimeout(ctx, attachTimeout)
 	defer cancel()
 	ctx, release := c.whileConnected(ctx, lapse)

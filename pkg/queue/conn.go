@@ -194,6 +194,9 @@ func (c *Conn) Partitions() int { return c.parts }
 // PartitionOf is the partition of an instance.
 func (c *Conn) PartitionOf(instance string) int { return PartitionOf(instance, c.parts) }
 
+// Connected reports whether NATS can be sent anything. While it cannot, requests fail at once with ErrDisconnected.
+func (c *Conn) Connected() bool { return c.nc.IsConnected() }
+
 // NATS is the connection that the Conn was opened on.
 func (c *Conn) NATS() *nats.Conn { return c.nc }
 

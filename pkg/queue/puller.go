@@ -337,6 +337,8 @@ func (p *Puller) again() <-chan struct{} {
 				return nil
 			}
 			p.c.failedPull("pulling not set up, retrying", p.queue, err)
+		} else {
+			p.c.observe("pull tasks", ErrDisconnected)
 		}
 		wait = min(2*wait, maxBackoff)
 	}
