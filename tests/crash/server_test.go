@@ -103,7 +103,7 @@ func TestNATSKilledAndStartedAgainLosesNothing(t *testing.T) {
 
 func TestTheTasksStreamDeletedIsMadeAgainFromHistory(t *testing.T) {
 	t.Parallel()
-	a := newArena(t, startServers(t))
+	a := newArena(t, startServers(t), "PAWL_LOOK=1h") // the loss itself must be noticed
 	a.orchestrator("orchestrator")
 	a.begin(10)
 	js, err := jetstream.New(a.nats.Client())
