@@ -25,15 +25,47 @@ func (s *stand) backlog(n int) {
 func (s *stand) refilled(n int) time.Duration {
 	s.t.Helper()
 	begun := time.Now()
-	js, err := s.nats.JetStream()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	js := s.jetStream()
 	s.until("the tasks are in the queue again", func() bool {
 		info, err := js.StreamInfo(tasksStream, nats.MaxWait(time.Second))
 		return err == nil && info.State.Msgs >= uint64(n)
 	})
 	return time.Since(begun)
+}
+
+func (s *stand) jetStream() nats.JetStreamContext {
+	s.t.Helper()
+	js, err := s.nats.JetStream()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return js
+}
+
+// tasks describes the TASKS stream.
+func (s *stand) tasks() *nats.StreamInfo {
+	s.t.Helper()
+	info, err := s.jetStream().StreamInfo(tasksStream)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return info
+}
+
+func (s *stand) deleteTasks() {
+	s.t.Helper()
+	if err := s.jetStream().DeleteStream(tasksStream); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// waiting gives a stand whose orchestrator looks only once an hour, and n instances whose tasks wait for a worker.
+func waiting(t *testing.T, n int) (s *stand, o *orchestrator.Orchestrator, counts counted) {
+	t.Helper()
+	s, counts = newStand(t), counters(t)
+	o = s.orchestrate(orchestrator.Config{Look: time.Hour, Metrics: counts.reg}, hello.Do(callGreet))
+	s.backlog(n)
+	return s, o, counts
 }
 
 // The reconcile interval is an hour, so that only the detection of the loss can send the tasks again. There is no worker,
@@ -44,39 +76,19 @@ func TestLostTasksStreamIsRefilledWithoutWaitingForTheReconcileInterval(t *testi
 		name string
 		lose func(*stand)
 	}{
-		{"the stream is deleted", func(s *stand) {
-			js, err := s.nats.JetStream()
-			if err == nil {
-				err = js.DeleteStream(tasksStream)
-			}
-			if err != nil {
-				s.t.Fatal(err)
-			}
-		}},
+		{"the stream is deleted", (*stand).deleteTasks},
 		{"the server is restarted", (*stand).restartNATS},
 		{"the stream is deleted and another process makes it again", func(s *stand) {
-			js, err := s.nats.JetStream()
-			if err != nil {
-				s.t.Fatal(err)
-			}
-			info, err := js.StreamInfo(tasksStream)
-			if err == nil {
-				err = js.DeleteStream(tasksStream)
-			}
-			if err == nil {
-				_, err = js.AddStream(&info.Config)
-			}
-			if err != nil {
+			was := s.tasks()
+			s.deleteTasks()
+			if _, err := s.jetStream().AddStream(&was.Config); err != nil {
 				s.t.Fatal(err)
 			}
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel() // it waits more than it works
-			s := newStand(t)
-			counts := counters(t)
-			s.orchestrate(orchestrator.Config{Look: time.Hour, Metrics: counts.reg}, hello.Do(callGreet))
-			s.backlog(n)
+			s, _, counts := waiting(t, n)
 			c.lose(s)
 			t.Logf("%d tasks in the queue again after %v", n, s.refilled(n))
 			s.work(worker.Config{}, greet.Do(doGreet))
@@ -96,23 +108,11 @@ func TestLostTasksStreamIsRefilledWithoutWaitingForTheReconcileInterval(t *testi
 func TestTasksLostBetweenACleanStopAndTheNextStartAreSentAtOnce(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	const n = 20
-	s := newStand(t)
-	first := s.orchestrate(orchestrator.Config{Look: time.Hour}, hello.Do(callGreet))
-	s.backlog(n)
-	js, err := s.nats.JetStream()
-	if err != nil {
-		t.Fatal(err)
-	}
-	info, err := js.StreamInfo(tasksStream)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.until("the namespace is not new any more", func() bool { return time.Since(info.Created) > 2*time.Second })
+	s, first, _ := waiting(t, n)
+	created := s.tasks().Created
+	s.until("the namespace is not new any more", func() bool { return time.Since(created) > 2*time.Second })
 	s.stop(first)
-	err = js.DeleteStream(tasksStream)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s.deleteTasks()
 	s.orchestrate(orchestrator.Config{Look: time.Hour}, hello.Do(callGreet))
 	s.refilled(n)
 }
@@ -121,16 +121,8 @@ func TestTasksLostBetweenACleanStopAndTheNextStartAreSentAtOnce(t *testing.T) {
 func TestTasksOfALostStreamAreSentThoughTheNewOneHasOlderTasks(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	const n = 50
-	s := newStand(t)
-	s.orchestrate(orchestrator.Config{Look: time.Hour}, hello.Do(callGreet))
-	s.backlog(n)
-	js, err := s.nats.JetStream()
-	if err == nil {
-		err = js.DeleteStream(tasksStream)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, _, _ := waiting(t, n)
+	s.deleteTasks()
 	s.start("hello", "n-new", `"you"`) // its publish has the stream made again
 	s.refilled(n + 1)
 }
@@ -139,16 +131,8 @@ func TestTasksOfALostStreamAreSentThoughTheNewOneHasOlderTasks(t *testing.T) {
 func TestWorkerThatMakesTheTasksStreamAgainDoesNotHideTheLoss(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	const n = 20
-	s := newStand(t)
-	s.orchestrate(orchestrator.Config{Look: time.Hour}, hello.Do(callGreet))
-	s.backlog(n)
-	js, err := s.nats.JetStream()
-	if err == nil {
-		err = js.DeleteStream(tasksStream)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, _, _ := waiting(t, n)
+	s.deleteTasks()
 	p, err := s.conn.Pull(s.ctx(), greet.Queue()) // as a worker does; it makes the stream again
 	if err != nil {
 		t.Fatal(err)

@@ -124,13 +124,20 @@ func ok(t testing.TB, err error) {
 	}
 }
 
-// read collects n inputs of a reader.
+// read collects n inputs of a reader, each behind the one before it.
 func read(t testing.TB, r *Reader, n int) []Input {
 	t.Helper()
 	var all []Input
+	var last uint64
 	for len(all) < n {
 		select {
 		case b := <-r.Batches():
+			for _, in := range b {
+				if in.Pos.Seq <= last {
+					t.Fatalf("sequence %d after %d", in.Pos.Seq, last)
+				}
+				last = in.Pos.Seq
+			}
 			all = append(all, b...)
 		case <-r.Done():
 			t.Fatalf("the reader ended after %d of %d: %v", len(all), n, r.Err())

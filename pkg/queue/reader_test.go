@@ -210,8 +210,29 @@ func TestAReaderEndsWhenTheConnectionLapsesAndTheNextGoesOn(t *testing.T) {
 	s.start()
 	eventually(t, "the connection", c.nc.IsConnected)
 	want = append(want, publish(t, c, 3, 2)...)
-	more, _ := readAfter(t, c, got[2].Pos, 2)
-	same(t, append(got, more...), want)
+	same(t, append(got, readDistinct(t, c, got[2].Pos, 2)...), want)
+}
+
+// readDistinct attaches and reads inputs of n different ids. A publish whose fate is unknown is repeated with its id, as one that was
+// sent when the loss of the connection before was still being handled; the stream then has it twice, and the store takes one.
+func readDistinct(t *testing.T, c *Conn, after history.Position, n int) []Input {
+	t.Helper()
+	r, err := c.Attach(soon(t), 0, after)
+	ok(t, err)
+	defer r.Stop()
+	var all []Input
+	for last := after.Seq; len(all) < n; {
+		for _, in := range read(t, r, 1) { // at least one
+			if in.Pos.Seq <= last {
+				t.Fatalf("sequence %d after %d", in.Pos.Seq, last)
+			}
+			last = in.Pos.Seq
+			if !slices.ContainsFunc(all, func(seen Input) bool { return seen.ID == in.ID }) {
+				all = append(all, in)
+			}
+		}
+	}
+	return all
 }
 
 func TestStopEndsAReaderWithAHandNobodyTakes(t *testing.T) {

@@ -8,7 +8,20 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/pkg/worker"
 )
+
+// claiming gives an owner, and a worker that has claimed the task and runs it until b.release is closed.
+func claiming(t *testing.T) (o *owner, b *blocking, w *worker.Worker, task queue.Task, lease map[string]string) {
+	t.Helper()
+	o, b = newOwner(t), newBlocking()
+	cfg := o.config()
+	cfg.LeaseTTL = time.Minute
+	w = o.start(cfg, b.do("block"))
+	task = o.send("block", nothing)
+	o.wait("start", b.started)
+	return o, b, w, task, o.claimed(task)
+}
 
 // doubt asks a worker about a claim, as an owner does that doubts it.
 func (o *owner) doubt(worker string, t queue.Task, token string) {
@@ -34,14 +47,7 @@ func (o *owner) forgets(t queue.Task, was map[string]string) {
 
 // Redis has forgotten the ack: the worker has the completion, and nothing runs twice.
 func TestCompletionThatRedisForgotIsAcknowledgedAgainWhenItsClaimIsDoubted(t *testing.T) {
-	o := newOwner(t)
-	b := newBlocking()
-	cfg := o.config()
-	cfg.LeaseTTL = time.Minute
-	w := o.start(cfg, b.do("block"))
-	task := o.send("block", nothing)
-	o.wait("start", b.started)
-	lease := o.claimed(task)
+	o, b, w, task, lease := claiming(t)
 	close(b.release)
 	o.completed(task)
 	o.until("left", func() bool { return len(w.Running()) == 0 })
@@ -60,14 +66,7 @@ func TestCompletionThatRedisForgotIsAcknowledgedAgainWhenItsClaimIsDoubted(t *te
 
 // Redis has forgotten that the activity was given back, or the worker has never had the answer to its claim.
 func TestClaimThatItsWorkerDoesNotHaveIsReturnedWhenItIsDoubted(t *testing.T) {
-	o := newOwner(t)
-	b := newBlocking()
-	cfg := o.config()
-	cfg.LeaseTTL = time.Minute
-	w := o.start(cfg, b.do("block"))
-	running := o.send("block", nothing)
-	o.wait("start", b.started)
-	lease := o.claimed(running)
+	o, b, w, running, lease := claiming(t)
 	process, _, _ := strings.Cut(lease["t"], "-")
 
 	stray, foreign := o.schedule("block", "block", nothing), o.schedule("block", "block", nothing)

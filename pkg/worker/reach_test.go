@@ -13,7 +13,18 @@ import (
 	"github.com/pawlrun/pawl/internal/netfault"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/pkg/worker"
 )
+
+// instant gives an owner, an activity that returns at once, and settings with a lease that no test waits for.
+func instant(t *testing.T) (*owner, *blocking, worker.Config) {
+	t.Helper()
+	o, b := newOwner(t), newBlocking()
+	close(b.release)
+	cfg := o.config()
+	cfg.LeaseTTL = 10 * time.Second
+	return o, b, cfg
+}
 
 // throughFault gives a client of a Redis server behind a proxy.
 func (o *owner) throughFault(addr string) (*netfault.Proxy, redis.UniversalClient) {
@@ -54,11 +65,7 @@ func TestWorkerWithoutRedisHoldsUpNoTaskThatAnotherCanRun(t *testing.T) {
 	for name, fault := range map[string]func(*netfault.Proxy){"black hole": (*netfault.Proxy).BlackHole, "cut": (*netfault.Proxy).Cut} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // it waits more than it works
-			o := newOwner(t)
-			b := newBlocking()
-			close(b.release)
-			cfg := o.config()
-			cfg.LeaseTTL = 10 * time.Second
+			o, b, cfg := instant(t)
 			proxy, rdb := o.throughFault(o.redis.Addr)
 			lame := cfg
 			lame.NATS, lame.Redis, lame.Name = o.dial(), rdb, "lame"
@@ -94,11 +101,9 @@ func longest(took []time.Duration) (most time.Duration) {
 // whole of it when Redis writes again.
 func TestWorkerWhoseClaimsAreRefusedAsksForFewTasks(t *testing.T) {
 	t.Parallel() // it waits more than it works
-	o := newOwner(t)
-	b, reg := newBlocking(), prometheus.NewRegistry()
-	close(b.release)
-	cfg := o.config()
-	cfg.LeaseTTL, cfg.Metrics = 10*time.Second, reg
+	o, b, cfg := instant(t)
+	reg := prometheus.NewRegistry()
+	cfg.Metrics = reg
 	o.start(cfg, b.do("block"))
 	o.completed(o.send("block", nothing))
 	tasks := make([]queue.Task, 50)
@@ -140,7 +145,7 @@ func keySlot(key string) int {
 // Of two Redis nodes one does not answer this worker; it goes on with the tasks whose leases are on the other.
 func TestWorkerGoesOnWithTheNodesThatAnswer(t *testing.T) {
 	t.Parallel() // it waits more than it works
-	o := newOwner(t)
+	o, b, cfg := instant(t)
 	other := redistest.Start(t)
 	proxy, _ := o.throughFault(other.Addr)
 	lost := keySlot(o.space.Part(0).Owner()) // partition 0 is on the other node, alone
@@ -156,10 +161,7 @@ func TestWorkerGoesOnWithTheNodesThatAnswer(t *testing.T) {
 		return rdb
 	}
 	o.rdb = split(other.Addr)
-	b := newBlocking()
-	close(b.release)
-	cfg := o.config()
-	cfg.Redis, cfg.LeaseTTL = split(proxy.Addr()), 10*time.Second
+	cfg.Redis = split(proxy.Addr())
 	o.start(cfg, b.do("block"))
 	var here, there []queue.Task
 	for len(here) < 30 || len(there) < 10 {
@@ -191,11 +193,7 @@ func TestWorkerGoesOnWithTheNodesThatAnswer(t *testing.T) {
 // Deliveries that reach nobody: the connection of the worker is dead, and the server does not know it.
 func TestTasksSentIntoADeadConnectionAreDeliveredToOthersSoon(t *testing.T) {
 	t.Parallel() // it waits more than it works
-	o := newOwner(t)
-	b := newBlocking()
-	close(b.release)
-	cfg := o.config()
-	cfg.LeaseTTL = 10 * time.Second
+	o, b, cfg := instant(t)
 	proxy, err := netfault.Listen(o.url[len("nats://"):])
 	o.must(err)
 	t.Cleanup(proxy.Close)

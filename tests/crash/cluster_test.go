@@ -12,13 +12,10 @@ import (
 	"github.com/pawlrun/pawl/tests/stack"
 )
 
-// failover is an arena on a Redis Cluster of three masters with a replica each.
-func failover(t *testing.T, partitions int) *arena {
+// onCluster is an arena on a Redis Cluster of three masters with a replica each, without fleets.
+func onCluster(t *testing.T) *arena {
 	t.Helper()
-	s := servers{nats: stack.StartNATS(t, bin), cluster: redistest.StartReplicatedCluster(t, 3)}
-	a := newArenaOf(t, s, partitions)
-	a.fleets()
-	return a
+	return newArenaOf(t, servers{nats: stack.StartNATS(t, bin), cluster: redistest.StartReplicatedCluster(t, 3)}, 12)
 }
 
 // shard finds the shard that has the partition of an instance.
@@ -27,10 +24,11 @@ func (a *arena) shard(instance string) int {
 	return a.cluster.Shard(a.t, redisx.NewSpace(a.ns).Part(queue.PartitionOf(instance, a.parts)).Owner())
 }
 
-// goesOn begins instances, lets something happen to the master of the first shard, begins more, and checks that all of them
+// goesOn starts fleets, begins instances, lets something happen to the master of the first shard, begins more, and checks that all of them
 // end. It gives how long after the election of the replica the first of the later ones on that shard had ended.
 func (a *arena) goesOn(happen func(master *redistest.Server)) time.Duration {
 	a.t.Helper()
+	a.fleets()
 	a.begin(9)
 	a.steps(8)
 	happen(a.cluster.Masters[0])
@@ -50,16 +48,14 @@ func (a *arena) goesOn(happen func(master *redistest.Server)) time.Duration {
 
 func TestAClusterWhoseMasterDiesForGoodGoesOnWhenItsReplicaIsElected(t *testing.T) {
 	t.Parallel()
-	a := failover(t, 12)
-	if after := a.goesOn((*redistest.Server).Kill); after > 10*time.Second {
+	if after := onCluster(t).goesOn((*redistest.Server).Kill); after > 10*time.Second {
 		t.Errorf("%v after the election", after)
 	}
 }
 
 func TestAClusterWhoseMasterHangsGoesOnWhenItsReplicaIsElected(t *testing.T) {
 	t.Parallel()
-	a := failover(t, 12)
-	if after := a.goesOn((*redistest.Server).Pause); after > 15*time.Second {
+	if after := onCluster(t).goesOn((*redistest.Server).Pause); after > 15*time.Second {
 		t.Errorf("%v after the election", after)
 	}
 }
@@ -93,8 +89,7 @@ func TestFleetsThatStartWhileRedisLoadsWaitForIt(t *testing.T) {
 
 func TestFleetsThatStartWhileAClusterMasterHangsWaitForTheElection(t *testing.T) {
 	t.Parallel()
-	s := servers{nats: stack.StartNATS(t, bin), cluster: redistest.StartReplicatedCluster(t, 3)}
-	a := newArenaOf(t, s, 12)
+	a := onCluster(t)
 	a.cluster.Masters[0].Pause()
 	a.fleets()
 	elected := a.cluster.AwaitElection(t, 0)
