@@ -21,6 +21,9 @@ type Element struct {
 	Body []byte
 }
 
+// MaxRung is the size of the largest element that a doorbell carries, in bytes.
+const MaxRung = 4 << 10
+
 // Encode gives the bytes that are pushed.
 func (e Element) Encode() []byte {
 	b := make([]byte, 0, len(e.ID)+len(e.Body)+22)

@@ -186,6 +186,7 @@ type Acked struct {
 	Outcome Outcome         // OK, Gone, Stolen or Expired; unless OK nothing was written
 	Inbox   int             // elements in the inbox, this one included: at 1 the doorbell is rung
 	Element history.Element // as it was pushed
+	Proof   string          // for the doorbell
 }
 
 // Ack deletes the lease and pushes the completion to the instance's inbox, or does nothing.
@@ -195,7 +196,7 @@ func (l *Leases) Ack(c Completion, done func(Acked, error)) {
 	l.runner.Go(redisx.Call{
 		Script: l.ack,
 		Keys:   []string{l.key(c.Ref), p.Inbox(c.Instance), p.Agenda()},
-		Args:   []any{c.Effect, c.Token, c.Instance, id, c.Body},
+		Args:   []any{c.Effect, c.Token, c.Instance, id, c.Body, history.MaxRung},
 	}, func(reply any, err error) {
 		if err != nil {
 			done(Acked{}, err)
@@ -206,6 +207,7 @@ func (l *Leases) Ack(c Completion, done func(Acked, error)) {
 		if a.Outcome, err = outcome(r.Str(0)); err == nil && a.Outcome == OK {
 			a.Inbox = int(r.Int(1))
 			a.Element = history.Element{ID: id, At: r.Int(2), Body: c.Body}
+			a.Proof = r.Str(3)
 			err = r.Err()
 		}
 		done(a, err)

@@ -61,7 +61,7 @@ type actor struct {
 
 func newActor(ctx context.Context, s *shared, t *partition.Tenure) *actor {
 	a := &actor{
-		shared: s, tenure: t, st: store.Tenure{Part: t.Part, Token: t.Token}, ctx: ctx,
+		shared: s, tenure: t, st: store.Tenure{Part: t.Part, Token: t.Token, Secret: t.Secret}, ctx: ctx,
 		log: s.log.With("partition", t.Part), box: newMailbox(), turns: newTurner(),
 		instances: make(map[string]*instance), stalls: make(map[string]*stall), forced: make(map[string]bool), visits: make(map[string]*visit), observers: make(map[string]bool), sent: make(map[sending]int64),
 		waiters: newWaiters(), watchers: newWaiters(), resends: resends{failed: make(map[string]struct{})},

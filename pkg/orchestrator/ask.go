@@ -15,7 +15,11 @@ import (
 
 // subscribe listens to what hurries the partition and to who asks of it.
 func (a *actor) subscribe() ([]*queue.Subscription, error) {
-	bells, err := a.conn.OnBells(a.st.Part, func(bs []queue.Bell) { a.box.post(func() { a.rang(bs) }) })
+	bells, err := a.conn.OnBells(a.st.Part, func(bs []queue.Bell) {
+		if bs = a.proven(bs); len(bs) > 0 {
+			a.box.post(func() { a.rang(bs) })
+		}
+	})
 	if err != nil {
 		return nil, fmt.Errorf("listen for doorbells: %w", err)
 	}

@@ -326,16 +326,17 @@ func TestALostWordIsSaidAgain(t *testing.T) {
 }
 
 // The ticket was let in before, by an owner whose turn was lost, has left since, and has entered anew: its first grant comes late.
-func TestAWordFromBeforeTheEntryIsNoGrant(t *testing.T) {
+func TestAWordThatTheGateDoesNotConfirmIsNoGrant(t *testing.T) {
 	s, stile, met := newStand(t), newTurnstile(), counters(t)
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
 	s.orchestrate(orchestrator.Config{Look: 10 * time.Second, Metrics: met.reg}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
 	s.work(worker.Config{}, limited.Do(stile.do))
 	waiter := s.oneWaits(stile)
 	s.until("it is in its history", func() bool { return len(s.describe("h-1").Waits) == 1 && s.describe("h-1").Events == 2 })
-	for _, kind := range []queue.WordKind{queue.WordGranted, queue.WordTimedOut} {
+	forged := time.Now().Add(time.Hour).UnixMilli() // whoever can publish can say so
+	for _, w := range []queue.Word{{Kind: queue.WordGranted, At: waiter.Since - 1}, {Kind: queue.WordTimedOut, At: waiter.Since - 1}, {Kind: queue.WordGranted, At: forged}, {Kind: queue.WordCleared, At: forged}} {
 		asked := met.get("pawl_orchestrator_gate_asks_total")
-		late := queue.Word{Kind: kind, Gate: "limited", Member: waiter.Member.String(), At: waiter.Since - 1}
+		late := queue.Word{Kind: w.Kind, Gate: "limited", Member: waiter.Member.String(), At: w.At}
 		if err := s.conn.SendWords(s.conn.PartitionOf("h-1"), []queue.Word{late}); err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,7 @@ type metrics struct {
 	stalls, diverged, leftBehind, storeErrors        prometheus.Counter
 	payloadsChanged                                  prometheus.Counter
 	partitions, held, inputsFill                     prometheus.Gauge
+	forgedBells, forgedInputs                        prometheus.Counter
 
 	// Of gates.
 	gateAsks, grantsAgain, orphans prometheus.Counter
@@ -65,6 +66,8 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		refused:       counter("inputs_refused_total", "Inputs that can not be used."),
 		dropped:       counter("inputs_dropped_total", "Inputs without effect: repeats, late completions, inputs of ended instances."),
 		overBound:     counter("inputs_over_bound_total", "Inputs dropped because an inbox, or the inputs before a start, were at their bound."),
+		forgedBells:   counter("doorbells_forged_total", "Doorbells dropped because Redis has not made their proof."),
+		forgedInputs:  counter("inputs_forged_total", "Elements of inboxes dropped because neither ingest nor the claim of a lease has made them."),
 		gaps:          counter("input_gaps_total", "Times that inputs were missing from the stream."),
 		turns:         counter("turns_total", "Turns run."),
 		commits:       counter("commits_total", "Turns committed."),

@@ -10,6 +10,7 @@ import (
 // seconds, so one that has not been heard of for longer is dropped.
 type waiters struct {
 	byID map[string][]waiter
+	n    int // of them all
 	last int64
 }
 
@@ -21,22 +22,46 @@ type waiter struct {
 const (
 	waiterKept = 15_000 // ms
 	waiterMost = 100    // of one instance
+	waitersAll = 20_000 // of one partition; one more is not remembered, and asks again
 )
 
 func newWaiters() waiters { return waiters{byID: make(map[string][]waiter)} }
 
 func (w *waiters) add(id, reply string, now int64) {
 	w.sweep(now)
-	ws := slices.DeleteFunc(w.byID[id], func(x waiter) bool { return x.reply == reply })
+	w.drop(id, reply)
+	ws := w.byID[id]
 	if len(ws) == waiterMost {
 		ws = slices.Delete(ws, 0, 1)
+		w.n--
+	}
+	if w.n >= waitersAll {
+		return
 	}
 	w.byID[id] = append(ws, waiter{reply: reply, heard: now})
+	w.n++
+}
+
+// drop forgets one of them.
+func (w *waiters) drop(id, reply string) {
+	w.keep(id, func(x waiter) bool { return x.reply != reply })
+}
+
+func (w *waiters) keep(id string, which func(waiter) bool) {
+	had := w.byID[id]
+	ws := slices.DeleteFunc(had, func(x waiter) bool { return !which(x) })
+	w.n -= len(had) - len(ws)
+	if len(ws) == 0 {
+		delete(w.byID, id)
+	} else {
+		w.byID[id] = ws
+	}
 }
 
 func (w *waiters) take(id string) []waiter {
 	ws := w.byID[id]
 	delete(w.byID, id)
+	w.n -= len(ws)
 	return ws
 }
 
@@ -45,13 +70,8 @@ func (w *waiters) sweep(now int64) {
 		return
 	}
 	w.last = now
-	for id, ws := range w.byID {
-		ws = slices.DeleteFunc(ws, func(x waiter) bool { return now-x.heard > waiterKept })
-		if len(ws) == 0 {
-			delete(w.byID, id)
-		} else {
-			w.byID[id] = ws
-		}
+	for id := range w.byID {
+		w.keep(id, func(x waiter) bool { return now-x.heard <= waiterKept })
 	}
 }
 

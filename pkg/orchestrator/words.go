@@ -18,6 +18,7 @@ type word struct {
 	kind   gate.Kind
 	at     int64 // by the gate's clock, Unix ms
 	asked  bool  // it is the answer to this owner, who has asked about the ticket
+	heard  bool  // it came as a message, which anybody may send: the gate is asked before anything is done
 	since  int64 // that waits since then
 }
 
@@ -35,7 +36,9 @@ func (w word) about(k history.Ticket) bool {
 func (a *actor) worded(ws []queue.Word) {
 	for _, w := range ws {
 		if w.Kind == queue.WordLook {
-			a.lookGate(w.Gate)
+			if a.visits[w.Gate] != nil || len(a.visits) < maxHeard { // otherwise its place on the list of gates brings it
+				a.lookGate(w.Gate)
+			}
 			continue
 		}
 		m, err := gate.ParseMember(w.Member)
@@ -43,7 +46,10 @@ func (a *actor) worded(ws []queue.Word) {
 			a.log.Debug("a word of a gate names nobody", "gate", w.Gate, "error", err)
 			continue
 		}
-		a.tellInstance(word{gate: w.Gate, member: m, kind: saidBy(w.Kind), at: w.At})
+		if a.instances[m.Instance] == nil && len(a.todo) >= maxHeard {
+			continue // the gate's sweep sends it again
+		}
+		a.tellInstance(word{gate: w.Gate, member: m, kind: saidBy(w.Kind), at: w.At, heard: true})
 	}
 }
 
@@ -81,6 +87,10 @@ func (a *actor) tellInstance(w word) {
 	}
 	a.advance(in)
 }
+
+// maxHeard bounds what is kept because of messages that anybody may send: instances that wait to be loaded, gates. Beyond it a
+// message is dropped, and what it was about is found by the sweep.
+const maxHeard = 10_000
 
 // wordsAtOnce bounds how many instances are brought into memory at a time because a gate has told them something.
 const wordsAtOnce = 128
@@ -123,8 +133,12 @@ func (a *actor) hear(in *instance) {
 		}
 	}
 	slices.SortFunc(all, func(x, y heard) int { return cmp.Compare(x.ticket.Event, y.ticket.Event) }) // as they came to the gate
+	var calls gateCalls
 	for _, h := range all {
-		a.heed(in, h.ticket, h.word)
+		a.heed(in, h.ticket, h.word, &calls)
+	}
+	for _, c := range calls.all {
+		a.askCall(in, c)
 	}
 }
 
@@ -135,11 +149,12 @@ func (in *instance) meant(w word) (history.Ticket, bool) {
 	return k, ok && w.gate == k.Gate.Name && w.member == member(in.id, k.Event, in.state.Started, k.Gate)
 }
 
-func (a *actor) heed(in *instance, k history.Ticket, w word) {
+// heed acts on a word about a ticket that waits. What only the gate can tell is added to calls.
+func (a *actor) heed(in *instance, k history.Ticket, w word, calls *gateCalls) {
 	switch {
 	case w.asked && !w.about(k): // the ticket has entered anew since, and that was answered
-	case !w.about(k):
-		a.askAbout(in, k)
+	case w.heard, !w.about(k):
+		calls.at(k.Gate.Name).ask(in, k)
 	case w.kind == gate.LetIn:
 		ev := &history.Granted{Scheduled: k.Event}
 		ev.At = a.clock.now()
@@ -154,13 +169,6 @@ func (a *actor) heed(in *instance, k history.Ticket, w word) {
 	default:
 		in.poison = append(in.poison, a.turnedAway(k.Event, w.gate, w.kind, 0))
 	}
-}
-
-// askAbout asks about one ticket that waits, now.
-func (a *actor) askAbout(in *instance, k history.Ticket) {
-	c := &gateCall{call: gate.Call{Gate: k.Gate.Name}}
-	c.ask(in, k)
-	a.askCall(in, c)
 }
 
 // disown takes out of their gates the tickets that nothing in the instance wants. Memory may be that of an owner who was paused

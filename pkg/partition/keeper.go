@@ -163,12 +163,30 @@ func (k *Keeper) loop(ctx context.Context) {
 	tick := time.NewTicker(k.cfg.Renew)
 	defer tick.Stop()
 	for ctx.Err() == nil { // a nudge may be taken before the end is
+		began := time.Now()
 		k.round(ctx)
 		select {
 		case <-ctx.Done():
 		case <-k.nudge:
+			k.rest(ctx, nudgeGap-time.Since(began))
 		case <-tick.C:
 		}
+	}
+}
+
+// nudgeGap is the shortest time between two rounds: notices may be forged, and each round costs Redis a script a partition.
+const nudgeGap = 10 * time.Millisecond
+
+// rest waits, until ctx ends.
+func (k *Keeper) rest(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
 	}
 }
 

@@ -58,6 +58,7 @@ package partition
 
 import (
 	"context"
+	"crypto/rand"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -109,6 +110,7 @@ type Tenure struct {
 	Applied history.Position // where the inputs stream was left
 	Clean   bool             // the last owner handed over: everything it decided has been published
 	Epoch   int64            // how often the partition has been acquired
+	Secret  string           // of the partition, made by its first owner: only orchestrators can read it
 
 	drop    chan struct{}
 	over    bool // given up by the keeper; under its mutex
@@ -188,7 +190,7 @@ func (s scripts) members(ctx context.Context, own Member, leave bool, span time.
 // take acquires. Without a tenure and without an error another member holds the partition, for so long unless it renews.
 func (s scripts) take(ctx context.Context, part int, token, member string, ttl time.Duration) (*Tenure, time.Duration, error) {
 	v, err := s.run.Do(ctx, redisx.Call{
-		Script: s.acquire, Keys: []string{s.space.Part(part).Owner()}, Args: []any{token, member, ttl.Milliseconds()},
+		Script: s.acquire, Keys: []string{s.space.Part(part).Owner()}, Args: []any{token, member, ttl.Milliseconds(), rand.Text()},
 	})
 	if err != nil {
 		return nil, 0, fmt.Errorf("partition %d: acquire: %w", part, err)
@@ -200,7 +202,7 @@ func (s scripts) take(ctx context.Context, part int, token, member string, ttl t
 	t := &Tenure{
 		Part: part, Token: token, drop: make(chan struct{}),
 		Applied: history.Position{Seq: uint64(r.Int(1)), Time: r.Int(2)}, //nolint:gosec // a stream's sequence is below 2^63
-		Clean:   r.Str(3) == "1", Epoch: r.Int(4),
+		Clean:   r.Str(3) == "1", Epoch: r.Int(4), Secret: r.Str(6),
 	}
 	t.Acked(t.Applied)
 	t.Committed(r.Int(5))

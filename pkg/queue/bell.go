@@ -13,21 +13,14 @@ const maxMessage = 256 << 10
 
 // Ring tells the owner of a partition that inboxes have become non-empty. The error
 // says that it could not be sent; it need not be handled, for the look finds the
-// inboxes two seconds later. An element over MaxElement is left out.
+// inboxes two seconds later.
 func (c *Conn) Ring(partition int, bells []Bell) error {
-	out := make([]Bell, len(bells))
-	for i, b := range bells {
-		if len(b.Element) > MaxElement {
-			b.Element = nil
-		}
-		out[i] = b
-	}
-	return inParts(out, func(b Bell) int { return len(b.Instance) + len(b.Element) + 16 }, func(part []Bell) error {
+	return inParts(bells, func(b Bell) int { return len(b.Instance) + len(b.Effect) + len(b.Element) + len(b.Proof) + 16 }, func(part []Bell) error {
 		return c.send(c.subj.bell(partition), encodeBells(part))
 	})
 }
 
-// OnBells calls fn for every doorbell of a partition, in order.
+// OnBells calls fn for every doorbell of a partition, in order. A doorbell may be forged: only its proof tells.
 func (c *Conn) OnBells(partition int, fn func([]Bell)) (*Subscription, error) {
 	return subscribe(c.nc, c.subj.bell(partition), func(m *nats.Msg) {
 		var bells []Bell

@@ -5,13 +5,12 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// MaxElement is the largest inbox element that a doorbell carries, in bytes.
-const MaxElement = 4 << 10
-
-// Bell says that an instance's inbox was empty and no longer is.
+// Bell reports that an activity has ended and its completion is in an inbox that was empty before.
 type Bell struct {
 	Instance string
-	Element  []byte // the element as it was pushed, if it is at most MaxElement; else nil
+	Effect   string // effect id of the activity
+	Element  []byte // the element as it was pushed, if it is at most history.MaxRung; otherwise nil
+	Proof    string // that Redis has made: see Tenure.Proves of package store
 }
 
 // Hint says that a lease of the worker was deleted. The worker renews at once; only

@@ -41,14 +41,14 @@ func TestDoorbellsHintsAndNoticesArriveAndNonsenseIsCounted(t *testing.T) {
 		}
 	}
 	ok(t, c.Ring(2, []Bell{{Instance: "elsewhere"}}))
-	ok(t, c.Ring(3, []Bell{{Instance: "a", Element: []byte("el")}, {Instance: "b", Element: make([]byte, MaxElement+1)}}))
+	ok(t, c.Ring(3, []Bell{{Instance: "a", Effect: "e", Element: []byte("el"), Proof: "p"}, {Instance: "b"}}))
 	h := Hint{Instance: "a", Execution: 1, Activity: 2, Effect: "e", Reason: cancel.LostSelect, By: "b", Text: "t", At: 3}
 	ok(t, c.SendHints("w1", []Hint{h}))
 	n := Notice{Kind: PartitionReleased, Partition: 3, Member: "m"}
 	ok(t, c.Notify(Notice{Kind: PartitionReleased, Partition: 4}))
 	ok(t, c.Notify(n))
 
-	if got := get(t, bells, "a doorbell"); !reflect.DeepEqual(got, []Bell{{Instance: "a", Element: []byte("el")}, {Instance: "b"}}) {
+	if got := get(t, bells, "a doorbell"); !reflect.DeepEqual(got, []Bell{{Instance: "a", Effect: "e", Element: []byte("el"), Proof: "p"}, {Instance: "b"}}) {
 		t.Errorf("%+v", got)
 	}
 	if got := get(t, hints, "a hint"); !reflect.DeepEqual(got, []Hint{h}) {
@@ -69,12 +69,12 @@ func TestAListThatIsTooLongForAMessageTravelsInSeveral(t *testing.T) {
 	stop(t, s, err)
 	bells := make([]Bell, 200)
 	for i := range bells {
-		bells[i] = Bell{Instance: fmt.Sprint("i", i), Element: make([]byte, MaxElement)}
+		bells[i] = Bell{Instance: fmt.Sprint("i", i), Element: make([]byte, history.MaxRung)}
 	}
 	ok(t, c.Ring(0, bells))
 	for n := 0; n < len(bells); {
 		for _, b := range get(t, got, "bells") {
-			if b.Instance != bells[n].Instance || len(b.Element) != MaxElement {
+			if b.Instance != bells[n].Instance || len(b.Element) != history.MaxRung {
 				t.Fatalf("bell %d is %s", n, b.Instance)
 			}
 			n++
@@ -198,10 +198,10 @@ func TestMessagesOfVersion1ReadAsTheyWereWritten(t *testing.T) {
 			err := decode("reply", b, r.wire)
 			return r, err
 		}, Reply{Described: &described}},
-		{"bells", goldenBells, encodeBells([]Bell{{Instance: "a", Element: []byte{1}}, {Instance: "b"}}), func(b []byte) (any, error) {
+		{"bells", goldenBells, encodeBells([]Bell{{Instance: "a", Effect: "e", Element: []byte{1}, Proof: "p"}, {Instance: "b"}}), func(b []byte) (any, error) {
 			var v []Bell
 			return &v, decode("bells", b, func(w *wire) { list(w, &v, wireBell) })
-		}, &[]Bell{{Instance: "a", Element: []byte{1}}, {Instance: "b"}}},
+		}, &[]Bell{{Instance: "a", Effect: "e", Element: []byte{1}, Proof: "p"}, {Instance: "b"}}},
 		{"ask", goldenAsk, Ask{Op: OpList, Instance: "i", ReplyTo: "r", Execution: 1, After: 2, Status: "s", Cursor: "c", Limit: 3}.encode(), func(b []byte) (any, error) {
 			var a Ask
 			err := decode("ask", b, a.wire)
@@ -327,7 +327,7 @@ const (
 	goldenReplyBeforeGates = "9a01c0c0dc0017a169a0a0a00000000000000090000000a0c0c0a0a170919403a16ea163049305b06170706c69636174696f6e2f6a736f6ec40131060090c290a090"
 	// goldenReplyBefore is a reply of a build that knew no reports.
 	goldenReplyBefore = "9901c0c0dc0017a169a0a0a00000000000000090000000a0c0c0a0a170919403a16ea163049305b06170706c69636174696f6e2f6a736f6ec40131060090c290a0"
-	goldenBells       = "92019292a161c4010192a162c0"
+	goldenBells       = "92019294a161c40101a165a17094a162c0a0a0"
 	goldenAsk         = "9d0104a169a1720102a173a16303a0a0a0c0"
 	// goldenAskBefore is a request of a build that knew no gates.
 	goldenAskBefore = "990104a169a1720102a173a16303"

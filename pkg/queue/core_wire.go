@@ -3,9 +3,11 @@ package queue
 import "github.com/pawlrun/pawl/pkg/history"
 
 func wireBell(w *wire, b *Bell) {
-	w.record(2, func(w *wire) {
+	w.record(4, func(w *wire) {
 		w.str(&b.Instance)
 		w.bytes(&b.Element)
+		w.str(&b.Effect)
+		w.str(&b.Proof)
 	})
 }
 

@@ -54,7 +54,7 @@ func (t *task) acked(a lease.Acked, err error) {
 	case lease.OK:
 		t.w.acks.add(t.ended(), t.w.cfg.LeaseTTL)
 		if a.Inbox == 1 {
-			t.w.bells.ring(t.ref.Part, t.ref.Instance, a.Element)
+			t.w.bells.ring(t.ref, a)
 		}
 		if t.failed {
 			t.end(t.count.failed)

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -69,7 +70,13 @@ func (a *acks) byToken() map[string]lease.Completion {
 //	else                                       ──▶ nothing: another process had this name
 //
 // An ack that was not forgotten is answered GONE, and a claim that was given back or expired meanwhile STOLEN.
+//
+// A token that is not of this process is none of these, and is dropped before anything is compared: a hint may be forged.
 func (w *Worker) settleDoubts(doubted []queue.Hint) {
+	doubted = slices.DeleteFunc(doubted, func(d queue.Hint) bool { return !strings.HasPrefix(d.Token, w.token+"-") })
+	if len(doubted) == 0 {
+		return
+	}
 	here := make(map[string]bool)
 	w.mu.Lock()
 	for t := range w.tasks {
@@ -83,7 +90,7 @@ func (w *Worker) settleDoubts(doubted []queue.Hint) {
 		case here[d.Token]:
 		case acked && c.Effect == d.Effect && c.Instance == d.Instance:
 			w.ackForgotten(c)
-		case strings.HasPrefix(d.Token, w.token+"-"):
+		default:
 			w.returnForgotten(lease.Grip{Token: d.Token, Ref: lease.Ref{
 				Part: w.conn.PartitionOf(d.Instance), Instance: d.Instance, Execution: d.Execution, Activity: d.Activity, Effect: d.Effect,
 			}})
@@ -98,7 +105,7 @@ func (w *Worker) ackForgotten(c lease.Completion) {
 		}
 		w.log.Info("completion forgotten by redis, acknowledged again", "of", c.Ref.String())
 		if a.Inbox == 1 {
-			w.bells.ring(c.Part, c.Instance, a.Element)
+			w.bells.ring(c.Ref, a)
 		}
 	})
 }

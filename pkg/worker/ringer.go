@@ -5,6 +5,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/lease"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
@@ -30,10 +31,13 @@ func newRinger(conn *queue.Conn) *ringer {
 }
 
 // ring returns at once.
-func (r *ringer) ring(partition int, instance string, e history.Element) {
-	b := queue.Bell{Instance: instance}
-	if len(e.Body) < queue.MaxElement {
-		b.Element = e.Encode() // Ring leaves out one that is still too large with its head
+func (r *ringer) ring(of lease.Ref, a lease.Acked) {
+	partition, b := of.Part, queue.Bell{Instance: of.Instance, Effect: of.Effect, Proof: a.Proof}
+	if len(a.Element.Body) < history.MaxRung {
+		b.Element = a.Element.Encode()
+	}
+	if len(b.Element) > history.MaxRung { // with its head
+		b.Element = nil
 	}
 	r.mu.Lock()
 	r.waiting[partition] = append(r.waiting[partition], b)

@@ -90,7 +90,7 @@ func (s *Store) Commit(t Tenure, c *Commit, done func(Committed, error)) {
 	for _, ticket := range c.Keep {
 		fields = append(fields, keptField+ticket, "1")
 	}
-	args := make([]any, 0, 16+len(c.Pop)+len(c.Events)+len(c.Create)+len(fields)+len(c.Front)+len(c.Forgo))
+	args := make([]any, 0, 16+len(c.Pop)+len(c.Events)+2*len(c.Create)+len(fields)+len(c.Front)+len(c.Forgo))
 	args = append(args, t.Token, c.Instance, c.Head, c.NewHead, lookArg(c.Look),
 		len(c.Pop), len(c.Events), len(c.Create), len(fields), len(c.Front), reborn, c.Want, unreadBytes, len(c.Forgo),
 		lookArg(c.Due), lookArg(c.Applied))
@@ -101,7 +101,7 @@ func (s *Store) Commit(t Tenure, c *Commit, done func(Committed, error)) {
 		args = append(args, e)
 	}
 	for _, l := range c.Create {
-		args = append(args, l.Effect)
+		args = append(args, l.Effect, t.leaseKey(c.Instance, l.Effect))
 	}
 	args = append(args, fields...)
 	for _, e := range c.Front {

@@ -7,7 +7,7 @@
 --       10 elements put in front of the inbox  11 '1': another birth, which inherits nothing of the record
 --       12 unread elements wanted in the answer  13 their bytes at the most  14 fields of the record taken away, before the others are set
 --       15 none of the first 16 behind what is popped may be older, ms, or ''  16 the time of the applied position may not be older, or ''
---       then the ids, the events, the effect ids, the fields, the elements, the names of the fields taken away
+--       then the ids, the events, the effect id and key of each lease, the fields, the elements, the names of the fields taken away
 -- answer  FENCED | ROLLEDBACK | CONFLICT head | CONFLICT history (it is not as long as the record says) | CONFLICT inbox
 --       | OK now {unread elements} {holders of the deleted leases: place among the deleted from 1, worker}
 --         number of this commit in the partition: an owner that is answered one it has seen before knows that the store has forgotten
@@ -23,7 +23,7 @@ local fronts, forgone = tonumber(ARGV[10]), tonumber(ARGV[14])
 local ids = 16
 local event = ids + pops
 local effect = event + events
-local field = effect + creates
+local field = effect + 2 * creates
 local front = field + fields
 local forgo = front + fronts
 local lease = 11
@@ -101,10 +101,10 @@ end
 if string.sub(KEYS[9], -2) ~= ':0' then redis.call('UNLINK', KEYS[9], KEYS[10]) end -- a history may be long, and Redis frees it aside
 -- Create, then delete: what was scheduled and cancelled in one turn must not leave a lease.
 for k = 1, creates do
-  local key, effect_id = KEYS[lease + k], ARGV[effect + k]
-  if redis.call('HSET', key, 'e', effect_id, 'n', '0', 'c', ms(t)) ~= 3 then -- an orphan stood there
+  local key, effect_id, proof_key = KEYS[lease + k], ARGV[effect + 2 * k - 1], ARGV[effect + 2 * k]
+  if redis.call('HSET', key, 'e', effect_id, 'n', '0', 'c', ms(t), 'k', proof_key) ~= 4 then -- an orphan stood there
     redis.call('DEL', key)
-    redis.call('HSET', key, 'e', effect_id, 'n', '0', 'c', ms(t))
+    redis.call('HSET', key, 'e', effect_id, 'n', '0', 'c', ms(t), 'k', proof_key)
   end
 end
 local holders = {}

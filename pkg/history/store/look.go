@@ -69,11 +69,11 @@ func (s *Store) Look(t Tenure, l *Look, done func(Looked, error)) {
 	p := s.space.Part(t.Part)
 	keys := make([]string, 0, 5+len(l.Leases))
 	keys = append(keys, p.Owner(), p.Agenda(), p.Instance(l.Instance), p.Inbox(l.Instance), p.Stuck())
-	args := make([]any, 0, 8+len(l.Leases))
+	args := make([]any, 0, 8+2*len(l.Leases))
 	args = append(args, t.Token, l.Instance, l.Head, lookArg(l.Next), string(l.Hold), l.Stuck, l.Most, l.Sent.String())
 	for _, a := range l.Leases {
 		keys = append(keys, p.Lease(l.Instance, l.Execution, a.Activity))
-		args = append(args, a.Effect)
+		args = append(args, a.Effect, t.leaseKey(l.Instance, a.Effect))
 	}
 	leases := l.Leases
 	s.run.Go(redisx.Call{Script: s.look, Keys: keys, Args: args}, func(v any, err error) {

@@ -7,7 +7,7 @@
 -- KEYS  1 partition  2 agenda  3 record  4 inbox  5 stuck  then the leases of what is outstanding
 -- ARGV  1 token  2 instance  3 head  4 next look, ms, or ''  5 hold the inbox back: '' no, '1' yes, 'e' until its start comes
 --       6 why it is stuck, '' to leave what is said, '-' to take it back  7 claims at the most
---       8 up to where the stream has its messages, '' to leave what is said  then the effect ids
+--       8 up to where the stream has its messages, '' to leave what is said  then the effect id and key of each lease
 -- answer  FENCED | CONFLICT
 --       | OK now length_of_inbox {for each lease: W claims back (waits; for when a worker gave it back, ms, or 0) | C until claims span token worker (claimed)
 --         | X claims (claim was over) | P claims (claimed too often) | M (missing, completion unread) | R (made again)}
@@ -24,7 +24,7 @@ local most = tonumber(ARGV[7])
 local answer, clear, make = {}, {}, {}
 local look = tonumber(ARGV[4])
 for k = 6, #KEYS do
-  local effect = ARGV[k + 3]
+  local effect = ARGV[2 * k - 3]
   local l = redis.call('HMGET', KEYS[k], 'e', 't', 'u', 'd', 'n', 'b', 'w')
   local n = l[5] or '0'
   if l[1] ~= effect then
@@ -52,7 +52,7 @@ allowOOM(KEYS[1])
 for _, lease in ipairs(clear) do redis.call('HDEL', lease, 't', 'w', 'u', 'd') end
 for _, k in ipairs(make) do
   redis.call('DEL', KEYS[k])
-  redis.call('HSET', KEYS[k], 'e', ARGV[k + 3], 'n', '0', 'c', ms(t))
+  redis.call('HSET', KEYS[k], 'e', ARGV[2 * k - 3], 'n', '0', 'c', ms(t), 'k', ARGV[2 * k - 2])
 end
 if ARGV[6] == '-' then
   redis.call('HDEL', KEYS[5], ARGV[2])

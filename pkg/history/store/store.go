@@ -103,8 +103,9 @@ func New(run *redisx.Runner, space redisx.Space) *Store {
 
 // Tenure names a partition and the token by which its owner writes.
 type Tenure struct {
-	Part  int
-	Token string
+	Part   int
+	Token  string
+	Secret string // of the partition; see proof.go
 }
 
 // Message is one input on its way into an inbox.
