@@ -70,7 +70,7 @@ func markdown(src string) []Line {
 
 var (
 	sentenceEnd = regexp.MustCompile("[.!?:…][)*_`\"'”\\]]*$")
-	twoInOne    = regexp.MustCompile("[a-z0-9)*`\"\\]][.!?][)*`\"]* [A-Z`]")
+	twoInOne    = regexp.MustCompile("(?:[a-z0-9)*`\"\\]]|[A-Z]{2})[.!?][)*`\"]* [A-Z`]")
 	abbreviated = regexp.MustCompile(`\b(e\.g|i\.e|vs|etc|v?\d)\.[)*]* $`)
 )
 

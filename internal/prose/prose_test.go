@@ -11,6 +11,7 @@ func TestMistakesAreReported(t *testing.T) {
 		"line breaks inside a sentence":              {"A line that\nbreaks.\n", "1: the line breaks inside a sentence"},
 		"list item breaks inside a sentence":         {"* an item that\n  breaks.\n", "1: the line breaks inside a sentence"},
 		"two sentences in a line":                    {"One is here. Two is here, too.\n", "1: the line holds more than one sentence"},
+		"two sentences, the first with an acronym":   {"It is JSON. It is here, too.\n", "1: the line holds more than one sentence"},
 		"a word that is not used":                    {"It can not be.\n", `1: "can not": use cannot`},
 		"in a heading":                               {"# For ever\n", `1: "For ever": use forever`},
 		"in a table":                                 {"| a |\n|---|\n| for ever |\n", `3: "for ever": use forever`},
