@@ -99,6 +99,12 @@ type oneRound struct {
 	round int
 }
 
+// moments are those of one round.
+type moments struct {
+	fault time.Time // before it was injected
+	from  time.Time // from when on an instance has no reason to wait any more
+}
+
 func newRecovering(c *benchCmd, s streams, log *slog.Logger, some []fault) *recovering {
 	r := &recovering{cmd: c, s: s, log: log, show: term.NewProgress(s.err, c.Rounds*len(some), "rounds")}
 	for _, ft := range some {
@@ -143,9 +149,9 @@ func (r *recovering) fleet(ctx context.Context, kind fault, rounds <-chan oneRou
 	}
 	defer b.close()
 	for one := range rounds {
-		cs, from, err := r.round(ctx, f, b, one)
+		cs, at, err := r.round(ctx, f, b, one)
 		if err == nil {
-			err = r.note(one.of, cs, from)
+			err = r.note(one.of, cs, at)
 		}
 		if err != nil {
 			return fmt.Errorf("recover: %s: %w", one.of.name, err)
@@ -155,15 +161,15 @@ func (r *recovering) fleet(ctx context.Context, kind fault, rounds <-chan oneRou
 }
 
 // round injects the fault while instances are started, heals it when the fleet has recovered, and waits for every instance.
-func (r *recovering) round(ctx context.Context, f *recoverFleet, b *bench, one oneRound) (_ []*canary, from time.Time, err error) {
+func (r *recovering) round(ctx context.Context, f *recoverFleet, b *bench, one oneRound) (_ []*canary, at moments, err error) {
 	ft := one.of.fault
 	if err := f.whole(ctx, b); err != nil {
-		return nil, from, err
+		return nil, at, err
 	}
 	unlock := r.lock(ft.target < recoverAlone)
 	defer unlock()
 	if err := b.quick(ctx); err != nil {
-		return nil, from, err
+		return nil, at, err
 	}
 	cs := startCanaries(ctx, b, cmp.Or(ft.every, canaryEvery))
 	defer cs.end()
@@ -171,25 +177,26 @@ func (r *recovering) round(ctx context.Context, f *recoverFleet, b *bench, one o
 		cs.long(ctx)
 	}
 	if err := sleep(ctx, recoverBefore); err != nil {
-		return nil, from, err
+		return nil, at, err
 	}
-	if from, err = ft.inject(ctx, f, b, one.round); err != nil {
-		return nil, from, err
+	at.fault = time.Now()
+	if at.from, err = ft.inject(ctx, f, b, one.round); err != nil {
+		return nil, at, err
 	}
-	if err := cs.recovered(ctx, from, ft.held == 0); err != nil && ctx.Err() != nil {
-		return nil, from, err
+	if err := cs.recovered(ctx, at.from, ft.held == 0); err != nil && ctx.Err() != nil {
+		return nil, at, err
 	}
 	if ft.held > 0 {
 		cs.stop()
 		unlock()
-		if err := cs.recovered(ctx, from, true); err != nil && ctx.Err() != nil {
-			return nil, from, err
+		if err := cs.recovered(ctx, at.from, true); err != nil && ctx.Err() != nil {
+			return nil, at, err
 		}
 	}
 	if err := ft.heal(ctx, f, b); err != nil { // a fleet that does not recover by itself does now, and the time shows it
-		return nil, from, err
+		return nil, at, err
 	}
-	return cs.end(), from, nil
+	return cs.end(), at, nil
 }
 
 // lock has a round wait for those that must not be disturbed, or for all others. The function returned ends that, once.
@@ -203,15 +210,15 @@ func (r *recovering) lock(alone bool) (unlock func()) {
 }
 
 // note adds what a round has measured, and writes the fault's result if it was the last.
-func (r *recovering) note(m *recoveries, cs []*canary, from time.Time) error {
+func (r *recovering) note(m *recoveries, cs []*canary, at moments) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w, h := waited(cs, from, m.HeldMS > 0)
+	w, h := waited(cs, at.from, m.HeldMS > 0)
 	m.worst, m.kept, m.Rounds, m.Instances = append(m.worst, w), append(m.kept, h), m.Rounds+1, m.Instances+len(cs)
 	for _, one := range cs {
 		took := one.ended.Sub(one.began) - one.runs
 		m.usual = append(m.usual, took)
-		if one.ended.Before(from) {
+		if one.ended.Before(at.fault) {
 			m.calm = max(m.calm, took)
 		}
 		if one.err != nil {
