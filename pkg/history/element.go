@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // Element is one unread input of an instance, as it stands in its inbox:
 //
-//	id \n time \n body
+//	id [space seal] \n time \n body
 //
 // The id is the pusher's: ingest makes it from the message's place in the stream, a
 // worker from effect id and token. The commit names the ids it pops. The time is the
@@ -19,6 +20,12 @@ type Element struct {
 	ID   string // never empty, no newline
 	At   int64  // Unix milliseconds
 	Body []byte
+}
+
+// place is the id without the seal, which errors and logs must not show.
+func place(id string) string {
+	id, _, _ = strings.Cut(id, " ")
+	return id
 }
 
 // MaxRung is the size of the largest element that a doorbell carries, in bytes.
@@ -42,11 +49,11 @@ func ParseElement(b []byte) (Element, error) {
 	}
 	at, body, ok := bytes.Cut(rest, []byte{'\n'})
 	if !ok {
-		return Element{}, fmt.Errorf("inbox element %q without body: %w", id, ErrCorrupt)
+		return Element{}, fmt.Errorf("inbox element %q without body: %w", place(string(id)), ErrCorrupt)
 	}
 	ms, err := strconv.ParseInt(string(at), 10, 64)
 	if err != nil {
-		return Element{}, fmt.Errorf("inbox element %q with time %q: %w", id, at, ErrCorrupt)
+		return Element{}, fmt.Errorf("inbox element %q with a time of %d bytes: %w", place(string(id)), len(at), ErrCorrupt)
 	}
 	return Element{ID: string(id), At: ms, Body: body}, nil
 }
@@ -55,7 +62,7 @@ func ParseElement(b []byte) (Element, error) {
 func (e Element) Event() (Event, error) {
 	ev, err := Decode(0, e.Body)
 	if err != nil {
-		return nil, fmt.Errorf("inbox element %s: %w", e.ID, err)
+		return nil, fmt.Errorf("inbox element %s: %w", place(e.ID), err)
 	}
 	ev.Meta().At = e.At
 	return ev, nil

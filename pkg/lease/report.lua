@@ -9,7 +9,7 @@
 -- Checks, before it writes: the record.
 local execution, current = tonumber(ARGV[1]), tonumber(redis.call('HGET', KEYS[1], 'execution') or 0)
 if execution > current or execution < current - 1 then return { 'GONE' } end
-allowOOM(KEYS[1])
+allowOOM(KEYS[2]) -- not the record: workers may only read it
 for i = 2, #ARGV, 3 do
   redis.call(ARGV[i + 2] == '1' and 'HSETNX' or 'HSET', KEYS[2], ARGV[i], ARGV[i + 1])
 end

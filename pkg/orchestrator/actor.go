@@ -25,6 +25,7 @@ type actor struct {
 	*shared
 	tenure *partition.Tenure
 	st     store.Tenure
+	seal   string // of the elements that the owner makes
 	log    *slog.Logger
 	box    *mailbox
 	turns  *turner
@@ -67,6 +68,7 @@ func newActor(ctx context.Context, s *shared, t *partition.Tenure) *actor {
 		waiters: newWaiters(), watchers: newWaiters(), resends: resends{failed: make(map[string]struct{})},
 		clock: clock{at: time.Now(), ms: time.Now().UnixMilli()}, horizon: horizon{applied: t.Applied, held: make(map[string]int64)},
 	}
+	a.seal = a.st.Seal()
 	// The size is validated by New; NewLRU refuses only sizes below one.
 	a.parked, _ = simplelru.NewLRU(max(s.cfg.Parked/s.cfg.Partitions, 16), a.evicted)
 	return a

@@ -79,7 +79,7 @@ func (a *actor) inherit(in *instance, heir *history.Started) {
 	a.begin(in)
 	heir.Execution = in.rec.Execution + 1
 	t := &turn{in: in, pop: []string{in.unread[0].id}, heir: heir}
-	front, err := element(heirID(heir.Execution), heir)
+	front, err := element(heirID(heir.Execution)+a.seal, heir)
 	if err != nil {
 		a.end(in)
 		a.stall(in, stallUnreadable, err.Error())
@@ -124,7 +124,7 @@ func (t *turn) continueAsNew() {
 }
 
 func (t *turn) put(id string, ev history.Event) {
-	b, err := element(id, ev)
+	b, err := element(id+t.seal, ev)
 	if err != nil {
 		t.err = err
 		return

@@ -216,7 +216,7 @@ func (a *actor) committed(in *instance, t *turn, c *store.Commit, done store.Com
 	if t.begins() {
 		in.startGate = nil // its start says it
 	}
-	us, err := parseUnread(done.Unread)
+	us, err := a.parseUnread(done.Unread)
 	in.unread, in.cut, in.read = us, store.Cut(done.Unread), in.missed && len(us) == 0
 	a.effects(in, t, done)
 	if len(c.Front) > 0 {

@@ -58,3 +58,50 @@ func TestDoorbellsForUnknownInstancesCostRedisNothing(t *testing.T) {
 		t.Errorf("%v loads, %v looks", loads, looks)
 	}
 }
+
+// Whoever has a worker's credentials can push to every inbox.
+func TestInputsThatIngestHasNotSealedAreDropped(t *testing.T) {
+	s, met := newStand(t), counters(t)
+	approval := pawl.NewEvent[string]("approved")
+	s.orchestrate(orchestrator.Config{Metrics: met.reg}, hello.Do(func(ctx *pawl.Context, _ string) (string, error) {
+		return approval.Receive(ctx)
+	}))
+	s.start("hello", "h", `"x"`)
+	s.until("it waits", func() bool { return s.describe("h").Events > 0 })
+	forged := map[string]history.Event{
+		"s9.9":            &history.EventReceived{Name: "approved", Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"by finance"`)}},
+		"aEFFECT.token":   &history.EventReceived{Name: "approved", Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"by finance"`)}},
+		"s9.8 wrong-seal": &history.PurgeRequested{Force: true},
+		"s9.7":            &history.CancelRequested{By: "finance"},
+		"!s9.6":           &history.Started{Name: "hello", Execution: 1, Born: history.Position{Seq: 9}},
+		"a":               &history.ActivityCompleted{Scheduled: 1},
+	}
+	for id, ev := range forged {
+		body, err := history.Encode(ev)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range []string{"h", "nobody"} {
+			el := history.Element{ID: id, At: time.Now().UnixMilli(), Body: body}
+			if err := s.redis.RPush(s.ctx(), s.key(at, "in:"+at), el.Encode()).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := s.redis.RPush(s.ctx(), s.key("h", "in:h"), "full.17\n1790000000000\n").Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.lookNow("h")
+	s.lookNow("nobody")
+	s.until("they are dropped", func() bool {
+		n, err := s.redis.Exists(s.ctx(), s.key("h", "in:h"), s.key("nobody", "in:nobody")).Result()
+		return err == nil && n == 0
+	})
+	if d := s.describe("h"); d.Status != "running" || met.get("pawl_orchestrator_inputs_forged_total") < 11 {
+		t.Fatalf("%+v, %v counted", d, met.get("pawl_orchestrator_inputs_forged_total"))
+	}
+	s.event("approved", "h", `"by the client"`)
+	if d := s.ended("h"); string(d.Result.Data) != `"by the client"` {
+		t.Fatalf("%+v", d)
+	}
+}

@@ -218,7 +218,7 @@ func (a *actor) arrive(out []arrival, in queue.Input, ev history.Event, kind sto
 		a.log.Error("an input has no encoding", "seq", in.Pos.Seq, "error", err)
 		return out
 	}
-	id := elementID(in)
+	id := elementID(in) + a.seal
 	return append(out, arrival{
 		in: in, ev: unread{id: id, ev: ev},
 		msg: store.Message{Instance: in.Instance, ID: seenID(in), Kind: kind, Element: history.Element{ID: id, At: at, Body: body}.Encode()},
@@ -404,7 +404,7 @@ func (a *actor) proven(bells []queue.Bell) []queue.Bell {
 func (a *actor) rang(bells []queue.Bell) {
 	for _, b := range bells {
 		in := a.instance(b.Instance)
-		u, err := parseElement(b.Element)
+		u, err := a.parseElement(b.Element)
 		switch {
 		case len(b.Element) == 0 || err != nil || u.ev == nil:
 			in.unsure() // what is under way may have read the inbox before the push

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
@@ -23,11 +24,25 @@ func (s *stand) push(id, name, text string, at time.Time) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	el := history.Element{ID: "s1." + fmt.Sprint(at.UnixNano()), At: at.UnixMilli(), Body: body}
+	el := history.Element{ID: "s1." + fmt.Sprint(at.UnixNano()) + s.seal(id), At: at.UnixMilli(), Body: body}
 	if err := s.redis.RPush(s.ctx(), s.key(id, "in:"+id), el.Encode()).Err(); err != nil {
 		s.t.Fatal(err)
 	}
 	s.lookNow(id)
+}
+
+// seal is that of the partition of an instance.
+func (s *stand) seal(id string) string {
+	s.t.Helper()
+	key := s.key(id, "p")
+	if err := s.redis.HSetNX(s.ctx(), key, "secret", "made by a test").Err(); err != nil { // where no owner has been yet
+		s.t.Fatal(err)
+	}
+	secret, err := s.redis.HGet(s.ctx(), key, "secret").Result()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return store.Tenure{Secret: secret}.Seal()
 }
 
 func (s *stand) lookNow(id string) {
@@ -59,7 +74,7 @@ func TestAnInboxThatHadToDropAnInputFailsItsInstanceByName(t *testing.T) {
 	s.start("hello", "f-1", `"x"`)
 	s.until("it runs", func() bool { return s.describe("f-1").Status == "running" })
 	// The owner that dropped it died before it could say so; its mark is found by the next.
-	if err := s.redis.RPush(s.ctx(), s.key("f-1", "in:f-1"), "full.17\n1790000000000\n").Err(); err != nil {
+	if err := s.redis.RPush(s.ctx(), s.key("f-1", "in:f-1"), "full.17"+s.seal("f-1")+"\n1790000000000\n").Err(); err != nil {
 		t.Fatal(err)
 	}
 	s.lookNow("f-1")
@@ -79,7 +94,7 @@ func TestAnElementOfANewerBuildStallsItsInstanceWithoutASpin(t *testing.T) {
 	}
 	body[1] = 0x7f // the version of the encoding
 	key := s.key("v-1", "in:v-1")
-	if err := s.redis.RPush(s.ctx(), key, append([]byte("!s1.1\n1\n"), body...)).Err(); err != nil {
+	if err := s.redis.RPush(s.ctx(), key, append([]byte("!s1.1"+s.seal("v-1")+"\n1\n"), body...)).Err(); err != nil {
 		t.Fatal(err)
 	}
 	s.lookNow("v-1")

@@ -116,11 +116,13 @@ type sending struct {
 // unread is an input at the head of the inbox.
 type unread struct {
 	id string
-	ev history.Event // nil: it does not decode; it is taken out and counted
+	ev history.Event // nil: it does not decode, or is forged; it is taken out and counted
+
+	forged bool // it is not sealed, and no completion
 }
 
 // overflown reports the mark that ingest.lua leaves where it had to drop an input.
-func (u unread) overflown() bool { return strings.HasPrefix(u.id, "full.") }
+func (u unread) overflown() bool { return !u.forged && strings.HasPrefix(u.id, "full.") }
 
 // before reports an input that came before the instance was born. Events that did are kept for it; a cancellation or a
 // purge was meant for who had the id then, and has stayed behind a purge of that one.
@@ -171,10 +173,10 @@ func (u unread) fits(e *history.ActivityScheduled) bool {
 
 // parseUnread reads what the store answered. An element of a newer build stalls the
 // instance; one that is nonsense is kept by its id, to be taken out of the inbox.
-func parseUnread(raw [][]byte) ([]unread, error) {
+func (a *actor) parseUnread(raw [][]byte) ([]unread, error) {
 	out := make([]unread, 0, len(raw))
 	for _, b := range raw {
-		u, err := parseElement(b)
+		u, err := a.parseElement(b)
 		if err != nil {
 			return out, err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl/pkg/history"
@@ -13,20 +14,46 @@ import (
 
 const loadTimeout = 30 * time.Second // of a history near its limit, from a busy Redis
 
-func parseElement(b []byte) (unread, error) {
+// parseElement reads an element of an inbox. One that is not sealed can have been pushed by whoever has a worker's credentials: it is
+// believed as far as it is the end of an activity. Whether that is outstanding is for fits and stale.
+func (a *actor) parseElement(b []byte) (unread, error) {
 	el, err := history.ParseElement(b)
 	if err != nil {
 		return unread{}, err
 	}
 	u := unread{id: el.ID}
+	sealed := strings.HasSuffix(u.id, a.seal)
+	if !sealed && !strings.HasPrefix(u.id, "a") {
+		return a.forged(u), nil
+	}
 	ev, err := el.Event()
 	switch {
-	case err == nil:
-		u.ev = ev
 	case errors.Is(err, history.ErrNewerVersion):
 		return u, err
+	case err != nil:
+		return u, nil
+	}
+	u.ev = ev
+	if sealed {
+		return u, nil
+	}
+	if _, ok := u.completes(); !ok {
+		return a.forged(u), nil
+	}
+	if now := a.clock.now(); el.At > now+clockSlack { // by the clock of Redis, if the ack script has written it
+		ev.Meta().At = now
 	}
 	return u, nil
+}
+
+// clockSlack is how far the clock of Redis may be ahead of what the owner knows of it, ms.
+const clockSlack = 5000
+
+func (a *actor) forged(u unread) unread {
+	u.ev, u.forged = nil, true
+	a.met.forgedInputs.Inc()
+	a.log.Error("forged input dropped", "cause", "an element of an inbox is not sealed and no completion")
+	return u
 }
 
 // off runs f, which waits for Redis, away from the actor, and hands its result back.
@@ -58,7 +85,7 @@ func (a *actor) loadThen(in *instance, then func()) {
 			a.end(in)
 			a.met.loads.Inc()
 			if err == nil {
-				err = in.take(l)
+				err = a.take(in, l)
 			}
 			if err != nil {
 				a.unreadable(in, err)
@@ -69,8 +96,8 @@ func (a *actor) loadThen(in *instance, then func()) {
 }
 
 // take makes memory of what the store has.
-func (in *instance) take(l store.Loaded) error {
-	us, err := parseUnread(l.Unread)
+func (a *actor) take(in *instance, l store.Loaded) error {
+	us, err := a.parseUnread(l.Unread)
 	if err != nil {
 		return err
 	}
@@ -132,7 +159,7 @@ func (a *actor) readInbox(in *instance) {
 		a.end(in)
 		a.met.reads.Inc()
 		if err == nil {
-			in.unread, err = parseUnread(raw)
+			in.unread, err = a.parseUnread(raw)
 			in.cut = store.Cut(raw)
 		}
 		if err != nil {

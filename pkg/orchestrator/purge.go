@@ -128,7 +128,7 @@ func (a *actor) purgeStalled(in *instance, otherwise func()) {
 		off(a, func(ctx context.Context) ([][]byte, error) { return a.store.Inbox(ctx, a.st.Part, in.id) }, func(raw [][]byte, err error) {
 			a.end(in)
 			if err == nil {
-				in.unread, err = parseUnread(raw)
+				in.unread, err = a.parseUnread(raw)
 			}
 			if err != nil {
 				a.unreadable(in, err)

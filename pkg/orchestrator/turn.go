@@ -31,6 +31,7 @@ const (
 // runs the actor touches neither the instance's state nor its exec.
 type turn struct {
 	in   *instance
+	seal string // of the elements that it makes
 	exec *replay.Execution
 	fold *history.State
 	now  int64
@@ -87,7 +88,7 @@ func (a *actor) turn(in *instance) {
 	if in.state == nil {
 		in.state = &history.State{}
 	}
-	t := &turn{in: in, exec: in.exec, fold: in.state, now: a.clock.now(), overdue: in.overdue, behind: a.horizon.began == 0, part: in.partial()}
+	t := &turn{in: in, seal: a.seal, exec: in.exec, fold: in.state, now: a.clock.now(), overdue: in.overdue, behind: a.horizon.began == 0, part: in.partial()}
 	t.until = min(t.now, a.horizon.reached)
 	inputs := t.hold(in)
 	events, poison, identity := in.events, in.poison, in.identity()

@@ -224,7 +224,7 @@ func (a *actor) giveBack(in *instance, s *stall) {
 			a.end(in)
 			var inbox []unread
 			if err == nil {
-				inbox, err = parseUnread(raw)
+				inbox, err = a.parseUnread(raw)
 			}
 			switch {
 			case err != nil:

@@ -204,6 +204,9 @@ func (s scripts) take(ctx context.Context, part int, token, member string, ttl t
 		Applied: history.Position{Seq: uint64(r.Int(1)), Time: r.Int(2)}, //nolint:gosec // a stream's sequence is below 2^63
 		Clean:   r.Str(3) == "1", Epoch: r.Int(4), Secret: r.Str(6),
 	}
+	if t.Secret == "" && r.Err() == nil {
+		return nil, 0, fmt.Errorf("partition %d: acquire: %w: no secret", part, redisx.ErrReply)
+	}
 	t.Acked(t.Applied)
 	t.Committed(r.Int(5))
 	return t, 0, r.Err()

@@ -107,7 +107,7 @@ func (m *machine) doIngest(token string, from, to model.Position, batch []model.
 // ingestBound runs the script with a bound that a test can reach.
 func (m *machine) ingestBound(token string, from, to model.Position, batch []model.Message, bound int) (string, int64) {
 	keys := []string{m.part.Owner(), m.part.Agenda(), m.part.Early()}
-	args := []any{token, from.Seq, from.Time, to.Seq, to.Time, bound, 10_000, rules().Seen, store.InboxBytes, store.EarlyBytes, store.EarlyAll}
+	args := []any{token, from.Seq, from.Time, to.Seq, to.Time, bound, 10_000, rules().Seen, store.InboxBytes, store.EarlyBytes, store.EarlyAll, m.tenure(token).Seal()}
 	for _, b := range batch {
 		keys = append(keys, m.part.Instance(b.Instance), m.part.Inbox(b.Instance), m.part.Seen(b.Instance))
 		kind := map[string]string{"start": "s", "cancel": "c"}[b.Kind]

@@ -4,6 +4,7 @@
 -- ARGV  1 token  2,3 position it continues from (sequence, time)  4,5 position it reaches
 --       6 bound of an inbox  7 how many message ids an instance remembers  8 for how long, ms
 --       9 bytes of an inbox (memory that it takes in Redis)  10 bytes of the early inputs of an instance  11 of all of them
+--       12 seal of the partition, which the first line of each element ends with
 --       then for each message: instance, message id or '', 's' for a start, 'c' for a cancel or '', element
 -- answer  FENCED | CONFLICT sequence time | DONE now (this batch has been taken before)
 --       (a full inbox still takes the start of its instance, and, once, the mark that something was dropped behind it:
@@ -21,9 +22,10 @@ local seq, time = at[1] or '0', at[2] or '0'
 if seq == ARGV[4] and time == ARGV[5] and (seq ~= ARGV[2] or time ~= ARGV[3]) then return {'DONE', ms(t)} end
 if seq ~= ARGV[2] or time ~= ARGV[3] then return {'CONFLICT', seq, time} end
 
-local fixed, keys = 11, 3 -- arguments and keys before those of the messages
+local fixed, keys = 12, 3 -- arguments and keys before those of the messages
 local bound, remember, span = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local inbox_bytes, early_bytes, early_all = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
+local seal = ARGV[12] .. '\n' -- workers can push elements, but not this
 local largest = 1200000 -- bytes: no element is larger, so that short inboxes need not be measured
 local overhead = 512    -- of an early input: what Redis keeps for it beside the element
 local count = (#ARGV - fixed) / 4
@@ -62,7 +64,8 @@ for m = 1, count do -- read all of it before the first write
     known[record] = redis.call('EXISTS', record) == 1
     length[inbox] = redis.call('LLEN', inbox)
     if not known[record] and length[inbox] > 0 then
-      started[inbox] = string.sub(redis.call('LINDEX', inbox, 0), 1, 1) == '!'
+      local first = redis.call('LINDEX', inbox, 0)
+      started[inbox] = string.sub(first, 1, 1) == '!' and string.find(first, seal, 1, true) ~= nil
     end
   end
   local absent = not known[record] and not started[inbox]
@@ -117,8 +120,8 @@ for m = 1, count do
   end
   if said == 'f' or said == 'o' then
     local last = redis.call('LINDEX', inbox, -1)
-    if last and string.sub(last, 1, 5) ~= 'full.' then
-      redis.call('RPUSH', inbox, 'full.' .. ARGV[4] .. '\n' .. ms(t) .. '\n')
+    if last and not (string.sub(last, 1, 5) == 'full.' and string.find(last, seal, 1, true)) then
+      redis.call('RPUSH', inbox, 'full.' .. ARGV[4] .. seal .. ms(t) .. '\n')
     end
   end
   if said ~= 'd' and said ~= 'o' and said ~= 'u' then hurry(KEYS[2], instance, t) end

@@ -22,6 +22,23 @@ import (
 // forgets it forgets every lease that depends on it. The proof covers the time and the body of the element too: a commit compares
 // only the ids of what it pops. A doorbell that is sent again proves what has been turned already, and is dropped for that.
 
+// # What an inbox may hold
+//
+// Workers push their completions into the inboxes that ingest fills. So the first line of every element that ingest or a commit
+// makes ends with the seal of the partition, which workers cannot read: neither the partition's hash nor an inbox. An element without
+// it is the end of an activity that is outstanding, or it is dropped. Against a seal that is replayed nothing else helps:
+// the operator's credentials, and a copy of the database, can read it.
+
+// Seal is what the first line of an element ends with that ingest or a commit has made.
+// A Tenure without a secret has none.
+func (t Tenure) Seal() string {
+	if t.Secret == "" {
+		return ""
+	}
+	sum := sha256.Sum256(history.AppendText([]byte("seal"), t.Secret))
+	return " " + base64.RawURLEncoding.EncodeToString(sum[:12])
+}
+
 // leaseKey is the key of an activity's lease: 96 bits.
 func (t Tenure) leaseKey(instance, effect string) string {
 	b := make([]byte, 0, 256)

@@ -145,7 +145,7 @@ func (s *Store) Ingest(t Tenure, prev, next history.Position, batch []Message, d
 	keys = append(keys, p.Owner(), p.Agenda(), p.Early())
 	args := make([]any, 0, 11+4*len(batch))
 	args = append(args, t.Token, num(prev.Seq), num(prev.Time), num(next.Seq), num(next.Time), InboxBound, seenCount, seenSpan,
-		InboxBytes, EarlyBytes, EarlyAll)
+		InboxBytes, EarlyBytes, EarlyAll, t.Seal())
 	for _, m := range batch {
 		keys = append(keys, p.Instance(m.Instance), p.Inbox(m.Instance), p.Seen(m.Instance))
 		args = append(args, m.Instance, m.ID, string(m.Kind), m.Element)
