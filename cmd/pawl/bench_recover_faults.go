@@ -16,6 +16,7 @@ import (
 )
 
 const (
+	standstill    = 20 * time.Millisecond  // between instances where many stand still for seconds
 	electionAsk   = 100 * time.Millisecond // for one answer of a leader
 	workerSilence = 5 * time.Millisecond   // of a worker that is there
 )
@@ -28,7 +29,7 @@ type fault struct {
 	nats   int           // servers; zero: one
 	redis  bool          // a Redis Cluster
 	held   time.Duration // target for instances that were under way on the member concerned; zero: the same as for all
-	every  time.Duration // between instances; zero: canaryEvery. More where all stand still: it is no measure of the backlog
+	every  time.Duration // between instances; zero: canaryEvery. Longer for outages of seconds: their backlog is not what is measured
 	// inject does it and returns from when on an instance has no reason to wait any more.
 	inject func(ctx context.Context, f *recoverFleet, b *bench, round int) (time.Time, error)
 	// heal restores the fleet once it has recovered.
@@ -38,13 +39,13 @@ type fault struct {
 // faults are in the order of the table.
 func faults() []fault {
 	return []fault{
-		{name: "orchestrator-killed", target: 5500 * time.Millisecond, since: "kill -9", inject: killOrchestrator, heal: healMembers},
-		{name: "orchestrators-killed", target: 5500 * time.Millisecond, since: "their start", inject: killAllOrchestrators, heal: healMembers},
+		{name: "orchestrator-killed", target: 5500 * time.Millisecond, since: "kill -9", every: standstill, inject: killOrchestrator, heal: healMembers},
+		{name: "orchestrators-killed", target: 5500 * time.Millisecond, since: "their start", every: standstill, inject: killAllOrchestrators, heal: healMembers},
 		{name: "hand-over", target: 100 * time.Millisecond, since: "SIGTERM", inject: stopOneOrchestrator, heal: healMembers},
-		{name: "nats-cut", target: 6 * time.Second, since: "cut from NATS", inject: network(orchestrators, func(m *faultyMember) { m.nats.Cut() }), heal: healMembers},
-		{name: "nats-black-hole", target: 6 * time.Second, since: "black hole to NATS", inject: network(orchestrators, func(m *faultyMember) { m.nats.BlackHole() }), heal: healMembers},
-		{name: "redis-cut", target: 6 * time.Second, since: "cut from Redis", inject: network(orchestrators, func(m *faultyMember) { m.redis.Cut() }), heal: healMembers},
-		{name: "redis-black-hole", target: 6 * time.Second, since: "black hole to Redis", inject: network(orchestrators, func(m *faultyMember) { m.redis.BlackHole() }), heal: healMembers},
+		{name: "nats-cut", target: 6 * time.Second, since: "cut from NATS", every: standstill, inject: network(orchestrators, func(m *faultyMember) { m.nats.Cut() }), heal: healMembers},
+		{name: "nats-black-hole", target: 6 * time.Second, since: "black hole to NATS", every: standstill, inject: network(orchestrators, func(m *faultyMember) { m.nats.BlackHole() }), heal: healMembers},
+		{name: "redis-cut", target: 6 * time.Second, since: "cut from Redis", every: standstill, inject: network(orchestrators, func(m *faultyMember) { m.redis.Cut() }), heal: healMembers},
+		{name: "redis-black-hole", target: 6 * time.Second, since: "black hole to Redis", every: standstill, inject: network(orchestrators, func(m *faultyMember) { m.redis.BlackHole() }), heal: healMembers},
 		{name: "worker-killed", target: 50 * time.Millisecond, held: 11 * time.Second, since: "NATS drops it", inject: killWorker, heal: healMembers},
 		{name: "worker-nats-cut", target: 3 * time.Second, held: 11 * time.Second, since: "cut from NATS", inject: network(workers, func(m *faultyMember) { m.nats.Cut() }), heal: healMembers},
 		{name: "worker-nats-black-hole", target: 3 * time.Second, held: 11 * time.Second, since: "black hole to NATS", inject: network(workers, func(m *faultyMember) { m.nats.BlackHole() }), heal: healMembers},
@@ -53,8 +54,8 @@ func faults() []fault {
 		{name: "redis-restarted", target: time.Second, since: "Redis answers", inject: restartRedis, heal: healMembers},
 		{name: "nats-restarted", target: time.Second, since: "NATS listens", inject: restartNATS, heal: healMembers},
 		{name: "tasks-lost", target: 2 * time.Second, since: "TASKS deleted", inject: deleteTasks, heal: healMembers},
-		{name: "cluster-master-killed", target: 2 * time.Second, since: "election", redis: true, inject: killClusterMaster, heal: healCluster},
-		{name: "jetstream-leader-killed", target: time.Second, since: "last election", nats: 3, every: 20 * time.Millisecond, inject: killStreamLeader, heal: healNATS},
+		{name: "cluster-master-killed", target: 2 * time.Second, since: "election", redis: true, every: standstill, inject: killClusterMaster, heal: healCluster},
+		{name: "jetstream-leader-killed", target: time.Second, since: "last election", nats: 3, every: standstill, inject: killStreamLeader, heal: healNATS},
 	}
 }
 
