@@ -40,7 +40,7 @@ func (o Orchestrator) Run(errw io.Writer, opts ...fx.Option) int {
 func (o Orchestrator) Config() orchestrator.Config {
 	return orchestrator.Config{
 		Namespace: o.Namespace.Namespace, Partitions: o.Partitions, Replicas: o.Replicas, InputsMaxBytes: int64(o.InputsMax), Look: o.Look,
-		Retention: orchestrator.Retention(o.Retention), FailDiverged: o.FailDiverged,
+		Retention: orchestrator.Retention(o.Retention), FailDiverged: o.FailDiverged, ReplyPrefixes: o.Replies,
 	}
 }
 
@@ -70,7 +70,7 @@ func (w Worker) Run(errw io.Writer, opts ...fx.Option) int {
 func (w Worker) Config() worker.Config {
 	return worker.Config{
 		Namespace: w.Namespace.Namespace, Name: w.Name, LeaseTTL: w.LeaseTTL, Concurrency: w.Concurrency, Drain: w.Drain,
-		Grace: w.Grace, MaxAbandoned: w.MaxAbandoned,
+		Grace: w.Grace, MaxAbandoned: w.MaxAbandoned, ReplyPrefixes: w.Replies,
 	}
 }
 

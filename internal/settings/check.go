@@ -34,8 +34,13 @@ func (r Redis) AfterApply() error {
 	return rdb.Close()
 }
 
+var inboxPrefix = regexp.MustCompile(`^([A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*)?$`)
+
 // AfterApply refuses a URL that cannot be read, and files that can not be read.
 func (n NATS) AfterApply() error {
+	if !inboxPrefix.MatchString(n.NATSInbox) {
+		return fmt.Errorf("--nats-inbox-prefix %q: want the beginning of a subject, such as _INBOX_client", n.NATSInbox)
+	}
 	if _, err := n.options(nil); err != nil {
 		return fmt.Errorf("--nats %s: %w", n.NATSURL, err)
 	}
@@ -76,6 +81,9 @@ func (w Worker) AfterApply() error {
 func (f Fleet) AfterApply() error {
 	if f.Drain < 0 {
 		return fmt.Errorf("--drain %s: want nothing or more", f.Drain)
+	}
+	if err := queue.CheckReplyPrefixes(f.Replies); err != nil {
+		return fmt.Errorf("--reply-prefixes: %w", err)
 	}
 	return nil
 }

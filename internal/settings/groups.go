@@ -9,6 +9,7 @@ type NATS struct {
 	NATSPass  string `name:"nats-password-file" env:"PAWL_NATS_PASSWORD_FILE" type:"path" placeholder:"FILE" help:"File with the password, or without --nats-user the token. Read at every connect."`
 	NATSCreds string `name:"nats-creds" env:"PAWL_NATS_CREDS" type:"path" placeholder:"FILE" help:"Credentials file (JWT and seed). Read at every connect."`
 	NATSNKey  string `name:"nats-nkey" env:"PAWL_NATS_NKEY" type:"path" placeholder:"FILE" help:"NKey seed file."`
+	NATSInbox string `name:"nats-inbox-prefix" env:"PAWL_NATS_INBOX_PREFIX" default:"_INBOX" placeholder:"PREFIX" help:"What the subjects for replies begin with; one for each role, so that no role can read the replies to another."`
 	NATSCA    string `name:"nats-ca" env:"PAWL_NATS_CA" type:"path" placeholder:"FILE" help:"PEM file of the authority that signed the server's certificate."`
 	NATSCert  string `name:"nats-cert" env:"PAWL_NATS_CERT" type:"path" placeholder:"FILE" help:"PEM file of our own certificate."`
 	NATSKey   string `name:"nats-key" env:"PAWL_NATS_KEY" type:"path" placeholder:"FILE" help:"PEM file of its key."`
@@ -41,6 +42,8 @@ type Fleet struct {
 	NATS
 	Redis
 	Log
+
+	Replies []string `name:"reply-prefixes" env:"PAWL_REPLY_PREFIXES" default:"_INBOX" placeholder:"PREFIX" help:"Replies are sent only to subjects that begin with one of these, separated by commas."`
 
 	Drain    time.Duration `name:"drain" env:"PAWL_DRAIN" default:"30s" help:"How long work under way may take to end after a signal to stop."`
 	HTTP     string        `name:"http" env:"PAWL_HTTP" placeholder:"ADDR" help:"Serve /api/v1, /healthz, /readyz and /metrics there, such as 127.0.0.1:7295; without a host it is 127.0.0.1, and 0.0.0.0 is all interfaces. Off without it."`

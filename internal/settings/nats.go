@@ -52,6 +52,9 @@ func (n NATS) options(log *slog.Logger) ([]nats.Option, error) {
 	if err != nil {
 		return nil, err
 	}
+	if n.NATSInbox != "" {
+		opts = append(opts, nats.CustomInboxPrefix(n.NATSInbox))
+	}
 	if n.NATSCreds != "" {
 		if _, err := os.Stat(n.NATSCreds); err != nil {
 			return nil, fmt.Errorf("read the credentials: %w", err)

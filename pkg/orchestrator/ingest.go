@@ -249,14 +249,23 @@ func elementID(in queue.Input) string {
 	return string(strconv.AppendInt(b, in.Pos.Time, 10))
 }
 
-// seenID is the id by which a repeat is recognised. Only what anybody sends needs one. A second start of
+// seenID is the id by which a repeat is recognized: what the sender calls the message, within the subject that it was published
+// on. The subject is what permissions are drawn by, so nobody who may not send a message can suppress it by sending another one
+// under its id. Two messages of one subject have one id only if they are one message: By is not a part, for a repeat may come
+// from another process.
+//
+// Only what anybody sends needs one. A second start of
 // the same instance has no effect anyway, and to remember it would cost a key per instance; and what
 // instances tell each other about a child is recognised by its effect id, and may be asked for again.
 func seenID(in queue.Input) string {
-	if in.Kind == queue.KindStart || in.Kind == queue.KindDone || in.Of != "" {
+	if in.ID == "" || in.Kind == queue.KindStart || in.Kind == queue.KindDone || in.Of != "" {
 		return ""
 	}
-	return in.ID
+	name := in.Name
+	if in.Event != nil { // it came with a start, and may come again by itself
+		name = in.Event.Name
+	}
+	return in.Sender.String() + "." + in.Kind.String() + "." + name + " " + in.ID
 }
 
 func event(in queue.Input) (history.Event, store.MessageKind, error) {

@@ -59,6 +59,9 @@ type Config struct {
 	InputsMaxBytes int64
 	Member         string // this process' name among the orchestrators; default host-pid-random
 
+	// ReplyPrefixes are what a subject may begin with that replies are sent to; default "_INBOX". See queue.Options.
+	ReplyPrefixes []string
+
 	Look      time.Duration // an instance with activities outstanding is looked at so often; default 10 s
 	MaxClaims int           // an activity claimed so often without an end is poison; default 10
 	Parked    int           // executions kept in memory, about, if this process owns all partitions; default 10,000
@@ -123,6 +126,9 @@ func New(cfg Config, orchestrations ...pawl.OrchestrationBinding) (*Orchestrator
 		cfg.MaxClaims > math.MaxInt32 || cfg.Look < 0 || cfg.TurnLimit < 0 || cfg.OwnerTTL < 0 || cfg.InputsMaxBytes < 0 {
 		return nil, fmt.Errorf("orchestrator: a setting is out of range: partitions %d (1 to %d), replicas %d, max claims %d, parked %d, look %v, turn limit %v, owner TTL %v, inputs max bytes %d",
 			cfg.Partitions, queue.MaxPartitions, cfg.Replicas, cfg.MaxClaims, cfg.Parked, cfg.Look, cfg.TurnLimit, cfg.OwnerTTL, cfg.InputsMaxBytes)
+	}
+	if err := queue.CheckReplyPrefixes(cfg.ReplyPrefixes); err != nil {
+		return nil, fmt.Errorf("orchestrator: %w", err)
 	}
 	programs, err := pawl.NewPrograms(orchestrations...)
 	if err != nil {
@@ -246,7 +252,7 @@ func (o *Orchestrator) open(ctx context.Context, opened *[]func()) (*shared, *pa
 	}
 	conn, err := queue.Open(ctx, o.cfg.NATS, queue.Options{
 		Namespace: o.cfg.Namespace, Partitions: o.cfg.Partitions, Replicas: o.cfg.Replicas, InputsMaxBytes: o.cfg.InputsMaxBytes,
-		Logger: o.cfg.Logger, Outage: o.outage,
+		ReplyPrefixes: o.cfg.ReplyPrefixes, Logger: o.cfg.Logger, Outage: o.outage,
 	})
 	if err != nil {
 		return nil, nil, err

@@ -99,7 +99,7 @@ func (c *Conn) ServeAsks(partition int, fn func(ctx context.Context, a Ask) Repl
 			c.reply(m, Reply{Problem: &Problem{Code: ProblemBadAsk, Message: err.Error()}})
 			return
 		}
-		if !safeReply(a.ReplyTo) {
+		if !c.repliesTo(a.ReplyTo) {
 			a.ReplyTo = ""
 		}
 		places <- struct{}{}
@@ -121,7 +121,7 @@ func (c *Conn) ServeAsks(partition int, fn func(ctx context.Context, a Ask) Repl
 }
 
 func (c *Conn) reply(m *nats.Msg, r Reply) {
-	if m.Reply == "" {
+	if !c.repliesTo(m.Reply) {
 		return
 	}
 	body := r.encode()
@@ -138,7 +138,7 @@ func (c *Conn) reply(m *nats.Msg, r Reply) {
 // Answer sends an answer to where somebody waits for it. The error need not be
 // handled: who waits asks again.
 func (c *Conn) Answer(to string, a Answer) error {
-	if !safeReply(to) {
+	if !c.repliesTo(to) {
 		return fmt.Errorf("%w: reply subject %q", ErrMalformed, to)
 	}
 	return c.send(to, a.encode())

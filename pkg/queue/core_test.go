@@ -171,6 +171,64 @@ func TestNobodyMakesTheOrchestratorAnswerToSubjectsThatAreNotInboxes(t *testing.
 	if !safeReply(nats.NewInbox()) || !safeReply("my.inbox.7") {
 		t.Error("an inbox is refused")
 	}
+	for _, bad := range []string{"", "$JS", "pawl", "pawl.", "a.*", "a..", "> "} {
+		if CheckReplyPrefixes([]string{bad}) == nil {
+			t.Errorf("prefix %q is not refused", bad)
+		}
+	}
+}
+
+// Trap: a header that names where to answer, believed. It is an inbox, or what a setting allows.
+func TestRepliesAreSentToInboxesOnly(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	s.open(Options{Partitions: 1})
+	var after history.Position
+	for _, k := range []struct {
+		prefixes []string
+		allowed  map[string]bool
+	}{
+		{nil, map[string]bool{"_INBOX.x.1": true, "_INBOX_client.x.1": true, "orders.ship": false, "my_INBOX.x": false}},
+		{[]string{"_INBOX_client.", "orders."}, map[string]bool{"_INBOX.x.1": false, "_INBOX_client.x.1": true, "orders.ship": true}},
+	} {
+		c, err := Join(soon(t), s.dial(), Options{ReplyPrefixes: k.prefixes})
+		ok(t, err)
+		defer c.Close()
+		r, err := c.Attach(soon(t), 0, after)
+		ok(t, err)
+		defer r.Stop()
+		for reply, allowed := range k.allowed {
+			in := event("a", "x", "1")
+			in.Reply = reply
+			_, err := c.PublishInput(soon(t), in)
+			ok(t, err)
+			got := read(t, r, 1)[0]
+			after = got.Pos
+			if got.Problem != nil || (got.Reply == reply) != allowed || !allowed && got.Reply != "" {
+				t.Errorf("%v, an input with %q: reply to %q, problem %v", k.prefixes, reply, got.Reply, got.Problem)
+			}
+			if err := c.Answer(reply, Answer{}); (err == nil) != allowed {
+				t.Errorf("%v, an answer to %q: %v", k.prefixes, reply, err)
+			}
+		}
+	}
+}
+
+func TestRequestsThatNameNoInboxAreNotAnswered(t *testing.T) {
+	t.Parallel()
+	c := newStand(t).open(Options{})
+	served := make(chan struct{}, 1)
+	s, err := c.ServeAsks(0, func(context.Context, Ask) Reply { served <- struct{}{}; return Reply{} })
+	stop(t, s, err)
+	other, err := c.nc.SubscribeSync("orders.ship")
+	ok(t, err)
+	ok(t, c.nc.PublishRequest(c.subj.ask(0, AccessRead), "orders.ship", Ask{Op: OpList}.encode()))
+	get(t, served, "the request")
+	s.Stop()
+	ok(t, c.nc.Flush())
+	if n, _, err := other.Pending(); n != 0 || err != nil {
+		t.Errorf("%d messages for another application, %v", n, err)
+	}
 }
 
 // The bytes of version 1, for ever: a change here needs a new version.

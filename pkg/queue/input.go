@@ -80,8 +80,8 @@ func (k InputKind) String() string {
 // input is passed over.
 const (
 	HeaderContentType = "Content-Type" // of the body; absent: application/json
-	HeaderID          = "Pawl-Id"      // the message's id: a repeat of it takes no effect
-	HeaderReply       = "Pawl-Reply"   // subject for the answer to a start
+	HeaderID          = "Pawl-Id"      // the message's id: a repeat of it on the same subject takes no effect
+	HeaderReply       = "Pawl-Reply"   // subject for the answer to a start; an inbox, see Options.ReplyPrefixes
 	HeaderBy          = "Pawl-By"      // who sends, as they name themselves
 	HeaderVersion     = "Pawl-Version" // of these conventions; absent: 1
 )

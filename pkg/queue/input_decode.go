@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"mime"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -106,14 +107,17 @@ func (in *Input) headers(h nats.Header) error {
 			return fmt.Errorf("%w: a header of %d bytes, at most %d are allowed", ErrMalformed, len(v), maxHeader)
 		}
 	}
-	if !safeReply(in.Reply) {
-		in.Reply = ""
-	}
 	return nil
 }
 
-// safeReply keeps whoever may publish an input from making the orchestrator, which
-// may do more, publish to the subjects of the server or of Pawl.
+// repliesTo reports whether a reply may be sent to a subject. Whoever may publish an input or a request names the subject, and
+// must not have an orchestrator, which may do more, publish what other applications or the server subscribe to. So it is an
+// inbox, or what Options.ReplyPrefixes allows.
+func (c *Conn) repliesTo(subject string) bool {
+	return safeReply(subject) && slices.ContainsFunc(c.opts.ReplyPrefixes, func(p string) bool { return strings.HasPrefix(subject, p) })
+}
+
+// safeReply reports whether something is one subject, and neither the server's nor Pawl's.
 func safeReply(s string) bool {
 	return s != "" && !strings.HasPrefix(s, "$") && !strings.HasPrefix(s, "pawl.") &&
 		!strings.ContainsAny(s, "*> \t\r\n") && !strings.Contains(s, "..") && s[0] != '.' && s[len(s)-1] != '.'

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl/internal/outage"
@@ -13,6 +14,8 @@ import (
 const (
 	DefaultNamespace  = "default"
 	DefaultPartitions = 64
+
+	DefaultReplyPrefix = "_INBOX"
 	// DefaultInputsMaxBytes holds what comes in ten minutes at 1.7 MB/s.
 	DefaultInputsMaxBytes = 1 << 30
 )
@@ -33,6 +36,10 @@ type Options struct {
 	// waits for so long.
 	AckWait time.Duration
 
+	// ReplyPrefixes are what a subject may begin with that an orchestrator or worker sends a reply to; default DefaultReplyPrefix,
+	// which is NATS's inboxes, also those of a role ("_INBOX_client"). Subjects of the server ("$") and of Pawl are never replied to.
+	ReplyPrefixes []string
+
 	// PublishTimeout is how long an acknowledgement is waited for; default 3 s.
 	PublishTimeout time.Duration
 
@@ -46,6 +53,9 @@ func (o Options) withDefaults() Options {
 	o.InputsMaxBytes = cmp.Or(o.InputsMaxBytes, DefaultInputsMaxBytes)
 	o.AckWait = cmp.Or(o.AckWait, 10*time.Second)
 	o.PublishTimeout = cmp.Or(o.PublishTimeout, 3*time.Second)
+	if len(o.ReplyPrefixes) == 0 {
+		o.ReplyPrefixes = []string{DefaultReplyPrefix}
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -62,6 +72,16 @@ func (o Options) check() error {
 	if o.Replicas < 1 || o.InputsMaxBytes < 0 || o.AckWait < 0 || o.PublishTimeout < 0 {
 		return fmt.Errorf("queue: negative option (replicas %d, inputs max bytes %d, ack wait %s, publish timeout %s)",
 			o.Replicas, o.InputsMaxBytes, o.AckWait, o.PublishTimeout)
+	}
+	return CheckReplyPrefixes(o.ReplyPrefixes)
+}
+
+// CheckReplyPrefixes returns an error unless each can be the beginning of a subject that is neither the server's nor Pawl's.
+func CheckReplyPrefixes(prefixes []string) error {
+	for _, p := range prefixes {
+		if strings.Contains(p, "..") || !safeReply(strings.TrimSuffix(p, ".")+".x") {
+			return fmt.Errorf("queue: reply prefix %q: want the beginning of a subject, without wildcards, and not $ or pawl", p)
+		}
 	}
 	return nil
 }

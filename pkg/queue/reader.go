@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -134,6 +135,10 @@ func (r *Reader) take(m *nats.Msg, asked bool) {
 		return
 	}
 	in := decodeInput(m, r.c.subj.root, pos)
+	if in.Reply != "" && !r.c.repliesTo(in.Reply) { // the stream has accepted the input, and its sender has been told so
+		r.c.log.Warn("reply subject not allowed, input taken without reply", "instance", text.Cut(in.Instance, maxHeader), "reply", in.Reply)
+		in.Reply = ""
+	}
 	r.c.count.received.Add(1)
 	if in.Problem != nil {
 		r.c.count.unusable.Add(1)

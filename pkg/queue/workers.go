@@ -62,7 +62,7 @@ func wireWorker(w *wire, i *WorkerInfo) {
 // wait. Of more than MaxAbandoned abandoned activities the first are told.
 func (c *Conn) ServeWorkers(fn func() WorkerInfo) (*Subscription, error) {
 	return subscribe(c.nc, c.subj.workers(), func(m *nats.Msg) {
-		if !safeReply(m.Reply) {
+		if !c.repliesTo(m.Reply) {
 			return
 		}
 		i := fn()

@@ -52,6 +52,9 @@ type Config struct {
 	// or wildcards. Default: host, process id and something random.
 	Name string
 
+	// ReplyPrefixes are what a subject may begin with that replies are sent to; default "_INBOX". See queue.Options.
+	ReplyPrefixes []string
+
 	Logger  *slog.Logger          // default: none
 	Metrics prometheus.Registerer // default: none
 }

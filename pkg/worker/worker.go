@@ -201,7 +201,8 @@ func (w *Worker) join(ctx context.Context) (*queue.Conn, error) {
 	defer tick.Stop()
 	for said := false; ; said = true {
 		conn, err := queue.Join(ctx, w.cfg.NATS, queue.Options{
-			Namespace: w.cfg.Namespace, Partitions: w.cfg.Partitions, AckWait: min(w.cfg.LeaseTTL, ackWait), Logger: w.cfg.Logger, Outage: w.outage,
+			Namespace: w.cfg.Namespace, Partitions: w.cfg.Partitions, AckWait: min(w.cfg.LeaseTTL, ackWait), ReplyPrefixes: w.cfg.ReplyPrefixes,
+			Logger: w.cfg.Logger, Outage: w.outage,
 		})
 		if err == nil || !errors.Is(err, queue.ErrNoNamespace) {
 			return conn, err

@@ -1,0 +1,49 @@
+package orchestrator_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// Trap: a message id scoped to nobody, squatted.
+func TestAnIDSuppressesRepeatsOnItsOwnSubjectOnly(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	noise := pawl.NewEvent[int]("noise")
+	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, _ string) (string, error) {
+		if _, err := ping.Receive(ctx); err != nil { // until all has arrived
+			return "", err
+		}
+		adds, err := add.Drain(ctx)
+		if err != nil {
+			return "", err
+		}
+		noises, err := noise.Drain(ctx)
+		return fmt.Sprint(adds, noises), err
+	}))
+	s.start("hello", "d-1", `"x"`)
+	event := func(from queue.Sender, name, json string) queue.OutInput {
+		return queue.OutInput{
+			Sender: from, Instance: "d-1", Kind: queue.KindEvent, Name: name, ID: "p-77", Payload: history.Payload{Type: history.TypeJSON, Data: []byte(json)},
+		}
+	}
+	start := event(queue.SenderClient, "hello", `"x"`)
+	start.Kind, start.Event = queue.KindStart, &queue.OutEvent{Name: "add", Payload: history.Payload{Type: history.TypeJSON, Data: []byte("3")}}
+	for _, in := range []queue.OutInput{
+		event(queue.SenderClient, "noise", "1"),
+		event(queue.SenderClient, "noise", "1"), // a repeat
+		event(queue.SenderClient, "add", "1"),
+		event(queue.SenderOrchestrator, "add", "2"),
+		event(queue.SenderOrchestrator, "add", "2"), // a repeat
+		start, // brings an event that came before
+	} {
+		s.publish(in)
+	}
+	s.event("ping", "d-1", `"go"`)
+	s.wantResult("d-1", "[1 2] [1]")
+}
