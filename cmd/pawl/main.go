@@ -23,21 +23,23 @@ import (
 
 // commands is the command line's grammar.
 type commands struct {
-	Dev     devCmd     `cmd:"" help:"Run NATS, Redis and both fleets in one process, with the examples."`
-	Demo    demoCmd    `cmd:"" help:"Audit a tree of Go packages on three workers, and lose one of them on the way."`
-	Start   startCmd   `cmd:"" help:"Start an instance."`
-	Get     getCmd     `cmd:"" help:"Tell about an instance."`
-	List    listCmd    `cmd:"" help:"List instances."`
-	History historyCmd `cmd:"" help:"Show an instance's history."`
-	Status  statusCmd  `cmd:"" help:"Show or follow what an instance says of itself: its custom status."`
-	Send    sendCmd    `cmd:"" help:"Send an event to an instance."`
-	Cancel  cancelCmd  `cmd:"" help:"Ask an instance to end."`
-	Purge   purgeCmd   `cmd:"" help:"Remove instances that have ended, or, by force, any."`
-	Policy  policyCmd  `cmd:"" help:"Limit actions at run time."`
-	Queue   queueCmd   `cmd:"" help:"See and clear the queues in front of limited actions."`
-	Workers workersCmd `cmd:"" help:"List the workers that are connected, and what goes wrong on them."`
-	Check   checkCmd   `cmd:"" help:"Check the invariants of a namespace in Redis."`
-	Bench   benchCmd   `cmd:"" help:"Measure throughput and latency, of a stack started for it or of the fleet at --nats."`
+	Dev              devCmd              `cmd:"" help:"Run NATS, Redis and both fleets in one process, with the examples."`
+	Demo             demoCmd             `cmd:"" help:"Audit a tree of Go packages on three workers, and lose one of them on the way."`
+	Start            startCmd            `cmd:"" help:"Start an instance."`
+	Get              getCmd              `cmd:"" help:"Tell about an instance."`
+	List             listCmd             `cmd:"" help:"List instances."`
+	History          historyCmd          `cmd:"" help:"Show an instance's history."`
+	Status           statusCmd           `cmd:"" help:"Show or follow what an instance says of itself: its custom status."`
+	Send             sendCmd             `cmd:"" help:"Send an event to an instance."`
+	Cancel           cancelCmd           `cmd:"" help:"Ask an instance to end."`
+	Purge            purgeCmd            `cmd:"" help:"Remove instances that have ended, or, by force, any."`
+	Policy           policyCmd           `cmd:"" help:"Limit actions at run time."`
+	Queue            queueCmd            `cmd:"" help:"See and clear the queues in front of limited actions."`
+	Workers          workersCmd          `cmd:"" help:"List the workers that are connected, and what goes wrong on them."`
+	Check            checkCmd            `cmd:"" help:"Check the invariants of a namespace in Redis."`
+	CheckPermissions checkPermissionsCmd `cmd:"" name:"check-permissions" help:"Compare what a NATS user may do with what its role needs."`
+	Permissions      permissionsCmd      `cmd:"" help:"Print the least permissions of each role."`
+	Bench            benchCmd            `cmd:"" help:"Measure throughput and latency, of a stack started for it or of the fleet at --nats."`
 
 	Probe             probeCmd          `cmd:"" hidden:"" help:"GET a URL; exit 0 if it answers 200. For health checks."`
 	ServeNATS         serveNATSCmd      `cmd:"" hidden:"" help:"Run NATS until standard input ends."`

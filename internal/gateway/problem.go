@@ -54,6 +54,8 @@ func problemOf(err error) *problem {
 		p.Status, p.Do = http.StatusRequestEntityTooLarge, otherInput
 	case errors.Is(err, client.ErrUnknown):
 		p.Status, p.Do = http.StatusGatewayTimeout, "the message may have been accepted: "+repeat
+	case errors.Is(err, queue.ErrPermission):
+		p.Status, p.Do = http.StatusForbidden, "the NATS user of the process that serves the API needs this permission"
 	case errors.Is(err, queue.ErrStreamFull):
 		p.Status, p.Do = http.StatusInsufficientStorage, "wait until orchestrators have read what is in the stream, or raise its limit"
 	case errors.Is(err, client.ErrNoOwner), errors.Is(err, client.ErrClosed), errors.Is(err, queue.ErrDisconnected), errors.Is(err, queue.ErrNoStream):

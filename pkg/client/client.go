@@ -72,8 +72,12 @@ func (w *waiter) settle(a queue.Answer) {
 
 // New opens a namespace on a NATS connection. It waits, until ctx ends, while NATS or JetStream is unavailable. The error is
 // queue.ErrNoNamespace if no orchestrator has created the namespace yet. Close leaves nc open.
+//
+// The NATS user needs no more than the permission to publish inputs and to subscribe to its inbox: without that to look at the
+// INPUTS stream it can start, send, cancel and purge, and await what its own starts come to; everything else is a
+// *queue.PermissionError.
 func New(ctx context.Context, nc *nats.Conn, o Options) (*Client, error) {
-	conn, err := queue.Join(ctx, nc, queue.Options{Namespace: o.Namespace, Logger: o.Logger})
+	conn, err := queue.JoinToPublish(ctx, nc, queue.Options{Namespace: o.Namespace, Logger: o.Logger})
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
@@ -102,9 +106,11 @@ func On(conn *queue.Conn, o Options) (*Client, error) {
 		return nil, fmt.Errorf("client: %w", err)
 	}
 	c.inbox = inbox
-	if c.announced, err = conn.OnOwners(c.owners.changed); err != nil {
-		inbox.Stop()
-		return nil, fmt.Errorf("client: %w", err)
+	if conn.Partitions() > 0 { // else nothing can be requested
+		if c.announced, err = conn.OnOwners(c.owners.changed); err != nil {
+			inbox.Stop()
+			return nil, fmt.Errorf("client: %w", err)
+		}
 	}
 	status := conn.NATS().StatusChanged(nats.CONNECTED)
 	c.watching.Go(func() { c.watch(status) })
@@ -138,7 +144,9 @@ func (c *Client) Close() {
 	}
 	close(c.done)
 	c.watching.Wait()
-	c.announced.Stop()
+	if c.announced != nil {
+		c.announced.Stop()
+	}
 	c.inbox.Stop()
 	if c.own {
 		c.conn.Close()

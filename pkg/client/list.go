@@ -125,7 +125,7 @@ func merged(ctx context.Context, c *Client, asks []queue.Ask, limit int) iter.Se
 			}
 			s.fill(ctx)
 		}
-		if err := missing(sources, c.conn.Partitions()); err != nil {
+		if err := missing(sources, c.partitions()); err != nil {
 			yield(Description{}, err)
 		}
 	}
@@ -144,7 +144,7 @@ func each[T any](ctx context.Context, c *Client, ask queue.Ask, of func(queue.Re
 			s.rows = nil
 		}
 	}
-	if err := missing(sources, c.conn.Partitions()); err != nil {
+	if err := missing(sources, c.partitions()); err != nil {
 		var none T
 		yield(none, err)
 	}
@@ -152,11 +152,11 @@ func each[T any](ctx context.Context, c *Client, ask queue.Ask, of func(queue.Re
 
 // openAll reads the first page of every source, partitions beside one another.
 func openAll[T any](ctx context.Context, c *Client, asks []queue.Ask, of func(queue.Reply) []T) []*source[T] {
-	sources := make([]*source[T], c.conn.Partitions()*len(asks))
+	sources := make([]*source[T], c.partitions()*len(asks))
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	places := make(chan struct{}, asksAtOnce)
-	for p := range c.conn.Partitions() {
+	for p := range c.partitions() {
 		mine := sources[p*len(asks) : (p+1)*len(asks)]
 		for i, a := range asks {
 			mine[i] = &source[T]{c: c, partition: p, ask: a, of: of}
@@ -173,6 +173,10 @@ func openAll[T any](ctx context.Context, c *Client, asks []queue.Ask, of func(qu
 	}
 	return sources
 }
+
+// partitions is how many partitions a list is of; at least one, for without the permission to know how many there are, its
+// request has the error that tells so.
+func (c *Client) partitions() int { return max(1, c.conn.Partitions()) }
 
 // missing is the error of a list that lacks partitions; nil if it lacks none. It tells
 // on one line why the first of them is missing: with the others it is mostly the same.

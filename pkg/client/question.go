@@ -74,6 +74,9 @@ func (q *question) answer(ctx context.Context) (queue.Answer, error) {
 			r = q.request(ctx)
 		case last = <-r.over:
 			r.end()
+			if q.unknown >= 0 && errors.Is(last, queue.ErrPermission) { // and nobody is to push it either
+				return queue.Answer{}, last
+			}
 			if !errors.Is(last, ErrNotFound) {
 				next.Reset(q.c.opts.Every)
 				continue

@@ -62,8 +62,9 @@ func (c *Conn) api(ctx context.Context, what string, request, answer any) error 
 	if err != nil {
 		return fmt.Errorf("encode: %w", err)
 	}
+	ctx, settle := c.whileAllowed(ctx, c.apiSubject(what))
 	m, err := c.read(ctx, c.apiSubject(what), body)
-	if err != nil {
+	if err = settle(err); err != nil {
 		return c.explain(err)
 	}
 	var failed struct {

@@ -21,6 +21,9 @@ const (
 // the error is ErrNoOwner; if the owner does not answer in time it is ErrTimeout. A
 // Reply with a Problem is not an error of Ask.
 func (c *Conn) Ask(ctx context.Context, partition int, a Ask) (Reply, error) {
+	if c.unjoined != nil {
+		return Reply{}, fmt.Errorf("queue: ask: the number of partitions is not known: %w", c.unjoined)
+	}
 	if partition < 0 || partition >= c.parts {
 		return Reply{}, fmt.Errorf("queue: ask partition %d: there are %d", partition, c.parts)
 	}
@@ -29,8 +32,10 @@ func (c *Conn) Ask(ctx context.Context, partition int, a Ask) (Reply, error) {
 		ctx, cancel = context.WithTimeout(ctx, askTimeout)
 		defer cancel()
 	}
-	m, err := c.nc.RequestWithContext(ctx, c.subj.ask(partition, a.Op.Access()), a.encode())
-	switch {
+	subject := c.subj.ask(partition, a.Op.Access())
+	allowed, settle := c.whileAllowed(ctx, subject)
+	m, err := c.nc.RequestWithContext(allowed, subject, a.encode())
+	switch err = settle(err); {
 	case errors.Is(err, nats.ErrNoResponders):
 		return Reply{}, &NoOwnerError{Namespace: c.opts.Namespace, Partition: partition}
 	case errors.Is(err, context.DeadlineExceeded):
@@ -157,6 +162,7 @@ func (i *Inbox) Subject(token string) string { return i.prefix + token }
 // OnAnswers opens an inbox and calls fn for every answer in it, in order.
 func (c *Conn) OnAnswers(fn func(token string, a Answer)) (*Inbox, error) {
 	prefix := c.nc.NewInbox() + "."
+	c.answers.Store(prefix + "*")
 	s, err := subscribe(c.nc, prefix+"*", func(m *nats.Msg) {
 		a, err := decodeAnswer(m.Data)
 		if err != nil {

@@ -99,9 +99,11 @@ func (c *Conn) createReader(ctx context.Context, cfg jetstream.ConsumerConfig) (
 	for within := placeTimeout; ; within *= 2 {
 		cfg.Name = nuid.Next()
 		placed, cancel := context.WithTimeout(ctx, within)
+		placed, settle := c.whileAllowed(placed, c.apiSubject("CONSUMER.CREATE."+c.inputs.Name+"."+cfg.Name))
 		_, err = repeated(placed, createAgain, func(ctx context.Context) (jetstream.Consumer, error) {
 			return c.js.CreateConsumer(ctx, c.inputs.Name, cfg)
 		})
+		err = settle(err)
 		cancel()
 		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
 			return cfg.Name, err

@@ -3,6 +3,7 @@ package queue
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -23,8 +24,11 @@ type Conn struct {
 	opts  Options
 	subj  subjects
 	log   *slog.Logger
-	parts int
+	parts int // 0: not known
 	count counters
+
+	unjoined *PermissionError // why parts is not known; nil: it is
+	answers  atomic.Value     // string: the subject of the latest inbox of OnAnswers
 
 	outage    *outage.Reporter
 	ownOutage bool // no one else runs it
@@ -98,6 +102,33 @@ func Join(ctx context.Context, nc *nats.Conn, o Options) (*Conn, error) {
 	return c, c.start()
 }
 
+// JoinToPublish is Join for a client, which needs less: the TASKS stream is not looked at, and without the permission to look
+// at INPUTS the number of partitions is not known. Inputs can be published all the same; Ask returns the *PermissionError.
+func JoinToPublish(ctx context.Context, nc *nats.Conn, o Options) (*Conn, error) {
+	c, err := newConn(nc, o)
+	if err != nil {
+		return nil, err
+	}
+	err = c.await(ctx, "join namespace", func(ctx context.Context) (err error) {
+		c.inputs, err = c.existing(ctx, inputsStream(c.opts.Namespace))
+		return err
+	})
+	missing, denied := errors.AsType[*PermissionError](err)
+	switch {
+	case denied && !missing.Inbox:
+		c.unjoined = missing
+		c.inputs, c.opts.Partitions = jetstream.StreamConfig{Name: inputsStream(c.opts.Namespace)}, 0
+	case err != nil:
+		return nil, err
+	default:
+		if c.parts, err = partitionsOf(c.inputs, c.subj); err != nil {
+			return nil, err
+		}
+		c.opts.Partitions = c.parts
+	}
+	return c, c.start()
+}
+
 func newConn(nc *nats.Conn, o Options) (*Conn, error) {
 	o = o.withDefaults()
 	if err := o.check(); err != nil {
@@ -143,8 +174,10 @@ const sweepEvery = 250 * time.Millisecond
 // about it, and waiting for a time-out would only delay whoever can repeat it.
 func (c *Conn) watch(status chan nats.Status) {
 	defer c.nc.RemoveStatusListener(status)
-	sweep := time.NewTicker(min(c.opts.PublishTimeout/4, sweepEvery))
+	sweep, refusals := time.NewTicker(min(c.opts.PublishTimeout/4, sweepEvery)), time.NewTicker(violationEvery)
 	defer sweep.Stop()
+	defer refusals.Stop()
+	seen := &violations{nc: c.nc}
 	for {
 		select {
 		case <-c.ctx.Done():
@@ -154,11 +187,22 @@ func (c *Conn) watch(status chan nats.Status) {
 				status = nil
 			}
 			c.statusChanged(now)
+		case <-refusals.C:
+			if v := seen.next(); v != nil && (!v.Inbox || c.receivesAt(v.Subject)) {
+				c.toInputs.refused(v)
+				c.toTasks.refused(v)
+			}
 		case now := <-sweep.C:
 			c.toInputs.sweep(now)
 			c.toTasks.sweep(now)
 		}
 	}
+}
+
+// receivesAt reports whether a subject is an inbox of the Conn. They are subscribed to one after the other, and if the server
+// refuses one it refuses all.
+func (c *Conn) receivesAt(subject string) bool {
+	return subject == c.toInputs.inbox+"*" || subject == c.toTasks.inbox+"*" || subject == c.answers.Load()
 }
 
 func (c *Conn) statusChanged(now nats.Status) {
@@ -188,11 +232,16 @@ func (c *Conn) Close() {
 // Namespace is the name that the streams and subjects carry.
 func (c *Conn) Namespace() string { return c.opts.Namespace }
 
-// Partitions is the number of partitions of the INPUTS stream.
+// Partitions is the number of partitions of the INPUTS stream; 0 if it is not known, see JoinToPublish.
 func (c *Conn) Partitions() int { return c.parts }
 
-// PartitionOf is the partition of an instance.
-func (c *Conn) PartitionOf(instance string) int { return PartitionOf(instance, c.parts) }
+// PartitionOf is the partition of an instance; -1 if the number of partitions is not known, see JoinToPublish.
+func (c *Conn) PartitionOf(instance string) int {
+	if c.parts == 0 {
+		return -1
+	}
+	return PartitionOf(instance, c.parts)
+}
 
 // Connected reports whether NATS can be sent anything. While it cannot, requests fail at once with ErrDisconnected.
 func (c *Conn) Connected() bool { return c.nc.IsConnected() }

@@ -25,7 +25,7 @@ const (
 //
 // Errors: after an attempt whose fate is unknown always ErrUnknown, whatever later
 // attempts were answered, and none of those that follow. Else the input was not accepted:
-// ErrBadInstance, ErrBadName, ErrUnknownKind, ErrMalformed, ErrTooLarge and ErrStreamFull
+// ErrBadInstance, ErrBadName, ErrUnknownKind, ErrMalformed, ErrTooLarge, ErrPermission and ErrStreamFull
 // are returned at once, ErrNoStream and ErrDisconnected when ctx is done. Both
 // ErrUnknown and these match ctx's error too, if it was ctx that ended the attempts.
 func (c *Conn) PublishInput(ctx context.Context, in OutInput) (seq uint64, err error) {
@@ -71,7 +71,7 @@ func (p *publication) failed(err error) {
 // again reports whether another attempt may help, and does no harm.
 func (p *publication) again() bool {
 	switch {
-	case errors.Is(p.last, ErrClosed):
+	case errors.Is(p.last, ErrClosed), errors.Is(p.last, ErrPermission):
 		return false
 	case p.unknown:
 		return p.in.ID != ""

@@ -35,16 +35,18 @@ type publisher struct {
 
 	mu      sync.Mutex
 	closed  bool
-	last    uint64 // id given last
-	first   uint64 // no id below it is pending
-	past    uint64 // the stream has acknowledged it, or lacked a leader when it came; what was sent before is answered or lost
-	lost    uint64 // past at the last sweep: what was sent before has had time to be answered
+	deaf    *PermissionError // the server refuses our inbox, until we connect again; else nil
+	last    uint64           // id given last
+	first   uint64           // no id below it is pending
+	past    uint64           // the stream has acknowledged it, or lacked a leader when it came; what was sent before is answered or lost
+	lost    uint64           // past at the last sweep: what was sent before has had time to be answered
 	pending map[uint64]inFlight
 }
 
 type inFlight struct {
-	until time.Time
-	done  func(seq uint64, err error)
+	until   time.Time
+	subject string
+	done    func(seq uint64, err error)
 }
 
 func newPublisher(nc *nats.Conn, timeout time.Duration) (*publisher, error) {
@@ -63,7 +65,7 @@ func (p *publisher) publish(subject string, header nats.Header, data []byte, don
 		done(0, ErrDisconnected)
 		return
 	}
-	id, err := p.add(done)
+	id, err := p.add(subject, done)
 	if err != nil {
 		done(0, err)
 		return
@@ -89,17 +91,20 @@ func (p *publisher) unsent(err error, size int) error {
 	}
 }
 
-func (p *publisher) add(done func(uint64, error)) (uint64, error) {
+func (p *publisher) add(subject string, done func(uint64, error)) (uint64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return 0, ErrClosed
 	}
+	if p.deaf != nil { // the acknowledgement could not be received
+		return 0, p.deaf
+	}
 	if len(p.pending) >= maxInFlight {
 		return 0, ErrBusy
 	}
 	p.last++
-	p.pending[p.last] = inFlight{until: time.Now().Add(p.timeout), done: done}
+	p.pending[p.last] = inFlight{until: time.Now().Add(p.timeout), subject: subject, done: done}
 	return p.last, nil
 }
 
@@ -152,9 +157,40 @@ func (p *publisher) sweep(now time.Time) {
 	}
 }
 
-// failAll ends everything under way: it may have been accepted.
+// refused ends what the server has refused: the publishes to a subject, which were not accepted, or all that wait for an
+// acknowledgement in an inbox that we may not have, which may have been.
+func (p *publisher) refused(v *PermissionError) {
+	if v.Inbox {
+		p.mu.Lock()
+		p.deaf = v
+		p.mu.Unlock()
+		p.endAll(fmt.Errorf("%w: %w", ErrUnknown, v))
+		return
+	}
+	var done []func(uint64, error)
+	p.mu.Lock()
+	for id, f := range p.pending {
+		if v.Operation == "publish" && f.subject == v.Subject {
+			done = append(done, f.done)
+			delete(p.pending, id)
+		}
+	}
+	p.mu.Unlock()
+	for _, f := range done {
+		f(0, v)
+	}
+}
+
+// failAll ends everything under way when the connection is lost: it may have been accepted. Another server may have other
+// permissions.
 func (p *publisher) failAll(err error) {
-	err = fmt.Errorf("%w: %w", ErrUnknown, err)
+	p.mu.Lock()
+	p.deaf = nil
+	p.mu.Unlock()
+	p.endAll(fmt.Errorf("%w: %w", ErrUnknown, err))
+}
+
+func (p *publisher) endAll(err error) {
 	p.mu.Lock()
 	all := p.pending
 	p.pending = make(map[uint64]inFlight)

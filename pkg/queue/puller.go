@@ -195,7 +195,9 @@ func (p *Puller) setUp(ctx context.Context) error {
 		MaxWaiting:    maxWaiting,
 	}
 	create := func(ctx context.Context) (jetstream.Consumer, error) {
-		return p.c.js.CreateOrUpdateConsumer(ctx, p.c.tasks.Name, cfg)
+		ctx, settle := p.c.whileAllowed(ctx, p.c.apiSubject("CONSUMER.CREATE."+p.c.tasks.Name+"."+cfg.Durable+"."))
+		consumer, err := p.c.js.CreateOrUpdateConsumer(ctx, p.c.tasks.Name, cfg)
+		return consumer, settle(err)
 	}
 	_, err := repeated(ctx, createAgain, create)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {

@@ -49,7 +49,9 @@ func tasksConfig(o Options, s subjects) jetstream.StreamConfig {
 func (c *Conn) ensure(ctx context.Context, want jetstream.StreamConfig) error {
 	have, err := c.existing(ctx, want.Name)
 	if errors.Is(err, ErrNoNamespace) {
-		switch _, err = c.js.CreateStream(ctx, want); {
+		allowed, settle := c.whileAllowed(ctx, c.apiSubject("STREAM.CREATE."+want.Name))
+		_, err = c.js.CreateStream(allowed, want)
+		switch err = settle(err); {
 		case err == nil:
 			return nil
 		case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse): // somebody else was faster
@@ -75,7 +77,9 @@ func (c *Conn) update(ctx context.Context, have, want jetstream.StreamConfig) er
 	}
 	c.log.Info("stream updated", "stream", have.Name, "max_bytes", want.MaxBytes, "max_bytes_before", have.MaxBytes)
 	have.Subjects, have.MaxBytes, have.MaxMsgSize = want.Subjects, want.MaxBytes, want.MaxMsgSize
-	if _, err := c.js.UpdateStream(ctx, have); err != nil {
+	allowed, settle := c.whileAllowed(ctx, c.apiSubject("STREAM.UPDATE."+have.Name))
+	_, err := c.js.UpdateStream(allowed, have)
+	if err = settle(err); err != nil {
 		return fmt.Errorf("queue: update stream %s: %w", have.Name, c.explain(noSpace(err, want.MaxBytes)))
 	}
 	return nil
@@ -100,8 +104,9 @@ func noSpace(err error, size int64) error {
 
 // existing is the configuration of a stream; ErrNoNamespace if there is none.
 func (c *Conn) existing(ctx context.Context, name string) (jetstream.StreamConfig, error) {
-	s, err := c.js.Stream(ctx, name)
-	switch {
+	allowed, settle := c.whileAllowed(ctx, c.apiSubject("STREAM.INFO."+name))
+	s, err := c.js.Stream(allowed, name)
+	switch err = settle(err); {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return jetstream.StreamConfig{}, fmt.Errorf("%w (stream %s)", ErrNoNamespace, name)
 	case err != nil:

@@ -88,6 +88,8 @@ func (c *Conn) AskWorkers(ctx context.Context, wait time.Duration) ([]WorkerInfo
 		return nil, fmt.Errorf("queue: ask the workers: %w", err)
 	}
 	defer func() { _ = sub.Unsubscribe() }()
+	ctx, settle := c.whileAllowed(ctx, c.subj.workers())
+	defer func() { _ = settle(nil) }()
 	if err := c.nc.PublishRequest(c.subj.workers(), inbox, nil); err != nil {
 		return nil, fmt.Errorf("queue: ask the workers: %w", err)
 	}

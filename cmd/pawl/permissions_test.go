@@ -1,0 +1,51 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/pawlrun/pawl/internal/natstest"
+	"github.com/pawlrun/pawl/internal/permissions"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+func TestCheckPermissionsListsWhatARoleLacksAndHasTooMuch(t *testing.T) {
+	inbox := permissions.NATSInbox("default", queue.RoleClient)
+	srv := natstest.Start(t, func(o *server.Options) {
+		p, _ := queue.PermissionsOf("default", queue.RoleClient, func(r queue.Role) string { return permissions.NATSInbox("default", r) })
+		o.Users = []*server.User{{Username: "shop", Password: "x", Permissions: &server.Permissions{
+			Publish: &server.SubjectPermission{Allow: p.Publish}, Subscribe: &server.SubjectPermission{Allow: p.Subscribe},
+		}}}
+	})
+	at := []string{"--nats", strings.Replace(srv.ClientURL(), "nats://", "nats://shop:x@", 1), "--nats-inbox-prefix", inbox}
+	check := func(args ...string) (int, string, string) {
+		return command(t, append(append([]string{"check-permissions"}, args...), at...)...)
+	}
+	if code, out, errs := check("client"); code != 0 || !strings.Contains(out, "nothing else") {
+		t.Errorf("code %d, %s%s", code, out, errs)
+	}
+	code, out, errs := check("operator")
+	if code != 1 || errs != "" {
+		t.Errorf("code %d, %s", code, errs)
+	}
+	wants(t, out, "STATUS SERVER RIGHT WHAT", "lacking nats publish pawl.default.ask.*.admin", "lacking nats publish pawl.default.to.*.purge")
+	for line := range strings.Lines(out) {
+		if len(line) > 80 {
+			t.Errorf("%d columns: %s", len(line), line)
+		}
+	}
+	code, out, _ = check("events", "--json")
+	if code != 0 { // it has too much, and lacks nothing
+		t.Errorf("code %d", code)
+	}
+	wants(t, out, `{"server":"nats","status":"extra","right":"publish","what":"pawl.default.to.*.cancel"}`)
+	if code, _, errs := check("king"); code != 2 || !strings.Contains(errs, "operator") {
+		t.Errorf("code %d, %s", code, errs)
+	}
+	if code, _, errs := command(t, append([]string{"check-permissions", "client"}, at[:2]...)...); code != 1 || !strings.Contains(errs, "--nats-inbox-prefix") {
+		t.Errorf("code %d, %s", code, errs)
+	}
+	wants(t, must(t, "permissions", "nats", "--namespaces", "shop"), `user: "pawl-shop-client", password: $PAWL_SHOP_CLIENT_PASSWORD`, `"pawl.shop.to.*.cancel"`)
+}

@@ -1,0 +1,122 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// ErrPermission matches a *PermissionError.
+var ErrPermission = errors.New("queue: permission missing")
+
+// PermissionError is a publish or a subscription that the NATS server has refused. The server reports it apart from the call
+// that it concerns, and answers nothing; this package reports it as the error of that call.
+type PermissionError struct {
+	Operation string // publish or subscribe
+	Subject   string
+	Inbox     bool // it is where replies are received
+}
+
+// Error says which permission is missing.
+func (e *PermissionError) Error() string {
+	text := fmt.Sprintf("queue: the NATS user has no permission to %s to %q", e.Operation, e.Subject)
+	if e.Inbox {
+		text += ", where replies are received: the inbox prefix must be that of the user's role (nats.CustomInboxPrefix, --nats-inbox-prefix)"
+	}
+	return text
+}
+
+// Is makes it match ErrPermission.
+func (e *PermissionError) Is(target error) bool { return target == ErrPermission }
+
+// violationEvery is how often the connection is read for refusals.
+const violationEvery = 50 * time.Millisecond
+
+var violation = regexp.MustCompile(`Permissions Violation for (Publish|Subscription) to "([^"]+)"`)
+
+// violations reads the refusals of a connection, of which the library keeps the last one. A refusal that another one overtakes
+// within 50 ms is not seen; the call that it concerns ends by its timeout then. It is used by one goroutine.
+type violations struct {
+	nc   *nats.Conn
+	last error // compared by identity: each refusal is an error of its own
+}
+
+func newViolations(nc *nats.Conn) *violations {
+	v := &violations{nc: nc}
+	v.next()
+	return v
+}
+
+// next gives the refusal since the last call, or nil.
+func (v *violations) next() *PermissionError {
+	err := v.nc.LastError()
+	if !errors.Is(err, nats.ErrPermissionViolation) || err == v.last { //nolint:errorlint // is it this one?
+		return nil
+	}
+	v.last = err
+	m := violation.FindStringSubmatch(err.Error())
+	switch {
+	case m == nil:
+		return nil
+	case m[1] == "Publish":
+		return &PermissionError{Operation: "publish", Subject: m[2]}
+	default:
+		return &PermissionError{Operation: "subscribe", Subject: m[2], Inbox: strings.HasPrefix(m[2], v.inbox())}
+	}
+}
+
+func (v *violations) inbox() string {
+	if p := v.nc.Opts.InboxPrefix; p != "" {
+		return p + "."
+	}
+	return nats.InboxPrefix
+}
+
+// whileAllowed is a context that is done, with a *PermissionError as its cause, when the server refuses a publish to a subject
+// that begins with prefix, or the inbox: no answer comes then. The function returned must be called; it gives the error of
+// what was done with the context, which is that cause if there is one.
+func (c *Conn) whileAllowed(ctx context.Context, prefix string) (context.Context, func(error) error) {
+	return whileAllowed(ctx, c.nc, prefix)
+}
+
+// RequestAllowed makes a request that ends with a *PermissionError if the server refuses it, or its inbox.
+func RequestAllowed(ctx context.Context, nc *nats.Conn, subject string) (*nats.Msg, error) {
+	ctx, settle := whileAllowed(ctx, nc, subject)
+	m, err := nc.RequestWithContext(ctx, subject, nil)
+	return m, settle(err)
+}
+
+func whileAllowed(ctx context.Context, nc *nats.Conn, prefix string) (context.Context, func(error) error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	seen := newViolations(nc)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		tick := time.NewTicker(violationEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if v := seen.next(); v != nil && (v.Inbox || v.Operation == "publish" && strings.HasPrefix(v.Subject, prefix)) {
+				cancel(v)
+				return
+			}
+		}
+	})
+	return ctx, func(err error) error {
+		cancel(nil)
+		wg.Wait()
+		if v, ok := errors.AsType[*PermissionError](context.Cause(ctx)); ok && err != nil {
+			return v
+		}
+		return err
+	}
+}

@@ -1,0 +1,109 @@
+package queue
+
+import "slices"
+
+// Role is what a NATS user is for. Each has the permissions of PermissionsOf, and an inbox prefix of its own, so that it cannot
+// read what the others are replied.
+type Role string
+
+// The roles.
+const (
+	RoleOrchestrator Role = "orchestrator" // its HTTP API may read; to change something it needs the permissions of an operator, too
+	RoleWorker       Role = "worker"
+	RoleClient       Role = "client"   // starts, sends, cancels, awaits, asks
+	RoleEvents       Role = "events"   // sends events, and nothing else
+	RoleOperator     Role = "operator" // a client that also purges, clears queues, changes policies and lists workers
+)
+
+// Roles lists them.
+func Roles() []Role {
+	return []Role{RoleOrchestrator, RoleWorker, RoleClient, RoleEvents, RoleOperator}
+}
+
+// Permissions are the subjects that a NATS user may use, as a nats-server has them: with wildcards.
+type Permissions struct {
+	Publish, Subscribe []string
+}
+
+// UserInfoSubject is where a user can ask what its own permissions are.
+const UserInfoSubject = "$SYS.REQ.USER.INFO"
+
+// PermissionsOf are the permissions that a role needs in a namespace, in order; false if there is no such role. inbox gives
+// the inbox prefix of a role.
+func PermissionsOf(namespace string, r Role, inbox func(Role) string) (Permissions, bool) {
+	s := subjectsOf(namespace)
+	var p Permissions
+	switch r {
+	case RoleOrchestrator:
+		p = s.orchestrator(namespace, inbox)
+	case RoleWorker:
+		p = s.worker(namespace, inbox)
+	case RoleClient:
+		p = s.client(namespace)
+	case RoleEvents:
+		p = Permissions{Publish: []string{s.input(SenderClient, "*", KindEvent, ">")}}
+	case RoleOperator:
+		p = s.client(namespace)
+		p.Publish = append(p.Publish, s.input(SenderClient, "*", KindPurge, ""), s.askAll(AccessAdmin), s.workers())
+	default:
+		return p, false
+	}
+	p.Publish = append(p.Publish, UserInfoSubject)
+	p.Subscribe = append(p.Subscribe, inbox(r)+".>")
+	slices.Sort(p.Publish)
+	slices.Sort(p.Subscribe)
+	p.Publish, p.Subscribe = slices.Compact(p.Publish), slices.Compact(p.Subscribe) // of inboxes that are shared
+	return p, true
+}
+
+func (s subjects) orchestrator(ns string, inbox func(Role) string) Permissions {
+	inputs, tasks := inputsStream(ns), tasksStream(ns)
+	p := Permissions{
+		Publish: []string{
+			s.input(SenderOrchestrator, "*", KindStart, ">"), s.input(SenderOrchestrator, "*", KindEvent, ">"),
+			s.input(SenderOrchestrator, "*", KindCancel, ""), s.input(SenderOrchestrator, "*", KindDone, ""),
+			s.taskAll(), s.hint("*"), s.wordAll(), s.notice(), s.ownerAll(), s.workers(),
+			s.askAll(AccessRead), // for the HTTP API
+			js("STREAM.PURGE." + inputs),
+			js("CONSUMER.CREATE." + inputs + ".>"), js("CONSUMER.DELETE." + inputs + ".*"), js("CONSUMER.MSG.NEXT." + inputs + ".*"),
+		},
+		Subscribe: []string{s.bellAll(), s.root + "ask.*.*", s.wordAll(), s.notice(), s.ownerAll()},
+	}
+	for _, stream := range []string{inputs, tasks} {
+		for _, call := range []string{"STREAM.CREATE.", "STREAM.UPDATE.", "STREAM.INFO.", "STREAM.MSG.GET."} {
+			p.Publish = append(p.Publish, js(call+stream))
+		}
+	}
+	for _, to := range []Role{RoleClient, RoleOperator, RoleOrchestrator} { // the replies
+		p.Publish = append(p.Publish, inbox(to)+".>")
+	}
+	return p
+}
+
+func (s subjects) worker(ns string, inbox func(Role) string) Permissions {
+	tasks := tasksStream(ns)
+	return Permissions{
+		Publish: []string{
+			js("STREAM.INFO." + inputsStream(ns)), js("STREAM.INFO." + tasks),
+			js("CONSUMER.CREATE." + tasks + ".>"), js("CONSUMER.INFO." + tasks + ".*"), js("CONSUMER.MSG.NEXT." + tasks + ".*"), "$JS.ACK." + tasks + ".>",
+			s.bellAll(), inbox(RoleOperator) + ".>", inbox(RoleOrchestrator) + ".>", // who ask which workers there are
+		},
+		Subscribe: []string{s.hint("*"), s.workers()},
+	}
+}
+
+func (s subjects) client(ns string) Permissions {
+	return Permissions{
+		Publish: []string{
+			s.input(SenderClient, "*", KindStart, ">"), s.input(SenderClient, "*", KindEvent, ">"), s.input(SenderClient, "*", KindCancel, ""),
+			s.askAll(AccessRead), js("STREAM.INFO." + inputsStream(ns)), // for the number of partitions
+		},
+		Subscribe: []string{s.ownerAll()},
+	}
+}
+
+func (s subjects) askAll(a Access) string { return s.root + "ask.*." + a.String() }
+func (s subjects) bellAll() string        { return s.root + "bell.*" }
+func (s subjects) wordAll() string        { return s.root + "word.*" }
+
+func js(call string) string { return "$JS.API." + call }
