@@ -14,7 +14,7 @@ import (
 )
 
 // wrappers are the functions that log a message of their caller, and which argument it is.
-var wrappers = map[string]int{"logFailure": 1, "failedPull": 0}
+var wrappers = map[string]int{"logFailure": 1, "LogFailure": 1, "failedPull": 0}
 
 // logged is a message that production code logs as a warning or an error. One that is put together has several parts.
 type logged struct {
@@ -60,13 +60,13 @@ func messageOf(call *ast.CallExpr, in ast.Decl) int {
 	case *ast.SelectorExpr:
 		name = f.Sel.Name
 	}
-	if arg, is := wrappers[name]; is {
-		return arg
-	}
 	if f, is := in.(*ast.FuncDecl); is {
 		if _, wrapper := wrappers[f.Name.Name]; wrapper {
 			return -1
 		}
+	}
+	if arg, is := wrappers[name]; is {
+		return arg
 	}
 	switch {
 	case len(call.Args) == 0:
