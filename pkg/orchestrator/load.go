@@ -27,14 +27,13 @@ func (a *actor) parseElement(b []byte) (unread, error) {
 		return a.forged(u), nil
 	}
 	ev, err := el.Event()
-	switch {
-	case errors.Is(err, history.ErrNewerVersion):
+	if errors.Is(err, history.ErrNewerVersion) {
 		return u, err
-	case err != nil:
-		return u, nil
 	}
-	u.ev = ev
-	if sealed {
+	if err == nil { // nonsense is taken out by its id
+		u.ev = ev
+	}
+	if sealed || u.ev == nil {
 		return u, nil
 	}
 	if _, ok := u.completes(); !ok {
