@@ -104,9 +104,11 @@ func secure(t *testing.T, namespaces ...string) *secured {
 	s := &secured{t: t, log: &logged{}}
 	s.srv = natstest.Start(t, func(with *server.Options) {
 		p, _ := queue.PermissionsOf("default", queue.RoleClient, func(queue.Role) string { return "_INBOX" })
-		with.Users = append(o.Users, &server.User{Username: "admin", Password: "secret-admin"},
+		with.Users = slices.Concat(o.Users, []*server.User{
+			{Username: "admin", Password: "secret-admin"},
 			limitedUser("client", p.Publish, p.Subscribe),
-			limitedUser("publisher", []string{"pawl.default.to.>"}, []string{NATSInbox("default", queue.RoleClient) + ".>"}))
+			limitedUser("publisher", []string{"pawl.default.to.>"}, []string{NATSInbox("default", queue.RoleClient) + ".>"}),
+		})
 	})
 	s.srv.SetLogger(s.log, false, false)
 	return s

@@ -49,7 +49,7 @@ type violations struct {
 
 func newViolations(nc *nats.Conn) *violations {
 	v := &violations{nc: nc}
-	v.next()
+	_ = v.next() // of before
 	return v
 }
 

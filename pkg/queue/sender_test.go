@@ -53,7 +53,7 @@ func TestInputsOfBothSendersAreInOneOrder(t *testing.T) {
 	const n = 20
 	for i := range n {
 		in := event("a", fmt.Sprint("e", i), "1")
-		in.Sender = Sender(i % 2) //nolint:gosec // 0 or 1
+		in.Sender = Sender(i % 2)
 		_, err := c.PublishInput(soon(t), in)
 		ok(t, err)
 	}
@@ -61,7 +61,7 @@ func TestInputsOfBothSendersAreInOneOrder(t *testing.T) {
 	ok(t, err)
 	defer r.Stop()
 	for i, in := range read(t, r, n) {
-		if in.Name != fmt.Sprint("e", i) || in.Sender != Sender(i%2) { //nolint:gosec // 0 or 1
+		if in.Name != fmt.Sprint("e", i) || in.Sender != Sender(i%2) {
 			t.Errorf("input %d: %+v", i, in)
 		}
 	}
