@@ -48,7 +48,11 @@ func started(e *history.Started) string {
 			who = ""
 		}
 	}
-	return by(called(noted(e.Name, version(e.Version), parent, waits(e.Gate)), e.Payload), who, "")
+	cancelled := ""
+	if e.Cancel != nil {
+		cancelled = "cancelled before it began"
+	}
+	return by(called(noted(e.Name, version(e.Version), parent, waits(e.Gate), cancelled), e.Payload), who, "")
 }
 
 // waits says that an event could not pass its gate at once.

@@ -165,6 +165,11 @@ func field(value any) (any, bool) {
 			return nil, false
 		}
 		return parent(*x), true
+	case *history.CancelRequested:
+		if x == nil {
+			return nil, false
+		}
+		return request{x.At, x.By, x.Text, x.Reason}, true
 	case *history.SentStart:
 		if x == nil {
 			return nil, false
@@ -190,6 +195,16 @@ type parent struct {
 	Event     uint64           `json:"event"`
 	Effect    string           `json:"effect"`
 	Holds     string           `json:"holds,omitempty"`
+	Depth     uint64           `json:"depth,omitempty"`
+	Above     string           `json:"above,omitempty"`
+}
+
+// request has the fields of the history.CancelRequested that a Started notes.
+type request struct {
+	At     int64         `json:"at"`
+	By     string        `json:"by,omitempty"`
+	Text   string        `json:"text,omitempty"`
+	Reason cancel.Reason `json:"reason,omitzero"`
 }
 
 // sentStart has the fields of a history.SentStart.

@@ -12,6 +12,8 @@ type Parent struct {
 	Event     uint64 // id of the ChildScheduled
 	Effect    string
 	Holds     string // gates that the parent and its own ancestors hold: gate=ticket, with spaces between them
+	Depth     uint64 // of the child: 1 if its parent is nobody's child
+	Above     string // what the child is cancelled with: see Line
 }
 
 // SamePlace reports whether both were started by one place.
@@ -30,6 +32,7 @@ type ChildScheduled struct {
 	Effect   string
 	Abandon  bool // it outlives its parent
 	Detached bool
+	Apart    bool // it was started in a detached scope: the cancellation of its parent leaves it alone
 }
 
 // ChildCompleted carries a child's result.

@@ -207,7 +207,11 @@ func (w *writer) message(e Event) {
 		w.payload(e.Payload)
 		w.str(e.Version)
 	case *ChildScheduled:
-		w.head(e, 8)
+		fields := 8
+		if e.Apart {
+			fields++
+		}
+		w.head(e, fields)
 		w.str(e.Name)
 		w.str(e.Version)
 		w.str(e.Instance)
@@ -215,6 +219,9 @@ func (w *writer) message(e Event) {
 		w.str(e.Effect)
 		w.bool(e.Abandon)
 		w.bool(e.Detached)
+		if e.Apart {
+			w.bool(e.Apart)
+		}
 	case *ChildCancelRequested:
 		w.head(e, 4)
 		w.uint(e.Scheduled)
@@ -252,12 +259,14 @@ func (w *writer) message(e Event) {
 // startedFields is 8 for what a client starts: most starts have nothing behind that.
 func startedFields(e *Started) int {
 	switch {
+	case e.Cancel != nil:
+		return 18 + gateFields + 2 + 4
 	case e.Status.Type != "":
-		return 16 + gateFields + 2
+		return 18 + gateFields + 2
 	case e.Gate != nil:
-		return 16 + gateFields
-	case e.Parent != nil && e.Parent.Holds != "":
-		return 16
+		return 18 + gateFields
+	case e.Parent != nil && (e.Parent.Holds != "" || e.Parent.Depth != 0):
+		return 18
 	case e.Parent == nil && e.Statuses == 0:
 		return 8
 	default:
@@ -301,13 +310,21 @@ func (w *writer) lineage(e *Started) {
 	w.str(p.Effect)
 	if fields > 15 {
 		w.str(p.Holds)
+		w.uint(p.Depth)
+		w.str(p.Above)
 	}
-	if e.Status.Type == "" {
+	if e.Status.Type == "" && e.Cancel == nil {
 		w.gate(e.Gate)
 		return
 	}
 	w.gate(cmp.Or(e.Gate, &Gate{}))
 	w.payload(e.Status)
+	if c := e.Cancel; c != nil {
+		w.int(c.At)
+		w.uint(uint64(c.Reason))
+		w.str(c.By)
+		w.str(c.Text)
+	}
 }
 
 var errNoEncoding = errors.New("this type has no encoding")
@@ -386,7 +403,7 @@ func (r *reader) message(kind Kind) Event {
 		return &ContinuedAsNew{Payload: r.payload(), Version: r.str()}
 	case KindChildScheduled:
 		return &ChildScheduled{
-			Name: r.str(), Version: r.str(), Instance: r.str(), Payload: r.payload(), Effect: r.str(), Abandon: r.bool(), Detached: r.bool(),
+			Name: r.str(), Version: r.str(), Instance: r.str(), Payload: r.payload(), Effect: r.str(), Abandon: r.bool(), Detached: r.bool(), Apart: r.bool(),
 		}
 	case KindChildCompleted:
 		return &ChildCompleted{Scheduled: r.uint(), Effect: r.str(), Result: r.payload()}
@@ -424,11 +441,15 @@ func (r *reader) started() Event {
 		Name: r.str(), Version: r.str(), Payload: r.payload(),
 		Born: Position{Seq: r.uint(), Time: r.int()}, Execution: r.uint(), By: r.str(), Statuses: r.uint(),
 	}
-	p := Parent{Instance: r.str(), Born: Position{Seq: r.uint(), Time: r.int()}, Execution: r.uint(), Event: r.uint(), Effect: r.str(), Holds: r.str()}
+	p := Parent{Instance: r.str(), Born: Position{Seq: r.uint(), Time: r.int()}, Execution: r.uint(), Event: r.uint(), Effect: r.str(), Holds: r.str(), Depth: r.uint(), Above: r.str()}
 	if p.Instance != "" {
 		e.Parent = &p
 	}
 	e.Gate, e.Status = r.gate(), r.payload()
+	c := CancelRequested{Head: Head{At: r.int()}, Reason: cancel.Reason(r.uint8()), By: r.str(), Text: r.str()}
+	if c.At != 0 {
+		e.Cancel = &c
+	}
 	return e
 }
 

@@ -135,6 +135,9 @@ type Started struct {
 	Statuses  uint64  // how often the executions before have set the custom status
 	Gate      *Gate   // that the instance has passed, or waits at; nil: none
 	Status    Payload // the custom status as the execution before left it; empty: none
+	// Cancel is the request to end that had arrived before the first turn of an execution that follows another: its code
+	// begins cancelled. nil: none had. Only its Head.At, By, Text and Reason count.
+	Cancel *CancelRequested
 }
 
 // EventReceived is an event sent to the instance. It is recorded when it is taken

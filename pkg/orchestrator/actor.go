@@ -347,6 +347,7 @@ func (a *actor) goOn(in *instance) {
 		})
 	case in.away.Kind != 0 && a.refusable(in):
 		a.refuse(in)
+	case in.continues() && a.atBoundary(in): // it waits, or has been ended
 	case a.mustKnock(in):
 		a.knock(in)
 	case in.poisoned() || a.turnable(in):

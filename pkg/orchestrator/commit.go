@@ -224,7 +224,7 @@ func (a *actor) committed(in *instance, t *turn, c *store.Commit, done store.Com
 		in.askAt, in.asked, in.begun = 0, 0, nil
 		in.knocked, in.startGate, in.away = false, nil, gate.Verdict{}
 		if c.Record.Reborn {
-			in.sent, in.shown, in.full = store.Mark{}, 0, false // none of it is its heir's
+			in.sent, in.shown, in.full, in.searched, in.cancelled = store.Mark{}, 0, false, false, nil // none of it is its heir's
 		}
 	}
 	if err != nil {

@@ -58,14 +58,19 @@ func (a *actor) readInputs(ctx context.Context) {
 }
 
 // wait pauses and gives the next pause.
-func wait(ctx context.Context, pause time.Duration) time.Duration {
-	t := time.NewTimer(pause)
+func wait(ctx context.Context, d time.Duration) time.Duration {
+	sleep(ctx, d)
+	return min(2*d, lastRetry)
+}
+
+// sleep returns when d has passed or ctx is over.
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
 	case <-t.C:
 	}
-	return min(2*pause, lastRetry)
 }
 
 // drain ingests what the reader gives until the reader or the tenure ends, and answers how far it came.
@@ -329,6 +334,9 @@ func (a *actor) ingested(now int64, to history.Position, arrivals []arrival, sai
 			in.unsure()
 		default:
 			a.arrived(in, arr.ev, said[i])
+		}
+		if arr.in.Kind == queue.KindCancel || arr.in.Kind == queue.KindPurge {
+			in.searched = false
 		}
 		if s := a.stalls[in.id]; s != nil && arr.in.Force {
 			s.until, a.forced[in.id] = 0, true // it need not wait for its next try

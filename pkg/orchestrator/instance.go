@@ -53,6 +53,12 @@ type instance struct {
 	asking    int             // gates that have not answered yet
 	gateAt    int64           // when tickets are asked for again, Unix ms; 0: when the instance is looked at
 
+	// Between two executions: see boundary.go.
+	searched  bool                     // all of the inbox has been, for what is to end the instance
+	cancelled *history.CancelRequested // found by that
+	paced     time.Time                // when the executions so far would have begun at the highest rate
+	pacing    bool                     // it waits for that
+
 	shown uint64 // version of the custom status that has been told to who waits for it
 	batch uint64 // the last of the ingested batches that had an input for it
 }
@@ -86,6 +92,7 @@ func (in *instance) forgetStore() {
 	in.unread, in.late, in.poison, in.overdue, in.cut = nil, nil, nil, nil, false
 	in.owed, in.sent, in.askAt, in.asked, in.begun = nil, store.Mark{}, 0, 0, nil
 	in.words, in.knocked, in.startGate, in.away, in.awayAt, in.gateAt = nil, false, nil, gate.Verdict{}, 0, 0
+	in.searched, in.cancelled = false, nil
 }
 
 // unsure notes that the inbox may have an input of which memory knows neither content nor place. While something is under

@@ -15,7 +15,7 @@ type metrics struct {
 	told, asked, taken, purged                       prometheus.Counter
 	looks, expired, restored, poisoned               prometheus.Counter
 	stalls, diverged, leftBehind, storeErrors        prometheus.Counter
-	payloadsChanged                                  prometheus.Counter
+	payloadsChanged, paced                           prometheus.Counter
 	partitions, held, inputsFill                     prometheus.Gauge
 	forgedBells, forgedInputs                        prometheus.Counter
 
@@ -88,6 +88,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		restored:      counter("leases_restored_total", "Leases that the store had lost."),
 		poisoned:      counter("activities_poisoned_total", "Activities claimed as often as allowed without an end."),
 		stalls:        counter("stalls_total", "Times that an instance became stalled."),
+		paced:         counter("executions_paced_total", "Executions that waited because their instance continues as new too often."),
 		diverged:      counter("non_determinism_total", "Turns whose code did not do what history says."),
 		leftBehind:    counter("goroutines_left_behind_total", "Goroutines left behind in orchestration code that blocks."),
 		storeErrors:   counter("store_errors_total", "Calls that Redis did not answer."),

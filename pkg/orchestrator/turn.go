@@ -65,6 +65,24 @@ type turn struct {
 	behind    bool        // the owner had not caught up when the turn began
 	early     bool        // its code polls, and the owner has not caught up: it is to be decided again
 	left      atomic.Bool // to the goroutine that is stuck in it
+	running   atomic.Pointer[replay.Execution]
+}
+
+// runs notes the code that is about to run, so that it can be given up.
+func (t *turn) runs(exec *replay.Execution) {
+	t.exec = exec
+	t.running.Store(exec)
+	if t.left.Load() {
+		exec.GiveUp()
+	}
+}
+
+// giveUp leaves the turn to the goroutine that is stuck in it. Its code leaves at its next word.
+func (t *turn) giveUp() {
+	t.left.Store(true)
+	if exec := t.running.Load(); exec != nil {
+		exec.GiveUp()
+	}
 }
 
 // leftover is the code that a turn leaves in memory, if it can be touched at all.
@@ -95,11 +113,13 @@ func (a *actor) turn(in *instance) {
 	in.events, in.poison, in.overdue, in.turning = nil, nil, nil, t
 	work := func() {
 		if t.exec == nil {
-			t.exec = replay.New(identity, program, a.replayOptions(in.id))
+			t.runs(replay.New(identity, program, a.replayOptions(in.id)))
 			if t.err = t.exec.Replay(events); t.err != nil {
 				return
 			}
 			a.met.replays.Inc()
+		} else {
+			t.runs(t.exec)
 		}
 		_, t.sets = t.exec.Status()
 		t.run(inputs, poison)
@@ -112,7 +132,7 @@ func (a *actor) turn(in *instance) {
 			a.box.post(func() { a.turned(t) })
 		},
 		blocked: func() {
-			t.left.Store(true)
+			t.giveUp()
 			a.box.post(func() { a.blocked(in) })
 		},
 		late: func() { // it came back after all; nobody waits for it any more

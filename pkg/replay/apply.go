@@ -165,6 +165,9 @@ func (x *Execution) step(in history.Event) {
 	if x.past.active {
 		x.closeStep()
 	}
+	if x.unwinding && x.givenUp.Load() && x.err == nil {
+		x.err = fmt.Errorf("%w (%s)", ErrGivenUp, x.id.Instance)
+	}
 	if x.ended || x.unwinding {
 		if err := x.unwind(); err != nil {
 			x.opts.Logger.Error("deferred orchestration code panicked while it was unwound",
@@ -181,6 +184,9 @@ func (x *Execution) deliver(in history.Event) {
 		if x.pending = waitsAt(in.Gate); !x.pending {
 			x.begin()
 		}
+		if in.Cancel != nil {
+			x.requestEnd(in.Cancel)
+		}
 	case *history.Granted:
 		x.letIn(in)
 	case *history.EventReceived:
@@ -188,10 +194,7 @@ func (x *Execution) deliver(in history.Event) {
 	case *history.Observed:
 		x.observe()
 	case *history.CancelRequested:
-		x.end(x.root, cancel.Cancelled{Reason: cmp.Or(in.Reason, cancel.Requested), By: in.By, Text: in.Text, At: in.Time()})
-		if x.pending { // the code never runs
-			x.finish(Ending{Failure: CancelledFailure(x.root.cause), Cancelled: true})
-		}
+		x.requestEnd(in)
 	case *history.ActivityCompleted, *history.ActivityFailed, *history.TimerFired, *history.ChildCompleted, *history.ChildFailed:
 		a, _ := answers(in)
 		w := x.asked(a)
@@ -203,5 +206,13 @@ func (x *Execution) deliver(in history.Event) {
 		if w.withdrawn == nil {
 			w.owner.answered(w, in)
 		}
+	}
+}
+
+// requestEnd is a cancellation of the instance: of an execution that has begun, or that is about to begin cancelled.
+func (x *Execution) requestEnd(c *history.CancelRequested) {
+	x.end(x.root, cancel.Cancelled{Reason: cmp.Or(c.Reason, cancel.Requested), By: c.By, Text: c.Text, At: c.Time()})
+	if x.pending { // the code never runs
+		x.finish(Ending{Failure: CancelledFailure(x.root.cause), Cancelled: true})
 	}
 }

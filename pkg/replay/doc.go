@@ -110,6 +110,10 @@
 // counts executions, and hands on the parent and the version of the custom status. Of any other end what was not
 // read is in Unread, for the owner to report.
 //
+// A cancellation that has arrived before the first turn of the next execution is noted in its Started, before Apply: then its code
+// begins with the root scope over, and may compensate, but not continue as new. So code that always continues can be ended. The
+// input itself stays in the inbox and is dropped as a repeat.
+//
 // The custom status is not in history. It follows from the code: whoever has replayed a
 // history has its status, with the version that it had. What the code may read is that, and what the executions before
 // have left: Started carries it.

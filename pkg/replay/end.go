@@ -60,7 +60,7 @@ func (x *Execution) Successor() *history.Started {
 		return nil
 	}
 	s := x.started
-	s.Head = history.Head{At: x.now}
+	s.Head, s.Cancel = history.Head{At: x.now}, nil
 	s.Version, s.Payload = x.continued.Version, x.continued.Payload
 	s.Execution, s.Statuses = s.Execution+1, x.started.Statuses+x.sets
 	s.Status = x.currentStatus()

@@ -69,6 +69,7 @@ var (
 	ErrEvicted    = errors.New("replay: the execution was evicted")
 	ErrNotStarted = errors.New("replay: the first input of an execution must be Started")
 	ErrBusy       = errors.New("replay: the execution is in the middle of a step")
+	ErrGivenUp    = errors.New("replay: the execution was given up in the middle of a step")
 )
 
 // Execution is one generation of an instance, in memory. Its methods are of two
@@ -134,6 +135,7 @@ type Execution struct {
 
 	excess    *history.Failure // a limit of the whole execution was passed
 	unwinding bool             // every word leaves its strand
+	givenUp   atomic.Bool      // by its owner, in the middle of a step: see GiveUp
 	ended     bool
 	warned    bool
 	err       error // broken or evicted
@@ -222,6 +224,10 @@ func (x *Execution) Evict() error {
 	return x.unwind()
 }
 
+// GiveUp makes the code of a step that its owner no longer waits for leave at its next word, as Evict does; the call that runs
+// the step then returns ErrGivenUp. It may be called at any time and from any goroutine. Code that uses no word any more cannot be made to leave.
+func (x *Execution) GiveUp() { x.givenUp.Store(true) }
+
 // usable says why the execution can not take a step, or nil.
 func (x *Execution) usable() error {
 	if x.err != nil {
@@ -254,7 +260,10 @@ func (x *Execution) Length() uint64 { return x.seeds.position }
 
 // Now is the time of the step: the greatest time of an input so far, in UTC with
 // millisecond precision. It stands still while the code runs.
-func (x *Execution) Now() time.Time { return time.UnixMilli(x.now).UTC() }
+func (x *Execution) Now() time.Time {
+	x.leaveIfGivenUp() // code that waits for a time to pass
+	return time.UnixMilli(x.now).UTC()
+}
 
 // Logger is the logger of the options, silent during replay.
 func (x *Execution) Logger() *slog.Logger { return x.logger }

@@ -224,6 +224,9 @@ func (x *Execution) enter() (*strand, error) {
 	if s == nil {
 		return nil, &Misuse{Instance: x.id.Instance, What: "after its turn, or inside another instance"}
 	}
+	if x.givenUp.Load() {
+		x.unwinding = true
+	}
 	if x.unwinding {
 		runtime.Goexit()
 	}
@@ -231,6 +234,13 @@ func (x *Execution) enter() (*strand, error) {
 		return nil, &Misuse{Instance: x.id.Instance, What: s.barred}
 	}
 	return s, nil
+}
+
+// leaveIfGivenUp is for what looks and is no word: see GiveUp.
+func (x *Execution) leaveIfGivenUp() {
+	if x.givenUp.Load() {
+		_, _ = x.enter()
+	}
 }
 
 // exit is the last thing that a deciding word does: the decision may have been the

@@ -1,0 +1,107 @@
+package orchestrator_test
+
+import (
+	"errors"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// Trap: a loop that no operator can end. Its next start stands in front of every cancellation and purge.
+func TestALoopOfContinueAsNewCanBeCancelledAndPurged(t *testing.T) {
+	s := newStand(t)
+	var compensated atomic.Int64
+	s.orchestrate(orchestrator.Config{}, counter.Do(func(ctx *pawl.Context, t tally) (int, error) {
+		t.Rounds++
+		n, err := counter.ContinueAsNew(ctx, t)
+		if err != nil {
+			compensated.Add(1)
+		}
+		return n, err
+	}))
+	for _, id := range []string{"alone", "behind", "purged"} {
+		s.start("counter", id, `{}`)
+		s.until(id+" loops", func() bool { return s.describe(id).Execution > 5 })
+		if id != "alone" { // more than the owner reads of an inbox at once
+			for range 400 {
+				s.conn.PublishInputAsync(queue.OutInput{Instance: id, Kind: queue.KindEvent, Name: "add"}, func(uint64, error) {})
+			}
+			s.until("the events are there", func() bool { return s.describe(id).Inbox >= 400 })
+		}
+	}
+	for _, id := range []string{"alone", "behind"} {
+		s.publish(queue.OutInput{Instance: id, Kind: queue.KindCancel, By: "ops", Text: "enough"})
+		d := s.ended(id)
+		if d.Status != "cancelled" || !strings.Contains(d.Failure.Message, "enough") {
+			t.Errorf("%s: %s, %+v", id, d.Status, d.Failure)
+		}
+		if e, ok := s.history(id)[0].(*history.Started); !ok || e.Cancel == nil || e.Cancel.By != "ops" {
+			t.Errorf("%s began as %+v", id, e)
+		}
+	}
+	if n := compensated.Load(); n != 2 {
+		t.Errorf("the code was told %d times, want 2", n)
+	}
+	s.publish(queue.OutInput{Instance: "purged", Kind: queue.KindPurge, Force: true})
+	s.until("it is gone", func() bool { return s.describe("purged").Status == "" })
+}
+
+// One instance begins so many executions a second and no more; its neighbours do not wait for it.
+func TestExecutionsOfOneInstanceArePaced(t *testing.T) {
+	s := newStand(t)
+	c := counters(t)
+	s.orchestrate(orchestrator.Config{Metrics: c.reg}, counter.Do(func(ctx *pawl.Context, t tally) (int, error) {
+		if t.Count > 0 {
+			return t.Count, nil
+		}
+		return counter.ContinueAsNew(ctx, t)
+	}))
+	ids := s.together(2)
+	begun := time.Now()
+	s.start("counter", ids[0], `{}`)
+	s.until("it is paced", func() bool { return c.get("pawl_orchestrator_executions_paced_total") > 2 })
+	s.start("counter", ids[1], `{"Count":1}`)
+	if d := s.ended(ids[1]); d.Status != "completed" {
+		t.Errorf("%+v", d)
+	}
+	if n, most := s.describe(ids[0]).Execution, 401+21*uint64(time.Since(begun).Seconds()+1); n > most {
+		t.Errorf("%d executions, want at most %d", n, most)
+	}
+	s.publish(queue.OutInput{Instance: ids[0], Kind: queue.KindCancel})
+	s.ended(ids[0])
+}
+
+// Trap: code that was left behind spins for as long as the process lives.
+func TestCodeThatWasGivenUpLeavesAtItsNextCall(t *testing.T) {
+	for name, spin := range map[string]func(*pawl.Context){
+		"Sleep":   func(ctx *pawl.Context) { _ = pawl.Sleep(ctx, 0) },
+		"Now":     func(ctx *pawl.Context) { pawl.Now(ctx) },
+		"Receive": func(ctx *pawl.Context) { _, _, _ = ping.TryReceive(ctx) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStand(t)
+			var left, begun atomic.Int64
+			s.orchestrate(orchestrator.Config{TurnLimit: 500 * time.Millisecond}, hello.Do(func(ctx *pawl.Context, _ string) (string, error) {
+				begun.Add(1)
+				defer left.Add(1)
+				for {
+					spin(ctx)
+					runtime.Gosched()
+				}
+			}))
+			s.start("hello", "h-1", `"x"`)
+			if d := s.ended("h-1"); d.Failure == nil || !errors.Is(&pawl.Failure{Failure: *d.Failure}, pawl.ErrBlocked) {
+				t.Errorf("%+v", d)
+			}
+			s.until("all of it has left", func() bool { return begun.Load() >= 3 && left.Load() == begun.Load() })
+		})
+	}
+}
