@@ -55,6 +55,7 @@ var (
 	ErrUnencodable  = NewError(history.CodeUnencodable)  // a type or a value that cannot be a payload; see docs/guide/payloads.md
 	ErrTooLarge     = NewError(history.CodeTooLarge)     // a payload or a history is over its limit
 	ErrTurnTooLarge = NewError(history.CodeTurnTooLarge) // a turn has no room for the call; it is ErrTooLarge too. See docs/guide/activities.md
+	ErrTooDeep      = NewError(history.CodeTooDeep)      // the child would have more ancestors than allowed: children of children without end
 	ErrTooMany      = NewError(history.CodeTooMany)      // too many activities and children are outstanding
 )
 

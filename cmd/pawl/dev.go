@@ -17,6 +17,7 @@ import (
 	"github.com/pawlrun/pawl/pawlfx"
 	"github.com/pawlrun/pawl/pkg/embedded"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/replay"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -70,7 +71,7 @@ func (c *devCmd) Run(ctx context.Context, s streams) (err error) {
 		pawlfx.Activities(examples.Activities),
 		pawlfx.Orchestrator(orchestrator.Config{
 			Namespace: c.Namespace.Namespace, Partitions: c.Partitions, Replicas: c.Replicas, InputsMaxBytes: int64(c.InputsMax), Look: c.Look,
-			Retention: orchestrator.Retention(c.Retention), FailDiverged: c.FailDiverged,
+			Retention: orchestrator.Retention(c.Retention), FailDiverged: c.FailDiverged, Limits: replay.Limits{Depth: c.MaxDepth},
 		}),
 		pawlfx.Worker(worker.Config{
 			Namespace: c.Namespace.Namespace, LeaseTTL: c.LeaseTTL, Concurrency: c.Concurrency, Drain: devDrain,

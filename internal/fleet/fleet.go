@@ -13,6 +13,7 @@ import (
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/pawlfx"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/replay"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -41,6 +42,7 @@ func (o Orchestrator) Config() orchestrator.Config {
 	return orchestrator.Config{
 		Namespace: o.Namespace.Namespace, Partitions: o.Partitions, Replicas: o.Replicas, InputsMaxBytes: int64(o.InputsMax), Look: o.Look,
 		Retention: orchestrator.Retention(o.Retention), FailDiverged: o.FailDiverged, ReplyPrefixes: o.Replies,
+		Limits: replay.Limits{Depth: o.MaxDepth},
 	}
 }
 

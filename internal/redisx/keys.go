@@ -22,6 +22,9 @@ func (s Space) Members() string { return "pawl:{" + s.ns + "}:members" }
 // Policies is the hash of the policies that are set at run time: level → policy, with a version of its own.
 func (s Space) Policies() string { return "pawl:{" + s.ns + "}:policies" }
 
+// Cancelled is the sorted set of the marks of cancelled children, by the time of that, ms: see history.Mark.
+func (s Space) Cancelled() string { return "pawl:{" + s.ns + "}:cancelled" }
+
 // Gate is the key space of a gate. All its keys carry one hash tag, which is no partition's.
 func (s Space) Gate(name string) Gate { return Gate{prefix: "pawl:{" + s.ns + ".g." + name + "}:"} }
 

@@ -56,6 +56,8 @@ func (o Orchestrator) AfterApply() error {
 		return fmt.Errorf("--replicas %d: want 1 to 5", o.Replicas)
 	case o.InputsMax < minInputs:
 		return fmt.Errorf("--inputs-max-bytes %d: want at least %d", o.InputsMax, minInputs)
+	case o.MaxDepth < 1:
+		return fmt.Errorf("--max-child-depth %d: want at least 1", o.MaxDepth)
 	case o.Look <= 0:
 		return fmt.Errorf("--look %s: want more than nothing", o.Look)
 	}

@@ -56,6 +56,7 @@ type Orchestrator struct {
 	Partitions int           `name:"partitions" env:"PAWL_PARTITIONS" default:"64" help:"Partitions of a new namespace, at most 1024. Fixed from then on."`
 	Replicas   int           `name:"replicas" env:"PAWL_REPLICAS" default:"1" help:"Replicas of new NATS streams."`
 	InputsMax  Size          `name:"inputs-max-bytes" env:"PAWL_INPUTS_MAX_BYTES" default:"1GiB" placeholder:"SIZE" help:"Size at which the stream of inputs is full and refuses messages, such as 512MiB. NATS reserves it. Changed at the next start."`
+	MaxDepth   uint64        `name:"max-child-depth" env:"PAWL_MAX_CHILD_DEPTH" default:"100" help:"How many levels of children an instance may have below it. A call beyond fails with pawl.ErrTooDeep."`
 	Look       time.Duration `name:"look" env:"PAWL_LOOK" default:"10s" help:"Longest time until an instance with work outstanding is looked at again."`
 
 	Retention    Retention `name:"retention" env:"PAWL_RETENTION" default:"72h" help:"How long instances that have ended are kept: such as 72h, forever, or by status: completed=24h,failed=720h,cancelled=forever."`

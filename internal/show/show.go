@@ -165,11 +165,11 @@ func field(value any) (any, bool) {
 			return nil, false
 		}
 		return parent(*x), true
-	case *history.CancelRequested:
+	case *history.CancelNote:
 		if x == nil {
 			return nil, false
 		}
-		return request{x.At, x.By, x.Text, x.Reason}, true
+		return cancelNote(*x), true
 	case *history.SentStart:
 		if x == nil {
 			return nil, false
@@ -199,12 +199,12 @@ type parent struct {
 	Above     string           `json:"above,omitempty"`
 }
 
-// request has the fields of the history.CancelRequested that a Started notes.
-type request struct {
+// cancelNote has the fields of a history.CancelNote.
+type cancelNote struct {
 	At     int64         `json:"at"`
+	Reason cancel.Reason `json:"reason,omitzero"`
 	By     string        `json:"by,omitempty"`
 	Text   string        `json:"text,omitempty"`
-	Reason cancel.Reason `json:"reason,omitzero"`
 }
 
 // sentStart has the fields of a history.SentStart.

@@ -1,6 +1,10 @@
 package history
 
-import "github.com/pawlrun/pawl/pkg/cancel"
+import (
+	"strings"
+
+	"github.com/pawlrun/pawl/pkg/cancel"
+)
 
 // Parent says whose child an instance is: the place that started it, and the effect
 // id of that start. Two starts from one place with different effect ids are two
@@ -13,12 +17,65 @@ type Parent struct {
 	Effect    string
 	Holds     string // gates that the parent and its own ancestors hold: gate=ticket, with spaces between them
 	Depth     uint64 // of the child: 1 if its parent is nobody's child
-	Above     string // what the child is cancelled with: see Line
+	Above     string // marks of the starts that the child is cancelled with, beside its own: see Marks
 }
 
 // SamePlace reports whether both were started by one place.
 func (p *Parent) SamePlace(q *Parent) bool {
 	return p != nil && q != nil && p.Instance == q.Instance && p.Born == q.Born && p.Execution == q.Execution && p.Event == q.Event
+}
+
+// Children are cancelled level by level, and code that starts further children is as fast as that. So each child knows, from the
+// third level on, the starts that it is cancelled with: its own, and those of its ancestors, up to one that was abandoned or that was
+// started in a detached scope. Where one of them is known to be cancelled, the child does not begin. A start is known by a mark, the
+// beginning of its effect id; Above has the marks of the ancestors, the nearest last.
+const (
+	markBytes  = 11 // 66 bits
+	markedFrom = 3  // depth
+	maxAbove   = 8 << 10
+	markSep    = ","
+)
+
+// Mark is the mark of a child's start; "" for one of the first levels, which has none.
+func Mark(depth uint64, effect string) string {
+	if depth < markedFrom {
+		return ""
+	}
+	return effect[:min(len(effect), markBytes)]
+}
+
+// Below gives what the parent of a new child is: p is whose child the parent is, nil if nobody's, and child the decision to start it.
+func (p *Parent) Below(child *ChildScheduled) (depth uint64, above string) {
+	if p == nil {
+		return 1, ""
+	}
+	depth = p.Depth + 1
+	if child.Abandon || child.Apart {
+		return depth, ""
+	}
+	above = p.Above
+	if mark := Mark(p.Depth, p.Effect); mark != "" {
+		if above != "" {
+			above += markSep
+		}
+		above += mark
+	}
+	for len(above) > maxAbove {
+		_, above, _ = strings.Cut(above, markSep)
+	}
+	return depth, above
+}
+
+// Marks gives the marks of the starts that a child is cancelled with.
+func (p *Parent) Marks(yield func(string) bool) {
+	if mark := Mark(p.Depth, p.Effect); mark != "" && !yield(mark) || p.Above == "" {
+		return
+	}
+	for mark := range strings.SplitSeq(p.Above, markSep) {
+		if !yield(mark) {
+			return
+		}
+	}
 }
 
 // ChildScheduled starts another instance. A detached one is nobody's child: its end is

@@ -260,13 +260,15 @@ func (w *writer) message(e Event) {
 func startedFields(e *Started) int {
 	switch {
 	case e.Cancel != nil:
-		return 18 + gateFields + 2 + 4
+		return 16 + gateFields + 2 + 2 + 4
+	case e.Parent != nil && e.Parent.Depth != 0:
+		return 16 + gateFields + 2 + 2
 	case e.Status.Type != "":
-		return 18 + gateFields + 2
+		return 16 + gateFields + 2
 	case e.Gate != nil:
-		return 18 + gateFields
-	case e.Parent != nil && (e.Parent.Holds != "" || e.Parent.Depth != 0):
-		return 18
+		return 16 + gateFields
+	case e.Parent != nil && e.Parent.Holds != "":
+		return 16
 	case e.Parent == nil && e.Statuses == 0:
 		return 8
 	default:
@@ -310,15 +312,18 @@ func (w *writer) lineage(e *Started) {
 	w.str(p.Effect)
 	if fields > 15 {
 		w.str(p.Holds)
-		w.uint(p.Depth)
-		w.str(p.Above)
 	}
-	if e.Status.Type == "" && e.Cancel == nil {
+	if fields <= 16+gateFields {
 		w.gate(e.Gate)
 		return
 	}
 	w.gate(cmp.Or(e.Gate, &Gate{}))
 	w.payload(e.Status)
+	if fields == 16+gateFields+2 {
+		return
+	}
+	w.uint(p.Depth)
+	w.str(p.Above)
 	if c := e.Cancel; c != nil {
 		w.int(c.At)
 		w.uint(uint64(c.Reason))
@@ -441,12 +446,12 @@ func (r *reader) started() Event {
 		Name: r.str(), Version: r.str(), Payload: r.payload(),
 		Born: Position{Seq: r.uint(), Time: r.int()}, Execution: r.uint(), By: r.str(), Statuses: r.uint(),
 	}
-	p := Parent{Instance: r.str(), Born: Position{Seq: r.uint(), Time: r.int()}, Execution: r.uint(), Event: r.uint(), Effect: r.str(), Holds: r.str(), Depth: r.uint(), Above: r.str()}
-	if p.Instance != "" {
+	p := Parent{Instance: r.str(), Born: Position{Seq: r.uint(), Time: r.int()}, Execution: r.uint(), Event: r.uint(), Effect: r.str(), Holds: r.str()}
+	e.Gate, e.Status = r.gate(), r.payload()
+	if p.Depth, p.Above = r.uint(), r.str(); p.Instance != "" {
 		e.Parent = &p
 	}
-	e.Gate, e.Status = r.gate(), r.payload()
-	c := CancelRequested{Head: Head{At: r.int()}, Reason: cancel.Reason(r.uint8()), By: r.str(), Text: r.str()}
+	c := CancelNote{At: r.int(), Reason: cancel.Reason(r.uint8()), By: r.str(), Text: r.str()}
 	if c.At != 0 {
 		e.Cancel = &c
 	}

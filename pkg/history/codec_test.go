@@ -198,10 +198,10 @@ func golden() []history.Event {
 			Start: &history.SentStart{Name: "tenant", Version: "v2", Payload: p},
 		},
 		&history.Started{Name: "ship", Payload: p, Born: history.Position{Seq: 5, Time: 6}, Execution: 2, Statuses: 3, Status: p},
-		&history.Started{Name: "ship", Payload: p, Execution: 2, Parent: &history.Parent{Instance: "order", Depth: 5, Above: "x.y"}},
-		&history.Started{Name: "ship", Payload: p, Execution: 2, Cancel: &history.CancelRequested{Head: history.Head{At: 7}, Reason: cancel.Purged, By: "ops", Text: "enough"}},
-		&history.ChildScheduled{Name: "bill", Instance: "bill-1", Payload: p, Effect: "e", Apart: true},
 		&history.Refused{Of: history.KindActivityScheduled, Name: "charge-card", Failure: f},
+		&history.Started{Name: "ship", Payload: p, Execution: 2, Parent: &history.Parent{Instance: "order", Depth: 5, Above: "x.y"}},
+		&history.Started{Name: "ship", Payload: p, Execution: 2, Cancel: &history.CancelNote{At: 7, Reason: cancel.Purged, By: "ops", Text: "enough"}},
+		&history.ChildScheduled{Name: "bill", Instance: "bill-1", Payload: p, Effect: "e", Apart: true},
 	}
 	for i, e := range all {
 		e.Meta().ID, e.Meta().At = uint64(i+1), 1_790_000_000_000+int64(i)

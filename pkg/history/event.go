@@ -110,6 +110,7 @@ const (
 	CodeInboxFull    = "pawl.inbox-full"     // more unread inputs than an instance may have
 	CodeTurnTooLarge = "pawl.turn-too-large" // a call that its turn has no room for
 	CodeTooMany      = "pawl.too-many"       // more outstanding activities and children than allowed
+	CodeTooDeep      = "pawl.too-deep"       // a child whose ancestors are as many as allowed
 	CodeIDTaken      = "pawl.id-taken"       // a child's id belongs to an instance that somebody else has started
 	CodeDiverged     = "pawl.diverged"       // the code does not do what the history says, and is not to wait for other code
 
@@ -136,8 +137,16 @@ type Started struct {
 	Gate      *Gate   // that the instance has passed, or waits at; nil: none
 	Status    Payload // the custom status as the execution before left it; empty: none
 	// Cancel is the request to end that had arrived before the first turn of an execution that follows another: its code
-	// begins cancelled. nil: none had. Only its Head.At, By, Text and Reason count.
-	Cancel *CancelRequested
+	// begins cancelled. nil: none had.
+	Cancel *CancelNote
+}
+
+// CancelNote is a cancellation of an instance, as a start has it.
+type CancelNote struct {
+	At     int64 // Unix ms
+	Reason cancel.Reason
+	By     string
+	Text   string
 }
 
 // EventReceived is an event sent to the instance. It is recorded when it is taken

@@ -48,7 +48,7 @@ func (s *State) Apply(e Event) error {
 	}
 	switch e := e.(type) {
 	case *Started:
-		s.Started, s.Cancel = e, e.Cancel
+		s.Started = e
 		s.tickets.enter(1, e.Gate)
 	case *Granted:
 		s.tickets.grant(e.Scheduled)

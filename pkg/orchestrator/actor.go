@@ -339,6 +339,8 @@ func (a *actor) goOn(in *instance) {
 		a.settle(in)
 	case in.rec == nil && !in.unread[0].start():
 		a.early(in)
+	case a.belowCancelled(in):
+		a.refuseBelow(in)
 	case in.full || slices.ContainsFunc(in.unread, unread.overflown):
 		a.failByName(in, &history.Failure{
 			Code: history.CodeInboxFull,

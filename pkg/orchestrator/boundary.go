@@ -71,7 +71,7 @@ func (a *actor) atBoundary(in *instance) (waits bool) {
 		return true
 	case c != nil:
 		if s, ok := in.unread[0].ev.(*history.Started); ok {
-			s.Cancel = &history.CancelRequested{Head: history.Head{At: c.At}, By: c.By, Text: c.Text, Reason: c.Reason}
+			s.Cancel = &history.CancelNote{At: c.At, By: c.By, Text: c.Text, Reason: c.Reason}
 		}
 		return false
 	default:
@@ -87,7 +87,7 @@ func (a *actor) searchInbox(in *instance) {
 		a.end(in)
 		head := in.unread
 		if err == nil {
-			in.unread, err = parseUnread(raw)
+			in.unread, err = a.parseUnread(raw)
 		}
 		if err != nil {
 			a.unreadable(in, err)

@@ -279,6 +279,7 @@ func (a *actor) effects(in *instance, t *turn, done store.Committed) {
 	a.leaveGates(in, t, allTickets)
 	a.startChildren(in, t)
 	a.owe(in, t.debts)
+	a.noteCancelled(t.debts)
 	for _, r := range t.replies {
 		a.met.taken.Inc()
 		a.reply(in, r)

@@ -73,8 +73,8 @@ func TestInputsOverTheBoundAreReportedAndOthersGoOn(t *testing.T) {
 	ids := s.together(2)
 	flooded, neighbour := ids[0], ids[1]
 	half := history.Payload{Type: history.TypeJSON, Data: []byte(`"` + strings.Repeat("x", 511<<10) + `"`)}
-	for range 12 { // 6 MiB
-		s.publish(queue.OutInput{Instance: flooded, Kind: queue.KindEvent, Name: "ping", Payload: half, Reply: inbox.Subject("flood")})
+	for i := range 12 { // 6 MiB
+		s.publish(queue.OutInput{ID: fmt.Sprint("flood-", i), Instance: flooded, Kind: queue.KindEvent, Name: "ping", Payload: half, Reply: inbox.Subject("flood")})
 	}
 	select {
 	case a := <-answers:

@@ -363,7 +363,9 @@ func (a *actor) overBound(arr arrival, early bool) store.Refusal {
 		why = fmt.Sprintf("came before the start of the instance, and such inputs may have %d MiB, those of a partition %d MiB together", store.EarlyBytes>>20, store.EarlyAll>>20)
 	}
 	a.log.Warn("input over bound dropped", "instance", arr.in.Instance, "kind", arr.in.Kind, "seq", arr.in.Pos.Seq, "reason", why)
-	a.answer(arr.in.Reply, queue.Answer{Instance: arr.in.Instance, Problem: &queue.Problem{Code: queue.ProblemRefused, Message: why}})
+	if arr.in.Kind != queue.KindStart { // who waits for the end of the instance gets that
+		a.answer(arr.in.Reply, queue.Answer{Instance: arr.in.Instance, Problem: &queue.Problem{Code: queue.ProblemRefused, Message: why}})
+	}
 	return store.Refusal{Instance: arr.in.Instance, Seq: arr.in.Pos.Seq, At: arr.in.Pos.Time / int64(time.Millisecond), Why: why}
 }
 

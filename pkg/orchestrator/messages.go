@@ -38,9 +38,11 @@ type owed struct {
 	mark   store.Mark
 	in     queue.OutInput
 	before *queue.OutInput // the start that in takes back; nil: the stream has it
-	flying bool            // sent, and not answered
-	failed bool
-	there  bool // the stream has it
+	// cancels is the mark of the child that in cancels: see descendants.go.
+	cancels string
+	flying  bool // sent, and not answered
+	failed  bool
+	there   bool // the stream has it
 }
 
 // debts makes messages of those that a fold has, and takes them out of it.
@@ -52,6 +54,10 @@ func debts(id string, execution uint64, s *history.State) []*owed {
 	out := make([]*owed, len(ms))
 	for i, m := range ms {
 		out[i] = &owed{mark: store.Mark{Execution: execution, Event: m.ID}, in: message(id, s, m), before: takenBackStart(id, s, m)}
+		if m.Cancel != nil {
+			depth, _ := s.Started.Parent.Below(m.Cancel)
+			out[i].cancels = history.Mark(depth, m.Cancel.Effect)
+		}
 	}
 	s.Confirm(ms[len(ms)-1].ID)
 	return out
@@ -108,7 +114,10 @@ func done(p *history.Parent, end history.Event) queue.OutInput {
 func childStart(id string, s *history.Started, e *history.ChildScheduled) queue.OutInput {
 	out := queue.OutInput{Instance: e.Instance, Kind: queue.KindStart, Name: e.Name, Version: e.Version, Payload: e.Payload, By: id}
 	if !e.Detached {
-		out.Parent = &history.Parent{Instance: id, Born: s.Born, Execution: s.Execution, Event: e.ID, Effect: e.Effect, Holds: holds(s)}
+		depth, above := s.Parent.Below(e)
+		out.Parent = &history.Parent{
+			Instance: id, Born: s.Born, Execution: s.Execution, Event: e.ID, Effect: e.Effect, Holds: holds(s), Depth: depth, Above: above,
+		}
 	}
 	return out
 }

@@ -12,7 +12,7 @@ type metrics struct {
 	ingested, refused, dropped, overBound, gaps      prometheus.Counter
 	turns, commits, conflicts, loads, reads, replays prometheus.Counter
 	published, publishErrors, resent, hints          prometheus.Counter
-	told, asked, taken, purged                       prometheus.Counter
+	told, asked, taken, purged, childRefused         prometheus.Counter
 	looks, expired, restored, poisoned               prometheus.Counter
 	stalls, diverged, leftBehind, storeErrors        prometheus.Counter
 	payloadsChanged, paced                           prometheus.Counter
@@ -82,6 +82,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		told:          counter("messages_published_total", "Inputs published for other instances, repeats included."),
 		asked:         counter("children_asked_total", "Starts of children that were repeated, because their end had not been told."),
 		taken:         counter("child_ids_taken_total", "Starts of children whose id belonged to somebody else."),
+		childRefused:  counter("children_refused_total", "Children that did not begin because an ancestor was cancelled."),
 		purged:        counter("instances_purged_total", "Instances removed: by request, or because their retention was over."),
 		looks:         counter("looks_total", "Looks at instances."),
 		expired:       counter("claims_expired_total", "Claims that were over and were dispatched again."),

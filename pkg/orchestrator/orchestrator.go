@@ -184,6 +184,8 @@ type shared struct {
 	fleet    *fleet
 	lost     *tasksLoss
 	turners  *turners
+
+	descendants *descendants
 }
 
 func (s *shared) replayOptions(instance string) replay.Options {
@@ -224,6 +226,7 @@ func (o *Orchestrator) Start(ctx context.Context) error {
 	wg.Go(func() { s.turners.watch(background) })
 	wg.Go(func() { s.trim(background, keeper) })
 	wg.Go(func() { s.policies.watch(background) })
+	wg.Go(func() { s.descendants.watch(background) })
 	wg.Go(func() { s.watchTasks(background) })
 	wg.Go(func() { s.conn.ProbeInputs(background) })
 	o.mu.Lock()
@@ -271,9 +274,12 @@ func (o *Orchestrator) open(ctx context.Context, opened *[]func()) (*shared, *pa
 	}
 	keeper := s.newKeeper(space)
 	notices, err := conn.OnNotices(func(n queue.Notice) {
-		if n.Kind == queue.PolicyChanged {
+		switch n.Kind {
+		case queue.PolicyChanged:
 			s.policies.notice()
-		} else {
+		case queue.ChildrenCancelled:
+			s.descendants.notice()
+		default:
 			keeper.Nudge()
 		}
 	})
@@ -289,6 +295,7 @@ func (o *Orchestrator) newShared(conn *queue.Conn, run *redisx.Runner, space red
 		cfg: o.cfg, outage: o.outage, log: o.outage.Logger(), programs: o.programs, met: o.met, store: store.New(run, space), leases: lease.New(run, space), conn: conn,
 		gates: gate.New(run, space, conn.PartitionOf), actors: newActors(), oldest: newOldest(conn), fleet: newFleet(conn, o.cfg.Look), lost: &tasksLoss{}, turners: newTurners(o.cfg.TurnLimit),
 	}
+	s.descendants = newDescendants(s.store, conn, s.log)
 	s.policies = newPolicies(s.gates, conn, s.log, s.actors)
 	if len(o.cfg.Global) > 0 {
 		s.global = &o.global

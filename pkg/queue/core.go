@@ -37,6 +37,7 @@ const (
 	MemberJoined      NoticeKind = 2
 	MemberLeft        NoticeKind = 3
 	PolicyChanged     NoticeKind = 4 // a policy was set or deleted: read them again
+	ChildrenCancelled NoticeKind = 5 // children were cancelled whose descendants must not begin: read which
 )
 
 // Notice hurries the handing over of partitions, and policies. One that is lost costs a look.

@@ -91,7 +91,7 @@ const (
 	// HeaderOrchestrationVersion asks for a version of the orchestration; absent: the newest.
 	HeaderOrchestrationVersion = "Pawl-Orchestration-Version"
 	// HeaderParent reports whose child it is, of a start from an orchestrator; from anyone else it is passed over. It has instance, sequence and time of its birth,
-	// execution, event id and effect id, with a space between.
+	// execution, event id, effect id, depth, and the marks of the ancestors that it is cancelled with ("-": none), with a space between.
 	HeaderParent = "Pawl-Parent"
 	// HeaderHolds goes with HeaderParent: the gates that the parent and its ancestors hold,
 	// as history.Parent has them. It is a header of its own because builds that knew no gates

@@ -18,6 +18,7 @@ const (
 	maxProblem = 512     // bytes of the text that reports why an input cannot be used
 	maxVersion = 100     // of an orchestration's version
 	maxEffect  = 100     // of an effect id
+	maxAbove   = 9 << 10 // of the ancestors that a child is cancelled with
 	maxHolds   = 8 << 10 // of the gates that ancestors hold; what is longer is cut, for it only helps to find a deadlock
 	maxText    = 8 << 10 // of a cancel; what is longer is cut, for that somebody is to end matters more
 )

@@ -23,7 +23,7 @@ func jsonOf(data string) history.Payload {
 }
 
 func parent() *history.Parent {
-	return &history.Parent{Instance: "order-42@eu=1", Born: history.Position{Seq: 7, Time: 1_790_000_000_123_456_789}, Execution: 2, Event: 17, Effect: "kq3vVYb2hA7rTn0cXw9dLw"}
+	return &history.Parent{Instance: "order-42@eu=1", Born: history.Position{Seq: 7, Time: 1_790_000_000_123_456_789}, Execution: 2, Event: 17, Effect: "kq3vVYb2hA7rTn0cXw9dLw", Depth: 4, Above: "a,b"}
 }
 
 // asRead is the input that must be read of one that was published.
@@ -148,15 +148,16 @@ func TestNonsenseAboutFamilyIsAProblemOfTheInput(t *testing.T) {
 		want                         error
 	}{
 		{subject: "start.x", header: "Pawl-Parent", value: "order-42", want: ErrMalformed},
-		{subject: "start.x", header: "Pawl-Parent", value: "order-42 1 2 3 4 e f", want: ErrMalformed},
-		{subject: "start.x", header: "Pawl-Parent", value: "order-42 1 2 3 four e", want: ErrMalformed},
-		{subject: "start.x", header: "Pawl-Parent", value: "order-42 -1 2 3 4 e", want: ErrMalformed},
-		{subject: "start.x", header: "Pawl-Parent", value: "order-42 1 2 0 4 e", want: ErrMalformed},
-		{subject: "start.x", header: "Pawl-Parent", value: "order-42 1 -2 3 4 e", want: ErrMalformed},
-		{subject: "start.x", header: "Pawl-Parent", value: "order-42 0 2 3 4 e", want: ErrMalformed},
-		{subject: "start.x", header: "Pawl-Parent", value: "order-42 1 2 3 0 e", want: ErrMalformed},
-		{subject: "start.x", header: "Pawl-Parent", value: "order-42 1 2 3 4 " + long[:maxEffect+1], want: ErrMalformed},
-		{subject: "start.x", header: "Pawl-Parent", value: "a.b 1 2 3 4 e", want: ErrBadInstance},
+		{subject: "start.x", header: "Pawl-Parent", value: "order-42 1 2 3 4 e 1 - f", want: ErrMalformed},
+		{subject: "start.x", header: "Pawl-Parent", value: "order-42 1 2 3 four e 1 -", want: ErrMalformed},
+		{subject: "start.x", header: "Pawl-Parent", value: "order-42 -1 2 3 4 e 1 -", want: ErrMalformed},
+		{subject: "start.x", header: "Pawl-Parent", value: "order-42 1 2 0 4 e 1 -", want: ErrMalformed},
+		{subject: "start.x", header: "Pawl-Parent", value: "order-42 1 -2 3 4 e 1 -", want: ErrMalformed},
+		{subject: "start.x", header: "Pawl-Parent", value: "order-42 0 2 3 4 e 1 -", want: ErrMalformed},
+		{subject: "start.x", header: "Pawl-Parent", value: "order-42 1 2 3 0 e 1 -", want: ErrMalformed},
+		{subject: "start.x", header: "Pawl-Parent", value: "order-42 1 2 3 4 " + long[:maxEffect+1] + " 1 -", want: ErrMalformed},
+		{subject: "start.x", header: "Pawl-Parent", value: "order-42 1 2 3 4 e x -", want: ErrMalformed},
+		{subject: "start.x", header: "Pawl-Parent", value: "a.b 1 2 3 4 e 1 -", want: ErrBadInstance},
 		{subject: "start.x", header: "Pawl-Orchestration-Version", value: "v 1", want: ErrBadName},
 		{subject: "start.x", header: "Pawl-Orchestration-Version", value: long[:maxVersion+1], want: ErrBadName},
 		{subject: "start.x", header: "Pawl-Event", value: "paid!", want: ErrBadName},
@@ -277,6 +278,7 @@ func TestAParentIsReadFromItsHeaderAsItWasWritten(t *testing.T) {
 		want := &history.Parent{
 			Instance: rapid.StringMatching(`[A-Za-z0-9_:@=+~%-]{1,200}`).Draw(t, "instance"), Born: history.Position{Seq: rapid.Uint64Min(1).Draw(t, "seq"), Time: rapid.Int64Min(1).Draw(t, "time")},
 			Execution: rapid.Uint64Min(1).Draw(t, "execution"), Event: rapid.Uint64Min(1).Draw(t, "event"), Effect: rapid.StringMatching(`[!-~]{1,100}`).Draw(t, "effect"),
+			Depth: rapid.Uint64().Draw(t, "depth"), Above: rapid.StringMatching(`([A-Za-z0-9_-]{11}(,[A-Za-z0-9_-]{11}){0,9})?`).Filter(func(s string) bool { return s != "-" }).Draw(t, "above"),
 		}
 		got, err := parseParent(parentText(want))
 		if err != nil || *got != *want {
@@ -309,7 +311,7 @@ func TestWhatAncestorsHoldTravelsBesideTheParentAndNoBuildIsRefusedForIt(t *test
 			t.Errorf("%d: %+v, %v", i, in.Parent, in.Problem)
 		}
 	}
-	if text := parentText(parent("charge=t1")); len(strings.Fields(text)) != 6 {
-		t.Errorf("a build that knows no gates wants six parts, and gets %q", text)
+	if text := parentText(parent("charge=t1")); len(strings.Fields(text)) != 8 {
+		t.Errorf("the header has eight parts, and gets %q", text)
 	}
 }

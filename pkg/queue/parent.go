@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -10,31 +11,41 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
+// noneAbove stands for no ancestors that the child is cancelled with.
+const noneAbove = "-"
+
 // parentText is the header that says whose child an instance is.
 func parentText(p *history.Parent) string {
-	return fmt.Sprintf("%s %d %d %d %d %s", p.Instance, p.Born.Seq, p.Born.Time, p.Execution, p.Event, p.Effect)
+	return fmt.Sprintf("%s %d %d %d %d %s %d %s", p.Instance, p.Born.Seq, p.Born.Time, p.Execution, p.Event, p.Effect, p.Depth, cmp.Or(p.Above, noneAbove))
 }
 
 // parseParent reads what parentText wrote. The error is ErrMalformed or ErrBadInstance.
 func parseParent(text string) (*history.Parent, error) {
 	part := strings.Split(text, " ")
-	if len(part) != 6 {
-		return nil, fmt.Errorf("%w: %s has %d parts, want 6: instance, sequence, time, execution, event, effect", ErrMalformed, HeaderParent, len(part))
+	if len(part) != 8 {
+		return nil, fmt.Errorf("%w: %s has %d parts, want 8: instance, sequence, time, execution, event, effect, depth, above", ErrMalformed, HeaderParent, len(part))
 	}
 	seq, err1 := strconv.ParseUint(part[1], 10, 64)
 	at, err2 := strconv.ParseInt(part[2], 10, 64)
 	execution, err3 := strconv.ParseUint(part[3], 10, 64)
 	event, err4 := strconv.ParseUint(part[4], 10, 64)
-	if errors.Join(err1, err2, err3, err4) != nil {
+	depth, err5 := strconv.ParseUint(part[6], 10, 64)
+	if errors.Join(err1, err2, err3, err4, err5) != nil {
 		return nil, fmt.Errorf("%w: %s has something else where a number must stand: %.*q", ErrMalformed, HeaderParent, maxHeader, text)
 	}
-	p := &history.Parent{Instance: part[0], Born: history.Position{Seq: seq, Time: at}, Execution: execution, Event: event, Effect: part[5]}
+	p := &history.Parent{Instance: part[0], Born: history.Position{Seq: seq, Time: at}, Execution: execution, Event: event, Effect: part[5], Depth: depth}
+	if part[7] != noneAbove {
+		p.Above = part[7]
+	}
 	return p, checkParent(p)
 }
 
 func checkParent(p *history.Parent) error {
 	if err := CheckInstance(p.Instance); err != nil {
 		return fmt.Errorf("parent: %w", err)
+	}
+	if len(p.Above) > maxAbove || strings.ContainsFunc(p.Above, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return fmt.Errorf("%w: parent %s with %d bytes of ancestors", ErrMalformed, p.Instance, len(p.Above))
 	}
 	if p.Execution == 0 || p.Event == 0 {
 		return fmt.Errorf("%w: parent %s without execution or event", ErrMalformed, p.Instance)

@@ -16,7 +16,7 @@ func TestOnlyOrchestratorsSubjectsCarryWhatOrchestratorsSay(t *testing.T) {
 	root := subjectsOf("default").root
 	end := encode(5, (&Done{Scheduled: 1, Effect: "e"}).wire)
 	family := nats.Header{HeaderParent: {parentText(parent())}, HeaderHolds: {"charge=t1"}, HeaderOf: {"e"}, HeaderReason: {"scope-ended"}}
-	broken := nats.Header{HeaderParent: {"order-42 1 -2 3 4 e"}, HeaderOf: {"an effect"}}
+	broken := nats.Header{HeaderParent: {"order-42 1 -2 3 4 e 1 -"}, HeaderOf: {"an effect"}}
 	for _, k := range []struct {
 		subject  string
 		header   nats.Header

@@ -3,6 +3,7 @@ package replay
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -185,7 +186,7 @@ func (x *Execution) deliver(in history.Event) {
 			x.begin()
 		}
 		if in.Cancel != nil {
-			x.requestEnd(in.Cancel)
+			x.requestEnd(*in.Cancel)
 		}
 	case *history.Granted:
 		x.letIn(in)
@@ -194,7 +195,7 @@ func (x *Execution) deliver(in history.Event) {
 	case *history.Observed:
 		x.observe()
 	case *history.CancelRequested:
-		x.requestEnd(in)
+		x.requestEnd(history.CancelNote{At: in.At, Reason: in.Reason, By: in.By, Text: in.Text})
 	case *history.ActivityCompleted, *history.ActivityFailed, *history.TimerFired, *history.ChildCompleted, *history.ChildFailed:
 		a, _ := answers(in)
 		w := x.asked(a)
@@ -210,8 +211,8 @@ func (x *Execution) deliver(in history.Event) {
 }
 
 // requestEnd is a cancellation of the instance: of an execution that has begun, or that is about to begin cancelled.
-func (x *Execution) requestEnd(c *history.CancelRequested) {
-	x.end(x.root, cancel.Cancelled{Reason: cmp.Or(c.Reason, cancel.Requested), By: c.By, Text: c.Text, At: c.Time()})
+func (x *Execution) requestEnd(c history.CancelNote) {
+	x.end(x.root, cancel.Cancelled{Reason: cmp.Or(c.Reason, cancel.Requested), By: c.By, Text: c.Text, At: time.UnixMilli(c.At).UTC()})
 	if x.pending { // the code never runs
 		x.finish(Ending{Failure: CancelledFailure(x.root.cause), Cancelled: true})
 	}

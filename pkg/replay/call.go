@@ -146,6 +146,11 @@ func (c *call) limited() *history.Failure {
 		return nil
 	case c.number <= 1 && len(c.spec.Payload.Data) > x.opts.Limits.Payload:
 		return x.tooLarge(c.spec.Payload, "the input of "+c.what())
+	case c.spec.Child != nil && x.depth() >= x.opts.Limits.Depth:
+		return &history.Failure{
+			Code: history.CodeTooDeep, Permanent: true,
+			Message: fmt.Sprintf("%s was not started: this instance is %d levels of children deep, which is the limit", c.what(), x.depth()),
+		}
 	case x.wanted >= limit:
 		return &history.Failure{
 			Code: history.CodeTooMany, Permanent: true,

@@ -56,15 +56,23 @@ func (x *Execution) Launch(child Child, payload history.Payload, in *Scope) erro
 		return over
 	}
 	child.Abandon = false
-	_, refused, _ := x.decideChild(child, payload, true, x.tooLarge(payload, "the input of orchestration "+child.Name))
+	_, refused, _ := x.decideChild(child, payload, false, true, x.tooLarge(payload, "the input of orchestration "+child.Name))
 	x.exit()
 	return refusal(refused)
+}
+
+// depth is how many ancestors the instance has.
+func (x *Execution) depth() uint64 {
+	if x.started.Parent == nil {
+		return 0
+	}
+	return x.started.Parent.Depth
 }
 
 // scheduleChild decides the start of the call's child. What is abandoned, with the
 // deadline that its call may have, is in no scope.
 func (x *Execution) scheduleChild(c *call) (w *work, refused *history.Failure) {
-	ev, refused, ok := x.decideChild(*c.spec.Child, c.spec.Payload, false, c.limited())
+	ev, refused, ok := x.decideChild(*c.spec.Child, c.spec.Payload, c.home.detached(), false, c.limited())
 	if !ok {
 		return nil, refused
 	}
@@ -75,7 +83,7 @@ func (x *Execution) scheduleChild(c *call) (w *work, refused *history.Failure) {
 }
 
 func (x *Execution) decideChild(
-	child Child, payload history.Payload, detached bool, limited *history.Failure,
+	child Child, payload history.Payload, apart, detached bool, limited *history.Failure,
 ) (ev *history.ChildScheduled, refused *history.Failure, ok bool) {
 	if child.Instance == "" {
 		x.collectOwed() // the place of the start is behind them
@@ -83,6 +91,6 @@ func (x *Execution) decideChild(
 	}
 	return decide(x, &history.ChildScheduled{
 		Name: child.Name, Version: child.Version, Instance: child.Instance, Payload: payload,
-		Abandon: child.Abandon, Detached: detached,
+		Abandon: child.Abandon, Detached: detached, Apart: apart,
 	}, limited)
 }

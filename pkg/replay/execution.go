@@ -29,7 +29,11 @@ type Limits struct {
 	Events      uint64 // events of one history; default 100,000
 	WarnEvents  uint64 // events at which the logger is told once; default 10,000
 	Outstanding int    // activities and children outstanding at one time; default 10,000
+	Depth       uint64 // of children: 1 is a child of an instance that is nobody's; default 100
 }
+
+// DefaultDepth is the default limit of the depth of children.
+const DefaultDepth = 100
 
 // MaxPayload is the default limit of one payload, in bytes.
 const MaxPayload = 512 << 10
@@ -46,6 +50,9 @@ func (l Limits) withDefaults() Limits {
 	}
 	if l.Outstanding == 0 {
 		l.Outstanding = 10_000
+	}
+	if l.Depth == 0 {
+		l.Depth = DefaultDepth
 	}
 	return l
 }

@@ -124,6 +124,17 @@ func (x *Execution) Detach(s *Scope, bound time.Duration) *Scope {
 	return d
 }
 
+// detached reports whether the scope lies in a detached one.
+func (s *Scope) detached() bool {
+	if s == nil {
+		return false
+	}
+	for s.parent != nil {
+		s = s.parent
+	}
+	return s.home != nil
+}
+
 // Over gives the *cancel.Cancelled of a scope that is over, or nil.
 func (x *Execution) Over(s *Scope) error {
 	if _, err := x.enter(); err != nil {

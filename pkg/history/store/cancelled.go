@@ -1,0 +1,42 @@
+package store
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/redisx"
+)
+
+//go:embed cancelled.lua
+var cancelledLua string
+
+// The marks of cancelled children are kept for so long, and so many. What begins later is cancelled by its parent, as ever.
+const (
+	CancelledSpan = 5 * time.Minute
+	cancelledMost = 10_000
+)
+
+// NoteCancelled notes the marks of cancelled children: see history.Mark.
+func (s *Store) NoteCancelled(ctx context.Context, marks []string) error {
+	args := make([]any, 0, 2+len(marks))
+	args = append(args, CancelledSpan.Milliseconds(), cancelledMost)
+	for _, m := range marks[max(0, len(marks)-cancelledMost):] {
+		args = append(args, m)
+	}
+	if _, err := s.run.Do(ctx, redisx.Call{Script: s.cancelled, Keys: []string{s.space.Cancelled()}, Args: args}); err != nil {
+		return fmt.Errorf("note cancelled children: %w", err)
+	}
+	return nil
+}
+
+// Cancelled reads the marks of the children that were cancelled lately.
+func (s *Store) Cancelled(ctx context.Context) ([]string, error) {
+	v, err := s.run.Do(ctx, redisx.Command("ZRANGE", s.space.Cancelled(), 0, -1))
+	if err != nil {
+		return nil, fmt.Errorf("read cancelled children: %w", err)
+	}
+	r := redisx.NewReply([]any{v})
+	return r.Strs(0), r.Err()
+}
