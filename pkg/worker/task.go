@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"log/slog"
 	"math"
 	"strconv"
 	"time"
@@ -201,11 +200,11 @@ func (t *task) cause() *cancel.Cancelled {
 
 // drop forgets a result that nobody wants, or that is not ours to give any more. That a lease is lost has a line already.
 func (t *task) drop(cause *cancel.Cancelled) {
-	after, level := t.afterTold(), slog.LevelInfo
+	after, log := t.afterTold(), t.w.log.Info
 	if cause.Reason == cancel.LeaseLost {
-		level = slog.LevelDebug
+		log = t.w.log.Debug
 	}
-	t.w.log.Log(context.Background(), level, "activity stopped, its result is not wanted", "activity", t.task.Name, "of", t.ref.String(), "cause", cause.Error(), "after", after)
+	log("activity stopped, its result is not wanted", "activity", t.task.Name, "of", t.ref.String(), "cause", cause.Error(), "after", after)
 	if cause.Reason == cancel.LeaseLost {
 		t.end(t.count.lost)
 		return
