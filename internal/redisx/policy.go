@@ -33,7 +33,7 @@ func CheckPolicy(ctx context.Context, rdb redis.UniversalClient, log *slog.Logge
 	}
 	answers := make(chan error, len(nodes))
 	for _, node := range nodes {
-		go func() { answers <- checkNode(ctx, bounded(node, callTimeout), log) }()
+		go func() { answers <- checkNode(ctx, node, log) }()
 	}
 	for range nodes {
 		e := <-answers
@@ -45,10 +45,12 @@ func CheckPolicy(ctx context.Context, rdb redis.UniversalClient, log *slog.Logge
 	return err
 }
 
+// checkNode does not wait long for a node that hangs: a replica may be elected in its place meanwhile.
 func checkNode(ctx context.Context, node redis.Cmdable, log *slog.Logger) error {
-	if err := node.Ping(ctx).Err(); err != nil {
+	if err := bounded(node, pingTimeout).Ping(ctx).Err(); err != nil {
 		return fmt.Errorf("redis does not answer: %w", err)
 	}
+	node = bounded(node, callTimeout)
 	policy, err := evictionPolicy(ctx, node)
 	switch {
 	case Unavailable(err):
@@ -68,7 +70,7 @@ func masters(ctx context.Context, rdb redis.UniversalClient) ([]redis.Cmdable, e
 		return nil, ErrRing
 	case *redis.ClusterClient:
 		s := newSlotMap(c)
-		defer s.close()
+		defer s.end()
 		for !s.loaded() && ctx.Err() == nil {
 			s.reload(ctx)
 		}

@@ -87,14 +87,21 @@ func (s *slotMap) latest() ([]*redis.Client, error) {
 	return s.masters, s.err
 }
 
+// end begins no more loads. Those under way end by themselves.
+func (s *slotMap) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+}
+
 // close waits for the loads under way, unless one meets a node that hangs: that ends with the client's own time-out, or when
 // the client is closed.
 func (s *slotMap) close() {
 	grace := time.NewTimer(closeGrace)
 	defer grace.Stop()
+	s.end()
 	for {
 		s.mu.Lock()
-		s.closed = true
 		loading, ended := s.loading, s.ended
 		s.mu.Unlock()
 		if loading == 0 {
