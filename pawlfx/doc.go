@@ -16,6 +16,7 @@
 // # What is in the container
 //
 //	*slog.Logger                          supplied by Run; Config.Logger goes before
+//	context.Context                       done when the program is told to end; provided by Run
 //	*nats.Conn, redis.UniversalClient     provided by Connections, or by the program itself
 //	*prometheus.Registry                  provided by Run; also as Registerer and Gatherer
 //	group "pawl.orchestrations"           filled by Orchestrations

@@ -46,25 +46,6 @@ type connected struct {
 	Untold    *untold               `optional:"true"`
 }
 
-// untold lasts until the program is told to end. fx leaves a start behind whose context ends, and goes back what it had
-// started when nobody waits for that any more; so it is the fleets that are told, and fx waits for them.
-type untold struct {
-	ctx context.Context //nolint:containedctx // of the whole program
-}
-
-// heeding makes a start end, with an error, when the program is told to.
-func (u *untold) heeding(start func(context.Context) error) func(context.Context) error {
-	if u == nil {
-		return start
-	}
-	return func(ctx context.Context) error {
-		ctx, stop := context.WithCancel(ctx)
-		defer stop()
-		defer context.AfterFunc(u.ctx, stop)()
-		return start(ctx)
-	}
-}
-
 // run makes the fleet start and stop with the program, and be seen in /readyz.
 func (c connected) run(ready func() error, start, stop func(context.Context) error) {
 	if c.Status != nil {
@@ -147,7 +128,7 @@ func fill[T comparable](dst *T, v T) {
 
 // Connections provides the connections that the functions open, and closes them when
 // everything that uses them has stopped. The functions may have parameters that are in
-// the container, such as a *slog.Logger, and return a *nats.Conn and a
+// the container, such as a *slog.Logger and the context.Context that is done when the program is told to end, and return a *nats.Conn and a
 // redis.UniversalClient, each perhaps with an error.
 func Connections(openNATS, openRedis any) fx.Option {
 	return fx.Module("pawl.connections",

@@ -27,9 +27,14 @@ import (
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
+	"github.com/pawlrun/pawl/tests/stack"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if !stack.AsMember(program.run) {
+		goleak.VerifyTestMain(m)
+	}
+}
 
 // connections are those to a fresh embedded stack.
 func connections(t *testing.T) fx.Option {

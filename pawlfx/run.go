@@ -25,31 +25,35 @@ const (
 // Run starts a program, waits until it is told to end (SIGINT, SIGTERM or an
 // fx.Shutdowner), stops it, and gives the code for os.Exit: 0, or 1 if it could not be
 // started or stopped; the error is logged, on one line. Starting takes as long as it
-// needs, for a worker waits for its namespace; told to end meanwhile, it is given up. A
+// needs, for a worker waits for its namespace; told to end meanwhile, also while the connections are made, it is given up. A
 // second signal ends the process at once.
 func Run(log *slog.Logger, opts ...fx.Option) int {
-	ctx, tell := context.WithCancel(context.Background())
-	defer tell()
-	app := New(log, append(slices.Clip(opts), fx.Supply(&untold{ctx: ctx}))...)
+	u, untell := tellable()
+	defer untell()
+	app := New(log, append(slices.Clip(opts), fx.Supply(u))...)
 	if err := app.Err(); err != nil {
+		if end, ok := u.end(); ok {
+			log.Info("stopping", "because", end.String())
+			return end.ExitCode
+		}
 		log.Error("can not start", "error", dig.RootCause(err))
 		return 1
 	}
-	told := app.Wait()
-	end, err := begin(app, told, tell)
-	if err == nil && end == nil {
-		said := <-told
-		end = &said
+	shutdown := app.Wait()
+	err := begin(app, u, shutdown)
+	if err == nil {
+		u.wait(shutdown)
 	}
 	defer impatience()()
-	if end != nil {
+	end, wasTold := u.end()
+	if wasTold {
 		log.Info("stopping", "because", end.String())
 	}
 	stopping, cancel := context.WithTimeout(context.Background(), stopPatience)
 	defer cancel()
 	stopErr := app.Stop(stopping)
 	switch {
-	case end == nil:
+	case !wasTold:
 		log.Error("can not start", "error", dig.RootCause(err))
 		return 1
 	case stopErr != nil:
@@ -59,17 +63,18 @@ func Run(log *slog.Logger, opts ...fx.Option) int {
 	return end.ExitCode
 }
 
-// begin starts the program. It gives the signal if one came before it had started.
-func begin(app *fx.App, told <-chan fx.ShutdownSignal, tell func()) (end *fx.ShutdownSignal, err error) {
+// begin starts the program. If it is told to end meanwhile, the start is given up.
+func begin(app *fx.App, u *untold, shutdown <-chan fx.ShutdownSignal) error {
 	started := make(chan error, 1)
 	go func() { started <- app.Start(context.Background()) }()
 	select {
 	case err := <-started:
-		return nil, err
-	case said := <-told:
-		tell()
-		return &said, <-started
+		return err
+	case said := <-shutdown:
+		u.tell(said)
+	case <-u.ctx.Done():
 	}
+	return <-started
 }
 
 // impatience ends the process at the next signal. What it gives takes that back.
@@ -96,12 +101,21 @@ func impatience() (stop func()) {
 func New(log *slog.Logger, opts ...fx.Option) *fx.App {
 	return fx.New(
 		fx.Supply(log),
-		fx.Provide(newRegistry),
+		fx.Provide(newRegistry, newContext),
 		fx.WithLogger(func() fxevent.Logger { return quiet{log} }),
 		fx.StartTimeout(startPatience),
 		fx.StopTimeout(stopPatience),
 		fx.Options(opts...),
 	)
+}
+
+func newContext(p struct {
+	fx.In
+
+	Untold *untold `optional:"true"`
+},
+) context.Context {
+	return p.Untold.context()
 }
 
 func newRegistry() (*prometheus.Registry, prometheus.Registerer, prometheus.Gatherer, error) {

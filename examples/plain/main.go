@@ -35,14 +35,14 @@ func greet(_ context.Context, name string) (string, error) { return "Welcome, " 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx); err != nil {
+	if err := run(ctx); err != nil && !errors.Is(err, context.Canceled) { // stopped while it waited
 		slog.Error("program ended", "error", err)
 		os.Exit(1) //nolint:gocritic // stop has nothing left to do
 	}
 }
 
 func run(ctx context.Context) (err error) {
-	nc, err := queue.Dial(cmp.Or(os.Getenv("PAWL_NATS"), "nats://127.0.0.1:4222"))
+	nc, err := queue.DialContext(ctx, cmp.Or(os.Getenv("PAWL_NATS"), "nats://127.0.0.1:4222"))
 	if err != nil {
 		return fmt.Errorf("connect to NATS: %w", err)
 	}

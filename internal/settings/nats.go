@@ -17,16 +17,17 @@ import (
 // OpenNATS connects, and fails if no server is reachable. The error is one line that says where and what was tried. Later
 // losses of the connection are logged and repaired forever.
 func (n NATS) OpenNATS(log *slog.Logger) (*nats.Conn, error) {
-	return n.dial(log, slog.LevelWarn, slog.LevelInfo, nats.RetryOnFailedConnect(false))
+	return n.dial(context.Background(), log, slog.LevelWarn, slog.LevelInfo, nats.RetryOnFailedConnect(false))
 }
 
 // DialNATS is OpenNATS for a fleet, which waits: if no server is reachable, the connection is made in the background. The
-// error is a connection that was refused. Losses of the connection are logged at debug level: fleets report outages.
-func (n NATS) DialNATS(log *slog.Logger) (*nats.Conn, error) {
-	return n.dial(log, slog.LevelDebug, slog.LevelDebug, nats.RetryOnFailedConnect(true))
+// error is a connection that was refused, or the cause of ctx, which bounds the first attempt. Losses of the connection are
+// logged at debug level: fleets report outages.
+func (n NATS) DialNATS(ctx context.Context, log *slog.Logger) (*nats.Conn, error) {
+	return n.dial(ctx, log, slog.LevelDebug, slog.LevelDebug, nats.RetryOnFailedConnect(true))
 }
 
-func (n NATS) dial(log *slog.Logger, lost, back slog.Level, opts ...nats.Option) (*nats.Conn, error) {
+func (n NATS) dial(ctx context.Context, log *slog.Logger, lost, back slog.Level, opts ...nats.Option) (*nats.Conn, error) {
 	own, err := n.options(log)
 	if err != nil {
 		return nil, fmt.Errorf("NATS at %s: %w", n.NATSURL, err)
@@ -43,7 +44,7 @@ func (n NATS) dial(log *slog.Logger, lost, back slog.Level, opts ...nats.Option)
 		}),
 	)
 	warnReadable(log, n.NATSPass, n.NATSCreds, n.NATSNKey, n.NATSKey)
-	return queue.Dial(string(n.NATSURL), opts...)
+	return queue.DialContext(ctx, string(n.NATSURL), opts...)
 }
 
 // options reads the files; log, which may be nil, is told of those that cannot be read later.

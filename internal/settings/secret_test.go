@@ -180,7 +180,7 @@ func TestNATSConnectionOutlastsAReplacedPassword(t *testing.T) {
 			var opts server.Options
 			srv := natstest.Start(t, func(o *server.Options) { tc.set(o, "old"); opts = *o })
 			path, refused := secret(t, "old\n", 0o600), make(chan struct{}, 1000)
-			nc, err := NATS{NATSURL: URL(srv.ClientURL()), NATSUser: tc.user, NATSPass: path}.dial(discard(), slog.LevelDebug, slog.LevelDebug,
+			nc, err := NATS{NATSURL: URL(srv.ClientURL()), NATSUser: tc.user, NATSPass: path}.dial(t.Context(), discard(), slog.LevelDebug, slog.LevelDebug,
 				nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) { refused <- struct{}{} }))
 			if err != nil {
 				t.Fatal(err)

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -29,6 +30,37 @@ const dialTimeout = 2 * time.Second
 // url may list several servers, separated by commas. opts come after the defaults and win; errors that the connection meets
 // by itself are logged to slog.Default unless nats.ErrorHandler is among them.
 func Dial(url string, opts ...nats.Option) (*nats.Conn, error) {
+	return DialContext(context.Background(), url, opts...)
+}
+
+// DialContext is Dial for a program that can be stopped while it waits for a server that does not answer: when ctx ends
+// first, it returns the cause at once. The attempt under way ends by itself, and closes what it has opened. ctx bounds the
+// first attempt only.
+func DialContext(ctx context.Context, url string, opts ...nats.Option) (*nats.Conn, error) {
+	type result struct {
+		nc  *nats.Conn
+		err error
+	}
+	dialed := make(chan result)
+	go func() {
+		nc, err := dial(url, opts)
+		select {
+		case dialed <- result{nc, err}:
+		case <-ctx.Done():
+			if err == nil {
+				nc.Close()
+			}
+		}
+	}()
+	select {
+	case r := <-dialed:
+		return r.nc, r.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("queue: NATS at %s: %w", redact.URLs(url), context.Cause(ctx))
+	}
+}
+
+func dial(url string, opts []nats.Option) (*nats.Conn, error) {
 	if err := redact.Check(url); err != nil {
 		return nil, fmt.Errorf("queue: NATS at %s: %w", redact.URLs(url), err)
 	}

@@ -69,8 +69,10 @@ func (a *arena) waited() {
 			a.t.Error("a member has ended")
 		default:
 		}
-		if n := strings.Count(p.Log(), `msg="waiting for redis"`); n > 1 {
-			a.t.Errorf("a member has logged %d times that it waits", n)
+		for _, server := range []string{"nats", "redis"} {
+			if n := strings.Count(p.Log(), `msg="waiting for `+server+`"`); n > 1 {
+				a.t.Errorf("a member has logged %d times that it waits for %s", n, server)
+			}
 		}
 	}
 }

@@ -39,6 +39,8 @@ func TestAServerOfAClusterThatIsKilledFailsNoCallOfAClient(t *testing.T) {
 
 	leader.Kill()
 	killed := time.Now()
+	a.orchestrator("orchestrator-3")
+	a.worker("worker-3")
 	a.begin(3) // in the election
 	t.Logf("three instances were accepted %v after the leader was killed", since(killed))
 	c.Leader(nc, inputs, leader, 2)
@@ -46,6 +48,8 @@ func TestAServerOfAClusterThatIsKilledFailsNoCallOfAClient(t *testing.T) {
 	a.begin(3)
 	a.end()
 	t.Logf("all had ended %v after the new leader was seen", since(elected))
+	a.started()
+	a.waited()
 
 	leader.Start()
 	_, follower := c.Leader(nc, inputs, nil, 3)

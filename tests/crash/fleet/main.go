@@ -45,7 +45,7 @@ func main() {
 	if code, ok := settings.Parse(&cfg, "fleet", "a fleet of the crash tests", os.Args[1:], os.Stdout, os.Stderr); !ok {
 		os.Exit(code)
 	}
-	if err := run(&cfg); err != nil {
+	if err := run(&cfg); err != nil && !errors.Is(err, context.Canceled) { // stopped while it waited
 		fmt.Fprintln(os.Stderr, "fleet:", err)
 		os.Exit(1)
 	}
@@ -55,7 +55,7 @@ func run(cfg *config) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	log := cfg.Open(os.Stderr)
-	nc, err := cfg.DialNATS(log)
+	nc, err := cfg.DialNATS(ctx, log)
 	if err != nil {
 		return err
 	}
