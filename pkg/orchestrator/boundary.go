@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl/pkg/history"
@@ -34,7 +35,7 @@ const (
 // continues reports that the next input of the instance is the start of an execution that follows another.
 func (in *instance) continues() bool {
 	return in.rec != nil && in.rec.Execution > 1 && (in.state == nil || in.state.Len == 0) && len(in.unread) > 0 &&
-		in.unread[0].start() && in.unread[0].id == startID(in.rec.Execution)
+		in.unread[0].start() && strings.HasPrefix(in.unread[0].id, startID(in.rec.Execution)) // behind it is the seal
 }
 
 // ending gives what is to end the instance: the first forced purge that is unread, and its place, or the first cancellation.
