@@ -386,7 +386,7 @@ const (
 	// goldenReplyBefore is a reply of a build that knew no reports.
 	goldenReplyBefore = "9901c0c0dc0017a169a0a0a00000000000000090000000a0c0c0a0a170919403a16ea163049305b06170706c69636174696f6e2f6a736f6ec40131060090c290a0"
 	goldenBells       = "92019294a161c40101a165a17094a162c0a0a0"
-	goldenAsk         = "9d0104a169a1720102a173a16303a0a0a0c0"
+	goldenAsk         = "9e0104a169a1720102a173a16303a0a0a0c0c0"
 	// goldenAskBefore is a request of a build that knew no gates.
 	goldenAskBefore = "990104a169a1720102a173a16303"
 )

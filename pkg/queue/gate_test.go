@@ -83,7 +83,7 @@ func TestABuildThatKnowsNoGatesReadsWhatItKnows(t *testing.T) {
 		w.str(&a.Cursor)
 		w.count(&a.Limit)
 	}))
-	ask.Gate, ask.Key, ask.Level, ask.Policy = "", "", "", nil
+	ask.Gate, ask.Key, ask.Level, ask.Policy, ask.Filter = "", "", "", nil, nil
 	if !reflect.DeepEqual(a, ask) {
 		t.Errorf("got %+v, want %+v", a, ask)
 	}
