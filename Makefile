@@ -35,6 +35,7 @@ vet: ## go vet, also with failpoints, and pawlvet on the examples
 
 lint: ## golangci-lint, and the text of the documents
 	$(TOOL) golangci-lint run ./...
+	$(GO) run ./internal/prose .
 
 # The vulnerability database is on the network; where it cannot be reached, a line says so.
 vuln: ## known vulnerabilities of the dependencies
