@@ -5,10 +5,10 @@ TOOL     = $(GO) tool -modfile=tools/go.mod
 DIR     ?=
 TIMEOUT ?= 14m
 
-.PHONY: help run build test setup check fmt vet lint vuln bench recover clean
+.PHONY: help run build test screenshots setup check fmt vet lint vuln bench recover clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## the demo: an embedded stack audits the Go distribution's source, and loses a worker; DIR=path audits another tree
 	@$(GO) run ./cmd/pawl demo $(if $(DIR),--dir $(DIR))
@@ -16,8 +16,11 @@ run: ## the demo: an embedded stack audits the Go distribution's source, and los
 build: ## build pawl, orchestrator, worker and pawlvet into bin/
 	$(GO) build -trimpath -o bin/ ./cmd/...
 
-setup: ## install what the tests need: redis-server and a C compiler
+setup: ## install what the tests need: redis-server, chromium and a C compiler
 	@GO="$(GO)" ./scripts/setup.sh
+
+screenshots: setup ## write a picture of every screen of the console to docs/console/
+	$(GO) test -tags screenshots -run TestScreenshots ./internal/console
 
 test: setup ## all tests, with the race detector
 	$(GO) test -race -timeout $(TIMEOUT) ./...

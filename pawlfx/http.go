@@ -28,6 +28,7 @@ const apiPatience = 2 * time.Second
 //	/healthz   200 while the process runs
 //	/readyz    200 when every fleet in the program is ready and not stopping, else 503 with what is missing, a line each
 //	/metrics   what Prometheus reads
+//	/          in a program that has an orchestrator: the console of its namespace, see docs/console.md
 //	/api/v1/   in a program that has an orchestrator: the API of its namespace, see package gateway
 //
 // An address without a host, such as ":7295", is on the loopback interface; "0.0.0.0:7295" is on all. On a loopback address

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/internal/term"
@@ -141,7 +142,7 @@ func findings(s streams, c checkedSpace) error {
 		}
 	}
 	_, err := fmt.Fprintf(s.out, "%s (%d running, %d stuck), %s, %s, %s, %s: %s\n",
-		counted(c.Instances, "instance"), c.Running, c.Stuck, counted(int(c.Events), "event"), counted(c.Leases, "lease"), //nolint:gosec // far from the bound
-		counted(c.Unread, "unread input"), counted(c.Gates, "gate"), counted(len(c.Findings)+len(c.GateFindings), "finding"))
+		diagnose.Counted(c.Instances, "instance"), c.Running, c.Stuck, diagnose.Counted(int(c.Events), "event"), diagnose.Counted(c.Leases, "lease"), //nolint:gosec // far from the bound
+		diagnose.Counted(c.Unread, "unread input"), diagnose.Counted(c.Gates, "gate"), diagnose.Counted(len(c.Findings)+len(c.GateFindings), "finding"))
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -48,12 +49,12 @@ func (k kin) state() string {
 	case k.unknown:
 		return "not known yet"
 	case k.d.Stuck != "":
-		return "stuck: " + oneLine(k.d.Stuck)
+		return "stuck: " + diagnose.OneLine(k.d.Stuck)
 	}
 	if client.Status(k.d.Status) == client.Pending && len(k.d.Waits) > 0 {
-		return k.d.Status + ", " + waitText(k.d.Waits[0], time.Now().UnixMilli())
+		return k.d.Status + ", " + diagnose.LimitWait(k.d.Waits[0], time.Now().UnixMilli())
 	}
-	if text := waitsFor(k.d); text != "" {
+	if text := diagnose.WaitsFor(k.d); text != "" {
 		return k.d.Status + ", waits for " + text
 	}
 	return k.d.Status
@@ -69,7 +70,7 @@ func childTable(w io.Writer, children []queue.OutstandingChild, kin kinship) err
 	for _, c := range children {
 		state := ""
 		if k, ok := kin[c.Instance]; ok {
-			state = short(k.state(), shortCell)
+			state = diagnose.Short(k.state(), shortCell)
 		}
 		t.Add(c.Event, c.Name, c.Instance, since(c.Since, 0), state)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/internal/show"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -12,5 +13,5 @@ func customText(c queue.Custom) string {
 	if c.Cleared {
 		return fmt.Sprintf("cleared (version %d)", c.Version)
 	}
-	return fmt.Sprintf("%s (version %d)", short(string(show.Payload(c.Payload)), shortField), c.Version)
+	return fmt.Sprintf("%s (version %d)", diagnose.Short(string(show.Payload(c.Payload)), diagnose.MaxText), c.Version)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl/examples/audit"
+	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/client"
@@ -222,7 +223,7 @@ func (d *demo) stop() error {
 func (d *demo) audit(ctx context.Context, dir, out string, total int) (audit.Result, error) {
 	d.progress = term.NewProgress(d.err, total, "packages")
 	d.progress.Sayf("Auditing %s below %s: one orchestrator, %d workers as processes of their own, lease TTL %s",
-		counted(total, "package"), dir, demoWorkers, demoLeaseTTL)
+		diagnose.Counted(total, "package"), dir, demoWorkers, demoLeaseTTL)
 	id := "audit-" + nuid.Next()
 	run, err := client.Start(ctx, d.client, audit.Audit, id, audit.Request{
 		Dir: dir, Out: out, Parallel: 2 * demoWorkers * demoConcurrency,

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/examples/audit"
+	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/internal/term"
 )
 
@@ -52,7 +53,7 @@ func (d *demo) show(w io.Writer, r audit.Result, took time.Duration, asJSON bool
 		named = " (named in the report)"
 	}
 	_, err := fmt.Fprintf(w, "%s, %s, %s, %d TODO and FIXME, %d not read or not wholly%s.\n%d activities, %d failed. %s\nReport: %s (%s)\n",
-		counted(t.Packages, "package"), counted(t.Files, "file"), counted(t.Lines, "line"), t.Marks, t.Problems, named,
-		d.activities, d.failed, loss, r.Report, spell(took))
+		diagnose.Counted(t.Packages, "package"), diagnose.Counted(t.Files, "file"), diagnose.Counted(t.Lines, "line"), t.Marks, t.Problems, named,
+		d.activities, d.failed, loss, r.Report, diagnose.Duration(took))
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/internal/show"
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/client"
@@ -46,26 +47,26 @@ func describe(w io.Writer, d client.Description, kin kinship) error {
 	if d.Timers > 0 {
 		f.Add("timers", fmt.Sprintf("%d, the next at %s UTC", d.Timers, when(d.NextTimer)))
 	}
-	if text := waitsFor(d); text != "" {
+	if text := diagnose.WaitsFor(d); text != "" {
 		f.Add("waits for", text)
 	}
-	for _, text := range waitsLines(d, time.Now().UnixMilli()) {
+	for _, text := range diagnose.LimitWaits(d, time.Now().UnixMilli()) {
 		f.Add("waits", text)
 	}
 	if d.Owes > 0 {
-		f.Add("owes", fmt.Sprintf("%s not known to be sent", counted(int(d.Owes), "message"))) //nolint:gosec // a length
+		f.Add("owes", fmt.Sprintf("%s not known to be sent", diagnose.Counted(int(d.Owes), "message"))) //nolint:gosec // a length
 	}
 	if d.Stuck != "" {
-		f.Add("stuck", oneLine(d.Stuck))
+		f.Add("stuck", diagnose.OneLine(d.Stuck))
 	}
 	if d.Custom != nil {
 		f.Add("custom status", customText(*d.Custom))
 	}
 	if r := show.Payload(d.Result); r != nil {
-		f.Add("result", short(string(r), shortField))
+		f.Add("result", diagnose.Short(string(r), diagnose.MaxText))
 	}
 	if d.Failure != nil {
-		f.Add("failure", oneLine(d.Failure.Message))
+		f.Add("failure", diagnose.OneLine(d.Failure.Message))
 	}
 	if err := f.Write(w); err != nil {
 		return err
@@ -85,7 +86,7 @@ func activityTable(w io.Writer, d client.Description) error {
 	t := &term.Table{Header: []string{"ACTIVITY", "NAME", "QUEUE", "STATE", "FOR"}, Right: []int{0, 4}}
 	for _, o := range d.Outstanding {
 		state := "waits for a worker"
-		if g, waits := placeOf(d.Waits, o.Activity); waits {
+		if g, waits := diagnose.WaitOf(d.Waits, o.Activity); waits {
 			state = fmt.Sprintf("waits at its gate, place %d of %d", g.Position, g.Length)
 		} else if o.Worker != "" {
 			state = "on " + o.Worker

@@ -32,7 +32,7 @@ const (
 
 type devCmd struct {
 	settings.Data
-	HTTP      string `name:"http" env:"PAWL_HTTP" default:"127.0.0.1:7295" help:"Serve /healthz, /readyz, /metrics and the API under /api/v1 there; empty: nowhere."`
+	HTTP      string `name:"http" env:"PAWL_HTTP" default:"127.0.0.1:7295" help:"Serve the console, /healthz, /readyz, /metrics and the API under /api/v1 there; empty: nowhere."`
 	Tokens    string `name:"http-tokens" env:"PAWL_HTTP_TOKENS" type:"existingfile" placeholder:"FILE" help:"File of the users of the API; see docs/http-api.md."`
 	NATSPort  int    `name:"nats-port" env:"PAWL_NATS_PORT" default:"4222" help:"TCP port of NATS on 127.0.0.1; 0 is a free one."`
 	RedisPort int    `name:"redis-port" env:"PAWL_REDIS_PORT" default:"${redisport}" help:"TCP port of Redis on 127.0.0.1; 0 is a free one."`
@@ -98,6 +98,7 @@ func (c *devCmd) welcome(w io.Writer, stack *embedded.Stack) error {
 	f.Add("Redis", stack.RedisURL())
 	if c.HTTP != "" {
 		f.Add("HTTP", "http://"+c.HTTP+"  /healthz /readyz /metrics /api/v1")
+		f.Add("Console", "http://"+reachable(c.HTTP)+"/")
 	}
 	if stack.Persistent() {
 		f.Add("Data", c.Data.Data)
@@ -119,6 +120,14 @@ func (c *devCmd) welcome(w io.Writer, stack *embedded.Stack) error {
 	}
 	_, err := fmt.Fprintf(w, "\nFrom another terminal, for example:\n\n  pawl start hello --input '\"Ada\"' --wait%s\n  pawl list%s\n  pawl check%s\n\nCtrl-C ends it all.\n", nats, nats, redis)
 	return err
+}
+
+// reachable is an address to connect to, of one to listen at, whose host may be left out.
+func reachable(addr string) string {
+	if strings.HasPrefix(addr, ":") {
+		return "127.0.0.1" + addr
+	}
+	return addr
 }
 
 // endWith stops the program when Redis ends by itself.

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/client"
 )
@@ -84,7 +85,7 @@ func (c *listCmd) table(rows []client.Description) *term.Table {
 func stuckTable(rows []client.Description) *term.Table {
 	t := &term.Table{Header: []string{"INSTANCE", "ORCHESTRATION", "STUCK SINCE (UTC)", "WHY"}, Fold: 4}
 	for _, d := range rows {
-		t.Add(d.Instance, d.Orchestration, second(d.Updated), oneLine(d.Stuck))
+		t.Add(d.Instance, d.Orchestration, second(d.Updated), diagnose.OneLine(d.Stuck))
 	}
 	return t
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -157,7 +158,7 @@ func (c *policySetCmd) policy() client.Policy {
 // Validate refuses what makes no sense.
 func (c *policySetCmd) Validate() error {
 	if c.Rate.n > history.MaxRate {
-		return fmt.Errorf("--rate %d/%s: at most %d in a window; take fewer in a shorter one", c.Rate.n, span(c.Rate.window), history.MaxRate)
+		return fmt.Errorf("--rate %d/%s: at most %d in a window; take fewer in a shorter one", c.Rate.n, diagnose.Span(c.Rate.window), history.MaxRate)
 	}
 	p := c.policy()
 	if bad, wrong := errors.AsType[*history.PolicyError](p.Validate()); wrong {
@@ -183,7 +184,7 @@ func (c *policySetCmd) Run(ctx context.Context, s streams) error {
 	if c.JSON {
 		return writeJSON(s.out, levelJSON{string(c.Level), p})
 	}
-	_, err = fmt.Fprintf(s.out, "%s: %s\n", c.Level, limitsText(p))
+	_, err = fmt.Fprintf(s.out, "%s: %s\n", c.Level, diagnose.Policy(p))
 	return err
 }
 
@@ -254,7 +255,7 @@ func (c *policyListCmd) Run(ctx context.Context, s streams) error {
 	}
 	t := &term.Table{Header: []string{"LEVEL", "POLICY"}, Fold: 2}
 	for _, l := range all {
-		t.Add(l.Level, limitsText(l.Policy))
+		t.Add(l.Level, diagnose.Policy(l.Policy))
 	}
 	return t.Write(s.out)
 }
@@ -293,84 +294,22 @@ func showPolicy(w io.Writer, l client.LevelPolicy) error {
 	f := &term.Fields{}
 	f.Add("level", l.Level)
 	if !p.Limits() {
-		f.Add("limits", notLimited)
+		f.Add("limits", diagnose.NotLimited)
 	}
 	if p.Concurrency > 0 {
 		f.Add("concurrency", p.Concurrency)
 	}
 	if p.Rate > 0 {
-		f.Add("rate", rateText(p))
+		f.Add("rate", diagnose.Rate(p))
 	}
 	if p.Quota > 0 {
-		f.Add("quota", quotaText(p))
+		f.Add("quota", diagnose.Quota(p))
 	}
 	if p.Key != "" {
 		f.Add("key", p.Key)
 	}
 	if p.Limits() {
-		f.Add("when limited", whenLimited(p))
+		f.Add("when limited", diagnose.WhenLimited(p))
 	}
 	return f.Write(w)
-}
-
-const notLimited = "not limited, whatever its code and less specific levels say"
-
-// limitsText puts a policy on one line.
-func limitsText(p client.Policy) string {
-	if !p.Limits() {
-		return notLimited
-	}
-	var all []string
-	if p.Concurrency > 0 {
-		all = append(all, fmt.Sprintf("%d at a time", p.Concurrency))
-	}
-	if p.Rate > 0 {
-		all = append(all, rateText(p))
-	}
-	if p.Quota > 0 {
-		all = append(all, "quota "+quotaText(p))
-	}
-	if p.Key != "" {
-		all = append(all, "for each "+p.Key)
-	}
-	return strings.Join(append(all, whenLimited(p)), ", ")
-}
-
-func rateText(p client.Policy) string {
-	return fmt.Sprintf("%d per %s", p.Rate, span(time.Duration(p.RateWindow)*time.Millisecond))
-}
-
-func quotaText(p client.Policy) string {
-	return fmt.Sprintf("%d per %s", p.Quota, span(time.Duration(p.QuotaWindow)*time.Millisecond))
-}
-
-// whenLimited says what becomes of who can not be let in at once.
-func whenLimited(p client.Policy) string {
-	if p.Reject {
-		return "others are refused"
-	}
-	limit := p.QueueLimit
-	if limit == 0 {
-		limit = history.DefaultQueueLimit
-	}
-	switch {
-	case p.QueueTimeout < 0:
-		return fmt.Sprintf("up to %d wait for ever", limit)
-	case p.QueueTimeout == 0:
-		return fmt.Sprintf("up to %d wait up to %s", limit, span(history.DefaultQueueTimeout))
-	default:
-		return fmt.Sprintf("up to %d wait up to %s", limit, span(time.Duration(p.QueueTimeout)*time.Millisecond))
-	}
-}
-
-// span is a duration as one writes it: 24h, not 24h0m0s.
-func span(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/client"
 )
@@ -78,9 +79,9 @@ func (c *purgeCmd) Run(ctx context.Context, s streams) error {
 
 func (c *purgeCmd) question(n int) string {
 	if c.Force {
-		return fmt.Sprintf("Purge %s with all history, also if running? Activities and children will be cancelled.", counted(n, "instance"))
+		return fmt.Sprintf("Purge %s with all history, also if running? Activities and children will be cancelled.", diagnose.Counted(n, "instance"))
 	}
-	return fmt.Sprintf("Purge %s with all history?", counted(n, "instance"))
+	return fmt.Sprintf("Purge %s with all history?", diagnose.Counted(n, "instance"))
 }
 
 // find looks for the instances that have ended as was asked for.
@@ -205,13 +206,13 @@ func (t *teller) end(ctx context.Context) error {
 		t.bar.End()
 	}
 	if t.trouble == nil && !t.json && !t.each {
-		_, t.trouble = fmt.Fprintf(t.s.out, "%s purged\n", counted(t.done-t.failed, "instance"))
+		_, t.trouble = fmt.Fprintf(t.s.out, "%s purged\n", diagnose.Counted(t.done-t.failed, "instance"))
 	}
 	switch {
 	case t.trouble != nil:
 		return t.trouble
 	case t.done < t.of:
-		return fmt.Errorf("%d of %s left as they are: %w", t.of-t.done, counted(t.of, "instance"), context.Cause(ctx))
+		return fmt.Errorf("%d of %s left as they are: %w", t.of-t.done, diagnose.Counted(t.of, "instance"), context.Cause(ctx))
 	case t.failed > 0:
 		return exit(1)
 	default:

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -150,7 +151,7 @@ func queueTable(all []client.QueueInfo, now int64) *term.Table {
 		if g.MaxConcurrent > 0 {
 			in += fmt.Sprintf("/%d", g.MaxConcurrent)
 		}
-		row := []any{g.Action, g.Waiting, since(g.Oldest, 0), in, g.Entered, g.Completed, g.Rejected, g.TimedOut, g.Withdrawn, g.Cleared, gateState(g, now), limitsText(g.Policy)}
+		row := []any{g.Action, g.Waiting, since(g.Oldest, 0), in, g.Entered, g.Completed, g.Rejected, g.TimedOut, g.Withdrawn, g.Cleared, gateState(g, now), diagnose.Policy(g.Policy)}
 		if keys {
 			row = slices.Insert(row, 1, any(g.Key))
 		}
@@ -165,21 +166,12 @@ func gateState(g client.QueueInfo, now int64) string {
 	case g.Deadlocked:
 		return "DEADLOCK"
 	case g.LimitedUntil > now:
-		return "limited until " + clock(g.LimitedUntil)
+		return "limited until " + diagnose.Clock(g.LimitedUntil)
 	case g.MaxConcurrent > 0 && g.Holding >= g.MaxConcurrent:
 		return "full"
 	default:
 		return "open"
 	}
-}
-
-// clock is the time of day of Unix milliseconds, in UTC; with the day if that is not soon.
-func clock(ms int64) string {
-	t := time.UnixMilli(ms).UTC()
-	if time.Until(t) > 12*time.Hour {
-		return t.Format("2006-01-02 15:04:05") + " UTC"
-	}
-	return t.Format("15:04:05") + " UTC"
 }
 
 type queueListCmd struct {
@@ -360,7 +352,7 @@ func (c *queueClearCmd) Run(ctx context.Context, s streams) error {
 	if c.JSON {
 		return writeJSON(s.out, map[string]any{"action": c.Action, "key": c.Key, "cleared": n})
 	}
-	_, err = fmt.Fprintf(s.out, "%s: %d turned away\n", named(c.Action, c.Key), n)
+	_, err = fmt.Fprintf(s.out, "%s: %d turned away\n", diagnose.ActionAndKey(c.Action, c.Key), n)
 	return err
 }
 
@@ -379,13 +371,5 @@ func (c *queueClearCmd) queue(ctx context.Context, cl *client.Client) (client.Qu
 }
 
 func (c *queueClearCmd) question(g client.QueueInfo) string {
-	return fmt.Sprintf("Turn away all who wait for %s, %d at the moment? Activities fail, instances are cancelled.", named(c.Action, c.Key), g.Waiting)
-}
-
-// named is an action, and which of its queues.
-func named(action, key string) string {
-	if key == "" {
-		return action
-	}
-	return action + " (key " + key + ")"
+	return fmt.Sprintf("Turn away all who wait for %s, %d at the moment? Activities fail, instances are cancelled.", diagnose.ActionAndKey(c.Action, c.Key), g.Waiting)
 }

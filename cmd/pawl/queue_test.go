@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/pkg/client"
@@ -330,7 +331,7 @@ func TestWhyItWaitsIsSaidInOneLine(t *testing.T) {
 	} {
 		x := g
 		change(&x)
-		if got := waitText(x, now); got != want {
+		if got := diagnose.LimitWait(x, now); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
@@ -347,24 +348,24 @@ func TestOfManyThatWaitTheFirstAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	wants(t, b.String(), "waits for 8 activities", "waits charge (key k0): place 1 of 1", "(key k4)", "waits and 3 more", "2 charge charge waits at its gate, place 1 of 1")
-	if h := ownHindrance(d); h != "it waits at 8 gates" {
+	if h := diagnose.OwnObstacle(d); h != "it waits at 8 gates" {
 		t.Errorf("%q", h)
 	}
 	d.Waits = d.Waits[:2]
 	d.Outstanding = d.Outstanding[:2]
-	if h := ownHindrance(d); h != "it waits at the gates of charge (key k0), charge (key k1)" {
+	if h := diagnose.OwnObstacle(d); h != "it waits at the gates of charge (key k0), charge (key k1)" {
 		t.Errorf("%q", h)
 	}
 	d.Waits[1].Deadlocked = true
-	if h := ownHindrance(d); !strings.Contains(h, "the gate of charge (key k1), which is DEADLOCKED") {
+	if h := diagnose.OwnObstacle(d); !strings.Contains(h, "the gate of charge (key k1), which is DEADLOCKED") {
 		t.Errorf("%q", h)
 	}
 	d.Outstanding = append(d.Outstanding, queue.Outstanding{Activity: 9, Name: "other", Queue: "other", Since: 1})
-	if h := ownHindrance(d); !strings.Contains(h, "no worker has taken its activities from other;") {
+	if h := diagnose.OwnObstacle(d); !strings.Contains(h, "no worker has taken its activities from other;") {
 		t.Errorf("what somebody can see to comes first: %q", h)
 	}
 	d.Outstanding[2].Worker = "w"
-	if h := ownHindrance(d); h != "" {
+	if h := diagnose.OwnObstacle(d); h != "" {
 		t.Errorf("somebody works for it: %q", h)
 	}
 }
@@ -439,11 +440,11 @@ func TestALimitIsReadAsItIsWritten(t *testing.T) {
 		}
 	}
 	set := policySetCmd{Rate: per{100, time.Second}, QueueTimeout: forEver}
-	if p := set.policy(); !reflect.DeepEqual(p, client.Policy{Rate: 100, RateWindow: 1000, QueueTimeout: -1}) || limitsText(p) != "100 per 1s, up to 10000 wait for ever" {
-		t.Errorf("%+v: %s", p, limitsText(p))
+	if p := set.policy(); !reflect.DeepEqual(p, client.Policy{Rate: 100, RateWindow: 1000, QueueTimeout: -1}) || diagnose.Policy(p) != "100 per 1s, up to 10000 wait for ever" {
+		t.Errorf("%+v: %s", p, diagnose.Policy(p))
 	}
 	for want, d := range map[string]time.Duration{"24h": 24 * time.Hour, "1h30m": 90 * time.Minute, "1m": time.Minute, "1m30s": 90 * time.Second, "10s": 10 * time.Second, "20m": 20 * time.Minute, "250ms": 250 * time.Millisecond} {
-		if got := span(d); got != want {
+		if got := diagnose.Span(d); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}

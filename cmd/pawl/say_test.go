@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -25,7 +26,7 @@ func TestAnErrorIsOneLineWithoutTheNamesOfPackages(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	if got := spoken(errors.New(strings.Repeat("x\n", 10_000))); len(got) > shortField+10 || strings.Contains(got, "\n") {
+	if got := spoken(errors.New(strings.Repeat("x\n", 10_000))); len(got) > diagnose.MaxText+10 || strings.Contains(got, "\n") {
 		t.Errorf("%d bytes", len(got))
 	}
 }
@@ -35,7 +36,7 @@ func TestATimeIsSpelledWithAsManyDigitsAsOneLooksAt(t *testing.T) {
 		"0ms": -1, "3ms": 3_100 * time.Microsecond, "1.5s": 1_460 * time.Millisecond, "1m5s": 65_400 * time.Millisecond,
 		"26h0m0s": 26 * time.Hour, "3d2h": 74*time.Hour + 59*time.Minute,
 	} {
-		if got := spell(d); got != want {
+		if got := diagnose.Duration(d); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
@@ -56,7 +57,7 @@ func TestWhatKeepsAnInstanceIsSaid(t *testing.T) {
 		{client.Description{Outstanding: outstanding("", now)}, ""},
 		{client.Description{Outstanding: append(outstanding("", 1), outstanding("", 1)...)}, "no worker has taken its activities from payments; is one running that has them?"},
 	} {
-		if got := ownHindrance(c.d); got != c.want {
+		if got := diagnose.OwnObstacle(c.d); got != c.want {
 			t.Errorf("%d: got %q, want %q", i, got, c.want)
 		}
 	}
@@ -83,7 +84,7 @@ func TestWhatAnInstanceWaitsForIsNamed(t *testing.T) {
 		{running(func(d *client.Description) { d.Stuck = "why" }), ""},
 		{client.Description{Status: "completed"}, ""},
 	} {
-		if got := waitsFor(c.d); got != c.want {
+		if got := diagnose.WaitsFor(c.d); got != c.want {
 			t.Errorf("%d: got %q, want %q", i, got, c.want)
 		}
 	}

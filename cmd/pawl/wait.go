@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
@@ -66,9 +67,9 @@ func (w waiting) show(s streams, o api.Outcome) (err error) {
 	case o.Status == client.Completed:
 		_, err = fmt.Fprintln(s.out, string(o.Result))
 	case o.Status == client.Cancelled: // its error says so
-		_, err = fmt.Fprintf(s.err, "pawl: %s: %s\n", o.Instance, oneLine(o.Error))
+		_, err = fmt.Fprintf(s.err, "pawl: %s: %s\n", o.Instance, diagnose.OneLine(o.Error))
 	default:
-		_, err = fmt.Fprintf(s.err, "pawl: %s %s: %s\n", o.Instance, o.Status, oneLine(o.Error))
+		_, err = fmt.Fprintf(s.err, "pawl: %s %s: %s\n", o.Instance, o.Status, diagnose.OneLine(o.Error))
 	}
 	if err == nil && o.Status != client.Completed {
 		return exit(1)
@@ -84,7 +85,7 @@ func because(ctx context.Context, cl *client.Client, id string) string {
 	if err != nil {
 		return ": " + spoken(err)
 	}
-	if h := hindrance(ctx, cl, d); h != "" {
+	if h := diagnose.Obstacle(ctx, cl, d); h != "" {
 		return ": " + h
 	}
 	return ", it is " + standing(d)
@@ -109,7 +110,7 @@ func tellHindrances(ctx context.Context, w io.Writer, cl *client.Client, id stri
 			if err != nil {
 				continue // who waits is told by the request for the result
 			}
-			if h := hindrance(ctx, cl, d); h != "" && h != said {
+			if h := diagnose.Obstacle(ctx, cl, d); h != "" && h != said {
 				said = h
 				_, _ = fmt.Fprintf(w, "pawl: waiting for %s: %s\n", id, h)
 			}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/client"
 )
@@ -104,10 +105,10 @@ func troubles(w io.Writer, all []client.WorkerInfo) error {
 	f := &term.Fields{}
 	for _, x := range all {
 		if x.NotReady != "" {
-			f.Add(x.Name, "is not ready: "+oneLine(x.NotReady))
+			f.Add(x.Name, "is not ready: "+diagnose.OneLine(x.NotReady))
 		}
 		if x.LastError != "" {
-			f.Add(x.Name, fmt.Sprintf("latest trouble, %s ago: %s", since(x.LastErrorAt, 0), oneLine(x.LastError)))
+			f.Add(x.Name, fmt.Sprintf("latest trouble, %s ago: %s", since(x.LastErrorAt, 0), diagnose.OneLine(x.LastError)))
 		}
 	}
 	if f.Empty() {

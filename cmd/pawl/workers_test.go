@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -95,7 +96,7 @@ func TestHowACancelledActivityEndedIsSaidInFewWords(t *testing.T) {
 		"abandoned after 10s on w-2":       {How: client.HowAbandoned, After: 10 * time.Second, Worker: "w-2"},
 		"evaporated on w-9 of a newer day": {How: "evaporated", Worker: "w-9 of a newer day"},
 	} {
-		if got := ended(r); got != want {
+		if got := diagnose.CancelOutcome(r); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

@@ -267,6 +267,7 @@ func TestInstancesAreListedInPagesAndByFilter(t *testing.T) {
 			t.Errorf("%s: %v", query, ids)
 		}
 	}
+	h.want(h.do(200, "GET", "/counts", ""), "running", n+1)
 	for query, detail := range map[string]string{
 		"statsu=running": "statsu", "status=running&status=x": "", "status=nope": "status", "limit=0": "limit", "limit=1001": "limit", "cursor=x": "cursor", "started_since=yesterday": "started_since",
 		"stalled=perhaps": "stalled", "stalled=true&status=running": "stalled",

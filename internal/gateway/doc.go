@@ -1,9 +1,10 @@
-// Package gateway serves a fleet over HTTP: its health, its metrics and an API of a namespace. It talks to the
+// Package gateway serves a fleet over HTTP: its health, its metrics, an API of a namespace and the console. It talks to the
 // orchestrators over NATS, like every client; it has no access to Redis.
 //
 //	GET /healthz              200 while the process runs
 //	GET /readyz               200, or 503 with what is missing, a line each
 //	GET /metrics              for Prometheus
+//	/                         the console, see package console
 //	/api/v1/…                 the API; docs/http-api.md describes it
 //	GET /api/v1/openapi.json  the API as an OpenAPI 3.1 document, made of the list that the router is made of
 //

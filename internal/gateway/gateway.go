@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/pawlrun/pawl/internal/access"
+	"github.com/pawlrun/pawl/internal/console"
 	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/pkg/client"
 )
@@ -44,7 +45,9 @@ func New(cfg Config) http.Handler {
 			client: cfg.Client, access: cfg.Access, audit: cfg.Logger, document: document(operations()),
 			log: outage.New(cfg.Logger).Logger(), // clients choose how often a request fails
 		}
-		mux.Handle("/api/", a.router())
+		router := a.router()
+		mux.Handle("/api/", router)
+		mux.Handle("/", console.New(console.Config{Client: cfg.Client, API: router, Access: cfg.Access, Logger: a.log}))
 	}
 	return mux
 }

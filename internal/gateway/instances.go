@@ -24,13 +24,6 @@ import (
 // statuses an instance can have.
 var statuses = []string{string(client.Pending), string(client.Running), string(client.Completed), string(client.Failed), string(client.Cancelled)}
 
-// instances is a page of a list.
-type instances struct {
-	Instances  []api.Instance `json:"instances"`
-	Next       string         `json:"next,omitempty"`       // the cursor of the next page; left out: this is the last
-	Incomplete string         `json:"incomplete,omitempty"` // why instances are missing: partitions that did not answer
-}
-
 func listInstances(c *call) (answer, error) {
 	o, err := c.listOptions()
 	if err != nil {
@@ -48,7 +41,7 @@ func listInstances(c *call) (answer, error) {
 		rows = client.Stuck(c.Context(), c.client)
 	}
 	limit := o.Limit - 1 // one more is read, to know whether there are more
-	out := instances{Instances: []api.Instance{}}
+	out := api.Instances{Instances: []api.Instance{}}
 	for d, err := range rows {
 		if err != nil && len(out.Instances) == 0 {
 			return answer{}, err
@@ -63,6 +56,18 @@ func listInstances(c *call) (answer, error) {
 		}
 		o.After = client.Cursor(d)
 		out.Instances = append(out.Instances, api.InstanceOf(d, nil))
+	}
+	return answer{body: out}, nil
+}
+
+func countInstances(c *call) (answer, error) {
+	n, err := client.Count(c.Context(), c.client)
+	out := api.CountsOf(n)
+	if err != nil && out == (api.Counts{}) {
+		return answer{}, err
+	}
+	if err != nil {
+		out.Incomplete = userText(err)
 	}
 	return answer{body: out}, nil
 }
@@ -97,27 +102,12 @@ func getInstance(c *call) (answer, error) {
 	return answer{body: api.InstanceOf(d, nil)}, nil
 }
 
-// start is the body of a start.
-type start struct {
-	Orchestration string          `json:"orchestration"`
-	ID            string          `json:"id,omitempty"`      // of the instance; left out: made from the Idempotency-Key, or made up
-	Version       string          `json:"version,omitempty"` // left out: the newest that its orchestrator has
-	Input         json.RawMessage `json:"input,omitempty"`
-	Event         *event          `json:"event,omitempty"` // delivered to the instance, whether it is started now or running
-	Wait          string          `json:"wait,omitempty"`  // wait so long for the end, such as 30s; at most 1m
-}
-
-type event struct {
-	Name string          `json:"name"`
-	Data json.RawMessage `json:"data,omitempty"`
-}
-
 // startInstance starts an instance and, with wait, waits for its end.
 //
 // A repeated start of an id is accepted and changes nothing. Without an id the instance gets one that is made from the
 // Idempotency-Key, so that a repeated request does not start a second one.
 func startInstance(c *call) (answer, error) {
-	var s start
+	var s api.Start
 	if err := c.decode(&s); err != nil {
 		return answer{}, err
 	}
@@ -365,7 +355,7 @@ func getHistory(c *call) (answer, error) {
 		return answer{}, err
 	}
 	out := historyPage{Instance: c.PathValue("id"), Events: []api.HistoryEvent{}}
-	for e, err := range client.HistoryAfter(c.Context(), c.client, out.Instance, execution, after) {
+	for e, err := range client.HistoryAfter(c.Context(), c.client, out.Instance, execution, after, limit+1) {
 		if err != nil {
 			return answer{}, err
 		}

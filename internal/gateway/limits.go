@@ -25,18 +25,12 @@ func queueStats(c *call) (answer, error) {
 	return answer{body: api.QueueStatsOf(info)}, nil
 }
 
-// actions is a list of the limits in use.
-type actions struct {
-	Actions []api.QueueStats `json:"actions"`
-	More    bool             `json:"more,omitempty"` // there are more than limit
-}
-
 func listActions(c *call) (answer, error) {
 	limit, err := c.limit()
 	if err != nil {
 		return answer{}, err
 	}
-	out := actions{Actions: []api.QueueStats{}}
+	out := api.Actions{Actions: []api.QueueStats{}}
 	for g, err := range client.Queues(c.Context(), c.client, "") {
 		if err != nil {
 			return answer{}, err
@@ -50,19 +44,13 @@ func listActions(c *call) (answer, error) {
 	return answer{body: out}, nil
 }
 
-// waiters is a list of the waiters or holders at a limit.
-type waiters struct {
-	Waiters []api.Waiter `json:"waiters"`
-	More    bool         `json:"more,omitempty"`
-}
-
 func listWaiters(c *call) (answer, error) {
 	limit, err := c.limit()
 	if err != nil {
 		return answer{}, err
 	}
 	action, key := c.PathValue("ref"), c.query.Get("key")
-	out := waiters{Waiters: []api.Waiter{}}
+	out := api.Waiters{Waiters: []api.Waiter{}}
 	if holders, err := c.flag("holders"); err != nil {
 		return answer{}, err
 	} else if holders {
@@ -89,27 +77,12 @@ func listWaiters(c *call) (answer, error) {
 	return answer{body: out}, nil
 }
 
-// cleared is the answer to a clear.
-type cleared struct {
-	Cleared int `json:"cleared"` // waiters that were rejected
-}
-
 func clearWaiters(c *call) (answer, error) {
 	n, err := client.ClearQueue(c.Context(), c.client, c.PathValue("ref"), c.query.Get("key"))
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{body: cleared{Cleared: n}}, nil
-}
-
-// policy is a policy that was set at run time.
-type policy struct {
-	Level  string        `json:"level"` // action:NAME, group:NAME or global
-	Policy client.Policy `json:"policy"`
-}
-
-type policies struct {
-	Policies []policy `json:"policies"`
+	return answer{body: api.Cleared{Cleared: n}}, nil
 }
 
 func listPolicies(c *call) (answer, error) {
@@ -117,9 +90,9 @@ func listPolicies(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	out := policies{Policies: []policy{}}
+	out := api.Policies{Policies: []api.LevelPolicy{}}
 	for _, p := range all {
-		out.Policies = append(out.Policies, policy{Level: p.Level, Policy: p.Policy})
+		out.Policies = append(out.Policies, api.LevelPolicy{Level: p.Level, Policy: p.Policy})
 	}
 	return answer{body: out}, nil
 }
@@ -132,7 +105,7 @@ func setPolicy(c *call) (answer, error) {
 	if err := client.SetPolicy(c.Context(), c.client, c.PathValue("level"), p); err != nil {
 		return answer{}, err
 	}
-	return answer{body: policy{Level: c.PathValue("level"), Policy: p}}, nil
+	return answer{body: api.LevelPolicy{Level: c.PathValue("level"), Policy: p}}, nil
 }
 
 func deletePolicy(c *call) (answer, error) {
@@ -143,17 +116,13 @@ func deletePolicy(c *call) (answer, error) {
 	return answer{status: http.StatusNoContent}, err
 }
 
-type workers struct {
-	Workers []api.Worker `json:"workers"`
-}
-
 // listWorkers lists the workers that answer within half a second.
 func listWorkers(c *call) (answer, error) {
 	all, err := client.Workers(c.Context(), c.client)
 	if err != nil {
 		return answer{}, err
 	}
-	out := workers{Workers: []api.Worker{}}
+	out := api.Workers{Workers: []api.Worker{}}
 	for _, w := range all {
 		out.Workers = append(out.Workers, api.WorkerOf(w))
 	}

@@ -27,7 +27,7 @@ func instanceOperations() []operation {
 	return []operation{
 		{
 			method: http.MethodGet, path: root + "/instances", id: "listInstances", role: access.Viewer, serve: listInstances,
-			summary: "List instances, the latest change of status first.", replies: map[int]any{200: instances{}},
+			summary: "List instances, the latest change of status first.", replies: map[int]any{200: api.Instances{}},
 			query: []parameter{
 				{name: "status", description: "Only instances of this status.", values: statuses},
 				{name: "orchestration", description: "Only instances of this orchestration."},
@@ -39,8 +39,12 @@ func instanceOperations() []operation {
 			},
 		},
 		{
+			method: http.MethodGet, path: root + "/counts", id: "countInstances", role: access.Viewer, serve: countInstances,
+			summary: "Count the instances by status, without reading them.", replies: map[int]any{200: api.Counts{}},
+		},
+		{
 			method: http.MethodPost, path: root + "/instances", id: "startInstance", role: access.Operator, serve: startInstance, keyed: true,
-			summary: "Start an instance, send an event with the start, wait for the end.", request: start{},
+			summary: "Start an instance, send an event with the start, wait for the end.", request: api.Start{},
 			replies: map[int]any{200: api.Outcome{}, 202: api.Accepted{}},
 		},
 		{
@@ -94,7 +98,7 @@ func limitOperations() []operation {
 	return []operation{
 		{
 			method: http.MethodGet, path: root + "/actions", id: "listActions", role: access.Viewer, serve: listActions,
-			summary: "List the limits in use.", query: []parameter{limitParam}, replies: map[int]any{200: actions{}},
+			summary: "List the limits in use.", query: []parameter{limitParam}, replies: map[int]any{200: api.Actions{}},
 		},
 		{
 			method: http.MethodGet, path: action + "/queue-stats", id: "getQueueStats", role: access.Viewer, serve: queueStats,
@@ -102,20 +106,20 @@ func limitOperations() []operation {
 		},
 		{
 			method: http.MethodGet, path: action + "/waiters", id: "listWaiters", role: access.Viewer, serve: listWaiters,
-			summary: "List the waiters at a limit in order, or its holders.", replies: map[int]any{200: waiters{}},
+			summary: "List the waiters at a limit in order, or its holders.", replies: map[int]any{200: api.Waiters{}},
 			query: []parameter{keyParam, {name: "holders", description: "The holders in place of the waiters.", kind: "boolean"}, limitParam},
 		},
 		{
 			method: http.MethodPost, path: action + "/clear", id: "clearWaiters", role: access.Admin, serve: clearWaiters,
-			summary: "Reject all waiters at a limit.", query: []parameter{keyParam}, replies: map[int]any{200: cleared{}},
+			summary: "Reject all waiters at a limit.", query: []parameter{keyParam}, replies: map[int]any{200: api.Cleared{}},
 		},
 		{
 			method: http.MethodGet, path: root + "/policies", id: "listPolicies", role: access.Viewer, serve: listPolicies,
-			summary: "List the policies that were set at run time.", replies: map[int]any{200: policies{}},
+			summary: "List the policies that were set at run time.", replies: map[int]any{200: api.Policies{}},
 		},
 		{
 			method: http.MethodPut, path: root + "/policies/{level}", id: "setPolicy", role: access.Admin, serve: setPolicy,
-			summary: "Set the policy of action:NAME, group:NAME or global.", request: client.Policy{}, replies: map[int]any{200: policy{}},
+			summary: "Set the policy of action:NAME, group:NAME or global.", request: client.Policy{}, replies: map[int]any{200: api.LevelPolicy{}},
 		},
 		{
 			method: http.MethodDelete, path: root + "/policies/{level}", id: "deletePolicy", role: access.Admin, serve: deletePolicy,
@@ -123,7 +127,7 @@ func limitOperations() []operation {
 		},
 		{
 			method: http.MethodGet, path: root + "/workers", id: "listWorkers", role: access.Viewer, serve: listWorkers,
-			summary: "List the workers that answer within half a second.", replies: map[int]any{200: workers{}},
+			summary: "List the workers that answer within half a second.", replies: map[int]any{200: api.Workers{}},
 		},
 	}
 }

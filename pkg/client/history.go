@@ -65,18 +65,19 @@ func readReport(text string) *Report {
 // also for an execution that there is not, and for an instance that has not begun), or
 // history's for an event that can not be read.
 func History(ctx context.Context, c *Client, id string, execution uint64) iter.Seq2[Entry, error] {
-	return HistoryAfter(ctx, c, id, execution, 0)
+	return HistoryAfter(ctx, c, id, execution, 0, 0)
 }
 
-// HistoryAfter is History from behind an event id on. It gives nothing if there are no events behind it.
-func HistoryAfter(ctx context.Context, c *Client, id string, execution, after uint64) iter.Seq2[Entry, error] {
+// HistoryAfter is History from behind an event id on. It gives nothing if there are no events behind it. At most page events
+// are read at a time; 0: as many as the owner sends.
+func HistoryAfter(ctx context.Context, c *Client, id string, execution, after uint64, page int) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if err := pawl.ValidateID(id); err != nil {
 			yield(Entry{}, fmt.Errorf("client: %w", err))
 			return
 		}
 		for {
-			r, err := c.ask(ctx, c.conn.PartitionOf(id), queue.Ask{Op: queue.OpHistory, Instance: id, Execution: execution, After: after})
+			r, err := c.ask(ctx, c.conn.PartitionOf(id), queue.Ask{Op: queue.OpHistory, Instance: id, Execution: execution, After: after, Limit: page})
 			if err == nil && after == 0 && len(r.Events) == 0 {
 				err = &notFoundError{text: fmt.Sprintf("instance %s has no execution %d", id, r.Execution)}
 			}
@@ -85,7 +86,7 @@ func HistoryAfter(ctx context.Context, c *Client, id string, execution, after ui
 				return
 			}
 			execution = r.Execution // the latest may change between pages
-			if !page(id, after, r, yield) {
+			if !entries(id, after, r, yield) {
 				return
 			}
 			if after += uint64(len(r.Events)); !r.More || len(r.Events) == 0 {
@@ -95,8 +96,8 @@ func HistoryAfter(ctx context.Context, c *Client, id string, execution, after ui
 	}
 }
 
-// page gives the events of one reply, and whether to read on.
-func page(id string, after uint64, r queue.Reply, yield func(Entry, error) bool) bool {
+// entries gives the events of one reply, and whether to read on.
+func entries(id string, after uint64, r queue.Reply, yield func(Entry, error) bool) bool {
 	reports := make(map[uint64]*Report, len(r.Reports))
 	for _, rep := range r.Reports {
 		reports[rep.Activity] = readReport(rep.Text)

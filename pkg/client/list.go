@@ -67,6 +67,28 @@ func Stuck(ctx context.Context, c *Client) iter.Seq2[Description, error] {
 	return merged(ctx, c, []queue.Ask{{Op: queue.OpStuck, Limit: pageSize}}, 0)
 }
 
+// Counts are the instances of a namespace by status, and how many of them cannot go on.
+type Counts struct {
+	Status  map[Status]uint64 // every status
+	Stalled uint64
+}
+
+// Count counts the instances of the namespace; nothing is scanned. All partitions are asked, at the same time. If some do
+// not answer (ErrNoOwner), the error reports it beside the counts of the others. It is no snapshot.
+func Count(ctx context.Context, c *Client) (Counts, error) {
+	sum := Counts{Status: map[Status]uint64{Pending: 0, Running: 0, Completed: 0, Failed: 0, Cancelled: 0}}
+	sources := openAll(ctx, c, []queue.Ask{{Op: queue.OpCount}}, func(r queue.Reply) []queue.Reply { return []queue.Reply{r} })
+	for _, s := range sources {
+		for _, r := range s.rows {
+			for _, n := range r.Counts {
+				sum.Status[Status(n.Status)] += n.Count
+			}
+			sum.Stalled += r.Stalled
+		}
+	}
+	return sum, missing(sources, c.conn.Partitions())
+}
+
 // filter is nil if all instances pass it.
 func (o ListOptions) filter() *queue.ListFilter {
 	f := queue.ListFilter{Orchestration: o.Orchestration, Prefix: o.Prefix, Since: unixMilli(o.StartedSince), Before: unixMilli(o.StartedBefore)}

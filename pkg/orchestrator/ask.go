@@ -51,6 +51,8 @@ func (a *actor) asked(ctx context.Context, q queue.Ask) queue.Reply {
 		r, err = a.list(ctx, q)
 	case queue.OpStuck:
 		r, err = a.stuck(ctx, q)
+	case queue.OpCount:
+		r, err = a.instanceCounts(ctx)
 	case queue.OpStatus:
 		r, err = a.customStatus(ctx, q)
 	case queue.OpGates, queue.OpGate, queue.OpWaiters, queue.OpClear, queue.OpPolicies, queue.OpSetPolicy, queue.OpDeletePolicy:
@@ -307,6 +309,24 @@ func keep(f *queue.ListFilter) func(string, *store.Record) bool {
 		return strings.HasPrefix(id, f.Prefix) && (f.Orchestration == "" || rec.Name == f.Orchestration) &&
 			rec.Created >= f.Since && (f.Before == 0 || rec.Created < f.Before)
 	}
+}
+
+// instanceCounts answers how many instances of each status the partition has, and how many are stalled, without reading them.
+func (a *actor) instanceCounts(ctx context.Context) (r queue.Reply, err error) {
+	for _, s := range store.Statuses() {
+		n, err := a.store.Count(ctx, a.st.Part, s)
+		if err != nil {
+			return r, err
+		}
+		r.Counts = append(r.Counts, queue.StatusCount{Status: string(s), Count: n})
+	}
+	if r.Stalled, err = a.store.StuckCount(ctx, a.st.Part); err != nil {
+		return r, err
+	}
+	lacking := slices.Collect(maps.Keys(a.unserved.list()))
+	both, err := a.store.Stuck(ctx, a.st.Part, lacking)
+	r.Stalled += uint64(len(lacking) - len(both)) //nolint:gosec // those of lacking that the store lists, too
+	return r, err
 }
 
 // stuckMost bounds a page of what is stalled.

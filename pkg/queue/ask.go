@@ -70,7 +70,7 @@ func (a Access) String() string {
 // Access is the permission that the operation requires.
 func (o Op) Access() Access {
 	switch o {
-	case OpAwait, OpDescribe, OpHistory, OpList, OpStuck, OpStatus, OpGates, OpGate, OpWaiters, OpPolicies:
+	case OpAwait, OpDescribe, OpHistory, OpList, OpStuck, OpStatus, OpGates, OpGate, OpWaiters, OpPolicies, OpCount:
 		return AccessRead
 	case OpClear, OpSetPolicy, OpDeletePolicy:
 		return AccessAdmin

@@ -111,6 +111,7 @@ const (
 	OpPolicies     Op = 11 // the policies that were set at run time
 	OpSetPolicy    Op = 12 // of Level
 	OpDeletePolicy Op = 13 // of Level
+	OpCount        Op = 14 // the instances of the partition by status, and the stalled ones, without reading them
 )
 
 // StatusHolding is the Status of an OpWaiters that asks for the holders.
@@ -150,6 +151,15 @@ type Reply struct {
 	Waiters  []GateWaiter  // OpWaiters
 	Policies []LevelPolicy // OpPolicies, by level
 	Cleared  int           // OpClear: how many were turned away
+
+	Counts  []StatusCount // OpCount
+	Stalled uint64        // OpCount
+}
+
+// StatusCount is the number of instances of a status.
+type StatusCount struct {
+	Status string
+	Count  uint64
 }
 
 // Report is how a cancelled activity ended, as its worker or the owner says: see package

@@ -98,6 +98,10 @@ func (r *Reply) wire(w *wire) {
 	list(w, &r.Waiters, wireGateWaiter)
 	list(w, &r.Policies, wireLevelPolicy)
 	w.count(&r.Cleared)
+	list(w, &r.Counts, func(w *wire, c *StatusCount) {
+		w.record(2, func(w *wire) { w.str(&c.Status); w.uint(&c.Count) })
+	})
+	w.uint(&r.Stalled)
 }
 
 const describedFields = 25
@@ -156,7 +160,7 @@ func decodeAnswer(b []byte) (Answer, error) {
 
 func (n Notice) encode() []byte { return encode(3, n.wire) }
 func (a Ask) encode() []byte    { return encode(13, a.wire) }
-func (r Reply) encode() []byte  { return encode(13, r.wire) }
+func (r Reply) encode() []byte  { return encode(15, r.wire) }
 
 func encodeBells(bells []Bell) []byte {
 	return encode(1, func(w *wire) { list(w, &bells, wireBell) })

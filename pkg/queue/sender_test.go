@@ -74,7 +74,7 @@ func TestOperationsRequireTheAccessThatTheirSubjectNames(t *testing.T) {
 	s, err := c.ServeAsks(0, func(context.Context, Ask) Reply { return Reply{Cursor: "done"} })
 	ok(t, err)
 	defer s.Stop()
-	for op := Op(0); op <= OpDeletePolicy+1; op++ {
+	for op := Op(0); op <= OpCount+1; op++ {
 		for _, on := range []Access{AccessRead, AccessAdmin} {
 			m, err := c.nc.RequestWithContext(soon(t), c.subj.ask(0, on), (Ask{Op: op}).encode())
 			ok(t, err)

@@ -30,6 +30,25 @@ func (s *Store) InboxLen(ctx context.Context, part int, instance string) (uint64
 	return uint64(n), err //nolint:gosec // a length
 }
 
+// Count reads how many instances of a status a partition has, in constant time.
+func (s *Store) Count(ctx context.Context, part int, status Status) (uint64, error) {
+	return s.size(ctx, part, "ZCARD", s.space.Part(part).Index(string(status)))
+}
+
+// StuckCount reads how many instances of a partition the store lists as stalled, in constant time.
+func (s *Store) StuckCount(ctx context.Context, part int) (uint64, error) {
+	return s.size(ctx, part, "HLEN", s.space.Part(part).Stuck())
+}
+
+func (s *Store) size(ctx context.Context, part int, command, key string) (uint64, error) {
+	v, err := s.run.Do(ctx, redisx.Command(command, key))
+	if err != nil {
+		return 0, fmt.Errorf("partition %d: count instances: %w", part, err)
+	}
+	n, err := redisx.Int(v)
+	return uint64(n), err //nolint:gosec // a size
+}
+
 // StuckIDs reads which instances of a partition are stalled, in no order.
 func (s *Store) StuckIDs(ctx context.Context, part int) ([]string, error) {
 	v, err := s.run.Do(ctx, redisx.Command("HKEYS", s.space.Part(part).Stuck()))

@@ -1,4 +1,4 @@
-package main
+package diagnose
 
 import (
 	"fmt"
@@ -13,11 +13,11 @@ import (
 // mostWaits is how many activities of an instance are told of one by one that wait at gates.
 const mostWaits = 5
 
-// waitsLines say, a line each, at which gates an instance waits, and why; of many the first.
-func waitsLines(d client.Description, now int64) []string {
+// LimitWaits say, a line each, at which gates an instance waits, and why; of many the first.
+func LimitWaits(d client.Description, now int64) []string {
 	var out []string
 	for _, g := range d.Waits[:min(len(d.Waits), mostWaits)] {
-		out = append(out, waitText(g, now))
+		out = append(out, LimitWait(g, now))
 	}
 	if more := len(d.Waits) - mostWaits; more > 0 {
 		out = append(out, fmt.Sprintf("and %d more", more))
@@ -25,28 +25,28 @@ func waitsLines(d client.Description, now int64) []string {
 	return out
 }
 
-// waitText says why something waits at a gate.
-func waitText(g queue.GateWait, now int64) string {
+// LimitWait says why something waits at a gate.
+func LimitWait(g queue.GateWait, now int64) string {
 	if g.In {
-		return named(g.Action, g.Key) + ": let in this moment"
+		return ActionAndKey(g.Action, g.Key) + ": let in this moment"
 	}
 	if g.Position == 0 {
-		return named(g.Action, g.Key) + ": its gate does not know it at the moment, or does not answer; it asks again"
+		return ActionAndKey(g.Action, g.Key) + ": its gate does not know it at the moment, or does not answer; it asks again"
 	}
 	var why string
 	switch {
 	case g.Deadlocked:
 		why = "DEADLOCK: every slot is held by somebody who waits for this queue"
 	case g.LimitedUntil > now:
-		why = "limited to " + limitText(g.Policy) + ", next at " + clock(g.LimitedUntil)
+		why = "limited to " + limitText(g.Policy) + ", next at " + Clock(g.LimitedUntil)
 	case g.Policy.Concurrency > 0 && g.Holding >= uint64(g.Policy.Concurrency):
 		why = fmt.Sprintf("%d of %d slots are taken", g.Holding, g.Policy.Concurrency)
 	default:
 		why = "about to be let in"
 	}
-	text := fmt.Sprintf("%s: place %d of %d; %s", named(g.Action, g.Key), g.Position, g.Length, why)
+	text := fmt.Sprintf("%s: place %d of %d; %s", ActionAndKey(g.Action, g.Key), g.Position, g.Length, why)
 	if g.Since != 0 {
-		text += ", since " + spell(time.Duration(now-g.Since)*time.Millisecond)
+		text += ", since " + Duration(time.Duration(now-g.Since)*time.Millisecond)
 	}
 	return text
 }
@@ -55,16 +55,16 @@ func waitText(g queue.GateWait, now int64) string {
 func limitText(p client.Policy) string {
 	var all []string
 	if p.Rate > 0 {
-		all = append(all, rateText(p))
+		all = append(all, Rate(p))
 	}
 	if p.Quota > 0 {
-		all = append(all, quotaText(p))
+		all = append(all, Quota(p))
 	}
 	return strings.Join(all, " and ")
 }
 
-// placeOf gives the wait of an event, if it waits at a gate.
-func placeOf(waits []queue.GateWait, event uint64) (queue.GateWait, bool) {
+// WaitOf gives the wait of an event, if it waits at a gate.
+func WaitOf(waits []queue.GateWait, event uint64) (queue.GateWait, bool) {
 	i := slices.IndexFunc(waits, func(g queue.GateWait) bool { return g.Event == event })
 	if i < 0 {
 		return queue.GateWait{}, false
@@ -77,7 +77,7 @@ func atGates(d client.Description) string {
 	var names []string
 	dead := ""
 	for _, g := range d.Waits {
-		name := named(g.Action, g.Key)
+		name := ActionAndKey(g.Action, g.Key)
 		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}

@@ -1,4 +1,6 @@
-package main
+// Package diagnose reports in words what an instance waits for and what keeps it from going on. The command line and the
+// console show the same sentences.
+package diagnose
 
 import (
 	"context"
@@ -16,10 +18,10 @@ const (
 	mostLook = 8               // descendants that are looked at to find one that hinders
 )
 
-// hindrance says what keeps an instance that somebody could see to, itself or one of its
+// Obstacle says what keeps an instance that somebody could see to, itself or one of its
 // descendants; empty: nothing is known.
-func hindrance(ctx context.Context, cl *client.Client, d client.Description) string {
-	if h := ownHindrance(d); h != "" {
+func Obstacle(ctx context.Context, cl *client.Client, d client.Description) string {
+	if h := OwnObstacle(d); h != "" {
 		return h
 	}
 	looks := mostLook
@@ -36,7 +38,7 @@ func below(ctx context.Context, cl *client.Client, d client.Description, looks *
 		if err != nil {
 			continue // who waits is told by the request for the result
 		}
-		h := ownHindrance(child)
+		h := OwnObstacle(child)
 		if h == "" {
 			h = below(ctx, cl, child, looks)
 		}
@@ -47,14 +49,14 @@ func below(ctx context.Context, cl *client.Client, d client.Description, looks *
 	return ""
 }
 
-func ownHindrance(d client.Description) string {
+func OwnObstacle(d client.Description) string {
 	if d.Stuck != "" {
-		return "it is stuck: " + oneLine(d.Stuck)
+		return "it is stuck: " + OneLine(d.Stuck)
 	}
 	var queues []string
 	gated := client.Status(d.Status) == client.Pending
 	for _, o := range d.Outstanding {
-		if _, waits := placeOf(d.Waits, o.Activity); waits {
+		if _, waits := WaitOf(d.Waits, o.Activity); waits {
 			gated = gated || tooLong(o.Since)
 			continue
 		}
@@ -76,9 +78,9 @@ func ownHindrance(d client.Description) string {
 
 func tooLong(since int64) bool { return time.Since(time.UnixMilli(since)) > slow }
 
-// waitsFor says what would move an instance that runs and is not held up; empty if it does
+// WaitsFor says what would move an instance that runs and is not held up; empty if it does
 // not, or is moving.
-func waitsFor(d client.Description) string {
+func WaitsFor(d client.Description) string {
 	if client.Status(d.Status) != client.Running || d.Stuck != "" || d.Inbox > 0 {
 		return ""
 	}
@@ -117,7 +119,7 @@ func waitsFor(d client.Description) string {
 
 // heldBy says where an activity is.
 func heldBy(o queue.Outstanding, waits []queue.GateWait) string {
-	if _, gated := placeOf(waits, o.Activity); gated {
+	if _, gated := WaitOf(waits, o.Activity); gated {
 		return "(at its gate)"
 	}
 	if o.Worker == "" {

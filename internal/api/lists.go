@@ -1,0 +1,63 @@
+package api
+
+import (
+	"encoding/json"
+
+	"github.com/pawlrun/pawl/pkg/client"
+)
+
+// Instances is a page of a list.
+type Instances struct {
+	Instances  []Instance `json:"instances"`
+	Next       string     `json:"next,omitempty"`       // the cursor of the next page; left out: this is the last
+	Incomplete string     `json:"incomplete,omitempty"` // why instances are missing: partitions that did not answer
+}
+
+// Start is the body of a start.
+type Start struct {
+	Orchestration string          `json:"orchestration"`
+	ID            string          `json:"id,omitempty"`      // of the instance; left out: made from the Idempotency-Key, or made up
+	Version       string          `json:"version,omitempty"` // left out: the newest that its orchestrator has
+	Input         json.RawMessage `json:"input,omitempty"`
+	Event         *Event          `json:"event,omitempty"` // delivered to the instance, whether it is started now or running
+	Wait          string          `json:"wait,omitempty"`  // wait so long for the end, such as 30s; at most 1m
+}
+
+// Event is sent with a start.
+type Event struct {
+	Name string          `json:"name"`
+	Data json.RawMessage `json:"data,omitempty"`
+}
+
+// Actions is a list of the limits in use.
+type Actions struct {
+	Actions []QueueStats `json:"actions"`
+	More    bool         `json:"more,omitempty"` // there are more than limit
+}
+
+// Waiters is a list of the waiters or holders at a limit.
+type Waiters struct {
+	Waiters []Waiter `json:"waiters"`
+	More    bool     `json:"more,omitempty"`
+}
+
+// Cleared is the answer to a clear.
+type Cleared struct {
+	Cleared int `json:"cleared"` // waiters that were rejected
+}
+
+// LevelPolicy is a policy that was set at run time.
+type LevelPolicy struct {
+	Level  string        `json:"level"` // action:NAME, group:NAME or global
+	Policy client.Policy `json:"policy"`
+}
+
+// Policies are the policies that were set at run time, by level.
+type Policies struct {
+	Policies []LevelPolicy `json:"policies"`
+}
+
+// Workers are the workers that answered.
+type Workers struct {
+	Workers []Worker `json:"workers"`
+}

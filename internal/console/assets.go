@@ -1,0 +1,140 @@
+package console
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"encoding/json"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/internal/diagnose"
+)
+
+//go:embed templates assets
+var files embed.FS
+
+// assets are the parts of the pages.
+type assets struct {
+	style, script, icon string // paths
+	byName              map[string][]byte
+	pages               map[string]*template.Template
+}
+
+// loadAssets reads what is embedded. A template that does not parse is a mistake in the program.
+func loadAssets() *assets {
+	a := &assets{byName: map[string][]byte{}, pages: map[string]*template.Template{}}
+	a.style, a.script, a.icon = a.add("console.css"), a.add("console.js"), a.add("icon.svg")
+	base := template.Must(template.New("layout.html").Funcs(functions()).ParseFS(files, "templates/layout.html", "templates/parts.html"))
+	names, err := fs.Glob(files, "templates/*.html")
+	if err != nil {
+		panic(err) // the pattern is constant
+	}
+	for _, name := range names {
+		t := template.Must(template.Must(base.Clone()).ParseFS(files, name))
+		a.pages[strings.TrimSuffix(path.Base(name), ".html")] = t
+	}
+	return a
+}
+
+// add makes the path of a file, with the hash of its content.
+func (a *assets) add(name string) string {
+	b, err := files.ReadFile("assets/" + name)
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	sum := sha256.Sum256(b)
+	base, kind, _ := strings.Cut(name, ".")
+	hashed := base + "-" + hex.EncodeToString(sum[:6]) + "." + kind
+	a.byName[hashed] = b
+	return "/assets/" + hashed
+}
+
+// ServeHTTP serves a file. Another content has another path, so it may be kept.
+func (a *assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	b, known := a.byName[r.PathValue("file")]
+	if !known {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	http.ServeContent(w, r, r.PathValue("file"), time.Time{}, bytes.NewReader(b))
+}
+
+// functions are those of the templates.
+func functions() template.FuncMap {
+	return template.FuncMap{
+		"path":  url.PathEscape,
+		"pill":  func(status string) string { return pills[status] },
+		"short": func(n int, s string) string { return diagnose.Short(s, n) },
+		"time":  timeText,
+		"json":  formatJSON,
+		"ms":    func(d int64) string { return diagnose.Duration(time.Duration(d) * time.Millisecond) },
+		"since": func(from string, now time.Time) string { return spanText(from, "", now) },
+		"span":  spanText,
+		"quote": shellQuote,
+		"limit": diagnose.Policy,
+		"rows":  func(all []api.Instance, now time.Time) rows { return rows{all, now} },
+	}
+}
+
+// rows are instances of a table.
+type rows struct {
+	Rows []api.Instance
+	Now  time.Time
+}
+
+// pills are the classes of statuses.
+var pills = map[string]string{"running": "run", "pending": "wait", "completed": "ok", "failed": "bad", "cancelled": "gone", "refused": "bad"}
+
+// timeText shortens an RFC 3339 time in UTC for a person; milliseconds are in the title of its element.
+func timeText(text string) string {
+	day, clock, found := strings.Cut(text, "T")
+	if !found {
+		return text
+	}
+	clock, _, _ = strings.Cut(clock, ".")
+	return day + " " + strings.TrimSuffix(clock, "Z")
+}
+
+// spanText is the time from one RFC 3339 time to another, or to now.
+func spanText(from, until string, now time.Time) string {
+	f, err := time.Parse(time.RFC3339, from)
+	if err != nil {
+		return ""
+	}
+	if u, err := time.Parse(time.RFC3339, until); err == nil {
+		now = u
+	}
+	return diagnose.Duration(now.Sub(f))
+}
+
+// maxShown bounds the bytes of a payload on a page; the API has all of it.
+const maxShown = 64 << 10
+
+// formatJSON indents a JSON value.
+func formatJSON(v json.RawMessage) string {
+	var b bytes.Buffer
+	if err := json.Indent(&b, v, "", "  "); err != nil {
+		return diagnose.Short(string(v), maxShown)
+	}
+	return diagnose.Short(b.String(), maxShown)
+}
+
+// shellQuote makes one argument of a POSIX shell.
+func shellQuote(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@=+,", r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,240 @@
+// Package console is the web console of a namespace: pages that are rendered on the server and read without JavaScript.
+//
+// Every change is a request to the API of package gateway, made in this process with the credentials of the page's request:
+// the console can do nothing that the API cannot, and access, bounds and the audit log are at one place. Pages require the
+// role that their operation requires. Everything shown is escaped by html/template; the Content-Security-Policy permits no
+// inline script or style, no other host and no frame. Assets have the hash of their content in their path.
+package console
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/access"
+	"github.com/pawlrun/pawl/pkg/client"
+)
+
+// Config is what a console shows.
+type Config struct {
+	Client func() *client.Client // of the namespace; nil while there is none
+	API    http.Handler          // of the same namespace, at /api/v1/
+	Access access.Policy
+	Logger *slog.Logger
+}
+
+// requestTime bounds what a page waits for.
+const requestTime = 10 * time.Second
+
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+type console struct {
+	Config
+
+	assets *assets
+}
+
+// New makes the handler of the console. It is safe for concurrent use.
+func New(cfg Config) http.Handler {
+	c := &console{Config: cfg, assets: loadAssets()}
+	mux := http.NewServeMux()
+	mux.Handle("GET /assets/{file}", c.assets)
+	mux.HandleFunc("GET /login", c.login)
+	mux.HandleFunc("POST /login", c.signIn)
+	mux.HandleFunc("POST /logout", c.signOut)
+	for pattern, p := range pages() {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { c.serve(w, r, p) })
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		c.serve(w, r, page{role: access.Viewer, show: func(*request) (view, error) {
+			return view{}, &apiError{Status: http.StatusNotFound, Detail: "There is no page at " + r.URL.Path + "."}
+		}})
+	})
+	protected := http.NewCrossOriginProtection().Handler(mux)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "same-origin") // ids are in addresses; a page of ours must send its origin with a form
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		protected.ServeHTTP(w, r)
+	})
+}
+
+// page is a page, or the action of a form.
+type page struct {
+	role access.Role
+	show func(*request) (view, error)
+}
+
+// pages are the pages by pattern.
+func pages() map[string]page {
+	viewer := func(f func(*request) (view, error)) page { return page{access.Viewer, f} }
+	operator := func(f func(*request) (view, error)) page { return page{access.Operator, f} }
+	admin := func(f func(*request) (view, error)) page { return page{access.Admin, f} }
+	return map[string]page{
+		"GET /{$}":                    viewer(home),
+		"GET /instances":              viewer(listInstances),
+		"GET /instances/{id}":         viewer(showInstance),
+		"GET /instances/{id}/send":    operator(sendForm),
+		"POST /instances/{id}/send":   operator(sendEvent),
+		"GET /instances/{id}/cancel":  operator(cancelForm),
+		"POST /instances/{id}/cancel": operator(cancelInstance),
+		"GET /instances/{id}/purge":   admin(purgeForm),
+		"POST /instances/{id}/purge":  admin(purgeInstance),
+		"GET /stalled":                viewer(listStalled),
+		"GET /limits":                 viewer(listLimits),
+		"GET /limits/{action}":        viewer(showLimit),
+		"GET /limits/{action}/clear":  admin(clearForm),
+		"POST /limits/{action}/clear": admin(clearLimit),
+		"GET /policies/{level}":       admin(policyForm),
+		"POST /policies/{level}":      admin(setPolicy),
+		"GET /workers":                viewer(listWorkers),
+		"GET /start":                  operator(startForm),
+		"POST /start":                 operator(startInstance),
+	}
+}
+
+// request is a request for a page.
+type request struct {
+	*http.Request
+
+	api    http.Handler
+	client *client.Client
+	user   access.User
+	now    time.Time
+}
+
+// view is a page to be rendered, or where to go.
+type view struct {
+	template string // its file, without .html
+	title    string
+	section  string // of the navigation
+	status   int    // 0: 200
+	data     any
+	redirect string // after a change: a reload does not repeat it
+}
+
+// layout is what every page has.
+type layout struct {
+	Title, Section string
+	Style, Script  string // paths
+	Icon           string
+	User           access.User
+	SignedIn       bool // with a token
+	Now            time.Time
+	URI            string
+	Data           any
+}
+
+// Operator reports whether the user may start, send and cancel.
+func (l layout) Operator() bool { return l.User.Role >= access.Operator }
+
+// Admin reports whether the user may purge, clear and set policies.
+func (l layout) Admin() bool { return l.User.Role >= access.Admin }
+
+// serve checks access, makes the view and renders it.
+func (c *console) serve(w http.ResponseWriter, r *http.Request, p page) {
+	user, err := c.Access.User(r, p.role, "this page")
+	if refused, is := errors.AsType[*access.Refusal](err); is {
+		if refused.Status == http.StatusUnauthorized && r.Method == http.MethodGet {
+			http.Redirect(w, r, "/login", http.StatusSeeOther)
+			return
+		}
+		c.fail(w, r, user, &apiError{Status: refused.Status, Detail: refused.Detail, Do: refused.Do})
+		return
+	}
+	cl := c.Client()
+	if cl == nil {
+		c.fail(w, r, user, &apiError{Status: http.StatusServiceUnavailable, Detail: "not connected to the namespace", Do: "reload the page in a moment"})
+		return
+	}
+	ctx, cancel := contextOf(r)
+	defer cancel()
+	if err := r.ParseForm(); err != nil {
+		c.fail(w, r, user, &apiError{Status: http.StatusBadRequest, Detail: err.Error()})
+		return
+	}
+	v, err := p.show(&request{Request: r.WithContext(ctx), api: c.API, client: cl, user: user, now: time.Now()})
+	switch {
+	case err != nil:
+		c.fail(w, r, user, problemOf(err))
+	case v.redirect != "":
+		http.Redirect(w, r, v.redirect, http.StatusSeeOther)
+	default:
+		c.render(w, r, user, v)
+	}
+}
+
+// fail shows what went wrong, and what to do.
+func (c *console) fail(w http.ResponseWriter, r *http.Request, user access.User, e *apiError) {
+	c.render(w, r, user, view{template: "error", title: http.StatusText(e.Status), status: e.Status, data: e})
+}
+
+func (c *console) render(w http.ResponseWriter, r *http.Request, user access.User, v view) {
+	l := layout{
+		Title: v.title, Section: v.section, Style: c.assets.style, Script: c.assets.script, Icon: c.assets.icon, User: user,
+		SignedIn: c.Access.Tokens != nil && user.Name != "", Now: time.Now(), URI: r.URL.RequestURI(), Data: v.data,
+	}
+	var b bytes.Buffer
+	if err := c.assets.pages[v.template].ExecuteTemplate(&b, "layout.html", l); err != nil { // nothing has been sent yet
+		c.Logger.Error("console page not rendered", "page", v.template, "error", err)
+		http.Error(w, "the page could not be rendered", http.StatusInternalServerError)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	if v.status == 0 {
+		v.status = http.StatusOK
+	}
+	w.WriteHeader(v.status)
+	_, _ = w.Write(b.Bytes()) // the reader may have gone
+}
+
+// login shows the form for a token. A user who is signed in needs none.
+func (c *console) login(w http.ResponseWriter, r *http.Request) {
+	_, err := c.Access.User(r, access.Viewer, "this page")
+	refused, is := errors.AsType[*access.Refusal](err)
+	switch {
+	case err == nil:
+		http.Redirect(w, r, "/", http.StatusSeeOther)
+	case is && refused.Status != http.StatusUnauthorized:
+		c.fail(w, r, access.User{}, &apiError{Status: refused.Status, Detail: refused.Detail, Do: refused.Do})
+	default:
+		c.render(w, r, access.User{}, view{template: "login", title: "Sign in", data: ""})
+	}
+}
+
+// signIn keeps a valid token in a cookie that scripts cannot read and that other sites' requests do not carry.
+func (c *console) signIn(w http.ResponseWriter, r *http.Request) {
+	token := r.PostFormValue("token")
+	probe := r.Clone(r.Context())
+	probe.Header.Del("Cookie")
+	probe.Header.Set("Authorization", "Bearer "+token)
+	if _, err := c.Access.User(probe, access.Viewer, "this page"); err != nil {
+		v := view{template: "login", title: "Sign in", status: http.StatusUnauthorized, data: fmt.Sprintf("Not signed in: %v.", err)}
+		c.render(w, r, access.User{}, v)
+		return
+	}
+	http.SetCookie(w, sessionCookie(r, token))
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+}
+
+func (c *console) signOut(w http.ResponseWriter, r *http.Request) {
+	gone := sessionCookie(r, "")
+	gone.MaxAge = -1
+	http.SetCookie(w, gone)
+	http.Redirect(w, r, "/login", http.StatusSeeOther)
+}
+
+func sessionCookie(r *http.Request, token string) *http.Cookie {
+	return &http.Cookie{
+		Name: access.Cookie, Value: token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https",
+	}
+}

@@ -1,0 +1,191 @@
+package console_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/access"
+	"github.com/pawlrun/pawl/internal/gateway"
+	"github.com/pawlrun/pawl/pkg/client"
+)
+
+// do sends a request without following redirects; headers are pairs.
+func (h *harness) do(method, path, form string, headers ...string) (*http.Response, string) {
+	h.Helper()
+	r, err := http.NewRequestWithContext(h.Context(), method, h.url+path, strings.NewReader(form))
+	check(h.T, err)
+	if form != "" {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w, err := http.DefaultTransport.RoundTrip(r)
+	check(h.T, err)
+	defer func() { _ = w.Body.Close() }()
+	b, err := io.ReadAll(w.Body)
+	check(h.T, err)
+	return w, string(b)
+}
+
+// Each page and form requires the role of its operation, a viewer is shown no action, and the token is in a cookie that
+// scripts and other sites do not have.
+func TestRolesDecideWhatIsShownAndPermitted(t *testing.T) {
+	h := newHarness(t, access.Policy{Tokens: tokens(t)})
+	_, err := client.Start(t.Context(), h.client, fulfil, "order-1", "lamp")
+	check(t, err)
+	h.status("order-1", client.Running)
+
+	if w, _ := h.do("GET", "/instances", ""); w.StatusCode != 303 || w.Header.Get("Location") != "/login" {
+		t.Errorf("without a token: %d %v", w.StatusCode, w.Header)
+	}
+	if w, body := h.do("POST", "/login", "token=not-a-token-of-anyone"); w.StatusCode != 401 || w.Header.Get("Set-Cookie") != "" || !strings.Contains(body, "not valid") {
+		t.Errorf("a wrong token: %d", w.StatusCode)
+	}
+	w, _ := h.do("POST", "/login", "token=viewer-token-0123456789")
+	set := w.Header.Get("Set-Cookie")
+	if w.StatusCode != 303 || !strings.Contains(set, "HttpOnly") || !strings.Contains(set, "SameSite=Strict") {
+		t.Fatalf("%d %s", w.StatusCode, set)
+	}
+	as := map[string]string{}
+	for name, token := range map[string]string{"viewer": "viewer-token-0123456789", "operator": "operator-token-01234567", "admin": "admin-token-01234567890"} {
+		as[name] = access.Cookie + "=" + token
+	}
+	for _, x := range []struct {
+		user, method, path string
+		status             int
+		has, lacks         string
+	}{
+		{"viewer", "GET", "/instances/order-1", 200, "Timeline", "/cancel"},
+		{"viewer", "GET", "/", 200, "ada, viewer", "/start"},
+		{"viewer", "GET", "/instances/order-1/cancel", 403, "requires operator", ""},
+		{"viewer", "POST", "/instances/order-1/cancel", 403, "requires operator", ""},
+		{"operator", "GET", "/instances/order-1", 200, "/cancel", "/purge"},
+		{"operator", "GET", "/instances/order-1/cancel", 200, "What will happen", ""},
+		{"operator", "POST", "/instances/order-1/purge", 403, "requires admin", ""},
+		{"operator", "GET", "/policies/global", 403, "requires admin", ""},
+		{"admin", "GET", "/instances/order-1/purge", 200, "cannot be restored", ""},
+		{"admin", "GET", "/policies/nonsense", 200, "Policy of", ""},
+		{"admin", "GET", "/nothing", 404, "no page", ""},
+	} {
+		w, body := h.do(x.method, x.path, "", "Cookie", as[x.user])
+		if w.StatusCode != x.status || !strings.Contains(body, x.has) || x.lacks != "" && strings.Contains(body, x.lacks) {
+			t.Errorf("%s %s %s: %d, want %d with %q and without %q", x.user, x.method, x.path, w.StatusCode, x.status, x.has, x.lacks)
+		}
+	}
+	for name, headers := range map[string][]string{
+		"a page of another site": {"Sec-Fetch-Site", "cross-site"}, "a page of another origin": {"Origin", "https://evil.example"},
+	} {
+		for _, path := range []string{"/instances/order-1/cancel", "/login", "/logout"} {
+			if w, _ := h.do("POST", path, "reason=x", append(headers, "Cookie", as["admin"])...); w.StatusCode != 403 {
+				t.Errorf("%s: POST %s: %d", name, path, w.StatusCode)
+			}
+		}
+	}
+	if w, body := h.do("POST", "/policies/global", "concurrency=many", "Cookie", as["admin"]); w.StatusCode != 400 || !strings.Contains(body, "not a number") {
+		t.Errorf("a bad policy: %d", w.StatusCode)
+	}
+	if w, body := h.do("POST", "/instances/order-1/send", url.Values{"name": {"approved"}, "data": {"finance"}}.Encode(), "Cookie", as["operator"]); w.StatusCode != 400 || !strings.Contains(body, "not JSON") {
+		t.Errorf("data that is not JSON: %d", w.StatusCode)
+	}
+	h.until("nothing has changed", func(d client.Description) bool { return d.Ended == 0 }, "order-1")
+}
+
+// The home page with what it loads is small, is answered quickly, and permits nothing that is not embedded.
+func TestFirstPageIsSmallAndClosed(t *testing.T) {
+	h := newHarness(t, access.Policy{Loopback: true})
+	h.do("GET", "/", "")
+	begin := time.Now()
+	w, body := h.do("GET", "/", "")
+	took := time.Since(begin)
+	if got := w.Header.Get("Content-Security-Policy"); !strings.HasPrefix(got, "default-src 'none'; style-src 'self'; script-src 'self'") || strings.Contains(got, "unsafe") {
+		t.Error(got)
+	}
+	if w.Header.Get("X-Content-Type-Options") != "nosniff" || w.Header.Get("Cache-Control") != "no-store" {
+		t.Error(w.Header)
+	}
+	size := compressed(t, body)
+	for _, asset := range regexp.MustCompile(`/assets/[a-z0-9.-]+`).FindAllString(body, -1) {
+		w, body := h.do("GET", asset, "")
+		if w.StatusCode != 200 || !strings.Contains(w.Header.Get("Cache-Control"), "immutable") {
+			t.Errorf("%s: %d %v", asset, w.StatusCode, w.Header)
+		}
+		size += compressed(t, body)
+	}
+	t.Logf("the first page has %d bytes compressed and took %s", size, took)
+	if size > 60<<10 {
+		t.Errorf("%d bytes", size)
+	}
+	if took > 3*time.Second { // 150 ms on an idle machine
+		t.Errorf("took %s", took)
+	}
+}
+
+func compressed(t *testing.T, text string) int {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, err := z.Write([]byte(text))
+	check(t, err)
+	check(t, z.Close())
+	return b.Len()
+}
+
+// Of a history one page is read and drawn, however long it is.
+func TestLongHistoryIsLoadedByRange(t *testing.T) {
+	h := newHarness(t, access.Policy{Loopback: true})
+	const n = 250
+	_, err := client.Start(t.Context(), h.client, long, "long-1", n)
+	check(t, err)
+	for range n - 1 {
+		check(t, client.Send(t.Context(), h.client, approved, "long-1", "x"))
+	}
+	h.until("all events are there", func(d client.Description) bool { return d.Events == n }, "long-1")
+	_, last := h.do("GET", "/instances/long-1", "")
+	_, first := h.do("GET", "/instances/long-1?after=0", "")
+	for id, page := range map[string]string{`id="e250"`: last, `id="e201"`: last, `id="e1"`: first, `id="e100"`: first} {
+		if !strings.Contains(page, id) {
+			t.Errorf("%s is missing", id)
+		}
+	}
+	if strings.Contains(last, `id="e200"`) || strings.Contains(first, `id="e101"`) || strings.Count(last, `class="lane"`) > 100 {
+		t.Error("a page has more than its range")
+	}
+	if !strings.Contains(last, "<pre>250</pre>") {
+		t.Error("the input is missing on the last page")
+	}
+}
+
+// Without a namespace, and on a network address without tokens, there is a page that says so and nothing else.
+func TestConsoleWithoutANamespaceOrTokensShowsNothing(t *testing.T) {
+	for name, x := range map[string]struct {
+		access access.Policy
+		host   string
+		status int
+	}{
+		"not connected": {access.Policy{Loopback: true}, "127.0.0.1:7295", 503}, "no tokens": {access.Policy{}, "pawl.example", 403},
+		"another host name": {access.Policy{Loopback: true}, "rebound.example", 421},
+	} {
+		handler := gateway.New(gateway.Config{Client: func() *client.Client { return nil }, Access: x.access})
+		for _, path := range []string{"/", "/instances/order-1", "/login"} {
+			if path == "/login" && x.status == 503 {
+				continue // nobody needs to sign in: it leads home
+			}
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+			r.Host = x.host
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, r)
+			if w.Code != x.status {
+				t.Errorf("%s: %s: %d", name, path, w.Code)
+			}
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package console_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/access"
+	"github.com/pawlrun/pawl/internal/gateway"
+	"github.com/pawlrun/pawl/internal/settings"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/embedded"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/worker"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// hostile is text that would run in a page that does not escape it.
+const hostile = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>"'>{{.}}`
+
+var (
+	approved = pawl.NewEvent[string]("approved")
+	progress = pawl.NewStatus[string]()
+	reserve  = pawl.NewActivity[string, string]("reserve-stock")
+	quote    = pawl.NewActivity[string, string]("quote")
+	debit    = pawl.NewActivity[string, string]("debit", pawl.Concurrency(1))
+	charge   = pawl.NewActivity[string, string]("charge-card")
+	fulfil   = pawl.NewOrchestration[string, string]("fulfil-order")
+	ship     = pawl.NewOrchestration[string, string]("ship-parcel")
+	settle   = pawl.NewOrchestration[string, string]("settle-invoice")
+	pay      = pawl.NewOrchestration[string, string]("pay-card")
+	long     = pawl.NewOrchestration[int, int]("long-history")
+)
+
+func orchestrations() []pawl.OrchestrationBinding {
+	return []pawl.OrchestrationBinding{
+		fulfil.Do(func(ctx *pawl.Context, in string) (string, error) {
+			if err := progress.Set(ctx, "waiting for approval"); err != nil {
+				return "", err
+			}
+			hold, err := reserve.Call(ctx, in)
+			if err != nil {
+				return "", err
+			}
+			if _, err := ship.Call(ctx, in); err != nil {
+				return "", err
+			}
+			if in == hostile {
+				quote.Start(ctx, "tortoise") // the instance ends before
+			}
+			if _, err := approved.Receive(ctx); err != nil {
+				return "", err
+			}
+			return "receipt of " + hold, nil
+		}),
+		ship.Do(func(_ *pawl.Context, in string) (string, error) { return in, nil }),
+		settle.Do(func(ctx *pawl.Context, in string) (string, error) { return debit.Call(ctx, in) }),
+		pay.Do(func(ctx *pawl.Context, in string) (string, error) {
+			return charge.Call(ctx, in, pawl.Retry{Attempts: 2})
+		}),
+		long.Do(func(ctx *pawl.Context, n int) (int, error) {
+			for range n {
+				if _, err := approved.Receive(ctx); err != nil {
+					return 0, err
+				}
+			}
+			return n, nil
+		}),
+	}
+}
+
+func activities() []pawl.ActivityBinding {
+	untilCancelled := func(ctx context.Context, _ string) (string, error) { <-ctx.Done(); return "", ctx.Err() }
+	return []pawl.ActivityBinding{
+		reserve.Do(func(_ context.Context, in string) (string, error) { return in, nil }),
+		charge.Do(func(context.Context, string) (string, error) { return "", errors.New(hostile) }),
+		quote.Do(untilCancelled), debit.Do(untilCancelled),
+	}
+}
+
+// harness is a fleet behind a console.
+type harness struct {
+	*testing.T
+
+	url    string
+	client *client.Client
+}
+
+func newHarness(t *testing.T, a access.Policy) *harness {
+	t.Helper()
+	stack, err := embedded.Start(t.Context(), embedded.Options{Dir: t.TempDir()})
+	check(t, err)
+	t.Cleanup(func() { check(t, stack.Stop()) })
+	log := slog.New(slog.DiscardHandler)
+	nc, err := settings.NATS{NATSURL: settings.URL(stack.NATSURL())}.OpenNATS(log)
+	check(t, err)
+	t.Cleanup(nc.Close)
+	rdb, err := settings.Redis{RedisURL: settings.URL(stack.RedisURL())}.OpenRedis(t.Context(), log)
+	check(t, err)
+	t.Cleanup(func() { check(t, rdb.Close()) })
+	o, err := orchestrator.New(orchestrator.Config{NATS: nc, Redis: rdb, Partitions: 4}, orchestrations()...)
+	check(t, err)
+	check(t, o.Start(t.Context()))
+	t.Cleanup(func() { check(t, o.Stop(context.WithoutCancel(t.Context()))) })
+	w, err := worker.New(worker.Config{NATS: nc, Redis: rdb, Name: "w-1", Drain: time.Millisecond}, activities()...)
+	check(t, err)
+	check(t, w.Start(t.Context()))
+	t.Cleanup(func() { check(t, w.Stop(context.WithoutCancel(t.Context()))) })
+	c, err := client.New(t.Context(), nc, client.Options{})
+	check(t, err)
+	t.Cleanup(c.Close)
+	srv := httptest.NewUnstartedServer(nil)
+	srv.Config = gateway.NewServer(gateway.New(gateway.Config{Client: func() *client.Client { return c }, Access: a}), log)
+	srv.Start()
+	t.Cleanup(func() { srv.CloseClientConnections(); srv.Close() })
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	return &harness{T: t, url: srv.URL, client: c}
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// populate starts instances of every kind of state.
+func (h *harness) populate() {
+	h.Helper()
+	start := func(o pawl.Orchestration[string, string], id, in string) {
+		_, err := client.Start(h.Context(), h.client, o, id, in, client.By("shop"))
+		check(h.T, err)
+	}
+	start(fulfil, "order-42", "lamp")
+	start(fulfil, "order-43", "lamp")
+	start(fulfil, "order-44", hostile)
+	start(pay, "payment-7", hostile)
+	start(settle, "invoice-1", "acme")
+	h.status("invoice-1", client.Running)
+	start(settle, "invoice-2", "acme")
+	start(settle, "invoice-3", "acme")
+	h.until("order-42 waits for its event", func(d client.Description) bool { return d.Events == 5 && len(d.Outstanding) == 0 }, "order-42")
+	h.until("order-44 waits for its event", func(d client.Description) bool { return len(d.Outstanding) == 1 && d.Outstanding[0].Worker != "" }, "order-44")
+	h.until("invoice-1 holds the limit", func(d client.Description) bool { return len(d.Outstanding) == 1 && d.Outstanding[0].Worker != "" }, "invoice-1")
+	h.until("invoice-3 waits at the limit", func(d client.Description) bool { return len(d.Waits) == 1 && d.Waits[0].Position > 0 }, "invoice-3")
+	check(h.T, client.Cancel(h.Context(), h.client, "order-44", hostile, client.By("ops")))
+	h.status("order-44", client.Cancelled)
+	h.status("payment-7", client.Failed)
+}
+
+func (h *harness) status(id string, want client.Status) {
+	h.Helper()
+	h.until(id+" is "+string(want), func(d client.Description) bool { return client.Status(d.Status) == want }, id)
+}
+
+func (h *harness) until(what string, done func(client.Description) bool, id string) {
+	h.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(30 * time.Second); ; {
+		if d, err := client.Describe(h.Context(), h.client, id); err == nil && done(d) {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			h.Fatalf("not within 30 s: %s", what)
+		}
+	}
+}
+
+// screens are the pages by the name of their picture.
+var screens = map[string]string{
+	"home": "/", "instances": "/instances?prefix=order&status=running", "instance": "/instances/order-42", "instance-cancelled": "/instances/order-44",
+	"instance-failed": "/instances/payment-7", "instance-waits": "/instances/invoice-3", "limits": "/limits", "limit": "/limits/debit", "policy": "/policies/action:debit",
+	"workers": "/workers", "stalled": "/stalled", "start": "/start", "send": "/instances/order-42/send", "cancel": "/instances/order-42/cancel",
+	"purge": "/instances/order-42/purge", "clear": "/limits/debit/clear", "missing": "/instances/nothing-here",
+}
+
+// tokens of three users.
+func tokens(t *testing.T) *access.Tokens {
+	t.Helper()
+	all, err := access.ReadTokens(strings.NewReader("viewer-token-0123456789 viewer ada\noperator-token-01234567 operator bob\nadmin-token-01234567890 admin eve\n"))
+	check(t, err)
+	return all
+}

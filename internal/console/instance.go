@@ -1,0 +1,279 @@
+package console
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/internal/diagnose"
+	"github.com/pawlrun/pawl/internal/show"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+const (
+	eventRows   = 100 // of a page of a history, and of its timeline
+	maxChildren = 10  // that are described
+	maxField    = 4 << 10
+)
+
+// instanceData is an instance. Of its history one page is read, however long it is.
+type instanceData struct {
+	api.Instance
+
+	Waits     string // one sentence; empty: it has ended, or it moves
+	Bad       bool   // it cannot go on by itself
+	Help      []link // what may help
+	LimitText []limitLine
+	Input     json.RawMessage
+	By        string // sender of the start
+	Timeline  timeline
+	Events    []eventRow
+	Pages     pager
+	Live      bool // not ended
+}
+
+// limitLine is a wait at a limit.
+type limitLine struct{ Text, URL string }
+
+// eventRow is an event of the history.
+type eventRow struct {
+	ID                  uint64
+	Clock, At           string
+	Kind, Text, Details string
+}
+
+// pager are the pages of a history.
+type pager struct {
+	From, To, Of                uint64
+	First, Previous, Next, Last string // addresses; empty: there is none
+	Executions                  []link
+}
+
+func showInstance(q *request) (view, error) {
+	id := q.PathValue("id")
+	d, err := client.Describe(q.Context(), q.client, id)
+	if err != nil {
+		return view{}, err
+	}
+	data := instanceData{Instance: api.InstanceOf(d, q.children(d)), Live: d.Ended == 0}
+	q.diagnose(d, &data)
+	if err := q.history(d, &data); err != nil {
+		return view{}, err
+	}
+	return view{template: "instance", title: id, section: "instances", data: data}, nil
+}
+
+// children describes the first children, beside one another. One that cannot be described is shown without its status.
+func (q *request) children(d client.Description) func(string) client.Description {
+	known := make(map[string]client.Description)
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for _, c := range d.Children[:min(len(d.Children), maxChildren)] {
+		wg.Go(func() {
+			child, err := client.Describe(q.Context(), q.client, c.Instance)
+			if err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				known[c.Instance] = child
+			}
+		})
+	}
+	wg.Wait()
+	return func(id string) client.Description { return known[id] }
+}
+
+// diagnose finds what the instance waits for, and what may help.
+func (q *request) diagnose(d client.Description, data *instanceData) {
+	if d.Ended != 0 {
+		return
+	}
+	for _, w := range d.Waits[:min(len(d.Waits), maxChildren)] {
+		data.LimitText = append(data.LimitText, limitLine{
+			Text: diagnose.LimitWait(w, q.now.UnixMilli()), URL: limitURL(w.Action, w.Key),
+		})
+	}
+	waits, obstacle := diagnose.WaitsFor(d), diagnose.Obstacle(q.Context(), q.client, d)
+	switch {
+	case onlyLimits(d):
+		data.Waits = "Waits at a limit"
+	case obstacle != "":
+		data.Waits, data.Bad = "Cannot go on: "+obstacle, true
+	case waits != "":
+		data.Waits = "Waits for " + waits
+	case d.Inbox > 0:
+		data.Waits = fmt.Sprintf("Has %s to process", diagnose.Counted(int(d.Inbox), "input")) //nolint:gosec // a length
+	}
+	if strings.HasSuffix(waits, "event") {
+		data.Help = append(data.Help, link{Name: "Send event…", URL: instancePath(d.Instance) + "/send"})
+	}
+	if len(d.Waits) > 0 {
+		data.Help = append(data.Help, link{Name: "Open limit " + d.Waits[0].Action, URL: limitURL(d.Waits[0].Action, d.Waits[0].Key)})
+	}
+	if len(d.Children) > 0 {
+		data.Help = append(data.Help, link{Name: "Open child", URL: instancePath(d.Children[0].Instance)})
+	}
+	if d.Stuck != "" || data.Bad && len(d.Outstanding) > 0 {
+		data.Help = append(data.Help, link{Name: "Workers", URL: "/workers"})
+	}
+}
+
+// onlyLimits reports that limits alone hold an instance up: it continues by itself when it is admitted.
+func onlyLimits(d client.Description) bool {
+	for _, o := range d.Outstanding {
+		if _, waits := diagnose.WaitOf(d.Waits, o.Activity); !waits {
+			return false
+		}
+	}
+	deadlocked := slices.ContainsFunc(d.Waits, func(w queue.GateWait) bool { return w.Deadlocked })
+	return len(d.Waits) > 0 && !deadlocked && d.Stuck == ""
+}
+
+func limitURL(action, key string) string {
+	u := "/limits/" + url.PathEscape(action)
+	if key != "" {
+		u += "?" + url.Values{"key": {key}}.Encode()
+	}
+	return u
+}
+
+// history reads a page of the history: by default the last one.
+func (q *request) history(d client.Description, data *instanceData) error {
+	execution, _ := strconv.ParseUint(q.FormValue("execution"), 10, 63)
+	after, err := strconv.ParseUint(q.FormValue("after"), 10, 63)
+	total := d.Events
+	if execution != 0 && execution != d.Execution {
+		total = 0 // not known
+	}
+	if err != nil && total > 0 {
+		after = (total - 1) / eventRows * eventRows
+	}
+	entries, err := q.entries(d.Instance, execution, after, eventRows+1)
+	if len(entries) == 0 && (err == nil || d.Events == 0) { // it has not begun
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	more := len(entries) > eventRows
+	entries = entries[:min(len(entries), eventRows)]
+	for _, e := range entries {
+		row, err := rowOf(d.Instance, e)
+		if err != nil {
+			return err
+		}
+		data.Events = append(data.Events, row)
+	}
+	begin := entries
+	if after > 0 {
+		if begin, err = q.entries(d.Instance, execution, 0, 1); err != nil {
+			return err
+		}
+	}
+	if started, is := begin[0].Event.(*history.Started); is {
+		data.Input, data.By = show.Payload(started.Payload), started.By
+	}
+	until := int64(0)
+	if data.Live && !more && entries[0].Execution == d.Execution {
+		until = q.now.UnixMilli()
+	}
+	data.Timeline = timelineOf(entries, d, until)
+	data.Pages = pagesOf(d, entries, execution, after, total, more)
+	return nil
+}
+
+// entries reads n events.
+func (q *request) entries(id string, execution, after uint64, n int) (out []client.Entry, _ error) {
+	for e, err := range client.HistoryAfter(q.Context(), q.client, id, execution, after, n) {
+		if err != nil {
+			return out, err
+		}
+		if out = append(out, e); len(out) == n {
+			break
+		}
+	}
+	return out, nil
+}
+
+func pagesOf(d client.Description, entries []client.Entry, execution, after, total uint64, more bool) pager {
+	page := func(after uint64) string {
+		v := url.Values{"after": {strconv.FormatUint(after, 10)}}
+		if execution != 0 {
+			v.Set("execution", strconv.FormatUint(execution, 10))
+		}
+		return instancePath(d.Instance) + "?" + v.Encode() + "#history"
+	}
+	p := pager{From: after + 1, To: after + uint64(len(entries)), Of: total}
+	if after > 0 {
+		p.First, p.Previous = page(0), page(after-min(after, eventRows))
+	}
+	if more {
+		p.Next = page(after + eventRows)
+		if total > 0 {
+			p.Last = page((total - 1) / eventRows * eventRows)
+		}
+	}
+	shown := entries[0].Execution
+	for e := max(d.Execution, 2) - 1; d.Execution > 1 && e <= d.Execution; e++ { // the latest two are kept
+		n := strconv.FormatUint(e, 10)
+		p.Executions = append(p.Executions, link{Name: n, URL: instancePath(d.Instance) + "?execution=" + n + "#history", Current: e == shown})
+	}
+	return p
+}
+
+func rowOf(id string, e client.Entry) (eventRow, error) {
+	line, err := api.HistoryEventOf(id, e)
+	if err != nil {
+		return eventRow{}, err
+	}
+	fields, err := json.Marshal(line.Fields)
+	if err != nil {
+		return eventRow{}, fmt.Errorf("console: event %d: %w", line.ID, err)
+	}
+	text := show.Summary(e.Event)
+	if e.Report != nil {
+		text += " → " + diagnose.CancelOutcome(*e.Report)
+	}
+	r := eventRow{
+		ID: line.ID, At: line.At, Clock: e.Event.Meta().Time().Format("15:04:05.000"), Kind: line.Kind, Text: diagnose.Short(diagnose.OneLine(text), 200),
+	}
+	if len(line.Fields) > 0 {
+		r.Details = diagnose.Short(formatJSON(fields), maxField)
+	}
+	return r, nil
+}
+
+// settle waits, for a second at most, until an instance has moved on from a number of events: the page behind a change
+// shows what it did.
+func (q *request) settle(id string, events uint64) {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.After(time.Second); ; {
+		if d, err := client.Describe(q.Context(), q.client, id); err == nil && (d.Events > events || d.Ended != 0) {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-end:
+			return
+		case <-q.Context().Done():
+			return
+		}
+	}
+}
+
+// events is the number of events that an instance has; zero if it is not known.
+func (q *request) events(id string) uint64 {
+	d, err := client.Describe(q.Context(), q.client, id)
+	if err != nil {
+		return 0
+	}
+	return d.Events
+}

@@ -1,0 +1,221 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/internal/diagnose"
+	"github.com/pawlrun/pawl/pkg/client"
+)
+
+const (
+	homeRows    = 8
+	homeWorkers = 80 * time.Millisecond // how long the home page waits for the answers of workers; they need a few
+	listRows    = "50"
+	maxStalled  = 200
+)
+
+// homeData is what needs attention.
+type homeData struct {
+	Counts      api.Counts
+	Stalled     []client.Description
+	Limits      []api.QueueStats // deadlocked, or with waiters
+	Workers     []api.Worker     // not ready, or with abandoned activities
+	WorkerCount int
+	Latest      []api.Instance
+	Problem     string // what could not be read
+}
+
+// home shows counts and what needs attention. Its parts are read beside one another.
+func home(q *request) (view, error) {
+	var d homeData
+	var problems [5]error
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		n, err := client.Count(q.Context(), q.client)
+		d.Counts, problems[0] = api.CountsOf(n), err
+	})
+	wg.Go(func() { d.Stalled, problems[1] = q.stalled(homeRows) })
+	wg.Go(func() { d.Limits, problems[2] = q.fullLimits() })
+	wg.Go(func() {
+		ctx, cancel := context.WithTimeout(q.Context(), homeWorkers)
+		defer cancel()
+		all, _ := client.Workers(ctx, q.client) // those that answered in time
+		d.WorkerCount = len(all)
+		for _, w := range all {
+			if w.NotReady != "" || len(w.Abandoned) > 0 {
+				d.Workers = append(d.Workers, api.WorkerOf(w))
+			}
+		}
+	})
+	wg.Go(func() {
+		for row, err := range client.List(q.Context(), q.client, client.ListOptions{Limit: homeRows}) {
+			if err != nil {
+				problems[4] = err
+				return
+			}
+			d.Latest = append(d.Latest, api.InstanceOf(row, nil))
+		}
+	})
+	wg.Wait()
+	for _, err := range problems {
+		if err != nil {
+			d.Problem = err.Error()
+			break
+		}
+	}
+	return view{template: "home", title: "Home", section: "home", data: d}, nil
+}
+
+// stalled lists what cannot go on, at most n.
+func (q *request) stalled(n int) (out []client.Description, _ error) {
+	for d, err := range client.Stuck(q.Context(), q.client) {
+		if err != nil {
+			return out, err
+		}
+		if len(out) == n {
+			break
+		}
+		out = append(out, d)
+	}
+	return out, nil
+}
+
+// fullLimits lists the limits that are deadlocked or have waiters, those first that are worst.
+func (q *request) fullLimits() (out []api.QueueStats, _ error) {
+	for g, err := range client.Queues(q.Context(), q.client, "") {
+		if err != nil {
+			return out, err
+		}
+		if g.Deadlocked || g.Waiting > 0 {
+			out = append(out, api.QueueStatsOf(g))
+		}
+	}
+	worstFirst(out)
+	return out[:min(len(out), homeRows)], nil
+}
+
+func worstFirst(all []api.QueueStats) {
+	rank := func(s api.QueueStats) int {
+		if s.Deadlocked {
+			return 0
+		}
+		return 1
+	}
+	slices.SortFunc(all, func(a, b api.QueueStats) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.QueueLength, a.QueueLength), cmp.Compare(a.Action, b.Action), cmp.Compare(a.Key, b.Key))
+	})
+}
+
+// listData is a page of instances. The view is in the address: it can be kept and shared.
+type listData struct {
+	api.Instances
+
+	Query    url.Values // the filter, without the cursor
+	Statuses []link
+	NextPage string // address; empty: this is the last
+	First    string // address of the first page; empty: this is it
+	Counts   api.Counts
+}
+
+// link is a filter to choose.
+type link struct {
+	Name, Class, URL string
+	Count            uint64
+	Current          bool
+}
+
+func listInstances(q *request) (view, error) {
+	d := listData{Query: url.Values{}}
+	for _, name := range []string{"status", "orchestration", "prefix", "started_since", "started_before"} {
+		if v := q.FormValue(name); v != "" { // a form sends its empty fields, too
+			d.Query.Set(name, v)
+		}
+	}
+	asked := url.Values{"limit": {listRows}}
+	for name, v := range d.Query {
+		asked[name] = v
+	}
+	if cursor := q.FormValue("cursor"); cursor != "" {
+		asked.Set("cursor", cursor)
+		d.First = "/instances?" + d.Query.Encode()
+	}
+	if err := q.call(http.MethodGet, "/instances", asked, nil, &d.Instances); err != nil {
+		return view{}, err
+	}
+	if d.Next != "" {
+		d.NextPage = "/instances?" + with(d.Query, "cursor", d.Next)
+	}
+	n, _ := client.Count(q.Context(), q.client) // the list is shown without them, too
+	c := api.CountsOf(n)
+	all := c.Pending + c.Running + c.Completed + c.Failed + c.Cancelled
+	current := d.Query.Get("status")
+	d.Statuses = []link{{Name: "all", Count: all, URL: "/instances?" + with(d.Query, "status", ""), Current: current == ""}}
+	for _, s := range []struct {
+		name  client.Status
+		count uint64
+	}{
+		{client.Running, c.Running}, {client.Pending, c.Pending}, {client.Completed, c.Completed}, {client.Failed, c.Failed}, {client.Cancelled, c.Cancelled},
+	} {
+		name := string(s.name)
+		d.Statuses = append(d.Statuses, link{
+			Name: name, Class: pills[name], Count: s.count, URL: "/instances?" + with(d.Query, "status", name), Current: current == name,
+		})
+	}
+	return view{template: "instances", title: "Instances", section: "instances", data: d}, nil
+}
+
+// with is a query in which one parameter has another value; an empty one is left out.
+func with(q url.Values, name, value string) string {
+	c := url.Values{}
+	for n, v := range q {
+		c[n] = v
+	}
+	c.Del(name)
+	if value != "" {
+		c.Set(name, value)
+	}
+	return c.Encode()
+}
+
+// stalledGroup are stalled instances with the same cause.
+type stalledGroup struct {
+	Why  string
+	Rows []client.Description
+}
+
+// listStalled groups what cannot go on by its cause.
+func listStalled(q *request) (view, error) {
+	rows, err := q.stalled(maxStalled + 1)
+	data := struct {
+		Groups  []stalledGroup
+		More    bool
+		Problem string
+	}{More: len(rows) > maxStalled}
+	if err != nil {
+		data.Problem = err.Error()
+	}
+	for _, d := range rows[:min(len(rows), maxStalled)] {
+		why := diagnose.OneLine(d.Stuck)
+		i := slices.IndexFunc(data.Groups, func(g stalledGroup) bool { return g.Why == why })
+		if i < 0 {
+			i = len(data.Groups)
+			data.Groups = append(data.Groups, stalledGroup{Why: why})
+		}
+		data.Groups[i].Rows = append(data.Groups[i].Rows, d)
+	}
+	slices.SortStableFunc(data.Groups, func(a, b stalledGroup) int { return cmp.Compare(len(b.Rows), len(a.Rows)) })
+	return view{template: "stalled", title: "Stalled", section: "stalled", data: data}, nil
+}
+
+func listWorkers(q *request) (view, error) {
+	var all api.Workers
+	err := q.call(http.MethodGet, "/workers", nil, nil, &all)
+	return view{template: "workers", title: "Workers", section: "workers", data: all.Workers}, err
+}

@@ -1,0 +1,266 @@
+package console
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/diagnose"
+	"github.com/pawlrun/pawl/internal/text"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// width is that of a lane, in units of its SVG, which is stretched to the width of the page.
+const width = 1000
+
+// timeline shows the events of a page of a history over time.
+type timeline struct {
+	Lanes []*lane
+	Ticks []string
+	Lines []bar // through all lanes: requests for cancellation
+}
+
+// lane is an activity with its attempts, a timer, a child or an event.
+type lane struct {
+	Kind, Name, URL string
+	Note, Class     string // how it stands or ended
+	Bars            []bar
+	Marks           []bar
+}
+
+// bar is a span of time, or a moment.
+type bar struct {
+	X, W, Class, Title string
+}
+
+// open is what has begun and not ended.
+type open struct {
+	lane    *lane
+	from    int64
+	class   string // of what it does now
+	attempt uint32
+}
+
+// drawing is a timeline that is being drawn.
+type drawing struct {
+	timeline
+
+	from, until int64
+	open        map[uint64]*open // by the event that scheduled it
+	calls       map[string]*lane // by the effect id of the first attempt
+}
+
+// timelineOf draws a page. until is now, if the page is the end of what runs, and otherwise zero.
+func timelineOf(entries []client.Entry, d client.Description, until int64) timeline {
+	g := &drawing{from: entries[0].Event.Meta().At, open: map[uint64]*open{}, calls: map[string]*lane{}}
+	g.until = max(until, g.from+1)
+	for _, e := range entries {
+		g.until = max(g.until, e.Event.Meta().At)
+	}
+	for _, e := range entries {
+		g.event(e)
+	}
+	for id, o := range g.open {
+		g.unfinished(id, o, d)
+	}
+	for i := range 4 {
+		at := time.Duration(g.until-g.from) * time.Millisecond * time.Duration(i) / 4
+		if i == 0 {
+			g.Ticks = append(g.Ticks, time.UnixMilli(g.from).UTC().Format("15:04:05.000"))
+			continue
+		}
+		g.Ticks = append(g.Ticks, "+"+diagnose.Duration(at))
+	}
+	return g.timeline
+}
+
+func (g *drawing) x(at int64) float64 {
+	return float64(min(max(at, g.from), g.until)-g.from) / float64(g.until-g.from) * width
+}
+
+func (g *drawing) span(from, until int64, class, title string) bar {
+	x := g.x(from)
+	return bar{X: decimal(x), W: decimal(max(g.x(until)-x, 3)), Class: class, Title: title + ", " + took(from, until)}
+}
+
+func decimal(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) }
+
+func took(from, until int64) string {
+	return diagnose.Duration(time.Duration(until-from) * time.Millisecond)
+}
+
+func (g *drawing) add(l *lane) *lane {
+	l.Name = text.Shorten(l.Name, 80)
+	g.Lanes = append(g.Lanes, l)
+	return l
+}
+
+func (g *drawing) mark(kind, name, class, note string, at int64) {
+	l := g.add(&lane{Kind: kind, Name: name, Note: text.Shorten(note, 200), Class: class})
+	l.Marks = append(l.Marks, bar{X: decimal(min(g.x(at), width-3)), W: "3", Class: class, Title: kind + " " + l.Name})
+}
+
+// event draws one event.
+func (g *drawing) event(e client.Entry) {
+	at := e.Event.Meta().At
+	switch v := e.Event.(type) {
+	case *history.Started:
+		if v.Gate != nil && v.Gate.Waits {
+			g.open[v.ID] = &open{lane: g.add(&lane{Kind: "start", Name: v.Name}), from: at, class: "wait"}
+		}
+	case *history.ActivityScheduled:
+		g.scheduled(v)
+	case *history.Granted:
+		if o := g.open[v.Scheduled]; o != nil {
+			o.lane.Bars = append(o.lane.Bars, g.span(o.from, at, "wait", "wait at the limit"))
+			o.from, o.class = at, "run"
+		}
+		if v.Scheduled == 1 {
+			delete(g.open, 1)
+		}
+	case *history.ActivityCompleted:
+		g.end(v.Scheduled, "activity", at, "ok", on(v.Worker, v.Claims))
+	case *history.ActivityFailed:
+		g.end(v.Scheduled, "activity", at, "bad", on(v.Worker, v.Claims)+", failed: "+v.Failure.Message)
+	case *history.ActivityCancelRequested:
+		note := ", cancelled: " + v.Reason.String()
+		if e.Report != nil {
+			note += ", " + diagnose.CancelOutcome(*e.Report)
+		}
+		g.end(v.Scheduled, "activity", at, "gone", note)
+	case *history.TimerScheduled:
+		if v.Limits == 0 { // else it is the timeout of an attempt
+			g.open[v.ID] = &open{lane: g.add(&lane{Kind: "timer", Name: "until " + clockOf(v.FireAt)}), from: at, class: "wait"}
+		}
+	case *history.TimerFired:
+		g.endTimer(v.Timer, at, "ok", ", fired")
+	case *history.TimerCancelled:
+		g.endTimer(v.Timer, at, "gone", ", no longer needed")
+	case *history.ChildScheduled:
+		l := g.add(&lane{Kind: "child", Name: v.Instance, URL: instancePath(v.Instance)})
+		if v.Detached || v.Abandon {
+			l.Note, l.Class = "not waited for", "mute"
+			l.Marks = append(l.Marks, bar{X: decimal(min(g.x(at), width-3)), W: "3", Class: "run", Title: "started"})
+			return
+		}
+		g.open[v.ID] = &open{lane: l, from: at, class: "run"}
+	case *history.ChildCompleted:
+		g.end(v.Scheduled, "child", at, "ok", "")
+	case *history.ChildFailed:
+		g.end(v.Scheduled, "child", at, "bad", ", failed: "+v.Failure.Message)
+	case *history.ChildCancelRequested:
+		g.end(v.Scheduled, "child", at, "gone", ", cancelled: "+v.Reason.String())
+	default:
+		g.moment(e.Event, at)
+	}
+}
+
+// moment draws an event that has no duration.
+func (g *drawing) moment(e history.Event, at int64) {
+	switch v := e.(type) {
+	case *history.EventReceived:
+		g.mark("event", v.Name, "run", byWhom(v.By, ""), at)
+	case *history.EventSent:
+		g.mark("sent", v.Name, "mute", "to "+v.Instance, at)
+	case *history.CancelRequested:
+		g.Lines = append(g.Lines, bar{X: decimal(min(g.x(at), width-2)), W: "2", Class: "gone"})
+		g.mark("cancel", "cancellation requested", "gone", byWhom(v.By, v.Text), at)
+	case *history.PurgeRequested:
+		g.mark("purge", "purge requested", "gone", byWhom(v.By, v.Text), at)
+	case *history.Completed:
+		g.mark("end", "completed", "ok", "", at)
+	case *history.Failed:
+		g.mark("end", "failed", "bad", v.Failure.Message, at)
+	case *history.Cancelled:
+		g.mark("end", "cancelled", "gone", "", at)
+	case *history.ContinuedAsNew:
+		g.mark("end", "continued as new", "mute", "", at)
+	}
+}
+
+func (g *drawing) scheduled(v *history.ActivityScheduled) {
+	first := v.First
+	if first == "" {
+		first = v.Effect
+	}
+	l := g.calls[first]
+	if l == nil {
+		l = g.add(&lane{Kind: "activity", Name: v.Name})
+		g.calls[first] = l
+	}
+	o := &open{lane: l, from: v.At, class: "run", attempt: v.Attempt}
+	if v.Gate != nil && v.Gate.Waits {
+		o.class = "wait"
+	}
+	g.open[v.ID] = o
+}
+
+// end closes a bar. What was scheduled on a page before begins at the left edge.
+func (g *drawing) end(id uint64, kind string, at int64, class, note string) {
+	o := g.open[id]
+	if o == nil {
+		o = &open{lane: g.add(&lane{Kind: kind, Name: "scheduled by event " + strconv.FormatUint(id, 10)}), from: g.from}
+	}
+	delete(g.open, id)
+	what := class
+	if o.class == "wait" && class == "gone" {
+		what = "wait"
+	}
+	title := text.Shorten(o.lane.Name+note, 200)
+	o.lane.Bars = append(o.lane.Bars, g.span(o.from, at, what, title))
+	o.lane.Note, o.lane.Class = text.Shorten(took(o.from, at)+note, 200), class
+	if o.attempt > 1 {
+		o.lane.Note = "attempt " + strconv.Itoa(int(o.attempt)) + ", " + o.lane.Note
+	}
+}
+
+// endTimer is end for a timer that is drawn.
+func (g *drawing) endTimer(id uint64, at int64, class, note string) {
+	if g.open[id] != nil {
+		g.end(id, "timer", at, class, note)
+	}
+}
+
+// unfinished draws what has not ended on this page.
+func (g *drawing) unfinished(id uint64, o *open, d client.Description) {
+	o.lane.Class = o.class
+	note := "outstanding"
+	for _, a := range d.Outstanding {
+		if a.Activity != id {
+			continue
+		}
+		note = "waits for a worker"
+		if a.Worker != "" {
+			note = "runs" + on(a.Worker, a.Claims)
+		} else {
+			o.class = "queue"
+		}
+	}
+	if w, waits := diagnose.WaitOf(d.Waits, id); waits {
+		o.class, note = "wait", "waits at the limit: "+diagnose.LimitWait(w, g.until)
+	}
+	o.lane.Note = took(o.from, g.until) + ", " + note
+	o.lane.Bars = append(o.lane.Bars, g.span(o.from, g.until, o.class+" open", o.lane.Name))
+}
+
+func on(worker string, claims uint32) (s string) {
+	if worker != "" {
+		s = " on " + worker
+	}
+	if claims > 1 {
+		s += ", claim " + strconv.Itoa(int(claims))
+	}
+	return s
+}
+
+func byWhom(who, why string) (s string) {
+	if who != "" {
+		s = "by " + who
+	}
+	if why != "" {
+		s += ": " + why
+	}
+	return s
+}
+
+func clockOf(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05") }

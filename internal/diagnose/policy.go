@@ -1,0 +1,73 @@
+package diagnose
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// NotLimited describes a policy without limits.
+const NotLimited = "not limited, whatever its code and less specific levels say"
+
+// Policy puts a policy on one line.
+func Policy(p client.Policy) string {
+	if !p.Limits() {
+		return NotLimited
+	}
+	var all []string
+	if p.Concurrency > 0 {
+		all = append(all, fmt.Sprintf("%d at a time", p.Concurrency))
+	}
+	if p.Rate > 0 {
+		all = append(all, Rate(p))
+	}
+	if p.Quota > 0 {
+		all = append(all, "quota "+Quota(p))
+	}
+	if p.Key != "" {
+		all = append(all, "for each "+p.Key)
+	}
+	return strings.Join(append(all, WhenLimited(p)), ", ")
+}
+
+func Rate(p client.Policy) string {
+	return fmt.Sprintf("%d per %s", p.Rate, Span(time.Duration(p.RateWindow)*time.Millisecond))
+}
+
+func Quota(p client.Policy) string {
+	return fmt.Sprintf("%d per %s", p.Quota, Span(time.Duration(p.QuotaWindow)*time.Millisecond))
+}
+
+// WhenLimited says what becomes of who can not be let in at once.
+func WhenLimited(p client.Policy) string {
+	if p.Reject {
+		return "others are refused"
+	}
+	limit := p.QueueLimit
+	if limit == 0 {
+		limit = history.DefaultQueueLimit
+	}
+	switch {
+	case p.QueueTimeout < 0:
+		return fmt.Sprintf("up to %d wait for ever", limit)
+	case p.QueueTimeout == 0:
+		return fmt.Sprintf("up to %d wait up to %s", limit, Span(history.DefaultQueueTimeout))
+	default:
+		return fmt.Sprintf("up to %d wait up to %s", limit, Span(time.Duration(p.QueueTimeout)*time.Millisecond))
+	}
+}
+
+// Span is a duration as one writes it: 24h, not 24h0m0s.
+func Span(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
