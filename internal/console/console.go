@@ -226,14 +226,14 @@ func (c *console) signIn(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *console) signOut(w http.ResponseWriter, r *http.Request) {
-	gone := sessionCookie(r, "")
+	gone := sessionCookie(r, "") //nolint:gosec // its attributes are set there
 	gone.MaxAge = -1
 	http.SetCookie(w, gone)
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
 }
 
 func sessionCookie(r *http.Request, token string) *http.Cookie {
-	return &http.Cookie{
+	return &http.Cookie{ //nolint:gosec // Secure only where there is TLS: on a loopback address there is none
 		Name: access.Cookie, Value: token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
 		Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https",
 	}

@@ -44,15 +44,15 @@ func TestRolesDecideWhatIsShownAndPermitted(t *testing.T) {
 	check(t, err)
 	h.status("order-1", client.Running)
 
-	if w, _ := h.do("GET", "/instances", ""); w.StatusCode != 303 || w.Header.Get("Location") != "/login" {
+	if w, _ := h.do("GET", "/instances", ""); w.StatusCode != http.StatusSeeOther || w.Header.Get("Location") != "/login" {
 		t.Errorf("without a token: %d %v", w.StatusCode, w.Header)
 	}
-	if w, body := h.do("POST", "/login", "token=not-a-token-of-anyone"); w.StatusCode != 401 || w.Header.Get("Set-Cookie") != "" || !strings.Contains(body, "not valid") {
+	if w, body := h.do("POST", "/login", "token=not-a-token-of-anyone"); w.StatusCode != http.StatusUnauthorized || w.Header.Get("Set-Cookie") != "" || !strings.Contains(body, "not valid") {
 		t.Errorf("a wrong token: %d", w.StatusCode)
 	}
 	w, _ := h.do("POST", "/login", "token=viewer-token-0123456789")
 	set := w.Header.Get("Set-Cookie")
-	if w.StatusCode != 303 || !strings.Contains(set, "HttpOnly") || !strings.Contains(set, "SameSite=Strict") {
+	if w.StatusCode != http.StatusSeeOther || !strings.Contains(set, "HttpOnly") || !strings.Contains(set, "SameSite=Strict") {
 		t.Fatalf("%d %s", w.StatusCode, set)
 	}
 	as := map[string]string{}
@@ -85,15 +85,15 @@ func TestRolesDecideWhatIsShownAndPermitted(t *testing.T) {
 		"a page of another site": {"Sec-Fetch-Site", "cross-site"}, "a page of another origin": {"Origin", "https://evil.example"},
 	} {
 		for _, path := range []string{"/instances/order-1/cancel", "/login", "/logout"} {
-			if w, _ := h.do("POST", path, "reason=x", append(headers, "Cookie", as["admin"])...); w.StatusCode != 403 {
+			if w, _ := h.do("POST", path, "reason=x", append(headers, "Cookie", as["admin"])...); w.StatusCode != http.StatusForbidden {
 				t.Errorf("%s: POST %s: %d", name, path, w.StatusCode)
 			}
 		}
 	}
-	if w, body := h.do("POST", "/policies/global", "concurrency=many", "Cookie", as["admin"]); w.StatusCode != 400 || !strings.Contains(body, "not a number") {
+	if w, body := h.do("POST", "/policies/global", "concurrency=many", "Cookie", as["admin"]); w.StatusCode != http.StatusBadRequest || !strings.Contains(body, "not a number") {
 		t.Errorf("a bad policy: %d", w.StatusCode)
 	}
-	if w, body := h.do("POST", "/instances/order-1/send", url.Values{"name": {"approved"}, "data": {"finance"}}.Encode(), "Cookie", as["operator"]); w.StatusCode != 400 || !strings.Contains(body, "not JSON") {
+	if w, body := h.do("POST", "/instances/order-1/send", url.Values{"name": {"approved"}, "data": {"finance"}}.Encode(), "Cookie", as["operator"]); w.StatusCode != http.StatusBadRequest || !strings.Contains(body, "not JSON") {
 		t.Errorf("data that is not JSON: %d", w.StatusCode)
 	}
 	h.until("nothing has changed", func(d client.Description) bool { return d.Ended == 0 }, "order-1")
@@ -115,7 +115,7 @@ func TestFirstPageIsSmallAndClosed(t *testing.T) {
 	size := compressed(t, body)
 	for _, asset := range regexp.MustCompile(`/assets/[a-z0-9.-]+`).FindAllString(body, -1) {
 		w, body := h.do("GET", asset, "")
-		if w.StatusCode != 200 || !strings.Contains(w.Header.Get("Cache-Control"), "immutable") {
+		if w.StatusCode != http.StatusOK || !strings.Contains(w.Header.Get("Cache-Control"), "immutable") {
 			t.Errorf("%s: %d %v", asset, w.StatusCode, w.Header)
 		}
 		size += compressed(t, body)

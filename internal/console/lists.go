@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -139,9 +140,7 @@ func listInstances(q *request) (view, error) {
 		}
 	}
 	asked := url.Values{"limit": {listRows}}
-	for name, v := range d.Query {
-		asked[name] = v
-	}
+	maps.Copy(asked, d.Query)
 	if cursor := q.FormValue("cursor"); cursor != "" {
 		asked.Set("cursor", cursor)
 		d.First = "/instances?" + d.Query.Encode()
@@ -174,9 +173,7 @@ func listInstances(q *request) (view, error) {
 // with is a query in which one parameter has another value; an empty one is left out.
 func with(q url.Values, name, value string) string {
 	c := url.Values{}
-	for n, v := range q {
-		c[n] = v
-	}
+	maps.Copy(c, q)
 	c.Del(name)
 	if value != "" {
 		c.Set(name, value)

@@ -49,6 +49,7 @@ func below(ctx context.Context, cl *client.Client, d client.Description, looks *
 	return ""
 }
 
+// OwnObstacle is Obstacle without the descendants.
 func OwnObstacle(d client.Description) string {
 	if d.Stuck != "" {
 		return "it is stuck: " + OneLine(d.Stuck)

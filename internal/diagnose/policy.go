@@ -33,10 +33,12 @@ func Policy(p client.Policy) string {
 	return strings.Join(append(all, WhenLimited(p)), ", ")
 }
 
+// Rate puts the rate of a policy in words.
 func Rate(p client.Policy) string {
 	return fmt.Sprintf("%d per %s", p.Rate, Span(time.Duration(p.RateWindow)*time.Millisecond))
 }
 
+// Quota puts the quota of a policy in words.
 func Quota(p client.Policy) string {
 	return fmt.Sprintf("%d per %s", p.Quota, Span(time.Duration(p.QuotaWindow)*time.Millisecond))
 }
