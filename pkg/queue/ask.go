@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/pawlrun/pawl/internal/text"
 )
 
 const (
@@ -135,7 +137,7 @@ func (c *Conn) reply(m *nats.Msg, r Reply) {
 			Message: fmt.Sprintf("the answer has %d bytes, the NATS server takes %d: ask for less at a time", len(body), c.nc.MaxPayload())}}
 		body = r.encode()
 	}
-	if err := c.send(m.Reply, body); err != nil {
+	if err := c.answer(m.Reply, body); err != nil {
 		c.log.Debug("a request can not be answered", "subject", m.Subject, "error", err)
 	}
 }
@@ -144,9 +146,17 @@ func (c *Conn) reply(m *nats.Msg, r Reply) {
 // handled: who waits asks again.
 func (c *Conn) Answer(to string, a Answer) error {
 	if !c.repliesTo(to) {
-		return fmt.Errorf("%w: reply subject %q", ErrMalformed, to)
+		return fmt.Errorf("%w: reply subject %q", ErrMalformed, text.Cut(to, maxHeader))
 	}
 	return c.send(to, a.encode())
+}
+
+// answer sends the reply to a request, on the subject that the requester has named.
+func (c *Conn) answer(to string, body []byte) error {
+	if !safeReply(to) {
+		return fmt.Errorf("%w: reply subject %q", ErrMalformed, text.Cut(to, maxHeader))
+	}
+	return c.send(to, body)
 }
 
 // Inbox receives answers on subjects of its own, one a token.

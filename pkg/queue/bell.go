@@ -108,6 +108,9 @@ func (c *Conn) send(subject string, data []byte) error {
 	if !c.nc.IsConnected() {
 		return ErrDisconnected
 	}
+	if err := checkSubject(subject); err != nil {
+		return err
+	}
 	if err := c.nc.Publish(subject, data); err != nil {
 		return fmt.Errorf("queue: publish to %s: %w", subject, err)
 	}
@@ -138,7 +141,7 @@ func inParts[T any](items []T, size func(T) int, send func([]T) error) error {
 // checkToken is for names of processes, which are one token of a subject.
 func checkToken(worker string) error {
 	if worker == "" || len(worker) > MaxName || strings.ContainsAny(worker, ".*> \t\r\n") {
-		return fmt.Errorf("%w: worker %q, want one token of a subject", ErrBadName, worker)
+		return fmt.Errorf("%w: worker %.64q, want one token of a subject", ErrBadName, worker)
 	}
 	return nil
 }

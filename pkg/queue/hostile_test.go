@@ -10,6 +10,26 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
+// Trap: one message of a publisher ended the NATS connection of every orchestrator for good: the refusal went to the subject of
+// its Pawl-Reply, of more than the 4 KiB that the server reads.
+func TestNothingIsPublishedOnSubjectsThatTheServerDoesNotRead(t *testing.T) {
+	for _, to := range []string{strings.Repeat("y", 5000), "a b", "a\r\nPUB b 0", "a\x00b", "a\x7f", ""} {
+		m := &nats.Msg{Subject: "pawl.ns.in.0.to.i.start.o", Header: nats.Header{HeaderReply: {to}, HeaderID: {strings.Repeat("i", 300)}}}
+		if in := decodeInput(m, "pawl.ns.", history.Position{Seq: 1}); in.Reply != "" || in.Problem == nil {
+			t.Errorf("%.20q: reply to %.20q, %v", to, in.Reply, in.Problem)
+		}
+	}
+	c := newStand(t).open(Options{Namespace: "ns", Partitions: 1})
+	for _, worker := range []string{strings.Repeat("w", 5000), "a b", "a\r\nPUB b 0\r\n\r\n"} {
+		if err := c.send(c.subj.hint(worker), nil); !errors.Is(err, ErrMalformed) {
+			t.Errorf("to %.20q: %v", worker, err)
+		}
+	}
+	if err := errors.Join(c.nc.Flush(), c.nc.LastError()); err != nil {
+		t.Error(err)
+	}
+}
+
 // Trap: a refusal that quotes what it refuses. 2,000 messages with headers of 200 KB made a log of 585 MB.
 func TestRefusalsQuoteABoundedPartOfTheMessage(t *testing.T) {
 	root, long := "pawl.ns.", strings.Repeat("x", 200<<10)

@@ -98,11 +98,14 @@ func (in *Input) headers(h nats.Header) error {
 			return &NewerError{What: "input", Version: n, Max: 1}
 		}
 	}
-	in.ID, in.By, in.Reply = h.Get(HeaderID), h.Get(HeaderBy), h.Get(HeaderReply)
+	reply := h.Get(HeaderReply)
+	if in.ID, in.By = h.Get(HeaderID), h.Get(HeaderBy); safeReply(reply) {
+		in.Reply = reply // also of what is refused
+	}
 	if in.ID == "" {
 		in.ID = h.Get(nats.MsgIdHdr)
 	}
-	for _, v := range [...]string{in.ID, in.By, in.Reply} {
+	for _, v := range [...]string{in.ID, in.By, reply} {
 		if len(v) > maxHeader {
 			return fmt.Errorf("%w: a header of %d bytes, at most %d are allowed", ErrMalformed, len(v), maxHeader)
 		}
@@ -119,8 +122,8 @@ func (c *Conn) repliesTo(subject string) bool {
 
 // safeReply reports whether something is one subject, and neither the server's nor Pawl's.
 func safeReply(s string) bool {
-	return s != "" && !strings.HasPrefix(s, "$") && !strings.HasPrefix(s, "pawl.") &&
-		!strings.ContainsAny(s, "*> \t\r\n") && !strings.Contains(s, "..") && s[0] != '.' && s[len(s)-1] != '.'
+	return checkSubject(s) == nil && len(s) <= maxHeader && !strings.HasPrefix(s, "$") && !strings.HasPrefix(s, "pawl.") &&
+		!strings.ContainsAny(s, "*>") && !strings.Contains(s, "..") && s[0] != '.' && s[len(s)-1] != '.'
 }
 
 func (in *Input) body(h nats.Header, data []byte) (err error) {

@@ -5,6 +5,8 @@ import (
 	"hash/fnv"
 	"strconv"
 	"strings"
+
+	"github.com/pawlrun/pawl/internal/text"
 )
 
 // Limits of names and sizes.
@@ -55,6 +57,22 @@ func checkQueue(name string) error {
 		if c := name[i]; !alphanumeric(c) && strings.IndexByte("_.-", c) < 0 {
 			return fmt.Errorf("%w: %q has %q, want only A-Z a-z 0-9 _ . -", ErrBadName, name, c)
 		}
+	}
+	return nil
+}
+
+// maxSubject is more than the longest subject of Pawl, and less than the server reads: it ends a connection, for good, whose
+// line has more than 4 KiB.
+const maxSubject = 1 << 10
+
+// checkSubject is for every subject before it is published: a part of it may come from elsewhere, such as the name of a worker.
+func checkSubject(s string) error {
+	bad := s == "" || len(s) > maxSubject
+	for i := 0; i < len(s) && !bad; i++ {
+		bad = s[i] <= ' ' || s[i] == 0x7f
+	}
+	if bad {
+		return fmt.Errorf("%w: subject %q", ErrMalformed, text.Cut(s, maxHeader))
 	}
 	return nil
 }

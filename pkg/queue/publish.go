@@ -65,6 +65,10 @@ func (p *publisher) publish(subject string, header nats.Header, data []byte, don
 		done(0, ErrDisconnected)
 		return
 	}
+	if err := checkSubject(subject); err != nil {
+		done(0, err)
+		return
+	}
 	id, err := p.add(subject, done)
 	if err != nil {
 		done(0, err)

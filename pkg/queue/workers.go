@@ -67,7 +67,7 @@ func (c *Conn) ServeWorkers(fn func() WorkerInfo) (*Subscription, error) {
 		}
 		i := fn()
 		i.Abandoned = i.Abandoned[:min(len(i.Abandoned), MaxAbandoned)]
-		if err := c.send(m.Reply, encode(workerFields, func(w *wire) { wireWorker(w, &i) })); err != nil {
+		if err := c.answer(m.Reply, encode(workerFields, func(w *wire) { wireWorker(w, &i) })); err != nil {
 			c.log.Debug("a request can not be answered", "subject", m.Subject, "error", err)
 		}
 	})

@@ -125,6 +125,9 @@ func (p *Process) Signal(s syscall.Signal) {
 	}
 }
 
+// Name is the name that the process was given.
+func (p *Process) Name() string { return p.name }
+
 // Pid is the process id.
 func (p *Process) Pid() int {
 	p.mu.Lock()
