@@ -4,8 +4,9 @@ GO      ?= go
 TOOL     = $(GO) tool -modfile=tools/go.mod
 DIR     ?=
 TIMEOUT ?= 14m
+FUZZTIME ?= 30s
 
-.PHONY: help run build test screenshots setup check fmt vet lint vuln bench recover clean
+.PHONY: help run build test screenshots setup check fuzz fmt vet lint vuln bench recover clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +27,9 @@ test: setup ## all tests, with the race detector
 	$(GO) test -race -timeout $(TIMEOUT) ./...
 
 check: fmt vet lint vuln test ## what CI runs: fmt, vet, lint, vuln, test
+
+fuzz: ## every fuzz target for FUZZTIME (30s)
+	@GO="$(GO)" ./scripts/fuzz.sh $(FUZZTIME)
 
 fmt: ## report files that gofmt would change
 	@bad=$$(gofmt -l .); if [ -n "$$bad" ]; then echo "gofmt would change:"; echo "$$bad"; exit 1; fi

@@ -156,7 +156,7 @@ var ErrMember = errors.New("not a member of a gate")
 func ParseMember(text string) (Member, error) {
 	f := strings.Split(text, " ")
 	if len(f) < 3 || len(f) > 4 || f[0] == "" || f[1] == "" || f[2] == "" || len(f) == 4 && f[3] == "" {
-		return Member{}, fmt.Errorf("%w: %q", ErrMember, text)
+		return Member{}, fmt.Errorf("%w: %.200q", ErrMember, text)
 	}
 	m := Member{Ticket: f[0], Instance: f[1], Place: f[2]}
 	if len(f) == 4 {

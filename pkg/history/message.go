@@ -67,7 +67,7 @@ func (s *State) end(e Event) {
 	}
 	_, more := e.(*ContinuedAsNew)
 	s.tickets.end(more)
-	if !more && s.Started.Parent != nil {
+	if !more && s.Started != nil && s.Started.Parent != nil { // Check folds histories whose first event cannot be read
 		s.outbox = append(s.outbox, Message{ID: e.Meta().ID, Event: e})
 	}
 }

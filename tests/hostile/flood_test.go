@@ -178,15 +178,15 @@ func (h *harness) only(id string, want map[history.Kind]int) {
 
 // generator makes hostile messages. The same seed and the same real messages make the same.
 type generator struct {
-	rng    *rand.Rand
-	real   map[string][]*nats.Msg
-	kinds  []string
-	counts map[string]int
+	rng     *rand.Rand
+	genuine map[string][]*nats.Msg
+	kinds   []string
+	counts  map[string]int
 }
 
-func newGenerator(seed uint64, real map[string][]*nats.Msg) *generator {
+func newGenerator(seed uint64, genuine map[string][]*nats.Msg) *generator {
 	return &generator{
-		rng: rand.New(rand.NewPCG(seed, seed)), real: real, counts: map[string]int{},
+		rng: rand.New(rand.NewPCG(seed, seed)), genuine: genuine, counts: map[string]int{},
 		kinds: []string{"to", "to", "own", "task", "bell", "bell", "hint", "ask", "word", "owner", "notice", "workers", "other"},
 	}
 }
@@ -214,8 +214,8 @@ func (g *generator) subject(kind string) string {
 	case "task":
 		return root + "task." + pick(g, "default", "payments", "no=such")
 	case "hint":
-		if real := g.real[kind]; len(real) > 0 {
-			return pick(g, real...).Subject
+		if genuine := g.genuine[kind]; len(genuine) > 0 {
+			return pick(g, genuine...).Subject
 		}
 		return root + "hint.w"
 	case "ask":
@@ -231,10 +231,8 @@ func (g *generator) subject(kind string) string {
 
 func (g *generator) header(kind string) nats.Header {
 	header := nats.Header{}
-	if real := g.real[kind]; len(real) > 0 && g.rng.IntN(2) == 0 {
-		for k, v := range pick(g, real...).Header {
-			header[k] = v
-		}
+	if genuine := g.genuine[kind]; len(genuine) > 0 && g.rng.IntN(2) == 0 {
+		maps.Copy(header, pick(g, genuine...).Header)
 	}
 	for g.rng.IntN(3) == 0 {
 		name := pick(g, "Pawl-Id", "Pawl-By", "Pawl-Reply", "Pawl-Parent", "Pawl-Holds", "Pawl-Event", "Pawl-Split", "Pawl-Version", "Pawl-Reason", "Pawl-Of",
@@ -265,7 +263,7 @@ var bodies = func() (all [][]byte) { //nolint:gochecknoglobals // constant
 }()
 
 func (g *generator) body(kind string) []byte {
-	real := g.real[kind]
+	genuine := g.genuine[kind]
 	switch n := g.rng.IntN(100); {
 	case n == 0 && g.rng.IntN(20) == 0: // large, rarely
 		return bytes.Repeat([]byte{byte(g.rng.Uint32())}, 400<<10)
@@ -275,16 +273,16 @@ func (g *generator) body(kind string) []byte {
 			b = b[:1000]
 		}
 		return b
-	case n < 40 || len(real) == 0:
+	case n < 40 || len(genuine) == 0:
 		b := make([]byte, g.rng.IntN(200))
 		for i := range b {
 			b[i] = byte(g.rng.Uint32())
 		}
 		return b
 	case n < 60: // a real one, again
-		return pick(g, real...).Data
+		return pick(g, genuine...).Data
 	default: // a real one with changes
-		b := bytes.Clone(pick(g, real...).Data)
+		b := bytes.Clone(pick(g, genuine...).Data)
 		for range 1 + g.rng.IntN(3) {
 			if len(b) > 0 {
 				b[g.rng.IntN(len(b))] = pick(g, 0, 1, 0x7f, 0x80, 0x90, 0xc0, 0xdb, 0xdd, 0xff, byte(g.rng.Uint32()))

@@ -124,7 +124,7 @@ type hash struct {
 
 func (h *hash) keep(field string, err error) {
 	if err != nil && h.bad == nil {
-		h.bad = fmt.Errorf("record: field %s is %q: %w", field, h.fields[field], history.ErrCorrupt)
+		h.bad = fmt.Errorf("record: field %s is %.100q: %w", field, h.fields[field], history.ErrCorrupt)
 	}
 }
 

@@ -1,0 +1,107 @@
+package queue
+
+import (
+	"encoding/hex"
+	"errors"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// issueBytes are messages that ended processes: an array and a string of 2^32, and what surrounds them.
+func issueBytes(f *testing.F) (all [][]byte) {
+	f.Helper()
+	for _, text := range []string{"82a674656e616e74a178a563656e7473ddffffffff", "960101dbffffffff3030303030303030", "9601dfffffffff", "92019193", "c1", ""} {
+		b, err := hex.DecodeString(text)
+		if err != nil {
+			f.Fatal(err)
+		}
+		all = append(all, b)
+	}
+	return all
+}
+
+// FuzzMessages decodes a message as each of those that Pawl's processes send each other. What is refused is typed; what is
+// accepted is the same when it is written and read again.
+func FuzzMessages(f *testing.F) {
+	failure := &history.Failure{Code: "c", Message: "m", Also: []string{"a"}}
+	task := Task{Instance: "i", Activity: 2, Name: "a", Execution: 1}
+	for _, b := range append(issueBytes(f),
+		task.Encode(), Notice{Kind: 1, Partition: 2, Member: "m"}.encode(), Ask{Op: OpList, Instance: "i", Limit: 3}.encode(),
+		Reply{Answer: &Answer{Instance: "i", Failure: failure}, Described: &Described{Outstanding: []Outstanding{{Name: "a"}}}}.encode(),
+		encodeBells([]Bell{{Instance: "i", Element: []byte("id\n1\nbody")}}), encodeHints([]Hint{{Instance: "i", Effect: "e"}}), encodeWords([]Word{{Gate: "g"}}),
+	) {
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		typed := func(err error) bool {
+			if _, newer := errors.AsType[*NewerError](err); err != nil && !newer && !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrTooLarge) &&
+				!errors.Is(err, ErrBadInstance) && !errors.Is(err, ErrBadName) && !errors.Is(err, ErrForged) {
+				t.Errorf("untyped: %v", err)
+			}
+			return err == nil
+		}
+		var bells []Bell
+		if typed(decode("bell", b, func(w *wire) { list(w, &bells, wireBell) })) {
+			var again []Bell
+			if err := decode("bell", encodeBells(bells), func(w *wire) { list(w, &again, wireBell) }); err != nil || len(again) != len(bells) {
+				t.Errorf("%+v became %+v, %v", bells, again, err)
+			}
+		}
+		var r Reply
+		if typed(decode("reply", b, r.wire)) {
+			typed(decode("reply", r.encode(), new(Reply).wire))
+		}
+		var a Ask
+		if typed(decode("ask", b, a.wire)) {
+			typed(decode("ask", a.encode(), new(Ask).wire))
+		}
+		var hints []Hint
+		typed(decode("hint", b, func(w *wire) { list(w, &hints, wireHint) }))
+		var words []Word
+		typed(decode("word", b, func(w *wire) { list(w, &words, wireWord) }))
+		var n Notice
+		typed(decode("notice", b, n.wire))
+		var i WorkerInfo
+		typed(decode("worker", b, func(w *wire) { wireWorker(w, &i) }))
+		_, err := decodeAnswer(b)
+		typed(err)
+		_, err = decodeDone(b)
+		typed(err)
+		_, err = DecodeTask(b)
+		typed(err)
+	})
+}
+
+// FuzzInput reads an input with any subject, headers and body. What is refused is reported in bounded text; what is accepted has an
+// id and a name that can be part of a subject and a key, and answers where it may.
+func FuzzInput(f *testing.F) {
+	for _, b := range issueBytes(f) {
+		f.Add("0.to.i.start.bill-tenant", HeaderContentType, "application/msgpack", b)
+		f.Add("0.own.x.done", "", "", b)
+	}
+	for _, h := range []string{HeaderID, HeaderReply, HeaderParent, HeaderHolds, HeaderEvent, HeaderSplit, HeaderVersion, HeaderOf, HeaderReason, HeaderOrchestrationVersion, HeaderEventType} {
+		f.Add("0.own.i.start.o", h, "1", []byte(`{"a":[1]}`))
+	}
+	f.Add("0.to.i.cancel", HeaderBy, "\x1b[2J", []byte(`{"by":"x","text":"t"}`))
+	f.Add("0.to.i.purge", HeaderReply, "a b", []byte(`{"force":true}`))
+	f.Fuzz(func(t *testing.T, subject, header, value string, body []byte) {
+		m := &nats.Msg{Subject: "pawl.ns.in." + subject, Data: body, Header: nats.Header{header: {value}}}
+		in := decodeInput(m, "pawl.ns.", history.Position{Seq: 1, Time: 1})
+		if in.Reply != "" && checkSubject(in.Reply) != nil {
+			t.Errorf("would answer to %q", in.Reply)
+		}
+		if in.Problem != nil {
+			if n := len(in.Problem.Error()) + len(in.Instance); n > maxProblem+maxHeader || !utf8.ValidString(in.Problem.Error()) && utf8.ValidString(subject+value) {
+				t.Errorf("problem of %d bytes: %q", n, in.Problem)
+			}
+			return
+		}
+		if CheckInstance(in.Instance) != nil || in.Name != "" && CheckName(in.Name) != nil || len(in.ID) > maxHeader || len(in.By) > maxHeader {
+			t.Errorf("accepted: %+v", in)
+		}
+	})
+}
