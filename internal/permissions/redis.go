@@ -50,7 +50,7 @@ func redisRules(ns string, r RedisRole) []redisRule {
 	shared, slots := "pawl:{"+ns+"}:", "pawl:{"+ns+".*}:*"
 	switch part := "pawl:{" + ns + ".[0-9]*}:"; r {
 	case RedisOrchestrator:
-		return []redisRule{{slices.Concat(redisKeyless, []string{"evalsha"}, redisReads, redisWrites), []string{"~" + shared + "*", "~" + slots}}}
+		return []redisRule{{slices.Concat(redisKeyless, []string{"evalsha", "scan"}, redisReads, redisWrites), []string{"~" + shared + "*", "~" + slots}}}
 	case RedisOperator:
 		return []redisRule{
 			{slices.Concat(redisKeyless, redisReads, redisScans), []string{"%R~" + shared + "*", "%R~" + slots}},

@@ -61,6 +61,7 @@ func TestRedisCommandsAreThoseOfTheCode(t *testing.T) {
 			for _, m := range inGo.FindAllStringSubmatch(string(b), -1) {
 				used[strings.ToLower(m[1])] = true
 			}
+			used["scan"] = used["scan"] || strings.Contains(string(b), ".Scan(ctx, 0,") // of a node, not through the runner
 			return err
 		})
 		if err != nil {

@@ -60,3 +60,22 @@ local function allowOOM(hash) redis.call('HDEL', hash, '') end
 local function hurry(agenda, instance, at)
   redis.call('ZADD', agenda, 'LT', ms(at), instance)
 end
+
+-- startFirst puts the first start in an inbox in front of what came before it, as ingest does where there is no instance, and
+-- returns the first element. It reads in batches, for an inbox may be long.
+local function startFirst(inbox)
+  local first, from, step = redis.call('LINDEX', inbox, 0), 0, 128
+  if not first or string.sub(first, 1, 1) == '!' then return first end
+  while true do
+    local some = redis.call('LRANGE', inbox, from, from + step - 1)
+    for _, e in ipairs(some) do
+      if string.sub(e, 1, 1) == '!' then
+        redis.call('LREM', inbox, 1, e)
+        redis.call('LPUSH', inbox, e)
+        return e
+      end
+    end
+    from = from + step
+    if #some < step then return first end
+  end
+end

@@ -69,7 +69,7 @@ type StuckError struct {
 
 // Error says which instance, why, and what to do.
 func (e *StuckError) Error() string {
-	return fmt.Sprintf("client: instance %s is stuck and not purged yet: %s; its purge waits until it goes on, and one by force overtakes what it can not read, unless that is its history",
+	return fmt.Sprintf("client: instance %s is stuck and not purged yet: %s; its purge waits until it goes on, and one by force removes it also if it cannot be read",
 		e.Instance, e.Why)
 }
 

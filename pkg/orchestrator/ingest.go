@@ -184,6 +184,9 @@ func (a *actor) ingestApart(ctx context.Context, batch []queue.Input, prev, next
 		return a.ingest(ctx, batch[:half], prev, middle) && a.ingest(ctx, batch[half:], middle, next)
 	}
 	in := batch[0]
+	if a.unblock(ctx, in) {
+		return a.ingest(ctx, batch, prev, next)
+	}
 	a.met.refused.Inc()
 	a.log.Error("an input is refused by Redis and is skipped", "instance", in.Instance, "seq", in.Pos.Seq, "error", why)
 	a.remember(ctx, []store.Refusal{{Instance: in.Instance, Seq: in.Pos.Seq, At: in.Pos.Time / int64(time.Millisecond), Why: why.Error()}})
@@ -338,8 +341,11 @@ func (a *actor) ingested(now int64, to history.Position, arrivals []arrival, sai
 		if arr.in.Kind == queue.KindCancel || arr.in.Kind == queue.KindPurge {
 			in.searched = false
 		}
-		if s := a.stalls[in.id]; s != nil && arr.in.Force {
-			s.until, a.forced[in.id] = 0, true // it need not wait for its next try
+		if s := a.stalls[in.id]; arr.in.Force && (s != nil || in.busy) { // a search of the inbox may be under way, and not show it
+			a.forced[in.id] = true
+			if s != nil {
+				s.until = 0 // it need not wait for its next try
+			}
 		}
 		if in.batch != a.batches {
 			in.batch = a.batches

@@ -220,7 +220,11 @@ func (a *actor) settle(in *instance) {
 
 // stall keeps an instance from being turned for a while, and says why.
 func (a *actor) stall(in *instance, kind stallKind, why string) {
-	if _, purge := in.forcedPurge(); kind != stallUnreadable && (purge != nil || a.forced[in.id]) {
+	if kind == stallUnreadable {
+		a.wipeOr(in, func() { a.putOff(in, kind, why) })
+		return
+	}
+	if _, purge := in.forcedPurge(); purge != nil || a.forced[in.id] {
 		a.purgeStalled(in, func() { a.putOff(in, kind, why) })
 		return
 	}

@@ -26,7 +26,7 @@ import (
 // What came behind the purge is for whoever has the id next.
 //
 // An instance that is stalled does not come to its purge by itself. A forced one overtakes
-// what it can not read, unless that is its history: without it nobody knows its leases.
+// what it can not read; see wipe.go for the one of which record, history or inbox cannot be read.
 
 // Retention says how long instances are kept that have ended. Zero is the default, 72
 // hours; less than zero is for ever. A child is kept at least until its parent can not miss
@@ -214,6 +214,7 @@ func (a *actor) purge(in *instance, p *history.PurgeRequested, popped ...string)
 			}
 			late := len(in.late) > 0 || in.missed
 			delete(a.stalls, in.id)
+			delete(a.forced, in.id)
 			a.unwind(in)
 			delete(a.instances, in.id)
 			if conflict := errors.Is(err, store.ErrConflict); conflict || err == nil && (late || len(popped) > 0) {

@@ -102,15 +102,16 @@ if string.sub(KEYS[9], -2) ~= ':0' then redis.call('UNLINK', KEYS[9], KEYS[10]) 
 -- Create, then delete: what was scheduled and cancelled in one turn must not leave a lease.
 for k = 1, creates do
   local key, effect_id, proof_key = KEYS[lease + k], ARGV[effect + 2 * k - 1], ARGV[effect + 2 * k]
-  if redis.call('HSET', key, 'e', effect_id, 'n', '0', 'c', ms(t), 'k', proof_key) ~= 4 then -- an orphan stood there
+  -- An orphan stood there, or a key of another type: an error here would leave the events of a turn that is not in the record.
+  if redis.pcall('HSET', key, 'e', effect_id, 'n', '0', 'c', ms(t), 'k', proof_key) ~= 4 then
     redis.call('DEL', key)
     redis.call('HSET', key, 'e', effect_id, 'n', '0', 'c', ms(t), 'k', proof_key)
   end
 end
 local holders = {}
 for k = lease + creates + 1, #KEYS do
-  local worker = redis.call('HGET', KEYS[k], 'w')
-  if worker then
+  local worker = redis.pcall('HGET', KEYS[k], 'w') -- of a lease; a key of another type goes, too
+  if type(worker) == 'string' then
     holders[#holders + 1] = k - lease - creates
     holders[#holders + 1] = worker
   end

@@ -20,26 +20,9 @@ for k = 1, pops do
   local id = ARGV[4 + k] .. '\n'
   if not inbox[k] or string.sub(inbox[k], 1, #id) ~= id then return {'CONFLICT', 'inbox'} end
 end
-local first = inbox[pops + 1]
-local start, from, step = nil, pops, 128
-while first and string.sub(first, 1, 1) ~= '!' and not start do -- by and by: what is left may be much
-  local some = redis.call('LRANGE', KEYS[4], from, from + step - 1)
-  for _, e in ipairs(some) do
-    if string.sub(e, 1, 1) == '!' then
-      start = e
-      break
-    end
-  end
-  from = from + step
-  if #some < step then break end
-end
 
 if pops > 0 then redis.call('LTRIM', KEYS[4], pops, -1) end
-if start then
-  redis.call('LREM', KEYS[4], 1, start)
-  redis.call('LPUSH', KEYS[4], start)
-  first = start
-end
+local first = startFirst(KEYS[4])
 redis.call('DEL', KEYS[3])
 for k = 7, #KEYS do redis.call('UNLINK', KEYS[k]) end -- a history may be long, and Redis frees it aside
 redis.call('ZREM', KEYS[6], ARGV[2])

@@ -87,7 +87,7 @@ type Store struct {
 	run   *redisx.Runner
 	space redisx.Space
 
-	ingest, commit, look, due, agenda, unread, refuse, purge, cancelled *redisx.Script
+	ingest, commit, look, due, agenda, unread, refuse, purge, wipe, cancelled *redisx.Script
 }
 
 // New makes a store. The runner stays the caller's to close.
@@ -97,7 +97,7 @@ func New(run *redisx.Runner, space redisx.Space) *Store {
 		ingest: redisx.NewScript("ingest", ingestLua), commit: redisx.NewScript("commit", commitLua),
 		look: redisx.NewScript("look", lookLua), due: redisx.NewScript("due", dueLua), refuse: redisx.NewScript("refuse", refuseLua),
 		agenda: redisx.NewScript("agenda", agendaLua), unread: redisx.NewScript("unread", unreadLua),
-		purge: redisx.NewScript("purge", purgeLua), cancelled: redisx.NewScript("cancelled", cancelledLua),
+		purge: redisx.NewScript("purge", purgeLua), wipe: redisx.NewScript("wipe", wipeLua), cancelled: redisx.NewScript("cancelled", cancelledLua),
 	}
 }
 

@@ -1,0 +1,99 @@
+package store
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl/internal/redisx"
+)
+
+//go:embed wipe.lua
+var wipeLua string
+
+// Wipe removes an instance that cannot be read.
+type Wipe struct {
+	Instance string
+	At       int    // place of the purge in the inbox, from 0
+	Purge    string // its id
+	Keys     []redisx.Name
+}
+
+// Belongings finds the histories, reports and leases of an instance without reading any of them: a record or a history that cannot be
+// read does not name them. It scans the node that has the partition, so it takes as long as that node has keys. On a Redis Cluster
+// whose slot is being moved, keys that have moved already are not found.
+func (s *Store) Belongings(ctx context.Context, part int, instance string) ([]redisx.Name, error) {
+	p := s.space.Part(part)
+	var node redis.Cmdable = s.run.Client()
+	if c, ok := node.(*redis.ClusterClient); ok {
+		master, err := c.MasterForKey(ctx, p.Owner())
+		if err != nil {
+			return nil, fmt.Errorf("instance %s: find its node: %w", instance, err)
+		}
+		node = master
+	}
+	literal := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(instance)
+	var out []redisx.Name
+	it := node.Scan(ctx, 0, p.Prefix()+"[hrl]:"+literal+":*", 1000).Iterator()
+	for it.Next(ctx) {
+		if n, ok := p.Parse(it.Val()); ok && n.Instance == instance { // the id of another may begin with it
+			out = append(out, n)
+		}
+	}
+	if err := it.Err(); err != nil {
+		return nil, fmt.Errorf("instance %s: scan its keys: %w", instance, err)
+	}
+	return out, nil
+}
+
+// Wipe removes an instance, whatever it has, with the inbox up to the purge that asks for it. It is a conflict if the purge is
+// elsewhere by now. A reply that was lost looks like a conflict to the next try.
+func (s *Store) Wipe(t Tenure, w *Wipe, done func(now int64, err error)) {
+	p := s.space.Part(t.Part)
+	keys := s.wipeKeys(t, w.Instance)
+	for _, st := range Statuses() {
+		keys = append(keys, p.Index(string(st)))
+	}
+	keys = append(keys, p.Instance(w.Instance))
+	for _, n := range w.Keys {
+		switch n.Kind {
+		case "h":
+			keys = append(keys, p.History(w.Instance, n.Execution))
+		case "r":
+			keys = append(keys, p.Reports(w.Instance, n.Execution))
+		case "l":
+			keys = append(keys, p.Lease(w.Instance, n.Execution, n.Activity))
+		}
+	}
+	s.run.Go(redisx.Call{Script: s.wipe, Keys: keys, Args: []any{t.Token, w.Instance, w.At, w.Purge, len(Statuses())}}, func(v any, err error) {
+		now, _, err := wiped(w.Instance, v, err)
+		done(now, err)
+	})
+}
+
+// Unblock removes the inbox and the message ids of an instance if they are of another type, so that Redis would refuse every input.
+// It reports whether they were.
+func (s *Store) Unblock(ctx context.Context, t Tenure, instance string) (bool, error) {
+	v, err := s.run.Do(ctx, redisx.Call{Script: s.wipe, Keys: s.wipeKeys(t, instance), Args: []any{t.Token, instance, 0, "", 0}})
+	_, keys, err := wiped(instance, v, err)
+	return keys > 0, err
+}
+
+func (s *Store) wipeKeys(t Tenure, instance string) []string {
+	p := s.space.Part(t.Part)
+	return []string{p.Owner(), p.Agenda(), p.Inbox(instance), p.Seen(instance), p.Stuck(), p.Early()}
+}
+
+func wiped(instance string, v any, err error) (now, keys int64, _ error) {
+	if err != nil {
+		return 0, 0, fmt.Errorf("wipe of %s: %w", instance, err)
+	}
+	r := redisx.NewReply(v)
+	if r.Str(0) != "OK" {
+		return 0, 0, refusal("wipe", r)
+	}
+	return r.Int(1), r.Int(2), r.Err()
+}

@@ -1,0 +1,62 @@
+package store_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/pkg/history/store"
+)
+
+func (b *bench) wipe(w store.Wipe) error {
+	_, err := redistest.Answer(func(done func(int64, error)) { b.st.Wipe(b.own, &w, done) })
+	return err
+}
+
+func TestWipeRemovesEverythingOnce(t *testing.T) {
+	each(t, map[string]func(b *bench){
+		"keys of any type, and what came behind stays, the start in front": func(b *bench) {
+			b.over(message("a", "e1", ""), message("a", "!n", store.StartMessage))
+			for _, key := range []string{b.p.Instance("a"), b.p.History("a", 1), b.p.Reports("a", 2), b.p.Lease("a", 7, 9), b.p.Seen("a")} {
+				b.must(b.rdb.Del(b.ctx(), key).Err())
+				b.must(b.rdb.Set(b.ctx(), key, "a text", 0).Err())
+			}
+			b.must(b.rdb.RPush(b.ctx(), b.p.History("a:1", 1), "e").Err())
+			keys, err := b.st.Belongings(b.ctx(), part, "a")
+			b.must(err)
+			w := store.Wipe{Instance: "a", Purge: "p", Keys: keys}
+			if err := b.wipe(store.Wipe{Instance: "a", At: 1, Purge: "p"}); !errors.Is(err, store.ErrConflict) {
+				b.Errorf("in another place: %v", err)
+			}
+			b.must(b.wipe(w))
+			if err := b.wipe(w); !errors.Is(err, store.ErrConflict) {
+				b.Errorf("again: %v", err)
+			}
+			b.wantGone(b.p.Inbox("a"), b.p.Agenda())
+			if got := b.rdb.LRange(b.ctx(), b.p.Inbox("a"), 0, -1).Val(); len(got) != 2 || got[0][0] != '!' {
+				b.Errorf("behind the purge: %q", got)
+			}
+			if b.rdb.Exists(b.ctx(), b.p.History("a:1", 1)).Val() != 1 {
+				b.Error("the history of another instance is gone")
+			}
+		},
+		"what keeps a purge out of the inbox, and nothing else": func(b *bench) {
+			b.over()
+			if was, err := b.st.Unblock(b.ctx(), b.own, "a"); was || err != nil {
+				b.Errorf("nothing is in the way: %v, %v", was, err)
+			}
+			b.must(b.rdb.Del(b.ctx(), b.p.Inbox("a")).Err())
+			b.must(b.rdb.Set(b.ctx(), b.p.Inbox("a"), "a text", 0).Err())
+			if was, err := b.st.Unblock(b.ctx(), b.own, "a"); !was || err != nil {
+				b.Errorf("%v, %v", was, err)
+			}
+			if b.rdb.Exists(b.ctx(), b.p.Inbox("a")).Val() != 0 || b.rdb.Exists(b.ctx(), b.p.Instance("a")).Val() != 1 {
+				b.Error("the inbox is there, or the record is gone")
+			}
+			b.own.Token = "another"
+			if err := b.wipe(store.Wipe{Instance: "a", Purge: "p"}); !errors.Is(err, store.ErrFenced) {
+				b.Errorf("fenced: %v", err)
+			}
+		},
+	})
+}
