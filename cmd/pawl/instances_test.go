@@ -165,7 +165,7 @@ func TestACustomStatusIsShownAndFollowedToTheEnd(t *testing.T) {
 	}
 	wants(t, must(t, at("status", "rest-1", "--json")...), `"version":2,"cleared":true`)
 	wants(t, must(t, at("get", "rest-1")...), "unread events 1 step", "custom status cleared (version 2)")
-	wants(t, must(t, at("get", "rest-1", "--json")...), `"unread":[{"event":"step","count":1}]`)
+	wants(t, must(t, at("get", "rest-1", "--json")...), `"unread_events":[{"event":"step","count":1}]`)
 	code, out, errs := command(t, at("status", "t-1", "--follow")...)
 	if code != 0 || out != `{"done":100}`+"\n" || errs != "pawl: t-1 has ended: completed\n" {
 		t.Errorf("of one that has ended: code %d, %q, %q", code, out, errs)
