@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/pawlrun/pawl/internal/permissions"
 	"github.com/pawlrun/pawl/internal/settings"
@@ -12,47 +14,86 @@ import (
 )
 
 type permissionsCmd struct {
-	NATS natsPermissionsCmd `cmd:"" name:"nats" help:"For nats-server: a user for each role."`
+	NATS  natsPermissionsCmd  `cmd:"" name:"nats" help:"For nats-server: a user for each role."`
+	Redis redisPermissionsCmd `cmd:"" name:"redis" help:"For redis-server, as an ACL file: a user for each role."`
 }
 
-type natsPermissionsCmd struct {
+// namespaces are those that share a server.
+type namespaces struct {
 	Namespaces []string `name:"namespaces" default:"default" placeholder:"NAMESPACE" help:"Namespaces that share the server, separated by commas."`
 }
 
-// Run prints the file.
-func (c *natsPermissionsCmd) Run(s streams) error {
-	for _, name := range c.Namespaces {
+// AfterApply checks the names.
+func (n namespaces) AfterApply() error {
+	for _, name := range n.Namespaces {
 		if err := (settings.Namespace{Namespace: name}).AfterApply(); err != nil {
-			return misuse{err}
+			return err
 		}
 	}
+	return nil
+}
+
+type natsPermissionsCmd struct{ namespaces }
+
+// Run prints the file.
+func (c *natsPermissionsCmd) Run(s streams) error {
 	_, err := io.WriteString(s.out, permissions.NATSFile(c.Namespaces...))
 	return err
 }
 
+type redisPermissionsCmd struct{ namespaces }
+
+// Run prints the file. A file of Redis has no variables, so the passwords are placeholders.
+func (c *redisPermissionsCmd) Run(s streams) error {
+	_, err := io.WriteString(s.out, permissions.RedisFile(permissions.RedisPlaceholder, c.Namespaces...))
+	return err
+}
+
 type checkPermissionsCmd struct {
-	Role  string `arg:"" enum:"orchestrator,worker,client,events,operator" help:"Role of the user: ${enum}."`
-	JSON  bool   `name:"json" help:"Write JSON, a difference a line."`
-	reach `group:"Connection"`
+	Role           string `arg:"" enum:"orchestrator,worker,client,events,operator" help:"Role of the user: ${enum}."`
+	Server         string `name:"server" enum:"nats,redis,both" default:"both" help:"Which server's user: ${enum}. Clients and events have none on Redis."`
+	JSON           bool   `name:"json" help:"Write JSON, a difference a line."`
+	reach          `group:"Connection"`
+	settings.Redis `group:"Connection"`
+}
+
+// AfterApply checks the settings.
+func (c *checkPermissionsCmd) AfterApply() error {
+	return errors.Join(c.reach.AfterApply(), c.Redis.AfterApply())
 }
 
 // Help is shown with the flags.
 func (c *checkPermissionsCmd) Help() string {
-	return "It connects as the user that the settings name, compares the permissions that the server reports with what the role needs, " +
+	return "It connects as the user that the settings name, compares the permissions that NATS and Redis report with what the role needs, " +
 		"and lists what the user lacks and what it has too much. Exit code 1: it lacks something. " +
-		"--nats-inbox-prefix must be that of the user; \"pawl permissions nats\" prints one for each role."
+		"--nats-inbox-prefix must be that of the user; \"pawl permissions nats\" and \"pawl permissions redis\" print the users of each role."
 }
 
 // Run compares. What is lacking is exit code 1.
 func (c *checkPermissionsCmd) Run(ctx context.Context, s streams) error {
-	nc, err := c.OpenNATS(c.Open(s.err))
-	if err != nil {
-		return err
+	var all []permissions.Finding
+	if c.Server != "redis" {
+		nc, err := c.OpenNATS(c.Open(s.err))
+		if err != nil {
+			return err
+		}
+		defer nc.Close()
+		if all, err = permissions.CheckNATS(ctx, nc, c.Namespace.Namespace, queue.Role(c.Role)); err != nil {
+			return err
+		}
 	}
-	defer nc.Close()
-	all, err := permissions.CheckNATS(ctx, nc, c.Namespace.Namespace, queue.Role(c.Role))
-	if err != nil {
-		return err
+	if role := permissions.RedisRole(c.Role); c.Server != "nats" && slices.Contains(permissions.RedisRoles(), role) {
+		rdb, err := c.OpenRedis(ctx, c.Open(s.err))
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rdb.Close() }() // it was only read from
+		found, err := permissions.CheckRedis(ctx, rdb, c.Namespace.Namespace, role)
+		if err != nil {
+			return err
+		}
+		all = append(all, found...)
+		slices.SortFunc(all, permissions.Finding.Compare)
 	}
 	if c.JSON {
 		for _, f := range all {

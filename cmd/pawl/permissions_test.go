@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/internal/permissions"
+	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
@@ -19,7 +20,7 @@ func TestCheckPermissionsListsWhatARoleLacksAndHasTooMuch(t *testing.T) {
 			Publish: &server.SubjectPermission{Allow: p.Publish}, Subscribe: &server.SubjectPermission{Allow: p.Subscribe},
 		}}}
 	})
-	at := []string{"--nats", strings.Replace(srv.ClientURL(), "nats://", "nats://shop:x@", 1), "--nats-inbox-prefix", inbox}
+	at := []string{"--server", "nats", "--nats", strings.Replace(srv.ClientURL(), "nats://", "nats://shop:x@", 1), "--nats-inbox-prefix", inbox}
 	check := func(args ...string) (int, string, string) {
 		return command(t, append(append([]string{"check-permissions"}, args...), at...)...)
 	}
@@ -44,8 +45,19 @@ func TestCheckPermissionsListsWhatARoleLacksAndHasTooMuch(t *testing.T) {
 	if code, _, errs := check("king"); code != 2 || !strings.Contains(errs, "operator") {
 		t.Errorf("code %d, %s", code, errs)
 	}
-	if code, _, errs := command(t, append([]string{"check-permissions", "client"}, at[:2]...)...); code != 1 || !strings.Contains(errs, "--nats-inbox-prefix") {
+	if code, _, errs := command(t, append([]string{"check-permissions", "client"}, at[:4]...)...); code != 1 || !strings.Contains(errs, "--nats-inbox-prefix") {
 		t.Errorf("code %d, %s", code, errs)
 	}
+	wants(t, must(t, "permissions", "redis", "--namespaces", "shop"), "user pawl-shop-orchestrator on", "user pawl-shop-worker on")
 	wants(t, must(t, "permissions", "nats", "--namespaces", "shop"), `user: "pawl-shop-client", password: $PAWL_SHOP_CLIENT_PASSWORD`, `"pawl.shop.to.*.cancel"`)
+}
+
+// Without users a Redis gives every role too much, and lacks nothing.
+func TestCheckPermissionsAsksRedis(t *testing.T) {
+	at := []string{"--server", "redis", "--redis", "redis://" + redistest.Start(t).Addr}
+	code, out, errs := command(t, append([]string{"check-permissions", "worker"}, at...)...)
+	if code != 0 || errs != "" {
+		t.Errorf("code %d, %s", code, errs)
+	}
+	wants(t, out, "STATUS SERVER RIGHT WHAT", "extra redis command flushall")
 }

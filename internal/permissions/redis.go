@@ -73,6 +73,9 @@ func redisRules(ns string, r RedisRole) []redisRule {
 // RedisUser is the name of the user for a role of a namespace.
 func RedisUser(namespace string, r RedisRole) string { return "pawl-" + namespace + "-" + string(r) }
 
+// RedisPlaceholder stands for the password of a user.
+func RedisPlaceholder(user string) string { return "CHANGE-ME-" + user }
+
 // RedisFile is an ACL file with a user for each role of the namespaces. password gives that of a user; a
 // file has no variables, so the generated one has a placeholder.
 func RedisFile(password func(user string) string, namespaces ...string) string {
@@ -99,33 +102,15 @@ func RedisFile(password func(user string) string, namespaces ...string) string {
 	return b.String()
 }
 
-// RedisFinding is a difference between what a user may do and what its role needs.
-type RedisFinding struct {
-	Lacking bool     // otherwise it has this right too much
-	Command []string // with a key of the kind that it is about
-}
-
-// String names the difference.
-func (f RedisFinding) String() string {
-	if f.Lacking {
-		return "lacking: " + strings.Join(f.Command, " ")
-	}
-	return "extra: " + strings.Join(f.Command, " ")
-}
-
 // CheckRedis compares what the user of a client may do with what its role needs. It runs nothing but ACL WHOAMI and ACL DRYRUN,
 // which the roles of the file may do: an error says that the user may not.
-func CheckRedis(ctx context.Context, rdb redis.UniversalClient, namespace string, r RedisRole) ([]RedisFinding, error) {
+func CheckRedis(ctx context.Context, rdb redis.UniversalClient, namespace string, r RedisRole) ([]Finding, error) {
 	user, err := rdb.Do(ctx, "ACL", "WHOAMI").Text()
 	if err != nil {
 		return nil, fmt.Errorf("permissions: ask Redis for the user: %w", err)
 	}
-	var found []RedisFinding
-	for _, lacking := range []bool{true, false} {
-		probes := redisNeeded(namespace, r)
-		if !lacking {
-			probes = redisRefused(namespace, r)
-		}
+	var found []Finding
+	for status, probes := range map[Status][][]string{Lacking: redisNeeded(namespace, r), Extra: redisRefused(namespace, r)} {
 		for _, p := range probes {
 			args := []any{"ACL", "DRYRUN", user}
 			for _, a := range p {
@@ -135,11 +120,12 @@ func CheckRedis(ctx context.Context, rdb redis.UniversalClient, namespace string
 			if err != nil {
 				return nil, fmt.Errorf("permissions: ask Redis for the rights of %s: %w", user, err)
 			}
-			if (said == "OK") != lacking {
-				found = append(found, RedisFinding{Lacking: lacking, Command: p})
+			if (said == "OK") == (status == Extra) {
+				found = append(found, Finding{Server: "redis", Status: status, Right: "command", What: strings.Join(p, " ")})
 			}
 		}
 	}
+	slices.SortFunc(found, Finding.Compare)
 	return found, nil
 }
 
