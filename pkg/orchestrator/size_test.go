@@ -66,7 +66,7 @@ func TestPayloadsAtTheLimitPassThroughInputsInboxTurnAndResult(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	s := newStand(t)
 	big := strings.Repeat("x", 500<<10)
-	const events = 12
+	const events = 7 // below the bound of inputs before a start, 4 MiB
 	sum := pawl.NewOrchestration[string, int]("sum")
 	s.orchestrate(orchestrator.Config{}, sum.Do(func(ctx *pawl.Context, in string) (int, error) {
 		n := len(in)
