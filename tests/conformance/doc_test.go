@@ -66,7 +66,11 @@ func TestEveryMistakeOfTheModelIsADifference(t *testing.T) {
 	_, rdb := redistest.MiniClient(t)
 	n := 0
 	first := map[model.Mistake]int{ // seeds that find soon what is rare
-		model.AckOfNothing: 42, model.RequeueUnseen: 112, model.BlindHold: 46, model.PurgeLeavesStart: 108, model.FullStart: 67,
+		model.AckOfNothing: 42, model.RequeueUnseen: 177, model.BlindHold: 46, model.PurgeLeavesStart: 184, model.FullStart: 84, model.PopByCount: 5,
+		model.NoPreviousPosition: 5, model.BlindRescore: 7, model.CancelBeforeCreate: 4, model.AckAfterExpiry: 15, model.NoApplied: 9,
+		model.EffectIgnored: 11, model.AckWithoutLook: 15, model.FrontTwice: 29, model.NoPrune: 6, model.BirthInherits: 12, model.SentBlind: 33,
+		model.PurgeBlind: 5, model.PurgeDropsRest: 4, model.PurgeLeavesPast: 4, model.PurgeLeavesReports: 67, model.PurgeForgetsIDs: 10,
+		model.PurgeUnseen: 4, model.DueUnseen: 37, model.AppliedUnseen: 18,
 	}
 	for _, wrong := range model.Mistakes() {
 		t.Run(string(wrong), func(t *testing.T) {
