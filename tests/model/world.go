@@ -143,6 +143,7 @@ func (w *World) forget(applied Position) {
 	o.Sent, o.Acked, o.Commits = applied.Seq, applied, w.Store.Owner.Commits
 	o.Parked, o.Busy, o.Handed = map[string]Parked{}, map[string]bool{}, map[string]bool{}
 	o.Owed, o.Paid = map[string][]Debt{}, map[string]Place{}
+	o.Time = 0 // a tenure begins without a horizon: what was known of the stream was known of inputs that Redis may have forgotten
 }
 
 // drop makes the owner forget an instance.
