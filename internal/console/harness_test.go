@@ -15,10 +15,8 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/access"
 	"github.com/pawlrun/pawl/internal/gateway"
-	"github.com/pawlrun/pawl/internal/settings"
+	"github.com/pawlrun/pawl/pawltest/integration"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/embedded"
-	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -41,8 +39,8 @@ var (
 	long     = pawl.NewOrchestration[int, int]("long-history")
 )
 
-func orchestrations() []pawl.OrchestrationBinding {
-	return []pawl.OrchestrationBinding{
+func orchestrations() []pawl.Binding {
+	return []pawl.Binding{
 		fulfil.Do(func(ctx *pawl.Context, in string) (string, error) {
 			if err := progress.Set(ctx, "waiting for approval"); err != nil {
 				return "", err
@@ -97,33 +95,17 @@ type harness struct {
 
 func newHarness(t *testing.T, a access.Policy) *harness {
 	t.Helper()
-	stack, err := embedded.Start(t.Context(), embedded.Options{Dir: t.TempDir()})
-	check(t, err)
-	t.Cleanup(func() { check(t, stack.Stop()) })
-	log := slog.New(slog.DiscardHandler)
-	nc, err := settings.NATS{NATSURL: settings.URL(stack.NATSURL())}.OpenNATS(log)
-	check(t, err)
-	t.Cleanup(nc.Close)
-	rdb, err := settings.Redis{RedisURL: settings.URL(stack.RedisURL())}.OpenRedis(t.Context(), log)
-	check(t, err)
-	t.Cleanup(func() { check(t, rdb.Close()) })
-	o, err := orchestrator.New(orchestrator.Config{NATS: nc, Redis: rdb, Partitions: 4}, orchestrations()...)
-	check(t, err)
-	check(t, o.Start(t.Context()))
-	t.Cleanup(func() { check(t, o.Stop(context.WithoutCancel(t.Context()))) })
-	w, err := worker.New(worker.Config{NATS: nc, Redis: rdb, Name: "w-1", Drain: time.Millisecond}, activities()...)
+	fleet := integration.Start(t, orchestrations()...)
+	w, err := worker.New(worker.Config{NATS: fleet.NATS, Redis: fleet.Redis, Name: "w-1", Drain: time.Millisecond}, activities()...)
 	check(t, err)
 	check(t, w.Start(t.Context()))
 	t.Cleanup(func() { check(t, w.Stop(context.WithoutCancel(t.Context()))) })
-	c, err := client.New(t.Context(), nc, client.Options{})
-	check(t, err)
-	t.Cleanup(c.Close)
 	srv := httptest.NewUnstartedServer(nil)
-	srv.Config = gateway.NewServer(gateway.New(gateway.Config{Client: func() *client.Client { return c }, Access: a}), log)
+	srv.Config = gateway.NewServer(gateway.New(gateway.Config{Client: func() *client.Client { return fleet.Client }, Access: a}), slog.New(slog.DiscardHandler))
 	srv.Start()
 	t.Cleanup(func() { srv.CloseClientConnections(); srv.Close() })
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
-	return &harness{T: t, url: srv.URL, client: c}
+	return &harness{T: t, url: srv.URL, client: fleet.Client}
 }
 
 func check(t *testing.T, err error) {

@@ -16,10 +16,8 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/access"
 	"github.com/pawlrun/pawl/internal/gateway"
-	"github.com/pawlrun/pawl/internal/settings"
+	"github.com/pawlrun/pawl/pawltest/integration"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/embedded"
-	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -33,7 +31,7 @@ type order struct {
 	Amount int `json:"amount"`
 }
 
-func bindings() ([]pawl.OrchestrationBinding, []pawl.ActivityBinding) {
+func bindings() ([]pawl.Binding, []pawl.ActivityBinding) {
 	var (
 		approved = pawl.NewEvent[string]("approved")
 		progress = pawl.NewStatus[string]()
@@ -43,7 +41,7 @@ func bindings() ([]pawl.OrchestrationBinding, []pawl.ActivityBinding) {
 		single   = pawl.NewOrchestration[pawl.None, pawl.None]("single", pawl.Concurrency(1))
 		family   = pawl.NewOrchestration[pawl.None, pawl.None]("family")
 	)
-	return []pawl.OrchestrationBinding{
+	return []pawl.Binding{
 			pay.Do(func(ctx *pawl.Context, in order) (string, error) {
 				if err := progress.Set(ctx, "waiting for approval"); err != nil {
 					return "", err
@@ -71,30 +69,14 @@ func bindings() ([]pawl.OrchestrationBinding, []pawl.ActivityBinding) {
 
 func newHarness(t *testing.T) *harness {
 	t.Helper()
-	stack, err := embedded.Start(t.Context(), embedded.Options{Dir: t.TempDir()})
-	check(t, err)
-	t.Cleanup(func() { check(t, stack.Stop()) })
-	log := slog.New(slog.DiscardHandler)
-	nc, err := settings.NATS{NATSURL: settings.URL(stack.NATSURL())}.OpenNATS(log)
-	check(t, err)
-	t.Cleanup(nc.Close)
-	rdb, err := settings.Redis{RedisURL: settings.URL(stack.RedisURL())}.OpenRedis(t.Context(), log)
-	check(t, err)
-	t.Cleanup(func() { check(t, rdb.Close()) })
 	orchestrations, activities := bindings()
-	o, err := orchestrator.New(orchestrator.Config{NATS: nc, Redis: rdb, Partitions: 4}, orchestrations...)
-	check(t, err)
-	check(t, o.Start(t.Context()))
-	t.Cleanup(func() { check(t, o.Stop(context.WithoutCancel(t.Context()))) })
-	w, err := worker.New(worker.Config{NATS: nc, Redis: rdb, Name: "w-1"}, activities...)
+	fleet := integration.Start(t, orchestrations...)
+	w, err := worker.New(worker.Config{NATS: fleet.NATS, Redis: fleet.Redis, Name: "w-1"}, activities...)
 	check(t, err)
 	check(t, w.Start(t.Context()))
 	t.Cleanup(func() { check(t, w.Stop(context.WithoutCancel(t.Context()))) })
-	c, err := client.New(t.Context(), nc, client.Options{})
-	check(t, err)
-	t.Cleanup(c.Close)
 	srv := httptest.NewUnstartedServer(nil)
-	srv.Config = gateway.NewServer(gateway.New(gateway.Config{Client: func() *client.Client { return c }, Access: access.Policy{Loopback: true}}), log)
+	srv.Config = gateway.NewServer(gateway.New(gateway.Config{Client: func() *client.Client { return fleet.Client }, Access: access.Policy{Loopback: true}}), slog.New(slog.DiscardHandler))
 	srv.Start()
 	t.Cleanup(srv.Close)
 	return &harness{t: t, url: srv.URL}
