@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"runtime/debug"
 
+	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/replay"
 )
 
 // Activity is the handle of an activity: a name and two types. It holds no function,

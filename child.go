@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/pawlrun/pawl/pkg/replay"
+	"github.com/pawlrun/pawl/internal/replay"
 )
 
 // ChildOption is an option of Orchestration.Call and Orchestration.Start: ID, Version,

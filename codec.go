@@ -6,8 +6,8 @@ import (
 	"reflect"
 
 	"github.com/pawlrun/pawl/internal/payload"
+	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/replay"
 )
 
 // None is the type of an input, a result or an event that carries nothing. It

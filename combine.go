@@ -5,9 +5,9 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/cancel"
-	"github.com/pawlrun/pawl/pkg/replay"
 )
 
 // Select waits for the first of the futures and cancels the others: an activity or a

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/pawlrun/pawl/pkg/replay"
+	"github.com/pawlrun/pawl/internal/replay"
 )
 
 // Context is what an orchestration's code asks the world through. It is no

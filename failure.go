@@ -8,10 +8,10 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/replay"
 )
 
 // Cancelled is the error of work that nobody wants any more: who asked, why, and

@@ -1,8 +1,8 @@
 package pawl
 
 import (
+	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/pkg/cancel"
-	"github.com/pawlrun/pawl/pkg/replay"
 )
 
 // Future is a result that may not be there yet: of a Start, an After, an Event's Next,

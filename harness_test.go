@@ -6,9 +6,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/internal/replay/replaytest"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/replay"
-	"github.com/pawlrun/pawl/pkg/replay/replaytest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -3,7 +3,7 @@ package pawl
 import (
 	"time"
 
-	"github.com/pawlrun/pawl/pkg/replay"
+	"github.com/pawlrun/pawl/internal/replay"
 )
 
 // ActivityOption is an option of NewActivity: Queue, Group, or a LimitOption.

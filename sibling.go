@@ -3,8 +3,8 @@ package pawl
 import (
 	"fmt"
 
+	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/replay"
 )
 
 // Go runs fn as a sibling: beside the code that started it, interleaved with it and

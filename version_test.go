@@ -8,9 +8,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/internal/replay/replaytest"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/replay"
-	"github.com/pawlrun/pawl/pkg/replay/replaytest"
 )
 
 var hello = pawl.NewOrchestration[string, string]("hello")

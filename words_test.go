@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/internal/replay/replaytest"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/replay"
-	"github.com/pawlrun/pawl/pkg/replay/replaytest"
 )
 
 func TestAllAttemptsOfACallHaveOneKeyAndTwoCallsHaveTwo(t *testing.T) {

@@ -21,9 +21,9 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/examples"
+	"github.com/pawlrun/pawl/internal/embedded"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/pawlfx"
-	"github.com/pawlrun/pawl/pkg/embedded"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"

@@ -3,9 +3,9 @@ package pawltest
 import (
 	"fmt"
 
+	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/internal/replay/replaytest"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/replay"
-	"github.com/pawlrun/pawl/pkg/replay/replaytest"
 )
 
 // instance is one of those in the Env: the one under test, or one that a Moment or another

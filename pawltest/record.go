@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/replay/replaytest"
 	"github.com/pawlrun/pawl/internal/show"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/replay/replaytest"
 )
 
 // Record is what one execution of an instance leaves behind. An Env has the methods of

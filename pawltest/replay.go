@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/replay/replaytest"
 	"github.com/pawlrun/pawl/internal/show"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/replay/replaytest"
 )
 
 // Replay demands that today's code fits a history that was recorded with yesterday's.

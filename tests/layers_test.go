@@ -16,7 +16,7 @@ const module = "github.com/pawlrun/pawl"
 // floors are those of docs/architecture.md. A package imports only from lower floors, and 5 from its own.
 func floor(pkg string) int {
 	switch strings.TrimPrefix(strings.TrimPrefix(pkg, module), "/") {
-	case "", "pkg/queue/queuemetrics":
+	case "", "internal/queuemetrics":
 		return 3
 	case "internal/text":
 		return -2
@@ -26,7 +26,7 @@ func floor(pkg string) int {
 		return 0
 	case "pkg/history":
 		return 1
-	case "pkg/history/store", "pkg/lease", "pkg/gate", "pkg/queue", "pkg/replay", "pkg/partition":
+	case "pkg/history/store", "pkg/lease", "internal/limiter", "pkg/queue", "internal/replay", "internal/partition":
 		return 2
 	case "pkg/client", "pkg/orchestrator", "pkg/worker":
 		return 4

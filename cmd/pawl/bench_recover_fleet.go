@@ -17,10 +17,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/embedded"
 	"github.com/pawlrun/pawl/internal/netfault"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/settings"
-	"github.com/pawlrun/pawl/pkg/embedded"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 

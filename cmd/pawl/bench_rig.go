@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawlrun/pawl/pkg/embedded"
+	"github.com/pawlrun/pawl/internal/embedded"
 )
 
 // rig is NATS, Redis, an orchestrator and a worker, each a process of its own.

@@ -9,10 +9,10 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl/internal/diagnose"
+	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/internal/term"
-	"github.com/pawlrun/pawl/pkg/gate"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -88,7 +88,7 @@ func (c *checkedSpace) checkGates(ctx context.Context, rdb redis.UniversalClient
 	if err != nil {
 		return fmt.Errorf("look for the number of partitions: %w", err)
 	}
-	gates := gate.New(runner, space, func(name string) int { return queue.PartitionOf(name, partitions) })
+	gates := limiter.New(runner, space, func(name string) int { return queue.PartitionOf(name, partitions) })
 	for p := range partitions {
 		names, err := gates.Listed(ctx, p)
 		if err != nil {

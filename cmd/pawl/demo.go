@@ -19,10 +19,10 @@ import (
 
 	"github.com/pawlrun/pawl/examples/audit"
 	"github.com/pawlrun/pawl/internal/diagnose"
+	"github.com/pawlrun/pawl/internal/embedded"
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/embedded"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/queue"
 )

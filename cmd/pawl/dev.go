@@ -12,12 +12,12 @@ import (
 	"go.uber.org/fx"
 
 	"github.com/pawlrun/pawl/examples"
+	"github.com/pawlrun/pawl/internal/embedded"
+	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pawlfx"
-	"github.com/pawlrun/pawl/pkg/embedded"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/replay"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"go.uber.org/fx"
 
+	"github.com/pawlrun/pawl/internal/embedded"
 	"github.com/pawlrun/pawl/internal/fleet"
-	"github.com/pawlrun/pawl/pkg/embedded"
 )
 
 type serveNATSCmd struct {

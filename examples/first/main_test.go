@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/doctest"
+	"github.com/pawlrun/pawl/internal/embedded"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/pawltest"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/embedded"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/doctest"
+	"github.com/pawlrun/pawl/internal/embedded"
 	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/embedded"
 )
 
 // soon bounds a wait for something that takes milliseconds.

@@ -18,9 +18,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"pgregory.net/rapid"
 
+	"github.com/pawlrun/pawl/internal/embedded"
 	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/internal/poll"
-	"github.com/pawlrun/pawl/pkg/embedded"
 )
 
 // passwords have letters that nothing else in the texts has, and characters that URLs reserve between them.

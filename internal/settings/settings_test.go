@@ -15,8 +15,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"github.com/pawlrun/pawl/internal/embedded"
 	"github.com/pawlrun/pawl/internal/redisx"
-	"github.com/pawlrun/pawl/pkg/embedded"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -11,10 +11,10 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
+	"github.com/pawlrun/pawl/internal/partition"
+	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
-	"github.com/pawlrun/pawl/pkg/partition"
-	"github.com/pawlrun/pawl/pkg/replay"
 )
 
 // leaveGrace is for a hand-over to end what is under way.

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/pawlrun/pawl/pkg/gate"
+	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -49,7 +49,7 @@ func (a *actor) gatesListed(ctx context.Context, q queue.Ask) (queue.Reply, erro
 	if err != nil {
 		return queue.Reply{}, err
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { return name <= q.Cursor || q.Gate != "" && gate.Action(name) != q.Gate })
+	names = slices.DeleteFunc(names, func(name string) bool { return name <= q.Cursor || q.Gate != "" && limiter.Action(name) != q.Gate })
 	slices.Sort(names)
 	var r queue.Reply
 	if limit := pageOf(q.Limit); len(names) > limit {
@@ -73,8 +73,8 @@ func (a *actor) gatesListed(ctx context.Context, q queue.Ask) (queue.Reply, erro
 }
 
 // statsInForce reads how a gate stands by the policy that is in force, whether or not the gate has been given it.
-func (a *actor) statsInForce(ctx context.Context, name string) (gate.Stats, bool, error) {
-	return a.gates.StatsInForce(ctx, name, func(has gate.InForce) *gate.InForce { return a.newer(name, has.Version, has.Declared) })
+func (a *actor) statsInForce(ctx context.Context, name string) (limiter.Stats, bool, error) {
+	return a.gates.StatsInForce(ctx, name, func(has limiter.InForce) *limiter.InForce { return a.newer(name, has.Version, has.Declared) })
 }
 
 func pageOf(limit int) int {
@@ -94,7 +94,7 @@ func atOnce(n int, do func(i int) error) error {
 	return g.Wait()
 }
 
-func asStats(name string, s gate.Stats) *queue.GateStats {
+func asStats(name string, s limiter.Stats) *queue.GateStats {
 	return &queue.GateStats{
 		Gate: name, Action: s.Action, Key: s.Key, Waiting: length(s.QueueLength), Holding: length(s.Active), MaxConcurrent: length(s.MaxConcurrent),
 		Oldest: s.OldestEnqueuedAt, Entered: s.TotalEnqueued, Completed: s.TotalCompleted, Rejected: s.Rejected, TimedOut: s.TimedOut,
@@ -107,16 +107,16 @@ func length(n int) uint64 { return uint64(max(n, 0)) }
 // isHashed reports whether a key is one as a gate's name has it when it could not stand there as it is.
 func isHashed(key string) bool {
 	head, sum, ok := strings.Cut(key, "~")
-	return ok && len(sum) == 22 && gate.Name("", head+sum) == "/"+head+sum
+	return ok && len(sum) == 22 && limiter.Name("", head+sum) == "/"+head+sum
 }
 
 // findGate gives the gate that a request names, and how it stands. A key may be named as it is or, if its gate's name has
 // only a hash of it, as listings show it.
-func (a *actor) findGate(ctx context.Context, q queue.Ask) (name string, s gate.Stats, _ error) {
+func (a *actor) findGate(ctx context.Context, q queue.Ask) (name string, s limiter.Stats, _ error) {
 	if err := queue.CheckName(q.Gate); err != nil {
 		return "", s, &queue.Problem{Code: queue.ProblemBadAsk, Message: err.Error()}
 	}
-	names := []string{gate.Name(q.Gate, q.Key)}
+	names := []string{limiter.Name(q.Gate, q.Key)}
 	if isHashed(q.Key) {
 		names = append(names, q.Gate+"/"+q.Key)
 	}
@@ -177,7 +177,7 @@ func (a *actor) gateWaiters(ctx context.Context, q queue.Ask) (queue.Reply, erro
 }
 
 // asWaiter tells of a member which part of its instance it is, as far as its place says so.
-func asWaiter(m gate.Member) queue.GateWaiter {
+func asWaiter(m limiter.Member) queue.GateWaiter {
 	w := queue.GateWaiter{Instance: m.Instance}
 	if _, start := m.Start(); start {
 		w.Execution, w.Event = 1, 1
@@ -269,7 +269,7 @@ func (a *actor) gateWaits(ctx context.Context, id string, s *history.State) []qu
 	err := atOnce(len(tickets), func(i int) error {
 		k, w := tickets[i], &out[i]
 		name := k.Gate.Name
-		*w = queue.GateWait{Event: k.Event, Gate: name, Action: gate.Action(name), Key: gate.Key(name)}
+		*w = queue.GateWait{Event: k.Event, Gate: name, Action: limiter.Action(name), Key: limiter.Key(name)}
 		p, ok, err := a.gates.Place(ctx, name, member(id, k.Event, s.Started, k.Gate))
 		if err != nil || !ok {
 			return err

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
-	"github.com/pawlrun/pawl/pkg/gate"
+	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -27,21 +27,21 @@ func (s *stand) crowd(name string, n int) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	c := gate.Call{Gate: name}
-	c.InForce, _ = set.Resolve(gate.Action(name), history.Declared{}, nil)
+	c := limiter.Call{Gate: name}
+	c.InForce, _ = set.Resolve(limiter.Action(name), history.Declared{}, nil)
 	c.InForce.Version++ // as orchestrators do
 	for i := range n {
-		place := gate.ActivityPlace(1, uint64(i+2))
+		place := limiter.ActivityPlace(1, uint64(i+2))
 		switch i % 3 {
 		case 1:
-			place = gate.KeptPlace
+			place = limiter.KeptPlace
 		case 2:
-			place = gate.StartPlace(history.Position{Seq: 7, Time: 8})
+			place = limiter.StartPlace(history.Position{Seq: 7, Time: 8})
 		}
-		c.Enter = append(c.Enter, gate.Entry{Member: gate.Member{Ticket: fmt.Sprintf("%s-%05d", strings.ReplaceAll(name, "/", "-"), i), Instance: fmt.Sprintf("nobody-%d", i), Place: place}})
+		c.Enter = append(c.Enter, limiter.Entry{Member: limiter.Member{Ticket: fmt.Sprintf("%s-%05d", strings.ReplaceAll(name, "/", "-"), i), Instance: fmt.Sprintf("nobody-%d", i), Place: place}})
 	}
 	done := make(chan error, 1)
-	s.gates().Admit(c, func(_ gate.Admitted, err error) { done <- err })
+	s.gates().Admit(c, func(_ limiter.Admitted, err error) { done <- err })
 	if err := <-done; err != nil {
 		s.t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestEveryGateIsListedOnceByTheOwnerOfItsPartition(t *testing.T) {
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(*pawl.Context, string) (string, error) { return "", nil }))
 	want := make(map[string]bool)
 	for i := range 60 {
-		want[gate.Name("many", fmt.Sprintf("key %d", i))] = true
+		want[limiter.Name("many", fmt.Sprintf("key %d", i))] = true
 	}
 	for name := range want {
 		s.crowd(name, 2)
@@ -137,7 +137,7 @@ func TestEveryGateIsListedOnceByTheOwnerOfItsPartition(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	// A key that can not stand in a name is found as it is, and as listings show it.
-	shown := gate.Key(gate.Name("many", "key 7"))
+	shown := limiter.Key(limiter.Name("many", "key 7"))
 	for _, key := range []string{"key 7", shown} {
 		if r := s.askGate(0, queue.Ask{Op: queue.OpGate, Gate: "many", Key: key}); len(r.Gates) != 1 || r.Gates[0].Key != shown {
 			t.Errorf("%s: %+v", key, r)
@@ -213,7 +213,7 @@ func TestAskingAboutGatesAndPoliciesWhatMakesNoSenseIsAProblem(t *testing.T) {
 		}
 	}
 	// The own gate of an action whose inputs all have keys has seen nobody, and is no stranger.
-	s.crowd(gate.Name("keyed", "acme"), 1)
+	s.crowd(limiter.Name("keyed", "acme"), 1)
 	s.until("the action is known", func() bool {
 		r := s.askGate(0, queue.Ask{Op: queue.OpGate, Gate: "keyed"})
 		return r.Problem == nil && len(r.Gates) == 1 && r.Gates[0].Entered == 0 && r.Gates[0].Policy.Rate == 1

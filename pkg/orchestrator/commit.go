@@ -9,11 +9,11 @@ import (
 	"github.com/nats-io/nuid"
 
 	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/internal/partition"
 	"github.com/pawlrun/pawl/internal/redisx"
-	"github.com/pawlrun/pawl/pkg/gate"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
-	"github.com/pawlrun/pawl/pkg/partition"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
@@ -222,7 +222,7 @@ func (a *actor) committed(in *instance, t *turn, c *store.Commit, done store.Com
 	if len(c.Front) > 0 {
 		in.exec, in.state, in.events, in.poison, in.overdue = nil, &history.State{}, nil, nil, nil
 		in.askAt, in.asked, in.begun = 0, 0, nil
-		in.knocked, in.startGate, in.away = false, nil, gate.Verdict{}
+		in.knocked, in.startGate, in.away = false, nil, limiter.Verdict{}
 		if c.Record.Reborn {
 			in.sent, in.shown, in.full, in.searched, in.cancelled = store.Mark{}, 0, false, false, nil // none of it is its heir's
 		}

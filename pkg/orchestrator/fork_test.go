@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/queue"
-	"github.com/pawlrun/pawl/pkg/replay"
 )
 
 var bomb = pawl.NewOrchestration[int, int]("bomb")

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl"
-	"github.com/pawlrun/pawl/pkg/gate"
+	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -104,7 +104,7 @@ func TestASlotOfALostTurnIsGivenBackWhileItsInstanceIsStalled(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, hello.Do(callGreet))
 	s.start("nobody-has-this", "h", `"h"`)
-	s.enter("limited", gate.Member{Ticket: "lost", Instance: "h", Place: gate.ActivityPlace(1, 2)})
+	s.enter("limited", limiter.Member{Ticket: "lost", Instance: "h", Place: limiter.ActivityPlace(1, 2)})
 	s.quiet("limited")
 }
 
@@ -114,7 +114,7 @@ func TestASlotOfNobodyIsGivenBackAlthoughEventsWaitForTheStart(t *testing.T) {
 	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, hello.Do(callGreet))
 	s.event("ping", "h", `1`)
 	s.until("it is kept", func() bool { return s.redis.HExists(context.Background(), s.key("h", "stuck"), "h").Val() })
-	s.enter("limited", gate.Member{Ticket: "lost", Instance: "h", Place: gate.ActivityPlace(1, 2)})
+	s.enter("limited", limiter.Member{Ticket: "lost", Instance: "h", Place: limiter.ActivityPlace(1, 2)})
 	s.quiet("limited")
 }
 
@@ -165,8 +165,8 @@ func TestASlotOfNobodyIsGivenBackByALookThatCameBehindTheWord(t *testing.T) {
 	s.event("ping", "h", `1`)
 	s.until("it is kept", func() bool { return s.redis.HExists(context.Background(), s.key("h", "stuck"), "h").Val() })
 	held.on.Store(true)
-	before := gate.Member{Ticket: "before", Instance: "h", Place: gate.ActivityPlace(1, 2)}
-	behind := gate.Member{Ticket: "behind", Instance: "h", Place: gate.ActivityPlace(1, 3)}
+	before := limiter.Member{Ticket: "before", Instance: "h", Place: limiter.ActivityPlace(1, 2)}
+	behind := limiter.Member{Ticket: "behind", Instance: "h", Place: limiter.ActivityPlace(1, 3)}
 	s.enterWith("limited", history.Policy{Concurrency: 2}, before)
 	s.looked(held)
 	s.enterWith("limited", history.Policy{Concurrency: 2}, behind)

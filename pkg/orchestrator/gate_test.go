@@ -13,9 +13,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
-	"github.com/pawlrun/pawl/pkg/gate"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
@@ -56,13 +56,13 @@ func (s *turnstile) do(ctx context.Context, who string) (string, error) {
 	}
 }
 
-func (s *stand) gates() *gate.Gates {
+func (s *stand) gates() *limiter.Gates {
 	run := redisx.NewRunner(s.redis)
 	s.t.Cleanup(run.Close)
-	return gate.New(run, redisx.NewSpace("default"), s.conn.PartitionOf)
+	return limiter.New(run, redisx.NewSpace("default"), s.conn.PartitionOf)
 }
 
-func (s *stand) stats(name string) gate.Stats {
+func (s *stand) stats(name string) limiter.Stats {
 	s.t.Helper()
 	got, _, err := s.gates().Stats(s.ctx(), name)
 	if err != nil {
@@ -72,9 +72,9 @@ func (s *stand) stats(name string) gate.Stats {
 }
 
 // quiet waits until a gate has nobody in it, and checks what it has counted.
-func (s *stand) quiet(name string) gate.Stats {
+func (s *stand) quiet(name string) limiter.Stats {
 	s.t.Helper()
-	var got gate.Stats
+	var got limiter.Stats
 	s.until("gate "+name+" is empty", func() bool { got = s.stats(name); return got.Active == 0 && got.QueueLength == 0 })
 	for _, err := range s.gates().Check(s.ctx(), name) {
 		s.t.Errorf("gate %s: %v", name, err)
@@ -99,7 +99,7 @@ func (s *stand) waiting(name string, n int) {
 }
 
 // oneWaits has h-0 inside the limited activity, and h-1 in its queue.
-func (s *stand) oneWaits(stile *turnstile) gate.Waiter {
+func (s *stand) oneWaits(stile *turnstile) limiter.Waiter {
 	s.t.Helper()
 	s.start("hello", "h-0", `"h-0"`)
 	s.receive(stile.began)
@@ -113,16 +113,16 @@ func (s *stand) oneWaits(stile *turnstile) gate.Waiter {
 }
 
 // enter has somebody enter a gate who is no instance's.
-func (s *stand) enter(name string, m gate.Member) {
+func (s *stand) enter(name string, m limiter.Member) {
 	s.t.Helper()
 	s.enterWith(name, history.Policy{Concurrency: 1}, m)
 }
 
-func (s *stand) enterWith(name string, p history.Policy, m gate.Member) {
+func (s *stand) enterWith(name string, p history.Policy, m limiter.Member) {
 	s.t.Helper()
-	_, err := redistest.Answer(func(done func(gate.Admitted, error)) {
-		s.gates().Admit(gate.Call{
-			Gate: name, InForce: gate.InForce{Policy: p, Level: "action", Version: 1}, Enter: []gate.Entry{{Member: m}},
+	_, err := redistest.Answer(func(done func(limiter.Admitted, error)) {
+		s.gates().Admit(limiter.Call{
+			Gate: name, InForce: limiter.InForce{Policy: p, Level: "action", Version: 1}, Enter: []limiter.Entry{{Member: m}},
 		}, done)
 	})
 	if err != nil {
@@ -312,7 +312,7 @@ func TestALostWordIsSaidAgain(t *testing.T) {
 	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
 	s.work(worker.Config{}, limited.Do(stile.do))
 	// A holder that no instance knows, as a turn leaves it that was lost between the gate and the commit.
-	orphan := gate.Member{Ticket: "orphan", Instance: "nobody", Place: gate.ActivityPlace(1, 2)}
+	orphan := limiter.Member{Ticket: "orphan", Instance: "nobody", Place: limiter.ActivityPlace(1, 2)}
 	s.enter("limited", orphan)
 	began := time.Now()
 	s.start("hello", "h-0", `"h-0"`)
@@ -366,9 +366,9 @@ func TestATicketLeavesTheGateThatItsHistoryDoesNotName(t *testing.T) {
 		t.Fatalf("%+v", d.Waits)
 	}
 	other := waiter.Member // the code was to keep the slot, then
-	other.Place = gate.KeptPlace
-	if _, err := redistest.Answer(func(done func(gate.Admitted, error)) {
-		s.gates().Admit(gate.Call{Gate: "limited", Enter: []gate.Entry{{Member: other, In: true}}}, done)
+	other.Place = limiter.KeptPlace
+	if _, err := redistest.Answer(func(done func(limiter.Admitted, error)) {
+		s.gates().Admit(limiter.Call{Gate: "limited", Enter: []limiter.Entry{{Member: other, In: true}}}, done)
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -519,7 +519,7 @@ func TestAWordAboutAnInstanceThatHasEndedDoesNotKeepItFromItsInbox(t *testing.T)
 		s.ended(id)
 	}
 	for _, id := range ids {
-		m := gate.Member{Ticket: "ticket", Instance: id, Place: gate.KeptPlace}
+		m := limiter.Member{Ticket: "ticket", Instance: id, Place: limiter.KeptPlace}
 		s.event("late", id, `1`)
 		for range 5 {
 			if err := s.conn.SendWords(s.conn.PartitionOf(id), []queue.Word{{Kind: queue.WordGranted, Gate: "limited", Member: m.String(), At: 1}}); err != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/failpoint"
-	"github.com/pawlrun/pawl/pkg/gate"
+	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
@@ -31,19 +31,19 @@ const (
 type entry struct {
 	event   uint64
 	gate    *history.Gate
-	inForce gate.InForce
+	inForce limiter.InForce
 }
 
 // inForce finds the policy for an action; false: it has none. Only who enters anew brings one; all others leave the gate's own.
-func (a *actor) inForce(action string, d history.Declared) (gate.InForce, bool) {
+func (a *actor) inForce(action string, d history.Declared) (limiter.InForce, bool) {
 	if len(a.policies.now().Policies) == 0 && a.global == nil && d == (history.Declared{}) { // as most
-		return gate.InForce{}, false
+		return limiter.InForce{}, false
 	}
 	return a.resolve(action, d)
 }
 
 // resolve gives the policy that is in force now; one that limits nothing, if there is none.
-func (a *actor) resolve(action string, d history.Declared) (gate.InForce, bool) {
+func (a *actor) resolve(action string, d history.Declared) (limiter.InForce, bool) {
 	o := a.policies.now()
 	f, ok := o.Resolve(action, d, a.global)
 	f.Version, f.Declared = o.Version+1, d // 0 is for who has none
@@ -70,7 +70,7 @@ func (a *actor) enter(in *instance, t *turn) {
 	}
 	pending := len(calls)
 	for _, c := range calls {
-		a.admit(c.call, func(got gate.Admitted, err error) {
+		a.admit(c.call, func(got limiter.Admitted, err error) {
 			failpoint.Here("orchestrator.entered")
 			for i, e := range c.entries {
 				a.entered(in, t, e, got.Now, verdict(got, i, err))
@@ -83,11 +83,11 @@ func (a *actor) enter(in *instance, t *turn) {
 }
 
 // unanswered is what a gate says that does not answer: who enters waits, and asks again.
-const unanswered gate.Kind = 0
+const unanswered limiter.Kind = 0
 
-func verdict(got gate.Admitted, i int, err error) gate.Verdict {
+func verdict(got limiter.Admitted, i int, err error) limiter.Verdict {
 	if err != nil || i >= len(got.Verdicts) {
-		return gate.Verdict{Kind: unanswered}
+		return limiter.Verdict{Kind: unanswered}
 	}
 	return got.Verdicts[i]
 }
@@ -131,22 +131,22 @@ func (a *actor) entries(t *turn) []entry {
 }
 
 // newGate is the note of the gate that an action of the execution has to pass.
-func newGate(action string, p history.Payload, ticket string, f gate.InForce, s *history.Started) *history.Gate {
-	g := &history.Gate{Name: gate.Name(action, gate.KeyAt(f.Policy.Key, p)), Ticket: ticket, Declared: f.Declared}
+func newGate(action string, p history.Payload, ticket string, f limiter.InForce, s *history.Started) *history.Gate {
+	g := &history.Gate{Name: limiter.Name(action, limiter.KeyAt(f.Policy.Key, p)), Ticket: ticket, Declared: f.Declared}
 	g.Under = under(g.Name, s)
 	return g
 }
 
 // member is how a gate knows a ticket.
-func member(instance string, event uint64, s *history.Started, g *history.Gate) gate.Member {
-	m := gate.Member{Ticket: g.Ticket, Instance: instance, Under: g.Under}
+func member(instance string, event uint64, s *history.Started, g *history.Gate) limiter.Member {
+	m := limiter.Member{Ticket: g.Ticket, Instance: instance, Under: g.Under}
 	switch {
 	case event == 1:
-		m.Place = gate.StartPlace(s.Born)
+		m.Place = limiter.StartPlace(s.Born)
 	case g.Keep:
-		m.Place = gate.KeptPlace
+		m.Place = limiter.KeptPlace
 	default:
-		m.Place = gate.ActivityPlace(s.Execution, event)
+		m.Place = limiter.ActivityPlace(s.Execution, event)
 	}
 	return m
 }
@@ -189,7 +189,7 @@ func holds(s *history.Started) string {
 
 // gateCall is one call, and who is in it.
 type gateCall struct {
-	call    gate.Call
+	call    limiter.Call
 	entries []entry    // of a turn that enters
 	asked   []question // of an instance that asks again
 }
@@ -204,7 +204,7 @@ type gateCalls struct {
 func (s *gateCalls) at(name string) *gateCall {
 	c := s.of[name]
 	if c == nil {
-		c = &gateCall{call: gate.Call{Gate: name}}
+		c = &gateCall{call: limiter.Call{Gate: name}}
 		if s.of == nil {
 			s.of = make(map[string]*gateCall)
 		}
@@ -254,7 +254,7 @@ func (t *turn) calls(entries []entry, ended func(history.Ticket) bool) []*gateCa
 			c.call.InForce = e.inForce
 		}
 		c.entries = append(c.entries, e)
-		c.call.Enter = append(c.call.Enter, gate.Entry{Member: member(t.in.id, e.event, t.fold.Started, e.gate)})
+		c.call.Enter = append(c.call.Enter, limiter.Entry{Member: member(t.in.id, e.event, t.fold.Started, e.gate)})
 		again[e.gate.Ticket] = true
 	}
 	t.tickets = slices.DeleteFunc(t.tickets, func(k history.Ticket) bool {
@@ -284,7 +284,7 @@ func (t *turn) endedByWorkers() func(history.Ticket) bool {
 }
 
 // entered takes what a gate says to a schedule of the turn.
-func (a *actor) entered(in *instance, t *turn, e entry, now int64, v gate.Verdict) {
+func (a *actor) entered(in *instance, t *turn, e entry, now int64, v limiter.Verdict) {
 	away := a.note(in, e.gate, now, v)
 	t.fold.Enter(e.event, e.gate)
 	if away {
@@ -293,13 +293,13 @@ func (a *actor) entered(in *instance, t *turn, e entry, now int64, v gate.Verdic
 }
 
 // note writes what a gate says to an entry of the instance into the note of it. away: it was turned away.
-func (a *actor) note(in *instance, g *history.Gate, now int64, v gate.Verdict) (away bool) {
-	g.Waits = v.Kind != gate.LetIn
+func (a *actor) note(in *instance, g *history.Gate, now int64, v limiter.Verdict) (away bool) {
+	g.Waits = v.Kind != limiter.LetIn
 	switch v.Kind {
-	case gate.LetIn:
-	case gate.Waits:
+	case limiter.LetIn:
+	case limiter.Waits:
 		g.Since = now
-		a.met.waited.WithLabelValues(gate.Action(g.Name)).Inc()
+		a.met.waited.WithLabelValues(limiter.Action(g.Name)).Inc()
 	case unanswered:
 		in.gateAt = a.clock.now() + askSilentGate.Milliseconds()
 	default:
@@ -358,7 +358,7 @@ func (a *actor) leaveGates(in *instance, t *turn, which func(history.Ticket) boo
 		return false
 	})
 	for _, c := range calls.all {
-		a.admit(c.call, func(_ gate.Admitted, err error) {
+		a.admit(c.call, func(_ limiter.Admitted, err error) {
 			failpoint.Here("orchestrator.left")
 			if err != nil {
 				logFailure(a.log, "slot not released, swept later", err, "instance", in.id, "gate", c.call.Gate)
@@ -380,7 +380,7 @@ func (a *actor) askGates(in *instance) {
 	for _, k := range in.state.Tickets() {
 		c := calls.at(k.Gate.Name)
 		if len(c.asked) == 0 {
-			c.call.InForce, _ = a.resolve(gate.Action(k.Gate.Name), k.Gate.Declared)
+			c.call.InForce, _ = a.resolve(limiter.Action(k.Gate.Name), k.Gate.Declared)
 			c.call.InForce.Version = 0 // for a gate that has forgotten everything
 		}
 		c.ask(in, k)
@@ -393,19 +393,19 @@ func (a *actor) askGates(in *instance) {
 // ask has a ticket asked about in this call.
 func (c *gateCall) ask(in *instance, k history.Ticket) {
 	m := member(in.id, k.Event, in.state.Started, k.Gate)
-	c.call.Enter = append(c.call.Enter, gate.Entry{Member: m, In: !k.Waits})
+	c.call.Enter = append(c.call.Enter, limiter.Entry{Member: m, In: !k.Waits})
 	c.asked = append(c.asked, question{member: m, in: !k.Waits, since: k.Gate.Since})
 }
 
 func (a *actor) askCall(in *instance, c *gateCall) {
 	a.met.gateAsks.Inc()
 	in.asking++
-	a.admit(c.call, func(got gate.Admitted, err error) { a.askedGate(in.id, c, got, err) })
+	a.admit(c.call, func(got limiter.Admitted, err error) { a.askedGate(in.id, c, got, err) })
 }
 
 // question is what a gate is asked about a ticket that the history has.
 type question struct {
-	member gate.Member
+	member limiter.Member
 	in     bool // it has been let in: the gate is told, and asked nothing
 	since  int64
 }
@@ -424,7 +424,7 @@ func (a *actor) gatePause(in *instance, now int64) int64 {
 
 func (a *actor) firstGateAsk() int64 { return gateAsks * a.cfg.Look.Milliseconds() }
 
-func (a *actor) askedGate(id string, c *gateCall, got gate.Admitted, err error) {
+func (a *actor) askedGate(id string, c *gateCall, got limiter.Admitted, err error) {
 	in := a.instances[id]
 	if in != nil && in.asking > 0 {
 		in.asking--
@@ -438,7 +438,7 @@ func (a *actor) askedGate(id string, c *gateCall, got gate.Admitted, err error) 
 		return
 	}
 	for i, q := range c.asked {
-		if v := verdict(got, i, nil); !q.in && v.Kind != gate.Waits && v.Kind != unanswered {
+		if v := verdict(got, i, nil); !q.in && v.Kind != limiter.Waits && v.Kind != unanswered {
 			a.tellInstance(word{gate: c.call.Gate, member: q.member, kind: v.Kind, at: got.Now, asked: true, since: q.since})
 		}
 	}
@@ -448,8 +448,8 @@ func (a *actor) askedGate(id string, c *gateCall, got gate.Admitted, err error) 
 }
 
 // admit calls a gate, and passes on what follows for others; then runs on the actor.
-func (a *actor) admit(c gate.Call, then func(gate.Admitted, error)) {
-	a.gates.Admit(c, func(got gate.Admitted, err error) {
+func (a *actor) admit(c limiter.Call, then func(limiter.Admitted, error)) {
+	a.gates.Admit(c, func(got limiter.Admitted, err error) {
 		a.box.post(func() {
 			if err == nil {
 				a.passOn(c.Gate, got)
@@ -460,8 +460,8 @@ func (a *actor) admit(c gate.Call, then func(gate.Admitted, error)) {
 }
 
 // passOn tells whom a call has let in besides, and has the gate looked at if it wants to be.
-func (a *actor) passOn(name string, got gate.Admitted) {
-	a.spread(name, got.Granted, gate.LetIn, got.Now)
+func (a *actor) passOn(name string, got limiter.Admitted) {
+	a.spread(name, got.Granted, limiter.LetIn, got.Now)
 	if got.Look {
 		a.sendLook(name)
 	}

@@ -6,11 +6,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/text"
-	"github.com/pawlrun/pawl/pkg/gate"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
-	"github.com/pawlrun/pawl/pkg/replay"
 )
 
 // instance is what the actor has in memory of one instance. Only the actor touches
@@ -48,7 +48,7 @@ type instance struct {
 	words     map[string]word // not yet acted on, by ticket
 	knocked   bool            // the start has been at its gate, which
 	startGate *history.Gate   // said so; nil: there is none
-	away      gate.Verdict    // with which the gate has turned the instance away
+	away      limiter.Verdict // with which the gate has turned the instance away
 	awayAt    int64           // when, if time has decided it, Unix ms
 	asking    int             // gates that have not answered yet
 	gateAt    int64           // when tickets are asked for again, Unix ms; 0: when the instance is looked at
@@ -91,7 +91,7 @@ func (in *instance) forgetStore() {
 	in.rec, in.state, in.exec, in.events = nil, nil, nil, nil
 	in.unread, in.late, in.poison, in.overdue, in.cut = nil, nil, nil, nil, false
 	in.owed, in.sent, in.askAt, in.asked, in.begun = nil, store.Mark{}, 0, 0, nil
-	in.words, in.knocked, in.startGate, in.away, in.awayAt, in.gateAt = nil, false, nil, gate.Verdict{}, 0, 0
+	in.words, in.knocked, in.startGate, in.away, in.awayAt, in.gateAt = nil, false, nil, limiter.Verdict{}, 0, 0
 	in.searched, in.cancelled = false, nil
 }
 

@@ -6,31 +6,31 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/pkg/cancel"
-	"github.com/pawlrun/pawl/pkg/gate"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // turnedAway is the failure of an activity that a gate did not let in.
-func (a *actor) turnedAway(event uint64, name string, why gate.Kind, until int64) *history.ActivityFailed {
+func (a *actor) turnedAway(event uint64, name string, why limiter.Kind, until int64) *history.ActivityFailed {
 	failed := &history.ActivityFailed{Scheduled: event, Failure: a.refusedAt(name, why, until)}
 	failed.At = a.clock.now()
 	return failed
 }
 
 // refusedAt is why a gate has turned somebody away, counted.
-func (a *actor) refusedAt(name string, why gate.Kind, until int64) history.Failure {
-	what := "action " + gate.Action(name)
-	if key := gate.Key(name); key != "" {
+func (a *actor) refusedAt(name string, why limiter.Kind, until int64) history.Failure {
+	what := "action " + limiter.Action(name)
+	if key := limiter.Key(name); key != "" {
 		what += " (key " + key + ")"
 	}
 	f := history.Failure{}
 	switch why {
-	case gate.Full:
+	case limiter.Full:
 		f.Code, f.Message = history.CodeQueueFull, what+": as many wait already as its queue limit allows"
-	case gate.TimedOut:
+	case limiter.TimedOut:
 		f.Code, f.Message = history.CodeQueueTimeout, what+": it was not let in within the queue timeout"
-	case gate.Cleared:
+	case limiter.Cleared:
 		f.Code, f.Message = history.CodeQueueCleared, what+": its queue was cleared"
 	default:
 		f.Code, f.Message = history.CodeLimited, what+": its limit is reached, and its policy is to refuse"
@@ -38,7 +38,7 @@ func (a *actor) refusedAt(name string, why gate.Kind, until int64) history.Failu
 			f.Message += "; there is room again at " + time.UnixMilli(until).UTC().Format(time.RFC3339Nano)
 		}
 	}
-	a.met.refusedAt.WithLabelValues(gate.Action(name), f.Code).Inc()
+	a.met.refusedAt.WithLabelValues(limiter.Action(name), f.Code).Inc()
 	return f
 }
 
@@ -65,10 +65,10 @@ func (a *actor) knock(in *instance) {
 		a.advance(in)
 		return
 	}
-	g := newGate(s.Name, s.Payload, gate.StartTicket(in.id, s.Born), f, s)
+	g := newGate(s.Name, s.Payload, limiter.StartTicket(in.id, s.Born), f, s)
 	a.begin(in)
-	c := gate.Call{Gate: g.Name, InForce: f, Enter: []gate.Entry{{Member: member(in.id, 1, s, g)}}}
-	a.admit(c, func(got gate.Admitted, err error) {
+	c := limiter.Call{Gate: g.Name, InForce: f, Enter: []limiter.Entry{{Member: member(in.id, 1, s, g)}}}
+	a.admit(c, func(got limiter.Admitted, err error) {
 		failpoint.Here("orchestrator.entered")
 		a.end(in)
 		in.knocked, in.startGate = true, g
@@ -106,12 +106,12 @@ func (a *actor) refuse(in *instance) {
 	} else {
 		in.passGate()
 	}
-	in.away = gate.Verdict{}
+	in.away = limiter.Verdict{}
 	defer func() { in.awayAt = 0 }()
 	a.unwindCode(in)
 	f := a.refusedAt(g.Name, why.Kind, why.Until)
 	f.Message = "instance " + in.id + ": " + f.Message
-	if why.Kind != gate.Cleared {
+	if why.Kind != limiter.Cleared {
 		a.endByName(in, &cancel.Cancelled{Reason: cancel.OrchestrationFailed}, &history.Failed{Failure: f}, 0)
 		return
 	}

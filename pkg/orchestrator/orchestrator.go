@@ -20,16 +20,16 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/outage"
+	"github.com/pawlrun/pawl/internal/partition"
+	"github.com/pawlrun/pawl/internal/queuemetrics"
 	"github.com/pawlrun/pawl/internal/redisx"
-	"github.com/pawlrun/pawl/pkg/gate"
+	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/lease"
-	"github.com/pawlrun/pawl/pkg/partition"
 	"github.com/pawlrun/pawl/pkg/queue"
-	"github.com/pawlrun/pawl/pkg/queue/queuemetrics"
-	"github.com/pawlrun/pawl/pkg/replay"
 )
 
 // Defaults of Config.
@@ -174,7 +174,7 @@ type shared struct {
 	programs *pawl.Programs
 	met      *metrics
 	store    *store.Store
-	gates    *gate.Gates
+	gates    *limiter.Gates
 	policies *policies
 	actors   *actors
 	global   *history.Policy // of Config.Global; nil: none
@@ -293,7 +293,7 @@ func (o *Orchestrator) open(ctx context.Context, opened *[]func()) (*shared, *pa
 func (o *Orchestrator) newShared(conn *queue.Conn, run *redisx.Runner, space redisx.Space) *shared {
 	s := &shared{
 		cfg: o.cfg, outage: o.outage, log: o.outage.Logger(), programs: o.programs, met: o.met, store: store.New(run, space), leases: lease.New(run, space), conn: conn,
-		gates: gate.New(run, space, conn.PartitionOf), actors: newActors(), oldest: newOldest(conn), fleet: newFleet(conn, o.cfg.Look), lost: &tasksLoss{}, turners: newTurners(o.cfg.TurnLimit),
+		gates: limiter.New(run, space, conn.PartitionOf), actors: newActors(), oldest: newOldest(conn), fleet: newFleet(conn, o.cfg.Look), lost: &tasksLoss{}, turners: newTurners(o.cfg.TurnLimit),
 	}
 	s.descendants = newDescendants(s.store, conn, s.log)
 	s.policies = newPolicies(s.gates, conn, s.log, s.actors)

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/pawlrun/pawl/pkg/gate"
+	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
@@ -16,24 +16,24 @@ const policyEvery = time.Second
 
 // policies are those that were set at run time, as this process knows them. It is safe for concurrent use.
 type policies struct {
-	gates   *gate.Gates
+	gates   *limiter.Gates
 	conn    *queue.Conn
 	log     *slog.Logger
-	latest  atomic.Pointer[gate.Overrides]
+	latest  atomic.Pointer[limiter.Overrides]
 	seen    atomic.Uint64 // the highest version that was read, or that a gate has
 	noticed chan struct{}
 	reading sync.Mutex // so that an older answer does not stand above a newer one
 	actors  *actors    // are told of a change
 }
 
-func newPolicies(gates *gate.Gates, conn *queue.Conn, log *slog.Logger, as *actors) *policies {
+func newPolicies(gates *limiter.Gates, conn *queue.Conn, log *slog.Logger, as *actors) *policies {
 	p := &policies{gates: gates, conn: conn, log: log, noticed: make(chan struct{}, 1), actors: as}
-	p.latest.Store(&gate.Overrides{})
+	p.latest.Store(&limiter.Overrides{})
 	return p
 }
 
 // now is the latest that was read.
-func (p *policies) now() *gate.Overrides { return p.latest.Load() }
+func (p *policies) now() *limiter.Overrides { return p.latest.Load() }
 
 // read reads them anew, and tells the actors if they have changed.
 func (p *policies) read(ctx context.Context) error {

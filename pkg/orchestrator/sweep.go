@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/failpoint"
-	"github.com/pawlrun/pawl/pkg/gate"
+	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -46,7 +46,7 @@ func (a *actor) lookGate(name string) {
 		return
 	}
 	v.busy, v.again = true, false
-	a.gates.Sweep(name, a.newPolicy(name, v), func(got gate.Swept, err error) {
+	a.gates.Sweep(name, a.newPolicy(name, v), func(got limiter.Swept, err error) {
 		failpoint.Here("orchestrator.swept")
 		a.box.post(func() {
 			v.busy = false
@@ -63,7 +63,7 @@ func (a *actor) lookGate(name string) {
 }
 
 // newPolicy is the policy in force, if the gate is known to have an older one.
-func (a *actor) newPolicy(name string, v *visit) *gate.InForce {
+func (a *actor) newPolicy(name string, v *visit) *limiter.InForce {
 	if !v.known {
 		return nil
 	}
@@ -71,16 +71,16 @@ func (a *actor) newPolicy(name string, v *visit) *gate.InForce {
 }
 
 // newer is the policy in force, if it is newer than that version of it.
-func (a *actor) newer(name string, version uint64, d history.Declared) *gate.InForce {
+func (a *actor) newer(name string, version uint64, d history.Declared) *limiter.InForce {
 	if version > a.policies.now().Version {
 		return nil
 	}
-	f, _ := a.resolve(gate.Action(name), d) // none: nobody is limited any more
+	f, _ := a.resolve(limiter.Action(name), d) // none: nobody is limited any more
 	return &f
 }
 
 // swept acts on what a visit has found.
-func (a *actor) swept(name string, v *visit, got gate.Swept) {
+func (a *actor) swept(name string, v *visit, got limiter.Swept) {
 	// A gate that is not there yet has no policy, and is not to be given one before who enters it.
 	v.known = got.Version != 0 || got.Next != 0
 	v.declared, v.version = got.Declared, got.Version
@@ -88,8 +88,8 @@ func (a *actor) swept(name string, v *visit, got gate.Swept) {
 		a.policies.saw(got.Version - 1) // see resolve
 	}
 	a.count(name, v, got)
-	a.spread(name, got.Granted, gate.LetIn, got.Now)
-	var timedOut, cleared []gate.Member
+	a.spread(name, got.Granted, limiter.LetIn, got.Now)
+	var timedOut, cleared []limiter.Member
 	for _, away := range got.Away {
 		if away.Cleared {
 			cleared = append(cleared, away.Member)
@@ -97,8 +97,8 @@ func (a *actor) swept(name string, v *visit, got gate.Swept) {
 			timedOut = append(timedOut, away.Member)
 		}
 	}
-	a.spread(name, timedOut, gate.TimedOut, got.Now)
-	a.spread(name, cleared, gate.Cleared, got.Now)
+	a.spread(name, timedOut, limiter.TimedOut, got.Now)
+	a.spread(name, cleared, limiter.Cleared, got.Now)
 	if len(got.Stale) > 0 {
 		a.askAfter(name, got)
 	}
@@ -123,23 +123,23 @@ func (a *actor) relist(name string, in time.Duration) {
 }
 
 // askAfter sends the grant again to holders whose lease, kept slot, or instance, is not there: they take it up, or leave.
-func (a *actor) askAfter(name string, got gate.Swept) {
+func (a *actor) askAfter(name string, got limiter.Swept) {
 	at := got.Now
-	a.gates.Unwanted(got.Stale, func(unwanted []gate.Member, err error) {
+	a.gates.Unwanted(got.Stale, func(unwanted []limiter.Member, err error) {
 		a.box.post(func() {
 			if err != nil {
 				a.failed("holders of gate "+name, err)
 				return
 			}
 			a.met.grantsAgain.Add(float64(len(unwanted)))
-			a.spread(name, unwanted, gate.LetIn, at)
+			a.spread(name, unwanted, limiter.LetIn, at)
 		})
 	})
 }
 
 // count keeps the gauges, and says when a gate is deadlocked, or no longer is.
-func (a *actor) count(name string, v *visit, got gate.Swept) {
-	action := gate.Action(name)
+func (a *actor) count(name string, v *visit, got limiter.Swept) {
+	action := limiter.Action(name)
 	a.met.gateWaiting.WithLabelValues(action).Add(float64(got.Waiting - v.waiting))
 	a.met.gateHolding.WithLabelValues(action).Add(float64(got.Holding - v.holding))
 	v.waiting, v.holding = got.Waiting, got.Holding
@@ -154,7 +154,7 @@ func (a *actor) count(name string, v *visit, got gate.Swept) {
 // forgetGates takes the gates of a tenure that ends out of the gauges.
 func (a *actor) forgetGates() {
 	for name, v := range a.visits {
-		a.count(name, v, gate.Swept{})
+		a.count(name, v, limiter.Swept{})
 	}
 	clear(a.visits)
 }

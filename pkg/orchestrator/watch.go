@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/partition"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/partition"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 

@@ -5,7 +5,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/pawlrun/pawl/pkg/gate"
+	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -14,8 +14,8 @@ import (
 // word is what a gate has said about a ticket: LetIn, or why not.
 type word struct {
 	gate   string
-	member gate.Member
-	kind   gate.Kind
+	member limiter.Member
+	kind   limiter.Kind
 	at     int64 // by the gate's clock, Unix ms
 	asked  bool  // it is the answer to this owner, who has asked about the ticket
 	heard  bool  // it came as a message, which anybody may send: the gate is asked before anything is done
@@ -41,7 +41,7 @@ func (a *actor) worded(ws []queue.Word) {
 			}
 			continue
 		}
-		m, err := gate.ParseMember(w.Member)
+		m, err := limiter.ParseMember(w.Member)
 		if err != nil {
 			a.log.Debug("a word of a gate names nobody", "gate", w.Gate, "error", err)
 			continue
@@ -53,14 +53,14 @@ func (a *actor) worded(ws []queue.Word) {
 	}
 }
 
-func saidBy(k queue.WordKind) gate.Kind {
+func saidBy(k queue.WordKind) limiter.Kind {
 	switch k {
 	case queue.WordTimedOut:
-		return gate.TimedOut
+		return limiter.TimedOut
 	case queue.WordCleared:
-		return gate.Cleared
+		return limiter.Cleared
 	default:
-		return gate.LetIn
+		return limiter.LetIn
 	}
 }
 
@@ -68,9 +68,9 @@ func saidBy(k queue.WordKind) gate.Kind {
 func (w word) said() queue.Word {
 	out := queue.Word{Gate: w.gate, Member: w.member.String(), At: w.at}
 	switch w.kind {
-	case gate.TimedOut:
+	case limiter.TimedOut:
 		out.Kind = queue.WordTimedOut
-	case gate.Cleared:
+	case limiter.Cleared:
 		out.Kind = queue.WordCleared
 	default:
 		out.Kind = queue.WordGranted
@@ -155,16 +155,16 @@ func (a *actor) heed(in *instance, k history.Ticket, w word, calls *gateCalls) {
 	case w.asked && !w.about(k): // the ticket has entered anew since, and that was answered
 	case w.heard, !w.about(k):
 		calls.at(k.Gate.Name).ask(in, k)
-	case w.kind == gate.LetIn:
+	case w.kind == limiter.LetIn:
 		ev := &history.Granted{Scheduled: k.Event}
 		ev.At = a.clock.now()
 		in.poison = append(in.poison, ev)
 	case k.Event == 1:
-		in.away, in.awayAt = gate.Verdict{Kind: w.kind}, 0
-		if w.kind == gate.TimedOut {
+		in.away, in.awayAt = limiter.Verdict{Kind: w.kind}, 0
+		if w.kind == limiter.TimedOut {
 			in.awayAt = a.clock.now()
 		}
-	case w.kind == gate.TimedOut:
+	case w.kind == limiter.TimedOut:
 		in.overdue = append(in.overdue, a.turnedAway(k.Event, w.gate, w.kind, 0))
 	default:
 		in.poison = append(in.poison, a.turnedAway(k.Event, w.gate, w.kind, 0))
@@ -193,13 +193,13 @@ func (a *actor) disown(in *instance) {
 }
 
 func (a *actor) disownNow(words map[string]word) {
-	of := make(map[string][]gate.Disowned)
+	of := make(map[string][]limiter.Disowned)
 	for _, w := range words {
-		of[w.gate] = append(of[w.gate], gate.Disowned{Member: w.member, At: w.at})
+		of[w.gate] = append(of[w.gate], limiter.Disowned{Member: w.member, At: w.at})
 		a.met.orphans.Inc()
 	}
 	for name, ds := range of {
-		a.gates.Disown(name, ds, func(got gate.Admitted, err error) {
+		a.gates.Disown(name, ds, func(got limiter.Admitted, err error) {
 			a.box.post(func() {
 				if err == nil { // else the sweep says it again
 					a.passOn(name, got)
@@ -264,7 +264,7 @@ func (in *instance) ends(activity uint64) func(unread) bool {
 }
 
 // spread tells instances what a gate has for them.
-func (a *actor) spread(name string, ms []gate.Member, kind gate.Kind, at int64) {
+func (a *actor) spread(name string, ms []limiter.Member, kind limiter.Kind, at int64) {
 	to := make(map[int][]word)
 	for _, m := range ms {
 		p := a.conn.PartitionOf(m.Instance)

@@ -14,10 +14,10 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/outage"
+	"github.com/pawlrun/pawl/internal/queuemetrics"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/lease"
 	"github.com/pawlrun/pawl/pkg/queue"
-	"github.com/pawlrun/pawl/pkg/queue/queuemetrics"
 )
 
 // Errors of a worker's beginning.

@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/replay"
 	"github.com/pawlrun/pawl/pkg/worker"
 	"github.com/pawlrun/pawl/tests/stack"
 )

@@ -11,9 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
+	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
-	"github.com/pawlrun/pawl/pkg/gate"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/tests/model/gates"
 )
@@ -70,7 +70,7 @@ type gateRig struct {
 	rdb     redis.UniversalClient
 	run     *redisx.Runner
 	space   redisx.Space
-	gates   *gate.Gates
+	gates   *limiter.Gates
 	model   map[string]*gates.Gate
 	version int // of the newest policy
 	sent    []func()
@@ -84,22 +84,22 @@ func newGateRig(rt *rapid.T, rdb redis.UniversalClient, n int) *gateRig {
 	space, run := redisx.NewSpace("g"+strconv.Itoa(n)), redisx.NewRunner(rdb)
 	r := &gateRig{
 		rt: rt, ctx: context.Background(), rdb: rdb, run: run, space: space,
-		gates: gate.New(run, space, func(string) int { return partition }), model: map[string]*gates.Gate{},
+		gates: limiter.New(run, space, func(string) int { return partition }), model: map[string]*gates.Gate{},
 	}
 	for _, name := range gateNames() {
-		r.model[name] = &gates.Gate{Rules: gates.Rules{Stale: 2000}, Keyed: gate.Key(name) != ""}
+		r.model[name] = &gates.Gate{Rules: gates.Rules{Stale: 2000}, Keyed: limiter.Key(name) != ""}
 	}
 	return r
 }
 
 // gateNames are of two actions: with the first key the own gate of an action becomes known.
-func gateNames() []string { return []string{"charge-card", gate.Name("ship", "acme")} }
+func gateNames() []string { return []string{"charge-card", limiter.Name("ship", "acme")} }
 
 func (r *gateRig) close() {
 	r.run.Close() // before the keys go: a gate is put on its list also after its answer
 	keys := []string{r.space.Part(partition).Gates()}
 	for _, name := range gateNames() {
-		keys = append(append(keys, r.keys(name)...), r.space.Gate(gate.Action(name)).State())
+		keys = append(append(keys, r.keys(name)...), r.space.Gate(limiter.Action(name)).State())
 	}
 	for _, key := range keys {
 		r.must(r.rdb.Del(r.ctx, key).Err())
@@ -179,23 +179,23 @@ func (r *gateRig) force() *gates.Force {
 	return f
 }
 
-func forceOf(f *gates.Force) *gate.InForce {
+func forceOf(f *gates.Force) *limiter.InForce {
 	if f == nil {
 		return nil
 	}
 	p := f.Policy
-	return &gate.InForce{Level: "action", Version: uint64(f.Version), Declared: history.Declared{Group: f.Declared}, Policy: history.Policy{
+	return &limiter.InForce{Level: "action", Version: uint64(f.Version), Declared: history.Declared{Group: f.Declared}, Policy: history.Policy{
 		Concurrency: uint32(p.Concurrency), Rate: uint32(p.Rate), RateWindow: p.RateWindow, Quota: uint64(p.Quota), QuotaWindow: p.QuotaWindow,
 		QueueLimit: uint32(p.QueueLimit), QueueTimeout: p.QueueTimeout, Reject: p.Reject,
 	}}
 }
 
-func memberOf(m gates.Member) gate.Member { return gate.Member(m) }
+func memberOf(m gates.Member) limiter.Member { return limiter.Member(m) }
 
 func texts[M ~struct{ Ticket, Instance, Place, Under string }](ms []M) []string {
 	out := make([]string, len(ms))
 	for i, m := range ms {
-		out[i] = gate.Member(m).String()
+		out[i] = limiter.Member(m).String()
 	}
 	return out
 }
@@ -230,7 +230,7 @@ func (r *gateRig) admit() {
 	}
 	r.send(func() {
 		r.both(name, fmt.Sprintf("admit at %s, policy %+v: leave %v, enter %v", name, f, leave, enter), func() (string, int64) {
-			c := gate.Call{Gate: name}
+			c := limiter.Call{Gate: name}
 			if f != nil {
 				c.InForce = *forceOf(f)
 			}
@@ -238,9 +238,9 @@ func (r *gateRig) admit() {
 				c.Leave = append(c.Leave, memberOf(l.Member))
 			}
 			for _, e := range enter {
-				c.Enter = append(c.Enter, gate.Entry{Member: memberOf(e.Member), In: e.In})
+				c.Enter = append(c.Enter, limiter.Entry{Member: memberOf(e.Member), In: e.In})
 			}
-			a, err := redistest.Answer(func(done func(gate.Admitted, error)) { r.gates.Admit(c, done) })
+			a, err := redistest.Answer(func(done func(limiter.Admitted, error)) { r.gates.Admit(c, done) })
 			r.must(err)
 			verdicts := []string{}
 			for _, v := range a.Verdicts {
@@ -269,11 +269,11 @@ func (r *gateRig) disown() {
 	}
 	r.send(func() {
 		r.both(name, fmt.Sprintf("disown at %s: %v", name, leave), func() (string, int64) {
-			ds := make([]gate.Disowned, len(leave))
+			ds := make([]limiter.Disowned, len(leave))
 			for i, l := range leave {
-				ds[i] = gate.Disowned{Member: memberOf(l.Member), At: l.At}
+				ds[i] = limiter.Disowned{Member: memberOf(l.Member), At: l.At}
 			}
-			a, err := redistest.Answer(func(done func(gate.Admitted, error)) { r.gates.Disown(name, ds, done) })
+			a, err := redistest.Answer(func(done func(limiter.Admitted, error)) { r.gates.Disown(name, ds, done) })
 			r.must(err)
 			return fmt.Sprint(texts(a.Granted), a.Waiting, a.Holding, a.LimitedUntil, a.Look), a.Now
 		}, func(g *gates.Gate, now int64) string {
@@ -283,10 +283,10 @@ func (r *gateRig) disown() {
 	})
 }
 
-func kindOf(k gate.Kind) gates.Kind {
-	return map[gate.Kind]gates.Kind{
-		gate.LetIn: gates.LetIn, gate.Waits: gates.Waits, gate.Full: gates.Full, gate.Limited: gates.Limited,
-		gate.TimedOut: gates.TimedOut, gate.Cleared: gates.Cleared,
+func kindOf(k limiter.Kind) gates.Kind {
+	return map[limiter.Kind]gates.Kind{
+		limiter.LetIn: gates.LetIn, limiter.Waits: gates.Waits, limiter.Full: gates.Full, limiter.Limited: gates.Limited,
+		limiter.TimedOut: gates.TimedOut, limiter.Cleared: gates.Cleared,
 	}[k]
 }
 
@@ -294,7 +294,7 @@ func (r *gateRig) sweep() {
 	name, f := r.gate(), r.force()
 	r.send(func() {
 		r.both(name, fmt.Sprintf("sweep of %s, policy %+v", name, f), func() (string, int64) {
-			s, err := redistest.Answer(func(done func(gate.Swept, error)) { r.gates.Sweep(name, forceOf(f), done) })
+			s, err := redistest.Answer(func(done func(limiter.Swept, error)) { r.gates.Sweep(name, forceOf(f), done) })
 			r.must(err)
 			away := []string{}
 			for _, a := range s.Away {

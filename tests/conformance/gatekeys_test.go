@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/pawlrun/pawl/pkg/gate"
+	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/tests/model/gates"
 )
@@ -125,7 +125,7 @@ func (r *gateRig) state(g *gates.Gate, h map[string]string) {
 }
 
 func (r *gateRig) parse(text any) gates.Member {
-	m, err := gate.ParseMember(text.(string)) //nolint:forcetypeassert // of a ZRANGE
+	m, err := limiter.ParseMember(text.(string)) //nolint:forcetypeassert // of a ZRANGE
 	r.must(err)
 	return gates.Member(m)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
+	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/redisx"
-	"github.com/pawlrun/pawl/pkg/gate"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/lease"
 	"github.com/pawlrun/pawl/tests/model"
@@ -37,7 +37,7 @@ type rig struct {
 	part   redisx.Part
 	store  *store.Store
 	leases *lease.Leases
-	gates  *gate.Gates
+	gates  *limiter.Gates
 	lua    map[string]*redisx.Script // of the ownership; ingest, with a bound that a test can reach
 	model  *model.Store
 	hunt   bool   // the model is wrong: a difference is what is wanted
@@ -49,7 +49,7 @@ func newRig(rt *rapid.T, rdb redis.UniversalClient, n int) *rig {
 	run := redisx.NewRunner(rdb)
 	r := &rig{
 		rt: rt, ctx: context.Background(), rdb: rdb, run: run, part: space.Part(partition),
-		store: store.New(run, space), leases: lease.New(run, space), gates: gate.New(run, space, func(string) int { return partition }), lua: map[string]*redisx.Script{}, model: model.NewStore(rules()),
+		store: store.New(run, space), leases: lease.New(run, space), gates: limiter.New(run, space, func(string) int { return partition }), lua: map[string]*redisx.Script{}, model: model.NewStore(rules()),
 	}
 	for name, dir := range map[string]string{"acquire": "partition", "renew": "partition", "release": "partition", "ingest": filepath.Join("history", "store"), "list": "gate"} {
 		body, err := os.ReadFile(filepath.Join("..", "..", "pkg", dir, name+".lua"))
@@ -81,7 +81,7 @@ func (r *rig) now() int64 {
 	return t.UnixMilli()
 }
 
-// ownership runs a script of pkg/partition.
+// ownership runs a script of internal/partition.
 func (r *rig) ownership(name string, args ...any) *redisx.Reply {
 	v, err := r.run.Do(r.ctx, redisx.Call{Script: r.lua[name], Keys: []string{r.part.Owner()}, Args: args})
 	r.must(err)

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/gate"
 	"github.com/pawlrun/pawl/tests/crash/work"
 	"github.com/pawlrun/pawl/tests/stack"
 )
@@ -124,7 +124,7 @@ func TestWhoeverWasCancelledInTheQueueAsItsOwnerDiedIsPassedOver(t *testing.T) {
 	q.join()
 	for i := range work.Places + 1 {
 		q.visit(q.visitorID(i), 1)
-		q.stand(work.Booth.Name(), func(s gate.Stats) bool { return s.TotalEnqueued == uint64(i+1) })
+		q.stand(work.Booth.Name(), func(s limiter.Stats) bool { return s.TotalEnqueued == uint64(i+1) })
 	}
 	q.must(client.Cancel(q.ctx, q.client, q.visitorID(work.Places), "not needed any more"))
 	died(t, o)
@@ -134,7 +134,7 @@ func TestWhoeverWasCancelledInTheQueueAsItsOwnerDiedIsPassedOver(t *testing.T) {
 	q.orchestrator("heir")
 	last := q.visitorID(work.Places + 1)
 	q.visit(last, 1)
-	q.stand(work.Booth.Name(), func(s gate.Stats) bool { return s.TotalEnqueued == work.Places+2 })
+	q.stand(work.Booth.Name(), func(s limiter.Stats) bool { return s.TotalEnqueued == work.Places+2 })
 	q.open()
 	for i := range work.Places {
 		q.completed(q.visitorID(i), 1)

@@ -7,9 +7,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
-	"github.com/pawlrun/pawl/pkg/gate"
 	"github.com/pawlrun/pawl/tests/crash/work"
 )
 
@@ -26,7 +26,7 @@ func TestRedisRestartedWithWaitersLosesNobodyAndNobodysTurn(t *testing.T) {
 		}
 	}
 	q.open()
-	q.stand(work.Booth.Name(), func(s gate.Stats) bool { return s.TotalCompleted >= 5 })
+	q.stand(work.Booth.Name(), func(s limiter.Stats) bool { return s.TotalCompleted >= 5 })
 	q.redis.Kill() // and once more in the middle of it
 	q.redis.Restart(t)
 	q.end()
@@ -39,7 +39,7 @@ func TestNATSRestartedWithWaitersLosesNobodyAndNobodysTurn(t *testing.T) {
 	q.fleets()
 	q.begin()
 	q.open()
-	q.stand(work.Booth.Name(), func(s gate.Stats) bool { return s.TotalCompleted >= 5 })
+	q.stand(work.Booth.Name(), func(s limiter.Stats) bool { return s.TotalCompleted >= 5 })
 	q.nats.Kill()
 	q.nats.Start()
 	q.end()
@@ -97,14 +97,14 @@ func TestQueuesOfWhichARedisServerForgetsAreWholeAgain(t *testing.T) {
 			if !c.empty {
 				keep()
 				q.open()
-				q.stand(work.Booth.Name(), func(s gate.Stats) bool { return s.TotalCompleted >= 10 })
+				q.stand(work.Booth.Name(), func(s limiter.Stats) bool { return s.TotalCompleted >= 10 })
 			}
 			q.forgot = true
 			for server, log := range kept {
 				f.restore(server, log)
 			}
 			if c.empty {
-				q.stand(work.Booth.Name(), func(s gate.Stats) bool { return s.QueueLength+s.Active == visitors*booths })
+				q.stand(work.Booth.Name(), func(s limiter.Stats) bool { return s.QueueLength+s.Active == visitors*booths })
 				q.open()
 			}
 			q.end()

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/gate"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/tests/crash/work"
@@ -20,11 +20,11 @@ import (
 // were, and with whom.
 type queueing struct {
 	*arena
-	gates  *gate.Gates
-	home   int                      // the Redis master of the instances, of several
-	forgot bool                     // a Redis has: limits, and the order, may be broken for once
-	over   map[string]int           // by gate; as many as were in at a time, if they were too many
-	orders map[string][]gate.Waiter // by gate; of those who waited when it was opened
+	gates  *limiter.Gates
+	home   int                         // the Redis master of the instances, of several
+	forgot bool                        // a Redis has: limits, and the order, may be broken for once
+	over   map[string]int              // by gate; as many as were in at a time, if they were too many
+	orders map[string][]limiter.Waiter // by gate; of those who waited when it was opened
 }
 
 const (
@@ -42,8 +42,8 @@ func newQueueing(t *testing.T, s servers, env ...string) *queueing {
 	run := redisx.NewRunner(a.rdb)
 	t.Cleanup(run.Close)
 	return &queueing{
-		arena: a, orders: make(map[string][]gate.Waiter), over: make(map[string]int),
-		gates: gate.New(run, redisx.NewSpace(a.ns), func(name string) int { return queue.PartitionOf(name, a.parts) }),
+		arena: a, orders: make(map[string][]limiter.Waiter), over: make(map[string]int),
+		gates: limiter.New(run, redisx.NewSpace(a.ns), func(name string) int { return queue.PartitionOf(name, a.parts) }),
 	}
 }
 
@@ -65,7 +65,7 @@ func (q *queueing) begin() {
 		gate, in string
 		waiting  int
 	}{{work.Booth.Name(), work.BoothIn, visitors*booths - work.Places}, {work.Lobby.Name(), work.LobbyIn, guests - work.Places}} {
-		q.stand(c.gate, func(s gate.Stats) bool {
+		q.stand(c.gate, func(s limiter.Stats) bool {
 			return s.QueueLength == c.waiting && s.Active == work.Places && len(q.came(c.in)) == work.Places
 		})
 		q.orders[c.gate] = q.order(c.gate)
@@ -79,9 +79,9 @@ func (q *queueing) visit(id string, booths int) {
 }
 
 // stand waits until a gate stands thus, and starts whoever has died.
-func (q *queueing) stand(name string, yes func(gate.Stats) bool) {
+func (q *queueing) stand(name string, yes func(limiter.Stats) bool) {
 	q.t.Helper()
-	var s gate.Stats
+	var s limiter.Stats
 	defer func() {
 		if q.t.Failed() {
 			q.t.Logf("%s: %+v; in %v", name, s, q.came(name+"-in"))
@@ -94,13 +94,13 @@ func (q *queueing) stand(name string, yes func(gate.Stats) bool) {
 }
 
 // stats reads a gate, where there are never more than its places; the zero value while Redis is away.
-func (q *queueing) stats(name string) gate.Stats {
+func (q *queueing) stats(name string) limiter.Stats {
 	q.t.Helper()
 	ctx, stop := context.WithTimeout(context.Background(), 2*time.Second)
 	defer stop()
 	s, _, err := q.gates.Stats(ctx, name)
 	if err != nil {
-		return gate.Stats{}
+		return limiter.Stats{}
 	}
 	if s.Active > max(work.Places, q.over[name]) && !q.forgot {
 		q.over[name] = s.Active // said once
@@ -109,7 +109,7 @@ func (q *queueing) stats(name string) gate.Stats {
 	return s
 }
 
-func (q *queueing) order(name string) []gate.Waiter {
+func (q *queueing) order(name string) []limiter.Waiter {
 	q.t.Helper()
 	ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
 	defer stop()
@@ -156,8 +156,8 @@ func (q *queueing) end() {
 	if q.forgot {
 		return
 	}
-	q.fair(work.Booth.Name(), work.BoothIn, work.BoothOut, func(w gate.Waiter) string { return w.Instance + " " + w.Place })
-	q.fair(work.Lobby.Name(), work.LobbyIn, work.LobbyOut, func(w gate.Waiter) string { return w.Instance })
+	q.fair(work.Booth.Name(), work.BoothIn, work.BoothOut, func(w limiter.Waiter) string { return w.Instance + " " + w.Place })
+	q.fair(work.Lobby.Name(), work.LobbyIn, work.LobbyOut, func(w limiter.Waiter) string { return w.Instance })
 }
 
 func (q *queueing) completed(id string, want int) {
@@ -194,8 +194,11 @@ func (q *queueing) left(came map[string]uint64) {
 	q.t.Helper()
 	began := time.Now()
 	for name, n := range came {
-		var s gate.Stats
-		q.stand(name, func(now gate.Stats) bool { s = now; return s.TotalEnqueued > 0 && s.Active == 0 && s.QueueLength == 0 })
+		var s limiter.Stats
+		q.stand(name, func(now limiter.Stats) bool {
+			s = now
+			return s.TotalEnqueued > 0 && s.Active == 0 && s.QueueLength == 0
+		})
 		if took := time.Since(began); took > leakedFor && !q.forgot {
 			q.t.Errorf("%s: a slot was not given back for %v after everybody had ended", name, took)
 		}
@@ -211,7 +214,7 @@ func (q *queueing) left(came map[string]uint64) {
 // fair demands that nobody has overtaken anybody, and that there were never more in than there are places, as they have written it
 // down themselves. Who comes has all those before it in the queue let in before: they are in, or have been, or are on their
 // way, with a place each. So those who are in and those who are still to come make no more than the places.
-func (q *queueing) fair(name, in, out string, as func(gate.Waiter) string) {
+func (q *queueing) fair(name, in, out string, as func(limiter.Waiter) string) {
 	q.t.Helper()
 	rank := make(map[string]int)
 	for i, w := range q.orders[name] {

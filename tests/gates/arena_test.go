@@ -15,12 +15,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/gate"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -46,7 +46,7 @@ type arena struct {
 	redis  *redistest.Server
 	client *client.Client
 	store  *store.Store
-	gates  *gate.Gates
+	gates  *limiter.Gates
 	book   book
 	fleets []*stack.Process
 }
@@ -70,7 +70,7 @@ func newArena(t *testing.T, orchestrators int, s settings) *arena {
 	t.Cleanup(runner.Close)
 	space := redisx.NewSpace(namespace)
 	a.store = store.New(runner, space)
-	a.gates = gate.New(runner, space, func(name string) int { return queue.PartitionOf(name, partitions) })
+	a.gates = limiter.New(runner, space, func(name string) int { return queue.PartitionOf(name, partitions) })
 	nc := natstest.Dial(t, a.nats)
 	poll.Until(t, within, "the namespace exists", func() bool {
 		c, err := client.New(a.ctx, nc, client.Options{Namespace: namespace, By: "ada", Every: time.Second, Patience: 10 * time.Second})
@@ -170,7 +170,7 @@ func result[Out any](a *arena, run *client.Run[Out]) (Out, error) {
 }
 
 // stats reads how a gate stands; the zero value if nobody has ever come to it.
-func (a *arena) stats(name string) gate.Stats {
+func (a *arena) stats(name string) limiter.Stats {
 	a.Helper()
 	s, _, err := a.gates.Stats(a.ctx, name)
 	a.must(err)
@@ -180,10 +180,10 @@ func (a *arena) stats(name string) gate.Stats {
 // queued waits until so many wait at a gate, and no more.
 func (a *arena) queued(name string, n int) {
 	a.Helper()
-	a.stand(name, "as many wait as should", func(s gate.Stats) bool { return s.QueueLength == n })
+	a.stand(name, "as many wait as should", func(s limiter.Stats) bool { return s.QueueLength == n })
 }
 
-func (a *arena) stand(name, what string, yes func(gate.Stats) bool) (s gate.Stats) {
+func (a *arena) stand(name, what string, yes func(limiter.Stats) bool) (s limiter.Stats) {
 	a.Helper()
 	defer func() {
 		if a.Failed() {
@@ -202,7 +202,7 @@ func (a *arena) stand(name, what string, yes func(gate.Stats) bool) (s gate.Stat
 }
 
 // order gives who waits at a gate, in order.
-func (a *arena) order(name string, n int) []gate.Waiter {
+func (a *arena) order(name string, n int) []limiter.Waiter {
 	a.Helper()
 	all, err := a.gates.Waiters(a.ctx, name, 0, n+1)
 	a.must(err)
@@ -213,10 +213,10 @@ func (a *arena) order(name string, n int) []gate.Waiter {
 }
 
 // over demands that nobody is left at a gate soon, and the counts of all that has happened there.
-func (a *arena) over(name string, want gate.Stats) {
+func (a *arena) over(name string, want limiter.Stats) {
 	a.Helper()
-	got := a.stand(name, "nobody is left", func(s gate.Stats) bool { return s.QueueLength == 0 && s.Active == 0 })
-	want.Action, want.Key, want.MaxConcurrent, want.Policy, want.LimitedUntil = gate.Action(name), gate.Key(name), got.MaxConcurrent, got.Policy, got.LimitedUntil
+	got := a.stand(name, "nobody is left", func(s limiter.Stats) bool { return s.QueueLength == 0 && s.Active == 0 })
+	want.Action, want.Key, want.MaxConcurrent, want.Policy, want.LimitedUntil = limiter.Action(name), limiter.Key(name), got.MaxConcurrent, got.Policy, got.LimitedUntil
 	if got != want {
 		a.Errorf("the gate %s says\n%+v, want\n%+v", name, got, want)
 	}

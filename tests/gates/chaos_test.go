@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/gate"
 )
 
 // Whatever is asked of many at once, while one orchestrator after the other dies and comes again: all end, nobody is left at any
@@ -33,7 +33,7 @@ func TestWhateverIsDoneAtOnceNobodyIsLeftAtAGate(t *testing.T) {
 	}
 	poll.Until(t, within, "everybody has ended", func() bool { return c.running() == 0 })
 	for _, name := range slices.Concat(actionsOfChaos(), hallsOfChaos(), []string{"keyed/red", "keyed/blue"}) {
-		s := a.stand(name, "nobody is left", func(s gate.Stats) bool { return s.QueueLength == 0 && s.Active == 0 })
+		s := a.stand(name, "nobody is left", func(s limiter.Stats) bool { return s.QueueLength == 0 && s.Active == 0 })
 		if s.TotalEnqueued != s.TotalCompleted+s.Withdrawn+s.TimedOut+s.Cleared {
 			t.Errorf("%s: %+v", name, s)
 		}

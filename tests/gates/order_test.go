@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/gate"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -65,7 +65,7 @@ func three(a *arena) {
 		a.Errorf("they came as %v", got)
 	}
 	a.never("three", 1)
-	a.over("three", gate.Stats{TotalEnqueued: 4, TotalCompleted: 4})
+	a.over("three", limiter.Stats{TotalEnqueued: 4, TotalCompleted: 4})
 }
 
 // crowds starts instances all at once, each with so many visits in one turn.
@@ -104,11 +104,11 @@ func hundred(a *arena) {
 	}
 	a.nobodyOvertook("hundred", order, 1)
 	a.never("hundred", 1)
-	a.over("hundred", gate.Stats{TotalEnqueued: 101, TotalCompleted: 101})
+	a.over("hundred", limiter.Stats{TotalEnqueued: 101, TotalCompleted: 101})
 }
 
 // ownOrder demands that the visits of one instance stand in the order in which its code has made them.
-func (a *arena) ownOrder(order []gate.Waiter) {
+func (a *arena) ownOrder(order []limiter.Waiter) {
 	a.Helper()
 	last := map[string]uint64{}
 	for _, w := range order {
@@ -126,7 +126,7 @@ func (a *arena) ownOrder(order []gate.Waiter) {
 // nobodyOvertook compares who came with the order in the gate. Who comes has all those before it in the queue let in before:
 // they are in, or have been, or are on their way, with a place each. So those who are in and those who are still to come make
 // no more than the places; with one place the orders are the same.
-func (a *arena) nobodyOvertook(room string, order []gate.Waiter, places int) {
+func (a *arena) nobodyOvertook(room string, order []limiter.Waiter, places int) {
 	a.Helper()
 	rank := make(map[string]int)
 	for i, w := range order {
@@ -155,38 +155,38 @@ func thousand(a *arena) {
 	order := a.order(room, 996)
 	a.ownOrder(order)
 
-	a.limit(level, 8, func(s gate.Stats) bool { return s.Active == 8 && s.QueueLength == 992 })
+	a.limit(level, 8, func(s limiter.Stats) bool { return s.Active == 8 && s.QueueLength == 992 })
 	a.until(room, 8)
 
-	a.limit(level, 2, func(s gate.Stats) bool { return s.MaxConcurrent == 2 })
+	a.limit(level, 2, func(s limiter.Stats) bool { return s.MaxConcurrent == 2 })
 	if s := a.stats(room); s.Active != 8 || s.QueueLength != 992 {
 		a.Errorf("the limit went down, and the gate says %+v", s)
 	}
 	a.out(room, 6)
-	a.stand(room, "two are left", func(s gate.Stats) bool { return s.Active == 2 })
+	a.stand(room, "two are left", func(s limiter.Stats) bool { return s.Active == 2 })
 	a.out(room, 1)
 	a.until(room, 9) // and not one more, as never says
 	if s := a.stats(room); s.Active != 2 || s.QueueLength != 991 || s.TotalCompleted != 7 {
 		a.Errorf("seven have left, two may be in, and the gate says %+v", s)
 	}
-	a.limit(level, 8, func(s gate.Stats) bool { return s.Active == 8 })
+	a.limit(level, 8, func(s limiter.Stats) bool { return s.Active == 8 })
 	a.open(room)
 	for _, run := range runs {
 		a.said(run, slices.Repeat([]string{"ok"}, 20)...)
 	}
 	a.nobodyOvertook(room, order, 8)
 	a.never(room, 8)
-	a.over(room, gate.Stats{TotalEnqueued: 1000, TotalCompleted: 1000})
+	a.over(room, limiter.Stats{TotalEnqueued: 1000, TotalCompleted: 1000})
 }
 
 // limit sets a limit at run time, and demands that it is in force within a second.
-func (a *arena) limit(level string, concurrency uint32, yes func(gate.Stats) bool) {
+func (a *arena) limit(level string, concurrency uint32, yes func(limiter.Stats) bool) {
 	a.Helper()
 	a.must(client.SetPolicy(a.ctx, a.client, level, client.Policy{Concurrency: concurrency}))
 	a.inForce(strings.TrimPrefix(level, "action:"), yes)
 }
 
-func (a *arena) inForce(name string, yes func(gate.Stats) bool) {
+func (a *arena) inForce(name string, yes func(limiter.Stats) bool) {
 	a.Helper()
 	began := time.Now()
 	a.stand(name, "the policy is in force", yes)
@@ -208,7 +208,7 @@ func busy(a *arena) {
 		a.Errorf("one worker has done it all: %v", by)
 	}
 	a.never("busy", 3)
-	a.over("busy", gate.Stats{TotalEnqueued: 48, TotalCompleted: 48})
+	a.over("busy", limiter.Stats{TotalEnqueued: 48, TotalCompleted: 48})
 }
 
 func keyed(a *arena) {
@@ -240,7 +240,7 @@ func keyed(a *arena) {
 	}
 	for name, n := range map[string]uint64{"keyed/red": 2, "keyed/blue": 1, "keyed": 1, "left": 2, "right": 1} {
 		a.never(name, 1)
-		a.over(name, gate.Stats{TotalEnqueued: n, TotalCompleted: n})
+		a.over(name, limiter.Stats{TotalEnqueued: n, TotalCompleted: n})
 	}
 	for _, err := range client.Waiters(a.ctx, a.client, "keyed", "green") {
 		if !errors.Is(err, client.ErrNotFound) {
@@ -269,7 +269,7 @@ func scattered(a *arena) {
 			a.Errorf("%s has come to be without its limit: %+v", name, s)
 		}
 		a.never(name, 1)
-		a.over(name, gate.Stats{TotalEnqueued: each, TotalCompleted: each})
+		a.over(name, limiter.Stats{TotalEnqueued: each, TotalCompleted: each})
 	}
 }
 
@@ -283,14 +283,14 @@ func (a *arena) windows(action string, n int, room, window int64) {
 	now, err := a.book.rdb.Time(a.ctx).Result()
 	a.must(err)
 	run := a.visit(action+"-0", Crowd{Action: action, Visits: make([]Visit, n)})
-	a.stand(action, "nobody may come for now", func(s gate.Stats) bool { return s.LimitedUntil > now.UnixMilli() && s.QueueLength > 0 })
+	a.stand(action, "nobody may come for now", func(s limiter.Stats) bool { return s.LimitedUntil > now.UnixMilli() && s.QueueLength > 0 })
 	a.said(run, slices.Repeat([]string{"ok"}, n)...)
 	for i, l := range a.book.entered(a.T, action) {
 		if after := l.At - now.UnixMilli(); after < int64(i)/room*window {
 			a.Errorf("number %d came after %d ms", i+1, after)
 		}
 	}
-	a.over(action, gate.Stats{TotalEnqueued: uint64(n), TotalCompleted: uint64(n)})
+	a.over(action, limiter.Stats{TotalEnqueued: uint64(n), TotalCompleted: uint64(n)})
 }
 
 // schedules counts the attempts in a history.

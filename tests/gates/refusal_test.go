@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/gate"
 )
 
 func refusals() []promise {
@@ -57,7 +57,7 @@ func full(a *arena) {
 	a.open("full")
 	a.said(first, "ok")
 	a.said(second, "ok")
-	a.over("full", gate.Stats{TotalEnqueued: 2, TotalCompleted: 2, Rejected: 1})
+	a.over("full", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 2, Rejected: 1})
 }
 
 func fullAgain(a *arena) {
@@ -67,12 +67,12 @@ func fullAgain(a *arena) {
 	c := again("full-again")
 	c.Limited = true
 	third := a.visit("full-again-3", c)
-	a.stand("full-again", "it was refused twice", func(s gate.Stats) bool { return s.Rejected >= 2 })
+	a.stand("full-again", "it was refused twice", func(s limiter.Stats) bool { return s.Rejected >= 2 })
 	a.open("full-again")
 	a.said(first, "ok")
 	a.said(second, "ok")
 	a.said(third, "ok")
-	a.over("full-again", gate.Stats{TotalEnqueued: 3, TotalCompleted: 3, Rejected: a.schedules("full-again-3") - 1})
+	a.over("full-again", limiter.Stats{TotalEnqueued: 3, TotalCompleted: 3, Rejected: a.schedules("full-again-3") - 1})
 }
 
 func late(a *arena) {
@@ -81,7 +81,7 @@ func late(a *arena) {
 	a.once("late", "late-2")
 	a.open("late")
 	a.said(first, "ok")
-	a.over("late", gate.Stats{TotalEnqueued: 2, TotalCompleted: 1, TimedOut: 1})
+	a.over("late", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 1, TimedOut: 1})
 }
 
 func rude(a *arena) {
@@ -90,7 +90,7 @@ func rude(a *arena) {
 	a.once("rude", "rude-2")
 	a.open("rude")
 	a.said(first, "ok")
-	a.over("rude", gate.Stats{TotalEnqueued: 1, TotalCompleted: 1, Rejected: 1})
+	a.over("rude", limiter.Stats{TotalEnqueued: 1, TotalCompleted: 1, Rejected: 1})
 }
 
 func cleared(a *arena) {
@@ -105,7 +105,7 @@ func cleared(a *arena) {
 	a.once("cleared", "cleared-2")
 	a.open("cleared")
 	a.said(first, "ok")
-	a.over("cleared", gate.Stats{TotalEnqueued: 3, TotalCompleted: 1, Cleared: 2})
+	a.over("cleared", limiter.Stats{TotalEnqueued: 3, TotalCompleted: 1, Cleared: 2})
 }
 
 // host starts an instance that calls a limited orchestration.
@@ -141,7 +141,7 @@ func fullHall(a *arena) {
 	a.open(hall)
 	a.went(first, "ok")
 	a.went(second, "ok")
-	a.over(hall, gate.Stats{TotalEnqueued: 2, TotalCompleted: 2, Rejected: 2})
+	a.over(hall, limiter.Stats{TotalEnqueued: 2, TotalCompleted: 2, Rejected: 2})
 }
 
 func lateHall(a *arena) {
@@ -152,7 +152,7 @@ func lateHall(a *arena) {
 	a.alone(hall)
 	a.open(hall)
 	a.went(first, "ok")
-	a.over(hall, gate.Stats{TotalEnqueued: 3, TotalCompleted: 1, TimedOut: 2})
+	a.over(hall, limiter.Stats{TotalEnqueued: 3, TotalCompleted: 1, TimedOut: 2})
 }
 
 func rudeHall(a *arena) {
@@ -163,7 +163,7 @@ func rudeHall(a *arena) {
 	a.alone(hall)
 	a.open(hall)
 	a.went(first, "ok")
-	a.over(hall, gate.Stats{TotalEnqueued: 1, TotalCompleted: 1, Rejected: 2})
+	a.over(hall, limiter.Stats{TotalEnqueued: 1, TotalCompleted: 1, Rejected: 2})
 }
 
 func clearedHall(a *arena) {
@@ -178,5 +178,5 @@ func clearedHall(a *arena) {
 	a.alone(hall)
 	a.open(hall)
 	a.went(first, "ok")
-	a.over(hall, gate.Stats{TotalEnqueued: 3, TotalCompleted: 1, Cleared: 2})
+	a.over(hall, limiter.Stats{TotalEnqueued: 3, TotalCompleted: 1, Cleared: 2})
 }

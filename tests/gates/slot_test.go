@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/gate"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -43,7 +43,7 @@ func givenUp(a *arena) {
 	a.said(first, "ok")
 	a.said(third, "ok")
 	a.once("given-up", "given-up-2")
-	a.over("given-up", gate.Stats{TotalEnqueued: 3, TotalCompleted: 2, Withdrawn: 1})
+	a.over("given-up", limiter.Stats{TotalEnqueued: 3, TotalCompleted: 2, Withdrawn: 1})
 }
 
 func takenBack(a *arena) {
@@ -54,7 +54,7 @@ func takenBack(a *arena) {
 	a.queued("taken-back", 0)
 	a.open("taken-back")
 	a.said(first, "ok")
-	a.over("taken-back", gate.Stats{TotalEnqueued: 2, TotalCompleted: 1, Withdrawn: 1})
+	a.over("taken-back", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 1, Withdrawn: 1})
 }
 
 func letGo(a *arena) {
@@ -64,7 +64,7 @@ func letGo(a *arena) {
 	a.must(client.Cancel(a.ctx, a.client, "let-go-held", "not needed any more"))
 	a.said(second, "ok")
 	a.status("let-go-held", client.Cancelled)
-	a.over("let-go", gate.Stats{TotalEnqueued: 2, TotalCompleted: 2})
+	a.over("let-go", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 2})
 }
 
 func killed(a *arena) {
@@ -96,7 +96,7 @@ func killed(a *arena) {
 		a.Errorf("they came as %s", got)
 	}
 	a.never("killed", 1)
-	a.over("killed", gate.Stats{TotalEnqueued: 3, TotalCompleted: 3})
+	a.over("killed", limiter.Stats{TotalEnqueued: 3, TotalCompleted: 3})
 }
 
 func poison(a *arena) {
@@ -119,7 +119,7 @@ func poison(a *arena) {
 	if got := strings.Join(sequence(a.book.entered(a.T, "poison")), " "); got != strings.Repeat("poison-1 ", maxClaims)+"poison-2" {
 		a.Errorf("they came as %s", got)
 	}
-	a.over("poison", gate.Stats{TotalEnqueued: 2, TotalCompleted: 2})
+	a.over("poison", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 2})
 }
 
 func purged(a *arena) {
@@ -132,14 +132,14 @@ func purged(a *arena) {
 	a.queued("purged", 1)
 	a.must(client.Purge(a.ctx, a.client, "purged-held", client.Force()))
 	a.said(third, "ok")
-	a.over("purged", gate.Stats{TotalEnqueued: 3, TotalCompleted: 2, Withdrawn: 1})
+	a.over("purged", limiter.Stats{TotalEnqueued: 3, TotalCompleted: 2, Withdrawn: 1})
 }
 
 func timed(a *arena) {
 	const limit = 1500 * time.Millisecond
 	first := a.held("timed")
 	second := a.visit("timed-2", Crowd{Action: "timed", Visits: make([]Visit, 1), Attempt: limit})
-	a.stand("timed", "somebody has waited for longer than it may run", func(s gate.Stats) bool {
+	a.stand("timed", "somebody has waited for longer than it may run", func(s limiter.Stats) bool {
 		return s.OldestEnqueuedAt > 0 && time.Since(time.UnixMilli(s.OldestEnqueuedAt)) > limit+100*time.Millisecond
 	})
 	a.open("timed")
@@ -147,7 +147,7 @@ func timed(a *arena) {
 	a.said(first, "ok")
 	third := a.visit("timed-3", Crowd{Action: "timed", Visits: []Visit{{Dwell: time.Hour}}, Attempt: 300 * time.Millisecond})
 	a.said(third, "timeout")
-	a.over("timed", gate.Stats{TotalEnqueued: 3, TotalCompleted: 3})
+	a.over("timed", limiter.Stats{TotalEnqueued: 3, TotalCompleted: 3})
 }
 
 func hurried(a *arena) {
@@ -156,7 +156,7 @@ func hurried(a *arena) {
 	a.once("hurried", "hurried-2")
 	a.open("hurried")
 	a.said(first, "ok")
-	a.over("hurried", gate.Stats{TotalEnqueued: 2, TotalCompleted: 1, Withdrawn: 1})
+	a.over("hurried", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 1, Withdrawn: 1})
 }
 
 // paused lets somebody fail who keeps its slot for an hour, in front of somebody else.
@@ -173,14 +173,14 @@ func keptAndCancelled(a *arena) {
 	second := a.paused("kept-and-cancelled")
 	a.must(client.Cancel(a.ctx, a.client, "kept-and-cancelled-1", "not needed any more"))
 	a.said(second, "ok")
-	a.over("kept-and-cancelled", gate.Stats{TotalEnqueued: 2, TotalCompleted: 2})
+	a.over("kept-and-cancelled", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 2})
 }
 
 func keptAndPurged(a *arena) {
 	second := a.paused("kept-and-purged")
 	a.must(client.Purge(a.ctx, a.client, "kept-and-purged-1", client.Force()))
 	a.said(second, "ok")
-	a.over("kept-and-purged", gate.Stats{TotalEnqueued: 2, TotalCompleted: 2})
+	a.over("kept-and-purged", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 2})
 }
 
 // retried lets somebody fail in front of somebody who waits, with a long enough pause for the other to come in between.
@@ -208,12 +208,12 @@ func (a *arena) retried(action string, keep bool, want ...string) {
 
 func requeued(a *arena) {
 	a.retried("requeued", false, "tired", "fresh")
-	a.over("requeued", gate.Stats{TotalEnqueued: 5, TotalCompleted: 5})
+	a.over("requeued", limiter.Stats{TotalEnqueued: 5, TotalCompleted: 5})
 }
 
 func kept(a *arena) {
 	a.retried("kept", true, "tired", "tired", "tired", "fresh")
-	a.over("kept", gate.Stats{TotalEnqueued: 3, TotalCompleted: 3})
+	a.over("kept", limiter.Stats{TotalEnqueued: 3, TotalCompleted: 3})
 }
 
 // There is one orchestrator: it knows of a policy when whoever sets it is told so. Another would know within a second, and let in
@@ -234,7 +234,7 @@ func TestAPolicyMayBeSetOnAnActionThatHadNoneAndBeDeletedAgain(t *testing.T) {
 	a.queued("free", 2)
 	a.until("free", 4)
 	a.must(client.DeletePolicy(a.ctx, a.client, "action:free"))
-	a.inForce("free", func(s gate.Stats) bool { return s.QueueLength == 0 && s.Active == 3 })
+	a.inForce("free", func(s limiter.Stats) bool { return s.QueueLength == 0 && s.Active == 3 })
 	a.until("free", 6)
 	runs = append(runs, a.visit("free-d", one("free", Visit{Hold: true}))) // which finds no gate
 	a.until("free", 7)
@@ -243,7 +243,7 @@ func TestAPolicyMayBeSetOnAnActionThatHadNoneAndBeDeletedAgain(t *testing.T) {
 	for _, run := range runs {
 		a.said(run, "ok")
 	}
-	a.over("free", gate.Stats{TotalEnqueued: 3, TotalCompleted: 3})
+	a.over("free", limiter.Stats{TotalEnqueued: 3, TotalCompleted: 3})
 	a.check()
 }
 
@@ -281,7 +281,7 @@ func TestTheMostSpecificPolicyIsInForceAndAtEachLevelTheOneSetAtRunTime(t *testi
 		t.Helper()
 		for i, name := range names {
 			in[i] = max(in[i], limits[i])
-			a.inForce(name, func(s gate.Stats) bool { return s.MaxConcurrent == limits[i] && s.Active == in[i] })
+			a.inForce(name, func(s limiter.Stats) bool { return s.MaxConcurrent == limits[i] && s.Active == in[i] })
 		}
 		if t.Failed() {
 			t.Fatal(what)
@@ -321,7 +321,7 @@ func TestTheMostSpecificPolicyIsInForceAndAtEachLevelTheOneSetAtRunTime(t *testi
 	for i, name := range names {
 		a.open(name)
 		a.said(runs[i], slices.Repeat([]string{"ok"}, 9)...)
-		a.over(name, gate.Stats{TotalEnqueued: 9, TotalCompleted: 9})
+		a.over(name, limiter.Stats{TotalEnqueued: 9, TotalCompleted: 9})
 	}
 	a.check()
 }

@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/gate"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -36,7 +36,7 @@ func orphan(a *arena) {
 	a.open(hall)
 	a.went(first, "ok")
 	a.went(second, "ok")
-	a.over(hall, gate.Stats{TotalEnqueued: 3, TotalCompleted: 2, Withdrawn: 1})
+	a.over(hall, limiter.Stats{TotalEnqueued: 3, TotalCompleted: 2, Withdrawn: 1})
 }
 
 func hall(a *arena) {
@@ -86,7 +86,7 @@ func hall(a *arena) {
 	if all := events[*history.Granted](a, "hall-3", 1); len(all) != 1 || all[0].Scheduled != 1 {
 		a.Errorf("hall-3 was granted %+v", all)
 	}
-	a.over("hall", gate.Stats{TotalEnqueued: 3, TotalCompleted: 2, Withdrawn: 1})
+	a.over("hall", limiter.Stats{TotalEnqueued: 3, TotalCompleted: 2, Withdrawn: 1})
 }
 
 func annex(a *arena) {
@@ -107,7 +107,7 @@ func annex(a *arena) {
 	if got := strings.Join(sequence(a.book.entered(a.T, "annex")), " "); got != "annex-1 annex-3 annex-2" {
 		a.Errorf("they came as %s", got)
 	}
-	a.over("annex", gate.Stats{TotalEnqueued: 4, TotalCompleted: 3, Withdrawn: 1})
+	a.over("annex", limiter.Stats{TotalEnqueued: 4, TotalCompleted: 3, Withdrawn: 1})
 }
 
 func vault(a *arena) {
@@ -117,7 +117,7 @@ func vault(a *arena) {
 	a.queued("vault", 1)
 	a.must(client.Purge(a.ctx, a.client, "vault-1", client.Force()))
 	a.went(second, "ok")
-	a.over("vault", gate.Stats{TotalEnqueued: 2, TotalCompleted: 2})
+	a.over("vault", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 2})
 }
 
 func knot(a *arena)    { a.knotted("knot", Stay{Child: true}) }
@@ -128,7 +128,7 @@ func (a *arena) knotted(hall string, s Stay) {
 	a.Helper()
 	id, child := hall+"-1", hall+"-1-child"
 	run := a.stay(hall, id, s)
-	a.stand(hall, "it is found to be deadlocked", func(s gate.Stats) bool { return s.Deadlocked })
+	a.stand(hall, "it is found to be deadlocked", func(s limiter.Stats) bool { return s.Deadlocked })
 	d := a.status(child, client.Pending)
 	if len(d.Waits) != 1 || !d.Waits[0].Deadlocked {
 		a.Errorf("%s waits thus: %+v", child, d.Waits)
@@ -142,7 +142,7 @@ func (a *arena) knotted(hall string, s Stay) {
 	a.must(err)
 	refused(a, client.Attach(a.client, h, child), pawl.ErrQueueTimeout, client.Failed)
 	a.went(a.stay(hall, hall+"-2", Stay{}), "ok")
-	a.over(hall, gate.Stats{TotalEnqueued: 3, TotalCompleted: 2, TimedOut: 1})
+	a.over(hall, limiter.Stats{TotalEnqueued: 3, TotalCompleted: 2, TimedOut: 1})
 }
 
 // reported demands that a deadlock was counted and logged, by each owner of the gate once: there may have been several, of which

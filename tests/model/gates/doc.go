@@ -2,7 +2,7 @@
 // transitions of a value, and a world of instances, their owners, and gates, in which they are called.
 //
 // As in package model, two things are done with it. The world is searched, breadth first and by random walks, for a state that
-// breaks a promise; and the scripts are the oracle against which the Lua of pkg/gate is run (package tests/conformance).
+// breaks a promise; and the scripts are the oracle against which the Lua of internal/limiter is run (package tests/conformance).
 //
 // The promises, as seen from outside:
 //

@@ -1,0 +1,77 @@
+package limiter_test
+
+import (
+	"testing"
+
+	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/internal/redistest"
+)
+
+func (b *bench) disown(at int64, names ...string) limiter.Admitted {
+	b.Helper()
+	ds := make([]limiter.Disowned, len(names))
+	for i, n := range names {
+		ds[i] = limiter.Disowned{Member: who(n), At: epoch + at}
+	}
+	got, err := redistest.Answer(func(done func(limiter.Admitted, error)) { b.gates.Disown(b.gate, ds, done) })
+	b.must(err)
+	return got
+}
+
+func TestADisownedHolderLeavesUnlessItWasHeardOfSince(t *testing.T) {
+	b := clock(t)
+	b.policy(concurrency(1))
+	b.enter("a")
+	b.at(10)
+	b.enter("b")
+	b.at(20)
+	b.enter("a") // asks again: it is wanted after all
+	b.at(25)
+	if got := b.disown(15, "a"); got.Holding != 1 || len(got.Granted) != 0 {
+		t.Fatalf("it was heard of since, and has left: %+v", got)
+	}
+	b.at(30)
+	if got := b.disown(20, "a", "nobody"); shorts(got.Granted) != "b" || got.Holding != 1 {
+		t.Fatalf("%+v", got)
+	}
+}
+
+func TestADisownedWaiterThatHasEnteredAnewStays(t *testing.T) {
+	b := clock(t)
+	b.policy(concurrency(1))
+	b.enter("a")
+	b.at(10)
+	b.enter("b")
+	if got := b.disown(10, "b"); got.Waiting != 1 {
+		t.Fatalf("%+v", got)
+	}
+	b.at(20)
+	b.leave("a") // b is in
+	b.at(30)
+	b.leave("b")
+	b.enter("c")
+	b.enter("b") // waits
+	if got := b.disown(20, "b"); got.Waiting != 1 || got.Holding != 1 {
+		t.Fatalf("%+v", got)
+	}
+}
+
+func TestADisownedTimeoutIsForgotten(t *testing.T) {
+	b := clock(t)
+	p := concurrency(1)
+	p.QueueTimeout = 100
+	b.policy(p)
+	b.enter("a")
+	b.enter("b")
+	b.at(200)
+	if s := b.sweep(nil); len(s.Away) != 1 {
+		t.Fatalf("%+v", s)
+	}
+	if got := b.disown(100, "b"); got.Waiting+got.Holding != 1 {
+		t.Fatalf("%+v", got)
+	}
+	b.want("before it was told", said(b.enter("b")), limiter.TimedOut.String())
+	b.at(300)
+	b.disown(300, "b")
+	b.want("after", said(b.enter("b")), "1")
+}

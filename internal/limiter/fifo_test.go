@@ -1,0 +1,385 @@
+package limiter_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// server is a bench on a redis-server of its own.
+func server(t *testing.T, args ...string) (*bench, *redistest.Server) {
+	t.Helper()
+	s := redistest.Start(t, args...)
+	rdb := s.Client(t)
+	run := redisx.NewRunner(rdb)
+	t.Cleanup(run.Close)
+	return newBench(t, rdb, run), s
+}
+
+// scripts counts the scripts that the server has been asked for.
+func (b *bench) scripts() int {
+	b.Helper()
+	info, err := b.rdb.Info(context.Background(), "commandstats").Result()
+	b.must(err)
+	for line := range strings.Lines(info) {
+		var n int
+		if _, err := fmt.Sscanf(line, "cmdstat_evalsha:calls=%d", &n); err == nil {
+			return n
+		}
+	}
+	return 0
+}
+
+// drain has the holders leave, a few at a time, and gives everybody in the order in which they were let in.
+func (b *bench) drain(first []limiter.Member, atATime int) []limiter.Member {
+	b.Helper()
+	all, in := first, first
+	for len(in) > 0 {
+		n := min(atATime, len(in))
+		got := b.admit(in[:n])
+		in = append(slices.Clone(in[n:]), got.Granted...)
+		all = append(all, got.Granted...)
+	}
+	return all
+}
+
+func TestThousandWhoEnterConcurrentlyFromSeveralProcessesAreLetInInTheirOrder(t *testing.T) {
+	b, s := server(t)
+	b.policy(concurrency(1))
+	b.enter("first")
+	const routines, each = 20, 50
+	var wg sync.WaitGroup
+	var runners []*redisx.Runner
+	for range 4 {
+		runners = append(runners, redisx.NewRunner(s.Client(t)))
+	}
+	for i := range routines {
+		process := limiter.New(runners[i%4], b.space, partition)
+		wg.Go(func() {
+			for k := range each {
+				a, err := redistest.Answer(func(done func(limiter.Admitted, error)) {
+					process.Admit(limiter.Call{Gate: b.gate, InForce: b.force, Enter: []limiter.Entry{{Member: who(fmt.Sprint(i, "-", k))}}}, done)
+				})
+				if err != nil || a.Verdicts[0].Kind != limiter.Waits {
+					t.Errorf("%d-%d: %v, %v", i, k, a.Verdicts, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, r := range runners {
+		r.Close()
+	}
+	queue := strings.Fields(b.waiters())
+	if len(queue) != routines*each {
+		t.Fatalf("%d wait", len(queue))
+	}
+	next := make(map[int]int)
+	for _, name := range queue {
+		var i, k int
+		if _, err := fmt.Sscanf(name, "%d-%d", &i, &k); err != nil || next[i] != k {
+			t.Fatalf("%s stands where %d-%d should: whoever had its answer stands before who came later", name, i, next[i])
+		}
+		next[i]++
+	}
+	b.check()
+	b.want("let in", shorts(b.drain([]limiter.Member{who("first")}, 1)), "first "+strings.Join(queue, " "))
+	b.want("counters", b.counters(), "1001 1001 0 0 0 0")
+	b.check()
+}
+
+func TestTenThousandPassInOrderWithinSeconds(t *testing.T) {
+	b, _ := server(t)
+	b.policy(history.Policy{Concurrency: 100, QueueLimit: 20_000, QueueTimeout: -1})
+	begin := time.Now()
+	const n = 10_000
+	verdicts := make([]limiter.Verdict, n)
+	var wg sync.WaitGroup
+	var bad atomic.Int64
+	for i := range n {
+		wg.Add(1)
+		b.gates.Admit(limiter.Call{Gate: b.gate, InForce: b.force, Enter: []limiter.Entry{{Member: who(fmt.Sprint(i))}}}, func(a limiter.Admitted, err error) {
+			if err == nil {
+				verdicts[i] = a.Verdicts[0]
+			} else {
+				bad.Add(1)
+			}
+			wg.Done()
+		})
+	}
+	wg.Wait()
+	entered := time.Since(begin)
+	if bad.Load() > 0 {
+		t.Fatalf("%d were not answered", bad.Load())
+	}
+	var first []limiter.Member
+	for i, v := range verdicts {
+		switch {
+		case i < 100 && v.Kind == limiter.LetIn:
+			first = append(first, who(fmt.Sprint(i)))
+		case i >= 100 && v.Kind == limiter.Waits && v.Position == i-99:
+		default:
+			t.Fatalf("%d: %+v", i, v)
+		}
+	}
+	for i, m := range b.drain(first, 10) {
+		if short(m) != fmt.Sprint(i) {
+			t.Fatalf("%s was let in as number %d", short(m), i)
+		}
+	}
+	b.want("counters", b.counters(), "10000 10000 0 0 0 0")
+	b.check()
+	t.Logf("entered in %v, passed in %v", entered, time.Since(begin))
+	if d := time.Since(begin); d > 20*time.Second {
+		t.Errorf("it took %v", d)
+	}
+}
+
+func TestAWaiterCostsAtMost300Bytes(t *testing.T) {
+	b, _ := server(t)
+	b.policy(history.Policy{Concurrency: 1})
+	const n = 10_000
+	for from := 0; from < n; from += 500 {
+		var es []limiter.Entry
+		for i := from; i < from+500; i++ {
+			id := fmt.Sprintf("order-%06d", 123_456+i)
+			es = append(es, limiter.Entry{Member: limiter.Member{
+				Ticket: limiter.StartTicket(id, history.Position{Seq: uint64(i)}), Instance: id, Place: limiter.ActivityPlace(1, 17),
+			}})
+		}
+		b.admit(nil, es...)
+	}
+	total := int64(0)
+	k := b.space.Gate(b.gate)
+	for _, key := range []string{k.Queue(), k.Active(), k.State()} {
+		m, err := b.rdb.MemoryUsage(t.Context(), key, 0).Result()
+		b.must(err)
+		total += m
+	}
+	t.Logf("%d bytes a waiter", total/n)
+	if total/n > 300 {
+		t.Errorf("%d bytes a waiter", total/n)
+	}
+	b.want("as many wait as may, unless the policy says otherwise", said(b.enter("last", "one too many")), "10000, queue full")
+}
+
+func TestWhatIsCalledWhileAScriptIsUnderWayGoesIntoTheNextInOrder(t *testing.T) {
+	b, s := server(t)
+	b.policy(concurrency(10))
+	b.used(0)
+	b.enter("0") // scripts and connections are there
+	before := b.scripts()
+	s.Pause()
+	const n = 300
+	var order []int
+	answers := make(chan int, n)
+	granted := make([]limiter.Admitted, n)
+	for i := range n {
+		b.gates.Admit(limiter.Call{Gate: b.gate, InForce: b.force, Enter: []limiter.Entry{{Member: who(fmt.Sprint(i + 1))}}}, func(a limiter.Admitted, err error) {
+			if err != nil {
+				t.Errorf("%d: %v", i, err)
+			}
+			granted[i] = a
+			answers <- i
+		})
+	}
+	s.Resume()
+	for range n {
+		order = append(order, <-answers)
+	}
+	if !slices.IsSorted(order) {
+		t.Errorf("answered in the order %v", order)
+	}
+	looks := 0
+	for i, a := range granted {
+		want := "let in"
+		if i+1 >= 10 {
+			want = fmt.Sprint(i + 1 - 9)
+		}
+		b.want(fmt.Sprint(i+1), said(a), want)
+		if a.Look {
+			looks++
+		}
+	}
+	if looks != 1 {
+		t.Errorf("%d were told that the queue is not empty any more", looks)
+	}
+	if got := b.scripts() - before; got > 2 {
+		t.Errorf("%d scripts for %d calls", got, n)
+	}
+	b.check()
+}
+
+func TestMergedCallsKeepTheirMeaning(t *testing.T) {
+	b, s := server(t)
+	b.policy(concurrency(1))
+	b.enter("a", "b", "c", "d")
+	var wg sync.WaitGroup
+	type answer struct {
+		limiter.Admitted
+		err error
+	}
+	got := make([]answer, 6)
+	call := func(i int, force limiter.InForce, leave []limiter.Member, enter ...limiter.Entry) {
+		wg.Add(1)
+		b.gates.Admit(limiter.Call{Gate: b.gate, InForce: force, Leave: leave, Enter: enter}, func(a limiter.Admitted, err error) {
+			got[i] = answer{a, err}
+			wg.Done()
+		})
+	}
+	s.Pause()
+	call(0, b.force, nil) // under way; the others are merged
+	call(1, b.force, []limiter.Member{who("a")})
+	call(2, limiter.InForce{Policy: concurrency(2), Level: "action", Version: 9}, nil, limiter.Entry{Member: who("e")})
+	call(3, b.force, nil, limiter.Entry{Member: who("f")}) // an older policy than the one before it
+	call(4, b.force, []limiter.Member{who("e"), who("f")}) // they entered just now: not before they have
+	call(5, limiter.InForce{}, nil, limiter.Entry{Member: who("b")})
+	s.Resume()
+	wg.Wait()
+	for i, a := range got {
+		if a.err != nil {
+			t.Fatalf("%d: %v", i, a.err)
+		}
+	}
+	b.want("let in, told to one of them", shorts(slices.Concat(got[0].Granted, got[1].Granted, got[2].Granted, got[3].Granted, got[4].Granted, got[5].Granted)), "b c")
+	b.want("e", said(got[2].Admitted), "2")
+	b.want("f", said(got[3].Admitted), "3")
+	b.want("b", said(got[5].Admitted), "let in")
+	b.want("queue", b.waiters(), "d")
+	b.want("counters", b.counters(), "6 1 0 0 2 0")
+	b.check()
+}
+
+func TestACallOfThousandsTakesSeveralScriptsAndOneAnswer(t *testing.T) {
+	b, _ := server(t)
+	b.policy(concurrency(1_200))
+	var es []limiter.Entry
+	var ms []limiter.Member
+	for i := range 2_700 {
+		es = append(es, limiter.Entry{Member: who(fmt.Sprint(i))})
+		ms = append(ms, who(fmt.Sprint(i)))
+	}
+	a := b.admit(nil, es...)
+	if len(a.Verdicts) != 2_700 || a.Verdicts[1_199].Kind != limiter.LetIn || a.Verdicts[2_699].Position != 1_500 || !a.Look {
+		t.Errorf("%d verdicts, %+v, %+v", len(a.Verdicts), a.Verdicts[1_199], a.Verdicts[2_699])
+	}
+	a = b.admit(ms[:1_200], limiter.Entry{Member: who("last")})
+	b.want("all that there is room for, in order", shorts(a.Granted), shorts(ms[1_200:2_400]))
+	b.want("the entry", said(a), "301")
+	b.check()
+}
+
+func TestARedisThatDoesNotAnswerIsSaidAfterTwoSecondsAndOnce(t *testing.T) {
+	b, s := server(t)
+	b.policy(concurrency(1))
+	b.enter("a")
+	s.Pause()
+	begin := time.Now()
+	var calls [5]atomic.Int64
+	var wg sync.WaitGroup
+	for i := range calls {
+		wg.Add(1)
+		b.gates.Admit(limiter.Call{Gate: b.gate, InForce: b.force, Enter: []limiter.Entry{{Member: who(fmt.Sprint(i))}}}, func(_ limiter.Admitted, err error) {
+			if !errors.Is(err, limiter.ErrSlow) || !strings.Contains(err.Error(), b.gate) {
+				t.Errorf("%d: %v", i, err)
+			}
+			if calls[i].Add(1) == 1 {
+				wg.Done()
+			}
+		})
+	}
+	wg.Wait()
+	if d := time.Since(begin); d < 1500*time.Millisecond || d > 5*time.Second {
+		t.Errorf("said after %v", d)
+	}
+	s.Resume()
+	// The first was under way, and is carried out; the others have not been sent. Whoever asks again loses nothing by it.
+	b.want("asking again", said(b.enter("0", "1", "2")), "1, 2, 3")
+	// (More than the first were, if the line of "a" had not ended yet.) Nobody is counted twice.
+	if st := b.stats(); st.TotalEnqueued < 4 || st.TotalEnqueued > 6 || int(st.TotalEnqueued) != st.Active+st.QueueLength {
+		t.Errorf("%+v", st)
+	}
+	for i := range calls {
+		if n := calls[i].Load(); n != 1 {
+			t.Errorf("%d was answered %d times", i, n)
+		}
+	}
+	b.check()
+}
+
+func TestWaitersAndScriptsSurviveARestartOfRedis(t *testing.T) {
+	b, s := server(t, "--appendonly", "yes", "--appendfsync", "always")
+	b.policy(concurrency(1))
+	b.enter("a", "b", "c")
+	s.Restart(t)
+	b.want("after the restart, which has forgotten the scripts", said(b.enter("c", "b", "a", "d")), "2, 1, let in, 3")
+	b.want("woken", shorts(b.leave("a").Granted), "b")
+	b.want("counters", b.counters(), "4 1 0 0 0 0")
+	b.check()
+}
+
+// Trap: a call whose answer is lost is carried out twice.
+func TestLostAnswersChangeNoCounterAndNoPlace(t *testing.T) {
+	b, s := server(t)
+	b.policy(concurrency(3))
+	proxy, rdb := s.Proxy(t)
+	run := redisx.NewRunner(rdb)
+	defer run.Close()
+	shaky := limiter.New(run, b.space, partition)
+	proxy.LoseReplies(4)
+	insist := func(c limiter.Call) {
+		t.Helper()
+		c.Gate, c.InForce = b.gate, b.force
+		for range 100 {
+			if _, err := redistest.Answer(func(done func(limiter.Admitted, error)) { shaky.Admit(c, done) }); err == nil {
+				return
+			}
+		}
+		t.Fatal("never answered")
+	}
+	var names []string
+	for i := range 40 {
+		names = append(names, fmt.Sprint(i))
+		insist(limiter.Call{Enter: []limiter.Entry{{Member: who(names[i])}}})
+	}
+	b.want("queue", b.waiters(), strings.Join(names[3:], " "))
+	b.want("counters", b.counters(), "40 0 0 0 0 0")
+	for i := range 20 {
+		insist(limiter.Call{Leave: []limiter.Member{who(names[i])}})
+	}
+	if proxy.Lost() == 0 {
+		t.Fatal("nothing was lost")
+	}
+	b.want("queue", b.waiters(), strings.Join(names[23:], " "))
+	b.want("counters", b.counters(), "40 20 0 0 0 0")
+	b.check()
+}
+
+func TestEveryCallIsAnsweredWhenTheRunnerCloses(t *testing.T) {
+	b, _ := server(t)
+	run := redisx.NewRunner(b.rdb)
+	gates := limiter.New(run, b.space, partition)
+	var wg sync.WaitGroup
+	for i := range 500 {
+		wg.Add(1)
+		go gates.Admit(limiter.Call{Gate: fmt.Sprint("g", i%3), Enter: []limiter.Entry{{Member: who(fmt.Sprint(i))}}}, func(_ limiter.Admitted, err error) {
+			if err != nil && !errors.Is(err, redisx.ErrClosed) {
+				t.Error(err)
+			}
+			wg.Done()
+		})
+	}
+	run.Close()
+	wg.Wait()
+}

@@ -1,0 +1,312 @@
+package limiter_test
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+func TestARateIsNeverExceededInAnyWindowAndTheNextComesWhenTheOldestIsOver(t *testing.T) {
+	b := clock(t)
+	b.policy(history.Policy{Rate: 3, RateWindow: 1_000, QueueTimeout: -1})
+	b.at(0)
+	b.want("entering", said(b.enter("a", "b")), "let in, let in")
+	b.at(500)
+	a := b.enter("c", "d", "e", "f")
+	b.want("entering", said(a), "let in, 1, 2, 3")
+	if a.LimitedUntil != epoch+1_000 || a.Verdicts[1].Until != 0 {
+		t.Errorf("limited until %d, waits until %d", a.LimitedUntil-epoch, a.Verdicts[1].Until)
+	}
+	b.leave("a", "b", "c") // it is grants that count, not holders
+	b.at(999)
+	s := b.sweep(nil)
+	if len(s.Granted) != 0 || s.Next != epoch+1_000 || s.LimitedUntil != epoch+1_000 {
+		t.Errorf("a millisecond too early: %+v", s)
+	}
+	b.at(1_000)
+	s = b.sweep(nil)
+	b.want("when the two oldest are over", shorts(s.Granted), "d e")
+	if s.Next != epoch+1_500 {
+		t.Errorf("next in %d", s.Next-epoch)
+	}
+	b.at(1_499)
+	b.want("too early", shorts(b.sweep(nil).Granted), "")
+	b.at(1_500)
+	b.want("when the third is over", shorts(b.sweep(nil).Granted), "f")
+	if s := b.stats(); s.LimitedUntil != epoch+2_000 {
+		t.Errorf("limited until %d", s.LimitedUntil-epoch)
+	}
+	b.at(2_500)
+	if s := b.stats(); s.LimitedUntil != 0 {
+		t.Errorf("limited until %d", s.LimitedUntil-epoch)
+	}
+	b.policy(history.Policy{Rate: 3, RateWindow: 1_000, Reject: true})
+	a = b.enter("g", "h", "i", "j")
+	b.want("with a policy that rejects", said(a), "let in, let in, let in, limited")
+	if until := a.Verdicts[3].Until; until != epoch+3_500 {
+		t.Errorf("rejected until %d", until-epoch)
+	}
+}
+
+func TestARateThatIsLoweredCountsWhatWasGranted(t *testing.T) {
+	b := clock(t)
+	b.policy(history.Policy{Rate: 10, RateWindow: 1_000, QueueTimeout: -1})
+	for i := range 5 {
+		b.at(int64(i) * 100)
+		b.enter(fmt.Sprint(i))
+	}
+	b.policy(history.Policy{Rate: 2, RateWindow: 1_000, QueueTimeout: -1})
+	if a := b.enter("x"); said(a) != "1" || a.LimitedUntil != epoch+1_300 {
+		t.Errorf("%s, limited until %d: then the fourth of five is over", said(a), a.LimitedUntil-epoch)
+	}
+	b.at(1_299)
+	b.want("too early", shorts(b.sweep(nil).Granted), "")
+	b.at(1_300)
+	b.want("in time", shorts(b.sweep(nil).Granted), "x")
+	b.policy(concurrency(100))
+	b.enter("y")
+	if n := b.rdb.LLen(t.Context(), b.space.Gate(b.gate).Rate()).Val(); n != 0 {
+		t.Errorf("%d grants are kept for no rate", n)
+	}
+}
+
+func TestAsManyGrantsAreKeptAsTheRateAllows(t *testing.T) {
+	b := clock(t)
+	b.policy(history.Policy{Rate: 150, RateWindow: 1_000})
+	for i := range 20 {
+		b.at(int64(i) * 331)
+		var es []limiter.Entry
+		for j := range 100 {
+			es = append(es, limiter.Entry{Member: who(fmt.Sprint(i, ".", j))})
+		}
+		b.admit(nil, es...)
+		if n := b.rdb.LLen(t.Context(), b.space.Gate(b.gate).Rate()).Val(); n > 150 {
+			t.Fatalf("%d grants are kept", n)
+		}
+	}
+}
+
+func TestAQuotaIsForTheWindowThatItsFirstGrantOpens(t *testing.T) {
+	b := clock(t)
+	b.policy(history.Policy{Quota: 2, QuotaWindow: 10_000, QueueTimeout: -1})
+	b.at(100)
+	b.enter("a")
+	b.at(9_000)
+	a := b.enter("b", "c", "d", "e")
+	b.want("entering", said(a), "let in, 1, 2, 3")
+	if a.LimitedUntil != epoch+10_100 {
+		t.Errorf("limited until %d", a.LimitedUntil-epoch)
+	}
+	b.leave("a", "b")
+	b.at(10_099)
+	if s := b.sweep(nil); len(s.Granted) != 0 || s.Next != epoch+10_100 {
+		t.Errorf("%+v", s)
+	}
+	b.at(10_300)
+	b.want("the next window", shorts(b.sweep(nil).Granted), "c d")
+	if s := b.stats(); s.LimitedUntil != epoch+20_300 {
+		t.Errorf("limited until %d: the window began with its first grant", s.LimitedUntil-epoch)
+	}
+	b.at(50_000)
+	b.want("a later window", shorts(b.sweep(nil).Granted), "e")
+	if s := b.stats(); s.LimitedUntil != 0 {
+		t.Errorf("limited until %d", s.LimitedUntil-epoch)
+	}
+}
+
+func TestWhenTheClockStepsBack(t *testing.T) {
+	t.Run("the order stays, and so does the queue", func(t *testing.T) {
+		b := clock(t)
+		b.policy(concurrency(1))
+		b.enter("a", "b")
+		b.at(-3_600_000)
+		b.want("behind", said(b.enter("c", "d")), "2, 3")
+		b.at(10)
+		b.want("behind, again", said(b.enter("e")), "4")
+		b.want("queue", b.waiters(), "b c d e")
+	})
+	t.Run("grants that lie in the future count no more", func(t *testing.T) {
+		b := clock(t)
+		b.policy(history.Policy{Rate: 250, RateWindow: 10_000, QueueTimeout: -1})
+		var es []limiter.Entry
+		for i := range 249 {
+			es = append(es, limiter.Entry{Member: who(fmt.Sprint(i))})
+		}
+		b.at(-60_000)
+		b.enter("early")
+		b.at(-50_500)
+		b.admit(nil, es...)
+		b.at(-55_000)
+		a := b.enter("y")
+		if said(a) != "let in" || a.LimitedUntil != 0 {
+			t.Errorf("%s, %+v", said(a), a)
+		}
+		if n := b.rdb.LLen(t.Context(), b.space.Gate(b.gate).Rate()).Val(); n != 2 {
+			t.Errorf("%d grants are kept: the early one and the last", n)
+		}
+	})
+	t.Run("a quota window that lies in the future is void", func(t *testing.T) {
+		b := clock(t)
+		b.policy(history.Policy{Quota: 1, QuotaWindow: 3_600_000, QueueTimeout: -1})
+		b.want("first", said(b.enter("a", "b")), "let in, 1")
+		b.at(-1)
+		b.want("let in", shorts(b.sweep(nil).Granted), "b")
+		if s := b.stats(); s.LimitedUntil != epoch-1+3_600_000 {
+			t.Errorf("limited until %d", s.LimitedUntil-epoch)
+		}
+	})
+	t.Run("the gate gets idle all the same", func(t *testing.T) {
+		b := clock(t)
+		b.policy(concurrency(1))
+		b.enter("a")
+		b.leave("a")
+		b.at(-60_000)
+		if s := b.sweep(nil); s.IdleFor != 0 {
+			t.Errorf("%+v", s)
+		}
+		b.at(-20_000)
+		if s := b.sweep(nil); s.IdleFor.Milliseconds() != 40_000 {
+			t.Errorf("idle for %v", s.IdleFor)
+		}
+	})
+}
+
+// All limits at once, and a clock that goes on at random: what was let in when is judged from outside.
+func TestAnyOrderOfCallsKeepsOrderAndLimits(t *testing.T) {
+	mini, rdb := redistest.MiniClient(t)
+	run := redisx.NewRunner(rdb)
+	defer run.Close()
+	rapid.Check(t, func(rt *rapid.T) {
+		b := newBench(t, rdb, run)
+		b.mini = mini
+		p := history.Policy{
+			Concurrency: uint32(rapid.IntRange(0, 4).Draw(rt, "concurrency")), Rate: uint32(rapid.IntRange(0, 3).Draw(rt, "rate")), RateWindow: 1_000,
+			Quota: uint64(rapid.IntRange(0, 6).Draw(rt, "quota")), QuotaWindow: 5_000, QueueTimeout: -1,
+		}
+		b.policy(p)
+		now, next := int64(0), 0
+		var queue, in []string
+		var times []int64
+		begin := int64(-1) // of the window of the quota
+		spent := uint64(0)
+		room := func() bool {
+			recent := 0
+			for _, at := range times {
+				if at+1_000 > now {
+					recent++
+				}
+			}
+			open := begin >= 0 && now < begin+5_000
+			return (p.Concurrency == 0 || len(in) < int(p.Concurrency)) && (p.Rate == 0 || recent < int(p.Rate)) &&
+				(p.Quota == 0 || !open || spent < p.Quota)
+		}
+		grant := func(name string) {
+			in = append(in, name)
+			times = append(times, now)
+			if begin < 0 || now >= begin+5_000 {
+				begin, spent = now, 0
+			}
+			spent++
+		}
+		promote := func() string {
+			var out []limiter.Member
+			for len(queue) > 0 && room() {
+				grant(queue[0])
+				out = append(out, who(queue[0]))
+				queue = queue[1:]
+			}
+			return shorts(out)
+		}
+		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
+			now += rapid.SampledFrom([]int64{0, 0, 1, 200, 999, 1_000, 4_000}).Draw(rt, "pause")
+			b.at(now)
+			var got limiter.Admitted
+			want := ""
+			switch rapid.IntRange(0, 3).Draw(rt, "what") {
+			case 0, 1:
+				want = promote()
+				name := fmt.Sprint(next)
+				next++
+				verdict := "let in"
+				if len(queue) == 0 && room() {
+					grant(name)
+				} else {
+					queue = append(queue, name)
+					verdict = fmt.Sprint(len(queue))
+				}
+				got = b.enter(name)
+				if said(got) != verdict {
+					rt.Fatalf("%s: %s, want %s", name, said(got), verdict)
+				}
+			case 2:
+				name := "nobody"
+				switch {
+				case len(in) > 0 && rapid.Bool().Draw(rt, "of those who are in"):
+					i := rapid.IntRange(0, len(in)-1).Draw(rt, "which")
+					name, in = in[i], append(in[:i:i], in[i+1:]...)
+				case len(queue) > 0:
+					i := rapid.IntRange(0, len(queue)-1).Draw(rt, "which")
+					name, queue = queue[i], append(queue[:i:i], queue[i+1:]...)
+				}
+				want = promote()
+				got = b.leave(name)
+			case 3:
+				want = promote()
+				s := b.sweep(nil)
+				got = limiter.Admitted{Granted: s.Granted, Waiting: s.Waiting, Holding: s.Holding}
+			}
+			if shorts(got.Granted) != want || got.Waiting != len(queue) || got.Holding != len(in) {
+				rt.Fatalf("let in %q, want %q; %d wait, want %d; %d are in, want %d", shorts(got.Granted), want, got.Waiting, len(queue), got.Holding, len(in))
+			}
+		}
+		for _, err := range b.gates.Check(t.Context(), b.gate) {
+			rt.Fatal(err)
+		}
+	})
+}
+
+// Trap: while all slots are taken the gate's next visit does not depend on rate and quota; a slot that is given back before they allow the
+// next one would lie idle until then.
+func TestAGateIsLookedAtWhenItBeginsToWaitForTheRate(t *testing.T) {
+	for what, p := range map[string]history.Policy{
+		"rate":  {Concurrency: 1, Rate: 1, RateWindow: 1_000, QueueTimeout: -1},
+		"quota": {Concurrency: 1, Quota: 1, QuotaWindow: 1_000, QueueTimeout: -1},
+	} {
+		t.Run(what, func(t *testing.T) {
+			b := clock(t)
+			b.policy(p)
+			if a := b.enter("a", "b", "c"); !a.Look {
+				t.Error("the queue was empty and is not any more, and nobody looks")
+			}
+			if s := b.sweep(nil); s.Next != epoch+2_000 {
+				t.Errorf("next in %d", s.Next-epoch)
+			}
+			b.at(100)
+			if a := b.leave("a"); !a.Look || len(a.Granted) != 0 {
+				t.Errorf("b waits for the %s now, and nobody looks: %+v", what, a)
+			}
+			if s := b.sweep(nil); s.Next != epoch+1_000 {
+				t.Errorf("next in %d", s.Next-epoch)
+			}
+			if a := b.enter("d"); a.Look {
+				t.Error("looked at twice")
+			}
+			b.at(1_000)
+			b.want("at its time", shorts(b.sweep(nil).Granted), "b")
+			b.at(2_500)
+			if a := b.leave("b"); a.Look || shorts(a.Granted) != "c" {
+				t.Errorf("a slot is what d waits for: %+v", a)
+			}
+			b.at(2_600)
+			if a := b.leave("d", "c"); a.Look {
+				t.Errorf("nobody waits: %+v", a)
+			}
+		})
+	}
+}

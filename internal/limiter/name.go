@@ -1,0 +1,63 @@
+package limiter
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	maxKey  = 64 // bytes of a key that stands in the name of its gate as it is
+	keyHead = 32 // bytes that are left of one that does not, at the most
+	hashed  = '~'
+)
+
+// Name is the name of the gate of an action, or, unless key is empty, of one value of its key: "action/key". A key of up to 64
+// bytes of letters, digits and most signs stands there as it is; of any other its beginning, a tilde and a hash. So no name has a
+// space, a brace or a second slash, and no two keys have the same.
+func Name(action, key string) string {
+	if key == "" {
+		return action
+	}
+	return action + "/" + escape(key)
+}
+
+func escape(key string) string {
+	if len(key) <= maxKey && utf8.ValidString(key) && strings.IndexFunc(key, isOdd) < 0 {
+		return key
+	}
+	sum := sha256.Sum256([]byte(key))
+	var head strings.Builder
+	for _, r := range key {
+		if isOdd(r) || r == utf8.RuneError {
+			r = '_'
+		}
+		if head.Len()+utf8.RuneLen(r) > keyHead {
+			break
+		}
+		head.WriteRune(r)
+	}
+	return head.String() + string(hashed) + base64.RawURLEncoding.EncodeToString(sum[:16])
+}
+
+// isOdd tells what may not stand in a name: what would end it or its hash tag, what can not be seen, and the mark of a hash.
+func isOdd(r rune) bool {
+	if r > unicode.MaxASCII {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	}
+	return r <= ' ' || r == unicode.MaxASCII || r == hashed || strings.ContainsRune(`{}/\"'`, r)
+}
+
+// Action is the action of a gate.
+func Action(gate string) string {
+	action, _, _ := strings.Cut(gate, "/")
+	return action
+}
+
+// Key is the key of a gate as its name has it; empty if it has none.
+func Key(gate string) string {
+	_, key, _ := strings.Cut(gate, "/")
+	return key
+}

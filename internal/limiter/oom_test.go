@@ -1,0 +1,24 @@
+package limiter_test
+
+import (
+	"testing"
+
+	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/internal/redisx"
+)
+
+func TestWithoutMemoryAGateKeepsItsOrderAndItsSlots(t *testing.T) {
+	s := redistest.Start(t)
+	rdb := s.Client(t)
+	run := redisx.NewRunner(rdb)
+	defer run.Close()
+	b := newBench(t, rdb, run)
+	defer b.check()
+	b.policy(concurrency(1))
+	b.want("who enters", said(b.enter("a", "b")), "let in, 1")
+	s.OutOfMemory(t)
+	b.want("who enters", said(b.enter("c")), "2")
+	b.want("who is let in", shorts(b.leave("a").Granted), "b")
+	b.sweep(&b.force)
+	b.want("who waits", b.waiters(), "c")
+}

@@ -1,0 +1,151 @@
+package limiter
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// The levels at which a policy stands. Those of actions and groups are followed by the name.
+const (
+	GlobalLevel = "global"
+	ActionLevel = "action:"
+	GroupLevel  = "group:"
+)
+
+// ErrLevel is a level that there is not.
+var ErrLevel = errors.New("no such level of policies")
+
+// InForce is the policy that an action is limited by, and where it comes from. The zero value says nothing: what the gate has stands.
+type InForce struct {
+	Policy   history.Policy
+	Level    string           // "action", "group" or "global"
+	Version  uint64           // of the Overrides that it was found with: the gate takes no older one
+	Declared history.Declared // what the code said, for whoever finds the policy anew later
+}
+
+// Overrides are the policies that were set at run time. Nil is none. It does not change.
+type Overrides struct {
+	Version  uint64                    // 0: never has one been set
+	Policies map[string]history.Policy // by level: "action:charge-card", "group:payments", "global"
+}
+
+// Resolve finds the policy of the most specific level that has one: the action, its group, all. At each, one that was set
+// at run time stands above that of the code. A policy that limits nothing is one, too. It reports false if no level has any.
+func (o *Overrides) Resolve(action string, d history.Declared, global *history.Policy) (InForce, bool) {
+	f := InForce{Declared: d}
+	set := func(string) *history.Policy { return nil }
+	if o != nil {
+		f.Version = o.Version
+		set = func(level string) *history.Policy {
+			if p, ok := o.Policies[level]; ok {
+				return &p
+			}
+			return nil
+		}
+	}
+	type step struct {
+		level  string
+		policy *history.Policy
+	}
+	steps := []step{{"action", set(ActionLevel + action)}, {"action", d.Action}}
+	if d.Group != "" {
+		steps = append(steps, step{"group", set(GroupLevel + d.Group)}, step{"group", d.Of})
+	}
+	steps = append(steps, step{GlobalLevel, set(GlobalLevel)}, step{GlobalLevel, global})
+	for _, s := range steps {
+		if s.policy != nil {
+			f.Level, f.Policy = s.level, *s.policy
+			return f, true
+		}
+	}
+	return InForce{}, false
+}
+
+const versionField = "version" // no level is named so
+
+// Overrides reads the policies that were set at run time.
+func (g *Gates) Overrides(ctx context.Context) (*Overrides, error) {
+	v, err := g.run.Do(ctx, redisx.Call{Script: g.script.policies, Keys: []string{g.space.Policies()}})
+	if err != nil {
+		return nil, fmt.Errorf("read the policies: %w", err)
+	}
+	r := redisx.NewReply(v)
+	o := &Overrides{Policies: make(map[string]history.Policy)}
+	for i := 0; i+1 < r.Len(); i += 2 {
+		level, text := r.Str(i), r.Str(i+1)
+		if level == versionField {
+			if o.Version, err = strconv.ParseUint(text, 10, 64); err != nil {
+				return nil, fmt.Errorf("read the policies: their version: %w", err)
+			}
+			continue
+		}
+		var p history.Policy
+		if err := json.Unmarshal([]byte(text), &p); err != nil {
+			return nil, fmt.Errorf("read the policies: that of %s: %w", level, err)
+		}
+		o.Policies[level] = p
+	}
+	return o, r.Err()
+}
+
+// SetPolicy puts a policy in force at a level, in the place of what was set there before. The error is ErrLevel or a
+// *history.PolicyError if it makes no sense. Every change raises the version, also above one that a Redis has forgotten.
+func (g *Gates) SetPolicy(ctx context.Context, level string, p history.Policy) (version uint64, err error) {
+	if err := checkLevel(level); err != nil {
+		return 0, err
+	}
+	if err := p.Validate(); err != nil {
+		return 0, err
+	}
+	text, err := json.Marshal(p)
+	if err != nil {
+		return 0, fmt.Errorf("set the policy of %s: %w", level, err)
+	}
+	_, version, err = g.changePolicy(ctx, level, string(text))
+	return version, err
+}
+
+// DeletePolicy takes back what was set at a level; what the code says is in force again. Where nothing was set, nothing changes.
+func (g *Gates) DeletePolicy(ctx context.Context, level string) (existed bool, version uint64, err error) {
+	if err := checkLevel(level); err != nil {
+		return false, 0, err
+	}
+	return g.changePolicy(ctx, level, "")
+}
+
+func (g *Gates) changePolicy(ctx context.Context, level, text string) (existed bool, version uint64, err error) {
+	v, err := g.run.Do(ctx, redisx.Call{Script: g.script.policy, Keys: []string{g.space.Policies()}, Args: []any{level, text}})
+	if err != nil {
+		return false, 0, fmt.Errorf("change the policy of %s: %w", level, err)
+	}
+	r := redisx.NewReply(v)
+	return r.Int(0) == 1, uint64(r.Int(1)), r.Err() //nolint:gosec // a time, or one more
+}
+
+// RaisePolicies lifts the version of the policies above one that is known, unless it is as high: their Redis has forgotten the
+// change that made it, and the gates that have heard of that take nothing older.
+func (g *Gates) RaisePolicies(ctx context.Context, known uint64) error {
+	if _, err := g.run.Do(ctx, redisx.Call{Script: g.script.raise, Keys: []string{g.space.Policies()}, Args: []any{strconv.FormatUint(known, 10)}}); err != nil {
+		return fmt.Errorf("raise the version of the policies: %w", err)
+	}
+	return nil
+}
+
+func checkLevel(level string) error {
+	for _, prefix := range []string{ActionLevel, GroupLevel} {
+		if name, ok := strings.CutPrefix(level, prefix); ok && name != "" {
+			return nil
+		}
+	}
+	if level == GlobalLevel {
+		return nil
+	}
+	return fmt.Errorf(`%w: %q; there are "action:<name>", "group:<name>" and "global"`, ErrLevel, level)
+}

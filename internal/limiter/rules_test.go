@@ -1,0 +1,553 @@
+package limiter_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+func TestAGateLetsInWhileThereIsRoomAndNobodyWaits(t *testing.T) { each(t, letInCases()) }
+
+func letInCases() map[string]func(b *bench) {
+	return map[string]func(b *bench){
+		"at once with room, else at the end of the queue": func(b *bench) {
+			b.policy(concurrency(2))
+			a := b.enter("a", "b", "c", "d")
+			b.want("entering", said(a), "let in, let in, 1, 2")
+			if !a.Look || a.Waiting != 2 || a.Holding != 2 || len(a.Granted) != 0 || a.Now == 0 || a.LimitedUntil != 0 {
+				b.Errorf("%+v", a)
+			}
+			b.want("queue", b.waiters(), "c d")
+			if a := b.enter("e"); said(a) != "3" || a.Look {
+				b.Errorf("%s, %+v", said(a), a)
+			}
+		},
+		"a leave wakes exactly the next, and a completion of three wakes three in order": func(b *bench) {
+			b.policy(concurrency(3))
+			b.enter("a", "b", "c", "d", "e", "f", "g")
+			b.want("woken", shorts(b.leave("b").Granted), "d")
+			b.want("woken", shorts(b.leave("a", "c", "d").Granted), "e f g")
+			b.want("counters", b.counters(), "7 4 0 0 0 0")
+		},
+		"a newcomer never overtakes, also one that comes with the leave that makes room": func(b *bench) {
+			b.policy(concurrency(1))
+			b.enter("a", "b")
+			got := b.admit([]limiter.Member{who("a")}, limiter.Entry{Member: who("c")})
+			b.want("newcomer", said(got), "1")
+			b.want("woken", shorts(got.Granted), "b")
+			b.want("newcomer, while the room is not taken", func() string { b.policy(concurrency(9)); return said(b.enter("d")) }(), "let in") // c was let in before
+			b.want("queue", b.waiters(), "")
+		},
+		"who is there already counts once and keeps its place": func(b *bench) {
+			b.policy(concurrency(1))
+			b.enter("a", "b", "c")
+			before := b.counters()
+			b.want("again", said(b.enter("c", "b", "a", "a")), "2, 1, let in, let in")
+			b.want("counters", b.counters(), before)
+			b.want("queue", b.waiters(), "b c")
+		},
+		"twice in one call is once": func(b *bench) {
+			b.policy(concurrency(1))
+			b.want("entering", said(b.enter("a", "a", "b", "b")), "let in, let in, 1, 1")
+			b.want("counters", b.counters(), "2 0 0 0 0 0")
+		},
+		"leaving by somebody unknown is nothing, and makes no gate": func(b *bench) {
+			b.policy(concurrency(1))
+			b.leave("nobody")
+			if _, ok, err := b.gates.Stats(b.Context(), b.gate); ok || err != nil {
+				b.Errorf("there is a gate now, %v", err)
+			}
+			b.enter("a")
+			b.leave("nobody", "a", "a")
+			b.leave("a")
+			b.want("counters", b.counters(), "1 1 0 0 0 0")
+		},
+		"who leaves the queue lets those behind it move up": func(b *bench) {
+			b.policy(concurrency(1))
+			b.enter("a", "b", "c", "d")
+			b.leave("c")
+			b.want("places", said(b.enter("b", "d")), "1, 2")
+			b.want("woken, behind one that leaves with it", shorts(b.leave("b", "a").Granted), "d")
+			b.want("counters", b.counters(), "4 1 0 0 2 0")
+		},
+		"a member that leaves and enters in one call begins anew, at the end": func(b *bench) {
+			b.policy(concurrency(1))
+			b.enter("a", "b", "c")
+			b.want("anew", said(b.admit([]limiter.Member{who("b")}, limiter.Entry{Member: who("b")})), "2")
+			b.want("queue", b.waiters(), "c b")
+			b.want("counters", b.counters(), "4 0 0 0 1 0")
+		},
+		"one that limits nothing lets everybody in": func(b *bench) {
+			b.policy(history.Policy{})
+			b.want("entering", said(b.enter("a", "b", "c")), "let in, let in, let in")
+		},
+	}
+}
+
+func TestAGateRefuses(t *testing.T) { each(t, refusedCases()) }
+
+func refusedCases() map[string]func(b *bench) {
+	return map[string]func(b *bench){
+		"who finds the queue full, and remembers nothing of it": func(b *bench) {
+			b.policy(history.Policy{Concurrency: 1, QueueLimit: 2})
+			b.want("entering", said(b.enter("a", "b", "c", "d", "e")), "let in, 1, 2, queue full, queue full")
+			b.want("counters", b.counters(), "3 0 2 0 0 0")
+			b.leave("b")
+			b.want("again, with room in the queue", said(b.enter("d")), "2")
+		},
+		"who would have to wait, if the policy rejects": func(b *bench) {
+			b.policy(history.Policy{Concurrency: 1, Reject: true})
+			b.want("entering", said(b.enter("a", "b")), "let in, limited")
+			b.want("who is in", said(b.enter("a")), "let in")
+			b.want("woken by the leave", shorts(b.leave("a").Granted), "")
+			b.want("again, with room", said(b.enter("b")), "let in")
+			b.want("counters", b.counters(), "2 1 1 0 0 0")
+		},
+		"nobody who waited when the policy began to reject": func(b *bench) {
+			b.policy(concurrency(1))
+			b.enter("a", "b")
+			b.policy(history.Policy{Concurrency: 1, Reject: true})
+			b.want("waiting before", said(b.enter("b", "c")), "1, limited")
+			b.want("woken", shorts(b.leave("a").Granted), "b")
+		},
+	}
+}
+
+func TestARestoredHolderIsInWhateverTheLimit(t *testing.T) { each(t, restoredCases()) }
+
+func restoredCases() map[string]func(b *bench) {
+	in := func(name string) limiter.Entry { return limiter.Entry{Member: who(name), In: true} }
+	return map[string]func(b *bench){
+		"of whom the gate has never heard": func(b *bench) {
+			b.policy(concurrency(1))
+			b.want("entering", said(b.admit(nil, in("a"), in("b"), limiter.Entry{Member: who("c")})), "let in, let in, 1")
+			b.want("woken while there are too many", shorts(b.leave("a").Granted), "")
+			b.want("woken", shorts(b.leave("b").Granted), "c")
+			b.want("counters", b.counters(), "3 2 0 0 0 0")
+		},
+		"who waited for the gate: out of the queue": func(b *bench) {
+			b.policy(concurrency(1))
+			b.enter("a", "b", "c")
+			before := b.counters()
+			b.want("entering", said(b.admit(nil, in("c"))), "let in")
+			b.want("queue", b.waiters(), "b")
+			b.want("counters", b.counters(), before)
+		},
+		"who is in: nothing changes": func(b *bench) {
+			b.policy(concurrency(1))
+			b.enter("a")
+			b.admit(nil, in("a"))
+			b.want("counters", b.counters(), "1 0 0 0 0 0")
+		},
+		"who was turned away, but says that it was not: the count is taken back": func(b *bench) {
+			b.policy(concurrency(1))
+			b.enter("a", "b")
+			if n, err := b.gates.Clear(b.Context(), b.gate); n != 1 || err != nil {
+				b.Fatal(n, err)
+			}
+			b.want("counters", b.counters(), "2 0 0 0 0 1")
+			b.admit(nil, in("b"))
+			b.want("counters", b.counters(), "2 0 0 0 0 0")
+			b.want("it is in", said(b.enter("b")), "let in")
+		},
+		"rate and quota are not charged for it": func(b *bench) {
+			b.policy(history.Policy{Rate: 1, RateWindow: 3_600_000, Quota: 1, QuotaWindow: 3_600_000})
+			b.admit(nil, in("a"), in("b"))
+			b.want("the first that is let in now", said(b.enter("c", "d")), "let in, 1")
+		},
+	}
+}
+
+func TestWhoIsTurnedAwayIsRememberedUntilItLeaves(t *testing.T) { each(t, turnedAwayCases()) }
+
+func turnedAwayCases() map[string]func(b *bench) {
+	return map[string]func(b *bench){
+		"cleared": func(b *bench) {
+			b.policy(concurrency(1))
+			b.enter("a", "b", "c")
+			n, err := b.gates.Clear(b.Context(), b.gate)
+			b.must(err)
+			if n != 2 {
+				b.Errorf("cleared %d", n)
+			}
+			b.want("asking again", said(b.enter("a", "b", "c")), "let in, cleared, cleared")
+			s := b.sweep(nil)
+			if len(s.Away) != 2 || short(s.Away[0].Member) != "b" || !s.Away[0].Cleared || !s.Away[1].Cleared {
+				b.Errorf("to be told: %+v", s.Away)
+			}
+			if again := b.sweep(nil).Away; len(again) != 0 {
+				b.Errorf("told twice within two seconds: %+v", again)
+			}
+			b.leave("b")
+			b.want("after it has left", said(b.enter("b")), "1")
+			b.want("counters", b.counters(), "4 0 0 0 0 2")
+			if n, err := b.gates.Clear(b.Context(), "other"); n != 0 || err != nil {
+				b.Errorf("clearing a gate that is not there: %d, %v", n, err)
+			}
+		},
+		"timed out": func(b *bench) {
+			b.policy(history.Policy{Concurrency: 1, QueueTimeout: 20})
+			a := b.enter("a", "b")
+			if until := a.Verdicts[1].Until; until < a.Now+20 || until > a.Now+21 {
+				b.Errorf("waits until %d, and it is %d", until, a.Now)
+			}
+			for b.stats().TimedOut == 0 {
+				if s := b.sweep(nil); len(s.Away) == 1 && (short(s.Away[0].Member) != "b" || s.Away[0].Cleared) {
+					b.Errorf("%+v", s.Away)
+				}
+			}
+			b.want("asking again", said(b.enter("b")), "timed out")
+			b.want("woken", shorts(b.leave("a").Granted), "")
+			b.want("counters", b.counters(), "2 1 0 1 0 0")
+			if s := b.sweep(nil); s.Next == 0 || s.IdleFor != 0 {
+				b.Errorf("it is idle although somebody has to be told: %+v", s)
+			}
+			b.leave("b")
+			if s := b.sweep(nil); s.Next != 0 {
+				b.Errorf("nobody is there, and it is looked at again: %+v", s)
+			}
+		},
+	}
+}
+
+func TestAPolicyThatChanges(t *testing.T) { each(t, changedCases()) }
+
+func changedCases() map[string]func(b *bench) {
+	return map[string]func(b *bench){
+		"down: throws nobody out, and lets nobody in until there is room": func(b *bench) {
+			b.policy(concurrency(3))
+			b.enter("a", "b", "c", "d")
+			down := limiter.InForce{Policy: concurrency(1), Level: "action", Version: 1}
+			if s := b.sweep(&down); s.Holding != 3 || len(s.Granted) != 0 {
+				b.Errorf("%+v", s)
+			}
+			b.force = limiter.InForce{} // what the gate has stands
+			b.want("woken", shorts(b.leave("a", "b").Granted), "")
+			b.want("woken", shorts(b.leave("c").Granted), "d")
+		},
+		"an older one is not taken, one of the same version is": func(b *bench) {
+			b.force = limiter.InForce{Policy: concurrency(1), Level: "action", Version: 5}
+			b.enter("a", "b")
+			older := limiter.InForce{Policy: concurrency(9), Level: "group", Version: 4}
+			if s := b.sweep(&older); len(s.Granted) != 0 || s.Version != 5 {
+				b.Errorf("%+v", s)
+			}
+			b.force = older
+			b.want("entering with an older one", said(b.enter("c")), "2")
+			same := limiter.InForce{Policy: concurrency(2), Level: "action", Version: 5, Declared: history.Declared{Group: "payments"}}
+			if s := b.sweep(&same); shorts(s.Granted) != "b" || s.Declared.Group != "payments" {
+				b.Errorf("%+v", s)
+			}
+			if p := b.stats().Policy; p != concurrency(2) {
+				b.Errorf("in force is %+v", p)
+			}
+		},
+		"from none to one that limits": func(b *bench) {
+			b.want("no policy at all", said(b.enter("a", "b")), "let in, let in")
+			b.policy(concurrency(1))
+			b.want("entering", said(b.enter("c")), "1")
+		},
+	}
+}
+
+// miniredis takes seconds for a thousand.
+func TestThousandsAreLetInByAPolicyThatGoes(t *testing.T) {
+	b, _ := server(t)
+	suite(t, b.rdb, b.run, thousandCases())
+}
+
+func thousandCases() map[string]func(b *bench) {
+	return map[string]func(b *bench){
+		"up: lets in at the next sweep, a thousand at a time": func(b *bench) {
+			b.policy(concurrency(1))
+			var names []string
+			for i := range 1_501 {
+				names = append(names, fmt.Sprint(i))
+			}
+			b.enter(names...)
+			up := limiter.InForce{Policy: concurrency(5_000), Level: "action", Version: 7}
+			s := b.sweep(&up)
+			if len(s.Granted) != 1000 || !s.More || s.Waiting != 500 || s.Holding != 1001 || s.Version != 7 || s.Next != s.Now {
+				b.Errorf("%d let in, more %v, %d wait, %d are in, version %d, next in %d", len(s.Granted), s.More, s.Waiting, s.Holding, s.Version, s.Next-s.Now)
+			}
+			rest := b.sweep(nil)
+			b.want("in order", shorts(append(s.Granted, rest.Granted...)), strings.Join(names[1:], " "))
+			if rest.More || rest.Waiting != 0 {
+				b.Errorf("%+v", rest)
+			}
+		},
+		"up: a newcomer does not overtake those whom one script has left behind": func(b *bench) {
+			b.policy(concurrency(1))
+			var names []string
+			for i := range 1_101 {
+				names = append(names, fmt.Sprint(i))
+			}
+			b.enter(names...)
+			b.policy(concurrency(5_000))
+			a := b.enter("newcomer")
+			if len(a.Granted) != 1_000 || said(a) != "101" {
+				b.Errorf("%d let in, newcomer: %s", len(a.Granted), said(a))
+			}
+			b.want("the rest", shorts(b.sweep(nil).Granted), strings.Join(names[1_001:], " ")+" newcomer")
+		},
+	}
+}
+
+func TestASweepSaysWhatIsToBeDone(t *testing.T) {
+	b := clock(t)
+	b.policy(concurrency(1))
+	b.enter("a", "b")
+	s := b.sweep(nil)
+	if s.Next != epoch+2000 || len(s.Stale) != 0 || s.Waiting != 1 || s.Holding != 1 || s.More {
+		t.Errorf("just entered: %+v", s)
+	}
+	b.at(1_999)
+	if s := b.sweep(nil); len(s.Stale) != 0 {
+		t.Errorf("asked about too early: %+v", s.Stale)
+	}
+	b.at(2_000)
+	b.want("after two seconds", shorts(b.sweep(nil).Stale), "a")
+	b.want("at once again", shorts(b.sweep(nil).Stale), "")
+	b.at(3_999)
+	b.want("who asks is known as wanted", said(b.enter("a")), "let in")
+	b.at(4_500)
+	b.want("after two seconds, but heard of in between", shorts(b.sweep(nil).Stale), "")
+	b.at(6_000)
+	b.want("after two more", shorts(b.sweep(nil).Stale), "a")
+	b.at(4_000)
+	b.want("the clock has stepped back", shorts(b.sweep(nil).Stale), "a")
+	b.leave("a", "b")
+	b.at(34_000)
+	if s := b.sweep(nil); s.IdleFor != 30*time.Second || s.Next != 0 {
+		t.Errorf("idle: %+v", s)
+	}
+}
+
+func TestASweepIsWantedWhenTheFirstWaiterTimesOut(t *testing.T) {
+	b := clock(t)
+	b.policy(history.Policy{Concurrency: 1, QueueTimeout: 3_000})
+	b.enter("a", "b")
+	if s := b.sweep(nil); s.Next != epoch+2_000 {
+		t.Errorf("next in %d", s.Next-epoch)
+	}
+	b.at(1_500)
+	b.enter("c")
+	if s := b.sweep(nil); s.Next != epoch+3_000 {
+		t.Errorf("next in %d", s.Next-epoch)
+	}
+	b.at(2_999)
+	if s := b.sweep(nil); len(s.Away) != 0 {
+		t.Errorf("too early: %+v", s.Away)
+	}
+	b.at(3_000)
+	if s := b.sweep(nil); len(s.Away) != 1 || short(s.Away[0].Member) != "b" || s.Next != epoch+4_500 {
+		t.Errorf("%+v", s)
+	}
+	b.at(5_000)
+	s := b.sweep(nil)
+	if len(s.Away) != 2 || short(s.Away[0].Member) != "b" || short(s.Away[1].Member) != "c" {
+		t.Errorf("b, who was told two seconds ago, again, and c: %+v", s.Away)
+	}
+	b.policy(history.Policy{Concurrency: 1})
+	if a := b.enter("d"); a.Verdicts[0].Until != epoch+5_000+3_600_000 {
+		t.Errorf("unless the policy says otherwise one waits an hour, not until %d", a.Verdicts[0].Until-epoch)
+	}
+}
+
+func TestADeadlockIsSeen(t *testing.T) { each(t, deadlockedCases()) }
+
+func deadlockedCases() map[string]func(b *bench) {
+	in := func(ms ...limiter.Member) (es []limiter.Entry) {
+		for _, m := range ms {
+			es = append(es, limiter.Entry{Member: m})
+		}
+		return es
+	}
+	return map[string]func(b *bench){
+		"everybody who is in waits for one that waits": func(b *bench) {
+			b.policy(concurrency(2))
+			b.admit(nil, in(who("a"), who("b"), under("c", "a"), who("d"))...)
+			if b.sweep(nil).Deadlocked {
+				b.Error("deadlocked although b can leave")
+			}
+			b.admit(nil, in(under("e", "b"))...)
+			if !b.sweep(nil).Deadlocked || !b.stats().Deadlocked {
+				b.Error("not seen")
+			}
+			p, ok, err := b.gates.Place(b.Context(), b.gate, under("e", "b"))
+			if err != nil || !ok || !p.Deadlocked || p.Position != 3 {
+				b.Errorf("%+v, %v, %v", p, ok, err)
+			}
+			b.admit([]limiter.Member{under("e", "b")})
+			if b.sweep(nil).Deadlocked || b.stats().Deadlocked {
+				b.Error("deadlocked although the child has gone")
+			}
+		},
+		"through one that is in itself": func(b *bench) {
+			b.policy(concurrency(2))
+			b.admit(nil, in(who("a"), under("b", "a"), under("c", "b"))...)
+			if !b.sweep(nil).Deadlocked {
+				b.Error("a waits for b, b for c, and c for a slot")
+			}
+		},
+		"not while there is room by concurrency": func(b *bench) {
+			b.policy(history.Policy{Concurrency: 2, Rate: 1, RateWindow: 3_600_000})
+			b.admit(nil, in(who("a"), under("c", "a"))...)
+			if b.sweep(nil).Deadlocked {
+				b.Error("it is the rate that holds")
+			}
+		},
+		"not by a ticket that is not in": func(b *bench) {
+			b.policy(concurrency(1))
+			b.admit(nil, in(who("a"), under("c", "somebody"))...)
+			if b.sweep(nil).Deadlocked {
+				b.Error("deadlocked by a stranger")
+			}
+		},
+	}
+}
+
+func TestStatisticsAndPlaces(t *testing.T) { each(t, seenCases()) }
+
+func seenCases() map[string]func(b *bench) {
+	return map[string]func(b *bench){
+		"of a gate with a key": func(b *bench) {
+			b.gate = limiter.Name("charge-card", "acme")
+			b.policy(history.Policy{Concurrency: 1, QueueLimit: 2, Key: "customer.id"})
+			a := b.enter("a", "b", "c", "d")
+			s := b.stats()
+			if s.Action != "charge-card" || s.Key != "acme" || s.MaxConcurrent != 1 || s.QueueLength != 2 || s.Active != 1 || s.Policy != b.force.Policy {
+				b.Errorf("%+v", s)
+			}
+			if s.OldestEnqueuedAt != a.Now {
+				b.Errorf("oldest since %d, entered at %d", s.OldestEnqueuedAt, a.Now)
+			}
+			b.want("counters", b.counters(), "3 0 1 0 0 0")
+			p, ok, err := b.gates.Place(b.Context(), b.gate, who("c"))
+			if err != nil || !ok || p.Position != 2 || p.Waiting != 2 || p.Holding != 1 || p.Since != a.Now || p.Policy != b.force.Policy {
+				b.Errorf("%+v, %v, %v", p, ok, err)
+			}
+			p, ok, err = b.gates.Place(b.Context(), b.gate, who("a"))
+			if err != nil || !ok || p.Position != 0 || p.Since != 0 {
+				b.Errorf("%+v, %v, %v", p, ok, err)
+			}
+			if _, ok, err := b.gates.Place(b.Context(), b.gate, who("d")); ok || err != nil {
+				b.Errorf("one that was refused has a place, %v", err)
+			}
+			ws, err := b.gates.Waiters(b.Context(), b.gate, 1, 1)
+			if err != nil || len(ws) != 1 || ws[0].Member != who("c") || ws[0].Position != 2 || ws[0].Since != a.Now {
+				b.Errorf("%+v, %v", ws, err)
+			}
+			if hs, err := b.gates.Holders(b.Context(), b.gate, 5); err != nil || shorts(hs) != "a" || hs[0] != who("a") {
+				b.Errorf("%+v, %v", hs, err)
+			}
+		},
+		"actions and keys share nothing": func(b *bench) {
+			b.policy(concurrency(1))
+			for _, name := range []string{"charge-card", limiter.Name("charge-card", "acme"), limiter.Name("charge-card", "other"), "refund"} {
+				b.gate = name
+				b.want(name, said(b.enter("a", "b")), "let in, 1")
+			}
+		},
+	}
+}
+
+func TestAnIdleGateWithAKeyIsForgottenAfterAnHour(t *testing.T) { each(t, forgottenCases()) }
+
+func forgottenCases() map[string]func(b *bench) {
+	return map[string]func(b *bench){
+		"and its action is known still, as one that nobody has come to without a key": func(b *bench) {
+			b.gate = limiter.Name("charge-card", "acme")
+			p := history.Policy{Concurrency: 1, Rate: 10, RateWindow: 60_000, Key: "customer"}
+			b.policy(p)
+			b.enter("a")
+			own := b.space.Gate("charge-card")
+			poll.Until(b, 20*time.Second, "the action is known", func() bool { return b.rdb.Exists(b.Context(), own.State()).Val() == 1 })
+			b.leave("a")
+			before := b.rdb.HGetAll(b.Context(), own.State()).Val()
+			b.must(b.rdb.Del(b.Context(), b.space.Gate(b.gate).State()).Err())
+			b.enter("a")
+			s, ok, err := b.gates.Stats(b.Context(), "charge-card")
+			if err != nil || !ok || s.Policy != p || s.TotalEnqueued != 0 || s.QueueLength != 0 || b.rdb.PTTL(b.Context(), own.State()).Val() != -1 {
+				b.Errorf("%+v, %v, %v", s, ok, err)
+			}
+			if again := b.rdb.HGetAll(b.Context(), own.State()).Val(); !maps.Equal(before, again) {
+				b.Errorf("written again: %v, was %v", again, before)
+			}
+		},
+		"and one that is in use is not": func(b *bench) {
+			b.gate = limiter.Name("charge-card", "acme")
+			b.policy(history.Policy{Concurrency: 1, Rate: 10, RateWindow: 60_000})
+			k := b.space.Gate(b.gate)
+			ttl := func(key string) time.Duration {
+				d, err := b.rdb.PTTL(context.Background(), key).Result()
+				b.must(err)
+				return d
+			}
+			near := func(d, want time.Duration) bool { return d > want-time.Minute && d <= want }
+			for range 2 {
+				b.enter("a")
+				if d := ttl(k.State()); d != -1 {
+					b.Errorf("in use, and expires in %v", d)
+				}
+				b.leave("a")
+				if s, r := ttl(k.State()), ttl(k.Rate()); !near(s, time.Hour) || !near(r, time.Hour) {
+					b.Errorf("idle, and expires in %v and %v", s, r)
+				}
+				b.sweep(nil)
+			}
+			b.policy(history.Policy{Quota: 5, QuotaWindow: (24 * time.Hour).Milliseconds()})
+			b.enter("a")
+			b.leave("a")
+			if d := ttl(k.State()); !near(d, 24*time.Hour) {
+				b.Errorf("the quota lasts a day, and it expires in %v", d)
+			}
+			b.policy(history.Policy{Rate: 5, RateWindow: (3 * time.Hour).Milliseconds()})
+			b.enter("a")
+			b.leave("a")
+			if s, r := ttl(k.State()), ttl(k.Rate()); !near(s, 3*time.Hour) || !near(r, 3*time.Hour) {
+				b.Errorf("the window is three hours, and it expires in %v and %v", s, r)
+			}
+		},
+		"but one without a key keeps its counters": func(b *bench) {
+			b.policy(concurrency(1))
+			b.enter("a")
+			b.leave("a")
+			if d, err := b.rdb.PTTL(context.Background(), b.space.Gate(b.gate).State()).Result(); d != -1 || err != nil {
+				b.Errorf("expires in %v, %v", d, err)
+			}
+		},
+		"and a sweep makes none": func(b *bench) {
+			f := limiter.InForce{Policy: concurrency(1), Level: "global"}
+			if s := b.sweep(&f); s.Next != 0 || s.IdleFor < time.Hour {
+				b.Errorf("%+v", s)
+			}
+			if n, err := b.rdb.Exists(context.Background(), b.space.Gate(b.gate).State()).Result(); n != 0 || err != nil {
+				b.Errorf("%d keys, %v", n, err)
+			}
+		},
+	}
+}
+
+// Trap: keys that are not declared, or in two slots, fail only on a cluster.
+func TestAllOfItHoldsOnACluster(t *testing.T) {
+	rdb := redistest.Cluster(t).Client(t)
+	run := redisx.NewRunner(rdb)
+	defer run.Close()
+	for what, cases := range map[string]map[string]func(b *bench){
+		"let in": letInCases(), "refused": refusedCases(), "restored": restoredCases(), "turned away": turnedAwayCases(), "changed": changedCases(), "thousands": thousandCases(),
+		"deadlocked": deadlockedCases(), "seen": seenCases(), "forgotten": forgottenCases(), "listed": listedCases(), "wanted": wantedCases(),
+		"set at run time": runTimeCases(),
+	} {
+		t.Run(what, func(t *testing.T) { suite(t, rdb, run, cases) })
+	}
+}

@@ -1,0 +1,119 @@
+package limiter
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// Away is who was turned away after waiting.
+type Away struct {
+	Member
+	Cleared bool // somebody has cleared the queue; else it has timed out
+}
+
+// Swept is what a sweep found, and did.
+type Swept struct {
+	Now     int64    // Redis TIME, Unix ms
+	Granted []Member // let in by this sweep: to be sent word
+	Away    []Away   // turned away, by this sweep or before, and not told in the last two seconds: to be sent word
+	Stale   []Member // in, and not known as wanted for two seconds: see Unwanted
+
+	Waiting, Holding int
+	LimitedUntil     int64         // Unix ms; 0: rate and quota allow the next one
+	Next             int64         // when to look again, Unix ms; 0: nobody waits, is in, or has to be told
+	Deadlocked       bool          // no room by concurrency, and everybody who is in has somebody waiting under it
+	IdleFor          time.Duration // since the last use; 0 unless nobody is there
+	Declared         history.Declared
+	Version          uint64 // of the policy in force
+	More             bool   // it has done as much as one sweep does: sweep again now
+}
+
+// Sweep keeps a gate going: it puts the policy in force unless its version is older than what the gate has (nil: that
+// stands), turns away who has waited longer than the queue timeout, and lets in while there is room: at most a thousand each.
+// A gate that is not there is not made.
+func (g *Gates) Sweep(gate string, f *InForce, then func(Swept, error)) {
+	if f == nil {
+		f = &InForce{}
+	}
+	args, err := f.args(gate)
+	if err != nil {
+		then(Swept{}, err)
+		return
+	}
+	g.run.Go(redisx.Call{Script: g.script.sweep, Keys: g.keys(gate), Args: args}, func(reply any, err error) {
+		var s Swept
+		if err == nil {
+			s, err = readSwept(reply)
+		}
+		if err != nil {
+			then(Swept{}, fmt.Errorf("gate %s: %w", gate, err))
+			return
+		}
+		then(s, nil)
+	})
+}
+
+func readSwept(reply any) (s Swept, err error) {
+	r := redisx.NewReply(reply)
+	s.Now, s.Waiting, s.Holding, s.LimitedUntil, s.Next = r.Int(0), int(r.Int(1)), int(r.Int(2)), r.Int(3), r.Int(4)
+	s.Deadlocked, s.IdleFor, s.More = r.Str(5) == "1", time.Duration(r.Int(6))*time.Millisecond, r.Str(7) == "1"
+	version, declared := r.Str(8), r.Str(9)
+	granted, away, stale := r.Strs(10), r.Strs(11), r.Strs(12)
+	if err = r.Err(); err != nil {
+		return s, err
+	}
+	if s.Version, err = strconv.ParseUint(version, 10, 64); err != nil {
+		return s, fmt.Errorf("version of the policy: %w", err)
+	}
+	if s.Declared, err = history.DecodeDeclared([]byte(declared)); err != nil {
+		return s, err
+	}
+	if s.Granted, err = members(granted); err != nil {
+		return s, err
+	}
+	if s.Stale, err = members(stale); err != nil {
+		return s, err
+	}
+	for _, text := range away {
+		m, err := ParseMember(text[min(1, len(text)):])
+		if err != nil {
+			return s, err
+		}
+		s.Away = append(s.Away, Away{Member: m, Cleared: strings.HasPrefix(text, "c")})
+	}
+	return s, nil
+}
+
+// Clear turns away everybody who waits now, and tells how many; the next sweep, which is asked for, says it to them. When it
+// fails some may have been turned away.
+func (g *Gates) Clear(ctx context.Context, gate string) (n int, err error) {
+	for upto, more := "", true; more; {
+		v, err := g.run.Do(ctx, redisx.Call{Script: g.script.clear, Keys: g.keys(gate), Args: []any{upto}})
+		if err != nil {
+			return n, fmt.Errorf("gate %s: clear: %w", gate, err)
+		}
+		r := redisx.NewReply(v)
+		n += int(r.Int(0))
+		upto, more = r.Str(1), r.Str(2) == "1"
+		if r.Err() != nil {
+			return n, r.Err()
+		}
+	}
+	if n == 0 {
+		return 0, nil
+	}
+	listed := make(chan error, 1)
+	g.list(gate, func(err error) { listed <- err })
+	select {
+	case err = <-listed:
+		return n, err
+	case <-ctx.Done():
+		return n, context.Cause(ctx)
+	}
+}

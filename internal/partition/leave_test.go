@@ -1,0 +1,108 @@
+package partition_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl/internal/partition"
+	"github.com/pawlrun/pawl/internal/redistest"
+)
+
+// slow is a way to Redis on which, once it is armed, the next heartbeat is overtaken by whatever may overtake it.
+type slow struct {
+	armed atomic.Bool
+	held  chan struct{} // closed when a heartbeat is under way
+	left  chan struct{} // closed when a member has left
+	beats atomic.Int32  // since it was armed
+}
+
+// overtaking is how long a heartbeat is under way if nobody leaves meanwhile.
+const overtaking = 200 * time.Millisecond
+
+func (s *slow) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (s *slow) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (s *slow) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		beats, leaves := s.about(cmds)
+		if beats {
+			s.beats.Add(1)
+		}
+		if beats && s.armed.CompareAndSwap(true, false) {
+			close(s.held)
+			select {
+			case <-s.left:
+			case <-time.After(overtaking):
+			}
+		}
+		err := next(ctx, cmds)
+		if leaves {
+			close(s.left)
+		}
+		return err
+	}
+}
+
+// arm has the next heartbeat wait, and returns when it does.
+func (s *slow) arm(k *partition.Keeper) {
+	s.beats.Store(0)
+	s.armed.Store(true)
+	k.Nudge()
+	<-s.held
+}
+
+// beating is a fleet of one, which owns all, and whose heartbeat is under way.
+func beating(t *testing.T, s *redistest.Server) (*slow, *fleet, *partition.Keeper) {
+	t.Helper()
+	way := &slow{held: make(chan struct{}), left: make(chan struct{})}
+	behind := s.Client(t)
+	behind.AddHook(way)
+	f := newFleet(t, behind)
+	k := f.member("a", 5*time.Second)
+	f.until("a owns all", func() bool { return len(f.owners()) == parts })
+	way.arm(k)
+	return way, f, k
+}
+
+// about says whether a heartbeat is among the calls, and whether one of them is a member's last: its span is none.
+func (s *slow) about(cmds []redis.Cmder) (beats, leaves bool) {
+	for _, cmd := range cmds {
+		if a := cmd.Args(); len(a) == 8 && a[4] == "a" && a[0] == "EVALSHA" { // script, number of keys, key; member, its span, that of others, its reach
+			beats = beats || a[5] != int64(0)
+			leaves = leaves || a[5] == int64(0)
+		}
+	}
+	return beats, leaves
+}
+
+// A heartbeat of the last moment that arrives after the farewell would keep a member for a whole TTL that is gone, and its
+// partitions for nobody.
+func TestAMemberThatHasLeftIsNotBroughtBackByItsOwnHeartbeat(t *testing.T) {
+	s := redistest.Start(t)
+	_, f, k := beating(t, s)
+	if err := k.Stop(f.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := s.Client(t).HKeys(f.ctx(), f.ns.Members()).Result(); err != nil || len(all) > 0 {
+		t.Errorf("everybody has left, and the members are %q (%v)", all, err)
+	}
+}
+
+// Each heartbeat may take a renewal interval where Redis does not answer, and Stop waits for it, whatever its context says.
+func TestAMemberThatIsStoppedBeginsNoFurtherHeartbeat(t *testing.T) {
+	s := redistest.Start(t)
+	for range 8 { // which of a nudge and a stop is taken first is chance
+		way, f, k := beating(t, s)
+		k.Nudge()
+		if err := k.Stop(f.ctx()); err != nil {
+			t.Fatal(err)
+		}
+		if n := way.beats.Load(); n != 1 {
+			t.Fatalf("%d heartbeats, want the one that was under way", n)
+		}
+	}
+}

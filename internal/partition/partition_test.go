@@ -1,0 +1,328 @@
+package partition_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/pawlrun/pawl/internal/partition"
+	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const parts = 6
+
+// fleet records who runs which partition, and that nobody runs one twice.
+type fleet struct {
+	t   *testing.T
+	rdb redis.UniversalClient
+	ns  redisx.Space
+
+	mu      sync.Mutex
+	runs    map[int]map[string]*partition.Tenure
+	ended   map[int]error            // cause of the last tenure
+	blocked map[string]chan struct{} // members whose actors do not end before it is closed
+	all     []*partition.Keeper
+}
+
+func newFleet(t *testing.T, rdb redis.UniversalClient) *fleet {
+	return &fleet{
+		t: t, rdb: rdb, ns: redisx.NewSpace("p"),
+		runs: make(map[int]map[string]*partition.Tenure), ended: make(map[int]error), blocked: make(map[string]chan struct{}),
+	}
+}
+
+func (f *fleet) ctx() context.Context {
+	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
+	f.t.Cleanup(stop)
+	return ctx
+}
+
+func (f *fleet) member(name string, ttl time.Duration) *partition.Keeper {
+	f.t.Helper()
+	return f.memberOf(name, f.rdb, ttl, 0)
+}
+
+func (f *fleet) memberOf(name string, rdb redis.UniversalClient, ttl, renew time.Duration) *partition.Keeper {
+	f.t.Helper()
+	return f.start(partition.Config{Redis: rdb, Member: name, TTL: ttl, Renew: renew})
+}
+
+// start completes a member's settings, and starts it.
+func (f *fleet) start(cfg partition.Config) *partition.Keeper {
+	f.t.Helper()
+	cfg.Space, cfg.Partitions, cfg.Logger = f.ns, parts, slog.New(slog.DiscardHandler)
+	cfg.Run = func(ctx context.Context, t *partition.Tenure) error { return f.run(ctx, cfg.Member, t) }
+	cfg.Released = func(int) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for _, o := range f.all {
+			o.Nudge()
+		}
+	}
+	k := partition.NewKeeper(cfg)
+	f.mu.Lock()
+	f.all = append(f.all, k)
+	f.mu.Unlock()
+	if err := k.Start(f.ctx()); err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { _ = k.Stop(f.ctx()) })
+	return k
+}
+
+func (f *fleet) run(ctx context.Context, name string, t *partition.Tenure) error {
+	f.mu.Lock()
+	if f.runs[t.Part] == nil {
+		f.runs[t.Part] = make(map[string]*partition.Tenure)
+	}
+	f.runs[t.Part][name] = t
+	f.mu.Unlock()
+	<-ctx.Done()
+	f.mu.Lock()
+	blocked := f.blocked[name]
+	f.mu.Unlock()
+	if blocked != nil {
+		<-blocked
+	}
+	f.mu.Lock()
+	delete(f.runs[t.Part], name)
+	f.ended[t.Part] = context.Cause(ctx)
+	f.mu.Unlock()
+	return nil
+}
+
+func (f *fleet) owners() map[int]string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := make(map[int]string)
+	for p, by := range f.runs {
+		for name := range by {
+			out[p] += name
+		}
+		if out[p] == "" {
+			delete(out, p)
+		}
+	}
+	return out
+}
+
+func (f *fleet) tenure(p int) *partition.Tenure {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, t := range f.runs[p] {
+		return t
+	}
+	return nil
+}
+
+// held is a tenure, and by whom.
+type held struct {
+	by     string
+	tenure *partition.Tenure
+}
+
+func (f *fleet) tenures() map[int]held {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := make(map[int]held)
+	for p, by := range f.runs {
+		for name, t := range by {
+			out[p] = held{name, t}
+		}
+	}
+	return out
+}
+
+// block keeps the actors of a member from ending.
+func (f *fleet) block(name string) (unblock func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	ch := make(chan struct{})
+	f.blocked[name] = ch
+	return sync.OnceFunc(func() { close(ch) })
+}
+
+func (f *fleet) causes() map[int]error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.ended)
+}
+
+func (f *fleet) until(what string, ok func() bool) {
+	f.t.Helper()
+	defer func() {
+		if f.t.Failed() {
+			f.t.Logf("owners %v", f.owners())
+		}
+	}()
+	poll.Until(f.t, 15*time.Second, what, ok)
+}
+
+func (f *fleet) asRendezvousSays(members ...string) func() bool {
+	return func() bool {
+		got := f.owners()
+		for p := range parts {
+			if got[p] != partition.Rendezvous(members, p) {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+func TestPartitionsGoWhereRendezvousSaysAsMembersComeAndGo(t *testing.T) {
+	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
+		f := newFleet(t, rdb)
+		f.member("a", 2*time.Second)
+		f.until("a owns all", f.asRendezvousSays("a"))
+		b := f.member("b", 2*time.Second)
+		f.until("a and b share", f.asRendezvousSays("a", "b"))
+		f.member("c", 2*time.Second)
+		f.until("three share", f.asRendezvousSays("a", "b", "c"))
+		if err := b.Stop(f.ctx()); err != nil {
+			t.Fatal(err)
+		}
+		f.until("a and c share", f.asRendezvousSays("a", "c"))
+		for p := range parts {
+			if got := f.tenure(p); !got.Clean && got.Epoch > 1 {
+				t.Errorf("partition %d was handed over, and is not clean", p)
+			}
+		}
+	})
+}
+
+func TestRendezvousMovesOnlyTheShareOfWhoComesOrGoes(t *testing.T) {
+	three := []string{"a", "b", "c"}
+	for p := range 1000 {
+		with, without := partition.Rendezvous(three, p), partition.Rendezvous(three[:2], p)
+		if with != "c" && with != without {
+			t.Fatalf("partition %d moves from %s to %s although neither came or went", p, without, with)
+		}
+	}
+	if partition.Rendezvous(nil, 1) != "" {
+		t.Fatal("somebody owns a partition of nobody")
+	}
+}
+
+func TestARolledBackRedisEndsTheTenureAndTheNextBeginsFromWhatItHas(t *testing.T) {
+	f := newFleet(t, redistest.Start(t).Client(t))
+	f.member("a", 2*time.Second)
+	f.until("a owns all", f.asRendezvousSays("a"))
+	first := f.tenure(3)
+	key := f.ns.Part(3).Owner()
+	// What the owner was told: applied is at 7. Redis forgets it.
+	first.Acked(history.Position{Seq: 7, Time: 1_790_000_000_000_000_007})
+	if err := f.rdb.HSet(f.ctx(), key, "seq", 5, "time", "1790000000000000005").Err(); err != nil {
+		t.Fatal(err)
+	}
+	f.until("another tenure", func() bool { now := f.tenure(3); return now != nil && now != first })
+	if now := f.tenure(3); now.Applied.Seq != 5 || now.Token == first.Token || now.Clean {
+		t.Fatalf("%+v", now)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !errors.Is(f.ended[3], partition.ErrRolledBack) {
+		t.Fatal(f.ended[3])
+	}
+}
+
+func TestAnOwnerWhoseTokenIsReplacedStops(t *testing.T) {
+	f := newFleet(t, redistest.Start(t).Client(t))
+	f.member("a", time.Second)
+	f.until("a owns all", f.asRendezvousSays("a"))
+	first := f.tenure(0)
+	// Somebody else holds it for an hour, as after a pause of this process.
+	now := time.Now().UnixMilli()
+	if err := f.rdb.HSet(f.ctx(), f.ns.Part(0).Owner(), "owner", "other", "member", "other", "until", now+3_600_000, "span", 3_600_000).Err(); err != nil {
+		t.Fatal(err)
+	}
+	f.until("the tenure ends", func() bool { return f.tenure(0) != first })
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !errors.Is(f.ended[0], partition.ErrLost) {
+		t.Fatal(f.ended[0])
+	}
+}
+
+func TestAClaimFromBeforeTheClockSteppedBackIsOver(t *testing.T) {
+	f := newFleet(t, redistest.Start(t).Client(t))
+	// Held until tomorrow, for a span of five seconds: that was written by another clock.
+	until := time.Now().Add(24 * time.Hour).UnixMilli()
+	for p := range parts {
+		if err := f.rdb.HSet(f.ctx(), f.ns.Part(p).Owner(), "owner", "old", "until", until, "span", 5000).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.member("a", time.Second)
+	f.until("a owns all", f.asRendezvousSays("a"))
+}
+
+func TestARedisThatIsAwayEndsTheTenuresBeforeTheirTokensExpire(t *testing.T) {
+	srv := redistest.Start(t)
+	f := newFleet(t, srv.Client(t))
+	f.member("a", time.Second)
+	f.until("a owns all", f.asRendezvousSays("a"))
+	srv.Pause()
+	f.until("nobody believes to own anything", func() bool { return len(f.owners()) == 0 })
+	srv.Resume()
+	f.until("a owns all again", f.asRendezvousSays("a"))
+}
+
+func TestStartAndStopManyTimesLeavesNothing(t *testing.T) {
+	f := newFleet(t, redistest.Start(t).Client(t))
+	for i := range 25 {
+		k := f.member(fmt.Sprint("m", i), time.Second)
+		if i%2 == 0 {
+			f.until("something is owned", func() bool { return len(f.owners()) > 0 })
+		}
+		if err := k.Stop(f.ctx()); err != nil {
+			t.Fatal(err)
+		}
+		if o := f.owners(); len(o) != 0 {
+			t.Fatalf("still owned: %v", o)
+		}
+	}
+}
+
+func TestDeadOwnersPartitionsAreTakenWhenItsTimeIsOver(t *testing.T) {
+	s := redistest.Start(t)
+	f := newFleet(t, s.Client(t))
+	const ttl, renew = 3 * time.Second, 2500 * time.Millisecond // a round that comes in its turn comes at five seconds
+	f.memberOf("living", f.rdb, ttl, renew)
+	p, cut := s.Proxy(t)
+	f.memberOf("dead", cut, ttl, renew)
+	f.until("both own some", func() bool {
+		by := make(map[string]int)
+		for _, name := range f.owners() {
+			by[name]++
+		}
+		return by["living"] > 0 && by["dead"] > 0 && by["living"]+by["dead"] == parts
+	})
+	died := time.Now()
+	p.Cut()
+	f.until("the living member owns all", func() bool {
+		for i := range parts {
+			if o, err := f.rdb.HGet(t.Context(), f.ns.Part(i).Owner(), "member").Result(); err != nil || o != "living" {
+				return false
+			}
+		}
+		return true
+	})
+	if took := time.Since(died); took > ttl+time.Second {
+		t.Errorf("took %s", took)
+	}
+	p.Heal()
+}

@@ -1,0 +1,165 @@
+package partition_test
+
+import (
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl/internal/partition"
+	"github.com/pawlrun/pawl/internal/redistest"
+)
+
+// inputs is what a member hears of its inputs: all, until it is cut off; nothing, until it is healed.
+type inputs struct {
+	began  time.Time
+	last   atomic.Int64 // since began, of what was heard last while it is cut off; 0: it is not
+	healed atomic.Int64 // since began
+}
+
+func newInputs() *inputs { return &inputs{began: time.Now().Add(-time.Hour)} }
+
+func (i *inputs) cut()  { i.last.Store(int64(time.Since(i.began))) }
+func (i *inputs) heal() { i.healed.Store(int64(time.Since(i.began))); i.last.Store(0) }
+
+func (i *inputs) heard() (silent, steady time.Duration) {
+	last := time.Duration(i.last.Load())
+	if last == 0 {
+		return 0, time.Since(i.began) - time.Duration(i.healed.Load())
+	}
+	return time.Since(i.began) - last, last - time.Duration(i.healed.Load())
+}
+
+const cutOff = 500 * time.Millisecond
+
+// reader is a member whose inputs can be cut off.
+func (f *fleet) reader(name string, after time.Duration) (*partition.Keeper, *inputs) {
+	f.t.Helper()
+	in := newInputs()
+	return f.start(partition.Config{Redis: f.rdb, Member: name, TTL: 5 * time.Second, Renew: 200 * time.Millisecond, Inputs: in.heard, CutOff: after}), in
+}
+
+func TestAMemberThatCannotReadItsInputsHandsOverAndTakesItsShareAgain(t *testing.T) {
+	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
+		f := newFleet(t, rdb)
+		a, ofA := f.reader("a", cutOff)
+		f.reader("b", cutOff)
+		f.reader("c", cutOff)
+		f.until("three share", f.asRendezvousSays("a", "b", "c"))
+		before := f.tenures()
+		ofA.cut()
+		began := time.Now()
+		f.until("b and c share", f.asRendezvousSays("b", "c"))
+		if took := time.Since(began); took < cutOff || took > 4*time.Second {
+			t.Errorf("handed over after %v: before it was cut off, or only when its tokens expired", took)
+		}
+		if a.Reach() != partition.CutOff {
+			t.Error(a.Reach())
+		}
+		f.until("a has nothing left", func() bool { return len(a.Owned()) == 0 })
+		for p, was := range before {
+			if now := f.tenure(p); was.by == "a" && now.Clean {
+				t.Errorf("partition %d is said to be clean, and its owner could not publish", p)
+			} else if was.by != "a" && now != was.tenure {
+				t.Errorf("partition %d has moved, and its owner %s is not cut off", p, was.by)
+			}
+		}
+		ofA.heal()
+		f.until("three share again", f.asRendezvousSays("a", "b", "c"))
+		for p, was := range before {
+			if now := f.tenure(p); was.by == "a" && !now.Clean {
+				t.Errorf("partition %d was not handed back in good order", p)
+			}
+		}
+	})
+}
+
+// The fault is the server's: to move partitions would help nobody, and to move them as members lose and find the
+// server one after the other would have them moved for nothing.
+func TestMembersThatAreAllCutOffKeepWhatTheyHave(t *testing.T) {
+	const after = 3 * time.Second // half of it is much longer than a heartbeat is under way, also on a busy machine
+	f := newFleet(t, redistest.Start(t).Client(t))
+	var all []*inputs
+	for _, name := range []string{"a", "b", "c"} {
+		_, in := f.reader(name, after)
+		all = append(all, in)
+	}
+	f.until("three share", f.asRendezvousSays("a", "b", "c"))
+	before := f.tenures()
+	for _, in := range all {
+		in.cut()
+		wait(t, after/30)
+	}
+	wait(t, after+after/3)
+	for _, in := range all {
+		in.heal()
+		wait(t, after/10)
+	}
+	wait(t, after)
+	for p, was := range before {
+		if f.tenure(p) != was.tenure {
+			t.Errorf("partition %d has moved", p)
+		}
+	}
+}
+
+// An actor that waits for NATS with a lock of the connection held can not be waited for.
+func TestAMemberThatIsCutOffDoesNotWaitForItsActors(t *testing.T) {
+	f := newFleet(t, redistest.Start(t).Client(t))
+	_, ofA := f.reader("a", cutOff)
+	f.until("a owns all", f.asRendezvousSays("a"))
+	wait(t, 2*cutOff) // it is proven
+	unblock := f.block("a")
+	t.Cleanup(unblock)
+	f.reader("b", cutOff)
+	ofA.cut()
+	f.until("b owns all", func() bool {
+		for p := range parts {
+			if m, err := f.rdb.HGet(f.ctx(), f.ns.Part(p).Owner(), "member").Result(); err != nil || m != "b" {
+				return false
+			}
+		}
+		return true
+	})
+	unblock()
+	f.until("the actors of a have ended", f.asRendezvousSays("b"))
+	for p, err := range f.causes() {
+		if !errors.Is(err, partition.ErrCutOff) && !errors.Is(err, partition.ErrHandover) {
+			t.Errorf("partition %d: %v", p, err)
+		}
+	}
+}
+
+func TestOnlyMembersThatAreCutOffWhileAnotherIsReadingAreNotEligible(t *testing.T) {
+	states := []partition.Reach{partition.Reading, partition.Unproven, partition.CutOff}
+	for _, a := range states {
+		for _, b := range states {
+			for _, c := range states {
+				members := []partition.Member{{Name: "c", Reach: c}, {Name: "a", Reach: a}, {Name: "b", Reach: b}}
+				reads := a == partition.Reading || b == partition.Reading || c == partition.Reading
+				var want []string
+				for i, r := range []partition.Reach{a, b, c} {
+					if r != partition.CutOff || !reads {
+						want = append(want, string(rune('a'+i)))
+					}
+				}
+				if got := partition.Eligible(members); !slices.Equal(got, want) {
+					t.Errorf("%s %s %s: %q, want %q", a, b, c, got, want)
+				}
+			}
+		}
+	}
+	if got := partition.Eligible(nil); len(got) != 0 {
+		t.Error(got)
+	}
+}
+
+func wait(t *testing.T, d time.Duration) {
+	t.Helper()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	<-timer.C
+}

@@ -1,0 +1,67 @@
+package partition_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/partition"
+	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/internal/redisx"
+)
+
+// An actor that can not even begin (one of its keys is of a foreign type, say) must not make the
+// keeper acquire, release and tell everybody as fast as Redis answers.
+func TestATenureThatFailsAtOnceIsNotTakenAgainAtOnce(t *testing.T) {
+	rdb := redistest.Start(t).Client(t)
+	var runs, told atomic.Int64
+	var k *partition.Keeper
+	k = partition.NewKeeper(partition.Config{
+		Redis: rdb, Space: redisx.NewSpace("spin"), Partitions: 1, Member: "m", TTL: 2 * time.Second, Logger: slog.New(slog.DiscardHandler),
+		Run: func(context.Context, *partition.Tenure) error {
+			runs.Add(1)
+			return errors.New("can not begin")
+		},
+		Released: func(int) { told.Add(1); k.Nudge() },
+	})
+	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
+	defer stop()
+	if err := k.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	second := time.NewTimer(time.Second)
+	<-second.C
+	if n := runs.Load(); n < 1 || n > 5 {
+		t.Errorf("%d tenures in a second (renewed every 400 ms)", n)
+	}
+	begin := time.Now()
+	if err := k.Stop(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(begin); took > 2*time.Second {
+		t.Errorf("stopping took %v", took)
+	}
+	t.Logf("%d tenures, %d notices", runs.Load(), told.Load())
+}
+
+// One of three masters is down, and it is the one that has the members: the partitions on the other two do not wait for it.
+func TestAPartitionThatWasLostIsTakenAgainWhileTheMembersCanNotBeRead(t *testing.T) {
+	rdb := redistest.Start(t).Client(t)
+	f := newFleet(t, rdb)
+	f.member("a", 2*time.Second)
+	f.until("a owns all", func() bool { return len(f.owners()) == parts })
+	if err := rdb.Set(f.ctx(), f.ns.Members(), "not a sorted set", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	before := f.tenure(1)
+	if err := rdb.HSet(f.ctx(), f.ns.Part(1).Owner(), "owner", "somebody", "until", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	f.until("a has it again", func() bool { now := f.tenure(1); return now != nil && now != before })
+	if err := rdb.Del(f.ctx(), f.ns.Members()).Err(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,207 @@
+package replay
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// Divergence says that the code did not do on replay what it did when the history
+// was recorded. The code has changed, or depends on something that is no input.
+type Divergence struct {
+	Instance string
+	EventID  uint64 // where they part
+	Expected string // what history has there
+	Met      string // what the code did
+	Where    string // file:line of the author's code that did it, if it can be said
+}
+
+// Error says it on one line.
+func (d *Divergence) Error() string {
+	text := fmt.Sprintf("replay of %s diverges at event %d: history has %s, and replay met %s",
+		d.Instance, d.EventID, d.Expected, d.Met)
+	if d.Where != "" {
+		text += " at " + d.Where
+	}
+	return text
+}
+
+// diverge breaks the execution. The first divergence stands.
+func (x *Execution) diverge(id uint64, expected, met string) {
+	if x.err != nil {
+		return
+	}
+	d := &Divergence{Instance: x.id.Instance, EventID: id, Expected: expected, Met: met}
+	if x.current.Load() != nil {
+		d.Where = authorsLine()
+	}
+	x.past.divergence = d
+	x.err = d
+	x.unwinding = true
+}
+
+// locate adds, to a divergence that no word of the code made, where the code waits.
+func (p *past) locate() {
+	if p.divergence != nil && p.divergence.Where == "" {
+		p.divergence.Where = authorsLine()
+	}
+}
+
+// authorsLine is the innermost place on the stack outside Pawl's own words.
+func authorsLine() string {
+	pcs := make([]uintptr, 64)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
+	for {
+		frame, more := frames.Next()
+		if !ours(frame.Function) {
+			if strings.HasPrefix(frame.Function, "iter.") || strings.HasPrefix(frame.Function, "runtime.") || frame.File == "" {
+				return ""
+			}
+			return fmt.Sprintf("%s:%d", frame.File, frame.Line)
+		}
+		if !more {
+			return ""
+		}
+	}
+}
+
+func ours(function string) bool {
+	return strings.HasPrefix(function, "github.com/pawlrun/pawl.") ||
+		strings.HasPrefix(function, "github.com/pawlrun/pawl/internal/replay.")
+}
+
+// subject is what a decision is about: it must be the same on replay, as the kind must.
+// It is empty where the kind says all.
+func subject(ev history.Event) string {
+	switch ev := ev.(type) {
+	case *history.ActivityScheduled:
+		return ev.Name
+	case *history.ChildScheduled:
+		if ev.Detached {
+			return ev.Name + " as " + ev.Instance + ", detached"
+		}
+		return ev.Name + " as " + ev.Instance
+	case *history.EventSent:
+		if ev.Start != nil {
+			return ev.Name + " to " + ev.Instance + ", or to a new " + ev.Start.Name
+		}
+		return ev.Name + " to " + ev.Instance
+	default:
+		return ""
+	}
+}
+
+// nameOf is the name that a payload is told by.
+func nameOf(ev history.Event) string {
+	switch ev := ev.(type) {
+	case *history.ActivityScheduled:
+		return ev.Name
+	case *history.ChildScheduled:
+		return ev.Name
+	case *history.EventSent:
+		return ev.Name
+	default:
+		return ""
+	}
+}
+
+// payloadOf is what a decision says, if it says anything that is compared on replay.
+func payloadOf(ev history.Event) history.Payload {
+	switch ev := ev.(type) {
+	case *history.ActivityScheduled:
+		return ev.Payload
+	case *history.ChildScheduled:
+		return ev.Payload
+	case *history.EventSent:
+		return ev.Payload
+	case *history.Completed:
+		return ev.Result
+	case *history.ContinuedAsNew:
+		return ev.Payload
+	default:
+		return history.Payload{}
+	}
+}
+
+// describeDecision names a decision that is made without an event at hand.
+func describeDecision(kind history.Kind) string {
+	switch kind {
+	case history.KindTimerScheduled:
+		return "TimerScheduled"
+	case history.KindSideEffectRecorded:
+		return "SideEffectRecorded"
+	default:
+		return fmt.Sprintf("a decision of kind %d", kind)
+	}
+}
+
+// describe names an event in a text for people.
+func describe(ev history.Event) string {
+	switch ev := ev.(type) {
+	case nil:
+		return "nothing more in this step"
+	case *history.Started:
+		return "Started of " + ev.Name
+	case *history.EventReceived:
+		return "EventReceived of " + ev.Name
+	case *history.CancelRequested:
+		return "CancelRequested"
+	case *history.ActivityScheduled:
+		return "ActivityScheduled of " + ev.Name
+	case *history.ActivityCompleted:
+		return ofEvent("ActivityCompleted", ev.Scheduled)
+	case *history.ActivityFailed:
+		return ofEvent("ActivityFailed", ev.Scheduled)
+	case *history.ActivityCancelRequested:
+		return ofEvent("ActivityCancelRequested", ev.Scheduled)
+	case *history.TimerScheduled:
+		return "TimerScheduled"
+	case *history.TimerFired:
+		return ofEvent("TimerFired", ev.Timer)
+	case *history.TimerCancelled:
+		return ofEvent("TimerCancelled", ev.Timer)
+	case *history.SideEffectRecorded:
+		return "SideEffectRecorded"
+	case *history.PatchMarked:
+		return "PatchMarked of " + ev.Name
+	case *history.Refused:
+		return fmt.Sprintf("Refused of %s (kind %d)", ev.Name, ev.Of)
+	case *history.Completed:
+		return "Completed"
+	case *history.Failed:
+		return "Failed (" + ev.Failure.Message + ")"
+	case *history.Cancelled:
+		return "Cancelled"
+	case *history.ContinuedAsNew:
+		return "ContinuedAsNew"
+	default:
+		return describeMessage(ev)
+	}
+}
+
+func describeMessage(ev history.Event) string {
+	switch ev := ev.(type) {
+	case *history.PurgeRequested:
+		return "PurgeRequested"
+	case *history.Granted:
+		return ofEvent("Granted", ev.Scheduled)
+	case *history.Observed:
+		return "Observed"
+	case *history.ChildScheduled:
+		return "ChildScheduled of " + subject(ev)
+	case *history.ChildCompleted:
+		return ofEvent("ChildCompleted", ev.Scheduled)
+	case *history.ChildFailed:
+		return ofEvent("ChildFailed", ev.Scheduled)
+	case *history.ChildCancelRequested:
+		return ofEvent("ChildCancelRequested", ev.Scheduled)
+	case *history.EventSent:
+		return "EventSent of " + subject(ev)
+	default:
+		return fmt.Sprintf("an event of the unknown kind %d", ev.Kind())
+	}
+}
+
+func ofEvent(kind string, id uint64) string { return fmt.Sprintf("%s of event %d", kind, id) }

@@ -1,0 +1,342 @@
+// Package replaytest drives executions in tests: it feeds inputs, keeps the history,
+// and proves that every prefix of it replays to the same decisions.
+package replaytest
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// Epoch is the time of the first input, in Unix milliseconds.
+const Epoch = 1_700_000_000_000
+
+// Driver owns one live execution. It fails its test at the first thing that is wrong,
+// and is for one goroutine.
+type Driver struct {
+	tb      testing.TB
+	id      history.Identity
+	program replay.Program
+	opts    replay.Options
+
+	deployed int             // events of other programs: see Deploy
+	gates    map[string]bool // the actions that have a gate, and whether who comes to it waits
+
+	X       *replay.Execution // the live one
+	History []history.Event   // all that was taken from it
+	Now     int64             // time of the next input, Unix milliseconds; moves with Advance
+}
+
+// New makes a driver with nothing started. When the test ends, the execution is evicted.
+func New(tb testing.TB, program replay.Program, opts replay.Options) *Driver {
+	tb.Helper()
+	d := &Driver{
+		tb: tb, program: program, opts: opts, Now: Epoch,
+		id: history.Identity{Instance: "order-42", Born: history.Position{Seq: 7, Time: 1_699_999_999_999}},
+	}
+	d.X = d.fresh()
+	tb.Cleanup(func() {
+		if err := d.X.Evict(); err != nil {
+			tb.Errorf("evict: %v", err)
+		}
+	})
+	return d
+}
+
+func (d *Driver) fresh() *replay.Execution { return replay.New(d.id, d.program, d.opts) }
+
+// Restart makes the driver begin anew with another program.
+func (d *Driver) Restart(program replay.Program) {
+	d.tb.Helper()
+	if err := d.X.Evict(); err != nil {
+		d.tb.Fatalf("evict: %v", err)
+	}
+	d.program, d.History, d.Now, d.deployed = program, nil, Epoch, 0
+	d.X = d.fresh()
+}
+
+// Deploy evicts the execution and replays its history with another program, which goes on
+// with it.
+func (d *Driver) Deploy(program replay.Program) {
+	d.tb.Helper()
+	if err := d.X.Evict(); err != nil {
+		d.tb.Fatalf("evict: %v", err)
+	}
+	d.program, d.deployed = program, len(d.History)
+	d.X = d.fresh()
+	if err := d.X.Replay(cloneAll(d.History)); err != nil {
+		d.tb.Fatalf("replay with the new program: %v\n%s", err, Text(d.History))
+	}
+}
+
+// Continue checks an execution that has continued as new, and begins the next: Started,
+// and then the events that were unread. It gives the decisions of all.
+func (d *Driver) Continue() []history.Event {
+	d.tb.Helper()
+	next := d.X.Successor()
+	if next == nil {
+		d.tb.Fatalf("the execution has not continued as new:\n%s", Text(d.History))
+	}
+	d.CheckReplay()
+	d.CheckRecord()
+	_, unread := d.X.Continued()
+	d.id.Execution++
+	d.History, d.deployed = nil, 0
+	d.X = d.fresh()
+	next.At = d.Now // time may have been let pass since
+	made := d.Feed(next)
+	for _, ev := range unread {
+		if d.X.Ended() {
+			break
+		}
+		made = append(made, d.Feed(clone(ev))...)
+	}
+	return made
+}
+
+// Feed applies one input and demands that it is applied. It gives the decisions.
+func (d *Driver) Feed(in history.Event) []history.Event {
+	d.tb.Helper()
+	outcome, decisions := d.Offer(in)
+	if outcome.Dropped() {
+		d.tb.Fatalf("%T was %s", in, outcome)
+	}
+	return decisions
+}
+
+// Offer applies one input, at Now if it has no time, and gives what became of it.
+func (d *Driver) Offer(in history.Event) (replay.Outcome, []history.Event) {
+	d.tb.Helper()
+	if in.Meta().At == 0 {
+		in.Meta().At = d.Now
+	}
+	outcome, err := d.X.Apply(in)
+	if err != nil {
+		d.tb.Fatalf("apply %T: %v", in, err)
+	}
+	taken := d.X.Take()
+	if outcome.Dropped() {
+		if len(taken) > 0 {
+			d.tb.Fatalf("%T was %s and recorded %d events", in, outcome, len(taken))
+		}
+		return outcome, nil
+	}
+	d.enter(taken)
+	for i, ev := range taken {
+		if want := uint64(len(d.History) + 1); ev.Meta().ID != want {
+			d.tb.Fatalf("event %T has the id %d at the place %d", ev, ev.Meta().ID, want)
+		}
+		if ev.Input() != (i == 0) {
+			d.tb.Fatalf("event %d of a step is %T", i, ev)
+		}
+		d.History = append(d.History, ev)
+	}
+	return outcome, taken[1:]
+}
+
+// Start feeds Started. It waits at the gate of "test", if there is one with no room.
+func (d *Driver) Start(input history.Payload) []history.Event {
+	d.tb.Helper()
+	s := &history.Started{Name: "test", Payload: input, Born: d.id.Born, Execution: d.id.Execution, By: "driver"}
+	if waits, limited := d.gates[s.Name]; limited {
+		s.Gate = &history.Gate{Name: s.Name, Ticket: "start", Waits: waits}
+	}
+	return d.Feed(s)
+}
+
+// Limit puts a gate in front of the action: an activity, or the instance itself, whose name is "test". Who comes to it from
+// now on is let in if there is room, and waits if not: see Grant.
+func (d *Driver) Limit(action string, room bool) {
+	if d.gates == nil {
+		d.gates = make(map[string]bool)
+	}
+	d.gates[action] = !room
+}
+
+// enter notes, as an owner does behind a turn, which gates the activities have come to that the turn has
+// scheduled, and that are still wanted.
+func (d *Driver) enter(made []history.Event) {
+	if len(d.gates) == 0 {
+		return
+	}
+	wanted := d.X.Outstanding()
+	for _, ev := range made {
+		s, ok := ev.(*history.ActivityScheduled)
+		if !ok || !slices.Contains(wanted, s.ID) {
+			continue
+		}
+		waits, limited := d.gates[s.Name]
+		if !limited {
+			continue
+		}
+		g := history.Gate{}
+		if s.Gate != nil {
+			g = *s.Gate
+		}
+		g.Name, g.Ticket, g.Waits = s.Name, s.Effect, waits
+		if g.Keep {
+			g.Ticket = s.CallKey()
+			g.Waits = waits && !d.holds(g.Ticket)
+		}
+		s.Gate = &g
+	}
+}
+
+// holds reports whether the ticket has been let in and has not left.
+func (d *Driver) holds(ticket string) bool {
+	d.tb.Helper()
+	state, bad := history.Check(d.History)
+	if err := errors.Join(bad...); err != nil {
+		d.tb.Fatalf("%v:\n%s", err, Text(d.History))
+	}
+	return slices.ContainsFunc(state.Tickets(), func(t history.Ticket) bool { return t.ID == ticket && !t.Waits })
+}
+
+// Grant lets an activity that waits in, or, with 1, the instance.
+func (d *Driver) Grant(scheduled uint64) []history.Event {
+	d.tb.Helper()
+	return d.Feed(&history.Granted{Scheduled: scheduled})
+}
+
+// Complete feeds the result of an activity.
+func (d *Driver) Complete(scheduled uint64, result history.Payload) []history.Event {
+	d.tb.Helper()
+	return d.Feed(&history.ActivityCompleted{Scheduled: scheduled, Result: result})
+}
+
+// Fail feeds the failure of an activity.
+func (d *Driver) Fail(scheduled uint64, f history.Failure) []history.Event {
+	d.tb.Helper()
+	return d.Feed(&history.ActivityFailed{Scheduled: scheduled, Failure: f})
+}
+
+// CompleteChild feeds the result of a child.
+func (d *Driver) CompleteChild(scheduled uint64, result history.Payload) []history.Event {
+	d.tb.Helper()
+	return d.Feed(&history.ChildCompleted{Scheduled: scheduled, Effect: d.EffectOf(scheduled), Result: result})
+}
+
+// FailChild feeds the failure of a child.
+func (d *Driver) FailChild(scheduled uint64, f history.Failure) []history.Event {
+	d.tb.Helper()
+	return d.Feed(&history.ChildFailed{Scheduled: scheduled, Effect: d.EffectOf(scheduled), Failure: f})
+}
+
+// EffectOf gives the effect id of a child's start.
+func (d *Driver) EffectOf(scheduled uint64) string {
+	d.tb.Helper()
+	ev, ok := d.History[scheduled-1].(*history.ChildScheduled)
+	if !ok {
+		d.tb.Fatalf("event %d is no start of a child:\n%s", scheduled, Text(d.History))
+	}
+	return ev.Effect
+}
+
+// Send feeds an event.
+func (d *Driver) Send(name string, payload history.Payload) []history.Event {
+	d.tb.Helper()
+	return d.Feed(&history.EventReceived{Name: name, Payload: payload})
+}
+
+// Observe demands that the code polls, and completes that.
+func (d *Driver) Observe() []history.Event {
+	d.tb.Helper()
+	if !d.X.Polling() {
+		d.tb.Fatalf("the code does not poll:\n%s", Text(d.History))
+	}
+	return d.Feed(&history.Observed{})
+}
+
+// Cancel feeds the cancellation of the instance.
+func (d *Driver) Cancel(by, text string) []history.Event {
+	d.tb.Helper()
+	return d.Feed(&history.CancelRequested{By: by, Text: text})
+}
+
+// Fire lets time pass until the next timer is due, and feeds it.
+func (d *Driver) Fire() []history.Event {
+	d.tb.Helper()
+	id, at, ok := d.X.NextTimer()
+	if !ok {
+		d.tb.Fatal("no timer is set")
+	}
+	d.Now = max(d.Now, at)
+	return d.Feed(&history.TimerFired{Timer: id})
+}
+
+// Advance moves the time of the inputs to come.
+func (d *Driver) Advance(by time.Duration) { d.Now += by.Milliseconds() }
+
+// Scheduled gives the ids of the outstanding activities of a name, ascending.
+func (d *Driver) Scheduled(name string) []uint64 {
+	var ids []uint64
+	for _, id := range d.X.Outstanding() {
+		if ev, ok := d.History[id-1].(*history.ActivityScheduled); ok && ev.Name == name {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// Only gives the one outstanding activity of a name.
+func (d *Driver) Only(name string) uint64 {
+	d.tb.Helper()
+	ids := d.Scheduled(name)
+	if len(ids) != 1 {
+		d.tb.Fatalf("%d activities %s are outstanding, not one:\n%s", len(ids), name, Text(d.History))
+	}
+	return ids[0]
+}
+
+// OnlyChild gives the start of the one outstanding child.
+func (d *Driver) OnlyChild() *history.ChildScheduled {
+	d.tb.Helper()
+	ids := d.X.Children()
+	if len(ids) != 1 {
+		d.tb.Fatalf("%d children are outstanding, not one:\n%s", len(ids), Text(d.History))
+	}
+	return d.History[ids[0]-1].(*history.ChildScheduled) //nolint:forcetypeassert // Children gives the ids of no others
+}
+
+// End gives the event that ended the execution.
+func (d *Driver) End() history.Event {
+	d.tb.Helper()
+	if !d.X.Ended() {
+		d.tb.Fatalf("the execution has not ended:\n%s", Text(d.History))
+	}
+	return d.History[len(d.History)-1]
+}
+
+// CheckRecord demands of the history that it breaks no rule, and of the execution that it
+// agrees about what is outstanding.
+func (d *Driver) CheckRecord() {
+	d.tb.Helper()
+	state, bad := history.Check(d.History)
+	if err := errors.Join(bad...); err != nil {
+		d.tb.Fatalf("%v:\n%s", err, Text(d.History))
+	}
+	if open := d.X.Outstanding(); !slices.Equal(open, state.Outstanding()) {
+		d.tb.Fatalf("outstanding are %v, and by the history %v:\n%s", open, state.Outstanding(), Text(d.History))
+	}
+	if open := d.X.Children(); !slices.Equal(open, state.Children()) {
+		d.tb.Fatalf("outstanding children are %v, and by the history %v:\n%s", open, state.Children(), Text(d.History))
+	}
+	if _, _, ok := d.X.NextTimer(); ok != (state.TimerLen() > 0) {
+		d.tb.Fatalf("a timer is set: %t; by the history %d:\n%s", ok, state.TimerLen(), Text(d.History))
+	}
+}
+
+// CheckReplay checks beginnings of the history, each up to the end of a step: see
+// Past.Check. It takes every one, or, of a history with more than 100 steps, about a hundred
+// of them; but none that is shorter than what other programs made.
+func (d *Driver) CheckReplay() {
+	d.tb.Helper()
+	p := Past{ID: d.id, Program: d.program, Options: d.opts, Events: d.History, From: d.deployed, Live: d.X}
+	if err := p.CheckPrefixes(100); err != nil {
+		d.tb.Fatalf("%v\nrecorded:\n%s", err, Text(d.History))
+	}
+}

@@ -1,0 +1,251 @@
+package replaytest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/internal/show"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// Past is a history together with code that is to fit it: it could have made the
+// history, and would go on from each of its beginnings as the history does. Nothing that
+// it has is changed.
+type Past struct {
+	ID      history.Identity
+	Program replay.Program
+	Options replay.Options
+	Events  []history.Event
+
+	// From is how many events, up to the end of a step, other code made. The code must
+	// fit them, and need not have made them.
+	From int
+	// Live is the execution that the events were taken from; nil if there is none. What it
+	// has besides its events (status, what it continues as) must then be the same.
+	Live *replay.Execution
+}
+
+// Difference is a decision that is not the one which history has.
+type Difference struct {
+	After   int           // events of the replay before
+	Event   uint64        // id of the event
+	Is, Was history.Event // nil: there is none
+}
+
+// Error names both decisions.
+func (d *Difference) Error() string {
+	switch {
+	case d.Is == nil:
+		return fmt.Sprintf("after a replay of %d events, event %d is not made, and was %s", d.After, d.Event, short(d.Was))
+	case d.Was == nil:
+		return fmt.Sprintf("after a replay of %d events, %s is made as event %d, and was not", d.After, short(d.Is), d.Event)
+	default:
+		return fmt.Sprintf("after a replay of %d events, event %d is %s, and was %s", d.After, d.Event, short(d.Is), short(d.Was))
+	}
+}
+
+func short(ev history.Event) string { return strings.TrimSpace(show.Kind(ev) + " " + show.Summary(ev)) }
+
+// CheckPrefixes is Check of every beginning that ends with a step and is not shorter than
+// From; if there are more than most, of about so many, evenly, and always of the whole.
+func (p Past) CheckPrefixes(most int) error {
+	ends := []int{p.From}
+	for i := p.From + 1; i <= len(p.Events); i++ {
+		if i == len(p.Events) || p.Events[i].Input() {
+			ends = append(ends, i)
+		}
+	}
+	stride := (len(ends)-1)/most + 1
+	for i := len(ends) - 1; i >= 0; i -= stride {
+		if err := p.Check(ends[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Check replays the first n events, which must end with a step, and then feeds the inputs
+// that remain: the decisions must be those recorded. It stops before a step that has a side
+// effect, which would have another value now. The error is a *replay.Divergence of the
+// replay, a *Difference, or says which input was dropped or which panic the unwinding met.
+func (p Past) Check(n int) error {
+	x := replay.New(p.ID, p.Program, p.Options)
+	if err := p.check(x, n); err != nil {
+		return errors.Join(err, x.Evict())
+	}
+	return x.Evict()
+}
+
+func (p Past) check(x *replay.Execution, n int) error {
+	if err := x.Replay(p.Events[:n]); err != nil {
+		return fmt.Errorf("replay of the first %d events: %w", n, err)
+	}
+	if made := x.Take(); len(made) > 0 {
+		return &Difference{After: n, Event: made[0].Meta().ID, Is: made[0]}
+	}
+	rest := untilSideEffect(p.Events[n:])
+	var made []history.Event
+	for _, ev := range rest {
+		if !ev.Input() {
+			continue
+		}
+		outcome, err := x.Apply(clone(ev))
+		if err != nil {
+			return fmt.Errorf("after a replay of %d events, at event %d: %w", n, ev.Meta().ID, err)
+		}
+		if outcome.Dropped() {
+			return fmt.Errorf("after a replay of %d events, %s %d was %s", n, show.Kind(ev), ev.Meta().ID, outcome)
+		}
+		made = append(made, p.noted(x)...)
+	}
+	if len(rest) > 0 && !x.Ended() && p.turnedAway() {
+		rest = rest[:len(rest)-1]
+	}
+	if err := compare(n, made, rest); err != nil {
+		return err
+	}
+	if p.Live != nil && n+len(rest) == len(p.Events) {
+		return p.sameBesides(x)
+	}
+	return nil
+}
+
+// turnedAway reports whether the owner has ended the instance while it waited at its gate, which no code decides.
+func (p Past) turnedAway() bool {
+	k := p.Events[len(p.Events)-1].Kind()
+	state, _ := history.Check(p.Events[:len(p.Events)-1])
+	return (k == history.KindFailed || k == history.KindCancelled) && state.Waits(1)
+}
+
+// noted takes what was decided, and gives the activities among it the gates that they have in the history, and their limits the times: those are their
+// owner's, and no decisions.
+func (p Past) noted(x *replay.Execution) []history.Event {
+	made := x.Take()
+	for _, ev := range made {
+		id := ev.Meta().ID
+		if id > uint64(len(p.Events)) {
+			continue
+		}
+		switch e := ev.(type) {
+		case *history.ActivityScheduled:
+			if was, ok := p.Events[id-1].(*history.ActivityScheduled); ok {
+				e.Gate = was.Gate
+			}
+		case *history.TimerScheduled:
+			if was, ok := p.Events[id-1].(*history.TimerScheduled); ok && e.Limits != 0 {
+				e.FireAt, e.Limits = was.FireAt, was.Limits // an earlier build did not say whose
+				x.PutOff(id, e.FireAt)
+			}
+		}
+	}
+	return made
+}
+
+func compare(n int, made, rest []history.Event) error {
+	for i := range max(len(made), len(rest)) {
+		d := &Difference{After: n, Event: uint64(n+i) + 1} //nolint:gosec // a length
+		switch {
+		case i >= len(made):
+			d.Was = rest[i]
+		case i >= len(rest):
+			d.Is = made[i]
+		default:
+			same, err := equal(made[i], rest[i])
+			if err != nil {
+				return err
+			}
+			if same {
+				continue
+			}
+			d.Is, d.Was = made[i], rest[i]
+		}
+		return d
+	}
+	return nil
+}
+
+// sameBesides compares what an execution with the whole history has besides it.
+func (p Past) sameBesides(x *replay.Execution) error {
+	is, version := x.Status()
+	if was, v := p.Live.Status(); v != version || was.Type != is.Type || !bytes.Equal(was.Data, is.Data) {
+		return fmt.Errorf("after a replay the custom status is %s, version %d, and was %s, version %d", show.Payload(is), version, show.Payload(was), v)
+	}
+	end, _ := x.Continued()
+	wasEnd, _ := p.Live.Continued()
+	unread, wasUnread := x.Unread(), p.Live.Unread()
+	if (end == nil) != (wasEnd == nil) || len(unread) != len(wasUnread) {
+		return fmt.Errorf("after a replay %d events are unread at the end, and were %d", len(unread), len(wasUnread))
+	}
+	for i, ev := range unread {
+		same, err := equal(ev, wasUnread[i])
+		if err != nil || !same {
+			return errors.Join(fmt.Errorf("after a replay, unread event %d is %s, and was %s", i+1, short(ev), short(wasUnread[i])), err)
+		}
+	}
+	return nil
+}
+
+// untilSideEffect gives the steps before the first that has a side effect.
+func untilSideEffect(events []history.Event) []history.Event {
+	step := 0
+	for i, ev := range events {
+		if ev.Input() {
+			step = i
+		}
+		if ev.Kind() == history.KindSideEffectRecorded {
+			return events[:step]
+		}
+	}
+	return events
+}
+
+// equal compares two events as they are stored, but for the stack of a panic, which is
+// different in every run.
+func equal(a, b history.Event) (bool, error) {
+	left, err := history.Encode(withoutStack(a))
+	if err != nil {
+		return false, err
+	}
+	right, err := history.Encode(withoutStack(b))
+	return a.Meta().ID == b.Meta().ID && bytes.Equal(left, right), err
+}
+
+func withoutStack(ev history.Event) history.Event {
+	f, ok := ev.(*history.Failed)
+	if !ok || f.Failure.Stack == "" {
+		return ev
+	}
+	copied := *f
+	copied.Failure.Stack = ""
+	return &copied
+}
+
+func cloneAll(events []history.Event) []history.Event {
+	copies := make([]history.Event, len(events))
+	for i, ev := range events {
+		copies[i] = clone(ev)
+	}
+	return copies
+}
+
+func clone(ev history.Event) history.Event {
+	dup := reflect.New(reflect.TypeOf(ev).Elem())
+	dup.Elem().Set(reflect.ValueOf(ev).Elem())
+	return dup.Interface().(history.Event) //nolint:forcetypeassert // it is the type it came from
+}
+
+// Text shows events, one a line: the id, the time since the first of them, and what it
+// is, in the words of pawl history.
+func Text(events []history.Event) string {
+	var b strings.Builder
+	for _, ev := range events {
+		since := time.Duration(ev.Meta().At-events[0].Meta().At) * time.Millisecond
+		fmt.Fprintln(&b, strings.TrimRight(fmt.Sprintf("%3d  %-8s  %-23s  %s", ev.Meta().ID, since, show.Kind(ev), show.Summary(ev)), " "))
+	}
+	return b.String()
+}
