@@ -308,12 +308,8 @@ func (r *gateRig) sweep() {
 			for _, a := range s.Away {
 				away = append(away, fmt.Sprint(memberOf(a.Member), a.Cleared))
 			}
-			inForce := g.Force
-			if !g.There && g.Empty() && f != nil && f.Version >= inForce.Version { // it answers what it would take
-				inForce = *f
-			}
 			return fmt.Sprint(texts(s.Granted), sorted(away), sorted(texts(s.Stale)), s.Waiting, s.Holding, s.Until, s.Next,
-				s.Idle, s.Deadlocked, inForce.Version, inForce.Declared, false)
+				s.Idle, s.Deadlocked, s.Force.Version, s.Force.Declared, false)
 		})
 	})
 }

@@ -51,8 +51,10 @@ func newRig(rt *rapid.T, rdb redis.UniversalClient, n int) *rig {
 		rt: rt, ctx: context.Background(), rdb: rdb, run: run, part: space.Part(partition),
 		store: store.New(run, space), leases: lease.New(run, space), gates: limiter.New(run, space, func(string) int { return partition }), lua: map[string]*redisx.Script{}, model: model.NewStore(rules()),
 	}
-	for name, dir := range map[string]string{"acquire": "partition", "renew": "partition", "release": "partition", "ingest": filepath.Join("history", "store"), "list": "gate"} {
-		body, err := os.ReadFile(filepath.Join("..", "..", "pkg", dir, name+".lua"))
+	for name, dir := range map[string]string{
+		"acquire": "internal/partition", "renew": "internal/partition", "release": "internal/partition", "ingest": "pkg/history/store", "list": "internal/limiter",
+	} {
+		body, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(dir), name+".lua"))
 		if err != nil {
 			rt.Fatal(err)
 		}

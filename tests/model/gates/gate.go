@@ -400,15 +400,18 @@ type Swept struct {
 	Next             int64 // ms: when to look again; 0: nobody is there
 	Idle             int64 // ms since the last use; 0 unless it is empty
 	Deadlocked       bool
+	Force            Force // the policy in force, also of a gate that expires at the end of the sweep
 }
 
 // Sweep takes the policy, turns away who has waited too long, lets in while there is room, and tells whom to ask.
 func (g *Gate) Sweep(now int64, f *Force) (s Swept) {
-	if !g.There && g.Empty() {
-		return Swept{Idle: 86_400_000}
-	}
 	was, ms := g.Clone(), now/1000
 	g.take(f)
+	s.Force = g.Force
+	if !g.There && g.Empty() {
+		*g = *was // a sweep creates nothing
+		return Swept{Idle: 86_400_000, Force: s.Force}
+	}
 	g.window(now)
 	for i := range g.Holders { // who is let in below is not asked after
 		if h := &g.Holders[i]; h.Known+g.Rules.Stale <= ms || h.Known > ms {

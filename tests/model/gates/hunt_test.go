@@ -50,3 +50,10 @@ func TestAWordThatComesLateIsNoGrant(t *testing.T) {
 		t.Error("who believes the word breaks no promise")
 	}
 }
+
+func TestSweepReportsThePolicyOfTheGateThatExpires(t *testing.T) {
+	g := &Gate{Keyed: true, There: true, Force: Force{Version: 3, Declared: "group"}}
+	if s := g.Sweep(3_600_001_000, nil); g.There || s.Force.Version != 3 || s.Force.Declared != "group" {
+		t.Fatalf("there: %t, policy in force: %+v", g.There, s.Force)
+	}
+}
