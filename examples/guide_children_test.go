@@ -59,7 +59,7 @@ func TestTheGuidesMonthIsSettledAndArchived(t *testing.T) {
 		t.Errorf("%d, %v", sum, err)
 	}
 	poll.Until(t, soon, "the month is archived", func() bool {
-		d, err := client.Describe(t.Context(), c, "archive:2026-10")
+		d, err := c.Describe(t.Context(), "archive:2026-10")
 		return err == nil && d.Status == string(client.Completed) && d.Parent == ""
 	})
 	again, err := client.Start(t.Context(), c, Settle, "settle-again:2026-10", month)

@@ -67,7 +67,7 @@ func receipt(c *client.Client) http.HandlerFunc {
 }
 
 func describe(ctx context.Context, c *client.Client, id string) (string, error) {
-	d, err := client.Describe(ctx, c, id)
+	d, err := c.Describe(ctx, id)
 	if err != nil {
 		return "", err
 	}
@@ -84,7 +84,7 @@ func describe(ctx context.Context, c *client.Client, id string) (string, error) 
 
 func failed(ctx context.Context, c *client.Client) ([]string, error) {
 	var ids []string
-	for d, err := range client.List(ctx, c, client.ListOptions{Status: client.Failed, Limit: 100}) {
+	for d, err := range c.List(ctx, client.ListOptions{Status: client.Failed, Limit: 100}) {
 		if err != nil {
 			return ids, err // some partitions did not answer: the list is incomplete
 		}
@@ -95,7 +95,7 @@ func failed(ctx context.Context, c *client.Client) ([]string, error) {
 
 func export(ctx context.Context, c *client.Client, id string) ([]string, error) {
 	var lines []string
-	for entry, err := range client.History(ctx, c, id, 0) { // 0: the latest execution
+	for entry, err := range c.History(ctx, id, 0) { // 0: the latest execution
 		if err != nil {
 			return nil, err
 		}
@@ -105,9 +105,9 @@ func export(ctx context.Context, c *client.Client, id string) ([]string, error) 
 }
 
 func remove(ctx context.Context, c *client.Client, id string) error {
-	err := client.Purge(ctx, c, id, client.Because("customer asked for erasure"))
+	err := c.Purge(ctx, id, client.Because("customer asked for erasure"))
 	if errors.Is(err, client.ErrRunning) {
-		err = client.Purge(ctx, c, id, client.Because("customer asked for erasure"), client.Force())
+		err = c.Purge(ctx, id, client.Because("customer asked for erasure"), client.Force())
 	}
 	if errors.Is(err, client.ErrNotFound) { // already removed
 		return nil

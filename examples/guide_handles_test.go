@@ -123,7 +123,7 @@ func TestGuideFilmIsEncodedOnTheHostThatDownloadedIt(t *testing.T) {
 		if err != nil || got != "/tmp/a.mov, encoded on a" && got != "/tmp/a.mov, encoded on b" {
 			t.Errorf("%q, %v", got, err)
 		}
-		d, err := client.Describe(t.Context(), c, run.ID())
+		d, err := c.Describe(t.Context(), run.ID())
 		if err != nil || d.Events != 8 { // one download, one encoding and its timer: no attempt was made on the other host
 			t.Errorf("%d events, %v", d.Events, err)
 		}

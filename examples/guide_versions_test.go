@@ -65,7 +65,7 @@ func TestAContractStallsWithABuildThatDoesNotFitAndGoesOnWithOneThatDoes(t *test
 	is := func(what string, yes func(client.Description) bool) {
 		t.Helper()
 		poll.Until(t, soon, what, func() bool {
-			d, err := client.Describe(t.Context(), c, "c-1")
+			d, err := c.Describe(t.Context(), "c-1")
 			return err == nil && yes(d)
 		})
 	}
@@ -73,7 +73,7 @@ func TestAContractStallsWithABuildThatDoesNotFitAndGoesOnWithOneThatDoes(t *test
 	stop()
 
 	stop = orchestrate(t, nc, rdb, Renew.Do(renewWrongly))
-	if err := client.Cancel(t.Context(), c, "c-1", "a cancellation waits, too"); err != nil {
+	if err := c.Cancel(t.Context(), "c-1", "a cancellation waits, too"); err != nil {
 		t.Fatal(err)
 	}
 	is("it stalls", func(d client.Description) bool {
@@ -99,7 +99,7 @@ func TestACustomerStaysWithTheVersionThatWelcomedThem(t *testing.T) {
 	version := func(id, want string) {
 		t.Helper()
 		poll.Until(t, soon, id+" has version "+want, func() bool {
-			d, err := client.Describe(t.Context(), c, id)
+			d, err := c.Describe(t.Context(), id)
 			return err == nil && d.Version == want
 		})
 	}

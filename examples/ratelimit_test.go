@@ -67,7 +67,7 @@ func TestATenantThatFloodsTheProviderIsHeldBackAndItsNeighbourIsNot(t *testing.T
 
 	// As somebody on call would: fewer may wait than the code says.
 	policy := client.Policy{Concurrency: 2, Rate: 10, RateWindow: 1000, Key: "tenant", QueueLimit: 3}
-	if err := client.SetPolicy(t.Context(), c, "action:"+Debit.Name(), policy); err != nil {
+	if err := c.SetPolicy(t.Context(), "action:"+Debit.Name(), policy); err != nil {
 		t.Fatal(err)
 	}
 	flood := Bills{Tenant: "acme", Cents: []int{1, 2, 3, 4, 5, 6, 7, 8}}
@@ -78,7 +78,7 @@ func TestATenantThatFloodsTheProviderIsHeldBackAndItsNeighbourIsNot(t *testing.T
 		t.Fatal(err)
 	}
 	poll.Until(t, soon, "two of each tenant run", func() bool { return slices.Equal(p.running("acme", "zoo"), []int{2, 2}) })
-	stats, err := client.QueueStats(t.Context(), c, Debit.Name(), "acme")
+	stats, err := c.QueueStats(t.Context(), Debit.Name(), "acme")
 	if err != nil || stats.Holding != 2 || stats.Waiting != 3 || stats.Rejected != 3 || stats.MaxConcurrent != 2 {
 		t.Errorf("%+v, %v", stats, err)
 	}
@@ -97,7 +97,7 @@ func TestATenantThatFloodsTheProviderIsHeldBackAndItsNeighbourIsNot(t *testing.T
 	}
 	p.mu.Unlock()
 	poll.Until(t, time.Minute, "nobody holds a slot any more", func() bool {
-		stats, err := client.QueueStats(t.Context(), c, Debit.Name(), "acme")
+		stats, err := c.QueueStats(t.Context(), Debit.Name(), "acme")
 		return err == nil && stats.Holding == 0 && stats.Waiting == 0 && stats.Completed == 5
 	})
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl/internal/redisx"
-	"github.com/pawlrun/pawl/pkg/client"
 )
 
 const (
@@ -77,7 +76,7 @@ func (c *canceller) left(ctx context.Context, rdb *redis.Client, namespace strin
 		return err
 	}
 	if err := each(ctx, len(holds), len(holds), func(ctx context.Context, i int) error {
-		return client.Purge(ctx, c.c, holds[i].id)
+		return c.c.Purge(ctx, holds[i].id)
 	}); err != nil {
 		return err
 	}

@@ -99,7 +99,7 @@ func (c *canceller) hold(ctx context.Context, n int) (*held, error) {
 }
 
 func (c *canceller) cancel(ctx context.Context, h *held) error {
-	return client.Cancel(ctx, c.c, h.id, "bench", client.By("bench"))
+	return c.c.Cancel(ctx, h.id, "bench", client.By("bench"))
 }
 
 // await waits until all activities have been told, and gives the moments; fewer of them
@@ -124,7 +124,7 @@ func (c *canceller) await(ctx context.Context, h *held) ([]time.Time, error) {
 // fraction of a millisecond; so a latency is never told too short, and up to one
 // millisecond too long. Every process here has the clock of one machine.
 func (c *canceller) latencies(ctx context.Context, id string, told []time.Time) ([]time.Duration, error) {
-	d, err := client.Describe(ctx, c.c, id)
+	d, err := c.c.Describe(ctx, id)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/pawlrun/pawl/examples"
 	"github.com/pawlrun/pawl/internal/term"
-	"github.com/pawlrun/pawl/pkg/client"
 )
 
 const (
@@ -201,7 +200,7 @@ func (g *gateBench) chains(ctx context.Context, n int, cost *gateCost) error {
 		}
 		cost.ChainRatios = append(cost.ChainRatios, got[1]/got[0])
 	}
-	q, err := client.QueueStats(ctx, g.c, g.passWide.Name(), "")
+	q, err := g.c.QueueStats(ctx, g.passWide.Name(), "")
 	if err != nil {
 		return err
 	}

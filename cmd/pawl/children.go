@@ -30,7 +30,7 @@ type kin struct {
 func childrenOf(ctx context.Context, cl *client.Client, d client.Description) kinship {
 	all := kinship{}
 	for _, c := range d.Children[:min(len(d.Children), mostKin)] {
-		child, err := client.Describe(ctx, cl, c.Instance)
+		child, err := cl.Describe(ctx, c.Instance)
 		switch {
 		case errors.Is(err, client.ErrNotFound):
 			all[c.Instance] = kin{unknown: true}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/examples/audit"
-	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -173,7 +172,7 @@ func (d *demo) deserted() bool {
 
 // held gives the packages that are being inspected, by worker.
 func (d *demo) held(ctx context.Context, id string) (map[string][]string, error) {
-	desc, err := client.Describe(ctx, d.client, id)
+	desc, err := d.client.Describe(ctx, id)
 	if err != nil {
 		return nil, err
 	}

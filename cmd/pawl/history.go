@@ -28,7 +28,7 @@ func (c *historyCmd) Run(ctx context.Context, s streams) error {
 	defer done()
 	var entries []client.Entry
 	execution := c.Execution
-	for e, err := range client.History(ctx, cl, c.ID, c.Execution) {
+	for e, err := range cl.History(ctx, c.ID, c.Execution) {
 		if errors.Is(err, client.ErrNotFound) {
 			return c.missing(ctx, cl, err)
 		}
@@ -63,7 +63,7 @@ func (c *historyCmd) heading(ctx context.Context, w io.Writer, cl *client.Client
 		return nil
 	}
 	latest := execution
-	if d, err := client.Describe(ctx, cl, c.ID); err == nil { // the history is shown without it, too
+	if d, err := cl.Describe(ctx, c.ID); err == nil { // the history is shown without it, too
 		latest = max(latest, d.Execution)
 	}
 	if latest == 1 {
@@ -87,7 +87,7 @@ func (c *historyCmd) missing(ctx context.Context, cl *client.Client, notFound er
 	if c.Execution == 0 {
 		return notFound
 	}
-	d, err := client.Describe(ctx, cl, c.ID)
+	d, err := cl.Describe(ctx, c.ID)
 	switch {
 	case err != nil || c.Execution > d.Execution:
 		return notFound

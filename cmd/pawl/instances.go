@@ -28,9 +28,9 @@ func (c *getCmd) Run(ctx context.Context, s streams) error {
 	}
 	defer done()
 	if c.Wait {
-		return c.await(ctx, s, cl, client.AttachRaw(cl, c.ID))
+		return c.await(ctx, s, cl, cl.AttachRaw(c.ID))
 	}
-	d, err := client.Describe(ctx, cl, c.ID)
+	d, err := cl.Describe(ctx, c.ID)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (c *sendCmd) Run(ctx context.Context, s streams) error {
 	if c.MsgID != "" {
 		opts = append(opts, client.MessageID(c.MsgID))
 	}
-	if err := client.SendRaw(ctx, cl, c.Event, c.ID, p, opts...); err != nil {
+	if err := cl.SendRaw(ctx, c.Event, c.ID, p, opts...); err != nil {
 		return err
 	}
 	return accepted(s.out, c.JSON, c.ID, "event "+c.Event+" accepted")
@@ -88,7 +88,7 @@ func (c *cancelCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	defer done()
-	if err := client.Cancel(ctx, cl, c.ID, c.Reason); err != nil {
+	if err := cl.Cancel(ctx, c.ID, c.Reason); err != nil {
 		return err
 	}
 	return accepted(s.out, c.JSON, c.ID, "cancellation accepted")

@@ -125,11 +125,11 @@ func (c *listCmd) none() string {
 // rows gives one more than the limit, so that it is known whether there are more.
 func (c *listCmd) rows(ctx context.Context, cl *client.Client) iter.Seq2[client.Description, error] {
 	if c.Stuck {
-		return client.Stuck(ctx, cl)
+		return cl.Stalled(ctx)
 	}
 	o := client.ListOptions{Status: client.Status(c.Status)}
 	if c.Limit > 0 {
 		o.Limit = c.Limit + 1
 	}
-	return client.List(ctx, cl, o)
+	return cl.List(ctx, o)
 }

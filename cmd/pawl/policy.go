@@ -178,7 +178,7 @@ func (c *policySetCmd) Run(ctx context.Context, s streams) error {
 	}
 	defer done()
 	p := c.policy()
-	if err := client.SetPolicy(ctx, cl, string(c.Level), p); err != nil {
+	if err := cl.SetPolicy(ctx, string(c.Level), p); err != nil {
 		return err
 	}
 	if c.JSON {
@@ -195,7 +195,7 @@ func (r reach) policies(ctx context.Context, s streams) ([]client.LevelPolicy, e
 		return nil, err
 	}
 	defer done()
-	return client.Policies(ctx, cl)
+	return cl.Policies(ctx)
 }
 
 type policyGetCmd struct {
@@ -273,7 +273,7 @@ func (c *policyDeleteCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	defer done()
-	if err := client.DeletePolicy(ctx, cl, string(c.Level)); err != nil {
+	if err := cl.DeletePolicy(ctx, string(c.Level)); err != nil {
 		return err
 	}
 	if c.JSON {

@@ -87,7 +87,7 @@ func (c *purgeCmd) question(n int) string {
 // find looks for the instances that have ended as was asked for.
 func (c *purgeCmd) find(ctx context.Context, cl *client.Client) (ids []string, _ error) {
 	before := time.Now().Add(-c.OlderThan).UnixMilli()
-	for d, err := range client.List(ctx, cl, client.ListOptions{Status: client.Status(c.Status)}) {
+	for d, err := range cl.List(ctx, client.ListOptions{Status: client.Status(c.Status)}) {
 		if err != nil {
 			return nil, err
 		}
@@ -138,7 +138,7 @@ func (c *purgeCmd) one(ctx context.Context, cl *client.Client, id string) error 
 	if c.Force {
 		opts = append(opts, client.Force())
 	}
-	err := client.Purge(limited, cl, id, opts...)
+	err := cl.Purge(limited, id, opts...)
 	switch {
 	case c.many() && errors.Is(err, client.ErrNotFound): // somebody else was first
 		return nil

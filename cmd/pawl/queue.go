@@ -100,21 +100,21 @@ func (c *queueStatsCmd) Run(ctx context.Context, s streams) error {
 // find gives the queues that were asked for: that of a key, those of an action with the one that has no key, or all.
 func (c *queueStatsCmd) find(ctx context.Context, cl *client.Client) (all []client.QueueInfo, failed error) {
 	if c.Key != "" {
-		g, err := client.QueueStats(ctx, cl, c.Action, c.Key)
+		g, err := cl.QueueStats(ctx, c.Action, c.Key)
 		if err != nil {
 			return nil, err
 		}
 		return []client.QueueInfo{g}, nil
 	}
 	if c.Action != "" { // idle, it is not in the list
-		switch g, err := client.QueueStats(ctx, cl, c.Action, ""); {
+		switch g, err := cl.QueueStats(ctx, c.Action, ""); {
 		case err != nil:
 			return nil, err
 		case g.Keys == 0:
 			all = append(all, g)
 		}
 	}
-	for g, err := range client.Queues(ctx, cl, c.Action) {
+	for g, err := range cl.Queues(ctx, c.Action) {
 		if err != nil {
 			return all, err
 		}
@@ -242,13 +242,13 @@ func (c *queueListCmd) rows(ctx context.Context, cl *client.Client) (rows []clie
 		if most > 0 {
 			most++
 		}
-		rows, err = client.Holders(ctx, cl, c.Action, c.Key, most)
+		rows, err = cl.Holders(ctx, c.Action, c.Key, most)
 		if more = c.Limit > 0 && len(rows) > c.Limit; more {
 			rows = rows[:c.Limit]
 		}
 		return rows, more, err
 	}
-	for w, err := range client.Waiters(ctx, cl, c.Action, c.Key) {
+	for w, err := range cl.Waiters(ctx, c.Action, c.Key) {
 		if err != nil {
 			return nil, false, err
 		}
@@ -302,7 +302,7 @@ func whichKey(ctx context.Context, cl *client.Client, action, key string, err er
 	if key != "" || err != nil && !errors.Is(err, client.ErrNotFound) {
 		return err
 	}
-	for g, failed := range client.Queues(ctx, cl, action) {
+	for g, failed := range cl.Queues(ctx, action) {
 		if failed != nil {
 			break
 		}
@@ -342,7 +342,7 @@ func (c *queueClearCmd) Run(ctx context.Context, s streams) error {
 			return err
 		}
 	}
-	n, err := client.ClearQueue(ctx, cl, c.Action, c.Key)
+	n, err := cl.ClearQueue(ctx, c.Action, c.Key)
 	if n == 0 {
 		err = whichKey(ctx, cl, c.Action, c.Key, err)
 	}
@@ -358,11 +358,11 @@ func (c *queueClearCmd) Run(ctx context.Context, s streams) error {
 
 // queue is the one that is meant: of an action with keys, but without one, that of the inputs which have none.
 func (c *queueClearCmd) queue(ctx context.Context, cl *client.Client) (client.QueueInfo, error) {
-	g, err := client.QueueStats(ctx, cl, c.Action, c.Key)
+	g, err := cl.QueueStats(ctx, c.Action, c.Key)
 	if err != nil || g.Keys == 0 {
 		return g, err
 	}
-	for g, err := range client.Queues(ctx, cl, c.Action) {
+	for g, err := range cl.Queues(ctx, c.Action) {
 		if err != nil || g.Key == "" {
 			return g, err
 		}

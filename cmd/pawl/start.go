@@ -95,7 +95,7 @@ func (c *startCmd) order() (o order, err error) {
 
 func (o order) send(ctx context.Context, cl *client.Client) (*client.RawRun, error) {
 	if o.event == "" {
-		return client.StartRaw(ctx, cl, o.orchestration, o.id, o.input, o.options...)
+		return cl.StartRaw(ctx, o.orchestration, o.id, o.input, o.options...)
 	}
-	return client.SendOrStartRaw(ctx, cl, o.orchestration, o.id, o.input, o.event, o.data, o.options...)
+	return cl.SendOrStartRaw(ctx, o.orchestration, o.id, o.input, o.event, o.data, o.options...)
 }

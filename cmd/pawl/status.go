@@ -38,7 +38,7 @@ func (c *statusCmd) Run(ctx context.Context, s streams) error {
 	if c.Follow {
 		return c.follow(ctx, s, cl)
 	}
-	d, err := client.Describe(ctx, cl, c.ID)
+	d, err := cl.Describe(ctx, c.ID)
 	if err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func (w waiting) show(s streams, o api.Outcome) (err error) {
 func because(ctx context.Context, cl *client.Client, id string) string {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	d, err := client.Describe(ctx, cl, id)
+	d, err := cl.Describe(ctx, id)
 	if err != nil {
 		return ": " + spoken(err)
 	}
@@ -106,7 +106,7 @@ func tellHindrances(ctx context.Context, w io.Writer, cl *client.Client, id stri
 				return
 			case <-tick.C:
 			}
-			d, err := client.Describe(ctx, cl, id)
+			d, err := cl.Describe(ctx, id)
 			if err != nil {
 				continue // who waits is told by the request for the result
 			}

@@ -35,7 +35,7 @@ func (c *workersCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	defer done()
-	all, err := client.Workers(ctx, cl)
+	all, err := cl.Workers(ctx)
 	if err != nil {
 		return err
 	}

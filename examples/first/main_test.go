@@ -95,7 +95,7 @@ func TestTheProgramIsKilledWhileItWaitsAndGoesOnWhenItIsStartedAgain(t *testing.
 		t.Fatal(err)
 	}
 	poll.Until(t, time.Minute, "the invitation is written", func() bool {
-		d, err := client.Describe(ctx, c, "ada")
+		d, err := c.Describe(ctx, "ada")
 		return err == nil && d.Timers == 1
 	})
 	if err := signal(os.Kill); err == nil || !strings.Contains(err.Error(), "killed") {

@@ -79,7 +79,7 @@ func sendEvent(q *request) (view, error) {
 
 func cancelForm(q *request) (view, error) {
 	id := q.PathValue("id")
-	d, err := client.Describe(q.Context(), q.client, id)
+	d, err := q.client.Describe(q.Context(), id)
 	if err != nil {
 		return view{}, err
 	}
@@ -112,7 +112,7 @@ func cancelInstance(q *request) (view, error) {
 
 func purgeForm(q *request) (view, error) {
 	id := q.PathValue("id")
-	d, err := client.Describe(q.Context(), q.client, id)
+	d, err := q.client.Describe(q.Context(), id)
 	if err != nil {
 		return view{}, err
 	}
@@ -148,7 +148,7 @@ type startData struct {
 
 func (q *request) knownOrchestrations() (names []string) {
 	seen := map[string]bool{}
-	for d, err := range client.List(q.Context(), q.client, client.ListOptions{Limit: 100}) {
+	for d, err := range q.client.List(q.Context(), client.ListOptions{Limit: 100}) {
 		if err != nil { // the form works without them
 			return names
 		}

@@ -134,7 +134,7 @@ func (h *harness) populate() {
 	h.until("order-44 waits for its event", func(d client.Description) bool { return len(d.Outstanding) == 1 && d.Outstanding[0].Worker != "" }, "order-44")
 	h.until("invoice-1 holds the limit", func(d client.Description) bool { return len(d.Outstanding) == 1 && d.Outstanding[0].Worker != "" }, "invoice-1")
 	h.until("invoice-3 waits at the limit", func(d client.Description) bool { return len(d.Waits) == 1 && d.Waits[0].Position > 0 }, "invoice-3")
-	check(h.T, client.Cancel(h.Context(), h.client, "order-44", hostile, client.By("ops")))
+	check(h.T, h.client.Cancel(h.Context(), "order-44", hostile, client.By("ops")))
 	h.status("order-44", client.Cancelled)
 	h.status("payment-7", client.Failed)
 }
@@ -149,7 +149,7 @@ func (h *harness) until(what string, done func(client.Description) bool, id stri
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.After(30 * time.Second); ; {
-		if d, err := client.Describe(h.Context(), h.client, id); err == nil && done(d) {
+		if d, err := h.client.Describe(h.Context(), id); err == nil && done(d) {
 			return
 		}
 		select {

@@ -59,7 +59,7 @@ type pager struct {
 
 func showInstance(q *request) (view, error) {
 	id := q.PathValue("id")
-	d, err := client.Describe(q.Context(), q.client, id)
+	d, err := q.client.Describe(q.Context(), id)
 	if err != nil {
 		return view{}, err
 	}
@@ -78,7 +78,7 @@ func (q *request) children(d client.Description) func(string) client.Description
 	var wg sync.WaitGroup
 	for _, c := range d.Children[:min(len(d.Children), maxChildren)] {
 		wg.Go(func() {
-			child, err := client.Describe(q.Context(), q.client, c.Instance)
+			child, err := q.client.Describe(q.Context(), c.Instance)
 			if err == nil {
 				mu.Lock()
 				defer mu.Unlock()
@@ -191,7 +191,7 @@ func (q *request) history(d client.Description, data *instanceData) error {
 
 // entries reads n events.
 func (q *request) entries(id string, execution, after uint64, n int) (out []client.Entry, _ error) {
-	for e, err := range client.HistoryAfter(q.Context(), q.client, id, execution, after, n) {
+	for e, err := range q.client.HistoryAfter(q.Context(), id, execution, after, n) {
 		if err != nil {
 			return out, err
 		}
@@ -256,7 +256,7 @@ func (q *request) settle(id string, events uint64) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.After(time.Second); ; {
-		if d, err := client.Describe(q.Context(), q.client, id); err == nil && (d.Events > events || d.Ended != 0) {
+		if d, err := q.client.Describe(q.Context(), id); err == nil && (d.Events > events || d.Ended != 0) {
 			return
 		}
 		select {
@@ -271,7 +271,7 @@ func (q *request) settle(id string, events uint64) {
 
 // events is the number of events that an instance has; zero if it is not known.
 func (q *request) events(id string) uint64 {
-	d, err := client.Describe(q.Context(), q.client, id)
+	d, err := q.client.Describe(q.Context(), id)
 	if err != nil {
 		return 0
 	}

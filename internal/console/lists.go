@@ -39,7 +39,7 @@ func home(q *request) (view, error) {
 	var problems [5]error
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		n, err := client.Count(q.Context(), q.client)
+		n, err := q.client.Count(q.Context())
 		d.Counts, problems[0] = api.CountsOf(n), err
 	})
 	wg.Go(func() { d.Stalled, problems[1] = q.stalled(homeRows) })
@@ -47,7 +47,7 @@ func home(q *request) (view, error) {
 	wg.Go(func() {
 		ctx, cancel := context.WithTimeout(q.Context(), homeWorkers)
 		defer cancel()
-		all, _ := client.Workers(ctx, q.client) // those that answered in time
+		all, _ := q.client.Workers(ctx) // those that answered in time
 		d.WorkerCount = len(all)
 		for _, w := range all {
 			if w.NotReady != "" || len(w.Abandoned) > 0 {
@@ -56,7 +56,7 @@ func home(q *request) (view, error) {
 		}
 	})
 	wg.Go(func() {
-		for row, err := range client.List(q.Context(), q.client, client.ListOptions{Limit: homeRows}) {
+		for row, err := range q.client.List(q.Context(), client.ListOptions{Limit: homeRows}) {
 			if err != nil {
 				problems[4] = err
 				return
@@ -76,7 +76,7 @@ func home(q *request) (view, error) {
 
 // stalled lists what cannot go on, at most n.
 func (q *request) stalled(n int) (out []client.Description, _ error) {
-	for d, err := range client.Stuck(q.Context(), q.client) {
+	for d, err := range q.client.Stalled(q.Context()) {
 		if err != nil {
 			return out, err
 		}
@@ -90,7 +90,7 @@ func (q *request) stalled(n int) (out []client.Description, _ error) {
 
 // fullLimits lists the limits that are deadlocked or have waiters, those first that are worst.
 func (q *request) fullLimits() (out []api.QueueStats, _ error) {
-	for g, err := range client.Queues(q.Context(), q.client, "") {
+	for g, err := range q.client.Queues(q.Context(), "") {
 		if err != nil {
 			return out, err
 		}
@@ -151,7 +151,7 @@ func listInstances(q *request) (view, error) {
 	if d.Next != "" {
 		d.NextPage = "/instances?" + with(d.Query, "cursor", d.Next)
 	}
-	n, _ := client.Count(q.Context(), q.client) // the list is shown without them, too
+	n, _ := q.client.Count(q.Context()) // the list is shown without them, too
 	c := api.CountsOf(n)
 	all := c.Pending + c.Running + c.Completed + c.Failed + c.Cancelled
 	current := d.Query.Get("status")

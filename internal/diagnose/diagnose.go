@@ -34,7 +34,7 @@ func below(ctx context.Context, cl *client.Client, d client.Description, looks *
 		if *looks--; *looks < 0 {
 			return ""
 		}
-		child, err := client.Describe(ctx, cl, c.Instance)
+		child, err := cl.Describe(ctx, c.Instance)
 		if err != nil {
 			continue // who waits is told by the request for the result
 		}

@@ -33,12 +33,12 @@ func listInstances(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	rows := client.List(c.Context(), c.client, o)
+	rows := c.client.List(c.Context(), o)
 	if stalled {
 		if len(c.query) > 2 || len(c.query) == 2 && !c.query.Has("limit") {
 			return answer{}, badRequest("stalled=true allows only limit beside it")
 		}
-		rows = client.Stuck(c.Context(), c.client)
+		rows = c.client.Stalled(c.Context())
 	}
 	limit := o.Limit - 1 // one more is read, to know whether there are more
 	out := api.Instances{Instances: []api.Instance{}}
@@ -61,7 +61,7 @@ func listInstances(c *call) (answer, error) {
 }
 
 func countInstances(c *call) (answer, error) {
-	n, err := client.Count(c.Context(), c.client)
+	n, err := c.client.Count(c.Context())
 	out := api.CountsOf(n)
 	if err != nil && out == (api.Counts{}) {
 		return answer{}, err
@@ -95,7 +95,7 @@ func (c *call) listOptions() (o client.ListOptions, err error) {
 }
 
 func getInstance(c *call) (answer, error) {
-	d, err := client.Describe(c.Context(), c.client, c.PathValue("id"))
+	d, err := c.client.Describe(c.Context(), c.PathValue("id"))
 	if err != nil {
 		return answer{}, err
 	}
@@ -136,9 +136,9 @@ func startInstance(c *call) (answer, error) {
 	}
 	var run *client.RawRun
 	if s.Event == nil {
-		run, err = client.StartRaw(c.Context(), c.client, s.Orchestration, s.ID, payload(s.Input), opts...)
+		run, err = c.client.StartRaw(c.Context(), s.Orchestration, s.ID, payload(s.Input), opts...)
 	} else if err = pawl.ValidateName(s.Event.Name); err == nil {
-		run, err = client.SendOrStartRaw(c.Context(), c.client, s.Orchestration, s.ID, payload(s.Input), s.Event.Name, payload(s.Event.Data), opts...)
+		run, err = c.client.SendOrStartRaw(c.Context(), s.Orchestration, s.ID, payload(s.Input), s.Event.Name, payload(s.Event.Data), opts...)
 	}
 	if err != nil {
 		return answer{}, err
@@ -198,7 +198,7 @@ func getResult(c *call) (answer, error) {
 		return answer{}, err
 	}
 	if patience == 0 {
-		d, err := client.Describe(c.Context(), c.client, id)
+		d, err := c.client.Describe(c.Context(), id)
 		if err != nil || d.Ended == 0 {
 			return answer{status: http.StatusAccepted, body: unfinished{Instance: id, Status: d.Status}}, err
 		}
@@ -206,9 +206,9 @@ func getResult(c *call) (answer, error) {
 	}
 	ctx, cancel := context.WithTimeout(c.Context(), patience)
 	defer cancel()
-	result, err := client.AttachRaw(c.client, id).Result(ctx)
+	result, err := c.client.AttachRaw(id).Result(ctx)
 	if errors.Is(err, context.DeadlineExceeded) && c.Context().Err() == nil {
-		d, err := client.Describe(c.Context(), c.client, id)
+		d, err := c.client.Describe(c.Context(), id)
 		return answer{status: http.StatusAccepted, body: unfinished{Instance: id, Status: d.Status}}, err
 	}
 	o, err := api.OutcomeOf(id, result, err)
@@ -230,7 +230,7 @@ func cancelInstance(c *call) (answer, error) {
 		return answer{}, err
 	}
 	id := c.PathValue("id")
-	if err := client.Cancel(c.Context(), c.client, id, r.Reason, opts...); err != nil {
+	if err := c.client.Cancel(c.Context(), id, r.Reason, opts...); err != nil {
 		return answer{}, err
 	}
 	return accepted(id), nil
@@ -253,7 +253,7 @@ func sendEvent(c *call) (answer, error) {
 	if err := errors.Join(pawl.ValidateID(id), pawl.ValidateName(name)); err != nil {
 		return answer{}, err
 	}
-	if err := client.SendRaw(c.Context(), c.client, name, id, payload(data), opts...); err != nil {
+	if err := c.client.SendRaw(c.Context(), name, id, payload(data), opts...); err != nil {
 		return answer{}, err
 	}
 	return accepted(id), nil
@@ -294,7 +294,7 @@ func purgeInstance(c *call) (answer, error) {
 	id := c.PathValue("id")
 	ctx, cancel := context.WithTimeout(c.Context(), requestTime)
 	defer cancel()
-	switch err := client.Purge(ctx, c.client, id, opts...); {
+	switch err := c.client.Purge(ctx, id, opts...); {
 	case errors.Is(err, client.ErrNotYet) && c.Context().Err() == nil:
 		return accepted(id), nil
 	case err != nil:
@@ -355,7 +355,7 @@ func getHistory(c *call) (answer, error) {
 		return answer{}, err
 	}
 	out := historyPage{Instance: c.PathValue("id"), Events: []api.HistoryEvent{}}
-	for e, err := range client.HistoryAfter(c.Context(), c.client, out.Instance, execution, after, limit+1) {
+	for e, err := range c.client.HistoryAfter(c.Context(), out.Instance, execution, after, limit+1) {
 		if err != nil {
 			return answer{}, err
 		}
@@ -391,7 +391,7 @@ type node struct {
 
 // getTree answers with an instance and its outstanding descendants: at most 200, 16 deep.
 func getTree(c *call) (answer, error) {
-	d, err := client.Describe(c.Context(), c.client, c.PathValue("id"))
+	d, err := c.client.Describe(c.Context(), c.PathValue("id"))
 	if err != nil {
 		return answer{}, err
 	}
@@ -407,7 +407,7 @@ func (c *call) node(d client.Description, room *int, depth int) node {
 			break
 		}
 		*room--
-		below, err := client.Describe(c.Context(), c.client, child.Instance)
+		below, err := c.client.Describe(c.Context(), child.Instance)
 		if err != nil { // it may have been purged, or its start may not have arrived yet
 			n.Children = append(n.Children, node{Instance: child.Instance, Orchestration: child.Name})
 			continue

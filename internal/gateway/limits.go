@@ -18,7 +18,7 @@ const maxRows = 1000
 // "key" is empty, "keys" is their number, "max_concurrent" and "policy" are those of each, "oldest_enqueued_at" is the
 // oldest of all, and "limited_until" the first to pass.
 func queueStats(c *call) (answer, error) {
-	info, err := client.QueueStats(c.Context(), c.client, c.PathValue("ref"), c.query.Get("key"))
+	info, err := c.client.QueueStats(c.Context(), c.PathValue("ref"), c.query.Get("key"))
 	if err != nil {
 		return answer{}, err
 	}
@@ -31,7 +31,7 @@ func listActions(c *call) (answer, error) {
 		return answer{}, err
 	}
 	out := api.Actions{Actions: []api.QueueStats{}}
-	for g, err := range client.Queues(c.Context(), c.client, "") {
+	for g, err := range c.client.Queues(c.Context(), "") {
 		if err != nil {
 			return answer{}, err
 		}
@@ -54,7 +54,7 @@ func listWaiters(c *call) (answer, error) {
 	if holders, err := c.flag("holders"); err != nil {
 		return answer{}, err
 	} else if holders {
-		rows, err := client.Holders(c.Context(), c.client, action, key, limit+1)
+		rows, err := c.client.Holders(c.Context(), action, key, limit+1)
 		if err != nil {
 			return answer{}, err
 		}
@@ -64,7 +64,7 @@ func listWaiters(c *call) (answer, error) {
 		}
 		return answer{body: out}, nil
 	}
-	for w, err := range client.Waiters(c.Context(), c.client, action, key) {
+	for w, err := range c.client.Waiters(c.Context(), action, key) {
 		if err != nil {
 			return answer{}, err
 		}
@@ -78,7 +78,7 @@ func listWaiters(c *call) (answer, error) {
 }
 
 func clearWaiters(c *call) (answer, error) {
-	n, err := client.ClearQueue(c.Context(), c.client, c.PathValue("ref"), c.query.Get("key"))
+	n, err := c.client.ClearQueue(c.Context(), c.PathValue("ref"), c.query.Get("key"))
 	if err != nil {
 		return answer{}, err
 	}
@@ -86,7 +86,7 @@ func clearWaiters(c *call) (answer, error) {
 }
 
 func listPolicies(c *call) (answer, error) {
-	all, err := client.Policies(c.Context(), c.client)
+	all, err := c.client.Policies(c.Context())
 	if err != nil {
 		return answer{}, err
 	}
@@ -102,14 +102,14 @@ func setPolicy(c *call) (answer, error) {
 	if err := c.decode(&p); err != nil {
 		return answer{}, err
 	}
-	if err := client.SetPolicy(c.Context(), c.client, c.PathValue("level"), p); err != nil {
+	if err := c.client.SetPolicy(c.Context(), c.PathValue("level"), p); err != nil {
 		return answer{}, err
 	}
 	return answer{body: api.LevelPolicy{Level: c.PathValue("level"), Policy: p}}, nil
 }
 
 func deletePolicy(c *call) (answer, error) {
-	err := client.DeletePolicy(c.Context(), c.client, c.PathValue("level"))
+	err := c.client.DeletePolicy(c.Context(), c.PathValue("level"))
 	if errors.Is(err, client.ErrNotFound) {
 		return answer{}, &problem{Status: http.StatusNotFound, Detail: "no policy was set for " + c.PathValue("level")}
 	}
@@ -118,7 +118,7 @@ func deletePolicy(c *call) (answer, error) {
 
 // listWorkers lists the workers that answer within half a second.
 func listWorkers(c *call) (answer, error) {
-	all, err := client.Workers(c.Context(), c.client)
+	all, err := c.client.Workers(c.Context())
 	if err != nil {
 		return answer{}, err
 	}

@@ -132,41 +132,41 @@ func (f *roleFleet) reads(c *client.Client) {
 	if status.Value != "begun" {
 		f.t.Errorf("%+v", status)
 	}
-	_, err = client.Describe(f.ctx, c, "smith")
+	_, err = c.Describe(f.ctx, "smith")
 	f.must(err)
-	for _, err := range client.History(f.ctx, c, "smith", 0) {
+	for _, err := range c.History(f.ctx, "smith", 0) {
 		f.must(err)
 	}
-	for _, err := range client.List(f.ctx, c, client.ListOptions{}) {
+	for _, err := range c.List(f.ctx, client.ListOptions{}) {
 		f.must(err)
 	}
-	for _, err := range client.Stuck(f.ctx, c) {
+	for _, err := range c.Stalled(f.ctx) {
 		f.must(err)
 	}
-	_, err = client.QueueStats(f.ctx, c, "limited", "")
+	_, err = c.QueueStats(f.ctx, "limited", "")
 	f.must(err)
-	_, err = client.Policies(f.ctx, c)
+	_, err = c.Policies(f.ctx)
 	f.must(err)
 	f.must(client.Send(f.ctx, c, ready, "nobody", "x"))
-	f.must(client.Cancel(f.ctx, c, "nobody", "x"))
+	f.must(c.Cancel(f.ctx, "nobody", "x"))
 }
 
 // administers does what only an operator may.
 func (f *roleFleet) administers(c, operator *client.Client) {
 	f.t.Helper()
-	f.must(client.SetPolicy(f.ctx, operator, "action:limited", history.Policy{Concurrency: 2}))
-	f.must(client.DeletePolicy(f.ctx, operator, "action:limited"))
-	_, err := client.ClearQueue(f.ctx, operator, "limited", "")
+	f.must(operator.SetPolicy(f.ctx, "action:limited", history.Policy{Concurrency: 2}))
+	f.must(operator.DeletePolicy(f.ctx, "action:limited"))
+	_, err := operator.ClearQueue(f.ctx, "limited", "")
 	f.must(err)
-	all, err := client.Workers(f.ctx, operator)
+	all, err := operator.Workers(f.ctx)
 	f.must(err)
 	if len(all) != 1 {
 		f.t.Errorf("%d workers", len(all))
 	}
 	_, err = client.Start(f.ctx, c, member, "brown", "")
 	f.must(err)
-	f.must(client.Purge(f.ctx, operator, "brown", client.Force()))
-	f.must(client.Purge(f.ctx, operator, "smith"))
+	f.must(operator.Purge(f.ctx, "brown", client.Force()))
+	f.must(operator.Purge(f.ctx, "smith"))
 }
 
 // maintains does what an orchestrator does in minutes: it trims INPUTS, asks for the oldest task, and makes a lost stream again.
@@ -203,10 +203,10 @@ func TestAMissingRightIsTheErrorOfTheCall(t *testing.T) {
 			t.Errorf("%s: %v, want that %s may not be published", what, err, subject)
 		}
 	}
-	denied("purge", client.Purge(f.ctx, c, "smith"), "pawl.default.to.smith.purge")
-	_, err = client.Workers(f.ctx, c)
+	denied("purge", c.Purge(f.ctx, "smith"), "pawl.default.to.smith.purge")
+	_, err = c.Workers(f.ctx)
 	denied("workers", err, "pawl.default.workers")
-	err = client.DeletePolicy(f.ctx, c, "action:limited")
+	err = c.DeletePolicy(f.ctx, "action:limited")
 	if missing, ok := errors.AsType[*queue.PermissionError](err); !ok || missing.Operation != "publish" {
 		t.Errorf("policy delete: %v", err)
 	}
@@ -218,9 +218,9 @@ func TestAMissingRightIsTheErrorOfTheCall(t *testing.T) {
 	e := f.client(queue.RoleEvents)
 	f.must(client.Send(f.ctx, e, ready, "smith", "x"))
 	denied("start", second(client.Start(f.ctx, e, member, "jones", "")), "pawl.default.to.jones.start.member")
-	denied("cancel", client.Cancel(f.ctx, e, "smith", ""), "pawl.default.to.smith.cancel")
-	denied("describe", second(client.Describe(f.ctx, e, "smith")), "$JS.API.STREAM.INFO.PAWL-default-INPUTS")
-	for _, err := range client.List(f.ctx, e, client.ListOptions{}) {
+	denied("cancel", e.Cancel(f.ctx, "smith", ""), "pawl.default.to.smith.cancel")
+	denied("describe", second(e.Describe(f.ctx, "smith")), "$JS.API.STREAM.INFO.PAWL-default-INPUTS")
+	for _, err := range e.List(f.ctx, client.ListOptions{}) {
 		denied("list", err, "$JS.API.STREAM.INFO.PAWL-default-INPUTS")
 	}
 	if _, err := client.Attach(e, member, "smith").Result(f.ctx); !errors.Is(err, queue.ErrPermission) {
@@ -261,7 +261,7 @@ func TestPublishRightsAreEnoughToStartSendAndCancel(t *testing.T) {
 	}
 	run, err = client.Start(f.ctx, c, member, "jones", "")
 	f.must(err)
-	f.must(client.Cancel(f.ctx, c, "jones", "enough"))
+	f.must(c.Cancel(f.ctx, "jones", "enough"))
 	if _, err := run.Result(f.ctx); !errors.As(err, new(*pawl.Cancelled)) {
 		t.Errorf("%v", err)
 	}

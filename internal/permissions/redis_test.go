@@ -188,7 +188,7 @@ func TestFleetWorksWithTheUsersOfTheRedisFile(t *testing.T) {
 	if err != nil || result != "go" {
 		t.Fatalf("%q, %v", result, err)
 	}
-	for _, err := range client.List(ctx, c, client.ListOptions{}) {
+	for _, err := range c.List(ctx, client.ListOptions{}) {
 		a.must(err)
 	}
 	runner := redisx.NewRunner(a.as("default", permissions.RedisOperator))
@@ -197,7 +197,7 @@ func TestFleetWorksWithTheUsersOfTheRedisFile(t *testing.T) {
 		t.Errorf("check: %+v, %v", checked, err)
 	}
 	runner.Close()
-	a.must(client.Purge(ctx, c, "f"))
+	a.must(c.Purge(ctx, "f"))
 	c.Close()
 	a.must(w.Stop(ctx))
 	a.must(o.Stop(ctx))

@@ -135,7 +135,7 @@ func TestFailuresArriveAsTheErrorsTheyWere(t *testing.T) {
 		"told":      {queue.Answer{Status: "cancelled", Failure: pawl.ToFailure(&pawl.Cancelled{Reason: 1, By: "x"})}, func(err error) bool { return errors.As(err, &cancelled) && cancelled.By == "x" }},
 		"refused":   {queue.Answer{Problem: &queue.Problem{Code: queue.ProblemRefused, Message: "no"}}, func(err error) bool { return errors.Is(err, ErrRefused) }},
 	} {
-		run, err := StartRaw(soon(t), c, "x", id, history.Payload{})
+		run, err := c.StartRaw(soon(t), "x", id, history.Payload{})
 		ok(t, err)
 		w.finish(id, k.answer)
 		if _, err := run.Result(soon(t)); !k.right(err) {
@@ -160,7 +160,7 @@ func TestEventsAndCancelsArriveWithWhoAndWhy(t *testing.T) {
 	_, approved := contract()
 	ok(t, Send(soon(t), c, approved, "o-1", order{N: 3}, MessageID("m-1")))
 	ok(t, Send(soon(t), c, approved, "o-1", order{N: 3}, MessageID("m-1")))
-	ok(t, Cancel(soon(t), c, "o-1", "too late", By("finance")))
+	ok(t, c.Cancel(soon(t), "o-1", "too late", By("finance")))
 	if in := w.input(0); in.Name != "approved" || in.ID != "m-1" || in.By != "me" {
 		t.Fatalf("%+v", in)
 	}
@@ -173,14 +173,14 @@ func TestBadIdsNamesAndSizesAreErrorsAtTheCall(t *testing.T) {
 	_, c := stand(t, Options{})
 	fulfil, approved := contract()
 	_, err := Start(soon(t), c, fulfil, "a b", order{})
-	_, err2 := StartRaw(soon(t), c, "x y", "a", history.Payload{})
-	_, err3 := Describe(soon(t), c, "a.b")
-	_, err4 := AttachRaw(c, "").Result(soon(t))
+	_, err2 := c.StartRaw(soon(t), "x y", "a", history.Payload{})
+	_, err3 := c.Describe(soon(t), "a.b")
+	_, err4 := c.AttachRaw("").Result(soon(t))
 	large := history.Payload{Type: history.TypeJSON, Data: []byte(strings.Repeat("1", queue.MaxPayload+1))}
 	for i, k := range []struct{ err, want error }{
 		{err, pawl.ErrBadID}, {err2, queue.ErrBadName}, {err3, pawl.ErrBadID}, {err4, pawl.ErrBadID},
-		{Cancel(soon(t), c, "", ""), pawl.ErrBadID}, {Send(soon(t), c, approved, "ü", order{}), pawl.ErrBadID},
-		{SendRaw(soon(t), c, "x", "a", large), queue.ErrTooLarge},
+		{c.Cancel(soon(t), "", ""), pawl.ErrBadID}, {Send(soon(t), c, approved, "ü", order{}), pawl.ErrBadID},
+		{c.SendRaw(soon(t), "x", "a", large), queue.ErrTooLarge},
 	} {
 		if !errors.Is(k.err, k.want) {
 			t.Errorf("%d: %v, want %v", i, k.err, k.want)
@@ -210,7 +210,7 @@ func TestWaitingEndsWithItsContextAndWithTheClient(t *testing.T) {
 func TestARunThatNobodyHoldsCostsNothing(t *testing.T) {
 	_, c := stand(t, Options{})
 	for i := range 100 {
-		_, err := StartRaw(soon(t), c, "x", fmt.Sprint("i", i), history.Payload{})
+		_, err := c.StartRaw(soon(t), "x", fmt.Sprint("i", i), history.Payload{})
 		ok(t, err)
 	}
 	for deadline := time.Now().Add(20 * time.Second); ; {
@@ -229,16 +229,16 @@ func TestARunThatNobodyHoldsCostsNothing(t *testing.T) {
 
 func TestWithoutAnOwnerRequestsSaySoAfterALittlePatience(t *testing.T) {
 	w, c := stand(t, Options{Patience: 50 * time.Millisecond})
-	_, err := StartRaw(soon(t), c, "x", "a", history.Payload{})
+	_, err := c.StartRaw(soon(t), "x", "a", history.Payload{})
 	ok(t, err)
 	w.input(0)
 	w.subs[c.conn.PartitionOf("a")].Stop()
-	if _, err := Describe(soon(t), c, "a"); !errors.Is(err, ErrNoOwner) {
+	if _, err := c.Describe(soon(t), "a"); !errors.Is(err, ErrNoOwner) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 	defer cancel()
-	_, err = AttachRaw(c, "a").Result(ctx)
+	_, err = c.AttachRaw("a").Result(ctx)
 	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrNoOwner) {
 		t.Fatal(err)
 	}
@@ -246,7 +246,7 @@ func TestWithoutAnOwnerRequestsSaySoAfterALittlePatience(t *testing.T) {
 
 func TestAHistoryIsReadPageByPage(t *testing.T) {
 	w, c := stand(t, Options{})
-	_, err := StartRaw(soon(t), c, "x", "a", history.Payload{})
+	_, err := c.StartRaw(soon(t), "x", "a", history.Payload{})
 	ok(t, err)
 	w.input(0)
 	var events [][]byte
@@ -261,7 +261,7 @@ func TestAHistoryIsReadPageByPage(t *testing.T) {
 	w.mu.Unlock()
 	n := 0
 	var last error
-	for e, err := range History(soon(t), c, "a", 0) {
+	for e, err := range c.History(soon(t), "a", 0) {
 		if last = err; err != nil {
 			continue
 		}
@@ -274,7 +274,7 @@ func TestAHistoryIsReadPageByPage(t *testing.T) {
 	}
 	for id, execution := range map[string]uint64{"nobody": 0, "a": 7} {
 		asked := false
-		for _, err := range History(soon(t), c, id, execution) {
+		for _, err := range c.History(soon(t), id, execution) {
 			if asked = true; !errors.Is(err, ErrNotFound) {
 				t.Fatal(err)
 			}
@@ -306,16 +306,16 @@ func TestAListIsMergedFromAllPartitionsAndPages(t *testing.T) {
 	w.rows["i-07"].Stuck = "because"
 	w.mu.Unlock()
 
-	all := List(soon(t), c, ListOptions{})
+	all := c.List(soon(t), ListOptions{})
 	for range 2 { // and again
 		if ids, err := listed(all); err != nil || !slices.Equal(ids, want) {
 			t.Fatal(ids, err)
 		}
 	}
-	if ids, err := listed(List(soon(t), c, ListOptions{Status: Failed, Limit: 5})); err != nil || !slices.Equal(ids, []string{"i-01", "i-04", "i-07", "i-10", "i-13"}) {
+	if ids, err := listed(c.List(soon(t), ListOptions{Status: Failed, Limit: 5})); err != nil || !slices.Equal(ids, []string{"i-01", "i-04", "i-07", "i-10", "i-13"}) {
 		t.Fatal(ids, err)
 	}
-	if ids, err := listed(Stuck(soon(t), c)); err != nil || !slices.Equal(ids, []string{"i-07"}) {
+	if ids, err := listed(c.Stalled(soon(t))); err != nil || !slices.Equal(ids, []string{"i-07"}) {
 		t.Fatal(ids, err)
 	}
 	for d := range all {

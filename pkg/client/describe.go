@@ -30,7 +30,7 @@ type Description = queue.Described
 
 // Describe asks the owner of an instance about it. Errors: ErrNotFound, ErrNoOwner,
 // queue.ErrTimeout.
-func Describe(ctx context.Context, c *Client, id string) (Description, error) {
+func (c *Client) Describe(ctx context.Context, id string) (Description, error) {
 	if err := pawl.ValidateID(id); err != nil {
 		return Description{}, fmt.Errorf("client: %w", err)
 	}

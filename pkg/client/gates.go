@@ -30,7 +30,7 @@ const policyPartition = 0
 
 // Policies gives the policies that were set at run time, by level. What the code declares is
 // not among them: QueueStats tells what is in force. Errors: ErrNoOwner, queue.ErrTimeout.
-func Policies(ctx context.Context, c *Client) ([]LevelPolicy, error) {
+func (c *Client) Policies(ctx context.Context) ([]LevelPolicy, error) {
 	r, err := c.ask(ctx, policyPartition, queue.Ask{Op: queue.OpPolicies})
 	return r.Policies, err
 }
@@ -43,7 +43,7 @@ func Policies(ctx context.Context, c *Client) ([]LevelPolicy, error) {
 //
 // Errors: queue.ErrBadName for the level; a *history.PolicyError for limits that make no sense;
 // ErrNoOwner; queue.ErrTimeout: then it may have been set, and may be set again.
-func SetPolicy(ctx context.Context, c *Client, level string, p Policy) error {
+func (c *Client) SetPolicy(ctx context.Context, level string, p Policy) error {
 	err := queue.CheckLevel(level)
 	if err == nil {
 		err = p.Validate()
@@ -57,7 +57,7 @@ func SetPolicy(ctx context.Context, c *Client, level string, p Policy) error {
 
 // DeletePolicy takes back what SetPolicy has set: what the code declares, or a less specific
 // level, is in force again. Errors: as SetPolicy, and ErrNotFound if there is none.
-func DeletePolicy(ctx context.Context, c *Client, level string) error {
+func (c *Client) DeletePolicy(ctx context.Context, level string) error {
 	if err := queue.CheckLevel(level); err != nil {
 		return fmt.Errorf("client: %w", err)
 	}
@@ -73,11 +73,11 @@ func DeletePolicy(ctx context.Context, c *Client, level string) error {
 //
 // Errors: ErrNotFound if nobody has ever come to a gate of that action (or, of a key, in the
 // last hour), which may well be because it has no limits; ErrNoOwner, queue.ErrTimeout.
-func QueueStats(ctx context.Context, c *Client, action, key string) (QueueInfo, error) {
+func (c *Client) QueueStats(ctx context.Context, action, key string) (QueueInfo, error) {
 	r, err := c.askGate(ctx, queue.Ask{Op: queue.OpGate, Gate: action, Key: key})
 	switch {
 	case key == "" && (errors.Is(err, ErrNotFound) || err == nil && len(r.Gates) > 0 && (r.Gates[0].Policy.Key != "" || untouched(r.Gates[0]))):
-		sum, some, failed := sumOf(r.Gates, Queues(ctx, c, action))
+		sum, some, failed := sumOf(r.Gates, c.Queues(ctx, action))
 		if some || failed != nil {
 			return sum, failed
 		}
@@ -141,7 +141,7 @@ func first0(a, b int64) int64 {
 // Queues gives the gates in use, those of one action or (action empty) all, in no order: where
 // somebody waits or holds, or did so a few seconds ago. All partitions are asked, and what they
 // could not tell is the error of the last pair, as with List. It is no snapshot.
-func Queues(ctx context.Context, c *Client, action string) iter.Seq2[QueueInfo, error] {
+func (c *Client) Queues(ctx context.Context, action string) iter.Seq2[QueueInfo, error] {
 	return func(yield func(QueueInfo, error) bool) {
 		if err := checkAction(action); action != "" && err != nil {
 			yield(QueueInfo{}, err)
@@ -155,7 +155,7 @@ func Queues(ctx context.Context, c *Client, action string) iter.Seq2[QueueInfo, 
 // no snapshot: who is let in or leaves meanwhile moves the others forward, and so one may be left
 // out. Errors, in the last pair: those of QueueStats; ErrNotFound also for an action whose gates
 // have keys, unless one is given.
-func Waiters(ctx context.Context, c *Client, action, key string) iter.Seq2[Waiter, error] {
+func (c *Client) Waiters(ctx context.Context, action, key string) iter.Seq2[Waiter, error] {
 	return func(yield func(Waiter, error) bool) {
 		ask := queue.Ask{Op: queue.OpWaiters, Gate: action, Key: key, Limit: 5 * pageSize}
 		for {
@@ -178,7 +178,7 @@ func Waiters(ctx context.Context, c *Client, action, key string) iter.Seq2[Waite
 
 // Holders gives those who have been let in at a gate and have not left, at most so many (0: what
 // fits into a reply), in no order. Errors: as Waiters.
-func Holders(ctx context.Context, c *Client, action, key string, most int) ([]Waiter, error) {
+func (c *Client) Holders(ctx context.Context, action, key string, most int) ([]Waiter, error) {
 	r, err := c.askGate(ctx, queue.Ask{Op: queue.OpWaiters, Gate: action, Key: key, Status: queue.StatusHolding, Limit: most})
 	return r.Waiters, err
 }
@@ -187,7 +187,7 @@ func Holders(ctx context.Context, c *Client, action, key string, most int) ([]Wa
 // activity of theirs fails with pawl.ErrQueueCleared; an instance that was not let in is cancelled, and its failure is
 // ErrQueueCleared, too. Who has been let in goes on.
 // Errors: as Waiters. If the answer is lost (queue.ErrTimeout), it may have been done.
-func ClearQueue(ctx context.Context, c *Client, action, key string) (int, error) {
+func (c *Client) ClearQueue(ctx context.Context, action, key string) (int, error) {
 	r, err := c.askGate(ctx, queue.Ask{Op: queue.OpClear, Gate: action, Key: key})
 	return r.Cleared, err
 }

@@ -81,25 +81,25 @@ func (g *gates) asked(p int, a queue.Ask) queue.Reply {
 func TestAPolicyIsSetListedAndDeletedAndOneThatMakesNoSenseNeverLeaves(t *testing.T) {
 	w, c := stand(t, Options{})
 	p := Policy{Concurrency: 5, Rate: 100, RateWindow: 1000, Key: "customer.id", Reject: true}
-	ok(t, SetPolicy(soon(t), c, "action:charge-card", p))
-	all, err := Policies(soon(t), c)
+	ok(t, c.SetPolicy(soon(t), "action:charge-card", p))
+	all, err := c.Policies(soon(t))
 	if err != nil || !reflect.DeepEqual(all, []LevelPolicy{{Level: "action:charge-card", Policy: p}}) {
 		t.Errorf("%+v, %v", all, err)
 	}
-	ok(t, DeletePolicy(soon(t), c, "action:charge-card"))
-	if err := DeletePolicy(soon(t), c, "action:charge-card"); !errors.Is(err, ErrNotFound) {
+	ok(t, c.DeletePolicy(soon(t), "action:charge-card"))
+	if err := c.DeletePolicy(soon(t), "action:charge-card"); !errors.Is(err, ErrNotFound) {
 		t.Error(err)
 	}
 	asked := len(w.gates.seen)
 	var bad *history.PolicyError
-	if err := SetPolicy(soon(t), c, "global", Policy{Rate: 1}); !errors.As(err, &bad) {
+	if err := c.SetPolicy(soon(t), "global", Policy{Rate: 1}); !errors.As(err, &bad) {
 		t.Error(err)
 	}
 	for _, level := range []string{"charge-card", "", "action:a b"} {
-		if err := errors.Join(SetPolicy(soon(t), c, level, p), nil); !errors.Is(err, queue.ErrBadName) {
+		if err := errors.Join(c.SetPolicy(soon(t), level, p), nil); !errors.Is(err, queue.ErrBadName) {
 			t.Error(err)
 		}
-		if err := DeletePolicy(soon(t), c, level); !errors.Is(err, queue.ErrBadName) {
+		if err := c.DeletePolicy(soon(t), level); !errors.Is(err, queue.ErrBadName) {
 			t.Error(err)
 		}
 	}
@@ -127,28 +127,28 @@ func keyed(w *owner) {
 func TestAnActionWithKeysHasTheSumOfItsGatesAndEachOneByItsKey(t *testing.T) {
 	w, c := stand(t, Options{})
 	keyed(w)
-	got, err := QueueStats(soon(t), c, "charge", "")
+	got, err := c.QueueStats(soon(t), "charge", "")
 	want := QueueInfo{Gate: "charge", Action: "charge", Keys: 10, Waiting: 20, Holding: 10, MaxConcurrent: 3, Oldest: 50, Entered: 90, Completed: 40, Rejected: 50, TimedOut: 10,
 		Withdrawn: 20, Cleared: 30, LimitedUntil: 900, Deadlocked: true, Policy: Policy{Concurrency: 3}}
 	if err != nil || got != want {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
-	if got, err := QueueStats(soon(t), c, "charge", "k4"); err != nil || got.Key != "k4" || got.Keys != 0 || got.Waiting != 2 || !got.Deadlocked {
+	if got, err := c.QueueStats(soon(t), "charge", "k4"); err != nil || got.Key != "k4" || got.Keys != 0 || got.Waiting != 2 || !got.Deadlocked {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if got, err := QueueStats(soon(t), c, "nap", ""); err != nil || got.Keys != 0 || got.Waiting != 1 {
+	if got, err := c.QueueStats(soon(t), "nap", ""); err != nil || got.Keys != 0 || got.Waiting != 1 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for _, key := range []string{"", "k4"} {
-		if _, err := QueueStats(soon(t), c, "unknown", key); !errors.Is(err, ErrNotFound) {
+		if _, err := c.QueueStats(soon(t), "unknown", key); !errors.Is(err, ErrNotFound) {
 			t.Errorf("%q: %v", key, err)
 		}
 	}
-	if _, err := QueueStats(soon(t), c, "a b", ""); !errors.Is(err, pawl.ErrBadName) {
+	if _, err := c.QueueStats(soon(t), "a b", ""); !errors.Is(err, pawl.ErrBadName) {
 		t.Error(err)
 	}
 	w.gates.lost = 2
-	if _, err := QueueStats(soon(t), c, "charge", ""); err == nil || errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "1 of 4 partitions") {
+	if _, err := c.QueueStats(soon(t), "charge", ""); err == nil || errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "1 of 4 partitions") {
 		t.Errorf("a sum that lacks a part: %v", err)
 	}
 }
@@ -161,21 +161,21 @@ func TestAnInputWithoutAKeyDoesNotHideTheGatesOfTheOthers(t *testing.T) {
 	}
 	w.gates.stats = map[int][]queue.GateStats{1: {at("", 3), at("acme", 5)}, 2: {at("other", 7)}}
 	want := QueueInfo{Gate: "debit", Action: "debit", Keys: 3, Waiting: 15, MaxConcurrent: 1, Policy: policy}
-	if got, err := QueueStats(soon(t), c, "debit", ""); err != nil || got != want {
+	if got, err := c.QueueStats(soon(t), "debit", ""); err != nil || got != want {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
 	w.gates.stats = map[int][]queue.GateStats{1: {at("", 3)}}
-	if got, err := QueueStats(soon(t), c, "debit", ""); err != nil || got != at("", 3) {
+	if got, err := c.QueueStats(soon(t), "debit", ""); err != nil || got != at("", 3) {
 		t.Errorf("of one alone: %+v, %v", got, err)
 	}
 	w.gates.stats = map[int][]queue.GateStats{1: {at("", 0), at("acme", 5)}}
 	want.Keys, want.Waiting = 1, 5
-	if got, err := QueueStats(soon(t), c, "debit", ""); err != nil || got != want {
+	if got, err := c.QueueStats(soon(t), "debit", ""); err != nil || got != want {
 		t.Errorf("all inputs have had a key: %+v, %v, want %+v", got, err, want)
 	}
 	policy.Key, want.Policy.Key = "", ""
 	w.gates.stats = map[int][]queue.GateStats{1: {at("", 0), at("acme", 5)}}
-	if got, err := QueueStats(soon(t), c, "debit", ""); err != nil || got != want {
+	if got, err := c.QueueStats(soon(t), "debit", ""); err != nil || got != want {
 		t.Errorf("the policy has lost its key, and nobody has come since: %+v, %v, want %+v", got, err, want)
 	}
 }
@@ -184,7 +184,7 @@ func TestAllGatesAreListedPageByPageAndWhatIsMissingIsSaid(t *testing.T) {
 	w, c := stand(t, Options{})
 	keyed(w)
 	names := func(action string) (got []string, failed error) {
-		for g, err := range Queues(soon(t), c, action) {
+		for g, err := range c.Queues(soon(t), action) {
 			if err != nil {
 				return got, err
 			}
@@ -199,7 +199,7 @@ func TestAllGatesAreListedPageByPageAndWhatIsMissingIsSaid(t *testing.T) {
 	if got, err := names("nap"); err != nil || len(got) != 1 {
 		t.Errorf("%q, %v", got, err)
 	}
-	for range Queues(soon(t), c, "") { // may be left at any moment
+	for range c.Queues(soon(t), "") { // may be left at any moment
 		break
 	}
 	w.gates.lost = 1
@@ -218,25 +218,25 @@ func TestWhoWaitsIsListedInOrderAndTurnedAway(t *testing.T) {
 		w.gates.waiters = append(w.gates.waiters, queue.GateWaiter{Position: uint64(i + 1), Instance: fmt.Sprint("i-", i)})
 	}
 	var got []Waiter
-	for x, err := range Waiters(soon(t), c, "charge", "k1") {
+	for x, err := range c.Waiters(soon(t), "charge", "k1") {
 		ok(t, err)
 		got = append(got, x)
 	}
 	if !reflect.DeepEqual(got, w.gates.waiters) {
 		t.Errorf("%+v", got)
 	}
-	if h, err := Holders(soon(t), c, "charge", "k1", 5); err != nil || len(h) != 1 || h[0].Instance != "h" {
+	if h, err := c.Holders(soon(t), "charge", "k1", 5); err != nil || len(h) != 1 || h[0].Instance != "h" {
 		t.Errorf("%+v, %v", h, err)
 	}
-	if n, err := ClearQueue(soon(t), c, "charge", "k1"); err != nil || n != 10 {
+	if n, err := c.ClearQueue(soon(t), "charge", "k1"); err != nil || n != 10 {
 		t.Errorf("%d, %v", n, err)
 	}
-	for _, err := range Waiters(soon(t), c, "charge", "") {
+	for _, err := range c.Waiters(soon(t), "charge", "") {
 		if !errors.Is(err, ErrNotFound) {
 			t.Error(err)
 		}
 	}
-	if _, err := ClearQueue(soon(t), c, "charge", ""); !errors.Is(err, ErrNotFound) {
+	if _, err := c.ClearQueue(soon(t), "charge", ""); !errors.Is(err, ErrNotFound) {
 		t.Error(err)
 	}
 }
@@ -247,7 +247,7 @@ func TestAnInstanceThatIsPendingIsListedAndItsPurgeIsRefused(t *testing.T) {
 	w.rows["p"] = &queue.Described{Instance: "p", Status: queue.StatusPending, Waits: []queue.GateWait{{Event: 1, Gate: "nap", Position: 2}}}
 	for _, status := range []Status{"", Pending} {
 		n := 0
-		for d, err := range List(soon(t), c, ListOptions{Status: status}) {
+		for d, err := range c.List(soon(t), ListOptions{Status: status}) {
 			ok(t, err)
 			if n++; d.Instance != "p" {
 				t.Errorf("%+v", d)
@@ -257,11 +257,11 @@ func TestAnInstanceThatIsPendingIsListedAndItsPurgeIsRefused(t *testing.T) {
 			t.Errorf("%q: %d", status, n)
 		}
 	}
-	d, err := Describe(soon(t), c, "p")
+	d, err := c.Describe(soon(t), "p")
 	if err != nil || len(d.Waits) != 1 || d.Waits[0].Position != 2 {
 		t.Errorf("%+v, %v", d, err)
 	}
-	if err := Purge(soon(t), c, "p"); !errors.Is(err, ErrRunning) {
+	if err := c.Purge(soon(t), "p"); !errors.Is(err, ErrRunning) {
 		t.Error(err)
 	}
 }

@@ -64,13 +64,13 @@ func readReport(text string) *Report {
 // reading on as they are taken. The first error ends it: those of Describe (ErrNotFound
 // also for an execution that there is not, and for an instance that has not begun), or
 // history's for an event that can not be read.
-func History(ctx context.Context, c *Client, id string, execution uint64) iter.Seq2[Entry, error] {
-	return HistoryAfter(ctx, c, id, execution, 0, 0)
+func (c *Client) History(ctx context.Context, id string, execution uint64) iter.Seq2[Entry, error] {
+	return c.HistoryAfter(ctx, id, execution, 0, 0)
 }
 
 // HistoryAfter is History from behind an event id on. It gives nothing if there are no events behind it. At most page events
 // are read at a time; 0: as many as the owner sends.
-func HistoryAfter(ctx context.Context, c *Client, id string, execution, after uint64, page int) iter.Seq2[Entry, error] {
+func (c *Client) HistoryAfter(ctx context.Context, id string, execution, after uint64, page int) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if err := pawl.ValidateID(id); err != nil {
 			yield(Entry{}, fmt.Errorf("client: %w", err))

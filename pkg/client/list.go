@@ -42,7 +42,7 @@ func Cursor(d Description) string { return queue.ListCursor(d.Updated, d.Instanc
 //
 // A listing is no snapshot: an instance whose status changes meanwhile may be listed
 // twice or not at all.
-func List(ctx context.Context, c *Client, o ListOptions) iter.Seq2[Description, error] {
+func (c *Client) List(ctx context.Context, o ListOptions) iter.Seq2[Description, error] {
 	statuses := []Status{o.Status}
 	if o.Status == "" {
 		statuses = []Status{Pending, Running, Completed, Failed, Cancelled}
@@ -61,9 +61,9 @@ func List(ctx context.Context, c *Client, o ListOptions) iter.Seq2[Description, 
 	return merged(ctx, c, asks, o.Limit)
 }
 
-// Stuck gives the instances that can not go on, and why, as List does. Among them are those with an activity that no worker
+// Stalled gives the instances that can not go on, and why, as List does. Among them are those with an activity that no worker
 // has, or in a queue that no worker reads: such an instance is found within two looks of its orchestrator (20 s by default).
-func Stuck(ctx context.Context, c *Client) iter.Seq2[Description, error] {
+func (c *Client) Stalled(ctx context.Context) iter.Seq2[Description, error] {
 	return merged(ctx, c, []queue.Ask{{Op: queue.OpStuck, Limit: pageSize}}, 0)
 }
 
@@ -75,7 +75,7 @@ type Counts struct {
 
 // Count counts the instances of the namespace; nothing is scanned. All partitions are asked, at the same time. If some do
 // not answer (ErrNoOwner), the error reports it beside the counts of the others. It is no snapshot.
-func Count(ctx context.Context, c *Client) (Counts, error) {
+func (c *Client) Count(ctx context.Context) (Counts, error) {
 	sum := Counts{Status: map[Status]uint64{Pending: 0, Running: 0, Completed: 0, Failed: 0, Cancelled: 0}}
 	sources := openAll(ctx, c, []queue.Ask{{Op: queue.OpCount}}, func(r queue.Reply) []queue.Reply { return []queue.Reply{r} })
 	for _, s := range sources {

@@ -12,7 +12,7 @@ import (
 // An orchestrator that has died owns its partitions for seconds, and no other one does.
 func TestARequestWaitsForAnOwnerUntilItsContextEnds(t *testing.T) {
 	w, c := stand(t, Options{})
-	_, err := StartRaw(soon(t), c, "x", "a", history.Payload{})
+	_, err := c.StartRaw(soon(t), "x", "a", history.Payload{})
 	ok(t, err)
 	w.input(0)
 	p := c.conn.PartitionOf("a")
@@ -22,12 +22,12 @@ func TestARequestWaitsForAnOwnerUntilItsContextEnds(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), longer)
 	defer cancel()
 	began := time.Now()
-	if _, err := Describe(ctx, c, "a"); !errors.Is(err, ErrNoOwner) || !errors.Is(err, context.DeadlineExceeded) || time.Since(began) < longer {
+	if _, err := c.Describe(ctx, "a"); !errors.Is(err, ErrNoOwner) || !errors.Is(err, context.DeadlineExceeded) || time.Since(began) < longer {
 		t.Errorf("after %v: %v", time.Since(began), err)
 	}
 
 	told := make(chan error, 1)
-	go func() { _, err := Describe(soon(t), c, "a"); told <- err }()
+	go func() { _, err := c.Describe(soon(t), "a"); told <- err }()
 	w.serve(p)
 	if err := <-told; err != nil {
 		t.Error(err)
@@ -37,7 +37,7 @@ func TestARequestWaitsForAnOwnerUntilItsContextEnds(t *testing.T) {
 // An orchestrator that is cut off is still subscribed, as far as its server knows, and answers nothing.
 func TestARequestThatNobodyAnswersIsRepeated(t *testing.T) {
 	w, c := stand(t, Options{})
-	_, err := StartRaw(soon(t), c, "x", "a", history.Payload{})
+	_, err := c.StartRaw(soon(t), "x", "a", history.Payload{})
 	ok(t, err)
 	w.input(0)
 	p := c.conn.PartitionOf("a")
@@ -45,7 +45,7 @@ func TestARequestThatNobodyAnswersIsRepeated(t *testing.T) {
 	mute, err := w.conn.NATS().SubscribeSync("pawl.default.ask.*.read")
 	ok(t, err)
 	told := make(chan error, 1)
-	go func() { _, err := Describe(soon(t), c, "a"); told <- err }()
+	go func() { _, err := c.Describe(soon(t), "a"); told <- err }()
 	_, err = mute.NextMsgWithContext(soon(t))
 	ok(t, err)
 	w.serve(p)

@@ -53,14 +53,14 @@ func TestResultIsRequestedAgainWhenOwnerIsAnnounced(t *testing.T) {
 	w, c := stand(t, Options{Every: time.Hour})
 	for i, run := range []func(id string) *RawRun{
 		func(id string) *RawRun {
-			run, err := StartRaw(soon(t), c, "x", id, history.Payload{})
+			run, err := c.StartRaw(soon(t), "x", id, history.Payload{})
 			ok(t, err)
 			return run
 		},
 		func(id string) *RawRun {
-			_, err := StartRaw(soon(t), c, "x", id, history.Payload{})
+			_, err := c.StartRaw(soon(t), "x", id, history.Payload{})
 			ok(t, err)
-			return AttachRaw(c, id)
+			return c.AttachRaw(id)
 		},
 	} {
 		id := fmt.Sprint("i-", i)
@@ -75,7 +75,7 @@ func TestResultIsRequestedAgainWhenOwnerIsAnnounced(t *testing.T) {
 
 func TestResultIsRequestedWhenOwnerWasAnnouncedBetweenStartAndCall(t *testing.T) {
 	w, c := stand(t, Options{Every: time.Hour})
-	run, err := StartRaw(soon(t), c, "x", "a", history.Payload{})
+	run, err := c.StartRaw(soon(t), "x", "a", history.Payload{})
 	ok(t, err)
 	w.input(0)
 	w.lose("a", raw(`"done"`))
@@ -93,7 +93,7 @@ func TestResultIsRequestedWhenOwnerWasAnnouncedBetweenStartAndCall(t *testing.T)
 
 func TestLateCallOfResultRequestsAtOnce(t *testing.T) {
 	w, c := stand(t, Options{Every: time.Hour})
-	run, err := StartRaw(soon(t), c, "x", "a", history.Payload{})
+	run, err := c.StartRaw(soon(t), "x", "a", history.Payload{})
 	ok(t, err)
 	w.input(0)
 	w.lose("a", raw(`"done"`))
@@ -103,7 +103,7 @@ func TestLateCallOfResultRequestsAtOnce(t *testing.T) {
 
 func TestResultIsRequestedAgainWhenConnectionIsBack(t *testing.T) {
 	w, c := stand(t, Options{Every: time.Hour})
-	run, err := StartRaw(soon(t), c, "x", "a", history.Payload{})
+	run, err := c.StartRaw(soon(t), "x", "a", history.Payload{})
 	ok(t, err)
 	w.input(0)
 	got := inBackground(t, run)
@@ -115,7 +115,7 @@ func TestResultIsRequestedAgainWhenConnectionIsBack(t *testing.T) {
 // An owner that is stopped or cut off answers no request, and holds a waiting client for the time-out of one.
 func TestAnnouncedOwnerIsAskedThoughTheOneBeforeDoesNotAnswer(t *testing.T) {
 	w, c := stand(t, Options{Every: time.Hour})
-	_, err := StartRaw(soon(t), c, "x", "a", history.Payload{})
+	_, err := c.StartRaw(soon(t), "x", "a", history.Payload{})
 	ok(t, err)
 	w.input(0)
 	asked, hold := make(chan struct{}, 100), make(chan struct{})
@@ -125,7 +125,7 @@ func TestAnnouncedOwnerIsAskedThoughTheOneBeforeDoesNotAnswer(t *testing.T) {
 		<-hold
 	}
 	w.mu.Unlock()
-	got := inBackground(t, AttachRaw(c, "a"))
+	got := inBackground(t, c.AttachRaw("a"))
 	<-asked
 	w.mu.Lock()
 	w.hang = nil
@@ -138,13 +138,13 @@ func TestAnnouncedOwnerIsAskedThoughTheOneBeforeDoesNotAnswer(t *testing.T) {
 
 func TestAttachedRunWaitsForAnInstanceThatWasStartedAMomentAgo(t *testing.T) {
 	w, c := stand(t, Options{Every: time.Hour, Patience: 10 * time.Second})
-	got := inBackground(t, AttachRaw(c, "a"))
+	got := inBackground(t, c.AttachRaw("a"))
 	poll.Until(t, 20*time.Second, "a request in vain", func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return w.vain > 0
 	})
-	_, err := StartRaw(soon(t), c, "x", "a", history.Payload{})
+	_, err := c.StartRaw(soon(t), "x", "a", history.Payload{})
 	ok(t, err)
 	w.input(0)
 	w.finish("a", raw(`"done"`))
@@ -154,7 +154,7 @@ func TestAttachedRunWaitsForAnInstanceThatWasStartedAMomentAgo(t *testing.T) {
 func TestAttachedRunOfNobodyIsNotFoundAfterPatience(t *testing.T) {
 	_, c := stand(t, Options{Every: time.Hour, Patience: 50 * time.Millisecond})
 	began := time.Now()
-	if _, err := AttachRaw(c, "nobody").Result(soon(t)); !errors.Is(err, ErrNotFound) {
+	if _, err := c.AttachRaw("nobody").Result(soon(t)); !errors.Is(err, ErrNotFound) {
 		t.Fatal(err)
 	}
 	if took := time.Since(began); took < 50*time.Millisecond {

@@ -30,7 +30,7 @@ import (
 // and so does finding that the instance is stuck: the error is ErrNotYet, beside ctx's (and
 // why the last request failed, if it did), ErrClosed, or ErrStuck. Purging again is harmless, unless somebody has started another
 // instance of the id meanwhile.
-func Purge(ctx context.Context, c *Client, id string, opts ...PurgeOption) error {
+func (c *Client) Purge(ctx context.Context, id string, opts ...PurgeOption) error {
 	w := c.wait()
 	defer c.forget(w.token)
 	in := queue.OutInput{Instance: id, Kind: queue.KindPurge, Reply: c.inbox.Subject(w.token)}
@@ -86,7 +86,7 @@ func (p *purging) unknown(err error) error {
 
 // look asks how the instance stands, in case the answer was lost.
 func (p *purging) look(ctx context.Context) (over bool, _ error) {
-	d, err := Describe(ctx, p.c, p.id)
+	d, err := p.c.Describe(ctx, p.id)
 	p.last = err
 	switch {
 	case errors.Is(err, ErrNotFound):

@@ -15,7 +15,7 @@ import (
 // begin starts an instance, the n-th input, and ends it unless it is to run on.
 func begin(t *testing.T, w *owner, c *Client, n int, id string, runs bool) {
 	t.Helper()
-	_, err := StartRaw(soon(t), c, "x", id, history.Payload{})
+	_, err := c.StartRaw(soon(t), "x", id, history.Payload{})
 	ok(t, err)
 	w.input(n)
 	if !runs {
@@ -33,11 +33,11 @@ func lose(w *owner) {
 func TestAPurgeArrivesWithWhoAndWhyAndEndsWhenTheInstanceIsGone(t *testing.T) {
 	w, c := stand(t, Options{By: "me", Every: time.Hour})
 	begin(t, w, c, 0, "a", false)
-	ok(t, Purge(soon(t), c, "a", Because("tidy"), By("ops"), MessageID("m-1")))
+	ok(t, c.Purge(soon(t), "a", Because("tidy"), By("ops"), MessageID("m-1")))
 	if in := w.input(1); in.Kind != queue.KindPurge || in.By != "ops" || in.Text != "tidy" || in.ID != "m-1" || in.Force || in.Reply == "" {
 		t.Errorf("%+v", in)
 	}
-	if _, err := Describe(soon(t), c, "a"); !errors.Is(err, ErrNotFound) {
+	if _, err := c.Describe(soon(t), "a"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("after the purge: %v", err)
 	}
 	c.mu.Lock()
@@ -50,7 +50,7 @@ func TestAPurgeArrivesWithWhoAndWhyAndEndsWhenTheInstanceIsGone(t *testing.T) {
 func TestWhatRunsIsPurgedOnlyByForce(t *testing.T) {
 	w, c := stand(t, Options{Every: time.Hour})
 	begin(t, w, c, 0, "a", true)
-	err := Purge(soon(t), c, "a")
+	err := c.Purge(soon(t), "a")
 	var running *RunningError
 	if !errors.Is(err, ErrRunning) || !errors.Is(err, ErrRefused) || !errors.As(err, &running) || running.Instance != "a" {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func TestWhatRunsIsPurgedOnlyByForce(t *testing.T) {
 	if strings.Count(err.Error(), "instance a") != 1 {
 		t.Errorf("it is named once: %v", err)
 	}
-	ok(t, Purge(soon(t), c, "a", Force()))
+	ok(t, c.Purge(soon(t), "a", Force()))
 	if in := w.input(2); !in.Force {
 		t.Errorf("%+v", in)
 	}
@@ -66,7 +66,7 @@ func TestWhatRunsIsPurgedOnlyByForce(t *testing.T) {
 
 func TestThePurgeOfNobodyIsNotFound(t *testing.T) {
 	_, c := stand(t, Options{Every: time.Hour})
-	if err := Purge(soon(t), c, "nobody"); !errors.Is(err, ErrNotFound) || err.Error() != "client: there is no instance nobody" {
+	if err := c.Purge(soon(t), "nobody"); !errors.Is(err, ErrNotFound) || err.Error() != "client: there is no instance nobody" {
 		t.Fatal(err)
 	}
 }
@@ -76,11 +76,11 @@ func TestAPurgeWhoseAnswerWasLostIsSeenByLooking(t *testing.T) {
 	begin(t, w, c, 0, "ended", false)
 	begin(t, w, c, 1, "runs", true)
 	lose(w)
-	ok(t, Purge(soon(t), c, "ended"))
-	if err := Purge(soon(t), c, "runs"); !errors.Is(err, ErrRunning) {
+	ok(t, c.Purge(soon(t), "ended"))
+	if err := c.Purge(soon(t), "runs"); !errors.Is(err, ErrRunning) {
 		t.Errorf("refused: %v", err)
 	}
-	ok(t, Purge(soon(t), c, "runs", Force()))
+	ok(t, c.Purge(soon(t), "runs", Force()))
 }
 
 func TestAnotherInstanceThatHasTheIdByThenIsNotWaitedFor(t *testing.T) {
@@ -89,7 +89,7 @@ func TestAnotherInstanceThatHasTheIdByThenIsNotWaitedFor(t *testing.T) {
 	lose(w)
 	c.opts.Every = 500 * time.Millisecond // time for the start
 	purged := make(chan error, 1)
-	go func() { purged <- Purge(soon(t), c, "a") }()
+	go func() { purged <- c.Purge(soon(t), "a") }()
 	w.input(1)
 	begin(t, w, c, 2, "a", true)
 	if err := <-purged; err != nil {
@@ -103,7 +103,7 @@ func TestAPurgeThatWaitsBehindWhatIsStuckSaysSo(t *testing.T) {
 	w.mu.Lock()
 	w.rows["a"].Stuck = "unregistered: nobody has it"
 	w.mu.Unlock()
-	err := Purge(soon(t), c, "a")
+	err := c.Purge(soon(t), "a")
 	var stuck *StuckError
 	if !errors.Is(err, ErrStuck) || !errors.Is(err, ErrNotYet) || !errors.As(err, &stuck) || !strings.Contains(err.Error(), "nobody has it") {
 		t.Fatal(err)
@@ -117,13 +117,13 @@ func TestWhoStopsWaitingForAPurgeIsToldThatItTakesEffect(t *testing.T) {
 	lose(w)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	err := Purge(ctx, c, "a")
+	err := c.Purge(ctx, "a")
 	// Whether nobody is there, or somebody who does not answer, depends on when the server hears of the end of the subscription.
 	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrNoOwner) && !errors.Is(err, queue.ErrTimeout) || !errors.Is(err, ErrNotYet) {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- Purge(context.Background(), c, "a") }()
+	go func() { ended <- c.Purge(context.Background(), "a") }()
 	w.input(2)
 	c.Close()
 	// Closed before the stream has acknowledged the purge, the client can promise nothing.
@@ -136,10 +136,10 @@ func TestAPurgeThatTheStreamDoesNotHaveIsNotPromised(t *testing.T) {
 	_, c := stand(t, Options{})
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := Purge(gone, c, "a"); !errors.Is(err, context.Canceled) || errors.Is(err, ErrNotYet) {
+	if err := c.Purge(gone, "a"); !errors.Is(err, context.Canceled) || errors.Is(err, ErrNotYet) {
 		t.Error(err)
 	}
-	if err := Purge(soon(t), c, "a b"); !errors.Is(err, pawl.ErrBadID) || errors.Is(err, ErrNotYet) {
+	if err := c.Purge(soon(t), "a b"); !errors.Is(err, pawl.ErrBadID) || errors.Is(err, ErrNotYet) {
 		t.Error(err)
 	}
 }
@@ -163,7 +163,7 @@ func TestAHistoryCarriesTheReportsOfWhatWasCancelled(t *testing.T) {
 	}
 	w.mu.Unlock()
 	var got []*Report
-	for e, err := range History(soon(t), c, "a", 0) {
+	for e, err := range c.History(soon(t), "a", 0) {
 		ok(t, err)
 		got = append(got, e.Report)
 	}

@@ -21,7 +21,7 @@ type Run[Out any] struct {
 // Attach gives the Run of an instance that somebody has started. It does not ask
 // whether there is one; Result does.
 func Attach[In, Out any](c *Client, o pawl.Orchestration[In, Out], id string) *Run[Out] {
-	return &Run[Out]{raw: AttachRaw(c, id), decode: o.DecodeResult}
+	return &Run[Out]{raw: c.AttachRaw(id), decode: o.DecodeResult}
 }
 
 // ID is the id of the instance.
@@ -59,7 +59,7 @@ type RawRun struct {
 }
 
 // AttachRaw is Attach for an orchestration that is known by its name only, or not at all.
-func AttachRaw(c *Client, id string) *RawRun {
+func (c *Client) AttachRaw(id string) *RawRun {
 	return &RawRun{c: c, id: id, waiter: c.wait()}
 }
 

@@ -25,7 +25,7 @@ func Start[In, Out any](ctx context.Context, c *Client, o pawl.Orchestration[In,
 	if err != nil {
 		return nil, fmt.Errorf("client: start %s: %w", id, err)
 	}
-	raw, err := StartRaw(ctx, c, o.Name(), id, p, opts...)
+	raw, err := c.StartRaw(ctx, o.Name(), id, p, opts...)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func Start[In, Out any](ctx context.Context, c *Client, o pawl.Orchestration[In,
 }
 
 // StartRaw is Start for an orchestration that is known by its name only.
-func StartRaw(ctx context.Context, c *Client, orchestration, id string, in history.Payload, opts ...StartOption) (*RawRun, error) {
+func (c *Client) StartRaw(ctx context.Context, orchestration, id string, in history.Payload, opts ...StartOption) (*RawRun, error) {
 	return c.start(ctx, queue.OutInput{Instance: id, Name: orchestration, Payload: in}, opts)
 }
 
@@ -65,7 +65,7 @@ func SendOrStart[In, Out, T any](
 	if err != nil {
 		return nil, fmt.Errorf("client: send %s to %s: %w", e.Name(), id, err)
 	}
-	raw, err := SendOrStartRaw(ctx, c, o.Name(), id, input, e.Name(), event, opts...)
+	raw, err := c.SendOrStartRaw(ctx, o.Name(), id, input, e.Name(), event, opts...)
 	if err != nil {
 		return nil, err
 	}
@@ -74,8 +74,8 @@ func SendOrStart[In, Out, T any](
 
 // SendOrStartRaw is SendOrStart for an orchestration and an event that are known by
 // their names only.
-func SendOrStartRaw(
-	ctx context.Context, c *Client, orchestration, id string, in history.Payload, event string, p history.Payload, opts ...StartOption,
+func (c *Client) SendOrStartRaw(
+	ctx context.Context, orchestration, id string, in history.Payload, event string, p history.Payload, opts ...StartOption,
 ) (*RawRun, error) {
 	return c.start(ctx, queue.OutInput{Instance: id, Name: orchestration, Payload: in, Event: &queue.OutEvent{Name: event, Payload: p}}, opts)
 }
@@ -88,11 +88,11 @@ func Send[T any](ctx context.Context, c *Client, e pawl.Event[T], id string, v T
 	if err != nil {
 		return fmt.Errorf("client: send %s to %s: %w", e.Name(), id, err)
 	}
-	return SendRaw(ctx, c, e.Name(), id, p, opts...)
+	return c.SendRaw(ctx, e.Name(), id, p, opts...)
 }
 
 // SendRaw is Send for an event that is known by its name only.
-func SendRaw(ctx context.Context, c *Client, event, id string, p history.Payload, opts ...Option) error {
+func (c *Client) SendRaw(ctx context.Context, event, id string, p history.Payload, opts ...Option) error {
 	_, err := publish(ctx, c, &queue.OutInput{Instance: id, Kind: queue.KindEvent, Name: event, Payload: p}, opts)
 	return err
 }
@@ -100,7 +100,7 @@ func SendRaw(ctx context.Context, c *Client, event, id string, p history.Payload
 // Cancel asks an instance to end, and says why; a text is cut at 8 KiB. It returns when
 // the request is safely in the stream; errors as of Start. An unknown or ended instance
 // is not an error: there is nothing to end.
-func Cancel(ctx context.Context, c *Client, id, text string, opts ...Option) error {
+func (c *Client) Cancel(ctx context.Context, id, text string, opts ...Option) error {
 	_, err := publish(ctx, c, &queue.OutInput{Instance: id, Kind: queue.KindCancel, Text: text}, opts)
 	return err
 }

@@ -62,7 +62,7 @@ func TestWhatCanNotTravelInAStartIsAnErrorAtTheCall(t *testing.T) {
 	_, err := Start(soon(t), c, fulfil, "a", order{}, Version("v 1"))
 	_, err2 := SendOrStart(soon(t), c, fulfil, "a.b", order{}, approved, order{})
 	_, err3 := SendOrStart(soon(t), c, fulfil, "a", order{}, bad, order{})
-	_, err4 := SendOrStartRaw(soon(t), c, "x", "a", full, "y", full)
+	_, err4 := c.SendOrStartRaw(soon(t), "x", "a", full, "y", full)
 	for i, k := range []struct{ err, want error }{
 		{err, queue.ErrBadName}, {err2, pawl.ErrBadID}, {err3, pawl.ErrBadName}, {err4, queue.ErrTooLarge},
 	} {

@@ -25,7 +25,7 @@ func says(t *testing.T, s pawl.Status[order], version uint64, n int) queue.Custo
 func running(t *testing.T, o Options) (*owner, *Client, pawl.Status[order]) {
 	t.Helper()
 	w, c := stand(t, o)
-	_, err := StartRaw(soon(t), c, "x", "a-1", history.Payload{})
+	_, err := c.StartRaw(soon(t), "x", "a-1", history.Payload{})
 	ok(t, err)
 	w.input(0)
 	return w, c, pawl.NewStatus[order]()
@@ -206,7 +206,7 @@ func TestAnInstanceThatWasStartedAMomentAgoMayBeWaitedFor(t *testing.T) {
 		defer w.mu.Unlock()
 		return w.vain > 0
 	})
-	_, err := StartRaw(soon(t), c, "x", "late", history.Payload{})
+	_, err := c.StartRaw(soon(t), "x", "late", history.Payload{})
 	ok(t, err)
 	w.watched("late", 1)
 	w.say("late", says(t, progress, 1, 1))

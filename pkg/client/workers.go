@@ -22,7 +22,7 @@ const workersWait = 500 * time.Millisecond
 // Workers asks which workers there are and gives, after half a second, those that have
 // answered, by name. One that is cut off from NATS, or too slow, is missing: whether it
 // lives can not be known from here. If ctx ends before, what has come is given with its error.
-func Workers(ctx context.Context, c *Client) ([]WorkerInfo, error) {
+func (c *Client) Workers(ctx context.Context) ([]WorkerInfo, error) {
 	all, err := c.conn.AskWorkers(ctx, workersWait)
 	slices.SortFunc(all, func(a, b WorkerInfo) int { return cmp.Compare(a.Name, b.Name) })
 	if err != nil {

@@ -98,7 +98,7 @@ func (s *stand) wiped(c *client.Client, what, id string) {
 	ctx, stop := context.WithTimeout(s.ctx(), 15*time.Second)
 	defer stop()
 	part := redisx.NewSpace("default").Part(s.conn.PartitionOf(id))
-	if err := client.Purge(ctx, c, id, client.Force()); err != nil {
+	if err := c.Purge(ctx, id, client.Force()); err != nil {
 		s.t.Errorf("%s: %v", what, err)
 		return
 	}

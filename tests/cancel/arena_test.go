@@ -167,7 +167,7 @@ func (a *arena) counts(p *stack.Process, name string) map[string]float64 {
 func (a *arena) start(o interface{ Name() string }, id string, in history.Payload, err error) {
 	a.Helper()
 	a.must(err)
-	_, err = client.StartRaw(a.ctx, a.client, o.Name(), id, in)
+	_, err = a.client.StartRaw(a.ctx, o.Name(), id, in)
 	a.must(err)
 }
 
@@ -185,7 +185,7 @@ func (a *arena) touch(file string) {
 
 // history gives an execution's events; nil if it can not be read (yet).
 func (a *arena) history(id string, execution uint64) (all []client.Entry) {
-	for e, err := range client.History(a.ctx, a.client, id, execution) {
+	for e, err := range a.client.History(a.ctx, id, execution) {
 		if err != nil {
 			return nil
 		}

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl/pkg/cancel"
-	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -55,7 +54,7 @@ func TestACancellationGoesDownThreeGenerationsAcrossPartitionsWithItsWords(t *te
 	a.start(Nest, ids[0], in, err)
 	egg := ids[len(ids)-1]
 	a.await("began", egg, 1)
-	a.must(client.Cancel(a.ctx, a.client, ids[0], freeText))
+	a.must(a.client.Cancel(a.ctx, ids[0], freeText))
 	tr := trigger{reason: cancel.Requested, by: "ada", text: freeText}
 	tr.toldWell(a, a.await("told", egg, 1)[0])
 	if said := a.cancellations(egg, 1, 1)[0]; said.Reason != cancel.Requested || said.By != "ada" || said.Text != freeText {

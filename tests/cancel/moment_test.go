@@ -44,7 +44,7 @@ func TestWhatIsCancelledInTheQueueNeverStartsOnAnyWorker(t *testing.T) {
 		a.start(Trial, id, in, err)
 		poll.Until(t, within, "the activity is scheduled", func() bool { return len(a.history(id, 1)) >= 2 })
 	}
-	a.must(client.Cancel(a.ctx, a.client, "dead", "before anybody came"))
+	a.must(a.client.Cancel(a.ctx, "dead", "before anybody came"))
 	a.ended("dead")
 	w := a.worker("worker")
 	a.await("began", "live", 1)

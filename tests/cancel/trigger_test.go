@@ -27,7 +27,7 @@ func triggers() []trigger {
 	const failed, completed = history.KindFailed, history.KindCompleted
 	return []trigger{
 		{
-			how: "client", do: func(a *arena, id string) { a.must(client.Cancel(a.ctx, a.client, id, freeText)) },
+			how: "client", do: func(a *arena, id string) { a.must(a.client.Cancel(a.ctx, id, freeText)) },
 			reason: cancel.Requested, by: "ada", text: freeText, end: history.KindCancelled,
 		},
 		{how: "error", reason: cancel.OrchestrationFailed, end: failed},
@@ -38,7 +38,7 @@ func triggers() []trigger {
 		{how: "continues", reason: cancel.ContinuedAsNew, end: completed},
 		{
 			how: "purged", do: func(a *arena, id string) {
-				a.must(client.Purge(a.ctx, a.client, id, client.Force(), client.Because("by mistake"), client.By("bob")))
+				a.must(a.client.Purge(a.ctx, id, client.Force(), client.Because("by mistake"), client.By("bob")))
 			},
 			reason: cancel.Purged, by: "bob", text: "by mistake", purged: true,
 		},

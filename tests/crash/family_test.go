@@ -164,7 +164,7 @@ func (f *family) cancelDoomed() {
 		f.until("the grandchild of "+id+" is at work", func() bool {
 			return slices.ContainsFunc(f.lines("began"), func(l []string) bool { return strings.HasPrefix(l[1], id+"~") })
 		})
-		f.must(client.Cancel(f.ctx, f.client, id, "doomed", client.MessageID("cancel")))
+		f.must(f.client.Cancel(f.ctx, id, "doomed", client.MessageID("cancel")))
 	}
 }
 

@@ -67,7 +67,7 @@ func TestASlotWhoseHolderEndedAsItsOwnerDiedIsFreeWithinSeconds(t *testing.T) {
 			id := q.visitorID(0)
 			q.visit(id, 1)
 			q.until("it is in", func() bool { return len(q.lines(work.BoothIn)) == 1 })
-			q.must(client.Cancel(q.ctx, q.client, id, "not needed any more"))
+			q.must(q.client.Cancel(q.ctx, id, "not needed any more"))
 			return id
 		}},
 		{"an activity that keeps its slot, of an instance that goes on", work.Booth.Name(), "orchestrator.committed:2", true, func(q *queueing) string {
@@ -101,7 +101,7 @@ func TestASlotWhoseHolderEndedAsItsOwnerDiedIsFreeWithinSeconds(t *testing.T) {
 			}
 			q.orchestrator("heir")
 			q.until("the partitions have an owner", func() bool {
-				_, err := client.Describe(q.ctx, q.client, id)
+				_, err := q.client.Describe(q.ctx, id)
 				return err == nil
 			})
 			q.left(map[string]uint64{c.gate: 1})
@@ -126,7 +126,7 @@ func TestWhoeverWasCancelledInTheQueueAsItsOwnerDiedIsPassedOver(t *testing.T) {
 		q.visit(q.visitorID(i), 1)
 		q.stand(work.Booth.Name(), func(s limiter.Stats) bool { return s.TotalEnqueued == uint64(i+1) })
 	}
-	q.must(client.Cancel(q.ctx, q.client, q.visitorID(work.Places), "not needed any more"))
+	q.must(q.client.Cancel(q.ctx, q.visitorID(work.Places), "not needed any more"))
 	died(t, o)
 	if s := q.stats(work.Booth.Name()); s.QueueLength != 1 {
 		t.Errorf("that was not the moment: %+v", s)

@@ -76,7 +76,7 @@ func (i isolated) goesOn(fault func()) {
 	canary := i.its("canary")
 	began := time.Now()
 	fault()
-	i.must(client.Cancel(i.ctx, i.client, lost, "no longer wanted"))
+	i.must(i.client.Cancel(i.ctx, lost, "no longer wanted"))
 	_, err = client.Start(i.ctx, i.client, work.Mixed, canary, 1)
 	i.must(err)
 	i.must(client.Send(i.ctx, i.client, work.Go, canary, 10))

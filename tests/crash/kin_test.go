@@ -335,7 +335,7 @@ func (f *family) nobodyOwes(all map[string]*relative) {
 		var d client.Description
 		f.until(id+" is described", func() bool {
 			var err error
-			d, err = client.Describe(f.ctx, f.client, id)
+			d, err = f.client.Describe(f.ctx, id)
 			return err == nil
 		})
 		if d.Owes != 0 || d.Inbox != 0 || len(d.Children) != 0 || d.Stuck != "" {

@@ -78,11 +78,11 @@ func TestWhatComesBeforeItsInstanceIsStartedWaitsThroughCrashes(t *testing.T) {
 
 	publish(queue.OutInput{Sender: queue.SenderOrchestrator, Instance: "taken-back", Kind: queue.KindCancel, Of: "effect-of-another-0000", Reason: cancel.LostSelect})
 	publish(queue.OutInput{Sender: queue.SenderOrchestrator, Instance: "taken-back", Kind: queue.KindCancel, Of: parent.Effect, Reason: cancel.ScopeEnded, By: "gone"})
-	f.must(client.Cancel(f.ctx, f.client, "greeted", "too early", client.MessageID("cancel")))
+	f.must(f.client.Cancel(f.ctx, "greeted", "too early", client.MessageID("cancel")))
 	f.must(client.Send(f.ctx, f.client, work.Go, "greeted", 1, client.MessageID("go")))
 	visible := func() bool {
 		n := 0
-		for d, err := range client.Stuck(f.ctx, f.client) {
+		for d, err := range f.client.Stalled(f.ctx) {
 			if err != nil {
 				return false
 			}

@@ -96,7 +96,7 @@ func (c away) run(t *testing.T) {
 func (c away) recovers(a *arena, fleet [2]*stack.Process, before [2]int) {
 	a.t.Helper()
 	for n := range outageParts { // an activity whose lease was lost has another claim, and ends by itself
-		a.must(client.Cancel(a.ctx, a.client, fmt.Sprint("lost-", n), "the outage is over"))
+		a.must(a.client.Cancel(a.ctx, fmt.Sprint("lost-", n), "the outage is over"))
 	}
 	for n := range outageParts {
 		a.ended(fmt.Sprint("lost-", n))

@@ -38,7 +38,7 @@ func TestWhatIsPurgedStaysPurgedWhoeverDiesOrForgets(t *testing.T) {
 	kept := f.keep(f.redis)
 	answers := make(chan error, n)
 	for i := range n {
-		go func() { answers <- client.Purge(f.ctx, f.client, id(i)) }()
+		go func() { answers <- f.client.Purge(f.ctx, id(i)) }()
 	}
 	f.until("everybody is purged, and who asked for it was told", func() bool { return len(answers) == n && gone() })
 	for range n {

@@ -235,7 +235,7 @@ func (a *arena) describe(id, what string, yes func(client.Description) bool) (d 
 	}()
 	poll.Until(a.T, within, id+" "+what, func() bool {
 		var err error
-		d, err = client.Describe(a.ctx, a.client, id)
+		d, err = a.client.Describe(a.ctx, id)
 		if err != nil && !errors.Is(err, client.ErrNotFound) {
 			a.Fatal(err)
 		}
@@ -252,7 +252,7 @@ func (a *arena) status(id string, s client.Status) client.Description {
 // events gives those of a kind in an execution's history.
 func events[E history.Event](a *arena, id string, execution uint64) (all []E) {
 	a.Helper()
-	for e, err := range client.History(a.ctx, a.client, id, execution) {
+	for e, err := range a.client.History(a.ctx, id, execution) {
 		a.must(err)
 		if ev, ok := e.Event.(E); ok {
 			all = append(all, ev)

@@ -80,15 +80,15 @@ func (c *chaos) disturb() {
 	id, name := pick(c, c.ids), pick(c, actionsOfChaos())
 	switch c.rnd.IntN(24) {
 	case 0, 1, 2, 3:
-		c.must(client.Cancel(c.ctx, c.client, id, "not needed any more"))
+		c.must(c.client.Cancel(c.ctx, id, "not needed any more"))
 	case 4, 5:
-		if err := client.Purge(c.ctx, c.client, id, client.Force()); err != nil && !errors.Is(err, client.ErrNotFound) {
+		if err := c.client.Purge(c.ctx, id, client.Force()); err != nil && !errors.Is(err, client.ErrNotFound) {
 			c.Fatal(err)
 		}
 	case 6:
-		c.must(client.SetPolicy(c.ctx, c.client, "action:"+name, client.Policy{Concurrency: 1 + c.rnd.Uint32N(3)}))
+		c.must(c.client.SetPolicy(c.ctx, "action:"+name, client.Policy{Concurrency: 1 + c.rnd.Uint32N(3)}))
 	case 7:
-		if _, err := client.ClearQueue(c.ctx, c.client, name, ""); err != nil && !errors.Is(err, client.ErrNotFound) {
+		if _, err := c.client.ClearQueue(c.ctx, name, ""); err != nil && !errors.Is(err, client.ErrNotFound) {
 			c.Fatal(err)
 		}
 	}
@@ -101,7 +101,7 @@ func pick[T any](c *chaos, from []T) T { return from[c.rnd.IntN(len(from))] }
 // running counts who has not ended; -1 while nobody can tell.
 func (c *chaos) running() (n int) {
 	for _, status := range []client.Status{client.Running, client.Pending} {
-		for _, err := range client.List(c.ctx, c.client, client.ListOptions{Status: status}) {
+		for _, err := range c.client.List(c.ctx, client.ListOptions{Status: status}) {
 			if err != nil {
 				return -1
 			}

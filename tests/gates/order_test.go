@@ -182,7 +182,7 @@ func thousand(a *arena) {
 // limit sets a limit at run time, and demands that it is in force within a second.
 func (a *arena) limit(level string, concurrency uint32, yes func(limiter.Stats) bool) {
 	a.Helper()
-	a.must(client.SetPolicy(a.ctx, a.client, level, client.Policy{Concurrency: concurrency}))
+	a.must(a.client.SetPolicy(a.ctx, level, client.Policy{Concurrency: concurrency}))
 	a.inForce(strings.TrimPrefix(level, "action:"), yes)
 }
 
@@ -226,7 +226,7 @@ func keyed(a *arena) {
 	a.queued("left", 1)
 	a.until("right", 1)
 
-	if s, err := client.QueueStats(a.ctx, a.client, "keyed", "red"); err != nil || s.Waiting != 1 || s.Holding != 1 || s.Key != "red" || s.MaxConcurrent != 1 {
+	if s, err := a.client.QueueStats(a.ctx, "keyed", "red"); err != nil || s.Waiting != 1 || s.Holding != 1 || s.Key != "red" || s.MaxConcurrent != 1 {
 		a.Errorf("the gate of red says %+v (%v)", s, err)
 	}
 	if n := len(a.book.entered(a.T, "keyed/red")); n != 1 {
@@ -242,7 +242,7 @@ func keyed(a *arena) {
 		a.never(name, 1)
 		a.over(name, limiter.Stats{TotalEnqueued: n, TotalCompleted: n})
 	}
-	for _, err := range client.Waiters(a.ctx, a.client, "keyed", "green") {
+	for _, err := range a.client.Waiters(a.ctx, "keyed", "green") {
 		if !errors.Is(err, client.ErrNotFound) {
 			a.Errorf("who waits for green: %v", err)
 		}

@@ -97,7 +97,7 @@ func cleared(a *arena) {
 	first := a.held("cleared")
 	second, third := a.visit("cleared-2", again("cleared")), a.visit("cleared-3", again("cleared"))
 	a.queued("cleared", 2)
-	if n, err := client.ClearQueue(a.ctx, a.client, "cleared", ""); n != 2 || err != nil {
+	if n, err := a.client.ClearQueue(a.ctx, "cleared", ""); n != 2 || err != nil {
 		a.Errorf("%d were turned away (%v)", n, err)
 	}
 	a.said(second, "cleared")
@@ -170,7 +170,7 @@ func clearedHall(a *arena) {
 	const hall = "cleared-hall"
 	first, second, third := a.inHall(hall), a.stay(hall, "cleared-hall-2", Stay{}), a.host(hall, "cleared-hall-3")
 	a.queued(hall, 2)
-	if n, err := client.ClearQueue(a.ctx, a.client, hall, ""); n != 2 || err != nil {
+	if n, err := a.client.ClearQueue(a.ctx, hall, ""); n != 2 || err != nil {
 		a.Errorf("%d were turned away (%v)", n, err)
 	}
 	refused(a, second, pawl.ErrQueueCleared, client.Cancelled)

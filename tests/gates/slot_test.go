@@ -36,7 +36,7 @@ func givenUp(a *arena) {
 	a.queued("given-up", 1)
 	third := a.visit("given-up-3", one("given-up", Visit{}))
 	a.queued("given-up", 2)
-	a.must(client.Cancel(a.ctx, a.client, "given-up-2", "not needed any more"))
+	a.must(a.client.Cancel(a.ctx, "given-up-2", "not needed any more"))
 	a.status("given-up-2", client.Cancelled)
 	a.queued("given-up", 1)
 	a.open("given-up")
@@ -61,7 +61,7 @@ func letGo(a *arena) {
 	a.held("let-go")
 	second := a.visit("let-go-2", one("let-go", Visit{}))
 	a.queued("let-go", 1)
-	a.must(client.Cancel(a.ctx, a.client, "let-go-held", "not needed any more"))
+	a.must(a.client.Cancel(a.ctx, "let-go-held", "not needed any more"))
 	a.said(second, "ok")
 	a.status("let-go-held", client.Cancelled)
 	a.over("let-go", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 2})
@@ -128,9 +128,9 @@ func purged(a *arena) {
 	a.queued("purged", 1)
 	third := a.visit("purged-3", one("purged", Visit{}))
 	a.queued("purged", 2)
-	a.must(client.Purge(a.ctx, a.client, "purged-2", client.Force()))
+	a.must(a.client.Purge(a.ctx, "purged-2", client.Force()))
 	a.queued("purged", 1)
-	a.must(client.Purge(a.ctx, a.client, "purged-held", client.Force()))
+	a.must(a.client.Purge(a.ctx, "purged-held", client.Force()))
 	a.said(third, "ok")
 	a.over("purged", limiter.Stats{TotalEnqueued: 3, TotalCompleted: 2, Withdrawn: 1})
 }
@@ -171,14 +171,14 @@ func (a *arena) paused(action string) *client.Run[[]string] {
 
 func keptAndCancelled(a *arena) {
 	second := a.paused("kept-and-cancelled")
-	a.must(client.Cancel(a.ctx, a.client, "kept-and-cancelled-1", "not needed any more"))
+	a.must(a.client.Cancel(a.ctx, "kept-and-cancelled-1", "not needed any more"))
 	a.said(second, "ok")
 	a.over("kept-and-cancelled", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 2})
 }
 
 func keptAndPurged(a *arena) {
 	second := a.paused("kept-and-purged")
-	a.must(client.Purge(a.ctx, a.client, "kept-and-purged-1", client.Force()))
+	a.must(a.client.Purge(a.ctx, "kept-and-purged-1", client.Force()))
 	a.said(second, "ok")
 	a.over("kept-and-purged", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 2})
 }
@@ -223,17 +223,17 @@ func TestAPolicyMayBeSetOnAnActionThatHadNoneAndBeDeletedAgain(t *testing.T) {
 	a := newArena(t, 1, settings{})
 	early := a.crowds("free", 1, 3, Visit{Hold: true})[0]
 	a.until("free", 3)
-	if _, err := client.QueueStats(a.ctx, a.client, "free", ""); !errors.Is(err, client.ErrNotFound) {
+	if _, err := a.client.QueueStats(a.ctx, "free", ""); !errors.Is(err, client.ErrNotFound) {
 		a.Errorf("a gate where there is no limit: %v", err)
 	}
-	a.must(client.SetPolicy(a.ctx, a.client, "action:free", client.Policy{Concurrency: 1}))
+	a.must(a.client.SetPolicy(a.ctx, "action:free", client.Policy{Concurrency: 1}))
 	var runs []*client.Run[[]string]
 	for _, id := range []string{"free-a", "free-b", "free-c"} {
 		runs = append(runs, a.visit(id, one("free", Visit{Hold: true})))
 	}
 	a.queued("free", 2)
 	a.until("free", 4)
-	a.must(client.DeletePolicy(a.ctx, a.client, "action:free"))
+	a.must(a.client.DeletePolicy(a.ctx, "action:free"))
 	a.inForce("free", func(s limiter.Stats) bool { return s.QueueLength == 0 && s.Active == 3 })
 	a.until("free", 6)
 	runs = append(runs, a.visit("free-d", one("free", Visit{Hold: true}))) // which finds no gate
@@ -254,7 +254,7 @@ func unlimited(a *arena) {
 			a.Errorf("event %d has a gate: %+v", e.ID, e.Gate)
 		}
 	}
-	if _, err := client.QueueStats(a.ctx, a.client, "alone", ""); !errors.Is(err, client.ErrNotFound) {
+	if _, err := a.client.QueueStats(a.ctx, "alone", ""); !errors.Is(err, client.ErrNotFound) {
 		a.Errorf("a gate where there is no limit: %v", err)
 	}
 	keys, err := a.book.rdb.Keys(a.ctx, "pawl:{"+namespace+".g.alone*").Result()
@@ -269,7 +269,7 @@ func TestTheMostSpecificPolicyIsInForceAndAtEachLevelTheOneSetAtRunTime(t *testi
 	a := newArena(t, 1, settings{Global: 2})
 	unlimited := client.Policy{}
 	for _, name := range []string{"crowd", "mark"} {
-		a.must(client.SetPolicy(a.ctx, a.client, "action:"+name, unlimited))
+		a.must(a.client.SetPolicy(a.ctx, "action:"+name, unlimited))
 	}
 	names := []string{"own", "of-few", "of-nobody", "of-none"}
 	var runs []*client.Run[[]string]
@@ -289,11 +289,11 @@ func TestTheMostSpecificPolicyIsInForceAndAtEachLevelTheOneSetAtRunTime(t *testi
 	}
 	set := func(level string, n uint32) {
 		t.Helper()
-		a.must(client.SetPolicy(a.ctx, a.client, level, client.Policy{Concurrency: n}))
+		a.must(a.client.SetPolicy(a.ctx, level, client.Policy{Concurrency: n}))
 	}
 	remove := func(level string) {
 		t.Helper()
-		a.must(client.DeletePolicy(a.ctx, a.client, level))
+		a.must(a.client.DeletePolicy(a.ctx, level))
 	}
 	want("as the code says", 5, 3, 2, 2)
 	set("global", 4)
@@ -312,10 +312,10 @@ func TestTheMostSpecificPolicyIsInForceAndAtEachLevelTheOneSetAtRunTime(t *testi
 	want("a group that had none was deleted", 5, 3, 4, 4)
 	remove("global")
 	want("the global level was deleted", 5, 3, 2, 2)
-	if all, err := client.Policies(a.ctx, a.client); err != nil || len(all) != 2 {
+	if all, err := a.client.Policies(a.ctx); err != nil || len(all) != 2 {
 		t.Errorf("the policies that are set: %+v (%v)", all, err)
 	}
-	if err := client.DeletePolicy(a.ctx, a.client, "global"); !errors.Is(err, client.ErrNotFound) {
+	if err := a.client.DeletePolicy(a.ctx, "global"); !errors.Is(err, client.ErrNotFound) {
 		t.Errorf("deleted twice: %v", err)
 	}
 	for i, name := range names {

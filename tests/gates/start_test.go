@@ -53,7 +53,7 @@ func hall(a *arena) {
 	}
 	a.status("hall-2", client.Pending)
 	pending := map[string]bool{}
-	for d, err := range client.List(a.ctx, a.client, client.ListOptions{Status: client.Pending}) {
+	for d, err := range a.client.List(a.ctx, client.ListOptions{Status: client.Pending}) {
 		a.must(err)
 		pending[d.Instance] = true
 	}
@@ -61,7 +61,7 @@ func hall(a *arena) {
 		a.Errorf("listed as pending: %v", pending)
 	}
 
-	a.must(client.Cancel(a.ctx, a.client, "hall-2", "not needed any more"))
+	a.must(a.client.Cancel(a.ctx, "hall-2", "not needed any more"))
 	if got, err := result(a, second); word(err) != "cancelled" {
 		a.Errorf("hall-2 was cancelled while it waited, and gave %q, %v", got, err)
 	}
@@ -96,7 +96,7 @@ func annex(a *arena) {
 	a.queued("annex", 1)
 	third := a.stay("annex", "annex-3", Stay{})
 	a.queued("annex", 2)
-	a.must(client.Purge(a.ctx, a.client, "annex-2", client.Force()))
+	a.must(a.client.Purge(a.ctx, "annex-2", client.Force()))
 	a.queued("annex", 1)
 	second := a.stay("annex", "annex-2", Stay{}) // its id is free; its place is the last
 	a.queued("annex", 2)
@@ -115,7 +115,7 @@ func vault(a *arena) {
 	a.until("vault", 1)
 	second := a.stay("vault", "vault-2", Stay{})
 	a.queued("vault", 1)
-	a.must(client.Purge(a.ctx, a.client, "vault-1", client.Force()))
+	a.must(a.client.Purge(a.ctx, "vault-1", client.Force()))
 	a.went(second, "ok")
 	a.over("vault", limiter.Stats{TotalEnqueued: 2, TotalCompleted: 2})
 }
@@ -133,7 +133,7 @@ func (a *arena) knotted(hall string, s Stay) {
 	if len(d.Waits) != 1 || !d.Waits[0].Deadlocked {
 		a.Errorf("%s waits thus: %+v", child, d.Waits)
 	}
-	if s, err := client.QueueStats(a.ctx, a.client, hall, ""); err != nil || !s.Deadlocked {
+	if s, err := a.client.QueueStats(a.ctx, hall, ""); err != nil || !s.Deadlocked {
 		a.Errorf("who asks for the queue is told %+v (%v)", s, err)
 	}
 	a.went(run, "queue timeout")

@@ -74,7 +74,7 @@ func TestFloodOfHostileMessagesHurtsNobodyElse(t *testing.T) {
 	}
 	for _, id := range races {
 		h.unharmed(id)
-		if err := client.Cancel(ctx, h.client, id, "over"); err != nil {
+		if err := h.client.Cancel(ctx, id, "over"); err != nil {
 			t.Error(err)
 		}
 	}
@@ -100,10 +100,10 @@ func (h *harness) victims(ctx context.Context) (expenses, races []string) {
 	if _, err := run.Result(ctx); err != nil {
 		h.t.Fatal(err)
 	}
-	if _, err := client.Workers(ctx, h.client); err != nil {
+	if _, err := h.client.Workers(ctx); err != nil {
 		h.t.Fatal(err)
 	}
-	if _, err := client.Describe(ctx, h.client, races[0]); err != nil {
+	if _, err := h.client.Describe(ctx, races[0]); err != nil {
 		h.t.Fatal(err)
 	}
 	for _, id := range slices.Concat(expenses, races) {
