@@ -108,9 +108,10 @@ type Orchestrator struct {
 	global   history.Policy
 	outage   *outage.Reporter
 
-	mu     sync.Mutex
-	keeper *partition.Keeper
-	stop   func(context.Context) error
+	mu      sync.Mutex
+	started bool // from the beginning of a Start until it fails, or Stop returns
+	keeper  *partition.Keeper
+	stop    func(context.Context) error
 }
 
 // New makes an orchestrator for the orchestrations. Nothing is connected before Start.
@@ -200,7 +201,8 @@ func (s *shared) replayOptions(instance string) replay.Options {
 // password, a Redis that may evict keys, a namespace that was made with other settings. ctx bounds the starting only.
 func (o *Orchestrator) Start(ctx context.Context) error {
 	o.mu.Lock()
-	started := o.stop != nil
+	started := o.started
+	o.started = true
 	o.mu.Unlock()
 	if started {
 		return ErrStarted
@@ -219,6 +221,9 @@ func (o *Orchestrator) Start(ctx context.Context) error {
 	s, keeper, err := o.open(ctx, &opened)
 	if err != nil {
 		closeAll()
+		o.mu.Lock()
+		o.started = false
+		o.mu.Unlock()
 		return err
 	}
 	o.cfg.Logger.Info("orchestrator started", "member", o.cfg.Member, "namespace", o.cfg.Namespace, "partitions", o.cfg.Partitions,
@@ -328,11 +333,17 @@ func (s *shared) newKeeper(space redisx.Space) *partition.Keeper {
 func (o *Orchestrator) Stop(ctx context.Context) error {
 	o.mu.Lock()
 	stop := o.stop
-	o.stop, o.keeper = nil, nil
-	o.mu.Unlock()
 	if stop == nil {
+		o.mu.Unlock()
 		return nil
 	}
+	o.stop, o.keeper = nil, nil
+	o.mu.Unlock()
+	defer func() {
+		o.mu.Lock()
+		o.started = false
+		o.mu.Unlock()
+	}()
 	return stop(ctx)
 }
 
