@@ -219,6 +219,7 @@ func (a *actor) committed(in *instance, t *turn, c *store.Commit, done store.Com
 	us, err := a.parseUnread(done.Unread)
 	in.unread, in.cut, in.read = us, store.Cut(done.Unread), in.missed && len(us) == 0
 	a.effects(in, t, done)
+	a.publishCommit(in, t, c, done.Now)
 	if len(c.Front) > 0 {
 		in.exec, in.state, in.events, in.poison, in.overdue = nil, &history.State{}, nil, nil, nil
 		in.askAt, in.asked, in.begun = 0, 0, nil

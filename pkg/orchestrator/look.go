@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -238,6 +239,7 @@ func (a *actor) putOff(in *instance, kind stallKind, why string) {
 		a.stalls[in.id] = s
 		a.met.stalls.Inc()
 		a.log.Warn("the instance is stalled", "instance", in.id, "kind", kind, "why", why)
+		a.publishChange(in, queue.Change{Status: string(in.status()), Stalled: text.Shorten(why, maxWhy)}, s.Since)
 	}
 	pause := s.pause()
 	s.Why, s.Tries, s.until = why, s.Tries+1, a.clock.now()+pause.Milliseconds()

@@ -185,6 +185,7 @@ type shared struct {
 	fleet    *fleet
 	lost     *tasksLoss
 	turners  *turners
+	watched  *watched
 
 	descendants *descendants
 }
@@ -292,6 +293,9 @@ func (o *Orchestrator) open(ctx context.Context, opened *[]func()) (*shared, *pa
 		return nil, nil, err
 	}
 	*opened = append(*opened, notices.Stop)
+	if err := s.serveLive(opened); err != nil {
+		return nil, nil, err
+	}
 	return s, keeper, keeper.Start(ctx)
 }
 
@@ -299,6 +303,7 @@ func (o *Orchestrator) newShared(conn *queue.Conn, run *redisx.Runner, space red
 	s := &shared{
 		cfg: o.cfg, outage: o.outage, log: o.outage.Logger(), programs: o.programs, met: o.met, store: store.New(run, space), leases: lease.New(run, space), conn: conn,
 		gates: limiter.New(run, space, conn.PartitionOf), actors: newActors(), oldest: newOldest(conn), fleet: newFleet(conn, o.cfg.Look), lost: &tasksLoss{}, turners: newTurners(o.cfg.TurnLimit),
+		watched: &watched{},
 	}
 	s.descendants = newDescendants(s.store, conn, s.log)
 	s.policies = newPolicies(s.gates, conn, s.log, s.actors)

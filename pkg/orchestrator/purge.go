@@ -203,6 +203,7 @@ func (a *actor) purge(in *instance, p *history.PurgeRequested, popped ...string)
 			case err == nil:
 				a.heard(now)
 				a.met.purged.Inc()
+				a.publishChange(in, queue.Change{Status: queue.StatusPurged, Was: string(in.status())}, now)
 				if p != nil {
 					a.notBegun(in, p, dropped)
 					a.answer(p.Reply, queue.Answer{Instance: in.id, Status: queue.StatusPurged})

@@ -15,6 +15,10 @@
 //	                                          something in it request it again (no body)
 //	pawl.<ns>.notice                          a partition was released, a member came or went, a policy was changed
 //	pawl.<ns>.workers                         request to all workers, from operators and orchestrators: tell about yourselves
+//	pawl.<ns>.watch                           there is a watcher: publish changes for WatchTTL (no body)
+//	pawl.<ns>.change.<instance>               JSON, while there is a watcher: what a commit has changed
+//	pawl.<ns>.ended.<instance>                JSON: how an instance has ended
+//	pawl.<ns>.result.<instance>               request for that, answered in JSON by one of the orchestrators
 //
 // A client publishes to …to.> and …ask.*.read, and subscribes to its own reply inbox and to …owner.*. Without the
 // permission for the last it still works: what an owner that died had to push to it arrives when the client requests it

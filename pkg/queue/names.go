@@ -153,6 +153,12 @@ func (s subjects) notice() string      { return s.root + "notice" }
 func (s subjects) owner(p int) string  { return s.root + "owner." + strconv.Itoa(p) }
 func (s subjects) ownerAll() string    { return s.root + "owner.*" }
 func (s subjects) workers() string     { return s.root + "workers" }
+func (s subjects) watch() string       { return s.root + "watch" }
+
+// change, ended and result are of an instance; docs/http-api.md has their content.
+func (s subjects) change(instance string) string { return s.root + "change." + instance }
+func (s subjects) ended(instance string) string  { return s.root + "ended." + instance }
+func (s subjects) result(instance string) string { return s.root + "result." + instance }
 
 // queueToken makes one subject token of a queue's name. The equals sign is not in
 // the alphabet of names, so that no two queues meet.

@@ -63,11 +63,15 @@ func (s subjects) orchestrator(ns string, inbox func(Role) string) Permissions {
 			s.input(SenderOrchestrator, "*", KindStart, ">"), s.input(SenderOrchestrator, "*", KindEvent, ">"),
 			s.input(SenderOrchestrator, "*", KindCancel, ""), s.input(SenderOrchestrator, "*", KindDone, ""),
 			s.taskAll(), s.hint("*"), s.wordAll(), s.notice(), s.ownerAll(), s.workers(),
-			s.askAll(AccessRead), // for the HTTP API
+			s.change("*"), s.ended("*"),
+			s.askAll(AccessRead), s.watch(), // for the HTTP API
 			js("STREAM.PURGE." + inputs),
 			js("CONSUMER.CREATE." + inputs + ".>"), js("CONSUMER.DELETE." + inputs + ".*"), js("CONSUMER.MSG.NEXT." + inputs + ".*"),
 		},
-		Subscribe: []string{s.bellAll(), s.root + "ask.*.*", s.wordAll(), s.notice(), s.ownerAll()},
+		Subscribe: []string{
+			s.bellAll(), s.root + "ask.*.*", s.wordAll(), s.notice(), s.ownerAll(), s.watch(), s.result("*"),
+			s.change("*"), // for the HTTP API
+		},
 	}
 	for _, stream := range []string{inputs, tasks} {
 		for _, call := range []string{"STREAM.CREATE.", "STREAM.UPDATE.", "STREAM.INFO.", "STREAM.MSG.GET."} {
@@ -97,8 +101,9 @@ func (s subjects) client(ns string) Permissions {
 		Publish: []string{
 			s.input(SenderClient, "*", KindStart, ">"), s.input(SenderClient, "*", KindEvent, ">"), s.input(SenderClient, "*", KindCancel, ""),
 			s.askAll(AccessRead), js("STREAM.INFO." + inputsStream(ns)), // for the number of partitions
+			s.watch(), s.result("*"),
 		},
-		Subscribe: []string{s.ownerAll()},
+		Subscribe: []string{s.ownerAll(), s.change("*"), s.ended("*")},
 	}
 }
 

@@ -19,9 +19,14 @@ type Subscription struct {
 }
 
 func subscribe(nc *nats.Conn, subject string, fn nats.MsgHandler) (*Subscription, error) {
+	return subscribeGroup(nc, subject, "", fn)
+}
+
+// subscribeGroup is subscribe as a member of a group, of which one member gets a message; an empty group is none.
+func subscribeGroup(nc *nats.Conn, subject, group string, fn nats.MsgHandler) (*Subscription, error) {
 	s := &Subscription{nc: nc, closed: make(chan struct{})}
 	ready := make(chan struct{})
-	sub, err := nc.Subscribe(subject, func(m *nats.Msg) {
+	sub, err := nc.QueueSubscribe(subject, group, func(m *nats.Msg) {
 		<-ready // so that fn may use what its caller gets from here
 		fn(m)
 	})
@@ -47,6 +52,15 @@ func (s *Subscription) Stop() {
 	if s.after != nil {
 		s.after()
 	}
+}
+
+// Dropped counts the messages that were lost because the callback was too slow.
+func (s *Subscription) Dropped() int {
+	n, err := s.sub.Dropped()
+	if err != nil { // it has ended
+		return 0
+	}
+	return n
 }
 
 // gone is true of the errors after which the callback's goroutine ends by itself.

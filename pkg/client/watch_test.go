@@ -1,0 +1,104 @@
+package client_test
+
+import (
+	"encoding/json"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/pawltest/integration"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// A watcher receives the changes of an instance in order and with its purge, and any NATS client receives in JSON how it
+// ended: by subscription, and on request. Without a watcher no change is published.
+func TestChangesAndOutcomesReachTheirWatchers(t *testing.T) {
+	t.Parallel()
+	ready := pawl.NewEvent[string]("ready")
+	o := pawl.NewOrchestration[string, string]("echo")
+	fleet := integration.Start(t, o.Do(func(ctx *pawl.Context, in string) (string, error) {
+		_, err := ready.Receive(ctx)
+		return in, err
+	}))
+	plain, err := fleet.NATS.SubscribeSync("pawl.default.>")
+	must(t, err)
+	run := func(id string) {
+		t.Helper()
+		r, err := client.Start(t.Context(), fleet.Client, o, id, "in")
+		must(t, err)
+		must(t, client.Send(t.Context(), fleet.Client, ready, id, "now"))
+		_, err = r.Result(t.Context())
+		must(t, err)
+	}
+	run("before")
+	ended := until(t, plain, "pawl.default.ended.before", "pawl.default.change.")
+	if ended.Status != "completed" || string(ended.Result) != `"in"` || ended.Orchestration != "echo" || ended.At == "" {
+		t.Errorf("%+v", ended)
+	}
+	for id, want := range map[string]string{"before": "completed", "nothing": "not-found"} {
+		m, err := fleet.NATS.Request("pawl.default.result."+id, nil, 10*time.Second)
+		must(t, err)
+		var got queue.Outcome
+		must(t, json.Unmarshal(m.Data, &got))
+		if got.Status != want || want == "completed" && string(got.Result) != `"in"` {
+			t.Errorf("%s: %s", id, m.Data)
+		}
+	}
+
+	var mu sync.Mutex
+	var statuses []string
+	missed, gone := make(chan struct{}, 8), make(chan struct{})
+	stop, err := fleet.Client.Watch(client.Watcher{
+		Changed: func(c client.Change) {
+			mu.Lock()
+			defer mu.Unlock()
+			if c.Instance == "after" && (len(statuses) == 0 || statuses[len(statuses)-1] != c.Status) {
+				statuses = append(statuses, c.Status)
+			}
+		},
+		Missed: func() { missed <- struct{}{} },
+		Ended:  func() { close(gone) },
+	})
+	must(t, err)
+	<-missed
+	<-missed // from now on nothing is
+	run("after")
+	must(t, fleet.Client.Purge(t.Context(), "after"))
+	t.Cleanup(func() { mu.Lock(); defer mu.Unlock(); t.Log(statuses) })
+	poll.Until(t, 30*time.Second, "the changes of after", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Equal(statuses, []string{"running", "completed", "purged"})
+	})
+	stop()
+	<-gone
+}
+
+// until reads messages until one on a subject, and reports those on subjects that begin with another.
+func until(t *testing.T, sub *nats.Subscription, subject, without string) (o queue.Outcome) {
+	t.Helper()
+	for {
+		m, err := sub.NextMsg(10 * time.Second)
+		must(t, err)
+		if len(m.Subject) > len(without) && m.Subject[:len(without)] == without {
+			t.Errorf("published: %s", m.Subject)
+		}
+		if m.Subject == subject {
+			must(t, json.Unmarshal(m.Data, &o))
+			return o
+		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

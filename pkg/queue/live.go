@@ -1,0 +1,149 @@
+package queue
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// What is in this file is JSON, for NATS clients of any language: docs/http-api.md has the subjects. See decision 48.
+
+const (
+	// WatchTTL is how long changes are published after a Watching.
+	WatchTTL = 15 * time.Second
+
+	liveTime      = "2006-01-02T15:04:05.000Z"
+	outcomeServed = 16 // requests for outcomes that a process serves at a time
+)
+
+// Change reports what a commit has changed of an instance. It may be lost or forged: it says what to read again.
+type Change struct {
+	Instance      string `json:"instance"`
+	Orchestration string `json:"orchestration,omitempty"`
+	Status        string `json:"status"`        // pending, running, completed, failed, cancelled, purged
+	Was           string `json:"was,omitempty"` // the status before; left out: the same, or there was no instance
+	Execution     uint64 `json:"execution,omitempty"`
+	Events        uint64 `json:"events,omitempty"`  // of the execution's history
+	Stalled       string `json:"stalled,omitempty"` // why the instance cannot go on
+	At            string `json:"at"`                // RFC 3339, UTC, by the clock of Redis
+}
+
+// Outcome is how an instance ended, or how it stands.
+type Outcome struct {
+	Instance      string          `json:"instance"`
+	Orchestration string          `json:"orchestration,omitempty"` // not in the reply to a request
+	Status        string          `json:"status"`                  // completed, failed, cancelled; in a reply also running, not-found, and unavailable: repeat the request
+	Execution     uint64          `json:"execution,omitempty"`
+	Result        json.RawMessage `json:"result,omitempty"`  // of another content type than JSON: a string in base64
+	Omitted       bool            `json:"omitted,omitempty"` // the result does not fit into a message of this server
+	Error         string          `json:"error,omitempty"`
+	Code          string          `json:"code,omitempty"` // of the failure
+	At            string          `json:"at,omitempty"`
+}
+
+// LiveTime formats Unix milliseconds as At of a Change and of an Outcome.
+func LiveTime(ms int64) string { return time.UnixMilli(ms).UTC().Format(liveTime) }
+
+// OutcomeOf is the outcome in an answer.
+func OutcomeOf(a Answer) Outcome {
+	o := Outcome{Instance: a.Instance, Status: a.Status, Execution: a.Execution}
+	switch {
+	case a.Problem != nil:
+		o.Status, o.Error, o.Code = a.Problem.Code, a.Problem.Message, a.Problem.Code
+	case a.Failure != nil:
+		o.Error, o.Code = a.Failure.Message, a.Failure.Code
+	case len(a.Result.Data) == 0:
+	case a.Result.Type == history.TypeJSON && json.Valid(a.Result.Data):
+		o.Result = a.Result.Data
+	default:
+		o.Result, _ = json.Marshal(a.Result.Data) //nolint:errchkjson // bytes always encode
+	}
+	return o
+}
+
+// PublishChange publishes a change to those who watch. The error need not be handled.
+func (c *Conn) PublishChange(n Change) error { return c.sendJSON(c.subj.change(n.Instance), n) }
+
+// OnChanges calls fn for every change, in the order of their arrival. A change may be forged.
+func (c *Conn) OnChanges(fn func(Change)) (*Subscription, error) {
+	return subscribe(c.nc, c.subj.change("*"), func(m *nats.Msg) {
+		var n Change
+		err := json.Unmarshal(m.Data, &n)
+		if err == nil {
+			err = CheckInstance(n.Instance)
+		}
+		if err != nil {
+			c.ignore(m, err)
+			return
+		}
+		fn(n)
+	})
+}
+
+// Watching has orchestrators publish changes for WatchTTL.
+func (c *Conn) Watching() error { return c.send(c.subj.watch(), nil) }
+
+// OnWatching calls fn for every Watching.
+func (c *Conn) OnWatching(fn func()) (*Subscription, error) {
+	return subscribe(c.nc, c.subj.watch(), func(*nats.Msg) { fn() })
+}
+
+// PublishOutcome publishes how an instance has ended. The error need not be handled.
+func (c *Conn) PublishOutcome(o Outcome) error {
+	return c.sendJSON(c.subj.ended(o.Instance), c.fitted(o))
+}
+
+// fitted leaves out a result that the server would refuse.
+func (c *Conn) fitted(o Outcome) Outcome {
+	if int64(len(o.Result)+maxEnvelope) > c.nc.MaxPayload() {
+		o.Result, o.Omitted = nil, true
+	}
+	return o
+}
+
+// ServeOutcomes answers requests for the outcome of an instance until Stop. Of all processes that serve them one takes a
+// request. fn is called on a goroutine of its own, at most 16 at a time; its context is done when Stop is called.
+func (c *Conn) ServeOutcomes(fn func(ctx context.Context, instance string) Outcome) (*Subscription, error) {
+	ctx, cancel := context.WithCancel(c.ctx)
+	var running sync.WaitGroup
+	places := make(chan struct{}, outcomeServed)
+	prefix := len(c.subj.result(""))
+	s, err := subscribeGroup(c.nc, c.subj.result("*"), "pawl", func(m *nats.Msg) {
+		instance := m.Subject[prefix:]
+		if err := CheckInstance(instance); err != nil || !c.repliesTo(m.Reply) {
+			c.ignore(m, fmt.Errorf("%w: request for an outcome", ErrMalformed))
+			return
+		}
+		places <- struct{}{}
+		running.Go(func() {
+			defer func() { <-places }()
+			b, err := json.Marshal(c.fitted(fn(ctx, instance)))
+			if err == nil {
+				err = c.answer(m.Reply, b)
+			}
+			if err != nil {
+				c.log.Debug("a request can not be answered", "subject", m.Subject, "error", err)
+			}
+		})
+	})
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	s.before, s.after = cancel, running.Wait
+	return s, nil
+}
+
+func (c *Conn) sendJSON(subject string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("queue: encode for %s: %w", subject, err)
+	}
+	return c.send(subject, b)
+}
