@@ -51,6 +51,9 @@ func TestTheSmallExamplesDoWhatTheySay(t *testing.T) {
 			t.Errorf("fanout %d: %d, %v", n, got, err)
 		}
 	}
+	if got, err := end(t, FanOut, 1<<40); err == nil {
+		t.Errorf("a fanout without a bound: %d", got)
+	}
 	if got, err := end(t, Race, Times{Hare: 1, Tortoise: 60_000}); got != "race-hare after 1 ms" || err != nil {
 		t.Errorf("race: %q, %v", got, err)
 	}

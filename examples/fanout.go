@@ -2,6 +2,7 @@ package examples
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/pawlrun/pawl"
 )
@@ -12,8 +13,14 @@ var (
 	Piece  = pawl.NewActivity[int, int]("fanout-piece")
 )
 
+// maxPieces bounds the memory that a start can take: clients choose n.
+const maxPieces = 10_000
+
 // fanOut gives the sum of the squares below n.
 func fanOut(ctx *pawl.Context, n int) (int, error) {
+	if n > maxPieces {
+		return 0, fmt.Errorf("%d pieces, at most %d are allowed", n, maxPieces)
+	}
 	pieces := make([]*pawl.Future[int], max(n, 0))
 	for i := range pieces {
 		pieces[i] = Piece.Start(ctx, i)

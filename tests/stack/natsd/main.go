@@ -1,6 +1,6 @@
 // Command natsd is a nats-server with JetStream on disk, as a process that a test can
 // kill: natsd PORT DIR, or, of a cluster, natsd PORT DIR NAME ROUTE ROUTES: its own address for the other servers,
-// and those of all, separated by commas.
+// and those of all, separated by commas. With NATSD_SYNC=interval it syncs its files in intervals, as a server by default does.
 package main
 
 import (
@@ -33,8 +33,8 @@ func run(args []string) error {
 	}
 	options := &server.Options{
 		Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: args[1], NoSigs: true,
-		SyncAlways:        true,    // so that kill -9 loses nothing that was acknowledged
-		JetStreamMaxStore: 1 << 40, // streams reserve their limit
+		SyncAlways:        os.Getenv("NATSD_SYNC") != "interval", // so that kill -9 loses nothing that was acknowledged
+		JetStreamMaxStore: 1 << 40,                               // streams reserve their limit
 	}
 	if len(args) == 5 {
 		if err := join(options, args[2], args[3], args[4]); err != nil {

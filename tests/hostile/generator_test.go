@@ -1,0 +1,122 @@
+package hostile
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+)
+
+// generator makes hostile messages. The same seed and the same real messages make the same.
+type generator struct {
+	rng        *rand.Rand
+	genuine    map[string][]*nats.Msg
+	kinds      []string
+	bodies     [][]byte
+	targets    []string // instances that may come to any end
+	bystanders []string // instances that must not be changed
+	counts     map[string]int
+}
+
+func newGenerator(seed uint64, genuine map[string][]*nats.Msg, targets, bystanders []string) *generator {
+	return &generator{
+		rng: rand.New(rand.NewPCG(seed, seed)), genuine: genuine, targets: targets, bystanders: bystanders, counts: map[string]int{},
+		bodies: slices.Collect(maps.Values(bodies)),
+		kinds:  []string{"to", "to", "own", "task", "bell", "bell", "hint", "ask", "word", "owner", "notice", "workers", "other"},
+	}
+}
+
+func pick[T any](g *generator, of ...T) T { return of[g.rng.IntN(len(of))] }
+
+// message returns the next message.
+func (g *generator) message() *nats.Msg {
+	kind := pick(g, g.kinds...)
+	g.counts[kind]++
+	m := &nats.Msg{Subject: g.subject(kind), Header: g.header(kind), Data: g.body(kind)}
+	if g.rng.IntN(4) == 0 {
+		m.Reply = pick(g, "_INBOX.nobody", "pawl."+namespace+".to.reply.cancel", "$JS.API.STREAM.DELETE.PAWL-"+namespace+"-INPUTS")
+	}
+	return m
+}
+
+func (g *generator) subject(kind string) string {
+	root := "pawl." + namespace + "."
+	part := pick(g, "0", "1", "2", "3", "4", "5", "6", "7", "8", "-1", "99999999999999999999")
+	switch kind {
+	case "to", "own":
+		switch g.rng.IntN(10) {
+		case 0: // what a client may send to any instance
+			return root + kind + "." + pick(g, g.targets...) + "." + pick(g, "start.approve-expense", "start.fanout", "event.verdict", "event.x", "cancel", "purge", "done", "none")
+		case 1: // what has no effect on an instance that exists
+			return root + kind + "." + pick(g, g.bystanders...) + "." + pick(g, "start.approve-expense", "start.fanout", "done", "start", "none")
+		}
+		id := pick(g, fmt.Sprint("i-", g.rng.IntN(2000)), "x", strings.Repeat("i", 200), strings.Repeat("i", 300), "a%20b", "{}", "ä")
+		return root + kind + "." + id + "." + pick(g, "start.bill-tenant", "start.tenant", "start.fanout", "start.no-such", "event.used", "event.x", "cancel", "purge", "done", "start", "none", "start.a.b.c")
+	case "task":
+		return root + "task." + pick(g, "default", "payments", "no=such")
+	case "hint":
+		if genuine := g.genuine[kind]; len(genuine) > 0 {
+			return pick(g, genuine...).Subject
+		}
+		return root + "hint.w"
+	case "ask":
+		return root + "ask." + part + "." + pick(g, "read", "read", "admin", "nonsense")
+	case "notice", "workers":
+		return root + kind
+	case "other":
+		return root + pick(g, "in."+part+".to.i.cancel", "x", "to.i", "done.x", strings.Repeat("deep.", 40)+"x")
+	default:
+		return root + kind + "." + part
+	}
+}
+
+func (g *generator) header(kind string) nats.Header {
+	header := nats.Header{}
+	if genuine := g.genuine[kind]; len(genuine) > 0 && g.rng.IntN(2) == 0 {
+		maps.Copy(header, pick(g, genuine...).Header)
+	}
+	for g.rng.IntN(3) == 0 {
+		name := pick(g, "Pawl-Id", "Pawl-By", "Pawl-Reply", "Pawl-Parent", "Pawl-Holds", "Pawl-Event", "Pawl-Split", "Pawl-Version", "Pawl-Reason", "Pawl-Of",
+			"Pawl-Orchestration-Version", "Pawl-Event-Type", "Content-Type", "Nats-Msg-Id", "Nats-Expected-Stream")
+		header[name] = []string{pick(g, "", "1", "-1", "99999999999999999999", "application/msgpack", "pawl."+namespace+".to.reply.cancel", "$JS.API.INFO", "a\x00b",
+			"\x1b[2J", "\xff\xfe", strings.Repeat("x", 100), strings.Repeat("y", g.rng.IntN(20_000)), "race-0", strings.Repeat("/", 300))}
+	}
+	return header
+}
+
+func (g *generator) body(kind string) []byte {
+	genuine := g.genuine[kind]
+	switch n := g.rng.IntN(100); {
+	case n == 0 && g.rng.IntN(20) == 0: // large, rarely
+		return bytes.Repeat([]byte{byte(g.rng.Uint32())}, 400<<10)
+	case n < 30:
+		b := pick(g, g.bodies...)
+		if len(b) > 1000 && g.rng.IntN(20) > 0 {
+			b = b[:1000]
+		}
+		return b
+	case n < 40 || len(genuine) == 0:
+		b := make([]byte, g.rng.IntN(200))
+		for i := range b {
+			b[i] = byte(g.rng.Uint32())
+		}
+		return b
+	case n < 60: // a real one, again
+		return pick(g, genuine...).Data
+	default: // a real one with changes
+		b := bytes.Clone(pick(g, genuine...).Data)
+		for range 1 + g.rng.IntN(3) {
+			if len(b) > 0 {
+				b[g.rng.IntN(len(b))] = pick(g, 0, 1, 0x7f, 0x80, 0x90, 0xc0, 0xdb, 0xdd, 0xff, byte(g.rng.Uint32()))
+			}
+		}
+		if g.rng.IntN(4) == 0 {
+			b = b[:g.rng.IntN(len(b)+1)]
+		}
+		return b
+	}
+}

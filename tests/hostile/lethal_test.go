@@ -1,0 +1,112 @@
+package hostile
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/examples"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// Trap: a decoder that trusts a length. Messages that ended every process of a fleet, and again after each restart, are
+// published on every subject. The instances that they start fail by name, the processes and all other instances go on, and a
+// fleet that is killed and reads the stream again does, too.
+func TestMessagesThatEndedProcessesFailTheirInstanceAtMost(t *testing.T) {
+	h := newHarness(t, 1, 1)
+	ctx, stop := context.WithTimeout(t.Context(), 2*within)
+	defer stop()
+	neighbor := start(ctx, h, examples.Expense, "neighbor", examples.Claim{Cents: 10_000, Approvers: []string{"finance"}})
+	h.committed("neighbor")
+	nc := h.nats.Client()
+
+	lethal := &nats.Msg{
+		Subject: "pawl." + namespace + ".to.lethal.start.bill-tenant", Header: nats.Header{"Content-Type": {"application/msgpack"}}, Data: []byte(longArray),
+	}
+	failing := h.attack(ctx, nc, lethal)
+	for round := range 2 {
+		for _, id := range failing {
+			failure, ok := h.Ended(within, id).(*history.Failed)
+			if !ok || id != "wide" && failure.Failure.Code != pawl.ErrUndecodable.Code() {
+				t.Errorf("%s: ended with %+v", id, failure)
+			}
+		}
+		h.greets(ctx, fmt.Sprint("hello-", round))
+		h.Alive()
+		for _, p := range h.Processes { // what was published is in the stream
+			p.Kill()
+			p.Start()
+		}
+		if err := nc.PublishMsg(lethal); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.greets(ctx, "hello-at-last")
+	if err := client.Send(ctx, h.Client, examples.Answered, "neighbor", examples.Verdict{By: "finance", Approved: true}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := neighbor.Result(ctx); err != nil || !got.Approved {
+		t.Errorf("neighbor: %+v, %v", got, err)
+	}
+	h.bounded()
+}
+
+// attack publishes each of the bodies on each subject, and returns the instances that must fail because of their input.
+func (h *harness) attack(ctx context.Context, nc *nats.Conn, lethal *nats.Msg) (failing []string) {
+	h.t.Helper()
+	publish := func(m *nats.Msg) {
+		h.t.Helper()
+		if err := nc.PublishMsg(m); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	publish(lethal)
+	failing = append(failing, "lethal")
+	root := "pawl." + namespace + "."
+	for range 400 { // each once grew a pooled decoder
+		for _, from := range []string{"to", "own"} {
+			publish(&nats.Msg{Subject: root + from + ".x.done", Data: []byte(longString)})
+		}
+	}
+	subjects := []string{"task.default", "hint.worker", "notice", "workers", "to.x.done", "own.x.done", "to.neighbor.cancelled", "to.x.purge", "own.neighbor.done"}
+	for p := range partitions {
+		for _, kind := range []string{"bell.%d", "word.%d", "ask.%d.read", "ask.%d.admin", "owner.%d"} {
+			subjects = append(subjects, fmt.Sprintf(kind, p))
+		}
+	}
+	for i, name := range slices.Sorted(maps.Keys(bodies)) {
+		for _, s := range subjects {
+			publish(&nats.Msg{Subject: root + s, Data: bodies[name], Reply: nats.NewInbox()})
+		}
+		for _, kind := range []string{"", "application/msgpack"} {
+			id := fmt.Sprintf("body-%d-%d", i, len(kind))
+			publish(&nats.Msg{Subject: root + "to." + id + ".start.bill-tenant", Header: nats.Header{"Content-Type": {kind}}, Data: bodies[name]})
+			if ok := name == "empty" || kind == "" && (name == "null" || name == "long text"); !ok && len(bodies[name]) <= 512<<10 {
+				failing = append(failing, id)
+			}
+			publish(&nats.Msg{Subject: root + "to.neighbor.event.verdict", Header: nats.Header{"Content-Type": {kind}}, Data: bodies[name]})
+		}
+		if err := nc.FlushWithContext(ctx); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	publish(&nats.Msg{Subject: root + "to.wide.start.fanout", Data: []byte("4000000000")}) // 32 GB of futures
+	return append(failing, "wide")
+}
+
+// greets runs an instance to its end.
+func (h *harness) greets(ctx context.Context, id string) {
+	h.t.Helper()
+	began := time.Now()
+	if got, err := start(ctx, h, examples.Hello, id, "Ada").Result(ctx); err != nil || got != "Hello, Ada!" {
+		h.t.Fatalf("%s: %q, %v", id, got, err)
+	}
+	h.t.Logf("%s took %v", id, time.Since(began).Round(time.Millisecond))
+}

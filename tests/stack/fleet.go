@@ -1,0 +1,137 @@
+package stack
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// callTimeout bounds one request of a test to a server that may be down.
+const callTimeout = 2 * time.Second
+
+// Fleet is one namespace: its processes, a client, and access to what is stored.
+type Fleet struct {
+	Namespace  string
+	Partitions int
+	Env        []string   // of each process
+	Processes  []*Process // in the order of their starts
+	Client     *client.Client
+	Store      *store.Store
+
+	t testing.TB
+}
+
+// NewFleet prepares a fleet without processes; rdb reads what it has stored.
+func NewFleet(t testing.TB, namespace string, partitions int, rdb redis.UniversalClient, env ...string) *Fleet {
+	t.Helper()
+	run := redisx.NewRunner(rdb)
+	t.Cleanup(run.Close)
+	return &Fleet{Namespace: namespace, Partitions: partitions, Env: env, Store: store.New(run, redisx.NewSpace(namespace)), t: t}
+}
+
+// Process starts a process of the fleet. path has its program, env is in addition to the fleet's.
+func (f *Fleet) Process(name, path string, args []string, env ...string) *Process {
+	f.t.Helper()
+	all := append(append([]string{}, f.Env...), env...)
+	p := NewProcess(f.t, name, path, args, all)
+	p.Start()
+	f.Processes = append(f.Processes, p)
+	return p
+}
+
+// Join waits until the namespace exists, and opens it; further calls do nothing.
+func (f *Fleet) Join(nc *nats.Conn, o client.Options) {
+	f.t.Helper()
+	if f.Client != nil {
+		return
+	}
+	o.Namespace = f.Namespace
+	poll.Until(f.t, clusterWithin, "the namespace exists", func() bool {
+		ctx, stop := context.WithTimeout(f.t.Context(), callTimeout)
+		defer stop()
+		c, err := client.New(ctx, nc, o)
+		if err != nil {
+			return false
+		}
+		f.Client = c
+		f.t.Cleanup(c.Close)
+		return true
+	})
+}
+
+// Record reads an instance's record; nil if there is none or Redis does not answer.
+func (f *Fleet) Record(instance string) *store.Record {
+	ctx, stop := context.WithTimeout(context.Background(), callTimeout)
+	defer stop()
+	rec, err := f.Store.Record(ctx, f.PartitionOf(instance), instance)
+	if err != nil {
+		return nil
+	}
+	return rec
+}
+
+// History reads the events of an instance's execution.
+func (f *Fleet) History(instance string, execution uint64) []history.Event {
+	f.t.Helper()
+	events, err := f.Store.History(f.t.Context(), f.PartitionOf(instance), instance, execution)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return events
+}
+
+// PartitionOf is the partition of an instance.
+func (f *Fleet) PartitionOf(instance string) int { return queue.PartitionOf(instance, f.Partitions) }
+
+// Ended waits until an instance has ended, and returns its last event.
+func (f *Fleet) Ended(within time.Duration, instance string) history.Event {
+	f.t.Helper()
+	var rec *store.Record
+	poll.Until(f.t, within, instance+" has ended", func() bool {
+		rec = f.Record(instance)
+		return rec != nil && rec.Status.Ended()
+	})
+	end, err := rec.EndEvent()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return end
+}
+
+// Alive fails the test for each process that has ended.
+func (f *Fleet) Alive() {
+	f.t.Helper()
+	for _, p := range f.Processes {
+		select {
+		case <-p.Ended():
+			f.t.Errorf("%s has ended: %.4000s", filepath.Base(p.Name()), p.Log())
+		default:
+		}
+	}
+}
+
+// Check runs the invariant checker of production.
+func (f *Fleet) Check() store.Checked {
+	f.t.Helper()
+	ctx, stop := context.WithTimeout(context.Background(), 10*callTimeout)
+	defer stop()
+	seen, err := f.Store.Check(ctx, nil)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for _, finding := range seen.Findings {
+		f.t.Errorf("invariant broken: %s", finding)
+	}
+	return seen
+}
