@@ -60,7 +60,7 @@ func TestTheGuidesMonthIsSettledAndArchived(t *testing.T) {
 	}
 	poll.Until(t, soon, "the month is archived", func() bool {
 		d, err := c.Describe(t.Context(), "archive:2026-10")
-		return err == nil && d.Status == string(client.Completed) && d.Parent == ""
+		return err == nil && d.Status == client.Completed && d.Parent == ""
 	})
 	again, err := client.Start(t.Context(), c, Settle, "settle-again:2026-10", month)
 	if err != nil {

@@ -72,12 +72,12 @@ func describe(ctx context.Context, c *client.Client, id string) (string, error) 
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s since %s\n", d.Orchestration, d.Status, time.UnixMilli(d.Updated).UTC().Format(time.DateTime))
-	for _, a := range d.Outstanding {
+	fmt.Fprintf(&b, "%s %s since %s\n", d.Orchestration, d.Status, d.Updated.Format(time.DateTime))
+	for _, a := range d.Activities {
 		fmt.Fprintf(&b, "activity %s on queue %s, worker %q, claims %d\n", a.Name, a.Queue, a.Worker, a.Claims)
 	}
-	for _, w := range d.Waits {
-		fmt.Fprintf(&b, "waits at the limit of %s, position %d of %d\n", w.Action, w.Position, w.Length)
+	for _, w := range d.LimitWaits {
+		fmt.Fprintf(&b, "waits at the limit of %s, position %d of %d\n", w.Action, w.Position, w.QueueLength)
 	}
 	return b.String(), nil
 }
@@ -99,7 +99,7 @@ func export(ctx context.Context, c *client.Client, id string) ([]string, error) 
 		if err != nil {
 			return nil, err
 		}
-		lines = append(lines, fmt.Sprintf("%d %T", entry.Event.Meta().ID, entry.Event))
+		lines = append(lines, fmt.Sprintf("%d %s", entry.ID, entry.Type))
 	}
 	return lines, nil
 }
@@ -158,7 +158,7 @@ func TestGuideClientPlacesFollowsAndRemovesOrders(t *testing.T) {
 	if ids, err := failed(ctx, c); err != nil || len(ids) != 1 || ids[0] != "o-2" {
 		t.Error(ids, err)
 	}
-	if lines, err := export(ctx, c, "o-1"); err != nil || len(lines) < 5 || lines[0] != "1 *history.Started" {
+	if lines, err := export(ctx, c, "o-1"); err != nil || len(lines) < 5 || lines[0] != "1 Started" {
 		t.Error(lines, err)
 	}
 	for range 2 {

@@ -77,7 +77,7 @@ func TestAContractStallsWithABuildThatDoesNotFitAndGoesOnWithOneThatDoes(t *test
 		t.Fatal(err)
 	}
 	is("it stalls", func(d client.Description) bool {
-		return d.Status == string(client.Running) && strings.Contains(d.Stuck, "history has TimerScheduled, and replay met ActivityScheduled of reprice")
+		return d.Status == client.Running && strings.Contains(d.Stalled, "history has TimerScheduled, and replay met ActivityScheduled of reprice")
 	})
 	stop()
 

@@ -66,7 +66,7 @@ func TestATenantThatFloodsTheProviderIsHeldBackAndItsNeighbourIsNot(t *testing.T
 	c := connect(t, nc)
 
 	// As somebody on call would: fewer may wait than the code says.
-	policy := client.Policy{Concurrency: 2, Rate: 10, RateWindow: 1000, Key: "tenant", QueueLimit: 3}
+	policy := client.Policy{Concurrency: 2, Rate: 10, RateWindow: time.Second, Key: "tenant", QueueLimit: 3}
 	if err := c.SetPolicy(t.Context(), "action:"+Debit.Name(), policy); err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestATenantThatFloodsTheProviderIsHeldBackAndItsNeighbourIsNot(t *testing.T
 	}
 	poll.Until(t, soon, "two of each tenant run", func() bool { return slices.Equal(p.running("acme", "zoo"), []int{2, 2}) })
 	stats, err := c.QueueStats(t.Context(), Debit.Name(), "acme")
-	if err != nil || stats.Holding != 2 || stats.Waiting != 3 || stats.Rejected != 3 || stats.MaxConcurrent != 2 {
+	if err != nil || stats.Active != 2 || stats.Waiting != 3 || stats.Rejected != 3 || stats.Policy.Concurrency != 2 {
 		t.Errorf("%+v, %v", stats, err)
 	}
 
@@ -98,6 +98,6 @@ func TestATenantThatFloodsTheProviderIsHeldBackAndItsNeighbourIsNot(t *testing.T
 	p.mu.Unlock()
 	poll.Until(t, time.Minute, "nobody holds a slot any more", func() bool {
 		stats, err := c.QueueStats(t.Context(), Debit.Name(), "acme")
-		return err == nil && stats.Holding == 0 && stats.Waiting == 0 && stats.Completed == 5
+		return err == nil && stats.Active == 0 && stats.Waiting == 0 && stats.Completed == 5
 	})
 }

@@ -128,10 +128,10 @@ func (c *canceller) latencies(ctx context.Context, id string, told []time.Time) 
 	if err != nil {
 		return nil, err
 	}
-	if d.Status != string(client.Cancelled) {
+	if d.Status != client.Cancelled {
 		return nil, fmt.Errorf("%s was cancelled, and is %s", id, d.Status)
 	}
-	decided := time.UnixMilli(d.Updated)
+	decided := d.Updated
 	out := make([]time.Duration, len(told))
 	for i, at := range told {
 		out[i] = at.Sub(decided)

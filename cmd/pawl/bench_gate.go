@@ -204,8 +204,8 @@ func (g *gateBench) chains(ctx context.Context, n int, cost *gateCost) error {
 	if err != nil {
 		return err
 	}
-	if want := uint64((gateRounds + 1) * n * examples.ChainLength); q.Entered != want || q.Waiting > 0 { //nolint:gosec // small, and not negative
-		return fmt.Errorf("the gate that is wide open has seen %d of %d activities, and %d wait at it", q.Entered, want, q.Waiting)
+	if want := uint64((gateRounds + 1) * n * examples.ChainLength); q.Enqueued != want || q.Waiting > 0 { //nolint:gosec // small, and not negative
+		return fmt.Errorf("the gate that is wide open has seen %d of %d activities, and %d wait at it", q.Enqueued, want, q.Waiting)
 	}
 	cost.Chains = n
 	cost.ChainPerS, cost.GatedChainPerS, cost.ChainRatio = median(rates[0]), median(rates[1]), median(cost.ChainRatios)

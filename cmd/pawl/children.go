@@ -10,7 +10,6 @@ import (
 	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // mostKin is how many children of an instance are looked at.
@@ -48,20 +47,20 @@ func (k kin) state() string {
 	switch {
 	case k.unknown:
 		return "not known yet"
-	case k.d.Stuck != "":
-		return "stuck: " + diagnose.OneLine(k.d.Stuck)
+	case k.d.Stalled != "":
+		return "stuck: " + diagnose.OneLine(k.d.Stalled)
 	}
-	if client.Status(k.d.Status) == client.Pending && len(k.d.Waits) > 0 {
-		return k.d.Status + ", " + diagnose.LimitWait(k.d.Waits[0], time.Now().UnixMilli())
+	if k.d.Status == client.Pending && len(k.d.LimitWaits) > 0 {
+		return string(k.d.Status) + ", " + diagnose.LimitWait(k.d.LimitWaits[0], time.Now())
 	}
 	if text := diagnose.WaitsFor(k.d); text != "" {
-		return k.d.Status + ", waits for " + text
+		return string(k.d.Status) + ", waits for " + text
 	}
-	return k.d.Status
+	return string(k.d.Status)
 }
 
 // childTable shows, under an empty line, the children that are waited for; nothing if none are.
-func childTable(w io.Writer, children []queue.OutstandingChild, kin kinship) error {
+func childTable(w io.Writer, children []client.Child, kin kinship) error {
 	if len(children) == 0 {
 		return nil
 	}
@@ -72,10 +71,10 @@ func childTable(w io.Writer, children []queue.OutstandingChild, kin kinship) err
 		if k, ok := kin[c.Instance]; ok {
 			state = diagnose.Short(k.state(), shortCell)
 		}
-		t.Add(c.Event, c.Name, c.Instance, since(c.Since, 0), state)
+		t.Add(c.Event, c.Name, c.Instance, since(c.Scheduled, time.Time{}), state)
 	}
 	return t.Write(w)
 }
 
 // lookup is what is known of a child, for a program.
-func (k kinship) lookup(instance string) client.Description { return k[instance].d }
+func (k kinship) lookup(instance string) client.Summary { return k[instance].d.Summary }

@@ -177,12 +177,12 @@ func (d *demo) held(ctx context.Context, id string) (map[string][]string, error)
 		return nil, err
 	}
 	held := make(map[string][]string)
-	for _, o := range desc.Outstanding {
+	for _, o := range desc.Activities {
 		if o.Worker == "" {
 			continue
 		}
 		name := o.Name
-		if s := d.scheduled[o.Activity]; s != nil {
+		if s := d.scheduled[o.Event]; s != nil {
 			name = packageOf(s)
 		}
 		held[o.Worker] = append(held[o.Worker], name)

@@ -29,20 +29,20 @@ func describe(w io.Writer, d client.Description, kin kinship) error {
 	if d.Execution > 1 {
 		f.Add("execution", d.Execution)
 	}
-	if d.Created != 0 {
-		f.Add("started", when(d.Created)+" UTC")
+	if !d.Started.IsZero() {
+		f.Add("started", when(d.Started)+" UTC")
 	}
-	if d.Ended != 0 {
+	if !d.Ended.IsZero() {
 		f.Add("ended", when(d.Ended)+" UTC")
 	}
 	if d.Events > 0 {
 		f.Add("events", d.Events)
 	}
-	if d.Inbox > 0 {
-		f.Add("unread inputs", d.Inbox)
+	if d.UnreadInputs > 0 {
+		f.Add("unread inputs", d.UnreadInputs)
 	}
-	if len(d.Unread) > 0 {
-		f.Add("unread events", history.UnreadText(d.Unread))
+	if len(d.UnreadEvents) > 0 {
+		f.Add("unread events", history.UnreadText(d.UnreadEvents))
 	}
 	if d.Timers > 0 {
 		f.Add("timers", fmt.Sprintf("%d, the next at %s UTC", d.Timers, when(d.NextTimer)))
@@ -50,17 +50,17 @@ func describe(w io.Writer, d client.Description, kin kinship) error {
 	if text := diagnose.WaitsFor(d); text != "" {
 		f.Add("waits for", text)
 	}
-	for _, text := range diagnose.LimitWaits(d, time.Now().UnixMilli()) {
+	for _, text := range diagnose.LimitWaits(d, time.Now()) {
 		f.Add("waits", text)
 	}
-	if d.Owes > 0 {
-		f.Add("owes", fmt.Sprintf("%s not known to be sent", diagnose.Counted(int(d.Owes), "message"))) //nolint:gosec // a length
+	if d.PendingMessages > 0 {
+		f.Add("owes", fmt.Sprintf("%s not known to be sent", diagnose.Counted(int(d.PendingMessages), "message"))) //nolint:gosec // a length
 	}
-	if d.Stuck != "" {
-		f.Add("stuck", diagnose.OneLine(d.Stuck))
+	if d.Stalled != "" {
+		f.Add("stuck", diagnose.OneLine(d.Stalled))
 	}
-	if d.Custom != nil {
-		f.Add("custom status", customText(*d.Custom))
+	if d.CustomStatus != nil {
+		f.Add("custom status", customText(*d.CustomStatus))
 	}
 	if r := show.Payload(d.Result); r != nil {
 		f.Add("result", diagnose.Short(string(r), diagnose.MaxText))
@@ -79,33 +79,33 @@ func describe(w io.Writer, d client.Description, kin kinship) error {
 
 // activityTable shows, under an empty line, what is outstanding; nothing if nothing is.
 func activityTable(w io.Writer, d client.Description) error {
-	if len(d.Outstanding) == 0 {
+	if len(d.Activities) == 0 {
 		return nil
 	}
 	_, _ = fmt.Fprintln(w) // the table reports
 	t := &term.Table{Header: []string{"ACTIVITY", "NAME", "QUEUE", "STATE", "FOR"}, Right: []int{0, 4}}
-	for _, o := range d.Outstanding {
+	for _, o := range d.Activities {
 		state := "waits for a worker"
-		if g, waits := diagnose.WaitOf(d.Waits, o.Activity); waits {
-			state = fmt.Sprintf("waits at its gate, place %d of %d", g.Position, g.Length)
+		if g, waits := diagnose.WaitOf(d.LimitWaits, o.Event); waits {
+			state = fmt.Sprintf("waits at its gate, place %d of %d", g.Position, g.QueueLength)
 		} else if o.Worker != "" {
 			state = "on " + o.Worker
 		}
 		if o.Claims > 1 {
 			state += fmt.Sprintf(", claim %d", o.Claims)
 		}
-		t.Add(o.Activity, o.Name, o.Queue, state, since(o.Since, 0))
+		t.Add(o.Event, o.Name, o.Queue, state, since(o.Scheduled, time.Time{}))
 	}
 	return t.Write(w)
 }
 
 func standing(d client.Description) string {
 	switch {
-	case d.Created == 0:
-		return d.Status
-	case d.Ended == 0:
-		return d.Status + " for " + since(d.Created, 0)
+	case d.Started.IsZero():
+		return string(d.Status)
+	case d.Ended.IsZero():
+		return string(d.Status) + " for " + since(d.Started, time.Time{})
 	default:
-		return d.Status + " after " + since(d.Created, d.Ended)
+		return string(d.Status) + " after " + since(d.Started, d.Ended)
 	}
 }

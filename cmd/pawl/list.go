@@ -39,7 +39,7 @@ func (c *listCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	defer done()
-	var rows []client.Description
+	var rows []client.Summary
 	n, more := 0, false
 	var failed error
 	for d, err := range c.rows(ctx, cl) {
@@ -52,7 +52,7 @@ func (c *listCmd) Run(ctx context.Context, s streams) error {
 		}
 		n++
 		if c.JSON {
-			if err := writeJSON(s.out, api.InstanceOf(d, nil)); err != nil {
+			if err := writeJSON(s.out, api.SummaryOf(d)); err != nil {
 				return err
 			}
 			continue
@@ -75,34 +75,34 @@ func (c *listCmd) Run(ctx context.Context, s streams) error {
 	return failed
 }
 
-func (c *listCmd) table(rows []client.Description) *term.Table {
+func (c *listCmd) table(rows []client.Summary) *term.Table {
 	if c.Stuck {
 		return stuckTable(rows)
 	}
 	return listTable(rows)
 }
 
-func stuckTable(rows []client.Description) *term.Table {
+func stuckTable(rows []client.Summary) *term.Table {
 	t := &term.Table{Header: []string{"INSTANCE", "ORCHESTRATION", "STUCK SINCE (UTC)", "WHY"}, Fold: 4}
 	for _, d := range rows {
-		t.Add(d.Instance, d.Orchestration, second(d.Updated), diagnose.OneLine(d.Stuck))
+		t.Add(d.Instance, d.Orchestration, second(d.Updated), diagnose.OneLine(d.Stalled))
 	}
 	return t
 }
 
 // listTable has versions if an instance has one. The number of events is known of what has ended.
-func listTable(rows []client.Description) *term.Table {
-	versions := slices.ContainsFunc(rows, func(d client.Description) bool { return d.Version != "" })
+func listTable(rows []client.Summary) *term.Table {
+	versions := slices.ContainsFunc(rows, func(d client.Summary) bool { return d.Version != "" })
 	t := &term.Table{Header: []string{"INSTANCE", "ORCHESTRATION", "STATUS", "STARTED (UTC)", "RAN", "EVENTS"}, Right: []int{4, 5}}
 	if versions {
 		t.Header, t.Right = slices.Insert(t.Header, 2, "VERSION"), []int{5, 6}
 	}
 	for _, d := range rows {
 		events := any(d.Events)
-		if d.Ended == 0 {
+		if d.Ended.IsZero() {
 			events = ""
 		}
-		row := []any{d.Instance, d.Orchestration, d.Status, second(d.Created), since(d.Created, d.Ended), events}
+		row := []any{d.Instance, d.Orchestration, d.Status, second(d.Started), since(d.Started, d.Ended), events}
 		if versions {
 			row = slices.Insert(row, 2, any(d.Version))
 		}
@@ -123,7 +123,7 @@ func (c *listCmd) none() string {
 }
 
 // rows gives one more than the limit, so that it is known whether there are more.
-func (c *listCmd) rows(ctx context.Context, cl *client.Client) iter.Seq2[client.Description, error] {
+func (c *listCmd) rows(ctx context.Context, cl *client.Client) iter.Seq2[client.Summary, error] {
 	if c.Stuck {
 		return cl.Stalled(ctx)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/client"
@@ -145,8 +146,8 @@ func (c *policySetCmd) Help() string {
 // policy is what the flags say.
 func (c *policySetCmd) policy() client.Policy {
 	p := client.Policy{
-		Concurrency: uint32(c.Concurrency), RateWindow: c.Rate.window.Milliseconds(), Quota: c.Quota.n, QuotaWindow: c.Quota.window.Milliseconds(),
-		Key: string(c.Key), QueueLimit: uint32(c.QueueLimit), QueueTimeout: time.Duration(c.QueueTimeout).Milliseconds(), Reject: c.Reject,
+		Concurrency: uint32(c.Concurrency), RateWindow: c.Rate.window, Quota: c.Quota.n, QuotaWindow: c.Quota.window,
+		Key: string(c.Key), QueueLimit: uint32(c.QueueLimit), QueueTimeout: time.Duration(c.QueueTimeout), Reject: c.Reject,
 	}
 	p.Rate = uint32(min(c.Rate.n, history.MaxRate+1)) // more than may be stays so, and is refused
 	if c.QueueTimeout < 0 {
@@ -164,7 +165,7 @@ func (c *policySetCmd) Validate() error {
 	if bad, wrong := errors.AsType[*history.PolicyError](p.Validate()); wrong {
 		return fmt.Errorf("--%s: %s", bad.Field, bad.Rule)
 	}
-	if p.Idle() {
+	if !p.Limits() && p != (client.Policy{}) {
 		return errors.New("--key, --queue-limit, --queue-timeout and --reject limit nothing by themselves: a policy replaces the other one whole; say --concurrency, --rate or --quota with them")
 	}
 	return nil
@@ -182,7 +183,7 @@ func (c *policySetCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	if c.JSON {
-		return writeJSON(s.out, levelJSON{string(c.Level), p})
+		return writeJSON(s.out, api.LevelPolicy{Level: string(c.Level), Policy: api.PolicyOf(p)})
 	}
 	_, err = fmt.Fprintf(s.out, "%s: %s\n", c.Level, diagnose.Policy(p))
 	return err
@@ -220,7 +221,7 @@ func (c *policyGetCmd) Run(ctx context.Context, s streams) error {
 		return fmt.Errorf("no policy was set for %s: what its code says is in force, or a less specific level", c.Level)
 	}
 	if c.JSON {
-		return writeJSON(s.out, levelJSON(all[i]))
+		return writeJSON(s.out, api.LevelPolicyOf(all[i]))
 	}
 	return showPolicy(s.out, all[i])
 }
@@ -243,7 +244,7 @@ func (c *policyListCmd) Run(ctx context.Context, s streams) error {
 	}
 	if c.JSON {
 		for _, l := range all {
-			if err := writeJSON(s.out, levelJSON(l)); err != nil {
+			if err := writeJSON(s.out, api.LevelPolicyOf(l)); err != nil {
 				return err
 			}
 		}
@@ -281,12 +282,6 @@ func (c *policyDeleteCmd) Run(ctx context.Context, s streams) error {
 	}
 	_, err = fmt.Fprintf(s.out, "%s: deleted; what its code says is in force again, or a less specific level\n", c.Level)
 	return err
-}
-
-// levelJSON is a policy for a program.
-type levelJSON struct {
-	Level  string        `json:"level"`
-	Policy client.Policy `json:"policy"`
 }
 
 func showPolicy(w io.Writer, l client.LevelPolicy) error {

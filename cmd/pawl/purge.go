@@ -86,12 +86,12 @@ func (c *purgeCmd) question(n int) string {
 
 // find looks for the instances that have ended as was asked for.
 func (c *purgeCmd) find(ctx context.Context, cl *client.Client) (ids []string, _ error) {
-	before := time.Now().Add(-c.OlderThan).UnixMilli()
+	before := time.Now().Add(-c.OlderThan)
 	for d, err := range cl.List(ctx, client.ListOptions{Status: client.Status(c.Status)}) {
 		if err != nil {
 			return nil, err
 		}
-		if d.Ended != 0 && d.Ended <= before {
+		if !d.Ended.IsZero() && !d.Ended.After(before) {
 			ids = append(ids, d.Instance)
 		}
 	}

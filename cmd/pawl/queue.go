@@ -88,7 +88,7 @@ func (c *queueStatsCmd) Run(ctx context.Context, s streams) error {
 		_, err = fmt.Fprintln(s.out, "No limited action is in use.")
 		return err
 	}
-	if err := queueTable(all, time.Now().UnixMilli()).Write(s.out); err != nil {
+	if err := queueTable(all, time.Now()).Write(s.out); err != nil {
 		return err
 	}
 	if more && term.Interactive(s.out) {
@@ -118,7 +118,7 @@ func (c *queueStatsCmd) find(ctx context.Context, cl *client.Client) (all []clie
 		if err != nil {
 			return all, err
 		}
-		if !slices.ContainsFunc(all[:min(1, len(all))], func(has client.QueueInfo) bool { return has.Gate == g.Gate }) {
+		if !slices.ContainsFunc(all[:min(1, len(all))], func(has client.QueueInfo) bool { return has.Key == g.Key }) {
 			all = append(all, g)
 		}
 	}
@@ -133,11 +133,11 @@ func busyFirst(a, b client.QueueInfo) int {
 		}
 		return 0
 	}
-	return cmp.Or(cmp.Compare(wrong(b), wrong(a)), cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(b.Holding, a.Holding), cmp.Compare(a.Gate, b.Gate))
+	return cmp.Or(cmp.Compare(wrong(b), wrong(a)), cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(b.Active, a.Active), cmp.Compare(a.Action, b.Action), cmp.Compare(a.Key, b.Key))
 }
 
 // queueTable has keys if a queue has one.
-func queueTable(all []client.QueueInfo, now int64) *term.Table {
+func queueTable(all []client.QueueInfo, now time.Time) *term.Table {
 	keys := slices.ContainsFunc(all, func(g client.QueueInfo) bool { return g.Key != "" })
 	t := &term.Table{
 		Header: []string{"ACTION", "WAITING", "OLDEST", "IN", "CAME", "COMPLETED", "REJECTED", "TIMED OUT", "WITHDRAWN", "CLEARED", "STATE", "POLICY"},
@@ -147,11 +147,11 @@ func queueTable(all []client.QueueInfo, now int64) *term.Table {
 		t.Header, t.Right, t.Fold = slices.Insert(t.Header, 1, "KEY"), []int{2, 3, 4, 5, 6, 7, 8, 9, 10}, 13
 	}
 	for _, g := range all {
-		in := fmt.Sprint(g.Holding)
-		if g.MaxConcurrent > 0 {
-			in += fmt.Sprintf("/%d", g.MaxConcurrent)
+		in := fmt.Sprint(g.Active)
+		if g.Policy.Concurrency > 0 {
+			in += fmt.Sprintf("/%d", g.Policy.Concurrency)
 		}
-		row := []any{g.Action, g.Waiting, since(g.Oldest, 0), in, g.Entered, g.Completed, g.Rejected, g.TimedOut, g.Withdrawn, g.Cleared, gateState(g, now), diagnose.Policy(g.Policy)}
+		row := []any{g.Action, g.Waiting, since(g.OldestEnqueued, time.Time{}), in, g.Enqueued, g.Completed, g.Rejected, g.TimedOut, g.Withdrawn, g.Cleared, gateState(g, now), diagnose.Policy(g.Policy)}
 		if keys {
 			row = slices.Insert(row, 1, any(g.Key))
 		}
@@ -161,13 +161,13 @@ func queueTable(all []client.QueueInfo, now int64) *term.Table {
 }
 
 // gateState says in a word or two what who comes now would meet.
-func gateState(g client.QueueInfo, now int64) string {
+func gateState(g client.QueueInfo, now time.Time) string {
 	switch {
 	case g.Deadlocked:
 		return "DEADLOCK"
-	case g.LimitedUntil > now:
+	case g.LimitedUntil.After(now):
 		return "limited until " + diagnose.Clock(g.LimitedUntil)
-	case g.MaxConcurrent > 0 && g.Holding >= g.MaxConcurrent:
+	case g.Policy.Concurrency > 0 && g.Active >= uint64(g.Policy.Concurrency):
 		return "full"
 	default:
 		return "open"
@@ -277,7 +277,7 @@ func (c *queueListCmd) show(w io.Writer, rows []client.Waiter) error {
 		if c.Holders {
 			t.Add(x.Instance, what(x))
 		} else {
-			t.Add(x.Position, x.Instance, what(x), second(x.Since), since(x.Since, 0))
+			t.Add(x.Position, x.Instance, what(x), second(x.Since), since(x.Since, time.Time{}))
 		}
 	}
 	return t.Write(w)

@@ -16,7 +16,6 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // bought is the input of a purchase.
@@ -314,20 +313,20 @@ func TestAGateThatDoesNotAddUpIsAFinding(t *testing.T) {
 }
 
 func TestWhyItWaitsIsSaidInOneLine(t *testing.T) {
-	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixMilli()
-	g := queue.GateWait{Action: "charge-card", Key: "acme", Position: 17, Length: 230, Holding: 5, Policy: client.Policy{Concurrency: 5, Rate: 100, RateWindow: 1000}, Since: now - 12_000}
-	for want, change := range map[string]func(g *queue.GateWait){
-		"charge-card (key acme): place 17 of 230; 5 of 5 slots are taken, since 12s":                      func(*queue.GateWait) {},
-		"charge-card: place 17 of 230; 6 of 5 slots are taken, since 12s":                                 func(g *queue.GateWait) { g.Key, g.Holding = "", 6 },
-		"charge-card (key acme): place 17 of 230; about to be let in, since 12s":                          func(g *queue.GateWait) { g.Holding = 4 },
-		"charge-card (key acme): place 17 of 230; limited to 100 per 1s, next at 12:00:01 UTC, since 12s": func(g *queue.GateWait) { g.LimitedUntil = now + 1000 },
-		"charge-card (key acme): place 17 of 230; limited to 100 per 1s and 9 per 24h, next at 12:00:01 UTC, since 12s": func(g *queue.GateWait) {
-			g.LimitedUntil, g.Policy.Quota, g.Policy.QuotaWindow = now+1000, 9, 86_400_000
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	g := client.LimitWait{Action: "charge-card", Key: "acme", Position: 17, QueueLength: 230, Active: 5, Policy: client.Policy{Concurrency: 5, Rate: 100, RateWindow: time.Second}, Since: now.Add(-12 * time.Second)}
+	for want, change := range map[string]func(g *client.LimitWait){
+		"charge-card (key acme): place 17 of 230; 5 of 5 slots are taken, since 12s":                      func(*client.LimitWait) {},
+		"charge-card: place 17 of 230; 6 of 5 slots are taken, since 12s":                                 func(g *client.LimitWait) { g.Key, g.Active = "", 6 },
+		"charge-card (key acme): place 17 of 230; about to be let in, since 12s":                          func(g *client.LimitWait) { g.Active = 4 },
+		"charge-card (key acme): place 17 of 230; limited to 100 per 1s, next at 12:00:01 UTC, since 12s": func(g *client.LimitWait) { g.LimitedUntil = now.Add(time.Second) },
+		"charge-card (key acme): place 17 of 230; limited to 100 per 1s and 9 per 24h, next at 12:00:01 UTC, since 12s": func(g *client.LimitWait) {
+			g.LimitedUntil, g.Policy.Quota, g.Policy.QuotaWindow = now.Add(time.Second), 9, 24*time.Hour
 		},
-		"charge-card (key acme): place 17 of 230; DEADLOCK: every slot is held by somebody who waits for this queue, since 12s": func(g *queue.GateWait) { g.Deadlocked = true },
-		"charge-card (key acme): its gate does not know it at the moment, or does not answer; it asks again":                    func(g *queue.GateWait) { g.Position = 0 },
-		"charge-card (key acme): let in this moment":                                                                            func(g *queue.GateWait) { g.Position, g.In = 0, true },
-		"charge-card (key acme): place 17 of 230; about to be let in":                                                           func(g *queue.GateWait) { g.Policy, g.Since = client.Policy{}, 0 },
+		"charge-card (key acme): place 17 of 230; DEADLOCK: every slot is held by somebody who waits for this queue, since 12s": func(g *client.LimitWait) { g.Deadlocked = true },
+		"charge-card (key acme): its gate does not know it at the moment, or does not answer; it asks again":                    func(g *client.LimitWait) { g.Position = 0 },
+		"charge-card (key acme): let in this moment":                                                                            func(g *client.LimitWait) { g.Position, g.Admitted = 0, true },
+		"charge-card (key acme): place 17 of 230; about to be let in":                                                           func(g *client.LimitWait) { g.Policy, g.Since = client.Policy{}, time.Time{} },
 	} {
 		x := g
 		change(&x)
@@ -338,10 +337,10 @@ func TestWhyItWaitsIsSaidInOneLine(t *testing.T) {
 }
 
 func TestOfManyThatWaitTheFirstAreTold(t *testing.T) {
-	d := client.Description{Instance: "i", Status: "running"}
+	d := client.Description{Summary: client.Summary{Instance: "i", Status: "running"}}
 	for i := range 8 {
-		d.Waits = append(d.Waits, queue.GateWait{Event: uint64(i + 2), Action: "charge", Key: fmt.Sprint("k", i), Position: 1, Length: 1})
-		d.Outstanding = append(d.Outstanding, queue.Outstanding{Activity: uint64(i + 2), Name: "charge", Queue: "charge", Since: 1})
+		d.LimitWaits = append(d.LimitWaits, client.LimitWait{Event: uint64(i + 2), Action: "charge", Key: fmt.Sprint("k", i), Position: 1, QueueLength: 1})
+		d.Activities = append(d.Activities, client.Activity{Event: uint64(i + 2), Name: "charge", Queue: "charge", Scheduled: time.UnixMilli(1)})
 	}
 	var b strings.Builder
 	if err := describe(&b, d, nil); err != nil {
@@ -351,39 +350,39 @@ func TestOfManyThatWaitTheFirstAreTold(t *testing.T) {
 	if h := diagnose.OwnObstacle(d); h != "it waits at 8 gates" {
 		t.Errorf("%q", h)
 	}
-	d.Waits = d.Waits[:2]
-	d.Outstanding = d.Outstanding[:2]
+	d.LimitWaits = d.LimitWaits[:2]
+	d.Activities = d.Activities[:2]
 	if h := diagnose.OwnObstacle(d); h != "it waits at the gates of charge (key k0), charge (key k1)" {
 		t.Errorf("%q", h)
 	}
-	d.Waits[1].Deadlocked = true
+	d.LimitWaits[1].Deadlocked = true
 	if h := diagnose.OwnObstacle(d); !strings.Contains(h, "the gate of charge (key k1), which is DEADLOCKED") {
 		t.Errorf("%q", h)
 	}
-	d.Outstanding = append(d.Outstanding, queue.Outstanding{Activity: 9, Name: "other", Queue: "other", Since: 1})
+	d.Activities = append(d.Activities, client.Activity{Event: 9, Name: "other", Queue: "other", Scheduled: time.UnixMilli(1)})
 	if h := diagnose.OwnObstacle(d); !strings.Contains(h, "no worker has taken its activities from other;") {
 		t.Errorf("what somebody can see to comes first: %q", h)
 	}
-	d.Outstanding[2].Worker = "w"
+	d.Activities[2].Worker = "w"
 	if h := diagnose.OwnObstacle(d); h != "" {
 		t.Errorf("somebody works for it: %q", h)
 	}
 }
 
 func TestTheStateOfAQueueIsAWord(t *testing.T) {
-	now := time.Now().UnixMilli()
+	now, three := time.Now(), client.Policy{Concurrency: 3}
 	for want, g := range map[string]client.QueueInfo{
-		"open":     {Holding: 2, MaxConcurrent: 3, LimitedUntil: now - 1},
-		"full":     {Holding: 3, MaxConcurrent: 3},
-		"DEADLOCK": {Holding: 3, MaxConcurrent: 3, Deadlocked: true, LimitedUntil: now + 5000},
-		"limited until " + time.UnixMilli(now+5000).UTC().Format("15:04:05") + " UTC":                  {LimitedUntil: now + 5000},
-		"limited until " + time.UnixMilli(now+86_400_000).UTC().Format("2006-01-02 15:04:05") + " UTC": {LimitedUntil: now + 86_400_000},
+		"open":     {Active: 2, Policy: three, LimitedUntil: now.Add(-time.Millisecond)},
+		"full":     {Active: 3, Policy: three},
+		"DEADLOCK": {Active: 3, Policy: three, Deadlocked: true, LimitedUntil: now.Add(5 * time.Second)},
+		"limited until " + now.Add(5*time.Second).UTC().Format("15:04:05") + " UTC":           {LimitedUntil: now.Add(5 * time.Second)},
+		"limited until " + now.Add(24*time.Hour).UTC().Format("2006-01-02 15:04:05") + " UTC": {LimitedUntil: now.Add(24 * time.Hour)},
 	} {
 		if got := gateState(g, now); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	all := []client.QueueInfo{{Gate: "a", Waiting: 1}, {Gate: "b", Waiting: 1, Holding: 1}, {Gate: "c", Deadlocked: true}, {Gate: "d", Waiting: 9}, {Gate: "0", Waiting: 1}}
+	all := []client.QueueInfo{{Action: "a", Waiting: 1}, {Action: "b", Waiting: 1, Active: 1}, {Action: "c", Deadlocked: true}, {Action: "d", Waiting: 9}, {Action: "0", Waiting: 1}}
 	got := ""
 	for len(all) > 0 {
 		first := 0
@@ -392,7 +391,7 @@ func TestTheStateOfAQueueIsAWord(t *testing.T) {
 				first = i
 			}
 		}
-		got += all[first].Gate
+		got += all[first].Action
 		all = append(all[:first:first], all[first+1:]...)
 	}
 	if got != "cdb0a" {
@@ -440,7 +439,7 @@ func TestALimitIsReadAsItIsWritten(t *testing.T) {
 		}
 	}
 	set := policySetCmd{Rate: per{100, time.Second}, QueueTimeout: forEver}
-	if p := set.policy(); !reflect.DeepEqual(p, client.Policy{Rate: 100, RateWindow: 1000, QueueTimeout: -1}) || diagnose.Policy(p) != "100 per 1s, up to 10000 wait for ever" {
+	if p := set.policy(); !reflect.DeepEqual(p, client.Policy{Rate: 100, RateWindow: time.Second, QueueTimeout: -1}) || diagnose.Policy(p) != "100 per 1s, up to 10000 wait for ever" {
 		t.Errorf("%+v: %s", p, diagnose.Policy(p))
 	}
 	for want, d := range map[string]time.Duration{"24h": 24 * time.Hour, "1h30m": 90 * time.Minute, "1m": time.Minute, "1m30s": 90 * time.Second, "10s": 10 * time.Second, "20m": 20 * time.Minute, "250ms": 250 * time.Millisecond} {

@@ -19,26 +19,26 @@ func spoken(err error) string {
 }
 
 // when shows Unix milliseconds in UTC; nought is nothing.
-func when(ms int64) string {
-	if ms == 0 {
+func when(t time.Time) string {
+	if t.IsZero() {
 		return ""
 	}
-	return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05.000")
+	return t.UTC().Format("2006-01-02 15:04:05.000")
 }
 
 // second is when without the milliseconds, for a column.
-func second(ms int64) string {
-	text, _, _ := strings.Cut(when(ms), ".")
+func second(t time.Time) string {
+	text, _, _ := strings.Cut(when(t), ".")
 	return text
 }
 
-// since is the time from Unix milliseconds until others; until nought is until now.
-func since(from, until int64) string {
-	if from == 0 {
+// since is the time between two times; until the zero time is until now.
+func since(from, until time.Time) string {
+	if from.IsZero() {
 		return ""
 	}
-	if until == 0 {
-		until = time.Now().UnixMilli()
+	if until.IsZero() {
+		until = time.Now()
 	}
-	return diagnose.Duration(time.Duration(until-from) * time.Millisecond)
+	return diagnose.Duration(until.Sub(from))
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 func TestAnErrorIsOneLineWithoutTheNamesOfPackages(t *testing.T) {
@@ -43,19 +42,19 @@ func TestATimeIsSpelledWithAsManyDigitsAsOneLooksAt(t *testing.T) {
 }
 
 func TestWhatKeepsAnInstanceIsSaid(t *testing.T) {
-	now := time.Now().UnixMilli()
-	outstanding := func(worker string, since int64) []queue.Outstanding {
-		return []queue.Outstanding{{Name: "charge", Queue: "payments", Worker: worker, Since: since}}
+	now, before := time.Now(), time.UnixMilli(1)
+	outstanding := func(worker string, since time.Time) []client.Activity {
+		return []client.Activity{{Name: "charge", Queue: "payments", Worker: worker, Scheduled: since}}
 	}
 	for i, c := range []struct {
 		d    client.Description
 		want string
 	}{
 		{client.Description{}, ""},
-		{client.Description{Stuck: "unregistered: no\nluck"}, "it is stuck: unregistered: no; luck"},
-		{client.Description{Outstanding: outstanding("w-1", 1)}, ""},
-		{client.Description{Outstanding: outstanding("", now)}, ""},
-		{client.Description{Outstanding: append(outstanding("", 1), outstanding("", 1)...)}, "no worker has taken its activities from payments; is one running that has them?"},
+		{client.Description{Summary: client.Summary{Stalled: "unregistered: no\nluck"}}, "it is stuck: unregistered: no; luck"},
+		{client.Description{Activities: outstanding("w-1", before)}, ""},
+		{client.Description{Activities: outstanding("", now)}, ""},
+		{client.Description{Activities: append(outstanding("", before), outstanding("", before)...)}, "no worker has taken its activities from payments; is one running that has them?"},
 	} {
 		if got := diagnose.OwnObstacle(c.d); got != c.want {
 			t.Errorf("%d: got %q, want %q", i, got, c.want)
@@ -65,24 +64,24 @@ func TestWhatKeepsAnInstanceIsSaid(t *testing.T) {
 
 func TestWhatAnInstanceWaitsForIsNamed(t *testing.T) {
 	running := func(change func(*client.Description)) client.Description {
-		d := client.Description{Status: "running"}
+		d := client.Description{Summary: client.Summary{Status: "running"}}
 		change(&d)
 		return d
 	}
-	activity, child := queue.Outstanding{Name: "charge"}, queue.OutstandingChild{Instance: "c-1"}
+	activity, child := client.Activity{Name: "charge"}, client.Child{Instance: "c-1"}
 	for i, c := range []struct {
 		d    client.Description
 		want string
 	}{
 		{running(func(*client.Description) {}), "an event"},
 		{running(func(d *client.Description) { d.Timers = 1 }), "a timer, perhaps an event"},
-		{running(func(d *client.Description) { d.Timers, d.Outstanding = 2, []queue.Outstanding{activity} }), "activity charge (no worker has it), 2 timers"},
+		{running(func(d *client.Description) { d.Timers, d.Activities = 2, []client.Activity{activity} }), "activity charge (no worker has it), 2 timers"},
 		{running(func(d *client.Description) {
-			d.Outstanding, d.Children = []queue.Outstanding{activity, activity}, []queue.OutstandingChild{child}
+			d.Activities, d.Children = []client.Activity{activity, activity}, []client.Child{child}
 		}), "2 activities, child c-1"},
-		{running(func(d *client.Description) { d.Inbox = 1 }), ""},
-		{running(func(d *client.Description) { d.Stuck = "why" }), ""},
-		{client.Description{Status: "completed"}, ""},
+		{running(func(d *client.Description) { d.UnreadInputs = 1 }), ""},
+		{running(func(d *client.Description) { d.Stalled = "why" }), ""},
+		{client.Description{Summary: client.Summary{Status: "completed"}}, ""},
 	} {
 		if got := diagnose.WaitsFor(c.d); got != c.want {
 			t.Errorf("%d: got %q, want %q", i, got, c.want)
@@ -93,16 +92,19 @@ func TestWhatAnInstanceWaitsForIsNamed(t *testing.T) {
 func TestADescriptionShowsWhatThereIs(t *testing.T) {
 	var b strings.Builder
 	d := client.Description{
-		Instance: "r-1", Orchestration: "race", Version: "2024-b", Status: "running", Execution: 12, Created: 1000, Events: 3, Inbox: 2, Timers: 1, NextTimer: 2000,
-		Parent: "cup-1", Owes: 21, Custom: &queue.Custom{Version: 4, Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`{"lap":3}`)}},
-		Children: []queue.OutstandingChild{{Event: 17, Name: "referee", Instance: "ref-1", Since: 1000}, {Event: 18, Name: "referee", Instance: "ref-2"}, {Event: 19, Name: "referee", Instance: "ref-3"}},
-		Outstanding: []queue.Outstanding{
-			{Activity: 2, Name: "hare", Queue: "fast", Worker: "w-1", Claims: 2, Since: 1000}, {Activity: 3, Name: "tortoise", Queue: "slow"},
+		Summary: client.Summary{
+			Instance: "r-1", Orchestration: "race", Version: "2024-b", Parent: "cup-1", Status: "running", Execution: 12, Started: time.UnixMilli(1000), Events: 3,
+		},
+		UnreadInputs: 2, Timers: 1, NextTimer: time.UnixMilli(2000), PendingMessages: 21,
+		CustomStatus: &client.StatusAt[history.Payload]{Version: 4, Value: history.Payload{Type: history.TypeJSON, Data: []byte(`{"lap":3}`)}},
+		Children:     []client.Child{{Event: 17, Name: "referee", Instance: "ref-1", Scheduled: time.UnixMilli(1000)}, {Event: 18, Name: "referee", Instance: "ref-2"}, {Event: 19, Name: "referee", Instance: "ref-3"}},
+		Activities: []client.Activity{
+			{Event: 2, Name: "hare", Queue: "fast", Worker: "w-1", Claims: 2, Scheduled: time.UnixMilli(1000)}, {Event: 3, Name: "tortoise", Queue: "slow"},
 		},
 	}
 	kin := kinship{
-		"ref-1": {d: client.Description{Status: "running", Children: []queue.OutstandingChild{{Instance: "whistle-1"}}}},
-		"ref-2": {d: client.Description{Status: "running", Stuck: "unregistered: no\nluck"}},
+		"ref-1": {d: client.Description{Summary: client.Summary{Status: "running"}, Children: []client.Child{{Instance: "whistle-1"}}}},
+		"ref-2": {d: client.Description{Summary: client.Summary{Instance: "ref-2", Status: "running", Stalled: "unregistered: no\nluck"}}},
 		"ref-3": {unknown: true},
 	}
 	if err := describe(&b, d, kin); err != nil {
@@ -129,8 +131,8 @@ func TestADescriptionShowsWhatThereIs(t *testing.T) {
 }
 
 func TestAListHasVersionsOnlyIfAnInstanceHasOne(t *testing.T) {
-	rows := []client.Description{{Instance: "a", Orchestration: "race", Status: "running"}, {Instance: "b", Orchestration: "race", Version: "2", Status: "completed", Ended: 1}}
-	for want, rows := range map[string][]client.Description{
+	rows := []client.Summary{{Instance: "a", Orchestration: "race", Status: "running"}, {Instance: "b", Orchestration: "race", Version: "2", Status: "completed", Ended: time.UnixMilli(1)}}
+	for want, rows := range map[string][]client.Summary{
 		"INSTANCE  ORCHESTRATION  STATUS   STARTED (UTC)  RAN  EVENTS\na         race           running                      \n": rows[:1],
 		"INSTANCE  ORCHESTRATION  VERSION  STATUS     STARTED (UTC)  RAN  EVENTS\n" +
 			"a         race                    running                        \n" + "b         race           2        completed                      0\n": rows,

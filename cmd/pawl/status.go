@@ -42,9 +42,9 @@ func (c *statusCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	l := statusLine{Instance: c.ID, Status: d.Status}
-	if d.Custom != nil {
-		l.Version, l.Value, l.Cleared = d.Custom.Version, show.Payload(d.Custom.Payload), d.Custom.Cleared
+	l := statusLine{Instance: c.ID, Status: string(d.Status)}
+	if d.CustomStatus != nil {
+		l.Version, l.Value, l.Cleared = d.CustomStatus.Version, show.Payload(d.CustomStatus.Value), d.CustomStatus.Cleared
 	}
 	if l.Version == 0 && !c.JSON {
 		_, err := fmt.Fprintf(s.err, "pawl: %s has set no custom status\n", c.ID)

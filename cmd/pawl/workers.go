@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/diagnose"
@@ -58,7 +59,7 @@ func showWorkers(w io.Writer, all []client.WorkerInfo) error {
 	}
 	t := &term.Table{Header: []string{"NAME", "HOST", "PID", "UP", "RUNNING", "ABANDONED", "QUEUES"}, Right: []int{2, 3, 4, 5}, Fold: 7}
 	for _, x := range all {
-		t.Add(x.Name, x.Host, x.PID, since(x.Since, 0), x.Running, len(x.Abandoned), some(x.Queues))
+		t.Add(x.Name, x.Host, x.PID, since(x.Since, time.Time{}), x.Running, len(x.Abandoned), some(x.Queues))
 	}
 	if err := t.Write(w); err != nil {
 		return err
@@ -87,7 +88,7 @@ func abandonedTable(w io.Writer, all []client.WorkerInfo) error {
 	t := &term.Table{Header: []string{"ABANDONED", "OF", "ON", "FOR"}, Right: []int{3}}
 	for _, x := range all {
 		for _, a := range x.Abandoned[:min(len(x.Abandoned), abandonedMost)] {
-			t.Add(a.Activity, a.Instance, x.Name, since(a.Since, 0))
+			t.Add(a.Activity, a.Instance, x.Name, since(a.Since, time.Time{}))
 		}
 		if more := len(x.Abandoned) - abandonedMost; more > 0 {
 			t.Add(fmt.Sprintf("and %d more", more), "", x.Name, "")
@@ -108,7 +109,7 @@ func troubles(w io.Writer, all []client.WorkerInfo) error {
 			f.Add(x.Name, "is not ready: "+diagnose.OneLine(x.NotReady))
 		}
 		if x.LastError != "" {
-			f.Add(x.Name, fmt.Sprintf("latest trouble, %s ago: %s", since(x.LastErrorAt, 0), diagnose.OneLine(x.LastError)))
+			f.Add(x.Name, fmt.Sprintf("latest trouble, %s ago: %s", since(x.LastErrorAt, time.Time{}), diagnose.OneLine(x.LastError)))
 		}
 	}
 	if f.Empty() {

@@ -11,7 +11,6 @@ import (
 	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 func TestAnAbandonedActivityIsSeenInItsHistoryAndOnItsWorker(t *testing.T) {
@@ -65,9 +64,9 @@ func TestAnAbandonedActivityIsSeenInItsHistoryAndOnItsWorker(t *testing.T) {
 }
 
 func TestWhatIsWrongOnAWorkerStandsBelowTheTable(t *testing.T) {
-	busy := client.WorkerInfo{Name: "w-1", Queues: []string{strings.Repeat("a", 30), strings.Repeat("b", 28), "c", "d"}, NotReady: "NATS is\naway", LastError: "claim: timeout", LastErrorAt: time.Now().UnixMilli()}
+	busy := client.WorkerInfo{Name: "w-1", Queues: []string{strings.Repeat("a", 30), strings.Repeat("b", 28), "c", "d"}, NotReady: "NATS is\naway", LastError: "claim: timeout", LastErrorAt: time.Now()}
 	for range abandonedMost + 3 {
-		busy.Abandoned = append(busy.Abandoned, queue.Abandoned{Activity: "listen", Instance: "d-1", Since: 1})
+		busy.Abandoned = append(busy.Abandoned, client.Abandoned{Activity: "listen", Instance: "d-1", Since: time.UnixMilli(1)})
 	}
 	var b strings.Builder
 	if err := showWorkers(&b, []client.WorkerInfo{busy, {Name: "w-2"}}); err != nil {

@@ -8,19 +8,19 @@ import "time"
 
 const timeLayout = "2006-01-02T15:04:05.000Z"
 
-// Timestamp formats Unix milliseconds; zero is the empty string.
-func Timestamp(ms int64) string {
-	if ms == 0 {
+// Timestamp formats a time; the zero time is the empty string.
+func Timestamp(t time.Time) string {
+	if t.IsZero() {
 		return ""
 	}
-	return time.UnixMilli(ms).UTC().Format(timeLayout)
+	return t.UTC().Format(timeLayout)
 }
 
 // orNull is Timestamp for a field that is null when there is no time.
-func orNull(ms int64) *string {
-	if ms == 0 {
+func orNull(t time.Time) *string {
+	if t.IsZero() {
 		return nil
 	}
-	s := Timestamp(ms)
+	s := Timestamp(t)
 	return &s
 }

@@ -26,9 +26,6 @@ func HistoryEventOf(instance string, e client.Entry) (HistoryEvent, error) {
 	if err != nil || e.Report == nil {
 		return HistoryEvent{Line: l}, err
 	}
-	r := &CancelReport{How: e.Report.How, AfterMS: e.Report.After.Milliseconds(), Worker: e.Report.Worker}
-	if !e.Report.At.IsZero() {
-		r.At = Timestamp(e.Report.At.UnixMilli())
-	}
+	r := &CancelReport{How: e.Report.How, AfterMS: e.Report.After.Milliseconds(), Worker: e.Report.Worker, At: Timestamp(e.Report.At)}
 	return HistoryEvent{Line: l, Report: r}, nil
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/pawlrun/pawl/internal/show"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // Instance describes an instance. In a list it has no outstanding work, inbox, custom status, result and failure.
@@ -58,16 +57,16 @@ type Child struct {
 
 // LimitWait is a wait for admission at a limit.
 type LimitWait struct {
-	Event        uint64        `json:"event"` // of the activity's schedule; 1: the start of the instance
-	Action       string        `json:"action"`
-	Key          string        `json:"key,omitempty"`
-	Position     uint64        `json:"position,omitempty"` // from 1; left out: being admitted, or not known to the limit
-	QueueLength  uint64        `json:"queue_length"`
-	ActiveCount  uint64        `json:"active_count"`
-	Policy       client.Policy `json:"policy"`
-	Since        string        `json:"since,omitempty"`
-	LimitedUntil string        `json:"limited_until,omitempty"`
-	Deadlocked   bool          `json:"deadlocked,omitempty"`
+	Event        uint64 `json:"event"` // of the activity's schedule; 1: the start of the instance
+	Action       string `json:"action"`
+	Key          string `json:"key,omitempty"`
+	Position     uint64 `json:"position,omitempty"` // from 1; left out: being admitted, or not known to the limit
+	QueueLength  uint64 `json:"queue_length"`
+	ActiveCount  uint64 `json:"active_count"`
+	Policy       Policy `json:"policy"`
+	Since        string `json:"since,omitempty"`
+	LimitedUntil string `json:"limited_until,omitempty"`
+	Deadlocked   bool   `json:"deadlocked,omitempty"`
 }
 
 // CustomStatus is the status that an instance has set for itself.
@@ -78,46 +77,51 @@ type CustomStatus struct {
 }
 
 // InstanceOf describes an instance. lookup returns what is known of a child; nil: nothing.
-func InstanceOf(d client.Description, lookup func(instance string) client.Description) Instance {
-	i := Instance{
-		Instance: d.Instance, Orchestration: d.Orchestration, Version: d.Version, Parent: d.Parent, Status: d.Status, Execution: d.Execution,
-		Started: Timestamp(d.Created), Updated: Timestamp(d.Updated), Ended: Timestamp(d.Ended), Events: d.Events, Stalled: d.Stuck,
-		UnreadInputs: d.Inbox, PendingMessages: d.Owes, Timers: d.Timers, NextTimer: Timestamp(d.NextTimer),
-		CustomStatus: CustomStatusOf(d.Custom), Result: show.Payload(d.Result), UnreadEvents: d.Unread,
-	}
+func InstanceOf(d client.Description, lookup func(instance string) client.Summary) Instance {
+	i := SummaryOf(d.Summary)
+	i.UnreadInputs, i.PendingMessages, i.Timers, i.NextTimer = d.UnreadInputs, d.PendingMessages, d.Timers, Timestamp(d.NextTimer)
+	i.CustomStatus, i.Result, i.UnreadEvents = CustomStatusOf(d.CustomStatus), show.Payload(d.Result), d.UnreadEvents
 	if d.Failure != nil {
 		i.Failure = show.Failure(*d.Failure)
 	}
-	for _, o := range d.Outstanding {
+	for _, a := range d.Activities {
 		i.Activities = append(i.Activities, Activity{
-			Event: o.Activity, Name: o.Name, Queue: o.Queue, Worker: o.Worker, Claims: o.Claims, Scheduled: Timestamp(o.Since),
+			Event: a.Event, Name: a.Name, Queue: a.Queue, Worker: a.Worker, Claims: a.Claims, Scheduled: Timestamp(a.Scheduled),
 		})
 	}
-	for _, g := range d.Waits {
-		i.LimitWaits = append(i.LimitWaits, limitWaitOf(g))
+	for _, w := range d.LimitWaits {
+		i.LimitWaits = append(i.LimitWaits, limitWaitOf(w))
 	}
 	for _, c := range d.Children {
-		child := Child{Event: c.Event, Name: c.Name, Instance: c.Instance, Scheduled: Timestamp(c.Since)}
+		child := Child{Event: c.Event, Name: c.Name, Instance: c.Instance, Scheduled: Timestamp(c.Scheduled)}
 		if lookup != nil {
 			known := lookup(c.Instance)
-			child.Status, child.Stalled = known.Status, known.Stuck
+			child.Status, child.Stalled = string(known.Status), known.Stalled
 		}
 		i.Children = append(i.Children, child)
 	}
 	return i
 }
 
-func limitWaitOf(g queue.GateWait) LimitWait {
+// SummaryOf describes an instance of a list.
+func SummaryOf(s client.Summary) Instance {
+	return Instance{
+		Instance: s.Instance, Orchestration: s.Orchestration, Version: s.Version, Parent: s.Parent, Status: string(s.Status), Execution: s.Execution,
+		Started: Timestamp(s.Started), Updated: Timestamp(s.Updated), Ended: Timestamp(s.Ended), Events: s.Events, Stalled: s.Stalled,
+	}
+}
+
+func limitWaitOf(w client.LimitWait) LimitWait {
 	return LimitWait{
-		Event: g.Event, Action: g.Action, Key: g.Key, Position: g.Position, QueueLength: g.Length, ActiveCount: g.Holding, Policy: g.Policy,
-		Since: Timestamp(g.Since), LimitedUntil: Timestamp(g.LimitedUntil), Deadlocked: g.Deadlocked,
+		Event: w.Event, Action: w.Action, Key: w.Key, Position: w.Position, QueueLength: w.QueueLength, ActiveCount: w.Active,
+		Policy: PolicyOf(w.Policy), Since: Timestamp(w.Since), LimitedUntil: Timestamp(w.LimitedUntil), Deadlocked: w.Deadlocked,
 	}
 }
 
 // CustomStatusOf is nil for an instance that has not set a status.
-func CustomStatusOf(c *queue.Custom) *CustomStatus {
+func CustomStatusOf(c *client.StatusAt[history.Payload]) *CustomStatus {
 	if c == nil {
 		return nil
 	}
-	return &CustomStatus{Version: c.Version, Value: show.Payload(c.Payload), Cleared: c.Cleared}
+	return &CustomStatus{Version: c.Version, Value: show.Payload(c.Value), Cleared: c.Cleared}
 }

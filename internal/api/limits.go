@@ -1,6 +1,51 @@
 package api
 
-import "github.com/pawlrun/pawl/pkg/client"
+import (
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/client"
+)
+
+// Policy limits an action; its zero value limits nothing. Each field is described in client.Policy.
+type Policy struct {
+	Concurrency    uint32 `json:"concurrency,omitempty"`
+	Rate           uint32 `json:"rate,omitempty"`
+	RateWindowMS   int64  `json:"rate_window_ms,omitempty"`
+	Quota          uint64 `json:"quota,omitempty"`
+	QuotaWindowMS  int64  `json:"quota_window_ms,omitempty"`
+	Key            string `json:"key,omitempty"`
+	QueueLimit     uint32 `json:"queue_limit,omitempty"`
+	QueueTimeoutMS int64  `json:"queue_timeout_ms,omitempty"` // negative: unlimited
+	Reject         bool   `json:"reject,omitempty"`
+}
+
+// PolicyOf describes a policy.
+func PolicyOf(p client.Policy) Policy {
+	out := Policy{
+		Concurrency: p.Concurrency, Rate: p.Rate, RateWindowMS: p.RateWindow.Milliseconds(), Quota: p.Quota, QuotaWindowMS: p.QuotaWindow.Milliseconds(),
+		Key: p.Key, QueueLimit: p.QueueLimit, QueueTimeoutMS: p.QueueTimeout.Milliseconds(), Reject: p.Reject,
+	}
+	if p.QueueTimeout < 0 {
+		out.QueueTimeoutMS = -1
+	}
+	return out
+}
+
+// Client is the policy that p describes.
+func (p Policy) Client() client.Policy {
+	return client.Policy{
+		Concurrency: p.Concurrency, Rate: p.Rate, RateWindow: millis(p.RateWindowMS), Quota: p.Quota, QuotaWindow: millis(p.QuotaWindowMS),
+		Key: p.Key, QueueLimit: p.QueueLimit, QueueTimeout: millis(p.QueueTimeoutMS), Reject: p.Reject,
+	}
+}
+
+// maxMillis is the longest duration, in milliseconds.
+const maxMillis = int64(1<<63-1) / int64(time.Millisecond)
+
+// millis is a number of milliseconds; one that no duration has is the longest.
+func millis(ms int64) time.Duration {
+	return time.Duration(max(-maxMillis, min(ms, maxMillis))) * time.Millisecond
+}
 
 // QueueStats describes the waiters and holders at the limit of an action. Counters cover the whole life of the limit,
 // unless the comment says otherwise; a limit with a key is forgotten an hour after its last use.
@@ -25,15 +70,15 @@ type QueueStats struct {
 	LimitedUntil *string `json:"limited_until"` // rate or quota admits nothing before; null: it does
 	Deadlocked   bool    `json:"deadlocked"`    // every holder waits for a waiter here
 
-	Policy client.Policy `json:"policy"` // in force, of each key; empty: unlimited
+	Policy Policy `json:"policy"` // in force, of each key; empty: unlimited
 }
 
 // QueueStatsOf describes a limit.
 func QueueStatsOf(i client.QueueInfo) QueueStats {
 	return QueueStats{
-		Action: i.Action, Key: i.Key, Keys: i.Keys, QueueLength: i.Waiting, ActiveCount: i.Holding, MaxConcurrent: i.MaxConcurrent,
-		OldestEnqueuedAt: orNull(i.Oldest), TotalEnqueued: i.Entered, TotalCompleted: i.Completed, Rejected: i.Rejected, TimedOut: i.TimedOut,
-		Withdrawn: i.Withdrawn, Cleared: i.Cleared, LimitedUntil: orNull(i.LimitedUntil), Deadlocked: i.Deadlocked, Policy: i.Policy,
+		Action: i.Action, Key: i.Key, Keys: i.Keys, QueueLength: i.Waiting, ActiveCount: i.Active, MaxConcurrent: uint64(i.Policy.Concurrency),
+		OldestEnqueuedAt: orNull(i.OldestEnqueued), TotalEnqueued: i.Enqueued, TotalCompleted: i.Completed, Rejected: i.Rejected, TimedOut: i.TimedOut,
+		Withdrawn: i.Withdrawn, Cleared: i.Cleared, LimitedUntil: orNull(i.LimitedUntil), Deadlocked: i.Deadlocked, Policy: PolicyOf(i.Policy),
 	}
 }
 

@@ -48,8 +48,13 @@ type Cleared struct {
 
 // LevelPolicy is a policy that was set at run time.
 type LevelPolicy struct {
-	Level  string        `json:"level"` // action:NAME, group:NAME or global
-	Policy client.Policy `json:"policy"`
+	Level  string `json:"level"` // action:NAME, group:NAME or global
+	Policy Policy `json:"policy"`
+}
+
+// LevelPolicyOf describes a policy that was set at run time.
+func LevelPolicyOf(l client.LevelPolicy) LevelPolicy {
+	return LevelPolicy{Level: l.Level, Policy: PolicyOf(l.Policy)}
 }
 
 // Policies are the policies that were set at run time, by level.

@@ -84,7 +84,7 @@ func cancelForm(q *request) (view, error) {
 		return view{}, err
 	}
 	effects := []string{"The instance is asked to end: its code sees the cancellation and may clean up."}
-	if n := len(d.Outstanding); n > 0 {
+	if n := len(d.Activities); n > 0 {
 		effects = append(effects, "Outstanding activities lose their leases at once; workers are notified within milliseconds.")
 	}
 	if n := len(d.Children); n > 0 {
@@ -121,7 +121,7 @@ func purgeForm(q *request) (view, error) {
 		Effects: []string{"The instance is removed with its whole history, result and status. It cannot be restored.", "The id is free again."},
 		Fields:  []field{{Name: "reason", Label: "Reason"}},
 	}
-	if d.Ended == 0 {
+	if d.Ended.IsZero() {
 		c.Effects = append(c.Effects, "It is running: it is purged only by force. Its activities and children are cancelled, and its code cannot clean up.")
 		c.Fields = append(c.Fields, field{Name: "force", Label: "Purge although it is running", Check: true})
 		c.Command += " --force"

@@ -80,7 +80,7 @@ func functions() template.FuncMap {
 		"since": func(from string, now time.Time) string { return spanText(from, "", now) },
 		"span":  spanText,
 		"quote": shellQuote,
-		"limit": diagnose.Policy,
+		"limit": func(p api.Policy) string { return diagnose.Policy(p.Client()) },
 		"rows":  func(all []api.Instance, now time.Time) rows { return rows{all, now} },
 	}
 }

@@ -96,7 +96,7 @@ func TestRolesDecideWhatIsShownAndPermitted(t *testing.T) {
 	if w, body := h.do("POST", "/instances/order-1/send", url.Values{"name": {"approved"}, "data": {"finance"}}.Encode(), "Cookie", as["operator"]); w.StatusCode != http.StatusBadRequest || !strings.Contains(body, "not JSON") {
 		t.Errorf("data that is not JSON: %d", w.StatusCode)
 	}
-	h.until("nothing has changed", func(d client.Description) bool { return d.Ended == 0 }, "order-1")
+	h.until("nothing has changed", func(d client.Description) bool { return d.Ended.IsZero() }, "order-1")
 }
 
 // The home page with what it loads is small, is answered quickly, and permits nothing that is not embedded.

@@ -130,10 +130,10 @@ func (h *harness) populate() {
 	h.status("invoice-1", client.Running)
 	start(settle, "invoice-2", "acme")
 	start(settle, "invoice-3", "acme")
-	h.until("order-42 waits for its event", func(d client.Description) bool { return d.Events == 5 && len(d.Outstanding) == 0 }, "order-42")
-	h.until("order-44 waits for its event", func(d client.Description) bool { return len(d.Outstanding) == 1 && d.Outstanding[0].Worker != "" }, "order-44")
-	h.until("invoice-1 holds the limit", func(d client.Description) bool { return len(d.Outstanding) == 1 && d.Outstanding[0].Worker != "" }, "invoice-1")
-	h.until("invoice-3 waits at the limit", func(d client.Description) bool { return len(d.Waits) == 1 && d.Waits[0].Position > 0 }, "invoice-3")
+	h.until("order-42 waits for its event", func(d client.Description) bool { return d.Events == 5 && len(d.Activities) == 0 }, "order-42")
+	h.until("order-44 waits for its event", func(d client.Description) bool { return len(d.Activities) == 1 && d.Activities[0].Worker != "" }, "order-44")
+	h.until("invoice-1 holds the limit", func(d client.Description) bool { return len(d.Activities) == 1 && d.Activities[0].Worker != "" }, "invoice-1")
+	h.until("invoice-3 waits at the limit", func(d client.Description) bool { return len(d.LimitWaits) == 1 && d.LimitWaits[0].Position > 0 }, "invoice-3")
 	check(h.T, h.client.Cancel(h.Context(), "order-44", hostile, client.By("ops")))
 	h.status("order-44", client.Cancelled)
 	h.status("payment-7", client.Failed)
@@ -141,7 +141,7 @@ func (h *harness) populate() {
 
 func (h *harness) status(id string, want client.Status) {
 	h.Helper()
-	h.until(id+" is "+string(want), func(d client.Description) bool { return client.Status(d.Status) == want }, id)
+	h.until(id+" is "+string(want), func(d client.Description) bool { return d.Status == want }, id)
 }
 
 func (h *harness) until(what string, done func(client.Description) bool, id string) {

@@ -15,7 +15,6 @@ import (
 	"github.com/pawlrun/pawl/internal/show"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 const (
@@ -63,7 +62,7 @@ func showInstance(q *request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	data := instanceData{Instance: api.InstanceOf(d, q.children(d)), Live: d.Ended == 0}
+	data := instanceData{Instance: api.InstanceOf(d, q.children(d)), Live: d.Ended.IsZero()}
 	q.diagnose(d, &data)
 	if err := q.history(d, &data); err != nil {
 		return view{}, err
@@ -72,8 +71,8 @@ func showInstance(q *request) (view, error) {
 }
 
 // children describes the first children, beside one another. One that cannot be described is shown without its status.
-func (q *request) children(d client.Description) func(string) client.Description {
-	known := make(map[string]client.Description)
+func (q *request) children(d client.Description) func(string) client.Summary {
+	known := make(map[string]client.Summary)
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	for _, c := range d.Children[:min(len(d.Children), maxChildren)] {
@@ -82,22 +81,22 @@ func (q *request) children(d client.Description) func(string) client.Description
 			if err == nil {
 				mu.Lock()
 				defer mu.Unlock()
-				known[c.Instance] = child
+				known[c.Instance] = child.Summary
 			}
 		})
 	}
 	wg.Wait()
-	return func(id string) client.Description { return known[id] }
+	return func(id string) client.Summary { return known[id] }
 }
 
 // diagnose finds what the instance waits for, and what may help.
 func (q *request) diagnose(d client.Description, data *instanceData) {
-	if d.Ended != 0 {
+	if !d.Ended.IsZero() {
 		return
 	}
-	for _, w := range d.Waits[:min(len(d.Waits), maxChildren)] {
+	for _, w := range d.LimitWaits[:min(len(d.LimitWaits), maxChildren)] {
 		data.LimitText = append(data.LimitText, limitLine{
-			Text: diagnose.LimitWait(w, q.now.UnixMilli()), URL: limitURL(w.Action, w.Key),
+			Text: diagnose.LimitWait(w, q.now), URL: limitURL(w.Action, w.Key),
 		})
 	}
 	waits, obstacle := diagnose.WaitsFor(d), diagnose.Obstacle(q.Context(), q.client, d)
@@ -108,32 +107,32 @@ func (q *request) diagnose(d client.Description, data *instanceData) {
 		data.Waits, data.Bad = "Cannot go on: "+obstacle, true
 	case waits != "":
 		data.Waits = "Waits for " + waits
-	case d.Inbox > 0:
-		data.Waits = fmt.Sprintf("Has %s to process", diagnose.Counted(int(d.Inbox), "input")) //nolint:gosec // a length
+	case d.UnreadInputs > 0:
+		data.Waits = fmt.Sprintf("Has %s to process", diagnose.Counted(int(d.UnreadInputs), "input")) //nolint:gosec // a length
 	}
 	if strings.HasSuffix(waits, "event") {
 		data.Help = append(data.Help, link{Name: "Send event…", URL: instancePath(d.Instance) + "/send"})
 	}
-	if len(d.Waits) > 0 {
-		data.Help = append(data.Help, link{Name: "Open limit " + d.Waits[0].Action, URL: limitURL(d.Waits[0].Action, d.Waits[0].Key)})
+	if len(d.LimitWaits) > 0 {
+		data.Help = append(data.Help, link{Name: "Open limit " + d.LimitWaits[0].Action, URL: limitURL(d.LimitWaits[0].Action, d.LimitWaits[0].Key)})
 	}
 	if len(d.Children) > 0 {
 		data.Help = append(data.Help, link{Name: "Open child", URL: instancePath(d.Children[0].Instance)})
 	}
-	if d.Stuck != "" || data.Bad && len(d.Outstanding) > 0 {
+	if d.Stalled != "" || data.Bad && len(d.Activities) > 0 {
 		data.Help = append(data.Help, link{Name: "Workers", URL: "/workers"})
 	}
 }
 
 // onlyLimits reports that limits alone hold an instance up: it continues by itself when it is admitted.
 func onlyLimits(d client.Description) bool {
-	for _, o := range d.Outstanding {
-		if _, waits := diagnose.WaitOf(d.Waits, o.Activity); !waits {
+	for _, o := range d.Activities {
+		if _, waits := diagnose.WaitOf(d.LimitWaits, o.Event); !waits {
 			return false
 		}
 	}
-	deadlocked := slices.ContainsFunc(d.Waits, func(w queue.GateWait) bool { return w.Deadlocked })
-	return len(d.Waits) > 0 && !deadlocked && d.Stuck == ""
+	deadlocked := slices.ContainsFunc(d.LimitWaits, func(w client.LimitWait) bool { return w.Deadlocked })
+	return len(d.LimitWaits) > 0 && !deadlocked && d.Stalled == ""
 }
 
 func limitURL(action, key string) string {
@@ -256,7 +255,7 @@ func (q *request) settle(id string, events uint64) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.After(time.Second); ; {
-		if d, err := q.client.Describe(q.Context(), id); err == nil && (d.Events > events || d.Ended != 0) {
+		if d, err := q.client.Describe(q.Context(), id); err == nil && (d.Events > events || !d.Ended.IsZero()) {
 			return
 		}
 		select {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/diagnose"
-	"github.com/pawlrun/pawl/pkg/client"
 )
 
 const maxWaiters = "50"
@@ -108,7 +107,7 @@ func clearLimit(q *request) (view, error) {
 // policyData is a policy as its form has it.
 type policyData struct {
 	Level   string
-	Policy  client.Policy
+	Policy  api.Policy
 	Set     bool // at run time
 	Problem string
 }
@@ -163,7 +162,7 @@ func setPolicy(q *request) (view, error) {
 	}, nil
 }
 
-func (q *request) policyFields() (p client.Policy, err error) {
+func (q *request) policyFields() (p api.Policy, err error) {
 	number := func(name string, bits int) uint64 {
 		text := q.PostFormValue(name)
 		if text == "" || err != nil {
@@ -186,22 +185,22 @@ func (q *request) policyFields() (p client.Policy, err error) {
 		}
 		return d.Milliseconds()
 	}
-	p = client.Policy{
-		Concurrency: uint32(number("concurrency", 32)), Rate: uint32(number("rate", 32)), RateWindow: span("rate_window"), //nolint:gosec // parsed with 32 bits
-		Quota: number("quota", 63), QuotaWindow: span("quota_window"), Key: q.PostFormValue("key"),
-		QueueLimit: uint32(number("queue_limit", 32)), QueueTimeout: span("queue_timeout"), Reject: q.PostFormValue("reject") != "", //nolint:gosec // parsed with 32 bits
+	p = api.Policy{
+		Concurrency: uint32(number("concurrency", 32)), Rate: uint32(number("rate", 32)), RateWindowMS: span("rate_window"), //nolint:gosec // parsed with 32 bits
+		Quota: number("quota", 63), QuotaWindowMS: span("quota_window"), Key: q.PostFormValue("key"),
+		QueueLimit: uint32(number("queue_limit", 32)), QueueTimeoutMS: span("queue_timeout"), Reject: q.PostFormValue("reject") != "", //nolint:gosec // parsed with 32 bits
 	}
 	return p, err
 }
 
 // RateWindow is the window as the form has it.
-func (p policyData) RateWindow() string { return windowText(p.Policy.RateWindow) }
+func (p policyData) RateWindow() string { return windowText(p.Policy.RateWindowMS) }
 
 // QuotaWindow is the window as the form has it.
-func (p policyData) QuotaWindow() string { return windowText(p.Policy.QuotaWindow) }
+func (p policyData) QuotaWindow() string { return windowText(p.Policy.QuotaWindowMS) }
 
 // QueueTimeout is the timeout as the form has it.
-func (p policyData) QueueTimeout() string { return windowText(p.Policy.QueueTimeout) }
+func (p policyData) QueueTimeout() string { return windowText(p.Policy.QueueTimeoutMS) }
 
 func windowText(ms int64) string {
 	if ms == 0 {

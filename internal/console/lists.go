@@ -25,7 +25,7 @@ const (
 // homeData is what needs attention.
 type homeData struct {
 	Counts      api.Counts
-	Stalled     []client.Description
+	Stalled     []api.Instance
 	Limits      []api.QueueStats // deadlocked, or with waiters
 	Workers     []api.Worker     // not ready, or with abandoned activities
 	WorkerCount int
@@ -61,7 +61,7 @@ func home(q *request) (view, error) {
 				problems[4] = err
 				return
 			}
-			d.Latest = append(d.Latest, api.InstanceOf(row, nil))
+			d.Latest = append(d.Latest, api.SummaryOf(row))
 		}
 	})
 	wg.Wait()
@@ -75,7 +75,7 @@ func home(q *request) (view, error) {
 }
 
 // stalled lists what cannot go on, at most n.
-func (q *request) stalled(n int) (out []client.Description, _ error) {
+func (q *request) stalled(n int) (out []api.Instance, _ error) {
 	for d, err := range q.client.Stalled(q.Context()) {
 		if err != nil {
 			return out, err
@@ -83,7 +83,7 @@ func (q *request) stalled(n int) (out []client.Description, _ error) {
 		if len(out) == n {
 			break
 		}
-		out = append(out, d)
+		out = append(out, api.SummaryOf(d))
 	}
 	return out, nil
 }
@@ -184,7 +184,7 @@ func with(q url.Values, name, value string) string {
 // stalledGroup are stalled instances with the same cause.
 type stalledGroup struct {
 	Why  string
-	Rows []client.Description
+	Rows []api.Instance
 }
 
 // listStalled groups what cannot go on by its cause.
@@ -199,7 +199,7 @@ func listStalled(q *request) (view, error) {
 		data.Problem = err.Error()
 	}
 	for _, d := range rows[:min(len(rows), maxStalled)] {
-		why := diagnose.OneLine(d.Stuck)
+		why := diagnose.OneLine(d.Stalled)
 		i := slices.IndexFunc(data.Groups, func(g stalledGroup) bool { return g.Why == why })
 		if i < 0 {
 			i = len(data.Groups)

@@ -225,8 +225,8 @@ func (g *drawing) endTimer(id uint64, at int64, class, note string) {
 func (g *drawing) unfinished(id uint64, o *open, d client.Description) {
 	o.lane.Class = o.class
 	note := "outstanding"
-	for _, a := range d.Outstanding {
-		if a.Activity != id {
+	for _, a := range d.Activities {
+		if a.Event != id {
 			continue
 		}
 		note = "waits for a worker"
@@ -236,8 +236,8 @@ func (g *drawing) unfinished(id uint64, o *open, d client.Description) {
 			o.class = "queue"
 		}
 	}
-	if w, waits := diagnose.WaitOf(d.Waits, id); waits {
-		o.class, note = "wait", "waits at the limit: "+diagnose.LimitWait(w, g.until)
+	if w, waits := diagnose.WaitOf(d.LimitWaits, id); waits {
+		o.class, note = "wait", "waits at the limit: "+diagnose.LimitWait(w, time.UnixMilli(g.until))
 	}
 	o.lane.Note = took(o.from, g.until) + ", " + note
 	o.lane.Bars = append(o.lane.Bars, g.span(o.from, g.until, o.class+" open", o.lane.Name))

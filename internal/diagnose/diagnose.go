@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 const (
@@ -51,20 +50,20 @@ func below(ctx context.Context, cl *client.Client, d client.Description, looks *
 
 // OwnObstacle is Obstacle without the descendants.
 func OwnObstacle(d client.Description) string {
-	if d.Stuck != "" {
-		return "it is stuck: " + OneLine(d.Stuck)
+	if d.Stalled != "" {
+		return "it is stuck: " + OneLine(d.Stalled)
 	}
 	var queues []string
-	gated := client.Status(d.Status) == client.Pending
-	for _, o := range d.Outstanding {
-		if _, waits := WaitOf(d.Waits, o.Activity); waits {
-			gated = gated || tooLong(o.Since)
+	gated := d.Status == client.Pending
+	for _, o := range d.Activities {
+		if _, waits := WaitOf(d.LimitWaits, o.Event); waits {
+			gated = gated || tooLong(o.Scheduled)
 			continue
 		}
 		if o.Worker != "" {
 			return "" // somebody works for it
 		}
-		if tooLong(o.Since) && !slices.Contains(queues, o.Queue) {
+		if tooLong(o.Scheduled) && !slices.Contains(queues, o.Queue) {
 			queues = append(queues, o.Queue)
 		}
 	}
@@ -77,19 +76,19 @@ func OwnObstacle(d client.Description) string {
 	return "no worker has taken its activities from " + strings.Join(queues, ", ") + "; is one running that has them?"
 }
 
-func tooLong(since int64) bool { return time.Since(time.UnixMilli(since)) > slow }
+func tooLong(since time.Time) bool { return time.Since(since) > slow }
 
 // WaitsFor says what would move an instance that runs and is not held up; empty if it does
 // not, or is moving.
 func WaitsFor(d client.Description) string {
-	if client.Status(d.Status) != client.Running || d.Stuck != "" || d.Inbox > 0 {
+	if d.Status != client.Running || d.Stalled != "" || d.UnreadInputs > 0 {
 		return ""
 	}
 	var all []string
-	switch n := len(d.Outstanding); n {
+	switch n := len(d.Activities); n {
 	case 0:
 	case 1:
-		all = append(all, "activity "+d.Outstanding[0].Name+" "+heldBy(d.Outstanding[0], d.Waits))
+		all = append(all, "activity "+d.Activities[0].Name+" "+heldBy(d.Activities[0], d.LimitWaits))
 	default:
 		all = append(all, fmt.Sprintf("%d activities", n))
 	}
@@ -119,8 +118,8 @@ func WaitsFor(d client.Description) string {
 }
 
 // heldBy says where an activity is.
-func heldBy(o queue.Outstanding, waits []queue.GateWait) string {
-	if _, gated := WaitOf(waits, o.Activity); gated {
+func heldBy(o client.Activity, waits []client.LimitWait) string {
+	if _, gated := WaitOf(waits, o.Event); gated {
 		return "(at its gate)"
 	}
 	if o.Worker == "" {

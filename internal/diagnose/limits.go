@@ -7,27 +7,26 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // mostWaits is how many activities of an instance are told of one by one that wait at gates.
 const mostWaits = 5
 
 // LimitWaits say, a line each, at which gates an instance waits, and why; of many the first.
-func LimitWaits(d client.Description, now int64) []string {
+func LimitWaits(d client.Description, now time.Time) []string {
 	var out []string
-	for _, g := range d.Waits[:min(len(d.Waits), mostWaits)] {
+	for _, g := range d.LimitWaits[:min(len(d.LimitWaits), mostWaits)] {
 		out = append(out, LimitWait(g, now))
 	}
-	if more := len(d.Waits) - mostWaits; more > 0 {
+	if more := len(d.LimitWaits) - mostWaits; more > 0 {
 		out = append(out, fmt.Sprintf("and %d more", more))
 	}
 	return out
 }
 
 // LimitWait says why something waits at a gate.
-func LimitWait(g queue.GateWait, now int64) string {
-	if g.In {
+func LimitWait(g client.LimitWait, now time.Time) string {
+	if g.Admitted {
 		return ActionAndKey(g.Action, g.Key) + ": let in this moment"
 	}
 	if g.Position == 0 {
@@ -37,16 +36,16 @@ func LimitWait(g queue.GateWait, now int64) string {
 	switch {
 	case g.Deadlocked:
 		why = "DEADLOCK: every slot is held by somebody who waits for this queue"
-	case g.LimitedUntil > now:
+	case g.LimitedUntil.After(now):
 		why = "limited to " + limitText(g.Policy) + ", next at " + Clock(g.LimitedUntil)
-	case g.Policy.Concurrency > 0 && g.Holding >= uint64(g.Policy.Concurrency):
-		why = fmt.Sprintf("%d of %d slots are taken", g.Holding, g.Policy.Concurrency)
+	case g.Policy.Concurrency > 0 && g.Active >= uint64(g.Policy.Concurrency):
+		why = fmt.Sprintf("%d of %d slots are taken", g.Active, g.Policy.Concurrency)
 	default:
 		why = "about to be let in"
 	}
-	text := fmt.Sprintf("%s: place %d of %d; %s", ActionAndKey(g.Action, g.Key), g.Position, g.Length, why)
-	if g.Since != 0 {
-		text += ", since " + Duration(time.Duration(now-g.Since)*time.Millisecond)
+	text := fmt.Sprintf("%s: place %d of %d; %s", ActionAndKey(g.Action, g.Key), g.Position, g.QueueLength, why)
+	if !g.Since.IsZero() {
+		text += ", since " + Duration(now.Sub(g.Since))
 	}
 	return text
 }
@@ -64,10 +63,10 @@ func limitText(p client.Policy) string {
 }
 
 // WaitOf gives the wait of an event, if it waits at a gate.
-func WaitOf(waits []queue.GateWait, event uint64) (queue.GateWait, bool) {
-	i := slices.IndexFunc(waits, func(g queue.GateWait) bool { return g.Event == event })
+func WaitOf(waits []client.LimitWait, event uint64) (client.LimitWait, bool) {
+	i := slices.IndexFunc(waits, func(g client.LimitWait) bool { return g.Event == event })
 	if i < 0 {
-		return queue.GateWait{}, false
+		return client.LimitWait{}, false
 	}
 	return waits[i], true
 }
@@ -76,7 +75,7 @@ func WaitOf(waits []queue.GateWait, event uint64) (queue.GateWait, bool) {
 func atGates(d client.Description) string {
 	var names []string
 	dead := ""
-	for _, g := range d.Waits {
+	for _, g := range d.LimitWaits {
 		name := ActionAndKey(g.Action, g.Key)
 		if !slices.Contains(names, name) {
 			names = append(names, name)

@@ -35,12 +35,12 @@ func Policy(p client.Policy) string {
 
 // Rate puts the rate of a policy in words.
 func Rate(p client.Policy) string {
-	return fmt.Sprintf("%d per %s", p.Rate, Span(time.Duration(p.RateWindow)*time.Millisecond))
+	return fmt.Sprintf("%d per %s", p.Rate, Span(p.RateWindow))
 }
 
 // Quota puts the quota of a policy in words.
 func Quota(p client.Policy) string {
-	return fmt.Sprintf("%d per %s", p.Quota, Span(time.Duration(p.QuotaWindow)*time.Millisecond))
+	return fmt.Sprintf("%d per %s", p.Quota, Span(p.QuotaWindow))
 }
 
 // WhenLimited says what becomes of who can not be let in at once.
@@ -58,7 +58,7 @@ func WhenLimited(p client.Policy) string {
 	case p.QueueTimeout == 0:
 		return fmt.Sprintf("up to %d wait up to %s", limit, Span(history.DefaultQueueTimeout))
 	default:
-		return fmt.Sprintf("up to %d wait up to %s", limit, Span(time.Duration(p.QueueTimeout)*time.Millisecond))
+		return fmt.Sprintf("up to %d wait up to %s", limit, Span(p.QueueTimeout))
 	}
 }
 

@@ -41,8 +41,8 @@ func Duration(d time.Duration) string {
 }
 
 // Clock is the time of day of Unix milliseconds, in UTC; with the day if that is not soon.
-func Clock(ms int64) string {
-	t := time.UnixMilli(ms).UTC()
+func Clock(t time.Time) string {
+	t = t.UTC()
 	if time.Until(t) > 12*time.Hour {
 		return t.Format("2006-01-02 15:04:05") + " UTC"
 	}

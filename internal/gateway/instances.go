@@ -55,7 +55,7 @@ func listInstances(c *call) (answer, error) {
 			break
 		}
 		o.After = client.Cursor(d)
-		out.Instances = append(out.Instances, api.InstanceOf(d, nil))
+		out.Instances = append(out.Instances, api.SummaryOf(d))
 	}
 	return answer{body: out}, nil
 }
@@ -199,8 +199,8 @@ func getResult(c *call) (answer, error) {
 	}
 	if patience == 0 {
 		d, err := c.client.Describe(c.Context(), id)
-		if err != nil || d.Ended == 0 {
-			return answer{status: http.StatusAccepted, body: unfinished{Instance: id, Status: d.Status}}, err
+		if err != nil || d.Ended.IsZero() {
+			return answer{status: http.StatusAccepted, body: unfinished{Instance: id, Status: string(d.Status)}}, err
 		}
 		patience = requestTime
 	}
@@ -209,7 +209,7 @@ func getResult(c *call) (answer, error) {
 	result, err := c.client.AttachRaw(id).Result(ctx)
 	if errors.Is(err, context.DeadlineExceeded) && c.Context().Err() == nil {
 		d, err := c.client.Describe(c.Context(), id)
-		return answer{status: http.StatusAccepted, body: unfinished{Instance: id, Status: d.Status}}, err
+		return answer{status: http.StatusAccepted, body: unfinished{Instance: id, Status: string(d.Status)}}, err
 	}
 	o, err := api.OutcomeOf(id, result, err)
 	return answer{body: o}, err
@@ -400,7 +400,7 @@ func getTree(c *call) (answer, error) {
 }
 
 func (c *call) node(d client.Description, room *int, depth int) node {
-	n := node{Instance: d.Instance, Orchestration: d.Orchestration, Status: d.Status, Stalled: d.Stuck}
+	n := node{Instance: d.Instance, Orchestration: d.Orchestration, Status: string(d.Status), Stalled: d.Stalled}
 	for _, child := range d.Children {
 		if *room == 0 || depth == 0 {
 			n.More = true

@@ -92,17 +92,17 @@ func listPolicies(c *call) (answer, error) {
 	}
 	out := api.Policies{Policies: []api.LevelPolicy{}}
 	for _, p := range all {
-		out.Policies = append(out.Policies, api.LevelPolicy{Level: p.Level, Policy: p.Policy})
+		out.Policies = append(out.Policies, api.LevelPolicyOf(p))
 	}
 	return answer{body: out}, nil
 }
 
 func setPolicy(c *call) (answer, error) {
-	var p client.Policy
+	var p api.Policy
 	if err := c.decode(&p); err != nil {
 		return answer{}, err
 	}
-	if err := c.client.SetPolicy(c.Context(), c.PathValue("level"), p); err != nil {
+	if err := c.client.SetPolicy(c.Context(), c.PathValue("level"), p.Client()); err != nil {
 		return answer{}, err
 	}
 	return answer{body: api.LevelPolicy{Level: c.PathValue("level"), Policy: p}}, nil

@@ -11,7 +11,6 @@ import (
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
@@ -154,7 +153,7 @@ func (f *roleFleet) reads(c *client.Client) {
 // administers does what only an operator may.
 func (f *roleFleet) administers(c, operator *client.Client) {
 	f.t.Helper()
-	f.must(operator.SetPolicy(f.ctx, "action:limited", history.Policy{Concurrency: 2}))
+	f.must(operator.SetPolicy(f.ctx, "action:limited", client.Policy{Concurrency: 2}))
 	f.must(operator.DeletePolicy(f.ctx, "action:limited"))
 	_, err := operator.ClearQueue(f.ctx, "limited", "")
 	f.must(err)

@@ -285,7 +285,7 @@ func TestAHistoryIsReadPageByPage(t *testing.T) {
 	}
 }
 
-func listed(seq func(func(Description, error) bool)) (ids []string, last error) {
+func listed(seq func(func(Summary, error) bool)) (ids []string, last error) {
 	for d, err := range seq {
 		if last = err; err == nil {
 			ids = append(ids, d.Instance)

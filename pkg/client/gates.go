@@ -6,24 +6,113 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Policy limits an action; its zero value limits nothing. pawl.Limits makes one of the words
-// that handles take.
-type Policy = history.Policy
+// Policy limits an action. Its zero value limits nothing. Durations are rounded up to milliseconds.
+type Policy struct {
+	Concurrency  uint32        // holders at one time; 0: unlimited
+	Rate         uint32        // admissions in any window of RateWindow; 0: unlimited; at most history.MaxRate
+	RateWindow   time.Duration // of Rate
+	Quota        uint64        // admissions in a window of QuotaWindow, which begins with its first admission; 0: unlimited
+	QuotaWindow  time.Duration // of Quota
+	Key          string        // path into the input: each of its values has a queue and limits of its own
+	QueueLimit   uint32        // waiters at one time; 0: history.DefaultQueueLimit
+	QueueTimeout time.Duration // maximum wait; 0: history.DefaultQueueTimeout; negative: unlimited
+	Reject       bool          // callers that cannot be admitted at once are rejected
+}
 
-// LevelPolicy is a policy that was set at run time, and the level that it is for.
-type LevelPolicy = queue.LevelPolicy
+// Limits reports whether the policy limits anything.
+func (p Policy) Limits() bool { return p.stored().Limits() }
 
-// QueueInfo is what a gate tells about itself.
-type QueueInfo = queue.GateStats
+// Validate returns a *history.PolicyError for limits that contradict each other or exceed the maximum.
+func (p Policy) Validate() error {
+	stored := p.stored()
+	return stored.Validate()
+}
 
-// Waiter is who waits at a gate or has been let in.
-type Waiter = queue.GateWaiter
+func (p Policy) stored() history.Policy {
+	out := history.Policy{
+		Concurrency: p.Concurrency, Rate: p.Rate, RateWindow: history.Millis(p.RateWindow), Quota: p.Quota, QuotaWindow: history.Millis(p.QuotaWindow),
+		Key: p.Key, QueueLimit: p.QueueLimit, QueueTimeout: history.Millis(p.QueueTimeout), Reject: p.Reject,
+	}
+	if p.QueueTimeout < 0 {
+		out.QueueTimeout = -1
+	}
+	return out
+}
+
+func policyOf(p history.Policy) Policy {
+	return Policy{
+		Concurrency: p.Concurrency, Rate: p.Rate, RateWindow: time.Duration(p.RateWindow) * time.Millisecond,
+		Quota: p.Quota, QuotaWindow: time.Duration(p.QuotaWindow) * time.Millisecond,
+		Key: p.Key, QueueLimit: p.QueueLimit, QueueTimeout: time.Duration(p.QueueTimeout) * time.Millisecond, Reject: p.Reject,
+	}
+}
+
+// LevelPolicy is a policy that was set at run time.
+type LevelPolicy struct {
+	Level  string // action:NAME, group:NAME or global
+	Policy Policy
+}
+
+// QueueInfo describes a limit. Counters cover its whole life; a limit with a key is forgotten an hour after its last use.
+// Times are by the clock of the limit, UTC; zero: none.
+type QueueInfo struct {
+	Action string
+	Key    string // of the input; empty: the action has no key
+	Keys   int    // number of limits that the numbers are the sum of; 0: it is one limit
+
+	Waiting        uint64
+	Active         uint64    // holders
+	OldestEnqueued time.Time // when the first waiter was enqueued
+	Enqueued       uint64    // admitted at once or enqueued, without the rejected ones
+	Completed      uint64    // were admitted, and have ended
+	Rejected       uint64    // on arrival: the queue was full, or the policy rejects; a repeated attempt counts again
+	TimedOut       uint64
+	Withdrawn      uint64    // cancelled while they waited
+	Cleared        uint64    // rejected by ClearQueue
+	LimitedUntil   time.Time // no admission before, by rate or quota
+	Deadlocked     bool      // every holder waits for a waiter of this limit
+	Policy         Policy    // in force
+}
+
+// Waiter is a waiter or a holder at a limit.
+type Waiter struct {
+	Position  uint64 // from 1; 0: a holder
+	Instance  string
+	Execution uint64
+	Event     uint64    // id of the history event that scheduled the activity; 1: the start of the instance; 0: a call that keeps its slot between attempts
+	Since     time.Time // zero for a holder
+}
+
+func queueOf(g queue.GateStats) QueueInfo {
+	return QueueInfo{
+		Action: g.Action, Key: g.Key, Keys: g.Keys, Waiting: g.Waiting, Active: g.Holding, OldestEnqueued: timeOf(g.Oldest),
+		Enqueued: g.Entered, Completed: g.Completed, Rejected: g.Rejected, TimedOut: g.TimedOut, Withdrawn: g.Withdrawn, Cleared: g.Cleared,
+		LimitedUntil: timeOf(g.LimitedUntil), Deadlocked: g.Deadlocked, Policy: policyOf(g.Policy),
+	}
+}
+
+func queuesOf(r queue.Reply) []QueueInfo { return convert(r.Gates, queueOf) }
+
+func waitersOf(r queue.Reply) []Waiter {
+	return convert(r.Waiters, func(w queue.GateWaiter) Waiter {
+		return Waiter{Position: w.Position, Instance: w.Instance, Execution: w.Execution, Event: w.Event, Since: timeOf(w.Since)}
+	})
+}
+
+func convert[A, B any](from []A, one func(A) B) []B {
+	to := make([]B, len(from))
+	for i, a := range from {
+		to[i] = one(a)
+	}
+	return to
+}
 
 // policyPartition is whose owner is asked about policies, so that two that are set at once do not pass each other.
 const policyPartition = 0
@@ -32,7 +121,7 @@ const policyPartition = 0
 // not among them: QueueStats tells what is in force. Errors: ErrNoOwner, queue.ErrTimeout.
 func (c *Client) Policies(ctx context.Context) ([]LevelPolicy, error) {
 	r, err := c.ask(ctx, policyPartition, queue.Ask{Op: queue.OpPolicies})
-	return r.Policies, err
+	return convert(r.Policies, func(l queue.LevelPolicy) LevelPolicy { return LevelPolicy{Level: l.Level, Policy: policyOf(l.Policy)} }), err
 }
 
 // SetPolicy sets the policy of a level: "action:NAME", "group:NAME" or "global". It stands
@@ -51,7 +140,8 @@ func (c *Client) SetPolicy(ctx context.Context, level string, p Policy) error {
 	if err != nil {
 		return fmt.Errorf("client: %w", err)
 	}
-	_, err = c.ask(ctx, policyPartition, queue.Ask{Op: queue.OpSetPolicy, Level: level, Policy: &p})
+	stored := p.stored()
+	_, err = c.ask(ctx, policyPartition, queue.Ask{Op: queue.OpSetPolicy, Level: level, Policy: &stored})
 	return err
 }
 
@@ -75,23 +165,24 @@ func (c *Client) DeletePolicy(ctx context.Context, level string) error {
 // last hour), which may well be because it has no limits; ErrNoOwner, queue.ErrTimeout.
 func (c *Client) QueueStats(ctx context.Context, action, key string) (QueueInfo, error) {
 	r, err := c.askGate(ctx, queue.Ask{Op: queue.OpGate, Gate: action, Key: key})
+	own := queuesOf(r)
 	switch {
-	case key == "" && (errors.Is(err, ErrNotFound) || err == nil && len(r.Gates) > 0 && (r.Gates[0].Policy.Key != "" || untouched(r.Gates[0]))):
-		sum, some, failed := sumOf(r.Gates, c.Queues(ctx, action))
+	case key == "" && (errors.Is(err, ErrNotFound) || err == nil && len(own) > 0 && (own[0].Policy.Key != "" || untouched(own[0]))):
+		sum, some, failed := sumOf(own, c.Queues(ctx, action))
 		if some || failed != nil {
 			return sum, failed
 		}
 		return QueueInfo{}, err
 	case err != nil:
 		return QueueInfo{}, err
-	case len(r.Gates) == 0:
+	case len(own) == 0:
 		return QueueInfo{}, fmt.Errorf("client: the owner told nothing about the gate of %s", action)
 	}
-	return r.Gates[0], nil
+	return own[0], nil
 }
 
 // untouched reports that nobody has ever come to the gate: it is known because all inputs have had a key.
-func untouched(g QueueInfo) bool { return g.Entered+g.Rejected+g.Waiting+g.Holding == 0 }
+func untouched(g QueueInfo) bool { return g.Enqueued+g.Rejected+g.Waiting+g.Active == 0 }
 
 // sumOf adds up the gates of one action: its own, which may be idle, and those in use.
 func sumOf(own []QueueInfo, used iter.Seq2[QueueInfo, error]) (sum QueueInfo, some bool, _ error) {
@@ -100,7 +191,7 @@ func sumOf(own []QueueInfo, used iter.Seq2[QueueInfo, error]) (sum QueueInfo, so
 		if err != nil {
 			return QueueInfo{}, false, err
 		}
-		if len(own) == 0 || g.Gate != own[0].Gate {
+		if len(own) == 0 || g.Key != own[0].Key {
 			gates = append(gates, g)
 		}
 	}
@@ -112,30 +203,30 @@ func sumOf(own []QueueInfo, used iter.Seq2[QueueInfo, error]) (sum QueueInfo, so
 	case len(own) > 0 && untouched(own[0]):
 		gates = gates[1:]
 	}
-	sum = QueueInfo{Gate: gates[0].Action, Action: gates[0].Action, Policy: gates[0].Policy, MaxConcurrent: gates[0].MaxConcurrent}
+	sum = QueueInfo{Action: gates[0].Action, Policy: gates[0].Policy}
 	for _, g := range gates {
 		sum.Keys++
 		sum.Waiting += g.Waiting
-		sum.Holding += g.Holding
-		sum.Entered += g.Entered
+		sum.Active += g.Active
+		sum.Enqueued += g.Enqueued
 		sum.Completed += g.Completed
 		sum.Rejected += g.Rejected
 		sum.TimedOut += g.TimedOut
 		sum.Withdrawn += g.Withdrawn
 		sum.Cleared += g.Cleared
-		sum.Oldest = first0(sum.Oldest, g.Oldest)
-		sum.LimitedUntil = first0(sum.LimitedUntil, g.LimitedUntil)
+		sum.OldestEnqueued = earlier(sum.OldestEnqueued, g.OldestEnqueued)
+		sum.LimitedUntil = earlier(sum.LimitedUntil, g.LimitedUntil)
 		sum.Deadlocked = sum.Deadlocked || g.Deadlocked
 	}
 	return sum, true, nil
 }
 
-// first0 is the earlier of two times, of which nought is none.
-func first0(a, b int64) int64 {
-	if a == 0 || b == 0 {
-		return max(a, b)
+// earlier is the earlier of two times, of which zero is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
 	}
-	return min(a, b)
+	return a
 }
 
 // Queues gives the gates in use, those of one action or (action empty) all, in no order: where
@@ -147,7 +238,7 @@ func (c *Client) Queues(ctx context.Context, action string) iter.Seq2[QueueInfo,
 			yield(QueueInfo{}, err)
 			return
 		}
-		each(ctx, c, queue.Ask{Op: queue.OpGates, Gate: action, Limit: pageSize}, func(r queue.Reply) []QueueInfo { return r.Gates }, yield)
+		each(ctx, c, queue.Ask{Op: queue.OpGates, Gate: action, Limit: pageSize}, queuesOf, yield)
 	}
 }
 
@@ -164,7 +255,7 @@ func (c *Client) Waiters(ctx context.Context, action, key string) iter.Seq2[Wait
 				yield(Waiter{}, err)
 				return
 			}
-			for _, w := range r.Waiters {
+			for _, w := range waitersOf(r) {
 				if !yield(w, nil) {
 					return
 				}
@@ -180,7 +271,7 @@ func (c *Client) Waiters(ctx context.Context, action, key string) iter.Seq2[Wait
 // fits into a reply), in no order. Errors: as Waiters.
 func (c *Client) Holders(ctx context.Context, action, key string, most int) ([]Waiter, error) {
 	r, err := c.askGate(ctx, queue.Ask{Op: queue.OpWaiters, Gate: action, Key: key, Status: queue.StatusHolding, Limit: most})
-	return r.Waiters, err
+	return waitersOf(r), err
 }
 
 // ClearQueue turns away everybody who waits at a gate, and gives how many they were. An

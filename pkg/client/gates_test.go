@@ -80,7 +80,7 @@ func (g *gates) asked(p int, a queue.Ask) queue.Reply {
 
 func TestAPolicyIsSetListedAndDeletedAndOneThatMakesNoSenseNeverLeaves(t *testing.T) {
 	w, c := stand(t, Options{})
-	p := Policy{Concurrency: 5, Rate: 100, RateWindow: 1000, Key: "customer.id", Reject: true}
+	p := Policy{Concurrency: 5, Rate: 100, RateWindow: time.Second, Key: "customer.id", Reject: true}
 	ok(t, c.SetPolicy(soon(t), "action:charge-card", p))
 	all, err := c.Policies(soon(t))
 	if err != nil || !reflect.DeepEqual(all, []LevelPolicy{{Level: "action:charge-card", Policy: p}}) {
@@ -113,7 +113,7 @@ func keyed(w *owner) {
 	w.gates.stats = map[int][]queue.GateStats{0: {{Gate: "nap", Action: "nap", Waiting: 1}}}
 	for i := range 10 {
 		g := queue.GateStats{Gate: fmt.Sprint("charge/k", i), Action: "charge", Key: fmt.Sprint("k", i), Waiting: 2, Holding: 1, MaxConcurrent: 3, Entered: 9, Completed: 4,
-			Rejected: 5, TimedOut: 1, Withdrawn: 2, Cleared: 3, Policy: Policy{Concurrency: 3}}
+			Rejected: 5, TimedOut: 1, Withdrawn: 2, Cleared: 3, Policy: history.Policy{Concurrency: 3}}
 		switch i {
 		case 3:
 			g.Oldest, g.LimitedUntil = 70, 900
@@ -128,8 +128,8 @@ func TestAnActionWithKeysHasTheSumOfItsGatesAndEachOneByItsKey(t *testing.T) {
 	w, c := stand(t, Options{})
 	keyed(w)
 	got, err := c.QueueStats(soon(t), "charge", "")
-	want := QueueInfo{Gate: "charge", Action: "charge", Keys: 10, Waiting: 20, Holding: 10, MaxConcurrent: 3, Oldest: 50, Entered: 90, Completed: 40, Rejected: 50, TimedOut: 10,
-		Withdrawn: 20, Cleared: 30, LimitedUntil: 900, Deadlocked: true, Policy: Policy{Concurrency: 3}}
+	want := QueueInfo{Action: "charge", Keys: 10, Waiting: 20, Active: 10, OldestEnqueued: timeOf(50), Enqueued: 90, Completed: 40, Rejected: 50, TimedOut: 10,
+		Withdrawn: 20, Cleared: 30, LimitedUntil: timeOf(900), Deadlocked: true, Policy: Policy{Concurrency: 3}}
 	if err != nil || got != want {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
@@ -155,17 +155,17 @@ func TestAnActionWithKeysHasTheSumOfItsGatesAndEachOneByItsKey(t *testing.T) {
 
 func TestAnInputWithoutAKeyDoesNotHideTheGatesOfTheOthers(t *testing.T) {
 	w, c := stand(t, Options{})
-	policy := Policy{Concurrency: 1, Key: "tenant"}
+	policy := history.Policy{Concurrency: 1, Key: "tenant"}
 	at := func(key string, waiting uint64) queue.GateStats {
 		return queue.GateStats{Gate: strings.TrimSuffix("debit/"+key, "/"), Action: "debit", Key: key, Waiting: waiting, MaxConcurrent: 1, Policy: policy}
 	}
 	w.gates.stats = map[int][]queue.GateStats{1: {at("", 3), at("acme", 5)}, 2: {at("other", 7)}}
-	want := QueueInfo{Gate: "debit", Action: "debit", Keys: 3, Waiting: 15, MaxConcurrent: 1, Policy: policy}
+	want := QueueInfo{Action: "debit", Keys: 3, Waiting: 15, Policy: policyOf(policy)}
 	if got, err := c.QueueStats(soon(t), "debit", ""); err != nil || got != want {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
 	w.gates.stats = map[int][]queue.GateStats{1: {at("", 3)}}
-	if got, err := c.QueueStats(soon(t), "debit", ""); err != nil || got != at("", 3) {
+	if got, err := c.QueueStats(soon(t), "debit", ""); err != nil || got != queueOf(at("", 3)) {
 		t.Errorf("of one alone: %+v, %v", got, err)
 	}
 	w.gates.stats = map[int][]queue.GateStats{1: {at("", 0), at("acme", 5)}}
@@ -188,7 +188,7 @@ func TestAllGatesAreListedPageByPageAndWhatIsMissingIsSaid(t *testing.T) {
 			if err != nil {
 				return got, err
 			}
-			got = append(got, g.Gate)
+			got = append(got, g.Action+"/"+g.Key)
 		}
 		slices.Sort(got)
 		return got, nil
@@ -222,7 +222,7 @@ func TestWhoWaitsIsListedInOrderAndTurnedAway(t *testing.T) {
 		ok(t, err)
 		got = append(got, x)
 	}
-	if !reflect.DeepEqual(got, w.gates.waiters) {
+	if !reflect.DeepEqual(got, waitersOf(queue.Reply{Waiters: w.gates.waiters})) {
 		t.Errorf("%+v", got)
 	}
 	if h, err := c.Holders(soon(t), "charge", "k1", 5); err != nil || len(h) != 1 || h[0].Instance != "h" {
@@ -258,7 +258,7 @@ func TestAnInstanceThatIsPendingIsListedAndItsPurgeIsRefused(t *testing.T) {
 		}
 	}
 	d, err := c.Describe(soon(t), "p")
-	if err != nil || len(d.Waits) != 1 || d.Waits[0].Position != 2 {
+	if err != nil || len(d.LimitWaits) != 1 || d.LimitWaits[0].Position != 2 {
 		t.Errorf("%+v, %v", d, err)
 	}
 	if err := c.Purge(soon(t), "p"); !errors.Is(err, ErrRunning) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"reflect"
 	"time"
 
 	"github.com/pawlrun/pawl"
@@ -12,12 +13,15 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Entry is one event of a history as it is kept, and what it means.
+// Entry is one event of a history.
 type Entry struct {
 	Execution uint64
-	Event     history.Event
-	Raw       []byte
-	Report    *Report // of an ActivityCancelRequested; nil if nobody has reported (yet)
+	ID        uint64        // from 1, ascending
+	Type      string        // such as ActivityScheduled: the name of a type of package history
+	At        time.Time     // of the turn, UTC
+	Event     history.Event // decoded: a pointer to the type of that name
+	Raw       []byte        // as stored
+	Report    *Report       // of an ActivityCancelRequested; nil: not reported, or not yet
 }
 
 // How is how a cancelled activity ended.
@@ -112,7 +116,9 @@ func entries(id string, after uint64, r queue.Reply, yield func(Entry, error) bo
 		if c, ok := e.(*history.ActivityCancelRequested); ok {
 			entry.Report = reports[c.Scheduled]
 		}
-		if entry.Event = e; !yield(entry, nil) {
+		entry.ID, entry.At = e.Meta().ID, timeOf(e.Meta().At)
+		entry.Type, entry.Event = reflect.TypeOf(e).Elem().Name(), e
+		if !yield(entry, nil) {
 			return false
 		}
 	}

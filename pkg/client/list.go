@@ -33,7 +33,7 @@ type ListOptions struct {
 }
 
 // Cursor is the place of an instance in a listing, for ListOptions.After.
-func Cursor(d Description) string { return queue.ListCursor(d.Updated, d.Instance) }
+func Cursor(s Summary) string { return queue.ListCursor(unixMilli(s.Updated), s.Instance) }
 
 // List gives the instances of the namespace, the latest change of status first, reading
 // on as they are taken. All partitions are asked, at the same time. If some can not
@@ -42,7 +42,7 @@ func Cursor(d Description) string { return queue.ListCursor(d.Updated, d.Instanc
 //
 // A listing is no snapshot: an instance whose status changes meanwhile may be listed
 // twice or not at all.
-func (c *Client) List(ctx context.Context, o ListOptions) iter.Seq2[Description, error] {
+func (c *Client) List(ctx context.Context, o ListOptions) iter.Seq2[Summary, error] {
 	statuses := []Status{o.Status}
 	if o.Status == "" {
 		statuses = []Status{Pending, Running, Completed, Failed, Cancelled}
@@ -63,7 +63,7 @@ func (c *Client) List(ctx context.Context, o ListOptions) iter.Seq2[Description,
 
 // Stalled gives the instances that can not go on, and why, as List does. Among them are those with an activity that no worker
 // has, or in a queue that no worker reads: such an instance is found within two looks of its orchestrator (20 s by default).
-func (c *Client) Stalled(ctx context.Context) iter.Seq2[Description, error] {
+func (c *Client) Stalled(ctx context.Context) iter.Seq2[Summary, error] {
 	return merged(ctx, c, []queue.Ask{{Op: queue.OpStuck, Limit: pageSize}}, 0)
 }
 
@@ -132,9 +132,9 @@ func (s *source[T]) fill(ctx context.Context) {
 
 // merged gives the rows of all partitions for all the requests, in order, at most
 // limit (0: all), and then what is missing.
-func merged(ctx context.Context, c *Client, asks []queue.Ask, limit int) iter.Seq2[Description, error] {
-	return func(yield func(Description, error) bool) {
-		sources := openAll(ctx, c, asks, func(r queue.Reply) []Description { return r.Rows })
+func merged(ctx context.Context, c *Client, asks []queue.Ask, limit int) iter.Seq2[Summary, error] {
+	return func(yield func(Summary, error) bool) {
+		sources := openAll(ctx, c, asks, func(r queue.Reply) []queue.Described { return r.Rows })
 		for n := 0; limit == 0 || n < limit; n++ {
 			s := first(sources)
 			if s == nil {
@@ -142,13 +142,13 @@ func merged(ctx context.Context, c *Client, asks []queue.Ask, limit int) iter.Se
 			}
 			d := s.rows[0]
 			s.rows = s.rows[1:]
-			if !yield(d, nil) {
+			if !yield(summaryOf(&d), nil) {
 				return
 			}
 			s.fill(ctx)
 		}
 		if err := missing(sources, c.partitions()); err != nil {
-			yield(Description{}, err)
+			yield(Summary{}, err)
 		}
 	}
 }
@@ -223,8 +223,8 @@ func missing[T any](sources []*source[T], of int) error {
 
 // first is the source whose next row comes first: the one that changed last, and of
 // several the one of the highest id, which is the order of each partition.
-func first(sources []*source[Description]) *source[Description] {
-	var best *source[Description]
+func first(sources []*source[queue.Described]) *source[queue.Described] {
+	var best *source[queue.Described]
 	for _, s := range sources {
 		if len(s.rows) == 0 {
 			continue

@@ -145,7 +145,7 @@ func (w *owner) purge(in queue.Input) {
 	case row.Stuck != "":
 		row.Inbox++
 		return
-	case !Status(row.Status).ended() && !in.Force:
+	case !Status(row.Status).Ended() && !in.Force:
 		a = queue.Answer{Problem: &queue.Problem{Code: queue.ProblemRefused, Message: "it is running"}}
 	default:
 		delete(w.rows, in.Instance)

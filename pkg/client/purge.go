@@ -86,7 +86,7 @@ func (p *purging) unknown(err error) error {
 
 // look asks how the instance stands, in case the answer was lost.
 func (p *purging) look(ctx context.Context) (over bool, _ error) {
-	d, err := p.c.Describe(ctx, p.id)
+	d, err := p.c.describe(ctx, p.id)
 	p.last = err
 	switch {
 	case errors.Is(err, ErrNotFound):
@@ -97,7 +97,7 @@ func (p *purging) look(ctx context.Context) (over bool, _ error) {
 		return true, nil
 	case d.Stuck != "":
 		return true, &StuckError{Instance: p.id, Why: d.Stuck}
-	case !p.force && !Status(d.Status).ended() && d.Inbox == 0:
+	case !p.force && !Status(d.Status).Ended() && d.Inbox == 0:
 		return true, &RunningError{Instance: p.id}
 	default:
 		return false, nil

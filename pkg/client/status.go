@@ -95,7 +95,7 @@ func (c *Client) nextStatus(ctx context.Context, id string, after uint64) (*queu
 			return nil, problem(id, a.Problem)
 		case a.Custom != nil && a.Custom.Version > after:
 			return a.Custom, nil
-		case Status(a.Status).ended():
+		case Status(a.Status).Ended():
 			return nil, &EndedError{Instance: id, Status: Status(a.Status)}
 		}
 		q.first = c.opts.Every

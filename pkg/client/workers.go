@@ -10,20 +10,51 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// WorkerInfo is what a worker tells about itself.
-type WorkerInfo = queue.WorkerInfo
+// WorkerInfo describes a worker. Times are by the clock of the worker, UTC; zero: none.
+type WorkerInfo struct {
+	Name        string
+	Host        string
+	PID         int
+	Since       time.Time // its start
+	Activities  []string
+	Queues      []string
+	Concurrency int // of each queue
+	Running     int // without the abandoned ones
+	Abandoned   []Abandoned
+	NotReady    string // why it takes no work at present; empty: it does
+	LastError   string // the latest since its start; it may be over
+	LastErrorAt time.Time
+}
 
-// Abandoned is an activity that runs on in a worker although its grace is over.
-type Abandoned = queue.Abandoned
+// Abandoned is an activity that runs although its grace period after a cancellation is over.
+type Abandoned struct {
+	Activity string // its name
+	Instance string
+	Since    time.Time
+}
+
+func workerOf(w queue.WorkerInfo) WorkerInfo {
+	out := WorkerInfo{
+		Name: w.Name, Host: w.Host, PID: w.PID, Since: timeOf(w.Since), Activities: w.Activities, Queues: w.Queues, Concurrency: w.Concurrency,
+		Running: w.Running, NotReady: w.NotReady, LastError: w.LastError, LastErrorAt: timeOf(w.LastErrorAt),
+	}
+	for _, a := range w.Abandoned {
+		out.Abandoned = append(out.Abandoned, Abandoned{Activity: a.Activity, Instance: a.Instance, Since: timeOf(a.Since)})
+	}
+	return out
+}
 
 // workersWait is how long answers of workers are waited for: they are given without a look at any store.
 const workersWait = 500 * time.Millisecond
 
-// Workers asks which workers there are and gives, after half a second, those that have
-// answered, by name. One that is cut off from NATS, or too slow, is missing: whether it
-// lives can not be known from here. If ctx ends before, what has come is given with its error.
+// Workers requests a description from every worker and returns, after half a second, those that answered, by name. A worker that
+// is disconnected or too slow is missing. If ctx ends before, the answers so far are returned with its error.
 func (c *Client) Workers(ctx context.Context) ([]WorkerInfo, error) {
-	all, err := c.conn.AskWorkers(ctx, workersWait)
+	answers, err := c.conn.AskWorkers(ctx, workersWait)
+	all := make([]WorkerInfo, len(answers))
+	for i, w := range answers {
+		all[i] = workerOf(w)
+	}
 	slices.SortFunc(all, func(a, b WorkerInfo) int { return cmp.Compare(a.Name, b.Name) })
 	if err != nil {
 		return all, fmt.Errorf("client: workers: %w", err)

@@ -338,8 +338,8 @@ func (f *family) nobodyOwes(all map[string]*relative) {
 			d, err = f.client.Describe(f.ctx, id)
 			return err == nil
 		})
-		if d.Owes != 0 || d.Inbox != 0 || len(d.Children) != 0 || d.Stuck != "" {
-			f.t.Errorf("%s owes %d messages, has %d unread inputs, %d children, and is stuck: %q", id, d.Owes, d.Inbox, len(d.Children), d.Stuck)
+		if d.PendingMessages != 0 || d.UnreadInputs != 0 || len(d.Children) != 0 || d.Stalled != "" {
+			f.t.Errorf("%s owes %d messages, has %d unread inputs, %d children, and is stuck: %q", id, d.PendingMessages, d.UnreadInputs, len(d.Children), d.Stalled)
 		}
 	}
 }

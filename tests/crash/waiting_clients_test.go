@@ -56,7 +56,7 @@ func (a *arena) waitFor(n int) {
 	for i := len(a.mixed) - n; i < len(a.mixed); i++ {
 		poll.Until(a.t, within, id(i)+" waits for its event", func() bool {
 			d, err := a.client.Describe(a.ctx, id(i))
-			return err == nil && d.Events >= beforeGo && len(d.Outstanding) == 0 && d.Timers == 0
+			return err == nil && d.Events >= beforeGo && len(d.Activities) == 0 && d.Timers == 0
 		})
 	}
 }

@@ -246,7 +246,7 @@ func (a *arena) describe(id, what string, yes func(client.Description) bool) (d 
 
 func (a *arena) status(id string, s client.Status) client.Description {
 	a.Helper()
-	return a.describe(id, "is "+string(s), func(d client.Description) bool { return d.Status == string(s) })
+	return a.describe(id, "is "+string(s), func(d client.Description) bool { return d.Status == s })
 }
 
 // events gives those of a kind in an execution's history.

@@ -41,8 +41,8 @@ func three(a *arena) {
 		runs = append(runs, a.visit(fmt.Sprint("three-", i), one("three", Visit{Hold: true})))
 		a.queued("three", i)
 	}
-	d := a.describe("three-3", "waits", func(d client.Description) bool { return len(d.Waits) == 1 })
-	if w := d.Waits[0]; w.Gate != "three" || w.Position != 3 || w.Length != 3 || w.Holding != 1 || w.Policy.Concurrency != 1 || w.Since == 0 || w.Deadlocked {
+	d := a.describe("three-3", "waits", func(d client.Description) bool { return len(d.LimitWaits) == 1 })
+	if w := d.LimitWaits[0]; w.Action != "three" || w.Position != 3 || w.QueueLength != 3 || w.Active != 1 || w.Policy.Concurrency != 1 || w.Since.IsZero() || w.Deadlocked {
 		a.Errorf("three-3 waits thus: %+v", w)
 	}
 	poll.Until(a.T, within, "it is measured that three wait and one is in", func() bool {
@@ -226,7 +226,7 @@ func keyed(a *arena) {
 	a.queued("left", 1)
 	a.until("right", 1)
 
-	if s, err := a.client.QueueStats(a.ctx, "keyed", "red"); err != nil || s.Waiting != 1 || s.Holding != 1 || s.Key != "red" || s.MaxConcurrent != 1 {
+	if s, err := a.client.QueueStats(a.ctx, "keyed", "red"); err != nil || s.Waiting != 1 || s.Active != 1 || s.Key != "red" || s.Policy.Concurrency != 1 {
 		a.Errorf("the gate of red says %+v (%v)", s, err)
 	}
 	if n := len(a.book.entered(a.T, "keyed/red")); n != 1 {

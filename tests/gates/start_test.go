@@ -48,8 +48,8 @@ func hall(a *arena) {
 	a.queued("hall", 2)
 	a.stay("hall", "hall-3", Stay{}) // once more: it is the same instance
 	d := a.status("hall-3", client.Pending)
-	if len(d.Waits) != 1 || d.Waits[0].Event != 1 || d.Waits[0].Gate != "hall" || d.Waits[0].Position != 2 || d.Waits[0].Holding != 1 {
-		a.Errorf("hall-3 waits thus: %+v", d.Waits)
+	if len(d.LimitWaits) != 1 || d.LimitWaits[0].Event != 1 || d.LimitWaits[0].Action != "hall" || d.LimitWaits[0].Position != 2 || d.LimitWaits[0].Active != 1 {
+		a.Errorf("hall-3 waits thus: %+v", d.LimitWaits)
 	}
 	a.status("hall-2", client.Pending)
 	pending := map[string]bool{}
@@ -130,8 +130,8 @@ func (a *arena) knotted(hall string, s Stay) {
 	run := a.stay(hall, id, s)
 	a.stand(hall, "it is found to be deadlocked", func(s limiter.Stats) bool { return s.Deadlocked })
 	d := a.status(child, client.Pending)
-	if len(d.Waits) != 1 || !d.Waits[0].Deadlocked {
-		a.Errorf("%s waits thus: %+v", child, d.Waits)
+	if len(d.LimitWaits) != 1 || !d.LimitWaits[0].Deadlocked {
+		a.Errorf("%s waits thus: %+v", child, d.LimitWaits)
 	}
 	if s, err := a.client.QueueStats(a.ctx, hall, ""); err != nil || !s.Deadlocked {
 		a.Errorf("who asks for the queue is told %+v (%v)", s, err)
