@@ -46,7 +46,7 @@ func count(ctx *pawl.Context, t tally) (_ *tally, err error) {
 func TestACounterRunsForEverWithoutCompensationAndKeepsItsStatusAndItsParent(t *testing.T) {
 	d := replaytest.New(t, counter.Do(count).Program(), replay.Options{Strict: true})
 	d.Feed(&history.Started{
-		Name: "counter", Version: "7", Payload: must(counter.EncodeInput(tally{})), Born: d.X.Identity().Born,
+		Name: "counter", Version: "7", Payload: must(counter.EncodeInput(tally{})), Origin: d.X.Identity().Origin,
 		Parent: &history.Parent{Instance: "parent"},
 	})
 	for n := range 6 {

@@ -24,7 +24,7 @@ func orchestrate[In, Out any](tb testing.TB, fn func(*pawl.Context, In) (Out, er
 	tb.Helper()
 	handle := pawl.NewOrchestration[In, Out]("under-test")
 	d := replaytest.New(tb, handle.Do(fn).Program(), replay.Options{Strict: true})
-	d.Feed(&history.Started{Name: handle.Name(), Payload: must(handle.EncodeInput(in)), Born: d.X.Identity().Born})
+	d.Feed(&history.Started{Name: handle.Name(), Payload: must(handle.EncodeInput(in)), Origin: d.X.Identity().Origin})
 	return run[In, Out]{Driver: d, tb: tb, handle: handle}
 }
 

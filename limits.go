@@ -93,7 +93,7 @@ func badLimit(option, rule string) LimitOption {
 
 // limiting gives a *LimitError for a policy of options that limit nothing without another.
 func limiting(p *history.Policy) error {
-	if p == nil || !p.Idle() {
+	if p == nil || !p.Unlimited() {
 		return nil
 	}
 	option := "Reject()"
@@ -257,5 +257,5 @@ func (g GroupOption) applyActivity(s *activitySettings) { g.applyOrchestration(&
 
 func (g GroupOption) applyOrchestration(s *limitSettings) {
 	s.fail(g.err)
-	s.declared.Group, s.declared.Of = g.name, g.policy
+	s.declared.Group, s.declared.GroupPolicy = g.name, g.policy
 }

@@ -165,24 +165,24 @@ func TestTheLimitsOfAHandleAreDeclaredWhereItIsUsed(t *testing.T) {
 		_, err := plain.Call(ctx, 1, pawl.KeepSlot())
 		return pawl.None{}, err
 	}, pawl.None{})
-	gate := func(event int) *history.Gate { return r.History[event-1].(*history.ActivityScheduled).Gate }
+	gate := func(event int) *history.Limit { return r.History[event-1].(*history.ActivityScheduled).Limit }
 	if g := gate(2); g == nil || *g.Declared.Action != (history.Policy{Concurrency: 5, Key: "id"}) || g.Declared.Group != "payments" ||
-		*g.Declared.Of != (history.Policy{Rate: 100, RateWindow: 1000}) || !g.Keep {
+		*g.Declared.GroupPolicy != (history.Policy{Rate: 100, RateWindow: 1000}) || !g.Retain {
 		t.Errorf("%+v", g)
 	}
-	if g := gate(3); g == nil || g.Declared != (history.Declared{Group: "payments"}) || g.Keep {
+	if g := gate(3); g == nil || g.Declared != (history.Declared{Group: "payments"}) || g.Retain {
 		t.Errorf("%+v", g)
 	}
 	if g := gate(4); g != nil {
 		t.Errorf("a gate of nothing: %+v", g)
 	}
-	if g := gate(5); g == nil || *g != (history.Gate{Keep: true}) {
+	if g := gate(5); g == nil || *g != (history.Limit{Retain: true}) {
 		t.Errorf("%+v", g)
 	}
 	r.CheckReplay()
 
 	fulfil := pawl.NewOrchestration[int, int]("fulfil", pawl.Concurrency(3), payments).Do(nil)
-	if d := fulfil.Declared(); *d.Action != (history.Policy{Concurrency: 3}) || d.Group != "payments" || d.Of == nil {
+	if d := fulfil.Declared(); *d.Action != (history.Policy{Concurrency: 3}) || d.Group != "payments" || d.GroupPolicy == nil {
 		t.Errorf("%+v", d)
 	}
 	if d := pawl.NewOrchestration[int, int]("free").Do(nil).Declared(); d != (history.Declared{}) {

@@ -50,7 +50,7 @@ func (in *instance) now() *execution { return in.executions[len(in.executions)-1
 // begin prepares an execution; its Started is its first input.
 func (in *instance) begin(s *history.Started) {
 	in.executions = append(in.executions, &execution{
-		id:      history.Identity{Instance: in.id, Born: s.Born, Execution: s.Execution},
+		id:      history.Identity{Instance: in.id, Origin: s.Origin, Execution: s.Execution},
 		started: s,
 	})
 }

@@ -70,7 +70,7 @@ func (e *Env) start(l letter, s *history.Started) {
 		return
 	}
 	e.born++
-	s.Execution, s.Born = 1, history.Position{Seq: e.born, Time: e.now * int64(time.Millisecond)}
+	s.Execution, s.Origin = 1, history.Position{Seq: e.born, Time: e.now * int64(time.Millisecond)}
 	in = &instance{e: e, id: l.to, parent: s.Parent}
 	in.begin(s)
 	e.byID[in.id] = in
@@ -104,7 +104,7 @@ func taken(id string) history.Failure {
 func (in *instance) post(made []history.Event) {
 	e, state := in.e, &in.now().state
 	e.tb.Helper()
-	told := slices.Clone(state.Messages())
+	told := slices.Clone(state.PendingMessages())
 	for _, ev := range made {
 		switch ev := ev.(type) {
 		case *history.ActivityScheduled:
@@ -128,7 +128,7 @@ func (in *instance) post(made []history.Event) {
 	for _, m := range told {
 		in.tell(m)
 	}
-	state.Confirm(state.Len)
+	state.TrimAcked(state.Len)
 }
 
 // drop forgets a run that nobody wants any more, and says whether it was there.
@@ -186,7 +186,7 @@ func (in *instance) start(c *history.ChildScheduled) letter {
 	s := &history.Started{Name: c.Name, Version: c.Version, Payload: c.Payload, By: in.id}
 	if !c.Detached {
 		id := in.now().id
-		s.Parent = &history.Parent{Instance: in.id, Born: id.Born, Execution: id.Execution, Event: c.ID, Effect: c.Effect}
+		s.Parent = &history.Parent{Instance: in.id, Origin: id.Origin, Execution: id.Execution, Event: c.ID, Effect: c.Effect}
 	}
 	return letter{to: c.Instance, ev: s, sent: c}
 }

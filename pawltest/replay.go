@@ -63,7 +63,7 @@ func read(tb testing.TB, exported []byte, bindings []pawl.Binding) replaytest.Pa
 		tb.Fatalf("the history is of orchestration %s, version %q, and the bindings have only %q", start.Name, start.Version, has)
 	}
 	return replaytest.Past{
-		ID:      history.Identity{Instance: instance, Born: start.Born, Execution: start.Execution},
+		ID:      history.Identity{Instance: instance, Origin: start.Origin, Execution: start.Execution},
 		Program: b.Program(), Options: strict(), Events: events,
 	}
 }

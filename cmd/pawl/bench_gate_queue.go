@@ -135,10 +135,10 @@ func (g *gateBench) poll(ctx context.Context, what string, left func(context.Con
 
 // queue asks Redis how many wait, and how many hold a slot.
 func (g *gateBench) queue(ctx context.Context, gate string) (waiting, holding int, err error) {
-	k := redisx.NewSpace(g.namespace).Gate(gate)
+	k := redisx.NewSpace(g.namespace).Limit(gate)
 	cmds, err := g.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
-		p.ZCard(ctx, k.Queue())
-		p.ZCard(ctx, k.Active())
+		p.ZCard(ctx, k.Waiters())
+		p.ZCard(ctx, k.Holders())
 		return nil
 	})
 	if err != nil {
@@ -157,8 +157,8 @@ func (g *gateBench) queue(ctx context.Context, gate string) (waiting, holding in
 
 // memory asks Redis how many bytes the keys of a gate take.
 func (g *gateBench) memory(ctx context.Context, gate string) (bytes int64, err error) {
-	k := redisx.NewSpace(g.namespace).Gate(gate)
-	for _, key := range []string{k.Queue(), k.Active(), k.Away(), k.Rate(), k.State()} {
+	k := redisx.NewSpace(g.namespace).Limit(gate)
+	for _, key := range []string{k.Waiters(), k.Holders(), k.Rejected(), k.Grants(), k.State()} {
 		n, err := g.rdb.MemoryUsage(ctx, key, 0).Result()
 		if err != nil && !errors.Is(err, redis.Nil) {
 			return 0, err

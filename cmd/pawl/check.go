@@ -48,7 +48,7 @@ func (c *checkCmd) Run(ctx context.Context, s streams) error {
 		return fmt.Errorf("there is no namespace %s in this Redis: has an orchestrator been started for it?", c.Namespace.Namespace)
 	}
 	var checked checkedSpace
-	if checked.Checked, err = checkSpace(ctx, s, store.New(runner, space)); err != nil {
+	if checked.CheckResult, err = checkSpace(ctx, s, store.New(runner, space)); err != nil {
 		return err
 	}
 	if err := checked.checkGates(ctx, rdb, runner, space); err != nil {
@@ -70,7 +70,7 @@ func (c *checkCmd) Run(ctx context.Context, s streams) error {
 
 // checkedSpace is what was looked at in a namespace, and what is wrong.
 type checkedSpace struct {
-	store.Checked
+	store.CheckResult
 
 	Gates        int           `json:"gates"` // in use
 	GateFindings []gateFinding `json:"gate_findings,omitempty"`
@@ -90,7 +90,7 @@ func (c *checkedSpace) checkGates(ctx context.Context, rdb redis.UniversalClient
 	}
 	gates := limiter.New(runner, space, func(name string) int { return queue.PartitionOf(name, partitions) })
 	for p := range partitions {
-		names, err := gates.Listed(ctx, p)
+		names, err := gates.Scheduled(ctx, p)
 		if err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func (c *checkedSpace) checkGates(ctx context.Context, rdb redis.UniversalClient
 }
 
 // checkSpace shows how far it is, if that takes long enough to be asked.
-func checkSpace(ctx context.Context, s streams, st *store.Store) (store.Checked, error) {
+func checkSpace(ctx context.Context, s streams, st *store.Store) (store.CheckResult, error) {
 	begun := time.Now()
 	var p *term.Progress
 	checked, err := st.Check(ctx, func(done, of int) {
@@ -142,7 +142,7 @@ func findings(s streams, c checkedSpace) error {
 		}
 	}
 	_, err := fmt.Fprintf(s.out, "%s (%d running, %d stuck), %s, %s, %s, %s: %s\n",
-		diagnose.Counted(c.Instances, "instance"), c.Running, c.Stuck, diagnose.Counted(int(c.Events), "event"), diagnose.Counted(c.Leases, "lease"), //nolint:gosec // far from the bound
+		diagnose.Counted(c.Instances, "instance"), c.Running, c.Stalled, diagnose.Counted(int(c.Events), "event"), diagnose.Counted(c.Leases, "lease"), //nolint:gosec // far from the bound
 		diagnose.Counted(c.Unread, "unread input"), diagnose.Counted(c.Gates, "gate"), diagnose.Counted(len(c.Findings)+len(c.GateFindings), "finding"))
 	return err
 }

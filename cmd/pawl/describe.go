@@ -42,7 +42,7 @@ func describe(w io.Writer, d client.Description, kin kinship) error {
 		f.Add("unread inputs", d.UnreadInputs)
 	}
 	if len(d.UnreadEvents) > 0 {
-		f.Add("unread events", history.UnreadText(d.UnreadEvents))
+		f.Add("unread events", history.FormatUnread(d.UnreadEvents))
 	}
 	if d.Timers > 0 {
 		f.Add("timers", fmt.Sprintf("%d, the next at %s UTC", d.Timers, when(d.NextTimer)))

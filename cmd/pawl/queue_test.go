@@ -299,7 +299,7 @@ func TestAGateThatDoesNotAddUpIsAFinding(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = rdb.Close() }()
-	if err := rdb.HIncrBy(t.Context(), redisx.NewSpace(defaultNamespace).Gate("nap").State(), "n", 1).Err(); err != nil {
+	if err := rdb.HIncrBy(t.Context(), redisx.NewSpace(defaultNamespace).Limit("nap").State(), "n", 1).Err(); err != nil {
 		t.Fatal(err)
 	}
 	code, out, _ := command(t, "check", "--redis", at)

@@ -105,7 +105,7 @@ func (g *drawing) event(e client.Entry) {
 	at := e.Event.Meta().At
 	switch v := e.Event.(type) {
 	case *history.Started:
-		if v.Gate != nil && v.Gate.Waits {
+		if v.Limit != nil && v.Limit.Waiting {
 			g.open[v.ID] = &open{lane: g.add(&lane{Kind: "start", Name: v.Name}), from: at, class: "wait"}
 		}
 	case *history.ActivityScheduled:
@@ -129,7 +129,7 @@ func (g *drawing) event(e client.Entry) {
 		}
 		g.end(v.Scheduled, "activity", at, "gone", note)
 	case *history.TimerScheduled:
-		if v.Limits == 0 { // else it is the timeout of an attempt
+		if v.AttemptTimeoutOf == 0 { // else it is the timeout of an attempt
 			g.open[v.ID] = &open{lane: g.add(&lane{Kind: "timer", Name: "until " + clockOf(v.FireAt)}), from: at, class: "wait"}
 		}
 	case *history.TimerFired:
@@ -189,7 +189,7 @@ func (g *drawing) scheduled(v *history.ActivityScheduled) {
 		g.calls[first] = l
 	}
 	o := &open{lane: l, from: v.At, class: "run", attempt: v.Attempt}
-	if v.Gate != nil && v.Gate.Waits {
+	if v.Limit != nil && v.Limit.Waiting {
 		o.class = "wait"
 	}
 	g.open[v.ID] = o

@@ -19,13 +19,13 @@ import (
 //   - the times of the last grants ascend, and there are no more of them than any policy can ask for.
 //
 // More than the concurrency may be in: those that were before the limit went down, and those that a Redis had forgotten.
-func (g *Gates) Check(ctx context.Context, gate string) []error {
+func (g *Limiter) Check(ctx context.Context, gate string) []error {
 	v, err := g.run.Do(ctx, redisx.Call{Script: g.script.snapshot, Keys: g.keys(gate)})
 	if err != nil {
 		return []error{fmt.Errorf("gate %s: %w", gate, err)}
 	}
 	r := redisx.NewReply(v)
-	e := &exam{queue: r.Strs(1), active: r.Strs(2), away: r.Strs(3), rate: r.Strs(4), state: make(map[string]string)}
+	e := &checker{queue: r.Strs(1), active: r.Strs(2), away: r.Strs(3), rate: r.Strs(4), state: make(map[string]string)}
 	state := r.Strs(5)
 	if r.Err() != nil {
 		return []error{fmt.Errorf("gate %s: %w", gate, r.Err())}
@@ -37,43 +37,43 @@ func (g *Gates) Check(ctx context.Context, gate string) []error {
 	e.numbers()
 	e.counters()
 	e.grants()
-	for i, err := range e.found {
-		e.found[i] = fmt.Errorf("gate %s: %w", gate, err)
+	for i, err := range e.violations {
+		e.violations[i] = fmt.Errorf("gate %s: %w", gate, err)
 	}
-	return e.found
+	return e.violations
 }
 
 // exam is a gate under examination.
-type exam struct {
+type checker struct {
 	queue              []string // members, each followed by its number
 	active, away, rate []string
 	state              map[string]string
-	found              []error
+	violations         []error
 }
 
-func (e *exam) badf(format string, args ...any) {
-	e.found = append(e.found, fmt.Errorf(format, args...))
+func (e *checker) violationf(format string, args ...any) {
+	e.violations = append(e.violations, fmt.Errorf(format, args...))
 }
 
-func (e *exam) field(name string) int64 {
+func (e *checker) field(name string) int64 {
 	if e.state[name] == "" {
 		return 0
 	}
 	n, err := strconv.ParseInt(e.state[name], 10, 64)
 	if err != nil {
-		e.badf("field %s of the state is %q", name, e.state[name])
+		e.violationf("field %s of the state is %q", name, e.state[name])
 	}
 	return n
 }
 
-func (e *exam) places() {
+func (e *checker) places() {
 	where := make(map[string]string)
 	put := func(m, place string) {
 		if _, err := ParseMember(m); err != nil {
-			e.badf("%s: %w", place, err)
+			e.violationf("%s: %w", place, err)
 		}
 		if other, twice := where[m]; twice {
-			e.badf("%s %s and %s", m, other, place)
+			e.violationf("%s %s and %s", m, other, place)
 		}
 		where[m] = place
 	}
@@ -94,52 +94,52 @@ func (e *exam) places() {
 		case strings.HasPrefix(m, "c"):
 			put(m[1:], "was cleared")
 		default:
-			e.badf("%q was turned away for no reason that there is", m)
+			e.violationf("%q was turned away for no reason that there is", m)
 		}
 	}
 	if n := e.field("un"); n != under {
-		e.badf("%d waiters name who they are under, and %d are counted", under, n)
+		e.violationf("%d waiters name who they are under, and %d are counted", under, n)
 	}
 }
 
-func (e *exam) numbers() {
+func (e *checker) numbers() {
 	last, most := int64(0), e.field("k")
 	for i := 0; i+1 < len(e.queue); i += 2 {
 		n, err := score(e.queue[i+1])
 		switch {
 		case err != nil:
-			e.badf("%s has the number %q", e.queue[i], e.queue[i+1])
+			e.violationf("%s has the number %q", e.queue[i], e.queue[i+1])
 		case n <= last:
-			e.badf("%s has the number %d, and who stands before it %d", e.queue[i], n, last)
+			e.violationf("%s has the number %d, and who stands before it %d", e.queue[i], n, last)
 		case n > most:
-			e.badf("%s has the number %d, and the last that was given is %d", e.queue[i], n, most)
+			e.violationf("%s has the number %d, and the last that was given is %d", e.queue[i], n, most)
 		}
 		last = n
 	}
 }
 
-func (e *exam) counters() {
+func (e *checker) counters() {
 	waiting, in := int64(len(e.queue)/2), int64(len(e.active))
 	n, o, w, t, c := e.field("n"), e.field("o"), e.field("w"), e.field("t"), e.field("c")
 	if n != waiting+in+o+w+t+c {
-		e.badf("%d have entered, but %d wait, %d are in, %d have completed, %d withdrawn, %d timed out, %d were cleared", n, waiting, in, o, w, t, c)
+		e.violationf("%d have entered, but %d wait, %d are in, %d have completed, %d withdrawn, %d timed out, %d were cleared", n, waiting, in, o, w, t, c)
 	}
 	for _, f := range []string{"n", "o", "w", "t", "c", "f"} {
 		if e.field(f) < 0 {
-			e.badf("counter %s is %d", f, e.field(f))
+			e.violationf("counter %s is %d", f, e.field(f))
 		}
 	}
 }
 
-func (e *exam) grants() {
+func (e *checker) grants() {
 	if len(e.rate) > history.MaxRate {
-		e.badf("%d grants are kept, and no rate is above %d", len(e.rate), history.MaxRate)
+		e.violationf("%d grants are kept, and no rate is above %d", len(e.rate), history.MaxRate)
 	}
 	last := int64(0)
 	for _, text := range e.rate {
 		at, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || at < last {
-			e.badf("a grant at %q stands behind one at %d", text, last)
+			e.violationf("a grant at %q stands behind one at %d", text, last)
 		}
 		last = at
 	}

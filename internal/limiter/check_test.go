@@ -12,24 +12,24 @@ import (
 
 func TestACheckFindsEveryBrokenRule(t *testing.T) {
 	b, _ := server(t)
-	k := func() redisx.Gate { return b.space.Gate(b.gate) }
+	k := func() redisx.Limit { return b.space.Limit(b.gate) }
 	add := func(key, member string, score float64) {
 		b.must(b.rdb.ZAdd(b.Context(), key, redis.Z{Score: score, Member: member}).Err())
 	}
 	for want, wreck := range map[string]func(){
-		"waits and is in":           func() { add(k().Active(), who("b").String(), 1) },
-		"is in and has timed out":   func() { add(k().Away(), "t"+who("a").String(), 1) },
-		"waits and was cleared":     func() { add(k().Away(), "c"+who("b").String(), 1) },
-		"turned away for no reason": func() { add(k().Away(), "q"+who("z").String(), 1) },
-		"not a member":              func() { add(k().Active(), "nobody", 1) },
-		"who stands before it":      func() { add(k().Queue(), who("c").String(), b.score(who("b").String())) },
+		"waits and is in":           func() { add(k().Holders(), who("b").String(), 1) },
+		"is in and has timed out":   func() { add(k().Rejected(), "t"+who("a").String(), 1) },
+		"waits and was cleared":     func() { add(k().Rejected(), "c"+who("b").String(), 1) },
+		"turned away for no reason": func() { add(k().Rejected(), "q"+who("z").String(), 1) },
+		"not a member":              func() { add(k().Holders(), "nobody", 1) },
+		"who stands before it":      func() { add(k().Waiters(), who("c").String(), b.score(who("b").String())) },
 		"the last that was given":   func() { b.must(b.rdb.HSet(b.Context(), k().State(), "k", 5).Err()) },
 		"have entered":              func() { b.must(b.rdb.HIncrBy(b.Context(), k().State(), "n", 1).Err()) },
 		"counter o is":              func() { b.must(b.rdb.HIncrBy(b.Context(), k().State(), "o", -7).Err()) },
 		"name who they are under":   func() { b.must(b.rdb.HSet(b.Context(), k().State(), "un", 3).Err()) },
 		"field n of the state":      func() { b.must(b.rdb.HSet(b.Context(), k().State(), "n", "many").Err()) },
-		"a grant at":                func() { b.must(b.rdb.RPush(b.Context(), k().Rate(), 5, 4).Err()) },
-		"WRONGTYPE":                 func() { b.must(b.rdb.Set(b.Context(), k().Away(), "x", 0).Err()) },
+		"a grant at":                func() { b.must(b.rdb.RPush(b.Context(), k().Grants(), 5, 4).Err()) },
+		"WRONGTYPE":                 func() { b.must(b.rdb.Set(b.Context(), k().Rejected(), "x", 0).Err()) },
 	} {
 		b.gate = "g-" + fmt.Sprint(len(want)) + strings.Fields(want)[0]
 		b.policy(concurrency(1))
@@ -48,7 +48,7 @@ func TestACheckFindsEveryBrokenRule(t *testing.T) {
 
 func (b *bench) score(member string) float64 {
 	b.Helper()
-	s, err := b.rdb.ZScore(b.Context(), b.space.Gate(b.gate).Queue(), member).Result()
+	s, err := b.rdb.ZScore(b.Context(), b.space.Limit(b.gate).Waiters(), member).Result()
 	b.must(err)
 	return s
 }

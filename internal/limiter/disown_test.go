@@ -7,13 +7,13 @@ import (
 	"github.com/pawlrun/pawl/internal/redistest"
 )
 
-func (b *bench) disown(at int64, names ...string) limiter.Admitted {
+func (b *bench) disown(at int64, names ...string) limiter.AdmitReply {
 	b.Helper()
-	ds := make([]limiter.Disowned, len(names))
+	ds := make([]limiter.Orphan, len(names))
 	for i, n := range names {
-		ds[i] = limiter.Disowned{Member: who(n), At: epoch + at}
+		ds[i] = limiter.Orphan{Member: who(n), At: epoch + at}
 	}
-	got, err := redistest.Answer(func(done func(limiter.Admitted, error)) { b.gates.Disown(b.gate, ds, done) })
+	got, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) { b.gates.ReleaseOrphans(b.gate, ds, done) })
 	b.must(err)
 	return got
 }
@@ -64,7 +64,7 @@ func TestADisownedTimeoutIsForgotten(t *testing.T) {
 	b.enter("a")
 	b.enter("b")
 	b.at(200)
-	if s := b.sweep(nil); len(s.Away) != 1 {
+	if s := b.sweep(nil); len(s.Rejected) != 1 {
 		t.Fatalf("%+v", s)
 	}
 	if got := b.disown(100, "b"); got.Waiting+got.Holding != 1 {

@@ -68,10 +68,10 @@ func TestThousandWhoEnterConcurrentlyFromSeveralProcessesAreLetInInTheirOrder(t 
 		process := limiter.New(runners[i%4], b.space, partition)
 		wg.Go(func() {
 			for k := range each {
-				a, err := redistest.Answer(func(done func(limiter.Admitted, error)) {
-					process.Admit(limiter.Call{Gate: b.gate, InForce: b.force, Enter: []limiter.Entry{{Member: who(fmt.Sprint(i, "-", k))}}}, done)
+				a, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) {
+					process.Admit(limiter.AdmitRequest{Limit: b.gate, InForce: b.force, Enter: []limiter.Entry{{Member: who(fmt.Sprint(i, "-", k))}}}, done)
 				})
-				if err != nil || a.Verdicts[0].Kind != limiter.Waits {
+				if err != nil || a.Verdicts[0].Kind != limiter.Waiting {
 					t.Errorf("%d-%d: %v, %v", i, k, a.Verdicts, err)
 				}
 			}
@@ -109,7 +109,7 @@ func TestTenThousandPassInOrderWithinSeconds(t *testing.T) {
 	var bad atomic.Int64
 	for i := range n {
 		wg.Add(1)
-		b.gates.Admit(limiter.Call{Gate: b.gate, InForce: b.force, Enter: []limiter.Entry{{Member: who(fmt.Sprint(i))}}}, func(a limiter.Admitted, err error) {
+		b.gates.Admit(limiter.AdmitRequest{Limit: b.gate, InForce: b.force, Enter: []limiter.Entry{{Member: who(fmt.Sprint(i))}}}, func(a limiter.AdmitReply, err error) {
 			if err == nil {
 				verdicts[i] = a.Verdicts[0]
 			} else {
@@ -126,9 +126,9 @@ func TestTenThousandPassInOrderWithinSeconds(t *testing.T) {
 	var first []limiter.Member
 	for i, v := range verdicts {
 		switch {
-		case i < 100 && v.Kind == limiter.LetIn:
+		case i < 100 && v.Kind == limiter.Admitted:
 			first = append(first, who(fmt.Sprint(i)))
-		case i >= 100 && v.Kind == limiter.Waits && v.Position == i-99:
+		case i >= 100 && v.Kind == limiter.Waiting && v.Position == i-99:
 		default:
 			t.Fatalf("%d: %+v", i, v)
 		}
@@ -161,8 +161,8 @@ func TestAWaiterCostsAtMost300Bytes(t *testing.T) {
 		b.admit(nil, es...)
 	}
 	total := int64(0)
-	k := b.space.Gate(b.gate)
-	for _, key := range []string{k.Queue(), k.Active(), k.State()} {
+	k := b.space.Limit(b.gate)
+	for _, key := range []string{k.Waiters(), k.Holders(), k.State()} {
 		m, err := b.rdb.MemoryUsage(t.Context(), key, 0).Result()
 		b.must(err)
 		total += m
@@ -184,9 +184,9 @@ func TestWhatIsCalledWhileAScriptIsUnderWayGoesIntoTheNextInOrder(t *testing.T) 
 	const n = 300
 	var order []int
 	answers := make(chan int, n)
-	granted := make([]limiter.Admitted, n)
+	granted := make([]limiter.AdmitReply, n)
 	for i := range n {
-		b.gates.Admit(limiter.Call{Gate: b.gate, InForce: b.force, Enter: []limiter.Entry{{Member: who(fmt.Sprint(i + 1))}}}, func(a limiter.Admitted, err error) {
+		b.gates.Admit(limiter.AdmitRequest{Limit: b.gate, InForce: b.force, Enter: []limiter.Entry{{Member: who(fmt.Sprint(i + 1))}}}, func(a limiter.AdmitReply, err error) {
 			if err != nil {
 				t.Errorf("%d: %v", i, err)
 			}
@@ -208,7 +208,7 @@ func TestWhatIsCalledWhileAScriptIsUnderWayGoesIntoTheNextInOrder(t *testing.T) 
 			want = fmt.Sprint(i + 1 - 9)
 		}
 		b.want(fmt.Sprint(i+1), said(a), want)
-		if a.Look {
+		if a.SweepNow {
 			looks++
 		}
 	}
@@ -227,13 +227,13 @@ func TestMergedCallsKeepTheirMeaning(t *testing.T) {
 	b.enter("a", "b", "c", "d")
 	var wg sync.WaitGroup
 	type answer struct {
-		limiter.Admitted
+		limiter.AdmitReply
 		err error
 	}
 	got := make([]answer, 6)
 	call := func(i int, force limiter.InForce, leave []limiter.Member, enter ...limiter.Entry) {
 		wg.Add(1)
-		b.gates.Admit(limiter.Call{Gate: b.gate, InForce: force, Leave: leave, Enter: enter}, func(a limiter.Admitted, err error) {
+		b.gates.Admit(limiter.AdmitRequest{Limit: b.gate, InForce: force, Leave: leave, Enter: enter}, func(a limiter.AdmitReply, err error) {
 			got[i] = answer{a, err}
 			wg.Done()
 		})
@@ -253,9 +253,9 @@ func TestMergedCallsKeepTheirMeaning(t *testing.T) {
 		}
 	}
 	b.want("let in, told to one of them", shorts(slices.Concat(got[0].Granted, got[1].Granted, got[2].Granted, got[3].Granted, got[4].Granted, got[5].Granted)), "b c")
-	b.want("e", said(got[2].Admitted), "2")
-	b.want("f", said(got[3].Admitted), "3")
-	b.want("b", said(got[5].Admitted), "let in")
+	b.want("e", said(got[2].AdmitReply), "2")
+	b.want("f", said(got[3].AdmitReply), "3")
+	b.want("b", said(got[5].AdmitReply), "let in")
 	b.want("queue", b.waiters(), "d")
 	b.want("counters", b.counters(), "6 1 0 0 2 0")
 	b.check()
@@ -271,7 +271,7 @@ func TestACallOfThousandsTakesSeveralScriptsAndOneAnswer(t *testing.T) {
 		ms = append(ms, who(fmt.Sprint(i)))
 	}
 	a := b.admit(nil, es...)
-	if len(a.Verdicts) != 2_700 || a.Verdicts[1_199].Kind != limiter.LetIn || a.Verdicts[2_699].Position != 1_500 || !a.Look {
+	if len(a.Verdicts) != 2_700 || a.Verdicts[1_199].Kind != limiter.Admitted || a.Verdicts[2_699].Position != 1_500 || !a.SweepNow {
 		t.Errorf("%d verdicts, %+v, %+v", len(a.Verdicts), a.Verdicts[1_199], a.Verdicts[2_699])
 	}
 	a = b.admit(ms[:1_200], limiter.Entry{Member: who("last")})
@@ -290,8 +290,8 @@ func TestARedisThatDoesNotAnswerIsSaidAfterTwoSecondsAndOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range calls {
 		wg.Add(1)
-		b.gates.Admit(limiter.Call{Gate: b.gate, InForce: b.force, Enter: []limiter.Entry{{Member: who(fmt.Sprint(i))}}}, func(_ limiter.Admitted, err error) {
-			if !errors.Is(err, limiter.ErrSlow) || !strings.Contains(err.Error(), b.gate) {
+		b.gates.Admit(limiter.AdmitRequest{Limit: b.gate, InForce: b.force, Enter: []limiter.Entry{{Member: who(fmt.Sprint(i))}}}, func(_ limiter.AdmitReply, err error) {
+			if !errors.Is(err, limiter.ErrTimeout) || !strings.Contains(err.Error(), b.gate) {
 				t.Errorf("%d: %v", i, err)
 			}
 			if calls[i].Add(1) == 1 {
@@ -338,11 +338,11 @@ func TestLostAnswersChangeNoCounterAndNoPlace(t *testing.T) {
 	defer run.Close()
 	shaky := limiter.New(run, b.space, partition)
 	proxy.LoseReplies(4)
-	insist := func(c limiter.Call) {
+	insist := func(c limiter.AdmitRequest) {
 		t.Helper()
-		c.Gate, c.InForce = b.gate, b.force
+		c.Limit, c.InForce = b.gate, b.force
 		for range 100 {
-			if _, err := redistest.Answer(func(done func(limiter.Admitted, error)) { shaky.Admit(c, done) }); err == nil {
+			if _, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) { shaky.Admit(c, done) }); err == nil {
 				return
 			}
 		}
@@ -351,12 +351,12 @@ func TestLostAnswersChangeNoCounterAndNoPlace(t *testing.T) {
 	var names []string
 	for i := range 40 {
 		names = append(names, fmt.Sprint(i))
-		insist(limiter.Call{Enter: []limiter.Entry{{Member: who(names[i])}}})
+		insist(limiter.AdmitRequest{Enter: []limiter.Entry{{Member: who(names[i])}}})
 	}
 	b.want("queue", b.waiters(), strings.Join(names[3:], " "))
 	b.want("counters", b.counters(), "40 0 0 0 0 0")
 	for i := range 20 {
-		insist(limiter.Call{Leave: []limiter.Member{who(names[i])}})
+		insist(limiter.AdmitRequest{Leave: []limiter.Member{who(names[i])}})
 	}
 	if proxy.Lost() == 0 {
 		t.Fatal("nothing was lost")
@@ -373,7 +373,7 @@ func TestEveryCallIsAnsweredWhenTheRunnerCloses(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 500 {
 		wg.Add(1)
-		go gates.Admit(limiter.Call{Gate: fmt.Sprint("g", i%3), Enter: []limiter.Entry{{Member: who(fmt.Sprint(i))}}}, func(_ limiter.Admitted, err error) {
+		go gates.Admit(limiter.AdmitRequest{Limit: fmt.Sprint("g", i%3), Enter: []limiter.Entry{{Member: who(fmt.Sprint(i))}}}, func(_ limiter.AdmitReply, err error) {
 			if err != nil && !errors.Is(err, redisx.ErrClosed) {
 				t.Error(err)
 			}

@@ -17,13 +17,13 @@ import (
 )
 
 //go:embed gate.lua
-var gateLua string
+var commonLua string
 
 //go:embed admit.lua
 var admitLua string
 
 //go:embed known.lua
-var knownLua string
+var registerLua string
 
 //go:embed sweep.lua
 var sweepLua string
@@ -41,13 +41,13 @@ var waitersLua string
 var snapshotLua string
 
 //go:embed list.lua
-var listLua string
+var scheduleLua string
 
 //go:embed relist.lua
-var relistLua string
+var rescheduleLua string
 
 //go:embed unwanted.lua
-var unwantedLua string
+var orphansLua string
 
 //go:embed policies.lua
 var policiesLua string
@@ -56,59 +56,59 @@ var policiesLua string
 var policyLua string
 
 //go:embed raise.lua
-var raiseLua string
+var bumpVersionLua string
 
 type scripts struct {
-	admit, known, sweep, clear, stats, waiters, snapshot, list, relist, unwanted, policies, policy, raise *redisx.Script
+	admit, register, sweep, clear, stats, waiters, snapshot, schedule, reschedule, orphans, policies, policy, bumpVersion *redisx.Script
 }
 
 // Gates speaks to the gates of a namespace. Its methods are safe for concurrent use. Those that take a callback send and
 // return; the callback is called exactly once, on a goroutine that is not the caller's to hold up: it hands over and returns.
-type Gates struct {
+type Limiter struct {
 	run       *redisx.Runner
 	space     redisx.Space
 	partition func(name string) int
 	script    scripts
 
-	mu     sync.Mutex
-	lines  map[string]*line     // gates with a script of this process under way
-	listed map[string]time.Time // when this process has put a gate on its list, for listedFor
-	pruned time.Time            // when listed was last cleaned up
-	known  map[string]struct{}  // actions with keys whose own gates this process has made known
+	mu         sync.Mutex
+	pipelines  map[string]*pipeline // gates with a script of this process under way
+	scheduled  map[string]time.Time // when this process has put a gate on its list, for listedFor
+	pruned     time.Time            // when listed was last cleaned up
+	registered map[string]struct{}  // actions with keys whose own gates this process has made known
 }
 
 // New gives the gates of a key space. The runner stays the caller's to close, which ends what is under way. partition
 // tells the partition of a name: of a gate, and of an instance.
-func New(run *redisx.Runner, space redisx.Space, partition func(name string) int) *Gates {
-	of := func(name, body string) *redisx.Script { return redisx.NewScript(name, gateLua+body) }
-	return &Gates{
-		run: run, space: space, partition: partition, lines: make(map[string]*line), listed: make(map[string]time.Time), known: make(map[string]struct{}),
+func New(run *redisx.Runner, space redisx.Space, partition func(name string) int) *Limiter {
+	of := func(name, body string) *redisx.Script { return redisx.NewScript(name, commonLua+body) }
+	return &Limiter{
+		run: run, space: space, partition: partition, pipelines: make(map[string]*pipeline), scheduled: make(map[string]time.Time), registered: make(map[string]struct{}),
 		script: scripts{
-			admit: of("gate-admit", admitLua), known: of("gate-known", knownLua), sweep: of("gate-sweep", sweepLua), clear: of("gate-clear", clearLua), stats: of("gate-stats", statsLua),
+			admit: of("gate-admit", admitLua), register: of("gate-known", registerLua), sweep: of("gate-sweep", sweepLua), clear: of("gate-clear", clearLua), stats: of("gate-stats", statsLua),
 			waiters: redisx.NewScript("gate-waiters", waitersLua), snapshot: redisx.NewScript("gate-snapshot", snapshotLua),
-			list: redisx.NewScript("gate-list", listLua), relist: redisx.NewScript("gate-relist", relistLua),
-			unwanted: redisx.NewScript("gate-unwanted", unwantedLua), policies: redisx.NewScript("gate-policies", policiesLua), policy: redisx.NewScript("gate-policy", policyLua),
-			raise: redisx.NewScript("gate-raise", raiseLua),
+			schedule: redisx.NewScript("gate-list", scheduleLua), reschedule: redisx.NewScript("gate-relist", rescheduleLua),
+			orphans: redisx.NewScript("gate-unwanted", orphansLua), policies: redisx.NewScript("gate-policies", policiesLua), policy: redisx.NewScript("gate-policy", policyLua),
+			bumpVersion: redisx.NewScript("gate-raise", bumpVersionLua),
 		},
 	}
 }
 
 // keys are those of a gate in the order in which every script about one takes them.
-func (g *Gates) keys(gate string) []string {
-	k := g.space.Gate(gate)
-	return []string{k.Queue(), k.Active(), k.Away(), k.Rate(), k.State()}
+func (g *Limiter) keys(gate string) []string {
+	k := g.space.Limit(gate)
+	return []string{k.Waiters(), k.Holders(), k.Rejected(), k.Grants(), k.State()}
 }
 
 // Member is who stands at a gate: all four parts together. Whoever enters names them alike each time, and when it leaves.
 type Member struct {
-	Ticket   string // effect id of the activity, or of the start
-	Instance string
-	Place    string // ActivityPlace, StartPlace or KeptPlace: where it is seen whether the ticket is still wanted
-	Under    string // ticket of an ancestor that holds the same gate; empty: none
+	Ticket         string // effect id of the activity, or of the start
+	Instance       string
+	Place          string // ActivityPlace, StartPlace or KeptPlace: where it is seen whether the ticket is still wanted
+	HeldByAncestor string // ticket of an ancestor that holds the same gate; empty: none
 }
 
 // KeptPlace is the place of a slot that is kept from one attempt to the next: it is wanted as long as the record of its instance names it.
-const KeptPlace = "-"
+const RetainedPlace = "-"
 
 // ActivityPlace is the place of an activity, by the event that schedules it.
 func ActivityPlace(execution, event uint64) string {
@@ -129,7 +129,7 @@ func (m Member) Activity() (execution, event uint64, ok bool) {
 }
 
 // Start gives the birth, seq.time, of a member that is an instance.
-func (m Member) Start() (born string, ok bool) { return strings.CutPrefix(m.Place, "b") }
+func (m Member) Origin() (born string, ok bool) { return strings.CutPrefix(m.Place, "b") }
 
 // StartTicket is the ticket of an instance: like an effect id, 128 bit of SHA-256 in 22 characters of base64url.
 func StartTicket(instance string, born history.Position) string {
@@ -143,8 +143,8 @@ func StartTicket(instance string, born history.Position) string {
 // String is the member as the gate has it: its parts with a space between.
 func (m Member) String() string {
 	s := m.Ticket + " " + m.Instance + " " + m.Place
-	if m.Under != "" {
-		s += " " + m.Under
+	if m.HeldByAncestor != "" {
+		s += " " + m.HeldByAncestor
 	}
 	return s
 }
@@ -160,7 +160,7 @@ func ParseMember(text string) (Member, error) {
 	}
 	m := Member{Ticket: f[0], Instance: f[1], Place: f[2]}
 	if len(f) == 4 {
-		m.Under = f[3]
+		m.HeldByAncestor = f[3]
 	}
 	return m, nil
 }

@@ -71,7 +71,7 @@ func TestARateThatIsLoweredCountsWhatWasGranted(t *testing.T) {
 	b.want("in time", shorts(b.sweep(nil).Granted), "x")
 	b.policy(concurrency(100))
 	b.enter("y")
-	if n := b.rdb.LLen(t.Context(), b.space.Gate(b.gate).Rate()).Val(); n != 0 {
+	if n := b.rdb.LLen(t.Context(), b.space.Limit(b.gate).Grants()).Val(); n != 0 {
 		t.Errorf("%d grants are kept for no rate", n)
 	}
 }
@@ -86,7 +86,7 @@ func TestAsManyGrantsAreKeptAsTheRateAllows(t *testing.T) {
 			es = append(es, limiter.Entry{Member: who(fmt.Sprint(i, ".", j))})
 		}
 		b.admit(nil, es...)
-		if n := b.rdb.LLen(t.Context(), b.space.Gate(b.gate).Rate()).Val(); n > 150 {
+		if n := b.rdb.LLen(t.Context(), b.space.Limit(b.gate).Grants()).Val(); n > 150 {
 			t.Fatalf("%d grants are kept", n)
 		}
 	}
@@ -147,7 +147,7 @@ func TestWhenTheClockStepsBack(t *testing.T) {
 		if said(a) != "let in" || a.LimitedUntil != 0 {
 			t.Errorf("%s, %+v", said(a), a)
 		}
-		if n := b.rdb.LLen(t.Context(), b.space.Gate(b.gate).Rate()).Val(); n != 2 {
+		if n := b.rdb.LLen(t.Context(), b.space.Limit(b.gate).Grants()).Val(); n != 2 {
 			t.Errorf("%d grants are kept: the early one and the last", n)
 		}
 	})
@@ -226,7 +226,7 @@ func TestAnyOrderOfCallsKeepsOrderAndLimits(t *testing.T) {
 		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
 			now += rapid.SampledFrom([]int64{0, 0, 1, 200, 999, 1_000, 4_000}).Draw(rt, "pause")
 			b.at(now)
-			var got limiter.Admitted
+			var got limiter.AdmitReply
 			want := ""
 			switch rapid.IntRange(0, 3).Draw(rt, "what") {
 			case 0, 1:
@@ -259,7 +259,7 @@ func TestAnyOrderOfCallsKeepsOrderAndLimits(t *testing.T) {
 			case 3:
 				want = promote()
 				s := b.sweep(nil)
-				got = limiter.Admitted{Granted: s.Granted, Waiting: s.Waiting, Holding: s.Holding}
+				got = limiter.AdmitReply{Granted: s.Granted, Waiting: s.Waiting, Holding: s.Holding}
 			}
 			if shorts(got.Granted) != want || got.Waiting != len(queue) || got.Holding != len(in) {
 				rt.Fatalf("let in %q, want %q; %d wait, want %d; %d are in, want %d", shorts(got.Granted), want, got.Waiting, len(queue), got.Holding, len(in))
@@ -281,30 +281,30 @@ func TestAGateIsLookedAtWhenItBeginsToWaitForTheRate(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			b := clock(t)
 			b.policy(p)
-			if a := b.enter("a", "b", "c"); !a.Look {
+			if a := b.enter("a", "b", "c"); !a.SweepNow {
 				t.Error("the queue was empty and is not any more, and nobody looks")
 			}
 			if s := b.sweep(nil); s.Next != epoch+2_000 {
 				t.Errorf("next in %d", s.Next-epoch)
 			}
 			b.at(100)
-			if a := b.leave("a"); !a.Look || len(a.Granted) != 0 {
+			if a := b.leave("a"); !a.SweepNow || len(a.Granted) != 0 {
 				t.Errorf("b waits for the %s now, and nobody looks: %+v", what, a)
 			}
 			if s := b.sweep(nil); s.Next != epoch+1_000 {
 				t.Errorf("next in %d", s.Next-epoch)
 			}
-			if a := b.enter("d"); a.Look {
+			if a := b.enter("d"); a.SweepNow {
 				t.Error("looked at twice")
 			}
 			b.at(1_000)
 			b.want("at its time", shorts(b.sweep(nil).Granted), "b")
 			b.at(2_500)
-			if a := b.leave("b"); a.Look || shorts(a.Granted) != "c" {
+			if a := b.leave("b"); a.SweepNow || shorts(a.Granted) != "c" {
 				t.Errorf("a slot is what d waits for: %+v", a)
 			}
 			b.at(2_600)
-			if a := b.leave("d", "c"); a.Look {
+			if a := b.leave("d", "c"); a.SweepNow {
 				t.Errorf("nobody waits: %+v", a)
 			}
 		})

@@ -19,7 +19,7 @@ import (
 // onList gives when the gate is looked at, ms from now; ok is false if it is not on the list of its partition.
 func (b *bench) onList() (in int64, ok bool) {
 	b.Helper()
-	at, err := b.rdb.ZScore(context.Background(), b.space.Part(partition(b.gate)).Gates(), b.gate).Result()
+	at, err := b.rdb.ZScore(context.Background(), b.space.Part(partition(b.gate)).Limits(), b.gate).Result()
 	if errors.Is(err, redis.Nil) {
 		return 0, false
 	}
@@ -37,21 +37,23 @@ func (b *bench) now() int64 {
 func (b *bench) relist(in time.Duration) {
 	b.Helper()
 	_, err := redistest.Answer(func(done func(struct{}, error)) {
-		b.gates.Relist(b.gate, in, func(err error) { done(struct{}{}, err) })
+		b.gates.Reschedule(b.gate, in, func(err error) { done(struct{}{}, err) })
 	})
 	b.must(err)
 }
 
 func (b *bench) unlist() {
 	b.Helper()
-	_, err := redistest.Answer(func(done func(struct{}, error)) { b.gates.Unlist(b.gate, func(err error) { done(struct{}{}, err) }) })
+	_, err := redistest.Answer(func(done func(struct{}, error)) {
+		b.gates.Unschedule(b.gate, func(err error) { done(struct{}{}, err) })
+	})
 	b.must(err)
 }
 
 // used makes the gate one that was used so long ago. After a rest a gate is listed a second time, behind its first call.
 func (b *bench) used(ago int64) {
 	b.Helper()
-	b.must(b.rdb.HSet(context.Background(), b.space.Gate(b.gate).State(), "u", b.now()-ago).Err())
+	b.must(b.rdb.HSet(context.Background(), b.space.Limit(b.gate).State(), "u", b.now()-ago).Err())
 }
 
 func TestWhoeverEntersPutsTheGateOnTheListOfItsPartition(t *testing.T) { each(t, listedCases()) }
@@ -59,7 +61,7 @@ func TestWhoeverEntersPutsTheGateOnTheListOfItsPartition(t *testing.T) { each(t,
 func listedCases() map[string]func(b *bench) {
 	put := func(b *bench, at int64) {
 		b.Helper()
-		b.must(b.rdb.ZAdd(b.Context(), b.space.Part(partition(b.gate)).Gates(), redis.Z{Score: float64(at), Member: b.gate}).Err())
+		b.must(b.rdb.ZAdd(b.Context(), b.space.Part(partition(b.gate)).Limits(), redis.Z{Score: float64(at), Member: b.gate}).Err())
 	}
 	return map[string]func(b *bench){
 		"to be looked at now, and not again for three seconds": func(b *bench) {
@@ -68,7 +70,7 @@ func listedCases() map[string]func(b *bench) {
 			if in, ok := b.onList(); !ok || in > 0 {
 				b.Errorf("looked at in %d ms (listed: %v)", in, ok)
 			}
-			all, err := b.gates.Listed(b.Context(), partition(b.gate))
+			all, err := b.gates.Scheduled(b.Context(), partition(b.gate))
 			if err != nil || !slices.Equal(all, []string{b.gate}) {
 				b.Errorf("%v, %v", all, err)
 			}
@@ -79,17 +81,17 @@ func listedCases() map[string]func(b *bench) {
 				b.Errorf("brought forward: %d ms (listed: %v)", in, ok)
 			}
 			other := limiter.New(b.run, b.space, partition) // another process
-			_, err = redistest.Answer(func(done func(limiter.Admitted, error)) { other.Admit(limiter.Call{Gate: b.gate}, done) })
+			_, err = redistest.Answer(func(done func(limiter.AdmitReply, error)) { other.Admit(limiter.AdmitRequest{Limit: b.gate}, done) })
 			b.must(err)
 			if in, ok := b.onList(); !ok || in > 0 {
 				b.Errorf("another process does not list it: %d ms (listed: %v)", in, ok)
 			}
 		},
 		"before it enters: where it can not be listed nobody enters": func(b *bench) {
-			key := b.space.Part(partition(b.gate)).Gates()
+			key := b.space.Part(partition(b.gate)).Limits()
 			b.must(b.rdb.Set(b.Context(), key, "no list", 0).Err())
-			_, err := redistest.Answer(func(done func(limiter.Admitted, error)) {
-				b.gates.Admit(limiter.Call{Gate: b.gate, Enter: []limiter.Entry{{Member: who("a")}}}, done)
+			_, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) {
+				b.gates.Admit(limiter.AdmitRequest{Limit: b.gate, Enter: []limiter.Entry{{Member: who("a")}}}, done)
 			})
 			if err == nil || !strings.Contains(err.Error(), b.gate) {
 				b.Errorf("no error that names the gate: %v", err)
@@ -121,15 +123,15 @@ func listedCases() map[string]func(b *bench) {
 		// Trap: the first input with a key makes the action's own gate known between the listing and the first call of one without.
 		"and again behind the first call of a gate that nobody was ever at": func(b *bench) {
 			b.policy(concurrency(1))
-			_, err := redistest.Answer(func(done func(limiter.Admitted, error)) { b.gates.Admit(limiter.Call{Gate: b.gate}, done) })
+			_, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) { b.gates.Admit(limiter.AdmitRequest{Limit: b.gate}, done) })
 			b.must(err)
 			put(b, b.now()+1000) // as whoever visits it does, and finds nothing
 			b.unlist()
-			_, err = redistest.Answer(func(done func(limiter.Admitted, error)) {
-				b.gates.Admit(limiter.Call{Gate: limiter.Name(b.gate, "acme"), InForce: b.force, Enter: []limiter.Entry{{Member: who("keyed")}}}, done)
+			_, err = redistest.Answer(func(done func(limiter.AdmitReply, error)) {
+				b.gates.Admit(limiter.AdmitRequest{Limit: limiter.Name(b.gate, "acme"), InForce: b.force, Enter: []limiter.Entry{{Member: who("keyed")}}}, done)
 			})
 			b.must(err)
-			poll.Until(b, 20*time.Second, "the action is known", func() bool { return b.rdb.Exists(b.Context(), b.space.Gate(b.gate).State()).Val() == 1 })
+			poll.Until(b, 20*time.Second, "the action is known", func() bool { return b.rdb.Exists(b.Context(), b.space.Limit(b.gate).State()).Val() == 1 })
 			b.want("without a key", said(b.enter("a")), "let in")
 			poll.Until(b, 3*time.Second, "it is on the list", func() bool { _, ok := b.onList(); return ok })
 		},
@@ -194,7 +196,7 @@ func wantedCases() map[string]func(b *bench) {
 		return limiter.Member{Ticket: ticket, Instance: instance, Place: place}
 	}
 	unwanted := func(b *bench, ms ...limiter.Member) ([]limiter.Member, error) {
-		return redistest.Answer(func(done func([]limiter.Member, error)) { b.gates.Unwanted(ms, done) })
+		return redistest.Answer(func(done func([]limiter.Member, error)) { b.gates.FindOrphans(ms, done) })
 	}
 	return map[string]func(b *bench){
 		"and of that ticket, that birth, and alive": func(b *bench) {
@@ -211,12 +213,12 @@ func wantedCases() map[string]func(b *bench) {
 			set(part("b").Instance("b"), "born", "7.1790000000123456789", "status", "running", "k:kept", "1")
 			set(part("c").Instance("c"), "born", "7.1790000000123456789", "status", "completed", "ended", "1790000000999")
 			wanted := []limiter.Member{
-				member("a", "effect", limiter.ActivityPlace(1, 5)), member("b", "t", limiter.StartPlace(born)), member("b", "kept", limiter.KeptPlace),
+				member("a", "effect", limiter.ActivityPlace(1, 5)), member("b", "t", limiter.StartPlace(born)), member("b", "kept", limiter.RetainedPlace),
 			}
 			not := []limiter.Member{
 				member("a", "other effect", limiter.ActivityPlace(1, 5)), member("a", "effect", limiter.ActivityPlace(2, 5)), member("nobody", "effect", limiter.ActivityPlace(1, 5)),
 				member("b", "t", limiter.StartPlace(history.Position{Seq: 8, Time: born.Time})), member("c", "t", limiter.StartPlace(born)),
-				member("nobody", "t", limiter.StartPlace(born)), member("a", "effect", limiter.KeptPlace), member("b", "not kept", limiter.KeptPlace), member("c", "effect", limiter.KeptPlace), member("a", "effect", "garbage"), member("a", "effect", "1.x"),
+				member("nobody", "t", limiter.StartPlace(born)), member("a", "effect", limiter.RetainedPlace), member("b", "not kept", limiter.RetainedPlace), member("c", "effect", limiter.RetainedPlace), member("a", "effect", "garbage"), member("a", "effect", "1.x"),
 			}
 			got, err := unwanted(b, append(append([]limiter.Member{}, wanted...), not...)...)
 			if err != nil || !slices.Equal(got, not) {
@@ -257,7 +259,7 @@ func wantedCases() map[string]func(b *bench) {
 		},
 		"and what can not be asked about is said, beside what is known": func(b *bench) {
 			b.must(b.rdb.Set(b.Context(), b.space.Part(partition("a")).Instance("a"), "no record", 0).Err())
-			kept := member("b", "t", limiter.KeptPlace)
+			kept := member("b", "t", limiter.RetainedPlace)
 			got, err := unwanted(b, member("a", "t", limiter.StartPlace(born)), kept)
 			if err == nil || !slices.Equal(got, []limiter.Member{kept}) {
 				b.Errorf("%v, %v", got, err)

@@ -34,7 +34,7 @@ type bench struct {
 	rdb   redis.UniversalClient
 	run   *redisx.Runner
 	space redisx.Space
-	gates *limiter.Gates
+	gates *limiter.Limiter
 	gate  string
 	force limiter.InForce
 	mini  *miniredis.Miniredis // nil on the others
@@ -117,7 +117,7 @@ func who(name string) limiter.Member {
 
 func under(name, ancestor string) limiter.Member {
 	m := who(name)
-	m.Under = "t-" + ancestor
+	m.HeldByAncestor = "t-" + ancestor
 	return m
 }
 
@@ -132,17 +132,17 @@ func shorts(ms []limiter.Member) string {
 	return strings.Join(out, " ")
 }
 
-func (b *bench) admit(leave []limiter.Member, enter ...limiter.Entry) limiter.Admitted {
+func (b *bench) admit(leave []limiter.Member, enter ...limiter.Entry) limiter.AdmitReply {
 	b.Helper()
-	got, err := redistest.Answer(func(done func(limiter.Admitted, error)) {
-		b.gates.Admit(limiter.Call{Gate: b.gate, InForce: b.force, Leave: leave, Enter: enter}, done)
+	got, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) {
+		b.gates.Admit(limiter.AdmitRequest{Limit: b.gate, InForce: b.force, Leave: leave, Enter: enter}, done)
 	})
 	b.must(err)
 	return got
 }
 
 // enter has members enter, in one call.
-func (b *bench) enter(names ...string) limiter.Admitted {
+func (b *bench) enter(names ...string) limiter.AdmitReply {
 	b.Helper()
 	var es []limiter.Entry
 	for _, n := range names {
@@ -151,7 +151,7 @@ func (b *bench) enter(names ...string) limiter.Admitted {
 	return b.admit(nil, es...)
 }
 
-func (b *bench) leave(names ...string) limiter.Admitted {
+func (b *bench) leave(names ...string) limiter.AdmitReply {
 	b.Helper()
 	var ms []limiter.Member
 	for _, n := range names {
@@ -160,19 +160,19 @@ func (b *bench) leave(names ...string) limiter.Admitted {
 	return b.admit(ms)
 }
 
-func (b *bench) sweep(f *limiter.InForce) limiter.Swept {
+func (b *bench) sweep(f *limiter.InForce) limiter.SweepReply {
 	b.Helper()
-	got, err := redistest.Answer(func(done func(limiter.Swept, error)) { b.gates.Sweep(b.gate, f, done) })
+	got, err := redistest.Answer(func(done func(limiter.SweepReply, error)) { b.gates.Sweep(b.gate, f, done) })
 	b.must(err)
 	return got
 }
 
 // said puts verdicts into words: "in", "2nd" as "2", and so on.
-func said(a limiter.Admitted) string {
+func said(a limiter.AdmitReply) string {
 	out := make([]string, len(a.Verdicts))
 	for i, v := range a.Verdicts {
 		out[i] = v.Kind.String()
-		if v.Kind == limiter.Waits {
+		if v.Kind == limiter.Waiting {
 			out[i] = fmt.Sprint(v.Position)
 		}
 	}

@@ -25,13 +25,13 @@ func Name(action, key string) string {
 }
 
 func escape(key string) string {
-	if len(key) <= maxKey && utf8.ValidString(key) && strings.IndexFunc(key, isOdd) < 0 {
+	if len(key) <= maxKey && utf8.ValidString(key) && strings.IndexFunc(key, needsEscape) < 0 {
 		return key
 	}
 	sum := sha256.Sum256([]byte(key))
 	var head strings.Builder
 	for _, r := range key {
-		if isOdd(r) || r == utf8.RuneError {
+		if needsEscape(r) || r == utf8.RuneError {
 			r = '_'
 		}
 		if head.Len()+utf8.RuneLen(r) > keyHead {
@@ -43,7 +43,7 @@ func escape(key string) string {
 }
 
 // isOdd tells what may not stand in a name: what would end it or its hash tag, what can not be seen, and the mark of a hash.
-func isOdd(r rune) bool {
+func needsEscape(r rune) bool {
 	if r > unicode.MaxASCII {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	}

@@ -214,8 +214,8 @@ func TestAMemberIsReadAsItWasWritten(t *testing.T) {
 	born := history.Position{Seq: 7, Time: 1_790_000_000_123_456_789}
 	for _, m := range []limiter.Member{
 		{Ticket: "t", Instance: "i", Place: limiter.ActivityPlace(1, 2)},
-		{Ticket: limiter.StartTicket("i", born), Instance: "i", Place: limiter.StartPlace(born), Under: "u"},
-		{Ticket: "t", Instance: "i", Place: limiter.KeptPlace},
+		{Ticket: limiter.StartTicket("i", born), Instance: "i", Place: limiter.StartPlace(born), HeldByAncestor: "u"},
+		{Ticket: "t", Instance: "i", Place: limiter.RetainedPlace},
 	} {
 		if got, err := limiter.ParseMember(m.String()); err != nil || got != m {
 			t.Errorf("%s: %+v, %v", m, got, err)

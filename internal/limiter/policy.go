@@ -56,7 +56,7 @@ func (o *Overrides) Resolve(action string, d history.Declared, global *history.P
 	}
 	steps := []step{{"action", set(ActionLevel + action)}, {"action", d.Action}}
 	if d.Group != "" {
-		steps = append(steps, step{"group", set(GroupLevel + d.Group)}, step{"group", d.Of})
+		steps = append(steps, step{"group", set(GroupLevel + d.Group)}, step{"group", d.GroupPolicy})
 	}
 	steps = append(steps, step{GlobalLevel, set(GlobalLevel)}, step{GlobalLevel, global})
 	for _, s := range steps {
@@ -71,7 +71,7 @@ func (o *Overrides) Resolve(action string, d history.Declared, global *history.P
 const versionField = "version" // no level is named so
 
 // Overrides reads the policies that were set at run time.
-func (g *Gates) Overrides(ctx context.Context) (*Overrides, error) {
+func (g *Limiter) Overrides(ctx context.Context) (*Overrides, error) {
 	v, err := g.run.Do(ctx, redisx.Call{Script: g.script.policies, Keys: []string{g.space.Policies()}})
 	if err != nil {
 		return nil, fmt.Errorf("read the policies: %w", err)
@@ -97,7 +97,7 @@ func (g *Gates) Overrides(ctx context.Context) (*Overrides, error) {
 
 // SetPolicy puts a policy in force at a level, in the place of what was set there before. The error is ErrLevel or a
 // *history.PolicyError if it makes no sense. Every change raises the version, also above one that a Redis has forgotten.
-func (g *Gates) SetPolicy(ctx context.Context, level string, p history.Policy) (version uint64, err error) {
+func (g *Limiter) SetPolicy(ctx context.Context, level string, p history.Policy) (version uint64, err error) {
 	if err := checkLevel(level); err != nil {
 		return 0, err
 	}
@@ -113,14 +113,14 @@ func (g *Gates) SetPolicy(ctx context.Context, level string, p history.Policy) (
 }
 
 // DeletePolicy takes back what was set at a level; what the code says is in force again. Where nothing was set, nothing changes.
-func (g *Gates) DeletePolicy(ctx context.Context, level string) (existed bool, version uint64, err error) {
+func (g *Limiter) DeletePolicy(ctx context.Context, level string) (existed bool, version uint64, err error) {
 	if err := checkLevel(level); err != nil {
 		return false, 0, err
 	}
 	return g.changePolicy(ctx, level, "")
 }
 
-func (g *Gates) changePolicy(ctx context.Context, level, text string) (existed bool, version uint64, err error) {
+func (g *Limiter) changePolicy(ctx context.Context, level, text string) (existed bool, version uint64, err error) {
 	v, err := g.run.Do(ctx, redisx.Call{Script: g.script.policy, Keys: []string{g.space.Policies()}, Args: []any{level, text}})
 	if err != nil {
 		return false, 0, fmt.Errorf("change the policy of %s: %w", level, err)
@@ -131,8 +131,8 @@ func (g *Gates) changePolicy(ctx context.Context, level, text string) (existed b
 
 // RaisePolicies lifts the version of the policies above one that is known, unless it is as high: their Redis has forgotten the
 // change that made it, and the gates that have heard of that take nothing older.
-func (g *Gates) RaisePolicies(ctx context.Context, known uint64) error {
-	if _, err := g.run.Do(ctx, redisx.Call{Script: g.script.raise, Keys: []string{g.space.Policies()}, Args: []any{strconv.FormatUint(known, 10)}}); err != nil {
+func (g *Limiter) BumpPolicyVersion(ctx context.Context, known uint64) error {
+	if _, err := g.run.Do(ctx, redisx.Call{Script: g.script.bumpVersion, Keys: []string{g.space.Policies()}, Args: []any{strconv.FormatUint(known, 10)}}); err != nil {
 		return fmt.Errorf("raise the version of the policies: %w", err)
 	}
 	return nil

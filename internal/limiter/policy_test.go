@@ -38,7 +38,7 @@ func TestTheMostSpecificLevelThatHasAPolicyIsInForce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &limiter.Overrides{Version: 4, Policies: c.set}
-			d := history.Declared{Action: code(c.inCode), Group: c.group, Of: code(c.ofGroup)}
+			d := history.Declared{Action: code(c.inCode), Group: c.group, GroupPolicy: code(c.ofGroup)}
 			f, ok := o.Resolve("a", d, code(c.overall))
 			if ok != (c.level != "") || f.Level != c.level || f.Policy.Concurrency != c.want {
 				t.Errorf("%+v, %v", f, ok)
@@ -106,7 +106,7 @@ func runTimeCases() map[string]func(b *bench) {
 			forgotten := uint64(b.now()) + 60_000
 			var versions []uint64
 			for range 2 {
-				b.must(b.gates.RaisePolicies(b.Context(), forgotten))
+				b.must(b.gates.BumpPolicyVersion(b.Context(), forgotten))
 				o, err := b.gates.Overrides(b.Context())
 				if err != nil || len(o.Policies) != 0 {
 					b.Errorf("%+v, %v", o, err)

@@ -23,11 +23,11 @@ func letInCases() map[string]func(b *bench) {
 			b.policy(concurrency(2))
 			a := b.enter("a", "b", "c", "d")
 			b.want("entering", said(a), "let in, let in, 1, 2")
-			if !a.Look || a.Waiting != 2 || a.Holding != 2 || len(a.Granted) != 0 || a.Now == 0 || a.LimitedUntil != 0 {
+			if !a.SweepNow || a.Waiting != 2 || a.Holding != 2 || len(a.Granted) != 0 || a.Now == 0 || a.LimitedUntil != 0 {
 				b.Errorf("%+v", a)
 			}
 			b.want("queue", b.waiters(), "c d")
-			if a := b.enter("e"); said(a) != "3" || a.Look {
+			if a := b.enter("e"); said(a) != "3" || a.SweepNow {
 				b.Errorf("%s, %+v", said(a), a)
 			}
 		},
@@ -125,7 +125,7 @@ func refusedCases() map[string]func(b *bench) {
 func TestARestoredHolderIsInWhateverTheLimit(t *testing.T) { each(t, restoredCases()) }
 
 func restoredCases() map[string]func(b *bench) {
-	in := func(name string) limiter.Entry { return limiter.Entry{Member: who(name), In: true} }
+	in := func(name string) limiter.Entry { return limiter.Entry{Member: who(name), Active: true} }
 	return map[string]func(b *bench){
 		"of whom the gate has never heard": func(b *bench) {
 			b.policy(concurrency(1))
@@ -181,10 +181,10 @@ func turnedAwayCases() map[string]func(b *bench) {
 			}
 			b.want("asking again", said(b.enter("a", "b", "c")), "let in, cleared, cleared")
 			s := b.sweep(nil)
-			if len(s.Away) != 2 || short(s.Away[0].Member) != "b" || !s.Away[0].Cleared || !s.Away[1].Cleared {
-				b.Errorf("to be told: %+v", s.Away)
+			if len(s.Rejected) != 2 || short(s.Rejected[0].Member) != "b" || !s.Rejected[0].Cleared || !s.Rejected[1].Cleared {
+				b.Errorf("to be told: %+v", s.Rejected)
 			}
-			if again := b.sweep(nil).Away; len(again) != 0 {
+			if again := b.sweep(nil).Rejected; len(again) != 0 {
 				b.Errorf("told twice within two seconds: %+v", again)
 			}
 			b.leave("b")
@@ -201,8 +201,8 @@ func turnedAwayCases() map[string]func(b *bench) {
 				b.Errorf("waits until %d, and it is %d", until, a.Now)
 			}
 			for b.stats().TimedOut == 0 {
-				if s := b.sweep(nil); len(s.Away) == 1 && (short(s.Away[0].Member) != "b" || s.Away[0].Cleared) {
-					b.Errorf("%+v", s.Away)
+				if s := b.sweep(nil); len(s.Rejected) == 1 && (short(s.Rejected[0].Member) != "b" || s.Rejected[0].Cleared) {
+					b.Errorf("%+v", s.Rejected)
 				}
 			}
 			b.want("asking again", said(b.enter("b")), "timed out")
@@ -345,17 +345,17 @@ func TestASweepIsWantedWhenTheFirstWaiterTimesOut(t *testing.T) {
 		t.Errorf("next in %d", s.Next-epoch)
 	}
 	b.at(2_999)
-	if s := b.sweep(nil); len(s.Away) != 0 {
-		t.Errorf("too early: %+v", s.Away)
+	if s := b.sweep(nil); len(s.Rejected) != 0 {
+		t.Errorf("too early: %+v", s.Rejected)
 	}
 	b.at(3_000)
-	if s := b.sweep(nil); len(s.Away) != 1 || short(s.Away[0].Member) != "b" || s.Next != epoch+4_500 {
+	if s := b.sweep(nil); len(s.Rejected) != 1 || short(s.Rejected[0].Member) != "b" || s.Next != epoch+4_500 {
 		t.Errorf("%+v", s)
 	}
 	b.at(5_000)
 	s := b.sweep(nil)
-	if len(s.Away) != 2 || short(s.Away[0].Member) != "b" || short(s.Away[1].Member) != "c" {
-		t.Errorf("b, who was told two seconds ago, again, and c: %+v", s.Away)
+	if len(s.Rejected) != 2 || short(s.Rejected[0].Member) != "b" || short(s.Rejected[1].Member) != "c" {
+		t.Errorf("b, who was told two seconds ago, again, and c: %+v", s.Rejected)
 	}
 	b.policy(history.Policy{Concurrency: 1})
 	if a := b.enter("d"); a.Verdicts[0].Until != epoch+5_000+3_600_000 {
@@ -470,11 +470,11 @@ func forgottenCases() map[string]func(b *bench) {
 			p := history.Policy{Concurrency: 1, Rate: 10, RateWindow: 60_000, Key: "customer"}
 			b.policy(p)
 			b.enter("a")
-			own := b.space.Gate("charge-card")
+			own := b.space.Limit("charge-card")
 			poll.Until(b, 20*time.Second, "the action is known", func() bool { return b.rdb.Exists(b.Context(), own.State()).Val() == 1 })
 			b.leave("a")
 			before := b.rdb.HGetAll(b.Context(), own.State()).Val()
-			b.must(b.rdb.Del(b.Context(), b.space.Gate(b.gate).State()).Err())
+			b.must(b.rdb.Del(b.Context(), b.space.Limit(b.gate).State()).Err())
 			b.enter("a")
 			s, ok, err := b.gates.Stats(b.Context(), "charge-card")
 			if err != nil || !ok || s.Policy != p || s.TotalEnqueued != 0 || s.QueueLength != 0 || b.rdb.PTTL(b.Context(), own.State()).Val() != -1 {
@@ -487,7 +487,7 @@ func forgottenCases() map[string]func(b *bench) {
 		"and one that is in use is not": func(b *bench) {
 			b.gate = limiter.Name("charge-card", "acme")
 			b.policy(history.Policy{Concurrency: 1, Rate: 10, RateWindow: 60_000})
-			k := b.space.Gate(b.gate)
+			k := b.space.Limit(b.gate)
 			ttl := func(key string) time.Duration {
 				d, err := b.rdb.PTTL(context.Background(), key).Result()
 				b.must(err)
@@ -500,7 +500,7 @@ func forgottenCases() map[string]func(b *bench) {
 					b.Errorf("in use, and expires in %v", d)
 				}
 				b.leave("a")
-				if s, r := ttl(k.State()), ttl(k.Rate()); !near(s, time.Hour) || !near(r, time.Hour) {
+				if s, r := ttl(k.State()), ttl(k.Grants()); !near(s, time.Hour) || !near(r, time.Hour) {
 					b.Errorf("idle, and expires in %v and %v", s, r)
 				}
 				b.sweep(nil)
@@ -514,7 +514,7 @@ func forgottenCases() map[string]func(b *bench) {
 			b.policy(history.Policy{Rate: 5, RateWindow: (3 * time.Hour).Milliseconds()})
 			b.enter("a")
 			b.leave("a")
-			if s, r := ttl(k.State()), ttl(k.Rate()); !near(s, 3*time.Hour) || !near(r, 3*time.Hour) {
+			if s, r := ttl(k.State()), ttl(k.Grants()); !near(s, 3*time.Hour) || !near(r, 3*time.Hour) {
 				b.Errorf("the window is three hours, and it expires in %v and %v", s, r)
 			}
 		},
@@ -522,7 +522,7 @@ func forgottenCases() map[string]func(b *bench) {
 			b.policy(concurrency(1))
 			b.enter("a")
 			b.leave("a")
-			if d, err := b.rdb.PTTL(context.Background(), b.space.Gate(b.gate).State()).Result(); d != -1 || err != nil {
+			if d, err := b.rdb.PTTL(context.Background(), b.space.Limit(b.gate).State()).Result(); d != -1 || err != nil {
 				b.Errorf("expires in %v, %v", d, err)
 			}
 		},
@@ -531,7 +531,7 @@ func forgottenCases() map[string]func(b *bench) {
 			if s := b.sweep(&f); s.Next != 0 || s.IdleFor < time.Hour {
 				b.Errorf("%+v", s)
 			}
-			if n, err := b.rdb.Exists(context.Background(), b.space.Gate(b.gate).State()).Result(); n != 0 || err != nil {
+			if n, err := b.rdb.Exists(context.Background(), b.space.Limit(b.gate).State()).Result(); n != 0 || err != nil {
 				b.Errorf("%d keys, %v", n, err)
 			}
 		},

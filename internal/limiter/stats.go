@@ -31,14 +31,14 @@ type Stats struct {
 }
 
 // Stats reads how a gate stands, by the policy that it has; false if there is no such gate.
-func (g *Gates) Stats(ctx context.Context, gate string) (Stats, bool, error) {
+func (g *Limiter) Stats(ctx context.Context, gate string) (Stats, bool, error) {
 	s, _, ok, err := g.stats(ctx, gate, InForce{})
 	return s, ok, err
 }
 
 // StatsInForce is Stats by the policy that is in force: an idle gate is visited by nobody, and has the one of its last use. newer
 // gives what is in force now if it is newer than what the gate has.
-func (g *Gates) StatsInForce(ctx context.Context, gate string, newer func(has InForce) *InForce) (Stats, bool, error) {
+func (g *Limiter) StatsInForce(ctx context.Context, gate string, newer func(has InForce) *InForce) (Stats, bool, error) {
 	s, has, ok, err := g.stats(ctx, gate, InForce{})
 	if err != nil || !ok {
 		return s, ok, err
@@ -50,7 +50,7 @@ func (g *Gates) StatsInForce(ctx context.Context, gate string, newer func(has In
 }
 
 // stats gives of the policy that the gate has its version, and what the code declares.
-func (g *Gates) stats(ctx context.Context, gate string, f InForce) (s Stats, has InForce, ok bool, _ error) {
+func (g *Limiter) stats(ctx context.Context, gate string, f InForce) (s Stats, has InForce, ok bool, _ error) {
 	r, p, err := g.read(ctx, gate, "", f)
 	if err != nil || r.Str(0) != "1" {
 		return Stats{}, has, false, err
@@ -82,7 +82,7 @@ type Place struct {
 }
 
 // Place reads where a member stands; false if it neither waits nor is in.
-func (g *Gates) Place(ctx context.Context, gate string, m Member) (Place, bool, error) {
+func (g *Limiter) Place(ctx context.Context, gate string, m Member) (Place, bool, error) {
 	r, p, err := g.read(ctx, gate, m.String(), InForce{})
 	if err != nil || r.Str(14) == "" {
 		return Place{}, false, err
@@ -93,7 +93,7 @@ func (g *Gates) Place(ctx context.Context, gate string, m Member) (Place, bool, 
 	}, true, r.Err()
 }
 
-func (g *Gates) read(ctx context.Context, gate, member string, f InForce) (*redisx.Reply, history.Policy, error) {
+func (g *Limiter) read(ctx context.Context, gate, member string, f InForce) (*redisx.Reply, history.Policy, error) {
 	var p history.Policy
 	args, err := f.args(gate)
 	if err != nil {
@@ -120,12 +120,12 @@ type Waiter struct {
 }
 
 // Waiters reads up to n who wait, in order, after skipping the first `from`.
-func (g *Gates) Waiters(ctx context.Context, gate string, from, n int) ([]Waiter, error) {
+func (g *Limiter) Waiters(ctx context.Context, gate string, from, n int) ([]Waiter, error) {
 	from = max(from, 0)
 	if n < 1 {
 		return nil, nil
 	}
-	v, err := g.run.Do(ctx, redisx.Call{Script: g.script.waiters, Keys: []string{g.space.Gate(gate).Queue()}, Args: []any{from, from + n - 1}})
+	v, err := g.run.Do(ctx, redisx.Call{Script: g.script.waiters, Keys: []string{g.space.Limit(gate).Waiters()}, Args: []any{from, from + n - 1}})
 	if err != nil {
 		return nil, fmt.Errorf("gate %s: list who waits: %w", gate, err)
 	}
@@ -153,11 +153,11 @@ func score(text string) (int64, error) {
 }
 
 // Holders reads up to n who are in, first the one that has not been heard of for the longest.
-func (g *Gates) Holders(ctx context.Context, gate string, n int) ([]Member, error) {
+func (g *Limiter) Holders(ctx context.Context, gate string, n int) ([]Member, error) {
 	if n < 1 {
 		return nil, nil
 	}
-	v, err := g.run.Do(ctx, redisx.Command("ZRANGE", g.space.Gate(gate).Active(), 0, n-1))
+	v, err := g.run.Do(ctx, redisx.Command("ZRANGE", g.space.Limit(gate).Holders(), 0, n-1))
 	if err != nil {
 		return nil, fmt.Errorf("gate %s: list who is in: %w", gate, err)
 	}

@@ -12,17 +12,17 @@ import (
 )
 
 // Away is who was turned away after waiting.
-type Away struct {
+type Rejection struct {
 	Member
 	Cleared bool // somebody has cleared the queue; else it has timed out
 }
 
 // Swept is what a sweep found, and did.
-type Swept struct {
-	Now     int64    // Redis TIME, Unix ms
-	Granted []Member // let in by this sweep: to be sent word
-	Away    []Away   // turned away, by this sweep or before, and not told in the last two seconds: to be sent word
-	Stale   []Member // in, and not known as wanted for two seconds: see Unwanted
+type SweepReply struct {
+	Now      int64       // Redis TIME, Unix ms
+	Granted  []Member    // let in by this sweep: to be sent word
+	Rejected []Rejection // turned away, by this sweep or before, and not told in the last two seconds: to be sent word
+	Stale    []Member    // in, and not known as wanted for two seconds: see Unwanted
 
 	Waiting, Holding int
 	LimitedUntil     int64         // Unix ms; 0: rate and quota allow the next one
@@ -37,29 +37,29 @@ type Swept struct {
 // Sweep keeps a gate going: it puts the policy in force unless its version is older than what the gate has (nil: that
 // stands), turns away who has waited longer than the queue timeout, and lets in while there is room: at most a thousand each.
 // A gate that is not there is not made.
-func (g *Gates) Sweep(gate string, f *InForce, then func(Swept, error)) {
+func (g *Limiter) Sweep(gate string, f *InForce, then func(SweepReply, error)) {
 	if f == nil {
 		f = &InForce{}
 	}
 	args, err := f.args(gate)
 	if err != nil {
-		then(Swept{}, err)
+		then(SweepReply{}, err)
 		return
 	}
 	g.run.Go(redisx.Call{Script: g.script.sweep, Keys: g.keys(gate), Args: args}, func(reply any, err error) {
-		var s Swept
+		var s SweepReply
 		if err == nil {
 			s, err = readSwept(reply)
 		}
 		if err != nil {
-			then(Swept{}, fmt.Errorf("gate %s: %w", gate, err))
+			then(SweepReply{}, fmt.Errorf("gate %s: %w", gate, err))
 			return
 		}
 		then(s, nil)
 	})
 }
 
-func readSwept(reply any) (s Swept, err error) {
+func readSwept(reply any) (s SweepReply, err error) {
 	r := redisx.NewReply(reply)
 	s.Now, s.Waiting, s.Holding, s.LimitedUntil, s.Next = r.Int(0), int(r.Int(1)), int(r.Int(2)), r.Int(3), r.Int(4)
 	s.Deadlocked, s.IdleFor, s.More = r.Str(5) == "1", time.Duration(r.Int(6))*time.Millisecond, r.Str(7) == "1"
@@ -85,14 +85,14 @@ func readSwept(reply any) (s Swept, err error) {
 		if err != nil {
 			return s, err
 		}
-		s.Away = append(s.Away, Away{Member: m, Cleared: strings.HasPrefix(text, "c")})
+		s.Rejected = append(s.Rejected, Rejection{Member: m, Cleared: strings.HasPrefix(text, "c")})
 	}
 	return s, nil
 }
 
 // Clear turns away everybody who waits now, and tells how many; the next sweep, which is asked for, says it to them. When it
 // fails some may have been turned away.
-func (g *Gates) Clear(ctx context.Context, gate string) (n int, err error) {
+func (g *Limiter) Clear(ctx context.Context, gate string) (n int, err error) {
 	for upto, more := "", true; more; {
 		v, err := g.run.Do(ctx, redisx.Call{Script: g.script.clear, Keys: g.keys(gate), Args: []any{upto}})
 		if err != nil {
@@ -109,7 +109,7 @@ func (g *Gates) Clear(ctx context.Context, gate string) (n int, err error) {
 		return 0, nil
 	}
 	listed := make(chan error, 1)
-	g.list(gate, func(err error) { listed <- err })
+	g.schedule(gate, func(err error) { listed <- err })
 	select {
 	case err = <-listed:
 		return n, err

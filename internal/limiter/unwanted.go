@@ -8,12 +8,12 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
-const maxUnwanted = 500 // keys of one script
+const maxOrphans = 500 // keys of one script
 
 // Unwanted tells which members nothing wants any more, as far as can be seen from outside a history: there is no lease for an
 // activity under its ticket, no slot of it that the record keeps (KeptPlace), or no instance of that birth that has not ended. Whoever's
 // place can not be read is among them. That some could not be asked about is an error; what is known is given beside it.
-func (g *Gates) Unwanted(ms []Member, then func([]Member, error)) {
+func (g *Limiter) FindOrphans(ms []Member, then func([]Member, error)) {
 	type query struct {
 		keys    []string
 		args    []any
@@ -24,13 +24,13 @@ func (g *Gates) Unwanted(ms []Member, then func([]Member, error)) {
 	unwanted := make([]bool, len(ms))
 	for i, m := range ms {
 		part := g.partition(m.Instance)
-		key, arg, ok := witness(g.space.Part(part), m)
+		key, arg, ok := evidence(g.space.Part(part), m)
 		if !ok {
 			unwanted[i] = true
 			continue
 		}
 		q := last[part]
-		if q == nil || len(q.keys) == maxUnwanted {
+		if q == nil || len(q.keys) == maxOrphans {
 			q = &query{}
 			last[part] = q
 			queries = append(queries, q)
@@ -54,7 +54,7 @@ func (g *Gates) Unwanted(ms []Member, then func([]Member, error)) {
 	var failed []error
 	left := len(queries)
 	for _, q := range queries {
-		g.run.Go(redisx.Call{Script: g.script.unwanted, Keys: q.keys, Args: q.args}, func(reply any, err error) {
+		g.run.Go(redisx.Call{Script: g.script.orphans, Keys: q.keys, Args: q.args}, func(reply any, err error) {
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil {
@@ -75,11 +75,11 @@ func (g *Gates) Unwanted(ms []Member, then func([]Member, error)) {
 }
 
 // witness is the key that tells whether a member is wanted, and what it must say.
-func witness(p redisx.Part, m Member) (key, arg string, ok bool) {
-	if born, start := m.Start(); start {
+func evidence(p redisx.Part, m Member) (key, arg string, ok bool) {
+	if born, start := m.Origin(); start {
 		return p.Instance(m.Instance), "b" + born, true
 	}
-	if m.Place == KeptPlace {
+	if m.Place == RetainedPlace {
 		return p.Instance(m.Instance), "k" + m.Ticket, true
 	}
 	execution, event, ok := m.Activity()

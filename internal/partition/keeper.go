@@ -57,8 +57,8 @@ type Keeper struct {
 	cutOff  bool      // likewise: this member is, and others are reading
 
 	mu      sync.Mutex
-	owned   map[int]*Tenure
-	leaving map[int]bool // handing over, or being acquired
+	tenures map[int]*Tenure
+	busy    map[int]bool // handing over, or being acquired
 	members []string     // that partitions are assigned to
 }
 
@@ -77,14 +77,14 @@ func NewKeeper(cfg Config) *Keeper {
 	return &Keeper{
 		cfg: cfg, run: run, scripts: newScripts(run, cfg.Space), began: time.Now(),
 		nudge: make(chan struct{}, 1), done: make(chan struct{}),
-		owned: make(map[int]*Tenure), leaving: make(map[int]bool),
+		tenures: make(map[int]*Tenure), busy: make(map[int]bool),
 	}
 }
 
 // Start joins the members and begins to acquire. It waits, until ctx ends, while Redis is unavailable.
 func (k *Keeper) Start(ctx context.Context) error {
 	err := k.cfg.Outage.Await(ctx, outage.Redis, "join members", redisx.Unavailable, func(ctx context.Context) error {
-		_, _, err := k.scripts.members(ctx, Member{k.cfg.Member, Unproven}, false, k.cfg.TTL)
+		_, _, err := k.scripts.heartbeat(ctx, Member{k.cfg.Member, Unproven}, false, k.cfg.TTL)
 		return err
 	})
 	if err != nil {
@@ -111,8 +111,8 @@ func (k *Keeper) Nudge() {
 func (k *Keeper) Owned() []int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	out := make([]int, 0, len(k.owned))
-	for p := range k.owned {
+	out := make([]int, 0, len(k.tenures))
+	for p := range k.tenures {
 		out = append(out, p)
 	}
 	slices.Sort(out)
@@ -135,9 +135,9 @@ func (k *Keeper) Stop(ctx context.Context) error {
 	}
 	k.stop()
 	<-k.done
-	_, _, err := k.scripts.members(ctx, Member{k.cfg.Member, Unproven}, true, k.cfg.TTL)
+	_, _, err := k.scripts.heartbeat(ctx, Member{k.cfg.Member, Unproven}, true, k.cfg.TTL)
 	k.mu.Lock()
-	for _, t := range k.owned {
+	for _, t := range k.tenures {
 		t.end(ErrHandover)
 	}
 	k.mu.Unlock()
@@ -148,7 +148,7 @@ func (k *Keeper) Stop(ctx context.Context) error {
 	case <-ctx.Done():
 		err = errors.Join(err, fmt.Errorf("partition: hand-over: %w", context.Cause(ctx)))
 		k.mu.Lock()
-		for _, t := range k.owned {
+		for _, t := range k.tenures {
 			close(t.drop)
 		}
 		k.mu.Unlock()
@@ -168,7 +168,7 @@ func (k *Keeper) loop(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-k.nudge:
-			k.rest(ctx, nudgeGap-time.Since(began))
+			k.pause(ctx, nudgeGap-time.Since(began))
 		case <-tick.C:
 		}
 	}
@@ -178,7 +178,7 @@ func (k *Keeper) loop(ctx context.Context) {
 const nudgeGap = 10 * time.Millisecond
 
 // rest waits, until ctx ends.
-func (k *Keeper) rest(ctx context.Context, d time.Duration) {
+func (k *Keeper) pause(ctx context.Context, d time.Duration) {
 	if d <= 0 {
 		return
 	}
@@ -208,7 +208,7 @@ func (k *Keeper) round(ctx context.Context) {
 	// Not cut short by Stop: a heartbeat that overtakes the farewell keeps the member's partitions from the others for the TTL.
 	beat, stop := context.WithTimeout(context.WithoutCancel(ctx), k.cfg.Renew)
 	own := k.Reach()
-	living, gone, err := k.scripts.members(beat, Member{k.cfg.Member, own}, false, k.cfg.TTL)
+	living, gone, err := k.scripts.heartbeat(beat, Member{k.cfg.Member, own}, false, k.cfg.TTL)
 	stop()
 	k.expire()
 	members := Eligible(living)
@@ -228,18 +228,18 @@ func (k *Keeper) round(ctx context.Context) {
 	cutOff := own == CutOff && !slices.Contains(members, k.cfg.Member)
 	k.mu.Lock()
 	k.members = members
-	k.logReach(cutOff, len(k.owned))
+	k.logReach(cutOff, len(k.tenures))
 	k.mu.Unlock()
 	for p := range k.cfg.Partitions {
 		mine := Rendezvous(members, p) == k.cfg.Member
 		k.mu.Lock()
-		t, busy := k.owned[p], k.leaving[p]
+		t, busy := k.tenures[p], k.busy[p]
 		switch {
 		case busy:
 		case mine && t == nil:
-			k.leaving[p] = true
+			k.busy[p] = true
 			k.actors.Add(1)
-			go k.tenant(ctx, p)
+			go k.runTenure(ctx, p)
 		case t == nil || mine:
 		case cutOff:
 			k.handOverNow(t)
@@ -254,12 +254,12 @@ func (k *Keeper) round(ctx context.Context) {
 func (k *Keeper) renewAll() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, t := range k.owned {
+	for _, t := range k.tenures {
 		start := time.Since(k.began)
-		k.scripts.keep(t, k.cfg.TTL, func(err error) {
+		k.scripts.renewTenure(t, k.cfg.TTL, func(err error) {
 			switch {
 			case err == nil:
-				t.trust.Store(int64(start + k.trusted()))
+				t.trust.Store(int64(start + k.trustWindow()))
 			case errors.Is(err, ErrLost), errors.Is(err, ErrRolledBack):
 				t.end(err)
 			default:
@@ -270,7 +270,7 @@ func (k *Keeper) renewAll() {
 }
 
 // trusted is how long a renewal is believed: a tenth of the TTL less than Redis believes it.
-func (k *Keeper) trusted() time.Duration { return k.cfg.TTL - k.cfg.TTL/10 }
+func (k *Keeper) trustWindow() time.Duration { return k.cfg.TTL - k.cfg.TTL/10 }
 
 // expire ends the tenures that could not be renewed in time.
 func (k *Keeper) expire() {
@@ -283,22 +283,22 @@ func (k *Keeper) expire() {
 			k.cfg.Logger.Warn("partitions lost, not renewed in time", "partitions", lost)
 		}
 	}()
-	for _, t := range k.owned {
+	for _, t := range k.tenures {
 		if t.trust.Load() < now && !t.over {
 			t.over = true
 			lost++
-			t.end(fmt.Errorf("partition %d: not renewed for %v: %w", t.Part, k.trusted(), ErrLost))
+			t.end(fmt.Errorf("partition %d: not renewed for %v: %w", t.Part, k.trustWindow(), ErrLost))
 		}
 	}
 }
 
 // tenant tries to acquire the partition and, if it does, runs the actor for the tenure.
-func (k *Keeper) tenant(loop context.Context, p int) {
+func (k *Keeper) runTenure(loop context.Context, p int) {
 	defer k.actors.Done()
 	forget := func() {
 		k.mu.Lock()
-		delete(k.leaving, p)
-		delete(k.owned, p)
+		delete(k.busy, p)
+		delete(k.tenures, p)
 		k.mu.Unlock()
 	}
 	start := time.Since(k.began)
@@ -306,10 +306,10 @@ func (k *Keeper) tenant(loop context.Context, p int) {
 	// Not cut short by Stop: an acquisition that is carried out and not heard of costs the others the TTL.
 	ask, stopAsk := context.WithTimeout(context.WithoutCancel(loop), k.cfg.TTL/2)
 	defer stopAsk()
-	t, free, err := k.scripts.take(ask, p, token, k.cfg.Member, k.cfg.TTL)
+	t, free, err := k.scripts.tryAcquire(ask, p, token, k.cfg.Member, k.cfg.TTL)
 	if err != nil {
 		redisx.LogFailure(k.cfg.Logger, "partition not acquired, retrying", err, "partition", p)
-		_ = k.scripts.give(ask, &Tenure{Part: p, Token: token}, false) // it may have been acquired all the same
+		_ = k.scripts.releaseToken(ask, &Tenure{Part: p, Token: token}, false) // it may have been acquired all the same
 	}
 	if t == nil || err != nil {
 		forget()
@@ -321,18 +321,18 @@ func (k *Keeper) tenant(loop context.Context, p int) {
 	ctx, end := context.WithCancelCause(context.WithoutCancel(loop))
 	defer end(nil)
 	t.end = end
-	t.trust.Store(int64(start + k.trusted()))
+	t.trust.Store(int64(start + k.trustWindow()))
 	k.mu.Lock()
 	if loop.Err() != nil { // Stop has begun; it does not know this tenure
 		end(ErrHandover)
 	}
-	k.owned[p] = t
-	delete(k.leaving, p)
+	k.tenures[p] = t
+	delete(k.busy, p)
 	k.mu.Unlock()
 	k.cfg.Logger.Debug("partition gained", "partition", p, "epoch", t.Epoch, "applied", t.Applied.Seq, "clean", t.Clean)
 
 	err = k.cfg.Run(ctx, t)
-	k.release(ctx, t, err)
+	k.endTenure(ctx, t, err)
 	if err != nil && time.Since(k.began)-start < k.cfg.Renew { // whatever kept it from going on is probably still there
 		pause := time.NewTimer(k.cfg.Renew)
 		defer pause.Stop()
@@ -346,11 +346,11 @@ func (k *Keeper) tenant(loop context.Context, p int) {
 }
 
 // release ends a tenure. A partition that was handed over in good order is said to be clean.
-func (k *Keeper) release(ctx context.Context, t *Tenure, err error) {
+func (k *Keeper) endTenure(ctx context.Context, t *Tenure, err error) {
 	cause := context.Cause(ctx)
 	k.mu.Lock()
-	k.leaving[t.Part] = true
-	delete(k.owned, t.Part)
+	k.busy[t.Part] = true
+	delete(k.tenures, t.Part)
 	expired := t.over
 	k.mu.Unlock()
 	clean := err == nil && errors.Is(cause, ErrHandover)
@@ -362,16 +362,16 @@ func (k *Keeper) release(ctx context.Context, t *Tenure, err error) {
 	default:
 		redisx.LogFailure(k.cfg.Logger, "partition lost", cmp.Or(err, cause), "partition", t.Part)
 	}
-	if k.giveBack(t, clean) {
+	if k.releaseToken(t, clean) {
 		k.cfg.Released(t.Part)
 	}
 }
 
 // giveBack releases the token, and reports whether that was done.
-func (k *Keeper) giveBack(t *Tenure, clean bool) bool {
+func (k *Keeper) releaseToken(t *Tenure, clean bool) bool {
 	ctx, stop := context.WithTimeout(context.Background(), k.cfg.TTL)
 	defer stop()
-	if err := k.scripts.give(ctx, t, clean); err != nil {
+	if err := k.scripts.releaseToken(ctx, t, clean); err != nil {
 		redisx.LogFailure(k.cfg.Logger, "partition not released, left to expire", err, "partition", t.Part)
 		return false
 	}

@@ -166,7 +166,7 @@ func newScripts(run *redisx.Runner, space redisx.Space) scripts {
 
 // members records that this member lives (or leaves) and returns those that live, and in how long the first of them
 // is gone unless it is heard of again.
-func (s scripts) members(ctx context.Context, own Member, leave bool, span time.Duration) ([]Member, time.Duration, error) {
+func (s scripts) heartbeat(ctx context.Context, own Member, leave bool, span time.Duration) ([]Member, time.Duration, error) {
 	lives := span.Milliseconds()
 	if leave {
 		lives = 0
@@ -188,7 +188,7 @@ func (s scripts) members(ctx context.Context, own Member, leave bool, span time.
 }
 
 // take acquires. Without a tenure and without an error another member holds the partition, for so long unless it renews.
-func (s scripts) take(ctx context.Context, part int, token, member string, ttl time.Duration) (*Tenure, time.Duration, error) {
+func (s scripts) tryAcquire(ctx context.Context, part int, token, member string, ttl time.Duration) (*Tenure, time.Duration, error) {
 	v, err := s.run.Do(ctx, redisx.Call{
 		Script: s.acquire, Keys: []string{s.space.Part(part).Owner()}, Args: []any{token, member, ttl.Milliseconds(), rand.Text()},
 	})
@@ -213,7 +213,7 @@ func (s scripts) take(ctx context.Context, part int, token, member string, ttl t
 }
 
 // keep renews; ErrLost and ErrRolledBack end the tenure, any other error may pass.
-func (s scripts) keep(t *Tenure, ttl time.Duration, done func(error)) {
+func (s scripts) renewTenure(t *Tenure, ttl time.Duration, done func(error)) {
 	acked, commits := t.acked.Load(), t.commits.Load()
 	s.run.Go(redisx.Call{
 		Script: s.renew, Keys: []string{s.space.Part(t.Part).Owner()},
@@ -240,7 +240,7 @@ func (s scripts) keep(t *Tenure, ttl time.Duration, done func(error)) {
 }
 
 // give releases; it is harmless when the tenure is over.
-func (s scripts) give(ctx context.Context, t *Tenure, clean bool) error {
+func (s scripts) releaseToken(ctx context.Context, t *Tenure, clean bool) error {
 	c := "0"
 	if clean {
 		c = "1"

@@ -86,8 +86,8 @@ func (k *Keeper) logReach(cutOff bool, partitions int) {
 // for acknowledgements that cannot come. Whatever the actor still writes is fenced; what it could not publish is
 // repaired by the next owner, as after a crash. The mutex is held.
 func (k *Keeper) handOverNow(t *Tenure) {
-	k.leaving[t.Part] = true
-	delete(k.owned, t.Part)
+	k.busy[t.Part] = true
+	delete(k.tenures, t.Part)
 	t.end(ErrCutOff)
-	k.actors.Go(func() { k.giveBack(t, false) })
+	k.actors.Go(func() { k.releaseToken(t, false) })
 }

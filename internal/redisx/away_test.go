@@ -28,7 +28,7 @@ func one(t *testing.T, s *redistest.Server) *redisx.Runner {
 }
 
 func addOne() redisx.Call {
-	return redisx.Call{Script: add, Keys: []string{redisx.NewSpace("t").Part(1).Agenda()}, Args: []any{1}}
+	return redisx.Call{Script: add, Keys: []string{redisx.NewSpace("t").Part(1).Wakeups()}, Args: []any{1}}
 }
 
 func TestAServerThatHangsIsAnsweredForByTheRunnersOwnTimeout(t *testing.T) {

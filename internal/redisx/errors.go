@@ -20,7 +20,7 @@ func isRedirect(err error) bool {
 }
 
 // notNow reports whether a reply is about the state of the node or of its cluster, which changes by itself, and not about the call.
-func notNow(err error) bool {
+func isTransient(err error) bool {
 	m := err.Error()
 	for _, state := range []string{
 		"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "NOREPLICAS", "BUSY ", "ERR max number of clients reached",

@@ -16,7 +16,7 @@ func shardKeys(t *testing.T, c *redistest.ReplicatedCluster) []string {
 	t.Helper()
 	keys := make([]string, len(c.Masters))
 	for p, left := 0, len(keys); left > 0; p++ {
-		key := redisx.NewSpace("t").Part(p).Agenda()
+		key := redisx.NewSpace("t").Part(p).Wakeups()
 		if i := c.Shard(t, key); keys[i] == "" {
 			keys[i], left = key, left-1
 		}

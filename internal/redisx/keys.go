@@ -26,25 +26,25 @@ func (s Space) Policies() string { return "pawl:{" + s.ns + "}:policies" }
 func (s Space) Cancelled() string { return "pawl:{" + s.ns + "}:cancelled" }
 
 // Gate is the key space of a gate. All its keys carry one hash tag, which is no partition's.
-func (s Space) Gate(name string) Gate { return Gate{prefix: "pawl:{" + s.ns + ".g." + name + "}:"} }
+func (s Space) Limit(name string) Limit { return Limit{prefix: "pawl:{" + s.ns + ".g." + name + "}:"} }
 
 // Gate is the key space of one gate; see docs/decisions/0014-gates.md.
-type Gate struct{ prefix string }
+type Limit struct{ prefix string }
 
 // Queue is the sorted set of who waits: member → number.
-func (g Gate) Queue() string { return g.prefix + "q" }
+func (g Limit) Waiters() string { return g.prefix + "q" }
 
 // Active is the sorted set of who has been let in: member → when it was last known to be wanted, ms.
-func (g Gate) Active() string { return g.prefix + "a" }
+func (g Limit) Holders() string { return g.prefix + "a" }
 
 // Away is the sorted set of who was turned away after waiting, until it has taken note.
-func (g Gate) Away() string { return g.prefix + "x" }
+func (g Limit) Rejected() string { return g.prefix + "x" }
 
 // Rate is the list of the times of the last grants, ms.
-func (g Gate) Rate() string { return g.prefix + "r" }
+func (g Limit) Grants() string { return g.prefix + "r" }
 
 // State is the hash of the policy in force and the counters.
-func (g Gate) State() string { return g.prefix + "s" }
+func (g Limit) State() string { return g.prefix + "s" }
 
 // Part is the key space of partition p. All its keys carry one hash tag, so that
 // any script over one partition is legal on Redis Cluster.
@@ -62,16 +62,16 @@ func (p Part) Prefix() string { return p.prefix }
 func (p Part) Owner() string { return p.prefix + "p" }
 
 // Agenda is the sorted set instance → when to look at it at the latest, ms.
-func (p Part) Agenda() string { return p.prefix + "agenda" }
+func (p Part) Wakeups() string { return p.prefix + "agenda" }
 
 // Gates is the sorted set gate → when to look at it at the latest, ms.
-func (p Part) Gates() string { return p.prefix + "gates" }
+func (p Part) Limits() string { return p.prefix + "gates" }
 
 // Early is the hash instance → bytes of its inputs that came before its start; of all of them under the empty name.
 func (p Part) Early() string { return p.prefix + "early" }
 
 // Stuck is the hash instance → why it does not move.
-func (p Part) Stuck() string { return p.prefix + "stuck" }
+func (p Part) Stalled() string { return p.prefix + "stuck" }
 
 // Refused is the list of the latest inputs that could not be used.
 func (p Part) Refused() string { return p.prefix + "refused" }
@@ -104,7 +104,7 @@ func (p Part) Lease(id string, execution, activity uint64) string {
 }
 
 // Name is a key of a partition, taken apart.
-type Name struct {
+type ParsedKey struct {
 	Kind      string // "p", "agenda", "gates", "early", "stuck", "refused", "x", "i", "d", "in", "h", "l", "r"
 	Instance  string // of i, d, in, h, l, r; the status of x
 	Execution uint64 // of h, l, r
@@ -112,13 +112,13 @@ type Name struct {
 }
 
 // Parse takes a key of this partition apart. It reports false for a key that Pawl does not write.
-func (p Part) Parse(key string) (Name, bool) {
+func (p Part) Parse(key string) (ParsedKey, bool) {
 	rest, ok := strings.CutPrefix(key, p.prefix)
 	if !ok {
-		return Name{}, false
+		return ParsedKey{}, false
 	}
 	kind, rest, _ := strings.Cut(rest, ":")
-	n := Name{Kind: kind, Instance: rest}
+	n := ParsedKey{Kind: kind, Instance: rest}
 	switch kind {
 	case "p", "agenda", "gates", "early", "stuck", "refused":
 		return n, rest == ""
@@ -126,11 +126,11 @@ func (p Part) Parse(key string) (Name, bool) {
 		return n, rest != ""
 	case "l":
 		if n.Instance, n.Activity, ok = cutNumber(n.Instance); !ok {
-			return Name{}, false
+			return ParsedKey{}, false
 		}
 	case "h", "r":
 	default:
-		return Name{}, false
+		return ParsedKey{}, false
 	}
 	n.Instance, n.Execution, ok = cutNumber(n.Instance)
 	return n, ok
@@ -164,7 +164,7 @@ func (s Space) PartOf(key string) (int, bool) {
 }
 
 // GateOf tells the gate of a key that Pattern matches. A partition's key is of none.
-func (s Space) GateOf(key string) (string, bool) {
+func (s Space) LimitOf(key string) (string, bool) {
 	rest, ok := strings.CutPrefix(key, "pawl:{"+s.ns+".g.")
 	if !ok {
 		return "", false

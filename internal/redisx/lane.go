@@ -35,8 +35,8 @@ const (
 
 // newLane starts a lane; Runner.mu is held.
 func newLane(r *Runner, client redis.Cmdable) *lane {
-	l := &lane{runner: r, client: client, wake: make(chan struct{}, flights), quit: make(chan struct{})}
-	for range flights {
+	l := &lane{runner: r, client: client, wake: make(chan struct{}, maxInFlight), quit: make(chan struct{})}
+	for range maxInFlight {
 		l.sender()
 	}
 	return l
@@ -126,7 +126,7 @@ func (l *lane) down(lost []flight, err error) {
 
 // recover asks the node until it answers a PING, and meanwhile moves calls to where their slots are.
 func (l *lane) recover() {
-	tick := time.NewTicker(lastPause)
+	tick := time.NewTicker(maxBackoff)
 	defer tick.Stop()
 	answered := l.ping()
 	for {
@@ -135,7 +135,7 @@ func (l *lane) recover() {
 			return
 		case err := <-answered:
 			switch {
-			case err == nil, isReply(err) && !notNow(err):
+			case err == nil, isReply(err) && !isTransient(err):
 				l.up()
 				return
 			case errors.Is(err, redis.ErrClosed): // the client has dropped the node: the cluster has it no more

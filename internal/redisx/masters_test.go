@@ -61,7 +61,7 @@ func TestOneMasterThatHangsDoesNotHoldUpTheOthers(t *testing.T) {
 func keyAt(t *testing.T, rdb *redis.ClusterClient, s *redistest.Server) string {
 	t.Helper()
 	for p := range 64 {
-		key := redisx.NewSpace("t").Part(p).Agenda()
+		key := redisx.NewSpace("t").Part(p).Wakeups()
 		node, err := rdb.MasterForKey(within(t), key)
 		if err != nil {
 			t.Fatal(err)

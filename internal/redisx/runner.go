@@ -68,9 +68,9 @@ type Done func(reply any, err error)
 var ErrClosed = errors.New("redis runner is closed")
 
 const (
-	maxBatch = 512      // calls in one pipeline
-	maxBytes = 16 << 20 // of their arguments: more may not get through before the call time-out
-	flights  = 2        // pipelines under way at once to one node
+	maxBatch    = 512      // calls in one pipeline
+	maxBytes    = 16 << 20 // of their arguments: more may not get through before the call time-out
+	maxInFlight = 2        // pipelines under way at once to one node
 
 	closeGrace = 2 * time.Second // for the pipelines under way, before nothing of them is repeated any more
 
@@ -78,8 +78,8 @@ const (
 	// also bounds for how long a call is repeated before its error is returned.
 	callTimeout = 3 * time.Second
 
-	firstPause = 20 * time.Millisecond // before a refused call is sent again; it doubles
-	lastPause  = 250 * time.Millisecond
+	minBackoff = 20 * time.Millisecond // before a refused call is sent again; it doubles
+	maxBackoff = 250 * time.Millisecond
 )
 
 // Runner sends calls in batches. What is at hand when the connection is free
@@ -260,9 +260,9 @@ func (r *Runner) lane(c Call) (*lane, error) {
 
 // later sends calls again whose replies will pass.
 func (r *Runner) later(fs []flight) {
-	pause := firstPause
+	pause := minBackoff
 	for i := range fs {
-		pause = max(pause, min(firstPause<<fs[i].tries, lastPause))
+		pause = max(pause, min(minBackoff<<fs[i].tries, maxBackoff))
 		fs[i].tries = min(fs[i].tries+1, 8)
 	}
 	ended := !r.start(func() {

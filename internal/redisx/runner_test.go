@@ -39,7 +39,7 @@ func TestCallsAtHandTravelTogetherAndEachGetsItsOwnAnswer(t *testing.T) {
 		const calls = 2000
 		for range calls {
 			wg.Add(1)
-			r.Go(redisx.Call{Script: add, Keys: []string{part.Agenda()}, Args: []any{1}}, func(v any, err error) {
+			r.Go(redisx.Call{Script: add, Keys: []string{part.Wakeups()}, Args: []any{1}}, func(v any, err error) {
 				defer wg.Done()
 				if err != nil {
 					t.Error(err)
@@ -63,7 +63,7 @@ func TestARedisThatForgotTheScriptsIsTaughtThemAndOnlyWhatFailedIsSentAgain(t *t
 		r := redisx.NewRunner(rdb)
 		defer r.Close()
 		add := redisx.NewScript("add", addLua)
-		key := redisx.NewSpace("t").Part(1).Agenda()
+		key := redisx.NewSpace("t").Part(1).Wakeups()
 		for i := range 5 {
 			if err := rdb.ScriptFlush(within(t)).Err(); err != nil {
 				t.Fatal(err)
@@ -84,12 +84,12 @@ func TestAScriptsErrorIsItsOwnAndNotThatOfItsNeighbours(t *testing.T) {
 		r := redisx.NewRunner(rdb)
 		defer r.Close()
 		add, key := redisx.NewScript("add", addLua), redisx.NewSpace("t").Part(1)
-		if err := rdb.Set(within(t), key.Stuck(), "no number", 0).Err(); err != nil {
+		if err := rdb.Set(within(t), key.Stalled(), "no number", 0).Err(); err != nil {
 			t.Fatal(err)
 		}
 		bad := make(chan error, 1)
-		r.Go(redisx.Call{Script: add, Keys: []string{key.Stuck()}, Args: []any{1}}, func(_ any, err error) { bad <- err })
-		if _, err := r.Do(within(t), redisx.Call{Script: add, Keys: []string{key.Agenda()}, Args: []any{1}}); err != nil {
+		r.Go(redisx.Call{Script: add, Keys: []string{key.Stalled()}, Args: []any{1}}, func(_ any, err error) { bad <- err })
+		if _, err := r.Do(within(t), redisx.Call{Script: add, Keys: []string{key.Wakeups()}, Args: []any{1}}); err != nil {
 			t.Errorf("the neighbour: %v", err)
 		}
 		if err := <-bad; err == nil {
@@ -136,9 +136,9 @@ func TestTimesLeaveLuaWithAllTheirDigits(t *testing.T) {
 
 func TestKeysAreTakenApartAsTheyWerePutTogether(t *testing.T) {
 	p := redisx.NewSpace("ns").Part(7)
-	for key, want := range map[string]redisx.Name{
+	for key, want := range map[string]redisx.ParsedKey{
 		p.Owner():            {Kind: "p"},
-		p.Gates():            {Kind: "gates"},
+		p.Limits():           {Kind: "gates"},
 		p.Instance("a:b"):    {Kind: "i", Instance: "a:b"},
 		p.Inbox("a"):         {Kind: "in", Instance: "a"},
 		p.History("a:1", 2):  {Kind: "h", Instance: "a:1", Execution: 2},
@@ -162,8 +162,8 @@ func TestKeysAreTakenApartAsTheyWerePutTogether(t *testing.T) {
 func TestAGatesKeysAreTakenForNoPartitions(t *testing.T) {
 	space := redisx.NewSpace("ns")
 	for _, name := range []string{"charge-card", "7", "charge-card/7", "a/}:", "a/b:c"} {
-		g := space.Gate(name)
-		for _, key := range []string{g.Queue(), g.Active(), g.Away(), g.Rate(), g.State()} {
+		g := space.Limit(name)
+		for _, key := range []string{g.Waiters(), g.Holders(), g.Rejected(), g.Grants(), g.State()} {
 			if part, ok := space.PartOf(key); ok {
 				t.Errorf("%s is taken for one of partition %d", key, part)
 			}
@@ -171,12 +171,12 @@ func TestAGatesKeysAreTakenForNoPartitions(t *testing.T) {
 				t.Errorf("%s has another hash tag", key)
 			}
 		}
-		if got, ok := space.GateOf(g.State()); name != "a/}:" && (!ok || got != name) {
+		if got, ok := space.LimitOf(g.State()); name != "a/}:" && (!ok || got != name) {
 			t.Errorf("%s is of gate %q, %v", g.State(), got, ok)
 		}
 	}
-	for _, key := range []string{space.Part(7).Gates(), space.Policies(), space.Meta()} {
-		if got, ok := space.GateOf(key); ok {
+	for _, key := range []string{space.Part(7).Limits(), space.Policies(), space.Meta()} {
+		if got, ok := space.LimitOf(key); ok {
 			t.Errorf("%s is taken for one of gate %q", key, got)
 		}
 	}

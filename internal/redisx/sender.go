@@ -144,7 +144,7 @@ func (s *sender) pipeline(batch []flight, load []*Script) (noScript []flight, ok
 			noScript = append(noScript, f)
 		case l.runner.slots != nil && isRedirect(err):
 			l.runner.redirect(f)
-		case notNow(err) && time.Now().Before(f.until):
+		case isTransient(err) && time.Now().Before(f.until):
 			passing = append(passing, f)
 		default:
 			f.fail(err)

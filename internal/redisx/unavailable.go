@@ -22,7 +22,7 @@ func Unavailable(err error) bool {
 	}
 	var reply redis.Error
 	if !errors.As(err, &reply) {
-		return unanswered(err)
+		return isConnectionError(err)
 	}
 	for _, passing := range []string{
 		"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "OOM", "MISCONF", "NOREPLICAS", "ERR max number of clients",
@@ -36,7 +36,7 @@ func Unavailable(err error) bool {
 }
 
 // unanswered reports whether an error is of the connection to Redis, or of the client's pool, and not of its caller.
-func unanswered(err error) bool {
+func isConnectionError(err error) bool {
 	if _, ok := errors.AsType[net.Error](err); ok {
 		return true
 	}

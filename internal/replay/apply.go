@@ -182,7 +182,7 @@ func (x *Execution) deliver(in history.Event) {
 	switch in := in.(type) {
 	case *history.Started:
 		x.started = *in
-		if x.pending = waitsAt(in.Gate); !x.pending {
+		if x.pending = waitsAt(in.Limit); !x.pending {
 			x.begin()
 		}
 		if in.Cancel != nil {

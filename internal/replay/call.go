@@ -41,7 +41,7 @@ func (r *Retry) again(attempt uint32, f *history.Failure) bool {
 	if int64(attempt) >= int64(r.Attempts) || f.Permanent {
 		return false
 	}
-	if !r.Limited && (history.ByGate(f.Code) || slices.ContainsFunc(f.Also, history.ByGate)) {
+	if !r.Limited && (history.IsLimitCode(f.Code) || slices.ContainsFunc(f.Also, history.IsLimitCode)) {
 		return false
 	}
 	return !slices.ContainsFunc(r.Unless, func(code string) bool {

@@ -91,6 +91,6 @@ func (x *Execution) decideChild(
 	}
 	return decide(x, &history.ChildScheduled{
 		Name: child.Name, Version: child.Version, Instance: child.Instance, Payload: payload,
-		Abandon: child.Abandon, Detached: detached, Apart: apart,
+		Abandon: child.Abandon, Detached: detached, InDetachedScope: apart,
 	}, limited)
 }

@@ -25,7 +25,7 @@ func TestDerivedChildIdsNeverRepeatAcrossExecutionsAndBirths(t *testing.T) {
 		for _, born := range []history.Position{{Seq: 1, Time: 2}, {Seq: 2, Time: 1}, {Seq: 1, Time: 3}} {
 			for execution := range uint64(30) {
 				for event := range uint64(30) {
-					id := replay.ChildID(history.Identity{Instance: instance, Born: born, Execution: execution}, event)
+					id := replay.ChildID(history.Identity{Instance: instance, Origin: born, Execution: execution}, event)
 					what := fmt.Sprint(instance, born, execution, event)
 					if was, twice := seen[id]; twice {
 						t.Fatalf("%s and %s have the id %s", was, what, id)
@@ -41,7 +41,7 @@ func TestDerivedChildIdsNeverRepeatAcrossExecutionsAndBirths(t *testing.T) {
 
 // What has been derived is in histories and in instances: it must never change.
 func TestDerivedChildIdsAreReadable(t *testing.T) {
-	id := history.Identity{Instance: "order-42", Born: history.Position{Seq: 7, Time: 8}, Execution: 3}
+	id := history.Identity{Instance: "order-42", Origin: history.Position{Seq: 7, Time: 8}, Execution: 3}
 	if got := replay.ChildID(id, 12); got != "order-42~3-12-OdzDo7" {
 		t.Error(got)
 	}

@@ -190,7 +190,7 @@ func (x *Execution) sortedOwed() []history.Event {
 func (x *Execution) scheduleActivity(c *call) (w *work, refused *history.Failure) {
 	c.number++
 	ev, refused, ok := decide(x, &history.ActivityScheduled{
-		Name: c.spec.Activity, Queue: c.spec.Queue, Payload: c.spec.Payload, Attempt: c.number, First: c.first, Gate: c.gate(),
+		Name: c.spec.Activity, Queue: c.spec.Queue, Payload: c.spec.Payload, Attempt: c.number, First: c.first, Limit: c.gate(),
 	}, c.limited())
 	if !ok {
 		return nil, refused
@@ -225,12 +225,12 @@ func (x *Execution) scheduleTimer(d time.Duration, in *Scope, by owner) *work {
 
 // scheduleTimerThatKeeps decides a timer during which the slot of a schedule is kept; 0: of none.
 func (x *Execution) scheduleTimerThatKeeps(slot uint64, d time.Duration, in *Scope, by owner) *work {
-	return x.setTimer(&history.TimerScheduled{FireAt: due(x.now, d), Keeps: slot}, in, by)
+	return x.setTimer(&history.TimerScheduled{FireAt: due(x.now, d), RetainsSlotOf: slot}, in, by)
 }
 
 // scheduleLimit decides the timer at which an attempt is over. See PutOff.
 func (x *Execution) scheduleLimit(attempt *work, d time.Duration, in *Scope, by owner) *work {
-	return x.setTimer(&history.TimerScheduled{FireAt: due(x.now, d), Limits: attempt.id}, in, by)
+	return x.setTimer(&history.TimerScheduled{FireAt: due(x.now, d), AttemptTimeoutOf: attempt.id}, in, by)
 }
 
 func (x *Execution) setTimer(ev *history.TimerScheduled, in *Scope, by owner) *work {

@@ -62,12 +62,12 @@ func (x *Execution) Successor() *history.Started {
 	s := x.started
 	s.Head, s.Cancel = history.Head{At: x.now}, nil
 	s.Version, s.Payload = x.continued.Version, x.continued.Payload
-	s.Execution, s.Statuses = s.Execution+1, x.started.Statuses+x.sets
-	s.Status = x.currentStatus()
-	if s.Gate != nil { // the slot is handed on
-		g := *s.Gate
-		g.Waits = false
-		s.Gate = &g
+	s.Execution, s.StatusVersion = s.Execution+1, x.started.StatusVersion+x.sets
+	s.CustomStatus = x.currentStatus()
+	if s.Limit != nil { // the slot is handed on
+		g := *s.Limit
+		g.Waiting = false
+		s.Limit = &g
 	}
 	return &s
 }

@@ -7,11 +7,11 @@ import "github.com/pawlrun/pawl/pkg/history"
 // waits has not begun; the limit of an attempt begins when that is let in; and a pause keeps a slot only if there is one.
 
 // gate is what the schedule of an attempt says about the gate in front of it; nil if that is nothing.
-func (c *call) gate() *history.Gate {
+func (c *call) gate() *history.Limit {
 	if !c.spec.KeepSlot && c.spec.Declared == nil {
 		return nil
 	}
-	g := &history.Gate{Keep: c.spec.KeepSlot}
+	g := &history.Limit{Retain: c.spec.KeepSlot}
 	if c.spec.Declared != nil {
 		g.Declared = *c.spec.Declared
 	}
@@ -19,17 +19,19 @@ func (c *call) gate() *history.Gate {
 }
 
 // waitsAt reports whether whoever has that gate had not been let in when that was recorded. One that nobody has resolved holds nobody up.
-func waitsAt(g *history.Gate) bool { return g != nil && g.Name != "" && g.Waits }
+func waitsAt(g *history.Limit) bool { return g != nil && g.Name != "" && g.Waiting }
 
 // waits reports whether an activity waits at its gate.
-func (w *work) waits() bool { return w != nil && w.sched != nil && waitsAt(w.sched.Gate) && !w.granted }
+func (w *work) waits() bool {
+	return w != nil && w.sched != nil && waitsAt(w.sched.Limit) && !w.granted
+}
 
 // slot gives the event id of an attempt whose slot is to be kept, or 0.
 func (w *work) slot() uint64 {
 	if w == nil || w.sched == nil || w.waits() {
 		return 0
 	}
-	if g := w.sched.Gate; g == nil || g.Name == "" || !g.Keep {
+	if g := w.sched.Limit; g == nil || g.Name == "" || !g.Retain {
 		return 0
 	}
 	return w.id

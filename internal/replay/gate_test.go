@@ -23,14 +23,14 @@ func TestWhatTheCodeSaysAboutLimitsStandsInTheSchedule(t *testing.T) {
 		return get(x, x.Next("never", nil))
 	})
 	made := d.Start(text(""))
-	gate := func(i int) *history.Gate { return made[i].(*history.ActivityScheduled).Gate }
+	gate := func(i int) *history.Limit { return made[i].(*history.ActivityScheduled).Limit }
 	if g := gate(0); g != nil {
 		t.Errorf("a gate of nothing: %+v", g)
 	}
-	if g := gate(1); g == nil || *g.Declared.Action != *declared().Action || g.Declared.Group != "payments" || g.Keep || g.Name != "" || g.Waits {
+	if g := gate(1); g == nil || *g.Declared.Action != *declared().Action || g.Declared.Group != "payments" || g.Retain || g.Name != "" || g.Waiting {
 		t.Errorf("%+v", g)
 	}
-	if g := gate(2); g == nil || *g != (history.Gate{Keep: true}) {
+	if g := gate(2); g == nil || *g != (history.Limit{Retain: true}) {
 		t.Errorf("%+v", g)
 	}
 	d.CheckReplay()
@@ -79,8 +79,8 @@ func TestASlotThatIsKeptIsHeldFromTheFirstAttemptToTheLast(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				kept, left := fold.Tickets(), fold.Left()
-				if want && (len(kept) != 1 || kept[0].ID != ticket || kept[0].Waits || len(left) > 0) || !want && (len(kept) > 0 || len(left) != 1) {
+				kept, left := fold.Tickets(), fold.TakeReleased()
+				if want && (len(kept) != 1 || kept[0].ID != ticket || kept[0].Waiting || len(left) > 0) || !want && (len(kept) > 0 || len(left) != 1) {
 					t.Fatalf("tickets %+v, left %+v:\n%s", kept, left, replaytest.Text(d.History))
 				}
 			}
@@ -106,7 +106,7 @@ func TestASlotThatIsKeptIsHeldFromTheFirstAttemptToTheLast(t *testing.T) {
 
 func TestAGateThatNobodyHasResolvedHoldsNobodyUp(t *testing.T) {
 	d := drive(t, calls(replay.Call{Declared: declared()}))
-	made := d.Feed(&history.Started{Name: "test", Gate: &history.Gate{Declared: *declared(), Waits: true}})
+	made := d.Feed(&history.Started{Name: "test", Limit: &history.Limit{Declared: *declared(), Waiting: true}})
 	wantKinds(t, made, history.KindActivityScheduled)
 	if o, _ := d.Offer(&history.Granted{Scheduled: 1}); o != replay.DroppedLate {
 		t.Errorf("a grant of nothing is %s", o)
@@ -175,7 +175,7 @@ func TestAnInstanceThatWasTurnedAwayWhileItWaitedReplaysToItsEnd(t *testing.T) {
 func replaysTurnedAway(t *testing.T, end history.Event) {
 	t.Helper()
 	events := numbered(
-		&history.Started{Name: "test", Gate: &history.Gate{Name: "test", Ticket: "t", Waits: true}},
+		&history.Started{Name: "test", Limit: &history.Limit{Name: "test", Ticket: "t", Waiting: true}},
 		&history.EventReceived{Name: "e", Payload: text("1")}, end)
 	code := func(*replay.Execution) (string, error) { panic("it runs") }
 	x, err := replayWith(code, replay.Options{Strict: true}, events)
@@ -188,7 +188,7 @@ func replaysTurnedAway(t *testing.T, end history.Event) {
 	if err := (replaytest.Past{Program: program(code), Events: events}).CheckPrefixes(10); err != nil {
 		t.Error(err)
 	}
-	events[0].(*history.Started).Gate = nil
+	events[0].(*history.Started).Limit = nil
 	if _, err := replayWith(waitsFor("a"), replay.Options{}, events); err == nil {
 		t.Error("an instance that does not wait is ended by its code")
 	}

@@ -232,7 +232,7 @@ func grant(d *replaytest.Driver, event uint64) {
 	}
 	state, _ := history.Check(d.History)
 	want := replay.DroppedLate
-	if state.Waits(event) {
+	if state.Waiting(event) {
 		want = replay.Applied
 	}
 	if o, _ := d.Offer(&history.Granted{Scheduled: event}); o != want {

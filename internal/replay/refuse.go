@@ -72,7 +72,7 @@ func sizeOf(ev history.Event) int {
 	switch ev := ev.(type) {
 	case *history.ActivityScheduled:
 		n += len(ev.Name) + len(ev.Queue)
-		if ev.Gate != nil {
+		if ev.Limit != nil {
 			n += gateBytes
 		}
 	case *history.ChildScheduled:

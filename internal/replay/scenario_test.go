@@ -133,8 +133,8 @@ func about(ev history.Event) string {
 		return show.Summary(ev)
 	}
 	text := "in " + (time.Duration(set.FireAt-set.At) * time.Millisecond).String()
-	if set.Keeps > 0 {
-		text += fmt.Sprintf(", keeping the slot of %d", set.Keeps)
+	if set.RetainsSlotOf > 0 {
+		text += fmt.Sprintf(", keeping the slot of %d", set.RetainsSlotOf)
 	}
 	return text
 }

@@ -28,7 +28,7 @@ func (x *Execution) CurrentStatus() (history.Payload, error) {
 
 func (x *Execution) currentStatus() history.Payload {
 	if x.sets == 0 {
-		return x.started.Status
+		return x.started.CustomStatus
 	}
 	return x.status
 }
@@ -37,5 +37,5 @@ func (x *Execution) currentStatus() history.Payload {
 // often it was set, by the executions before this one (Started.Statuses) and by this one,
 // replayed sets included. While this one has set none, the payload is zero.
 func (x *Execution) Status() (p history.Payload, version uint64) {
-	return x.status, x.started.Statuses + x.sets
+	return x.status, x.started.StatusVersion + x.sets
 }

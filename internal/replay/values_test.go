@@ -47,8 +47,8 @@ func TestNowIdsAndRandomNumbersAreTheSameOnReplay(t *testing.T) {
 func TestIdsDifferBetweenExecutionsAndPlaces(t *testing.T) {
 	ids := map[string]bool{}
 	for _, id := range []history.Identity{
-		{Instance: "a"}, {Instance: "b"}, {Instance: "a", Execution: 1}, {Instance: "a", Born: history.Position{Seq: 1}},
-		{Instance: "a", Born: history.Position{Time: 1}},
+		{Instance: "a"}, {Instance: "b"}, {Instance: "a", Execution: 1}, {Instance: "a", Origin: history.Position{Seq: 1}},
+		{Instance: "a", Origin: history.Position{Time: 1}},
 	} {
 		x := replay.New(id, program(func(x *replay.Execution) (string, error) { return x.NewID(), nil }), replay.Options{})
 		if _, err := x.Apply(&history.Started{}); err != nil {
@@ -148,7 +148,7 @@ func TestTheLoggerIsSilentDuringReplay(t *testing.T) {
 }
 
 func TestAnEffectIDIsOneForEverythingThatItIsMadeOf(t *testing.T) {
-	base := history.Identity{Instance: "order-42", Born: history.Position{Seq: 7, Time: 8}}
+	base := history.Identity{Instance: "order-42", Origin: history.Position{Seq: 7, Time: 8}}
 	id := history.EffectID(base, 2, history.KindActivityScheduled, "charge", text("in"))
 	if id != "iKlEI2yxmQ-G1BecXjUjiA" { // recorded in histories: it must never change
 		t.Fatalf("effect id %q", id)

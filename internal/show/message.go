@@ -52,12 +52,12 @@ func started(e *history.Started) string {
 	if e.Cancel != nil {
 		cancelled = "cancelled before it began"
 	}
-	return by(called(noted(e.Name, version(e.Version), parent, waits(e.Gate), cancelled), e.Payload), who, "")
+	return by(called(noted(e.Name, version(e.Version), parent, waits(e.Limit), cancelled), e.Payload), who, "")
 }
 
 // waits says that an event could not pass its gate at once.
-func waits(g *history.Gate) string {
-	if g == nil || !g.Waits {
+func waits(g *history.Limit) string {
+	if g == nil || !g.Waiting {
 		return ""
 	}
 	return "held up at " + g.Name

@@ -31,7 +31,7 @@ func Summary(e history.Event) string {
 		if e.Attempt > 1 {
 			attempt = fmt.Sprintf("attempt %d", e.Attempt)
 		}
-		return called(noted(e.Name, attempt, waits(e.Gate)), e.Payload)
+		return called(noted(e.Name, attempt, waits(e.Limit)), e.Payload)
 	case *history.ActivityCompleted:
 		return strings.TrimSpace(ended(e.Scheduled, e.Worker, e.Claims) + " " + string(Payload(e.Result)))
 	case *history.ActivityFailed:
@@ -41,11 +41,11 @@ func Summary(e history.Event) string {
 	case *history.TimerScheduled:
 		at := history.Head{At: e.FireAt}
 		text := "for " + at.Time().Format("2006-01-02 15:04:05.000") + " UTC"
-		if e.Keeps != 0 {
-			text += fmt.Sprintf(", keeping the slot of %d", e.Keeps)
+		if e.RetainsSlotOf != 0 {
+			text += fmt.Sprintf(", keeping the slot of %d", e.RetainsSlotOf)
 		}
-		if e.Limits != 0 {
-			text += fmt.Sprintf(", limits %d", e.Limits)
+		if e.AttemptTimeoutOf != 0 {
+			text += fmt.Sprintf(", limits %d", e.AttemptTimeoutOf)
 		}
 		return text
 	case *history.TimerFired:
@@ -136,7 +136,7 @@ func JSON(instance string, e history.Event) (Line, error) {
 	}
 	fields := map[string]any{}
 	for f, v := range reflect.ValueOf(e).Elem().Fields() {
-		if f.Name == "Head" || f.Name == "Keeps" && v.IsZero() {
+		if f.Name == "Head" || f.Name == "RetainsSlotOf" && v.IsZero() {
 			continue
 		}
 		if value, there := field(v.Interface()); there {
@@ -148,7 +148,7 @@ func JSON(instance string, e history.Event) (Line, error) {
 }
 
 // field gives the value of a field as an exported history has it, and whether it has it:
-// a reason, a failure, a parent, a start or a gate that the event lacks is left out.
+// a reason, a failure, a parent, a start or a limit that the event lacks is left out.
 func field(value any) (any, bool) {
 	switch x := value.(type) {
 	case history.Payload:
@@ -175,11 +175,11 @@ func field(value any) (any, bool) {
 			return nil, false
 		}
 		return sentStart{x.Name, x.Version, Payload(x.Payload)}, true
-	case *history.Gate:
+	case *history.Limit:
 		if x == nil {
 			return nil, false
 		}
-		return gate{x.Name, x.Ticket, x.Waits, x.Keep, x.Under, declared(x.Declared)}, true
+		return limit{x.Name, x.Ticket, x.Waiting, x.Retain, x.HeldByAncestor, declared(x.Declared)}, true
 	case cancel.Reason:
 		return x, x != 0
 	default:
@@ -189,14 +189,14 @@ func field(value any) (any, bool) {
 
 // parent has the fields of a history.Parent, with names as the other fields have them.
 type parent struct {
-	Instance  string           `json:"instance"`
-	Born      history.Position `json:"born"`
-	Execution uint64           `json:"execution"`
-	Event     uint64           `json:"event"`
-	Effect    string           `json:"effect"`
-	Holds     string           `json:"holds,omitempty"`
-	Depth     uint64           `json:"depth,omitempty"`
-	Above     string           `json:"above,omitempty"`
+	Instance      string           `json:"instance"`
+	Origin        history.Position `json:"origin"`
+	Execution     uint64           `json:"execution"`
+	Event         uint64           `json:"event"`
+	Effect        string           `json:"effect"`
+	HeldLimits    string           `json:"heldLimits,omitempty"`
+	Depth         uint64           `json:"depth,omitempty"`
+	AncestorMarks string           `json:"ancestorMarks,omitempty"`
 }
 
 // cancelNote has the fields of a history.CancelNote.
@@ -214,21 +214,21 @@ type sentStart struct {
 	Payload json.RawMessage `json:"payload,omitempty"`
 }
 
-// gate has the fields of a history.Gate.
-type gate struct {
-	Name     string   `json:"name"`
-	Ticket   string   `json:"ticket"`
-	Waits    bool     `json:"waits"`
-	Keep     bool     `json:"keep,omitempty"`
-	Under    string   `json:"under,omitempty"`
-	Declared declared `json:"declared,omitzero"`
+// limit has the fields of a history.Limit.
+type limit struct {
+	Name           string   `json:"name"`
+	Ticket         string   `json:"ticket"`
+	Waiting        bool     `json:"waiting"`
+	Retain         bool     `json:"retain,omitempty"`
+	HeldByAncestor string   `json:"heldByAncestor,omitempty"`
+	Declared       declared `json:"declared,omitzero"`
 }
 
 // declared has the fields of a history.Declared.
 type declared struct {
-	Action *history.Policy `json:"action,omitempty"`
-	Group  string          `json:"group,omitempty"`
-	Of     *history.Policy `json:"of,omitempty"`
+	Action      *history.Policy `json:"action,omitempty"`
+	Group       string          `json:"group,omitempty"`
+	GroupPolicy *history.Policy `json:"groupPolicy,omitempty"`
 }
 
 // Read reads what JSON made, a line an event, of one execution of one instance. The

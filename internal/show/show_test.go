@@ -57,18 +57,18 @@ func shownEvents(t *testing.T) []shown {
 		{&history.CancelRequested{By: "ops", Text: "enough"}, "by ops: enough"},
 		{&history.CancelRequested{By: "party-1", Reason: cancel.LostSelect}, "lost-select by party-1"},
 		{&history.ActivityScheduled{Name: "greet", Attempt: 2}, "greet (attempt 2)"},
-		{&history.ActivityScheduled{Name: "greet", Attempt: 2, Gate: &history.Gate{Name: "greet/ada", Ticket: "t", Waits: true}}, "greet (attempt 2, held up at greet/ada)"},
-		{&history.ActivityScheduled{Name: "greet", Gate: &history.Gate{Name: "greet", Ticket: "t"}}, "greet"},
-		{&history.Started{Name: "hello", Gate: &history.Gate{Name: "hello", Ticket: "t", Waits: true}}, "hello (held up at hello)"},
+		{&history.ActivityScheduled{Name: "greet", Attempt: 2, Limit: &history.Limit{Name: "greet/ada", Ticket: "t", Waiting: true}}, "greet (attempt 2, held up at greet/ada)"},
+		{&history.ActivityScheduled{Name: "greet", Limit: &history.Limit{Name: "greet", Ticket: "t"}}, "greet"},
+		{&history.Started{Name: "hello", Limit: &history.Limit{Name: "hello", Ticket: "t", Waiting: true}}, "hello (held up at hello)"},
 		{&history.Granted{Scheduled: 2}, "of 2"},
 		{&history.Observed{}, "every input that had arrived"},
 		{&history.ActivityFailed{Scheduled: 2, Failure: history.Failure{Code: history.CodeQueueFull, Message: "queue full"}}, "of 2 queue full"},
-		{&history.TimerScheduled{FireAt: 1000, Keeps: 2}, "for 1970-01-01 00:00:01.000 UTC, keeping the slot of 2"},
+		{&history.TimerScheduled{FireAt: 1000, RetainsSlotOf: 2}, "for 1970-01-01 00:00:01.000 UTC, keeping the slot of 2"},
 		{&history.ActivityCompleted{Scheduled: 2, Worker: "w", Claims: 2, Result: jsonOf(t, 1)}, "of 2 on w (claim 2) 1"},
 		{&history.ActivityCompleted{Scheduled: 2, Worker: "w", Claims: 1}, "of 2 on w"},
 		{&history.ActivityFailed{Scheduled: 2, Worker: "w", Claims: 1, Failure: failure}, "of 2 on w no luck"},
 		{&history.ActivityCancelRequested{Scheduled: 2, Reason: cancel.LostSelect}, "of 2: lost-select"},
-		{&history.TimerScheduled{FireAt: 1000, Limits: 2}, "for 1970-01-01 00:00:01.000 UTC, limits 2"},
+		{&history.TimerScheduled{FireAt: 1000, AttemptTimeoutOf: 2}, "for 1970-01-01 00:00:01.000 UTC, limits 2"},
 		{&history.TimerScheduled{FireAt: 1000}, "for 1970-01-01 00:00:01.000 UTC"},
 		{&history.TimerFired{Timer: 3}, "of 3"},
 		{&history.TimerCancelled{Timer: 3}, "of 3"},
@@ -262,7 +262,7 @@ func TestAnExportedEventLeavesOutWhatItDoesNotHave(t *testing.T) {
 		&history.Started{Name: "hello"}, &history.CancelRequested{By: "ops"}, &history.SideEffectRecorded{Result: jsonOf(t, 1)},
 		&history.ActivityScheduled{Name: "greet"}, &history.TimerScheduled{FireAt: 1},
 	}).String()
-	for _, not := range []string{`"parent"`, `"reason"`, `"failure"`, `"gate"`, `"keeps"`} {
+	for _, not := range []string{`"parent"`, `"reason"`, `"failure"`, `"limit"`, `"retainsSlotOf"`} {
 		if strings.Contains(text, not) {
 			t.Errorf("%s stands in\n%s", not, text)
 		}

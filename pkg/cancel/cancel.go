@@ -29,7 +29,7 @@ const (
 	WorkerStopping         Reason = 9 // the worker is shutting down and gives its leases back
 )
 
-var names = [...]string{
+var reasonNames = [...]string{
 	Requested: "requested", LostSelect: "lost-select", OrchestrationFailed: "orchestration-failed",
 	OrchestrationCompleted: "orchestration-completed", ContinuedAsNew: "continued-as-new", Purged: "purged",
 	ScopeEnded: "scope-ended", LeaseLost: "lease-lost", WorkerStopping: "worker-stopping",
@@ -37,8 +37,8 @@ var names = [...]string{
 
 // String gives the reason as history and logs show it: lower case, with hyphens.
 func (r Reason) String() string {
-	if int(r) < len(names) && names[r] != "" {
-		return names[r]
+	if int(r) < len(reasonNames) && reasonNames[r] != "" {
+		return reasonNames[r]
 	}
 	return fmt.Sprintf("reason-%d", uint8(r))
 }
@@ -48,7 +48,7 @@ func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 // UnmarshalText reads what MarshalText wrote.
 func (r *Reason) UnmarshalText(b []byte) error {
-	for i, n := range names {
+	for i, n := range reasonNames {
 		if n != "" && n == string(b) {
 			*r = Reason(i)
 			return nil

@@ -61,10 +61,10 @@ func TestTheLedgerHasWhatWasScheduledAndNotSettledInAscendingOrder(t *testing.T)
 	if got := l.Outstanding(); !slices.Equal(got, []uint64{5, 7, 9}) || l.Len() != 3 {
 		t.Errorf("outstanding %v, %d", got, l.Len())
 	}
-	if as, ok := l.Open(9); !ok || as != "activity 9" {
+	if as, ok := l.Lookup(9); !ok || as != "activity 9" {
 		t.Errorf("9 is %q, %v", as, ok)
 	}
-	if as, ok := l.Open(3); ok {
+	if as, ok := l.Lookup(3); ok {
 		t.Errorf("3 is still %q", as)
 	}
 }

@@ -10,19 +10,19 @@ import (
 // id of that start. Two starts from one place with different effect ids are two
 // decisions of which the store has forgotten one.
 type Parent struct {
-	Instance  string
-	Born      Position
-	Execution uint64
-	Event     uint64 // id of the ChildScheduled
-	Effect    string
-	Holds     string // gates that the parent and its own ancestors hold: gate=ticket, with spaces between them
-	Depth     uint64 // of the child: 1 if its parent is nobody's child
-	Above     string // marks of the starts that the child is cancelled with, beside its own: see Marks
+	Instance      string
+	Origin        Position
+	Execution     uint64
+	Event         uint64 // id of the ChildScheduled
+	Effect        string
+	HeldLimits    string // gates that the parent and its own ancestors hold: gate=ticket, with spaces between them
+	Depth         uint64 // of the child: 1 if its parent is nobody's child
+	AncestorMarks string // marks of the starts that the child is cancelled with, beside its own: see Marks
 }
 
 // SamePlace reports whether both were started by one place.
 func (p *Parent) SamePlace(q *Parent) bool {
-	return p != nil && q != nil && p.Instance == q.Instance && p.Born == q.Born && p.Execution == q.Execution && p.Event == q.Event
+	return p != nil && q != nil && p.Instance == q.Instance && p.Origin == q.Origin && p.Execution == q.Execution && p.Event == q.Event
 }
 
 // Children are cancelled level by level, and code that starts further children is as fast as that. So each child knows, from the
@@ -30,37 +30,37 @@ func (p *Parent) SamePlace(q *Parent) bool {
 // started in a detached scope. Where one of them is known to be cancelled, the child does not begin. A start is known by a mark, the
 // beginning of its effect id; Above has the marks of the ancestors, the nearest last.
 const (
-	markBytes  = 11 // 66 bits
-	markedFrom = 3  // depth
-	maxAbove   = 8 << 10
-	markSep    = ","
+	markBytes        = 11 // 66 bits
+	minMarkDepth     = 3  // depth
+	maxAncestorMarks = 8 << 10
+	markSep          = ","
 )
 
 // Mark is the mark of a child's start; "" for one of the first levels, which has none.
 func Mark(depth uint64, effect string) string {
-	if depth < markedFrom {
+	if depth < minMarkDepth {
 		return ""
 	}
 	return effect[:min(len(effect), markBytes)]
 }
 
 // Below gives what the parent of a new child is: p is whose child the parent is, nil if nobody's, and child the decision to start it.
-func (p *Parent) Below(child *ChildScheduled) (depth uint64, above string) {
+func (p *Parent) Lineage(child *ChildScheduled) (depth uint64, above string) {
 	if p == nil {
 		return 1, ""
 	}
 	depth = p.Depth + 1
-	if child.Abandon || child.Apart {
+	if child.Abandon || child.InDetachedScope {
 		return depth, ""
 	}
-	above = p.Above
+	above = p.AncestorMarks
 	if mark := Mark(p.Depth, p.Effect); mark != "" {
 		if above != "" {
 			above += markSep
 		}
 		above += mark
 	}
-	for len(above) > maxAbove {
+	for len(above) > maxAncestorMarks {
 		_, above, _ = strings.Cut(above, markSep)
 	}
 	return depth, above
@@ -68,10 +68,10 @@ func (p *Parent) Below(child *ChildScheduled) (depth uint64, above string) {
 
 // Marks gives the marks of the starts that a child is cancelled with.
 func (p *Parent) Marks(yield func(string) bool) {
-	if mark := Mark(p.Depth, p.Effect); mark != "" && !yield(mark) || p.Above == "" {
+	if mark := Mark(p.Depth, p.Effect); mark != "" && !yield(mark) || p.AncestorMarks == "" {
 		return
 	}
-	for mark := range strings.SplitSeq(p.Above, markSep) {
+	for mark := range strings.SplitSeq(p.AncestorMarks, markSep) {
 		if !yield(mark) {
 			return
 		}
@@ -81,15 +81,15 @@ func (p *Parent) Marks(yield func(string) bool) {
 // ChildScheduled starts another instance. A detached one is nobody's child: its end is
 // told to nobody, and it is outstanding no longer than it takes to say so.
 type ChildScheduled struct {
-	Head     `msgpack:"-"`
-	Name     string
-	Version  string // asked for; empty: the newest that its orchestrator has
-	Instance string
-	Payload  Payload
-	Effect   string
-	Abandon  bool // it outlives its parent
-	Detached bool
-	Apart    bool // it was started in a detached scope: the cancellation of its parent leaves it alone
+	Head            `msgpack:"-"`
+	Name            string
+	Version         string // asked for; empty: the newest that its orchestrator has
+	Instance        string
+	Payload         Payload
+	Effect          string
+	Abandon         bool // it outlives its parent
+	Detached        bool
+	InDetachedScope bool // it was started in a detached scope: the cancellation of its parent leaves it alone
 }
 
 // ChildCompleted carries a child's result.

@@ -53,11 +53,11 @@ func (w *writer) head(e Event, fields int) {
 func encoding(e Event) uint64 {
 	switch e := e.(type) {
 	case *ActivityScheduled:
-		if e.Gate != nil {
+		if e.Limit != nil {
 			return 2
 		}
 	case *Started:
-		if e.Gate != nil {
+		if e.Limit != nil {
 			return 2
 		}
 	}
@@ -71,8 +71,8 @@ func (w *writer) input(e Event) {
 		w.str(e.Name)
 		w.str(e.Version)
 		w.payload(e.Payload)
-		w.uint(e.Born.Seq)
-		w.int(e.Born.Time)
+		w.uint(e.Origin.Seq)
+		w.int(e.Origin.Time)
 		w.uint(e.Execution)
 		w.str(e.By)
 		w.lineage(e)
@@ -148,7 +148,7 @@ func (w *writer) decision(e Event) {
 	case *ActivityScheduled:
 		more := 0
 		switch {
-		case e.Gate != nil:
+		case e.Limit != nil:
 			more = 1 + gateFields
 		case e.First != "":
 			more = 1
@@ -162,7 +162,7 @@ func (w *writer) decision(e Event) {
 		if more > 0 {
 			w.str(e.First)
 		}
-		w.gate(e.Gate)
+		w.gate(e.Limit)
 	case *ActivityCancelRequested:
 		w.head(e, 4)
 		w.uint(e.Scheduled)
@@ -208,7 +208,7 @@ func (w *writer) message(e Event) {
 		w.str(e.Version)
 	case *ChildScheduled:
 		fields := 8
-		if e.Apart {
+		if e.InDetachedScope {
 			fields++
 		}
 		w.head(e, fields)
@@ -219,8 +219,8 @@ func (w *writer) message(e Event) {
 		w.str(e.Effect)
 		w.bool(e.Abandon)
 		w.bool(e.Detached)
-		if e.Apart {
-			w.bool(e.Apart)
+		if e.InDetachedScope {
+			w.bool(e.InDetachedScope)
 		}
 	case *ChildCancelRequested:
 		w.head(e, 4)
@@ -263,13 +263,13 @@ func startedFields(e *Started) int {
 		return 16 + gateFields + 2 + 2 + 4
 	case e.Parent != nil && e.Parent.Depth != 0:
 		return 16 + gateFields + 2 + 2
-	case e.Status.Type != "":
+	case e.CustomStatus.Type != "":
 		return 16 + gateFields + 2
-	case e.Gate != nil:
+	case e.Limit != nil:
 		return 16 + gateFields
-	case e.Parent != nil && e.Parent.Holds != "":
+	case e.Parent != nil && e.Parent.HeldLimits != "":
 		return 16
-	case e.Parent == nil && e.Statuses == 0:
+	case e.Parent == nil && e.StatusVersion == 0:
 		return 8
 	default:
 		return 15
@@ -278,19 +278,19 @@ func startedFields(e *Started) int {
 
 func (w *writer) timer(e *TimerScheduled) {
 	fields := 1
-	if e.Keeps != 0 {
+	if e.RetainsSlotOf != 0 {
 		fields = 2
 	}
-	if e.Limits != 0 {
+	if e.AttemptTimeoutOf != 0 {
 		fields = 3
 	}
 	w.head(e, fields)
 	w.int(e.FireAt)
 	if fields > 1 {
-		w.uint(e.Keeps)
+		w.uint(e.RetainsSlotOf)
 	}
 	if fields > 2 {
-		w.uint(e.Limits)
+		w.uint(e.AttemptTimeoutOf)
 	}
 }
 
@@ -303,27 +303,27 @@ func (w *writer) lineage(e *Started) {
 	if p == nil {
 		p = &Parent{}
 	}
-	w.uint(e.Statuses)
+	w.uint(e.StatusVersion)
 	w.str(p.Instance)
-	w.uint(p.Born.Seq)
-	w.int(p.Born.Time)
+	w.uint(p.Origin.Seq)
+	w.int(p.Origin.Time)
 	w.uint(p.Execution)
 	w.uint(p.Event)
 	w.str(p.Effect)
 	if fields > 15 {
-		w.str(p.Holds)
+		w.str(p.HeldLimits)
 	}
 	if fields <= 16+gateFields {
-		w.gate(e.Gate)
+		w.gate(e.Limit)
 		return
 	}
-	w.gate(cmp.Or(e.Gate, &Gate{}))
-	w.payload(e.Status)
+	w.gate(cmp.Or(e.Limit, &Limit{}))
+	w.payload(e.CustomStatus)
 	if fields == 16+gateFields+2 {
 		return
 	}
 	w.uint(p.Depth)
-	w.str(p.Above)
+	w.str(p.AncestorMarks)
 	if c := e.Cancel; c != nil {
 		w.int(c.At)
 		w.uint(uint64(c.Reason))
@@ -376,7 +376,7 @@ func (r *reader) body(kind Kind) Event {
 	case KindCancelRequested:
 		return &CancelRequested{By: r.str(), Text: r.str(), Reason: cancel.Reason(r.uint8()), Of: r.str()}
 	case KindActivityScheduled:
-		return &ActivityScheduled{Name: r.str(), Queue: r.str(), Payload: r.payload(), Effect: r.str(), Attempt: r.uint32(), First: r.str(), Gate: r.gate()}
+		return &ActivityScheduled{Name: r.str(), Queue: r.str(), Payload: r.payload(), Effect: r.str(), Attempt: r.uint32(), First: r.str(), Limit: r.gate()}
 	case KindActivityCompleted:
 		return &ActivityCompleted{Scheduled: r.uint(), Result: r.payload(), Worker: r.str(), Claims: r.uint32()}
 	case KindActivityFailed:
@@ -384,7 +384,7 @@ func (r *reader) body(kind Kind) Event {
 	case KindActivityCancelRequested:
 		return &ActivityCancelRequested{Scheduled: r.uint(), Reason: cancel.Reason(r.uint8()), By: r.str(), Text: r.str()}
 	case KindTimerScheduled:
-		return &TimerScheduled{FireAt: r.int(), Keeps: r.uint(), Limits: r.uint()}
+		return &TimerScheduled{FireAt: r.int(), RetainsSlotOf: r.uint(), AttemptTimeoutOf: r.uint()}
 	case KindTimerFired:
 		return &TimerFired{Timer: r.uint()}
 	case KindTimerCancelled:
@@ -408,7 +408,7 @@ func (r *reader) message(kind Kind) Event {
 		return &ContinuedAsNew{Payload: r.payload(), Version: r.str()}
 	case KindChildScheduled:
 		return &ChildScheduled{
-			Name: r.str(), Version: r.str(), Instance: r.str(), Payload: r.payload(), Effect: r.str(), Abandon: r.bool(), Detached: r.bool(), Apart: r.bool(),
+			Name: r.str(), Version: r.str(), Instance: r.str(), Payload: r.payload(), Effect: r.str(), Abandon: r.bool(), Detached: r.bool(), InDetachedScope: r.bool(),
 		}
 	case KindChildCompleted:
 		return &ChildCompleted{Scheduled: r.uint(), Effect: r.str(), Result: r.payload()}
@@ -444,11 +444,11 @@ func (r *reader) sent() Event {
 func (r *reader) started() Event {
 	e := &Started{
 		Name: r.str(), Version: r.str(), Payload: r.payload(),
-		Born: Position{Seq: r.uint(), Time: r.int()}, Execution: r.uint(), By: r.str(), Statuses: r.uint(),
+		Origin: Position{Seq: r.uint(), Time: r.int()}, Execution: r.uint(), By: r.str(), StatusVersion: r.uint(),
 	}
-	p := Parent{Instance: r.str(), Born: Position{Seq: r.uint(), Time: r.int()}, Execution: r.uint(), Event: r.uint(), Effect: r.str(), Holds: r.str()}
-	e.Gate, e.Status = r.gate(), r.payload()
-	if p.Depth, p.Above = r.uint(), r.str(); p.Instance != "" {
+	p := Parent{Instance: r.str(), Origin: Position{Seq: r.uint(), Time: r.int()}, Execution: r.uint(), Event: r.uint(), Effect: r.str(), HeldLimits: r.str()}
+	e.Limit, e.CustomStatus = r.gate(), r.payload()
+	if p.Depth, p.AncestorMarks = r.uint(), r.str(); p.Instance != "" {
 		e.Parent = &p
 	}
 	c := CancelNote{At: r.int(), Reason: cancel.Reason(r.uint8()), By: r.str(), Text: r.str()}

@@ -37,7 +37,7 @@ func events(t *rapid.T) []history.Event {
 	all := []history.Event{
 		&history.Started{
 			Name: str("name"), Version: str("version"), Payload: payload("input"), Execution: id.Draw(t, "execution"), By: str("by"),
-			Born: history.Position{Seq: id.Draw(t, "seq"), Time: rapid.Int64().Draw(t, "time")},
+			Origin: history.Position{Seq: id.Draw(t, "seq"), Time: rapid.Int64().Draw(t, "time")},
 		},
 		&history.EventReceived{Name: str("event"), Payload: payload("event payload"), MsgID: str("msg id"), By: str("by")},
 		&history.CancelRequested{By: str("by"), Text: str("text")},
@@ -57,9 +57,9 @@ func events(t *rapid.T) []history.Event {
 		&history.SideEffectRecorded{Result: payload("effect")},
 		&history.SideEffectRecorded{Result: payload("effect beside a failure"), Failure: &failure},
 		&history.Started{
-			Name: str("name"), Payload: payload("input"), Execution: id.Draw(t, "execution"), Statuses: id.Draw(t, "statuses"), Status: payload("status"),
+			Name: str("name"), Payload: payload("input"), Execution: id.Draw(t, "execution"), StatusVersion: id.Draw(t, "statuses"), CustomStatus: payload("status"),
 			Parent: &history.Parent{
-				Instance: "p" + str("parent"), Born: history.Position{Seq: id.Draw(t, "seq"), Time: rapid.Int64().Draw(t, "time")},
+				Instance: "p" + str("parent"), Origin: history.Position{Seq: id.Draw(t, "seq"), Time: rapid.Int64().Draw(t, "time")},
 				Execution: id.Draw(t, "execution"), Event: id.Draw(t, "event"), Effect: str("effect"),
 			},
 		},
@@ -84,11 +84,11 @@ func events(t *rapid.T) []history.Event {
 		&history.PurgeRequested{By: str("by"), Text: str("text"), Force: rapid.Bool().Draw(t, "force"), Reply: str("reply")},
 		&history.Granted{Scheduled: id.Draw(t, "scheduled")},
 		&history.Observed{},
-		&history.TimerScheduled{FireAt: rapid.Int64().Draw(t, "fire at"), Keeps: id.Draw(t, "keeps")},
-		&history.TimerScheduled{FireAt: rapid.Int64().Draw(t, "fire at"), Limits: id.Draw(t, "limits")},
-		&history.ActivityScheduled{Name: str("activity"), Effect: str("effect"), First: str("first"), Gate: aGate(t)},
-		&history.Started{Name: str("name"), Payload: payload("input"), Gate: aGate(t)},
-		&history.Started{Name: str("name"), Parent: &history.Parent{Instance: "p" + str("parent"), Holds: str("holds")}},
+		&history.TimerScheduled{FireAt: rapid.Int64().Draw(t, "fire at"), RetainsSlotOf: id.Draw(t, "keeps")},
+		&history.TimerScheduled{FireAt: rapid.Int64().Draw(t, "fire at"), AttemptTimeoutOf: id.Draw(t, "limits")},
+		&history.ActivityScheduled{Name: str("activity"), Effect: str("effect"), First: str("first"), Limit: aGate(t)},
+		&history.Started{Name: str("name"), Payload: payload("input"), Limit: aGate(t)},
+		&history.Started{Name: str("name"), Parent: &history.Parent{Instance: "p" + str("parent"), HeldLimits: str("holds")}},
 	}
 	for i, e := range all {
 		e.Meta().ID, e.Meta().At = uint64(i+1), rapid.Int64().Draw(t, "at")
@@ -97,7 +97,7 @@ func events(t *rapid.T) []history.Event {
 }
 
 // aGate draws one that says something; nil is drawn elsewhere.
-func aGate(t *rapid.T) *history.Gate {
+func aGate(t *rapid.T) *history.Limit {
 	policy := func(name string) *history.Policy {
 		if !rapid.Bool().Draw(t, name) {
 			return nil
@@ -108,11 +108,11 @@ func aGate(t *rapid.T) *history.Gate {
 			QueueLimit: rapid.Uint32().Draw(t, "queue limit"), QueueTimeout: rapid.Int64().Draw(t, "queue timeout"), Reject: rapid.Bool().Draw(t, "reject"),
 		}
 	}
-	return &history.Gate{
-		Name: "g" + rapid.String().Draw(t, "gate"), Ticket: rapid.String().Draw(t, "ticket"), Waits: rapid.Bool().Draw(t, "waits"), Keep: rapid.Bool().Draw(t, "keep"),
-		Under:    rapid.String().Draw(t, "under"),
-		Since:    rapid.Int64().Draw(t, "since"),
-		Declared: history.Declared{Action: policy("action"), Group: rapid.String().Draw(t, "group"), Of: policy("of")},
+	return &history.Limit{
+		Name: "g" + rapid.String().Draw(t, "gate"), Ticket: rapid.String().Draw(t, "ticket"), Waiting: rapid.Bool().Draw(t, "waits"), Retain: rapid.Bool().Draw(t, "keep"),
+		HeldByAncestor: rapid.String().Draw(t, "under"),
+		WaitingSince:   rapid.Int64().Draw(t, "since"),
+		Declared:       history.Declared{Action: policy("action"), Group: rapid.String().Draw(t, "group"), GroupPolicy: policy("of")},
 	}
 }
 
@@ -144,7 +144,7 @@ func golden() []history.Event {
 		Data: history.Payload{Type: history.TypeJSON, Data: []byte(`{"left":3}`)},
 	}
 	all := []history.Event{
-		&history.Started{Name: "fulfil-order", Version: "v1", Payload: p, Born: history.Position{Seq: 1 << 40, Time: 1_790_000_000_123_456_789}, Execution: 3, By: "shop"},
+		&history.Started{Name: "fulfil-order", Version: "v1", Payload: p, Origin: history.Position{Seq: 1 << 40, Time: 1_790_000_000_123_456_789}, Execution: 3, By: "shop"},
 		&history.EventReceived{Name: "approved", Payload: history.Payload{Type: "text/plain", Data: []byte("yes")}, MsgID: "m-1", By: "finance"},
 		&history.CancelRequested{By: "ops", Text: "fraud"},
 		&history.ActivityScheduled{Name: "charge-card", Queue: "payments", Payload: p, Effect: "kq3vVYb2hA7rTn0cXw9dLw", Attempt: 2},
@@ -167,41 +167,41 @@ func golden() []history.Event {
 		&history.EventSent{Instance: "tenant-7", Name: "paid", Payload: p, Effect: "kq3vVYb2hA7rTn0cXw9dLw"},
 		&history.PatchMarked{Name: "charge-first"},
 		&history.Started{
-			Name: "ship", Version: "v2", Payload: p, Born: history.Position{Seq: 5, Time: 6}, Execution: 2, By: "order-42", Statuses: 3,
-			Parent: &history.Parent{Instance: "order-42", Born: history.Position{Seq: 7, Time: 8}, Execution: 1, Event: 17, Effect: "kq3vVYb2hA7rTn0cXw9dLw"},
+			Name: "ship", Version: "v2", Payload: p, Origin: history.Position{Seq: 5, Time: 6}, Execution: 2, By: "order-42", StatusVersion: 3,
+			Parent: &history.Parent{Instance: "order-42", Origin: history.Position{Seq: 7, Time: 8}, Execution: 1, Event: 17, Effect: "kq3vVYb2hA7rTn0cXw9dLw"},
 		},
 		&history.CancelRequested{By: "order-42", Text: "no longer needed", Reason: cancel.ScopeEnded, Of: "kq3vVYb2hA7rTn0cXw9dLw"},
 		&history.PurgeRequested{By: "ops", Text: "GDPR", Force: true, Reply: "_INBOX.a.b"},
 		&history.ActivityScheduled{Name: "charge-card", Queue: "payments", Payload: p, Effect: "kq3vVYb2hA7rTn0cXw9dLw", Attempt: 2, First: "Zq3vVYb2hA7rTn0cXw9dLw"},
 		&history.Granted{Scheduled: 4},
-		&history.TimerScheduled{FireAt: 1_790_000_060_000, Keeps: 4},
+		&history.TimerScheduled{FireAt: 1_790_000_060_000, RetainsSlotOf: 4},
 		&history.ActivityScheduled{
 			Name: "charge-card", Queue: "payments", Payload: p, Effect: "kq3vVYb2hA7rTn0cXw9dLw", Attempt: 1,
-			Gate: &history.Gate{
-				Name: "charge-card/acme", Ticket: "kq3vVYb2hA7rTn0cXw9dLw", Waits: true, Keep: true, Under: "Zq3vVYb2hA7rTn0cXw9dLw", Since: 1_790_000_000_001,
+			Limit: &history.Limit{
+				Name: "charge-card/acme", Ticket: "kq3vVYb2hA7rTn0cXw9dLw", Waiting: true, Retain: true, HeldByAncestor: "Zq3vVYb2hA7rTn0cXw9dLw", WaitingSince: 1_790_000_000_001,
 				Declared: history.Declared{
-					Group:  "payments",
-					Action: &history.Policy{Concurrency: 5, Key: "customer.id", QueueLimit: 100, QueueTimeout: -1},
-					Of:     &history.Policy{Rate: 100, RateWindow: 1000, Quota: 1 << 40, QuotaWindow: 86_400_000, Reject: true},
+					Group:       "payments",
+					Action:      &history.Policy{Concurrency: 5, Key: "customer.id", QueueLimit: 100, QueueTimeout: -1},
+					GroupPolicy: &history.Policy{Rate: 100, RateWindow: 1000, Quota: 1 << 40, QuotaWindow: 86_400_000, Reject: true},
 				},
 			},
 		},
 		&history.Started{
-			Name: "ship", Payload: p, Born: history.Position{Seq: 5, Time: 6}, Execution: 1,
-			Parent: &history.Parent{Instance: "order-42", Born: history.Position{Seq: 7, Time: 8}, Execution: 1, Event: 17, Effect: "kq3vVYb2hA7rTn0cXw9dLw", Holds: "fulfil=abc"},
-			Gate:   &history.Gate{Name: "ship", Ticket: "kq3vVYb2hA7rTn0cXw9dLw"},
+			Name: "ship", Payload: p, Origin: history.Position{Seq: 5, Time: 6}, Execution: 1,
+			Parent: &history.Parent{Instance: "order-42", Origin: history.Position{Seq: 7, Time: 8}, Execution: 1, Event: 17, Effect: "kq3vVYb2hA7rTn0cXw9dLw", HeldLimits: "fulfil=abc"},
+			Limit:  &history.Limit{Name: "ship", Ticket: "kq3vVYb2hA7rTn0cXw9dLw"},
 		},
-		&history.TimerScheduled{FireAt: 1_790_000_060_000, Limits: 4},
+		&history.TimerScheduled{FireAt: 1_790_000_060_000, AttemptTimeoutOf: 4},
 		&history.Observed{},
 		&history.EventSent{
 			Instance: "tenant-7", Name: "paid", Payload: p, Effect: "kq3vVYb2hA7rTn0cXw9dLw",
 			Start: &history.SentStart{Name: "tenant", Version: "v2", Payload: p},
 		},
-		&history.Started{Name: "ship", Payload: p, Born: history.Position{Seq: 5, Time: 6}, Execution: 2, Statuses: 3, Status: p},
+		&history.Started{Name: "ship", Payload: p, Origin: history.Position{Seq: 5, Time: 6}, Execution: 2, StatusVersion: 3, CustomStatus: p},
 		&history.Refused{Of: history.KindActivityScheduled, Name: "charge-card", Failure: f},
-		&history.Started{Name: "ship", Payload: p, Execution: 2, Parent: &history.Parent{Instance: "order", Depth: 5, Above: "x.y"}},
+		&history.Started{Name: "ship", Payload: p, Execution: 2, Parent: &history.Parent{Instance: "order", Depth: 5, AncestorMarks: "x.y"}},
 		&history.Started{Name: "ship", Payload: p, Execution: 2, Cancel: &history.CancelNote{At: 7, Reason: cancel.Purged, By: "ops", Text: "enough"}},
-		&history.ChildScheduled{Name: "bill", Instance: "bill-1", Payload: p, Effect: "e", Apart: true},
+		&history.ChildScheduled{Name: "bill", Instance: "bill-1", Payload: p, Effect: "e", InDetachedScope: true},
 	}
 	for i, e := range all {
 		e.Meta().ID, e.Meta().At = uint64(i+1), 1_790_000_000_000+int64(i)

@@ -9,15 +9,15 @@ import (
 // Identity tells an execution from every other, also from an earlier one under the same instance id.
 type Identity struct {
 	Instance  string
-	Born      Position
+	Origin    Position
 	Execution uint64
 }
 
 // Append adds the identity to b in the form in which ids are derived from it.
 func (id Identity) Append(b []byte) []byte {
 	b = AppendText(b, id.Instance)
-	b = binary.BigEndian.AppendUint64(b, id.Born.Seq)
-	b = binary.BigEndian.AppendUint64(b, uint64(id.Born.Time)) //nolint:gosec // the bits, not the number
+	b = binary.BigEndian.AppendUint64(b, id.Origin.Seq)
+	b = binary.BigEndian.AppendUint64(b, uint64(id.Origin.Time)) //nolint:gosec // the bits, not the number
 	return binary.BigEndian.AppendUint64(b, id.Execution)
 }
 

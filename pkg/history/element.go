@@ -23,13 +23,13 @@ type Element struct {
 }
 
 // place is the id without the seal, which errors and logs must not show.
-func place(id string) string {
+func unsealed(id string) string {
 	id, _, _ = strings.Cut(id, " ")
 	return id
 }
 
 // MaxRung is the size of the largest element that a doorbell carries, in bytes.
-const MaxRung = 4 << 10
+const MaxDoorbellElement = 4 << 10
 
 // Encode gives the bytes that are pushed.
 func (e Element) Encode() []byte {
@@ -49,11 +49,11 @@ func ParseElement(b []byte) (Element, error) {
 	}
 	at, body, ok := bytes.Cut(rest, []byte{'\n'})
 	if !ok {
-		return Element{}, fmt.Errorf("inbox element %.60q without body: %w", place(string(id)), ErrCorrupt)
+		return Element{}, fmt.Errorf("inbox element %.60q without body: %w", unsealed(string(id)), ErrCorrupt)
 	}
 	ms, err := strconv.ParseInt(string(at), 10, 64)
 	if err != nil {
-		return Element{}, fmt.Errorf("inbox element %.60q with a time of %d bytes: %w", place(string(id)), len(at), ErrCorrupt)
+		return Element{}, fmt.Errorf("inbox element %.60q with a time of %d bytes: %w", unsealed(string(id)), len(at), ErrCorrupt)
 	}
 	return Element{ID: string(id), At: ms, Body: body}, nil
 }
@@ -62,7 +62,7 @@ func ParseElement(b []byte) (Element, error) {
 func (e Element) Event() (Event, error) {
 	ev, err := Decode(0, e.Body)
 	if err != nil {
-		return nil, fmt.Errorf("inbox element %.60s: %w", place(e.ID), err)
+		return nil, fmt.Errorf("inbox element %.60s: %w", unsealed(e.ID), err)
 	}
 	ev.Meta().At = e.At
 	return ev, nil

@@ -125,17 +125,17 @@ func (f *Failure) Error() string { return f.Message }
 
 // Started is always event 1.
 type Started struct {
-	Head      `msgpack:"-"`
-	Name      string
-	Version   string // that governs the execution; in an input: that was asked for, or empty
-	Payload   Payload
-	Born      Position
-	Execution uint64
-	By        string  // who started it, as they named themselves
-	Parent    *Parent // nil: nobody's child
-	Statuses  uint64  // how often the executions before have set the custom status
-	Gate      *Gate   // that the instance has passed, or waits at; nil: none
-	Status    Payload // the custom status as the execution before left it; empty: none
+	Head          `msgpack:"-"`
+	Name          string
+	Version       string // that governs the execution; in an input: that was asked for, or empty
+	Payload       Payload
+	Origin        Position
+	Execution     uint64
+	By            string  // who started it, as they named themselves
+	Parent        *Parent // nil: nobody's child
+	StatusVersion uint64  // how often the executions before have set the custom status
+	Limit         *Limit  // that the instance has passed, or waits at; nil: none
+	CustomStatus  Payload // the custom status as the execution before left it; empty: none
 	// Cancel is the request to end that had arrived before the first turn of an execution that follows another: its code
 	// begins cancelled. nil: none had.
 	Cancel *CancelNote
@@ -177,7 +177,7 @@ type ActivityScheduled struct {
 	Effect  string // the effect id: see package replay
 	Attempt uint32 // of the author's Retry, from 1; not the number of claims
 	First   string // effect id of the first attempt; empty if this is it
-	Gate    *Gate  // that it has passed, or waits at; nil: none
+	Limit   *Limit // that it has passed, or waits at; nil: none
 }
 
 // CallKey is the same for all attempts of a call: the effect id of the first.
@@ -218,10 +218,10 @@ type ActivityCancelRequested struct {
 
 // TimerScheduled sets a timer.
 type TimerScheduled struct {
-	Head   `msgpack:"-"`
-	FireAt int64  // Unix milliseconds
-	Keeps  uint64 // id of the ActivityScheduled whose slot is kept until it fires; 0: none
-	Limits uint64 // id of the ActivityScheduled whose attempt is over when it fires; 0: none. FireAt is by the owner's clock, then
+	Head             `msgpack:"-"`
+	FireAt           int64  // Unix milliseconds
+	RetainsSlotOf    uint64 // id of the ActivityScheduled whose slot is kept until it fires; 0: none
+	AttemptTimeoutOf uint64 // id of the ActivityScheduled whose attempt is over when it fires; 0: none. FireAt is by the owner's clock, then
 }
 
 // TimerFired is the input of a due timer; its At is the FireAt of the timer.

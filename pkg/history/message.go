@@ -15,10 +15,10 @@ type Message struct {
 }
 
 // Messages are those that nobody has confirmed, in order.
-func (s *State) Messages() []Message { return s.outbox }
+func (s *State) PendingMessages() []Message { return s.outbox }
 
 // Confirm forgets the messages up to the event id.
-func (s *State) Confirm(upTo uint64) {
+func (s *State) TrimAcked(upTo uint64) {
 	for len(s.outbox) > 0 && s.outbox[0].ID <= upTo {
 		s.outbox = s.outbox[1:]
 	}
@@ -32,7 +32,7 @@ func (s *State) ChildLen() int { return s.children.Len() }
 
 // Child gives the schedule of an outstanding child, or nil.
 func (s *State) Child(id uint64) *ChildScheduled {
-	e, _ := s.children.Open(id)
+	e, _ := s.children.Lookup(id)
 	return e
 }
 
@@ -72,14 +72,14 @@ func (s *State) end(e Event) {
 	}
 }
 
-func (s *State) refuseChild(e Event) string {
+func (s *State) childViolation(e Event) string {
 	switch e := e.(type) {
 	case *ChildCompleted:
-		return s.noChild("completes", e.Scheduled, e.Effect)
+		return s.childViolationOf("completes", e.Scheduled, e.Effect)
 	case *ChildFailed:
-		return s.noChild("fails", e.Scheduled, e.Effect)
+		return s.childViolationOf("fails", e.Scheduled, e.Effect)
 	case *ChildCancelRequested:
-		return s.noChild("cancels", e.Scheduled, "")
+		return s.childViolationOf("cancels", e.Scheduled, "")
 	case *PurgeRequested:
 		return "a purge stands in no history"
 	default:
@@ -87,7 +87,7 @@ func (s *State) refuseChild(e Event) string {
 	}
 }
 
-func (s *State) noChild(verb string, id uint64, effect string) string {
+func (s *State) childViolationOf(verb string, id uint64, effect string) string {
 	c := s.Child(id)
 	switch {
 	case c == nil:
@@ -100,7 +100,7 @@ func (s *State) noChild(verb string, id uint64, effect string) string {
 }
 
 // leavesChild names a child that the end of the execution would leave without a word.
-func (s *State) leavesChild() string {
+func (s *State) outstandingChild() string {
 	for _, id := range s.children.Outstanding() {
 		if !s.Child(id).Abandon {
 			return fmt.Sprintf("ends with child %d outstanding", id)

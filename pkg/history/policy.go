@@ -41,13 +41,13 @@ func Millis(d time.Duration) int64 {
 
 // Declared is what the code says about the limits of an action; policies that are set at run time stand above it, level by level.
 type Declared struct {
-	Action *Policy // of the action itself; nil: none
-	Group  string  // that it belongs to; empty: none
-	Of     *Policy // of the group, as this handle knows it; nil: none
+	Action      *Policy // of the action itself; nil: none
+	Group       string  // that it belongs to; empty: none
+	GroupPolicy *Policy // of the group, as this handle knows it; nil: none
 }
 
 // ByGate reports whether a failure with the code was made by a gate.
-func ByGate(code string) bool {
+func IsLimitCode(code string) bool {
 	switch code {
 	case CodeQueueFull, CodeQueueTimeout, CodeQueueCleared, CodeLimited:
 		return true
@@ -58,14 +58,14 @@ func ByGate(code string) bool {
 
 // Gate is what the schedule of an activity, or the start of an instance, says about the gate in front of it. The owner of the
 // instance writes it; a replay does not compare it.
-type Gate struct {
-	Name     string   // the action, or action/key; empty while nobody has resolved it: only Declared and Keep count then
-	Ticket   string   // under which it is known there
-	Waits    bool     // it had not been let in when the event was committed
-	Keep     bool     // the slot is kept from one attempt of the call to the next
-	Under    string   // ticket of an ancestor that holds the same gate; empty: none
-	Since    int64    // by the gate's clock, Unix ms: it waited there then; a word from before that is about an entry before. 0: the gate has not answered
-	Declared Declared // for asking again
+type Limit struct {
+	Name           string   // the action, or action/key; empty while nobody has resolved it: only Declared and Keep count then
+	Ticket         string   // under which it is known there
+	Waiting        bool     // it had not been let in when the event was committed
+	Retain         bool     // the slot is kept from one attempt of the call to the next
+	HeldByAncestor string   // ticket of an ancestor that holds the same gate; empty: none
+	WaitingSince   int64    // by the gate's clock, Unix ms: it waited there then; a word from before that is about an entry before. 0: the gate has not answered
+	Declared       Declared // for asking again
 }
 
 // Granted is the input that lets an activity, or an instance, through its gate.
@@ -93,7 +93,7 @@ func (e *PolicyError) Error() string { return fmt.Sprintf("pawl: bad limit: %s %
 func (p Policy) Limits() bool { return p.Concurrency > 0 || p.Rate > 0 || p.Quota > 0 }
 
 // Idle reports whether the policy says something, and limits nothing: in force, it would lift the limits of the levels below it.
-func (p Policy) Idle() bool { return !p.Limits() && p != (Policy{}) }
+func (p Policy) Unlimited() bool { return !p.Limits() && p != (Policy{}) }
 
 // Validate gives a *PolicyError for a policy that makes no sense.
 func (p *Policy) Validate() error {

@@ -7,28 +7,28 @@ import (
 // A gate takes gateFields places of the event that it belongs to; the declaration is a byte string of its own, for gates keep it, too.
 const gateFields = 7
 
-func (w *writer) gate(g *Gate) {
+func (w *writer) gate(g *Limit) {
 	if g == nil {
 		return
 	}
 	w.str(g.Name)
 	w.str(g.Ticket)
-	w.bool(g.Waits)
-	w.bool(g.Keep)
-	w.str(g.Under)
-	w.int(g.Since)
+	w.bool(g.Waiting)
+	w.bool(g.Retain)
+	w.str(g.HeldByAncestor)
+	w.int(g.WaitingSince)
 	w.keep(w.enc.EncodeBytes(g.Declared.Encode()))
 }
 
-func (r *reader) gate() *Gate {
+func (r *reader) gate() *Limit {
 	if r.left == 0 {
 		return nil
 	}
-	g := &Gate{Name: r.str(), Ticket: r.str(), Waits: r.bool(), Keep: r.bool(), Under: r.str(), Since: r.int()}
+	g := &Limit{Name: r.str(), Ticket: r.str(), Waiting: r.bool(), Retain: r.bool(), HeldByAncestor: r.str(), WaitingSince: r.int()}
 	var err error
 	g.Declared, err = DecodeDeclared(r.bytes())
 	r.keep(err)
-	if *g == (Gate{}) {
+	if *g == (Limit{}) {
 		return nil // a place holder
 	}
 	return g
@@ -54,7 +54,7 @@ func (d Declared) Encode() []byte {
 	w.array(1 + 2*policyFields + 2)
 	w.str(d.Group)
 	w.policy(d.Action)
-	w.policy(d.Of)
+	w.policy(d.GroupPolicy)
 	return append([]byte(nil), w.buf.Bytes()...)
 }
 
@@ -68,7 +68,7 @@ func DecodeDeclared(b []byte) (Declared, error) {
 		return Declared{}, fmt.Errorf("declared limits: %w: %w", ErrCorrupt, err)
 	}
 	defer r.free()
-	d := Declared{Group: r.str(), Action: r.policy(), Of: r.policy()}
+	d := Declared{Group: r.str(), Action: r.policy(), GroupPolicy: r.policy()}
 	r.rest()
 	if r.err != nil {
 		return Declared{}, fmt.Errorf("declared limits: %w: %w", ErrCorrupt, r.err)

@@ -39,7 +39,7 @@ type State struct {
 // event can not stand where it stands.
 func (s *State) Apply(e Event) error {
 	m := e.Meta()
-	if rule := s.refuse(e); rule != "" {
+	if rule := s.violation(e); rule != "" {
 		return &Violation{EventID: m.ID, Rule: rule}
 	}
 	s.Len++
@@ -49,7 +49,7 @@ func (s *State) Apply(e Event) error {
 	switch e := e.(type) {
 	case *Started:
 		s.Started = e
-		s.tickets.enter(1, e.Gate)
+		s.tickets.add(1, e.Limit)
 	case *Granted:
 		s.tickets.grant(e.Scheduled)
 	case *EventReceived, *SideEffectRecorded, *PatchMarked, *Observed, *Refused:
@@ -59,7 +59,7 @@ func (s *State) Apply(e Event) error {
 		s.applyMessage(e)
 	case *ActivityScheduled:
 		s.ledger.Schedule(m.ID, e)
-		s.tickets.enter(m.ID, e.Gate)
+		s.tickets.add(m.ID, e.Limit)
 	case *ActivityCompleted:
 		s.settle(e.Scheduled, true)
 	case *ActivityFailed:
@@ -72,7 +72,7 @@ func (s *State) Apply(e Event) error {
 		}
 		s.timers[m.ID] = e.FireAt
 		heap.Push(&s.queue, Timer{ID: m.ID, FireAt: e.FireAt})
-		s.tickets.keep(m.ID, e.Keeps)
+		s.tickets.retain(m.ID, e.RetainsSlotOf)
 	case *TimerFired:
 		s.stop(e.Timer)
 	case *TimerCancelled:
@@ -90,11 +90,11 @@ func (s *State) settle(activity uint64, completed bool) {
 
 func (s *State) stop(timer uint64) {
 	delete(s.timers, timer)
-	s.tickets.stopKeeping(timer)
+	s.tickets.unassign(timer)
 }
 
 // refuse gives the rule that the event would break, or "".
-func (s *State) refuse(e Event) string {
+func (s *State) violation(e Event) string {
 	_, isStart := e.(*Started)
 	switch {
 	case e.Meta().ID != s.Len+1:
@@ -104,38 +104,38 @@ func (s *State) refuse(e Event) string {
 	case s.End != nil:
 		return fmt.Sprintf("stands after the end, event %d", s.End.Meta().ID)
 	}
-	if rule := s.refuseGate(e); rule != "" {
+	if rule := s.limitViolation(e); rule != "" {
 		return rule
 	}
 	switch e := e.(type) {
 	case *ActivityCompleted:
-		return s.notOpen("completes", e.Scheduled)
+		return s.activityViolation("completes", e.Scheduled)
 	case *ActivityFailed:
-		return s.notOpen("fails", e.Scheduled)
+		return s.activityViolation("fails", e.Scheduled)
 	case *ActivityCancelRequested:
-		return s.notOpen("cancels", e.Scheduled)
+		return s.activityViolation("cancels", e.Scheduled)
 	case *TimerFired:
-		return s.noTimer("fires", e.Timer)
+		return s.timerViolation("fires", e.Timer)
 	case *TimerCancelled:
-		return s.noTimer("cancels", e.Timer)
+		return s.timerViolation("cancels", e.Timer)
 	case *Completed, *Failed, *Cancelled, *ContinuedAsNew:
 		if n := s.ledger.Len(); n > 0 {
 			return fmt.Sprintf("ends with %d activities outstanding", n)
 		}
-		return s.leavesChild()
+		return s.outstandingChild()
 	default:
-		return s.refuseChild(e)
+		return s.childViolation(e)
 	}
 }
 
-func (s *State) notOpen(verb string, id uint64) string {
-	if _, ok := s.ledger.Open(id); ok {
+func (s *State) activityViolation(verb string, id uint64) string {
+	if _, ok := s.ledger.Lookup(id); ok {
 		return ""
 	}
 	return fmt.Sprintf("%s activity %d, which is not outstanding", verb, id)
 }
 
-func (s *State) noTimer(verb string, id uint64) string {
+func (s *State) timerViolation(verb string, id uint64) string {
 	if _, ok := s.timers[id]; ok {
 		return ""
 	}
@@ -150,7 +150,7 @@ func (s *State) OutstandingLen() int { return s.ledger.Len() }
 
 // Activity gives the schedule of an outstanding activity, or nil.
 func (s *State) Activity(id uint64) *ActivityScheduled {
-	e, _ := s.ledger.Open(id)
+	e, _ := s.ledger.Lookup(id)
 	return e
 }
 

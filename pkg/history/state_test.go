@@ -64,15 +64,15 @@ func TestAMessageIsOwedUntilItIsConfirmedAndAChildUntilItHasEnded(t *testing.T) 
 		t.Errorf("outstanding children %v", got)
 	}
 	owed := func() (ids []uint64) {
-		for _, m := range s.Messages() {
+		for _, m := range s.PendingMessages() {
 			ids = append(ids, m.ID)
 		}
 		return ids
 	}
-	if got := owed(); !slices.Equal(got, []uint64{3, 4, 6, 8}) || s.Messages()[3].Cancel == nil {
+	if got := owed(); !slices.Equal(got, []uint64{3, 4, 6, 8}) || s.PendingMessages()[3].Cancel == nil {
 		t.Errorf("owed %v", got)
 	}
-	s.Confirm(6)
+	s.TrimAcked(6)
 	end := &history.Completed{}
 	end.ID = s.Len + 1
 	if err := s.Apply(end); err != nil {
@@ -85,8 +85,8 @@ func TestAMessageIsOwedUntilItIsConfirmedAndAChildUntilItHasEnded(t *testing.T) 
 
 func TestAnExecutionThatGoesOnAsAnotherOwesItsParentNothingYet(t *testing.T) {
 	s, bad := history.Check(story(&history.Started{Name: "o", Parent: &history.Parent{Instance: "p"}}, &history.ContinuedAsNew{}))
-	if len(bad) > 0 || s.End == nil || len(s.Messages()) != 0 {
-		t.Fatal(bad, s.End, s.Messages())
+	if len(bad) > 0 || s.End == nil || len(s.PendingMessages()) != 0 {
+		t.Fatal(bad, s.End, s.PendingMessages())
 	}
 }
 

@@ -7,13 +7,15 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-func at(ticket string, waits bool) *history.Gate {
-	return &history.Gate{Name: "g", Ticket: ticket, Waits: waits}
+func at(ticket string, waits bool) *history.Limit {
+	return &history.Limit{Name: "g", Ticket: ticket, Waiting: waits}
 }
 
-func kept(ticket string) *history.Gate { return &history.Gate{Name: "g", Ticket: ticket, Keep: true} }
+func kept(ticket string) *history.Limit {
+	return &history.Limit{Name: "g", Ticket: ticket, Retain: true}
+}
 
-func gated(g *history.Gate) history.Event { return &history.ActivityScheduled{Name: "a", Gate: g} }
+func gated(g *history.Limit) history.Event { return &history.ActivityScheduled{Name: "a", Limit: g} }
 
 func ids(ts []history.Ticket) []string {
 	var out []string
@@ -37,10 +39,10 @@ func wants(t *testing.T, s *history.State, tickets, left []string) {
 	if got := ids(s.Tickets()); !slices.Equal(got, tickets) || s.TicketLen() != len(tickets) {
 		t.Fatalf("wanted: %q, want %q", got, tickets)
 	}
-	if got := ids(s.Left()); !slices.Equal(got, left) {
+	if got := ids(s.TakeReleased()); !slices.Equal(got, left) {
 		t.Fatalf("left: %q, want %q", got, left)
 	}
-	if got := s.Left(); got != nil {
+	if got := s.TakeReleased(); got != nil {
 		t.Fatalf("left twice: %v", got)
 	}
 	for _, id := range tickets {
@@ -66,17 +68,17 @@ func TestATicketIsWantedFromItsScheduleToItsAnswer(t *testing.T) {
 
 func TestWhoWaitsHasNoLease(t *testing.T) {
 	s := fold(t, start(), gated(at("x", true)), schedule())
-	if got := s.Admitted(); !slices.Equal(got, []uint64{3}) || !s.Waits(2) || s.WaitingLen() != 1 || s.OutstandingLen() != 2 {
+	if got := s.Admitted(); !slices.Equal(got, []uint64{3}) || !s.Waiting(2) || s.WaitingLen() != 1 || s.OutstandingLen() != 2 {
 		t.Fatalf("admitted %d, waiting %d", got, s.WaitingLen())
 	}
 }
 
 func TestTheOwnersNoteIsFolded(t *testing.T) {
 	s := fold(t, start(), schedule(), schedule())
-	s.Enter(2, at("x", true))
-	s.Enter(3, nil)
-	s.Enter(9, at("nobody", true))
-	if !s.Waits(2) || s.Activity(2).Gate == nil || s.Waits(3) {
+	s.SetLimit(2, at("x", true))
+	s.SetLimit(3, nil)
+	s.SetLimit(9, at("nobody", true))
+	if !s.Waiting(2) || s.Activity(2).Limit == nil || s.Waiting(3) {
 		t.Fatalf("%+v", s.Activity(2))
 	}
 	wants(t, s, []string{"x"}, nil)
@@ -84,13 +86,13 @@ func TestTheOwnersNoteIsFolded(t *testing.T) {
 
 func TestAKeptSlotGoesThroughThePauseToTheNextAttempt(t *testing.T) {
 	failed := &history.ActivityFailed{Scheduled: 2}
-	s := fold(t, start(), gated(kept("x")), failed, &history.TimerScheduled{FireAt: 50, Keeps: 2})
+	s := fold(t, start(), gated(kept("x")), failed, &history.TimerScheduled{FireAt: 50, RetainsSlotOf: 2})
 	wants(t, s, []string{"x"}, nil)
 
-	s = fold(t, start(), gated(kept("x")), &history.ActivityFailed{Scheduled: 2}, &history.TimerScheduled{FireAt: 50, Keeps: 2},
+	s = fold(t, start(), gated(kept("x")), &history.ActivityFailed{Scheduled: 2}, &history.TimerScheduled{FireAt: 50, RetainsSlotOf: 2},
 		&history.TimerFired{Timer: 4}, gated(kept("x")))
 	wants(t, s, []string{"x"}, nil)
-	if k, ok := s.Find("x"); !ok || k.Event != 6 || k.Waits {
+	if k, ok := s.Find("x"); !ok || k.Event != 6 || k.Waiting {
 		t.Fatalf("%+v", k)
 	}
 }
@@ -99,9 +101,9 @@ func TestASlotThatNothingKeepsHasLeft(t *testing.T) {
 	for what, events := range map[string][]history.Event{
 		"no retry":            {&history.ActivityFailed{Scheduled: 2}},
 		"pause of another":    {&history.ActivityFailed{Scheduled: 2}, &history.TimerScheduled{FireAt: 50}},
-		"pause is cancelled":  {&history.ActivityFailed{Scheduled: 2}, &history.TimerScheduled{FireAt: 50, Keeps: 2}, &history.TimerCancelled{Timer: 4}},
-		"pause, no attempt":   {&history.ActivityFailed{Scheduled: 2}, &history.TimerScheduled{FireAt: 50, Keeps: 2}, &history.TimerFired{Timer: 4}},
-		"the instance ends":   {&history.ActivityFailed{Scheduled: 2}, &history.TimerScheduled{FireAt: 50, Keeps: 2}, &history.Completed{}},
+		"pause is cancelled":  {&history.ActivityFailed{Scheduled: 2}, &history.TimerScheduled{FireAt: 50, RetainsSlotOf: 2}, &history.TimerCancelled{Timer: 4}},
+		"pause, no attempt":   {&history.ActivityFailed{Scheduled: 2}, &history.TimerScheduled{FireAt: 50, RetainsSlotOf: 2}, &history.TimerFired{Timer: 4}},
+		"the instance ends":   {&history.ActivityFailed{Scheduled: 2}, &history.TimerScheduled{FireAt: 50, RetainsSlotOf: 2}, &history.Completed{}},
 		"it has completed":    {&history.ActivityCompleted{Scheduled: 2}},
 		"cancelled, no retry": {&history.ActivityCancelRequested{Scheduled: 2}},
 	} {
@@ -112,7 +114,7 @@ func TestASlotThatNothingKeepsHasLeft(t *testing.T) {
 }
 
 func TestAnInstanceHoldsItsSlotThroughContinueAsNewUntilItEnds(t *testing.T) {
-	begun := func() history.Event { return &history.Started{Name: "o", Gate: at("x", false)} }
+	begun := func() history.Event { return &history.Started{Name: "o", Limit: at("x", false)} }
 	wants(t, fold(t, begun()), []string{"x"}, nil)
 	wants(t, fold(t, begun(), &history.ContinuedAsNew{}), nil, nil)
 	wants(t, fold(t, begun(), &history.Completed{}), nil, []string{"x"})
@@ -120,11 +122,11 @@ func TestAnInstanceHoldsItsSlotThroughContinueAsNewUntilItEnds(t *testing.T) {
 }
 
 func TestAPendingInstanceDoesNothingBeforeItsGrant(t *testing.T) {
-	begun := func() history.Event { return &history.Started{Name: "o", Gate: at("x", true)} }
+	begun := func() history.Event { return &history.Started{Name: "o", Limit: at("x", true)} }
 	s := fold(t, begun(), &history.EventReceived{Name: "e"}, &history.CancelRequested{}, &history.Cancelled{})
 	wants(t, s, nil, []string{"x"})
 	s = fold(t, begun(), &history.EventReceived{Name: "e"}, &history.Granted{Scheduled: 1}, schedule())
-	if s.Waits(1) || s.WaitingLen() != 0 {
+	if s.Waiting(1) || s.WaitingLen() != 0 {
 		t.Fatal("it waits still")
 	}
 	for what, events := range map[string][]history.Event{
@@ -141,11 +143,11 @@ func TestAPendingInstanceDoesNothingBeforeItsGrant(t *testing.T) {
 
 func TestADeclarationIsReadAsItWasWritten(t *testing.T) {
 	for _, d := range []history.Declared{
-		{}, {Group: "g"}, {Action: &history.Policy{Concurrency: 5}}, {Group: "g", Of: &history.Policy{Rate: 3, RateWindow: 1000, Reject: true}},
+		{}, {Group: "g"}, {Action: &history.Policy{Concurrency: 5}}, {Group: "g", GroupPolicy: &history.Policy{Rate: 3, RateWindow: 1000, Reject: true}},
 	} {
 		got, err := history.DecodeDeclared(d.Encode())
 		if err != nil || got.Group != d.Group || (got.Action == nil) != (d.Action == nil) || got.Action != nil && *got.Action != *d.Action ||
-			(got.Of == nil) != (d.Of == nil) || got.Of != nil && *got.Of != *d.Of {
+			(got.GroupPolicy == nil) != (d.GroupPolicy == nil) || got.GroupPolicy != nil && *got.GroupPolicy != *d.GroupPolicy {
 			t.Errorf("%+v became %+v, %v", d, got, err)
 		}
 	}

@@ -43,7 +43,7 @@ func CountUnread(names []string) []UnreadEvents {
 }
 
 // UnreadText gives the counts on one line.
-func UnreadText(all []UnreadEvents) string {
+func FormatUnread(all []UnreadEvents) string {
 	parts := make([]string, len(all))
 	for i, u := range all {
 		parts[i] = fmt.Sprint(u.Count, " ", cmp.Or(u.Event, "of other names"))

@@ -12,7 +12,7 @@ func TestUnreadEventsAreCountedByNameAndBounded(t *testing.T) {
 		t.Errorf("no events are counted as %v", got)
 	}
 	names := []string{"paid", "approved", "paid"}
-	if got := history.UnreadText(history.CountUnread(names)); got != "2 paid, 1 approved" {
+	if got := history.FormatUnread(history.CountUnread(names)); got != "2 paid, 1 approved" {
 		t.Errorf("counted as %q", got)
 	}
 	for i := range 20 {
@@ -22,7 +22,7 @@ func TestUnreadEventsAreCountedByNameAndBounded(t *testing.T) {
 	if len(all) != 11 || all[0].Event != "paid" || all[10] != (history.UnreadEvents{Count: 12}) {
 		t.Errorf("counted as %v", all)
 	}
-	if got := history.UnreadText(all[9:]); got != "1 name-07, 12 of other names" {
+	if got := history.FormatUnread(all[9:]); got != "1 name-07, 12 of other names" {
 		t.Errorf("told as %q", got)
 	}
 }

@@ -16,12 +16,12 @@ type Hint struct {
 
 // early is a hint about a lease that is not kept, perhaps not yet: the claim's answer may
 // still be on its way. It is remembered until the next round would find out by itself.
-type early struct {
+type earlyHint struct {
 	hint Hint
 	at   time.Time
 }
 
-const maxEarly = 4096 // more are ignored: they may be forged
+const maxEarlyHints = 4096 // more are ignored: they may be forged
 
 // Hint makes the keeper ask about these leases at once. Those it does not hold are
 // remembered for a moment: the claim may have been answered and the Hold not be there yet.
@@ -34,39 +34,39 @@ func (k *Keeper) Hint(hints ...Hint) {
 	k.mu.Lock()
 	for h := range k.held {
 		if n, ok := byEffect[h.Effect]; ok && n.Instance == h.Instance {
-			h.hint, h.hinted, h.due, asked = &n.Cause, now, now, true
+			h.hint, h.hintedAt, h.renewAt, asked = &n.Cause, now, now, true
 			delete(byEffect, h.Effect)
 		}
 	}
 	for effect, n := range byEffect {
-		if len(k.early) < maxEarly {
-			k.early[effect] = early{hint: *n, at: now}
+		if len(k.earlyHints) < maxEarlyHints {
+			k.earlyHints[effect] = earlyHint{hint: *n, at: now}
 		}
 	}
 	k.mu.Unlock()
 	if asked {
-		k.hurry()
+		k.wakeNow()
 	}
 }
 
 // remind gives a lease the hint that came before it was kept, and reports whether there was one. The lock is held.
-func (k *Keeper) remind(h *Hold) bool {
-	e, ok := k.early[h.Effect]
+func (k *Keeper) applyEarlyHint(h *Hold) bool {
+	e, ok := k.earlyHints[h.Effect]
 	if !ok || e.hint.Instance != h.Instance {
 		return false
 	}
-	delete(k.early, h.Effect)
-	h.hint, h.hinted, h.due = &e.hint.Cause, e.at, time.Now()
+	delete(k.earlyHints, h.Effect)
+	h.hint, h.hintedAt, h.renewAt = &e.hint.Cause, e.at, time.Now()
 	return true
 }
 
 // forget drops hints about leases that never came to be kept.
-func (k *Keeper) forget(now time.Time) {
+func (k *Keeper) dropEarlyHints(now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for effect, e := range k.early {
-		if now.Sub(e.at) > k.ttl/roundPart {
-			delete(k.early, effect)
+	for effect, e := range k.earlyHints {
+		if now.Sub(e.at) > k.ttl/roundDivisor {
+			delete(k.earlyHints, effect)
 		}
 	}
 }

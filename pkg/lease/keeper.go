@@ -13,10 +13,10 @@ import (
 
 // Parts of the TTL. A renewal that fails has two more rounds' time to succeed.
 const (
-	roundPart  = 3  // all leases are renewed every TTL/3
-	retryPart  = 10 // what failed is tried again after TTL/10
-	marginPart = 10 // trust ends TTL/10 before the lease can
-	beatPart   = 20 // trust is checked every TTL/20, less than the margin
+	roundDivisor  = 3  // all leases are renewed every TTL/3
+	retryDivisor  = 10 // what failed is tried again after TTL/10
+	marginDivisor = 10 // trust ends TTL/10 before the lease can
+	beatDivisor   = 20 // trust is checked every TTL/20, less than the margin
 )
 
 // Keeper renews the leases of a worker in batches, and cancels the context of each that is lost.
@@ -46,14 +46,14 @@ type Keeper struct {
 	wg   sync.WaitGroup
 	wake chan struct{}
 
-	mu     sync.Mutex
-	held   map[*Hold]struct{}
-	early  map[string]early // by effect
-	gone   map[Ref][]*Hold  // that wait for a reason, by execution; there is a goroutine for each key
-	ended  bool
-	counts Counts
-	fault  error // the latest trouble with renewing
-	faulty time.Time
+	mu          sync.Mutex
+	held        map[*Hold]struct{}
+	earlyHints  map[string]earlyHint // by effect
+	unexplained map[Ref][]*Hold      // that wait for a reason, by execution; there is a goroutine for each key
+	stopped     bool
+	counts      Counts
+	fault       error // the latest trouble with renewing
+	faulty      time.Time
 }
 
 // Counts is what a keeper has seen so far.
@@ -66,17 +66,17 @@ type Counts struct {
 
 // Hold is a lease that is kept. Its fields without comment are the keeper's.
 type Hold struct {
-	Grip // constant
+	Claim // constant
 
 	keeper *Keeper
 	ctx    context.Context //nolint:containedctx // it is what the keeper gives to the handler
 	cancel context.CancelCauseFunc
 
-	good   time.Time // start of the last good claim or renewal
-	due    time.Time // when it must be renewed apart from the rounds; zero: it need not
-	asked  time.Time // start of the renewal under way; zero: none
-	hint   *cancel.Cancelled
-	hinted time.Time
+	renewedAt time.Time // start of the last good claim or renewal
+	renewAt   time.Time // when it must be renewed apart from the rounds; zero: it need not
+	sentAt    time.Time // start of the renewal under way; zero: none
+	hint      *cancel.Cancelled
+	hintedAt  time.Time
 }
 
 // NewKeeper starts a keeper for leases claimed with the TTL. lookup is called on goroutines of the keeper.
@@ -84,7 +84,7 @@ func NewKeeper(l *Leases, ttl time.Duration, lookup Lookup, log *slog.Logger) *K
 	ctx, stop := context.WithCancel(context.Background())
 	k := &Keeper{
 		leases: l, ttl: ttl, lookup: lookup, log: log, ctx: ctx, stop: stop,
-		wake: make(chan struct{}, 1), held: make(map[*Hold]struct{}), early: make(map[string]early), gone: make(map[Ref][]*Hold),
+		wake: make(chan struct{}, 1), held: make(map[*Hold]struct{}), earlyHints: make(map[string]earlyHint), unexplained: make(map[Ref][]*Hold),
 	}
 	k.wg.Go(k.run)
 	return k
@@ -94,7 +94,7 @@ func NewKeeper(l *Leases, ttl time.Duration, lookup Lookup, log *slog.Logger) *K
 // cancelled with WorkerStopping; their leases are the caller's to give back.
 func (k *Keeper) Stop() {
 	k.mu.Lock()
-	k.ended = true
+	k.stopped = true
 	left := k.held
 	k.held = make(map[*Hold]struct{})
 	k.mu.Unlock()
@@ -107,21 +107,21 @@ func (k *Keeper) Stop() {
 
 // Hold keeps a lease from now on. since is the time before its claim was sent. The
 // Hold must be released.
-func (k *Keeper) Hold(parent context.Context, g Grip, since time.Time) *Hold {
-	h := &Hold{Grip: g, keeper: k, good: since}
+func (k *Keeper) Hold(parent context.Context, g Claim, since time.Time) *Hold {
+	h := &Hold{Claim: g, keeper: k, renewedAt: since}
 	h.ctx, h.cancel = context.WithCancelCause(parent)
 	k.mu.Lock()
-	ended := k.ended
+	ended := k.stopped
 	if !ended {
 		k.held[h] = struct{}{}
 	}
-	told := k.remind(h)
+	told := k.applyEarlyHint(h)
 	k.mu.Unlock()
 	switch {
 	case ended:
 		h.cancel(&cancel.Cancelled{Reason: cancel.WorkerStopping})
 	case told:
-		k.hurry()
+		k.wakeNow()
 	}
 	return h
 }
@@ -137,7 +137,7 @@ func (h *Hold) Trusted() bool {
 	h.keeper.mu.Lock()
 	defer h.keeper.mu.Unlock()
 	_, kept := h.keeper.held[h]
-	return kept && time.Since(h.good) < h.keeper.trust()
+	return kept && time.Since(h.renewedAt) < h.keeper.trustWindow()
 }
 
 // Release ends the keeping and cancels the context. It may be called twice.
@@ -156,15 +156,15 @@ func (k *Keeper) Counts() Counts {
 }
 
 // Trouble gives when a renewal last got no answer, or none in time, and why; nil if all did.
-func (k *Keeper) Trouble() (at time.Time, err error) {
+func (k *Keeper) LastFailure() (at time.Time, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.faulty, k.fault
 }
 
-func (k *Keeper) trust() time.Duration { return k.ttl - k.ttl/marginPart }
+func (k *Keeper) trustWindow() time.Duration { return k.ttl - k.ttl/marginDivisor }
 
-func (k *Keeper) hurry() {
+func (k *Keeper) wakeNow() {
 	select {
 	case k.wake <- struct{}{}:
 	default:
@@ -172,9 +172,9 @@ func (k *Keeper) hurry() {
 }
 
 func (k *Keeper) run() {
-	beat := time.NewTicker(max(k.ttl/beatPart, time.Millisecond))
+	beat := time.NewTicker(max(k.ttl/beatDivisor, time.Millisecond))
 	defer beat.Stop()
-	round := time.NewTicker(max(k.ttl/roundPart, time.Millisecond)) // not a number of beats: a hint that is lost costs no more than a round
+	round := time.NewTicker(max(k.ttl/roundDivisor, time.Millisecond)) // not a number of beats: a hint that is lost costs no more than a round
 	defer round.Stop()
 	for {
 		all := false
@@ -187,32 +187,32 @@ func (k *Keeper) run() {
 		case <-k.wake:
 		}
 		now := time.Now()
-		k.distrust(now)
+		k.expire(now)
 		k.renew(now, all)
-		k.forget(now)
+		k.dropEarlyHints(now)
 	}
 }
 
 // distrust cancels what has not been renewed for too long.
-func (k *Keeper) distrust(now time.Time) {
+func (k *Keeper) expire(now time.Time) {
 	var lost []*Hold
 	k.mu.Lock()
 	for h := range k.held {
-		if now.Sub(h.good) >= k.trust() {
+		if now.Sub(h.renewedAt) >= k.trustWindow() {
 			delete(k.held, h)
 			k.counts.Lost++
 			lost = append(lost, h)
 		}
 	}
 	if len(lost) > 0 {
-		k.fault, k.faulty = fmt.Errorf("%d leases lost: Redis has not renewed them within %s", len(lost), k.trust()), now
+		k.fault, k.faulty = fmt.Errorf("%d leases lost: Redis has not renewed them within %s", len(lost), k.trustWindow()), now
 	}
 	k.mu.Unlock()
 	for _, h := range lost {
-		k.log.Warn("lease lost: not renewed in time", "activity", h.Ref.String(), "silent", now.Sub(h.good).Round(time.Millisecond))
+		k.log.Warn("lease lost: not renewed in time", "activity", h.Ref.String(), "silent", now.Sub(h.renewedAt).Round(time.Millisecond))
 		h.cancel(&cancel.Cancelled{
 			Reason: cancel.LeaseLost,
-			Text:   fmt.Sprintf("not renewed for %s of %s", now.Sub(h.good).Round(time.Millisecond), k.ttl),
+			Text:   fmt.Sprintf("not renewed for %s of %s", now.Sub(h.renewedAt).Round(time.Millisecond), k.ttl),
 		})
 	}
 }
@@ -222,8 +222,8 @@ func (k *Keeper) renew(now time.Time, all bool) {
 	parts := make(map[int][]*Hold)
 	k.mu.Lock()
 	for h := range k.held {
-		if h.asked.IsZero() && (all || !h.due.IsZero() && !h.due.After(now)) {
-			h.asked, h.due = now, time.Time{}
+		if h.sentAt.IsZero() && (all || !h.renewAt.IsZero() && !h.renewAt.After(now)) {
+			h.sentAt, h.renewAt = now, time.Time{}
 			parts[h.Part] = append(parts[h.Part], h)
 		}
 	}
@@ -238,50 +238,50 @@ func (k *Keeper) renew(now time.Time, all bool) {
 }
 
 func (k *Keeper) send(part int, holds []*Hold) {
-	grips := make([]Grip, len(holds))
+	grips := make([]Claim, len(holds))
 	for i, h := range holds {
-		grips[i] = h.Grip
+		grips[i] = h.Claim
 	}
 	k.leases.Renew(part, grips, k.ttl, func(out []Outcome, err error) {
 		if err != nil {
-			k.again(holds, err)
+			k.retry(holds, err)
 			return
 		}
-		k.answered(holds, out)
+		k.onRenewed(holds, out)
 	})
 }
 
 // again puts back what got no answer. Whether that costs the lease, the trust window says.
-func (k *Keeper) again(holds []*Hold, err error) {
-	due := time.Now().Add(k.ttl / retryPart)
+func (k *Keeper) retry(holds []*Hold, err error) {
+	due := time.Now().Add(k.ttl / retryDivisor)
 	k.mu.Lock()
 	for _, h := range holds {
-		h.asked, h.due = time.Time{}, due
+		h.sentAt, h.renewAt = time.Time{}, due
 	}
 	k.counts.Failed += uint64(len(holds))
 	k.fault, k.faulty = err, time.Now()
-	ended := k.ended
+	ended := k.stopped
 	k.mu.Unlock()
 	if !ended {
-		redisx.LogFailure(k.log, "leases not renewed, retrying", err, "leases", len(holds), "pause", k.ttl/retryPart)
+		redisx.LogFailure(k.log, "leases not renewed, retrying", err, "leases", len(holds), "pause", k.ttl/retryDivisor)
 	}
 }
 
 // answered takes the outcomes of a renewal. It runs on the runner's goroutine.
-func (k *Keeper) answered(holds []*Hold, out []Outcome) {
+func (k *Keeper) onRenewed(holds []*Hold, out []Outcome) {
 	var known, unknown, lost []*Hold
 	hurry := false
 	k.mu.Lock()
 	for i, h := range holds {
-		asked := h.asked
-		h.asked = time.Time{}
+		asked := h.sentAt
+		h.sentAt = time.Time{}
 		if _, kept := k.held[h]; !kept {
 			continue // released, or distrusted, while the renewal was under way
 		}
 		if out[i] == OK {
 			k.counts.Renewed++
-			h.good = asked
-			if h.hint != nil && h.hinted.After(asked) {
+			h.renewedAt = asked
+			if h.hint != nil && h.hintedAt.After(asked) {
 				hurry = true // the hint came later than the question: due stands
 			} else {
 				h.hint = nil
@@ -301,22 +301,22 @@ func (k *Keeper) answered(holds []*Hold, out []Outcome) {
 			unknown = append(unknown, h)
 		}
 	}
-	k.seek(unknown)
+	k.lookupReasons(unknown)
 	k.mu.Unlock()
 
 	for _, h := range known {
-		k.unwanted(h, h.hint)
+		k.cancelHold(h, h.hint)
 	}
 	for _, h := range lost {
 		k.log.Warn("lease lost: expired or claimed by another worker", "activity", h.Ref.String())
 		h.cancel(&cancel.Cancelled{Reason: cancel.LeaseLost, Text: "claimed by somebody else, or its time was over"})
 	}
 	if hurry {
-		k.hurry()
+		k.wakeNow()
 	}
 }
 
-func (k *Keeper) unwanted(h *Hold, why *cancel.Cancelled) {
+func (k *Keeper) cancelHold(h *Hold, why *cancel.Cancelled) {
 	k.log.Debug("activity cancelled", "activity", h.Ref.String(), "reason", why.Reason.String(), "by", why.By, "text", why.Text)
 	h.cancel(why)
 }

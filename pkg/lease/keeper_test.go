@@ -30,14 +30,14 @@ func (b *bench) keeper(span time.Duration, why lease.Lookup) *lease.Keeper {
 }
 
 // held creates a lease, claims it for the span and has it kept.
-func (b *bench) held(k *lease.Keeper, g lease.Grip, span time.Duration) *lease.Hold {
+func (b *bench) held(k *lease.Keeper, g lease.Claim, span time.Duration) *lease.Hold {
 	b.Helper()
 	b.create(g.Ref)
 	since := time.Now()
-	c := answer(b, func(done func(lease.Claim, error)) {
-		b.leases.Claim(lease.Bid{Grip: g, Worker: "w", TTL: span, MaxClaims: most}, done)
+	c := answer(b, func(done func(lease.ClaimReply, error)) {
+		b.leases.Claim(lease.ClaimRequest{Claim: g, Worker: "w", TTL: span, MaxClaims: most}, done)
 	})
-	b.want("claim", c.Outcome, lease.Yours)
+	b.want("claim", c.Outcome, lease.Acquired)
 	h := k.Hold(context.Background(), g, since)
 	b.Cleanup(h.Release)
 	return h
@@ -91,7 +91,7 @@ func TestAKeptLeaseOutlivesItsTTL(t *testing.T) {
 	if !h.Trusted() {
 		t.Fatal("not trusted")
 	}
-	b.want("ack", b.ack(h.Grip, "x").Outcome, lease.OK)
+	b.want("ack", b.ack(h.Claim, "x").Outcome, lease.OK)
 }
 
 func TestACancelledActivityKnowsAtTheNextRenewalAndHistorySaysWhy(t *testing.T) {
@@ -169,11 +169,11 @@ func TestALeaseLostToAnotherWorkerStopsTheFirstAtOnce(t *testing.T) {
 	k := b.keeper(time.Hour, noReason)
 	h := b.held(k, grip(1, "t1"), time.Hour)
 	b.expire(ref(1))
-	b.wantClaim(grip(1, "t2"), lease.Yours, 2)
+	b.wantClaim(grip(1, "t2"), lease.Acquired, 2)
 	k.Hint(lease.Hint{Instance: "order:42", Effect: "e1"})
 	b.want("reason", b.cause(h).Reason, cancel.LeaseLost)
 	b.want("counts", k.Counts().Lost, 1)
-	b.want("ack", b.ack(h.Grip, "x").Outcome, lease.Stolen)
+	b.want("ack", b.ack(h.Claim, "x").Outcome, lease.Stolen)
 }
 
 func TestATransientRenewalErrorDoesNotCancel(t *testing.T) {
@@ -252,7 +252,7 @@ func TestLeasesAreRenewedInBatches(t *testing.T) {
 			r.Part, r.Effect = part, fmt.Sprint("e", part, ".", i)
 			until := strconv.FormatInt(b.now()+span.Milliseconds(), 10)
 			b.must(b.rdb.HSet(t.Context(), b.key(r), "e", r.Effect, "n", "1", "t", "t", "u", until, "d", span.Milliseconds()).Err())
-			h := k.Hold(context.Background(), lease.Grip{Ref: r, Token: "t"}, since.Add(span))
+			h := k.Hold(context.Background(), lease.Claim{Ref: r, Token: "t"}, since.Add(span))
 			t.Cleanup(h.Release)
 		}
 	}

@@ -33,7 +33,7 @@ type Outcome uint8
 // The outcomes. The zero value is none: there was no answer.
 const (
 	OK        Outcome = 1 // renew, ack, abandon: done
-	Yours     Outcome = 2 // claim: the lease is the caller's
+	Acquired  Outcome = 2 // claim: the lease is the caller's
 	Held      Outcome = 3 // claim: somebody holds it
 	Exhausted Outcome = 4 // claim: free, but claimed as often as is allowed
 	Gone      Outcome = 5 // there is no such lease: cancelled, completed, or of a forgotten turn
@@ -41,20 +41,20 @@ const (
 	Expired   Outcome = 7 // the caller's time was over before it asked
 )
 
-var words = [...]string{
-	OK: "OK", Yours: "YOURS", Held: "HELD", Exhausted: "EXHAUSTED", Gone: "GONE", Stolen: "STOLEN", Expired: "EXPIRED",
+var outcomeNames = [...]string{
+	OK: "OK", Acquired: "YOURS", Held: "HELD", Exhausted: "EXHAUSTED", Gone: "GONE", Stolen: "STOLEN", Expired: "EXPIRED",
 }
 
 // String is the word that the script answered.
 func (o Outcome) String() string {
-	if int(o) < len(words) && words[o] != "" {
-		return words[o]
+	if int(o) < len(outcomeNames) && outcomeNames[o] != "" {
+		return outcomeNames[o]
 	}
 	return "outcome-" + strconv.Itoa(int(o))
 }
 
 func outcome(word string) (Outcome, error) {
-	for o, w := range words {
+	for o, w := range outcomeNames {
 		if w != "" && w == word {
 			return Outcome(o), nil
 		}
@@ -72,16 +72,16 @@ var renewLua string
 var ackLua string
 
 //go:embed abandon.lua
-var abandonLua string
+var releaseLua string
 
 // Leases speaks to the leases of a namespace. Its methods send and return; the
 // answer goes to a callback, which is called exactly once on the runner's own
 // goroutine and must hand it over and return. They are safe for concurrent use.
 type Leases struct {
-	runner                      *redisx.Runner
-	space                       redisx.Space
-	claim, renew, ack, giveBack *redisx.Script
-	report, wanted              *redisx.Script
+	runner                     *redisx.Runner
+	space                      redisx.Space
+	claim, renew, ack, release *redisx.Script
+	report, required           *redisx.Script
 }
 
 // New gives the leases of a key space. The runner stays the caller's to close.
@@ -89,8 +89,8 @@ func New(runner *redisx.Runner, space redisx.Space) *Leases {
 	return &Leases{
 		runner: runner, space: space,
 		claim: redisx.NewScript("claim", claimLua), renew: redisx.NewScript("renew", renewLua),
-		ack: redisx.NewScript("ack", ackLua), giveBack: redisx.NewScript("abandon", abandonLua),
-		report: redisx.NewScript("report", reportLua), wanted: redisx.NewScript("wanted", wantedLua),
+		ack: redisx.NewScript("ack", ackLua), release: redisx.NewScript("abandon", releaseLua),
+		report: redisx.NewScript("report", reportLua), required: redisx.NewScript("wanted", requiredLua),
 	}
 }
 
@@ -99,21 +99,21 @@ func (l *Leases) key(r Ref) string {
 }
 
 // Grip names a lease together with the claim that holds it.
-type Grip struct {
+type Claim struct {
 	Ref
 	Token string // fresh for every delivery
 }
 
 // Bid is a wish to hold a lease.
-type Bid struct {
-	Grip
+type ClaimRequest struct {
+	Claim
 	Worker    string
 	TTL       time.Duration // at least 1 ms
 	MaxClaims int           // claims beyond this many are refused
 }
 
 // Claim is the answer to a Bid.
-type Claim struct {
+type ClaimReply struct {
 	Outcome Outcome // Yours, Held, Exhausted or Gone
 	Claims  uint32  // Yours: claims so far, this one included; Exhausted: claims so far
 	Until   int64   // Yours, Held: Unix ms by the clock of Redis
@@ -121,26 +121,26 @@ type Claim struct {
 
 // Claim takes a lease that is free or expired. The bidder counts its trust from before
 // the first call with this token, for that may be the one that took effect.
-func (l *Leases) Claim(b Bid, done func(Claim, error)) {
+func (l *Leases) Claim(b ClaimRequest, done func(ClaimReply, error)) {
 	l.runner.Go(redisx.Call{
 		Script: l.claim,
 		Keys:   []string{l.key(b.Ref)},
 		Args:   []any{b.Effect, b.Token, b.Worker, b.TTL.Milliseconds(), b.MaxClaims},
 	}, func(reply any, err error) {
 		if err != nil {
-			done(Claim{}, err)
+			done(ClaimReply{}, err)
 			return
 		}
 		done(readClaim(redisx.NewReply(reply)))
 	})
 }
 
-func readClaim(r *redisx.Reply) (c Claim, err error) {
+func readClaim(r *redisx.Reply) (c ClaimReply, err error) {
 	if c.Outcome, err = outcome(r.Str(0)); err != nil {
-		return Claim{}, err
+		return ClaimReply{}, err
 	}
 	switch c.Outcome {
-	case Yours:
+	case Acquired:
 		c.Claims, c.Until = uint32(r.Int(1)), r.Int(2) //nolint:gosec // bounded by MaxClaims
 	case Exhausted:
 		c.Claims = uint32(r.Int(1)) //nolint:gosec // bounded by MaxClaims
@@ -148,14 +148,14 @@ func readClaim(r *redisx.Reply) (c Claim, err error) {
 		c.Until = r.Int(1)
 	case Gone:
 	case OK, Stolen, Expired:
-		return Claim{}, fmt.Errorf("%w: %s to a claim", redisx.ErrReply, c.Outcome)
+		return ClaimReply{}, fmt.Errorf("%w: %s to a claim", redisx.ErrReply, c.Outcome)
 	}
 	return c, r.Err()
 }
 
 // Renew prolongs leases of one partition, at most MaxRenew, to a TTL from now. The
 // answer has one outcome for each: OK, Gone, Stolen or Expired.
-func (l *Leases) Renew(part int, grips []Grip, ttl time.Duration, done func([]Outcome, error)) {
+func (l *Leases) Renew(part int, grips []Claim, ttl time.Duration, done func([]Outcome, error)) {
 	prefix := l.space.Part(part)
 	keys, args := make([]string, len(grips)), make([]any, 1, 1+len(grips))
 	args[0] = ttl.Milliseconds()
@@ -163,7 +163,7 @@ func (l *Leases) Renew(part int, grips []Grip, ttl time.Duration, done func([]Ou
 		keys[i] = prefix.Lease(g.Instance, g.Execution, g.Activity)
 		args = append(args, g.Token)
 	}
-	l.runner.Go(redisx.Call{Script: l.renew, Keys: keys, Args: args, Within: ttl / retryPart}, func(reply any, err error) {
+	l.runner.Go(redisx.Call{Script: l.renew, Keys: keys, Args: args, Within: ttl / retryDivisor}, func(reply any, err error) {
 		if err != nil {
 			done(nil, err)
 			return
@@ -174,7 +174,7 @@ func (l *Leases) Renew(part int, grips []Grip, ttl time.Duration, done func([]Ou
 
 // Completion ends a lease with what came of it.
 type Completion struct {
-	Grip
+	Claim
 	Body []byte // an ActivityCompleted or ActivityFailed, as history.Encode writes it
 }
 
@@ -195,8 +195,8 @@ func (l *Leases) Ack(c Completion, done func(Acked, error)) {
 	id := c.elementID()
 	l.runner.Go(redisx.Call{
 		Script: l.ack,
-		Keys:   []string{l.key(c.Ref), p.Inbox(c.Instance), p.Agenda()},
-		Args:   []any{c.Effect, c.Token, c.Instance, id, c.Body, history.MaxRung},
+		Keys:   []string{l.key(c.Ref), p.Inbox(c.Instance), p.Wakeups()},
+		Args:   []any{c.Effect, c.Token, c.Instance, id, c.Body, history.MaxDoorbellElement},
 	}, func(reply any, err error) {
 		if err != nil {
 			done(Acked{}, err)
@@ -215,22 +215,22 @@ func (l *Leases) Ack(c Completion, done func(Acked, error)) {
 }
 
 // Return gives a lease back before its end.
-type Return struct {
-	Grip
+type ReleaseRequest struct {
+	Claim
 	Uncounted bool          // the claim is not to be counted
 	Delay     time.Duration // the owner dispatches it again after this
 }
 
 // Abandon gives a lease back, so that others need not wait for its expiry. The
 // outcome is OK, Gone, Stolen or Expired; unless OK nothing was written.
-func (l *Leases) Abandon(r Return, done func(Outcome, error)) {
+func (l *Leases) Release(r ReleaseRequest, done func(Outcome, error)) {
 	uncounted := "0"
 	if r.Uncounted {
 		uncounted = "1"
 	}
 	l.runner.Go(redisx.Call{
-		Script: l.giveBack,
-		Keys:   []string{l.key(r.Ref), l.space.Part(r.Part).Agenda()},
+		Script: l.release,
+		Keys:   []string{l.key(r.Ref), l.space.Part(r.Part).Wakeups()},
 		Args:   []any{r.Effect, r.Token, r.Instance, uncounted, r.Delay.Milliseconds()},
 	}, func(reply any, err error) {
 		if err != nil {

@@ -17,7 +17,7 @@ func TestWithoutMemoryLeasesAreKeptAndEndedAndNotClaimed(t *testing.T) {
 	for a := range uint64(4) {
 		b.create(ref(a))
 		if a > 0 {
-			b.wantClaim(grip(a, "t"), lease.Yours, 1)
+			b.wantClaim(grip(a, "t"), lease.Acquired, 1)
 		}
 	}
 	b.must(b.rdb.HSet(b.Context(), b.space.Part(3).Instance("order:42"), "execution", 1).Err())
@@ -28,12 +28,12 @@ func TestWithoutMemoryLeasesAreKeptAndEndedAndNotClaimed(t *testing.T) {
 	b.want("abandon", b.abandon(grip(2, "t"), true, time.Second), lease.OK)
 	b.report(ref(3), said(3, lease.FinishedLate, 0))
 	b.want("reports", len(b.reports(ref(3))), 1)
-	_, err := redistest.Answer(func(done func(lease.Claim, error)) {
-		b.leases.Claim(lease.Bid{Grip: grip(0, "t"), Worker: "w", TTL: time.Minute, MaxClaims: most}, done)
+	_, err := redistest.Answer(func(done func(lease.ClaimReply, error)) {
+		b.leases.Claim(lease.ClaimRequest{Claim: grip(0, "t"), Worker: "w", TTL: time.Minute, MaxClaims: most}, done)
 	})
 	if err == nil || !strings.Contains(err.Error(), "OOM") || redisx.Refused(err) {
 		t.Errorf("a claim: %v", err)
 	}
 	s.HasMemory(t)
-	b.wantClaim(grip(0, "t"), lease.Yours, 1)
+	b.wantClaim(grip(0, "t"), lease.Acquired, 1)
 }

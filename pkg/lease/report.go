@@ -14,23 +14,23 @@ import (
 var reportLua string
 
 // How is how a cancelled activity ended, as far as its worker knows.
-type How string
+type Ending string
 
 // The ways. That the completion came first is not the worker's to say but the owner's.
 const (
-	Stopped      How = "stopped"       // it returned, after so long, once its context was done
-	FinishedLate How = "finished-late" // it returned by itself, and only then was its worker told that nobody wants the result
-	Abandoned    How = "abandoned"     // it did not return within its grace
-	NeverStarted How = "never-started" // the claim found no lease any more
+	Stopped      Ending = "stopped"       // it returned, after so long, once its context was done
+	FinishedLate Ending = "finished-late" // it returned by itself, and only then was its worker told that nobody wants the result
+	Abandoned    Ending = "abandoned"     // it did not return within its grace
+	NeverStarted Ending = "never-started" // the claim found no lease any more
 	// FinishedFirst: its completion was in the inbox already when the turn cancelled it. The owner says so.
-	FinishedFirst How = "finished-first"
+	FinishedFirst Ending = "finished-first"
 )
 
 // Report is how a cancelled activity ended, for the audit. It stands beside history, not
 // in it, and decides nothing: it is written after the fact, without a turn, and may be
 // missing. The text of a report is its JSON.
 type Report struct {
-	How     How    `json:"how"`
+	Ending  Ending `json:"how"`
 	AfterMS int64  `json:"after_ms"` // from the moment when the context was done
 	Worker  string `json:"worker"`
 	At      int64  `json:"at"` // Unix milliseconds, by the worker's clock
@@ -71,7 +71,7 @@ func (l *Leases) Report(ref Ref, reports []Reported, done func(error)) {
 			return
 		}
 		once := "0"
-		if r.Report.How == NeverStarted {
+		if r.Report.Ending == NeverStarted {
 			once = "1"
 		}
 		args = append(args, strconv.FormatUint(r.Activity, 10), text, once)

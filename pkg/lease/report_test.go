@@ -31,8 +31,8 @@ func (b *bench) reports(r lease.Ref) map[string]lease.Report {
 	return out
 }
 
-func said(activity uint64, how lease.How, after int64) lease.Reported {
-	return lease.Reported{Activity: activity, Report: lease.Report{How: how, AfterMS: after, Worker: "w-1", At: 1_790_000_000_123}}
+func said(activity uint64, how lease.Ending, after int64) lease.Reported {
+	return lease.Reported{Activity: activity, Report: lease.Report{Ending: how, AfterMS: after, Worker: "w-1", At: 1_790_000_000_123}}
 }
 
 func TestReports(t *testing.T) {
@@ -47,10 +47,10 @@ func TestReports(t *testing.T) {
 			b.must(b.rdb.HSet(b.Context(), b.space.Part(3).Instance("order:42"), "execution", "1").Err())
 			b.report(ref(1), said(1, lease.Stopped, 5))
 			b.report(ref(1), said(1, lease.NeverStarted, 0), said(2, lease.NeverStarted, 0))
-			b.want("how", b.reports(ref(1))["1"], lease.Report{How: lease.Stopped, AfterMS: 5, Worker: "w-1", At: 1_790_000_000_123})
-			b.want("how", b.reports(ref(1))["2"].How, lease.NeverStarted)
+			b.want("how", b.reports(ref(1))["1"], lease.Report{Ending: lease.Stopped, AfterMS: 5, Worker: "w-1", At: 1_790_000_000_123})
+			b.want("how", b.reports(ref(1))["2"].Ending, lease.NeverStarted)
 			b.report(ref(1), said(2, lease.Abandoned, 10_000)) // it came later, but says more
-			b.want("how", b.reports(ref(1))["2"].How, lease.Abandoned)
+			b.want("how", b.reports(ref(1))["2"].Ending, lease.Abandoned)
 		},
 		"of an execution that is not kept any more nothing is written": func(b *bench) {
 			b.must(b.rdb.HSet(b.Context(), b.space.Part(3).Instance("order:42"), "execution", "3").Err())
@@ -73,16 +73,16 @@ func TestReports(t *testing.T) {
 		"a look tells what is wanted and claims nothing": func(b *bench) {
 			b.create(ref(1))
 			b.create(ref(2))
-			b.wantClaim(grip(2, "t"), lease.Yours, 1)
+			b.wantClaim(grip(2, "t"), lease.Acquired, 1)
 			other := ref(1)
 			other.Effect = "of another turn"
 			got := answer(b, func(done func([]lease.Outcome, error)) {
-				b.leases.Wanted([]lease.Ref{ref(1), ref(2), ref(3), other}, done)
+				b.leases.Required([]lease.Ref{ref(1), ref(2), ref(3), other}, done)
 			})
 			if !slices.Equal(got, []lease.Outcome{lease.OK, lease.OK, lease.Gone, lease.Gone}) {
 				b.Fatal(got)
 			}
-			b.wantClaim(grip(1, "t"), lease.Yours, 1)
+			b.wantClaim(grip(1, "t"), lease.Acquired, 1)
 		},
 	}
 	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -97,14 +97,14 @@ func TestReports(t *testing.T) {
 
 func TestAReportIsReadAsItWasWritten(t *testing.T) {
 	r, err := lease.ParseReport(`{"how":"stopped","after_ms":1500,"worker":"w","at":1790000000123}`)
-	if err != nil || r.How != lease.Stopped || r.After().String() != "1.5s" || r.Worker != "w" || r.At != 1_790_000_000_123 {
+	if err != nil || r.Ending != lease.Stopped || r.After().String() != "1.5s" || r.Worker != "w" || r.At != 1_790_000_000_123 {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	if _, err := lease.ParseReport("{"); err == nil {
 		t.Fatal("nonsense is read")
 	}
 	p := redisx.NewSpace("ns").Part(7)
-	if n, ok := p.Parse(p.Reports("a:1", 2)); !ok || fmt.Sprint(n) != fmt.Sprint(redisx.Name{Kind: "r", Instance: "a:1", Execution: 2}) {
+	if n, ok := p.Parse(p.Reports("a:1", 2)); !ok || fmt.Sprint(n) != fmt.Sprint(redisx.ParsedKey{Kind: "r", Instance: "a:1", Execution: 2}) {
 		t.Fatalf("its key is taken apart as %+v, %v", n, ok)
 	}
 }

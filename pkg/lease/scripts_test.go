@@ -40,8 +40,8 @@ func ref(activity uint64) lease.Ref {
 	return lease.Ref{Part: 3, Instance: "order:42", Execution: 1, Activity: activity, Effect: "e" + strconv.FormatUint(activity, 10)}
 }
 
-func grip(activity uint64, token string) lease.Grip {
-	return lease.Grip{Ref: ref(activity), Token: token}
+func grip(activity uint64, token string) lease.Claim {
+	return lease.Claim{Ref: ref(activity), Token: token}
 }
 
 func (b *bench) key(r lease.Ref) string {
@@ -89,7 +89,7 @@ func (b *bench) fields(r lease.Ref) map[string]string {
 
 func (b *bench) look(r lease.Ref) (float64, bool) {
 	b.Helper()
-	at, err := b.rdb.ZScore(b.Context(), b.space.Part(r.Part).Agenda(), r.Instance).Result()
+	at, err := b.rdb.ZScore(b.Context(), b.space.Part(r.Part).Wakeups(), r.Instance).Result()
 	if errors.Is(err, redis.Nil) {
 		return 0, false
 	}
@@ -128,33 +128,33 @@ const (
 	most = 3
 )
 
-func (b *bench) claim(g lease.Grip) lease.Claim {
+func (b *bench) claim(g lease.Claim) lease.ClaimReply {
 	b.Helper()
-	return answer(b, func(done func(lease.Claim, error)) {
-		b.leases.Claim(lease.Bid{Grip: g, Worker: "w-" + g.Token, TTL: ttl, MaxClaims: most}, done)
+	return answer(b, func(done func(lease.ClaimReply, error)) {
+		b.leases.Claim(lease.ClaimRequest{Claim: g, Worker: "w-" + g.Token, TTL: ttl, MaxClaims: most}, done)
 	})
 }
 
-func (b *bench) renew(gs ...lease.Grip) []lease.Outcome {
+func (b *bench) renew(gs ...lease.Claim) []lease.Outcome {
 	b.Helper()
 	return answer(b, func(done func([]lease.Outcome, error)) { b.leases.Renew(gs[0].Part, gs, ttl, done) })
 }
 
-func (b *bench) ack(g lease.Grip, body string) lease.Acked {
+func (b *bench) ack(g lease.Claim, body string) lease.Acked {
 	b.Helper()
 	return answer(b, func(done func(lease.Acked, error)) {
-		b.leases.Ack(lease.Completion{Grip: g, Body: []byte(body)}, done)
+		b.leases.Ack(lease.Completion{Claim: g, Body: []byte(body)}, done)
 	})
 }
 
-func (b *bench) abandon(g lease.Grip, uncounted bool, delay time.Duration) lease.Outcome {
+func (b *bench) abandon(g lease.Claim, uncounted bool, delay time.Duration) lease.Outcome {
 	b.Helper()
 	return answer(b, func(done func(lease.Outcome, error)) {
-		b.leases.Abandon(lease.Return{Grip: g, Uncounted: uncounted, Delay: delay}, done)
+		b.leases.Release(lease.ReleaseRequest{Claim: g, Uncounted: uncounted, Delay: delay}, done)
 	})
 }
 
-func (b *bench) wantClaim(g lease.Grip, want lease.Outcome, claims uint32) lease.Claim {
+func (b *bench) wantClaim(g lease.Claim, want lease.Outcome, claims uint32) lease.ClaimReply {
 	b.Helper()
 	c := b.claim(g)
 	if c.Outcome != want || c.Claims != claims {
@@ -217,7 +217,7 @@ func TestTheScripts(t *testing.T) {
 func freeIsClaimed(b *bench) {
 	b.create(ref(1))
 	before := b.now()
-	c := b.wantClaim(grip(1, "t1"), lease.Yours, 1)
+	c := b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
 	if c.Until < before+ttl.Milliseconds() || c.Until > b.now()+ttl.Milliseconds() {
 		b.Fatalf("until %d, claimed at %d for %s", c.Until, before, ttl)
 	}
@@ -228,40 +228,40 @@ func freeIsClaimed(b *bench) {
 
 func sameTokenAgain(b *bench) {
 	b.create(ref(1))
-	first := b.wantClaim(grip(1, "t1"), lease.Yours, 1)
-	again := b.wantClaim(grip(1, "t1"), lease.Yours, 1)
+	first := b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
+	again := b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
 	b.want("until", again.Until, first.Until)
 }
 
 func heldIsHeld(b *bench) {
 	b.create(ref(1))
-	first := b.wantClaim(grip(1, "t1"), lease.Yours, 1)
+	first := b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
 	b.want("until", b.wantClaim(grip(1, "t2"), lease.Held, 0).Until, first.Until)
 	b.want("token", b.fields(ref(1))["t"], "t1")
 }
 
 func expiredIsTaken(b *bench) {
 	b.create(ref(1))
-	b.wantClaim(grip(1, "t1"), lease.Yours, 1)
+	b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
 	b.expire(ref(1))
-	b.wantClaim(grip(1, "t2"), lease.Yours, 2)
+	b.wantClaim(grip(1, "t2"), lease.Acquired, 2)
 	b.expire(ref(1))
-	b.wantClaim(grip(1, "t2"), lease.Yours, 3)
+	b.wantClaim(grip(1, "t2"), lease.Acquired, 3)
 }
 
 func clockSteppedBack(b *bench) {
 	b.create(ref(1))
-	b.wantClaim(grip(1, "t1"), lease.Yours, 1)
+	b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
 	b.must(b.rdb.HSet(b.Context(), b.key(ref(1)), "u", strconv.FormatInt(b.now()+time.Hour.Milliseconds(), 10)).Err())
 	b.want("ack", b.ack(grip(1, "t1"), "x").Outcome, lease.Expired)
 	b.want("renew", b.renew(grip(1, "t1")), []lease.Outcome{lease.Expired})
-	b.wantClaim(grip(1, "t2"), lease.Yours, 2)
+	b.wantClaim(grip(1, "t2"), lease.Acquired, 2)
 }
 
 func exhausted(b *bench) {
 	b.create(ref(1))
 	for i := range uint32(most) {
-		b.wantClaim(grip(1, fmt.Sprint("t", i)), lease.Yours, i+1)
+		b.wantClaim(grip(1, fmt.Sprint("t", i)), lease.Acquired, i+1)
 		b.wantClaim(grip(1, "other"), lease.Held, 0) // exhausted is who is held by nobody
 		b.expire(ref(1))
 	}
@@ -281,7 +281,7 @@ func otherEffect(b *bench) {
 	other := grip(1, "t1")
 	other.Effect = "e-of-a-forgotten-turn"
 	b.wantClaim(other, lease.Gone, 0)
-	b.wantClaim(grip(1, "t1"), lease.Yours, 1)
+	b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
 	b.want("ack", b.ack(other, "x").Outcome, lease.Gone)
 	b.want("abandon", b.abandon(other, true, 0), lease.Gone)
 	b.want("token", b.fields(ref(1))["t"], "t1")
@@ -290,7 +290,7 @@ func otherEffect(b *bench) {
 
 func ackPushes(b *bench) {
 	b.create(ref(1))
-	b.wantClaim(grip(1, "t1"), lease.Yours, 1)
+	b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
 	before := b.now()
 	a := b.ack(grip(1, "t1"), "body")
 	b.want("ack", a.Outcome, lease.OK)
@@ -321,7 +321,7 @@ func ackOfNothing(b *bench) {
 
 func ackAfterExpiry(b *bench) {
 	b.create(ref(1))
-	b.wantClaim(grip(1, "t1"), lease.Yours, 1)
+	b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
 	b.expire(ref(1))
 	b.want("ack", b.ack(grip(1, "t1"), "x").Outcome, lease.Expired)
 	b.untouched(ref(1))
@@ -330,7 +330,7 @@ func ackAfterExpiry(b *bench) {
 
 func renewAfterExpiry(b *bench) {
 	b.create(ref(1))
-	b.wantClaim(grip(1, "t1"), lease.Yours, 1)
+	b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
 	b.expire(ref(1))
 	was := b.fields(ref(1))
 	b.want("renew", b.renew(grip(1, "t1")), []lease.Outcome{lease.Expired})
@@ -339,9 +339,9 @@ func renewAfterExpiry(b *bench) {
 
 func stolen(b *bench) {
 	b.create(ref(1))
-	b.wantClaim(grip(1, "t1"), lease.Yours, 1)
+	b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
 	b.expire(ref(1))
-	b.wantClaim(grip(1, "t2"), lease.Yours, 2)
+	b.wantClaim(grip(1, "t2"), lease.Acquired, 2)
 	b.want("renewal of the first", b.renew(grip(1, "t1")), []lease.Outcome{lease.Stolen})
 	b.want("ack of the first", b.ack(grip(1, "t1"), "first").Outcome, lease.Stolen)
 	b.untouched(ref(1))
@@ -353,19 +353,19 @@ func stolen(b *bench) {
 
 func createdAgain(b *bench) {
 	b.create(ref(1))
-	b.wantClaim(grip(1, "t1"), lease.Yours, 1)
+	b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
 	b.cancel(ref(1))
 	b.create(ref(1))
 	b.want("renew", b.renew(grip(1, "t1")), []lease.Outcome{lease.Stolen})
 	b.want("ack", b.ack(grip(1, "t1"), "x").Outcome, lease.Stolen)
 	b.want("abandon", b.abandon(grip(1, "t1"), true, 0), lease.Stolen)
 	b.untouched(ref(1))
-	b.wantClaim(grip(1, "t2"), lease.Yours, 1)
+	b.wantClaim(grip(1, "t2"), lease.Acquired, 1)
 }
 
 func cancelledAfterAck(b *bench) {
 	b.create(ref(1))
-	b.wantClaim(grip(1, "t1"), lease.Yours, 1)
+	b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
 	b.want("ack", b.ack(grip(1, "t1"), "done").Outcome, lease.OK)
 	b.cancel(ref(1))
 	b.want("elements", len(b.inbox(ref(1))), 1)
@@ -375,7 +375,7 @@ func onlyFirstHurries(b *bench) {
 	p := b.space.Part(3)
 	b.must(b.rdb.RPush(b.Context(), p.Inbox("order:42"), "m1\n1\nx").Err())
 	b.create(ref(1))
-	b.wantClaim(grip(1, "t1"), lease.Yours, 1)
+	b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
 	a := b.ack(grip(1, "t1"), "x")
 	b.want("inbox", a.Inbox, 2)
 	if at, ok := b.look(ref(1)); ok {
@@ -385,18 +385,18 @@ func onlyFirstHurries(b *bench) {
 
 func neverBack(b *bench) {
 	soon := float64(b.now() - 5000)
-	agenda := b.space.Part(3).Agenda()
+	agenda := b.space.Part(3).Wakeups()
 	b.must(b.rdb.ZAdd(b.Context(), agenda, redis.Z{Score: soon, Member: "order:42"}).Err())
 	b.create(ref(1))
 	b.create(ref(2))
-	b.wantClaim(grip(1, "t1"), lease.Yours, 1)
-	b.wantClaim(grip(2, "t2"), lease.Yours, 1)
+	b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
+	b.wantClaim(grip(2, "t2"), lease.Acquired, 1)
 	b.ack(grip(1, "t1"), "x")
 	b.abandon(grip(2, "t2"), false, 0)
 	at, _ := b.look(ref(1))
 	b.want("look", at, soon)
 	b.must(b.rdb.ZAdd(b.Context(), agenda, redis.Z{Score: soon + 1e9, Member: "order:42"}).Err())
-	b.wantClaim(grip(2, "t3"), lease.Yours, 2)
+	b.wantClaim(grip(2, "t3"), lease.Acquired, 2)
 	b.abandon(grip(2, "t3"), false, 0)
 	if at, _ := b.look(ref(1)); at > float64(b.now()) {
 		b.Fatalf("look at %.0f, not brought forward", at)
@@ -407,12 +407,12 @@ func abandonUncounted(b *bench) {
 	b.create(ref(1))
 	for i := range 3 * most {
 		g := grip(1, fmt.Sprint("t", i))
-		b.wantClaim(g, lease.Yours, 1)
+		b.wantClaim(g, lease.Acquired, 1)
 		b.want("abandon", b.abandon(g, true, 0), lease.OK)
 		b.want("again", b.abandon(g, true, 0), lease.Stolen)
 		b.want("claims", b.fields(ref(1))["n"], 0)
 	}
-	b.wantClaim(grip(1, "x"), lease.Yours, 1)
+	b.wantClaim(grip(1, "x"), lease.Acquired, 1)
 	b.must(b.rdb.HSet(b.Context(), b.key(ref(1)), "n", "0").Err())
 	b.want("abandon", b.abandon(grip(1, "x"), true, 0), lease.OK)
 	b.want("claims", b.fields(ref(1))["n"], 0)
@@ -420,7 +420,7 @@ func abandonUncounted(b *bench) {
 
 func abandonCounted(b *bench) {
 	b.create(ref(1))
-	b.wantClaim(grip(1, "t1"), lease.Yours, 1)
+	b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
 	before := b.now()
 	b.want("abandon", b.abandon(grip(1, "t1"), false, time.Minute), lease.OK)
 	fields := b.fields(ref(1))
@@ -430,16 +430,16 @@ func abandonCounted(b *bench) {
 	}
 	delete(fields, "b")
 	b.want("fields", fields, map[string]string{"e": "e1", "n": "1", "c": "1790000000000"})
-	b.wantClaim(grip(1, "t2"), lease.Yours, 2)
+	b.wantClaim(grip(1, "t2"), lease.Acquired, 2)
 }
 
 func abandonLost(b *bench) {
 	b.want("gone", b.abandon(grip(1, "t1"), true, 0), lease.Gone)
 	b.create(ref(1))
-	b.wantClaim(grip(1, "t1"), lease.Yours, 1)
+	b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
 	b.expire(ref(1))
 	b.want("expired", b.abandon(grip(1, "t1"), true, 0), lease.Expired)
-	b.wantClaim(grip(1, "t2"), lease.Yours, 2)
+	b.wantClaim(grip(1, "t2"), lease.Acquired, 2)
 	b.want("stolen", b.abandon(grip(1, "t1"), true, 0), lease.Stolen)
 	b.want("claims", b.fields(ref(1))["n"], 2)
 	b.untouched(ref(1))
@@ -447,10 +447,10 @@ func abandonLost(b *bench) {
 
 func renewMany(b *bench) {
 	want := make([]lease.Outcome, lease.MaxRenew)
-	grips := make([]lease.Grip, lease.MaxRenew)
+	grips := make([]lease.Claim, lease.MaxRenew)
 	for i := range grips {
 		r := ref(uint64(i + 1))
-		grips[i] = lease.Grip{Ref: r, Token: "t"}
+		grips[i] = lease.Claim{Ref: r, Token: "t"}
 		want[i] = []lease.Outcome{lease.OK, lease.Gone, lease.Stolen, lease.Expired}[i%4]
 		if want[i] == lease.Gone {
 			continue
@@ -474,14 +474,14 @@ func renewMany(b *bench) {
 
 func allDigits(b *bench) {
 	b.create(ref(1))
-	c := b.wantClaim(grip(1, "t1"), lease.Yours, 1)
+	c := b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
 	f := b.fields(ref(1))
 	b.want("until", f["u"], c.Until)
 	a := b.ack(grip(1, "t1"), "x")
 	if c.Until < 1e12 || a.Element.At < 1e12 {
 		b.Fatalf("until %d, acked at %d: digits are missing", c.Until, a.Element.At)
 	}
-	score, err := b.rdb.ZScore(b.Context(), b.space.Part(3).Agenda(), "order:42").Result()
+	score, err := b.rdb.ZScore(b.Context(), b.space.Part(3).Wakeups(), "order:42").Result()
 	b.must(err)
 	if score != math.Trunc(score) || int64(score) != a.Element.At+2000 {
 		b.Fatalf("look at %f", score)
@@ -490,7 +490,7 @@ func allDigits(b *bench) {
 
 func anyBytes(b *bench) {
 	b.create(ref(1))
-	b.wantClaim(grip(1, "t1"), lease.Yours, 1)
+	b.wantClaim(grip(1, "t1"), lease.Acquired, 1)
 	body := make([]byte, 512<<10)
 	for i := range body {
 		body[i] = byte(i)

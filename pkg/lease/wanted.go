@@ -7,19 +7,19 @@ import (
 )
 
 //go:embed wanted.lua
-var wantedLua string
+var requiredLua string
 
 // MaxWanted is how many leases one call of Wanted looks at.
-const MaxWanted = 500
+const MaxRequired = 500
 
 // Wanted looks at leases of one partition, at most MaxWanted, without claiming any: the
 // answer has OK or Gone for each. Gone is final; OK is so only for the moment.
-func (l *Leases) Wanted(refs []Ref, done func([]Outcome, error)) {
+func (l *Leases) Required(refs []Ref, done func([]Outcome, error)) {
 	keys, args := make([]string, len(refs)), make([]any, len(refs))
 	for i, r := range refs {
 		keys[i], args[i] = l.key(r), r.Effect
 	}
-	l.runner.Go(redisx.Call{Script: l.wanted, Keys: keys, Args: args}, func(reply any, err error) {
+	l.runner.Go(redisx.Call{Script: l.required, Keys: keys, Args: args}, func(reply any, err error) {
 		if err != nil {
 			done(nil, err)
 			return

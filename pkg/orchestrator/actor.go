@@ -220,7 +220,7 @@ func (a *actor) rest(in *instance) {
 		in.look = false
 		a.parked.Add(in.id, in)
 	case len(in.owed) > 0: // on its way; the stream's answer puts it away
-	case in.rec != nil && in.rec.Sent.Less(in.sent):
+	case in.rec != nil && in.rec.Published.Before(in.sent):
 		in.look = true
 		a.advance(in)
 	default:

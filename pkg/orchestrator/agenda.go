@@ -24,7 +24,7 @@ func (a *actor) poll() {
 	}
 	a.polling = true
 	a.checkHorizon()
-	a.store.Due(a.st, dueBatch, func(d store.DueNow, err error) {
+	a.store.Due(a.st, dueBatch, func(d store.DueSet, err error) {
 		a.box.post(func() {
 			a.polling = false
 			if a.pollAgain {
@@ -46,14 +46,14 @@ func (a *actor) poll() {
 			for _, id := range d.Instances {
 				a.lookAt(id)
 			}
-			if d.NextGate != 0 {
+			if d.NextLimit != 0 {
 				gap := pollGap
-				if len(d.Gates) == dueBatch {
+				if len(d.Limits) == dueBatch {
 					gap = pollFull
 				}
-				a.pollBy(time.Now().Add(max(time.Duration(d.NextGate-d.Now)*time.Millisecond, gap)))
+				a.pollBy(time.Now().Add(max(time.Duration(d.NextLimit-d.Now)*time.Millisecond, gap)))
 			}
-			for _, name := range d.Gates {
+			for _, name := range d.Limits {
 				a.lookGate(name)
 			}
 		})
@@ -95,12 +95,12 @@ func (a *actor) work() {
 func (a *actor) takeOver() error {
 	ctx, stop := context.WithTimeout(a.ctx, a.cfg.Look)
 	defer stop()
-	ids, err := a.store.StuckIDs(ctx, a.st.Part)
+	ids, err := a.store.StalledIDs(ctx, a.st.Part)
 	if err != nil {
 		return fmt.Errorf("take over: %w", err)
 	}
 	for some := range slices.Chunk(ids, stuckMost) {
-		stuck, err := a.store.Stuck(ctx, a.st.Part, some)
+		stuck, err := a.store.StalledReasons(ctx, a.st.Part, some)
 		if err != nil {
 			return fmt.Errorf("take over: %w", err)
 		}
@@ -116,7 +116,7 @@ func (a *actor) takeOver() error {
 	if !a.tenure.Clean || a.lost.within(a.cfg.Look) {
 		span += a.cfg.Look
 	}
-	now, due, err := a.store.Agenda(ctx, a.st.Part, span)
+	now, due, err := a.store.Wakeups(ctx, a.st.Part, span)
 	if err != nil {
 		return fmt.Errorf("take over: %w", err)
 	}

@@ -115,7 +115,7 @@ func (a *actor) await(ctx context.Context, q queue.Ask) (queue.Reply, error) {
 
 // ended says how an instance ended.
 func ended(id string, rec *store.Record) queue.Answer {
-	ans := queue.Answer{Instance: id, Born: rec.Born, Execution: rec.Execution, Status: string(rec.Status)}
+	ans := queue.Answer{Instance: id, Born: rec.Origin, Execution: rec.Execution, Status: string(rec.Status)}
 	end, err := rec.EndEvent()
 	var ok bool
 	if ans.Result, ans.Failure, ok = outcome(end); !ok {
@@ -139,7 +139,7 @@ func outcome(end history.Event) (result history.Payload, failure *history.Failur
 }
 
 func (a *actor) describe(ctx context.Context, id string) (queue.Reply, error) {
-	stuck, err := a.store.StuckOne(ctx, a.st.Part, id)
+	stuck, err := a.store.StalledReason(ctx, a.st.Part, id)
 	if err != nil {
 		return queue.Reply{}, err
 	}
@@ -218,7 +218,7 @@ func (a *actor) row(id string, rec *store.Record, stuck string) queue.Described 
 		return d
 	}
 	d.Orchestration, d.Version, d.Status = rec.Name, rec.Version, string(rec.Status)
-	d.Born, d.Execution, d.Created, d.Updated, d.Ended, d.Events = rec.Born, rec.Execution, rec.Created, rec.Updated, rec.Ended, rec.Events
+	d.Born, d.Execution, d.Created, d.Updated, d.Ended, d.Events = rec.Origin, rec.Execution, rec.Created, rec.Updated, rec.Ended, rec.Events
 	if rec.Parent != nil {
 		d.Parent = rec.Parent.Instance
 	}
@@ -320,11 +320,11 @@ func (a *actor) instanceCounts(ctx context.Context) (r queue.Reply, err error) {
 		}
 		r.Counts = append(r.Counts, queue.StatusCount{Status: string(s), Count: n})
 	}
-	if r.Stalled, err = a.store.StuckCount(ctx, a.st.Part); err != nil {
+	if r.Stalled, err = a.store.StalledCount(ctx, a.st.Part); err != nil {
 		return r, err
 	}
 	lacking := slices.Collect(maps.Keys(a.unserved.list()))
-	both, err := a.store.Stuck(ctx, a.st.Part, lacking)
+	both, err := a.store.StalledReasons(ctx, a.st.Part, lacking)
 	r.Stalled += uint64(len(lacking) - len(both)) //nolint:gosec // those of lacking that the store lists, too
 	return r, err
 }
@@ -335,7 +335,7 @@ const stuckMost = 500
 // stuck lists what is stalled, by instance id; the cursor is the last one of the page before. Of a list that a flood of early inputs
 // has made long only the ids are read for each page.
 func (a *actor) stuck(ctx context.Context, q queue.Ask) (queue.Reply, error) {
-	ids, err := a.store.StuckIDs(ctx, a.st.Part)
+	ids, err := a.store.StalledIDs(ctx, a.st.Part)
 	if err != nil {
 		return queue.Reply{}, err
 	}
@@ -352,7 +352,7 @@ func (a *actor) stuck(ctx context.Context, q queue.Ask) (queue.Reply, error) {
 		limit = stuckMost
 	}
 	page := ids[from:min(len(ids), from+limit)]
-	whys, err := a.store.Stuck(ctx, a.st.Part, page)
+	whys, err := a.store.StalledReasons(ctx, a.st.Part, page)
 	if err != nil {
 		return queue.Reply{}, err
 	}
@@ -397,7 +397,7 @@ func (a *actor) refusals(ctx context.Context, r queue.Reply) (queue.Reply, error
 	for _, x := range refused {
 		r.Rows = append(r.Rows, queue.Described{
 			Instance: x.Instance, Status: "refused", Updated: x.At,
-			Stuck: fmt.Sprintf("refused: input %d can not be used: %s", x.Seq, x.Why),
+			Stuck: fmt.Sprintf("refused: input %d can not be used: %s", x.Seq, x.Reason),
 		})
 	}
 	return r, nil

@@ -45,7 +45,7 @@ func (a *actor) askGate(ctx context.Context, q queue.Ask) (queue.Reply, error) {
 // gatesListed tells about the gates that are in use and fall into the partition, by name; the cursor is the last one of the
 // page before.
 func (a *actor) gatesListed(ctx context.Context, q queue.Ask) (queue.Reply, error) {
-	names, err := a.gates.Listed(ctx, a.st.Part)
+	names, err := a.gates.Scheduled(ctx, a.st.Part)
 	if err != nil {
 		return queue.Reply{}, err
 	}
@@ -179,7 +179,7 @@ func (a *actor) gateWaiters(ctx context.Context, q queue.Ask) (queue.Reply, erro
 // asWaiter tells of a member which part of its instance it is, as far as its place says so.
 func asWaiter(m limiter.Member) queue.GateWaiter {
 	w := queue.GateWaiter{Instance: m.Instance}
-	if _, start := m.Start(); start {
+	if _, start := m.Origin(); start {
 		w.Execution, w.Event = 1, 1
 	} else {
 		w.Execution, w.Event, _ = m.Activity() // of a kept slot, or a newer build's: not known
@@ -263,14 +263,14 @@ func (a *actor) gateWaits(ctx context.Context, id string, s *history.State) []qu
 	if s.WaitingLen() == 0 {
 		return nil
 	}
-	tickets := slices.DeleteFunc(s.Tickets(), func(k history.Ticket) bool { return !k.Waits })
+	tickets := slices.DeleteFunc(s.Tickets(), func(k history.Ticket) bool { return !k.Waiting })
 	tickets = tickets[:min(len(tickets), maxOutstanding)]
 	out := make([]queue.GateWait, len(tickets))
 	err := atOnce(len(tickets), func(i int) error {
 		k, w := tickets[i], &out[i]
-		name := k.Gate.Name
+		name := k.Limit.Name
 		*w = queue.GateWait{Event: k.Event, Gate: name, Action: limiter.Action(name), Key: limiter.Key(name)}
-		p, ok, err := a.gates.Place(ctx, name, member(id, k.Event, s.Started, k.Gate))
+		p, ok, err := a.gates.Place(ctx, name, member(id, k.Event, s.Started, k.Limit))
 		if err != nil || !ok {
 			return err
 		}

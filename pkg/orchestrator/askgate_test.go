@@ -27,21 +27,21 @@ func (s *stand) crowd(name string, n int) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	c := limiter.Call{Gate: name}
+	c := limiter.AdmitRequest{Limit: name}
 	c.InForce, _ = set.Resolve(limiter.Action(name), history.Declared{}, nil)
 	c.InForce.Version++ // as orchestrators do
 	for i := range n {
 		place := limiter.ActivityPlace(1, uint64(i+2))
 		switch i % 3 {
 		case 1:
-			place = limiter.KeptPlace
+			place = limiter.RetainedPlace
 		case 2:
 			place = limiter.StartPlace(history.Position{Seq: 7, Time: 8})
 		}
 		c.Enter = append(c.Enter, limiter.Entry{Member: limiter.Member{Ticket: fmt.Sprintf("%s-%05d", strings.ReplaceAll(name, "/", "-"), i), Instance: fmt.Sprintf("nobody-%d", i), Place: place}})
 	}
 	done := make(chan error, 1)
-	s.gates().Admit(c, func(_ limiter.Admitted, err error) { done <- err })
+	s.gates().Admit(c, func(_ limiter.AdmitReply, err error) { done <- err })
 	if err := <-done; err != nil {
 		s.t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ func (t *turn) noteLate(ev history.Event) {
 		return
 	}
 	var id uint64
-	r := lease.Report{How: lease.FinishedFirst}
+	r := lease.Report{Ending: lease.FinishedFirst}
 	switch ev := ev.(type) {
 	case *history.ActivityCompleted:
 		id, r.Worker, r.At = ev.Scheduled, ev.Worker, ev.At

@@ -54,7 +54,7 @@ func (in *instance) ending() (n int, purge *history.PurgeRequested, c *history.C
 // concerns reports that a cancellation is meant for this incarnation of the instance, and for the start that it has had.
 func (in *instance) concerns(u unread, c *history.CancelRequested) bool {
 	if c.Of == "" {
-		return !u.before(in.rec.Born)
+		return !u.before(in.rec.Origin)
 	}
 	return in.rec.Parent != nil && in.rec.Parent.Effect == c.Of
 }

@@ -146,7 +146,7 @@ func pinged(ctx *pawl.Context, in string) (string, error) {
 
 // place is where the parent schedules its child: behind its start and its event.
 func (s *stand) place(parent, effect string) *history.Parent {
-	return &history.Parent{Instance: parent, Born: s.describe(parent).Born, Execution: 1, Event: 3, Effect: effect}
+	return &history.Parent{Instance: parent, Origin: s.describe(parent).Born, Execution: 1, Event: 3, Effect: effect}
 }
 
 func TestTheOrphanOfAForgottenTurnIsCancelledAndItsIDGoesToTheChildThatThereIsNow(t *testing.T) {
@@ -177,7 +177,7 @@ func TestTheOrphanOfAForgottenTurnIsCancelledAndItsIDGoesToTheChildThatThereIsNo
 func TestACancellationThatOvertakesItsStartIsKeptAndAnotherStartsIsNot(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, only.Do(waitForPing))
-	parent := &history.Parent{Instance: "gone", Born: history.Position{Seq: 1, Time: 1}, Execution: 1, Event: 2, Effect: "effect-of-the-start-00"}
+	parent := &history.Parent{Instance: "gone", Origin: history.Position{Seq: 1, Time: 1}, Execution: 1, Event: 2, Effect: "effect-of-the-start-00"}
 	s.publish(queue.OutInput{Sender: queue.SenderOrchestrator, Instance: "c-1", Kind: queue.KindCancel, Of: "effect-of-another-0000", Reason: cancel.LostSelect})
 	s.publish(queue.OutInput{Sender: queue.SenderOrchestrator, Instance: "c-1", Kind: queue.KindCancel, Of: parent.Effect, Reason: cancel.ScopeEnded, By: "gone", Text: "too late"})
 	s.publish(queue.OutInput{Sender: queue.SenderOrchestrator, Instance: "c-1", Kind: queue.KindStart, Name: "only-child", Parent: parent,

@@ -26,8 +26,8 @@ func (a *actor) commit(in *instance, t *turn) {
 		t.takeLeft()
 	}
 	c := &store.Commit{
-		Instance: in.id, Head: in.head(), Pop: t.pop, Events: t.encoded, Front: t.front,
-		From: in.status(), Look: a.lookAfter(in, t), Want: store.UnreadBatch, Execution: t.execution, Due: t.due,
+		Instance: in.id, Head: in.head(), Pop: t.pop, Events: t.encoded, Prepend: t.front,
+		From: in.status(), Wakeup: a.lookAfter(in, t), MaxUnread: store.UnreadBatch, Execution: t.execution, Due: t.due,
 	}
 	if t.due != 0 {
 		c.Applied = a.horizon.applied.Time
@@ -36,15 +36,15 @@ func (a *actor) commit(in *instance, t *turn) {
 		c.NewHead = nuid.Next()
 		c.Record = record(in, t)
 		c.Create, c.Delete = t.leases()
-		c.Keep, c.Forgo = t.keeps(), t.forgone
+		c.Retain, c.Release = t.keeps(), t.forgone
 		if c.Record.Status.Ended() {
-			c.Look = sooner(c.Look, a.notBefore(a.keptUntil(c.Record)))
+			c.Wakeup = sooner(c.Wakeup, a.notBefore(a.keptUntil(c.Record)))
 		}
 		if t.begins() && c.Execution > keptExecutions {
 			c.Prune = c.Execution - keptExecutions
 		}
-	} else if in.rec != nil && in.rec.Sent.Less(in.sent) {
-		c.Look = sooner(c.Look, a.clock.now()+a.cfg.Look.Milliseconds()) // the record is not written, and a look has to say it
+	} else if in.rec != nil && in.rec.Published.Before(in.sent) {
+		c.Wakeup = sooner(c.Wakeup, a.clock.now()+a.cfg.Look.Milliseconds()) // the record is not written, and a look has to say it
 	}
 	a.send(in, t, c, firstRetry)
 }
@@ -87,7 +87,7 @@ func (t *turn) letIn(yield func(*history.ActivityScheduled) bool) {
 		if g, ok := ev.(*history.Granted); ok {
 			s = t.fold.Activity(g.Scheduled)
 		}
-		if s == nil || scheduled && s.Gate != nil && s.Gate.Waits {
+		if s == nil || scheduled && s.Limit != nil && s.Limit.Waiting {
 			continue
 		}
 		if !yield(s) {
@@ -202,7 +202,7 @@ func (a *actor) committed(in *instance, t *turn, c *store.Commit, done store.Com
 	a.met.commits.Inc()
 	if c.NewHead != "" {
 		if len(c.Record.Unread) > 0 {
-			a.log.Info("instance ended with unread events", "instance", in.id, "events", history.UnreadText(c.Record.Unread))
+			a.log.Info("instance ended with unread events", "instance", in.id, "events", history.FormatUnread(c.Record.Unread))
 		}
 		in.advanceRecord(c)
 		delete(a.stalls, in.id)
@@ -217,23 +217,23 @@ func (a *actor) committed(in *instance, t *turn, c *store.Commit, done store.Com
 		in.startGate = nil // its start says it
 	}
 	us, err := a.parseUnread(done.Unread)
-	in.unread, in.cut, in.read = us, store.Cut(done.Unread), in.missed && len(us) == 0
+	in.unread, in.cut, in.read = us, store.Truncated(done.Unread), in.missed && len(us) == 0
 	a.effects(in, t, done)
 	a.publishCommit(in, t, c, done.Now)
-	if len(c.Front) > 0 {
+	if len(c.Prepend) > 0 {
 		in.exec, in.state, in.events, in.poison, in.overdue = nil, &history.State{}, nil, nil, nil
 		in.askAt, in.asked, in.begun = 0, 0, nil
 		in.knocked, in.startGate, in.away = false, nil, limiter.Verdict{}
-		if c.Record.Reborn {
-			in.sent, in.shown, in.full, in.searched, in.cancelled = store.Mark{}, 0, false, false, nil // none of it is its heir's
+		if c.Record.NewIncarnation {
+			in.sent, in.shown, in.full, in.searched, in.cancelled = store.Watermark{}, 0, false, false, nil // none of it is its heir's
 		}
 	}
 	if err != nil {
 		a.unreadable(in, err)
 		return
 	}
-	if c.Look != 0 {
-		a.pollBy(time.Now().Add(time.Duration(c.Look-done.Now) * time.Millisecond))
+	if c.Wakeup != 0 {
+		a.pollBy(time.Now().Add(time.Duration(c.Wakeup-done.Now) * time.Millisecond))
 	}
 	a.catchUp(in)
 	a.advance(in)
@@ -246,7 +246,7 @@ func (a *actor) effects(in *instance, t *turn, done store.Committed) {
 	for _, e := range t.events {
 		switch e := e.(type) {
 		case *history.ActivityScheduled:
-			if in.state.Activity(e.ID) != nil && !in.state.Waits(e.ID) { // not cancelled in the same turn
+			if in.state.Activity(e.ID) != nil && !in.state.Waiting(e.ID) { // not cancelled in the same turn
 				a.publish(in.id, in.rec, e)
 			}
 		case *history.Granted:
@@ -255,7 +255,7 @@ func (a *actor) effects(in *instance, t *turn, done store.Committed) {
 			}
 		case *history.ActivityCancelRequested:
 			delete(a.sent, sending{in.id, e.Scheduled})
-			if w := done.Holders[e.Scheduled]; w != "" {
+			if w := done.Workers[e.Scheduled]; w != "" {
 				if hints == nil {
 					hints = make(map[string][]queue.Hint)
 				}
@@ -302,7 +302,7 @@ func (a *actor) publish(instance string, rec *store.Record, e *history.ActivityS
 	a.publishing++
 	a.met.published.Inc()
 	a.conn.PublishTask(queue.Task{
-		Instance: instance, Born: rec.Born, Execution: rec.Execution, Activity: id, Effect: e.Effect,
+		Instance: instance, Born: rec.Origin, Execution: rec.Execution, Activity: id, Effect: e.Effect,
 		Name: e.Name, Queue: e.Queue, Attempt: e.Attempt, Payload: e.Payload, ScheduledAt: e.At,
 		MaxClaims: uint32(a.cfg.MaxClaims), //nolint:gosec // validated by New
 		CallKey:   e.First,

@@ -112,7 +112,7 @@ func (d *descendants) exchange(ctx context.Context) error {
 	d.fresh = nil
 	d.mu.Unlock()
 	if len(fresh) > 0 {
-		if err := d.store.NoteCancelled(ctx, fresh); err != nil {
+		if err := d.store.AddCancelled(ctx, fresh); err != nil {
 			d.mu.Lock()
 			d.fresh = append(fresh, d.fresh...)
 			d.mu.Unlock()

@@ -73,7 +73,7 @@ func TestInputsThatIngestHasNotSealedAreDropped(t *testing.T) {
 		"aEFFECT.token":   &history.EventReceived{Name: "approved", Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"by finance"`)}},
 		"s9.8 wrong-seal": &history.PurgeRequested{Force: true},
 		"s9.7":            &history.CancelRequested{By: "finance"},
-		"!s9.6":           &history.Started{Name: "hello", Execution: 1, Born: history.Position{Seq: 9}},
+		"!s9.6":           &history.Started{Name: "hello", Execution: 1, Origin: history.Position{Seq: 9}},
 		"a":               &history.ActivityCompleted{Scheduled: 1},
 	}
 	for id, ev := range forged {

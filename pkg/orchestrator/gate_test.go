@@ -56,7 +56,7 @@ func (s *turnstile) do(ctx context.Context, who string) (string, error) {
 	}
 }
 
-func (s *stand) gates() *limiter.Gates {
+func (s *stand) gates() *limiter.Limiter {
 	run := redisx.NewRunner(s.redis)
 	s.t.Cleanup(run.Close)
 	return limiter.New(run, redisx.NewSpace("default"), s.conn.PartitionOf)
@@ -120,9 +120,9 @@ func (s *stand) enter(name string, m limiter.Member) {
 
 func (s *stand) enterWith(name string, p history.Policy, m limiter.Member) {
 	s.t.Helper()
-	_, err := redistest.Answer(func(done func(limiter.Admitted, error)) {
-		s.gates().Admit(limiter.Call{
-			Gate: name, InForce: limiter.InForce{Policy: p, Level: "action", Version: 1}, Enter: []limiter.Entry{{Member: m}},
+	_, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) {
+		s.gates().Admit(limiter.AdmitRequest{
+			Limit: name, InForce: limiter.InForce{Policy: p, Level: "action", Version: 1}, Enter: []limiter.Entry{{Member: m}},
 		}, done)
 	})
 	if err != nil {
@@ -366,9 +366,9 @@ func TestATicketLeavesTheGateThatItsHistoryDoesNotName(t *testing.T) {
 		t.Fatalf("%+v", d.Waits)
 	}
 	other := waiter.Member // the code was to keep the slot, then
-	other.Place = limiter.KeptPlace
-	if _, err := redistest.Answer(func(done func(limiter.Admitted, error)) {
-		s.gates().Admit(limiter.Call{Gate: "limited", Enter: []limiter.Entry{{Member: other, In: true}}}, done)
+	other.Place = limiter.RetainedPlace
+	if _, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) {
+		s.gates().Admit(limiter.AdmitRequest{Limit: "limited", Enter: []limiter.Entry{{Member: other, Active: true}}}, done)
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -519,7 +519,7 @@ func TestAWordAboutAnInstanceThatHasEndedDoesNotKeepItFromItsInbox(t *testing.T)
 		s.ended(id)
 	}
 	for _, id := range ids {
-		m := limiter.Member{Ticket: "ticket", Instance: id, Place: limiter.KeptPlace}
+		m := limiter.Member{Ticket: "ticket", Instance: id, Place: limiter.RetainedPlace}
 		s.event("late", id, `1`)
 		for range 5 {
 			if err := s.conn.SendWords(s.conn.PartitionOf(id), []queue.Word{{Kind: queue.WordGranted, Gate: "limited", Member: m.String(), At: 1}}); err != nil {

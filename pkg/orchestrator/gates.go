@@ -30,7 +30,7 @@ const (
 // entry is a schedule, or a start, in front of a gate.
 type entry struct {
 	event   uint64
-	gate    *history.Gate
+	gate    *history.Limit
 	inForce limiter.InForce
 }
 
@@ -70,7 +70,7 @@ func (a *actor) enter(in *instance, t *turn) {
 	}
 	pending := len(calls)
 	for _, c := range calls {
-		a.admit(c.call, func(got limiter.Admitted, err error) {
+		a.admit(c.call, func(got limiter.AdmitReply, err error) {
 			failpoint.Here("orchestrator.entered")
 			for i, e := range c.entries {
 				a.entered(in, t, e, got.Now, verdict(got, i, err))
@@ -85,7 +85,7 @@ func (a *actor) enter(in *instance, t *turn) {
 // unanswered is what a gate says that does not answer: who enters waits, and asks again.
 const unanswered limiter.Kind = 0
 
-func verdict(got limiter.Admitted, i int, err error) limiter.Verdict {
+func verdict(got limiter.AdmitReply, i int, err error) limiter.Verdict {
 	if err != nil || i >= len(got.Verdicts) {
 		return limiter.Verdict{Kind: unanswered}
 	}
@@ -100,51 +100,51 @@ func (a *actor) entries(t *turn) []entry {
 		if !ok {
 			continue
 		}
-		said := history.Gate{}
-		if e.Gate != nil {
-			said, e.Gate = *e.Gate, nil
+		said := history.Limit{}
+		if e.Limit != nil {
+			said, e.Limit = *e.Limit, nil
 			t.stamped = append(t.stamped, e)
 		}
 		if t.fold.Activity(e.ID) == nil { // cancelled in the same turn
 			continue
 		}
 		ticket := e.Effect
-		if said.Keep {
+		if said.Retain {
 			ticket = e.CallKey()
 		}
-		if kept, ok := t.fold.Kept(ticket); ok {
-			t.fold.Enter(e.ID, &kept)
+		if kept, ok := t.fold.Retained(ticket); ok {
+			t.fold.SetLimit(e.ID, &kept)
 			continue // it was declared to be kept, so it is encoded again
 		}
 		f, ok := a.inForce(e.Name, said.Declared)
 		if !ok {
 			continue
 		}
-		if said == (history.Gate{}) { // else it is among them
+		if said == (history.Limit{}) { // else it is among them
 			t.stamped = append(t.stamped, e)
 		}
 		g := newGate(e.Name, e.Payload, ticket, f, t.fold.Started)
-		g.Keep = said.Keep
+		g.Retain = said.Retain
 		out = append(out, entry{event: e.ID, gate: g, inForce: f})
 	}
 	return out
 }
 
 // newGate is the note of the gate that an action of the execution has to pass.
-func newGate(action string, p history.Payload, ticket string, f limiter.InForce, s *history.Started) *history.Gate {
-	g := &history.Gate{Name: limiter.Name(action, limiter.KeyAt(f.Policy.Key, p)), Ticket: ticket, Declared: f.Declared}
-	g.Under = under(g.Name, s)
+func newGate(action string, p history.Payload, ticket string, f limiter.InForce, s *history.Started) *history.Limit {
+	g := &history.Limit{Name: limiter.Name(action, limiter.KeyAt(f.Policy.Key, p)), Ticket: ticket, Declared: f.Declared}
+	g.HeldByAncestor = under(g.Name, s)
 	return g
 }
 
 // member is how a gate knows a ticket.
-func member(instance string, event uint64, s *history.Started, g *history.Gate) limiter.Member {
-	m := limiter.Member{Ticket: g.Ticket, Instance: instance, Under: g.Under}
+func member(instance string, event uint64, s *history.Started, g *history.Limit) limiter.Member {
+	m := limiter.Member{Ticket: g.Ticket, Instance: instance, HeldByAncestor: g.HeldByAncestor}
 	switch {
 	case event == 1:
-		m.Place = limiter.StartPlace(s.Born)
-	case g.Keep:
-		m.Place = limiter.KeptPlace
+		m.Place = limiter.StartPlace(s.Origin)
+	case g.Retain:
+		m.Place = limiter.RetainedPlace
 	default:
 		m.Place = limiter.ActivityPlace(s.Execution, event)
 	}
@@ -173,14 +173,14 @@ func cutHeld(held string) (name, ticket string) {
 func holds(s *history.Started) string {
 	above := ""
 	if s.Parent != nil {
-		above = s.Parent.Holds
+		above = s.Parent.HeldLimits
 	}
-	if s.Gate == nil {
+	if s.Limit == nil {
 		return above
 	}
-	all := []string{s.Gate.Name + "=" + s.Gate.Ticket} // the nearest comes first, and is the only one of its gate: recursion may be deep
+	all := []string{s.Limit.Name + "=" + s.Limit.Ticket} // the nearest comes first, and is the only one of its gate: recursion may be deep
 	for held := range strings.FieldsSeq(above) {
-		if g, _ := cutHeld(held); g != s.Gate.Name {
+		if g, _ := cutHeld(held); g != s.Limit.Name {
 			all = append(all, held)
 		}
 	}
@@ -189,7 +189,7 @@ func holds(s *history.Started) string {
 
 // gateCall is one call, and who is in it.
 type gateCall struct {
-	call    limiter.Call
+	call    limiter.AdmitRequest
 	entries []entry    // of a turn that enters
 	asked   []question // of an instance that asks again
 }
@@ -204,7 +204,7 @@ type gateCalls struct {
 func (s *gateCalls) at(name string) *gateCall {
 	c := s.of[name]
 	if c == nil {
-		c = &gateCall{call: limiter.Call{Gate: name}}
+		c = &gateCall{call: limiter.AdmitRequest{Limit: name}}
 		if s.of == nil {
 			s.of = make(map[string]*gateCall)
 		}
@@ -216,15 +216,15 @@ func (s *gateCalls) at(name string) *gateCall {
 
 // leave has a ticket of the turn leave in this call.
 func (c *gateCall) leave(t *turn, k history.Ticket) {
-	c.call.Leave = append(c.call.Leave, member(t.in.id, k.Event, t.fold.Started, k.Gate))
+	c.call.Leave = append(c.call.Leave, member(t.in.id, k.Event, t.fold.Started, k.Limit))
 }
 
 // takeLeft notes which tickets are not wanted any more.
 func (t *turn) takeLeft() {
-	left := t.fold.Left()
+	left := t.fold.TakeReleased()
 	t.tickets = append(t.tickets, left...)
 	for _, k := range left {
-		if k.Gate.Keep {
+		if k.Limit.Retain {
 			t.forgone = append(t.forgone, k.ID)
 		}
 	}
@@ -233,10 +233,10 @@ func (t *turn) takeLeft() {
 // keeps gives the tickets of the turn whose slots the instance has, and keeps from one attempt to the next.
 func (t *turn) keeps() (kept []string) {
 	for s := range t.letIn {
-		if s.Gate == nil || !s.Gate.Keep {
+		if s.Limit == nil || !s.Limit.Retain {
 			continue
 		}
-		if k, ok := t.fold.Find(s.Gate.Ticket); ok && !k.Waits {
+		if k, ok := t.fold.Find(s.Limit.Ticket); ok && !k.Waiting {
 			kept = append(kept, k.ID)
 		}
 	}
@@ -258,7 +258,7 @@ func (t *turn) calls(entries []entry, ended func(history.Ticket) bool) []*gateCa
 		again[e.gate.Ticket] = true
 	}
 	t.tickets = slices.DeleteFunc(t.tickets, func(k history.Ticket) bool {
-		c := calls.of[k.Gate.Name]
+		c := calls.of[k.Limit.Name]
 		if c == nil || !ended(k) && !again[k.ID] {
 			return false
 		}
@@ -286,19 +286,19 @@ func (t *turn) endedByWorkers() func(history.Ticket) bool {
 // entered takes what a gate says to a schedule of the turn.
 func (a *actor) entered(in *instance, t *turn, e entry, now int64, v limiter.Verdict) {
 	away := a.note(in, e.gate, now, v)
-	t.fold.Enter(e.event, e.gate)
+	t.fold.SetLimit(e.event, e.gate)
 	if away {
 		t.refused = append(t.refused, a.turnedAway(e.event, e.gate.Name, v.Kind, v.Until))
 	}
 }
 
 // note writes what a gate says to an entry of the instance into the note of it. away: it was turned away.
-func (a *actor) note(in *instance, g *history.Gate, now int64, v limiter.Verdict) (away bool) {
-	g.Waits = v.Kind != limiter.LetIn
+func (a *actor) note(in *instance, g *history.Limit, now int64, v limiter.Verdict) (away bool) {
+	g.Waiting = v.Kind != limiter.Admitted
 	switch v.Kind {
-	case limiter.LetIn:
-	case limiter.Waits:
-		g.Since = now
+	case limiter.Admitted:
+	case limiter.Waiting:
+		g.WaitingSince = now
 		a.met.waited.WithLabelValues(limiter.Action(g.Name)).Inc()
 	case unanswered:
 		in.gateAt = a.clock.now() + askSilentGate.Milliseconds()
@@ -329,7 +329,7 @@ func (a *actor) commitEntered(in *instance, t *turn) {
 // instance, or its gate asks after it.)
 func (t *turn) hasEntered() []history.Ticket {
 	return slices.DeleteFunc(t.fold.Tickets(), func(k history.Ticket) bool {
-		return k.Event < t.events[0].Meta().ID || k.Gate.Keep && !k.Waits
+		return k.Event < t.events[0].Meta().ID || k.Limit.Retain && !k.Waiting
 	})
 }
 
@@ -352,16 +352,16 @@ func (a *actor) leaveGates(in *instance, t *turn, which func(history.Ticket) boo
 	var calls gateCalls
 	t.tickets = slices.DeleteFunc(t.tickets, func(k history.Ticket) bool {
 		if which(k) {
-			calls.at(k.Gate.Name).leave(t, k)
+			calls.at(k.Limit.Name).leave(t, k)
 			return true
 		}
 		return false
 	})
 	for _, c := range calls.all {
-		a.admit(c.call, func(_ limiter.Admitted, err error) {
+		a.admit(c.call, func(_ limiter.AdmitReply, err error) {
 			failpoint.Here("orchestrator.left")
 			if err != nil {
-				logFailure(a.log, "slot not released, swept later", err, "instance", in.id, "gate", c.call.Gate)
+				logFailure(a.log, "slot not released, swept later", err, "instance", in.id, "gate", c.call.Limit)
 			}
 		})
 	}
@@ -378,9 +378,9 @@ func (a *actor) askGates(in *instance) {
 	in.gateAt = now + a.gatePause(in, now)
 	var calls gateCalls
 	for _, k := range in.state.Tickets() {
-		c := calls.at(k.Gate.Name)
+		c := calls.at(k.Limit.Name)
 		if len(c.asked) == 0 {
-			c.call.InForce, _ = a.resolve(limiter.Action(k.Gate.Name), k.Gate.Declared)
+			c.call.InForce, _ = a.resolve(limiter.Action(k.Limit.Name), k.Limit.Declared)
 			c.call.InForce.Version = 0 // for a gate that has forgotten everything
 		}
 		c.ask(in, k)
@@ -392,15 +392,15 @@ func (a *actor) askGates(in *instance) {
 
 // ask has a ticket asked about in this call.
 func (c *gateCall) ask(in *instance, k history.Ticket) {
-	m := member(in.id, k.Event, in.state.Started, k.Gate)
-	c.call.Enter = append(c.call.Enter, limiter.Entry{Member: m, In: !k.Waits})
-	c.asked = append(c.asked, question{member: m, in: !k.Waits, since: k.Gate.Since})
+	m := member(in.id, k.Event, in.state.Started, k.Limit)
+	c.call.Enter = append(c.call.Enter, limiter.Entry{Member: m, Active: !k.Waiting})
+	c.asked = append(c.asked, question{member: m, in: !k.Waiting, since: k.Limit.WaitingSince})
 }
 
 func (a *actor) askCall(in *instance, c *gateCall) {
 	a.met.gateAsks.Inc()
 	in.asking++
-	a.admit(c.call, func(got limiter.Admitted, err error) { a.askedGate(in.id, c, got, err) })
+	a.admit(c.call, func(got limiter.AdmitReply, err error) { a.askedGate(in.id, c, got, err) })
 }
 
 // question is what a gate is asked about a ticket that the history has.
@@ -424,7 +424,7 @@ func (a *actor) gatePause(in *instance, now int64) int64 {
 
 func (a *actor) firstGateAsk() int64 { return gateAsks * a.cfg.Look.Milliseconds() }
 
-func (a *actor) askedGate(id string, c *gateCall, got limiter.Admitted, err error) {
+func (a *actor) askedGate(id string, c *gateCall, got limiter.AdmitReply, err error) {
 	in := a.instances[id]
 	if in != nil && in.asking > 0 {
 		in.asking--
@@ -434,12 +434,12 @@ func (a *actor) askedGate(id string, c *gateCall, got limiter.Admitted, err erro
 			in.gateAt = a.clock.now() + askSilentGate.Milliseconds()
 			a.lookSoon(in, askSilentGate)
 		}
-		logFailure(a.log, "gate request failed, retrying", err, "instance", id, "gate", c.call.Gate)
+		logFailure(a.log, "gate request failed, retrying", err, "instance", id, "gate", c.call.Limit)
 		return
 	}
 	for i, q := range c.asked {
-		if v := verdict(got, i, nil); !q.in && v.Kind != limiter.Waits && v.Kind != unanswered {
-			a.tellInstance(word{gate: c.call.Gate, member: q.member, kind: v.Kind, at: got.Now, asked: true, since: q.since})
+		if v := verdict(got, i, nil); !q.in && v.Kind != limiter.Waiting && v.Kind != unanswered {
+			a.tellInstance(word{gate: c.call.Limit, member: q.member, kind: v.Kind, at: got.Now, asked: true, since: q.since})
 		}
 	}
 	if in != nil && a.instances[id] == in && in.loaded {
@@ -448,11 +448,11 @@ func (a *actor) askedGate(id string, c *gateCall, got limiter.Admitted, err erro
 }
 
 // admit calls a gate, and passes on what follows for others; then runs on the actor.
-func (a *actor) admit(c limiter.Call, then func(limiter.Admitted, error)) {
-	a.gates.Admit(c, func(got limiter.Admitted, err error) {
+func (a *actor) admit(c limiter.AdmitRequest, then func(limiter.AdmitReply, error)) {
+	a.gates.Admit(c, func(got limiter.AdmitReply, err error) {
 		a.box.post(func() {
 			if err == nil {
-				a.passOn(c.Gate, got)
+				a.passOn(c.Limit, got)
 			}
 			then(got, err)
 		})
@@ -460,9 +460,9 @@ func (a *actor) admit(c limiter.Call, then func(limiter.Admitted, error)) {
 }
 
 // passOn tells whom a call has let in besides, and has the gate looked at if it wants to be.
-func (a *actor) passOn(name string, got limiter.Admitted) {
-	a.spread(name, got.Granted, limiter.LetIn, got.Now)
-	if got.Look {
+func (a *actor) passOn(name string, got limiter.AdmitReply) {
+	a.spread(name, got.Granted, limiter.Admitted, got.Now)
+	if got.SweepNow {
 		a.sendLook(name)
 	}
 }

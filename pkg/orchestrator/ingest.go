@@ -189,7 +189,7 @@ func (a *actor) ingestApart(ctx context.Context, batch []queue.Input, prev, next
 	}
 	a.met.refused.Inc()
 	a.log.Error("an input is refused by Redis and is skipped", "instance", in.Instance, "seq", in.Pos.Seq, "error", why)
-	a.remember(ctx, []store.Refusal{{Instance: in.Instance, Seq: in.Pos.Seq, At: in.Pos.Time / int64(time.Millisecond), Why: why.Error()}})
+	a.remember(ctx, []store.Refusal{{Instance: in.Instance, Seq: in.Pos.Seq, At: in.Pos.Time / int64(time.Millisecond), Reason: why.Error()}})
 	return a.ingest(ctx, nil, prev, next)
 }
 
@@ -204,7 +204,7 @@ func (a *actor) arrivals(ctx context.Context, batch []queue.Input) []arrival {
 		if err != nil {
 			a.met.refused.Inc()
 			a.log.Warn("an input can not be used and is skipped", "instance", in.Instance, "seq", in.Pos.Seq, "error", err)
-			refused = append(refused, store.Refusal{Instance: in.Instance, Seq: in.Pos.Seq, At: in.Pos.Time / int64(time.Millisecond), Why: err.Error()})
+			refused = append(refused, store.Refusal{Instance: in.Instance, Seq: in.Pos.Seq, At: in.Pos.Time / int64(time.Millisecond), Reason: err.Error()})
 			a.answer(in.Reply, queue.Answer{Instance: in.Instance, Problem: &queue.Problem{Code: queue.ProblemRefused, Message: err.Error()}})
 			continue
 		}
@@ -283,7 +283,7 @@ func event(in queue.Input) (history.Event, store.MessageKind, error) {
 	switch in.Kind {
 	case queue.KindStart:
 		return &history.Started{
-			Name: in.Name, Version: in.Version, Payload: in.Payload, Born: in.Pos, Execution: 1, By: in.By, Parent: in.Parent,
+			Name: in.Name, Version: in.Version, Payload: in.Payload, Origin: in.Pos, Execution: 1, By: in.By, Parent: in.Parent,
 		}, store.StartMessage, nil
 	case queue.KindEvent:
 		return &history.EventReceived{Name: in.Name, Payload: in.Payload, MsgID: in.ID, By: in.By}, store.OtherMessage, nil
@@ -366,13 +366,13 @@ func (a *actor) overBound(arr arrival, early bool) store.Refusal {
 	a.met.overBound.Inc()
 	why := fmt.Sprintf("inbox full: more than %d unread inputs or %d MiB; the instance fails", store.InboxBound, store.InboxBytes>>20)
 	if early {
-		why = fmt.Sprintf("came before the start of the instance, and such inputs may have %d MiB, those of a partition %d MiB together", store.EarlyBytes>>20, store.EarlyAll>>20)
+		why = fmt.Sprintf("came before the start of the instance, and such inputs may have %d MiB, those of a partition %d MiB together", store.EarlyBytes>>20, store.EarlyTotalBytes>>20)
 	}
 	a.log.Warn("input over bound dropped", "instance", arr.in.Instance, "kind", arr.in.Kind, "seq", arr.in.Pos.Seq, "reason", why)
 	if arr.in.Kind != queue.KindStart { // who waits for the end of the instance gets that
 		a.answer(arr.in.Reply, queue.Answer{Instance: arr.in.Instance, Problem: &queue.Problem{Code: queue.ProblemRefused, Message: why}})
 	}
-	return store.Refusal{Instance: arr.in.Instance, Seq: arr.in.Pos.Seq, At: arr.in.Pos.Time / int64(time.Millisecond), Why: why}
+	return store.Refusal{Instance: arr.in.Instance, Seq: arr.in.Pos.Seq, At: arr.in.Pos.Time / int64(time.Millisecond), Reason: why}
 }
 
 func (a *actor) dropped(arr arrival, said store.Ingested) {
@@ -416,7 +416,7 @@ func (in *instance) lacks(u unread) bool {
 // seconds after the push. It runs on the subscription's goroutine.
 func (a *actor) proven(bells []queue.Bell) []queue.Bell {
 	return slices.DeleteFunc(bells, func(b queue.Bell) bool {
-		if a.st.Proves(b.Instance, b.Effect, b.Element, b.Proof) {
+		if a.st.VerifyProof(b.Instance, b.Effect, b.Element, b.Proof) {
 			return false
 		}
 		a.met.forgedBells.Inc()

@@ -38,7 +38,7 @@ type instance struct {
 
 	// What others are to be told: see messages.go.
 	owed     []*owed             // in order; the stream is not known to have the first
-	sent     store.Mark          // of the last one that it has, as far as this tenure knows
+	sent     store.Watermark     // of the last one that it has, as far as this tenure knows
 	askAt    int64               // when outstanding children are asked for again, Unix ms; 0: when the instance is looked at
 	askPause time.Duration       // after that
 	asked    uint64              // the last child that this round has asked for
@@ -47,7 +47,7 @@ type instance struct {
 	// What gates have said: see gates.go.
 	words     map[string]word // not yet acted on, by ticket
 	knocked   bool            // the start has been at its gate, which
-	startGate *history.Gate   // said so; nil: there is none
+	startGate *history.Limit  // said so; nil: there is none
 	away      limiter.Verdict // with which the gate has turned the instance away
 	awayAt    int64           // when, if time has decided it, Unix ms
 	asking    int             // gates that have not answered yet
@@ -90,7 +90,7 @@ func (in *instance) forgetStore() {
 	in.loaded, in.read, in.full = false, false, false
 	in.rec, in.state, in.exec, in.events = nil, nil, nil, nil
 	in.unread, in.late, in.poison, in.overdue, in.cut = nil, nil, nil, nil, false
-	in.owed, in.sent, in.askAt, in.asked, in.begun = nil, store.Mark{}, 0, 0, nil
+	in.owed, in.sent, in.askAt, in.asked, in.begun = nil, store.Watermark{}, 0, 0, nil
 	in.words, in.knocked, in.startGate, in.away, in.awayAt, in.gateAt = nil, false, nil, limiter.Verdict{}, 0, 0
 	in.searched, in.cancelled = false, nil
 }

@@ -26,7 +26,7 @@ func (a *actor) refusedAt(name string, why limiter.Kind, until int64) history.Fa
 	}
 	f := history.Failure{}
 	switch why {
-	case limiter.Full:
+	case limiter.QueueFull:
 		f.Code, f.Message = history.CodeQueueFull, what+": as many wait already as its queue limit allows"
 	case limiter.TimedOut:
 		f.Code, f.Message = history.CodeQueueTimeout, what+": it was not let in within the queue timeout"
@@ -48,7 +48,7 @@ func (a *actor) mustKnock(in *instance) bool {
 		return false
 	}
 	s, ok := in.unread[0].ev.(*history.Started)
-	return ok && s.Gate == nil && (in.rec == nil || strings.HasPrefix(in.unread[0].id, heirMark))
+	return ok && s.Limit == nil && (in.rec == nil || strings.HasPrefix(in.unread[0].id, heirMark))
 }
 
 // knock takes a start to its gate, before its code has run.
@@ -65,10 +65,10 @@ func (a *actor) knock(in *instance) {
 		a.advance(in)
 		return
 	}
-	g := newGate(s.Name, s.Payload, limiter.StartTicket(in.id, s.Born), f, s)
+	g := newGate(s.Name, s.Payload, limiter.StartTicket(in.id, s.Origin), f, s)
 	a.begin(in)
-	c := limiter.Call{Gate: g.Name, InForce: f, Enter: []limiter.Entry{{Member: member(in.id, 1, s, g)}}}
-	a.admit(c, func(got limiter.Admitted, err error) {
+	c := limiter.AdmitRequest{Limit: g.Name, InForce: f, Enter: []limiter.Entry{{Member: member(in.id, 1, s, g)}}}
+	a.admit(c, func(got limiter.AdmitReply, err error) {
 		failpoint.Here("orchestrator.entered")
 		a.end(in)
 		in.knocked, in.startGate = true, g
@@ -86,7 +86,7 @@ func (in *instance) passGate() {
 		return
 	}
 	if s, ok := in.unread[0].ev.(*history.Started); ok {
-		s.Gate = in.startGate
+		s.Limit = in.startGate
 	}
 }
 
@@ -102,7 +102,7 @@ func (a *actor) refusable(in *instance) bool {
 func (a *actor) refuse(in *instance) {
 	g, why := in.startGate, in.away
 	if g == nil {
-		g = in.state.Started.Gate
+		g = in.state.Started.Limit
 	} else {
 		in.passGate()
 	}

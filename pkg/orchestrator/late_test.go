@@ -37,10 +37,10 @@ func TestAnAttemptIsNotOverBeforeItHasBegun(t *testing.T) {
 	}
 	limits := 0
 	for _, ev := range s.history("h") {
-		if e, ok := ev.(*history.TimerScheduled); ok && e.Limits != 0 {
+		if e, ok := ev.(*history.TimerScheduled); ok && e.AttemptTimeoutOf != 0 {
 			limits++
 			if e.FireAt < began.Add(2*limit).UnixMilli() {
-				t.Errorf("the limit of event %d ends %v after the start", e.Limits, time.Duration(e.FireAt-began.UnixMilli())*time.Millisecond)
+				t.Errorf("the limit of event %d ends %v after the start", e.AttemptTimeoutOf, time.Duration(e.FireAt-began.UnixMilli())*time.Millisecond)
 			}
 		}
 	}

@@ -109,9 +109,9 @@ func (a *actor) take(in *instance, l store.Loaded) error {
 	if l.Record != nil && !l.Record.Status.Ended() && state.Len != l.Record.Events {
 		return fmt.Errorf("the history has %d events, and the record says %d: %w", state.Len, l.Record.Events, history.ErrCorrupt)
 	}
-	state.Left() // those of the turns before have left, or their gates ask after them
+	state.TakeReleased() // those of the turns before have left, or their gates ask after them
 	in.loaded, in.read = true, false
-	in.rec, in.state, in.events, in.unread, in.cut = l.Record, state, l.Events, us, store.Cut(l.Unread)
+	in.rec, in.state, in.events, in.unread, in.cut = l.Record, state, l.Events, us, store.Truncated(l.Unread)
 	return in.takeDebts(l)
 }
 
@@ -120,19 +120,19 @@ func (in *instance) takeDebts(l store.Loaded) error {
 	if in.owed = nil; in.rec == nil {
 		return nil
 	}
-	in.sent, in.shown = in.rec.Sent, in.rec.CustomVersion
-	if in.rec.Owes() && (in.rec.Status.Ended() || in.rec.Out.Execution < in.rec.Execution) {
-		if uint64(len(l.Past)) < in.rec.Out.Event {
+	in.sent, in.shown = in.rec.Published, in.rec.CustomVersion
+	if in.rec.HasPendingMessages() && (in.rec.Status.Ended() || in.rec.Produced.Execution < in.rec.Execution) {
+		if uint64(len(l.Previous)) < in.rec.Produced.Event {
 			return fmt.Errorf("execution %d owes messages up to event %d, and its history has %d: %w",
-				in.rec.Out.Execution, in.rec.Out.Event, len(l.Past), history.ErrCorrupt)
+				in.rec.Produced.Execution, in.rec.Produced.Event, len(l.Previous), history.ErrCorrupt)
 		}
 		past := &history.State{}
-		for _, e := range l.Past {
+		for _, e := range l.Previous {
 			if err := past.Apply(e); err != nil {
-				return fmt.Errorf("execution %d: %w: %w", in.rec.Out.Execution, history.ErrCorrupt, err)
+				return fmt.Errorf("execution %d: %w: %w", in.rec.Produced.Execution, history.ErrCorrupt, err)
 			}
 		}
-		in.takeOwn(past, in.rec.Out.Execution)
+		in.takeOwn(past, in.rec.Produced.Execution)
 	}
 	in.takeOwn(in.state, in.rec.Execution)
 	return nil
@@ -143,7 +143,7 @@ func (in *instance) takeOwn(s *history.State, execution uint64) {
 		return
 	}
 	if in.sent.Execution == execution {
-		s.Confirm(in.sent.Event)
+		s.TrimAcked(in.sent.Event)
 	}
 	in.owed = append(in.owed, debts(in.id, execution, s)...)
 }
@@ -159,7 +159,7 @@ func (a *actor) readInbox(in *instance) {
 		a.met.reads.Inc()
 		if err == nil {
 			in.unread, err = a.parseUnread(raw)
-			in.cut = store.Cut(raw)
+			in.cut = store.Truncated(raw)
 		}
 		if err != nil {
 			a.unreadable(in, err)

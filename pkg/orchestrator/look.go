@@ -35,20 +35,20 @@ func (a *actor) seeToLeases(in *instance) {
 
 func (a *actor) lookChunk(in *instance, ids []uint64) {
 	now := ids[:min(len(ids), lookChunk)]
-	l := &store.Look{
-		Instance: in.id, Execution: in.execution(), Head: in.head(), Most: a.cfg.MaxClaims, Next: a.nextLook(in),
-		Sent:   in.sent,
-		Leases: make([]store.Lease, len(now)),
+	l := &store.Reconciliation{
+		Instance: in.id, Execution: in.execution(), Head: in.head(), MaxClaims: a.cfg.MaxClaims, Wakeup: a.nextLook(in),
+		Published: in.sent,
+		Leases:    make([]store.Lease, len(now)),
 	}
 	if a.stalls[in.id] != nil {
-		l.Stuck = store.NotStuck // it has come as far as a look
+		l.Stalled = store.NotStalled // it has come as far as a look
 	}
 	for i, id := range now {
 		l.Leases[i] = store.Lease{Activity: id, Effect: in.state.Activity(id).Effect}
 	}
-	a.looking(in, l, func(got store.Looked) {
+	a.looking(in, l, func(got store.Reconciled) {
 		delete(a.stalls, in.id)
-		in.said(l.Sent)
+		in.said(l.Published)
 		a.found(in, got)
 		if rest := ids[len(now):]; len(rest) > 0 {
 			a.lookChunk(in, rest)
@@ -62,14 +62,14 @@ func (a *actor) lookChunk(in *instance, ids []uint64) {
 }
 
 // looking sends a look. The instance is busy, and still is when then is called.
-func (a *actor) looking(in *instance, l *store.Look, then func(store.Looked)) {
+func (a *actor) looking(in *instance, l *store.Reconciliation, then func(store.Reconciled)) {
 	a.met.looks.Inc()
-	a.store.Look(a.st, l, func(got store.Looked, err error) {
+	a.store.Reconcile(a.st, l, func(got store.Reconciled, err error) {
 		a.box.post(func() {
 			if err == nil {
 				a.heard(got.Now)
-				if l.Next != 0 {
-					a.pollBy(time.Now().Add(time.Duration(l.Next-got.Now) * time.Millisecond))
+				if l.Wakeup != 0 {
+					a.pollBy(time.Now().Add(time.Duration(l.Wakeup-got.Now) * time.Millisecond))
 				}
 				then(got)
 				return
@@ -89,36 +89,36 @@ func (a *actor) looking(in *instance, l *store.Look, then func(store.Looked)) {
 }
 
 // found acts on the state of the leases.
-func (a *actor) found(in *instance, got store.Looked) {
+func (a *actor) found(in *instance, got store.Reconciled) {
 	waiting := make(map[string][]*history.ActivityScheduled)
 	var doubts map[string][]queue.Hint
 	for _, l := range got.Leases {
 		e := in.state.Activity(l.Activity)
-		switch l.Found {
-		case store.Waiting:
+		switch l.Status {
+		case store.LeaseUnclaimed:
 			switch {
-			case l.Back > got.Now: // given back for later
-			case l.Back > a.sent[sending{in.id, e.ID}]: // given back since: its task is not in the queue
+			case l.ReturnedAt > got.Now: // given back for later
+			case l.ReturnedAt > a.sent[sending{in.id, e.ID}]: // given back since: its task is not in the queue
 				a.publish(in.id, in.rec, e)
 			default:
 				waiting[e.Queue] = append(waiting[e.Queue], e)
 			}
-		case store.Claimed:
+		case store.LeaseClaimed:
 			a.pollBy(time.Now().Add(time.Duration(l.Until+1-got.Now) * time.Millisecond))
 			if l.Until-l.Span < a.doubted {
 				doubts = a.doubtClaim(doubts, in, l)
 			}
-		case store.Expired:
+		case store.ClaimExpired:
 			a.met.expired.Inc()
 			a.log.Info("a claim is over; the activity is dispatched again", "instance", in.id, "activity", e.Name, "event", e.ID, "claims", l.Claims)
 			a.publish(in.id, in.rec, e)
-		case store.Restored:
+		case store.LeaseRecreated:
 			a.met.restored.Inc()
 			a.log.Warn("a lease was lost by the store and is made again", "instance", in.id, "activity", e.Name, "event", e.ID)
 			a.publish(in.id, in.rec, e)
-		case store.Poison:
+		case store.ClaimsExhausted:
 			a.poison(in, e, l.Claims, got.Now)
-		case store.Missing:
+		case store.LeaseMissing:
 			in.read = true
 		}
 	}
@@ -200,14 +200,14 @@ func (a *actor) settle(in *instance) {
 	}
 	in.look = false
 	a.sendOwed(in)
-	l := &store.Look{Instance: in.id, Head: in.head(), Next: a.nextLook(in), Sent: in.sent}
+	l := &store.Reconciliation{Instance: in.id, Head: in.head(), Wakeup: a.nextLook(in), Published: in.sent}
 	if a.stalls[in.id] != nil {
-		l.Stuck = store.NotStuck
+		l.Stalled = store.NotStalled
 	}
 	a.begin(in)
-	a.looking(in, l, func(got store.Looked) {
+	a.looking(in, l, func(got store.Reconciled) {
 		delete(a.stalls, in.id)
-		in.said(l.Sent)
+		in.said(l.Published)
 		a.end(in)
 		in.read = in.missed || got.Unread > 0
 		a.catchUp(in)
@@ -251,11 +251,11 @@ func (a *actor) hold(in *instance, s *stall, idle map[string]word) {
 	a.unwindCode(in)
 	a.begin(in)
 	send := func(head string) {
-		l := &store.Look{Instance: in.id, Head: head, Next: s.until, Hold: store.HoldAll, Stuck: s.encode(), Sent: in.sent}
-		a.looking(in, l, func(store.Looked) {
+		l := &store.Reconciliation{Instance: in.id, Head: head, Wakeup: s.until, InboxHold: store.HoldAll, Stalled: s.encode(), Published: in.sent}
+		a.looking(in, l, func(store.Reconciled) {
 			a.end(in)
 			a.disownNow(idle)
-			a.held(in, s, l.Sent)
+			a.held(in, s, l.Published)
 		})
 	}
 	if in.loaded {
@@ -277,7 +277,7 @@ func (a *actor) hold(in *instance, s *stall, idle map[string]word) {
 
 // held puts a stalled instance away. Only what it owes stays, until the stream has it and the store knows that: each try
 // would send it again.
-func (a *actor) held(in *instance, s *stall, said store.Mark) {
+func (a *actor) held(in *instance, s *stall, said store.Watermark) {
 	owed, sent := in.owed, in.sent
 	a.unwind(in)
 	in.owed, in.sent = owed, sent
@@ -312,8 +312,8 @@ func (a *actor) early(in *instance) {
 	words := in.words // about somebody who had the id before, or will enter anew
 	in.words = nil
 	a.begin(in)
-	l := &store.Look{Instance: in.id, Head: in.head(), Next: a.notBefore(drop), Hold: store.HoldEarly, Stuck: s.encode()}
-	a.looking(in, l, func(store.Looked) {
+	l := &store.Reconciliation{Instance: in.id, Head: in.head(), Wakeup: a.notBefore(drop), InboxHold: store.HoldEarly, Stalled: s.encode()}
+	a.looking(in, l, func(store.Reconciled) {
 		a.end(in)
 		came := len(in.late) > 0 || in.missed // perhaps the start
 		in.late = nil

@@ -91,7 +91,7 @@ func (s *stand) check() {
 	}
 	gates := s.gates()
 	for p := range 8 {
-		names, err := gates.Listed(s.ctx(), p)
+		names, err := gates.Scheduled(s.ctx(), p)
 		if err != nil {
 			s.t.Errorf("check: %v", err)
 		}

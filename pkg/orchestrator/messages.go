@@ -35,7 +35,7 @@ const (
 
 // owed is a message that the stream is not known to have.
 type owed struct {
-	mark   store.Mark
+	mark   store.Watermark
 	in     queue.OutInput
 	before *queue.OutInput // the start that in takes back; nil: the stream has it
 	// cancels is the mark of the child that in cancels: see descendants.go.
@@ -47,19 +47,19 @@ type owed struct {
 
 // debts makes messages of those that a fold has, and takes them out of it.
 func debts(id string, execution uint64, s *history.State) []*owed {
-	ms := s.Messages()
+	ms := s.PendingMessages()
 	if len(ms) == 0 {
 		return nil
 	}
 	out := make([]*owed, len(ms))
 	for i, m := range ms {
-		out[i] = &owed{mark: store.Mark{Execution: execution, Event: m.ID}, in: message(id, s, m), before: takenBackStart(id, s, m)}
+		out[i] = &owed{mark: store.Watermark{Execution: execution, Event: m.ID}, in: message(id, s, m), before: takenBackStart(id, s, m)}
 		if m.Cancel != nil {
-			depth, _ := s.Started.Parent.Below(m.Cancel)
+			depth, _ := s.Started.Parent.Lineage(m.Cancel)
 			out[i].cancels = history.Mark(depth, m.Cancel.Effect)
 		}
 	}
-	s.Confirm(ms[len(ms)-1].ID)
+	s.TrimAcked(ms[len(ms)-1].ID)
 	return out
 }
 
@@ -114,9 +114,9 @@ func done(p *history.Parent, end history.Event) queue.OutInput {
 func childStart(id string, s *history.Started, e *history.ChildScheduled) queue.OutInput {
 	out := queue.OutInput{Instance: e.Instance, Kind: queue.KindStart, Name: e.Name, Version: e.Version, Payload: e.Payload, By: id}
 	if !e.Detached {
-		depth, above := s.Parent.Below(e)
+		depth, above := s.Parent.Lineage(e)
 		out.Parent = &history.Parent{
-			Instance: id, Born: s.Born, Execution: s.Execution, Event: e.ID, Effect: e.Effect, Holds: holds(s), Depth: depth, Above: above,
+			Instance: id, Origin: s.Origin, Execution: s.Execution, Event: e.ID, Effect: e.Effect, HeldLimits: holds(s), Depth: depth, AncestorMarks: above,
 		}
 	}
 	return out
@@ -380,8 +380,8 @@ func (a *actor) reply(in *instance, msg queue.OutInput) {
 }
 
 // said notes what a look has written.
-func (in *instance) said(m store.Mark) {
-	if m != (store.Mark{}) && in.rec != nil {
-		in.rec.Sent = m
+func (in *instance) said(m store.Watermark) {
+	if m != (store.Watermark{}) && in.rec != nil {
+		in.rec.Published = m
 	}
 }

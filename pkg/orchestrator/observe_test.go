@@ -142,7 +142,7 @@ func TestEventsThatAreUnreadWhenTheCodeReturnsAreReported(t *testing.T) {
 		}
 		return "some", err
 	}))
-	if got := s.ended("u-1").Unread; history.UnreadText(got) != "3 ping, 2 add" {
+	if got := s.ended("u-1").Unread; history.FormatUnread(got) != "3 ping, 2 add" {
 		t.Errorf("unread: %v", got)
 	}
 	if got := s.ended("u-2").Unread; got != nil {

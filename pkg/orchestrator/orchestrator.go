@@ -175,7 +175,7 @@ type shared struct {
 	programs *pawl.Programs
 	met      *metrics
 	store    *store.Store
-	gates    *limiter.Gates
+	gates    *limiter.Limiter
 	policies *policies
 	actors   *actors
 	global   *history.Policy // of Config.Global; nil: none

@@ -16,7 +16,7 @@ const policyEvery = time.Second
 
 // policies are those that were set at run time, as this process knows them. It is safe for concurrent use.
 type policies struct {
-	gates   *limiter.Gates
+	gates   *limiter.Limiter
 	conn    *queue.Conn
 	log     *slog.Logger
 	latest  atomic.Pointer[limiter.Overrides]
@@ -26,7 +26,7 @@ type policies struct {
 	actors  *actors    // are told of a change
 }
 
-func newPolicies(gates *limiter.Gates, conn *queue.Conn, log *slog.Logger, as *actors) *policies {
+func newPolicies(gates *limiter.Limiter, conn *queue.Conn, log *slog.Logger, as *actors) *policies {
 	p := &policies{gates: gates, conn: conn, log: log, noticed: make(chan struct{}, 1), actors: as}
 	p.latest.Store(&limiter.Overrides{})
 	return p
@@ -43,7 +43,7 @@ func (p *policies) read(ctx context.Context) error {
 	o, err := p.gates.Overrides(ctx)
 	if err == nil && o.Version < seen {
 		p.log.Warn("Redis has forgotten a change of the policies; those that it has are in force again", "version", o.Version, "forgotten", seen)
-		if err = p.gates.RaisePolicies(ctx, seen); err == nil {
+		if err = p.gates.BumpPolicyVersion(ctx, seen); err == nil {
 			o, err = p.gates.Overrides(ctx)
 		}
 	}

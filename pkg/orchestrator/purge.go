@@ -91,7 +91,7 @@ func (in *instance) purgeNext() *history.PurgeRequested {
 // purgeRequested does what the purge at the head of the inbox asks for, or the next step to it.
 func (a *actor) purgeRequested(in *instance, p *history.PurgeRequested) {
 	switch {
-	case in.rec == nil, in.unread[0].before(in.rec.Born): // for who had the id before; or the start was forgotten, and comes again
+	case in.rec == nil, in.unread[0].before(in.rec.Origin): // for who had the id before; or the start was forgotten, and comes again
 		a.takeOut(in, 1)
 	case in.status().Ended() && len(in.owed) > 0:
 		a.sendOwed(in) // and go on when the stream has it: its children and its parent must be told
@@ -111,7 +111,7 @@ func (a *actor) purgeRequested(in *instance, p *history.PurgeRequested) {
 // forcedPurge finds the first forced purge among what is unread.
 func (in *instance) forcedPurge() (n int, p *history.PurgeRequested) {
 	for i, u := range in.unread {
-		if p, ok := u.ev.(*history.PurgeRequested); ok && p.Force && (in.rec == nil || !u.before(in.rec.Born)) {
+		if p, ok := u.ev.(*history.PurgeRequested); ok && p.Force && (in.rec == nil || !u.before(in.rec.Origin)) {
 			return i, p
 		}
 	}

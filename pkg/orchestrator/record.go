@@ -9,7 +9,7 @@ import (
 func record(in *instance, t *turn) *store.Record {
 	if t.heir != nil { // of an orphan's id
 		r := birth(t.heir)
-		r.Reborn = true
+		r.NewIncarnation = true
 		return r
 	}
 	r := &store.Record{}
@@ -18,7 +18,7 @@ func record(in *instance, t *turn) *store.Record {
 		r.Version, r.Execution = end.Version, r.Execution+1
 	} else if t.begins() {
 		r = birth(t.fold.Started)
-	} else if in.status() == store.Pending && !t.fold.Waits(1) {
+	} else if in.status() == store.Pending && !t.fold.Waiting(1) {
 		r.Status = store.Running
 	}
 	if in.rec != nil && r.Name != "" {
@@ -26,9 +26,9 @@ func record(in *instance, t *turn) *store.Record {
 	}
 	t.noteStatus(in.rec, r)
 	if n := len(t.debts); n > 0 {
-		r.Out = t.debts[n-1].mark
+		r.Produced = t.debts[n-1].mark
 	}
-	r.Sent = in.sent // also what the store was told before: it may have forgotten it, and nothing else would say so
+	r.Published = in.sent // also what the store was told before: it may have forgotten it, and nothing else would say so
 	t.noteEnd(in, r)
 	return r
 }
@@ -36,9 +36,9 @@ func record(in *instance, t *turn) *store.Record {
 // birth is the record of an execution that begins so.
 func birth(s *history.Started) *store.Record {
 	r := &store.Record{
-		Name: s.Name, Version: s.Version, Born: s.Born, Execution: s.Execution, Created: s.At, Status: store.Running, Parent: s.Parent,
+		Name: s.Name, Version: s.Version, Origin: s.Origin, Execution: s.Execution, Created: s.At, Status: store.Running, Parent: s.Parent,
 	}
-	if s.Gate != nil && s.Gate.Waits {
+	if s.Limit != nil && s.Limit.Waiting {
 		r.Status = store.Pending
 	}
 	return r
@@ -53,7 +53,7 @@ func (t *turn) noteStatus(rec, r *store.Record) {
 	p, sets := t.exec.Status()
 	before := t.sets
 	if t.begins() {
-		before = t.fold.Started.Statuses
+		before = t.fold.Started.StatusVersion
 	}
 	if sets == before {
 		return
@@ -100,11 +100,11 @@ func (t *turn) unread(in *instance) (names []string) {
 // advanceRecord makes of the record in memory what the commit has made of the store's.
 func (in *instance) advanceRecord(c *store.Commit) {
 	r, was := c.Record, in.rec
-	if was == nil || r.Reborn {
+	if was == nil || r.NewIncarnation {
 		was = &store.Record{}
 	}
 	if r.Name == "" {
-		r.Name, r.Version, r.Born, r.Execution, r.Created, r.Parent = was.Name, was.Version, was.Born, was.Execution, was.Created, was.Parent
+		r.Name, r.Version, r.Origin, r.Execution, r.Created, r.Parent = was.Name, was.Version, was.Origin, was.Execution, was.Created, was.Parent
 	}
 	if r.Status == "" {
 		r.Status, r.Ended, r.Events, r.End, r.Unread = was.Status, was.Ended, was.Events, was.End, was.Unread
@@ -112,11 +112,11 @@ func (in *instance) advanceRecord(c *store.Commit) {
 	if r.CustomVersion == 0 {
 		r.Custom, r.CustomVersion = was.Custom, was.CustomVersion
 	}
-	if r.Out == (store.Mark{}) {
-		r.Out = was.Out
+	if r.Produced == (store.Watermark{}) {
+		r.Produced = was.Produced
 	}
-	if r.Sent == (store.Mark{}) {
-		r.Sent = was.Sent
+	if r.Published == (store.Watermark{}) {
+		r.Published = was.Published
 	}
 	r.Head = c.NewHead
 	in.rec = r

@@ -17,7 +17,7 @@ func TestThousandsOfStalledInstancesDoNotHoldUpANeighboursTimer(t *testing.T) {
 	c := counters(t)
 	const stalled = 4000
 	part := s.conn.PartitionOf("first")
-	body, err := history.Encode(&history.Started{Name: "nobody has this", Born: history.Position{Seq: 1, Time: 5}, Execution: 1})
+	body, err := history.Encode(&history.Started{Name: "nobody has this", Origin: history.Position{Seq: 1, Time: 5}, Execution: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

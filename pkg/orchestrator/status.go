@@ -16,7 +16,7 @@ func custom(rec *store.Record) *queue.Custom {
 }
 
 func statusAnswer(id string, rec *store.Record) queue.Answer {
-	return queue.Answer{Instance: id, Born: rec.Born, Execution: rec.Execution, Status: string(rec.Status), Custom: custom(rec)}
+	return queue.Answer{Instance: id, Born: rec.Origin, Execution: rec.Execution, Status: string(rec.Status), Custom: custom(rec)}
 }
 
 // customStatus answers with a custom status that the client does not have, or remembers who wants to know the

@@ -46,7 +46,7 @@ func (a *actor) lookGate(name string) {
 		return
 	}
 	v.busy, v.again = true, false
-	a.gates.Sweep(name, a.newPolicy(name, v), func(got limiter.Swept, err error) {
+	a.gates.Sweep(name, a.newPolicy(name, v), func(got limiter.SweepReply, err error) {
 		failpoint.Here("orchestrator.swept")
 		a.box.post(func() {
 			v.busy = false
@@ -80,7 +80,7 @@ func (a *actor) newer(name string, version uint64, d history.Declared) *limiter.
 }
 
 // swept acts on what a visit has found.
-func (a *actor) swept(name string, v *visit, got limiter.Swept) {
+func (a *actor) swept(name string, v *visit, got limiter.SweepReply) {
 	// A gate that is not there yet has no policy, and is not to be given one before who enters it.
 	v.known = got.Version != 0 || got.Next != 0
 	v.declared, v.version = got.Declared, got.Version
@@ -88,9 +88,9 @@ func (a *actor) swept(name string, v *visit, got limiter.Swept) {
 		a.policies.saw(got.Version - 1) // see resolve
 	}
 	a.count(name, v, got)
-	a.spread(name, got.Granted, limiter.LetIn, got.Now)
+	a.spread(name, got.Granted, limiter.Admitted, got.Now)
 	var timedOut, cleared []limiter.Member
-	for _, away := range got.Away {
+	for _, away := range got.Rejected {
 		if away.Cleared {
 			cleared = append(cleared, away.Member)
 		} else {
@@ -109,13 +109,13 @@ func (a *actor) swept(name string, v *visit, got limiter.Swept) {
 		a.relist(name, max(time.Duration(got.Next-got.Now)*time.Millisecond, gatePace))
 	case got.IdleFor > gateKept:
 		delete(a.visits, name)
-		a.gates.Unlist(name, func(error) {})
+		a.gates.Unschedule(name, func(error) {})
 	default: // the list has it in two seconds
 	}
 }
 
 func (a *actor) relist(name string, in time.Duration) {
-	a.gates.Relist(name, in, func(err error) {
+	a.gates.Reschedule(name, in, func(err error) {
 		if err == nil { // else it is looked at in two seconds
 			a.box.post(func() { a.pollBy(time.Now().Add(in)) })
 		}
@@ -123,22 +123,22 @@ func (a *actor) relist(name string, in time.Duration) {
 }
 
 // askAfter sends the grant again to holders whose lease, kept slot, or instance, is not there: they take it up, or leave.
-func (a *actor) askAfter(name string, got limiter.Swept) {
+func (a *actor) askAfter(name string, got limiter.SweepReply) {
 	at := got.Now
-	a.gates.Unwanted(got.Stale, func(unwanted []limiter.Member, err error) {
+	a.gates.FindOrphans(got.Stale, func(unwanted []limiter.Member, err error) {
 		a.box.post(func() {
 			if err != nil {
 				a.failed("holders of gate "+name, err)
 				return
 			}
 			a.met.grantsAgain.Add(float64(len(unwanted)))
-			a.spread(name, unwanted, limiter.LetIn, at)
+			a.spread(name, unwanted, limiter.Admitted, at)
 		})
 	})
 }
 
 // count keeps the gauges, and says when a gate is deadlocked, or no longer is.
-func (a *actor) count(name string, v *visit, got limiter.Swept) {
+func (a *actor) count(name string, v *visit, got limiter.SweepReply) {
 	action := limiter.Action(name)
 	a.met.gateWaiting.WithLabelValues(action).Add(float64(got.Waiting - v.waiting))
 	a.met.gateHolding.WithLabelValues(action).Add(float64(got.Holding - v.holding))
@@ -154,7 +154,7 @@ func (a *actor) count(name string, v *visit, got limiter.Swept) {
 // forgetGates takes the gates of a tenure that ends out of the gauges.
 func (a *actor) forgetGates() {
 	for name, v := range a.visits {
-		a.count(name, v, limiter.Swept{})
+		a.count(name, v, limiter.SweepReply{})
 	}
 	clear(a.visits)
 }

@@ -63,7 +63,7 @@ func (s *shared) watchTasks(ctx context.Context) {
 // are among them. If the agenda cannot be read, each is looked at when it is due.
 func (a *actor) reconcile() {
 	off(a, func(ctx context.Context) ([]string, error) {
-		_, due, err := a.store.Agenda(ctx, a.st.Part, a.cfg.Look)
+		_, due, err := a.store.Wakeups(ctx, a.st.Part, a.cfg.Look)
 		return due, err
 	}, func(due []string, err error) {
 		if err != nil {

@@ -183,10 +183,10 @@ func (in *instance) orchestration() (name, version string, begins bool) {
 // identity names the execution: of the record, or of the start that is about to be turned.
 func (in *instance) identity() history.Identity {
 	if in.rec != nil {
-		return history.Identity{Instance: in.id, Born: in.rec.Born, Execution: in.rec.Execution}
+		return history.Identity{Instance: in.id, Origin: in.rec.Origin, Execution: in.rec.Execution}
 	}
 	s, _ := in.unread[0].ev.(*history.Started) // advance looks before it turns
-	return history.Identity{Instance: in.id, Born: s.Born, Execution: s.Execution}
+	return history.Identity{Instance: in.id, Origin: s.Origin, Execution: s.Execution}
 }
 
 // run applies the inputs in the order in which they happened: a timer that was due
@@ -273,7 +273,7 @@ func (t *turn) stale(u unread) bool {
 	if c, ok := u.ev.(*history.CancelRequested); ok {
 		s := t.fold.Started
 		if c.Of == "" {
-			return s != nil && u.before(s.Born)
+			return s != nil && u.before(s.Origin)
 		}
 		return s == nil || s.Parent == nil || s.Parent.Effect != c.Of
 	}
@@ -315,7 +315,7 @@ func (t *turn) apply(ev history.Event) bool {
 // beginAttempts gives the attempts that a step has decided all of their time: its input may be old, when orchestrators have been away.
 func (t *turn) beginAttempts(made []history.Event) {
 	for _, ev := range made {
-		if e, ok := ev.(*history.TimerScheduled); ok && e.Limits != 0 && e.At < t.now {
+		if e, ok := ev.(*history.TimerScheduled); ok && e.AttemptTimeoutOf != 0 && e.At < t.now {
 			e.FireAt += min(t.now-e.At, math.MaxInt64-e.FireAt)
 			t.exec.PutOff(e.ID, e.FireAt)
 		}

@@ -122,11 +122,11 @@ func (u *unserved) list() map[string]stall {
 }
 
 // findUnserved looks among the leases of an instance for activities that no worker can take.
-func (a *actor) findUnserved(in *instance, got store.Looked) {
+func (a *actor) findUnserved(in *instance, got store.Reconciled) {
 	var waiting []*history.ActivityScheduled
 	for _, l := range got.Leases {
 		e := in.state.Activity(l.Activity)
-		if l.Found == store.Waiting && e != nil && got.Now-e.At >= a.cfg.Look.Milliseconds() {
+		if l.Status == store.LeaseUnclaimed && e != nil && got.Now-e.At >= a.cfg.Look.Milliseconds() {
 			waiting = append(waiting, e)
 		}
 	}

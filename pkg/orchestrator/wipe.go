@@ -51,7 +51,7 @@ type wipe struct {
 	purge *history.PurgeRequested
 	ahead []unread // inputs in front of it that can be read
 	rec   *store.Record
-	keys  []redisx.Name
+	keys  []redisx.ParsedKey
 }
 
 // wipeOr removes an instance that cannot be read, if a forced purge is anywhere in its inbox.
@@ -104,7 +104,7 @@ func (a *actor) findWipe(ctx context.Context, id string) (*wipe, error) {
 		if u.ev, err = el.Event(); err != nil {
 			continue
 		}
-		if p, ok := u.ev.(*history.PurgeRequested); ok && p.Force && (rec == nil || !u.before(rec.Born)) {
+		if p, ok := u.ev.(*history.PurgeRequested); ok && p.Force && (rec == nil || !u.before(rec.Origin)) {
 			w.at, w.id, w.purge = i, u.id, p
 			break
 		}
@@ -113,14 +113,14 @@ func (a *actor) findWipe(ctx context.Context, id string) (*wipe, error) {
 	if w.purge == nil {
 		return nil, nil //nolint:nilnil // none
 	}
-	w.keys, err = a.store.Belongings(ctx, a.st.Part, id)
+	w.keys, err = a.store.OwnedKeys(ctx, a.st.Part, id)
 	return w, err
 }
 
 // wipe removes the instance, and tells those who can be told.
 func (a *actor) wipe(in *instance, w *wipe) {
 	a.begin(in)
-	a.store.Wipe(a.st, &store.Wipe{Instance: in.id, At: w.at, Purge: w.id, Keys: w.keys}, func(now int64, err error) {
+	a.store.Wipe(a.st, &store.Wipe{Instance: in.id, InboxIndex: w.at, Purge: w.id, Keys: w.keys}, func(now int64, err error) {
 		failpoint.Here("orchestrator.purged")
 		a.box.post(func() {
 			a.end(in)

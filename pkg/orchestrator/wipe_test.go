@@ -39,7 +39,7 @@ func spoils(s *stand) map[string]func(p redisx.Part, id string) {
 		"reports that do not decode":   func(p redisx.Part, id string) { s.redis.HSet(s.ctx(), p.Reports(id, 1), "2", "garbage") },
 		"lease of another type":        func(p redisx.Part, id string) { text(p.Lease(id, 1, 2)) },
 		"lease of another effect":      func(p redisx.Part, id string) { s.redis.HSet(s.ctx(), p.Lease(id, 1, 2), "e", "x", "u", "y") },
-		"stuck entry that is no JSON":  func(p redisx.Part, id string) { s.redis.HSet(s.ctx(), p.Stuck(), id, "garbage") },
+		"stuck entry that is no JSON":  func(p redisx.Part, id string) { s.redis.HSet(s.ctx(), p.Stalled(), id, "garbage") },
 		"keys of other executions too": func(p redisx.Part, id string) { text(p.History(id, 7)); text(p.Lease(id, 7, 9)); text(p.Instance(id)) },
 	}
 	all["everything of another type"] = func(p redisx.Part, id string) {
@@ -107,7 +107,7 @@ func (s *stand) wiped(c *client.Client, what, id string) {
 	if typ := s.redis.Type(ctx, part.Seen(id)).Val(); len(left) > 0 || typ != "none" && typ != "zset" {
 		s.t.Errorf("%s: left: %v; message ids: %s", what, left, typ)
 	}
-	if s.redis.HExists(ctx, part.Stuck(), id).Val() {
+	if s.redis.HExists(ctx, part.Stalled(), id).Val() {
 		s.t.Errorf("%s: it is listed as stuck", what)
 	}
 	s.start("hello", id, `"x"`)

@@ -25,7 +25,7 @@ type word struct {
 // about reports whether the word is about the entry of the ticket that the history tells of. One from before that is about
 // another: of a turn that was lost, whose ticket has left and has entered again since.
 func (w word) about(k history.Ticket) bool {
-	since := k.Gate.Since
+	since := k.Limit.WaitingSince
 	if w.asked { // whatever has become of the gate's clock
 		return w.since == since
 	}
@@ -60,7 +60,7 @@ func saidBy(k queue.WordKind) limiter.Kind {
 	case queue.WordCleared:
 		return limiter.Cleared
 	default:
-		return limiter.LetIn
+		return limiter.Admitted
 	}
 }
 
@@ -128,7 +128,7 @@ func (a *actor) hear(in *instance) {
 			continue
 		}
 		delete(in.words, id)
-		if k.Waits {
+		if k.Waiting {
 			all = append(all, heard{k, w})
 		}
 	}
@@ -146,7 +146,7 @@ func (a *actor) hear(in *instance) {
 // member: it was not to keep its slot.
 func (in *instance) meant(w word) (history.Ticket, bool) {
 	k, ok := in.state.Find(w.member.Ticket)
-	return k, ok && w.gate == k.Gate.Name && w.member == member(in.id, k.Event, in.state.Started, k.Gate)
+	return k, ok && w.gate == k.Limit.Name && w.member == member(in.id, k.Event, in.state.Started, k.Limit)
 }
 
 // heed acts on a word about a ticket that waits. What only the gate can tell is added to calls.
@@ -154,8 +154,8 @@ func (a *actor) heed(in *instance, k history.Ticket, w word, calls *gateCalls) {
 	switch {
 	case w.asked && !w.about(k): // the ticket has entered anew since, and that was answered
 	case w.heard, !w.about(k):
-		calls.at(k.Gate.Name).ask(in, k)
-	case w.kind == limiter.LetIn:
+		calls.at(k.Limit.Name).ask(in, k)
+	case w.kind == limiter.Admitted:
 		ev := &history.Granted{Scheduled: k.Event}
 		ev.At = a.clock.now()
 		in.poison = append(in.poison, ev)
@@ -177,9 +177,9 @@ func (a *actor) disown(in *instance) {
 	words := in.words
 	in.words = nil
 	a.begin(in)
-	l := &store.Look{Instance: in.id, Execution: in.execution(), Head: in.head(), Next: a.nextLook(in), Sent: in.sent}
-	a.looking(in, l, func(got store.Looked) {
-		in.said(l.Sent)
+	l := &store.Reconciliation{Instance: in.id, Execution: in.execution(), Head: in.head(), Wakeup: a.nextLook(in), Published: in.sent}
+	a.looking(in, l, func(got store.Reconciled) {
+		in.said(l.Published)
 		a.end(in)
 		in.read = in.missed || got.Unread > 0
 		if in.read || len(in.late) > 0 { // it may want them
@@ -193,13 +193,13 @@ func (a *actor) disown(in *instance) {
 }
 
 func (a *actor) disownNow(words map[string]word) {
-	of := make(map[string][]limiter.Disowned)
+	of := make(map[string][]limiter.Orphan)
 	for _, w := range words {
-		of[w.gate] = append(of[w.gate], limiter.Disowned{Member: w.member, At: w.at})
+		of[w.gate] = append(of[w.gate], limiter.Orphan{Member: w.member, At: w.at})
 		a.met.orphans.Inc()
 	}
 	for name, ds := range of {
-		a.gates.Disown(name, ds, func(got limiter.Admitted, err error) {
+		a.gates.ReleaseOrphans(name, ds, func(got limiter.AdmitReply, err error) {
 			a.box.post(func() {
 				if err == nil { // else the sweep says it again
 					a.passOn(name, got)
@@ -247,7 +247,7 @@ func (in *instance) idle(inbox []unread) map[string]word {
 	out := make(map[string]word)
 	for id, w := range in.words {
 		k, ok := in.meant(w)
-		if ok && (k.Waits || k.Gate.Keep || !slices.ContainsFunc(inbox, in.ends(k.Event))) {
+		if ok && (k.Waiting || k.Limit.Retain || !slices.ContainsFunc(inbox, in.ends(k.Event))) {
 			continue
 		}
 		out[id] = w
@@ -307,9 +307,9 @@ func (a *actor) sendWords(p int, ws []queue.Word) {
 func (t *turn) settled(ev history.Event) bool {
 	switch e := ev.(type) {
 	case *history.Granted:
-		return !t.fold.Waits(e.Scheduled)
+		return !t.fold.Waiting(e.Scheduled)
 	case *history.ActivityFailed:
-		return history.ByGate(e.Failure.Code) && !t.fold.Waits(e.Scheduled)
+		return history.IsLimitCode(e.Failure.Code) && !t.fold.Waiting(e.Scheduled)
 	default:
 		return false
 	}

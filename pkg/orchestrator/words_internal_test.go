@@ -20,7 +20,7 @@ func TestAWordIsAboutTheEntryThatTheHistoryTellsOf(t *testing.T) {
 		"asked, of a gate that had not answered":           {since: 0, word: word{at: 3, asked: true}, want: true},
 		"asked, before it entered anew":                    {since: 10, word: word{at: 30, asked: true, since: 5}},
 	} {
-		k := history.Ticket{Gate: &history.Gate{Since: c.since}}
+		k := history.Ticket{Limit: &history.Limit{WaitingSince: c.since}}
 		if got := c.word.about(k); got != c.want {
 			t.Errorf("%s: %v", what, got)
 		}

@@ -69,12 +69,12 @@ func TestAListThatIsTooLongForAMessageTravelsInSeveral(t *testing.T) {
 	stop(t, s, err)
 	bells := make([]Bell, 200)
 	for i := range bells {
-		bells[i] = Bell{Instance: fmt.Sprint("i", i), Element: make([]byte, history.MaxRung)}
+		bells[i] = Bell{Instance: fmt.Sprint("i", i), Element: make([]byte, history.MaxDoorbellElement)}
 	}
 	ok(t, c.Ring(0, bells))
 	for n := 0; n < len(bells); {
 		for _, b := range get(t, got, "bells") {
-			if b.Instance != bells[n].Instance || len(b.Element) != history.MaxRung {
+			if b.Instance != bells[n].Instance || len(b.Element) != history.MaxDoorbellElement {
 				t.Fatalf("bell %d is %s", n, b.Instance)
 			}
 			n++

@@ -142,7 +142,7 @@ func (in *Input) start(h nats.Header, data []byte) error {
 		if err != nil {
 			return err
 		}
-		parent.Holds = holdsText(h.Get(HeaderHolds))
+		parent.HeldLimits = holdsText(h.Get(HeaderHolds))
 		in.Parent = parent
 	}
 	event, split := h.Get(HeaderEvent), h.Get(HeaderSplit)

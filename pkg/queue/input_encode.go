@@ -176,7 +176,7 @@ func (o *OutInput) start(h headers) []byte {
 	h.set(HeaderOrchestrationVersion, o.Version)
 	if o.Parent != nil {
 		h.set(HeaderParent, parentText(o.Parent))
-		h.set(HeaderHolds, holdsText(o.Parent.Holds))
+		h.set(HeaderHolds, holdsText(o.Parent.HeldLimits))
 	}
 	if o.Event == nil {
 		h.set(HeaderContentType, o.Payload.Type)

@@ -23,7 +23,7 @@ func jsonOf(data string) history.Payload {
 }
 
 func parent() *history.Parent {
-	return &history.Parent{Instance: "order-42@eu=1", Born: history.Position{Seq: 7, Time: 1_790_000_000_123_456_789}, Execution: 2, Event: 17, Effect: "kq3vVYb2hA7rTn0cXw9dLw", Depth: 4, Above: "a,b"}
+	return &history.Parent{Instance: "order-42@eu=1", Origin: history.Position{Seq: 7, Time: 1_790_000_000_123_456_789}, Execution: 2, Event: 17, Effect: "kq3vVYb2hA7rTn0cXw9dLw", Depth: 4, AncestorMarks: "a,b"}
 }
 
 // asRead is the input that must be read of one that was published.
@@ -276,9 +276,9 @@ func TestAnInputThatItsReaderWouldRefuseIsNotSent(t *testing.T) {
 func TestAParentIsReadFromItsHeaderAsItWasWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := &history.Parent{
-			Instance: rapid.StringMatching(`[A-Za-z0-9_:@=+~%-]{1,200}`).Draw(t, "instance"), Born: history.Position{Seq: rapid.Uint64Min(1).Draw(t, "seq"), Time: rapid.Int64Min(1).Draw(t, "time")},
+			Instance: rapid.StringMatching(`[A-Za-z0-9_:@=+~%-]{1,200}`).Draw(t, "instance"), Origin: history.Position{Seq: rapid.Uint64Min(1).Draw(t, "seq"), Time: rapid.Int64Min(1).Draw(t, "time")},
 			Execution: rapid.Uint64Min(1).Draw(t, "execution"), Event: rapid.Uint64Min(1).Draw(t, "event"), Effect: rapid.StringMatching(`[!-~]{1,100}`).Draw(t, "effect"),
-			Depth: rapid.Uint64().Draw(t, "depth"), Above: rapid.StringMatching(`([A-Za-z0-9_-]{11}(,[A-Za-z0-9_-]{11}){0,9})?`).Filter(func(s string) bool { return s != "-" }).Draw(t, "above"),
+			Depth: rapid.Uint64().Draw(t, "depth"), AncestorMarks: rapid.StringMatching(`([A-Za-z0-9_-]{11}(,[A-Za-z0-9_-]{11}){0,9})?`).Filter(func(s string) bool { return s != "-" }).Draw(t, "above"),
 		}
 		got, err := parseParent(parentText(want))
 		if err != nil || *got != *want {
@@ -290,7 +290,7 @@ func TestAParentIsReadFromItsHeaderAsItWasWritten(t *testing.T) {
 func TestWhatAncestorsHoldTravelsBesideTheParentAndNoBuildIsRefusedForIt(t *testing.T) {
 	c := newStand(t).open(Options{})
 	parent := func(holds string) *history.Parent {
-		return &history.Parent{Instance: "a", Born: history.Position{Seq: 1, Time: 2}, Execution: 1, Event: 2, Effect: "e", Holds: holds}
+		return &history.Parent{Instance: "a", Origin: history.Position{Seq: 1, Time: 2}, Execution: 1, Event: 2, Effect: "e", HeldLimits: holds}
 	}
 	pair := "charge/" + strings.Repeat("x", 30) + "=t "
 	many := strings.Repeat(pair, 300)

@@ -16,7 +16,7 @@ const noneAbove = "-"
 
 // parentText is the header that says whose child an instance is.
 func parentText(p *history.Parent) string {
-	return fmt.Sprintf("%s %d %d %d %d %s %d %s", p.Instance, p.Born.Seq, p.Born.Time, p.Execution, p.Event, p.Effect, p.Depth, cmp.Or(p.Above, noneAbove))
+	return fmt.Sprintf("%s %d %d %d %d %s %d %s", p.Instance, p.Origin.Seq, p.Origin.Time, p.Execution, p.Event, p.Effect, p.Depth, cmp.Or(p.AncestorMarks, noneAbove))
 }
 
 // parseParent reads what parentText wrote. The error is ErrMalformed or ErrBadInstance.
@@ -33,9 +33,9 @@ func parseParent(text string) (*history.Parent, error) {
 	if errors.Join(err1, err2, err3, err4, err5) != nil {
 		return nil, fmt.Errorf("%w: %s has something else where a number must stand: %.*q", ErrMalformed, HeaderParent, maxHeader, text)
 	}
-	p := &history.Parent{Instance: part[0], Born: history.Position{Seq: seq, Time: at}, Execution: execution, Event: event, Effect: part[5], Depth: depth}
+	p := &history.Parent{Instance: part[0], Origin: history.Position{Seq: seq, Time: at}, Execution: execution, Event: event, Effect: part[5], Depth: depth}
 	if part[7] != noneAbove {
-		p.Above = part[7]
+		p.AncestorMarks = part[7]
 	}
 	return p, checkParent(p)
 }
@@ -44,14 +44,14 @@ func checkParent(p *history.Parent) error {
 	if err := CheckInstance(p.Instance); err != nil {
 		return fmt.Errorf("parent: %w", err)
 	}
-	if len(p.Above) > maxAbove || strings.ContainsFunc(p.Above, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return fmt.Errorf("%w: parent %s with %d bytes of ancestors", ErrMalformed, p.Instance, len(p.Above))
+	if len(p.AncestorMarks) > maxAbove || strings.ContainsFunc(p.AncestorMarks, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return fmt.Errorf("%w: parent %s with %d bytes of ancestors", ErrMalformed, p.Instance, len(p.AncestorMarks))
 	}
 	if p.Execution == 0 || p.Event == 0 {
 		return fmt.Errorf("%w: parent %s without execution or event", ErrMalformed, p.Instance)
 	}
-	if p.Born.Seq == 0 || p.Born.Time <= 0 { // the record of the child could not be read again
-		return fmt.Errorf("%w: parent %s without its place in the stream (sequence %d, time %d)", ErrMalformed, p.Instance, p.Born.Seq, p.Born.Time)
+	if p.Origin.Seq == 0 || p.Origin.Time <= 0 { // the record of the child could not be read again
+		return fmt.Errorf("%w: parent %s without its place in the stream (sequence %d, time %d)", ErrMalformed, p.Instance, p.Origin.Seq, p.Origin.Time)
 	}
 	return checkEffect(p.Effect)
 }

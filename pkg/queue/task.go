@@ -55,7 +55,7 @@ func (t Task) Encode() []byte { return encode(14, t.wire) }
 
 // ContentID is the effect id of the activity that the task describes.
 func (t *Task) ContentID() string {
-	return history.ActivityEffect(history.Identity{Instance: t.Instance, Born: t.Born, Execution: t.Execution}, &history.ActivityScheduled{
+	return history.ActivityEffect(history.Identity{Instance: t.Instance, Origin: t.Born, Execution: t.Execution}, &history.ActivityScheduled{
 		Head: history.Head{ID: t.Activity}, Name: t.Name, Queue: t.Queue, Payload: t.Payload, Attempt: t.Attempt, First: t.CallKey,
 	})
 }

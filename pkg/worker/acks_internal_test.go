@@ -9,7 +9,7 @@ import (
 )
 
 func acked(n, size int) lease.Completion {
-	return lease.Completion{Grip: lease.Grip{Token: fmt.Sprint("t", n)}, Body: make([]byte, size)}
+	return lease.Completion{Claim: lease.Claim{Token: fmt.Sprint("t", n)}, Body: make([]byte, size)}
 }
 
 func TestAcksAreBoundedByNumberBytesAndAge(t *testing.T) {

@@ -40,7 +40,7 @@ func (t *task) complete(result history.Payload, failure *history.Failure) {
 	t.w.leases.Ack(t.ended(), t.acked)
 }
 
-func (t *task) ended() lease.Completion { return lease.Completion{Grip: t.grip(), Body: t.body} }
+func (t *task) ended() lease.Completion { return lease.Completion{Claim: t.grip(), Body: t.body} }
 
 // acked takes the answer, on the runner's goroutine.
 func (t *task) acked(a lease.Acked, err error) {
@@ -64,7 +64,7 @@ func (t *task) acked(a lease.Acked, err error) {
 	case lease.Gone:
 		t.report(lease.FinishedLate, 0)
 		t.end(t.count.cancelled)
-	case lease.Yours, lease.Held, lease.Exhausted, lease.Stolen, lease.Expired:
+	case lease.Acquired, lease.Held, lease.Exhausted, lease.Stolen, lease.Expired:
 		t.end(t.count.lost)
 	}
 }
@@ -114,11 +114,11 @@ func (t *task) claimAgain(err error) {
 			return
 		}
 		type answer struct {
-			claim lease.Claim
+			claim lease.ClaimReply
 			err   error
 		}
 		ch := make(chan answer, 1)
-		t.w.leases.Claim(t.wish(), func(c lease.Claim, err error) { ch <- answer{c, err} })
+		t.w.leases.Claim(t.wish(), func(c lease.ClaimReply, err error) { ch <- answer{c, err} })
 		a := <-ch
 		t.w.redisAnswered(a.err)
 		if a.err == nil {
@@ -150,7 +150,7 @@ func (t *task) unclaimed() {
 // giveBack returns the lease, so that others take over at once. The claim is not counted:
 // that it came to nothing is the worker's doing.
 func (t *task) giveBack(as prometheus.Counter) {
-	t.w.leases.Abandon(lease.Return{Grip: t.grip(), Uncounted: true}, func(_ lease.Outcome, err error) {
+	t.w.leases.Release(lease.ReleaseRequest{Claim: t.grip(), Uncounted: true}, func(_ lease.Outcome, err error) {
 		if err != nil {
 			redisx.LogFailure(t.w.log, "lease not returned, left to expire", err, "activity", t.task.Name, "of", t.ref.String())
 		}

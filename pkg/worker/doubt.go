@@ -91,7 +91,7 @@ func (w *Worker) settleDoubts(doubted []queue.Hint) {
 		case acked && c.Effect == d.Effect && c.Instance == d.Instance:
 			w.ackForgotten(c)
 		default:
-			w.returnForgotten(lease.Grip{Token: d.Token, Ref: lease.Ref{
+			w.returnForgotten(lease.Claim{Token: d.Token, Ref: lease.Ref{
 				Part: w.conn.PartitionOf(d.Instance), Instance: d.Instance, Execution: d.Execution, Activity: d.Activity, Effect: d.Effect,
 			}})
 		}
@@ -110,8 +110,8 @@ func (w *Worker) ackForgotten(c lease.Completion) {
 	})
 }
 
-func (w *Worker) returnForgotten(g lease.Grip) {
-	w.leases.Abandon(lease.Return{Grip: g, Uncounted: true}, func(o lease.Outcome, err error) {
+func (w *Worker) returnForgotten(g lease.Claim) {
+	w.leases.Release(lease.ReleaseRequest{Claim: g, Uncounted: true}, func(o lease.Outcome, err error) {
 		if err == nil && o == lease.OK {
 			w.log.Info("claim without its activity returned", "of", g.Ref.String())
 		}

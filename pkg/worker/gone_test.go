@@ -133,7 +133,7 @@ func TestWhatNeverStartedIsReportedUnlessItDid(t *testing.T) {
 	o.completed(done)
 	o.offer(tasks...)
 	for _, task := range tasks {
-		if r := o.reported(task); r.How != lease.NeverStarted || r.AfterMS != 0 {
+		if r := o.reported(task); r.Ending != lease.NeverStarted || r.AfterMS != 0 {
 			t.Fatalf("%+v", r)
 		}
 	}

@@ -124,7 +124,7 @@ func TestAnActivityThatIgnoresItsCancellationLosesItsPlaceWhenItsGraceIsOver(t *
 	if a := w.Abandoned(); len(a) != 1 || a[0].Ref != o.ref(task) || !a[0].Stopped || len(w.Running()) != 1 {
 		t.Fatalf("abandoned %+v, running %+v", a, w.Running())
 	}
-	if r := o.reported(task); r.How != lease.Abandoned || r.AfterMS < 50 || r.Worker != w.Name() {
+	if r := o.reported(task); r.Ending != lease.Abandoned || r.AfterMS < 50 || r.Worker != w.Name() {
 		t.Fatalf("%+v", r)
 	}
 	o.until("logged", func() bool { return len(book.lines("activity abandoned")) > 0 })
@@ -171,7 +171,7 @@ func TestAnActivityThatCleansUpWithinItsGraceIsStoppedAndItsReportSaysAfterHowLo
 	o.revoke(w, task)
 	o.until("told", func() bool { r := w.Running(); return len(r) == 1 && r[0].Stopped })
 	close(cleaned)
-	if r := o.reported(task); r.How != lease.Stopped || r.AfterMS < 0 || r.AfterMS > 20_000 || r.At < 1e12 {
+	if r := o.reported(task); r.Ending != lease.Stopped || r.AfterMS < 0 || r.AfterMS > 20_000 || r.At < 1e12 {
 		t.Fatalf("%+v", r)
 	}
 }

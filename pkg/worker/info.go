@@ -23,7 +23,7 @@ func (w *Worker) info() queue.WorkerInfo {
 		i.Abandoned = append(i.Abandoned, queue.Abandoned{Activity: r.Name, Instance: r.Instance, Since: r.Since.UnixMilli()})
 	}
 	last := w.last.Load()
-	if at, err := w.keeper.Trouble(); err != nil && (last == nil || at.After(last.at)) {
+	if at, err := w.keeper.LastFailure(); err != nil && (last == nil || at.After(last.at)) {
 		last = &ailment{err: err, at: at}
 	}
 	if last != nil {

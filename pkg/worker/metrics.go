@@ -45,7 +45,7 @@ func newMetrics(reg prometheus.Registerer, w *Worker) (*metrics, error) {
 		unclaimed: tasks.WithLabelValues("unclaimed"), unregistered: tasks.WithLabelValues("unregistered"),
 	}
 	for o, word := range map[lease.Outcome]string{
-		lease.Yours: "yours", lease.Held: "held", lease.Exhausted: "exhausted", lease.Gone: "gone",
+		lease.Acquired: "yours", lease.Held: "held", lease.Exhausted: "exhausted", lease.Gone: "gone",
 	} {
 		m.claims[o] = tasks.WithLabelValues(word)
 	}

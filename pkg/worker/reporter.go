@@ -42,10 +42,10 @@ func newReporter(leases *lease.Leases, log *slog.Logger) *reporter {
 }
 
 // report notes how the task's activity ended. It returns at once.
-func (t *task) report(how lease.How, after time.Duration) { t.w.reportOn(t.ref, how, after) }
+func (t *task) report(how lease.Ending, after time.Duration) { t.w.reportOn(t.ref, how, after) }
 
-func (w *Worker) reportOn(ref lease.Ref, how lease.How, after time.Duration) {
-	w.reports.add(ref, lease.Report{How: how, AfterMS: after.Milliseconds(), Worker: w.cfg.Name, At: time.Now().UnixMilli()})
+func (w *Worker) reportOn(ref lease.Ref, how lease.Ending, after time.Duration) {
+	w.reports.add(ref, lease.Report{Ending: how, AfterMS: after.Milliseconds(), Worker: w.cfg.Name, At: time.Now().UnixMilli()})
 }
 
 func (r *reporter) add(ref lease.Ref, rep lease.Report) {

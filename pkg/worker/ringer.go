@@ -33,10 +33,10 @@ func newRinger(conn *queue.Conn) *ringer {
 // ring returns at once.
 func (r *ringer) ring(of lease.Ref, a lease.Acked) {
 	partition, b := of.Part, queue.Bell{Instance: of.Instance, Effect: of.Effect, Proof: a.Proof}
-	if len(a.Element.Body) < history.MaxRung {
+	if len(a.Element.Body) < history.MaxDoorbellElement {
 		b.Element = a.Element.Encode()
 	}
-	if len(b.Element) > history.MaxRung { // with its head
+	if len(b.Element) > history.MaxDoorbellElement { // with its head
 		b.Element = nil
 	}
 	r.mu.Lock()

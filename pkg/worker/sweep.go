@@ -81,7 +81,7 @@ func (q *intake) look(tasks []*queue.Delivery) (wanted bool) {
 	for _, d := range tasks {
 		ref := q.w.refOf(d.Task)
 		p := piles[ref.Part]
-		if p == nil || len(p.tasks) == lease.MaxWanted {
+		if p == nil || len(p.tasks) == lease.MaxRequired {
 			p = &pile{}
 			piles[ref.Part], all = p, append(all, p)
 		}
@@ -89,7 +89,7 @@ func (q *intake) look(tasks []*queue.Delivery) (wanted bool) {
 	}
 	answers := make(chan struct{}, len(all))
 	for _, p := range all {
-		q.w.leases.Wanted(p.refs, func(out []lease.Outcome, err error) {
+		q.w.leases.Required(p.refs, func(out []lease.Outcome, err error) {
 			p.out, p.err = out, err
 			answers <- struct{}{}
 		})

@@ -80,14 +80,14 @@ func (w *Worker) refOf(t queue.Task) lease.Ref {
 	}
 }
 
-func (t *task) grip() lease.Grip { return lease.Grip{Ref: t.ref, Token: t.token} }
+func (t *task) grip() lease.Claim { return lease.Claim{Ref: t.ref, Token: t.token} }
 
-func (t *task) wish() lease.Bid {
+func (t *task) wish() lease.ClaimRequest {
 	most := int(t.task.MaxClaims)
 	if most == 0 {
 		most = math.MaxInt32
 	}
-	return lease.Bid{Grip: t.grip(), Worker: t.w.cfg.Name, TTL: t.w.cfg.LeaseTTL, MaxClaims: most}
+	return lease.ClaimRequest{Claim: t.grip(), Worker: t.w.cfg.Name, TTL: t.w.cfg.LeaseTTL, MaxClaims: most}
 }
 
 // bid sends the claim.
@@ -96,7 +96,7 @@ func (t *task) bid() {
 }
 
 // claimed takes the answer. It runs on the runner's goroutine, and so only hands on.
-func (t *task) claimed(c lease.Claim, err error) {
+func (t *task) claimed(c lease.ClaimReply, err error) {
 	t.w.redisAnswered(err)
 	if err != nil {
 		go t.claimAgain(err)
@@ -105,14 +105,14 @@ func (t *task) claimed(c lease.Claim, err error) {
 	go t.decided(c)
 }
 
-func (t *task) decided(c lease.Claim) {
+func (t *task) decided(c lease.ClaimReply) {
 	failpoint.Here("worker.claimed")
 	t.message.Ack()
 	failpoint.Here("worker.acked-nats")
 	t.w.count.claims[c.Outcome].Inc()
 	t.w.reach.answered(t)
 	t.from.answered(c.Outcome)
-	if c.Outcome != lease.Yours {
+	if c.Outcome != lease.Acquired {
 		if c.Outcome == lease.Gone {
 			t.report(lease.NeverStarted, 0)
 		}

@@ -65,7 +65,7 @@ func TestAfterTheDrainActivitiesAreToldAndTheirLeasesGoToOthersUncounted(t *test
 	if l := o.lease(task); l["n"] != "0" || l["t"] != "" || l["e"] != task.Effect {
 		t.Fatalf("lease %v", l)
 	}
-	at, err := o.rdb.ZScore(context.Background(), o.part(task).Agenda(), task.Instance).Result()
+	at, err := o.rdb.ZScore(context.Background(), o.part(task).Wakeups(), task.Instance).Result()
 	if err != nil || at > float64(time.Now().UnixMilli()) {
 		t.Fatalf("look at %.0f, %v", at, err)
 	}

@@ -129,13 +129,13 @@ func (m *machine) commit() {
 func (m *machine) doCommit(token, from string, t model.Turn) (string, int64) {
 	c := &store.Commit{
 		Instance: t.Instance, Execution: t.Execution, Prune: t.Prune, Head: t.Expect, NewHead: t.Head, Pop: t.Pop, From: store.Status(from),
-		Create: leasesOf(t.Create), Look: t.Next, Want: store.UnreadBatch, Due: t.Due, Applied: max(t.Applied.Time, 0),
+		Create: leasesOf(t.Create), Wakeup: t.Next, MaxUnread: store.UnreadBatch, Due: t.Due, Applied: max(t.Applied.Time, 0),
 	}
 	if t.Head != "" {
 		c.Record = recordOf(t)
 	}
 	for _, e := range t.Front {
-		c.Front = append(c.Front, history.Element{ID: e.ID, At: e.Time, Body: []byte(e.Tag)}.Encode())
+		c.Prepend = append(c.Prepend, history.Element{ID: e.ID, At: e.Time, Body: []byte(e.Tag)}.Encode())
 	}
 	for _, e := range t.Events {
 		c.Events = append(c.Events, []byte(e))
@@ -153,7 +153,7 @@ func (m *machine) doCommit(token, from string, t model.Turn) (string, int64) {
 		m.must(err)
 		ids = append(ids, e.ID)
 	}
-	holders := out.Holders
+	holders := out.Workers
 	if holders == nil {
 		holders = map[uint64]string{}
 	}
@@ -162,8 +162,8 @@ func (m *machine) doCommit(token, from string, t model.Turn) (string, int64) {
 
 func recordOf(t model.Turn) *store.Record {
 	r := &store.Record{
-		Status: store.Status(t.Status), End: []byte(t.End), Ended: int64(len(t.End)), Reborn: t.Reborn,
-		CustomVersion: t.Custom, Out: markOf(t.Out), Sent: markOf(t.Sent),
+		Status: store.Status(t.Status), End: []byte(t.End), Ended: int64(len(t.End)), NewIncarnation: t.Reborn,
+		CustomVersion: t.Custom, Produced: markOf(t.Out), Published: markOf(t.Sent),
 	}
 	if t.Begins != 0 {
 		r.Name, r.Execution = "n", t.Begins
@@ -174,4 +174,6 @@ func recordOf(t model.Turn) *store.Record {
 	return r
 }
 
-func markOf(p model.Place) store.Mark { return store.Mark{Execution: p.Execution, Event: p.Event} }
+func markOf(p model.Place) store.Watermark {
+	return store.Watermark{Execution: p.Execution, Event: p.Event}
+}

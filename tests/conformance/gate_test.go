@@ -70,7 +70,7 @@ type gateRig struct {
 	rdb     redis.UniversalClient
 	run     *redisx.Runner
 	space   redisx.Space
-	gates   *limiter.Gates
+	gates   *limiter.Limiter
 	model   map[string]*gates.Gate
 	version int // of the newest policy
 	sent    []func()
@@ -97,9 +97,9 @@ func gateNames() []string { return []string{"charge-card", limiter.Name("ship", 
 
 func (r *gateRig) close() {
 	r.run.Close() // before the keys go: a gate is put on its list also after its answer
-	keys := []string{r.space.Part(partition).Gates()}
+	keys := []string{r.space.Part(partition).Limits()}
 	for _, name := range gateNames() {
-		keys = append(append(keys, r.keys(name)...), r.space.Gate(limiter.Action(name)).State())
+		keys = append(append(keys, r.keys(name)...), r.space.Limit(limiter.Action(name)).State())
 	}
 	for _, key := range keys {
 		r.must(r.rdb.Del(r.ctx, key).Err())
@@ -147,7 +147,7 @@ func (r *gateRig) member() gates.Member {
 	n := rapid.IntRange(1, 6).Draw(r.rt, "member")
 	m := gates.Member{Ticket: "t" + strconv.Itoa(n), Instance: "i:" + strconv.Itoa(n), Place: []string{"1.2", "b3.4", "-"}[n%3]}
 	if n%3 != 0 {
-		m.Under = "t" + strconv.Itoa(n%3)
+		m.HeldByAncestor = "t" + strconv.Itoa(n%3)
 	}
 	return m
 }
@@ -192,7 +192,7 @@ func forceOf(f *gates.Force) *limiter.InForce {
 
 func memberOf(m gates.Member) limiter.Member { return limiter.Member(m) }
 
-func texts[M ~struct{ Ticket, Instance, Place, Under string }](ms []M) []string {
+func texts[M ~struct{ Ticket, Instance, Place, HeldByAncestor string }](ms []M) []string {
 	out := make([]string, len(ms))
 	for i, m := range ms {
 		out[i] = limiter.Member(m).String()
@@ -230,7 +230,7 @@ func (r *gateRig) admit() {
 	}
 	r.send(func() {
 		r.both(name, fmt.Sprintf("admit at %s, policy %+v: leave %v, enter %v", name, f, leave, enter), func() (string, int64) {
-			c := limiter.Call{Gate: name}
+			c := limiter.AdmitRequest{Limit: name}
 			if f != nil {
 				c.InForce = *forceOf(f)
 			}
@@ -238,15 +238,15 @@ func (r *gateRig) admit() {
 				c.Leave = append(c.Leave, memberOf(l.Member))
 			}
 			for _, e := range enter {
-				c.Enter = append(c.Enter, limiter.Entry{Member: memberOf(e.Member), In: e.In})
+				c.Enter = append(c.Enter, limiter.Entry{Member: memberOf(e.Member), Active: e.In})
 			}
-			a, err := redistest.Answer(func(done func(limiter.Admitted, error)) { r.gates.Admit(c, done) })
+			a, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) { r.gates.Admit(c, done) })
 			r.must(err)
 			verdicts := []string{}
 			for _, v := range a.Verdicts {
 				verdicts = append(verdicts, fmt.Sprint(kindOf(v.Kind), " ", v.Position, " ", v.Until))
 			}
-			return fmt.Sprint(verdicts, texts(a.Granted), a.Waiting, a.Holding, a.LimitedUntil, a.Look), a.Now
+			return fmt.Sprint(verdicts, texts(a.Granted), a.Waiting, a.Holding, a.LimitedUntil, a.SweepNow), a.Now
 		}, func(g *gates.Gate, now int64) string {
 			a := g.Admit(now, f, leave, enter)
 			verdicts := []string{}
@@ -269,13 +269,13 @@ func (r *gateRig) disown() {
 	}
 	r.send(func() {
 		r.both(name, fmt.Sprintf("disown at %s: %v", name, leave), func() (string, int64) {
-			ds := make([]limiter.Disowned, len(leave))
+			ds := make([]limiter.Orphan, len(leave))
 			for i, l := range leave {
-				ds[i] = limiter.Disowned{Member: memberOf(l.Member), At: l.At}
+				ds[i] = limiter.Orphan{Member: memberOf(l.Member), At: l.At}
 			}
-			a, err := redistest.Answer(func(done func(limiter.Admitted, error)) { r.gates.Disown(name, ds, done) })
+			a, err := redistest.Answer(func(done func(limiter.AdmitReply, error)) { r.gates.ReleaseOrphans(name, ds, done) })
 			r.must(err)
-			return fmt.Sprint(texts(a.Granted), a.Waiting, a.Holding, a.LimitedUntil, a.Look), a.Now
+			return fmt.Sprint(texts(a.Granted), a.Waiting, a.Holding, a.LimitedUntil, a.SweepNow), a.Now
 		}, func(g *gates.Gate, now int64) string {
 			a := g.Admit(now, nil, leave, nil)
 			return fmt.Sprint(texts(a.Granted), a.Waiting, a.Holding, a.Until, a.Look)
@@ -285,7 +285,7 @@ func (r *gateRig) disown() {
 
 func kindOf(k limiter.Kind) gates.Kind {
 	return map[limiter.Kind]gates.Kind{
-		limiter.LetIn: gates.LetIn, limiter.Waits: gates.Waits, limiter.Full: gates.Full, limiter.Limited: gates.Limited,
+		limiter.Admitted: gates.LetIn, limiter.Waiting: gates.Waits, limiter.QueueFull: gates.Full, limiter.Limited: gates.Limited,
 		limiter.TimedOut: gates.TimedOut, limiter.Cleared: gates.Cleared,
 	}[k]
 }
@@ -294,10 +294,10 @@ func (r *gateRig) sweep() {
 	name, f := r.gate(), r.force()
 	r.send(func() {
 		r.both(name, fmt.Sprintf("sweep of %s, policy %+v", name, f), func() (string, int64) {
-			s, err := redistest.Answer(func(done func(limiter.Swept, error)) { r.gates.Sweep(name, forceOf(f), done) })
+			s, err := redistest.Answer(func(done func(limiter.SweepReply, error)) { r.gates.Sweep(name, forceOf(f), done) })
 			r.must(err)
 			away := []string{}
-			for _, a := range s.Away {
+			for _, a := range s.Rejected {
 				away = append(away, fmt.Sprint(a.Member, a.Cleared))
 			}
 			return fmt.Sprint(texts(s.Granted), sorted(away), sorted(texts(s.Stale)), s.Waiting, s.Holding, s.LimitedUntil, s.Next,

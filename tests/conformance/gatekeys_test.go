@@ -15,8 +15,8 @@ import (
 )
 
 func (r *gateRig) keys(name string) []string {
-	k := r.space.Gate(name)
-	return []string{k.Queue(), k.Active(), k.Away(), k.Rate(), k.State()}
+	k := r.space.Limit(name)
+	return []string{k.Waiters(), k.Holders(), k.Rejected(), k.Grants(), k.State()}
 }
 
 // both makes a call to Redis and to the model and compares answers and keys. The answer tells the time in ms, or not at all; the
@@ -163,7 +163,7 @@ func (r *gateRig) pass() {
 	d := pick(r, "time", int64(1), 499, 999, 1000, 1001, 1999, 2000, 2001, 2500, 60_000, hour+1, -1500, -hour)
 	r.rt.Logf("time passes: %d ms", d)
 	for name, g := range r.model {
-		r.restore(name, shifted(r.content(name), r.keys(name), d), r.rdb.PTTL(r.ctx, r.space.Gate(name).State()).Val() > 0)
+		r.restore(name, shifted(r.content(name), r.keys(name), d), r.rdb.PTTL(r.ctx, r.space.Limit(name).State()).Val() > 0)
 		g.Shift(d)
 	}
 }

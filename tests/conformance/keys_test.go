@@ -27,7 +27,7 @@ func (r *rig) keys() []string {
 }
 
 // kinds says of what type the keys of a kind are.
-func (r *rig) kind(key string) redisx.Name {
+func (r *rig) kind(key string) redisx.ParsedKey {
 	n, ok := r.part.Parse(key)
 	if !ok {
 		r.rt.Fatalf("key %s is none of Pawl's", key)
@@ -173,7 +173,7 @@ func (r *rig) snapshot() *model.Store {
 	return s
 }
 
-func (r *rig) hash(s *model.Store, get func(string) *model.Instance, n redisx.Name, h map[string]string) {
+func (r *rig) hash(s *model.Store, get func(string) *model.Instance, n redisx.ParsedKey, h map[string]string) {
 	switch n.Kind {
 	case "p":
 		s.Owner = model.Ownership{

@@ -106,8 +106,8 @@ func (m *machine) doIngest(token string, from, to model.Position, batch []model.
 
 // ingestBound runs the script with a bound that a test can reach.
 func (m *machine) ingestBound(token string, from, to model.Position, batch []model.Message, bound int) (string, int64) {
-	keys := []string{m.part.Owner(), m.part.Agenda(), m.part.Early()}
-	args := []any{token, from.Seq, from.Time, to.Seq, to.Time, bound, 10_000, rules().Seen, store.InboxBytes, store.EarlyBytes, store.EarlyAll, m.tenure(token).Seal()}
+	keys := []string{m.part.Owner(), m.part.Wakeups(), m.part.Early()}
+	args := []any{token, from.Seq, from.Time, to.Seq, to.Time, bound, 10_000, rules().Seen, store.InboxBytes, store.EarlyBytes, store.EarlyTotalBytes, m.tenure(token).Seal()}
 	for _, b := range batch {
 		keys = append(keys, m.part.Instance(b.Instance), m.part.Inbox(b.Instance), m.part.Seen(b.Instance))
 		kind := map[string]string{"start": "s", "cancel": "c"}[b.Kind]
@@ -129,11 +129,11 @@ func (m *machine) ingestBound(token string, from, to model.Position, batch []mod
 func (m *machine) due() {
 	token, most := m.token(), draw(m, "most", 1, 2, 10)
 	m.both("due", func() (string, int64) {
-		d, err := redistest.Answer(func(done func(store.DueNow, error)) { m.store.Due(m.tenure(token), most, done) })
+		d, err := redistest.Answer(func(done func(store.DueSet, error)) { m.store.Due(m.tenure(token), most, done) })
 		if err != nil {
 			return m.refused(err), 0
 		}
-		return fmt.Sprint("OK ", d.Instances, d.Next, d.Gates, d.NextGate), d.Now
+		return fmt.Sprint("OK ", d.Instances, d.Next, d.Limits, d.NextLimit), d.Now
 	}, func(s *model.Store, now int64) string {
 		a, due, visits := s.Due(now, token, most)
 		if a != model.OK {
@@ -147,7 +147,7 @@ func (m *machine) due() {
 func (m *machine) list() {
 	name := draw(m, "gate", "charge-card", "charge-card/acme")
 	m.both("list "+name, func() (string, int64) {
-		_, err := m.run.Do(m.ctx, redisx.Call{Script: m.lua["list"], Keys: []string{m.part.Gates()}, Args: []any{name}})
+		_, err := m.run.Do(m.ctx, redisx.Call{Script: m.lua["list"], Keys: []string{m.part.Limits()}, Args: []any{name}})
 		m.must(err)
 		return "", 0
 	}, func(s *model.Store, now int64) string {
@@ -166,10 +166,10 @@ func (m *machine) relist() {
 		_, err := redistest.Answer(func(done func(any, error)) {
 			said := func(err error) { done(nil, err) }
 			if in == 0 {
-				m.gates.Unlist(name, said)
+				m.gates.Unschedule(name, said)
 				return
 			}
-			m.gates.Relist(name, time.Duration(in)*time.Millisecond, said)
+			m.gates.Reschedule(name, time.Duration(in)*time.Millisecond, said)
 		})
 		m.must(err)
 		return "", 0
@@ -180,7 +180,7 @@ func (m *machine) relist() {
 }
 
 // holds are the model's in the store's words.
-var holds = map[model.Hold]store.Hold{"": store.HoldNone, model.Stalled: store.HoldAll, model.Early: store.HoldEarly}
+var holds = map[model.Hold]store.InboxHold{"": store.HoldNone, model.Stalled: store.HoldAll, model.Early: store.HoldEarly}
 
 // hold draws that the owner holds back what is unread.
 func (m *machine) hold() model.Hold {
@@ -216,16 +216,16 @@ func (m *machine) look() {
 	}
 	m.send(func() {
 		m.both(fmt.Sprintf("look by %s: %+v", token, g), func() (string, int64) {
-			l := &store.Look{Instance: id, Execution: g.Execution, Head: g.Head, Sent: markOf(g.Sent), Leases: leasesOf(g.Leases), Most: claims, Next: g.Next, Hold: holds[g.Hold]}
-			out, err := redistest.Answer(func(done func(store.Looked, error)) { m.store.Look(m.tenure(token), l, done) })
+			l := &store.Reconciliation{Instance: id, Execution: g.Execution, Head: g.Head, Published: markOf(g.Sent), Leases: leasesOf(g.Leases), MaxClaims: claims, Wakeup: g.Next, InboxHold: holds[g.Hold]}
+			out, err := redistest.Answer(func(done func(store.Reconciled, error)) { m.store.Reconcile(m.tenure(token), l, done) })
 			if err != nil {
 				return m.refused(err), 0
 			}
 			states := []string{}
 			for _, s := range out.Leases {
-				state := string(s.Found)
-				if s.Found == store.Waiting {
-					state += fmt.Sprint(" ", s.Back)
+				state := string(s.Status)
+				if s.Status == store.LeaseUnclaimed {
+					state += fmt.Sprint(" ", s.ReturnedAt)
 				}
 				states = append(states, state)
 			}

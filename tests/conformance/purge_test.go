@@ -59,7 +59,7 @@ func (m *machine) report() {
 	reports := make([]lease.Reported, draw(m, "reports", 1, 2))
 	for i := range reports {
 		how := draw(m, "how", lease.Stopped, lease.NeverStarted, lease.FinishedFirst)
-		reports[i] = lease.Reported{Activity: draw(m, "activity", uint64(1), 2, 3), Report: lease.Report{How: how, Worker: "w1", At: int64(m.n)}}
+		reports[i] = lease.Reported{Activity: draw(m, "activity", uint64(1), 2, 3), Report: lease.Report{Ending: how, Worker: "w1", At: int64(m.n)}}
 	}
 	m.both(fmt.Sprintf("report on %s: %+v", id, reports), func() (string, int64) {
 		_, err := redistest.Answer(func(done func(any, error)) { m.leases.Report(ref, reports, func(err error) { done(nil, err) }) })
@@ -69,7 +69,7 @@ func (m *machine) report() {
 		for _, r := range reports {
 			text, err := json.Marshal(r.Report)
 			m.must(err)
-			s.Report(id, model.Place{Execution: ref.Execution, Event: r.Activity}, string(text), r.Report.How == lease.NeverStarted)
+			s.Report(id, model.Place{Execution: ref.Execution, Event: r.Activity}, string(text), r.Report.Ending == lease.NeverStarted)
 		}
 		return ""
 	})

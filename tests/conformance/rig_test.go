@@ -37,7 +37,7 @@ type rig struct {
 	part   redisx.Part
 	store  *store.Store
 	leases *lease.Leases
-	gates  *limiter.Gates
+	gates  *limiter.Limiter
 	lua    map[string]*redisx.Script // of the ownership; ingest, with a bound that a test can reach
 	model  *model.Store
 	hunt   bool   // the model is wrong: a difference is what is wanted

@@ -81,10 +81,10 @@ func (s *stage) must(err error) {
 func (s *stage) turn(create, remove []uint64, pop ...string) (store.Committed, error) {
 	c := store.Commit{
 		Instance: "a", Execution: 1, Pop: pop, Events: [][]byte{[]byte("an event")}, Create: named(create), Delete: named(remove),
-		From: store.Running, Record: &store.Record{}, Want: 10, NewHead: fmt.Sprint("h", s.heads+1),
+		From: store.Running, Record: &store.Record{}, MaxUnread: 10, NewHead: fmt.Sprint("h", s.heads+1),
 	}
 	if s.heads == 0 {
-		c.From, c.Record = "", &store.Record{Name: "n", Born: history.Position{Seq: 1, Time: 1}, Execution: 1, Status: store.Running}
+		c.From, c.Record = "", &store.Record{Name: "n", Origin: history.Position{Seq: 1, Time: 1}, Execution: 1, Status: store.Running}
 	} else {
 		c.Head = fmt.Sprint("h", s.heads)
 	}
@@ -111,43 +111,45 @@ func named(activities []uint64) []store.Lease {
 }
 
 // held is an activity of an instance, and the token of a worker.
-func held(instance string, execution, activity uint64, token string) lease.Grip {
-	return lease.Grip{Token: token, Ref: lease.Ref{
+func held(instance string, execution, activity uint64, token string) lease.Claim {
+	return lease.Claim{Token: token, Ref: lease.Ref{
 		Part: partition, Instance: instance, Execution: execution, Activity: activity, Effect: fmt.Sprint("e", activity),
 	}}
 }
 
-func (s *stage) claim(g lease.Grip) lease.Claim {
+func (s *stage) claim(g lease.Claim) lease.ClaimReply {
 	s.Helper()
-	c, err := redistest.Answer(func(done func(lease.Claim, error)) {
-		s.leases.Claim(lease.Bid{Grip: g, Worker: "w-" + g.Token, TTL: time.Minute, MaxClaims: 5}, done)
+	c, err := redistest.Answer(func(done func(lease.ClaimReply, error)) {
+		s.leases.Claim(lease.ClaimRequest{Claim: g, Worker: "w-" + g.Token, TTL: time.Minute, MaxClaims: 5}, done)
 	})
 	s.must(err)
 	return c
 }
 
-func (s *stage) renew(g lease.Grip, ttl time.Duration) lease.Outcome {
+func (s *stage) renew(g lease.Claim, ttl time.Duration) lease.Outcome {
 	s.Helper()
-	out, err := redistest.Answer(func(done func([]lease.Outcome, error)) { s.leases.Renew(g.Part, []lease.Grip{g}, ttl, done) })
+	out, err := redistest.Answer(func(done func([]lease.Outcome, error)) { s.leases.Renew(g.Part, []lease.Claim{g}, ttl, done) })
 	s.must(err)
 	return out[0]
 }
 
-func (s *stage) ack(g lease.Grip) (lease.Acked, error) {
+func (s *stage) ack(g lease.Claim) (lease.Acked, error) {
 	return redistest.Answer(func(done func(lease.Acked, error)) {
-		s.leases.Ack(lease.Completion{Grip: g, Body: []byte("done")}, done)
+		s.leases.Ack(lease.Completion{Claim: g, Body: []byte("done")}, done)
 	})
 }
 
-func (s *stage) giveBack(g lease.Grip) lease.Outcome {
+func (s *stage) giveBack(g lease.Claim) lease.Outcome {
 	s.Helper()
-	out, err := redistest.Answer(func(done func(lease.Outcome, error)) { s.leases.Abandon(lease.Return{Grip: g, Uncounted: true}, done) })
+	out, err := redistest.Answer(func(done func(lease.Outcome, error)) {
+		s.leases.Release(lease.ReleaseRequest{Claim: g, Uncounted: true}, done)
+	})
 	s.must(err)
 	return out
 }
 
 // wantAll demands what renewing, acking and giving back answer.
-func (s *stage) wantAll(g lease.Grip, want lease.Outcome) {
+func (s *stage) wantAll(g lease.Claim, want lease.Outcome) {
 	s.Helper()
 	acked, err := s.ack(g)
 	s.must(err)
@@ -156,14 +158,14 @@ func (s *stage) wantAll(g lease.Grip, want lease.Outcome) {
 	}
 }
 
-func (s *stage) wantClaim(g lease.Grip, want lease.Outcome, claims uint32) {
+func (s *stage) wantClaim(g lease.Claim, want lease.Outcome, claims uint32) {
 	s.Helper()
 	if c := s.claim(g); c.Outcome != want || c.Claims != claims {
 		s.Errorf("%s by %s: %s after %d claims, want %s after %d", g.Ref, g.Token, c.Outcome, c.Claims, want, claims)
 	}
 }
 
-func (s *stage) fields(g lease.Grip) map[string]string {
+func (s *stage) fields(g lease.Claim) map[string]string {
 	s.Helper()
 	m, err := s.rdb.HGetAll(s.Context(), s.part.Lease(g.Instance, g.Execution, g.Activity)).Result()
 	s.must(err)
@@ -180,12 +182,12 @@ func (s *stage) wantUnread(n int64) {
 func cancelledIsDeleted(s *stage) {
 	s.turned([]uint64{2, 3}, nil)
 	claimed, free := held("a", 1, 2, "t"), held("a", 1, 3, "t")
-	s.wantClaim(claimed, lease.Yours, 1)
+	s.wantClaim(claimed, lease.Acquired, 1)
 	done := s.turned(nil, []uint64{2, 3})
-	if !maps.Equal(done.Holders, map[uint64]string{2: "w-t"}) {
-		s.Errorf("holders %v", done.Holders)
+	if !maps.Equal(done.Workers, map[uint64]string{2: "w-t"}) {
+		s.Errorf("holders %v", done.Workers)
 	}
-	for _, g := range []lease.Grip{claimed, free} {
+	for _, g := range []lease.Claim{claimed, free} {
 		s.wantClaim(g, lease.Gone, 0)
 		s.wantAll(g, lease.Gone)
 		if f := s.fields(g); len(f) > 0 {
@@ -197,10 +199,10 @@ func cancelledIsDeleted(s *stage) {
 
 func cancelTwice(s *stage) {
 	s.turned([]uint64{2}, nil)
-	s.wantClaim(held("a", 1, 2, "t"), lease.Yours, 1)
+	s.wantClaim(held("a", 1, 2, "t"), lease.Acquired, 1)
 	for range 3 {
-		if done := s.turned(nil, []uint64{7, 8}); len(done.Holders) > 0 {
-			s.Errorf("holders %v", done.Holders)
+		if done := s.turned(nil, []uint64{7, 8}); len(done.Workers) > 0 {
+			s.Errorf("holders %v", done.Workers)
 		}
 	}
 	if got := s.renew(held("a", 1, 2, "t"), time.Minute); got != lease.OK {
@@ -230,7 +232,7 @@ func invalidTokens(s *stage) {
 		s.wantAll(held("a", 1, 2, token), lease.Stolen) // nobody holds it
 	}
 	g := held("a", 1, 2, "t")
-	s.wantClaim(g, lease.Yours, 1)
+	s.wantClaim(g, lease.Acquired, 1)
 	was := s.fields(g)
 	for _, token := range []string{"invented", "", "t ", "T"} {
 		s.wantAll(held("a", 1, 2, token), lease.Stolen)
@@ -244,19 +246,19 @@ func invalidTokens(s *stage) {
 
 func countsAreSeparate(s *stage) {
 	s.turned([]uint64{2, 3}, nil)
-	s.wantClaim(held("a", 1, 2, "t1"), lease.Yours, 1)
+	s.wantClaim(held("a", 1, 2, "t1"), lease.Acquired, 1)
 	for n := uint32(2); n <= 3; n++ {
 		s.must(s.rdb.HSet(s.Context(), s.part.Lease("a", 1, 2), "u", s.now()-1).Err())
-		s.wantClaim(held("a", 1, 2, fmt.Sprint("t", n)), lease.Yours, n)
+		s.wantClaim(held("a", 1, 2, fmt.Sprint("t", n)), lease.Acquired, n)
 	}
-	s.wantClaim(held("a", 1, 3, "t1"), lease.Yours, 1)
+	s.wantClaim(held("a", 1, 3, "t1"), lease.Acquired, 1)
 }
 
 // The inbox is a key of another type, as no correct program makes it: the push fails.
 func ackRollsBack(s *stage) {
 	s.turned([]uint64{2}, nil)
 	g := held("a", 1, 2, "t")
-	s.wantClaim(g, lease.Yours, 1)
+	s.wantClaim(g, lease.Acquired, 1)
 	was := s.fields(g)
 	s.must(s.rdb.Set(s.Context(), s.part.Inbox("a"), "not a list", 0).Err())
 	if a, err := s.ack(g); err == nil {
@@ -275,7 +277,7 @@ func ackRollsBack(s *stage) {
 func commitRollsBack(s *stage) {
 	s.turned([]uint64{2}, nil)
 	g := held("a", 1, 2, "t")
-	s.wantClaim(g, lease.Yours, 1)
+	s.wantClaim(g, lease.Acquired, 1)
 	was := s.fields(g)
 	for name, key := range map[string]string{"inbox": s.part.Inbox("a"), "history": s.part.History("a", 1)} {
 		kept := s.rdb.LRange(s.Context(), key, 0, -1).Val()
@@ -298,8 +300,8 @@ func commitRollsBack(s *stage) {
 func arrivesDuringATurn(s *stage) {
 	s.turned([]uint64{2, 3}, nil)
 	first, second := held("a", 1, 2, "t1"), held("a", 1, 3, "t2")
-	s.wantClaim(first, lease.Yours, 1)
-	s.wantClaim(second, lease.Yours, 1)
+	s.wantClaim(first, lease.Acquired, 1)
+	s.wantClaim(second, lease.Acquired, 1)
 	read, err := s.ack(first)
 	s.must(err)
 	late, err := s.ack(second) // between the owner's reading and its commit
@@ -308,7 +310,7 @@ func arrivesDuringATurn(s *stage) {
 	if len(done.Unread) != 1 || !bytes.Equal(done.Unread[0], late.Element.Encode()) {
 		s.Errorf("the answer shows %q, want %q", done.Unread, late.Element.Encode())
 	}
-	if at, err := s.rdb.ZScore(s.Context(), s.part.Agenda(), "a").Result(); err != nil || int64(at) > s.now()+2000 {
+	if at, err := s.rdb.ZScore(s.Context(), s.part.Wakeups(), "a").Result(); err != nil || int64(at) > s.now()+2000 {
 		s.Errorf("the next look is at %.0f, %v", at, err)
 	}
 	if done := s.turned(nil, nil, late.Element.ID); len(done.Unread) != 0 {
@@ -318,11 +320,11 @@ func arrivesDuringATurn(s *stage) {
 
 func isolation(s *stage) {
 	s.turned([]uint64{2}, nil)
-	for _, other := range []lease.Grip{held("a", 2, 2, "t"), held("b", 1, 2, "t"), held("a:1", 2, 2, "t"), held("a", 1, 22, "t")} {
+	for _, other := range []lease.Claim{held("a", 2, 2, "t"), held("b", 1, 2, "t"), held("a:1", 2, 2, "t"), held("a", 1, 22, "t")} {
 		s.wantClaim(other, lease.Gone, 0)
 		s.wantAll(other, lease.Gone)
 	}
-	s.wantClaim(held("a", 1, 2, "t"), lease.Yours, 1)
+	s.wantClaim(held("a", 1, 2, "t"), lease.Acquired, 1)
 	s.wantUnread(0)
 }
 

@@ -22,8 +22,8 @@ func (m *machine) grip() model.Grip {
 	return draw(m, "grip", last...)
 }
 
-func gripOf(g model.Grip) lease.Grip {
-	return lease.Grip{
+func gripOf(g model.Grip) lease.Claim {
+	return lease.Claim{
 		Ref:   lease.Ref{Part: partition, Instance: g.Instance, Execution: g.Execution, Activity: g.Activity, Effect: g.Effect},
 		Token: g.Token,
 	}
@@ -54,8 +54,8 @@ func (m *machine) claim() {
 	m.grips = append(m.grips, g)
 	worker := draw(m, "worker", "w1", "w2")
 	m.both(fmt.Sprintf("claim %+v", g), func() (string, int64) {
-		b := lease.Bid{Grip: gripOf(g), Worker: worker, TTL: ms(leaseTTL), MaxClaims: claims}
-		c, err := redistest.Answer(func(done func(lease.Claim, error)) { m.leases.Claim(b, done) })
+		b := lease.ClaimRequest{Claim: gripOf(g), Worker: worker, TTL: ms(leaseTTL), MaxClaims: claims}
+		c, err := redistest.Answer(func(done func(lease.ClaimReply, error)) { m.leases.Claim(b, done) })
 		m.must(err)
 		return fmt.Sprintf("%s %d", c.Outcome, c.Claims), 0
 	}, func(s *model.Store, now int64) string {
@@ -69,7 +69,7 @@ func (m *machine) claim() {
 
 func (m *machine) renew() {
 	grips := make([]model.Grip, draw(m, "leases", 1, 2, 3))
-	sent := make([]lease.Grip, len(grips))
+	sent := make([]lease.Claim, len(grips))
 	for i := range grips {
 		grips[i] = m.grip()
 		sent[i] = gripOf(grips[i])
@@ -94,7 +94,7 @@ func (m *machine) renew() {
 func (m *machine) ack() {
 	g := m.grip()
 	m.both(fmt.Sprintf("ack %+v", g), func() (string, int64) {
-		c := lease.Completion{Grip: gripOf(g), Body: []byte(g.Effect)}
+		c := lease.Completion{Claim: gripOf(g), Body: []byte(g.Effect)}
 		a, err := redistest.Answer(func(done func(lease.Acked, error)) { m.leases.Ack(c, done) })
 		m.must(err)
 		return fmt.Sprintf("%s %d", a.Outcome, a.Inbox), a.Element.At
@@ -108,8 +108,8 @@ func (m *machine) abandon() {
 	g, uncounted := m.grip(), m.oneIn(2)
 	delay := draw(m, "delay", int64(0), 1000, 60_000)
 	m.both(fmt.Sprintf("abandon %+v", g), func() (string, int64) {
-		back := lease.Return{Grip: gripOf(g), Uncounted: uncounted, Delay: ms(delay)}
-		o, err := redistest.Answer(func(done func(lease.Outcome, error)) { m.leases.Abandon(back, done) })
+		back := lease.ReleaseRequest{Claim: gripOf(g), Uncounted: uncounted, Delay: ms(delay)}
+		o, err := redistest.Answer(func(done func(lease.Outcome, error)) { m.leases.Release(back, done) })
 		m.must(err)
 		return o.String(), 0
 	}, func(s *model.Store, now int64) string { return string(s.Abandon(now, g, uncounted, delay)) })

@@ -306,7 +306,7 @@ func (a *arena) describe(instance string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, partition %d, %s; now %d\n", instance, n, a.ns, time.Now().UnixMilli())
 	fmt.Fprintln(&b, "owner ", rdb.HGetAll(ctx, part.Owner()).Val())
-	fmt.Fprintln(&b, "agenda", rdb.ZRangeWithScores(ctx, part.Agenda(), 0, -1).Val(), "stuck", rdb.HGetAll(ctx, part.Stuck()).Val())
+	fmt.Fprintln(&b, "agenda", rdb.ZRangeWithScores(ctx, part.Wakeups(), 0, -1).Val(), "stuck", rdb.HGetAll(ctx, part.Stalled()).Val())
 	l, err := a.store.Load(ctx, n, instance)
 	if err != nil {
 		return b.String() + err.Error()
@@ -335,8 +335,8 @@ func (a *arena) check() {
 	for _, f := range seen.Findings {
 		a.t.Errorf("invariant broken: %s", f)
 	}
-	if seen.Stuck != 0 {
-		a.t.Errorf("%d instances are stuck although everything has ended", seen.Stuck)
+	if seen.Stalled != 0 {
+		a.t.Errorf("%d instances are stuck although everything has ended", seen.Stalled)
 	}
 	if seen.Leases != 0 {
 		a.t.Errorf("%d leases are left although everything has ended", seen.Leases)

@@ -136,7 +136,7 @@ func TestAGateThatDoesNotAnswerIsAskedAgain(t *testing.T) {
 // masters finds the server that has the gate of the booths, and puts the instances on the other.
 func (q *queueing) masters() [2]*redistest.Server {
 	q.t.Helper()
-	node, err := q.rdb.(*redis.ClusterClient).MasterForKey(q.ctx, redisx.NewSpace(q.ns).Gate(work.Booth.Name()).Queue())
+	node, err := q.rdb.(*redis.ClusterClient).MasterForKey(q.ctx, redisx.NewSpace(q.ns).Limit(work.Booth.Name()).Waiters())
 	q.must(err)
 	if strings.HasSuffix(q.redis.Addr, node.Options().Addr) { // the client takes the loopback address away
 		q.home = children

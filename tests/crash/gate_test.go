@@ -20,7 +20,7 @@ import (
 // were, and with whom.
 type queueing struct {
 	*arena
-	gates  *limiter.Gates
+	gates  *limiter.Limiter
 	home   int                         // the Redis master of the instances, of several
 	forgot bool                        // a Redis has: limits, and the order, may be broken for once
 	over   map[string]int              // by gate; as many as were in at a time, if they were too many

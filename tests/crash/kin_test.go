@@ -127,8 +127,8 @@ func (f *family) wrong(all map[string]*relative) (bad []string) {
 	kids := 0
 	for _, id := range slices.Sorted(maps.Keys(all)) {
 		r := all[id]
-		if r.inbox > 0 || r.rec.Owes() {
-			complain("%s has %d unread inputs, has sent up to %s and owes up to %s", id, r.inbox, r.rec.Sent, r.rec.Out)
+		if r.inbox > 0 || r.rec.HasPendingMessages() {
+			complain("%s has %d unread inputs, has sent up to %s and owes up to %s", id, r.inbox, r.rec.Published, r.rec.Produced)
 		}
 		want := store.Completed
 		switch r.rec.Name {
@@ -179,7 +179,7 @@ func (f *family) asParent(r *relative, all map[string]*relative, complain func(s
 			continue
 		}
 		mine := c.rec.Parent != nil && *c.rec.Parent == history.Parent{
-			Instance: r.id, Born: r.rec.Born, Execution: r.rec.Execution, Event: s.ID, Effect: s.Effect,
+			Instance: r.id, Origin: r.rec.Origin, Execution: r.rec.Execution, Event: s.ID, Effect: s.Effect,
 		}
 		switch told := answer(r.events, s.ID).(type) {
 		case *history.ChildCompleted:
@@ -234,7 +234,7 @@ func (f *family) asChild(r *relative, all map[string]*relative, complain func(st
 	}
 	parent := all[p.Instance]
 	switch {
-	case parent == nil || parent.rec.Born != p.Born:
+	case parent == nil || parent.rec.Origin != p.Origin:
 		complain("%s is the child of %+v, which does not exist", r.id, p)
 	case parent.rec.Execution != p.Execution: // its history is over, or gone
 	case uint64(len(parent.events)) < p.Event:

@@ -73,7 +73,7 @@ func TestWhatComesBeforeItsInstanceIsStartedWaitsThroughCrashes(t *testing.T) {
 		_, err := conn.PublishInput(ctx, in)
 		f.must(err)
 	}
-	parent := &history.Parent{Instance: "gone", Born: history.Position{Seq: 1, Time: 1}, Execution: 1, Event: 2, Effect: "effect-of-the-start-00"}
+	parent := &history.Parent{Instance: "gone", Origin: history.Position{Seq: 1, Time: 1}, Execution: 1, Event: 2, Effect: "effect-of-the-start-00"}
 	kept := f.keep(f.redis)
 
 	publish(queue.OutInput{Sender: queue.SenderOrchestrator, Instance: "taken-back", Kind: queue.KindCancel, Of: "effect-of-another-0000", Reason: cancel.LostSelect})

@@ -37,7 +37,7 @@ func TestTheOrphansOfForgottenTurnsMakePlaceForTheChildrenThatThereAreNow(t *tes
 			orphans := map[string]history.Position{}
 			for i := range n {
 				f.until(child(i)+" runs", func() bool { return f.record(child(i)) != nil })
-				orphans[child(i)] = f.record(child(i)).Born
+				orphans[child(i)] = f.record(child(i)).Origin
 				if c.ended {
 					f.untilEnded(parent(i))
 				}
@@ -48,8 +48,8 @@ func TestTheOrphansOfForgottenTurnsMakePlaceForTheChildrenThatThereAreNow(t *tes
 			}
 			all := f.settled()
 			for i := range n {
-				if e := all[child(i)]; e.rec.Execution != 2 || e.rec.Born == orphans[child(i)] {
-					t.Errorf("%s is the orphan still: execution %d, born %+v", child(i), e.rec.Execution, e.rec.Born)
+				if e := all[child(i)]; e.rec.Execution != 2 || e.rec.Origin == orphans[child(i)] {
+					t.Errorf("%s is the orphan still: execution %d, born %+v", child(i), e.rec.Execution, e.rec.Origin)
 				}
 				f.show(child(i))
 			}

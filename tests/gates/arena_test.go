@@ -46,7 +46,7 @@ type arena struct {
 	redis  *redistest.Server
 	client *client.Client
 	store  *store.Store
-	gates  *limiter.Gates
+	gates  *limiter.Limiter
 	book   book
 	fleets []*stack.Process
 }
@@ -302,11 +302,11 @@ func (a *arena) check() {
 	for _, f := range seen.Findings {
 		a.Errorf("invariant broken: %s", f)
 	}
-	if seen.Leases != 0 || seen.Stuck != 0 {
-		a.Errorf("%d leases and %d stuck instances are left although everything has ended", seen.Leases, seen.Stuck)
+	if seen.Leases != 0 || seen.Stalled != 0 {
+		a.Errorf("%d leases and %d stuck instances are left although everything has ended", seen.Leases, seen.Stalled)
 	}
 	for p := range partitions {
-		names, err := a.gates.Listed(a.ctx, p)
+		names, err := a.gates.Scheduled(a.ctx, p)
 		a.must(err)
 		for _, name := range names {
 			for _, err := range a.gates.Check(a.ctx, name) {

@@ -250,8 +250,8 @@ func TestAPolicyMayBeSetOnAnActionThatHadNoneAndBeDeletedAgain(t *testing.T) {
 func unlimited(a *arena) {
 	a.said(a.visit("alone-1", one("alone", Visit{})), "ok")
 	for _, e := range events[*history.ActivityScheduled](a, "alone-1", 1) {
-		if e.Gate != nil {
-			a.Errorf("event %d has a gate: %+v", e.ID, e.Gate)
+		if e.Limit != nil {
+			a.Errorf("event %d has a gate: %+v", e.ID, e.Limit)
 		}
 	}
 	if _, err := a.client.QueueStats(a.ctx, "alone", ""); !errors.Is(err, client.ErrNotFound) {

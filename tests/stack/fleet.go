@@ -122,7 +122,7 @@ func (f *Fleet) Alive() {
 }
 
 // Check runs the invariant checker of production.
-func (f *Fleet) Check() store.Checked {
+func (f *Fleet) Check() store.CheckResult {
 	f.t.Helper()
 	ctx, stop := context.WithTimeout(context.Background(), 10*callTimeout)
 	defer stop()

@@ -36,7 +36,7 @@ func New(tb testing.TB, program replay.Program, opts replay.Options) *Driver {
 	tb.Helper()
 	d := &Driver{
 		tb: tb, program: program, opts: opts, Now: Epoch,
-		id: history.Identity{Instance: "order-42", Born: history.Position{Seq: 7, Time: 1_699_999_999_999}},
+		id: history.Identity{Instance: "order-42", Origin: history.Position{Seq: 7, Time: 1_699_999_999_999}},
 	}
 	d.X = d.fresh()
 	tb.Cleanup(func() {
@@ -141,9 +141,9 @@ func (d *Driver) Offer(in history.Event) (replay.Outcome, []history.Event) {
 // Start feeds Started. It waits at the gate of "test", if there is one with no room.
 func (d *Driver) Start(input history.Payload) []history.Event {
 	d.tb.Helper()
-	s := &history.Started{Name: "test", Payload: input, Born: d.id.Born, Execution: d.id.Execution, By: "driver"}
+	s := &history.Started{Name: "test", Payload: input, Origin: d.id.Origin, Execution: d.id.Execution, By: "driver"}
 	if waits, limited := d.gates[s.Name]; limited {
-		s.Gate = &history.Gate{Name: s.Name, Ticket: "start", Waits: waits}
+		s.Limit = &history.Limit{Name: s.Name, Ticket: "start", Waiting: waits}
 	}
 	return d.Feed(s)
 }
@@ -173,16 +173,16 @@ func (d *Driver) enter(made []history.Event) {
 		if !limited {
 			continue
 		}
-		g := history.Gate{}
-		if s.Gate != nil {
-			g = *s.Gate
+		g := history.Limit{}
+		if s.Limit != nil {
+			g = *s.Limit
 		}
-		g.Name, g.Ticket, g.Waits = s.Name, s.Effect, waits
-		if g.Keep {
+		g.Name, g.Ticket, g.Waiting = s.Name, s.Effect, waits
+		if g.Retain {
 			g.Ticket = s.CallKey()
-			g.Waits = waits && !d.holds(g.Ticket)
+			g.Waiting = waits && !d.holds(g.Ticket)
 		}
-		s.Gate = &g
+		s.Limit = &g
 	}
 }
 
@@ -193,7 +193,7 @@ func (d *Driver) holds(ticket string) bool {
 	if err := errors.Join(bad...); err != nil {
 		d.tb.Fatalf("%v:\n%s", err, Text(d.History))
 	}
-	return slices.ContainsFunc(state.Tickets(), func(t history.Ticket) bool { return t.ID == ticket && !t.Waits })
+	return slices.ContainsFunc(state.Tickets(), func(t history.Ticket) bool { return t.ID == ticket && !t.Waiting })
 }
 
 // Grant lets an activity that waits in, or, with 1, the instance.

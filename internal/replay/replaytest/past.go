@@ -119,7 +119,7 @@ func (p Past) check(x *replay.Execution, n int) error {
 func (p Past) turnedAway() bool {
 	k := p.Events[len(p.Events)-1].Kind()
 	state, _ := history.Check(p.Events[:len(p.Events)-1])
-	return (k == history.KindFailed || k == history.KindCancelled) && state.Waits(1)
+	return (k == history.KindFailed || k == history.KindCancelled) && state.Waiting(1)
 }
 
 // noted takes what was decided, and gives the activities among it the gates that they have in the history, and their limits the times: those are their
@@ -134,11 +134,11 @@ func (p Past) noted(x *replay.Execution) []history.Event {
 		switch e := ev.(type) {
 		case *history.ActivityScheduled:
 			if was, ok := p.Events[id-1].(*history.ActivityScheduled); ok {
-				e.Gate = was.Gate
+				e.Limit = was.Limit
 			}
 		case *history.TimerScheduled:
-			if was, ok := p.Events[id-1].(*history.TimerScheduled); ok && e.Limits != 0 {
-				e.FireAt, e.Limits = was.FireAt, was.Limits // an earlier build did not say whose
+			if was, ok := p.Events[id-1].(*history.TimerScheduled); ok && e.AttemptTimeoutOf != 0 {
+				e.FireAt, e.AttemptTimeoutOf = was.FireAt, was.AttemptTimeoutOf // an earlier build did not say whose
 				x.PutOff(id, e.FireAt)
 			}
 		}

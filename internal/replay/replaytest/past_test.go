@@ -119,7 +119,7 @@ func TestALimitThatWasCountedFromTheClockIsNoDifference(t *testing.T) {
 	d := replaytest.New(t, code, replay.Options{})
 	d.Start(text("in"))
 	set, ok := d.History[2].(*history.TimerScheduled)
-	if !ok || set.Limits != 2 || set.FireAt != set.At+60_000 {
+	if !ok || set.AttemptTimeoutOf != 2 || set.FireAt != set.At+60_000 {
 		t.Fatalf("%+v", d.History[2])
 	}
 	set.FireAt += 7_200_000
@@ -133,7 +133,7 @@ func TestALimitThatWasCountedFromTheClockIsNoDifference(t *testing.T) {
 	if err := p.CheckPrefixes(100); err != nil {
 		t.Error(err)
 	}
-	set.Limits = 0 // as an earlier build has written it
+	set.AttemptTimeoutOf = 0 // as an earlier build has written it
 	if err := p.CheckPrefixes(100); err != nil {
 		t.Error(err)
 	}

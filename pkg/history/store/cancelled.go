@@ -15,14 +15,14 @@ var cancelledLua string
 // The marks of cancelled children are kept for so long, and so many. What begins later is cancelled by its parent, as ever.
 const (
 	CancelledSpan = 5 * time.Minute
-	cancelledMost = 10_000
+	maxCancelled  = 10_000
 )
 
 // NoteCancelled notes the marks of cancelled children: see history.Mark.
-func (s *Store) NoteCancelled(ctx context.Context, marks []string) error {
+func (s *Store) AddCancelled(ctx context.Context, marks []string) error {
 	args := make([]any, 0, 2+len(marks))
-	args = append(args, CancelledSpan.Milliseconds(), cancelledMost)
-	for _, m := range marks[max(0, len(marks)-cancelledMost):] {
+	args = append(args, CancelledSpan.Milliseconds(), maxCancelled)
+	for _, m := range marks[max(0, len(marks)-maxCancelled):] {
 		args = append(args, m)
 	}
 	if _, err := s.run.Do(ctx, redisx.Call{Script: s.cancelled, Keys: []string{s.space.Cancelled()}, Args: args}); err != nil {

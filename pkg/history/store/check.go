@@ -29,13 +29,13 @@ func (f Finding) String() string {
 }
 
 // Checked is what a check has seen.
-type Checked struct {
+type CheckResult struct {
 	Instances int       `json:"instances"`
 	Running   int       `json:"running"`
 	Events    uint64    `json:"events"`
 	Leases    int       `json:"leases"`
 	Unread    int       `json:"unread"`
-	Stuck     int       `json:"stuck"`
+	Stalled   int       `json:"stuck"`
 	Findings  []Finding `json:"findings"`
 }
 
@@ -62,17 +62,17 @@ const (
 //   - what must be looked at (unread inputs, outstanding activities and children, timers, messages owed) is on the agenda.
 //
 // It writes nothing and may run beside the fleet. progress, if not nil, is called after each instance.
-func (s *Store) Check(ctx context.Context, progress func(done, of int)) (Checked, error) {
-	found, err := s.census(ctx)
+func (s *Store) Check(ctx context.Context, progress func(done, of int)) (CheckResult, error) {
+	found, err := s.scan(ctx)
 	if err != nil {
-		return Checked{}, err
+		return CheckResult{}, err
 	}
 	for part, c := range found {
-		if err := s.listed(ctx, part, c); err != nil {
-			return Checked{}, err
+		if err := s.addListed(ctx, part, c); err != nil {
+			return CheckResult{}, err
 		}
 	}
-	var out Checked
+	var out CheckResult
 	total, done := 0, 0
 	for _, p := range found {
 		total += len(p.instances)
@@ -83,18 +83,18 @@ func (s *Store) Check(ctx context.Context, progress func(done, of int)) (Checked
 			out.Findings = append(out.Findings, Finding{Partition: part, Rule: "key " + key + " is none of Pawl's"})
 		}
 		for _, id := range slices.Sorted(maps.Keys(p.instances)) {
-			if err := s.checkOne(ctx, part, id, p.instances[id], &out); err != nil {
+			if err := s.checkInstance(ctx, part, id, p.instances[id], &out); err != nil {
 				return out, err
 			}
 			if done++; progress != nil {
 				progress(done, total)
 			}
 		}
-		stuck, err := s.StuckIDs(ctx, part)
+		stuck, err := s.StalledIDs(ctx, part)
 		if err != nil {
 			return out, err
 		}
-		out.Stuck += len(stuck)
+		out.Stalled += len(stuck)
 		early, err := s.early(ctx, part)
 		if err != nil {
 			return out, err
@@ -107,18 +107,18 @@ func (s *Store) Check(ctx context.Context, progress func(done, of int)) (Checked
 }
 
 // census is what keys a partition has, by instance.
-type census struct {
-	instances map[string][]redisx.Name // the leases, histories and reports of each
+type partitionKeys struct {
+	instances map[string][]redisx.ParsedKey // the leases, histories and reports of each
 	foreign   []string
 }
 
-func (s *Store) census(ctx context.Context) (map[int]*census, error) {
+func (s *Store) scan(ctx context.Context) (map[int]*partitionKeys, error) {
 	var mu sync.Mutex
-	found := make(map[int]*census)
+	found := make(map[int]*partitionKeys)
 	take := func(key string) {
 		mu.Lock()
 		defer mu.Unlock()
-		s.count(found, key)
+		s.addKey(found, key)
 	}
 	scan := func(ctx context.Context, node redis.Cmdable) error {
 		it := node.Scan(ctx, 0, s.space.Pattern(), 1000).Iterator()
@@ -140,14 +140,14 @@ func (s *Store) census(ctx context.Context) (map[int]*census, error) {
 }
 
 // count puts a key into its partition's census.
-func (s *Store) count(found map[int]*census, key string) {
+func (s *Store) addKey(found map[int]*partitionKeys, key string) {
 	part, ok := s.space.PartOf(key)
 	if !ok {
 		return
 	}
 	c := found[part]
 	if c == nil {
-		c = &census{instances: make(map[string][]redisx.Name)}
+		c = &partitionKeys{instances: make(map[string][]redisx.ParsedKey)}
 		found[part] = c
 	}
 	name, ok := s.space.Part(part).Parse(key)
@@ -155,28 +155,28 @@ func (s *Store) count(found map[int]*census, key string) {
 	case !ok:
 		c.foreign = append(c.foreign, key)
 	case name.Kind == "i", name.Kind == "in":
-		c.instances[name.Instance] = append(c.instances[name.Instance], redisx.Name{})
+		c.instances[name.Instance] = append(c.instances[name.Instance], redisx.ParsedKey{})
 	case name.Kind == "h", name.Kind == "l", name.Kind == "r":
 		c.instances[name.Instance] = append(c.instances[name.Instance], name)
 	}
 }
 
 // listed puts into the census of a partition who stands in one of its lists: also if nothing else is there.
-func (s *Store) listed(ctx context.Context, part int, c *census) error {
+func (s *Store) addListed(ctx context.Context, part int, c *partitionKeys) error {
 	p := s.space.Part(part)
-	lists := map[string]string{p.Agenda(): "ZSCAN", p.Stuck(): "HSCAN", p.Early(): "HSCAN"}
+	lists := map[string]string{p.Wakeups(): "ZSCAN", p.Stalled(): "HSCAN", p.Early(): "HSCAN"}
 	for _, st := range Statuses() {
 		lists[p.Index(string(st))] = "ZSCAN"
 	}
 	for key, scan := range lists {
-		if err := s.members(ctx, scan, key, c); err != nil && !redisx.Refused(err) { // a key of another type is found later
+		if err := s.addMembers(ctx, scan, key, c); err != nil && !redisx.Refused(err) { // a key of another type is found later
 			return fmt.Errorf("check: partition %d: list %s: %w", part, key, err)
 		}
 	}
 	return nil
 }
 
-func (s *Store) members(ctx context.Context, scan, key string, c *census) error {
+func (s *Store) addMembers(ctx context.Context, scan, key string, c *partitionKeys) error {
 	for cursor := "0"; ; {
 		v, err := s.run.Do(ctx, redisx.Command(scan, key, cursor, "COUNT", 1000))
 		if err != nil {
@@ -199,11 +199,11 @@ func (s *Store) members(ctx context.Context, scan, key string, c *census) error 
 	}
 }
 
-func (s *Store) checkOne(ctx context.Context, part int, id string, keys []redisx.Name, out *Checked) error {
+func (s *Store) checkInstance(ctx context.Context, part int, id string, keys []redisx.ParsedKey, out *CheckResult) error {
 	for try := 1; ; try++ {
-		x := &exam{store: s, part: part, id: id, keys: keys, seen: Checked{Instances: 1}}
+		x := &checker{store: s, part: part, instance: id, keys: keys, result: CheckResult{Instances: 1}}
 		err := x.run(ctx)
-		seen, rules := x.seen, x.rules
+		seen, rules := x.result, x.violations
 		if redisx.Refused(err) { // a key of another type: just what a check is for
 			rules, err = append(rules, err.Error()), nil
 		}
@@ -227,7 +227,7 @@ func (s *Store) checkOne(ctx context.Context, part int, id string, keys []redisx
 	}
 }
 
-func (c *Checked) add(x Checked) {
+func (c *CheckResult) add(x CheckResult) {
 	c.Instances += x.Instances
 	c.Running += x.Running
 	c.Events += x.Events

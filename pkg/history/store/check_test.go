@@ -18,8 +18,8 @@ func (b *bench) sound() {
 	b.Helper()
 	_, err := b.commit(store.Commit{
 		Instance: "a", NewHead: "h1", Events: encoded(b, started(1), &history.EventSent{Instance: "b", Name: "e"}, &history.ContinuedAsNew{}),
-		Record: &store.Record{Name: "n", Born: at(1), Execution: 2, Status: store.Running, Out: store.Mark{Execution: 1, Event: 2}},
-		Front:  [][]byte{element("!c2.0")},
+		Record:  &store.Record{Name: "n", Origin: at(1), Execution: 2, Status: store.Running, Produced: store.Watermark{Execution: 1, Event: 2}},
+		Prepend: [][]byte{element("!c2.0")},
 	})
 	b.must(err)
 }
@@ -31,7 +31,7 @@ func (b *bench) turned() {
 	_, err := b.commit(store.Commit{
 		Instance: "a", Execution: 2, Head: "h1", NewHead: "h2", From: store.Running, Pop: []string{"!c2.0"},
 		Events: encoded(b, started(2), &history.ChildScheduled{Name: "c", Instance: "child", Effect: "x"}, &history.EventSent{Instance: "b", Name: "e"}),
-		Record: &store.Record{Out: store.Mark{Execution: 2, Event: 3}, Sent: store.Mark{Execution: 1, Event: 2}}, Look: b.now() + 10_000,
+		Record: &store.Record{Produced: store.Watermark{Execution: 2, Event: 3}, Published: store.Watermark{Execution: 1, Event: 2}}, Wakeup: b.now() + 10_000,
 	})
 	b.must(err)
 }
@@ -73,7 +73,7 @@ func TestTheCheckFindsNothingWrongWithAnExecution(t *testing.T) {
 		"whose record is gone": func(b *bench) { // but something, on each kind of store
 			b.turned()
 			b.must(b.rdb.Del(b.ctx(), b.p.Instance("a")).Err())
-			b.must(b.rdb.ZAdd(b.ctx(), b.p.Agenda(), redis.Z{Score: 1, Member: "a"}).Err()) // nobody has looked for long
+			b.must(b.rdb.ZAdd(b.ctx(), b.p.Wakeups(), redis.Z{Score: 1, Member: "a"}).Err()) // nobody has looked for long
 			b.wantRules("has a history of 3 events and no record", "has a history of 3 events and no record",
 				"stands in the index of running and has no record", "on the agenda, and has neither record nor anything unread")
 		},
@@ -109,7 +109,7 @@ func TestTheCheckFinds(t *testing.T) {
 		},
 		"a child and a message that nobody looks after": func(b *bench) {
 			b.turned()
-			b.must(b.rdb.ZRem(b.ctx(), b.p.Agenda(), "a").Err())
+			b.must(b.rdb.ZRem(b.ctx(), b.p.Wakeups(), "a").Err())
 			b.wantRules("1 children outstanding", "owes messages behind \"1.2\" up to 2.3")
 		},
 		"a message that is not said to be owed": func(b *bench) {
@@ -142,7 +142,7 @@ func TestTheCheckFinds(t *testing.T) {
 			_, err := b.commit(store.Commit{
 				Instance: "a", Execution: 2, Head: "h1", NewHead: "h2", From: store.Running, Pop: []string{"!c2.0"},
 				Events: encoded(b, started(2), &history.ActivityScheduled{Name: "act", Effect: "e2"}), Create: leases(2),
-				Record: &store.Record{Sent: store.Mark{Execution: 1, Event: 2}}, Look: b.now() + 10_000,
+				Record: &store.Record{Published: store.Watermark{Execution: 1, Event: 2}}, Wakeup: b.now() + 10_000,
 			})
 			b.must(err)
 			b.wantRules()
@@ -165,7 +165,7 @@ func TestTheCheckFinds(t *testing.T) {
 			b.must(b.rdb.Del(b.ctx(), b.p.Reports("a", 3)).Err())
 			_, err := b.commit(store.Commit{
 				Instance: "a", Execution: 2, Head: "h1", NewHead: "h2", From: store.Running, Pop: []string{"!c2.0"},
-				Events: encoded(b, started(2)), Record: &store.Record{Sent: store.Mark{Execution: 1, Event: 2}},
+				Events: encoded(b, started(2)), Record: &store.Record{Published: store.Watermark{Execution: 1, Event: 2}},
 			})
 			b.must(err)
 			b.must(b.rdb.RPush(b.ctx(), b.p.History("a", 0), "x").Err())
@@ -180,8 +180,8 @@ func TestTheCheckFinds(t *testing.T) {
 			b.must(b.rdb.HSet(b.ctx(), b.p.Reports("a", 2), "2", "{}").Err())
 			b.must(b.rdb.HSet(b.ctx(), b.p.Lease("a", 2, 2), "e", "e2").Err())
 			b.must(b.rdb.ZAdd(b.ctx(), b.p.Index("completed"), redisZ(5, "a")).Err())
-			b.must(b.rdb.ZAdd(b.ctx(), b.p.Agenda(), redisZ(5, "a")).Err())
-			b.must(b.rdb.HSet(b.ctx(), b.p.Stuck(), "a", "why").Err())
+			b.must(b.rdb.ZAdd(b.ctx(), b.p.Wakeups(), redisZ(5, "a")).Err())
+			b.must(b.rdb.HSet(b.ctx(), b.p.Stalled(), "a", "why").Err())
 			b.wantRules("has reports on 1 activities and no record", "lease of activity 2 of execution 2 belongs to nothing outstanding",
 				"stands in the index of completed and has no record", "is on the agenda, and has neither record", "is listed as stuck, and has neither record")
 		},

@@ -34,11 +34,11 @@ type Commit struct {
 	Create    []Lease
 	Delete    []Lease  // may name leases that Create names: they are created first
 	Record    *Record  // what changes of the record; nil: nothing but the head
-	Keep      []string // tickets whose slots the instance has and keeps from one attempt to the next: the record names them
-	Forgo     []string // those that it does not keep any more; Keep may name them again
+	Retain    []string // tickets whose slots the instance has and keeps from one attempt to the next: the record names them
+	Release   []string // those that it does not keep any more; Keep may name them again
 	From      Status   // status before; "" when there is no record yet
-	Look      int64    // next look, Unix ms; 0: nothing is due
-	Want      int      // unread elements wanted in the answer
+	Wakeup    int64    // next look, Unix ms; 0: nothing is due
+	MaxUnread int      // unread elements wanted in the answer
 
 	// What time has decided comes behind every input that was accepted before. Due is the latest time that it was due, Unix ms:
 	// none of the first 16 unread behind what is popped may be older (CONFLICT). Applied is the time, in ns, of the position up to which the
@@ -48,7 +48,7 @@ type Commit struct {
 
 	// Front is put before what is unread, in this order: encoded elements, the first of them the start of the execution that
 	// Record names. Then that execution is the current one, with an empty history, and Look is overruled: it is looked at now.
-	Front [][]byte
+	Prepend [][]byte
 	// Prune is an execution whose history is deleted, 0 for none: never Execution itself, nor one that owes messages.
 	Prune uint64
 }
@@ -57,7 +57,7 @@ type Commit struct {
 type Committed struct {
 	Now     int64             // Redis TIME, Unix ms
 	Unread  [][]byte          // what is now at the head of the inbox, up to Want and 4 MiB
-	Holders map[uint64]string // worker by activity, of the deleted leases that were claimed
+	Workers map[uint64]string // worker by activity, of the deleted leases that were claimed
 	Number  int64             // of the commit in the partition, or of a later one; it ascends unless the store forgets
 }
 
@@ -69,8 +69,8 @@ func (s *Store) Commit(t Tenure, c *Commit, done func(Committed, error)) {
 		to = c.Record.Status
 	}
 	keys := make([]string, 0, 11+len(c.Create)+len(c.Delete))
-	keys = append(keys, p.Owner(), p.Agenda(), p.Instance(c.Instance), p.Inbox(c.Instance),
-		p.History(c.Instance, c.Execution), p.Stuck(), p.Index(string(c.From)), p.Index(string(to)),
+	keys = append(keys, p.Owner(), p.Wakeups(), p.Instance(c.Instance), p.Inbox(c.Instance),
+		p.History(c.Instance, c.Execution), p.Stalled(), p.Index(string(c.From)), p.Index(string(to)),
 		p.History(c.Instance, c.Prune), p.Reports(c.Instance, c.Prune), // no execution is 0
 		p.Early())
 	for _, l := range c.Create {
@@ -83,17 +83,17 @@ func (s *Store) Commit(t Tenure, c *Commit, done func(Committed, error)) {
 	reborn := 0
 	if c.Record != nil {
 		fields = c.Record.fields()
-		if c.Record.Reborn {
+		if c.Record.NewIncarnation {
 			reborn = 1
 		}
 	}
-	for _, ticket := range c.Keep {
-		fields = append(fields, keptField+ticket, "1")
+	for _, ticket := range c.Retain {
+		fields = append(fields, retainedField+ticket, "1")
 	}
-	args := make([]any, 0, 16+len(c.Pop)+len(c.Events)+2*len(c.Create)+len(fields)+len(c.Front)+len(c.Forgo))
-	args = append(args, t.Token, c.Instance, c.Head, c.NewHead, lookArg(c.Look),
-		len(c.Pop), len(c.Events), len(c.Create), len(fields), len(c.Front), reborn, c.Want, unreadBytes, len(c.Forgo),
-		lookArg(c.Due), lookArg(c.Applied))
+	args := make([]any, 0, 16+len(c.Pop)+len(c.Events)+2*len(c.Create)+len(fields)+len(c.Prepend)+len(c.Release))
+	args = append(args, t.Token, c.Instance, c.Head, c.NewHead, optionalNum(c.Wakeup),
+		len(c.Pop), len(c.Events), len(c.Create), len(fields), len(c.Prepend), reborn, c.MaxUnread, unreadBytes, len(c.Release),
+		optionalNum(c.Due), optionalNum(c.Applied))
 	for _, id := range c.Pop {
 		args = append(args, id)
 	}
@@ -104,11 +104,11 @@ func (s *Store) Commit(t Tenure, c *Commit, done func(Committed, error)) {
 		args = append(args, l.Effect, t.leaseKey(c.Instance, l.Effect))
 	}
 	args = append(args, fields...)
-	for _, e := range c.Front {
+	for _, e := range c.Prepend {
 		args = append(args, e)
 	}
-	for _, ticket := range c.Forgo {
-		args = append(args, keptField+ticket)
+	for _, ticket := range c.Release {
+		args = append(args, retainedField+ticket)
 	}
 	deleted := c.Delete
 	s.run.Go(redisx.Call{Script: s.commit, Keys: keys, Args: args}, func(v any, err error) {
@@ -122,7 +122,7 @@ func (s *Store) Commit(t Tenure, c *Commit, done func(Committed, error)) {
 
 func parseCommitted(r *redisx.Reply, deleted []Lease) (Committed, error) {
 	if r.Str(0) != "OK" {
-		return Committed{}, refusal("commit", r)
+		return Committed{}, replyError("commit", r)
 	}
 	out := Committed{Now: r.Int(1), Unread: elements(r.Strs(2)), Number: r.Int(4)}
 	holders := r.List(3)
@@ -135,10 +135,10 @@ func parseCommitted(r *redisx.Reply, deleted []Lease) (Committed, error) {
 		if err != nil {
 			return out, fmt.Errorf("commit: %w", err)
 		}
-		if out.Holders == nil {
-			out.Holders = make(map[uint64]string)
+		if out.Workers == nil {
+			out.Workers = make(map[uint64]string)
 		}
-		out.Holders[deleted[k-1].Activity] = worker
+		out.Workers[deleted[k-1].Activity] = worker
 	}
 	return out, r.Err()
 }
@@ -151,7 +151,7 @@ func elements(said []string) [][]byte {
 	return out
 }
 
-func lookArg(at int64) string {
+func optionalNum(at int64) string {
 	if at == 0 {
 		return ""
 	}

@@ -25,15 +25,15 @@ func TestCommit(t *testing.T) {
 			b.must(err)
 			got, err := b.commit(store.Commit{
 				Instance: "a", NewHead: "h1", Pop: []string{"!s1"}, Events: [][]byte{[]byte("one"), []byte("two\n")}, Create: leases(2),
-				Record: &store.Record{Name: "n", Version: "v", Born: at(1), Execution: 1, Status: store.Running, Created: 5}, Look: b.now() + 10_000, Want: 10,
+				Record: &store.Record{Name: "n", Version: "v", Origin: at(1), Execution: 1, Status: store.Running, Created: 5}, Wakeup: b.now() + 10_000, MaxUnread: 10,
 			})
 			b.must(err)
-			if len(got.Unread) != 1 || string(got.Unread[0]) != string(element("e2")) || len(got.Holders) != 0 || got.Now < 1_700_000_000_000 {
+			if len(got.Unread) != 1 || string(got.Unread[0]) != string(element("e2")) || len(got.Workers) != 0 || got.Now < 1_700_000_000_000 {
 				b.Errorf("%+v", got)
 			}
 			rec, err := b.st.Record(b.ctx(), part, "a")
 			b.must(err)
-			if rec.Head != "h1" || rec.Name != "n" || rec.Born != at(1) || rec.Status != store.Running || rec.Updated != got.Now {
+			if rec.Head != "h1" || rec.Name != "n" || rec.Origin != at(1) || rec.Status != store.Running || rec.Updated != got.Now {
 				b.Errorf("%+v", rec)
 			}
 			raw, err := b.st.RawHistory(b.ctx(), part, "a", 1, 0, 10)
@@ -83,7 +83,7 @@ func TestCommit(t *testing.T) {
 			b.must(err)
 			turn := store.Commit{
 				Instance: "a", Head: "h1", NewHead: "h2", From: store.Running, Pop: []string{"e1"}, Events: [][]byte{[]byte("x")},
-				Create: leases(7), Delete: leases(1), Record: &store.Record{}, Want: 10,
+				Create: leases(7), Delete: leases(1), Record: &store.Record{}, MaxUnread: 10,
 			}
 			_, err = b.commit(turn)
 			b.must(err)
@@ -107,8 +107,8 @@ func TestCommit(t *testing.T) {
 				Create: leases(8, 9), Delete: leases(1, 2, 9), Record: &store.Record{},
 			})
 			b.must(err)
-			if !maps.Equal(got.Holders, map[uint64]string{2: "w2"}) {
-				b.Errorf("holders %v", got.Holders)
+			if !maps.Equal(got.Workers, map[uint64]string{2: "w2"}) {
+				b.Errorf("holders %v", got.Workers)
 			}
 			for a, there := range map[uint64]bool{1: false, 2: false, 3: true, 8: true, 9: false} {
 				if got := len(b.lease("a", a)) > 0; got != there {
@@ -127,7 +127,7 @@ func TestCommit(t *testing.T) {
 		},
 		"moves the instance to the index of its end, with no look and no stall left": func(b *bench) {
 			b.started("a", "h1")
-			b.must(b.rdb.HSet(b.ctx(), b.p.Stuck(), "a", "why").Err())
+			b.must(b.rdb.HSet(b.ctx(), b.p.Stalled(), "a", "why").Err())
 			_, err := b.commit(store.Commit{
 				Instance: "a", Head: "h1", NewHead: "h2", From: store.Running, Events: [][]byte{[]byte("end")},
 				Record: &store.Record{Status: store.Failed, Ended: 9, Events: 2, End: []byte("end")},
@@ -140,7 +140,7 @@ func TestCommit(t *testing.T) {
 			}
 			b.wantIndex("a", store.Failed)
 			b.wantNoLook("a")
-			if why, err := b.st.StuckOne(b.ctx(), part, "a"); err != nil || why != "" {
+			if why, err := b.st.StalledReason(b.ctx(), part, "a"); err != nil || why != "" {
 				b.Errorf("still stuck: %q, %v", why, err)
 			}
 		},
@@ -172,14 +172,14 @@ func TestCommit(t *testing.T) {
 			}
 			turn := func(head, next string, keep, forgo []string, want ...string) {
 				b.Helper()
-				c := store.Commit{Instance: "a", Head: head, NewHead: next, From: store.Running, Events: [][]byte{[]byte("x")}, Record: &store.Record{}, Keep: keep, Forgo: forgo}
+				c := store.Commit{Instance: "a", Head: head, NewHead: next, From: store.Running, Events: [][]byte{[]byte("x")}, Record: &store.Record{}, Retain: keep, Release: forgo}
 				for range 2 { // the reply was lost
 					_, err := b.commit(c)
 					b.must(err)
 				}
 				rec, err := b.st.Record(b.ctx(), part, "a")
 				b.must(err)
-				if rec.Name != "n" || !slices.Equal(rec.Kept, want) {
+				if rec.Name != "n" || !slices.Equal(rec.Retained, want) {
 					b.Errorf("%+v, want to keep %q", rec, want)
 				}
 			}
@@ -194,7 +194,7 @@ func TestCommit(t *testing.T) {
 			b.must(b.rdb.RPush(b.ctx(), b.p.Inbox("a"), "b1\n1\n"+big+big, "b2\n1\n"+big, "b3\n1\n"+big, "b4\n1\n").Err())
 			head, sizes := 1, []int{}
 			for _, pop := range []string{"", "b1", "b2", "b3"} {
-				c := store.Commit{Instance: "a", Head: fmt.Sprint("h", head), NewHead: fmt.Sprint("h", head+1), From: store.Running, Events: [][]byte{[]byte("x")}, Record: &store.Record{}, Want: 3}
+				c := store.Commit{Instance: "a", Head: fmt.Sprint("h", head), NewHead: fmt.Sprint("h", head+1), From: store.Running, Events: [][]byte{[]byte("x")}, Record: &store.Record{}, MaxUnread: 3}
 				if pop != "" {
 					c.Pop = []string{pop}
 				}
@@ -222,7 +222,7 @@ func TestTenThousandActivitiesAreScheduledAndCancelledInOneScriptEach(t *testing
 			begin := time.Now()
 			_, err := b.commit(store.Commit{
 				Instance: "a", NewHead: "h1", Events: events, Create: leases(ids...),
-				Record: &store.Record{Name: "n", Born: at(1), Execution: 1, Status: store.Running},
+				Record: &store.Record{Name: "n", Origin: at(1), Execution: 1, Status: store.Running},
 			})
 			b.must(err)
 			scheduled := time.Since(begin)
@@ -237,8 +237,8 @@ func TestTenThousandActivitiesAreScheduledAndCancelledInOneScriptEach(t *testing
 			})
 			b.must(err)
 			b.Logf("scheduled in %v, cancelled in %v", scheduled, time.Since(begin))
-			if len(got.Holders) != n/1000 {
-				b.Errorf("%d holders", len(got.Holders))
+			if len(got.Workers) != n/1000 {
+				b.Errorf("%d holders", len(got.Workers))
 			}
 			if left, err := b.rdb.Exists(b.ctx(), b.p.Lease("a", 1, 2), b.p.Lease("a", 1, n+1)).Result(); err != nil || left != 0 {
 				b.Errorf("%d leases left, %v", left, err)

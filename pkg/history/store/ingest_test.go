@@ -139,7 +139,7 @@ func TestIngest(t *testing.T) {
 			b.wantInbox("a", "!s3 e2 c4 c5")
 		},
 		"never puts a look off": func(b *bench) {
-			b.must(b.rdb.ZAdd(b.ctx(), b.p.Agenda(), redisZ(b.now()-60_000, "a")).Err())
+			b.must(b.rdb.ZAdd(b.ctx(), b.p.Wakeups(), redisZ(b.now()-60_000, "a")).Err())
 			_, err := b.ingest(0, 1, message("a", "e1", ""))
 			b.must(err)
 			if in, _ := b.onAgenda("a"); in > -60_000 {

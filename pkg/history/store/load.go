@@ -10,10 +10,10 @@ import (
 
 // Loaded is an instance as the store has it.
 type Loaded struct {
-	Record *Record         // nil: there is none
-	Events []history.Event // of the current execution; nil if it has ended
-	Past   []history.Event // of the execution that owes messages, if it has ended: this one, or the one before
-	Unread [][]byte
+	Record   *Record         // nil: there is none
+	Events   []history.Event // of the current execution; nil if it has ended
+	Previous []history.Event // of the execution that owes messages, if it has ended: this one, or the one before
+	Unread   [][]byte
 }
 
 // Load reads an instance: record, the head of its inbox, unless it has ended its history, and the history of an ended
@@ -34,8 +34,8 @@ func (s *Store) Load(ctx context.Context, part int, instance string) (Loaded, er
 			return out, err
 		}
 	}
-	if rec.Owes() && (ended || rec.Out.Execution < rec.Execution) {
-		out.Past, err = s.History(ctx, part, instance, rec.Out.Execution)
+	if rec.HasPendingMessages() && (ended || rec.Produced.Execution < rec.Execution) {
+		out.Previous, err = s.History(ctx, part, instance, rec.Produced.Execution)
 	}
 	return out, err
 }
@@ -135,7 +135,7 @@ func (s *Store) Unread(ctx context.Context, part int, instance string) ([][]byte
 
 // Cut reports whether the head of an inbox, as Unread or a commit has answered it, may not be all of it: it has as
 // many elements as an answer has at the most, or so many bytes that the next may not have fitted.
-func Cut(raw [][]byte) bool {
+func Truncated(raw [][]byte) bool {
 	size := 0
 	for _, b := range raw {
 		size += len(b)

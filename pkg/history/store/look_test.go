@@ -19,11 +19,11 @@ func TestLook(t *testing.T) {
 			b.claim("a", 3, 2, -time.Millisecond)
 			b.claim("a", 4, 3, -time.Millisecond)
 			b.must(b.rdb.HSet(b.ctx(), b.p.Lease("a", 1, 5), "n", 3).Err()) // claimed so often, and given back
-			got, err := b.look(store.Look{Instance: "a", Head: "h1", Leases: leases(1, 2, 3, 4, 5), Most: 3, Next: b.now() + 10_000})
+			got, err := b.look(store.Reconciliation{Instance: "a", Head: "h1", Leases: leases(1, 2, 3, 4, 5), MaxClaims: 3, Wakeup: b.now() + 10_000})
 			b.must(err)
 			var said string
 			for _, l := range got.Leases {
-				said += fmt.Sprintf("%c%d ", l.Found, l.Claims)
+				said += fmt.Sprintf("%c%d ", l.Status, l.Claims)
 			}
 			if said != "W0 C1 X2 P3 P3 " {
 				b.Errorf("found %s", said)
@@ -36,9 +36,9 @@ func TestLook(t *testing.T) {
 		"takes a claim for over that lasts longer than one can: the clock has stepped back": func(b *bench) {
 			b.started("a", "h1", 1)
 			b.must(b.rdb.HSet(b.ctx(), b.p.Lease("a", 1, 1), "t", "tok", "w", "w", "u", b.now()+3_600_000, "d", 10_000, "n", 1).Err())
-			got, err := b.look(store.Look{Instance: "a", Head: "h1", Leases: leases(1), Most: 3, Next: b.now() + 10_000})
+			got, err := b.look(store.Reconciliation{Instance: "a", Head: "h1", Leases: leases(1), MaxClaims: 3, Wakeup: b.now() + 10_000})
 			b.must(err)
-			if got.Leases[0].Found != store.Expired {
+			if got.Leases[0].Status != store.ClaimExpired {
 				b.Errorf("%+v", got)
 			}
 		},
@@ -46,17 +46,17 @@ func TestLook(t *testing.T) {
 			b.started("a", "h1", 1)
 			b.must(b.rdb.HSet(b.ctx(), b.p.Lease("a", 1, 1), "e", "of a forgotten turn", "t", "tok").Err())
 			b.must(b.rdb.RPush(b.ctx(), b.p.Inbox("a"), element("x")).Err())
-			l := store.Look{Instance: "a", Head: "h1", Leases: leases(1), Most: 3, Next: b.now() + 10_000}
+			l := store.Reconciliation{Instance: "a", Head: "h1", Leases: leases(1), MaxClaims: 3, Wakeup: b.now() + 10_000}
 			got, err := b.look(l)
 			b.must(err)
-			if got.Leases[0].Found != store.Missing || got.Unread != 1 {
+			if got.Leases[0].Status != store.LeaseMissing || got.Unread != 1 {
 				b.Errorf("%+v", got)
 			}
 			b.wantLook("a", 2000)
 			b.must(b.rdb.Del(b.ctx(), b.p.Inbox("a")).Err())
 			got, err = b.look(l)
 			b.must(err)
-			if got.Leases[0].Found != store.Restored || got.Unread != 0 {
+			if got.Leases[0].Status != store.LeaseRecreated || got.Unread != 0 {
 				b.Errorf("%+v", got)
 			}
 			if l := b.lease("a", 1); l["e"] != "e1" || l["t"] != "" || l["n"] != "0" {
@@ -67,11 +67,11 @@ func TestLook(t *testing.T) {
 			b.started("a", "h1", 1)
 			b.claim("a", 1, 1, -time.Millisecond)
 			before := b.dump()
-			if _, err := b.look(store.Look{Instance: "a", Head: "h0", Leases: leases(1), Most: 3, Stuck: "why"}); !errors.Is(err, store.ErrConflict) {
+			if _, err := b.look(store.Reconciliation{Instance: "a", Head: "h0", Leases: leases(1), MaxClaims: 3, Stalled: "why"}); !errors.Is(err, store.ErrConflict) {
 				b.Error(err)
 			}
 			b.owner("another", time.Minute)
-			if _, err := b.look(store.Look{Instance: "a", Head: "h1", Leases: leases(1), Most: 3, Stuck: "why"}); !errors.Is(err, store.ErrFenced) {
+			if _, err := b.look(store.Reconciliation{Instance: "a", Head: "h1", Leases: leases(1), MaxClaims: 3, Stalled: "why"}); !errors.Is(err, store.ErrFenced) {
 				b.Error(err)
 			}
 			if after := b.dump(); fmt.Sprint(before) != fmt.Sprint(after) {
@@ -80,22 +80,22 @@ func TestLook(t *testing.T) {
 		},
 		"says why an instance is stuck, holds its inbox back, and takes that back": func(b *bench) {
 			b.must(b.rdb.RPush(b.ctx(), b.p.Inbox("a"), element("x")).Err()) // it has no record yet
-			_, err := b.look(store.Look{Instance: "a", Most: 3, Next: b.now() + 60_000, Hold: store.HoldAll, Stuck: "why"})
+			_, err := b.look(store.Reconciliation{Instance: "a", MaxClaims: 3, Wakeup: b.now() + 60_000, InboxHold: store.HoldAll, Stalled: "why"})
 			b.must(err)
 			b.wantLook("a", 60_000)
-			if why, err := b.st.StuckOne(b.ctx(), part, "a"); err != nil || why != "why" {
+			if why, err := b.st.StalledReason(b.ctx(), part, "a"); err != nil || why != "why" {
 				b.Errorf("%q, %v", why, err)
 			}
-			_, err = b.look(store.Look{Instance: "a", Most: 3, Stuck: store.NotStuck})
+			_, err = b.look(store.Reconciliation{Instance: "a", MaxClaims: 3, Stalled: store.NotStalled})
 			b.must(err)
 			b.wantLook("a", 2000)
-			if all, err := b.st.StuckIDs(b.ctx(), part); err != nil || len(all) != 0 {
+			if all, err := b.st.StalledIDs(b.ctx(), part); err != nil || len(all) != 0 {
 				b.Errorf("%v, %v", all, err)
 			}
 		},
 		"with nothing due takes the instance off the agenda": func(b *bench) {
 			b.started("a", "h1")
-			_, err := b.look(store.Look{Instance: "a", Head: "h1", Most: 3})
+			_, err := b.look(store.Reconciliation{Instance: "a", Head: "h1", MaxClaims: 3})
 			b.must(err)
 			b.wantNoLook("a")
 		},
@@ -107,7 +107,7 @@ func TestDue(t *testing.T) {
 		"gives who is due, the longest first, and puts each off by two seconds": func(b *bench) {
 			now := b.now()
 			for name, in := range map[string]int64{"late": -1000, "later": -2000, "latest": -3000, "soon": 60_000} {
-				b.must(b.rdb.ZAdd(b.ctx(), b.p.Agenda(), redisZ(now+in, name)).Err())
+				b.must(b.rdb.ZAdd(b.ctx(), b.p.Wakeups(), redisZ(now+in, name)).Err())
 			}
 			got, err := b.due(2)
 			b.must(err)
@@ -126,14 +126,14 @@ func TestDue(t *testing.T) {
 		},
 		"gives the gates of the partition in the same way, and mixes neither list into the other": func(b *bench) {
 			now := b.now()
-			b.must(b.rdb.ZAdd(b.ctx(), b.p.Agenda(), redisZ(now-1000, "instance")).Err())
-			b.must(b.rdb.ZAdd(b.ctx(), b.p.Gates(), redisZ(now-3000, "charge/acme"), redisZ(now-2000, "charge"), redisZ(now+1_000, "ship")).Err())
+			b.must(b.rdb.ZAdd(b.ctx(), b.p.Wakeups(), redisZ(now-1000, "instance")).Err())
+			b.must(b.rdb.ZAdd(b.ctx(), b.p.Limits(), redisZ(now-3000, "charge/acme"), redisZ(now-2000, "charge"), redisZ(now+1_000, "ship")).Err())
 			got, err := b.due(1)
 			b.must(err)
-			if fmt.Sprint(got.Instances, got.Gates) != "[instance] [charge/acme]" || got.NextGate != now-2000 || got.Next < now+1000 {
+			if fmt.Sprint(got.Instances, got.Limits) != "[instance] [charge/acme]" || got.NextLimit != now-2000 || got.Next < now+1000 {
 				b.Errorf("%+v", got)
 			}
-			at, err := b.rdb.ZScore(b.ctx(), b.p.Gates(), "charge/acme").Result()
+			at, err := b.rdb.ZScore(b.ctx(), b.p.Limits(), "charge/acme").Result()
 			b.must(err)
 			if off := int64(at) - now; off < 2000 || off > 7000 {
 				b.Errorf("put off by %d ms", off)
@@ -141,16 +141,16 @@ func TestDue(t *testing.T) {
 		},
 		"gives a gate whose visit is from before the clock stepped back": func(b *bench) {
 			now := b.now()
-			b.must(b.rdb.ZAdd(b.ctx(), b.p.Agenda(), redisZ(now+3_600_000, "instance")).Err())
-			b.must(b.rdb.ZAdd(b.ctx(), b.p.Gates(), redisZ(now-1_000, "due"), redisZ(now+1_900, "soon"), redisZ(now+3_600_000, "charge"), redisZ(now+3_601_000, "ship")).Err())
+			b.must(b.rdb.ZAdd(b.ctx(), b.p.Wakeups(), redisZ(now+3_600_000, "instance")).Err())
+			b.must(b.rdb.ZAdd(b.ctx(), b.p.Limits(), redisZ(now-1_000, "due"), redisZ(now+1_900, "soon"), redisZ(now+3_600_000, "charge"), redisZ(now+3_601_000, "ship")).Err())
 			got, err := b.due(2)
 			b.must(err)
-			if fmt.Sprint(got.Instances, got.Gates) != "[] [due charge]" {
+			if fmt.Sprint(got.Instances, got.Limits) != "[] [due charge]" {
 				b.Errorf("%+v", got)
 			}
 			got, err = b.due(2)
 			b.must(err)
-			if fmt.Sprint(got.Gates) != "[ship]" || got.NextGate > now+1_900 {
+			if fmt.Sprint(got.Limits) != "[ship]" || got.NextLimit > now+1_900 {
 				b.Errorf("%+v", got)
 			}
 		},
@@ -160,12 +160,12 @@ func TestDue(t *testing.T) {
 			}
 		},
 		"is refused by the fence, and puts nobody off": func(b *bench) {
-			b.must(b.rdb.ZAdd(b.ctx(), b.p.Agenda(), redisZ(5, "a")).Err())
+			b.must(b.rdb.ZAdd(b.ctx(), b.p.Wakeups(), redisZ(5, "a")).Err())
 			b.owner("another", time.Minute)
 			if _, err := b.due(2); !errors.Is(err, store.ErrFenced) {
 				b.Error(err)
 			}
-			if v, err := b.rdb.ZScore(b.ctx(), b.p.Agenda(), "a").Result(); err != nil || v != 5 {
+			if v, err := b.rdb.ZScore(b.ctx(), b.p.Wakeups(), "a").Result(); err != nil || v != 5 {
 				b.Error(v, err)
 			}
 		},
@@ -177,9 +177,9 @@ func TestTheAgendaTellsATakeoverWhoIsDueWithinTheSpan(t *testing.T) {
 		"it is so": func(b *bench) {
 			now := b.now()
 			for name, in := range map[string]int64{"late": -1000, "soon": 5000, "far": 60_000} {
-				b.must(b.rdb.ZAdd(b.ctx(), b.p.Agenda(), redisZ(now+in, name)).Err())
+				b.must(b.rdb.ZAdd(b.ctx(), b.p.Wakeups(), redisZ(now+in, name)).Err())
 			}
-			at, got, err := b.st.Agenda(b.ctx(), part, 10*time.Second)
+			at, got, err := b.st.Wakeups(b.ctx(), part, 10*time.Second)
 			if err != nil || fmt.Sprint(got) != "[late soon]" || at < now || at > b.now() {
 				b.Errorf("%v at %d, %v", got, at, err)
 			}

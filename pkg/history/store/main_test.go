@@ -89,13 +89,13 @@ func (b *bench) commit(c store.Commit) (store.Committed, error) {
 	return redistest.Answer(func(done func(store.Committed, error)) { b.st.Commit(b.own, &c, done) })
 }
 
-func (b *bench) look(l store.Look) (store.Looked, error) {
+func (b *bench) look(l store.Reconciliation) (store.Reconciled, error) {
 	l.Execution = 1
-	return redistest.Answer(func(done func(store.Looked, error)) { b.st.Look(b.own, &l, done) })
+	return redistest.Answer(func(done func(store.Reconciled, error)) { b.st.Reconcile(b.own, &l, done) })
 }
 
-func (b *bench) due(n int) (store.DueNow, error) {
-	return redistest.Answer(func(done func(store.DueNow, error)) { b.st.Due(b.own, n, done) })
+func (b *bench) due(n int) (store.DueSet, error) {
+	return redistest.Answer(func(done func(store.DueSet, error)) { b.st.Due(b.own, n, done) })
 }
 
 // at is a position; times are longer than Lua's numbers are exact.
@@ -133,7 +133,7 @@ func (b *bench) inbox(instance string) string {
 // onAgenda gives in how many milliseconds the instance is looked at; ok is false if it is not.
 func (b *bench) onAgenda(instance string) (in int64, ok bool) {
 	b.Helper()
-	v, err := b.rdb.ZScore(b.ctx(), b.p.Agenda(), instance).Result()
+	v, err := b.rdb.ZScore(b.ctx(), b.p.Wakeups(), instance).Result()
 	if err == redis.Nil {
 		return 0, false
 	}
@@ -175,7 +175,7 @@ func (b *bench) started(instance, head string, activities ...uint64) {
 	b.Helper()
 	_, err := b.commit(store.Commit{
 		Instance: instance, NewHead: head, Events: [][]byte{[]byte("first")}, Create: leases(activities...),
-		Record: &store.Record{Name: "n", Born: at(1), Execution: 1, Status: store.Running, Created: 5}, Look: b.now() + 10_000,
+		Record: &store.Record{Name: "n", Origin: at(1), Execution: 1, Status: store.Running, Created: 5}, Wakeup: b.now() + 10_000,
 	})
 	b.must(err)
 }

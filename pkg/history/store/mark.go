@@ -7,34 +7,34 @@ import (
 
 // Mark is a place in what an instance has decided, over all its executions: up to it the inputs
 // stream has the messages, or from it the last one is owed. The zero Mark stands before everything.
-type Mark struct {
+type Watermark struct {
 	Execution uint64
 	Event     uint64 // id in the history of the execution
 }
 
 // Less reports whether m stands before n.
-func (m Mark) Less(n Mark) bool {
+func (m Watermark) Before(n Watermark) bool {
 	return m.Execution < n.Execution || m.Execution == n.Execution && m.Event < n.Event
 }
 
 // String gives the text of the record's field, such as 3.17; the zero Mark has none.
-func (m Mark) String() string {
-	if m == (Mark{}) {
+func (m Watermark) String() string {
+	if m == (Watermark{}) {
 		return ""
 	}
 	return num(m.Execution) + "." + num(m.Event)
 }
 
-func parseMark(text string) (Mark, error) {
+func parseWatermark(text string) (Watermark, error) {
 	if text == "" {
-		return Mark{}, nil
+		return Watermark{}, nil
 	}
 	execution, event, err := parsePair(text)
-	return Mark{Execution: execution, Event: event}, err
+	return Watermark{Execution: execution, Event: event}, err
 }
 
 // Owes reports whether the stream is not known to have every message of the instance.
-func (r *Record) Owes() bool { return r.Sent.Less(r.Out) }
+func (r *Record) HasPendingMessages() bool { return r.Published.Before(r.Produced) }
 
 // parsePair reads two numbers with a dot between them.
 func parsePair(text string) (first, second uint64, err error) {

@@ -10,7 +10,7 @@ import (
 )
 
 func parent(id string) *history.Parent {
-	return &history.Parent{Instance: id, Born: at(3), Execution: 4, Event: 17, Effect: "effect-of-" + id}
+	return &history.Parent{Instance: id, Origin: at(3), Execution: 4, Event: 17, Effect: "effect-of-" + id}
 }
 
 func custom(text string) history.Payload {
@@ -18,23 +18,23 @@ func custom(text string) history.Payload {
 }
 
 func TestMarksAreOrderedByExecutionThenEvent(t *testing.T) {
-	ordered := []store.Mark{{}, {Execution: 1, Event: 1}, {Execution: 1, Event: 20}, {Execution: 2, Event: 3}, {Execution: 10, Event: 1}}
+	ordered := []store.Watermark{{}, {Execution: 1, Event: 1}, {Execution: 1, Event: 20}, {Execution: 2, Event: 3}, {Execution: 10, Event: 1}}
 	for i, m := range ordered {
 		for j, n := range ordered {
-			if m.Less(n) != (i < j) {
-				t.Errorf("%v before %v: %v", m, n, m.Less(n))
+			if m.Before(n) != (i < j) {
+				t.Errorf("%v before %v: %v", m, n, m.Before(n))
 			}
 		}
 	}
 	if got := fmt.Sprint(ordered[3], ordered[0]); got != "2.3 " {
 		t.Errorf("text %q", got)
 	}
-	for _, r := range []store.Record{{}, {Sent: ordered[1], Out: ordered[1]}, {Sent: ordered[2], Out: ordered[1]}} {
-		if r.Owes() {
-			t.Errorf("%v up to %v owes", r.Sent, r.Out)
+	for _, r := range []store.Record{{}, {Published: ordered[1], Produced: ordered[1]}, {Published: ordered[2], Produced: ordered[1]}} {
+		if r.HasPendingMessages() {
+			t.Errorf("%v up to %v owes", r.Published, r.Produced)
 		}
 	}
-	if r := (&store.Record{Sent: ordered[2], Out: ordered[3]}); !r.Owes() {
+	if r := (&store.Record{Published: ordered[2], Produced: ordered[3]}); !r.HasPendingMessages() {
 		t.Error("what was sent of the execution before does not pay for this one")
 	}
 }
@@ -43,36 +43,36 @@ func TestTheRecordKeepsWhatACommitDoesNotName(t *testing.T) {
 	each(t, map[string]func(b *bench){
 		"parent, custom status and marks are read back as written, and stay": func(b *bench) {
 			first := store.Record{
-				Name: "n", Born: at(1), Execution: 1, Status: store.Running, Parent: parent("p:1=2"), Custom: custom("one"), CustomVersion: 1,
-				Out: store.Mark{Execution: 1, Event: 12}, Sent: store.Mark{Execution: 1, Event: 7},
+				Name: "n", Origin: at(1), Execution: 1, Status: store.Running, Parent: parent("p:1=2"), Custom: custom("one"), CustomVersion: 1,
+				Produced: store.Watermark{Execution: 1, Event: 12}, Published: store.Watermark{Execution: 1, Event: 7},
 			}
 			_, err := b.commit(store.Commit{Instance: "a", NewHead: "h1", Events: [][]byte{[]byte("x")}, Record: &first})
 			b.must(err)
-			check := func(version uint64, text string, out, sent store.Mark) {
+			check := func(version uint64, text string, out, sent store.Watermark) {
 				b.Helper()
 				rec := b.record("a")
-				if rec.Parent == nil || *rec.Parent != *parent("p:1=2") || rec.CustomVersion != version || fmt.Sprint(rec.Custom) != fmt.Sprint(custom(text)) || rec.Out != out || rec.Sent != sent {
+				if rec.Parent == nil || *rec.Parent != *parent("p:1=2") || rec.CustomVersion != version || fmt.Sprint(rec.Custom) != fmt.Sprint(custom(text)) || rec.Produced != out || rec.Published != sent {
 					b.Errorf("%+v", rec)
 				}
 			}
-			check(1, "one", first.Out, first.Sent)
+			check(1, "one", first.Produced, first.Published)
 			_, err = b.commit(store.Commit{Instance: "a", Head: "h1", NewHead: "h2", From: store.Running, Events: [][]byte{[]byte("x")}, Record: &store.Record{}})
 			b.must(err)
-			check(1, "one", first.Out, first.Sent)
-			c := store.Commit{Instance: "a", Head: "h2", NewHead: "h3", From: store.Running, Pop: nil, Events: [][]byte{[]byte("x")}, Front: [][]byte{element("!c2.0")}}
+			check(1, "one", first.Produced, first.Published)
+			c := store.Commit{Instance: "a", Head: "h2", NewHead: "h3", From: store.Running, Pop: nil, Events: [][]byte{[]byte("x")}, Prepend: [][]byte{element("!c2.0")}}
 			c.Record = &store.Record{
-				Name: "n", Born: at(1), Execution: 2, Status: store.Running, Parent: first.Parent, Custom: custom("two"), CustomVersion: 2, Sent: first.Out,
+				Name: "n", Origin: at(1), Execution: 2, Status: store.Running, Parent: first.Parent, Custom: custom("two"), CustomVersion: 2, Published: first.Produced,
 			}
 			_, err = b.commit(c)
 			b.must(err)
-			check(2, "two", first.Out, first.Out)
+			check(2, "two", first.Produced, first.Produced)
 		},
 		"a custom status without data is one": func(b *bench) {
 			_, err := b.commit(store.Commit{
-				Instance: "a", NewHead: "h1", Events: [][]byte{[]byte("x")}, Record: &store.Record{Name: "n", Born: at(1), Execution: 1, Status: store.Running, CustomVersion: 2},
+				Instance: "a", NewHead: "h1", Events: [][]byte{[]byte("x")}, Record: &store.Record{Name: "n", Origin: at(1), Execution: 1, Status: store.Running, CustomVersion: 2},
 			})
 			b.must(err)
-			if rec := b.record("a"); rec.CustomVersion != 2 || len(rec.Custom.Data) > 0 || rec.Parent != nil || rec.Owes() {
+			if rec := b.record("a"); rec.CustomVersion != 2 || len(rec.Custom.Data) > 0 || rec.Parent != nil || rec.HasPendingMessages() {
 				b.Errorf("%+v", rec)
 			}
 		},
@@ -94,23 +94,23 @@ func TestALookWritesDownWhatWasSent(t *testing.T) {
 	each(t, map[string]func(b *bench){
 		"at the head that it saw": func(b *bench) {
 			b.started("a", "h1")
-			mark := store.Mark{Execution: 1, Event: 9}
-			if _, err := b.look(store.Look{Instance: "a", Head: "h0", Most: 3, Sent: mark}); !errors.Is(err, store.ErrConflict) {
+			mark := store.Watermark{Execution: 1, Event: 9}
+			if _, err := b.look(store.Reconciliation{Instance: "a", Head: "h0", MaxClaims: 3, Published: mark}); !errors.Is(err, store.ErrConflict) {
 				b.Errorf("%v, want ErrConflict", err)
 			}
-			if got := b.record("a").Sent; got != (store.Mark{}) {
+			if got := b.record("a").Published; got != (store.Watermark{}) {
 				b.Errorf("sent %v", got)
 			}
-			_, err := b.look(store.Look{Instance: "a", Head: "h1", Most: 3, Sent: mark})
+			_, err := b.look(store.Reconciliation{Instance: "a", Head: "h1", MaxClaims: 3, Published: mark})
 			b.must(err)
-			_, err = b.look(store.Look{Instance: "a", Head: "h1", Most: 3}) // says nothing of it
+			_, err = b.look(store.Reconciliation{Instance: "a", Head: "h1", MaxClaims: 3}) // says nothing of it
 			b.must(err)
-			if got := b.record("a").Sent; got != mark {
+			if got := b.record("a").Published; got != mark {
 				b.Errorf("sent %v", got)
 			}
 		},
 		"and makes no record of an instance that has none": func(b *bench) {
-			_, err := b.look(store.Look{Instance: "a", Most: 3, Sent: store.Mark{Execution: 1, Event: 9}})
+			_, err := b.look(store.Reconciliation{Instance: "a", MaxClaims: 3, Published: store.Watermark{Execution: 1, Event: 9}})
 			b.must(err)
 			if rec, err := b.st.Record(b.ctx(), part, "a"); rec != nil || err != nil {
 				b.Errorf("%+v, %v", rec, err)
@@ -126,34 +126,34 @@ func TestTheHistoryThatOwesIsLoaded(t *testing.T) {
 				b.Helper()
 				l, err := b.st.Load(b.ctx(), part, "a")
 				b.must(err)
-				if len(l.Events) != events || len(l.Past) != past {
-					b.Errorf("%d events, %d of the past; want %d and %d", len(l.Events), len(l.Past), events, past)
+				if len(l.Events) != events || len(l.Previous) != past {
+					b.Errorf("%d events, %d of the past; want %d and %d", len(l.Events), len(l.Previous), events, past)
 				}
 			}
-			out := store.Mark{Execution: 1, Event: 2}
+			out := store.Watermark{Execution: 1, Event: 2}
 			_, err := b.commit(store.Commit{
 				Instance: "a", NewHead: "h1", Events: encoded(b, started(1), &history.EventSent{Instance: "b", Name: "e"}),
-				Record: &store.Record{Name: "n", Born: at(1), Execution: 1, Status: store.Running, Out: out},
+				Record: &store.Record{Name: "n", Origin: at(1), Execution: 1, Status: store.Running, Produced: out},
 			})
 			b.must(err)
 			load(2, 0)
 			_, err = b.commit(store.Commit{
 				Instance: "a", Head: "h1", NewHead: "h2", From: store.Running, Events: encoded(b, &history.ContinuedAsNew{}),
-				Record: &store.Record{Name: "n", Born: at(1), Execution: 2, Status: store.Running}, Front: [][]byte{element("!c2.0")},
+				Record: &store.Record{Name: "n", Origin: at(1), Execution: 2, Status: store.Running}, Prepend: [][]byte{element("!c2.0")},
 			})
 			b.must(err)
 			load(0, 3)
-			_, err = b.look(store.Look{Instance: "a", Head: "h2", Most: 3, Sent: out})
+			_, err = b.look(store.Reconciliation{Instance: "a", Head: "h2", MaxClaims: 3, Published: out})
 			b.must(err)
 			load(0, 0)
 			_, err = b.commit(store.Commit{
 				Instance: "a", Execution: 2, Head: "h2", NewHead: "h3", From: store.Running, Pop: []string{"!c2.0"},
 				Events: encoded(b, started(2), &history.EventSent{Instance: "b", Name: "e"}, &history.Completed{}),
-				Record: &store.Record{Status: store.Completed, Ended: 5, End: encoded(b, &history.Completed{})[0], Out: store.Mark{Execution: 2, Event: 2}},
+				Record: &store.Record{Status: store.Completed, Ended: 5, End: encoded(b, &history.Completed{})[0], Produced: store.Watermark{Execution: 2, Event: 2}},
 			})
 			b.must(err)
 			load(0, 3)
-			_, err = b.look(store.Look{Instance: "a", Head: "h3", Most: 3, Sent: store.Mark{Execution: 2, Event: 2}})
+			_, err = b.look(store.Reconciliation{Instance: "a", Head: "h3", MaxClaims: 3, Published: store.Watermark{Execution: 2, Event: 2}})
 			b.must(err)
 			load(0, 0)
 		},
@@ -161,7 +161,7 @@ func TestTheHistoryThatOwesIsLoaded(t *testing.T) {
 }
 
 func started(execution uint64) *history.Started {
-	return &history.Started{Name: "n", Born: at(1), Execution: execution}
+	return &history.Started{Name: "n", Origin: at(1), Execution: execution}
 }
 
 func encoded(b *bench, events ...history.Event) [][]byte {

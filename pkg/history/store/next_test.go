@@ -16,8 +16,8 @@ func next() store.Commit {
 	return store.Commit{
 		Instance: "a", Execution: 1, Head: "h1", NewHead: "h2", From: store.Running, Pop: []string{"e1"},
 		Events: [][]byte{[]byte("e1 taken"), []byte("continued")}, Delete: leases(1),
-		Record: &store.Record{Name: "n", Version: "v2", Born: at(1), Execution: 2, Status: store.Running, Created: 5},
-		Front:  [][]byte{element("!c2.0"), element("c2.1"), element("c2.2")}, Want: 10,
+		Record:  &store.Record{Name: "n", Version: "v2", Origin: at(1), Execution: 2, Status: store.Running, Created: 5},
+		Prepend: [][]byte{element("!c2.0"), element("c2.1"), element("c2.2")}, MaxUnread: 10,
 	}
 }
 
@@ -61,7 +61,7 @@ func TestTheCommitThatEndsAnExecutionBeginsTheNext(t *testing.T) {
 		"the start is first, then what was carried, then what was unread, and it is looked at now": func(b *bench) {
 			b.begun()
 			c := next()
-			c.Look = b.now() + 60_000
+			c.Wakeup = b.now() + 60_000
 			got, err := b.commit(c)
 			b.must(err)
 			b.wantInbox("a", "!c2.0 c2.1 c2.2 e2 e3")
@@ -86,7 +86,7 @@ func TestTheCommitThatEndsAnExecutionBeginsTheNext(t *testing.T) {
 			b.must(err)
 			_, err = b.commit(store.Commit{
 				Instance: "a", Execution: 2, Head: "h2", NewHead: "h3", From: store.Running, Pop: []string{"!c2.0", "c2.1"},
-				Events: [][]byte{[]byte("started")}, Create: leases(1), Record: &store.Record{}, Look: b.now() + 10_000,
+				Events: [][]byte{[]byte("started")}, Create: leases(1), Record: &store.Record{}, Wakeup: b.now() + 10_000,
 			})
 			b.must(err)
 			b.wantHistory(1, "[first e1 taken continued]")
@@ -113,8 +113,8 @@ func TestTheCommitThatEndsAnExecutionBeginsTheNext(t *testing.T) {
 			b.claim("a", 1, 1, time.Minute)
 			got, err := b.commit(next())
 			b.must(err)
-			if !maps.Equal(got.Holders, map[uint64]string{1: "w1"}) {
-				b.Errorf("holders %v", got.Holders)
+			if !maps.Equal(got.Workers, map[uint64]string{1: "w1"}) {
+				b.Errorf("holders %v", got.Workers)
 			}
 		},
 		"the first turn removes the history of the one before the last": func(b *bench) {
@@ -123,7 +123,7 @@ func TestTheCommitThatEndsAnExecutionBeginsTheNext(t *testing.T) {
 			b.must(err)
 			_, err = b.commit(store.Commit{
 				Instance: "a", Execution: 2, Head: "h2", NewHead: "h3", From: store.Running, Pop: []string{"!c2.0"}, Events: [][]byte{[]byte("2")},
-				Record: &store.Record{Name: "n", Born: at(1), Execution: 3, Status: store.Running}, Front: [][]byte{element("!c3.0")},
+				Record: &store.Record{Name: "n", Origin: at(1), Execution: 3, Status: store.Running}, Prepend: [][]byte{element("!c3.0")},
 			})
 			b.must(err)
 			b.wantHistory(1, "[first e1 taken continued]")
@@ -148,10 +148,10 @@ func TestTheCommitThatEndsAnExecutionBeginsTheNext(t *testing.T) {
 		"a thousand carried events keep their order, and the answer its bounds": func(b *bench) {
 			b.begun()
 			c := next()
-			c.Front, c.Want = [][]byte{element("!c2.0")}, 50
+			c.Prepend, c.MaxUnread = [][]byte{element("!c2.0")}, 50
 			want := "!c2.0"
 			for i := range 1000 {
-				c.Front = append(c.Front, element(fmt.Sprint("c2.", i+1)))
+				c.Prepend = append(c.Prepend, element(fmt.Sprint("c2.", i+1)))
 				want += fmt.Sprint(" c2.", i+1)
 			}
 			got, err := b.commit(c)
@@ -170,7 +170,7 @@ func TestTheCommitThatEndsAnExecutionBeginsTheNext(t *testing.T) {
 				want += " " + id
 			}
 			c := next()
-			c.Want = store.UnreadBatch
+			c.MaxUnread = store.UnreadBatch
 			got, err := b.commit(c)
 			b.must(err)
 			if ids(got.Unread) != want {
@@ -274,7 +274,7 @@ func TestAForgottenContinueAsNewCanBeDecidedAgain(t *testing.T) {
 			b.owner(token, time.Minute)
 			b.begun() // and the inputs have been read again
 			again := next()
-			again.NewHead, again.Front = "other", [][]byte{element("!c2.0")}
+			again.NewHead, again.Prepend = "other", [][]byte{element("!c2.0")}
 			got, err := b.commit(again)
 			b.must(err)
 			if ids(got.Unread) != "!c2.0 e2 e3" {
@@ -297,19 +297,19 @@ func TestAnotherBirthInheritsNothing(t *testing.T) {
 			_, err = b.commit(store.Commit{
 				Instance: "a", Head: "h1", NewHead: "h2", From: store.Running, Events: [][]byte{[]byte("end")},
 				Record: &store.Record{
-					Name: "n", Born: at(1), Execution: 1, Parent: parent("p"), Status: store.Failed, Ended: 9, End: []byte("end"),
-					Custom: custom("half way"), CustomVersion: 3, Out: store.Mark{Execution: 1, Event: 2}, Sent: store.Mark{Execution: 1, Event: 1},
+					Name: "n", Origin: at(1), Execution: 1, Parent: parent("p"), Status: store.Failed, Ended: 9, End: []byte("end"),
+					Custom: custom("half way"), CustomVersion: 3, Produced: store.Watermark{Execution: 1, Event: 2}, Published: store.Watermark{Execution: 1, Event: 1},
 				},
 			})
 			b.must(err)
 			b.wantIndex("a", store.Failed)
-			heir := store.Record{Name: "m", Version: "v", Born: at(7), Execution: 2, Created: 8, Status: store.Running, Parent: parent("q"), Reborn: true}
+			heir := store.Record{Name: "m", Version: "v", Origin: at(7), Execution: 2, Created: 8, Status: store.Running, Parent: parent("q"), NewIncarnation: true}
 			_, err = b.commit(store.Commit{
-				Instance: "a", Execution: 1, Head: "h2", NewHead: "h3", From: store.Failed, Pop: []string{"!s2"}, Record: &heir, Front: [][]byte{element("!c2.0")},
+				Instance: "a", Execution: 1, Head: "h2", NewHead: "h3", From: store.Failed, Pop: []string{"!s2"}, Record: &heir, Prepend: [][]byte{element("!c2.0")},
 			})
 			b.must(err)
 			rec := b.record("a")
-			heir.Head, heir.Updated, heir.Reborn, heir.End = rec.Head, rec.Updated, false, []byte{}
+			heir.Head, heir.Updated, heir.NewIncarnation, heir.End = rec.Head, rec.Updated, false, []byte{}
 			if *rec.Parent != *heir.Parent {
 				b.Errorf("parent %+v", rec.Parent)
 			}
@@ -323,13 +323,13 @@ func TestAnotherBirthInheritsNothing(t *testing.T) {
 		},
 		"but keeps what it sets itself": func(b *bench) {
 			b.started("a", "h1")
-			mark := store.Mark{Execution: 2, Event: 4}
+			mark := store.Watermark{Execution: 2, Event: 4}
 			_, err := b.commit(store.Commit{
 				Instance: "a", Head: "h1", NewHead: "h2", From: store.Running,
-				Record: &store.Record{Name: "n", Born: at(2), Execution: 2, Status: store.Running, Out: mark, Sent: mark, Custom: custom("x"), CustomVersion: 1, Reborn: true},
+				Record: &store.Record{Name: "n", Origin: at(2), Execution: 2, Status: store.Running, Produced: mark, Published: mark, Custom: custom("x"), CustomVersion: 1, NewIncarnation: true},
 			})
 			b.must(err)
-			if rec := b.record("a"); rec.Out != mark || rec.Sent != mark || rec.CustomVersion != 1 || rec.Owes() {
+			if rec := b.record("a"); rec.Produced != mark || rec.Published != mark || rec.CustomVersion != 1 || rec.HasPendingMessages() {
 				b.Errorf("%+v", rec)
 			}
 		},

@@ -26,13 +26,13 @@ func TestWithoutMemoryWhatIsAcceptedGoesOnAndNothingIsTaken(t *testing.T) {
 		"due and looks": func(b *bench) {
 			b.started("a", "h1", 1, 2)
 			b.claim("a", 1, 1, -1)
-			b.must(rdb.ZAdd(b.ctx(), b.p.Agenda(), redis.Z{Member: "a"}).Err())
+			b.must(rdb.ZAdd(b.ctx(), b.p.Wakeups(), redis.Z{Member: "a"}).Err())
 			s.OutOfMemory(t)
 			if got, err := b.due(10); err != nil || len(got.Instances) != 1 {
 				b.Errorf("due: %+v, %v", got, err)
 			}
-			got, err := b.look(store.Look{Instance: "a", Head: "h1", Leases: leases(1, 2), Most: 3, Next: b.now() + 10_000, Stuck: "why"})
-			if err != nil || got.Leases[0].Found != store.Expired {
+			got, err := b.look(store.Reconciliation{Instance: "a", Head: "h1", Leases: leases(1, 2), MaxClaims: 3, Wakeup: b.now() + 10_000, Stalled: "why"})
+			if err != nil || got.Leases[0].Status != store.ClaimExpired {
 				b.Errorf("look: %+v, %v", got, err)
 			}
 		},

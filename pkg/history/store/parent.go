@@ -9,17 +9,17 @@ import (
 )
 
 // bornText is the field of a birth: sequence and time, such as 3.1790000000123456789.
-func bornText(p history.Position) string { return num(p.Seq) + "." + num(p.Time) }
+func formatOrigin(p history.Position) string { return num(p.Seq) + "." + num(p.Time) }
 
-func parseBorn(text string) (history.Position, error) {
+func parseOrigin(text string) (history.Position, error) {
 	seq, at, err := parsePair(text)
 	return history.Position{Seq: seq, Time: int64(at)}, err //nolint:gosec // written from a positive int64
 }
 
 // parentText is the field of a parent: its instance, birth, execution and event, and the effect id of the start, with
 // spaces between them. An instance id holds none; the effect id is the rest. The gates that are held are a field of their own.
-func parentText(p *history.Parent) string {
-	return strings.Join([]string{p.Instance, bornText(p.Born), num(p.Execution), num(p.Event), p.Effect}, " ")
+func formatParent(p *history.Parent) string {
+	return strings.Join([]string{p.Instance, formatOrigin(p.Origin), num(p.Execution), num(p.Event), p.Effect}, " ")
 }
 
 var errNoParent = errors.New("not the place of a parent")
@@ -32,9 +32,9 @@ func parseParent(text, holds string) (*history.Parent, error) {
 	if len(f) < 5 || f[0] == "" {
 		return nil, errNoParent
 	}
-	p := &history.Parent{Instance: f[0], Effect: f[4], Holds: holds}
+	p := &history.Parent{Instance: f[0], Effect: f[4], HeldLimits: holds}
 	var bad [3]error
-	p.Born, bad[0] = parseBorn(f[1])
+	p.Origin, bad[0] = parseOrigin(f[1])
 	p.Execution, bad[1] = strconv.ParseUint(f[2], 10, 64)
 	p.Event, bad[2] = strconv.ParseUint(f[3], 10, 64)
 	return p, errors.Join(bad[:]...)

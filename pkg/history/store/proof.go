@@ -51,7 +51,7 @@ func (t Tenure) leaseKey(instance, effect string) string {
 
 // Proves reports whether the ack script has made this proof: that the activity of this effect id has ended, and the element is its
 // completion. An element that is too large for a doorbell is nil.
-func (t Tenure) Proves(instance, effect string, element []byte, proof string) bool {
+func (t Tenure) VerifyProof(instance, effect string, element []byte, proof string) bool {
 	inner := sha1.Sum(element) //nolint:gosec // see the import
 	b := make([]byte, 0, 128)
 	b = append(b, t.leaseKey(instance, effect)...)

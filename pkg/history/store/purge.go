@@ -22,12 +22,12 @@ type Purge struct {
 // the record is gone.
 func (s *Store) Purge(t Tenure, pu *Purge, done func(now int64, err error)) {
 	p := s.space.Part(t.Part)
-	keys := []string{p.Owner(), p.Agenda(), p.Instance(pu.Instance), p.Inbox(pu.Instance), p.Stuck(), p.Index(string(pu.Status))}
+	keys := []string{p.Owner(), p.Wakeups(), p.Instance(pu.Instance), p.Inbox(pu.Instance), p.Stalled(), p.Index(string(pu.Status))}
 	for e := max(pu.Execution, 2) - 1; e <= pu.Execution; e++ {
 		keys = append(keys, p.History(pu.Instance, e), p.Reports(pu.Instance, e))
 	}
 	args := make([]any, 0, 4+len(pu.Pop))
-	args = append(args, t.Token, pu.Instance, pu.Head, lookArg(pu.Applied))
+	args = append(args, t.Token, pu.Instance, pu.Head, optionalNum(pu.Applied))
 	for _, id := range pu.Pop {
 		args = append(args, id)
 	}
@@ -38,7 +38,7 @@ func (s *Store) Purge(t Tenure, pu *Purge, done func(now int64, err error)) {
 		}
 		r := redisx.NewReply(v)
 		if r.Str(0) != "OK" {
-			done(0, refusal("purge", r))
+			done(0, replyError("purge", r))
 			return
 		}
 		done(r.Int(1), r.Err())

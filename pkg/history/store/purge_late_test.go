@@ -62,15 +62,17 @@ func TestNothingThatWasPurgedComesBack(t *testing.T) {
 		},
 		"by a worker that holds a lease of before": func(b *bench) {
 			b.late(func(ref lease.Ref, ws *lease.Leases) {
-				grip := lease.Grip{Ref: ref, Token: "tok"}
-				acked, err := redistest.Answer(func(done func(lease.Acked, error)) { ws.Ack(lease.Completion{Grip: grip, Body: []byte("x")}, done) })
+				grip := lease.Claim{Ref: ref, Token: "tok"}
+				acked, err := redistest.Answer(func(done func(lease.Acked, error)) { ws.Ack(lease.Completion{Claim: grip, Body: []byte("x")}, done) })
 				b.must(err)
-				out, err := redistest.Answer(func(done func(lease.Outcome, error)) { ws.Abandon(lease.Return{Grip: grip, Delay: time.Hour}, done) })
+				out, err := redistest.Answer(func(done func(lease.Outcome, error)) {
+					ws.Release(lease.ReleaseRequest{Claim: grip, Delay: time.Hour}, done)
+				})
 				b.must(err)
-				renewed, err := redistest.Answer(func(done func([]lease.Outcome, error)) { ws.Renew(part, []lease.Grip{grip}, time.Minute, done) })
+				renewed, err := redistest.Answer(func(done func([]lease.Outcome, error)) { ws.Renew(part, []lease.Claim{grip}, time.Minute, done) })
 				b.must(err)
-				bid := lease.Bid{Grip: grip, Worker: "w", TTL: time.Minute, MaxClaims: 3}
-				claim, err := redistest.Answer(func(done func(lease.Claim, error)) { ws.Claim(bid, done) })
+				bid := lease.ClaimRequest{Claim: grip, Worker: "w", TTL: time.Minute, MaxClaims: 3}
+				claim, err := redistest.Answer(func(done func(lease.ClaimReply, error)) { ws.Claim(bid, done) })
 				b.must(err)
 				if acked.Outcome != lease.Gone || out != lease.Gone || renewed[0] != lease.Gone || claim.Outcome != lease.Gone {
 					b.Errorf("ack %v, abandon %v, renew %v, claim %v", acked.Outcome, out, renewed[0], claim.Outcome)
@@ -82,7 +84,7 @@ func TestNothingThatWasPurgedComesBack(t *testing.T) {
 				for execution := uint64(1); execution <= 3; execution++ {
 					ref.Execution = execution
 					_, err := redistest.Answer(func(done func(any, error)) {
-						ws.Report(ref, []lease.Reported{{Activity: 2, Report: lease.Report{How: lease.Stopped}}}, func(err error) { done(nil, err) })
+						ws.Report(ref, []lease.Reported{{Activity: 2, Report: lease.Report{Ending: lease.Stopped}}}, func(err error) { done(nil, err) })
 					})
 					b.must(err)
 				}
@@ -91,7 +93,7 @@ func TestNothingThatWasPurgedComesBack(t *testing.T) {
 		"by a look, a commit or a purge that was under way": func(b *bench) {
 			b.late(func(lease.Ref, *lease.Leases) {
 				for _, head := range []string{"h1", "h3"} {
-					if _, err := b.look(store.Look{Instance: "a", Head: head, Most: 3, Next: b.now() + 1000, Stuck: "why", Leases: leases(2)}); !errors.Is(err, store.ErrConflict) {
+					if _, err := b.look(store.Reconciliation{Instance: "a", Head: head, MaxClaims: 3, Wakeup: b.now() + 1000, Stalled: "why", Leases: leases(2)}); !errors.Is(err, store.ErrConflict) {
 						b.Errorf("look: %v", err)
 					}
 					c := store.Commit{Instance: "a", Execution: 2, Head: head, NewHead: "h9", From: store.Running, Create: leases(7), Record: &store.Record{}}
@@ -105,12 +107,12 @@ func TestNothingThatWasPurgedComesBack(t *testing.T) {
 			b.late(func(lease.Ref, *lease.Leases) {
 				first := store.Commit{
 					Instance: "a", NewHead: "h1", Pop: []string{"!s1"}, Events: encoded(b, started(1)),
-					Record: &store.Record{Name: "n", Born: at(1), Execution: 1, Status: store.Running},
+					Record: &store.Record{Name: "n", Origin: at(1), Execution: 1, Status: store.Running},
 				}
 				if _, err := b.commit(first); !errors.Is(err, store.ErrConflict) {
 					b.Errorf("commit: %v", err)
 				}
-				early := store.Look{Instance: "a", Most: 3, Next: b.now() + 86_400_000, Hold: store.HoldEarly, Stuck: "it waits for its start"}
+				early := store.Reconciliation{Instance: "a", MaxClaims: 3, Wakeup: b.now() + 86_400_000, InboxHold: store.HoldEarly, Stalled: "it waits for its start"}
 				if _, err := b.look(early); err != nil {
 					b.Errorf("look: %v", err)
 				}
@@ -138,9 +140,9 @@ func TestACommitThatPrunesTakesTheReportsToo(t *testing.T) {
 			}
 			_, err := b.commit(store.Commit{
 				Instance: "a", Execution: 2, Head: "h2", NewHead: "h3", From: store.Running,
-				Events: encoded(b, &history.ChildCancelRequested{Scheduled: 2, Reason: cancel.ContinuedAsNew}, &history.ContinuedAsNew{}),
-				Record: &store.Record{Name: "n", Born: at(1), Execution: 3, Status: store.Running, Sent: store.Mark{Execution: 2, Event: 4}, Out: store.Mark{Execution: 2, Event: 4}},
-				Front:  [][]byte{element("!c3.0")},
+				Events:  encoded(b, &history.ChildCancelRequested{Scheduled: 2, Reason: cancel.ContinuedAsNew}, &history.ContinuedAsNew{}),
+				Record:  &store.Record{Name: "n", Origin: at(1), Execution: 3, Status: store.Running, Published: store.Watermark{Execution: 2, Event: 4}, Produced: store.Watermark{Execution: 2, Event: 4}},
+				Prepend: [][]byte{element("!c3.0")},
 			})
 			b.must(err)
 			b.wantSound() // the execution that has just begun has not pruned yet

@@ -28,7 +28,7 @@ func (b *bench) over(behind ...store.Message) {
 		Events: encoded(b, started(2), &history.Completed{}),
 		Record: &store.Record{
 			Status: store.Completed, Ended: 5, End: encoded(b, &history.Completed{})[0],
-			Out: store.Mark{Execution: 1, Event: 2}, Sent: store.Mark{Execution: 1, Event: 2},
+			Produced: store.Watermark{Execution: 1, Event: 2}, Published: store.Watermark{Execution: 1, Event: 2},
 		},
 	})
 	b.must(err)
@@ -38,7 +38,7 @@ func (b *bench) over(behind ...store.Message) {
 	batch := append([]store.Message{message("a", "p", store.CancelMessage)}, behind...)
 	_, err = b.ingest(0, uint64(len(batch)), batch...)
 	b.must(err)
-	_, err = b.look(store.Look{Instance: "a", Head: "h3", Most: 3, Stuck: "it can not be read"})
+	_, err = b.look(store.Reconciliation{Instance: "a", Head: "h3", MaxClaims: 3, Stalled: "it can not be read"})
 	b.must(err)
 }
 
@@ -102,11 +102,11 @@ func TestAPurgeTakesAllThatTheInstanceHas(t *testing.T) {
 		"also of one that has not begun": func(b *bench) {
 			_, err := b.ingest(0, 3, message("a", "s1", store.StartMessage), message("a", "p", store.CancelMessage), message("a", "e3", ""))
 			b.must(err)
-			_, err = b.look(store.Look{Instance: "a", Most: 3, Hold: store.HoldAll, Next: b.now() + 60_000, Stuck: "nobody has its code"})
+			_, err = b.look(store.Reconciliation{Instance: "a", MaxClaims: 3, InboxHold: store.HoldAll, Wakeup: b.now() + 60_000, Stalled: "nobody has its code"})
 			b.must(err)
 			b.must(b.purge(store.Purge{Instance: "a", Pop: []string{"!s1", "p"}}))
 			b.wantInbox("a", "e3")
-			b.wantGone(b.p.Seen("a"), b.p.Inbox("a"), b.p.Agenda())
+			b.wantGone(b.p.Seen("a"), b.p.Inbox("a"), b.p.Wakeups())
 		},
 	})
 }
@@ -118,7 +118,7 @@ func TestWhatCameBehindAPurgeIsKept(t *testing.T) {
 			b.must(b.purge(purgeOfA()))
 			b.wantInbox("a", "e1 e2 e3")
 			b.wantLook("a", 0)
-			b.wantGone(b.p.Seen("a"), b.p.Inbox("a"), b.p.Agenda())
+			b.wantGone(b.p.Seen("a"), b.p.Inbox("a"), b.p.Wakeups())
 		},
 		"the start among it goes in front, and a second one stays where it is": func(b *bench) {
 			b.over(append(events(1, 2), message("a", "s3", store.StartMessage), message("a", "e4", ""), message("a", "s5", store.StartMessage))...)
@@ -154,11 +154,11 @@ func TestWhatCameBehindAPurgeIsKept(t *testing.T) {
 			b.over(message("a", "s1", store.StartMessage))
 			b.must(b.purge(purgeOfA()))
 			b.must(second(b.commit(store.Commit{
-				Instance: "a", NewHead: "n1", Pop: []string{"!s1"}, Events: encoded(b, &history.Started{Name: "n", Born: at(9), Execution: 1}),
-				Record: &store.Record{Name: "n", Born: at(9), Execution: 1, Status: store.Running, Created: 9},
+				Instance: "a", NewHead: "n1", Pop: []string{"!s1"}, Events: encoded(b, &history.Started{Name: "n", Origin: at(9), Execution: 1}),
+				Record: &store.Record{Name: "n", Origin: at(9), Execution: 1, Status: store.Running, Created: 9},
 			})))
 			rec := b.record("a")
-			if rec.Born != at(9) || rec.Execution != 1 || rec.Ended != 0 || len(rec.End) > 0 || rec.Out != (store.Mark{}) || rec.Sent != (store.Mark{}) {
+			if rec.Origin != at(9) || rec.Execution != 1 || rec.Ended != 0 || len(rec.End) > 0 || rec.Produced != (store.Watermark{}) || rec.Published != (store.Watermark{}) {
 				b.Errorf("%+v", rec)
 			}
 			b.wantIndex("a", store.Running)

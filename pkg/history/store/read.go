@@ -36,8 +36,8 @@ func (s *Store) Count(ctx context.Context, part int, status Status) (uint64, err
 }
 
 // StuckCount reads how many instances of a partition the store lists as stalled, in constant time.
-func (s *Store) StuckCount(ctx context.Context, part int) (uint64, error) {
-	return s.size(ctx, part, "HLEN", s.space.Part(part).Stuck())
+func (s *Store) StalledCount(ctx context.Context, part int) (uint64, error) {
+	return s.size(ctx, part, "HLEN", s.space.Part(part).Stalled())
 }
 
 func (s *Store) size(ctx context.Context, part int, command, key string) (uint64, error) {
@@ -50,8 +50,8 @@ func (s *Store) size(ctx context.Context, part int, command, key string) (uint64
 }
 
 // StuckIDs reads which instances of a partition are stalled, in no order.
-func (s *Store) StuckIDs(ctx context.Context, part int) ([]string, error) {
-	v, err := s.run.Do(ctx, redisx.Command("HKEYS", s.space.Part(part).Stuck()))
+func (s *Store) StalledIDs(ctx context.Context, part int) ([]string, error) {
+	v, err := s.run.Do(ctx, redisx.Command("HKEYS", s.space.Part(part).Stalled()))
 	if err != nil {
 		return nil, fmt.Errorf("partition %d: read what is stalled: %w", part, err)
 	}
@@ -60,12 +60,12 @@ func (s *Store) StuckIDs(ctx context.Context, part int) ([]string, error) {
 }
 
 // Stuck reads why the instances of a partition are stalled, by instance; of those that are not there is nothing.
-func (s *Store) Stuck(ctx context.Context, part int, ids []string) (map[string]string, error) {
+func (s *Store) StalledReasons(ctx context.Context, part int, ids []string) (map[string]string, error) {
 	if len(ids) == 0 {
 		return map[string]string{}, nil
 	}
 	args := make([]any, 0, 2+len(ids))
-	args = append(args, "HMGET", s.space.Part(part).Stuck())
+	args = append(args, "HMGET", s.space.Part(part).Stalled())
 	for _, id := range ids {
 		args = append(args, id)
 	}
@@ -88,8 +88,8 @@ func (s *Store) Stuck(ctx context.Context, part int, ids []string) (map[string]s
 }
 
 // StuckOne reads why one instance is stalled, "" if it is not.
-func (s *Store) StuckOne(ctx context.Context, part int, instance string) (string, error) {
-	v, err := s.run.Do(ctx, redisx.Command("HGET", s.space.Part(part).Stuck(), instance))
+func (s *Store) StalledReason(ctx context.Context, part int, instance string) (string, error) {
+	v, err := s.run.Do(ctx, redisx.Command("HGET", s.space.Part(part).Stalled(), instance))
 	if err != nil {
 		return "", fmt.Errorf("instance %s: read whether it is stalled: %w", instance, err)
 	}
@@ -98,8 +98,8 @@ func (s *Store) StuckOne(ctx context.Context, part int, instance string) (string
 
 // Agenda reads who is to be looked at within the span, soonest first, and Redis TIME (Unix ms). It changes
 // nothing. A script, because only that asks the partition's own master for the time.
-func (s *Store) Agenda(ctx context.Context, part int, within time.Duration) (now int64, due []string, err error) {
-	v, err := s.run.Do(ctx, redisx.Call{Script: s.agenda, Keys: []string{s.space.Part(part).Agenda()}, Args: []any{within.Milliseconds()}})
+func (s *Store) Wakeups(ctx context.Context, part int, within time.Duration) (now int64, due []string, err error) {
+	v, err := s.run.Do(ctx, redisx.Call{Script: s.wakeups, Keys: []string{s.space.Part(part).Wakeups()}, Args: []any{within.Milliseconds()}})
 	if err != nil {
 		return 0, nil, fmt.Errorf("partition %d: read the agenda: %w", part, err)
 	}
@@ -176,23 +176,23 @@ type ListQuery struct {
 }
 
 const (
-	pageDefault = 100
-	pageMost    = 500
-	scanMost    = 1000 // members of the index that one page reads
+	defaultPage = 100
+	maxPage     = 500
+	maxScan     = 1000 // members of the index that one page reads
 )
 
 // List reads instances of a status, newest change first and, of one millisecond, the highest id first. A page reads a
 // bounded number of records, so a filter may leave it short or empty although there is more.
 func (s *Store) List(ctx context.Context, part int, q ListQuery) (Page, error) {
 	if q.Limit <= 0 {
-		q.Limit = pageDefault
+		q.Limit = defaultPage
 	}
-	q.Limit = min(q.Limit, pageMost)
+	q.Limit = min(q.Limit, maxPage)
 	page := Page{Updated: q.Updated, Instance: q.Instance}
 	for scanned := 0; ; {
 		batch := q.Limit - len(page.Rows)
 		if q.Keep != nil {
-			batch = pageDefault
+			batch = defaultPage
 		}
 		rows, end, err := s.indexed(ctx, part, q.Status, page, batch)
 		if err != nil {
@@ -212,7 +212,7 @@ func (s *Store) List(ctx context.Context, part int, q ListQuery) (Page, error) {
 				return page, nil
 			}
 		}
-		if scanned += len(rows); end || scanned >= scanMost {
+		if scanned += len(rows); end || scanned >= maxScan {
 			page.More = !end
 			return page, nil
 		}

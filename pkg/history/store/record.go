@@ -35,7 +35,7 @@ func Statuses() []Status { return []Status{Pending, Running, Completed, Failed, 
 type Record struct {
 	Name      string
 	Version   string
-	Born      history.Position
+	Origin    history.Position
 	Execution uint64 // the current one; its history may still be empty
 	Status    Status
 	Head      string          // random, set by every commit
@@ -51,21 +51,21 @@ type Record struct {
 	Custom        history.Payload // the custom status
 	CustomVersion uint64          // how often it has been set, over all executions; 0: never, and then Custom is not written
 
-	Out  Mark // the last event that owes a message
-	Sent Mark // up to which the inputs stream is known to have the messages; before Out: something is owed
+	Produced  Watermark // the last event that owes a message
+	Published Watermark // up to which the inputs stream is known to have the messages; before Out: something is owed
 
 	// Kept are the tickets whose slots it has and keeps from one attempt to the next, in order. It is only read: a Commit says what
 	// changes of them. By it a gate sees that such a slot is wanted; see decision 14.
-	Kept []string
+	Retained []string
 
 	// Reborn says, in a Commit, that this is another birth in the place of one that has ended: its end, custom status, parent
 	// and marks are cleared, except what the same Record sets. It is never read back.
-	Reborn bool
+	NewIncarnation bool
 }
 
 // keptField, with a ticket behind it, is the field of the record that names the ticket of a kept slot. unwanted.lua of package gate
 // reads it.
-const keptField = "k:"
+const retainedField = "k:"
 
 // fields lists what a commit writes of the record; head, updated and events are the script's, and so is what Reborn clears.
 func (r *Record) fields() []any {
@@ -74,13 +74,13 @@ func (r *Record) fields() []any {
 	if r.Name != "" {
 		add("name", r.Name)
 		add("version", r.Version)
-		add("born", bornText(r.Born))
+		add("born", formatOrigin(r.Origin))
 		add("execution", num(r.Execution))
 		add("created", num(r.Created))
 		if r.Parent != nil {
-			add("parent", parentText(r.Parent))
-			if r.Parent.Holds != "" {
-				add("holds", r.Parent.Holds)
+			add("parent", formatParent(r.Parent))
+			if r.Parent.HeldLimits != "" {
+				add("holds", r.Parent.HeldLimits)
 			}
 		}
 	}
@@ -92,18 +92,18 @@ func (r *Record) fields() []any {
 		add("end", r.End)
 	}
 	if len(r.Unread) > 0 {
-		add("unread", unreadText(r.Unread))
+		add("unread", encodeUnread(r.Unread))
 	}
 	if r.CustomVersion > 0 {
 		add("custom.type", r.Custom.Type)
 		add("custom.data", r.Custom.Data)
 		add("custom.version", num(r.CustomVersion))
 	}
-	if r.Out != (Mark{}) {
-		add("out", r.Out.String())
+	if r.Produced != (Watermark{}) {
+		add("out", r.Produced.String())
 	}
-	if r.Sent != (Mark{}) {
-		add("sent", r.Sent.String())
+	if r.Published != (Watermark{}) {
+		add("sent", r.Published.String())
 	}
 	return f
 }
@@ -117,18 +117,18 @@ func (r *Record) EndEvent() (history.Event, error) {
 }
 
 // hash is a record as Redis has it, read field by field; the first that can not be read is kept.
-type hash struct {
+type recordFields struct {
 	fields map[string]string
-	bad    error
+	err    error
 }
 
-func (h *hash) keep(field string, err error) {
-	if err != nil && h.bad == nil {
-		h.bad = fmt.Errorf("record: field %s is %.100q: %w", field, h.fields[field], history.ErrCorrupt)
+func (h *recordFields) keep(field string, err error) {
+	if err != nil && h.err == nil {
+		h.err = fmt.Errorf("record: field %s is %.100q: %w", field, h.fields[field], history.ErrCorrupt)
 	}
 }
 
-func (h *hash) number(field string) int64 {
+func (h *recordFields) number(field string) int64 {
 	text := h.fields[field]
 	if text == "" {
 		return 0
@@ -138,15 +138,15 @@ func (h *hash) number(field string) int64 {
 	return n
 }
 
-func (h *hash) count(field string) uint64 { return uint64(h.number(field)) } //nolint:gosec // written from a uint64 below 2^63
+func (h *recordFields) count(field string) uint64 { return uint64(h.number(field)) } //nolint:gosec // written from a uint64 below 2^63
 
-func (h *hash) mark(field string) Mark {
-	m, err := parseMark(h.fields[field])
+func (h *recordFields) watermark(field string) Watermark {
+	m, err := parseWatermark(h.fields[field])
 	h.keep(field, err)
 	return m
 }
 
-func unreadText(all []history.UnreadEvents) string {
+func encodeUnread(all []history.UnreadEvents) string {
 	b, err := json.Marshal(all)
 	if err != nil { // names and numbers always encode
 		return "[]"
@@ -154,7 +154,7 @@ func unreadText(all []history.UnreadEvents) string {
 	return string(b)
 }
 
-func (h *hash) unread(field string) (all []history.UnreadEvents) {
+func (h *recordFields) unread(field string) (all []history.UnreadEvents) {
 	if text := h.fields[field]; text != "" {
 		h.keep(field, json.Unmarshal([]byte(text), &all))
 	}
@@ -162,30 +162,30 @@ func (h *hash) unread(field string) (all []history.UnreadEvents) {
 }
 
 func parseRecord(m map[string]string) (*Record, error) {
-	h := &hash{fields: m}
+	h := &recordFields{fields: m}
 	r := &Record{
 		Name: m["name"], Version: m["version"], Status: Status(m["status"]), Head: m["head"],
 		Execution: h.count("execution"), Events: h.count("events"),
 		Created: h.number("created"), Updated: h.number("updated"), Ended: h.number("ended"), End: []byte(m["end"]),
-		CustomVersion: h.count("custom.version"), Out: h.mark("out"), Sent: h.mark("sent"),
+		CustomVersion: h.count("custom.version"), Produced: h.watermark("out"), Published: h.watermark("sent"),
 		Unread: h.unread("unread"),
 	}
 	if r.CustomVersion > 0 {
 		r.Custom = history.Payload{Type: m["custom.type"], Data: []byte(m["custom.data"])}
 	}
 	for f := range m {
-		if ticket, ok := strings.CutPrefix(f, keptField); ok {
-			r.Kept = append(r.Kept, ticket)
+		if ticket, ok := strings.CutPrefix(f, retainedField); ok {
+			r.Retained = append(r.Retained, ticket)
 		}
 	}
-	slices.Sort(r.Kept)
+	slices.Sort(r.Retained)
 	var err error
-	r.Born, err = parseBorn(m["born"])
+	r.Origin, err = parseOrigin(m["born"])
 	h.keep("born", err)
 	r.Parent, err = parseParent(m["parent"], m["holds"])
 	h.keep("parent", err)
 	if r.Name == "" || r.Head == "" || r.Status == "" {
-		h.bad = fmt.Errorf("record: a field is missing: %w", history.ErrCorrupt)
+		h.err = fmt.Errorf("record: a field is missing: %w", history.ErrCorrupt)
 	}
-	return r, h.bad
+	return r, h.err
 }

@@ -18,7 +18,7 @@ var refuseLua string
 const (
 	refusalsKept = 100
 	refusalsSpan = 24 * time.Hour
-	maxWhy       = 512 // bytes of the reason, which quotes what was refused
+	maxReason    = 512 // bytes of the reason, which quotes what was refused
 )
 
 // Refusal is an input that could not be used: of an unknown kind or a newer version, too
@@ -27,7 +27,7 @@ type Refusal struct {
 	Instance string `json:"instance"`
 	Seq      uint64 `json:"seq"` // in the inputs stream
 	At       int64  `json:"at"`  // Unix ms
-	Why      string `json:"why"`
+	Reason   string `json:"why"`
 }
 
 // Refuse remembers refusals.
@@ -35,7 +35,7 @@ func (s *Store) Refuse(ctx context.Context, t Tenure, rs []Refusal) error {
 	p := s.space.Part(t.Part)
 	args := []any{t.Token, refusalsKept, refusalsSpan.Milliseconds()}
 	for _, r := range rs[max(0, len(rs)-refusalsKept):] {
-		r.Why = text.Shorten(r.Why, maxWhy)
+		r.Reason = text.Shorten(r.Reason, maxReason)
 		b, err := json.Marshal(r)
 		if err != nil {
 			return fmt.Errorf("partition %d: encode a refusal: %w", t.Part, err)
@@ -47,7 +47,7 @@ func (s *Store) Refuse(ctx context.Context, t Tenure, rs []Refusal) error {
 		return fmt.Errorf("partition %d: remember refusals: %w", t.Part, err)
 	}
 	if r := redisx.NewReply(v); r.Str(0) != "OK" {
-		return refusal("refuse", r)
+		return replyError("refuse", r)
 	}
 	return nil
 }

@@ -43,13 +43,13 @@ var ingestLua string
 var commitLua string
 
 //go:embed look.lua
-var lookLua string
+var reconcileLua string
 
 //go:embed due.lua
 var dueLua string
 
 //go:embed agenda.lua
-var agendaLua string
+var wakeupsLua string
 
 //go:embed purge.lua
 var purgeLua string
@@ -70,16 +70,16 @@ var (
 
 // Bounds of an inbox, and of what is remembered and answered.
 const (
-	InboxBound   = 100_000        // unread inputs an instance may have
-	InboxBytes   = 64 << 20       // memory that they may take in Redis
-	EarlyBytes   = 4 << 20        // bytes of the inputs that an instance may have before its start
-	EarlyAll     = 16 << 20       // and of all those in a partition
-	seenCount    = 10_000         // message ids an instance remembers
-	seenSpan     = 60 * 60 * 1000 // for how long, ms
-	UnreadBatch  = 256            // unread elements a commit or a read answers
-	unreadBytes  = 4 << 20        // and their size
-	CommitBytes  = 16 << 20       // size of a commit
-	historyChunk = 5_000          // events read at once
+	InboxBound      = 100_000        // unread inputs an instance may have
+	InboxBytes      = 64 << 20       // memory that they may take in Redis
+	EarlyBytes      = 4 << 20        // bytes of the inputs that an instance may have before its start
+	EarlyTotalBytes = 16 << 20       // and of all those in a partition
+	seenCount       = 10_000         // message ids an instance remembers
+	seenSpan        = 60 * 60 * 1000 // for how long, ms
+	UnreadBatch     = 256            // unread elements a commit or a read answers
+	unreadBytes     = 4 << 20        // and their size
+	CommitBytes     = 16 << 20       // size of a commit
+	historyChunk    = 5_000          // events read at once
 )
 
 // Store reads and writes one namespace. It is safe for concurrent use.
@@ -87,7 +87,7 @@ type Store struct {
 	run   *redisx.Runner
 	space redisx.Space
 
-	ingest, commit, look, due, agenda, unread, refuse, purge, wipe, cancelled *redisx.Script
+	ingest, commit, reconcile, due, wakeups, unread, refuse, purge, wipe, cancelled *redisx.Script
 }
 
 // New makes a store. The runner stays the caller's to close.
@@ -95,8 +95,8 @@ func New(run *redisx.Runner, space redisx.Space) *Store {
 	return &Store{
 		run: run, space: space,
 		ingest: redisx.NewScript("ingest", ingestLua), commit: redisx.NewScript("commit", commitLua),
-		look: redisx.NewScript("look", lookLua), due: redisx.NewScript("due", dueLua), refuse: redisx.NewScript("refuse", refuseLua),
-		agenda: redisx.NewScript("agenda", agendaLua), unread: redisx.NewScript("unread", unreadLua),
+		reconcile: redisx.NewScript("look", reconcileLua), due: redisx.NewScript("due", dueLua), refuse: redisx.NewScript("refuse", refuseLua),
+		wakeups: redisx.NewScript("agenda", wakeupsLua), unread: redisx.NewScript("unread", unreadLua),
 		purge: redisx.NewScript("purge", purgeLua), wipe: redisx.NewScript("wipe", wipeLua), cancelled: redisx.NewScript("cancelled", cancelledLua),
 	}
 }
@@ -142,10 +142,10 @@ type Ingested struct {
 func (s *Store) Ingest(t Tenure, prev, next history.Position, batch []Message, done func(now int64, answer []Ingested, err error)) {
 	p := s.space.Part(t.Part)
 	keys := make([]string, 0, 3+3*len(batch))
-	keys = append(keys, p.Owner(), p.Agenda(), p.Early())
+	keys = append(keys, p.Owner(), p.Wakeups(), p.Early())
 	args := make([]any, 0, 11+4*len(batch))
 	args = append(args, t.Token, num(prev.Seq), num(prev.Time), num(next.Seq), num(next.Time), InboxBound, seenCount, seenSpan,
-		InboxBytes, EarlyBytes, EarlyAll, t.Seal())
+		InboxBytes, EarlyBytes, EarlyTotalBytes, t.Seal())
 	for _, m := range batch {
 		keys = append(keys, p.Instance(m.Instance), p.Inbox(m.Instance), p.Seen(m.Instance))
 		args = append(args, m.Instance, m.ID, string(m.Kind), m.Element)
@@ -163,7 +163,7 @@ func (s *Store) Ingest(t Tenure, prev, next history.Position, batch []Message, d
 		case "DONE":
 			done(r.Int(1), nil, r.Err())
 		default:
-			done(0, nil, refusal("ingest", r))
+			done(0, nil, replyError("ingest", r))
 		}
 	})
 }
@@ -192,34 +192,34 @@ func parseIngested(said []string) ([]Ingested, error) {
 }
 
 // DueNow is who must be looked at.
-type DueNow struct {
+type DueSet struct {
 	Now       int64 // Redis TIME, Unix ms
 	Instances []string
 	Next      int64 // when the next one is due, Unix ms; 0: the agenda is empty
-	Gates     []string
-	NextGate  int64
+	Limits    []string
+	NextLimit int64
 }
 
 // Due takes up to limit instances, and gates, whose look is due and puts each off by two seconds.
-func (s *Store) Due(t Tenure, limit int, done func(DueNow, error)) {
+func (s *Store) Due(t Tenure, limit int, done func(DueSet, error)) {
 	p := s.space.Part(t.Part)
-	s.run.Go(redisx.Call{Script: s.due, Keys: []string{p.Owner(), p.Agenda(), p.Gates()}, Args: []any{t.Token, limit}}, func(v any, err error) {
+	s.run.Go(redisx.Call{Script: s.due, Keys: []string{p.Owner(), p.Wakeups(), p.Limits()}, Args: []any{t.Token, limit}}, func(v any, err error) {
 		if err != nil {
-			done(DueNow{}, err)
+			done(DueSet{}, err)
 			return
 		}
 		r := redisx.NewReply(v)
 		if r.Str(0) != "OK" {
-			done(DueNow{}, refusal("due", r))
+			done(DueSet{}, replyError("due", r))
 			return
 		}
-		due := DueNow{Now: r.Int(1), Instances: r.Strs(2), Next: r.Int(3), Gates: r.Strs(4), NextGate: r.Int(5)}
+		due := DueSet{Now: r.Int(1), Instances: r.Strs(2), Next: r.Int(3), Limits: r.Strs(4), NextLimit: r.Int(5)}
 		done(due, r.Err())
 	})
 }
 
 // refusal turns the first word of an answer that is not OK into its error.
-func refusal(script string, r *redisx.Reply) error {
+func replyError(script string, r *redisx.Reply) error {
 	switch word := r.Str(0); word {
 	case "FENCED":
 		return fmt.Errorf("%s: %w", script, ErrFenced)

@@ -16,16 +16,16 @@ var wipeLua string
 
 // Wipe removes an instance that cannot be read.
 type Wipe struct {
-	Instance string
-	At       int    // place of the purge in the inbox, from 0
-	Purge    string // its id
-	Keys     []redisx.Name
+	Instance   string
+	InboxIndex int    // place of the purge in the inbox, from 0
+	Purge      string // its id
+	Keys       []redisx.ParsedKey
 }
 
 // Belongings finds the histories, reports and leases of an instance without reading any of them: a record or a history that cannot be
 // read does not name them. It scans the node that has the partition, so it takes as long as that node has keys. On a Redis Cluster
 // whose slot is being moved, keys that have moved already are not found.
-func (s *Store) Belongings(ctx context.Context, part int, instance string) ([]redisx.Name, error) {
+func (s *Store) OwnedKeys(ctx context.Context, part int, instance string) ([]redisx.ParsedKey, error) {
 	p := s.space.Part(part)
 	var node redis.Cmdable = s.run.Client()
 	if c, ok := node.(*redis.ClusterClient); ok {
@@ -36,7 +36,7 @@ func (s *Store) Belongings(ctx context.Context, part int, instance string) ([]re
 		node = master
 	}
 	literal := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(instance)
-	var out []redisx.Name
+	var out []redisx.ParsedKey
 	it := node.Scan(ctx, 0, p.Prefix()+"[hrl]:"+literal+":*", 1000).Iterator()
 	for it.Next(ctx) {
 		if n, ok := p.Parse(it.Val()); ok && n.Instance == instance { // the id of another may begin with it
@@ -68,7 +68,7 @@ func (s *Store) Wipe(t Tenure, w *Wipe, done func(now int64, err error)) {
 			keys = append(keys, p.Lease(w.Instance, n.Execution, n.Activity))
 		}
 	}
-	s.run.Go(redisx.Call{Script: s.wipe, Keys: keys, Args: []any{t.Token, w.Instance, w.At, w.Purge, len(Statuses())}}, func(v any, err error) {
+	s.run.Go(redisx.Call{Script: s.wipe, Keys: keys, Args: []any{t.Token, w.Instance, w.InboxIndex, w.Purge, len(Statuses())}}, func(v any, err error) {
 		now, _, err := wiped(w.Instance, v, err)
 		done(now, err)
 	})
@@ -84,7 +84,7 @@ func (s *Store) Unblock(ctx context.Context, t Tenure, instance string) (bool, e
 
 func (s *Store) wipeKeys(t Tenure, instance string) []string {
 	p := s.space.Part(t.Part)
-	return []string{p.Owner(), p.Agenda(), p.Inbox(instance), p.Seen(instance), p.Stuck(), p.Early()}
+	return []string{p.Owner(), p.Wakeups(), p.Inbox(instance), p.Seen(instance), p.Stalled(), p.Early()}
 }
 
 func wiped(instance string, v any, err error) (now, keys int64, _ error) {
@@ -93,7 +93,7 @@ func wiped(instance string, v any, err error) (now, keys int64, _ error) {
 	}
 	r := redisx.NewReply(v)
 	if r.Str(0) != "OK" {
-		return 0, 0, refusal("wipe", r)
+		return 0, 0, replyError("wipe", r)
 	}
 	return r.Int(1), r.Int(2), r.Err()
 }

@@ -22,17 +22,17 @@ func TestWipeRemovesEverythingOnce(t *testing.T) {
 				b.must(b.rdb.Set(b.ctx(), key, "a text", 0).Err())
 			}
 			b.must(b.rdb.RPush(b.ctx(), b.p.History("a:1", 1), "e").Err())
-			keys, err := b.st.Belongings(b.ctx(), part, "a")
+			keys, err := b.st.OwnedKeys(b.ctx(), part, "a")
 			b.must(err)
 			w := store.Wipe{Instance: "a", Purge: "p", Keys: keys}
-			if err := b.wipe(store.Wipe{Instance: "a", At: 1, Purge: "p"}); !errors.Is(err, store.ErrConflict) {
+			if err := b.wipe(store.Wipe{Instance: "a", InboxIndex: 1, Purge: "p"}); !errors.Is(err, store.ErrConflict) {
 				b.Errorf("in another place: %v", err)
 			}
 			b.must(b.wipe(w))
 			if err := b.wipe(w); !errors.Is(err, store.ErrConflict) {
 				b.Errorf("again: %v", err)
 			}
-			b.wantGone(b.p.Inbox("a"), b.p.Agenda())
+			b.wantGone(b.p.Inbox("a"), b.p.Wakeups())
 			if got := b.rdb.LRange(b.ctx(), b.p.Inbox("a"), 0, -1).Val(); len(got) != 2 || got[0][0] != '!' {
 				b.Errorf("behind the purge: %q", got)
 			}

@@ -25,7 +25,7 @@ type Force struct {
 }
 
 // Member is who asks.
-type Member struct{ Ticket, Instance, Place, Under string }
+type Member struct{ Ticket, Instance, Place, HeldByAncestor string }
 
 // Waiter is a member in the queue. Its number, in µs, is both the order and the age.
 type Waiter struct {
@@ -495,13 +495,13 @@ func (g *Gate) Deadlocked() bool {
 	}
 	blocked := map[string]bool{}
 	for _, w := range g.Queue {
-		for up := w.Member.Under; up != ""; {
+		for up := w.Member.HeldByAncestor; up != ""; {
 			i := slices.IndexFunc(g.Holders, func(h Holder) bool { return h.Member.Ticket == up })
 			if i < 0 || blocked[up] {
 				break
 			}
 			blocked[up] = true
-			up = g.Holders[i].Member.Under
+			up = g.Holders[i].Member.HeldByAncestor
 		}
 	}
 	return len(blocked) == len(g.Holders)
