@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/payload"
 	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -106,7 +107,7 @@ func (f form) decode(p history.Payload, ptr any) error {
 		return undecodable("a payload for %s has the unknown content type %q", typ, p.Type)
 	}
 	if err := f.typ.Decode(p.Data, ptr); err != nil {
-		return undecodable("a payload of %d bytes does not decode into %s: %v", len(p.Data), typ, err)
+		return undecodable("a payload of %d bytes does not decode into %s: %s", len(p.Data), typ, text.Shorten(err.Error(), replay.MaxReason)) // it may quote all of it
 	}
 	return nil
 }

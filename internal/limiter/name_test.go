@@ -207,6 +207,9 @@ func FuzzNoPayloadIsAPanic(f *testing.F) {
 		if name := limiter.Name("a", key); strings.ContainsAny(name, "{} ") {
 			t.Errorf("%q", name)
 		}
+		if m, err := limiter.ParseMember(string(data)); err == nil && m.String() != string(data) {
+			t.Errorf("%q became %q", data, m)
+		}
 	})
 }
 

@@ -43,7 +43,7 @@ func (r Report) After() time.Duration { return time.Duration(r.AfterMS) * time.M
 func ParseReport(text string) (Report, error) {
 	var r Report
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
-		return Report{}, fmt.Errorf("lease: the report %.100q can not be read: %w", text, err)
+		return Report{}, fmt.Errorf("lease: the report %.100q cannot be read", text)
 	}
 	return r, nil
 }

@@ -73,6 +73,11 @@ func FuzzMessages(f *testing.F) {
 		typed(err)
 		_, err = DecodeTask(b)
 		typed(err)
+		if updated, instance, err := ParseListCursor(string(b)); err == nil && len(b) > 0 {
+			if again, id, err := ParseListCursor(ListCursor(updated, instance)); err != nil || again != updated || id != instance {
+				t.Errorf("%q became %d %q, %v", b, again, id, err)
+			}
+		}
 	})
 }
 
