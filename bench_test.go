@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -21,13 +22,13 @@ func endless(ctx *pawl.Context, o Order) (Receipt, error) {
 // decoded.
 func BenchmarkTurn(b *testing.B) {
 	handle := pawl.NewOrchestration[Order, Receipt]("endless")
-	x := replay.New(history.Identity{Instance: "bench"}, handle.Do(endless).Program(),
+	x := replay.New(history.Identity{Instance: "bench"}, author.Program(handle.Do(endless)),
 		replay.Options{Limits: replay.Limits{Events: 1 << 60, WarnEvents: 1 << 60}})
-	if _, err := x.Apply(&history.Started{Payload: must(handle.EncodeInput(order))}); err != nil {
+	if _, err := x.Apply(&history.Started{Payload: must(author.Input(handle).Encode(order))}); err != nil {
 		b.Fatal(err)
 	}
 	x.Take()
-	id, result := uint64(2), must(Reserve.EncodeResult(Hold{Ref: "shelf 3"}))
+	id, result := uint64(2), must(author.Result(Reserve).Encode(Hold{Ref: "shelf 3"}))
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := x.Apply(&history.ActivityCompleted{Scheduled: id, Result: result}); err != nil {
@@ -43,7 +44,7 @@ func BenchmarkTurn(b *testing.B) {
 // BenchmarkParkedInstance measures the memory of an instance that waits in a chain.
 func BenchmarkParkedInstance(b *testing.B) {
 	handle := pawl.NewOrchestration[Order, Receipt]("endless")
-	program, in := handle.Do(endless).Program(), must(handle.EncodeInput(order))
+	program, in := author.Program(handle.Do(endless)), must(author.Input(handle).Encode(order))
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)

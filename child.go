@@ -7,8 +7,7 @@ import (
 	"github.com/pawlrun/pawl/internal/replay"
 )
 
-// ChildOption is an option of Orchestration.Call and Orchestration.Start: ID, Version,
-// Abandon, Within.
+// ChildOption is an option of Orchestration.Call and Orchestration.Start: ID, Version, Abandon, Within.
 type ChildOption interface {
 	applyChild(*childSettings)
 }
@@ -23,10 +22,9 @@ type childSettings struct {
 	err  error
 }
 
-// ID is a ChildOption: the instance id of the child. One outside the alphabet (see
-// ValidateID) is the error of the call. Without it the child has an id of its own, made of
-// its parent's, that never comes again: neither in the parent's next execution nor in
-// another instance under the parent's id.
+// ID is a ChildOption: the instance id of the child. An invalid id (see ValidateID) is the error of the call. Without ID the child has an
+// id derived from its parent's, which is never used again: neither in the parent's next execution nor in another instance with the
+// parent's id.
 type ID string
 
 func (id ID) applyChild(s *childSettings) {
@@ -38,35 +36,28 @@ type abandon struct{}
 
 func (abandon) applyChild(s *childSettings) { s.call.Child.Abandon = true }
 
-// Abandon is a ChildOption: the child outlives its parent. Neither the end of the
-// orchestration that started it nor that of a scope, nor the cancellation of the
-// instance, cancels the child. As long as somebody wants its result it is a child like
-// others: the wait for it ends with the scope of who waits; and Future.Cancel, a lost
-// Select and Within do cancel it.
+// Abandon returns a ChildOption: the child outlives its parent. Neither the end of the orchestration that started it, nor that of a
+// scope, nor the cancellation of the instance cancels the child. Waits for its result end with their scope as usual; and Future.Cancel,
+// a lost Select and Within cancel it.
 func Abandon() ChildOption { return abandon{} }
 
-// Call starts a child, an instance of its own, and waits for its result: it is Start and
-// Get.
+// Call starts a child, an instance of its own, and waits for its result. It is Start and Get.
 func (o Orchestration[In, Out]) Call(ctx *Context, in In, opts ...ChildOption) (Out, error) {
 	return o.Start(ctx, in, opts...).Get(ctx)
 }
 
-// Start starts a child and gives a future for its result. The child has a history, an id
-// and a life of its own, in whichever orchestrator has its orchestration; if none has it
-// yet, the child waits, and the parent with it.
+// Start starts a child and returns a future of its result. The child has its own history and id, and runs in any orchestrator that has
+// its orchestration; until there is one, the child waits, and the parent with it.
 //
-// The error of the future is the *Failure that the child ended with. One that was
-// cancelled, whoever cancelled it, is also a *Cancelled to errors.As, and
-// context.Canceled to errors.Is. It is ErrIDTaken if the id is that of an instance that
-// somebody else has started, or that this one has started from another place; ErrTimeout
-// after Within; ErrQueueFull and the like if the orchestration is limited and has no room. What goes wrong at the call (an input that does not encode or is too
-// large, a bad id or version, too many outstanding activities and children) is the error
-// of the future, too.
+// The error of the future is the *Failure that the child ended with. If the child was cancelled, by whatever requester, it also matches
+// *Cancelled with errors.As, and context.Canceled with errors.Is. It is ErrIDTaken if the id is that of an instance that another caller,
+// or another call of this instance, has started; ErrTimeout after Within; ErrQueueFull and similar if the orchestration is limited. An
+// error at the call (an input that does not encode or is too large, an invalid id or version, too many outstanding activities and
+// children) is also the error of the future.
 //
-// The child is cancelled when nobody wants its result any more, as an activity is: when it
-// loses a Select, with its future or its scope, and when the orchestration ends, in
-// whatever way; but see Abandon. Its future is ready at once, with a *Cancelled; the child
-// may take its time.
+// The child is cancelled when its result is no longer needed, like an activity: when it loses a Select, with its future or its scope,
+// and when the orchestration ends in any way; but see Abandon. Its future is then ready at once, with a *Cancelled, even if the child
+// takes longer to end.
 func (o Orchestration[In, Out]) Start(ctx *Context, in In, opts ...ChildOption) *Future[Out] {
 	s, err := o.child(in)
 	if err != nil {
@@ -82,11 +73,9 @@ func (o Orchestration[In, Out]) Start(ctx *Context, in In, opts ...ChildOption) 
 	return &Future[Out]{core: ctx.x.Call(s.call), form: o.out}
 }
 
-// StartDetached starts an instance and is done with it: it is nobody's child, its end is
-// told to nobody, and nothing that happens here cancels it. It is started exactly once.
-// If there is an instance of that id already, whatever it is, nothing happens, and nobody
-// is told. The error is that of an input that does not encode or is too large, of a bad id
-// or version, or a *Cancelled in a context that is over.
+// StartDetached starts an instance without a parent: its end is not reported, and nothing that happens here cancels it. It is started
+// exactly once. If there is an instance of that id already, nothing happens, and it is not reported. The error is that of an input
+// that does not encode or is too large, of an invalid id or version, or a *Cancelled in a context that is done.
 func (o Orchestration[In, Out]) StartDetached(ctx *Context, id string, in In, opts ...DetachedOption) error {
 	s, err := o.child(in)
 	if err != nil {
@@ -99,7 +88,7 @@ func (o Orchestration[In, Out]) StartDetached(ctx *Context, id string, in In, op
 	if s.err != nil {
 		return fmt.Errorf("orchestration %s: %w", o.name, s.err)
 	}
-	return arrived(ctx.x.Launch(*s.call.Child, s.call.Payload, ctx.scope))
+	return authorError(ctx.x.Launch(*s.call.Child, s.call.Payload, ctx.scope))
 }
 
 func (o Orchestration[In, Out]) child(in In) (*childSettings, error) {
@@ -123,33 +112,29 @@ type continueSettings struct {
 	err     error
 }
 
-// ContinueAsNew lets the instance go on as a new execution, with an empty history and the
-// input given: for what runs for ever. It is used as
+// ContinueAsNew continues the instance as a new execution, with an empty history and the given input, for orchestrations that run
+// forever. Use it as
 //
 //	return Counter.ContinueAsNew(ctx, next)
 //
-// and gives the zero result and no error, so that deferred functions which take back
-// work because of an error do not run. When the orchestration's function returns without
-// an error, what is outstanding is cancelled with cancel.ContinuedAsNew, and the next
-// execution begins, in the same commit; if it returns an error or panics, the instance
-// fails, as if nothing had been asked. Called twice, the last one counts.
+// It returns the zero result and no error, so that deferred functions which compensate because of an error do not run. When the
+// orchestration's function returns without an error, outstanding work is cancelled with cancel.ContinuedAsNew, and the next execution
+// begins, in the same commit; if it returns an error or panics, the instance fails, and does not continue. The last of several calls
+// applies.
 //
-// The instance keeps its id, its parent and its custom status. Events that have arrived and
-// that nobody has read, with Get or Receive or the like, are the next execution's, in
-// order; so are those that arrive in the meantime.
-// It has the version of this one, unless Version names another, or Latest asks for the
-// newest. (One that was started without a version goes on as the newest.)
+// The instance keeps its id, its parent and its custom status. Events that have arrived and were not read are kept for the next
+// execution, in order, with those that arrive in the meantime. The next execution has the version of this one, unless Version names
+// another, or Latest requests the newest. (An execution without a version continues as the newest.)
 //
-// The error is that of an input that does not encode or is too large, of the handle of
-// another orchestration, or a *Cancelled: an instance that was asked to end does not go
-// on. One that is asked between the call and the return ends as cancelled.
+// The error is that of an input that does not encode or is too large, of the handle of another orchestration, or a *Cancelled: a cancelled
+// instance does not continue. An instance that is cancelled between the call and the return ends as cancelled.
 func (o Orchestration[In, Out]) ContinueAsNew(ctx *Context, in In, opts ...ContinueOption) (Out, error) {
 	var zero Out
 	if o.err != nil {
 		return zero, o.err
 	}
 	if is := ctx.x.Name(); is != o.name {
-		return zero, fmt.Errorf("pawl: an instance of orchestration %s can not continue as %s; start that as a child, or detached", is, o.name)
+		return zero, fmt.Errorf("pawl: an instance of orchestration %s cannot continue as %s; start it as a child, or detached", is, o.name)
 	}
 	payload, err := encode(o.in, in)
 	if err != nil {
@@ -162,5 +147,5 @@ func (o Orchestration[In, Out]) ContinueAsNew(ctx *Context, in In, opts ...Conti
 	if s.err != nil {
 		return zero, fmt.Errorf("orchestration %s: %w", o.name, s.err)
 	}
-	return zero, arrived(ctx.x.ContinueAsNew(payload, s.version, ctx.scope))
+	return zero, authorError(ctx.x.ContinueAsNew(payload, s.version, ctx.scope))
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -30,7 +31,7 @@ func TestAChildIsCalledLikeAnActivityAndGivesItsResult(t *testing.T) {
 		return ship.Call(ctx, in, pawl.ID("parcel-7"), pawl.Version("2"))
 	}, parcel{"Rome", 3})
 	c := r.OnlyChild()
-	if in := must(ship.DecodeInput(c.Payload)); c.Instance != "parcel-7" || c.Version != "2" || c.Name != "ship" || c.Abandon || in.Weight != 3 {
+	if in := must(author.Input(ship).Decode(c.Payload)); c.Instance != "parcel-7" || c.Version != "2" || c.Name != "ship" || c.Abandon || in.Weight != 3 {
 		t.Errorf("started %+v", c)
 	}
 	answerChild(r.Driver, ship, "delivered")
@@ -60,10 +61,10 @@ func TestTheFailureOfAChildIsFoundByItsSentinels(t *testing.T) {
 		failure *history.Failure
 		is      error
 	}{
-		{pawl.ToFailure(fmt.Errorf("in the alps: %w", errLost)), errLost},
+		{author.ToFailure(fmt.Errorf("in the alps: %w", errLost)), errLost},
 		{&history.Failure{Code: history.CodeIDTaken, Message: "somebody else has it"}, pawl.ErrIDTaken},
 		{&history.Failure{Code: history.CodeDiverged, Message: "not what it was"}, pawl.ErrDiverged},
-		{pawl.ToFailure(&pawl.Cancelled{Reason: cancel.Requested, By: "Ada"}), context.Canceled},
+		{author.ToFailure(&pawl.Cancelled{Reason: cancel.Requested, By: "Ada"}), context.Canceled},
 	} {
 		r := orchestrate(t, func(ctx *pawl.Context, in parcel) (string, error) {
 			_, err := ship.Call(ctx, in)
@@ -163,7 +164,7 @@ func TestADetachedStartIsDoneWithWhenItIsRecorded(t *testing.T) {
 func TestAnEventIsSentToAnotherInstance(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, n int) (int, error) { return n, moved.Send(ctx, "parcel-7", n) }, 7)
 	e, ok := r.History[1].(*history.EventSent)
-	if !ok || e.Instance != "parcel-7" || e.Name != "moved" || must(moved.Decode(e.Payload)) != 7 || r.result() != 7 {
+	if !ok || e.Instance != "parcel-7" || e.Name != "moved" || must(author.Value(moved).Decode(e.Payload)) != 7 || r.result() != 7 {
 		t.Errorf("sent %+v", e)
 	}
 }
@@ -179,10 +180,10 @@ func TestAReceiveWithATimeoutGivesItsPlaceBack(t *testing.T) {
 		}
 	}, pawl.None{})
 	r.Fire()
-	r.Send("moved", must(moved.Encode(1)))
+	r.Send("moved", must(author.Value(moved).Encode(1)))
 	r.Send("moved", history.Payload{Type: history.TypeJSON, Data: []byte(`"north"`)})
 	r.Fire()
-	r.Send("moved", must(moved.Encode(2)))
+	r.Send("moved", must(author.Value(moved).Encode(2)))
 	if got := r.result(); got != "[0 false false 1 true false 0 true true 0 false false 2 true false]" {
 		t.Error(got)
 	}
@@ -206,8 +207,8 @@ func TestAReceiveOfWhatHasArrivedSetsNoTimer(t *testing.T) {
 		}
 		return n, nil
 	}, pawl.None{})
-	r.Send("moved", must(moved.Encode(1)))
-	r.Send("moved", must(moved.Encode(2)))
+	r.Send("moved", must(author.Value(moved).Encode(1)))
+	r.Send("moved", must(author.Value(moved).Encode(2)))
 	if made := r.Fire(); len(made) != 0 {
 		t.Errorf("made %d decisions", len(made))
 	}
@@ -226,7 +227,7 @@ func TestAWaitForAnEventInACancelledInstanceUsesNothingUp(t *testing.T) {
 		return fmt.Sprint(waited, again, n, ok, err), errors.Join(errors.New("all"), err1, err2, err3, sent)
 	}, pawl.None{})
 	r.Cancel("me", "enough")
-	r.Send("moved", must(moved.Encode(7)))
+	r.Send("moved", must(author.Value(moved).Encode(7)))
 	if err := r.failure(); strings.Count(err.Error(), "enough") != 4 {
 		t.Error(err)
 	}
@@ -246,10 +247,10 @@ func TestManyEventsAreFoldedInOneTurn(t *testing.T) {
 		return slices.Concat(some, more, none), errors.Join(err, noErr)
 	}, pawl.None{})
 	for n := range 3 {
-		r.Send("moved", must(moved.Encode(n)))
+		r.Send("moved", must(author.Value(moved).Encode(n)))
 	}
 	r.Send("moved", history.Payload{})
-	r.Send("moved", must(moved.Encode(4)))
+	r.Send("moved", must(author.Value(moved).Encode(4)))
 	r.Fire()
 	r.Observe()
 	if got := r.result(); !slices.Equal(got, []int{0, 1, 2, 4}) {
@@ -266,7 +267,7 @@ func TestAnEventThatMayStartItsReceiverIsRecordedWithTheStart(t *testing.T) {
 	if !ok || e.Instance != "parcel-7" || e.Name != moved.Name() || e.Effect == "" || e.Start == nil || e.Start.Name != ship.Name() || e.Start.Version != "2" {
 		t.Fatalf("recorded %+v", r.History[1])
 	}
-	if in, err := ship.DecodeInput(e.Start.Payload); err != nil || in.To != "Ulm" {
+	if in, err := author.Input(ship).Decode(e.Start.Payload); err != nil || in.To != "Ulm" {
 		t.Errorf("starts with %+v, %v", in, err)
 	}
 }

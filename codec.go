@@ -5,23 +5,22 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/payload"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// None is the type of an input, a result or an event that carries nothing. It
-// encodes to nothing, and whatever arrives decodes into it.
+// None is the type of an input, a result or an event without data. It encodes to an empty payload, and any payload decodes to it.
 type None struct{}
 
-// form is how one type is encoded: as JSON, see internal/payload. A handle works its forms
-// out once, when it is declared. The same value always gives the same bytes, which are
-// part of the effect id.
+// form is the encoding of one type: JSON, see internal/payload. A handle computes its forms once, when it is declared. Equal values
+// encode to equal bytes, which are part of the effect id.
 type form struct {
-	typ  *payload.Type // nil: of None, and of what cannot be a payload
+	typ  *payload.Type // nil: None, or a type that cannot be a payload
 	none bool
-	err  error // why the type cannot be a payload: ErrUnencodable
+	err  error // the reason why the type cannot be a payload: ErrUnencodable
 }
 
 func formOf[T any]() form { return formOfType(reflect.TypeFor[T]()) }
@@ -37,7 +36,7 @@ func formOfType(t reflect.Type) form {
 	return form{typ: typ}
 }
 
-// encodeError is an ErrUnencodable that comes from a method of the author's.
+// encodeError is an ErrUnencodable with the error that a method of the author's type returned.
 type encodeError struct {
 	error
 	cause error
@@ -46,7 +45,7 @@ type encodeError struct {
 func (e encodeError) Unwrap() []error { return []error{e.error, e.cause} }
 
 func unencodable(err error) error {
-	f := FromFailure(history.Failure{Code: history.CodeUnencodable, Permanent: true, Message: "pawl: encode " + err.Error()})
+	f := &Failure{history.Failure{Code: history.CodeUnencodable, Permanent: true, Message: "pawl: encode " + err.Error()}}
 	if cause := errors.Unwrap(err); cause != nil {
 		return encodeError{f, cause}
 	}
@@ -65,15 +64,15 @@ func (f form) encode(ptr any) (history.Payload, error) {
 		return history.Payload{}, unencodable(err)
 	}
 	if len(data) > replay.MaxPayload {
-		return history.Payload{}, FromFailure(history.Failure{
+		return history.Payload{}, &Failure{history.Failure{
 			Code: history.CodeTooLarge, Permanent: true,
 			Message: fmt.Sprintf("%s encodes to %d bytes, and the limit is %d", reflect.TypeOf(ptr).Elem(), len(data), replay.MaxPayload),
-		})
+		}}
 	}
 	return history.Payload{Type: history.TypeJSON, Data: data}, nil
 }
 
-// encodeAny encodes a value by the type that it has.
+// encodeAny encodes a value by its dynamic type.
 func encodeAny(v any) (history.Payload, error) {
 	if v == nil {
 		return encode[any](formOf[any](), nil)
@@ -83,7 +82,7 @@ func encodeAny(v any) (history.Payload, error) {
 	return formOfType(ptr.Type().Elem()).encode(ptr.Interface())
 }
 
-// decode reads a payload into a T. An error is a *Failure that is ErrUndecodable.
+// decode decodes a payload to a T. An error is a *Failure that matches ErrUndecodable.
 func decode[T any](f form, p history.Payload) (T, error) {
 	var v, zero T
 	if f.none {
@@ -95,7 +94,7 @@ func decode[T any](f form, p history.Payload) (T, error) {
 	return v, nil
 }
 
-// decode reads a payload into the value that ptr points to.
+// decode decodes a payload to the value that ptr points to.
 func (f form) decode(p history.Payload, ptr any) error {
 	typ := reflect.TypeOf(ptr).Elem()
 	switch {
@@ -111,3 +110,30 @@ func (f form) decode(p history.Payload, ptr any) error {
 	}
 	return nil
 }
+
+// codec is the form of a handle's type with the error of the handle, for package author.
+type codec[T any] struct {
+	form form
+	err  error
+}
+
+// Encode implements author.Codec.
+func (c codec[T]) Encode(v T) (history.Payload, error) {
+	if c.err != nil {
+		return history.Payload{}, c.err
+	}
+	return encode(c.form, v)
+}
+
+// Decode implements author.Codec.
+func (c codec[T]) Decode(p history.Payload) (T, error) { return decode[T](c.form, p) }
+
+type handle[In, Out any] = author.Handle[In, Out]
+
+func handleOf[In, Out any](in, out form, err error) handle[In, Out] {
+	return author.NewHandle[In, Out](codec[In]{in, err}, codec[Out]{out, err})
+}
+
+type typed[T any] = author.Typed[T]
+
+func typedOf[T any](f form, err error) typed[T] { return author.NewTyped[T](codec[T]{f, err}) }

@@ -10,24 +10,22 @@ import (
 	"github.com/pawlrun/pawl/pkg/cancel"
 )
 
-// Select waits for the first of the futures and cancels the others: an activity or a
-// child is cancelled wherever it runs, a timer is dropped, a wait for an event gives its
-// place back. What came first in history wins; if several are ready, the first argument of
-// them. The winner may be compared with the futures given:
+// Select waits for the first of the futures and cancels the others: activities and children on whatever worker or orchestrator runs them,
+// timers, and waits for events, which are withdrawn. The future that was ready first in history wins; of several, the first
+// argument. The winner can be compared with the arguments:
 //
 //	switch first, err := pawl.Select(ctx, approval, deadline); {
 //	case err != nil:
 //	case first == deadline:
 //	}
 //
-// The error is never the winner's, which is in its Get. It is a *Cancelled, if the
-// instance was asked to end or the scope of ctx is over; without futures Select waits
-// for that alone.
+// The error is never the winner's, which Get returns. It is a *Cancelled if the instance was cancelled or the scope of ctx has ended;
+// without futures Select waits for that.
 func Select(ctx *Context, futures ...Selectable) (Selectable, error) {
 	cores := coresOf(futures)
 	winner, err := ctx.x.WaitAny(cores, ctx.scope)
 	if err != nil {
-		giveBack(cores, err)
+		withdrawSettled(cores, err)
 		return nil, err
 	}
 	for _, f := range cores {
@@ -38,10 +36,9 @@ func Select(ctx *Context, futures ...Selectable) (Selectable, error) {
 	return futures[winner], nil
 }
 
-// giveBack is for a Select that the end of its scope has ended: events that had
-// arrived for it go back. Everything else has been cancelled, or is detached and goes
-// on.
-func giveBack(cores []*replay.Future, err error) {
+// withdrawSettled makes events available again that had arrived for a Select that the end of its scope has ended. All other futures
+// have been cancelled, or are detached.
+func withdrawSettled(cores []*replay.Future, err error) {
 	var cancelled *Cancelled
 	if !errors.As(err, &cancelled) {
 		return
@@ -53,7 +50,7 @@ func giveBack(cores []*replay.Future, err error) {
 	}
 }
 
-// Any waits for the first of the futures, as Select does, and cancels nobody.
+// Any waits for the first of the futures, like Select, and cancels none.
 func Any(ctx *Context, futures ...Selectable) (Selectable, error) {
 	winner, err := ctx.x.WaitAny(coresOf(futures), ctx.scope)
 	if err != nil {
@@ -62,14 +59,14 @@ func Any(ctx *Context, futures ...Selectable) (Selectable, error) {
 	return futures[winner], nil
 }
 
-// First is Select for futures of one type. It waits for the first of them, cancels the others, and gives the value and the place
+// First is Select for futures of one type. It waits for the first of them, cancels the others, and returns the value and the index
 // of the winner:
 //
 //	quote, i, err := pawl.First(ctx, Ask.Start(ctx, "north"), Ask.Start(ctx, "south"))
 //
-// A winner that has failed gives its error, with its place. Without a winner the place is -1 and the error that of Select: a
-// *Cancelled, if the instance was asked to end or the scope of ctx is over.
-func First[T any](ctx *Context, futures ...*Future[T]) (value T, place int, err error) {
+// If the winner has failed, First returns its error, with its index. Without a winner the index is -1 and the error that of Select: a
+// *Cancelled if the instance was cancelled or the scope of ctx has ended.
+func First[T any](ctx *Context, futures ...*Future[T]) (value T, index int, err error) {
 	all := make([]Selectable, len(futures))
 	for i, f := range futures {
 		all[i] = f
@@ -78,9 +75,9 @@ func First[T any](ctx *Context, futures ...*Future[T]) (value T, place int, err 
 	if err != nil {
 		return value, -1, err
 	}
-	place = slices.Index(all, winner)
-	value, err = futures[place].Get(ctx)
-	return value, place, err
+	index = slices.Index(all, winner)
+	value, err = futures[index].Get(ctx)
+	return value, index, err
 }
 
 func coresOf(futures []Selectable) []*replay.Future {
@@ -91,8 +88,8 @@ func coresOf(futures []Selectable) []*replay.Future {
 	return cores
 }
 
-// All waits for every one of the futures. Results are in order, with the zero value
-// for a future that failed; the errors are joined, in order. An error stops nothing: see AllOrFail.
+// All waits for all futures. Results are in order, with the zero value for a future that failed; the errors are joined, in order. An error
+// cancels nothing: see AllOrFail.
 func All[T any](ctx *Context, futures ...*Future[T]) ([]T, error) {
 	results := make([]T, len(futures))
 	var errs []error
@@ -106,21 +103,21 @@ func All[T any](ctx *Context, futures ...*Future[T]) ([]T, error) {
 	return results, errors.Join(errs...)
 }
 
-// AllOrFail waits for every one of the futures, but no longer than for the first error in history: then it cancels the futures
-// that are not ready, as Select does with the losers, and gives that error alone. Of several futures that fail at once it is the
-// error of the first argument. Without an error the results are in order.
+// AllOrFail waits for all futures, or for the first error in history: then it cancels the futures that are not ready, like
+// Select, and returns only that error. If several futures fail at once, it is the error of the first argument. Without an error the
+// results are in order.
 //
-// It does not wait for what it has cancelled: a sibling may take its time. To wait for siblings, start them in a Scope.
+// It does not wait for what it has cancelled: a sibling may take longer. To wait for siblings, start them in a Scope.
 func AllOrFail[T any](ctx *Context, futures ...*Future[T]) ([]T, error) {
 	results := make([]T, len(futures))
-	pending := make([]int, len(futures)) // places, ascending
+	pending := make([]int, len(futures)) // indexes, ascending
 	for i := range pending {
 		pending[i] = i
 	}
 	for len(pending) > 0 {
 		err := waitForOne(ctx, futures, pending)
 		if err != nil {
-			giveBack(coresAt(futures, pending), err)
+			withdrawSettled(coresAt(futures, pending), err)
 			return nil, err
 		}
 		waiting := pending[:0]
@@ -143,31 +140,29 @@ func AllOrFail[T any](ctx *Context, futures ...*Future[T]) ([]T, error) {
 	return results, nil
 }
 
-// waitForOne waits until one of the futures at the places is ready. It is WaitAny, but for the second and every later wait it
-// enters no list of each future again: with thousands of futures that would be millions of entries.
-func waitForOne[T any](ctx *Context, futures []*Future[T], places []int) error {
-	if len(places) == len(futures) {
-		_, err := ctx.x.WaitAny(coresAt(futures, places), ctx.scope)
+// waitForOne waits until one of the futures at the indexes is ready. Unlike WaitAny it does not register with each future again for
+// the second and later waits: with thousands of futures that would be millions of registrations.
+func waitForOne[T any](ctx *Context, futures []*Future[T], indexes []int) error {
+	if len(indexes) == len(futures) {
+		_, err := ctx.x.WaitAny(coresAt(futures, indexes), ctx.scope)
 		return err
 	}
 	return Await(ctx, func() bool {
-		return slices.ContainsFunc(places, func(i int) bool { return futures[i].core.Settled() })
+		return slices.ContainsFunc(indexes, func(i int) bool { return futures[i].core.Settled() })
 	})
 }
 
-func coresAt[T any](futures []*Future[T], places []int) []*replay.Future {
-	cores := make([]*replay.Future, len(places))
-	for n, i := range places {
+func coresAt[T any](futures []*Future[T], indexes []int) []*replay.Future {
+	cores := make([]*replay.Future, len(indexes))
+	for n, i := range indexes {
 		cores[n] = futures[i].core
 	}
 	return cores
 }
 
-// Map runs fn for every element of in, at most limit at a time (below 1: all at
-// once), and waits for all of them. The runs are interleaved at the words that wait,
-// never at the same time, so they may share variables. Results are in order, with
-// whatever fn returned beside an error; the errors are joined, in order. An error
-// stops nobody else: see MapOrFail.
+// Map runs fn for every element of in, at most limit at a time (below 1: all at once), and waits for all. The runs are interleaved at
+// operations that wait, never in parallel, so they may share variables. Results are in order, with the value that fn returned
+// with an error; the errors are joined, in order. An error cancels nothing: see MapOrFail.
 func Map[A, B any](ctx *Context, limit int, in []A, fn func(*Context, A) (B, error)) ([]B, error) {
 	if limit < 1 || limit > len(in) {
 		limit = len(in)
@@ -195,9 +190,9 @@ func Map[A, B any](ctx *Context, limit int, in []A, fn func(*Context, A) (B, err
 	return results, errors.Join(errs...)
 }
 
-// MapOrFail is Map that stops at the first error: it starts no further element, cancels what the other runs of fn have started,
-// waits for them to return, and gives that error alone. It is Map in a Scope: the context that fn is given is over when MapOrFail
-// returns, and what fn started with it and left under way is cancelled then, also without an error.
+// MapOrFail is Map that stops at the first error: it starts no further element, cancels what the other runs of fn have started, waits for
+// them to return, and returns only that error. It is Map in a Scope: the context of fn is done when MapOrFail returns, and what fn has
+// started with it and left outstanding is cancelled then, also without an error.
 func MapOrFail[A, B any](ctx *Context, limit int, in []A, fn func(*Context, A) (B, error)) ([]B, error) {
 	if limit < 1 || limit > len(in) {
 		limit = len(in)

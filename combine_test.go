@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -29,7 +30,7 @@ func TestAllWaitsForEveryOneAndJoinsTheErrorsInOrder(t *testing.T) {
 	r.Fail(ids[3], history.Failure{Message: "three"})
 	r.Fail(ids[1], history.Failure{Message: "one"})
 	for _, i := range []int{4, 0, 2} {
-		r.Complete(ids[i], must(double.EncodeResult(2*i)))
+		r.Complete(ids[i], must(author.Result(double).Encode(2*i)))
 	}
 	if got := r.result(); fmt.Sprint(got) != "[0 0 4 0 8]" {
 		t.Fatalf("results %v", got)
@@ -46,11 +47,11 @@ func TestAnyCancelsNobody(t *testing.T) {
 		return a.Get(ctx)
 	}, pawl.None{})
 	ids := r.Scheduled("double")
-	if made := r.Complete(ids[1], must(double.EncodeResult(4))); len(made) != 0 {
+	if made := r.Complete(ids[1], must(author.Result(double).Encode(4))); len(made) != 0 {
 		t.Fatalf("%d decisions", len(made))
 	}
 	r.Observe()
-	r.Complete(ids[0], must(double.EncodeResult(2)))
+	r.Complete(ids[0], must(author.Result(double).Encode(2)))
 	if got := r.result(); got != 2 {
 		t.Fatalf("got %d", got)
 	}
@@ -85,7 +86,7 @@ func TestASelectEndedByTheCancellationSwallowsNoEvent(t *testing.T) {
 		a, err := Approved.Receive(pawl.Detach(ctx))
 		return a.By, err
 	}, pawl.None{})
-	r.Send("approved", must(Approved.Encode(Approval{By: "finance"})))
+	r.Send("approved", must(author.Value(Approved).Encode(Approval{By: "finance"})))
 	r.Cancel("", "")
 	r.Fire()
 	if got := r.result(); got != "finance" {
@@ -122,7 +123,7 @@ func TestMapBoundsItsFanOutAndKeepsTheOrder(t *testing.T) {
 		case 7, 9:
 			r.Fail(id, history.Failure{Message: map[int]string{7: "seven", 9: "nine"}[v]})
 		default:
-			r.Complete(id, must(double.EncodeResult(2*v)))
+			r.Complete(id, must(author.Result(double).Encode(2*v)))
 		}
 	}
 	got := r.result()
@@ -224,7 +225,7 @@ func TestFirstGivesValueAndPlaceOfTheWinnerAndCancelsTheLosers(t *testing.T) {
 		return fmt.Sprint(v, i, none, at, err), nil
 	}, pawl.None{})
 	ids := r.Scheduled("double")
-	if made := r.Complete(ids[1], must(double.EncodeResult(4))); len(made) != 3 { // two cancellations and the next call
+	if made := r.Complete(ids[1], must(author.Result(double).Encode(4))); len(made) != 3 { // two cancellations and the next call
 		t.Fatalf("%d decisions", len(made))
 	}
 	r.Fail(r.Only("double"), history.Failure{Message: "no"})
@@ -261,7 +262,7 @@ func TestAllOrFailGivesTheResultsInOrder(t *testing.T) {
 	}, 5)
 	ids := r.Scheduled("double")
 	for _, i := range []int{4, 0, 2, 1, 3} {
-		r.Complete(ids[i], must(double.EncodeResult(2*i)))
+		r.Complete(ids[i], must(author.Result(double).Encode(2*i)))
 	}
 	if got := r.result(); fmt.Sprint(got) != "[0 2 4 6 8]" {
 		t.Fatalf("results %v", got)
@@ -278,7 +279,7 @@ func TestAllOrFailStopsAtTheFirstErrorAndCancelsTheRest(t *testing.T) {
 		return fmt.Sprint(results, err), nil
 	}, 5)
 	ids := r.Scheduled("double")
-	r.Complete(ids[4], must(double.EncodeResult(8)))
+	r.Complete(ids[4], must(author.Result(double).Encode(8)))
 	made := r.Fail(ids[3], history.Failure{Message: "three"})
 	cancelled := 0
 	for _, e := range made {
@@ -321,7 +322,7 @@ func TestAllOrFailThatFailsSwallowsNoEvent(t *testing.T) {
 		return a.By, err
 	}, pawl.None{})
 	r.Send("approved", history.Payload{Type: history.TypeJSON, Data: []byte(`"nonsense"`)})
-	r.Send("approved", must(Approved.Encode(Approval{By: "finance"})))
+	r.Send("approved", must(author.Value(Approved).Encode(Approval{By: "finance"})))
 	r.Fire()
 	if got := r.result(); got != "finance" {
 		t.Fatalf("got %q", got)
@@ -332,7 +333,7 @@ func TestAllOrFailEndsWithItsScope(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) ([]int, error) {
 		return pawl.AllOrFail(ctx, double.Start(ctx, 1), double.Start(ctx, 2))
 	}, pawl.None{})
-	r.Complete(r.Scheduled("double")[0], must(double.EncodeResult(2)))
+	r.Complete(r.Scheduled("double")[0], must(author.Result(double).Encode(2)))
 	r.Cancel("me", "enough")
 	if r.End().Kind() != history.KindCancelled {
 		t.Fatalf("ended with %+v", r.End())
@@ -354,7 +355,7 @@ func TestMapOrFailStopsAtTheFirstErrorAndWaitsForTheRest(t *testing.T) {
 		return fmt.Sprint(out, err, tidied), nil
 	}, []int{1, 2, 3, 4, 5})
 	ids := r.Scheduled("double")
-	r.Complete(ids[0], must(double.EncodeResult(2))) // the fourth begins
+	r.Complete(ids[0], must(author.Result(double).Encode(2))) // the fourth begins
 	r.Fail(ids[1], history.Failure{Message: "two"})
 	last := r.Scheduled("double")
 	if len(last) != 2 || r.X.Ended() {
@@ -364,7 +365,7 @@ func TestMapOrFailStopsAtTheFirstErrorAndWaitsForTheRest(t *testing.T) {
 		if v := inputOf(r.Driver, double, id); v != -3 && v != -4 {
 			t.Errorf("%d was called", v)
 		}
-		r.Complete(id, must(double.EncodeResult(0)))
+		r.Complete(id, must(author.Result(double).Encode(0)))
 	}
 	if got := r.result(); got != "[] two 2" {
 		t.Fatalf("got %q", got)
@@ -381,7 +382,7 @@ func TestMapOrFailGivesTheResultsInOrder(t *testing.T) {
 	for !r.X.Ended() {
 		ids := r.Scheduled("double")
 		id := ids[len(ids)-1]
-		r.Complete(id, must(double.EncodeResult(2*inputOf(r.Driver, double, id))))
+		r.Complete(id, must(author.Result(double).Encode(2*inputOf(r.Driver, double, id))))
 	}
 	if got := r.result(); fmt.Sprint(got) != "[2 4 6]" {
 		t.Fatalf("results %v", got)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/replay/replaytest"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -44,9 +45,9 @@ func count(ctx *pawl.Context, t tally) (_ *tally, err error) {
 }
 
 func TestACounterRunsForEverWithoutCompensationAndKeepsItsStatusAndItsParent(t *testing.T) {
-	d := replaytest.New(t, counter.Do(count).Program(), replay.Options{Strict: true})
+	d := replaytest.New(t, author.Program(counter.Do(count)), replay.Options{Strict: true})
 	d.Feed(&history.Started{
-		Name: "counter", Version: "7", Payload: must(counter.EncodeInput(tally{})), Origin: d.X.Identity().Origin,
+		Name: "counter", Version: "7", Payload: must(author.Input(counter).Encode(tally{})), Origin: d.X.Identity().Origin,
 		Parent: &history.Parent{Instance: "parent"},
 	})
 	for n := range 6 {
@@ -56,13 +57,13 @@ func TestACounterRunsForEverWithoutCompensationAndKeepsItsStatusAndItsParent(t *
 			}
 			d.Continue()
 		}
-		d.Send("moved", must(moved.Encode(n)))
+		d.Send("moved", must(author.Value(moved).Encode(n)))
 	}
 	end, ok := d.End().(*history.Completed)
-	if !ok || *must(counter.DecodeResult(end.Result)) != (tally{3, 15}) {
+	if !ok || *must(author.Result(counter).Decode(end.Result)) != (tally{3, 15}) {
 		t.Errorf("ended with %+v", d.End())
 	}
-	if p, version := d.X.Status(); version != 6 || must(total.Decode(p)) != (tally{2, 15}) {
+	if p, version := d.X.Status(); version != 6 || must(author.Value(total).Decode(p)) != (tally{2, 15}) {
 		t.Errorf("status %s, version %d", p.Data, version)
 	}
 	if id := d.X.Identity(); id.Execution != 2 || d.X.Parent().Instance != "parent" {
@@ -75,10 +76,10 @@ func TestAnExecutionGoesOnInTheVersionThatIsNamed(t *testing.T) {
 	for want, opts := range map[string][]pawl.ContinueOption{
 		"1": nil, "2": {pawl.Version("2")}, "": {pawl.Latest},
 	} {
-		d := replaytest.New(t, counter.Do(func(ctx *pawl.Context, t tally) (*tally, error) {
+		d := replaytest.New(t, author.Program(counter.Do(func(ctx *pawl.Context, t tally) (*tally, error) {
 			return counter.ContinueAsNew(ctx, t, opts...)
-		}).Program(), replay.Options{})
-		d.Feed(&history.Started{Name: "counter", Version: "1", Payload: must(counter.EncodeInput(tally{}))})
+		})), replay.Options{})
+		d.Feed(&history.Started{Name: "counter", Version: "1", Payload: must(author.Input(counter).Encode(tally{}))})
 		if next, _ := d.X.Continued(); next == nil || next.Version != want {
 			t.Errorf("goes on as %+v, not as version %q", next, want)
 		}
@@ -88,11 +89,11 @@ func TestAnExecutionGoesOnInTheVersionThatIsNamed(t *testing.T) {
 
 func TestAnExecutionGoesOnWhateverItsResultWouldBe(t *testing.T) {
 	odd := pawl.NewOrchestration[int, float64]("odd")
-	d := replaytest.New(t, odd.Do(func(ctx *pawl.Context, n int) (float64, error) {
+	d := replaytest.New(t, author.Program(odd.Do(func(ctx *pawl.Context, n int) (float64, error) {
 		_, err := odd.ContinueAsNew(ctx, n)
 		return math.NaN(), err // does not encode
-	}).Program(), replay.Options{})
-	d.Feed(&history.Started{Name: "odd", Payload: must(odd.EncodeInput(1))})
+	})), replay.Options{})
+	d.Feed(&history.Started{Name: "odd", Payload: must(author.Input(odd).Encode(1))})
 	if next, _ := d.X.Continued(); next == nil {
 		t.Errorf("ended with %+v", d.End())
 	}
@@ -101,14 +102,14 @@ func TestAnExecutionGoesOnWhateverItsResultWouldBe(t *testing.T) {
 func TestOnlyAnExecutionOfTheSameOrchestrationGoesOn(t *testing.T) {
 	other := pawl.NewOrchestration[int, int]("other")
 	r := orchestrate(t, func(ctx *pawl.Context, n int) (int, error) { return other.ContinueAsNew(ctx, n) }, 1)
-	if err := r.failure(); err.Error() != "pawl: an instance of orchestration under-test can not continue as other; start that as a child, or detached" {
+	if err := r.failure(); err.Error() != "pawl: an instance of orchestration under-test cannot continue as other; start it as a child, or detached" {
 		t.Error(err)
 	}
 }
 
 func TestAnInstanceThatWasAskedToEndDoesNotGoOn(t *testing.T) {
 	for _, early := range []bool{true, false} {
-		d := replaytest.New(t, counter.Do(func(ctx *pawl.Context, in tally) (*tally, error) {
+		d := replaytest.New(t, author.Program(counter.Do(func(ctx *pawl.Context, in tally) (*tally, error) {
 			if early {
 				return goOn(ctx, in)
 			}
@@ -117,18 +118,18 @@ func TestAnInstanceThatWasAskedToEndDoesNotGoOn(t *testing.T) {
 				return nil, fmt.Errorf("not cancelled: %w", err)
 			}
 			return counter.ContinueAsNew(pawl.Detach(ctx), in)
-		}).Program(), replay.Options{})
-		d.Feed(&history.Started{Name: "counter", Payload: must(counter.EncodeInput(tally{}))})
+		})), replay.Options{})
+		d.Feed(&history.Started{Name: "counter", Payload: must(author.Input(counter).Encode(tally{}))})
 		d.Cancel("Ada", "enough")
 		if early {
-			d.Send("moved", must(moved.Encode(1)))
+			d.Send("moved", must(author.Value(moved).Encode(1)))
 		}
 		end, ok := d.End().(*history.Cancelled)
 		if !ok || end.By != "Ada" {
 			t.Fatalf("ended with %+v", d.End())
 		}
 		var c *pawl.Cancelled
-		if err := pawl.FromFailure(end.Failure); !errors.As(err, &c) || c.By != "Ada" || c.Text != "enough" {
+		if err := (&pawl.Failure{Failure: end.Failure}); !errors.As(err, &c) || c.By != "Ada" || c.Text != "enough" {
 			t.Errorf("failed with %v", err)
 		}
 		d.CheckReplay()
@@ -143,7 +144,7 @@ func goOn(ctx *pawl.Context, in tally) (*tally, error) {
 }
 
 func TestEventsThatNobodyHasReadAreTheNextExecutions(t *testing.T) {
-	d := replaytest.New(t, counter.Do(func(ctx *pawl.Context, in tally) (*tally, error) {
+	d := replaytest.New(t, author.Program(counter.Do(func(ctx *pawl.Context, in tally) (*tally, error) {
 		early, err := moved.Drain(ctx)
 		if err != nil || in.Rounds > 0 {
 			return &tally{Rounds: in.Rounds, Sum: len(early)}, err
@@ -159,14 +160,14 @@ func TestEventsThatNobodyHasReadAreTheNextExecutions(t *testing.T) {
 			return nil, errors.New("the first has not come")
 		}
 		return counter.ContinueAsNew(ctx, tally{Rounds: 1})
-	}).Program(), replay.Options{})
-	d.Feed(&history.Started{Name: "counter", Payload: must(counter.EncodeInput(tally{}))})
+	})), replay.Options{})
+	d.Feed(&history.Started{Name: "counter", Payload: must(author.Input(counter).Encode(tally{}))})
 	d.Observe()
 	for _, n := range []int{10, 11} {
-		d.Send("moved", must(moved.Encode(n)))
+		d.Send("moved", must(author.Value(moved).Encode(n)))
 	}
 	_, unread := d.X.Continued()
-	if len(unread) != 1 || must(moved.Decode(unread[0].Payload)) != 10 {
+	if len(unread) != 1 || must(author.Value(moved).Decode(unread[0].Payload)) != 10 {
 		t.Fatalf("unread %+v", unread)
 	}
 }
@@ -178,10 +179,10 @@ func TestTheStatusOfAnInstanceIsWhatItSetLast(t *testing.T) {
 		return errors.Is(tooLarge, pawl.ErrTooLarge) && noFunc != nil, errors.Join(total.Set(ctx, tally{1, 2}), total.Set(ctx, tally{3, 4}))
 	}, pawl.None{})
 	p, version := r.X.Status()
-	if got, err := total.Decode(p); version != 2 || got != (tally{3, 4}) || err != nil || !r.result() {
+	if got, err := author.Value(total).Decode(p); version != 2 || got != (tally{3, 4}) || err != nil || !r.result() {
 		t.Errorf("status %+v, version %d, %v", got, version, err)
 	}
-	again, err := total.Encode(tally{3, 4})
+	again, err := author.Value(total).Encode(tally{3, 4})
 	if err != nil || !slices.Equal(again.Data, p.Data) {
 		t.Errorf("encodes as %s, %v", again.Data, err)
 	}

@@ -1,14 +1,12 @@
-// Package pawl has the words in which an author writes durable orchestrations.
+// Package pawl is the API for writing durable orchestrations in ordinary Go.
 //
-// An orchestration is ordinary Go code whose every step is recorded. The process that
-// runs it may die at any moment; another goes on where it was. The work itself is done
-// by activities, on any worker that has them; an activity whose result nobody wants
-// any more is cancelled wherever it runs.
+// An orchestration is a Go function of which every step is recorded. If its process ends, another one continues the function where it
+// was. Activities do the work, on any worker that has them; an activity whose result is no longer needed is cancelled.
 //
 // # Declaring
 //
-// Handles are declared once, in a package that both fleets and all clients import.
-// They hold no function, so nothing is linked that is not needed:
+// Handles are declared once, in a package that workers, orchestrators and clients import. They hold no function, so importing them
+// links no implementation:
 //
 //	var (
 //		Reserve  = pawl.NewActivity[Order, Hold]("reserve-stock")
@@ -26,7 +24,7 @@
 //			return Receipt{}, fmt.Errorf("reserve %s: %w", o.ID, err)
 //		}
 //		defer func() {
-//			if err != nil { // also when the order is cancelled: Detach survives that
+//			if err != nil { // also after a cancellation: the detached context is not cancelled
 //				_, rerr := Release.Call(pawl.Detach(ctx), hold)
 //				err = errors.Join(err, rerr)
 //			}
@@ -43,63 +41,55 @@
 //
 // # Binding
 //
-// A fleet of orchestrators is made of Fulfil.Do(fulfil), a fleet of workers of
-// Reserve.Do(svc.reserve) and Charge.Do(svc.charge). See package orchestrator and
-// package worker; a Registry is what both keep their bindings in.
+// Do binds a handle to its function. Orchestrators run bindings such as Fulfil.Do(fulfil), see package orchestrator; workers run
+// bindings such as Reserve.Do(svc.reserve), see package worker. Package client starts instances.
 //
-// # The one rule
+// # Determinism
 //
-// Code that has been run before is run again, to bring it back to where it was, and
-// must then do the same as it did. So it asks its Context for the time (Now), for ids
-// (NewID) and for random numbers (Rand); starts no goroutine (Go and Map run several things
-// side by side); does not let the order of a Go map decide anything; and does all work
-// that touches the world in activities. Code that breaks the rule is noticed: the
-// instance stalls, with an error that names the event and the line, and goes on once
-// the code has been mended.
+// Pawl restores an instance by running its code again, which must then do the same as before. So the code gets the time (Now), ids
+// (NewID) and random numbers (Rand) from its Context; starts no goroutine (Go and Map run functions concurrently); does not depend on
+// the order of a Go map; and leaves all I/O to activities. If the code makes a decision that does not match its history, the instance is
+// suspended as non-deterministic, with an error that names the event and the line, and resumes when compatible code is deployed.
 //
-// Three more things the runtime cannot survive or repair: orchestration code must not
-// call runtime.LockOSThread or debug.SetPanicOnFault, and must not block on anything
-// but the words of this package.
+// Orchestration code must not call runtime.LockOSThread or debug.SetPanicOnFault, and must not block on anything but the operations of
+// this package.
 //
-// # Side by side
+// # Concurrency
 //
-// Go starts a sibling, Await waits for what siblings do, Scope says how far what is
-// started in it reaches, Detach leaves all scopes, Future.Cancel cancels one thing by
-// hand, and SideEffect records a value that is not the same every time. See
-// docs/guide/siblings-and-scopes.md; and package pawltest for how to test it all.
+// Go starts a sibling, Await waits for what siblings do, Scope bounds what is started in it, Detach leaves all scopes, Future.Cancel
+// cancels one future, and SideEffect records a value that is not deterministic. See docs/guide/siblings-and-scopes.md.
 //
 // # Other instances
 //
-// Call and Start of an orchestration's handle, inside an orchestration, start a child: an
-// instance of its own, whose result is waited for and which is cancelled when nobody wants
-// that any more. StartDetached starts an instance and leaves it alone; Event.Send sends one
-// an event, and SendOrStart starts it for that if it is not there. A Status says to whoever watches how far an instance is.
+// Call and Start of an orchestration's handle, inside an orchestration, start a child: an instance of its own, which is cancelled when
+// its result is no longer needed. StartDetached starts an instance without a parent; Event.Send sends an event to an instance, and
+// SendOrStart starts the instance first if there is none. A Status publishes the progress of an instance.
 //
 // # Limits
 //
-// Options of a handle limit how many of an activity, or of an orchestration, run at a time
-// (Concurrency) or begin in a window (Rate, Quota), in the whole fleet, for each value of a key
-// (KeyBy) or in a Group. What must wait, waits in order of arrival; an orchestration that waits has
-// not begun. See LimitOption.
+// Options of a handle limit how many calls of an activity, or instances of an orchestration, run at a time (Concurrency) or are admitted
+// in a window (Rate, Quota), in the whole fleet, by key (KeyBy) or for a Group. Calls over the limit wait in FIFO order; a waiting
+// orchestration has not begun. See LimitOption.
 //
-// # For ever, and changed on the way
+// # Long-running instances and versions
 //
-// ContinueAsNew lets an instance go on with an empty history. Several versions of an
-// orchestration are bound side by side with Version, and each instance stays with the one
-// that it was started with; Patched is for a change of a line or two.
+// ContinueAsNew continues an instance with an empty history. Several versions of an orchestration are bound together with Version, and
+// each instance keeps the version that it was started with; Patched is for a change of a line or two.
 //
 // # Errors
 //
-// An error that an activity returns arrives at the call as a *Failure. Sentinels made
-// with NewError are still found in it by errors.Is, however they were wrapped. A
-// cancelled call returns a *Cancelled, for which errors.Is(err, context.Canceled)
-// holds. Nothing is retried unless the call asks for it with Retry.
+// A call returns the error of its activity as a *Failure. errors.Is finds sentinels made with NewError in it, however they were
+// wrapped. A cancelled call returns a *Cancelled, for which errors.Is(err, context.Canceled) holds. Calls are not retried without a
+// Retry option.
 //
 // # Encoding
 //
-// Inputs, results, events and statuses are JSON, as encoding/json writes and reads it. A type
-// or a value that would not come back as it was sent is refused with ErrUnencodable: the
-// type where its handle is declared, the value at the call. docs/guide/payloads.md has the
-// rules. Everything goes through its encoded form, also when it would not have to, so that
-// what works once works after a restart: unexported fields are lost, always.
+// Inputs, results, events and statuses are JSON, as encoding/json writes and reads it. A type or a value that would not be restored
+// as it was is rejected with ErrUnencodable: the type where its handle is declared, the value at the call. docs/guide/payloads.md has the
+// rules. Values are always encoded and decoded, even within one process: unexported fields are always lost.
+//
+// # Tests and programs
+//
+// Package pawltest tests orchestrations without servers, in virtual time; pawltest/integration starts real ones. Package exec runs
+// external programs in activities. Package pawlfx is for programs that use fx.
 package pawl

@@ -4,34 +4,35 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Event is the handle of an event that can be sent to an instance. Events of one name
-// are kept in the order of their arrival, from before the start of the instance, and
-// each is received once.
+// Event is the handle of an event that can be sent to an instance. Events of one name are kept in the order of their arrival, even
+// before the start of the instance, and each is received once.
 type Event[T any] struct {
+	typed[T]
+
 	name string
 	form form
 	err  error
 }
 
-// NewEvent declares an event. A name outside the alphabet (see ValidateName), or a type
-// that cannot be a payload (ErrUnencodable), is the error of every use of the handle.
+// NewEvent declares an event. An invalid name (see ValidateName), or a type that cannot be a payload (ErrUnencodable), is the error of
+// every use of the handle.
 func NewEvent[T any](name string) Event[T] {
 	f, err := formOf[T](), ValidateName(name)
 	if err == nil {
 		err = ofHandle("event", name, f.err)
 	}
-	return Event[T]{name: name, form: f, err: err}
+	return Event[T]{typed: typedOf[T](f, err), name: name, form: f, err: err}
 }
 
-// Name is what senders and histories know the event by.
+// Name returns the event's name, which senders use and histories record.
 func (e Event[T]) Name() string { return e.name }
 
-// Next gives a future for the next event that nobody else waits for. The future takes
-// its place in the queue at once. If it loses a Select, or the instance is cancelled,
-// it gives the place back, and with it an event that arrived but was not read.
+// Next returns a future of the next event that no other wait receives. Waits receive events in the order of their calls. If the wait
+// loses a Select, or the instance is cancelled, it is withdrawn, and an event that arrived for it and was not read stays available.
 func (e Event[T]) Next(ctx *Context) *Future[T] {
 	if e.err != nil {
 		return &Future[T]{core: ctx.x.Refuse(e.err)}
@@ -39,20 +40,20 @@ func (e Event[T]) Next(ctx *Context) *Future[T] {
 	return &Future[T]{core: ctx.x.Next(e.name, ctx.scope), form: e.form}
 }
 
-// Receive waits for the next event. The error is ErrUndecodable for an event that does
-// not decode (it is used up), or a *Cancelled if the instance was asked to end.
+// Receive waits for the next event. The error is ErrUndecodable for an event that does not decode (it is consumed), or a *Cancelled
+// if the instance was cancelled or the scope of ctx has ended.
 func (e Event[T]) Receive(ctx *Context) (T, error) { return e.Next(ctx).Get(ctx) }
 
-// TryReceive takes the next event if one has arrived; ok is false if none has. It is a poll: before it
-// reports that there is none, every input that had arrived is applied, while siblings go on. Errors
-// are those of Receive, and ok tells whether an event was used up.
+// TryReceive receives the next event if one has arrived; ok is false if none has. It is a poll: before it reports that there is none,
+// all inputs that had arrived are applied, and siblings run. Errors are those of Receive, and ok reports whether an event was
+// consumed.
 func (e Event[T]) TryReceive(ctx *Context) (v T, ok bool, err error) {
 	if e.err != nil {
 		return v, false, e.err
 	}
 	p, ok, err := ctx.x.TryNext(e.name, ctx.scope)
 	if err != nil || !ok {
-		return v, false, arrived(err)
+		return v, false, authorError(err)
 	}
 	v, err = decode[T](e.form, p)
 	if err != nil {
@@ -61,10 +62,8 @@ func (e Event[T]) TryReceive(ctx *Context) (v T, ok bool, err error) {
 	return v, true, nil
 }
 
-// ReceiveWithin waits for the next event, but for no longer than d: then ok is false, and
-// the place in the queue is given back. With d zero or less it is a poll and takes an event that has
-// arrived, as TryReceive does, but has a place in the queue. Errors are those of Receive, and ok tells whether an
-// event was used up.
+// ReceiveWithin waits for the next event, at most d: then ok is false, and the wait is withdrawn. With d zero or less it is a poll
+// like TryReceive, in order with other waits. Errors are those of Receive, and ok reports whether an event was consumed.
 func (e Event[T]) ReceiveWithin(ctx *Context, d time.Duration) (v T, ok bool, err error) {
 	next := e.Next(ctx)
 	if !next.core.Settled() {
@@ -75,21 +74,21 @@ func (e Event[T]) ReceiveWithin(ctx *Context, d time.Duration) (v T, ok bool, er
 	}
 	p, err := next.core.Value()
 	if err != nil {
-		return v, false, arrived(err)
+		return v, false, authorError(err)
 	}
 	v, err = decode[T](e.form, p)
 	return v, true, err
 }
 
-// Drain takes all events that have arrived, in the order of their arrival; none is no
-// error. It is a poll: every input that had arrived is applied first, while siblings go on. At an event that does
-// not decode it stops, with those before it and ErrUndecodable: that one is used up, and those behind it are left.
+// Drain receives all events that have arrived, in order; none is not an error. It is a poll: all inputs that had arrived are applied
+// first, and siblings run. At an event that does not decode it stops and returns the earlier ones and ErrUndecodable: that event is
+// consumed, and later ones stay available.
 func (e Event[T]) Drain(ctx *Context) ([]T, error) {
 	if e.err != nil {
 		return nil, e.err
 	}
 	if err := ctx.x.Poll(ctx.scope); err != nil {
-		return nil, arrived(err)
+		return nil, authorError(err)
 	}
 	var all []T
 	for {
@@ -101,34 +100,32 @@ func (e Event[T]) Drain(ctx *Context) ([]T, error) {
 	}
 }
 
-// Send sends an event to an instance, which may be run by another orchestrator; it is the
-// same there as an event from a client. It is recorded once and takes effect once; two of
-// them may arrive in either order. Send does not wait, and is not told what becomes of the
-// event: an instance that has not started keeps it for a day, one that has ended drops it.
-// The error is that of a value that does not encode or is too large, ErrBadID, or a
-// *Cancelled in a context that is over.
+// Send sends an event to an instance, which any orchestrator may run; the receiver handles it like an event from a client. It is
+// recorded once and delivered once; two of them may arrive in either order. Send does not wait and does not report delivery: an
+// instance that has not started keeps the event for a day, an instance that has ended drops it. The error is that of a value that
+// does not encode or is too large, ErrBadID, or a *Cancelled in a context that is done.
 func (e Event[T]) Send(ctx *Context, instance string, v T) error {
-	p, err := e.Encode(v)
+	p, err := author.Value(e).Encode(v)
 	if err == nil {
 		err = ValidateID(instance)
 	}
 	if err != nil {
 		return fmt.Errorf("send event %s: %w", e.name, err)
 	}
-	return arrived(ctx.x.Send(instance, e.name, p, ctx.scope))
+	return authorError(ctx.x.Send(instance, e.name, p, ctx.scope))
 }
 
-// SendOrStart sends an event to an instance and starts it with in if nobody has the id: it is client.SendOrStart from
-// orchestration code. (It is a function because a method of Event cannot have the types of an orchestration.)
+// SendOrStart sends an event to an instance, and starts it with in if there is no instance of that id: it is client.SendOrStart for
+// orchestration code. (It is a function because a method of Event cannot have the type parameters of an orchestration.)
 //
-//   - Nobody has the id: the instance is started, as nobody's child, and the event waits for it to be received.
-//   - The instance runs, whoever started it: the event is delivered as by Send; in and Version change nothing.
-//   - The instance has ended: it takes neither, and the event is dropped.
+//   - There is no instance: it is started, without a parent, and the event is kept until it is received.
+//   - The instance runs, whatever has started it: the event is delivered as by Send; in and Version have no effect.
+//   - The instance has ended: nothing is started, and the event is dropped.
 //
-// Start and event are recorded once, travel as one message, and take effect once. SendOrStart does not wait, and is not told what
-// becomes of them. An orchestrator that has the orchestration need not be there yet.
+// Start and event are recorded once, are sent as one message, and take effect once. SendOrStart does not wait and does not report
+// delivery. An orchestrator that has the orchestration may start later.
 //
-// Errors are those of Send and StartDetached. Input and event must be smaller than 960 KiB together, or the error is ErrTooLarge.
+// Errors are those of Send and StartDetached. Input and event together must be smaller than 960 KiB, or the error is ErrTooLarge.
 func SendOrStart[In, Out, T any](
 	ctx *Context, o Orchestration[In, Out], id string, in In, e Event[T], v T, opts ...DetachedOption,
 ) error {
@@ -136,7 +133,7 @@ func SendOrStart[In, Out, T any](
 	if err != nil {
 		return err
 	}
-	p, err := e.Encode(v)
+	p, err := author.Value(e).Encode(v)
 	if err != nil {
 		return fmt.Errorf("send event %s: %w", e.name, err)
 	}
@@ -148,11 +145,5 @@ func SendOrStart[In, Out, T any](
 		return fmt.Errorf("send event %s, or start orchestration %s: %w", e.name, o.name, s.err)
 	}
 	start := history.SentStart{Name: o.name, Version: s.call.Child.Version, Payload: s.call.Payload}
-	return arrived(ctx.x.SendOrStart(id, e.name, p, start, ctx.scope))
+	return authorError(ctx.x.SendOrStart(id, e.name, p, start, ctx.scope))
 }
-
-// Encode gives a value in the form that history keeps. It is for Pawl's own packages.
-func (e Event[T]) Encode(v T) (history.Payload, error) { return encodeFor(e.err, e.form, v) }
-
-// Decode reads what Encode wrote, or JSON.
-func (e Event[T]) Decode(p history.Payload) (T, error) { return decode[T](e.form, p) }

@@ -8,81 +8,80 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/replay"
-	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Cancelled is the error of work that nobody wants any more: who asked, why, and
-// when. errors.Is(err, context.Canceled) holds for it, also after it has been
-// through a history.
+// Cancelled is the error of cancelled work: its reason, requester and time. errors.Is(err, context.Canceled) holds for it, also after
+// it has been recorded in a history.
 type Cancelled = cancel.Cancelled
 
-// Error is a sentinel that survives history: an activity returns it, perhaps wrapped,
-// on one machine, and errors.Is finds it in the error of the call on another. Two
-// sentinels of the same code are the same error. Declare it beside the handles.
-type Error struct {
-	code string
-}
+// Error is a sentinel that survives history: an activity returns it, perhaps wrapped, on one machine, and errors.Is finds it in the
+// error of the call on another. Sentinels of one code are equal. Declare it with the handles.
+type Error struct{ sentinel }
 
-// NewError declares a sentinel. Its code is recorded in histories, so it must not
-// change; codes that begin with "pawl." are Pawl's own.
-func NewError(code string) *Error { return &Error{code: code} }
+type sentinel = author.Sentinel
 
-// Error gives the code.
-func (e *Error) Error() string { return e.code }
+// NewError declares a sentinel. Histories record its code, so it must not change; codes that begin with "pawl." are reserved.
+func NewError(code string) *Error { return &Error{sentinel(code)} }
 
-// Code is what histories record.
-func (e *Error) Code() string { return e.code }
+// Error returns the code.
+func (e *Error) Error() string { return e.Code() }
 
-// Is makes sentinels of the same code match.
+// Code returns the code that histories record.
+func (e *Error) Code() string { return string(e.sentinel) }
+
+// Is reports whether target is a sentinel of the same code.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
-	return ok && t.code == e.code
+	return ok && t.Code() == e.Code()
 }
 
-// Sentinels of the failures that Pawl itself makes, for errors.Is and Retry.Unless.
+// Sentinels of failures that Pawl reports, for errors.Is and Retry.Unless.
 var (
-	ErrBlocked      = NewError(history.CodeBlocked)      // orchestration code waited for something that is no future, three times
-	ErrDiverged     = NewError(history.CodeDiverged)     // the code does not do what the history has, and was not to wait for other code
-	ErrIDTaken      = NewError(history.CodeIDTaken)      // the child's id is that of an instance which somebody else has started
-	ErrInboxFull    = NewError(history.CodeInboxFull)    // inputs came faster than the orchestration read them
-	ErrPanic        = NewError(history.CodePanic)        // the code panicked; Failure.Stack tells where
-	ErrPoison       = NewError(history.CodePoison)       // claimed too often without an end
-	ErrTimeout      = NewError(history.CodeTimeout)      // an attempt, or the whole call, took too long
-	ErrUndecodable  = NewError(history.CodeUndecodable)  // a payload is not what it should be
-	ErrUnencodable  = NewError(history.CodeUnencodable)  // a type or a value that cannot be a payload; see docs/guide/payloads.md
-	ErrTooLarge     = NewError(history.CodeTooLarge)     // a payload or a history is over its limit
-	ErrTurnTooLarge = NewError(history.CodeTurnTooLarge) // a turn has no room for the call; it is ErrTooLarge too. See docs/guide/activities.md
-	ErrTooDeep      = NewError(history.CodeTooDeep)      // the child would have more ancestors than allowed: children of children without end
+	ErrBlocked      = NewError(history.CodeBlocked)      // a turn blocked in three attempts: the code waited for something other than a future
+	ErrDiverged     = NewError(history.CodeDiverged)     // the code does not match its history, and the instance was not to wait for other code
+	ErrIDTaken      = NewError(history.CodeIDTaken)      // the child's id belongs to an instance that another caller has started
+	ErrInboxFull    = NewError(history.CodeInboxFull)    // more inputs arrived than the orchestration has read
+	ErrPanic        = NewError(history.CodePanic)        // the code panicked; Failure.Stack has the place
+	ErrPoison       = NewError(history.CodePoison)       // the activity has exhausted its claims
+	ErrTimeout      = NewError(history.CodeTimeout)      // an attempt, or the whole call, exceeded its timeout
+	ErrUndecodable  = NewError(history.CodeUndecodable)  // a payload does not decode
+	ErrUnencodable  = NewError(history.CodeUnencodable)  // a type or a value cannot be a payload; see docs/guide/payloads.md
+	ErrTooLarge     = NewError(history.CodeTooLarge)     // a payload or a history exceeds its maximum size
+	ErrTurnTooLarge = NewError(history.CodeTurnTooLarge) // a turn has no room for the call; it also matches ErrTooLarge. See docs/guide/activities.md
+	ErrTooDeep      = NewError(history.CodeTooDeep)      // the child would exceed the maximum depth of children of children
 	ErrTooMany      = NewError(history.CodeTooMany)      // too many activities and children are outstanding
 )
 
-// Sentinels of calls and starts that the limits of the action have refused: see LimitOption. Retry does not try again after them, unless
-// Retry.Limited asks for it.
+// Sentinels of calls and starts that the limits of the action have rejected: see LimitOption. Retry does not repeat them, unless
+// Retry.Limited is set.
 var (
-	ErrQueueFull    = NewError(history.CodeQueueFull)    // as many wait as may: QueueLimit
-	ErrQueueTimeout = NewError(history.CodeQueueTimeout) // it has waited for as long as it may: QueueTimeout
-	ErrQueueCleared = NewError(history.CodeQueueCleared) // somebody has cleared the queue in which it waited
-	ErrLimited      = NewError(history.CodeLimited)      // there was no room, and nobody waits: Reject
+	ErrQueueFull    = NewError(history.CodeQueueFull)    // the limit has its maximum number of waiters: QueueLimit
+	ErrQueueTimeout = NewError(history.CodeQueueTimeout) // the call exceeded its maximum wait: QueueTimeout
+	ErrQueueCleared = NewError(history.CodeQueueCleared) // an operator rejected all waiters
+	ErrLimited      = NewError(history.CodeLimited)      // the limit was reached, and its calls do not wait: Reject
 )
 
-// Failure is an error that has been through a history. errors.Is finds in it every
-// sentinel that the original error wrapped, context.Canceled and *Cancelled if it was
-// a cancellation, and context.DeadlineExceeded if it was a timeout. A plain error
-// arrives as a Failure that has its text and no code.
+// Failure is an error that a history has recorded. errors.Is finds in it all sentinels that the original error wrapped,
+// context.Canceled and *Cancelled if it was a cancellation, and context.DeadlineExceeded if it was a timeout. An error without a
+// sentinel is a Failure with its text and no code.
 type Failure struct {
 	history.Failure
 }
 
-// Error gives the text of the original error.
+// Error returns the text of the original error.
 func (f *Failure) Error() string { return f.Message }
 
-// Is answers errors.Is for sentinels, by code.
+// Unwrap returns the recorded failure.
+func (f *Failure) Unwrap() error { return &f.Failure }
+
+// Is reports whether the original error wrapped the sentinel target.
 func (f *Failure) Is(target error) bool {
 	if t, ok := target.(*Error); ok {
-		return f.has(t.code)
+		return f.has(t.Code())
 	}
 	switch target {
 	case context.Canceled:
@@ -94,7 +93,7 @@ func (f *Failure) Is(target error) bool {
 	}
 }
 
-// As answers errors.As for **Cancelled.
+// As sets target, if it is a **Cancelled and the original error was a cancellation.
 func (f *Failure) As(target any) bool {
 	to, ok := target.(**Cancelled)
 	if !ok || !f.has(history.CodeCancelled) {
@@ -108,8 +107,7 @@ func (f *Failure) As(target any) bool {
 	return true
 }
 
-// DecodeData reads what WithData attached into v, a pointer. Without data it is
-// ErrUndecodable.
+// DecodeData decodes the data of WithData into v, a pointer. The error is ErrUndecodable, also if there is no data.
 func (f *Failure) DecodeData(v any) error {
 	t := reflect.TypeOf(v)
 	if t == nil || t.Kind() != reflect.Pointer || reflect.ValueOf(v).IsNil() {
@@ -122,28 +120,16 @@ func (f *Failure) has(code string) bool {
 	return f.Code == code || slices.Contains(f.Also, code)
 }
 
-type permanent struct{ error }
-
-func (p permanent) Unwrap() error { return p.error }
-
-// Permanent marks an error as final: no Retry tries again. Nil stays nil.
+// Permanent marks an error as final: Retry does not repeat it. It returns nil for nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
 	}
-	return permanent{err}
+	return author.Permanent{Err: err}
 }
 
-type dataError struct {
-	error
-	data history.Payload
-}
-
-func (w dataError) Unwrap() error { return w.error }
-
-// WithData attaches data to an error, to be read with Failure.DecodeData where the
-// error arrives. Of several in one error the outermost counts. Data that can not be
-// encoded is joined to the error as another. Nil stays nil.
+// WithData attaches data to an error, for Failure.DecodeData in the caller. Of several in one error the outermost is recorded. If data
+// does not encode, that error is joined. It returns nil for nil.
 func WithData(err error, data any) error {
 	if err == nil {
 		return nil
@@ -152,96 +138,17 @@ func WithData(err error, data any) error {
 	if encodeErr != nil {
 		return errors.Join(err, encodeErr)
 	}
-	return dataError{err, p}
+	return author.DataError{Err: err, Data: p}
 }
 
-const maxMessage = 8 << 10
-
-// ToFailure gives an error in the form that survives history. Whatever it wraps or
-// joins is searched, outermost first: the first sentinel gives the Code, further ones
-// are in Also. Messages are cut at 8 KiB. It is for Pawl's own packages.
-func ToFailure(err error) *history.Failure {
-	f := &history.Failure{Message: text.Shorten(err.Error(), maxMessage)}
-	collect(err, f)
-	return f
-}
-
-func collect(err error, f *history.Failure) {
-	switch e := err.(type) { //nolint:errorlint // this walks the tree itself
-	case *Error:
-		addCode(f, e.code)
-	case *Failure:
-		addFailure(f, &e.Failure)
-	case *history.Failure:
-		addFailure(f, e)
-	case *Cancelled:
-		addFailure(f, replay.CancelledFailure(e))
-	case permanent:
-		f.Permanent = true
-	case dataError:
-		if len(f.Data.Data) == 0 {
-			f.Data = e.data
-		}
-	}
-	switch err { //nolint:errorlint // as above
-	case context.Canceled:
-		addCode(f, history.CodeCancelled)
-	case context.DeadlineExceeded:
-		addCode(f, history.CodeTimeout)
-	}
-	switch e := err.(type) { //nolint:errorlint // as above
-	case interface{ Unwrap() error }:
-		if inner := e.Unwrap(); inner != nil {
-			collect(inner, f)
-		}
-	case interface{ Unwrap() []error }:
-		for _, inner := range e.Unwrap() {
-			if inner != nil {
-				collect(inner, f)
-			}
-		}
-	}
-}
-
-func addFailure(f, inner *history.Failure) {
-	if inner.Code != "" {
-		addCode(f, inner.Code)
-	}
-	for _, code := range inner.Also {
-		addCode(f, code)
-	}
-	f.Permanent = f.Permanent || inner.Permanent
-	if f.Stack == "" {
-		f.Stack = inner.Stack
-	}
-	if len(f.Data.Data) == 0 {
-		f.Data = inner.Data
-	}
-}
-
-func addCode(f *history.Failure, code string) {
-	switch {
-	case f.Code == "":
-		f.Code = code
-	case f.Code != code && !slices.Contains(f.Also, code):
-		f.Also = append(f.Also, code)
-	}
-}
-
-// FromFailure gives the error of a failure that has been through history. It is for
-// Pawl's own packages.
-func FromFailure(f history.Failure) error { return &Failure{f} }
-
-// arrived turns what a future settled with into what the author sees.
-func arrived(err error) error {
+// authorError converts the error of a future to the one that the author gets.
+func authorError(err error) error {
 	if f, ok := err.(*history.Failure); ok { //nolint:errorlint // package replay does not wrap it
-		return FromFailure(*f)
+		return &Failure{*f}
 	}
 	return err
 }
 
 func undecodable(format string, args ...any) error {
-	return FromFailure(history.Failure{
-		Code: history.CodeUndecodable, Permanent: true, Message: fmt.Sprintf(format, args...),
-	})
+	return &Failure{history.Failure{Code: history.CodeUndecodable, Permanent: true, Message: fmt.Sprintf(format, args...)}}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -22,10 +23,10 @@ import (
 func throughHistory(err error, times int) error {
 	for range times {
 		var f history.Failure
-		if err := json.Unmarshal(must(json.Marshal(pawl.ToFailure(err))), &f); err != nil {
+		if err := json.Unmarshal(must(json.Marshal(author.ToFailure(err))), &f); err != nil {
 			panic(err)
 		}
-		err = pawl.FromFailure(f)
+		err = &pawl.Failure{Failure: f}
 	}
 	return err
 }
@@ -100,7 +101,7 @@ func TestDataAndPermanenceSurviveHistory(t *testing.T) {
 }
 
 func TestALongMessageIsCut(t *testing.T) {
-	if f := pawl.ToFailure(errors.New(strings.Repeat("x", 1<<20))); len(f.Message) > 9<<10 {
+	if f := author.ToFailure(errors.New(strings.Repeat("x", 1<<20))); len(f.Message) > 9<<10 {
 		t.Fatalf("%d bytes", len(f.Message))
 	}
 }
@@ -108,11 +109,11 @@ func TestALongMessageIsCut(t *testing.T) {
 func handle(fn func(context.Context, int) (int, error)) func(context.Context, int) (int, *history.Failure) {
 	a := pawl.NewActivity[int, int]("a")
 	return func(ctx context.Context, in int) (int, *history.Failure) {
-		p, f := a.Do(fn).Handle(ctx, must(a.EncodeInput(in)))
+		p, f := author.ActivityOf(a.Do(fn)).Handle(ctx, must(author.Input(a).Encode(in)))
 		if f != nil {
 			return 0, f
 		}
-		return must(a.DecodeResult(p)), nil
+		return must(author.Result(a).Decode(p)), nil
 	}
 }
 
@@ -137,10 +138,10 @@ func TestAnActivityThatPanicsOrExitsIsAFailure(t *testing.T) {
 func TestAnActivitysBadPayloadsArePermanentFailures(t *testing.T) {
 	a := pawl.NewActivity[int, []byte]("a")
 	b := a.Do(func(context.Context, int) ([]byte, error) { return make([]byte, 1<<20), nil })
-	if _, f := b.Handle(t.Context(), history.Payload{Type: history.TypeJSON, Data: []byte(`"x"`)}); f == nil || f.Code != history.CodeUndecodable || !f.Permanent {
+	if _, f := author.ActivityOf(b).Handle(t.Context(), history.Payload{Type: history.TypeJSON, Data: []byte(`"x"`)}); f == nil || f.Code != history.CodeUndecodable || !f.Permanent {
 		t.Fatalf("input: %+v", f)
 	}
-	if _, f := b.Handle(t.Context(), must(a.EncodeInput(1))); f == nil || f.Code != history.CodeTooLarge || !f.Permanent {
+	if _, f := author.ActivityOf(b).Handle(t.Context(), must(author.Input(a).Encode(1))); f == nil || f.Code != history.CodeTooLarge || !f.Permanent {
 		t.Fatalf("result: %+v", f)
 	}
 }
@@ -151,7 +152,7 @@ func TestAnActivityThatReturnsItsContextsErrorTellsTheCause(t *testing.T) {
 	stop(cause)
 	_, f := handle(func(ctx context.Context, _ int) (int, error) { return 0, fmt.Errorf("query: %w", ctx.Err()) })(ctx, 1)
 	var c *pawl.Cancelled
-	if f == nil || !errors.As(pawl.FromFailure(*f), &c) || c.By != "finance" || f.Message != "query: context canceled" {
+	if f == nil || !errors.As((&pawl.Failure{Failure: *f}), &c) || c.By != "finance" || f.Message != "query: context canceled" {
 		t.Fatalf("%+v, %+v", f, c)
 	}
 	_, f = handle(func(context.Context, int) (int, error) { return 0, io.EOF })(ctx, 1)

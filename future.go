@@ -5,25 +5,21 @@ import (
 	"github.com/pawlrun/pawl/pkg/cancel"
 )
 
-// Future is a result that may not be there yet: of a Start, an After, an Event's Next,
-// a Go. It belongs to the execution that made it.
+// Future is a result that may not be available yet: of Start, After, Event.Next or Go. It belongs to the execution that made it.
 type Future[T any] struct {
-	core *replay.Future
-	form form
-	own  *returned[T] // of a sibling
+	core    *replay.Future
+	form    form
+	sibling *returned[T] // nil: not of a sibling
 }
 
-// returned is what a sibling's function returned. It is in no history, and so need not
-// go through its encoded form.
+// returned is what a sibling's function returned. It is not recorded, and so not encoded.
 type returned[T any] struct {
 	value T
 	err   error
 }
 
-// Get waits for the result. It may be called again and gives the same. The error is a
-// *Failure, or a *Cancelled: of the future itself, or, if the instance was asked to end
-// or the scope of ctx is over, of the wait. Of a sibling they are what its function
-// returned.
+// Get waits for the result. It may be called again and returns the same. The error is a *Failure, or a *Cancelled: of the future, or
+// of the wait if the instance was cancelled or the scope of ctx has ended. For a sibling they are what its function returned.
 func (f *Future[T]) Get(ctx *Context) (T, error) {
 	var zero T
 	if err := ctx.x.Wait(f.core, ctx.scope); err != nil {
@@ -31,24 +27,23 @@ func (f *Future[T]) Get(ctx *Context) (T, error) {
 	}
 	p, err := f.core.Value()
 	if err != nil {
-		return zero, arrived(err)
+		return zero, authorError(err)
 	}
-	if f.own != nil {
-		return f.own.value, f.own.err
+	if f.sibling != nil {
+		return f.sibling.value, f.sibling.err
 	}
 	return decode[T](f.form, p)
 }
 
-// Ready reports whether Get would not wait. It is a poll: before it reports that Get would wait, every input that
-// had arrived is applied, while siblings go on. In the condition of an Await it reports what is so far.
+// Ready reports whether Get would return without waiting. It is a poll: before it returns false, all inputs that had arrived are
+// applied, and siblings run. In the condition of an Await it reports the current state.
 func (f *Future[T]) Ready() bool { return f.core.Ready() }
 
-// Cancel says by hand that nobody wants the result any more, and why. An activity or a
-// child is cancelled wherever it runs, with the reason cancel.Requested and the text; a timer is
-// dropped; a wait for an event gives its place back, and with it an event that arrived
-// but was not read; a sibling's context is cancelled, so that its words return a
-// *Cancelled, and the future is ready when its function has returned. All others are
-// ready at once, with a *Cancelled. Cancelling twice, or what is ready, does nothing.
+// Cancel cancels what the future stands for. An activity or a child is cancelled on whatever worker or orchestrator runs it, with the
+// reason cancel.Requested and the text; a timer is removed; a wait for an event is withdrawn, and an event that arrived for it and
+// was not read stays available. Of a sibling it cancels the context: its operations return a *Cancelled, and the future is
+// ready when its function has returned. All other futures are ready at once, with a *Cancelled. It has no effect on a future that is
+// cancelled or ready.
 func (f *Future[T]) Cancel(text string) { f.core.Withdraw(cancel.Requested, text) }
 
 func (f *Future[T]) future() *replay.Future { return f.core }

@@ -2,13 +2,13 @@ package pawl_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"testing"
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/doctest"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -79,32 +79,36 @@ func dueDate(in Deadline) (time.Time, error) {
 	return time.Date(y, m, d+2, 9, 0, 0, 0, zone), nil
 }
 
-func ExampleNewActivity_refused() {
+func rejected(ctx *pawl.Context, _ pawl.None) (string, error) {
 	// Declared with a type that cannot be a payload: every use has this error.
 	Lost := pawl.NewActivity[Session, pawl.None]("lost")
-	_, err := Lost.EncodeInput(Session{token: "t-1"})
-	fmt.Println(errors.Is(err, pawl.ErrUnencodable), err)
+	_, errType := Lost.Call(ctx, Session{token: "t-1"})
 
-	// Declared well, and called with a value that JSON does not have.
-	_, err = Weigh.EncodeInput([]float64{1.5, math.NaN()})
-	fmt.Println(errors.Is(err, pawl.ErrUnencodable), err)
-	// Output:
-	// true activity "lost": pawl: encode pawl_test.Session: pawl_test.Session has no field that is encoded, so that its value would be lost; export its fields, or give it MarshalJSON and UnmarshalJSON
-	// true pawl: encode []float64[1]: JSON has no NaN; use a pointer, or a text
+	// Declared with a valid type, and called with a value that JSON does not have.
+	_, errValue := Weigh.Call(ctx, []float64{1.5, math.NaN()})
+	return fmt.Sprintf("%v\n%v", errType, errValue), nil // both match pawl.ErrUnencodable
+}
+
+func TestGuideRejectedTypesAndValues(t *testing.T) {
+	const want = `activity "lost": pawl: encode pawl_test.Session: pawl_test.Session has no field that is encoded, so that its value would be lost; export its fields, or give it MarshalJSON and UnmarshalJSON
+activity weigh: pawl: encode []float64[1]: JSON has no NaN; use a pointer, or a text`
+	if got := orchestrate(t, rejected, pawl.None{}).result(); got != want {
+		t.Errorf("%s", got)
+	}
 }
 
 func TestGuidePayloadsComeBack(t *testing.T) {
 	cart := Cart{Total: Money{1234, "EUR"}, Shares: map[string]Money{"ada": {1200, "EUR"}, "bob": {34, "EUR"}}}
-	if got := must(Checkout.Decode(must(Checkout.Encode(cart)))); got.Total != cart.Total || got.Shares["bob"] != cart.Shares["bob"] {
+	if got := must(author.Value(Checkout).Decode(must(author.Value(Checkout).Encode(cart)))); got.Total != cart.Total || got.Shares["bob"] != cart.Shares["bob"] {
 		t.Errorf("%+v", got)
 	}
 	in := Deadline{time.Date(2026, 3, 27, 23, 30, 0, 0, time.UTC), "Europe/Berlin"} // before the clocks change
-	due, err := dueDate(must(Due.Decode(must(Due.Encode(in)))))
+	due, err := dueDate(must(author.Value(Due).Decode(must(author.Value(Due).Encode(in)))))
 	if err != nil || due.Format(time.RFC3339) != "2026-03-30T09:00:00+02:00" {
 		t.Errorf("%s, %v", due, err)
 	}
 	for payload, grams := range map[string]int{`{"to":"Ulm","weight":2}`: 2000, `{"to":"Ulm","grams":300}`: 300, `{"to":"Ulm","grams":1,"color":"red"}`: 1} {
-		p := must(Shipped.Decode(history.Payload{Type: history.TypeJSON, Data: []byte(payload)}))
+		p := must(author.Value(Shipped).Decode(history.Payload{Type: history.TypeJSON, Data: []byte(payload)}))
 		if p.grams() != grams || p.To != "Ulm" {
 			t.Errorf("%s: %+v", payload, p)
 		}

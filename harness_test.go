@@ -6,6 +6,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/replay/replaytest"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -23,8 +24,8 @@ type run[In, Out any] struct {
 func orchestrate[In, Out any](tb testing.TB, fn func(*pawl.Context, In) (Out, error), in In) run[In, Out] {
 	tb.Helper()
 	handle := pawl.NewOrchestration[In, Out]("under-test")
-	d := replaytest.New(tb, handle.Do(fn).Program(), replay.Options{Strict: true})
-	d.Feed(&history.Started{Name: handle.Name(), Payload: must(handle.EncodeInput(in)), Origin: d.X.Identity().Origin})
+	d := replaytest.New(tb, author.Program(handle.Do(fn)), replay.Options{Strict: true})
+	d.Feed(&history.Started{Name: handle.Name(), Payload: must(author.Input(handle).Encode(in)), Origin: d.X.Identity().Origin})
 	return run[In, Out]{Driver: d, tb: tb, handle: handle}
 }
 
@@ -43,7 +44,7 @@ func (r run[In, Out]) result() Out {
 	if !ok {
 		r.tb.Fatalf("ended with %+v", r.End())
 	}
-	return must(r.handle.DecodeResult(end.Result))
+	return must(author.Result(r.handle).Decode(end.Result))
 }
 
 func (r run[In, Out]) failure() error {
@@ -52,9 +53,9 @@ func (r run[In, Out]) failure() error {
 	r.CheckRecord()
 	switch end := r.End().(type) {
 	case *history.Failed:
-		return pawl.FromFailure(end.Failure)
+		return &pawl.Failure{Failure: end.Failure}
 	case *history.Cancelled:
-		return pawl.FromFailure(end.Failure)
+		return &pawl.Failure{Failure: end.Failure}
 	default:
 		r.tb.Fatalf("ended with %+v", end)
 		return nil
@@ -63,20 +64,20 @@ func (r run[In, Out]) failure() error {
 
 // answer completes the one outstanding activity of the handle.
 func answer[In, Out any](d *replaytest.Driver, a pawl.Activity[In, Out], out Out) {
-	d.Complete(d.Only(a.Name()), must(a.EncodeResult(out)))
+	d.Complete(d.Only(a.Name()), must(author.Result(a).Encode(out)))
 }
 
 // refuse fails the one outstanding activity of the handle.
 func refuse[In, Out any](d *replaytest.Driver, a pawl.Activity[In, Out], err error) {
-	d.Fail(d.Only(a.Name()), *pawl.ToFailure(err))
+	d.Fail(d.Only(a.Name()), *author.ToFailure(err))
 }
 
 // answerChild completes the one outstanding child, which is of the handle.
 func answerChild[In, Out any](d *replaytest.Driver, o pawl.Orchestration[In, Out], out Out) {
-	d.CompleteChild(d.OnlyChild().ID, must(o.EncodeResult(out)))
+	d.CompleteChild(d.OnlyChild().ID, must(author.Result(o).Encode(out)))
 }
 
 // inputOf gives what an outstanding activity was called with.
 func inputOf[In, Out any](d *replaytest.Driver, a pawl.Activity[In, Out], id uint64) In {
-	return must(a.DecodeInput(d.History[id-1].(*history.ActivityScheduled).Payload))
+	return must(author.Input(a).Decode(d.History[id-1].(*history.ActivityScheduled).Payload))
 }

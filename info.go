@@ -5,39 +5,34 @@ import (
 	"time"
 )
 
-// ActivityInfo tells an activity what it is running for.
+// ActivityInfo describes the run of an activity.
 type ActivityInfo struct {
-	Instance  string // the instance that wants the result
-	Execution uint64 // its generation
-	Activity  uint64 // event id of the schedule in that execution's history
+	Instance  string // the instance that called the activity
+	Execution uint64 // its execution
+	Activity  uint64 // event id of the schedule in the history of that execution
 	Name      string // of the activity
-	Queue     string // that the task came from
-	Worker    string // name of the worker that runs it
-	Attempt   uint32 // of the author's Retry, from 1
-	Claim     uint32 // how often this attempt was claimed by a worker, from 1
-	// Key is the idempotency key: the same for every run of one call, whatever its attempt
-	// and its worker, and different from that of every other call and instance. 22
-	// characters of base64url.
+	Queue     string // task queue of the task
+	Worker    string // name of the worker
+	Attempt   uint32 // of Retry, from 1
+	Claim     uint32 // number of times that a worker has claimed this attempt, from 1
+	// Key is the idempotency key: equal for all attempts and workers of one call, and different from that of any other call of any
+	// instance. It has 22 characters of base64url.
 	Key string
-	// AttemptKey is Key, but different for every attempt of a Retry: for a service that
-	// remembers under a key that something has failed.
+	// AttemptKey is a key like Key that differs between the attempts of a Retry, for services that remember a failure under a key.
 	AttemptKey string
-	// Grace is how long the activity may still run once its context is done; see
-	// ActivityBinding.WithGrace. Outside a worker it is 0.
+	// Grace is the grace period of the activity; see ActivityBinding.WithGrace. It is 0 outside a worker.
 	Grace time.Duration
 }
 
 type infoKey struct{}
 
-// Info tells an activity what it is running for. In a context that is not an
-// activity's it is the zero value.
+// Info returns the description of the running activity. It is the zero value in a context that is not an activity's.
 func Info(ctx context.Context) ActivityInfo {
 	info, _ := ctx.Value(infoKey{}).(ActivityInfo)
 	return info
 }
 
-// WithInfo gives a context that Info finds info in: for workers, and for tests of an
-// activity's function.
+// WithInfo returns a context for which Info returns info, to test the function of an activity.
 func WithInfo(ctx context.Context, info ActivityInfo) context.Context {
 	return context.WithValue(ctx, infoKey{}, info)
 }

@@ -10,13 +10,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/replay/replaytest"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
 func TestEachWordOfALimitSetsItsFieldsOfThePolicy(t *testing.T) {
-	got := must(pawl.Limits(
+	got := must(author.Policy(
 		pawl.Concurrency(5), pawl.Rate(100, time.Second), pawl.Quota(1_000_000, 24*time.Hour),
 		pawl.KeyBy("customer.id"), pawl.QueueLimit(7), pawl.QueueTimeout(time.Minute), pawl.Reject()))
 	want := history.Policy{
@@ -26,16 +27,16 @@ func TestEachWordOfALimitSetsItsFieldsOfThePolicy(t *testing.T) {
 	if got != want {
 		t.Errorf("%+v", got)
 	}
-	if got := must(pawl.Limits()); got != (history.Policy{}) {
+	if got := must(author.Policy[pawl.LimitOption]()); got != (history.Policy{}) {
 		t.Errorf("no words: %+v", got)
 	}
-	if got := must(pawl.Limits(pawl.Concurrency(5), pawl.Concurrency(6))); got.Concurrency != 6 {
+	if got := must(author.Policy(pawl.Concurrency(5), pawl.Concurrency(6))); got.Concurrency != 6 {
 		t.Errorf("of two of a kind: %+v", got)
 	}
-	if got := must(pawl.Limits(pawl.Concurrency(1), pawl.QueueTimeout(-time.Hour))); got.QueueTimeout != -1 {
+	if got := must(author.Policy(pawl.Concurrency(1), pawl.QueueTimeout(-time.Hour))); got.QueueTimeout != -1 {
 		t.Errorf("for ever: %+v", got)
 	}
-	if got := must(pawl.Limits(pawl.Rate(1, 1500*time.Microsecond), pawl.QueueTimeout(1))); got.RateWindow != 2 || got.QueueTimeout != 1 {
+	if got := must(author.Policy(pawl.Rate(1, 1500*time.Microsecond), pawl.QueueTimeout(1))); got.RateWindow != 2 || got.QueueTimeout != 1 {
 		t.Errorf("rounded up: %+v", got)
 	}
 }
@@ -48,24 +49,24 @@ func TestALimitThatMakesNoSenseSaysWhatWasWrittenAndWhatToDo(t *testing.T) {
 		{pawl.Concurrency(0), "Concurrency(0): 1 to 2147483647 may run at a time; leave the option out for any number"},
 		{pawl.Concurrency(-3), "Concurrency(-3): "},
 		{pawl.Rate(0, time.Second), "Rate(0, 1s): at least 1"},
-		{pawl.Rate(50_000, time.Second), "Rate(50000, 1s): at most 10000 are let in during a window, for their times are kept; take a smaller window, such as Rate(5000, 100ms)"},
+		{pawl.Rate(50_000, time.Second), "Rate(50000, 1s): at most 10000 are admitted in a window, because their times are stored; use a smaller window, such as Rate(5000, 100ms)"},
 		{pawl.Rate(2_000_000, time.Second), "such as Rate(2000, 1ms)"},
 		{pawl.Rate(1, time.Microsecond), "Rate(1, 1µs): the window is at least 1ms"},
 		{pawl.Rate(1, 11*365*24*time.Hour), "the window is at most ten years"},
 		{pawl.Quota(0, time.Hour), "Quota(0, 1h0m0s): at least 1"},
 		{pawl.Quota(math.MaxInt, time.Hour), "at most 9007199254740992"},
-		{pawl.Quota(1, 999*time.Millisecond), "Quota(1, 999ms): the window is at least 1s; for shorter ones there is Rate"},
+		{pawl.Quota(1, 999*time.Millisecond), "Quota(1, 999ms): the window is at least 1s; use Rate for shorter ones"},
 		{pawl.Quota(1, 11*365*24*time.Hour), "the window is at most ten years"},
-		{pawl.KeyBy(""), `KeyBy(""): a path is the names of fields`},
+		{pawl.KeyBy(""), `KeyBy(""): a path is names of fields`},
 		{pawl.KeyBy("a..b"), `KeyBy("a..b"): `},
 		{pawl.KeyBy(".a"), `KeyBy(".a"): `},
 		{pawl.KeyBy("a."), `KeyBy("a."): `},
-		{pawl.KeyBy(strings.Repeat("x", 201)), "at most 200 bytes, and this has 201"},
-		{pawl.QueueLimit(0), "QueueLimit(0): 1 to 2147483647 may wait; where nobody is to wait, say Reject()"},
-		{pawl.QueueTimeout(0), "QueueTimeout(0): above zero one waits for so long, and below for ever; where nobody is to wait, say Reject()"},
+		{pawl.KeyBy(strings.Repeat("x", 201)), "at most 200 bytes, this has 201"},
+		{pawl.QueueLimit(0), "QueueLimit(0): 1 to 2147483647 may wait; use Reject() if none may"},
+		{pawl.QueueTimeout(0), "QueueTimeout(0): it must be positive, or negative to wait forever; use Reject() if no call may wait"},
 		{pawl.QueueTimeout(11 * 365 * 24 * time.Hour), "at most ten years"},
 	} {
-		_, err := pawl.Limits(pawl.Concurrency(1), c.option, pawl.Reject())
+		_, err := author.Policy(pawl.Concurrency(1), c.option, pawl.Reject())
 		var bad *pawl.LimitError
 		if !errors.Is(err, pawl.ErrBadLimit) || !errors.As(err, &bad) || !strings.HasPrefix(err.Error(), "pawl: bad limit ") || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v\nnot %s", err, c.want)
@@ -81,8 +82,8 @@ func TestWhatTheWordsOfLimitsAcceptIsAPolicy(t *testing.T) {
 		for _, o := range []pawl.LimitOption{
 			pawl.Concurrency(n), pawl.Rate(n, d), pawl.Quota(n, d), pawl.KeyBy(path), pawl.QueueLimit(n), pawl.QueueTimeout(d), pawl.Reject(),
 		} {
-			alone, _ := pawl.Limits(pawl.Concurrency(1))
-			p, err := pawl.Limits(pawl.Concurrency(1), o)
+			alone, _ := author.Policy(pawl.Concurrency(1))
+			p, err := author.Policy(pawl.Concurrency(1), o)
 			switch {
 			case err != nil && !errors.Is(err, pawl.ErrBadLimit):
 				rt.Fatalf("%v", err)
@@ -100,12 +101,12 @@ func TestABadLimitIsAnErrorOfEveryUse(t *testing.T) {
 	bad := pawl.NewActivity[int, int]("bad", pawl.Concurrency(0))
 	badGroup := pawl.NewActivity[int, int]("bad-group", pawl.Group("payments", pawl.Rate(0, time.Second)))
 	badOrchestration := pawl.NewOrchestration[int, int]("bad", pawl.KeyBy(""), pawl.Concurrency(1))
-	_, a := bad.EncodeInput(1)
-	_, g := badGroup.EncodeInput(1)
-	_, o := badOrchestration.EncodeInput(1)
+	_, a := author.Input(bad).Encode(1)
+	_, g := author.Input(badGroup).Encode(1)
+	_, o := author.Input(badOrchestration).Encode(1)
 	errs := []error{a, g, o}
 	for _, b := range []pawl.Binding{bad.Do(nil), badGroup.Do(nil), badOrchestration.Do(nil)} {
-		_, err := pawl.NewRegistry(b)
+		_, err := author.NewRegistry(b)
 		errs = append(errs, err)
 	}
 	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (pawl.None, error) {
@@ -130,7 +131,7 @@ func TestABadLimitIsAnErrorOfEveryUse(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"", "no spaces"} {
-		if _, err := pawl.NewActivity[int, int]("a", pawl.Group(name)).EncodeInput(1); !errors.Is(err, pawl.ErrBadName) {
+		if _, err := author.Input(pawl.NewActivity[int, int]("a", pawl.Group(name))).Encode(1); !errors.Is(err, pawl.ErrBadName) {
 			t.Errorf("group %q: %v", name, err)
 		}
 	}
@@ -141,12 +142,12 @@ func TestWhatLimitsNothingByItselfDoesNotLiftTheLimitsOfTheGroup(t *testing.T) {
 	for want, o := range map[string]pawl.LimitOption{
 		`KeyBy("tenant")`: pawl.KeyBy("tenant"), "QueueLimit(5)": pawl.QueueLimit(5), "QueueTimeout": pawl.QueueTimeout(time.Second), "Reject()": pawl.Reject(),
 	} {
-		_, activity := pawl.NewActivity[int, int]("a", group, o).EncodeInput(1)
-		_, orchestration := pawl.NewOrchestration[int, int]("o", group, o).EncodeInput(1)
-		_, inGroup := pawl.NewActivity[int, int]("a", pawl.Group("g", o)).EncodeInput(1)
-		_, global := pawl.Limits(o)
+		_, activity := author.Input(pawl.NewActivity[int, int]("a", group, o)).Encode(1)
+		_, orchestration := author.Input(pawl.NewOrchestration[int, int]("o", group, o)).Encode(1)
+		_, inGroup := author.Input(pawl.NewActivity[int, int]("a", pawl.Group("g", o))).Encode(1)
+		_, global := author.Policy(o)
 		for i, err := range []error{activity, orchestration, inGroup, global} {
-			if !errors.Is(err, pawl.ErrBadLimit) || !strings.Contains(err.Error(), "pawl: bad limit "+want+": it limits nothing by itself") {
+			if !errors.Is(err, pawl.ErrBadLimit) || !strings.Contains(err.Error(), "pawl: bad limit "+want+": it has no effect by itself") {
 				t.Errorf("%d: %v, not %s", i, err, want)
 			}
 		}
@@ -182,13 +183,13 @@ func TestTheLimitsOfAHandleAreDeclaredWhereItIsUsed(t *testing.T) {
 	r.CheckReplay()
 
 	fulfil := pawl.NewOrchestration[int, int]("fulfil", pawl.Concurrency(3), payments).Do(nil)
-	if d := fulfil.Declared(); *d.Action != (history.Policy{Concurrency: 3}) || d.Group != "payments" || d.GroupPolicy == nil {
+	if d := author.OrchestrationOf(fulfil).Declared; *d.Action != (history.Policy{Concurrency: 3}) || d.Group != "payments" || d.GroupPolicy == nil {
 		t.Errorf("%+v", d)
 	}
-	if d := pawl.NewOrchestration[int, int]("free").Do(nil).Declared(); d != (history.Declared{}) {
+	if d := author.OrchestrationOf(pawl.NewOrchestration[int, int]("free").Do(nil)).Declared; d != (history.Declared{}) {
 		t.Errorf("%+v", d)
 	}
-	if d := pawl.NewOrchestration[int, int]("moved", payments, pawl.Group("others")).Do(nil).Declared(); d != (history.Declared{Group: "others"}) {
+	if d := author.OrchestrationOf(pawl.NewOrchestration[int, int]("moved", payments, pawl.Group("others")).Do(nil)).Declared; d != (history.Declared{Group: "others"}) {
 		t.Errorf("of two groups: %+v", d)
 	}
 }
@@ -223,9 +224,9 @@ func TestARefusalOfAGateIsFinalUnlessTheAuthorAsks(t *testing.T) {
 
 func TestAnOrchestrationsLimitsAreNoMatterOfItsProgram(t *testing.T) {
 	limited := pawl.NewOrchestration[pawl.None, string]("test", pawl.Concurrency(1))
-	d := replaytest.New(t, limited.Do(func(ctx *pawl.Context, _ pawl.None) (string, error) {
+	d := replaytest.New(t, author.Program(limited.Do(func(ctx *pawl.Context, _ pawl.None) (string, error) {
 		return pawl.Now(ctx).Format(time.TimeOnly), pawl.Err(ctx)
-	}).Program(), replay.Options{Strict: true})
+	})), replay.Options{Strict: true})
 	d.Limit("test", false)
 	d.Start(history.Payload{})
 	d.Advance(time.Minute)
@@ -234,7 +235,7 @@ func TestAnOrchestrationsLimitsAreNoMatterOfItsProgram(t *testing.T) {
 	if !ok {
 		t.Fatalf("%+v", d.End())
 	}
-	if got := must(limited.DecodeResult(end.Result)); got != "22:14:20" {
+	if got := must(author.Result(limited).Decode(end.Result)); got != "22:14:20" {
 		t.Errorf("it began at %s, not when it was let in", got)
 	}
 	d.CheckReplay()

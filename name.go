@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Errors of names and ids. Match them with errors.Is; errors.As with *NameError tells the text.
+// Errors of names and ids, for errors.Is. errors.As with *NameError returns the text.
 var (
 	ErrBadName = errors.New("pawl: bad name")
 	ErrBadID   = errors.New("pawl: bad instance id")
@@ -17,22 +17,21 @@ const (
 	maxID   = 200
 )
 
-// NameError is a name or an instance id outside its alphabet or length. It matches
-// ErrBadName or ErrBadID.
+// NameError is an invalid name or instance id. It matches ErrBadName or ErrBadID.
 type NameError struct {
-	Text string // what was given
-	Rule string // what is allowed
+	Text string // the name or id
+	Rule string // the valid characters and length
 	kind error
 }
 
-// Error says what was given and what is allowed.
+// Error returns the text and the rule.
 func (e *NameError) Error() string { return fmt.Sprintf("%v %q: %s", e.kind, e.Text, e.Rule) }
 
-// Unwrap gives ErrBadName or ErrBadID.
+// Unwrap returns ErrBadName or ErrBadID.
 func (e *NameError) Unwrap() error { return e.kind }
 
 // ValidateID checks an instance id: 1 to 200 characters of A-Z a-z 0-9 _ : @ = + ~ % -.
-// Use EscapeID to make one of any other text.
+// EscapeID converts any other text.
 func ValidateID(id string) error {
 	if len(id) >= 1 && len(id) <= maxID && onlyOf(id, isID) {
 		return nil
@@ -43,9 +42,8 @@ func ValidateID(id string) error {
 	}
 }
 
-// ValidateName checks the name of an activity, an orchestration, an event, a queue or
-// an error: 1 to 100 characters of A-Z a-z 0-9 _ . -, no dot at an end or beside
-// another, for names are parts of NATS subjects.
+// ValidateName checks the name of an activity, an orchestration, an event or a queue: 1 to 100 characters of A-Z a-z 0-9 _ . -, without
+// leading, trailing or consecutive dots, because names are parts of NATS subjects.
 func ValidateName(name string) error {
 	dots := strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".") || strings.Contains(name, "..")
 	if len(name) >= 1 && len(name) <= maxName && onlyOf(name, isName) && !dots {
@@ -57,7 +55,7 @@ func ValidateName(name string) error {
 	}
 }
 
-// ofHandle says which handle has an error.
+// ofHandle adds the kind and name of a handle to its error.
 func ofHandle(kind, name string, err error) error {
 	if err == nil {
 		return nil
@@ -65,9 +63,8 @@ func ofHandle(kind, name string, err error) error {
 	return fmt.Errorf("%s %q: %w", kind, name, err)
 }
 
-// EscapeID makes an instance id of any text: bytes outside the alphabet, and the
-// percent sign, become % and two hexadecimal digits. Different texts give different
-// ids. The result may be longer than an id is allowed to be; ValidateID tells.
+// EscapeID converts any text to an instance id: invalid bytes, and the percent sign, become % and two hexadecimal digits. Different texts
+// have different ids. The result may exceed the maximum length of an id, which ValidateID checks.
 func EscapeID(text string) string {
 	plain := func(c byte) bool { return isID(c) && c != '%' }
 	if onlyOf(text, plain) {
@@ -84,8 +81,8 @@ func EscapeID(text string) string {
 	return b.String()
 }
 
-// UnescapeID gives back the text that EscapeID made the id of. A percent sign that
-// does not begin an escape is an ErrBadID.
+// UnescapeID returns the text that EscapeID has converted to the id. The error is ErrBadID for a percent sign that does not begin an
+// escape.
 func UnescapeID(id string) (string, error) {
 	var b strings.Builder
 	for i := 0; i < len(id); i++ {

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 )
 
 func TestOnlyIdsOfTheAlphabetAreValid(t *testing.T) {
@@ -53,13 +54,13 @@ func TestABadNameIsAnErrorOfEveryUse(t *testing.T) {
 	badQueue := pawl.NewActivity[int, int]("fine", pawl.Queue("no>"))
 	badEvent := pawl.NewEvent[int]("")
 	badOrchestration := pawl.NewOrchestration[int, int](strings.Repeat("x", 101))
-	_, a := bad.EncodeInput(1)
-	_, q := badQueue.EncodeInput(1)
-	_, e := badEvent.Encode(1)
-	_, o := badOrchestration.EncodeInput(1)
+	_, a := author.Input(bad).Encode(1)
+	_, q := author.Input(badQueue).Encode(1)
+	_, e := author.Value(badEvent).Encode(1)
+	_, o := author.Input(badOrchestration).Encode(1)
 	var registered []error
 	for _, b := range []pawl.Binding{bad.Do(nil), badQueue.Do(nil), badOrchestration.Do(nil)} {
-		_, err := pawl.NewRegistry(b)
+		_, err := author.NewRegistry(b)
 		registered = append(registered, err)
 	}
 	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (pawl.None, error) {
@@ -83,7 +84,7 @@ func TestARegistryHasEachNameOnce(t *testing.T) {
 	release := pawl.NewActivity[int, int]("release", pawl.Queue("stock"))
 	charge := pawl.NewActivity[int, int]("charge")
 	orchestration := pawl.NewOrchestration[int, int]("charge").Do(func(*pawl.Context, int) (int, error) { return 0, nil })
-	r, err := pawl.NewRegistry(reserve.Do(none), release.Do(none), charge.Do(none), orchestration)
+	r, err := author.NewRegistry[pawl.Binding](reserve.Do(none), release.Do(none), charge.Do(none), orchestration)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,16 +92,16 @@ func TestARegistryHasEachNameOnce(t *testing.T) {
 		!slices.Equal(r.Queues(), []string{"charge", "stock"}) || !slices.Equal(r.Orchestrations(), []string{"charge"}) {
 		t.Fatalf("%v %v %v", r.Activities(), r.Queues(), r.Orchestrations())
 	}
-	if b, ok := r.Activity("release"); !ok || b.Queue() != "stock" || b.Name() != "release" {
+	if b, ok := r.Activity("release"); !ok || b.Queue != "stock" || b.Name != "release" {
 		t.Fatalf("%+v", b)
 	}
-	if b, ok := r.Orchestration("charge"); !ok || b.Name() != "charge" || b.Version() != "" || b.Program() == nil {
+	if b, ok := r.Requested("charge", ""); !ok || b.Name != "charge" || b.Version != "" || b.Program == nil {
 		t.Fatalf("%+v", b)
 	}
 	if _, ok := r.Activity("none"); ok {
 		t.Fatal("an activity out of nothing")
 	}
-	if _, err := pawl.NewRegistry(charge.Do(none), charge.Do(none), orchestration, orchestration); !errors.Is(err, pawl.ErrDuplicate) ||
+	if _, err := author.NewRegistry[pawl.Binding](charge.Do(none), charge.Do(none), orchestration, orchestration); !errors.Is(err, pawl.ErrDuplicate) ||
 		strings.Count(err.Error(), "bound twice") != 2 {
 		t.Fatalf("duplicates: %v", err)
 	}

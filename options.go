@@ -20,8 +20,7 @@ type queueOption string
 
 func (q queueOption) applyActivity(s *activitySettings) { s.queue = string(q) }
 
-// Queue puts the activity on a named task queue, together with others. Without it an
-// activity has a queue of its own, under its own name.
+// Queue assigns the activity to a named task queue, which several activities may share. Without it an activity has a queue of its own, with its name.
 func Queue(name string) ActivityOption { return queueOption(name) }
 
 // OrchestrationOption is an option of NewOrchestration: Group, or a LimitOption.
@@ -34,20 +33,19 @@ type CallOption interface {
 	applyCall(*replay.Call)
 }
 
-// Retry is a CallOption: a failed attempt is followed by another, after a pause.
-// Each attempt is a schedule of its own in history; all have one idempotency key.
-// Without this option there is one attempt. (A worker that dies is no failed attempt:
-// its activity is given to another worker by itself.)
+// Retry is a CallOption: a failed attempt is followed by another, after a backoff. Each attempt is a schedule of its own in history; all
+// have one idempotency key. Without this option there is one attempt. (A worker that dies is not a failed attempt: its activity is
+// given to another worker.)
 //
-// A failure that is Permanent, or one of Unless, is final; so is one that the limits of the
-// action have made, unless Limited says otherwise. The call's error is the last attempt's.
+// A failure that is Permanent, or one of Unless, is final; so is one of the action's limits, unless Limited is set. The error of the call is
+// that of the last attempt.
 type Retry struct {
-	Attempts int           // all of them, the first included; 0: 5
-	Initial  time.Duration // pause after the first failure; 0: one second
-	Factor   float64       // each further pause is this much longer; below 1: 2
-	Max      time.Duration // no pause is longer; 0: one minute
-	Unless   []*Error      // failures that no further attempt would mend
-	Limited  bool          // try again after ErrQueueFull, ErrQueueTimeout, ErrQueueCleared and ErrLimited, too
+	Attempts int           // maximum number, the first included; 0: 5
+	Initial  time.Duration // backoff after the first failure; 0: one second
+	Factor   float64       // ratio of each backoff to the one before; below 1: 2
+	Max      time.Duration // maximum backoff; 0: one minute
+	Unless   []*Error      // failures that are final
+	Limited  bool          // retry also after ErrQueueFull, ErrQueueTimeout, ErrQueueCleared and ErrLimited
 }
 
 func (r Retry) applyCall(c *replay.Call) {
@@ -65,7 +63,7 @@ func (r Retry) applyCall(c *replay.Call) {
 		c.Retry.Max = time.Minute
 	}
 	for _, e := range r.Unless {
-		c.Retry.Unless = append(c.Retry.Unless, e.code)
+		c.Retry.Unless = append(c.Retry.Unless, e.Code())
 	}
 }
 
@@ -73,22 +71,21 @@ type attemptTimeout time.Duration
 
 func (d attemptTimeout) applyCall(c *replay.Call) { c.AttemptTimeout = time.Duration(d) }
 
-// AttemptTimeout is a CallOption: an attempt that has no result after d, counted from
-// its schedule, or, if it had to wait because the activity is limited, from when it was let in, is cancelled and has
-// failed with ErrTimeout; Retry may try again. Zero or less: no limit, the default.
+// AttemptTimeout returns a CallOption: an attempt that has no result after d is cancelled and fails with ErrTimeout; Retry may repeat it. The
+// time counts from its schedule, or, if the activity is limited, from its admission. With zero or less there is no timeout, which is
+// the default.
 func AttemptTimeout(d time.Duration) CallOption { return attemptTimeout(d) }
 
 type keepSlot struct{}
 
 func (keepSlot) applyCall(c *replay.Call) { c.KeepSlot = true }
 
-// KeepSlot is a CallOption: where the activity is limited, the call keeps its slot from one attempt of its Retry to the next,
-// through the pause between, and does not queue anew. Others wait for that long.
+// KeepSlot returns a CallOption: a call of a limited activity keeps its slot between the attempts of its Retry, through the backoff, and
+// does not wait again. Other calls wait for that time.
 func KeepSlot() CallOption { return keepSlot{} }
 
-// Within is a CallOption and a ChildOption: a call that has no result after that time, all
-// attempts, pauses and waiting included, is cancelled and has failed with ErrTimeout. Zero or less:
-// no limit, the default.
+// Within is a CallOption and a ChildOption: a call that has no result after that time, including all attempts, backoffs and waits, is
+// cancelled and fails with ErrTimeout. With zero or less there is no timeout, which is the default.
 type Within time.Duration
 
 func (d Within) applyCall(c *replay.Call) { c.Within = time.Duration(d) }

@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Orchestration is the handle of an orchestration: a name and two types. It holds no
-// function, is immutable, and may be used from everywhere.
+// Orchestration is the handle of an orchestration: a name and two types. It holds no function and is immutable, so any package may
+// use it. Do binds the function that an orchestrator runs.
 type Orchestration[In, Out any] struct {
+	handle[In, Out]
+
 	name   string
 	limits *history.Declared // nil: none
 	in     form
@@ -19,9 +22,8 @@ type Orchestration[In, Out any] struct {
 	err    error
 }
 
-// NewOrchestration declares an orchestration. A name outside the alphabet (see
-// ValidateName), a limit that makes no sense (see LimitOption), or a type that cannot be a payload
-// (ErrUnencodable) is the error of every use of the handle.
+// NewOrchestration declares an orchestration. An invalid name (see ValidateName), an invalid limit (see LimitOption), or a type that
+// cannot be a payload (ErrUnencodable) is the error of every use of the handle.
 func NewOrchestration[In, Out any](name string, opts ...OrchestrationOption) Orchestration[In, Out] {
 	var s limitSettings
 	for _, o := range opts {
@@ -29,41 +31,43 @@ func NewOrchestration[In, Out any](name string, opts ...OrchestrationOption) Orc
 	}
 	err := ValidateName(name)
 	if err == nil {
-		err = s.wrong()
+		err = s.validate()
 	}
 	in, out := formOf[In](), formOf[Out]()
-	err = cmp.Or(err, in.err, out.err)
-	return Orchestration[In, Out]{name: name, limits: s.given(), in: in, out: out, err: ofHandle("orchestration", name, err)}
+	err = ofHandle("orchestration", name, cmp.Or(err, in.err, out.err))
+	return Orchestration[In, Out]{handle: handleOf[In, Out](in, out, err), name: name, limits: s.declaration(), in: in, out: out, err: err}
 }
 
-// Name is what histories and clients know the orchestration by.
+// Name returns the orchestration's name, which histories record.
 func (o Orchestration[In, Out]) Name() string { return o.name }
 
 // BindingOption is an option of Orchestration.Do: Version.
 type BindingOption interface {
-	applyBinding(*OrchestrationBinding)
+	applyBinding(b *author.Orchestration)
 }
 
-// Do binds the function that an orchestrator runs. The function must do the same
-// whenever it is given the same inputs: it asks ctx for the time, for ids and for
-// random numbers, starts no goroutine, reads nothing that may change, and leaves all
-// work to activities. A start without an input gives it the zero value. Several versions of one orchestration may be bound side by side:
+// Do binds the function that an orchestrator runs. The function must be deterministic: it gets the time, ids and random numbers from
+// ctx, starts no goroutine, reads nothing that may change, and leaves all I/O to activities. A start without an input passes the
+// zero value. Several versions of one orchestration may be bound together:
 //
-//	orchestrator.New(conn, Fulfil.Do(fulfil), Fulfil.Do(fulfilWithGifts, pawl.Version("2")))
+//	orchestrator.New(cfg, Fulfil.Do(fulfil), Fulfil.Do(fulfilWithGifts, pawl.Version("2")))
 func (o Orchestration[In, Out]) Do(fn func(*Context, In) (Out, error), opts ...BindingOption) OrchestrationBinding {
-	b := OrchestrationBinding{name: o.name, limits: o.limits, err: o.err, program: o.program(fn)}
+	b := author.Orchestration{Name: o.name, Err: o.err, Program: o.program(fn)}
+	if o.limits != nil {
+		b.Declared = *o.limits
+	}
 	for _, opt := range opts {
 		opt.applyBinding(&b)
 	}
-	return b
+	return OrchestrationBinding{author.BindOrchestration(b)}
 }
 
 func (o Orchestration[In, Out]) program(fn func(*Context, In) (Out, error)) replay.Program {
 	return func(x *replay.Execution) replay.Ending {
 		var in In
-		if given := x.Input(); given.Type != "" || len(given.Data) > 0 { // nothing at all is the zero input
+		if p := x.Input(); p.Type != "" || len(p.Data) > 0 { // no input: the zero value
 			var err error
-			if in, err = decode[In](o.in, given); err != nil {
+			if in, err = decode[In](o.in, p); err != nil {
 				return failed(fmt.Errorf("input of orchestration %s: %w", o.name, err))
 			}
 		}
@@ -84,51 +88,16 @@ func (o Orchestration[In, Out]) program(fn func(*Context, In) (Out, error)) repl
 
 func failed(err error) replay.Ending {
 	var cancelled *Cancelled
-	return replay.Ending{Failure: ToFailure(err), Cancelled: errors.As(err, &cancelled)}
+	return replay.Ending{Failure: author.ToFailure(err), Cancelled: errors.As(err, &cancelled)}
 }
 
-// OrchestrationBinding is an orchestration together with the function that runs it.
-type OrchestrationBinding struct {
-	name    string
-	version string
-	limits  *history.Declared
-	err     error
-	program replay.Program
-}
+type orchestrationBinding = author.OrchestrationBinding
 
-// Name is the orchestration's name.
-func (b OrchestrationBinding) Name() string { return b.name }
+// OrchestrationBinding is an orchestration with the function that an orchestrator runs. It is immutable.
+type OrchestrationBinding struct{ orchestrationBinding }
 
-// Version is recorded when an instance starts; empty for an orchestration without versions.
-func (b OrchestrationBinding) Version() string { return b.version }
+// Name returns the orchestration's name.
+func (b OrchestrationBinding) Name() string { return author.OrchestrationOf(b).Name }
 
-// Declared is what the handle says about limits. It must not be changed.
-func (b OrchestrationBinding) Declared() history.Declared {
-	if b.limits == nil {
-		return history.Declared{}
-	}
-	return *b.limits
-}
-
-// Program is the function in its untyped form, for package replay.
-func (b OrchestrationBinding) Program() replay.Program { return b.program }
-
-// EncodeInput gives an input in the form that history keeps. It is for Pawl's own packages.
-func (o Orchestration[In, Out]) EncodeInput(in In) (history.Payload, error) {
-	return encodeFor(o.err, o.in, in)
-}
-
-// DecodeInput reads what EncodeInput wrote.
-func (o Orchestration[In, Out]) DecodeInput(p history.Payload) (In, error) {
-	return decode[In](o.in, p)
-}
-
-// EncodeResult gives a result in the form that history keeps.
-func (o Orchestration[In, Out]) EncodeResult(out Out) (history.Payload, error) {
-	return encodeFor(o.err, o.out, out)
-}
-
-// DecodeResult reads what EncodeResult wrote.
-func (o Orchestration[In, Out]) DecodeResult(p history.Payload) (Out, error) {
-	return decode[Out](o.out, p)
-}
+// Version returns the version that is recorded when an instance starts; empty for an orchestration without versions.
+func (b OrchestrationBinding) Version() string { return author.OrchestrationOf(b).Version }

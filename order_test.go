@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -107,7 +108,7 @@ func TestACancelledOrderReleasesItsStock(t *testing.T) {
 func TestADeclinedCardIsNotTriedAgainAndKeepsItsSentinel(t *testing.T) {
 	r := orchestrate(t, fulfil, order)
 	answer(r.Driver, Reserve, Hold{})
-	r.Send("approved", must(Approved.Encode(Approval{By: "finance"})))
+	r.Send("approved", must(author.Value(Approved).Encode(Approval{By: "finance"})))
 	refuse(r.Driver, Charge, fmt.Errorf("bank: %w", ErrDeclined))
 	refuse(r.Driver, Release, errors.New("shelf is gone"))
 	err := r.failure()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 )
 
 // basket is a payload as business code has them: names, amounts, times, a list, a map.
@@ -58,18 +59,18 @@ func BenchmarkPayload(b *testing.B) {
 
 func payloadBench[In, Out any](b *testing.B, name string, a pawl.Activity[In, Out], in In) {
 	b.Helper()
-	p := must(a.EncodeInput(in))
+	p := must(author.Input(a).Encode(in))
 	b.Run(name+"/encode", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			must(a.EncodeInput(in))
+			must(author.Input(a).Encode(in))
 		}
 		b.ReportMetric(float64(len(p.Data)), "bytes")
 	})
 	b.Run(name+"/decode", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			must(a.DecodeInput(p))
+			must(author.Input(a).Decode(p))
 		}
 	})
 }

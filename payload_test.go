@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -48,11 +49,11 @@ func TestTypeWhoseOnlyEncodingIsJSONArrivesAsItWasSent(t *testing.T) {
 		Price: price{1}, Old: &price{2}, Tiers: []price{{3}, {4}}, By: map[string]price{"a": {5}}, Either: wrapped[price]{price{6}},
 	}
 	event := pawl.NewEvent[priced]("priced")
-	if got := must(event.Decode(must(event.Encode(want)))); !reflect.DeepEqual(got, want) {
+	if got := must(author.Value(event).Decode(must(author.Value(event).Encode(want)))); !reflect.DeepEqual(got, want) {
 		t.Errorf("event: %+v", got)
 	}
 	status := pawl.NewStatus[priced]()
-	if got := must(status.Decode(must(status.Encode(want)))); !reflect.DeepEqual(got, want) {
+	if got := must(author.Value(status).Decode(must(author.Value(status).Encode(want)))); !reflect.DeepEqual(got, want) {
 		t.Errorf("status: %+v", got)
 	}
 	raise := pawl.NewActivity[priced, price]("raise")
@@ -70,7 +71,7 @@ func TestTypeWhoseOnlyEncodingIsJSONArrivesAsItWasSent(t *testing.T) {
 	if got := r.result(); got != (price{8}) {
 		t.Errorf("result %+v", got)
 	}
-	err := pawl.FromFailure(*pawl.ToFailure(pawl.WithData(errors.New("too dear"), &want)))
+	var err error = &pawl.Failure{Failure: *author.ToFailure(pawl.WithData(errors.New("too dear"), &want))}
 	var f *pawl.Failure
 	var got *priced
 	if !errors.As(err, &f) || f.DecodeData(&got) != nil || !reflect.DeepEqual(got, &want) {
@@ -86,15 +87,15 @@ func TestTypeThatCannotBeAPayloadIsRefusedWhereTheHandleIsDeclared(t *testing.T)
 	event := pawl.NewEvent[map[string]secret]("e")
 	status := pawl.NewStatus[secret]()
 	errs := map[string]error{}
-	_, errs["activity input"] = in.EncodeInput(secret{"x"})
-	_, errs["activity result"] = out.EncodeInput(1)
-	_, errs["orchestration input"] = parent.EncodeInput(wrapped[secret]{})
-	_, errs["orchestration result"] = child.EncodeInput(1)
-	_, errs["event"] = event.Encode(nil)
-	_, errs["status"] = status.Encode(secret{})
-	_, errs["event, decoded"] = event.Decode(history.Payload{Type: history.TypeJSON, Data: []byte("{}")})
-	_, errs["registry"] = pawl.NewRegistry(out.Do(func(context.Context, int) ([]secret, error) { return nil, nil }))
-	_, errs["orchestration in a registry"] = pawl.NewRegistry(child.Do(func(*pawl.Context, int) (*secret, error) { return nil, nil }))
+	_, errs["activity input"] = author.Input(in).Encode(secret{"x"})
+	_, errs["activity result"] = author.Input(out).Encode(1)
+	_, errs["orchestration input"] = author.Input(parent).Encode(wrapped[secret]{})
+	_, errs["orchestration result"] = author.Input(child).Encode(1)
+	_, errs["event"] = author.Value(event).Encode(nil)
+	_, errs["status"] = author.Value(status).Encode(secret{})
+	_, errs["event, decoded"] = author.Value(event).Decode(history.Payload{Type: history.TypeJSON, Data: []byte("{}")})
+	_, errs["registry"] = author.NewRegistry(out.Do(func(context.Context, int) ([]secret, error) { return nil, nil }))
+	_, errs["orchestration in a registry"] = author.NewRegistry(child.Do(func(*pawl.Context, int) (*secret, error) { return nil, nil }))
 	orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (pawl.None, error) {
 		_, errs["call"] = in.Call(ctx, secret{})
 		_, errs["child"] = child.Call(ctx, 1)
@@ -130,7 +131,7 @@ func TestValueThatDoesNotComeBackIsRefusedAtTheCall(t *testing.T) {
 		_, err := loose.Call(ctx, loosely{})
 		return fmt.Sprint(errors.Is(err, pawl.ErrUnencodable)), nil
 	}, pawl.None{})
-	_, f := loose.Do(func(context.Context, loosely) (float64, error) { return math.Inf(1), nil }).Handle(t.Context(), must(loose.EncodeInput(loosely{})))
+	_, f := author.ActivityOf(loose.Do(func(context.Context, loosely) (float64, error) { return math.Inf(1), nil })).Handle(t.Context(), must(author.Input(loose).Encode(loosely{})))
 	if f == nil || f.Code != history.CodeUnencodable || !f.Permanent || !strings.Contains(f.Message, "JSON has no +Inf") {
 		t.Fatalf("%+v", f)
 	}
@@ -145,17 +146,17 @@ type loosely struct{ Any any }
 func TestNumbersInAnAnyAreFloatsWhereverTheyCameFrom(t *testing.T) {
 	open := pawl.NewEvent[map[string]any]("e")
 	for _, p := range []history.Payload{
-		must(open.Encode(map[string]any{"n": int8(3), "d": json.Number("2.5")})),
+		must(author.Value(open).Encode(map[string]any{"n": int8(3), "d": json.Number("2.5")})),
 		{Type: history.TypeJSON, Data: []byte(`{"n":3,"d":2.5}`)},
 	} {
-		if got := must(open.Decode(p)); got["n"] != 3.0 || got["d"] != 2.5 {
+		if got := must(author.Value(open).Decode(p)); got["n"] != 3.0 || got["d"] != 2.5 {
 			t.Errorf("%s: %#v", p.Data, got)
 		}
 	}
 }
 
 func TestErrorOfAnAuthorsMarshalerIsFoundInTheErrorOfTheCall(t *testing.T) {
-	_, err := pawl.NewEvent[failing]("e").Encode(failing{})
+	_, err := author.Value(pawl.NewEvent[failing]("e")).Encode(failing{})
 	if !errors.Is(err, errFailing) || !errors.Is(err, pawl.ErrUnencodable) {
 		t.Error(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/replay/replaytest"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -35,7 +36,7 @@ func TestAnInstanceReadsTheStatusThatItHasSetLast(t *testing.T) {
 		_, _, err := pawl.NewStatus[string]().Get(ctx)
 		return said, err
 	}, pawl.None{})
-	r.Send("moved", must(moved.Encode(1)))
+	r.Send("moved", must(author.Value(moved).Encode(1)))
 	if got := fmt.Sprint(r.result()); got != "[{0 0} false <nil> {1 2} true <nil> {1 2} true <nil> {0 0} false <nil>]" {
 		t.Error(got)
 	}
@@ -59,7 +60,7 @@ func TestAStatusThatDoesNotDecodeIsAnErrorAndNotNone(t *testing.T) {
 
 // Each execution reads what the ones before it have left, also where it has set nothing itself; and a replay reads the same.
 func TestTheStatusIsReadAndClearedAcrossExecutions(t *testing.T) {
-	d := replaytest.New(t, counter.Do(func(ctx *pawl.Context, in tally) (*tally, error) {
+	d := replaytest.New(t, author.Program(counter.Do(func(ctx *pawl.Context, in tally) (*tally, error) {
 		before := tell(ctx)
 		switch in.Rounds {
 		case 0:
@@ -78,8 +79,8 @@ func TestTheStatusIsReadAndClearedAcrossExecutions(t *testing.T) {
 		}
 		in.Rounds++
 		return counter.ContinueAsNew(ctx, in)
-	}).Program(), replay.Options{Strict: true})
-	d.Feed(&history.Started{Name: "counter", Payload: must(counter.EncodeInput(tally{}))})
+	})), replay.Options{Strict: true})
+	d.Feed(&history.Started{Name: "counter", Payload: must(author.Input(counter).Encode(tally{}))})
 	for range 4 {
 		d.Continue()
 	}

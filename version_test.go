@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/replay/replaytest"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -33,7 +34,7 @@ func TestTheNewestVersionIsThatOfTheGreaterNumbers(t *testing.T) {
 			bindings = append(bindings, helloAs(v))
 		}
 		rapid.Check(t, func(rt *rapid.T) {
-			p, err := pawl.NewPrograms(rapid.Permutation(bindings).Draw(rt, "bindings")...)
+			p, err := author.NewRegistry(rapid.Permutation(bindings).Draw(rt, "bindings")...)
 			if err != nil {
 				rt.Fatal(err)
 			}
@@ -46,55 +47,55 @@ func TestTheNewestVersionIsThatOfTheGreaterNumbers(t *testing.T) {
 }
 
 func TestTheRecordedVersionGovernsAndTheNewestIsForWhoStarts(t *testing.T) {
-	p := must(pawl.NewPrograms(helloAs(""), helloAs("2"), helloAs("10")))
+	p := must(author.NewRegistry(helloAs(""), helloAs("2"), helloAs("10")))
 	for version, want := range map[string]string{"": "", "2": "2", "10": "10"} {
-		if b, ok := p.Recorded("hello", version); !ok || b.Version() != want || b.Name() != "hello" {
-			t.Errorf("recorded %q: %q, %t", version, b.Version(), ok)
+		if b, ok := p.Recorded("hello", version); !ok || b.Version != want || b.Name != "hello" {
+			t.Errorf("recorded %q: %q, %t", version, b.Version, ok)
 		}
 	}
 	for version, want := range map[string]string{"": "10", "2": "2"} {
-		if b, ok := p.Asked("hello", version); !ok || b.Version() != want {
-			t.Errorf("asked for %q: %q, %t", version, b.Version(), ok)
+		if b, ok := p.Requested("hello", version); !ok || b.Version != want {
+			t.Errorf("asked for %q: %q, %t", version, b.Version, ok)
 		}
 	}
-	for _, find := range []func(name, version string) (pawl.OrchestrationBinding, bool){p.Recorded, p.Asked} {
+	for _, find := range []func(name, version string) (author.Orchestration, bool){p.Recorded, p.Requested} {
 		for _, which := range [][2]string{{"hello", "3"}, {"hallo", ""}, {"hallo", "2"}} {
 			if b, ok := find(which[0], which[1]); ok {
-				t.Errorf("found %q", b.Version())
+				t.Errorf("found %q", b.Version)
 			}
 		}
 	}
-	if got := p.Names(); !slices.Equal(got, []string{"hello"}) || len(p.Versions("hallo")) > 0 {
+	if got := p.Orchestrations(); !slices.Equal(got, []string{"hello"}) || len(p.Versions("hallo")) > 0 {
 		t.Errorf("names %v", got)
 	}
 }
 
 func TestARegistryHasEveryVersionOnce(t *testing.T) {
-	r := must(pawl.NewRegistry(helloAs("2"), helloAs("10")))
-	if b, ok := r.Orchestration("hello"); !ok || b.Version() != "10" || len(r.Orchestrations()) != 1 {
-		t.Errorf("the newest is %q", b.Version())
+	r := must(author.NewRegistry(helloAs("2"), helloAs("10")))
+	if b, ok := r.Requested("hello", ""); !ok || b.Version != "10" || len(r.Orchestrations()) != 1 {
+		t.Errorf("the newest is %q", b.Version)
 	}
-	if b, ok := r.Programs().Recorded("hello", "2"); !ok || b.Version() != "2" {
-		t.Errorf("2 is %q", b.Version())
+	if b, ok := r.Recorded("hello", "2"); !ok || b.Version != "2" {
+		t.Errorf("2 is %q", b.Version)
 	}
 	for _, twice := range [][]pawl.OrchestrationBinding{{helloAs("2"), helloAs("1"), helloAs("2")}, {helloAs(""), helloAs("")}} {
-		if _, err := pawl.NewPrograms(twice...); !errors.Is(err, pawl.ErrDuplicate) {
+		if _, err := author.NewRegistry(twice...); !errors.Is(err, pawl.ErrDuplicate) {
 			t.Error(err)
 		}
 	}
-	if _, err := pawl.NewRegistry(helloAs("no spaces"), helloAs("1"), helloAs("1")); !errors.Is(err, pawl.ErrBadName) || !errors.Is(err, pawl.ErrDuplicate) {
+	if _, err := author.NewRegistry(helloAs("no spaces"), helloAs("1"), helloAs("1")); !errors.Is(err, pawl.ErrBadName) || !errors.Is(err, pawl.ErrDuplicate) {
 		t.Error(err)
 	}
 }
 
 func TestAnInstanceKnowsItsVersionAndWhoseChildItIs(t *testing.T) {
-	d := replaytest.New(t, hello.Do(func(ctx *pawl.Context, _ string) (string, error) {
+	d := replaytest.New(t, author.Program(hello.Do(func(ctx *pawl.Context, _ string) (string, error) {
 		if got := pawl.Instance(ctx); got != (pawl.InstanceInfo{Instance: "order-42", Name: "hello", Version: "2", Length: 1, Parent: "p"}) {
 			t.Errorf("%+v", got)
 		}
 		return "", nil
-	}).Program(), replay.Options{})
-	d.Feed(&history.Started{Name: "hello", Version: "2", Payload: must(hello.EncodeInput("")), Parent: &history.Parent{Instance: "p"}})
+	})), replay.Options{})
+	d.Feed(&history.Started{Name: "hello", Version: "2", Payload: must(author.Input(hello).Encode("")), Parent: &history.Parent{Instance: "p"}})
 	if d.End().Kind() != history.KindCompleted {
 		t.Errorf("ended with %+v", d.End())
 	}

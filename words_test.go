@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/replay/replaytest"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -13,14 +14,14 @@ import (
 func TestAllAttemptsOfACallHaveOneKeyAndTwoCallsHaveTwo(t *testing.T) {
 	charge := pawl.NewActivity[int, int]("charge")
 	once := pawl.NewOrchestration[pawl.None, int]("once")
-	d := replaytest.New(t, once.Do(func(ctx *pawl.Context, _ pawl.None) (int, error) {
+	d := replaytest.New(t, author.Program(once.Do(func(ctx *pawl.Context, _ pawl.None) (int, error) {
 		if _, err := charge.Call(ctx, 1); err != nil {
 			return 0, err
 		}
 		return charge.Call(ctx, 1, pawl.Retry{Attempts: 3})
-	}).Program(), replay.Options{})
+	})), replay.Options{})
 	d.Start(history.Payload{})
-	result, err := charge.EncodeResult(1)
+	result, err := author.Result(charge).Encode(1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +52,7 @@ func TestAllAttemptsOfACallHaveOneKeyAndTwoCallsHaveTwo(t *testing.T) {
 func TestErrTellsOnesOwnCancellationFromThatOfACall(t *testing.T) {
 	slow := pawl.NewActivity[int, int]("slow")
 	o := pawl.NewOrchestration[pawl.None, string]("o")
-	d := replaytest.New(t, o.Do(func(ctx *pawl.Context, _ pawl.None) (string, error) {
+	d := replaytest.New(t, author.Program(o.Do(func(ctx *pawl.Context, _ pawl.None) (string, error) {
 		call := slow.Start(ctx, 1)
 		call.Cancel("by hand")
 		if _, err := call.Get(ctx); err == nil || pawl.Err(ctx) != nil {
@@ -62,14 +63,14 @@ func TestErrTellsOnesOwnCancellationFromThatOfACall(t *testing.T) {
 			return "not my own", err
 		}
 		return "ok", nil
-	}).Program(), replay.Options{})
+	})), replay.Options{})
 	d.Start(history.Payload{})
 	d.Cancel("ops", "enough")
 	end, ok := d.End().(*history.Completed)
 	if !ok {
 		t.Fatalf("%+v", d.End())
 	}
-	if got, err := o.DecodeResult(end.Result); err != nil || got != "ok" {
+	if got, err := author.Result(o).Decode(end.Result); err != nil || got != "ok" {
 		t.Errorf("%q, %v", got, err)
 	}
 	d.CheckReplay()
@@ -78,15 +79,15 @@ func TestErrTellsOnesOwnCancellationFromThatOfACall(t *testing.T) {
 func TestAStartWithoutAnInputGivesTheZeroValue(t *testing.T) {
 	type order struct{ Lines []string }
 	o := pawl.NewOrchestration[order, int]("o")
-	d := replaytest.New(t, o.Do(func(ctx *pawl.Context, in order) (int, error) {
+	d := replaytest.New(t, author.Program(o.Do(func(ctx *pawl.Context, in order) (int, error) {
 		return len(in.Lines) + int(pawl.Instance(ctx).Length), nil
-	}).Program(), replay.Options{})
+	})), replay.Options{})
 	d.Start(history.Payload{})
 	end, ok := d.End().(*history.Completed)
 	if !ok {
 		t.Fatalf("%+v", d.End())
 	}
-	if got, err := o.DecodeResult(end.Result); err != nil || got != 1 {
+	if got, err := author.Result(o).Decode(end.Result); err != nil || got != 1 {
 		t.Errorf("%d, %v", got, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/pawltest"
 	"github.com/pawlrun/pawl/pkg/cancel"
 )
@@ -28,7 +29,7 @@ func all() []pawl.Binding {
 }
 
 func TestTheRegistryHasNoNameTwice(t *testing.T) {
-	if _, err := pawl.NewRegistry(all()...); err != nil {
+	if _, err := author.NewRegistry(all()...); err != nil {
 		t.Error(err)
 	}
 }

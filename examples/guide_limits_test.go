@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/doctest"
 	"github.com/pawlrun/pawl/pawltest"
 )
@@ -96,10 +97,10 @@ func TestTheGuidesLimitsMakeSense(t *testing.T) {
 		Monthly.Do(say), Yearly.Do(say),
 		Import.Do(func(_ *pawl.Context, f Feed) (int, error) { return len(f.Items), nil }),
 	}
-	if _, err := pawl.NewRegistry(bindings...); err != nil {
+	if _, err := author.NewRegistry(bindings...); err != nil {
 		t.Error(err)
 	}
-	d := Import.Do(func(*pawl.Context, Feed) (int, error) { return 0, nil }).Declared()
+	d := author.OrchestrationOf(Import.Do(func(*pawl.Context, Feed) (int, error) { return 0, nil })).Declared
 	if d.Action == nil || d.Action.Concurrency != 1 || d.Action.Key != "shop.id" {
 		t.Errorf("%+v", d.Action)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/pawltest"
 	"github.com/pawlrun/pawl/pkg/client"
 )
@@ -16,7 +17,7 @@ import (
 // The examples of more than one instance, or execution, or version.
 
 func TestEveryKindOfOrchestrationHasAnExample(t *testing.T) {
-	registry, err := pawl.NewRegistry(all()...)
+	registry, err := author.NewRegistry(all()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,11 +27,11 @@ func TestEveryKindOfOrchestrationHasAnExample(t *testing.T) {
 		"race with cancellation": Race.Name(), "retries": FetchReport.Name(), "versions": Welcome.Name(), "patch": Renew.Name(), "tenant": Tenant.Name(),
 		"limits": Bill.Name(),
 	} {
-		if _, ok := registry.Orchestration(name); !ok {
+		if _, ok := registry.Requested(name, ""); !ok {
 			t.Errorf("%s: %s is not registered", kind, name)
 		}
 	}
-	if v := registry.Programs().Versions(Welcome.Name()); !slices.Equal(v, []string{"2", "1"}) {
+	if v := registry.Versions(Welcome.Name()); !slices.Equal(v, []string{"2", "1"}) {
 		t.Errorf("versions %q", v)
 	}
 }

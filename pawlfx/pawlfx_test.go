@@ -21,6 +21,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/examples"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/embedded"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/pawlfx"
@@ -90,7 +91,7 @@ func start(t *testing.T, app *fx.App) (stop func()) {
 
 func sayHello(t *testing.T, conn *queue.Conn) {
 	t.Helper()
-	in, err := examples.Hello.EncodeInput("Ada")
+	in, err := author.Input(examples.Hello).Encode("Ada")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +153,7 @@ func TestAProgramOfBothFleetsRunsAnOrchestrationAndStopsInOrder(t *testing.T) {
 		if err != nil || r.Answer == nil || r.Answer.Problem != nil {
 			return false
 		}
-		out, err = examples.Hello.DecodeResult(r.Answer.Result)
+		out, err = author.Result(examples.Hello).Decode(r.Answer.Result)
 		return err == nil
 	})
 	if out != "Hello, Ada" {

@@ -4,19 +4,20 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // code is what the fleets have: bindings, and the fakes in front of them.
 type code struct {
 	bindings []pawl.Binding
-	registry *pawl.Registry
+	registry *author.Registry
 	fakes    []pawl.Binding
 }
 
 func (c *code) set(tb testing.TB, bindings []pawl.Binding) {
 	tb.Helper()
-	registry, err := pawl.NewRegistry(bindings...)
+	registry, err := author.NewRegistry(bindings...)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -63,16 +64,16 @@ func has(bindings []pawl.Binding, k key) bool {
 
 func (c *code) fake(tb testing.TB, b pawl.Binding) {
 	tb.Helper()
-	if _, err := pawl.NewRegistry(b); err != nil {
+	if _, err := author.NewRegistry(b); err != nil {
 		tb.Fatal(err)
 	}
 	c.fakes = append([]pawl.Binding{b}, c.fakes...) // the last one counts
 }
 
-func (c *code) activity(name string) (pawl.ActivityBinding, bool) {
+func (c *code) activity(name string) (author.Activity, bool) {
 	for _, f := range c.fakes {
 		if a, ok := f.(pawl.ActivityBinding); ok && a.Name() == name {
-			return a, true
+			return author.ActivityOf(a), true
 		}
 	}
 	return c.registry.Activity(name)
@@ -80,16 +81,16 @@ func (c *code) activity(name string) (pawl.ActivityBinding, bool) {
 
 // program finds the code of an execution: of the version that it asks for, if it has not
 // begun, or of the one that it has recorded.
-func (c *code) program(s *history.Started, begun bool) (pawl.OrchestrationBinding, bool) {
+func (c *code) program(s *history.Started, begun bool) (author.Orchestration, bool) {
 	for _, f := range c.fakes {
 		if o, ok := f.(pawl.OrchestrationBinding); ok && o.Name() == s.Name {
-			return o, true
+			return author.OrchestrationOf(o), true
 		}
 	}
 	if begun {
-		return c.registry.Programs().Recorded(s.Name, s.Version)
+		return c.registry.Recorded(s.Name, s.Version)
 	}
-	return c.registry.Programs().Asked(s.Name, s.Version)
+	return c.registry.Requested(s.Name, s.Version)
 }
 
 // knows reports whether there is any version of an orchestration.

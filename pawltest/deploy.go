@@ -45,7 +45,7 @@ func (in *instance) upgrade(bindings []pawl.Binding) {
 	if err := x.x.Evict(); err != nil {
 		in.failf("after turn %d: %v", x.turns, err)
 	}
-	x.program, x.deployed = b.Program(), len(x.events)
+	x.program, x.deployed = b.Program, len(x.events)
 	x.x = x.fresh()
 	if err := x.x.Replay(x.events); err != nil {
 		in.failf("the code that was deployed at %s does not fit instance %s: %v", in.e.Now().Format("2006-01-02 15:04:05"), in.id, err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -170,7 +171,7 @@ func (e *Env) finish(i int) {
 	to := func(ev history.Event) { e.inputs = append(e.inputs, letter{to: r.in.id, ev: ev}) }
 	var failure *history.Failure
 	if r.step.err != nil {
-		failure = pawl.ToFailure(r.step.err)
+		failure = author.ToFailure(r.step.err)
 	}
 	if c := r.child; c != nil {
 		if failure != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -106,7 +107,7 @@ func (e *Env) Turns() int { return e.turns }
 func Run[In, Out any](e *Env, o pawl.Orchestration[In, Out], in In) (Out, error) {
 	e.tb.Helper()
 	var zero Out
-	input, err := o.EncodeInput(in)
+	input, err := author.Input(o).Encode(in)
 	if err != nil {
 		return zero, err
 	}
@@ -143,11 +144,11 @@ func result[In, Out any](in *instance, o pawl.Orchestration[In, Out]) (Out, erro
 	var zero Out
 	switch end := in.end.(type) {
 	case *history.Completed:
-		return o.DecodeResult(end.Result)
+		return author.Result(o).Decode(end.Result)
 	case *history.Failed:
-		return zero, pawl.FromFailure(end.Failure)
+		return zero, &pawl.Failure{Failure: end.Failure}
 	case *history.Cancelled:
-		return zero, pawl.FromFailure(end.Failure)
+		return zero, &pawl.Failure{Failure: end.Failure}
 	default:
 		in.failf("instance %s has not ended", in.id)
 		return zero, nil

@@ -81,9 +81,9 @@ func (in *instance) find() bool {
 		return false
 	}
 	if x.started.Version == "" {
-		x.started.Version = b.Version()
+		x.started.Version = b.Version
 	}
-	x.program = b.Program()
+	x.program = b.Program
 	x.x = x.fresh()
 	return true
 }
@@ -96,7 +96,7 @@ func (in *instance) lack() string {
 			in.id, s.Name)
 	}
 	return fmt.Sprintf("instance %s is of orchestration %s, version %q, which is not bound; bound are %q",
-		in.id, s.Name, s.Version, in.e.code.registry.Programs().Versions(s.Name))
+		in.id, s.Name, s.Version, in.e.code.registry.Versions(s.Name))
 }
 
 // turn applies an input and does what the code decides.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -59,7 +60,7 @@ func (m Moment) To(instance string) Moment {
 // it starts, within a day. A value that does not encode fails the test.
 func Send[T any](m Moment, event pawl.Event[T], v T) {
 	m.e.tb.Helper()
-	p, err := event.Encode(v)
+	p, err := author.Value(event).Encode(v)
 	if err != nil {
 		m.e.tb.Fatalf("send %s: %v", event.Name(), err)
 	}
@@ -72,7 +73,7 @@ func Send[T any](m Moment, event pawl.Event[T], v T) {
 // names. If it is there already, nothing happens.
 func Start[In, Out any](m Moment, o pawl.Orchestration[In, Out], in In) {
 	m.e.tb.Helper()
-	p, err := o.EncodeInput(in)
+	p, err := author.Input(o).Encode(in)
 	if err != nil {
 		m.e.tb.Fatalf("start %s: %v", o.Name(), err)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/replay/replaytest"
 	"github.com/pawlrun/pawl/internal/show"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -177,7 +178,7 @@ func Statuses[T any](of Recorded, s pawl.Status[T]) []T {
 		if p.Type == "" { // cleared
 			return v, nil
 		}
-		return s.Decode(p)
+		return author.Value(s).Decode(p)
 	})
 }
 
@@ -192,7 +193,7 @@ func Unread[T any](of Recorded, event pawl.Event[T]) []T {
 			all = append(all, ev.Payload)
 		}
 	}
-	return decodeAll(r.e, "unread event "+event.Name(), all, event.Decode)
+	return decodeAll(r.e, "unread event "+event.Name(), all, author.Value(event).Decode)
 }
 
 // SentTo gives the events that instances have sent to one that was not there to have
@@ -205,7 +206,7 @@ func SentTo[T any](e *Env, instance string, event pawl.Event[T]) []T {
 			all = append(all, ev.Payload)
 		}
 	}
-	return decodeAll(e, "event "+event.Name(), all, event.Decode)
+	return decodeAll(e, "event "+event.Name(), all, author.Value(event).Decode)
 }
 
 func decodeAll[T any](e *Env, what string, all []history.Payload, decode func(history.Payload) (T, error)) []T {

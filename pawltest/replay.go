@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/replay/replaytest"
 	"github.com/pawlrun/pawl/internal/show"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -49,14 +50,14 @@ func read(tb testing.TB, exported []byte, bindings []pawl.Binding) replaytest.Pa
 	if len(events) == 0 {
 		tb.Fatal("the exported history is empty")
 	}
-	registry, err := pawl.NewRegistry(bindings...)
+	registry, err := author.NewRegistry(bindings...)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	start := events[0].(*history.Started) // Check has seen to it
-	b, ok := registry.Programs().Recorded(start.Name, start.Version)
+	b, ok := registry.Recorded(start.Name, start.Version)
 	if !ok {
-		has := registry.Programs().Versions(start.Name)
+		has := registry.Versions(start.Name)
 		if len(has) == 0 {
 			tb.Fatalf("the history is of orchestration %s, which is not among the bindings", start.Name)
 		}
@@ -64,6 +65,6 @@ func read(tb testing.TB, exported []byte, bindings []pawl.Binding) replaytest.Pa
 	}
 	return replaytest.Past{
 		ID:      history.Identity{Instance: instance, Origin: start.Origin, Execution: start.Execution},
-		Program: b.Program(), Options: strict(), Events: events,
+		Program: b.Program, Options: strict(), Events: events,
 	}
 }

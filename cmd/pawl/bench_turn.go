@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -75,7 +76,7 @@ func benchTurn(out io.Writer, asJSON bool) error {
 }
 
 func (b turnBench) execution(o pawl.OrchestrationBinding) *replay.Execution {
-	return replay.New(history.Identity{Instance: "bench"}, o.Program(),
+	return replay.New(history.Identity{Instance: "bench"}, author.Program(o),
 		replay.Options{Limits: replay.Limits{Events: math.MaxInt64, WarnEvents: math.MaxInt64}})
 }
 
@@ -91,7 +92,7 @@ func (b turnBench) endless() pawl.OrchestrationBinding {
 }
 
 func start[In, Out any](x *replay.Execution, o pawl.Orchestration[In, Out], in In) error {
-	p, err := o.EncodeInput(in)
+	p, err := author.Input(o).Encode(in)
 	if err != nil {
 		return err
 	}
@@ -103,7 +104,7 @@ func start[In, Out any](x *replay.Execution, o pawl.Orchestration[In, Out], in I
 func (b turnBench) turn(d time.Duration) (ns, allocs float64, err error) {
 	x := b.execution(b.endless())
 	defer func() { _ = x.Evict() }()
-	result, err := b.step.EncodeResult(1)
+	result, err := author.Result(b.step).Encode(1)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -133,7 +134,7 @@ func (b turnBench) turn(d time.Duration) (ns, allocs float64, err error) {
 // replay brings a chain back from its history, again and again, for so long.
 func (b turnBench) replay(d time.Duration) (perSecond float64, err error) {
 	x := b.execution(b.endless())
-	result, err := b.step.EncodeResult(1)
+	result, err := author.Result(b.step).Encode(1)
 	if err != nil {
 		return 0, err
 	}
@@ -194,7 +195,7 @@ func (b turnBench) joined(n int) error {
 		results, err := pawl.All(ctx, fs...)
 		return len(results), err
 	})
-	result, err := b.step.EncodeResult(1)
+	result, err := author.Result(b.step).Encode(1)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/examples/audit"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -126,7 +127,7 @@ func (d *demo) settle(id uint64, worker string, claims uint32) {
 }
 
 func packageOf(s *history.ActivityScheduled) string {
-	in, err := audit.InspectPackage.DecodeInput(s.Payload)
+	in, err := author.Input(audit.InspectPackage).Decode(s.Payload)
 	if err != nil {
 		return s.Name
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -26,7 +27,7 @@ func contract() (pawl.Orchestration[order, string], pawl.Event[order]) {
 func result(t *testing.T, text string) queue.Answer {
 	t.Helper()
 	fulfil, _ := contract()
-	p, err := fulfil.EncodeResult(text)
+	p, err := author.Result(fulfil).Encode(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +50,7 @@ func TestAStartedInstancePushesItsResult(t *testing.T) {
 	if in.Kind != queue.KindStart || in.Name != "fulfil-order" || in.Instance != "o-1" || in.By != "me" || in.ID == "" || in.Reply == "" {
 		t.Fatalf("%+v", in)
 	}
-	if o, err := fulfil.DecodeInput(in.Payload); err != nil || o.N != 7 {
+	if o, err := author.Input(fulfil).Decode(in.Payload); err != nil || o.N != 7 {
 		t.Fatal(o, err)
 	}
 	w.finish("o-1", result(t, "done"))
@@ -130,9 +131,9 @@ func TestFailuresArriveAsTheErrorsTheyWere(t *testing.T) {
 		answer queue.Answer
 		right  func(error) bool
 	}{
-		"failed":    {queue.Answer{Status: "failed", Failure: pawl.ToFailure(fmt.Errorf("charge: %w", declined))}, func(err error) bool { return errors.Is(err, declined) && errors.As(err, &f) }},
-		"cancelled": {queue.Answer{Status: "cancelled", Failure: pawl.ToFailure(errors.New("gave up"))}, func(err error) bool { return errors.As(err, &cancelled) && errors.Is(err, context.Canceled) }},
-		"told":      {queue.Answer{Status: "cancelled", Failure: pawl.ToFailure(&pawl.Cancelled{Reason: 1, By: "x"})}, func(err error) bool { return errors.As(err, &cancelled) && cancelled.By == "x" }},
+		"failed":    {queue.Answer{Status: "failed", Failure: author.ToFailure(fmt.Errorf("charge: %w", declined))}, func(err error) bool { return errors.Is(err, declined) && errors.As(err, &f) }},
+		"cancelled": {queue.Answer{Status: "cancelled", Failure: author.ToFailure(errors.New("gave up"))}, func(err error) bool { return errors.As(err, &cancelled) && errors.Is(err, context.Canceled) }},
+		"told":      {queue.Answer{Status: "cancelled", Failure: author.ToFailure(&pawl.Cancelled{Reason: 1, By: "x"})}, func(err error) bool { return errors.As(err, &cancelled) && cancelled.By == "x" }},
 		"refused":   {queue.Answer{Problem: &queue.Problem{Code: queue.ProblemRefused, Message: "no"}}, func(err error) bool { return errors.Is(err, ErrRefused) }},
 	} {
 		run, err := c.StartRaw(soon(t), "x", id, history.Payload{})

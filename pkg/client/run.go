@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -21,7 +22,7 @@ type Run[Out any] struct {
 // Attach gives the Run of an instance that somebody has started. It does not ask
 // whether there is one; Result does.
 func Attach[In, Out any](c *Client, o pawl.Orchestration[In, Out], id string) *Run[Out] {
-	return &Run[Out]{raw: c.AttachRaw(id), decode: o.DecodeResult}
+	return &Run[Out]{raw: c.AttachRaw(id), decode: author.Result(o).Decode}
 }
 
 // ID is the id of the instance.
@@ -85,7 +86,7 @@ func (r *RawRun) Result(ctx context.Context) (history.Payload, error) {
 
 // ending is the error of an instance that did not end with a result.
 func ending(a queue.Answer) error {
-	err := pawl.FromFailure(*a.Failure)
+	var err error = &pawl.Failure{Failure: *a.Failure}
 	var c *pawl.Cancelled
 	if a.Status == string(Cancelled) && !errors.As(err, &c) {
 		return fmt.Errorf("%w: %w", &pawl.Cancelled{Reason: cancel.Requested}, err)

@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nuid"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -21,7 +22,7 @@ import (
 // attempt can have been accepted, queue.ErrNoStream or queue.ErrDisconnected. Starting
 // again is always harmless.
 func Start[In, Out any](ctx context.Context, c *Client, o pawl.Orchestration[In, Out], id string, in In, opts ...StartOption) (*Run[Out], error) {
-	p, err := o.EncodeInput(in)
+	p, err := author.Input(o).Encode(in)
 	if err != nil {
 		return nil, fmt.Errorf("client: start %s: %w", id, err)
 	}
@@ -29,7 +30,7 @@ func Start[In, Out any](ctx context.Context, c *Client, o pawl.Orchestration[In,
 	if err != nil {
 		return nil, err
 	}
-	return &Run[Out]{raw: raw, decode: o.DecodeResult}, nil
+	return &Run[Out]{raw: raw, decode: author.Result(o).Decode}, nil
 }
 
 // StartRaw is Start for an orchestration that is known by its name only.
@@ -57,11 +58,11 @@ func (c *Client) StartRaw(ctx context.Context, orchestration, id string, in hist
 func SendOrStart[In, Out, T any](
 	ctx context.Context, c *Client, o pawl.Orchestration[In, Out], id string, in In, e pawl.Event[T], v T, opts ...StartOption,
 ) (*Run[Out], error) {
-	input, err := o.EncodeInput(in)
+	input, err := author.Input(o).Encode(in)
 	if err != nil {
 		return nil, fmt.Errorf("client: start %s: %w", id, err)
 	}
-	event, err := e.Encode(v)
+	event, err := author.Value(e).Encode(v)
 	if err != nil {
 		return nil, fmt.Errorf("client: send %s to %s: %w", e.Name(), id, err)
 	}
@@ -69,7 +70,7 @@ func SendOrStart[In, Out, T any](
 	if err != nil {
 		return nil, err
 	}
-	return &Run[Out]{raw: raw, decode: o.DecodeResult}, nil
+	return &Run[Out]{raw: raw, decode: author.Result(o).Decode}, nil
 }
 
 // SendOrStartRaw is SendOrStart for an orchestration and an event that are known by
@@ -84,7 +85,7 @@ func (c *Client) SendOrStartRaw(
 // unknown instance is kept for 24 hours. It returns when the event is safely in the
 // stream; errors as of Start.
 func Send[T any](ctx context.Context, c *Client, e pawl.Event[T], id string, v T, opts ...Option) error {
-	p, err := e.Encode(v)
+	p, err := author.Value(e).Encode(v)
 	if err != nil {
 		return fmt.Errorf("client: send %s to %s: %w", e.Name(), id, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -20,8 +21,8 @@ func TestAnEventAndTheStartItMayNeedAreOneMessage(t *testing.T) {
 	if in.Kind != queue.KindStart || in.Name != "fulfil-order" || in.ID != "m-1" || in.Version != "v2" || in.By != "you" || in.Event == nil || in.Event.Name != "approved" {
 		t.Fatalf("%+v", in)
 	}
-	o, err := fulfil.DecodeInput(in.Payload)
-	e, err2 := approved.Decode(in.Event.Payload)
+	o, err := author.Input(fulfil).Decode(in.Payload)
+	e, err2 := author.Value(approved).Decode(in.Event.Payload)
 	if err != nil || err2 != nil || o.N != 7 || e.N != 8 {
 		t.Fatal(o, err, e, err2)
 	}

@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
@@ -106,7 +107,7 @@ func statusAt[T any](s pawl.Status[T], id string, custom *queue.Custom) (StatusA
 	if custom.Cleared {
 		return StatusAt[T]{Version: custom.Version, Cleared: true}, nil
 	}
-	v, err := s.Decode(custom.Payload)
+	v, err := author.Value(s).Decode(custom.Payload)
 	if err != nil {
 		err = fmt.Errorf("client: status %d of %s: %w", custom.Version, id, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -16,7 +17,7 @@ import (
 // says encodes what an instance says of itself.
 func says(t *testing.T, s pawl.Status[order], version uint64, n int) queue.Custom {
 	t.Helper()
-	p, err := s.Encode(order{N: n})
+	p, err := author.Value(s).Encode(order{N: n})
 	ok(t, err)
 	return queue.Custom{Version: version, Payload: p}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
@@ -40,7 +41,7 @@ func TestChildrenInOtherPartitionsAndOfOtherOrchestratorsTellTheirParentTheirRes
 	s.orchestrate(orchestrator.Config{Member: "b"}, family.Do(generations))
 	s.start("family", "root", `5`)
 	d := s.ended("root")
-	if got, err := family.DecodeResult(d.Result); err != nil || got != 32 {
+	if got, err := author.Result(family).Decode(d.Result); err != nil || got != 32 {
 		t.Fatalf("%d leaves, %v, %v", got, err, d.Failure)
 	}
 	s.until("nobody owes anything", func() bool { return s.owing("root") == 0 })
@@ -166,7 +167,7 @@ func TestTheOrphanOfAForgottenTurnIsCancelledAndItsIDGoesToTheChildThatThereIsNo
 	orphan := s.describe("c-1").Born
 	s.event("ping", "p-1", `"go"`)
 	d := s.ended("p-1")
-	if got, err := race.DecodeResult(d.Result); err != nil || got != "new: now" {
+	if got, err := author.Result(race).Decode(d.Result); err != nil || got != "new: now" {
 		t.Fatalf("%q %v %v", got, err, d.Failure)
 	}
 	if c := s.ended("c-1"); c.Execution != 2 || c.Born == orphan || c.Status != "completed" {

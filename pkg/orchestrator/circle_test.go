@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
@@ -37,7 +38,7 @@ func TestTheWholeCircleTurns(t *testing.T) {
 	}
 	for i := range 50 {
 		d := s.ended(fmt.Sprint("h-", i))
-		got, err := hello.DecodeResult(d.Result)
+		got, err := author.Result(hello).Decode(d.Result)
 		if d.Status != "completed" || err != nil || got != "hello you" {
 			t.Fatalf("%s: %s %q %v %v", d.Instance, d.Status, got, err, d.Failure)
 		}
@@ -67,7 +68,7 @@ func TestAChainAFanOutTimersAndEventsTogether(t *testing.T) {
 	s.event("ping", "all-1", `"early"`)
 	s.start("all", "all-1", `40`)
 	d := s.ended("all-1")
-	got, err := all.DecodeResult(d.Result)
+	got, err := author.Result(all).Decode(d.Result)
 	if err != nil || got != "hello first40early" {
 		t.Fatalf("got %q, %v, %v", got, err, d.Failure)
 	}

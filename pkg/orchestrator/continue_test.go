@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
@@ -51,7 +52,7 @@ func TestNothingUnreadIsLostAcrossContinueAsNewAndOnlyTwoHistoriesAreKept(t *tes
 	}
 	s.event("add", "c-1", `0`)
 	d := s.ended("c-1")
-	if got, err := counter.DecodeResult(d.Result); err != nil || got != n*(n+1)/2 {
+	if got, err := author.Result(counter).Decode(d.Result); err != nil || got != n*(n+1)/2 {
 		t.Fatalf("counted %d, %v, %v", got, err, d.Failure)
 	}
 	if d.Execution != n+1 || d.Custom == nil || d.Custom.Version != n+1 {
@@ -116,7 +117,7 @@ func TestTheParentLinkOfAChildThatContinuesAsNewIsKept(t *testing.T) {
 	}))
 	s.start("hello", "p-1", `"x"`)
 	d := s.ended("p-1")
-	if got, err := hello.DecodeResult(d.Result); err != nil || got != "40" {
+	if got, err := author.Result(hello).Decode(d.Result); err != nil || got != "40" {
 		t.Fatalf("%q %v %v", got, err, d.Failure)
 	}
 }
@@ -140,7 +141,7 @@ func TestTheVersionAtTheStartGovernsForLifeAndAnInstanceWaitsForOneThatHasIt(t *
 	third := s.orchestrate(orchestrator.Config{Member: "c"}, say("9"))
 	s.event("ping", "old", `"go"`)
 	s.event("ping", "new", `"go"`)
-	if got, _ := hello.DecodeResult(s.ended("old").Result); got != "99x" {
+	if got, _ := author.Result(hello).Decode(s.ended("old").Result); got != "99x" {
 		t.Errorf("old: %q", got)
 	}
 	s.until("new is seen to wait", func() bool {
@@ -149,7 +150,7 @@ func TestTheVersionAtTheStartGovernsForLifeAndAnInstanceWaitsForOneThatHasIt(t *
 	})
 	s.stop(third)
 	s.orchestrate(orchestrator.Config{Member: "d"}, say("9"), say("10"))
-	if got, _ := hello.DecodeResult(s.ended("new").Result); got != "1010x" {
+	if got, _ := author.Result(hello).Decode(s.ended("new").Result); got != "1010x" {
 		t.Errorf("new: %q", got)
 	}
 }
@@ -166,7 +167,7 @@ func TestContinueAsNewMayGoOnWithANewerVersion(t *testing.T) {
 		counter.Do(func(_ *pawl.Context, t tally) (int, error) { return 100*t.Rounds + t.Count, nil }, pawl.Version("2")))
 	s.publishStart("counter", "c-1", "1", `{}`)
 	d := s.ended("c-1")
-	if got, err := counter.DecodeResult(d.Result); err != nil || got != 201 || d.Version != "2" {
+	if got, err := author.Result(counter).Decode(d.Result); err != nil || got != 201 || d.Version != "2" {
 		t.Fatalf("%d %v %v %s", got, err, d.Failure, d.Version)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
@@ -168,5 +168,5 @@ func (a *actor) refuseBelow(in *instance) {
 	why := &cancel.Cancelled{
 		Reason: cancel.Requested, Text: "an ancestor of this instance was cancelled before it began", At: time.UnixMilli(a.clock.now()).UTC(),
 	}
-	a.endByName(in, why, &history.Cancelled{Failure: *pawl.ToFailure(why), Text: why.Text}, 0)
+	a.endByName(in, why, &history.Cancelled{Failure: *author.ToFailure(why), Text: why.Text}, 0)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -70,7 +71,7 @@ func TestForgedChildEndsAndParentsAreNotBelieved(t *testing.T) {
 	}
 	s.event("ping", "c-1", `"genuine"`)
 	d := s.ended("p-1")
-	if got, err := race.DecodeResult(d.Result); err != nil || got != "genuine" {
+	if got, err := author.Result(race).Decode(d.Result); err != nil || got != "genuine" {
 		t.Errorf("%q, %v, %v", got, err, d.Failure)
 	}
 }

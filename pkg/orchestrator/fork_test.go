@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
@@ -86,7 +87,7 @@ func TestAChildThatWouldBeTooDeepIsRefusedAtTheCall(t *testing.T) {
 	}))
 	s.start("bomb", "root", `0`)
 	d := s.ended("root")
-	if got, err := bomb.DecodeResult(d.Result); err != nil || got != 3 {
+	if got, err := author.Result(bomb).Decode(d.Result); err != nil || got != 3 {
 		t.Errorf("the last of the line has depth %d, %v, %+v", got, err, d.Failure)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 )
@@ -53,7 +54,7 @@ func TestEventAcceptedBeforeADeadlineWinsAfterAnOutage(t *testing.T) {
 	}
 	s.outage(orchestrator.Config{}, code, limit, ids, func(id string) { s.event("ping", id, `"event"`) })
 	for _, id := range ids {
-		if got, err := hello.DecodeResult(s.ended(id).Result); err != nil || got != "event" {
+		if got, err := author.Result(hello).Decode(s.ended(id).Result); err != nil || got != "event" {
 			t.Errorf("%s: %q won, %v", id, got, err)
 		}
 	}
@@ -75,7 +76,7 @@ func TestTimerFiresBehindABacklogOfAnySize(t *testing.T) {
 			s.event("ping", id, `"x"`)
 		}
 	})
-	if got, err := hello.DecodeResult(s.ended("backlog").Result); err != nil || got != fmt.Sprint(events) {
+	if got, err := author.Result(hello).Decode(s.ended("backlog").Result); err != nil || got != fmt.Sprint(events) {
 		t.Errorf("%s of %d events are before the timer, %v", got, events, err)
 	}
 }
@@ -115,7 +116,7 @@ func TestEarlyEventsWaitForAStartThatWasAcceptedInTime(t *testing.T) {
 	s.start("hello", "e", `"x"`)
 	s.until("a day has passed", func() bool { return time.Since(at) > 24*time.Hour+100*time.Millisecond })
 	s.orchestrate(orchestrator.Config{}, code)
-	if got, err := hello.DecodeResult(s.ended("e").Result); err != nil || got != "kept" {
+	if got, err := author.Result(hello).Decode(s.ended("e").Result); err != nil || got != "kept" {
 		t.Errorf("%q, %v", got, err)
 	}
 }
@@ -152,7 +153,7 @@ func TestTimerFiresBehindACompletionWhoseDoorbellWasLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := s.ended("b")
-	if got, err := hello.DecodeResult(d.Result); err != nil || got != "in time" {
+	if got, err := author.Result(hello).Decode(d.Result); err != nil || got != "in time" {
 		t.Errorf("%q, %v, %+v", got, err, d.Failure)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
@@ -63,7 +64,7 @@ func TestOnlyThoseEarlyEventsAreDroppedThatHaveWaitedForADay(t *testing.T) {
 	s.until("the old ones are dropped", func() bool { return s.redis.LLen(s.ctx(), s.key("e-1", "in:e-1")).Val() == 1 })
 	s.start("hello", "e-1", `"x"`)
 	d := s.ended("e-1")
-	if got, err := hello.DecodeResult(d.Result); err != nil || got != "young" {
+	if got, err := author.Result(hello).Decode(d.Result); err != nil || got != "young" {
 		t.Fatalf("%q, %v, %v", got, err, d.Failure)
 	}
 }
@@ -139,7 +140,7 @@ func TestASecondStartAndACancelOfAnEndedInstanceAreAnsweredAndChangeNothing(t *t
 		s.publish(in)
 		select {
 		case a := <-answers:
-			got, err := hello.DecodeResult(a.Result)
+			got, err := author.Result(hello).Decode(a.Result)
 			if a.Status != "completed" || err != nil || got != "hello you" {
 				t.Errorf("answer %d: %+v", i, a)
 			}

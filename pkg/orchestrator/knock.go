@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/pkg/cancel"
@@ -59,7 +59,7 @@ func (a *actor) knock(in *instance) {
 		return
 	}
 	s := in.unread[0].ev.(*history.Started) //nolint:forcetypeassert // mustKnock looks
-	f, ok := a.inForce(s.Name, b.Declared())
+	f, ok := a.inForce(s.Name, b.Declared)
 	if !ok {
 		in.knocked = true
 		a.advance(in)
@@ -116,7 +116,7 @@ func (a *actor) refuse(in *instance) {
 		return
 	}
 	c := &cancel.Cancelled{Reason: cancel.Requested, Text: f.Message, At: time.UnixMilli(a.clock.now()).UTC()}
-	failure := *pawl.ToFailure(c)
+	failure := *author.ToFailure(c)
 	failure.Also = append(failure.Also, f.Code)
 	a.endByName(in, c, &history.Cancelled{Failure: failure, Text: c.Text}, 0)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -88,7 +89,7 @@ func TestEventsBetweenInstancesArriveExactlyOnce(t *testing.T) {
 	}
 	s.event("add", "sum", `0`)
 	d := s.ended("sum")
-	if got, err := sum.DecodeResult(d.Result); err != nil || got != 1000 {
+	if got, err := author.Result(sum).Decode(d.Result); err != nil || got != 1000 {
 		t.Fatalf("%d arrived, %v, %v", got, err, d.Failure)
 	}
 }
@@ -116,7 +117,7 @@ func TestAnEventOfAnInstanceStartsItsReceiverOnceAndArrivesExactlyOnce(t *testin
 	}
 	s.event("add", "fed", `0`)
 	d := s.ended("fed")
-	if got, err := counter.DecodeResult(d.Result); err != nil || got != 500 || d.Parent != "" {
+	if got, err := author.Result(counter).Decode(d.Result); err != nil || got != 500 || d.Parent != "" {
 		t.Fatalf("%d arrived, %v, %+v", got, err, d)
 	}
 }
@@ -144,7 +145,7 @@ func TestAStartThatBringsAnEventStartsOnceAndDeliversEveryEvent(t *testing.T) {
 	}
 	s.event("add", "t-1", `0`)
 	d := s.ended("t-1")
-	if got, err := counter.DecodeResult(d.Result); err != nil || got != 15 {
+	if got, err := author.Result(counter).Decode(d.Result); err != nil || got != 15 {
 		t.Fatalf("%d %v %v: of five, two are repeats", got, err, d.Failure)
 	}
 }
@@ -216,7 +217,7 @@ func TestAnExecutionReadsAndClearsTheStatusOfTheOneBeforeAlsoWithAnotherOwner(t 
 	s.orchestrate(orchestrator.Config{Member: "b"}, code)
 	s.event("add", "c-9", `1`)
 	d := s.ended("c-9")
-	if got, err := counter.DecodeResult(d.Result); err != nil || got != 7 {
+	if got, err := author.Result(counter).Decode(d.Result); err != nil || got != 7 {
 		t.Errorf("%d, %v, %v", got, err, d.Failure)
 	}
 	if d.Custom == nil || !d.Custom.Cleared || d.Custom.Version != 2 {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -43,7 +44,7 @@ func TestAPollThatSpansTurnsGoesOnWithTheNextOwner(t *testing.T) {
 func (s *stand) wantResult(id, want string) {
 	s.t.Helper()
 	d := s.ended(id)
-	if got, err := hello.DecodeResult(d.Result); err != nil || got != want {
+	if got, err := author.Result(hello).Decode(d.Result); err != nil || got != want {
 		s.t.Errorf("%s: result %q, want %q (%v, %v)", id, got, want, err, d.Failure)
 	}
 }
@@ -209,7 +210,7 @@ func TestThePollsOfEveryExecutionSeeWhatWasCarriedOver(t *testing.T) {
 	}
 	s.start("counter", "d-5", `{}`)
 	d := s.ended("d-5")
-	if got, err := counter.DecodeResult(d.Result); err != nil || got != n-1 {
+	if got, err := author.Result(counter).Decode(d.Result); err != nil || got != n-1 {
 		t.Errorf("the second execution has drained %d of %d, %v %v", got, n-1, err, d.Failure)
 	}
 }

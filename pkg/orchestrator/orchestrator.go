@@ -20,6 +20,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/internal/partition"
@@ -103,7 +104,7 @@ func (e *PartitionsError) Error() string {
 // owns a share of the partitions.
 type Orchestrator struct {
 	cfg      Config
-	programs *pawl.Programs
+	programs *author.Registry
 	met      *metrics
 	global   history.Policy
 	outage   *outage.Reporter
@@ -131,11 +132,11 @@ func New(cfg Config, orchestrations ...pawl.OrchestrationBinding) (*Orchestrator
 	if err := queue.CheckReplyPrefixes(cfg.ReplyPrefixes); err != nil {
 		return nil, fmt.Errorf("orchestrator: %w", err)
 	}
-	programs, err := pawl.NewPrograms(orchestrations...)
+	programs, err := author.NewRegistry(orchestrations...)
 	if err != nil {
 		return nil, fmt.Errorf("orchestrator: %w", err)
 	}
-	global, err := pawl.Limits(cfg.Global...)
+	global, err := author.Policy(cfg.Global...)
 	if err != nil {
 		return nil, fmt.Errorf("orchestrator: Config.Global: %w", err)
 	}
@@ -172,7 +173,7 @@ type shared struct {
 	cfg      Config
 	outage   *outage.Reporter
 	log      *slog.Logger // repeated lines are limited; for what is not an author's
-	programs *pawl.Programs
+	programs *author.Registry
 	met      *metrics
 	store    *store.Store
 	gates    *limiter.Limiter
@@ -228,7 +229,7 @@ func (o *Orchestrator) Start(ctx context.Context) error {
 		return err
 	}
 	o.cfg.Logger.Info("orchestrator started", "member", o.cfg.Member, "namespace", o.cfg.Namespace, "partitions", o.cfg.Partitions,
-		"orchestrations", strings.Join(o.programs.Names(), " "))
+		"orchestrations", strings.Join(o.programs.Orchestrations(), " "))
 	wg.Go(func() { s.turners.watch(background) })
 	wg.Go(func() { s.trim(background, keeper) })
 	wg.Go(func() { s.policies.watch(background) })

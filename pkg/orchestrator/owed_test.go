@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -137,7 +138,7 @@ func TestACustomStatusIsSeenAlsoWhereTheCodeNowSetsItLessOftenThanItDid(t *testi
 		if d.Custom == nil || d.Custom.Version != 4 {
 			return false
 		}
-		n, err := shown.Decode(d.Custom.Payload)
+		n, err := author.Value(shown).Decode(d.Custom.Payload)
 		return err == nil && n == 99
 	})
 }

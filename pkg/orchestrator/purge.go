@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -173,7 +173,7 @@ func (a *actor) endPurged(in *instance, p *history.PurgeRequested, before int) {
 // purged is how an instance ends that a purge ends.
 func purged(p *history.PurgeRequested, at int64) (why *cancel.Cancelled, end *history.Cancelled) {
 	why = &cancel.Cancelled{Reason: cancel.Purged, By: p.By, Text: p.Text, At: time.UnixMilli(at).UTC()}
-	return why, &history.Cancelled{Failure: *pawl.ToFailure(why), By: p.By, Text: p.Text}
+	return why, &history.Cancelled{Failure: *author.ToFailure(why), By: p.By, Text: p.Text}
 }
 
 // notBegun tells the parents behind starts that were purged before anything came of them. If that is lost, the parent asks for its

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
@@ -78,7 +79,7 @@ func TestAPurgeTakesEveryExecutionAndWhatCameBehindItIsForTheNext(t *testing.T) 
 	s.event("add", "c-2", `0`)
 	s.until("the next one ends", func() bool { d := s.describe("c-2"); return d.Status == "completed" && d.Execution == 2 })
 	d := s.describe("c-2")
-	if got, err := counter.DecodeResult(d.Result); err != nil || got != 5 || d.Born == born {
+	if got, err := author.Result(counter).Decode(d.Result); err != nil || got != 5 || d.Born == born {
 		t.Errorf("%d, %v", got, err)
 	}
 }
@@ -121,7 +122,7 @@ func TestARunningInstanceIsPurgedOnlyByForceAndThenItsActivitiesAndChildrenAreTo
 	if d := s.ended("child"); d.Status != "cancelled" {
 		t.Errorf("child %s", d.Status)
 	}
-	if got, err := race.DecodeResult(s.ended("top").Result); err != nil || got != "purged by ops" {
+	if got, err := author.Result(race).Decode(s.ended("top").Result); err != nil || got != "purged by ops" {
 		t.Errorf("the parent was told %q, %v", got, err)
 	}
 	if left := s.left("p-1"); len(left) > 0 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/netfault"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
@@ -103,7 +104,7 @@ func TestRepliesOfRedisAreLostAndEverythingHappensOnceAllTheSame(t *testing.T) {
 	}
 	for k := range instances {
 		d := s.ended(fmt.Sprint("r-", k))
-		if got, err := chain.DecodeResult(d.Result); err != nil || got != strings.Join(want, ",") {
+		if got, err := author.Result(chain).Decode(d.Result); err != nil || got != strings.Join(want, ",") {
 			t.Fatalf("r-%d: %q, %v, %v", k, got, err, d.Failure)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
@@ -96,7 +97,7 @@ func TestRedisForgetsItsTailUnderALivingOwnerAndNothingIsLost(t *testing.T) {
 	}
 	for i := range instances {
 		d := s.ended(fmt.Sprint("r-", i))
-		got, err := collect.DecodeResult(d.Result)
+		got, err := author.Result(collect).Decode(d.Result)
 		if err != nil || got != strings.Join(want, ",") {
 			t.Fatalf("r-%d: %q, %v, %v", i, got, err, d.Failure)
 		}

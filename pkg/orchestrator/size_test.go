@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
@@ -85,7 +86,7 @@ func TestPayloadsAtTheLimitPassThroughInputsInboxTurnAndResult(t *testing.T) {
 	s.until("all are in the inbox", func() bool { return s.describe("b-1").Inbox == events })
 	s.start("sum", "b-1", `"`+big+`"`)
 	d := s.ended("b-1")
-	if got, err := sum.DecodeResult(d.Result); err != nil || got != (events+1)*len(big) {
+	if got, err := author.Result(sum).Decode(d.Result); err != nil || got != (events+1)*len(big) {
 		t.Fatalf("%d, %v, %v", got, err, d.Failure)
 	}
 }
@@ -147,7 +148,7 @@ func TestAFanOutThatDoesNotFitIntoACommitFailsAtTheCall(t *testing.T) {
 	s.orchestrate(orchestrator.Config{Member: "b"}, bs...)
 	s.event("ping", "w-1", `"go"`)
 	d := s.ended("w-1")
-	if got, err := wide.DecodeResult(d.Result); err != nil || d.Status != "completed" || got == 0 {
+	if got, err := author.Result(wide).Decode(d.Result); err != nil || d.Status != "completed" || got == 0 {
 		t.Fatalf("%s: refused %d, %v, %+v", d.Status, got, err, d.Failure)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"math"
 	"sync/atomic"
 
-	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/text"
@@ -100,7 +100,7 @@ func (a *actor) turn(in *instance) {
 		a.stall(in, stallUnregistered, a.lack(in))
 		return
 	}
-	program := b.Program()
+	program := b.Program
 	in.passGate()
 	a.begin(in)
 	if in.state == nil {
@@ -145,14 +145,14 @@ func (a *actor) turn(in *instance) {
 
 // binding finds the code of an instance: that of the version which its start has recorded, or, for a start
 // that asks for none, the newest one; and has the start record it.
-func (a *actor) binding(in *instance) (pawl.OrchestrationBinding, bool) {
+func (a *actor) binding(in *instance) (author.Orchestration, bool) {
 	name, version, begins := in.orchestration()
 	if !begins || version != "" {
 		return a.programs.Recorded(name, version)
 	}
-	b, ok := a.programs.Asked(name, version)
+	b, ok := a.programs.Requested(name, version)
 	if ok {
-		in.unread[0].ev.(*history.Started).Version = b.Version() //nolint:forcetypeassert // begins
+		in.unread[0].ev.(*history.Started).Version = b.Version //nolint:forcetypeassert // begins
 	}
 	return b, ok
 }

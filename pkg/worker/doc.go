@@ -58,5 +58,5 @@
 // returns an error is given back, for the error is the worker's doing. One that does not
 // return at all loses its lease to others, and Stop says its name. If Stop has less time
 // than that takes, draining and grace are shortened, and an activity is told when the grace
-// is over (pawl.GraceOver): a program that it runs is killed then.
+// is over (pawl.GraceExpired): a program that it runs is killed then.
 package worker

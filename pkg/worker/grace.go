@@ -18,16 +18,14 @@ func (t *task) watch() {
 	t.w.mu.Lock()
 	t.told = told
 	t.w.mu.Unlock()
-	for left := t.leash.Grace(); left > 0; left = t.leash.Grace() - time.Since(told) {
-		timer := time.NewTimer(left)
+	if t.grace > 0 {
+		timer := time.NewTimer(t.grace)
+		defer timer.Stop()
 		select {
 		case <-t.back:
-		case <-t.over: // the worker's Stop has no more time
+		case <-t.expired: // the worker's Stop has no more time
 		case <-timer.C:
-			continue
 		}
-		timer.Stop()
-		break
 	}
 	t.abandon()
 }
@@ -56,7 +54,7 @@ func (t *task) abandon() {
 	w.abandoned[t] = struct{}{}
 	many := len(w.abandoned)
 	w.mu.Unlock()
-	t.leash.Cut()
+	t.expire()
 	t.from.freed()
 
 	after, cause := t.afterTold(), t.cause()
@@ -91,7 +89,7 @@ func (w *Worker) mourn(t *task) {
 		stacks := stacksOf(now)
 		for _, t := range now {
 			w.log.Error("activity abandoned: it ignores that its context is done",
-				"activity", t.task.Name, "of", t.ref.String(), "grace", t.leash.Grace(), "cause", fmt.Sprint(t.cause()), "stack", stacks[t.token])
+				"activity", t.task.Name, "of", t.ref.String(), "grace", t.grace, "cause", fmt.Sprint(t.cause()), "stack", stacks[t.token])
 		}
 		w.mourners.Lock()
 	}
@@ -125,7 +123,7 @@ func (w *Worker) Abandoned() []Running {
 	var out []Running
 	for t := range w.abandoned {
 		r := t.seen()
-		r.Since = t.told.Add(t.leash.Grace())
+		r.Since = t.told.Add(t.grace)
 		out = append(out, r)
 	}
 	w.mu.Unlock()

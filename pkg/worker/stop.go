@@ -59,7 +59,7 @@ func (w *Worker) drain(ctx context.Context) time.Duration {
 	}
 	var grace time.Duration
 	for _, t := range w.running() {
-		grace = max(grace, t.leash.Grace())
+		grace = max(grace, t.grace)
 	}
 	left := time.Until(end) - lastSecond
 	return min(w.cfg.Drain, left-min(grace, left/2))
@@ -79,7 +79,7 @@ func (w *Worker) interrupt(ctx context.Context, idle <-chan struct{}) error {
 		return nil
 	}
 	for _, t := range w.running() {
-		t.leash.Cut()
+		t.expire()
 	}
 	if wait(context.WithoutCancel(ctx), idle, lastSecond) {
 		return nil

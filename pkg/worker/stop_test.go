@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/exec"
 	"github.com/pawlrun/pawl/pkg/cancel"
 )
 
@@ -28,7 +29,7 @@ func newProgram(t *testing.T) *program {
 
 func (p *program) do(script string) pawl.ActivityBinding {
 	return pawl.NewActivity[pawl.None, string]("program").Do(func(ctx context.Context, _ pawl.None) (string, error) {
-		cmd := pawl.Command("sh", "-c", script)
+		cmd := exec.Command("sh", "-c", script)
 		cmd.Env = append(os.Environ(), "READY="+p.file)
 		out, err := cmd.Run(ctx)
 		p.err <- err

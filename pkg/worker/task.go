@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -28,21 +29,22 @@ import (
 // behind the handler, or its watch does in its place: the first of the two to get hold of
 // the mutex, which sets returned or abandoned.
 type task struct {
-	w       *Worker
-	from    *intake
-	binding pawl.ActivityBinding
-	count   *activityMetrics
-	task    queue.Task
-	message *queue.Delivery
-	ref     lease.Ref
-	token   string
-	since   time.Time // before the claim was first sent; constant
-	claim   uint32    // number of the claim
-	body    []byte    // of the completion
-	failed  bool      // the completion is a failure
+	w        *Worker
+	from     *intake
+	activity author.Activity
+	count    *activityMetrics
+	task     queue.Task
+	message  *queue.Delivery
+	ref      lease.Ref
+	token    string
+	since    time.Time // before the claim was first sent; constant
+	claim    uint32    // number of the claim
+	body     []byte    // of the completion
+	failed   bool      // the completion is a failure
 
-	leash   *pawl.Leash
-	over    <-chan struct{} // closed when the grace is
+	grace   time.Duration   // constant
+	expire  func()          // ends the grace period early
+	expired <-chan struct{} // closed when the grace period has expired
 	back    chan struct{}   // closed when the handler has returned
 	watched chan struct{}   // closed when the watch has ended, if it began
 
@@ -62,13 +64,13 @@ const (
 	holding              // the lease is ours
 )
 
-func newTask(q *intake, d *queue.Delivery, b pawl.ActivityBinding) *task {
+func newTask(q *intake, d *queue.Delivery, a author.Activity) *task {
 	w := q.w
 	t := &task{
-		w: w, from: q, binding: b, count: w.count.of(d.Task.Name), task: d.Task, message: d,
+		w: w, from: q, activity: a, count: w.count.of(d.Task.Name), task: d.Task, message: d,
 		ref:   w.refOf(d.Task),
 		token: w.token + "-" + strconv.FormatUint(w.claims.Add(1), 36),
-		since: time.Now(), back: make(chan struct{}), watched: make(chan struct{}),
+		since: time.Now(), grace: a.GracePeriod(w.cfg.Grace), back: make(chan struct{}), watched: make(chan struct{}),
 	}
 	w.enter(t)
 	return t
@@ -139,7 +141,7 @@ func (t *task) run() {
 	}
 	unwatch := context.AfterFunc(hold.Context(), t.watch)
 	begun := time.Now()
-	result, failure := t.binding.Handle(ctx, t.task.Payload)
+	result, failure := t.activity.Handle(ctx, t.task.Payload)
 	unlabel()
 	t.count.seconds.Observe(time.Since(begun).Seconds())
 	failpoint.Here("worker.handled")
@@ -157,10 +159,10 @@ func (t *task) context(hold *lease.Hold) context.Context {
 	ctx = pawl.WithInfo(ctx, pawl.ActivityInfo{
 		Instance: t.task.Instance, Execution: t.task.Execution, Activity: t.task.Activity,
 		Name: t.task.Name, Queue: t.task.Queue, Worker: t.w.cfg.Name,
-		Attempt: t.task.Attempt, Claim: t.claim, Key: cmp.Or(t.task.CallKey, t.task.Effect), AttemptKey: t.task.Effect, Grace: t.w.cfg.Grace,
+		Attempt: t.task.Attempt, Claim: t.claim, Key: cmp.Or(t.task.CallKey, t.task.Effect), AttemptKey: t.task.Effect, Grace: t.grace,
 	})
-	ctx, t.leash = pawl.WithLeash(ctx)
-	t.over = pawl.GraceOver(ctx)
+	ctx, t.expire = author.WithGracePeriod(ctx)
+	t.expired = author.GraceExpired(ctx)
 	return ctx
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/internal/queuemetrics"
 	"github.com/pawlrun/pawl/internal/redisx"
@@ -31,7 +32,7 @@ var (
 // Worker runs activities. Its methods are safe for concurrent use.
 type Worker struct {
 	cfg      Config
-	registry *pawl.Registry
+	registry *author.Registry
 	log      *slog.Logger
 	count    *metrics
 	outage   *outage.Reporter
@@ -94,11 +95,7 @@ func New(cfg Config, activities ...pawl.ActivityBinding) (*Worker, error) {
 	if len(activities) == 0 {
 		return nil, ErrNothingRegistered
 	}
-	bindings := make([]pawl.Binding, len(activities))
-	for i, a := range activities {
-		bindings[i] = a
-	}
-	registry, err := pawl.NewRegistry(bindings...)
+	registry, err := author.NewRegistry(activities...)
 	if err != nil {
 		return nil, fmt.Errorf("worker: %w", err)
 	}

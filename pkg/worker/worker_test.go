@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -26,7 +27,7 @@ var nothing history.Payload
 
 func encoded(t testing.TB, s string) history.Payload {
 	t.Helper()
-	p, err := pawl.NewActivity[string, string]("x").EncodeInput(s)
+	p, err := author.Input(pawl.NewActivity[string, string]("x")).Encode(s)
 	if err != nil {
 		t.Fatal(err)
 	}

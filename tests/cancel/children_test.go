@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -24,7 +25,7 @@ func TestTheEndOfAParentCancelsTheActivitiesOfItsChildren(t *testing.T) {
 	a.worker("worker")
 	for how, reason := range map[string]cancel.Reason{"done": cancel.OrchestrationCompleted, "error": cancel.OrchestrationFailed} {
 		id, child := inPartition("parent-"+how, 0), inPartition("child-"+how, 3)
-		in, err := Parent.EncodeInput(Try{How: how, Child: child})
+		in, err := author.Input(Parent).Encode(Try{How: how, Child: child})
 		a.start(Parent, id, in, err)
 		a.await("began", child, 1)
 		a.send(id)
@@ -50,7 +51,7 @@ func TestACancellationGoesDownThreeGenerationsAcrossPartitionsWithItsWords(t *te
 	for p := range ids {
 		ids[p] = inPartition(fmt.Sprint("nest-", p), p)
 	}
-	in, err := Nest.EncodeInput(Eggs{Nests: ids[1:]})
+	in, err := author.Input(Nest).Encode(Eggs{Nests: ids[1:]})
 	a.start(Nest, ids[0], in, err)
 	egg := ids[len(ids)-1]
 	a.await("began", egg, 1)

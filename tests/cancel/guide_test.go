@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/exec"
 	"github.com/pawlrun/pawl/internal/doctest"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/pkg/cancel"
@@ -83,7 +84,7 @@ func (b *bucket) upload(ctx context.Context, name string) (_ string, err error) 
 
 func encode(ctx context.Context, film string) (string, error) {
 	to := film + ".mp4"
-	if _, err := pawl.Command("ffmpeg", "-i", film, to).Run(ctx); err != nil {
+	if _, err := exec.Command("ffmpeg", "-i", film, to).Run(ctx); err != nil {
 		return "", fmt.Errorf("encode %s: %w", film, err) // of a cancellation it is the cause
 	}
 	return to, nil

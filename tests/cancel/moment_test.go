@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/cancel"
@@ -40,7 +41,7 @@ func TestWhatIsCancelledInTheQueueNeverStartsOnAnyWorker(t *testing.T) {
 	t.Parallel()
 	a := newArena(t)
 	for id, how := range map[string]string{"dead": "client", "live": "completes"} {
-		in, err := Trial.EncodeInput(Try{How: how})
+		in, err := author.Input(Trial).Encode(Try{How: how})
 		a.start(Trial, id, in, err)
 		poll.Until(t, within, "the activity is scheduled", func() bool { return len(a.history(id, 1)) >= 2 })
 	}
@@ -64,7 +65,7 @@ func TestACompletionThatCameBeforeItsCancellationIsDroppedWithoutAnErrorAndSaidT
 	a := newArena(t)
 	w := a.worker("worker")
 	file := a.file("late")
-	in, err := Late.EncodeInput(file)
+	in, err := author.Input(Late).Encode(file)
 	a.start(Late, "late", in, err)
 	a.await("began", "late", 1)
 	a.send("late")
@@ -101,7 +102,7 @@ func TestAnAckAfterTheCancellationIsDroppedAndCountedAsCancelledAndNotAsFailed(t
 	w := a.member(settings{Role: "worker", Name: "worker", NATS: a.deaf()})
 	file := a.file("late")
 	a.touch(file + ".turn")
-	in, err := Late.EncodeInput(file)
+	in, err := author.Input(Late).Encode(file)
 	a.start(Late, "late", in, err)
 	a.await("began", "late", 1)
 	a.send("late")
@@ -118,7 +119,7 @@ func TestAWorkerCutOffFromRedisIsToldLeaseLostBeforeAnotherClaims(t *testing.T) 
 	a := newArena(t)
 	proxy, _ := a.redis.Proxy(t)
 	a.member(settings{Role: "worker", Name: "cut", Redis: proxy.Addr(), TTL: time.Second})
-	in, err := Found.EncodeInput(a.file("never"))
+	in, err := author.Input(Found).Encode(a.file("never"))
 	a.start(Found, "found", in, err)
 	a.await("began", "found", 1)
 	a.member(settings{Role: "worker", Name: "other", TTL: time.Second})
@@ -141,7 +142,7 @@ func (a *arena) foundByOther() {
 	if !ok {
 		a.Fatalf("it ended with %+v", a.ended("found"))
 	}
-	if got, err := Found.DecodeResult(end.Result); err != nil || got != "found" {
+	if got, err := author.Result(Found).Decode(end.Result); err != nil || got != "found" {
 		a.Errorf("the result is %q, %v", got, err)
 	}
 	if said := a.history("found", 1); len(said) != 4 { // started, scheduled, completed, the end
@@ -156,7 +157,7 @@ func TestAWorkerThatWasPausedIsToldWhenItWakesAndItsAckIsRefused(t *testing.T) {
 	a := newArena(t)
 	paused := a.member(settings{Role: "worker", Name: "paused", TTL: time.Second})
 	file := a.file("wake")
-	in, err := Found.EncodeInput(file)
+	in, err := author.Input(Found).Encode(file)
 	a.start(Found, "found", in, err)
 	a.await("began", "found", 1)
 	paused.Signal(syscall.SIGSTOP)
@@ -178,7 +179,7 @@ func TestTheContextOfAnActivityOfAPausedWorkerIsDoneWhenItWakes(t *testing.T) {
 	t.Parallel()
 	a := newArena(t)
 	paused := a.member(settings{Role: "worker", Name: "paused", TTL: time.Second})
-	in, err := Found.EncodeInput(a.file("never"))
+	in, err := author.Input(Found).Encode(a.file("never"))
 	a.start(Found, "found", in, err)
 	a.await("began", "found", 1)
 	paused.Signal(syscall.SIGSTOP)
@@ -199,7 +200,7 @@ func TestEveryClaimHasATokenOfItsOwn(t *testing.T) {
 	a.worker("two")
 	const n = 100
 	for i := range n {
-		in, err := Trial.EncodeInput(Try{How: "client"})
+		in, err := author.Input(Trial).Encode(Try{How: "client"})
 		a.start(Trial, fmt.Sprint("try-", i), in, err)
 	}
 	workers, tokens := map[string]bool{}, map[string]bool{}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -78,7 +79,7 @@ func (a *arena) in(t *testing.T) *arena {
 
 func (tr trigger) try(a *arena) {
 	id := "try-" + strings.ReplaceAll(tr.how, " ", "-")
-	in, err := Trial.EncodeInput(Try{How: tr.how})
+	in, err := author.Input(Trial).Encode(Try{How: tr.how})
 	a.start(Trial, id, in, err)
 	attempts := max(tr.attempts, 1)
 	a.await("began", id, attempts)
@@ -132,7 +133,7 @@ func TestAPoisonThatFailsTheOrchestrationCancelsTheOtherActivities(t *testing.T)
 	a := newArena(t)
 	a.worker("worker")
 	poisoned := a.member(settings{Role: "worker", Name: "poisoned", TTL: 500 * time.Millisecond, Only: []string{"poison"}})
-	in, err := Trial.EncodeInput(Try{How: "poison"})
+	in, err := author.Input(Trial).Encode(Try{How: "poison"})
 	a.start(Trial, "try-poison", in, err)
 	for i := range maxClaims {
 		<-poisoned.Ended()

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/client"
@@ -184,7 +185,7 @@ func (q *queueing) completed(id string, want int) {
 		q.t.Errorf("%s ended with %T %+v", id, event, event)
 		return
 	}
-	if got, err := work.Visitor.DecodeResult(c.Result); err != nil || got != want {
+	if got, err := author.Result(work.Visitor).Decode(c.Result); err != nil || got != want {
 		q.t.Errorf("%s gave %d (%v), want %d", id, got, err, want)
 	}
 }

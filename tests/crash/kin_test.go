@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -260,7 +261,7 @@ func (f *family) totals(all map[string]*relative) {
 		}
 		want = append(want, id)
 		if done, ok := r.end.(*history.Completed); ok {
-			n, err := work.Kid.DecodeResult(done.Result)
+			n, err := author.Result(work.Kid).Decode(done.Result)
 			f.must(err)
 			sum += n - 1 // its note was sent one step before
 		}
@@ -272,7 +273,7 @@ func (f *family) totals(all map[string]*relative) {
 			f.t.Errorf("%s has ended with %+v", id, all[id].end)
 			continue
 		}
-		got, err := work.Till.DecodeResult(done.Result)
+		got, err := author.Result(work.Till).Decode(done.Result)
 		f.must(err)
 		slices.Sort(got.IDs)
 		if !slices.Equal(got.IDs, want) || got.Sum != sum {

@@ -1,4 +1,4 @@
-package pawl
+package exec
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestAnExcerptHasTheBeginningAndTheEndOfWhatWasWrittenAndSaysWhatIsMissing(t *testing.T) {
+func TestExcerptKeepsBeginningAndEndAndCountsTheRest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(2, 20).Draw(t, "limit")
 		x := newExcerpt(limit)
@@ -27,23 +27,23 @@ func TestAnExcerptHasTheBeginningAndTheEndOfWhatWasWrittenAndSaysWhatIsMissing(t
 		half := limit / 2
 		want, cut := string(all), max(0, len(all)-2*half)
 		if cut > 0 {
-			want = fmt.Sprintf("%s\n[... %d bytes are left out ...]\n%s", all[:half], cut, all[len(all)-half:])
+			want = fmt.Sprintf("%s\n[... %d bytes omitted ...]\n%s", all[:half], cut, all[len(all)-half:])
 		}
-		if x.text() != want || x.cut != int64(cut) {
-			t.Fatalf("limit %d of %q: %q, %d cut", limit, all, x.text(), x.cut)
+		if x.text() != want || x.omitted != int64(cut) {
+			t.Fatalf("limit %d of %q: %q, %d cut", limit, all, x.text(), x.omitted)
 		}
 	})
 }
 
-func TestAnExcerptKeepsNoMoreThanItsLimit(t *testing.T) {
+func TestExcerptMemoryIsBounded(t *testing.T) {
 	x := newExcerpt(0)
 	for range 100 {
 		_, _ = x.Write(bytes.Repeat([]byte("x"), 10_000))
 	}
-	if n := strings.Count(x.text(), "x"); n != outputLimit {
+	if n := strings.Count(x.text(), "x"); n != defaultOutputLimit {
 		t.Fatalf("%d bytes kept", n)
 	}
-	if n := cap(x.head) + cap(x.tail); n > 3*outputLimit {
+	if n := cap(x.head) + cap(x.tail); n > 3*defaultOutputLimit {
 		t.Fatalf("%d bytes of memory", n)
 	}
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package pawl_test
+package exec_test
 
 import (
 	"context"
@@ -12,18 +12,20 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/exec"
+	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/pkg/cancel"
 )
 
-func shell(script string) pawl.Subprocess { return pawl.Command("sh", "-c", script) }
+func shell(script string) exec.Cmd { return exec.Command("sh", "-c", script) }
 
-func TestAProgramIsGivenItsInputAndGivesItsOutput(t *testing.T) {
+func TestRunPassesInputAndReturnsOutput(t *testing.T) {
 	dir := t.TempDir()
 	cmd := shell(`cat; echo "$GREETING from $(pwd)" >&2`)
 	cmd.Stdin, cmd.Env, cmd.Dir = strings.NewReader("input"), append(os.Environ(), "GREETING=hello"), dir
 	out, err := cmd.Run(context.Background())
-	if err != nil || out.Stdout != "input" || out.StdoutCut != 0 {
+	if err != nil || out.Stdout != "input" || out.StdoutOmitted != 0 {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	if resolved, _ := filepath.EvalSymlinks(dir); out.Stderr != "hello from "+dir+"\n" && out.Stderr != "hello from "+resolved+"\n" {
@@ -46,7 +48,7 @@ func TestAProgramIsGivenItsInputAndGivesItsOutput(t *testing.T) {
 	}
 }
 
-func TestAProgramNeedNotReadWhatItIsGiven(t *testing.T) {
+func TestRunIgnoresInputThatTheProgramDoesNotRead(t *testing.T) {
 	cmd := shell("head -c 3")
 	cmd.Stdin = strings.NewReader(strings.Repeat("abc", 1<<20))
 	if out, err := cmd.Run(context.Background()); err != nil || out.Stdout != "abc" {
@@ -54,40 +56,40 @@ func TestAProgramNeedNotReadWhatItIsGiven(t *testing.T) {
 	}
 }
 
-func TestMoreOutputThanTheLimitIsReadAndLeftOut(t *testing.T) {
+func TestOutputBeyondTheLimitIsReadAndOmitted(t *testing.T) {
 	cmd := shell("head -c 1000000 /dev/zero | tr '\\0' x; echo end")
-	cmd.Limit = 1000
+	cmd.OutputLimit = 1000
 	out, err := cmd.Run(context.Background())
-	if err != nil || out.StdoutCut != 1_000_004-1000 || !strings.HasSuffix(out.Stdout, "xend\n") || !strings.Contains(out.Stdout, "[... 999004 bytes are left out ...]") {
-		t.Fatalf("cut %d: %q, %v", out.StdoutCut, out.Stdout, err)
+	if err != nil || out.StdoutOmitted != 1_000_004-1000 || !strings.HasSuffix(out.Stdout, "xend\n") || !strings.Contains(out.Stdout, "[... 999004 bytes omitted ...]") {
+		t.Fatalf("cut %d: %q, %v", out.StdoutOmitted, out.Stdout, err)
 	}
 }
 
-func TestAProgramThatFailsIsATypedErrorOnBothSidesOfHistory(t *testing.T) {
+func TestExitErrorSurvivesHistory(t *testing.T) {
 	_, failed := shell("echo some words >&2; echo the reason >&2; exit 3").Run(context.Background())
 	_, killed := shell("kill -9 $$").Run(context.Background())
 	for _, times := range []int{0, 1, 2} {
 		err := throughHistory(failed, times)
-		e := pawl.CommandErrorOf(err)
+		e := exec.ExitErrorOf(err)
 		if e == nil || e.Program != "sh" || e.ExitCode != 3 || e.Signal != "" || e.Stderr != "some words\nthe reason\n" {
 			t.Errorf("%d times through history: %+v", times, e)
 		}
-		if !errors.Is(err, pawl.ErrCommand) || errors.Is(err, context.Canceled) || err.Error() != "sh: exit code 3: the reason" {
+		if !errors.Is(err, exec.ErrExit) || errors.Is(err, context.Canceled) || err.Error() != "sh: exit code 3: the reason" {
 			t.Errorf("%d times through history: %v", times, err)
 		}
-		e = pawl.CommandErrorOf(throughHistory(killed, times))
+		e = exec.ExitErrorOf(throughHistory(killed, times))
 		if e == nil || e.ExitCode != -1 || e.Signal != "killed" || e.Error() != "sh: ended by signal: killed" {
 			t.Errorf("%d times through history: %+v", times, e)
 		}
 	}
-	if pawl.CommandErrorOf(throughHistory(errors.New("x"), 1)) != nil || pawl.CommandErrorOf(nil) != nil {
+	if exec.ExitErrorOf(throughHistory(errors.New("x"), 1)) != nil || exec.ExitErrorOf(nil) != nil {
 		t.Error("found where there is none")
 	}
 }
 
-func TestAProgramThatCanNotBeStartedSaysSo(t *testing.T) {
-	_, err := pawl.Command("no-such-program-as-this").Run(context.Background())
-	if err == nil || !strings.Contains(err.Error(), "run no-such-program-as-this: ") || pawl.CommandErrorOf(err) != nil {
+func TestRunReportsAProgramThatCannotBeStarted(t *testing.T) {
+	_, err := exec.Command("no-such-program-as-this").Run(context.Background())
+	if err == nil || !strings.Contains(err.Error(), "run no-such-program-as-this: ") || exec.ExitErrorOf(err) != nil {
 		t.Fatal(err)
 	}
 	cmd := shell("true")
@@ -97,39 +99,47 @@ func TestAProgramThatCanNotBeStartedSaysSo(t *testing.T) {
 	}
 }
 
-// activity is a context as a worker gives it, with a cancellation and the worker's end of the leash.
-func activity(grace time.Duration) (context.Context, func(), *pawl.Leash) {
-	ctx, stop := context.WithCancelCause(context.Background())
-	ctx, leash := pawl.WithLeash(pawl.WithInfo(ctx, pawl.ActivityInfo{Grace: grace}))
-	return ctx, func() { stop(&pawl.Cancelled{Reason: cancel.LostSelect, Text: "too slow"}) }, leash
+// activity returns a context like a worker's, and the functions that cancel it and end its grace period.
+func activity(grace time.Duration) (ctx context.Context, stop, expire func()) {
+	ctx, end := context.WithCancelCause(context.Background())
+	ctx, expire = author.WithGracePeriod(pawl.WithInfo(ctx, pawl.ActivityInfo{Grace: grace}))
+	return ctx, func() { end(&pawl.Cancelled{Reason: cancel.LostSelect, Text: "too slow"}) }, expire
+}
+
+// throughHistory records an error and restores it, some times.
+func throughHistory(err error, times int) error {
+	for range times {
+		err = &pawl.Failure{Failure: *author.ToFailure(err)}
+	}
+	return err
 }
 
 type result struct {
-	out  pawl.CommandOutput
+	out  exec.Output
 	err  error
 	took time.Duration // since the cancellation
 }
 
-// cancelled runs a script, cancels it when it has touched $READY, and gives what came of it.
-func cancelled(t *testing.T, script string, grace time.Duration, then func(*pawl.Leash)) result {
+// cancelled runs a script, cancels it when it has touched $READY, and returns the result.
+func cancelled(t *testing.T, script string, grace time.Duration, expired bool) result {
 	t.Helper()
 	ready := filepath.Join(t.TempDir(), "ready")
 	cmd := shell(script)
 	cmd.Env = append(os.Environ(), "READY="+ready, mark(t))
-	ctx, stop, leash := activity(grace)
+	ctx, stop, expire := activity(grace)
 	done := make(chan result, 1)
 	go func() {
 		out, err := cmd.Run(ctx)
 		done <- result{out: out, err: err}
 	}()
-	poll.Until(t, 20*time.Second, "its traps are set", func() bool {
+	poll.Until(t, 20*time.Second, "the script is ready", func() bool {
 		_, err := os.Stat(ready)
 		return err == nil
 	})
 	stop()
 	at := time.Now()
-	if then != nil {
-		then(leash)
+	if expired {
+		expire()
 	}
 	select {
 	case r := <-done:
@@ -138,55 +148,55 @@ func cancelled(t *testing.T, script string, grace time.Duration, then func(*pawl
 		if !errors.As(r.err, &c) || c.Reason != cancel.LostSelect || !errors.Is(r.err, context.Canceled) {
 			t.Fatalf("the error is %v, not the cause", r.err)
 		}
-		nobody(t)
+		assertNoneLeft(t)
 		return r
 	case <-time.After(20 * time.Second):
-		t.Fatal("it does not end")
+		t.Fatal("the program does not end")
 		return result{}
 	}
 }
 
-func TestACancelledProgramIsAskedToEndAndItsCallerIsGivenTheCause(t *testing.T) {
-	r := cancelled(t, `trap 'echo bye; exit 0' TERM; touch "$READY"; while :; do sleep 0.02; done`, time.Minute, nil)
+func TestCancelledProgramGetsSIGTERMAndRunReturnsTheCause(t *testing.T) {
+	r := cancelled(t, `trap 'echo bye; exit 0' TERM; touch "$READY"; while :; do sleep 0.02; done`, time.Minute, false)
 	if r.out.Stdout != "bye\n" || r.took > 15*time.Second {
 		t.Fatalf("%+v", r)
 	}
 }
 
-func TestAProgramThatIgnoresTheAskingIsKilledBeforeItsGraceIsOver(t *testing.T) {
+func TestProgramThatIgnoresSIGTERMIsKilledWithinTheGracePeriod(t *testing.T) {
 	const grace = time.Second
-	r := cancelled(t, `trap '' TERM; (sleep 1000; true) & echo here; touch "$READY"; sleep 1000; sleep 1000`, grace, nil)
+	r := cancelled(t, `trap '' TERM; (sleep 1000; true) & echo here; touch "$READY"; sleep 1000; sleep 1000`, grace, false)
 	if r.out.Stdout != "here\n" || r.took < grace/2 || r.took > 10*time.Second {
 		t.Fatalf("%+v", r)
 	}
 }
 
-func TestTheWholeGroupHasTheGraceAlsoWhenTheProgramItselfIsGone(t *testing.T) {
-	r := cancelled(t, `(trap 'sleep 0.3; echo cleaned up; exit' TERM; touch "$READY"; while :; do sleep 0.02; done) & wait`, time.Minute, nil)
+func TestGracePeriodAppliesToTheGroupAfterTheProgramHasEnded(t *testing.T) {
+	r := cancelled(t, `(trap 'sleep 0.3; echo cleaned up; exit' TERM; touch "$READY"; while :; do sleep 0.02; done) & wait`, time.Minute, false)
 	if r.out.Stdout != "cleaned up\n" || r.took > 15*time.Second {
 		t.Fatalf("%+v", r)
 	}
 }
 
-func TestWhenTheWorkerHasNoMoreTimeTheProgramHasNone(t *testing.T) {
-	r := cancelled(t, `trap '' TERM; touch "$READY"; while :; do sleep 0.02; done`, time.Hour, (*pawl.Leash).Cut)
+func TestProgramIsKilledWhenTheGracePeriodExpiresEarly(t *testing.T) {
+	r := cancelled(t, `trap '' TERM; touch "$READY"; while :; do sleep 0.02; done`, time.Hour, true)
 	if r.took > 15*time.Second {
 		t.Fatalf("%+v", r)
 	}
 }
 
-func TestAProgramWithoutGraceIsKilledAtOnce(t *testing.T) {
-	r := cancelled(t, `trap '' TERM; touch "$READY"; while :; do sleep 0.02; done`, 0, nil)
+func TestProgramWithoutGracePeriodIsKilledAtOnce(t *testing.T) {
+	r := cancelled(t, `trap '' TERM; touch "$READY"; while :; do sleep 0.02; done`, 0, false)
 	if r.took > 15*time.Second {
 		t.Fatalf("%+v", r)
 	}
 }
 
-func TestOfAnActivityThatIsCancelledAlreadyNoProgramIsStarted(t *testing.T) {
+func TestRunStartsNothingInACancelledContext(t *testing.T) {
 	ctx, stop, _ := activity(time.Minute)
 	stop()
 	file := filepath.Join(t.TempDir(), "started")
-	_, err := pawl.Command("touch", file).Run(ctx)
+	_, err := exec.Command("touch", file).Run(ctx)
 	var c *pawl.Cancelled
 	if _, missing := os.Stat(file); !errors.As(err, &c) || missing == nil {
 		t.Fatalf("%v; started: %v", err, missing == nil)

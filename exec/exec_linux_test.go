@@ -1,4 +1,4 @@
-package pawl_test
+package exec_test
 
 import (
 	"bufio"
@@ -6,7 +6,7 @@ import (
 	"context"
 	"io"
 	"os"
-	"os/exec"
+	osexec "os/exec"
 	"runtime"
 	"strconv"
 	"strings"
@@ -14,16 +14,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/exec"
 	"github.com/pawlrun/pawl/internal/poll"
 )
 
-const markName = "PAWL_COMMAND_TEST="
+const markName = "PAWL_EXEC_TEST="
 
-// mark is in the environment of everything that a test's programs start.
+// mark is in the environment of all processes that a test's programs start.
 func mark(t *testing.T) string { return markName + t.Name() }
 
-// marked lists the processes that live and carry the test's mark.
+// marked lists the running processes with the test's mark.
 func marked(t *testing.T) []int {
 	t.Helper()
 	dirs, err := os.ReadDir("/proc")
@@ -36,7 +36,7 @@ func marked(t *testing.T) []int {
 		if err != nil {
 			continue
 		}
-		env, _ := os.ReadFile("/proc/" + d.Name() + "/environ") // that of one that has ended is empty
+		env, _ := os.ReadFile("/proc/" + d.Name() + "/environ") // empty for a process that has ended
 		if bytes.Contains(append(env, 0), []byte(mark(t)+"\x00")) {
 			pids = append(pids, pid)
 		}
@@ -44,15 +44,15 @@ func marked(t *testing.T) []int {
 	return pids
 }
 
-// nobody fails if anything that a test's programs have started still lives.
-func nobody(t *testing.T) {
+// assertNoneLeft fails if a process of the test still runs.
+func assertNoneLeft(t *testing.T) {
 	t.Helper()
 	if left := marked(t); len(left) > 0 {
-		t.Fatalf("left behind: %v", left)
+		t.Fatalf("still running: %v", left)
 	}
 }
 
-func TestAProgramThatEndsLeavesNoneOfItsGroupBehindAlsoNotThoseThatHoldItsOutput(t *testing.T) {
+func TestGroupIsKilledWhenTheProgramEndsEvenIfItHoldsTheOutput(t *testing.T) {
 	cmd := shell(`trap '' TERM; (sleep 1000; true) & sleep 1000 & echo done`)
 	cmd.Env = append(os.Environ(), mark(t))
 	begun := time.Now()
@@ -60,11 +60,10 @@ func TestAProgramThatEndsLeavesNoneOfItsGroupBehindAlsoNotThoseThatHoldItsOutput
 	if err != nil || out.Stdout != "done\n" || time.Since(begun) > 15*time.Second {
 		t.Fatalf("%+v, %v after %s", out, err, time.Since(begun))
 	}
-	nobody(t)
+	assertNoneLeft(t)
 }
 
-// Who leaves the group is not ours any more. It is not waited for either.
-func TestSomebodyWhoHasLeftTheGroupAndHoldsTheOutputHoldsUpNobody(t *testing.T) {
+func TestRunDoesNotWaitForAProcessThatLeftTheGroupAndHoldsTheOutput(t *testing.T) {
 	cmd := shell(`setsid sleep 1000 & echo done`)
 	cmd.Env = append(os.Environ(), mark(t))
 	begun := time.Now()
@@ -79,14 +78,14 @@ func TestSomebodyWhoHasLeftTheGroupAndHoldsTheOutputHoldsUpNobody(t *testing.T) 
 }
 
 const (
-	actAsWorker      = "PAWL_TEST_ACT_AS_WORKER"
+	workerProcessEnv = "PAWL_TEST_WORKER_PROCESS"
 	programsOfWorker = 8
 )
 
-// TestActAsWorker is no test but the worker that the next one kills.
-func TestActAsWorker(t *testing.T) {
-	if os.Getenv(actAsWorker) == "" {
-		t.Skip("the worker of another test")
+// TestWorkerProcess is the worker process that the next test kills.
+func TestWorkerProcess(t *testing.T) {
+	if os.Getenv(workerProcessEnv) == "" {
+		t.Skip("run by TestProgramOutlivesTheThreadsOfItsWorkerButNotItsProcess")
 	}
 	// Threads end while the programs run: goroutines that are locked to them end.
 	begun := make(chan struct{})
@@ -110,9 +109,9 @@ func TestActAsWorker(t *testing.T) {
 	<-make(chan struct{})
 }
 
-func TestAProgramOutlivesTheThreadsOfItsWorkerAndNotTheWorkerItself(t *testing.T) {
-	worker := exec.Command(os.Args[0], "-test.run=^TestActAsWorker$", "-test.v")
-	worker.Env = append(os.Environ(), actAsWorker+"=1", mark(t))
+func TestProgramOutlivesTheThreadsOfItsWorkerButNotItsProcess(t *testing.T) {
+	worker := osexec.Command(os.Args[0], "-test.run=^TestWorkerProcess$", "-test.v")
+	worker.Env = append(os.Environ(), workerProcessEnv+"=1", mark(t))
 	out, err := worker.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -141,9 +140,9 @@ func TestAProgramOutlivesTheThreadsOfItsWorkerAndNotTheWorkerItself(t *testing.T
 	poll.Until(t, 20*time.Second, "their end", func() bool { return programs() == 0 })
 }
 
-func BenchmarkCommand(b *testing.B) {
+func BenchmarkRun(b *testing.B) {
 	for b.Loop() {
-		if _, err := pawl.Command("true").Run(context.Background()); err != nil {
+		if _, err := exec.Command("true").Run(context.Background()); err != nil {
 			b.Fatal(err)
 		}
 	}

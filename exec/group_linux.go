@@ -1,4 +1,4 @@
-package pawl
+package exec
 
 import (
 	"bytes"
@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-func groupOfItsOwn() *syscall.SysProcAttr {
+func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// anyAlive tells members of a group that live from those that have ended and that nobody
-// buries, as in a container whose init does not. If /proc does not say, they live.
+// anyAlive reports whether a group has a member that is no zombie: the init process of a container may not reap orphans. If /proc
+// cannot be read, it reports true.
 func anyAlive(group int) bool {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -29,18 +29,18 @@ func anyAlive(group int) bool {
 		}
 		stat, err := os.ReadFile("/proc/" + name + "/stat")
 		if err != nil {
-			continue // it has ended meanwhile
+			continue // ended in the meantime
 		}
-		if state, of := memberOf(stat); of == group && state != "Z" && state != "X" {
+		if state, g := parseStat(stat); g == group && state != "Z" && state != "X" {
 			return true
 		}
 	}
 	return false
 }
 
-// memberOf reads the state and the group from /proc/<pid>/stat: "pid (name) state parent group …".
-// The name may hold anything, parentheses too.
-func memberOf(stat []byte) (state string, group int) {
+// parseStat returns the state and the group in /proc/<pid>/stat: "pid (name) state parent group …". The name may contain
+// parentheses.
+func parseStat(stat []byte) (state string, group int) {
 	f := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(f) < 3 {
 		return "", 0
