@@ -192,3 +192,36 @@ func (b *browser) colors(scheme string) {
 	})
 	check(b.h.T, err)
 }
+
+// A page shows a change without a reload, keeps what the reader has opened, and asks for nothing while nothing changes.
+func TestChangesAppearOnTheScreenByThemselves(t *testing.T) {
+	h := newHarness(t, access.Policy{Loopback: true})
+	start := func(id string) {
+		_, err := client.Start(t.Context(), h.client, fulfil, id, "lamp")
+		check(t, err)
+	}
+	start("order-1")
+	h.until("order-1 waits for its event", func(d client.Description) bool { return d.Events == 5 && len(d.Activities) == 0 }, "order-1")
+	b := newBrowser(h)
+	b.open("/instances/order-1")
+	b.run(visible("#live:not(:empty)"))
+	b.eval(`document.querySelector("details").open = true; document.body.dataset.same = "yes"; ""`)
+	b.eval(`window.seen = new Promise(done => new MutationObserver(() => { if (document.querySelector(".head .pill.ok")) done(Date.now()) }).observe(document.querySelector("main"), {subtree: true, childList: true, attributes: true, characterData: true})); ""`)
+	check(t, client.Send(t.Context(), h.client, approved, "order-1", "x"))
+	b.run(visible(".head .pill.ok"))
+	at, err := chromedp.Run(b.ctx, chromedp.Evaluate[int64](`window.seen`, func(p *runtime.EvaluateParams) { p.AwaitPromise = new(true) }))
+	check(t, err)
+	d, err := h.client.Describe(t.Context(), "order-1")
+	check(t, err)
+	t.Logf("on the screen %d ms after the commit", at-d.Updated.UnixMilli())
+	if got := b.eval(`[document.body.dataset.same, document.querySelector("details").open, performance.getEntriesByType("navigation").length].join()`); got != "yes,true,1" {
+		t.Errorf("the page was loaded again, or an open detail was closed: %s", got)
+	}
+	b.run(click("nav [data-key=i]"), visible(".facets"), visible("#live:not(:empty)"))
+	start("order-2")
+	b.run(visible(`tr[data-row="order-2"]`))
+	if got := b.eval(audit); got != "" {
+		t.Error(got)
+	}
+	b.quiet("live")
+}

@@ -12,9 +12,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/pawlrun/pawl/internal/access"
+	"github.com/pawlrun/pawl/internal/live"
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
@@ -23,6 +25,7 @@ type Config struct {
 	Client func() *client.Client // of the namespace; nil while there is none
 	API    http.Handler          // of the same namespace, at /api/v1/
 	Access access.Policy
+	Live   *live.Hub // of the same namespace
 	Logger *slog.Logger
 }
 
@@ -103,10 +106,11 @@ func pages() map[string]page {
 type request struct {
 	*http.Request
 
-	api    http.Handler
-	client *client.Client
-	user   access.User
-	now    time.Time
+	api      http.Handler
+	client   *client.Client
+	user     access.User
+	now      time.Time
+	position string // in the stream of changes, from before anything was read
 }
 
 // view is a page to be rendered, or where to go.
@@ -116,6 +120,7 @@ type view struct {
 	section  string // of the navigation
 	status   int    // 0: 200
 	data     any
+	live     string // path in the API of the stream that reports changes of what is shown; empty: none
 	redirect string // after a change: a reload does not repeat it
 }
 
@@ -127,6 +132,7 @@ type layout struct {
 	User           access.User
 	SignedIn       bool // with a token
 	Now            time.Time
+	Live           string // address of the stream of changes
 	URI            string
 	Data           any
 }
@@ -159,7 +165,14 @@ func (c *console) serve(w http.ResponseWriter, r *http.Request, p page) {
 		c.fail(w, r, user, &apiError{Status: http.StatusBadRequest, Detail: err.Error()})
 		return
 	}
-	v, err := p.show(&request{Request: r.WithContext(ctx), api: c.API, client: cl, user: user, now: time.Now()})
+	q := &request{Request: r.WithContext(ctx), api: c.API, client: cl, user: user, now: time.Now()}
+	if r.Method == http.MethodGet && c.Live != nil {
+		q.position = c.Live.Position()
+	}
+	v, err := p.show(q)
+	if v.live != "" {
+		v.live += "last=" + url.QueryEscape(q.position)
+	}
 	switch {
 	case err != nil:
 		c.fail(w, r, user, problemOf(err))
@@ -178,10 +191,14 @@ func (c *console) fail(w http.ResponseWriter, r *http.Request, user access.User,
 func (c *console) render(w http.ResponseWriter, r *http.Request, user access.User, v view) {
 	l := layout{
 		Title: v.title, Section: v.section, Style: c.assets.style, Script: c.assets.script, Icon: c.assets.icon, User: user,
-		SignedIn: c.Access.Tokens != nil && user.Name != "", Now: time.Now(), URI: r.URL.RequestURI(), Data: v.data,
+		SignedIn: c.Access.Tokens != nil && user.Name != "", Now: time.Now(), Live: v.live, URI: r.URL.RequestURI(), Data: v.data,
+	}
+	part := "layout.html"
+	if r.Header.Get("Pawl-Part") != "" { // the script replaces what has changed
+		part = "content"
 	}
 	var b bytes.Buffer
-	if err := c.assets.pages[v.template].ExecuteTemplate(&b, "layout.html", l); err != nil { // nothing has been sent yet
+	if err := c.assets.pages[v.template].ExecuteTemplate(&b, part, l); err != nil { // nothing has been sent yet
 		c.Logger.Error("console page not rendered", "page", v.template, "error", err)
 		http.Error(w, "the page could not be rendered", http.StatusInternalServerError)
 		return

@@ -67,7 +67,7 @@ func showInstance(q *request) (view, error) {
 	if err := q.history(d, &data); err != nil {
 		return view{}, err
 	}
-	return view{template: "instance", title: id, section: "instances", data: data}, nil
+	return view{template: "instance", title: id, section: "instances", data: data, live: "/api/v1" + instancePath(id) + "/watch?"}, nil
 }
 
 // children describes the first children, beside one another. One that cannot be described is shown without its status.

@@ -29,7 +29,7 @@ func listLimits(q *request) (view, error) {
 
 		Policies []api.LevelPolicy
 	}{limits, set.Policies}
-	return view{template: "limits", title: "Limits", section: "limits", data: data}, nil
+	return view{template: "limits", title: "Limits", section: "limits", data: data, live: "/api/v1/watch?"}, nil
 }
 
 // limitData is one limit: of an action, or of one value of its key.
@@ -63,7 +63,7 @@ func (q *request) limit() (d limitData, err error) {
 
 func showLimit(q *request) (view, error) {
 	d, err := q.limit()
-	return view{template: "limit", title: diagnose.ActionAndKey(d.Action, d.Key), section: "limits", data: d}, err
+	return view{template: "limit", title: diagnose.ActionAndKey(d.Action, d.Key), section: "limits", data: d, live: "/api/v1/watch?"}, err
 }
 
 func limitPath(q *request) string {

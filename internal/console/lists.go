@@ -71,7 +71,7 @@ func home(q *request) (view, error) {
 			break
 		}
 	}
-	return view{template: "home", title: "Home", section: "home", data: d}, nil
+	return view{template: "home", title: "Home", section: "home", data: d, live: "/api/v1/watch?"}, nil
 }
 
 // stalled lists what cannot go on, at most n.
@@ -167,7 +167,21 @@ func listInstances(q *request) (view, error) {
 			Name: name, Class: pills[name], Count: s.count, URL: "/instances?" + with(d.Query, "status", name), Current: current == name,
 		})
 	}
-	return view{template: "instances", title: "Instances", section: "instances", data: d}, nil
+	return view{template: "instances", title: "Instances", section: "instances", data: d, live: "/api/v1/watch?" + watched(d.Query)}, nil
+}
+
+// watched is the part of a filter that a stream of changes has.
+func watched(q url.Values) string {
+	w := url.Values{}
+	for _, name := range []string{"status", "orchestration", "prefix"} {
+		if v := q.Get(name); v != "" {
+			w.Set(name, v)
+		}
+	}
+	if len(w) == 0 {
+		return ""
+	}
+	return w.Encode() + "&"
 }
 
 // with is a query in which one parameter has another value; an empty one is left out.
@@ -208,11 +222,11 @@ func listStalled(q *request) (view, error) {
 		data.Groups[i].Rows = append(data.Groups[i].Rows, d)
 	}
 	slices.SortStableFunc(data.Groups, func(a, b stalledGroup) int { return cmp.Compare(len(b.Rows), len(a.Rows)) })
-	return view{template: "stalled", title: "Stalled", section: "stalled", data: data}, nil
+	return view{template: "stalled", title: "Stalled", section: "stalled", data: data, live: "/api/v1/watch?"}, nil
 }
 
 func listWorkers(q *request) (view, error) {
 	var all api.Workers
 	err := q.call(http.MethodGet, "/workers", nil, nil, &all)
-	return view{template: "workers", title: "Workers", section: "workers", data: all.Workers}, err
+	return view{template: "workers", title: "Workers", section: "workers", data: all.Workers, live: "/api/v1/watch?"}, err
 }

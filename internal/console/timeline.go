@@ -17,6 +17,7 @@ const width = 1000
 type timeline struct {
 	Lanes []*lane
 	Ticks []string
+	Span  int64 // milliseconds
 	Lines []bar // through all lanes: requests for cancellation
 }
 
@@ -63,6 +64,7 @@ func timelineOf(entries []client.Entry, d client.Description, until int64) timel
 	for id, o := range g.open {
 		g.unfinished(id, o, d)
 	}
+	g.Span = g.until - g.from
 	for i := range 4 {
 		at := time.Duration(g.until-g.from) * time.Millisecond * time.Duration(i) / 4
 		if i == 0 {

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -26,14 +27,18 @@ func TestAnOperationRequiresItsRole(t *testing.T) {
 	c := stand(t, func(queue.Ask) queue.Reply {
 		return queue.Reply{Problem: &queue.Problem{Code: queue.ProblemNotFound, Message: "nothing"}}
 	})
-	handler := func(a access.Policy) http.Handler {
+	handler := func(a access.Policy) *Handler {
 		return New(Config{Client: func() *client.Client { return c }, Access: a})
 	}
 	byToken := map[access.Role]string{access.Viewer: "viewer-token-0123456789", access.Operator: "operator-token-01234567", access.Admin: "admin-token-01234567890"}
 	for _, o := range operations() {
 		path := strings.NewReplacer("{id}", "i-1", "{ref}", "a", "{name}", "e", "{level}", "global").Replace(o.path)
 		status := func(a access.Policy, headers ...string) int {
-			r := httptest.NewRequestWithContext(t.Context(), o.method, path, nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			if o.stream != nil {
+				cancel() // it ends after its first event
+			}
+			r := httptest.NewRequestWithContext(ctx, o.method, path, nil)
 			r.Host = "pawl.example"
 			if a.Loopback {
 				r.Host = "127.0.0.1:7295"
@@ -45,7 +50,10 @@ func TestAnOperationRequiresItsRole(t *testing.T) {
 				r.Header.Set(headers[i], headers[i+1])
 			}
 			w := httptest.NewRecorder()
-			handler(a).ServeHTTP(w, r)
+			h := handler(a)
+			h.ServeHTTP(w, r)
+			cancel()
+			h.Close()
 			return w.Code
 		}
 		want := func(what string, got, want int) {

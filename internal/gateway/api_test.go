@@ -21,10 +21,14 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
+// shortRead is a deadline for reading requests that long polls and streams outlast.
+const shortRead = 2 * time.Second
+
 // harness is a fleet behind a gateway.
 type harness struct {
-	t   *testing.T
-	url string
+	t      *testing.T
+	url    string
+	server *http.Server
 }
 
 type order struct {
@@ -77,9 +81,10 @@ func newHarness(t *testing.T) *harness {
 	t.Cleanup(func() { check(t, w.Stop(context.WithoutCancel(t.Context()))) })
 	srv := httptest.NewUnstartedServer(nil)
 	srv.Config = gateway.NewServer(gateway.New(gateway.Config{Client: func() *client.Client { return fleet.Client }, Access: access.Policy{Loopback: true}}), slog.New(slog.DiscardHandler))
+	srv.Config.ReadTimeout = shortRead
 	srv.Start()
 	t.Cleanup(srv.Close)
-	return &harness{t: t, url: srv.URL}
+	return &harness{t: t, url: srv.URL, server: srv.Config}
 }
 
 func check(t *testing.T, err error) {

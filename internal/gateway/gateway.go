@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/access"
 	"github.com/pawlrun/pawl/internal/console"
+	"github.com/pawlrun/pawl/internal/live"
 	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/pkg/client"
 )
@@ -29,8 +30,22 @@ type Config struct {
 	Logger  *slog.Logger        // of changes and of requests that failed through no fault of theirs; default: discard
 }
 
-// New makes a handler. It is safe for concurrent use.
-func New(cfg Config) http.Handler {
+// Handler serves a fleet. It is safe for concurrent use. Close ends its streams of events.
+type Handler struct {
+	http.Handler
+
+	hub *live.Hub // nil: there is no API
+}
+
+// Close ends the streams of events. Requests for further ones are refused.
+func (h *Handler) Close() {
+	if h.hub != nil {
+		h.hub.Close()
+	}
+}
+
+// New makes a handler.
+func New(cfg Config) *Handler {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -40,16 +55,25 @@ func New(cfg Config) http.Handler {
 	if cfg.Metrics != nil {
 		mux.Handle("GET /metrics", promhttp.HandlerFor(cfg.Metrics, promhttp.HandlerOpts{}))
 	}
+	var hub *live.Hub
 	if cfg.Client != nil {
+		hub = live.New(func(w client.Watcher) (func(), error) {
+			c := cfg.Client()
+			if c == nil {
+				return nil, client.ErrClosed
+			}
+			return c.Watch(w)
+		})
 		a := &server{
+			hub:    hub,
 			client: cfg.Client, access: cfg.Access, audit: cfg.Logger, document: document(operations()),
 			log: outage.New(cfg.Logger).Logger(), // clients choose how often a request fails
 		}
 		router := a.router()
 		mux.Handle("/api/", router)
-		mux.Handle("/", console.New(console.Config{Client: cfg.Client, API: router, Access: cfg.Access, Logger: a.log}))
+		mux.Handle("/", console.New(console.Config{Client: cfg.Client, API: router, Access: cfg.Access, Live: hub, Logger: a.log}))
 	}
-	return mux
+	return &Handler{mux, hub}
 }
 
 func (cfg Config) readyz(w http.ResponseWriter, _ *http.Request) {
@@ -66,6 +90,7 @@ func (cfg Config) readyz(w http.ResponseWriter, _ *http.Request) {
 type server struct {
 	client   func() *client.Client
 	access   access.Policy
+	hub      *live.Hub
 	log      *slog.Logger // of failures, limited
 	audit    *slog.Logger // of changes: each is written
 	document []byte       // OpenAPI
@@ -104,8 +129,18 @@ func (a *server) serve(o *operation, w http.ResponseWriter, r *http.Request) {
 		a.refuse(w, r, err)
 		return
 	}
+	if o.stream != nil {
+		if err := o.stream(c, w); err != nil {
+			a.refuse(w, r, err)
+		}
+		return
+	}
 	// A long poll takes longer than the server allows other answers. A writer without deadlines is that of a test.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(maxWait + writeTimeout))
+	c.control = http.NewResponseController(w)
+	_ = c.control.SetWriteDeadline(time.Now().Add(maxWait + writeTimeout))
+	if r.Body == nil || r.Body == http.NoBody {
+		c.waits()
+	}
 	begin := time.Now()
 	out, err := o.serve(c)
 	if o.role > access.Viewer {
@@ -142,7 +177,7 @@ func (a *server) admit(o *operation, r *http.Request) (*call, error) {
 	if c == nil {
 		return nil, &problem{Status: http.StatusServiceUnavailable, Detail: "not connected to the namespace", Do: "repeat the request"}
 	}
-	return &call{Request: r, client: c, query: query, user: user}, nil
+	return &call{Request: r, client: c, hub: a.hub, query: query, user: user}, nil
 }
 
 func errorText(err error) string {

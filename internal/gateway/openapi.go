@@ -80,6 +80,12 @@ func (s schemas) operation(o operation) object {
 		"description": "The request was refused or failed.",
 		"content":     object{"application/problem+json": object{"schema": reference("Problem")}},
 	}}
+	if o.stream != nil {
+		responses["200"] = object{
+			"description": "Events: changes, with an object that has a list of them; resync, when changes may have been missed; ready.",
+			"content":     object{"text/event-stream": object{"schema": object{"type": "string"}}},
+		}
+	}
 	for status, body := range o.replies {
 		r := object{"description": describeStatus(status)}
 		if body != nil {

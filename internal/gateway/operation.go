@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/access"
+	"github.com/pawlrun/pawl/internal/live"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -37,6 +38,7 @@ type operation struct {
 	optional     bool        // the body may be left out
 	replies      map[int]any // by status, an example of the type; nil: no body
 	serve        func(*call) (answer, error)
+	stream       func(*call, http.ResponseWriter) error // in place of serve: answers with server-sent events
 }
 
 // parameter is a parameter of the query.
@@ -51,8 +53,16 @@ type call struct {
 	*http.Request
 
 	client *client.Client
+	hub    *live.Hub
 	query  url.Values
 	user   access.User
+
+	control *http.ResponseController // nil in a stream
+}
+
+// waits lets a request that has been read take the time of a long poll. The deadline for reading it would cancel its context.
+func (c *call) waits() {
+	_ = c.control.SetReadDeadline(time.Now().Add(maxWait + writeTimeout))
 }
 
 // answer is the answer to a request.
@@ -153,6 +163,7 @@ func (c *call) body() ([]byte, error) {
 	if err != nil {
 		return nil, badRequest("read the body: %v", err)
 	}
+	c.waits()
 	if len(b) > 0 {
 		// A page of another origin cannot send this type without being asked first, so it is a second line of defense.
 		if kind, _, _ := strings.Cut(c.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) != "application/json" {

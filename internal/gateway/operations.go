@@ -12,6 +12,7 @@ import (
 var (
 	limitParam = parameter{name: "limit", description: "Rows of the page, 1 to 1000. Default 100.", kind: "integer"}
 	waitParam  = parameter{name: "wait", description: "Wait so long, such as 30s, at most 1m. Default: answer at once."}
+	lastParam  = parameter{name: "last", description: "Resume behind the event of this id, as the header Last-Event-ID does."}
 	keyParam   = parameter{name: "key", description: "Value of the action's key, if its limits have one."}
 )
 
@@ -37,6 +38,19 @@ func instanceOperations() []operation {
 				{name: "stalled", description: "Only instances that cannot go on, with the reason. No other filter is allowed beside it.", kind: "boolean"},
 				{name: "cursor", description: "The next of the page before."}, limitParam,
 			},
+		},
+		{
+			method: http.MethodGet, path: root + "/watch", id: "watchInstances", role: access.Viewer, stream: watchInstances,
+			summary: "Stream the changes of instances as server-sent events.",
+			query: []parameter{
+				{name: "status", description: "Only changes from or to this status.", values: statuses},
+				{name: "orchestration", description: "Only instances of this orchestration."},
+				{name: "prefix", description: "Only instances whose id begins with this."}, lastParam,
+			},
+		},
+		{
+			method: http.MethodGet, path: instance + "/watch", id: "watchInstance", role: access.Viewer, stream: watchInstance,
+			summary: "Stream the changes of an instance as server-sent events.", query: []parameter{lastParam},
 		},
 		{
 			method: http.MethodGet, path: root + "/counts", id: "countInstances", role: access.Viewer, serve: countInstances,

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawlrun/pawl/internal/outage"
@@ -20,13 +21,16 @@ const (
 	writeTimeout      = 30 * time.Second // from the header to the end of the answer
 	idleTimeout       = time.Minute      // between two requests on a connection
 	maxHeaderBytes    = 16 << 10
-	maxConnections    = 256
+	maxConnections    = 2048
 )
 
 // NewServer makes the server of a handler. It has a timeout for each phase of a request and bounds the size of headers
 // (16 KiB, otherwise 431) and bodies (about 1 MiB: two payloads). log gets the server's own errors, at most one line a minute each.
 func NewServer(h http.Handler, log *slog.Logger) *http.Server {
-	return &http.Server{
+	s := &http.Server{
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, connectionKey{}, c)
+		},
 		Handler:           http.MaxBytesHandler(h, maxBody),
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
@@ -35,11 +39,25 @@ func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(fixedMessage{outage.New(log).Logger().Handler()}, slog.LevelWarn),
 	}
+	if streams, open := h.(interface{ Close() }); open {
+		s.RegisterOnShutdown(streams.Close) // Shutdown waits for them
+	}
+	return s
+}
+
+// connectionKey is the key of a request's connection in its context.
+type connectionKey struct{}
+
+// holdConnection marks the connection of a request as one that carries a stream.
+func holdConnection(ctx context.Context) {
+	if c, bounded := ctx.Value(connectionKey{}).(*boundedConn); bounded {
+		c.held.Store(true)
+	}
 }
 
 // Listen listens at a TCP address. An address without a host, such as ":7295", is on the loopback interface; all interfaces
-// are "0.0.0.0:7295". At most 256 connections are open at a time: one more closes the one that has been open the longest, so
-// that clients which hold connections without a request do not keep out those which have one.
+// are "0.0.0.0:7295". At most 2,048 connections are open at a time: one more closes the one that has been open the longest without
+// a stream, so that clients which hold connections without a request do not keep out those which have one.
 func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -82,16 +100,20 @@ func (l *boundedListener) add(c *boundedConn) (oldest *boundedConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.open = append(l.open, c)
-	if len(l.open) > l.limit {
-		return l.open[0]
+	if len(l.open) <= l.limit {
+		return nil
 	}
-	return nil
+	if i := slices.IndexFunc(l.open, func(c *boundedConn) bool { return !c.held.Load() }); i < len(l.open)-1 {
+		return l.open[max(i, 0)]
+	}
+	return l.open[0] // all others carry streams: one of them resumes
 }
 
 type boundedConn struct {
 	net.Conn
 
-	of *boundedListener
+	of   *boundedListener
+	held atomic.Bool // it carries a stream
 }
 
 // Close closes the connection and frees its place.

@@ -13,12 +13,18 @@ import (
 	"time"
 )
 
+// fewConnections is the bound of a listener of a test.
+const fewConnections = 64
+
 // listenAndServe serves a handler that reads its request whole, and returns the address.
 func listenAndServe(t *testing.T, set func(*http.Server)) string {
 	t.Helper()
 	l, err := Listen(t.Context(), ":0")
 	if err != nil {
 		t.Fatal(err)
+	}
+	if b, is := l.(*boundedListener); is {
+		b.limit = fewConnections
 	}
 	s := NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.Copy(io.Discard, r.Body); err != nil {
@@ -102,7 +108,7 @@ func TestSlowClientsKeepNobodyOut(t *testing.T) {
 	}
 
 	addr = listenAndServe(t, func(s *http.Server) { s.ReadHeaderTimeout = time.Hour })
-	for range maxConnections + 50 {
+	for range fewConnections + 50 {
 		_, _ = io.WriteString(dialTCP(t, addr), "GET / HTTP/1.1\r\nX: ")
 	}
 	for range 3 {
@@ -119,20 +125,26 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 	defer l.Close()
 	bounded, _ := l.(*boundedListener)
+	bounded.limit = fewConnections
 	var accepted []net.Conn
-	for range maxConnections + 10 {
+	for range fewConnections + 10 {
 		dialTCP(t, l.Addr().String())
 		c, err := l.Accept()
 		if err != nil {
 			t.Fatal(err)
 		}
-		accepted = append(accepted, c)
+		if accepted = append(accepted, c); len(accepted) == 1 {
+			holdConnection(context.WithValue(t.Context(), connectionKey{}, c))
+		}
 	}
-	if n := len(bounded.open); n != maxConnections {
-		t.Errorf("%d connections are open, want %d", n, maxConnections)
+	if n := len(bounded.open); n != fewConnections {
+		t.Errorf("%d connections are open, want %d", n, fewConnections)
 	}
-	if _, err := accepted[0].Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
+	if _, err := accepted[1].Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("the oldest connection is still open: %v", err)
+	}
+	if _, err := accepted[0].Write([]byte("x")); err != nil {
+		t.Errorf("a stream was closed before idle connections: %v", err)
 	}
 	for _, c := range accepted {
 		_ = c.Close()

@@ -1,44 +1,185 @@
-// Comfort only: every page works without it.
+// Comfort only: every page can be read and used without it.
 "use strict";
 (() => {
-  const typing = (e) => e.target.closest("input, textarea, select, [contenteditable]");
-  let go = false; // g was pressed
-  addEventListener("keydown", (e) => {
-    if (e.ctrlKey || e.metaKey || e.altKey || typing(e)) return;
-    const filter = document.querySelector("[data-focus]");
-    if (go) {
-      go = false;
-      const link = document.querySelector(`nav [data-key="${CSS.escape(e.key)}"]`);
-      if (link) { e.preventDefault(); link.click(); }
-    } else if (e.key === "g") {
-      go = true;
-      setTimeout(() => { go = false; }, 1500);
-    } else if (e.key === "r") {
-      location.reload();
-    } else if (e.key === "/" && filter) {
-      e.preventDefault();
-      filter.select();
+  const main = document.getElementById("main");
+  const $ = (css, of = document) => of.querySelector(css);
+  const all = (css, of = document) => [...of.querySelectorAll(css)];
+  const add = (parent, name, props) => parent.appendChild(Object.assign(document.createElement(name), props));
+
+  // ---- Replace what has changed. Elements with an id or data-row are matched by it, others by their place. ----
+  const key = (n) => n.nodeType === 1 ? n.id || n.dataset.row || "" : "";
+  const mine = (from, name) => name === "open" && from.nodeName === "DETAILS" || name === "hidden" && from.matches(".lane");
+  function morph(from, to) {
+    if (from.isEqualNode(to)) return;
+    if (from.nodeType !== to.nodeType || from.nodeName !== to.nodeName || key(from) !== key(to)) { from.replaceWith(to); return; }
+    if (from.nodeType !== 1) { from.data = to.data; return; }
+    if (from.matches("code.cli") && from.firstChild.data === to.textContent) return; // it has a button
+    for (const a of [...from.attributes]) if (!to.hasAttribute(a.name) && !mine(from, a.name)) from.removeAttribute(a.name);
+    for (const a of to.attributes) if (from.getAttribute(a.name) !== a.value && !mine(from, a.name)) from.setAttribute(a.name, a.value);
+    children(from, to);
+  }
+  function children(from, to) {
+    const old = new Map([...from.children].map((c) => [key(c), c]));
+    let at = from.firstChild;
+    const skip = () => { while (at && at.nodeType === 1 && at.hasAttribute("data-script")) at = at.nextSibling; }; // made here
+    for (const next of [...to.childNodes]) {
+      skip();
+      const k = key(next), known = k && old.get(k);
+      if (known) {
+        if (known === at) at = at.nextSibling; else from.insertBefore(known, at);
+        morph(known, next);
+      } else if (!k && at && !key(at) && at.nodeName === next.nodeName) {
+        const same = at;
+        at = at.nextSibling;
+        morph(same, next);
+      } else from.insertBefore(next, at);
     }
-  });
-  for (const t of document.querySelectorAll("time[datetime]")) {
-    const at = new Date(t.dateTime);
-    if (!isNaN(at)) t.title = `${t.dateTime}\n${at.toLocaleString()} here`;
+    for (skip(); at; skip()) { const gone = at; at = at.nextSibling; gone.remove(); }
   }
-  for (const code of document.querySelectorAll("code.cli")) {
-    const b = document.createElement("button");
-    b.type = "button";
-    b.className = "copy";
-    b.textContent = "Copy";
-    b.addEventListener("click", async () => {
-      try { await navigator.clipboard.writeText(code.firstChild.data); b.textContent = "Copied"; } catch { b.textContent = "Select and copy"; }
+
+  // ---- What the server's markup lacks. It is repeated after a change. ----
+  function decorate() {
+    for (const t of all("time[datetime]")) {
+      const at = new Date(t.dateTime);
+      if (!isNaN(at)) t.title = `${t.dateTime}\n${at.toLocaleString()} here`;
+    }
+    for (const code of all("code.cli")) {
+      if (code.childElementCount) continue;
+      const b = add(code, "button", { type: "button", className: "copy", textContent: "Copy" });
+      b.addEventListener("click", async () => {
+        try { await navigator.clipboard.writeText(code.firstChild.data); b.textContent = "Copied"; } catch { b.textContent = "Select and copy"; }
+      });
+    }
+    timeline();
+    dispatchEvent(new Event("pawl-changed"));
+  }
+
+  // ---- Live: events report that something has changed; the page is read again, and what differs is replaced. ----
+  let source = null, last = "", busy = false, again = false, next = 0;
+  const state = (text) => { const s = $("#live"); if (s && s.textContent !== text) s.textContent = text; };
+  async function refresh() {
+    if (busy) { again = true; return; }
+    busy = true;
+    const begin = performance.now();
+    if (next > begin) await new Promise((done) => setTimeout(done, next - begin));
+    again = false;
+    const asked = performance.now();
+    try {
+      const r = await fetch(location.href, { headers: { "Pawl-Part": "main" }, cache: "no-store" });
+      if (r.redirected) { location.reload(); return; } // signed out
+      if (r.status < 500) {
+        const shown = main.cloneNode(false);
+        shown.innerHTML = await r.text(); // of this server, escaped there; scripts in it would not run
+        children(main, shown);
+        decorate();
+        state("Live · ");
+      } else state("Not answered · ");
+    } catch { state("Not reached · "); }
+    const took = performance.now() - asked;
+    next = performance.now() + Math.max(50, 4 * took); // no page takes more than a fifth of its server
+    busy = false;
+    if (again) refresh();
+  }
+  function connect() {
+    if (source || !main.dataset.live) return;
+    source = new EventSource(last ? main.dataset.live.replace(/last=[^&]*$/, "last=" + encodeURIComponent(last)) : main.dataset.live);
+    for (const kind of ["ready", "changes", "resync"]) {
+      source.addEventListener(kind, (e) => { last = e.lastEventId; state("Live · "); if (kind !== "ready") refresh(); });
+    }
+    source.addEventListener("error", () => {
+      state("Reconnecting · ");
+      if (source && source.readyState === EventSource.CLOSED) { disconnect(); setTimeout(connect, 3000); }
     });
-    code.append(b);
   }
-  for (const area of document.querySelectorAll("textarea[data-json]")) {
+  function disconnect() { if (source) source.close(); source = null; }
+  let hiding = 0;
+  document.addEventListener("visibilitychange", () => { // a browser has few connections for all of its tabs
+    clearTimeout(hiding);
+    if (document.hidden) hiding = setTimeout(disconnect, 10000); else connect();
+  });
+  addEventListener("pagehide", disconnect);
+  addEventListener("pageshow", (e) => { if (e.persisted) connect(); });
+
+  // ---- Timeline: zoom and filter. ----
+  const whole = () => ({ from: 0, to: 1000 });
+  let zoom = whole(), lanes = "";
+  const span = (ms) => ms < 1000 ? `${Math.round(ms)}ms` : ms < 60000 ? `${+(ms / 1000).toFixed(ms < 10000 ? 2 : 1)}s` : ms < 3600000 ? `${+(ms / 60000).toFixed(1)}m` : `${+(ms / 3600000).toFixed(1)}h`;
+  function timeline() {
+    const box = $(".timeline");
+    if (!box) return;
+    const head = $("h2", box.parentElement);
+    if (!$(".tools", head)) tools(head, box);
+    const zoomed = zoom.to - zoom.from < 1000;
+    box.classList.toggle("zoomed", zoomed);
+    for (const svg of all("svg", box)) svg.setAttribute("viewBox", `${zoom.from} 0 ${zoom.to - zoom.from} 16`);
+    const total = +box.dataset.ms, ticks = all(".ticks span", box);
+    if (zoomed) ticks.forEach((t, i) => { t.textContent = "+" + span(total * (zoom.from + (zoom.to - zoom.from) * i / ticks.length) / 1000); });
+    else ticks.forEach((t) => { t.textContent = t.dataset.text; });
+    for (const lane of all(".lane:not(.axis)", box)) lane.hidden = lanes !== "" && !lane.textContent.toLowerCase().includes(lanes);
+  }
+  function zoomBy(factor, center = (zoom.from + zoom.to) / 2) {
+    const width = Math.min(1000, Math.max(1, (zoom.to - zoom.from) * factor));
+    const from = Math.min(1000 - width, Math.max(0, center - width * (center - zoom.from) / (zoom.to - zoom.from)));
+    zoom = { from, to: from + width };
+    timeline();
+  }
+  function pan(part) {
+    const width = zoom.to - zoom.from, from = Math.min(1000 - width, Math.max(0, zoom.from + width * part));
+    zoom = { from, to: from + width };
+    timeline();
+  }
+  function tools(head, box) {
+    const t = add(head, "span", { className: "tools" });
+    t.dataset.script = "";
+    const filter = add(add(t, "label", { textContent: "Lanes " }), "input", { type: "search", id: "lanes", placeholder: "filter", value: lanes });
+    filter.addEventListener("input", () => { lanes = filter.value.trim().toLowerCase(); timeline(); });
+    for (const [text, title, act] of [["−", "Zoom out (-)", () => zoomBy(2)], ["+", "Zoom in (+)", () => zoomBy(.5)], ["All", "Whole time (0)", () => { zoom = whole(); timeline(); }]]) {
+      const b = add(t, "button", { type: "button", textContent: text, title });
+      b.setAttribute("aria-label", title);
+      b.addEventListener("click", act);
+    }
+    let down = null;
+    const place = (e) => {
+      const r = $(".plot", box).getBoundingClientRect();
+      return Math.min(zoom.to, Math.max(zoom.from, zoom.from + (zoom.to - zoom.from) * (e.clientX - r.left) / r.width));
+    };
+    box.addEventListener("pointerdown", (e) => { down = e.target.closest("svg") && e.button === 0 ? { at: place(e), x: e.clientX } : null; });
+    box.addEventListener("pointerup", (e) => {
+      if (down && Math.abs(e.clientX - down.x) > 8) { const to = place(e); zoom = { from: Math.min(down.at, to), to: Math.max(down.at, to, Math.min(down.at, to) + 1) }; timeline(); }
+      down = null;
+    });
+    box.addEventListener("dblclick", () => { zoom = whole(); timeline(); });
+  }
+
+  // ---- Keyboard ----
+  const typing = (e) => e.target.closest("input:not([type=checkbox]), textarea, select, [contenteditable]");
+  const row = (by) => {
+    const links = all("main td.id a"), i = links.indexOf(document.activeElement);
+    if (links.length) links[i < 0 ? 0 : Math.min(links.length - 1, Math.max(0, i + by))].focus();
+  };
+  const keys = {
+    r: () => refresh(), j: () => row(1), k: () => row(-1),
+    "/": () => { const f = $("[data-focus]") || $("#lanes"); if (f) f.select(); },
+    "+": () => zoomBy(.5), "-": () => zoomBy(2), 0: () => { zoom = whole(); timeline(); }, "[": () => pan(-.5), "]": () => pan(.5),
+  };
+  let go = 0; // when g was pressed
+  addEventListener("keydown", (e) => {
+    if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest === undefined) return;
+    if (typing(e)) { if (e.key === "Escape") e.target.blur(); return; }
+    if (performance.now() - go < 1500) {
+      go = 0;
+      const link = $(`nav [data-key="${CSS.escape(e.key)}"]`);
+      if (link) { e.preventDefault(); link.click(); }
+    } else if (e.key === "g") go = performance.now();
+    else if (keys[e.key]) { e.preventDefault(); keys[e.key](); }
+  });
+  for (const area of all("textarea[data-json]")) {
     area.addEventListener("input", () => {
       let wrong = "";
       if (area.value.trim()) { try { JSON.parse(area.value); } catch (e) { wrong = `Not JSON: ${e.message}`; } }
       area.setCustomValidity(wrong);
     });
   }
+  decorate();
+  connect();
 })();

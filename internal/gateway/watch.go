@@ -1,0 +1,80 @@
+package gateway
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/live"
+)
+
+const (
+	streamBeat  = 15 * time.Second // between two events, or comments, of a stream
+	streamWrite = 10 * time.Second // what a client may take to read one
+)
+
+// watchInstances streams the changes that a filter selects; watchInstance those of an instance.
+func watchInstances(c *call, w http.ResponseWriter) error {
+	f := live.Filter{Orchestration: c.query.Get("orchestration"), Prefix: c.query.Get("prefix"), Status: c.query.Get("status")}
+	if f.Status != "" && !slices.Contains(statuses, f.Status) {
+		return badRequest("status %q: must be one of %s", f.Status, strings.Join(statuses, ", "))
+	}
+	return c.stream(f, w)
+}
+
+func watchInstance(c *call, w http.ResponseWriter) error {
+	id := c.PathValue("id")
+	if err := pawl.ValidateID(id); err != nil {
+		return err
+	}
+	return c.stream(live.Filter{Instance: id}, w)
+}
+
+// stream writes events until the client goes, is too slow to read one in 10 s, or the server stops.
+func (c *call) stream(f live.Filter, w http.ResponseWriter) error {
+	last := c.Header.Get("Last-Event-ID")
+	if last == "" {
+		last = c.query.Get("last")
+	}
+	s, first, err := c.hub.Open(f, last)
+	if errors.Is(err, live.ErrFull) {
+		return &problem{Status: http.StatusServiceUnavailable, Detail: "this process serves as many streams as it can", Do: "close streams, or use another process"}
+	}
+	if err != nil {
+		return &problem{Status: http.StatusServiceUnavailable, Detail: userText(err), Do: repeat}
+	}
+	defer s.Close()
+	holdConnection(c.Context())
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Time{}) // that of the request would end the wait for the client's end
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Accel-Buffering", "no") // for proxies
+	beat := time.NewTicker(streamBeat)
+	defer beat.Stop()
+	for next := first; ; {
+		_ = control.SetWriteDeadline(time.Now().Add(streamWrite))
+		if _, err := w.Write(next); err != nil {
+			return nil //nolint:nilerr // the client has gone, or is too slow: it resumes
+		}
+		if err := control.Flush(); err != nil || c.Method == http.MethodHead {
+			return nil //nolint:nilerr // likewise
+		}
+		select {
+		case next = <-s.Frames():
+		case <-s.Lost():
+			next = s.Recover()
+		case <-beat.C:
+			next = []byte(":\n\n")
+		case <-s.Ended():
+			return nil
+		case <-c.Context().Done():
+			return nil
+		}
+	}
+}

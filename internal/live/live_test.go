@@ -1,0 +1,165 @@
+package live
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/client"
+)
+
+// fake is a namespace that is watched.
+type fake struct {
+	client.Watcher
+
+	watched, stopped int
+}
+
+func (f *fake) watch(w client.Watcher) (func(), error) {
+	f.Watcher = w
+	f.watched++
+	return func() { f.stopped++ }, nil
+}
+
+// event is a frame, decoded.
+type event struct {
+	id, name  string
+	instances []string
+}
+
+func parse(t *testing.T, frame []byte) (e event) {
+	t.Helper()
+	for line := range strings.Lines(string(frame)) {
+		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		switch name {
+		case "id":
+			e.id = value
+		case "event":
+			e.name = value
+		case "data":
+			var d struct{ Changes []client.Change }
+			if err := json.Unmarshal([]byte(value), &d); err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range d.Changes {
+				e.instances = append(e.instances, c.Instance)
+			}
+			slices.Sort(e.instances)
+		}
+	}
+	return e
+}
+
+func open(t *testing.T, h *Hub, f Filter, last string) (*Stream, event) {
+	t.Helper()
+	s, first, err := h.Open(f, last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, parse(t, first)
+}
+
+// A stream receives what its filter selects: the first change at once, more in batches, behind an id what it has missed,
+// and a resync where that is not known.
+func TestStreamsReceiveWhatTheirFilterSelects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := &fake{}
+		h := New(src.watch)
+		running, ready := open(t, h, Filter{Status: "running"}, "")
+		one, _ := open(t, h, Filter{Instance: "b"}, "")
+		change := func(id, status, was string) {
+			src.Changed(client.Change{Instance: id, Status: status, Was: was})
+		}
+		next := func(s *Stream) event { t.Helper(); return parse(t, <-s.Frames()) }
+		if ready.name != "ready" || src.watched != 1 {
+			t.Fatalf("%+v, %d watchings", ready, src.watched)
+		}
+		begin := time.Now()
+		change("a", "running", "")
+		if e := next(running); !slices.Equal(e.instances, []string{"a"}) || time.Since(begin) != 0 {
+			t.Errorf("the first change: %+v after %v", e, time.Since(begin))
+		}
+		change("a", "completed", "running")
+		change("b", "running", "")
+		change("c", "failed", "pending")
+		if e := next(one); !slices.Equal(e.instances, []string{"b"}) {
+			t.Errorf("%+v", e)
+		}
+		last := next(running)
+		if !slices.Equal(last.instances, []string{"a", "b"}) || time.Since(begin) != pace {
+			t.Errorf("a batch: %+v after %v", last, time.Since(begin))
+		}
+		running.Close()
+
+		change("d", "running", "")
+		for id, want := range map[string]string{ready.id: "changes a b d", last.id: "changes d", "": "ready", "other-1": "resync", last.id + "9": "resync", "x": "resync"} {
+			s, e := open(t, h, Filter{Status: "running"}, id)
+			if got := strings.TrimSpace(e.name + " " + strings.Join(e.instances, " ")); got != want {
+				t.Errorf("resumed at %q: %s, want %s", id, got, want)
+			}
+			s.Close()
+		}
+		src.Missed()
+		if e := next(one); e.name != "resync" {
+			t.Errorf("%+v", e)
+		}
+		if _, e := open(t, h, Filter{}, last.id); e.name != "resync" {
+			t.Errorf("an id from before a gap: %+v", e)
+		}
+		h.Close()
+		<-one.Ended()
+		if _, _, err := h.Open(Filter{}, ""); err == nil || src.stopped != 1 {
+			t.Errorf("after Close: %v, %d stopped", err, src.stopped)
+		}
+	})
+}
+
+// A stream that does not read costs a bounded number of batches, and is told to read everything again; so is one with too
+// many instances in a batch. Without streams the watching ends.
+func TestSlowStreamsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := &fake{}
+		h := New(src.watch)
+		s, _ := open(t, h, Filter{}, "")
+		for i := range roomBatch + 10 {
+			src.Changed(client.Change{Instance: fmt.Sprint(i), Status: "running"})
+			<-time.After(time.Second)
+		}
+		<-s.Lost()
+		if e := parse(t, s.Recover()); e.name != "resync" || len(s.Frames()) != 0 {
+			t.Errorf("%+v, %d frames", e, len(s.Frames()))
+		}
+		for i := range maxBatch + 2 {
+			src.Changed(client.Change{Instance: fmt.Sprint(i), Status: "running"})
+		}
+		<-s.Frames()
+		if e := parse(t, <-s.Frames()); e.name != "resync" {
+			t.Errorf("%s with %d instances", e.name, len(e.instances))
+		}
+		var all []*Stream
+		for range maxStreams - 1 {
+			s, _ := open(t, h, Filter{}, "")
+			all = append(all, s)
+		}
+		if _, _, err := h.Open(Filter{}, ""); !errors.Is(err, ErrFull) {
+			t.Error(err)
+		}
+		for _, s := range append(all, s) {
+			s.Close()
+			s.Close()
+		}
+		<-time.After(linger + time.Second)
+		if src.stopped != 1 || h.streams != 0 || len(h.topics) != 0 {
+			t.Errorf("%d stopped, %d streams, %d topics", src.stopped, h.streams, len(h.topics))
+		}
+		if h.Position() == "" || src.watched != 2 {
+			t.Error("not watched again")
+		}
+		h.Close()
+	})
+}

@@ -1,0 +1,133 @@
+package live
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/pawlrun/pawl/pkg/client"
+)
+
+// Stream receives the events of a filter. One goroutine may use it.
+type Stream struct {
+	hub    *Hub
+	topic  *topic
+	frames chan []byte
+	ended  chan struct{}
+	lost   chan struct{} // closed when it was too slow
+	slow   sync.Once
+}
+
+// Open begins a stream behind an id; empty: with what changes from now on. first is what is to be written first. Close
+// ends it. The error is ErrFull, or that there is nothing to watch.
+func (h *Hub) Open(f Filter, last string) (s *Stream, first []byte, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.streams >= maxStreams {
+		return nil, nil, ErrFull
+	}
+	if err := h.watch(); err != nil {
+		return nil, nil, err
+	}
+	t := h.topic(f)
+	s = &Stream{hub: h, topic: t, frames: make(chan []byte, roomBatch), ended: make(chan struct{}), lost: make(chan struct{})}
+	t.streams[s] = struct{}{}
+	h.streams++
+	if h.idle != nil {
+		h.idle.Stop()
+		h.idle = nil
+	}
+	return s, h.since(f, last), nil
+}
+
+// topic finds or makes the topic of a filter.
+func (h *Hub) topic(f Filter) *topic {
+	only := f == Filter{Instance: f.Instance} && f.Instance != ""
+	t := h.topics[f]
+	if only {
+		t = h.single[f.Instance]
+	}
+	if t == nil {
+		t = &topic{filter: f, streams: make(map[*Stream]struct{}), pending: make(map[string]client.Change)}
+		if only {
+			h.single[f.Instance] = t
+		} else {
+			h.topics[f] = t
+		}
+	}
+	return t
+}
+
+// since is the first event of a stream: what has changed behind an id, or that this is not known.
+func (h *Hub) since(f Filter, last string) []byte {
+	if last == "" {
+		return h.frame("ready", []byte("{}"))
+	}
+	epoch, number, _ := strings.Cut(last, "-")
+	from, err := strconv.ParseUint(number, 10, 63)
+	if err != nil || epoch != h.epoch || from > h.seq || h.seq-from > ringSize {
+		return h.resync()
+	}
+	missed := make(map[string]client.Change)
+	for n := from + 1; n <= h.seq; n++ {
+		c := h.ring[n%ringSize]
+		if !f.matches(&c) {
+			continue
+		}
+		if missed[c.Instance] = c; len(missed) > maxBatch {
+			return h.resync()
+		}
+	}
+	if len(missed) == 0 {
+		return h.frame("ready", []byte("{}"))
+	}
+	return h.changes(missed)
+}
+
+// Frames are the events, encoded.
+func (s *Stream) Frames() <-chan []byte { return s.frames }
+
+// Lost is closed when the stream was too slow: Recover it.
+func (s *Stream) Lost() <-chan struct{} { return s.lost }
+
+// Ended is closed when nothing will come any more.
+func (s *Stream) Ended() <-chan struct{} { return s.ended }
+
+// Recover drops what the stream has not read and gives the event that makes up for it.
+func (s *Stream) Recover() []byte {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	for len(s.frames) > 0 {
+		<-s.frames
+	}
+	s.lost, s.slow = make(chan struct{}), sync.Once{}
+	return s.hub.resync()
+}
+
+// Close ends the stream.
+func (s *Stream) Close() {
+	h := s.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, open := s.topic.streams[s]; !open {
+		return
+	}
+	delete(s.topic.streams, s)
+	select {
+	case <-s.ended: // the hub has forgotten it
+		return
+	default:
+	}
+	h.streams--
+	if len(s.topic.streams) == 0 {
+		if s.topic.timer != nil {
+			s.topic.timer.Stop()
+			s.topic.timer = nil
+		}
+		if h.single[s.topic.filter.Instance] == s.topic {
+			delete(h.single, s.topic.filter.Instance)
+		}
+		delete(h.topics, s.topic.filter)
+	}
+	h.rest()
+}
