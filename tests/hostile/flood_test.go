@@ -84,7 +84,7 @@ func TestFloodOfHostileMessagesDelaysNoOtherInstance(t *testing.T) {
 	}
 	for _, id := range targets {
 		d, err := h.Client.Describe(ctx, id) // it may have been purged, and started as what is not registered
-		if err != nil && !errors.Is(err, client.ErrNotFound) || d.Stuck != "" && !strings.HasPrefix(d.Stuck, "unregistered") {
+		if err != nil && !errors.Is(err, client.ErrNotFound) || d.Stalled != "" && !strings.HasPrefix(d.Stalled, "unregistered") {
 			t.Errorf("%s: %+v, %v", id, d, err)
 		}
 	}
