@@ -63,7 +63,7 @@ func (c *checkCmd) Run(ctx context.Context, s streams) error {
 		err = findings(s, checked)
 	}
 	if err == nil && len(checked.Findings)+len(checked.GateFindings) > 0 {
-		return exit(1)
+		return settings.ExitCode(settings.ExitFailed)
 	}
 	return err
 }

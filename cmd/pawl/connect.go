@@ -50,7 +50,7 @@ func (r reach) client(ctx context.Context, s streams) (c *client.Client, closeAl
 // about connects, to ask about or speak to one instance. An id that can not be one is a misuse.
 func (r reach) about(ctx context.Context, s streams, id string) (c *client.Client, closeAll func(), err error) {
 	if err := pawl.ValidateID(id); err != nil {
-		return nil, nil, misuse{err}
+		return nil, nil, settings.Usage(err)
 	}
 	return r.client(ctx, s)
 }

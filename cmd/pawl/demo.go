@@ -20,6 +20,7 @@ import (
 	"github.com/pawlrun/pawl/examples/audit"
 	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/internal/embedded"
+	"github.com/pawlrun/pawl/internal/process"
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/client"
@@ -33,6 +34,7 @@ const (
 	demoLeaseTTL    = 2 * time.Second
 	demoLook        = 2 * time.Second
 	demoPartitions  = 8
+	demoStopTimeout = 15 * time.Second
 )
 
 type demoCmd struct {
@@ -46,14 +48,14 @@ type demoCmd struct {
 func (c *demoCmd) Run(ctx context.Context, s streams) error {
 	dir, err := c.tree(ctx)
 	if err != nil {
-		return misuse{err}
+		return settings.Usage(err)
 	}
 	total, err := count(dir)
 	if err != nil {
-		return misuse{err}
+		return settings.Usage(err)
 	}
 	if err := writable(c.Out); err != nil {
-		return misuse{err}
+		return settings.Usage(err)
 	}
 	begun := time.Now()
 	d, err := c.start(ctx, s)
@@ -130,7 +132,7 @@ type demo struct {
 	fleet    *orchestrator.Orchestrator
 	conn     *queue.Conn
 	client   *client.Client
-	workers  []*process
+	workers  []*process.Process
 	killed   string // name of the worker that was; empty: none yet
 	progress *term.Progress
 	*watch
@@ -167,7 +169,7 @@ func (c *demoCmd) start(ctx context.Context, s streams) (_ *demo, err error) {
 		return nil, err
 	}
 	for i := range demoWorkers {
-		w, err := spawn(fmt.Sprintf("worker-%d", i+1), demoLog(c.LogLevel, s.err), "serve-worker", "--examples",
+		w, err := process.Start(fmt.Sprintf("worker-%d", i+1), demoLog(c.LogLevel, s.err), "serve-worker", "--examples",
 			"--nats", d.stack.NATSURL(), "--redis", d.stack.RedisURL(), "--name", fmt.Sprintf("worker-%d", i+1),
 			"--lease-ttl", demoLeaseTTL.String(), "--concurrency", strconv.Itoa(demoConcurrency), "--drain", "2s",
 			"--log-level", c.LogLevel, "--log-format", c.LogFormat)
@@ -195,7 +197,7 @@ func demoLog(level string, w io.Writer) io.Writer {
 
 // stop ends everything, in the reverse order.
 func (d *demo) stop() error {
-	errs := []error{stopAll(d.workers)}
+	errs := []error{process.StopAll(d.workers)}
 	if d.client != nil {
 		d.client.Close()
 	}
@@ -203,7 +205,7 @@ func (d *demo) stop() error {
 		d.conn.Close()
 	}
 	if d.fleet != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), processPatience)
+		ctx, cancel := context.WithTimeout(context.Background(), demoStopTimeout)
 		defer cancel()
 		errs = append(errs, d.fleet.Stop(ctx))
 	}
@@ -222,7 +224,7 @@ func (d *demo) stop() error {
 // audit runs one audit and kills a worker part-way.
 func (d *demo) audit(ctx context.Context, dir, out string, total int) (audit.Result, error) {
 	d.progress = term.NewProgress(d.err, total, "packages")
-	d.progress.Sayf("Auditing %s below %s: one orchestrator, %d workers as processes of their own, lease TTL %s",
+	d.progress.Printf("Auditing %s below %s: one orchestrator, %d workers as processes of their own, lease TTL %s",
 		diagnose.Counted(total, "package"), dir, demoWorkers, demoLeaseTTL)
 	id := "audit-" + nuid.Next()
 	run, err := client.Start(ctx, d.client, audit.Audit, id, audit.Request{

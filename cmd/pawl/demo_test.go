@@ -125,7 +125,7 @@ func TestADemonstrationWhoseWorkersAllEndSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, w := range d.workers {
-		if err := w.kill(); err != nil {
+		if err := w.Kill(); err != nil {
 			t.Error(err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawlrun/pawl/examples/audit"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/process"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -122,7 +123,7 @@ func (d *demo) settle(id uint64, worker string, claims uint32) {
 	if claims > 1 {
 		t := takeover{pkg: packageOf(s), worker: worker}
 		d.taken = append(d.taken, t)
-		d.progress.Sayf("  %s took over %s from %s", t.worker, t.pkg, d.killed)
+		d.progress.Printf("  %s took over %s from %s", t.worker, t.pkg, d.killed)
 	}
 }
 
@@ -140,18 +141,18 @@ func (d *demo) lose(ctx context.Context, id string) error {
 	if err != nil {
 		return nil //nolint:nilerr // asked again at the next look
 	}
-	var victim *process
+	var victim *process.Process
 	for _, w := range d.workers {
-		if len(held[w.name]) > 0 && (victim == nil || len(held[w.name]) > len(held[victim.name])) {
+		if len(held[w.Name]) > 0 && (victim == nil || len(held[w.Name]) > len(held[victim.Name])) {
 			victim = w
 		}
 	}
 	if victim == nil {
 		return nil
 	}
-	d.killed = victim.name
-	if err := victim.kill(); err != nil {
-		return fmt.Errorf("kill %s: %w", victim.name, err)
+	d.killed = victim.Name
+	if err := victim.Kill(); err != nil {
+		return fmt.Errorf("kill %s: %w", victim.Name, err)
 	}
 	for more := true; more; { // the names are in events that were not read yet
 		if more, err = d.read(ctx, id); err != nil {
@@ -161,14 +162,14 @@ func (d *demo) lose(ctx context.Context, id string) error {
 	if held, err = d.held(ctx, id); err != nil {
 		held = nil // only for the message
 	}
-	d.progress.Sayf("Killed %s (process %d) without notice, at %d packages. It held %s",
-		victim.name, victim.pid(), d.inspected, names(held[victim.name]))
+	d.progress.Printf("Killed %s (process %d) without notice, at %d packages. It held %s",
+		victim.Name, victim.PID(), d.inspected, names(held[victim.Name]))
 	return nil
 }
 
 // deserted reports whether no worker is left.
 func (d *demo) deserted() bool {
-	return !slices.ContainsFunc(d.workers, func(w *process) bool { return !w.gone() })
+	return !slices.ContainsFunc(d.workers, func(w *process.Process) bool { return !w.Exited() })
 }
 
 // held gives the packages that are being inspected, by worker.

@@ -65,7 +65,7 @@ func (c *devCmd) Run(ctx context.Context, s streams) (err error) {
 	}
 	defer func() { err = errors.Join(err, stack.Stop()) }()
 	natsAt, redisAt := settings.NATS{NATSURL: settings.URL(stack.NATSURL())}, settings.Redis{RedisURL: settings.URL(stack.RedisURL())}
-	return asExit(pawlfx.Run(log,
+	return settings.Exit(pawlfx.Run(log,
 		pawlfx.Connections(natsAt.DialNATS, redisAt.DialRedis),
 		pawlfx.Orchestrations(examples.Orchestrations),
 		pawlfx.Activities(examples.Activities),

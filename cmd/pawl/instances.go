@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
@@ -57,7 +58,7 @@ func (c *sendCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	if err := errors.Join(pawl.ValidateID(c.ID), pawl.ValidateName(c.Event)); err != nil {
-		return misuse{err}
+		return settings.Usage(err)
 	}
 	cl, done, err := c.client(ctx, s)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/bench"
 	"github.com/pawlrun/pawl/internal/settings"
 )
 
@@ -41,13 +42,9 @@ type commands struct {
 	Permissions      permissionsCmd      `cmd:"" help:"Print the least permissions of each role."`
 	Bench            benchCmd            `cmd:"" help:"Measure throughput and latency, of a stack started for it or of the fleet at --nats."`
 
-	Probe             probeCmd          `cmd:"" hidden:"" help:"GET a URL; exit 0 if it answers 200. For health checks."`
-	ServeNATS         serveNATSCmd      `cmd:"" hidden:"" help:"Run NATS until standard input ends."`
-	ServeNATSNode     serveNATSNode     `cmd:"" name:"serve-nats-node" hidden:"" help:"Run a server of a NATS cluster until standard input ends."`
-	ServeDeafNATS     serveDeafNATS     `cmd:"" name:"serve-deaf-nats" hidden:"" help:"Run a NATS whose user deaf hears no hints, until standard input ends."`
-	ServeBench        serveBench        `cmd:"" hidden:"" help:"Run a fleet of pawl bench cancel and pawl bench gate until standard input ends."`
-	ServeOrchestrator serveOrchestrator `cmd:"" hidden:"" help:"Run an orchestrator until standard input ends."`
-	ServeWorker       serveWorker       `cmd:"" hidden:"" help:"Run a worker until standard input ends."`
+	Probe       probeCmd       `cmd:"" hidden:"" help:"GET a URL; exit 0 if it answers 200. For health checks."`
+	ServeWorker serveWorkerCmd `cmd:"" hidden:"" help:"Run a worker until standard input ends."`
+	bench.Programs
 }
 
 const description = `Pawl, a durable-execution runtime.
@@ -72,18 +69,6 @@ type streams struct {
 	out, err io.Writer
 }
 
-// misuse marks an error of the arguments: exit code 2.
-type misuse struct{ error }
-
-// Unwrap gives the error.
-func (m misuse) Unwrap() error { return m.error }
-
-// exit is a command that has said all, and ends with a code.
-type exit int
-
-// Error is not shown.
-func (e exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
-
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], streams{os.Stdout, os.Stderr})
@@ -95,7 +80,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	var c commands
 	if len(args) == 0 { // whoever does not know what to say is helped
 		_, _, _ = settings.Commands(&c, "pawl", description, []string{"--help"}, s.err, s.err, defaults())
-		return settings.ExitMisuse
+		return settings.ExitUsage
 	}
 	if len(args) == 1 && args[0] == "--version" { // not in the grammar, where start has a flag of that name
 		_, _ = fmt.Fprintln(s.out, version())
@@ -107,7 +92,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	}
 	k.BindTo(ctx, (*context.Context)(nil))
 	err := k.Run(s)
-	var e exit
+	var e settings.ExitCode
 	switch {
 	case err == nil:
 		return settings.ExitDone
@@ -115,8 +100,8 @@ func run(ctx context.Context, args []string, s streams) int {
 		return int(e)
 	}
 	_, _ = fmt.Fprintln(s.err, "pawl: "+spoken(err))
-	if _, wrong := errors.AsType[misuse](err); wrong || errors.Is(err, pawl.ErrBadID) || errors.Is(err, pawl.ErrBadName) {
-		return settings.ExitMisuse
+	if _, wrong := errors.AsType[settings.UsageError](err); wrong || errors.Is(err, pawl.ErrBadID) || errors.Is(err, pawl.ErrBadName) {
+		return settings.ExitUsage
 	}
 	return settings.ExitFailed
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -24,10 +25,10 @@ func input(arg string) (history.Payload, error) {
 		b, err = readFile(arg[1:])
 	}
 	if err != nil {
-		return history.Payload{}, misuse{fmt.Errorf("read the payload: %w", err)}
+		return history.Payload{}, settings.Usage(fmt.Errorf("read the payload: %w", err))
 	}
 	if !json.Valid(b) {
-		return history.Payload{}, misuse{errors.New(`the payload is not JSON; a text has its quotation marks: '"Ada"'`)}
+		return history.Payload{}, settings.Usage(errors.New(`the payload is not JSON; a text has its quotation marks: '"Ada"'`))
 	}
 	return history.Payload{Type: history.TypeJSON, Data: b}, nil
 }

@@ -105,7 +105,7 @@ func (c *checkPermissionsCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	if len(all) > 0 && all[0].Status == permissions.Lacking {
-		return exit(settings.ExitFailed)
+		return settings.ExitCode(settings.ExitFailed)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/diagnose"
+	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/client"
 )
@@ -55,7 +56,7 @@ func (c *purgeCmd) many() bool { return c.Status != "" || c.OlderThan != 0 }
 func (c *purgeCmd) Run(ctx context.Context, s streams) error {
 	for _, id := range c.IDs {
 		if err := pawl.ValidateID(id); err != nil {
-			return misuse{err}
+			return settings.Usage(err)
 		}
 	}
 	cl, done, err := c.client(ctx, s)
@@ -185,7 +186,7 @@ func (t *teller) say(id string, err error) error {
 	case t.json:
 		return writeJSON(t.s.out, purgedLine{Instance: id, Purged: true})
 	case err != nil && t.bar != nil:
-		t.bar.Sayf("pawl: %s", spoken(err))
+		t.bar.Printf("pawl: %s", spoken(err))
 		return nil
 	case err != nil:
 		_, err = fmt.Fprintf(t.s.err, "pawl: %s\n", spoken(err))
@@ -214,7 +215,7 @@ func (t *teller) end(ctx context.Context) error {
 	case t.done < t.of:
 		return fmt.Errorf("%d of %s left as they are: %w", t.of-t.done, diagnose.Counted(t.of, "instance"), context.Cause(ctx))
 	case t.failed > 0:
-		return exit(1)
+		return settings.ExitCode(settings.ExitFailed)
 	default:
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/diagnose"
+	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -27,7 +28,7 @@ type queueCmd struct {
 // aboutAction connects, to ask about an action. A name that can not be one is a misuse.
 func (r reach) aboutAction(ctx context.Context, s streams, action string) (c *client.Client, closeAll func(), err error) {
 	if err := pawl.ValidateName(action); err != nil {
-		return nil, nil, misuse{err}
+		return nil, nil, settings.Usage(err)
 	}
 	return r.client(ctx, s)
 }
@@ -60,7 +61,7 @@ func (c *queueStatsCmd) Validate() error {
 func (c *queueStatsCmd) Run(ctx context.Context, s streams) error {
 	if c.Action != "" {
 		if err := pawl.ValidateName(c.Action); err != nil {
-			return misuse{err}
+			return settings.Usage(err)
 		}
 	}
 	cl, done, err := c.client(ctx, s)

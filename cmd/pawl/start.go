@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nuid"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -67,7 +68,7 @@ type order struct {
 func (c *startCmd) order() (o order, err error) {
 	name, data, _ := strings.Cut(c.Event, "=")
 	if c.Input == "-" && data == "-" {
-		return o, misuse{errors.New("--input and --event can not both be read from standard input")}
+		return o, settings.Usage(errors.New("--input and --event can not both be read from standard input"))
 	}
 	o = order{orchestration: c.Orchestration, id: c.ID, event: name}
 	if o.input, err = input(c.Input); err != nil {
@@ -88,7 +89,7 @@ func (c *startCmd) order() (o order, err error) {
 		o.options = append(o.options, client.Version(c.Version))
 	}
 	if err := errors.Join(bad...); err != nil {
-		return o, misuse{err}
+		return o, settings.Usage(err)
 	}
 	return o, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/diagnose"
+	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
@@ -72,7 +73,7 @@ func (w waiting) show(s streams, o api.Outcome) (err error) {
 		_, err = fmt.Fprintf(s.err, "pawl: %s %s: %s\n", o.Instance, o.Status, diagnose.OneLine(o.Error))
 	}
 	if err == nil && o.Status != client.Completed {
-		return exit(1)
+		return settings.ExitCode(settings.ExitFailed)
 	}
 	return err
 }

@@ -80,5 +80,5 @@ func connections(f settings.Fleet) fx.Option { return pawlfx.Connections(f.DialN
 
 func empty(w io.Writer, what, how string) int {
 	_, _ = fmt.Fprintf(w, "no %s are registered in this binary: start it with --examples, or build your own, which is a few lines: %s (see the README)\n", what, how)
-	return settings.ExitMisuse
+	return settings.ExitUsage
 }

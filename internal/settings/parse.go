@@ -7,13 +7,6 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Exit codes of all programs.
-const (
-	ExitDone   = 0
-	ExitFailed = 1
-	ExitMisuse = 2 // wrong flags or arguments; nothing was tried
-)
-
 // DefaultRedis is where Redis is if nobody says otherwise. A program with another default
 // gives the variable redis to Commands.
 const DefaultRedis = "redis://127.0.0.1:6379"
@@ -39,7 +32,7 @@ func Commands(settings any, name, description string, args []string, out, errw i
 	}, opts...)...)
 	if err != nil {
 		_, _ = fmt.Fprintf(errw, "%s: %v\n", name, err)
-		return nil, ExitMisuse, false
+		return nil, ExitUsage, false
 	}
 	ctx, err := k.Parse(args)
 	if exited >= 0 {
@@ -47,7 +40,7 @@ func Commands(settings any, name, description string, args []string, out, errw i
 	}
 	if err != nil {
 		_, _ = fmt.Fprintf(errw, "%s: %v; see %s --help\n", name, err, name)
-		return nil, ExitMisuse, false
+		return nil, ExitUsage, false
 	}
 	return ctx, ExitDone, true
 }

@@ -107,7 +107,7 @@ func TestPasswordFilesAreRefusedThatCannotBeMeant(t *testing.T) {
 		"both in the URL":        {"--redis-password-file", good, "--redis", "redis://:geheim@h"},
 		"give one of":            {"--nats-password-file", good, "--nats-creds", good},
 	} {
-		if _, code, _, errs := parse(t, args...); code != ExitMisuse || !strings.Contains(errs, want) || strings.Contains(errs, "geheim") {
+		if _, code, _, errs := parse(t, args...); code != ExitUsage || !strings.Contains(errs, want) || strings.Contains(errs, "geheim") {
 			t.Errorf("%v: code %d, %q, want %q", args, code, errs, want)
 		}
 	}

@@ -61,7 +61,7 @@ func TestWrongUseIsOneLineAndCodeTwo(t *testing.T) {
 		{"--retention", "completed=1h,failed"}, {"--retention", "completed=-1h"}, {"--retention", ""},
 	} {
 		_, code, _, errs := parse(t, args...)
-		if code != ExitMisuse || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "--help") {
+		if code != ExitUsage || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "--help") {
 			t.Errorf("%q: code %d, %q", args, code, errs)
 		}
 	}

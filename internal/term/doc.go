@@ -1,4 +1,3 @@
-// Package term is how Pawl's programs look: with a person at a terminal, tables have
-// lines and progress is a bar; in a file or a pipe both are plain text that other
-// programs can read.
+// Package term formats the output of Pawl's programs: tables, fields and progress.
+// On a terminal they fit its width and progress is a bar; in a file or a pipe the same text is not wrapped.
 package term

@@ -3,58 +3,54 @@ package term
 import (
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
-
-	"github.com/schollz/progressbar/v3"
+	"unicode/utf8"
 )
 
-// plainEvery is the least time between two lines of progress where there is no terminal.
-const plainEvery = 2 * time.Second
+const (
+	plainInterval = 2 * time.Second        // minimum between two lines of progress where there is no terminal
+	barInterval   = 100 * time.Millisecond // likewise between two drawings of the bar
+	minBar        = 10                     // columns; a narrower bar is left out
+	clearLine     = "\r\x1b[K"
+)
 
-// Progress shows how far something with a known end has come: a bar with rate and
-// remaining time on a terminal, a line now and then elsewhere. It may be used from
-// several goroutines.
+// Progress shows the progress of work with a known total: one line with a bar, rate and remaining time on a terminal, a line
+// at intervals elsewhere. It may be used from several goroutines.
 type Progress struct {
 	w     io.Writer
 	what  string // plural: "packages"
 	total int
 	began time.Time
+	width func() int // of the terminal; nil: there is none
 
 	mu    sync.Mutex
-	bar   *progressbar.ProgressBar // nil: plain lines
 	done  int
-	said  time.Time // when the last plain line was written
+	base  int       // finished before this process began; not counted in the rate
+	last  time.Time // when progress was last written
 	ended bool
 }
 
-// NewProgress begins at nought of total. what names the things, in the plural.
+// NewProgress begins at zero of total. what is a plural noun.
 func NewProgress(w io.Writer, total int, what string) *Progress {
 	now := time.Now()
-	p := &Progress{w: w, what: what, total: total, began: now, said: now}
+	p := &Progress{w: w, what: what, total: total, began: now, last: now}
 	if Interactive(w) {
-		p.bar = newBar(w, total, what)
+		p.width = func() int { return Width(w) }
+		p.draw(now)
 	}
 	return p
 }
 
-func newBar(w io.Writer, total int, what string) *progressbar.ProgressBar {
-	return progressbar.NewOptions(total,
-		progressbar.OptionSetWriter(w),
-		progressbar.OptionSetDescription(what),
-		progressbar.OptionShowCount(),
-		progressbar.OptionShowIts(),
-		progressbar.OptionSetItsString(what),
-		progressbar.OptionSetPredictTime(true),
-		progressbar.OptionThrottle(50*time.Millisecond),
-		progressbar.OptionFullWidth(),
-		progressbar.OptionClearOnFinish(),
-		progressbar.OptionSetRenderBlankState(true),
-		progressbar.OptionUseANSICodes(true),
-	)
+// StartAt sets the number of items that were finished earlier.
+func (p *Progress) StartAt(done int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.base, p.done = done, done
 }
 
-// Set says how many are done. It never goes back.
+// Set sets the number of finished items. Lower numbers than before are ignored.
 func (p *Progress) Set(done int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,30 +58,30 @@ func (p *Progress) Set(done int) {
 		return
 	}
 	p.done = min(done, p.total)
-	if p.bar != nil {
-		_ = p.bar.Set(p.done) // what can not be drawn is not needed
-		return
-	}
-	if now := time.Now(); now.Sub(p.said) >= plainEvery {
-		p.said = now
-		if p.done < p.total { // else End says it
-			p.line(now)
-		}
+	now := time.Now()
+	switch {
+	case p.width != nil && now.Sub(p.last) >= barInterval:
+		p.draw(now)
+	case p.width == nil && now.Sub(p.last) >= plainInterval && p.done < p.total: // otherwise End writes the line
+		p.last = now
+		_, _ = fmt.Fprintln(p.w, p.text(now))
 	}
 }
 
-// Sayf writes a line of text above the bar.
-func (p *Progress) Sayf(format string, args ...any) {
+// Printf writes a line of text above the bar.
+func (p *Progress) Printf(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.bar != nil && !p.ended {
-		_ = p.bar.Clear()
-		defer func() { _ = p.bar.RenderBlank() }()
+	text := printable(fmt.Sprintf(format, args...))
+	if p.width == nil || p.ended {
+		_, _ = fmt.Fprintln(p.w, text)
+		return
 	}
-	_, _ = fmt.Fprintln(p.w, printable(fmt.Sprintf(format, args...)))
+	_, _ = fmt.Fprint(p.w, clearLine, strings.Join(wrap(text, max(p.width(), minFold)), "\n"), "\n")
+	p.draw(time.Now())
 }
 
-// End takes the bar away and writes the last line. It may be called more than once.
+// End removes the bar and writes the last line. It may be called more than once.
 func (p *Progress) End() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,19 +89,38 @@ func (p *Progress) End() {
 		return
 	}
 	p.ended = true
-	if p.bar != nil {
-		_ = p.bar.Clear()
+	if p.width != nil {
+		_, _ = fmt.Fprint(p.w, clearLine)
 	}
-	p.line(time.Now())
+	_, _ = fmt.Fprintln(p.w, p.text(time.Now()))
 }
 
-func (p *Progress) line(now time.Time) {
-	took := now.Sub(p.began)
-	rate := float64(p.done) / max(took.Seconds(), 1e-3)
-	text := fmt.Sprintf("%d of %d %s in %s, %.0f/s", p.done, p.total, p.what, took.Round(10*time.Millisecond), rate)
-	if left := p.total - p.done; left > 0 && p.done > 0 && !p.ended {
-		eta := time.Duration(float64(left) / rate * float64(time.Second))
-		text += fmt.Sprintf(", %s left", eta.Round(time.Second))
+// draw writes the bar and the numbers on one line.
+func (p *Progress) draw(now time.Time) {
+	p.last = now
+	width := p.width()
+	if width <= 0 {
+		width = 80
 	}
-	_, _ = fmt.Fprintln(p.w, text)
+	text := p.text(now)
+	if room := width - utf8.RuneCountInString(text) - 3; room >= minBar { // a space before and after the bar, and the last column
+		filled := room * p.done / max(p.total, 1)
+		text = strings.Repeat("█", filled) + strings.Repeat("░", room-filled) + " " + text
+	} else if runes := []rune(text); len(runes) >= width {
+		text = string(runes[:width-1])
+	}
+	_, _ = fmt.Fprint(p.w, clearLine, text)
+}
+
+func (p *Progress) text(now time.Time) string {
+	took := now.Sub(p.began)
+	rate := float64(p.done-p.base) / max(took.Seconds(), 1e-3)
+	text := fmt.Sprintf("%d of %d %s in %s, %.0f/s", p.done, p.total, p.what, took.Round(10*time.Millisecond), rate)
+	if p.width != nil && !p.ended { // shorter
+		text = fmt.Sprintf("%d/%d %s, %.0f/s", p.done, p.total, p.what, rate)
+	}
+	if left := p.total - p.done; left > 0 && rate > 0 && !p.ended {
+		text += fmt.Sprintf(", %s left", time.Duration(float64(left)/rate*float64(time.Second)).Round(time.Second))
+	}
+	return text
 }

@@ -4,26 +4,46 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
-	"text/tabwriter"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/rivo/uniseg"
 	xterm "golang.org/x/term"
 )
 
-// Interactive reports whether w is a terminal that draws.
+const (
+	gap     = 2  // spaces between columns
+	minFold = 16 // columns that the folded column of a table keeps
+)
+
+// Interactive reports whether w is a terminal that can draw.
 func Interactive(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && xterm.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
-// Table is rows under a header.
+// Width returns the number of columns of a terminal; 0 elsewhere and where it is unknown.
+func Width(w io.Writer) int {
+	f, ok := w.(*os.File)
+	if !ok || !Interactive(w) {
+		return 0
+	}
+	columns, _, err := xterm.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return columns
+}
+
+// Table is rows under a header, in columns that are aligned with spaces.
+//
+// On a terminal the table fits its width: text is wrapped at spaces, and within words in the folded column.
+// If that does not suffice, each row becomes a list of fields, one per line.
 type Table struct {
 	Header []string
 	Rows   [][]string
-	Right  []int // columns, from 0, that are aligned to the right on a terminal
-	Fold   int   // column, from 1, that is folded on a terminal which is too narrow; 0: none
+	Right  []int // columns, from 0, that are aligned to the right
+	Fold   int   // column, from 1, whose words may be broken; 0: none
 }
 
 // Add appends a row, formatting each value as fmt.Print does.
@@ -35,84 +55,149 @@ func (t *Table) Add(values ...any) {
 	t.Rows = append(t.Rows, row)
 }
 
-// Write draws the table for a terminal, and elsewhere aligns it with spaces. A table
-// without rows is only its header.
-func (t *Table) Write(w io.Writer) error {
-	if Interactive(w) {
-		return t.draw(w, width(w))
+// Write writes the table. A table without rows is only its header.
+func (t *Table) Write(w io.Writer) error { return t.write(w, Width(w)) }
+
+func (t *Table) write(w io.Writer, width int) error {
+	widths, fits := t.fit(width)
+	if !fits {
+		return t.records(w, width)
 	}
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	var b strings.Builder
 	for _, row := range append([][]string{t.Header}, t.Rows...) {
-		_, _ = fmt.Fprintln(tw, strings.Join(row, "\t")) // Flush reports
+		cells, height := make([][]string, len(row)), 0
+		for i, text := range row {
+			cells[i] = wrap(text, widths[i])
+			height = max(height, len(cells[i]))
+		}
+		for line := range height {
+			var out strings.Builder
+			for i, cell := range cells {
+				text := ""
+				if line < len(cell) {
+					text = cell[line]
+				}
+				pad := strings.Repeat(" ", max(widths[i]-uniseg.StringWidth(text), 0))
+				if slices.Contains(t.Right, i) {
+					text, pad = pad+text, ""
+				}
+				out.WriteString(text + pad + strings.Repeat(" ", gap))
+			}
+			b.WriteString(strings.TrimRight(out.String(), " ") + "\n")
+		}
 	}
-	return tw.Flush()
-}
-
-// leastFold is how narrow a folded column may become.
-const leastFold = 16
-
-// width is how many columns the terminal has; 0: not known.
-func width(w io.Writer) int {
-	f, ok := w.(*os.File)
-	if !ok {
-		return 0
-	}
-	columns, _, err := xterm.GetSize(int(f.Fd()))
-	if err != nil {
-		return 0
-	}
-	return columns
-}
-
-func (t *Table) draw(w io.Writer, width int) error {
-	p := table.NewWriter()
-	p.SetStyle(table.StyleLight)
-	p.AppendHeader(cells(t.Header))
-	for _, row := range t.Rows {
-		p.AppendRow(cells(row))
-	}
-	columns := make([]table.ColumnConfig, len(t.Header))
-	for i := range columns {
-		columns[i].Number = i + 1
-	}
-	for _, c := range t.Right {
-		columns[c].Align = text.AlignRight
-	}
-	if room := width - t.others(); t.Fold > 0 && width > 0 {
-		columns[t.Fold-1].WidthMax, columns[t.Fold-1].WidthMaxEnforcer = max(room, leastFold), text.WrapSoft
-	}
-	p.SetColumnConfigs(columns)
-	_, err := fmt.Fprintln(w, p.Render())
+	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// others is the width of all that is not in the folded column.
-func (t *Table) others() int {
-	sum := 1 // the last line
-	for i := range t.Header {
-		if sum += 3; i == t.Fold-1 { // a line and two spaces
-			continue
-		}
-		widest := 0
-		for _, row := range append([][]string{t.Header}, t.Rows...) {
-			if i < len(row) {
-				widest = max(widest, text.StringWidthWithoutEscSequences(row[i]))
+// fit returns the widths of the columns, and whether the table fits. Width 0 is unlimited.
+func (t *Table) fit(width int) (widths []int, fits bool) {
+	full, least := make([]int, len(t.Header)), make([]int, len(t.Header))
+	for _, row := range append([][]string{t.Header}, t.Rows...) {
+		for i, text := range row {
+			full[i] = max(full[i], uniseg.StringWidth(text))
+			for word := range strings.FieldsSeq(text) {
+				least[i] = max(least[i], uniseg.StringWidth(word))
 			}
 		}
-		sum += widest
 	}
-	return sum
+	left := width - gap*(len(full)-1)
+	if width == 0 || sum(full) <= left {
+		return full, true
+	}
+	if i := t.Fold - 1; i >= 0 {
+		least[i] = min(least[i], minFold)
+	}
+	if left -= sum(least); left < 0 {
+		return nil, false
+	}
+	for ; left > 0; left-- { // the narrowest column first, so that short texts are not wrapped
+		narrow := -1
+		for i := range least {
+			if least[i] < full[i] && (narrow < 0 || least[i] < least[narrow]) {
+				narrow = i
+			}
+		}
+		if narrow < 0 {
+			break
+		}
+		least[narrow]++
+	}
+	return least, true
 }
 
-func cells(row []string) table.Row {
-	r := make(table.Row, len(row))
-	for i, s := range row {
-		r[i] = s
+// records writes each row as fields, with an empty line between rows.
+func (t *Table) records(w io.Writer, width int) error {
+	for i, row := range t.Rows {
+		f := &Fields{}
+		for j, text := range row {
+			if text != "" {
+				f.Add(t.Header[j], text)
+			}
+		}
+		if i > 0 {
+			if _, err := fmt.Fprintln(w); err != nil {
+				return err
+			}
+		}
+		if err := f.write(w, width); err != nil {
+			return err
+		}
 	}
-	return r
+	if len(t.Rows) == 0 {
+		_, err := fmt.Fprintln(w, strings.Join(wrap(strings.Join(t.Header, "  "), width), "\n"))
+		return err
+	}
+	return nil
 }
 
-// printable keeps what others wrote from moving the cursor or breaking the columns.
+func sum(all []int) (n int) {
+	for _, v := range all {
+		n += v
+	}
+	return n
+}
+
+// wrap breaks a text into lines of at most width columns: at spaces if possible, otherwise within a word.
+func wrap(text string, width int) []string {
+	if uniseg.StringWidth(text) <= width {
+		return []string{text}
+	}
+	var lines []string
+	line, used := "", 0
+	for word := range strings.FieldsSeq(text) {
+		n := uniseg.StringWidth(word)
+		if line != "" && used+1+n <= width {
+			line, used = line+" "+word, used+1+n
+			continue
+		}
+		if line != "" {
+			lines = append(lines, line)
+		}
+		line, used = word, n
+		for used > width {
+			var head string
+			head, line = cut(line, width)
+			lines, used = append(lines, head), uniseg.StringWidth(line)
+		}
+	}
+	return append(lines, line)
+}
+
+// cut splits a word after at most width columns, and at least one character.
+func cut(word string, width int) (head, tail string) {
+	tail = word
+	for state, used := -1, 0; tail != ""; {
+		cluster, rest, n, next := uniseg.FirstGraphemeClusterInString(tail, state)
+		if head != "" && used+n > width {
+			break
+		}
+		head, tail, used, state = head+cluster, rest, used+n, next
+	}
+	return head, tail
+}
+
+// printable replaces control characters, so that foreign text cannot move the cursor or break the columns.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) {

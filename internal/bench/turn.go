@@ -1,8 +1,7 @@
-package main
+package bench
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"runtime"
 	"time"
@@ -10,12 +9,11 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/replay"
-	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// turnCost is what the turn engine costs by itself: one core, no servers.
-type turnCost struct {
+// turnResult is the cost of the turn engine alone: one core, no servers.
+type turnResult struct {
 	Scenario   string           `json:"scenario"`
 	TurnNS     float64          `json:"turn_ns"`             // one completion that schedules the next activity, parked
 	TurnAllocs float64          `json:"turn_allocs"`         // of it
@@ -30,7 +28,7 @@ const (
 	joinBatches = 5
 )
 
-// turnBench has the words of a chain that does not end, and of a join.
+// turnBench has the handles of a chain that does not end, and of a join.
 type turnBench struct {
 	step  pawl.Activity[int, int]
 	chain pawl.Orchestration[int, int]
@@ -45,15 +43,15 @@ func newTurnBench() turnBench {
 	}
 }
 
-// benchTurn measures the turn, the replay and the join, and shows them.
-func benchTurn(out io.Writer, asJSON bool) error {
+// turn measures the turn, the replay and the join.
+func (r *run) turn() error {
 	b := newTurnBench()
-	cost := turnCost{Scenario: "turn", JoinNS: make(map[string]int64)}
+	result := turnResult{Scenario: "turn", JoinNS: make(map[string]int64)}
 	var err error
-	if cost.TurnNS, cost.TurnAllocs, err = b.turn(turnTime); err != nil {
+	if result.TurnNS, result.TurnAllocs, err = b.turn(turnTime); err != nil {
 		return err
 	}
-	if cost.ReplayPerS, err = b.replay(turnTime); err != nil {
+	if result.ReplayPerS, err = b.replay(turnTime); err != nil {
 		return err
 	}
 	for _, n := range []int{100, 1_000, 10_000} {
@@ -61,18 +59,9 @@ func benchTurn(out io.Writer, asJSON bool) error {
 		if err != nil {
 			return err
 		}
-		cost.JoinNS[fmt.Sprint(n)] = took.Nanoseconds()
+		result.JoinNS[fmt.Sprint(n)] = took.Nanoseconds()
 	}
-	if asJSON {
-		return writeJSON(out, cost)
-	}
-	f := &term.Fields{}
-	f.Add("turn", fmt.Sprintf("%.0f ns, %.1f allocations", cost.TurnNS, cost.TurnAllocs))
-	f.Add("replay", fmt.Sprintf("%.0f events/s", cost.ReplayPerS))
-	for _, n := range []string{"100", "1000", "10000"} {
-		f.Add("join of "+n, time.Duration(cost.JoinNS[n]))
-	}
-	return f.Write(out)
+	return r.add(result)
 }
 
 func (b turnBench) execution(o pawl.OrchestrationBinding) *replay.Execution {
@@ -100,7 +89,7 @@ func start[In, Out any](x *replay.Execution, o pawl.Orchestration[In, Out], in I
 	return err
 }
 
-// turn applies completions to a parked chain for so long.
+// turn applies completions to a parked chain for a duration.
 func (b turnBench) turn(d time.Duration) (ns, allocs float64, err error) {
 	x := b.execution(b.endless())
 	defer func() { _ = x.Evict() }()
@@ -131,7 +120,7 @@ func (b turnBench) turn(d time.Duration) (ns, allocs float64, err error) {
 	return float64(took.Nanoseconds()) / float64(turns), float64(after.Mallocs-before.Mallocs) / float64(turns), nil
 }
 
-// replay brings a chain back from its history, again and again, for so long.
+// replay replays the history of a chain repeatedly, for a duration.
 func (b turnBench) replay(d time.Duration) (perSecond float64, err error) {
 	x := b.execution(b.endless())
 	result, err := author.Result(b.step).Encode(1)
@@ -165,10 +154,8 @@ func (b turnBench) replay(d time.Duration) (perSecond float64, err error) {
 	return float64(rounds*len(events)) / time.Since(began).Seconds(), nil
 }
 
-// gather measures one join of n activities. Each of the batches makes as many joins as
-// have joinTotal activities, so that every width pays for its share of the collection
-// of garbage; the best batch counts, for its neighbours on the machine are not the
-// engine's.
+// gather measures one join of n activities. Each batch has joins of joinTotal activities in total, so that every width bears
+// its share of garbage collection; the best batch counts, because other load on the machine is not the engine's.
 func (b turnBench) gather(n int) (best time.Duration, err error) {
 	for range joinBatches {
 		began := time.Now()
@@ -185,7 +172,7 @@ func (b turnBench) gather(n int) (best time.Duration, err error) {
 	return best, nil
 }
 
-// joined starts n activities, completes them, the last first, and gathers their results.
+// joined starts n activities, completes them in reverse order, and collects their results.
 func (b turnBench) joined(n int) error {
 	all := b.join.Do(func(ctx *pawl.Context, n int) (int, error) {
 		fs := make([]*pawl.Future[int], n)

@@ -1,0 +1,128 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/pawlrun/pawl/internal/settings"
+)
+
+// Command is pawl bench.
+type Command struct {
+	Scenario  string   `arg:"" enum:"hello,chain,fanout,event,all,turn,cancel,gate,recover" help:"hello: 1 activity. chain: 5 in sequence. fanout: --n in parallel. event: waits for one. all: each of these. turn: the turn engine alone, without servers. cancel: from the commit that cancels an activity to the end of its context in another process. gate: many instances at one limit, and the cost of the limit. recover: how long instances wait because of a fault."`
+	Instances int      `placeholder:"N" help:"Instances to run. Default: as many as take a few seconds on two cores; gate: 100,000."`
+	N         int      `default:"100" help:"Activities of one fanout."`
+	InFlight  int      `default:"1000" help:"Maximum number of concurrent instances."`
+	Load      bool     `help:"cancel: while the fleet runs at half of its capacity."`
+	NoHints   bool     `help:"cancel: with a worker that NATS sends no hints, so that it notices cancellations when it renews its leases."`
+	Fanout    int      `default:"1" help:"cancel: activities of one instance, up to 10,000."`
+	Rounds    int      `default:"10" help:"recover: how often each fault is injected."`
+	Fleets    int      `default:"1" help:"recover: concurrent rounds, each on a fleet of its own; rounds with targets below a second run alone."`
+	Fault     []string `placeholder:"NAME" help:"recover: only these faults."`
+	JSON      bool     `name:"json" help:"Write one JSON object per scenario."`
+	Benchstat bool     `name:"benchstat" xor:"json" help:"Write the format of Go benchmarks, which benchstat reads."`
+	given     bool     // --nats names a fleet
+
+	settings.Namespace `group:"Connection"`
+	settings.NATS      `group:"Connection"`
+	settings.Log       `group:"Connection"`
+}
+
+// Validate rejects invalid combinations.
+func (c *Command) Validate() error {
+	if c.JSON && c.Benchstat {
+		return errors.New("--json and --benchstat exclude each other")
+	}
+	for _, o := range []struct {
+		flag       string
+		value, min int
+	}{{"instances", c.Instances, 0}, {"n", c.N, 1}, {"in-flight", c.InFlight, 1}, {"rounds", c.Rounds, 1}, {"fleets", c.Fleets, 1}} {
+		if o.value < o.min {
+			return fmt.Errorf("--%s must be at least %d (got %d)", o.flag, o.min, o.value)
+		}
+	}
+	return errors.Join(c.validateCancel(), c.validateLimit())
+}
+
+// AfterApply records whether --nats names a fleet to measure.
+func (c *Command) AfterApply(k *kong.Context) error { //nolint:unparam // the signature of a hook
+	c.given = slices.ContainsFunc(k.Path, func(p *kong.Path) bool { return p.Flag != nil && p.Flag.Name == "nats" })
+	return nil
+}
+
+// Measure runs the scenario and writes its results to out; progress goes to errw.
+func (c *Command) Measure(ctx context.Context, out, errw io.Writer) (err error) {
+	r := &run{Command: c, report: report{w: out, json: c.JSON, benchstat: c.Benchstat}, errw: errw, log: slog.New(slog.DiscardHandler), childLog: io.Discard}
+	if c.LogLevel != "info" { // at the default level only results and progress are shown
+		r.log, r.childLog = c.Open(errw), errw
+	}
+	if c.given && slices.Contains([]string{"cancel", "gate", "recover"}, c.Scenario) {
+		return settings.Usage(fmt.Errorf("%s needs a fleet of its own, which it starts: omit --nats", c.Scenario))
+	}
+	switch c.Scenario {
+	case "turn":
+		err = r.turn()
+	case "cancel":
+		err = r.cancel(ctx)
+	case "gate":
+		err = r.limit(ctx)
+	case "recover":
+		err = r.recover(ctx)
+	default:
+		err = r.load(ctx)
+	}
+	return errors.Join(err, r.end())
+}
+
+// run is one run of the command.
+type run struct {
+	*Command
+	report
+
+	errw     io.Writer
+	log      *slog.Logger
+	childLog io.Writer
+}
+
+// start starts a fleet and connects to it, unless --nats names one: then there is none, and stop removes the instances of
+// this run. The caller must call stop.
+func (r *run) start(ctx context.Context, l layout) (f *fleet, d *driver, stop func() error, err error) {
+	if r.given {
+		if d, err = r.connect(ctx); err != nil {
+			return nil, nil, nil, err
+		}
+		d.purges = true
+		return nil, d, func() error {
+			defer d.close()
+			return d.purge(context.WithoutCancel(ctx), r.errw)
+		}, nil
+	}
+	if f, err = startFleet(ctx, r.log, r.childLog, l); err != nil {
+		return nil, nil, nil, err
+	}
+	r.NATSURL = settings.URL(f.nats.url())
+	if d, err = r.connect(ctx); err != nil {
+		return nil, nil, nil, errors.Join(err, f.stop())
+	}
+	return f, d, func() error {
+		d.close()
+		return f.stop()
+	}, nil
+}
+
+// percentile returns a percentile of ascending durations, in milliseconds.
+func percentile(sorted []time.Duration, p float64) float64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return millis(sorted[min(int(p*float64(len(sorted))), len(sorted)-1)])
+}
+
+func millis(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }

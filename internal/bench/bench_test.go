@@ -1,0 +1,262 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/pawlrun/pawl/internal/settings"
+	"github.com/pawlrun/pawl/pkg/client"
+)
+
+// asProgram makes the test binary one of the programs of a fleet.
+const asProgram = "TEST_AS_BENCH_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		var p Programs
+		k, code, ok := settings.Commands(&p, "bench", "", os.Args[1:], os.Stdout, os.Stderr)
+		if ok {
+			k.BindTo(context.Background(), (*context.Context)(nil))
+			if err := k.Run(); err != nil {
+				code = 1
+			}
+		}
+		os.Exit(code)
+	}
+	dir, err := os.MkdirTemp("", "bench-test-")
+	if err != nil {
+		panic(err)
+	}
+	for name, value := range map[string]string{asProgram: "1", "TMPDIR": dir} { // for children, and to find what fleets leave
+		if err := os.Setenv(name, value); err != nil {
+			panic(err)
+		}
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if left, err := os.ReadDir(dir); code == 0 && (err != nil || len(left) > 0) {
+			fmt.Fprintln(os.Stderr, "left behind:", left, err)
+			code = 1
+		}
+		_ = os.RemoveAll(dir)
+		os.Exit(code)
+	}))
+}
+
+// command parses arguments as pawl bench does.
+func command(t *testing.T, args ...string) (*Command, error) {
+	t.Helper()
+	var c struct {
+		Bench Command `cmd:""`
+	}
+	k, err := kong.New(&c, kong.Name("pawl"), kong.Exit(func(int) {}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = k.Parse(append([]string{"bench"}, args...))
+	return &c.Bench, err
+}
+
+// measure runs a scenario and decodes its results, an object per line.
+func measure[R any](t *testing.T, args ...string) (results []R, keys map[string]any) {
+	t.Helper()
+	c, err := command(t, append(args, "--json")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	if err := c.Measure(t.Context(), &out, &errs); err != nil {
+		t.Fatalf("%v\n%s", err, errs.String())
+	}
+	for line := range strings.Lines(out.String()) {
+		var r R
+		if err := errors.Join(json.Unmarshal([]byte(line), &r), json.Unmarshal([]byte(line), &keys)); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		results = append(results, r)
+	}
+	return results, keys
+}
+
+func TestBenchAgainstFleetRemovesItsInstances(t *testing.T) {
+	t.Parallel()
+	own, err := command(t, "hello")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &run{Command: own, errw: t.Output(), childLog: t.Output()}
+	_, d, stop, err := r.start(t.Context(), layout{orchestrators: 1, workers: 1, concurrency: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	results, _ := measure[loadResult](t, "all", "--instances", "10", "--n", "5", "--nats", string(r.NATSURL))
+	for i, want := range []string{"hello", "chain", "fanout", "event"} {
+		if m := results[i]; m.Scenario != want || m.Instances != 10 || m.InstancesPerS <= 0 || m.P99MS < m.P50MS || m.P50MS <= 0 {
+			t.Errorf("%+v", m)
+		}
+	}
+	for d, err := range d.c.List(t.Context(), client.ListOptions{}) {
+		t.Errorf("left behind: %s, %v", d.Instance, err)
+	}
+}
+
+func TestBenchCancelReachesEveryActivity(t *testing.T) {
+	t.Parallel()
+	results, keys := measure[cancelResult](t, "cancel", "--instances", "10")
+	for _, key := range []string{"p50_ms", "p99_ms", "max_ms", "cancelled", "missed"} {
+		if _, ok := keys[key]; !ok {
+			t.Errorf("no %s in %v", key, keys)
+		}
+	}
+	r := results[0]
+	if b := r.Burst; r.Missed != 0 || r.Cancelled != 10 || !r.Hints || r.P50MS <= 0 || r.MaxMS < r.P99MS || b == nil || b.Missed+b.Leases+b.Goroutines+b.Agenda != 0 {
+		t.Errorf("%+v, burst %+v", r, r.Burst)
+	}
+}
+
+func TestBenchCancelMeasuresCommitOfManyCancellations(t *testing.T) {
+	t.Parallel()
+	results, _ := measure[cancelResult](t, "cancel", "--instances", "2", "--fanout", "300")
+	if r := results[0]; r.Cancelled != 600 || r.CommitMS <= 0 || r.Burst != nil {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestCancellationWithoutHintsIsNoticedByRenewal(t *testing.T) {
+	t.Parallel()
+	results, _ := measure[cancelResult](t, "cancel", "--instances", "8", "--no-hints")
+	const renewal = 10 * time.Second / 3
+	if r := results[0]; r.Hints || r.Missed != 0 || r.P50MS < 100 || r.MaxMS > float64(3*renewal.Milliseconds()) {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestBenchGateMeasuresLimit(t *testing.T) {
+	t.Parallel()
+	results, keys := measure[limitResult](t, "gate", "--instances", "200", "--in-flight", "200")
+	for _, key := range []string{"scenario", "grants_per_s", "ungated_per_s", "chain_ratio", "p50_ms", "p99_ms", "bytes_per_waiter", "cpu_s_per_1000"} {
+		if _, ok := keys[key]; !ok {
+			t.Errorf("no %s in %v", key, keys)
+		}
+	}
+	r := results[0]
+	if r.Instances != 200 || r.GrantsPerS <= 0 || r.DrainPerS <= 0 || r.P50MS <= 0 || r.P99MS < r.P50MS || r.PlainPerS <= 0 || r.Waiters != 200 || r.Turns != 200 {
+		t.Errorf("%+v", r)
+	}
+	if len(r.ChainRatios) != limitRounds || r.ChainRatio <= 0 || r.BytesPerWaiter < 50 || r.BytesPerWaiter > 300 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestBenchRecoverMeasuresHandover(t *testing.T) {
+	t.Parallel()
+	results, _ := measure[recoverResult](t, "recover", "--rounds", "1", "--fault", "hand-over")
+	if r := results[0]; r.Fault != "hand-over" || r.Rounds != 1 || r.Instances < 50 || r.Failed != 0 || r.MaxMS <= 0 || r.TargetMS != 100 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestRecoveryIsMeasuredFromTheEndOfTheFault(t *testing.T) {
+	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
+	cs := []*canary{
+		{began: at(0), ended: at(900)},                                  // over before
+		{began: at(500), ended: at(1200), runs: 150 * time.Millisecond}, // under way: 200 ms, 150 of them its own
+		{began: at(1100), ended: at(1130), err: errors.New("")},
+		{began: at(1100), ended: at(1110)},
+	}
+	if worst, held := waited(cs, at(1000), false); worst != 50*time.Millisecond || held != 0 {
+		t.Errorf("together: %s, %s", worst, held)
+	}
+	if worst, held := waited(cs, at(1000), true); worst != 30*time.Millisecond || held != 50*time.Millisecond {
+		t.Errorf("apart: %s, %s", worst, held)
+	}
+}
+
+func TestInvalidCombinationsAreUsageErrors(t *testing.T) {
+	for _, args := range [][]string{
+		{"hello", "--load"}, {"all", "--no-hints"}, {"chain", "--fanout", "3"}, {"cancel", "--fanout", "0"}, {"cancel", "--fanout", "10001"},
+		{"gate", "--instances", "150"}, {"gate", "--in-flight", "100"}, {"cancel", "--nats", "nats://127.0.0.1:1"}, {"gate", "--nats", "nats://127.0.0.1:1"},
+		{"recover", "--fault", "flood"}, {"recover", "--rounds", "0"}, {"hello", "--json", "--benchstat"},
+	} {
+		c, err := command(t, args...)
+		if err == nil {
+			err = c.Measure(t.Context(), t.Output(), t.Output())
+			if _, usage := errors.AsType[settings.UsageError](err); err == nil || !usage {
+				t.Errorf("%q: %v", args, err)
+			}
+		}
+	}
+}
+
+func TestResultsAreATableAndLinesForBenchstat(t *testing.T) {
+	results := []any{
+		loadResult{Scenario: "hello", Instances: 20, InstancesPerS: 3512.4, P50MS: 1.234, CPU: map[string]float64{"nats": 0.1234}},
+		loadResult{Scenario: "chain", Instances: 5, InstancesPerS: 12, P50MS: 12.34},
+	}
+	var out bytes.Buffer
+	r := report{w: &out}
+	for _, v := range results {
+		if err := r.add(v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"METRIC", "HELLO  CHAIN\n", "instances/s", "3512   12.0\n", "p50 ms", "1.23   12.3\n", "nats cpu s per 1000  0.123\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+	out.Reset()
+	r = report{w: &out, benchstat: true}
+	if err := r.add(recoverResult{Scenario: "recover", Fault: "hand-over", Since: "SIGTERM", Rounds: 3, P50MS: 20, Reached: true}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Unit p50-ms better=lower\n", "\nBenchmarkRecover/Hand-over 3 3 rounds 20 p50-ms "} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+}
+
+func TestJoinCostIsProportionalToWidth(t *testing.T) {
+	b := newTurnBench()
+	thousand, err := b.gather(1_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // other tests may have the cores
+		wide, err := b.gather(10_000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if wide <= 12*thousand {
+			return
+		}
+		t.Logf("1,000: %s, 10,000: %s", thousand, wide)
+	}
+	t.Error("a join of 10,000 costs more than twelve times one of 1,000")
+}
+
+func TestTurnMakesFewAllocations(t *testing.T) {
+	ns, allocs, err := newTurnBench().turn(20 * time.Millisecond)
+	if err != nil || allocs > 20 {
+		t.Errorf("%.1f allocations in %.0f ns, %v", allocs, ns, err)
+	}
+}

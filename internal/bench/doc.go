@@ -1,0 +1,7 @@
+// Package bench measures Pawl: throughput and latency (load.go), cancellation (cancel.go), limits (limit.go), the turn engine
+// alone (turn.go), and recovery from faults (recover.go).
+//
+// A scenario runs on a fleet (fleet.go): NATS, Redis, orchestrators and workers, each a process of its own, while this process
+// is the client (driver.go). Every result is a struct with JSON tags, from which the table and the lines for benchstat
+// (report.go) are derived.
+package bench

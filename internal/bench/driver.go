@@ -1,0 +1,250 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nuid"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/examples"
+	"github.com/pawlrun/pawl/internal/term"
+	"github.com/pawlrun/pawl/pkg/client"
+)
+
+const (
+	connectInterval = 100 * time.Millisecond
+	connectTimeout  = 30 * time.Second
+	purgeTimeout    = 2 * time.Minute
+	purgeInFlight   = 256
+)
+
+// driver is the client of a benchmark: it starts instances and waits for them.
+type driver struct {
+	nc  *nats.Conn
+	c   *client.Client
+	ns  string // namespace
+	run string // part of every instance id, so that concurrent benchmarks do not collide
+	n   atomic.Uint64
+
+	purges bool // the instances are removed at the end
+	mu     sync.Mutex
+	ids    []string // to be removed
+}
+
+// scenario is one thing to measure.
+type scenario struct {
+	name       string
+	activities int // of one instance
+	instances  int // by default
+	// begin runs before the clock starts, and returns what is timed: everything up to the end of the instance.
+	begin func(ctx context.Context, id string) (finish func(context.Context) error, err error)
+}
+
+// connect connects, and waits until the fleet has created its namespace.
+func (r *run) connect(ctx context.Context) (*driver, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	tick := time.NewTicker(connectInterval)
+	defer tick.Stop()
+	for {
+		d, err := r.dial(ctx)
+		if err == nil {
+			return d, nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+func (r *run) dial(ctx context.Context) (*driver, error) {
+	nc, err := r.OpenNATS(r.log)
+	if err != nil {
+		return nil, err
+	}
+	cl, err := client.New(ctx, nc, client.Options{Namespace: r.Namespace.Namespace, Logger: r.log})
+	if err != nil {
+		nc.Close()
+		return nil, err
+	}
+	return &driver{nc: nc, c: cl, ns: r.Namespace.Namespace, run: nuid.Next()}, nil
+}
+
+func (d *driver) close() {
+	d.c.Close()
+	d.nc.Close()
+}
+
+// stream returns the name of INPUTS or TASKS.
+func (d *driver) stream(kind string) string { return "PAWL-" + d.ns + "-" + kind }
+
+// id returns an id for a new instance.
+func (d *driver) id(name string) string {
+	id := name + "-" + d.run + "-" + strconv.FormatUint(d.n.Add(1), 10)
+	if d.purges {
+		d.mu.Lock()
+		d.ids = append(d.ids, id)
+		d.mu.Unlock()
+	}
+	return id
+}
+
+// purge removes every instance of this run.
+func (d *driver) purge(ctx context.Context, errw io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, purgeTimeout)
+	defer cancel()
+	d.mu.Lock()
+	ids := slices.Clone(d.ids)
+	d.mu.Unlock()
+	p := term.NewProgress(errw, len(ids), "instances removed")
+	defer p.End()
+	var done atomic.Int64
+	err := each(ctx, len(ids), purgeInFlight, func(ctx context.Context, i int) error {
+		err := d.c.Purge(ctx, ids[i], client.Force())
+		if errors.Is(err, client.ErrNotFound) { // its start failed
+			err = nil
+		}
+		p.Set(int(done.Add(1)))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("remove the instances of run %s: %w", d.run, err)
+	}
+	return nil
+}
+
+// scenario returns a scenario by name; n is the width of a fanout.
+func (d *driver) scenario(name string, n int) scenario {
+	switch name {
+	case "chain":
+		return plain(d, name, examples.ChainLength, 6_000, examples.Chain, 0)
+	case "fanout":
+		return plain(d, name, n, max(40_000/max(n, 1), 1), examples.FanOut, n)
+	case "event":
+		return scenario{name: name, instances: 10_000, begin: d.beginEvent}
+	default:
+		return plain(d, name, 1, 15_000, examples.Hello, "world")
+	}
+}
+
+// plain is a scenario that is timed from the start of an instance.
+func plain[In, Out any](d *driver, name string, activities, instances int, o pawl.Orchestration[In, Out], in In) scenario {
+	begin := func(_ context.Context, id string) (func(context.Context) error, error) {
+		return func(ctx context.Context) error {
+			run, err := client.Start(ctx, d.c, o, id, in)
+			if err == nil {
+				_, err = run.Result(ctx)
+			}
+			return err
+		}, nil
+	}
+	return scenario{name: name, activities: activities, instances: instances, begin: begin}
+}
+
+// beginEvent starts an instance that waits for an event; it is timed from the event.
+func (d *driver) beginEvent(ctx context.Context, id string) (func(context.Context) error, error) {
+	run, err := client.Start(ctx, d.c, examples.Wait, id, pawl.None{})
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		if err := client.Send(ctx, d.c, examples.Poke, id, "now"); err != nil {
+			return err
+		}
+		_, err := run.Result(ctx)
+		return err
+	}, nil
+}
+
+// load runs n instances, at most inFlight at a time, and returns the time from the first that is timed to the last.
+func (d *driver) load(ctx context.Context, sc scenario, n, inFlight int, progress io.Writer) (time.Duration, error) {
+	finishes := make([]func(context.Context) error, n)
+	if err := each(ctx, n, inFlight, func(ctx context.Context, i int) (err error) {
+		finishes[i], err = sc.begin(ctx, d.id(sc.name))
+		return err
+	}); err != nil {
+		return 0, err
+	}
+	p := term.NewProgress(progress, n, sc.name+" instances")
+	defer p.End()
+	var done atomic.Int64
+	began := time.Now()
+	err := each(ctx, n, inFlight, func(ctx context.Context, i int) error {
+		err := finishes[i](ctx)
+		if d := done.Add(1); d%64 == 0 {
+			p.Set(int(d))
+		}
+		return err
+	})
+	took := time.Since(began)
+	if err == nil {
+		p.Set(n)
+	}
+	return took, err
+}
+
+// sequential runs n instances one after the other.
+func (d *driver) sequential(ctx context.Context, sc scenario, n int) (p50, p99 float64, err error) {
+	took := make([]time.Duration, n)
+	for i := range took {
+		finish, err := sc.begin(ctx, d.id(sc.name))
+		if err != nil {
+			return 0, 0, err
+		}
+		began := time.Now()
+		if err := finish(ctx); err != nil {
+			return 0, 0, fmt.Errorf("one at a time: %w", err)
+		}
+		took[i] = time.Since(began)
+	}
+	slices.Sort(took)
+	return percentile(took, 0.5), percentile(took, 0.99), nil
+}
+
+// each calls fn for 0 to n-1, at most limit at a time, and stops at the first error.
+func each(ctx context.Context, n, limit int, fn func(context.Context, int) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	var next atomic.Int64
+	for range min(n, max(limit, 1)) {
+		g.Go(func() error {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return nil
+				}
+				if err := fn(ctx, i); err != nil {
+					return err
+				}
+			}
+		})
+	}
+	return g.Wait()
+}
+
+// until polls a condition for at most 30 s.
+func until(ctx context.Context, ok func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, recoveryTimeout)
+	defer cancel()
+	tick := time.NewTicker(canaryInterval)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}

@@ -1,0 +1,302 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pawlrun/pawl/examples"
+)
+
+const (
+	outageInterval  = 20 * time.Millisecond  // between instances during an outage of seconds
+	leaderTimeout   = 100 * time.Millisecond // for one answer of a leader
+	presenceTimeout = 5 * time.Millisecond   // for NATS to report that a worker has no subscription
+)
+
+// fault is a fault of a fleet.
+type fault struct {
+	name   string
+	target time.Duration // maximum wait
+	since  string        // where the wait begins
+	nats   int           // servers; zero: one
+	redis  bool          // a Redis Cluster
+	held   time.Duration // target for instances that were under way on the member concerned; zero: as for all
+	every  time.Duration // between instances; zero: canaryInterval. Longer for outages of seconds, whose backlog is not measured
+	// inject injects the fault, and returns from when on an instance need not wait.
+	inject func(ctx context.Context, f *fleet, d *driver, round int) (time.Time, error)
+	// heal restores the fleet once it has recovered.
+	heal func(ctx context.Context, f *fleet, d *driver) error
+}
+
+// faults are in the order of the table.
+func faults() []fault {
+	return []fault{
+		{name: "orchestrator-killed", target: 5500 * time.Millisecond, since: "kill -9", every: outageInterval, inject: killOrchestrator, heal: healMembers},
+		{name: "orchestrators-killed", target: 5500 * time.Millisecond, since: "their start", every: outageInterval, inject: killAllOrchestrators, heal: healMembers},
+		{name: "hand-over", target: 100 * time.Millisecond, since: "SIGTERM", inject: stopOneOrchestrator, heal: healMembers},
+		{name: "nats-cut", target: 6 * time.Second, since: "cut from NATS", every: outageInterval, inject: network(orchestrators, func(m *member) { m.toNATS().Cut() }), heal: healMembers},
+		{name: "nats-black-hole", target: 6 * time.Second, since: "black hole to NATS", every: outageInterval, inject: network(orchestrators, func(m *member) { m.toNATS().BlackHole() }), heal: healMembers},
+		{name: "redis-cut", target: 6 * time.Second, since: "cut from Redis", every: outageInterval, inject: network(orchestrators, func(m *member) { m.toRedis().Cut() }), heal: healMembers},
+		{name: "redis-black-hole", target: 6 * time.Second, since: "black hole to Redis", every: outageInterval, inject: network(orchestrators, func(m *member) { m.toRedis().BlackHole() }), heal: healMembers},
+		{name: "worker-killed", target: 50 * time.Millisecond, held: 11 * time.Second, since: "NATS drops it", inject: killWorker, heal: healMembers},
+		{name: "worker-nats-cut", target: 3 * time.Second, held: 11 * time.Second, since: "cut from NATS", inject: network(workers, func(m *member) { m.toNATS().Cut() }), heal: healMembers},
+		{name: "worker-nats-black-hole", target: 3 * time.Second, held: 11 * time.Second, since: "black hole to NATS", inject: network(workers, func(m *member) { m.toNATS().BlackHole() }), heal: healMembers},
+		{name: "worker-redis-cut", target: 3 * time.Second, held: 11 * time.Second, since: "cut from Redis", inject: network(workers, func(m *member) { m.toRedis().Cut() }), heal: healMembers},
+		{name: "worker-redis-black-hole", target: 3 * time.Second, held: 11 * time.Second, since: "black hole to Redis", inject: network(workers, func(m *member) { m.toRedis().BlackHole() }), heal: healMembers},
+		{name: "redis-restarted", target: time.Second, since: "Redis answers", inject: restartRedis, heal: healMembers},
+		{name: "nats-restarted", target: time.Second, since: "NATS listens", inject: restartNATS, heal: healMembers},
+		{name: "tasks-lost", target: 2 * time.Second, since: "TASKS deleted", inject: deleteTasks, heal: healMembers},
+		{name: "cluster-master-killed", target: 2 * time.Second, since: "election", redis: true, every: outageInterval, inject: killClusterMaster, heal: healCluster},
+		{name: "jetstream-leader-killed", target: time.Second, since: "last election", nats: 3, every: outageInterval, inject: killStreamLeader, heal: healNATS},
+	}
+}
+
+var (
+	errNoSingle  = errors.New("the fleet has a Redis Cluster")
+	errNoCluster = errors.New("the fleet has no Redis Cluster")
+)
+
+func orchestrators(f *fleet) []*member { return f.orchestrators }
+func workers(f *fleet) []*member       { return f.workers }
+
+func killOrchestrator(_ context.Context, f *fleet, _ *driver, round int) (time.Time, error) {
+	err := f.orchestrators[round%len(f.orchestrators)].Kill()
+	return time.Now(), err
+}
+
+// killWorker returns when NATS has noticed that the worker is gone. Until then NATS delivers tasks to it, which are delayed like
+// those that it has begun.
+func killWorker(ctx context.Context, f *fleet, d *driver, round int) (time.Time, error) {
+	m := f.workers[round%len(f.workers)]
+	if err := m.Kill(); err != nil {
+		return time.Time{}, err
+	}
+	err := until(ctx, func() bool { return !d.subscribed(m.name) })
+	return time.Now(), err
+}
+
+// subscribed reports whether a worker is subscribed: NATS answers a request without subscribers at once.
+func (d *driver) subscribed(worker string) bool {
+	_, err := d.nc.Request("pawl."+d.ns+".hint."+worker, nil, presenceTimeout)
+	return !errors.Is(err, nats.ErrNoResponders)
+}
+
+func killAllOrchestrators(_ context.Context, f *fleet, _ *driver, _ int) (time.Time, error) {
+	var errs []error
+	for _, m := range f.orchestrators {
+		errs = append(errs, m.Kill())
+	}
+	now := time.Now()
+	for _, m := range f.orchestrators {
+		errs = append(errs, m.start())
+	}
+	return now, errors.Join(errs...)
+}
+
+func stopOneOrchestrator(_ context.Context, f *fleet, _ *driver, round int) (time.Time, error) {
+	m := f.orchestrators[round%len(f.orchestrators)]
+	now := time.Now()
+	return now, m.Stop()
+}
+
+// network injects a fault into the network of one member.
+func network(of func(*fleet) []*member, cut func(*member)) func(context.Context, *fleet, *driver, int) (time.Time, error) {
+	return func(_ context.Context, f *fleet, _ *driver, round int) (time.Time, error) {
+		ms := of(f)
+		now := time.Now()
+		cut(ms[round%len(ms)])
+		return now, nil
+	}
+}
+
+func restartRedis(ctx context.Context, f *fleet, _ *driver, _ int) (time.Time, error) {
+	one, ok := f.redis.(*singleRedis)
+	if !ok {
+		return time.Time{}, errNoSingle
+	}
+	err := one.restart(ctx)
+	return time.Now(), err
+}
+
+func restartNATS(ctx context.Context, f *fleet, _ *driver, _ int) (time.Time, error) {
+	if err := f.nats.servers[0].Kill(); err != nil {
+		return time.Time{}, err
+	}
+	err := f.nats.servers[0].start(ctx)
+	return time.Now(), err
+}
+
+func deleteTasks(ctx context.Context, _ *fleet, d *driver, _ int) (time.Time, error) {
+	js, err := jetstream.New(d.nc)
+	if err != nil {
+		return time.Time{}, err
+	}
+	err = js.DeleteStream(ctx, d.stream("TASKS"))
+	return time.Now(), err
+}
+
+// killClusterMaster kills a master: heal restarts it only when the fleet has recovered, as a replica.
+func killClusterMaster(ctx context.Context, f *fleet, _ *driver, round int) (time.Time, error) {
+	c, ok := f.redis.(*redisCluster)
+	if !ok {
+		return time.Time{}, errNoCluster
+	}
+	var masters, replicas []*redisNode
+	for _, n := range c.nodes {
+		if n.master(ctx) {
+			masters = append(masters, n)
+		} else {
+			replicas = append(replicas, n)
+		}
+	}
+	if len(masters) != clusterMasters {
+		return time.Time{}, fmt.Errorf("%d masters", len(masters))
+	}
+	masters[round%len(masters)].kill()
+	err := until(ctx, func() bool {
+		for _, n := range replicas {
+			if n.master(ctx) {
+				return true
+			}
+		}
+		return false
+	})
+	return time.Now(), err
+}
+
+// killStreamLeader kills the server that leads INPUTS, and waits until nothing that an instance needs is without a leader: the
+// JetStream of the cluster, both streams, and the consumer of the task queue.
+func killStreamLeader(ctx context.Context, f *fleet, d *driver, _ int) (time.Time, error) {
+	info, _ := d.replicas(ctx, "INPUTS")
+	n := f.nats.server(info.Leader)
+	if n == nil {
+		return time.Time{}, fmt.Errorf("the leader of %s is %q, which is not a server of this fleet", d.stream("INPUTS"), info.Leader)
+	}
+	if err := n.Kill(); err != nil {
+		return time.Time{}, err
+	}
+	return d.awaitLeaders(ctx, n.name)
+}
+
+// awaitLeaders waits until everything has a leader other than the server that was killed, and returns when.
+func (d *driver) awaitLeaders(ctx context.Context, dead string) (time.Time, error) {
+	js, err := jetstream.New(d.nc)
+	if err != nil {
+		return time.Time{}, err
+	}
+	lead := func(info *jetstream.ClusterInfo) bool { return info != nil && info.Leader != "" && info.Leader != dead }
+	all := []func(context.Context) bool{func(ctx context.Context) bool {
+		_, err := js.AccountInfo(ctx) // answered by the leader of the cluster's JetStream
+		return err == nil
+	}}
+	for _, kind := range []string{"INPUTS", "TASKS"} {
+		all = append(all, func(ctx context.Context) bool {
+			s, err := js.Stream(ctx, d.stream(kind))
+			return err == nil && lead(s.CachedInfo().Cluster)
+		})
+	}
+	all = append(all, func(ctx context.Context) bool {
+		c, err := js.Consumer(ctx, d.stream("TASKS"), examples.Greet.Queue()) // is named for its queue
+		return err == nil && lead(c.CachedInfo().Cluster)
+	})
+	var g errgroup.Group
+	for _, one := range all { // concurrently: a request without a leader is not answered
+		g.Go(func() error {
+			return until(ctx, func() bool {
+				request, stop := context.WithTimeout(ctx, leaderTimeout)
+				defer stop()
+				return one(request)
+			})
+		})
+	}
+	err = g.Wait()
+	return time.Now(), err
+}
+
+// replicas returns what JetStream reports about the servers of a stream.
+func (d *driver) replicas(ctx context.Context, kind string) (jetstream.ClusterInfo, bool) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	js, err := jetstream.New(d.nc)
+	if err != nil {
+		return jetstream.ClusterInfo{}, false
+	}
+	s, err := js.Stream(ctx, d.stream(kind))
+	if err != nil || s.CachedInfo().Cluster == nil {
+		return jetstream.ClusterInfo{}, false
+	}
+	return *s.CachedInfo().Cluster, true
+}
+
+func healMembers(_ context.Context, f *fleet, _ *driver) error {
+	var errs []error
+	for _, m := range f.members() {
+		errs = append(errs, m.heal())
+	}
+	return errors.Join(errs...)
+}
+
+func healCluster(ctx context.Context, f *fleet, d *driver) error {
+	c, ok := f.redis.(*redisCluster)
+	if !ok {
+		return nil
+	}
+	for _, n := range c.nodes {
+		if n.cmd.ProcessState == nil {
+			continue
+		}
+		if err := n.start(ctx); err != nil {
+			return err
+		}
+	}
+	return errors.Join(c.awaitHealthy(ctx), healMembers(ctx, f, d))
+}
+
+// healNATS restarts the server that was killed, and waits until every stream has all of its replicas.
+func healNATS(ctx context.Context, f *fleet, d *driver) error {
+	for _, n := range f.nats.servers {
+		if !n.Exited() {
+			continue
+		}
+		if err := n.start(ctx); err != nil {
+			return err
+		}
+	}
+	current := func(kind string) bool {
+		info, ok := d.replicas(ctx, kind)
+		return ok && info.Leader != "" && !slices.ContainsFunc(info.Replicas, func(r *jetstream.PeerInfo) bool { return r.Offline || !r.Current })
+	}
+	if err := until(ctx, func() bool { return current("INPUTS") && current("TASKS") }); err != nil {
+		return fmt.Errorf("the streams lack replicas: %w", err)
+	}
+	return healMembers(ctx, f, d)
+}
+
+// selectFaults returns the faults with the names; none: all.
+func selectFaults(names []string) ([]fault, error) {
+	all := faults()
+	if len(names) == 0 {
+		return all, nil
+	}
+	var selected []fault
+	for _, name := range names {
+		i := slices.IndexFunc(all, func(f fault) bool { return f.name == name })
+		if i < 0 {
+			var known []string
+			for _, f := range all {
+				known = append(known, f.name)
+			}
+			return nil, fmt.Errorf("unknown --fault %s: use one of %s", name, strings.Join(known, ", "))
+		}
+		selected = append(selected, all[i])
+	}
+	return selected, nil
+}

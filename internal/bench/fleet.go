@@ -1,0 +1,264 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl/internal/netfault"
+	"github.com/pawlrun/pawl/internal/process"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/internal/settings"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// layout is the servers and members of a fleet.
+type layout struct {
+	natsServers            int // more than one: a cluster
+	redisCluster           bool
+	orchestrators, workers int
+	concurrency            int  // of each worker
+	noHints                bool // the workers receive no hints
+	proxies                bool // every member connects through proxies of its own
+}
+
+// fleet is NATS, Redis, orchestrators and workers, each a process of its own.
+type fleet struct {
+	layout        layout
+	dir           string
+	log           io.Writer
+	nats          *natsServers
+	redis         redisServers
+	orchestrators []*member
+	workers       []*member
+	procs         int // GOMAXPROCS of this process before
+}
+
+// member is an orchestrator or a worker.
+type member struct {
+	*process.Process
+	name    string
+	args    []string
+	log     io.Writer
+	proxies []*netfault.Proxy // to NATS and to Redis; none in front of a cluster, whose servers announce their own addresses
+}
+
+// startFleet starts servers and members, and returns before they are ready.
+// This process, the client, limits itself to its share of the cores like the others.
+func startFleet(ctx context.Context, log *slog.Logger, childLog io.Writer, l layout) (_ *fleet, err error) {
+	f := &fleet{layout: l, log: childLog, procs: runtime.GOMAXPROCS(0)}
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(process.CPUShare())
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.stop())
+		}
+	}()
+	if f.dir, err = os.MkdirTemp("", "pawl-bench-"); err != nil {
+		return nil, err
+	}
+	if f.redis, err = startRedis(ctx, filepath.Join(f.dir, "redis"), l.redisCluster, log); err != nil {
+		return nil, err
+	}
+	if f.nats, err = startNATS(ctx, filepath.Join(f.dir, "nats"), max(l.natsServers, 1), childLog); err != nil {
+		return nil, err
+	}
+	for i := range l.orchestrators {
+		m, err := f.member("orchestrator", i, "--replicas", strconv.Itoa(max(l.natsServers, 1)))
+		if err != nil {
+			return nil, err
+		}
+		f.orchestrators = append(f.orchestrators, m)
+	}
+	for i := range l.workers {
+		m, err := f.member("worker", i, "--concurrency", strconv.Itoa(l.concurrency), "--name", "worker-"+strconv.Itoa(i+1))
+		if err != nil {
+			return nil, err
+		}
+		f.workers = append(f.workers, m)
+	}
+	return f, nil
+}
+
+func (f *fleet) member(role string, i int, args ...string) (_ *member, err error) {
+	m := &member{name: role + "-" + strconv.Itoa(i+1), log: f.log}
+	natsURL, redisURL := f.nats.url(), f.redis.url()
+	if f.layout.proxies && len(f.nats.servers) == 1 {
+		if natsURL, err = m.proxy("nats://", f.nats.servers[0].addr); err != nil {
+			return nil, err
+		}
+	}
+	if one, ok := f.redis.(*singleRedis); f.layout.proxies && ok {
+		if redisURL, err = m.proxy("redis://", one.addr()); err != nil {
+			return nil, err
+		}
+	}
+	if f.layout.noHints && role == "worker" {
+		natsURL = strings.Replace(natsURL, "://", "://"+unhintedUser+":"+unhintedUser+"@", 1)
+	}
+	m.args = slices.Concat([]string{"serve-bench", role}, args, []string{"--nats", natsURL, "--redis", redisURL, "--drain", "5s", "--log-level", "warn"})
+	return m, m.start()
+}
+
+func (m *member) proxy(scheme, addr string) (url string, err error) {
+	p, err := netfault.Listen(addr)
+	if err != nil {
+		return "", err
+	}
+	m.proxies = append(m.proxies, p)
+	return scheme + p.Addr(), nil
+}
+
+func (m *member) start() (err error) {
+	m.Process, err = process.Start(m.name, m.log, m.args...)
+	return err
+}
+
+// toNATS and toRedis are the proxies of a member that has both.
+func (m *member) toNATS() *netfault.Proxy  { return m.proxies[0] }
+func (m *member) toRedis() *netfault.Proxy { return m.proxies[1] }
+
+// heal ends the faults of the member's network, and restarts its process if it has ended.
+func (m *member) heal() error {
+	for _, p := range m.proxies {
+		p.Heal()
+	}
+	if m.Process != nil && !m.Exited() {
+		return nil
+	}
+	return m.start()
+}
+
+func (m *member) close() error {
+	for _, p := range m.proxies {
+		p.Heal()
+	}
+	var err error
+	if m.Process != nil {
+		err = m.Stop()
+	}
+	for _, p := range m.proxies {
+		p.Close()
+	}
+	return err
+}
+
+// members returns the orchestrators and the workers.
+func (f *fleet) members() []*member { return slices.Concat(f.orchestrators, f.workers) }
+
+// stop stops the members before the servers, and removes the files.
+func (f *fleet) stop() error {
+	runtime.GOMAXPROCS(f.procs)
+	all := f.members()
+	errs := make([]error, len(all))
+	_ = each(context.Background(), len(all), len(all), func(_ context.Context, i int) error { errs[i] = all[i].close(); return nil })
+	if f.nats != nil {
+		errs = append(errs, f.nats.stop())
+	}
+	if f.redis != nil {
+		errs = append(errs, f.redis.stop())
+	}
+	if f.dir != "" {
+		errs = append(errs, os.RemoveAll(f.dir))
+	}
+	return errors.Join(errs...)
+}
+
+// redisClient connects to the Redis of the fleet.
+func (f *fleet) redisClient() (redis.UniversalClient, error) {
+	return settings.Redis{RedisURL: settings.URL(f.redis.url())}.DialRedis(slog.New(slog.DiscardHandler))
+}
+
+// cpu returns the processor time of each process of a fleet with one of each.
+// It is empty without a fleet, and where the operating system does not report it.
+func (f *fleet) cpu() map[string]time.Duration {
+	if f == nil {
+		return nil
+	}
+	pids := map[string]int{"client": os.Getpid(), "nats": f.nats.servers[0].PID(), "orchestrator": f.orchestrators[0].PID(), "worker": f.workers[0].PID()}
+	if one, ok := f.redis.(*singleRedis); ok {
+		pids["redis"] = one.PID()
+	}
+	used := make(map[string]time.Duration, len(pids))
+	for name, pid := range pids {
+		if t, ok := cpuTime(pid); ok {
+			used[name] = t
+		}
+	}
+	return used
+}
+
+// cpuTime reads the user and system time of a process from Linux' /proc, in ticks of 10 ms.
+func cpuTime(pid int) (time.Duration, bool) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0, false
+	}
+	// The name, in parentheses, can be anything; the fields after it are numbers.
+	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	if len(fields) < 13 {
+		return 0, false
+	}
+	user, errU := strconv.ParseInt(fields[11], 10, 64)
+	system, errS := strconv.ParseInt(fields[12], 10, 64)
+	return time.Duration(user+system) * 10 * time.Millisecond, errU == nil && errS == nil
+}
+
+// awaitComplete waits until the fleet is as it was started: every orchestrator owns its share of the partitions, and every
+// worker is subscribed.
+func (f *fleet) awaitComplete(ctx context.Context, d *driver) error {
+	rdb, err := f.redisClient()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rdb.Close() }()
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
+	defer cancel()
+	err = until(ctx, func() bool {
+		return f.balanced(ctx, rdb, d.ns) && !slices.ContainsFunc(f.workers, func(m *member) bool { return !d.subscribed(m.name) })
+	})
+	if err != nil {
+		return fmt.Errorf("the fleet is not complete again: %w", err)
+	}
+	return nil
+}
+
+// balanced reports whether every orchestrator owns at least a quarter of an equal share of the partitions, which are assigned
+// at random.
+func (f *fleet) balanced(ctx context.Context, rdb redis.UniversalClient, ns string) bool {
+	space := redisx.NewSpace(ns)
+	answers, err := rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i := range queue.DefaultPartitions {
+			p.HGet(ctx, space.Part(i).Owner(), "member")
+		}
+		return nil
+	})
+	if err != nil {
+		return false
+	}
+	owned := make(map[string]int)
+	for _, a := range answers {
+		if owner, ok := a.(*redis.StringCmd); ok {
+			owned[owner.Val()]++
+		}
+	}
+	for _, n := range owned {
+		if n < queue.DefaultPartitions/len(f.orchestrators)/4 {
+			return false
+		}
+	}
+	return len(owned) == len(f.orchestrators)
+}

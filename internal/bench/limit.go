@@ -1,0 +1,218 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/pawlrun/pawl/examples"
+)
+
+const (
+	limitInstances = 100_000 // at one limit, by default
+	limitWarmup    = 3_000   // maximum of them before the clock starts
+	unlimitedMax   = 15_000  // maximum of instances of one activity without a limit, to compare with
+	limitWaiters   = 10_000  // maximum of waiters whose memory is measured
+	limitHandovers = 300     // maximum of activities that are admitted one after the other
+	limitChains    = 3_000   // maximum of chains of one round
+	limitRounds    = 5       // of chains with and without a limit
+)
+
+// limitResult is how many calls a limit admits, and what it costs.
+type limitResult struct {
+	Scenario    string  `json:"scenario"`
+	Instances   int     `json:"instances"` // of one activity, on one key
+	InFlight    int     `json:"in_flight"`
+	Concurrency int     `json:"concurrency"` // of the activity
+	Seconds     float64 `json:"seconds"`     // from the first start of an activity to the last
+	GrantsPerS  float64 `json:"grants_per_s"`
+	PlainPerS   float64 `json:"ungated_per_s"` // instances of one activity without a limit, just before
+
+	Waiters        int     `json:"waiters"`
+	BytesPerWaiter float64 `json:"bytes_per_waiter"` // of Redis' memory: all keys of the limit
+	DrainPerS      float64 `json:"drain_per_s"`      // admissions per second from there on, without new waiters
+
+	Turns int     `json:"turns"`  // handovers at a concurrency of one, with waiters, nothing else running
+	P50MS float64 `json:"p50_ms"` // in the worker, from the end of one activity to the start of the next
+	P99MS float64 `json:"p99_ms"`
+
+	Chains         int       `json:"chains"`            // of a round
+	ChainPerS      float64   `json:"chain_per_s"`       // activities, of the median round, without a limit
+	GatedChainPerS float64   `json:"gated_chain_per_s"` // with a limit that is never reached
+	ChainRatios    []float64 `json:"chain_ratios"`      // with by without, by round
+	ChainRatio     float64   `json:"chain_ratio"`       // their median
+
+	CPU      map[string]float64 `json:"cpu_s_per_1000,omitempty"` // seconds per 1,000 of Instances, by process
+	PlainCPU map[string]float64 `json:"ungated_cpu_s_per_1000,omitempty"`
+}
+
+// validateLimit rejects numbers with which the limit is not reached.
+func (c *Command) validateLimit() error {
+	if c.Scenario != "gate" {
+		return nil
+	}
+	if n := 2 * limitConcurrency; c.Instances != 0 && c.Instances < n || c.InFlight < n {
+		return fmt.Errorf("--instances and --in-flight must be at least %d, because the limit admits %d (got %d and %d)", n, limitConcurrency, c.Instances, c.InFlight)
+	}
+	return nil
+}
+
+// limit measures a limit.
+func (r *run) limit(ctx context.Context) (err error) {
+	f, d, stop, err := r.start(ctx, layout{orchestrators: 1, workers: 1, concurrency: workerConcurrency})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	rdb, err := f.redisClient()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rdb.Close()) }()
+	g := &limitBench{driver: d, limitPrograms: newLimitPrograms(), rdb: rdb, inFlight: r.InFlight, progress: r.errw}
+	cost, err := g.measure(ctx, f, cmp.Or(r.Instances, limitInstances))
+	if err != nil {
+		return fmt.Errorf("gate: %w", err)
+	}
+	return r.add(cost)
+}
+
+// measure runs the parts one after the other, so that they do not disturb each other.
+func (g *limitBench) measure(ctx context.Context, f *fleet, n int) (cost limitResult, err error) {
+	cost = limitResult{Scenario: "gate", Instances: n, InFlight: g.inFlight, Concurrency: limitConcurrency}
+	if _, err := g.load(ctx, g.scenario("hello", 1), min(n/10, limitWarmup), g.inFlight, io.Discard); err != nil {
+		return cost, err
+	}
+	if err := g.plain(ctx, f, min(n, unlimitedMax), &cost); err != nil {
+		return cost, fmt.Errorf("ungated: %w", err)
+	}
+	if err := g.many(ctx, f, n, &cost); err != nil {
+		return cost, fmt.Errorf("many: %w", err)
+	}
+	if err := g.turns(ctx, min(n, limitHandovers), &cost); err != nil {
+		return cost, fmt.Errorf("one at a time: %w", err)
+	}
+	if err := g.chains(ctx, max(min(n/20, limitChains), 1), &cost); err != nil {
+		return cost, fmt.Errorf("chains: %w", err)
+	}
+	if err := g.waiters(ctx, min(n, limitWaiters), &cost); err != nil {
+		return cost, fmt.Errorf("waiters: %w", err)
+	}
+	return cost, nil
+}
+
+// plain runs n instances of one activity without a limit, to compare with.
+func (g *limitBench) plain(ctx context.Context, f *fleet, n int, cost *limitResult) error {
+	before := f.cpu()
+	took, err := g.load(ctx, g.scenario("hello", 1), n, g.inFlight, g.progress)
+	cost.PlainPerS, cost.PlainCPU = float64(n)/took.Seconds(), perThousand(before, f.cpu(), n)
+	return err
+}
+
+// many runs n instances of a limited activity.
+func (g *limitBench) many(ctx context.Context, f *fleet, n int, cost *limitResult) error {
+	sc := plain(g.driver, "limit", 1, limitInstances, g.through, 1)
+	if _, err := g.load(ctx, sc, min(n/10, limitWarmup), g.inFlight, io.Discard); err != nil {
+		return err
+	}
+	if _, err := g.barrier(ctx, barrierOpen); err != nil {
+		return err
+	}
+	before := f.cpu()
+	if _, err := g.load(ctx, sc, n, g.inFlight, g.progress); err != nil {
+		return err
+	}
+	after := f.cpu()
+	p, err := g.barrier(ctx, barrierOpen)
+	if err != nil {
+		return err
+	}
+	if p.Started < n || p.Max > limitConcurrency {
+		return fmt.Errorf("of %d instances %d activities have begun, up to %d at a time; the limit is %d", n, p.Started, p.Max, limitConcurrency)
+	}
+	cost.Seconds, cost.GrantsPerS, cost.CPU = p.took().Seconds(), p.perSecond(), perThousand(before, after, n)
+	return nil
+}
+
+// turns has n waiters behind one holder, which then ends: each admits the next.
+func (g *limitBench) turns(ctx context.Context, n int, cost *limitResult) error {
+	if err := g.fill(ctx, g.one, g.passOne.Name(), 1, n); err != nil {
+		return err
+	}
+	p, err := g.release(ctx, g.passOne.Name(), 1, n)
+	if err != nil {
+		return err
+	}
+	if p.Started < n || p.Max > 1 || len(p.Gaps) < n {
+		return fmt.Errorf("of %d waiters %d have begun, up to %d at a time, with %d gaps between them", n, p.Started, p.Max, len(p.Gaps))
+	}
+	slices.Sort(p.Gaps)
+	cost.Turns, cost.P50MS, cost.P99MS = n, percentile(p.Gaps, 0.5), percentile(p.Gaps, 0.99)
+	return nil
+}
+
+// chains runs n chains without a limit and n with one, alternating, so that other load on the machine affects both.
+func (g *limitBench) chains(ctx context.Context, n int, cost *limitResult) error {
+	sides := [2]scenario{g.scenario("chain", 1), plain(g.driver, "limited-chain", examples.ChainLength, limitChains, g.chain, 0)}
+	var rates [2][]float64
+	for round := range limitRounds + 1 {
+		var got [2]float64
+		for i := range sides {
+			side := (i + round) % 2 // each side is first in every second round
+			took, err := g.load(ctx, sides[side], n, g.inFlight, g.progress)
+			if err != nil {
+				return err
+			}
+			got[side] = float64(n*examples.ChainLength) / took.Seconds()
+		}
+		if round == 0 { // to warm up
+			continue
+		}
+		for side, rate := range got {
+			rates[side] = append(rates[side], rate)
+		}
+		cost.ChainRatios = append(cost.ChainRatios, got[1]/got[0])
+	}
+	q, err := g.c.QueueStats(ctx, g.passWide.Name(), "")
+	if err != nil {
+		return err
+	}
+	if want := uint64((limitRounds + 1) * n * examples.ChainLength); q.Enqueued != want || q.Waiting > 0 { //nolint:gosec // small, and not negative
+		return fmt.Errorf("the limit that is never reached has admitted %d of %d activities, and has %d waiters", q.Enqueued, want, q.Waiting)
+	}
+	cost.Chains = n
+	cost.ChainPerS, cost.GatedChainPerS, cost.ChainRatio = median(rates[0]), median(rates[1]), median(cost.ChainRatios)
+	return nil
+}
+
+// waiters measures the memory of n waiters in Redis, and then releases them.
+func (g *limitBench) waiters(ctx context.Context, n int, cost *limitResult) error {
+	if err := g.fill(ctx, g.through, g.pass.Name(), limitConcurrency, n); err != nil {
+		return err
+	}
+	bytes, err := g.memory(ctx, g.pass.Name())
+	if err != nil {
+		return err
+	}
+	cost.Waiters, cost.BytesPerWaiter = n, float64(bytes)/float64(n)
+	p, err := g.release(ctx, g.pass.Name(), limitConcurrency, n)
+	if err != nil {
+		return err
+	}
+	if p.Started < n || p.Max > limitConcurrency {
+		return fmt.Errorf("of %d waiters %d have begun, up to %d at a time; the limit is %d", n, p.Started, p.Max, limitConcurrency)
+	}
+	cost.DrainPerS = p.perSecond()
+	return nil
+}
+
+func median(all []float64) float64 {
+	if len(all) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[len(sorted)/2]
+}

@@ -1,0 +1,82 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+const (
+	sequentialInstances = 200 // one at a time, for the latency
+	workerConcurrency   = 256
+)
+
+// loadResult is the result of one scenario of instances.
+type loadResult struct {
+	Scenario       string             `json:"scenario"`
+	Instances      int                `json:"instances"`
+	Activities     int                `json:"activities"`
+	Seconds        float64            `json:"seconds"`
+	InstancesPerS  float64            `json:"instances_per_s"`
+	ActivitiesPerS float64            `json:"activities_per_s"`
+	P50MS          float64            `json:"p50_ms"` // of one instance at a time, nothing else running
+	P99MS          float64            `json:"p99_ms"`
+	CPU            map[string]float64 `json:"cpu_s_per_1000,omitempty"` // seconds per 1,000 activities (event: instances), by process
+}
+
+// load measures one or all scenarios of instances.
+func (r *run) load(ctx context.Context) (err error) {
+	f, d, stop, err := r.start(ctx, layout{orchestrators: 1, workers: 1, concurrency: workerConcurrency})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	scenarios := []string{r.Scenario}
+	if r.Scenario == "all" {
+		scenarios = []string{"hello", "chain", "fanout", "event"}
+	}
+	for _, name := range scenarios {
+		m, err := r.measure(ctx, d.scenario(name, r.N), d, f)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if err := r.add(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// measure runs a scenario: a tenth to warm up, then concurrently, then one at a time.
+func (r *run) measure(ctx context.Context, sc scenario, d *driver, f *fleet) (loadResult, error) {
+	n := r.Instances
+	if n <= 0 {
+		n = sc.instances
+	}
+	m := loadResult{Scenario: sc.name, Instances: n, Activities: n * sc.activities}
+	if _, err := d.load(ctx, sc, max(n/10, 1), r.InFlight, io.Discard); err != nil {
+		return m, err
+	}
+	before := f.cpu()
+	took, err := d.load(ctx, sc, n, r.InFlight, r.errw)
+	if err != nil {
+		return m, err
+	}
+	m.CPU = perThousand(before, f.cpu(), max(m.Activities, n))
+	m.Seconds = took.Seconds()
+	m.InstancesPerS = float64(n) / m.Seconds
+	m.ActivitiesPerS = float64(m.Activities) / m.Seconds
+	m.P50MS, m.P99MS, err = d.sequential(ctx, sc, min(sequentialInstances, n))
+	return m, err
+}
+
+// perThousand returns the seconds of processor time per 1,000 of n.
+func perThousand(before, after map[string]time.Duration, n int) map[string]float64 {
+	per := make(map[string]float64, len(after))
+	for name, t := range after {
+		per[name] = (t - before[name]).Seconds() / float64(n) * 1000
+	}
+	return per
+}

@@ -1,0 +1,110 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"go.uber.org/fx"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/examples"
+	members "github.com/pawlrun/pawl/internal/fleet"
+	"github.com/pawlrun/pawl/internal/process"
+	"github.com/pawlrun/pawl/internal/settings"
+	"github.com/pawlrun/pawl/pawlfx"
+)
+
+// Programs are the hidden commands of the processes of a fleet. Each runs until its standard input ends.
+type Programs struct {
+	NATS   natsProgram   `cmd:"" name:"serve-bench-nats" hidden:"" help:"Run a NATS server until standard input ends."`
+	Member memberProgram `cmd:"" name:"serve-bench" hidden:"" help:"Run an orchestrator or a worker until standard input ends."`
+}
+
+// unhintedUser is a NATS user that may not subscribe to hints.
+// A worker with this user behaves as one whose hints are lost: nothing in the worker is switched off.
+const unhintedUser = "unhinted"
+
+// natsProgram is nats-server with JetStream, alone or in a cluster.
+type natsProgram struct {
+	Dir     string   `required:"" help:"Directory of the store."`
+	Port    int      `required:"" help:"TCP port on 127.0.0.1."`
+	Name    string   `default:"nats" help:"Name of the server."`
+	Cluster int      `help:"TCP port for the other servers of a cluster."`
+	Routes  []string `help:"Addresses of all servers of the cluster."`
+}
+
+// Run runs it.
+func (c *natsProgram) Run(ctx context.Context) error {
+	ctx, cancel := process.UntilStdinClosed(ctx)
+	defer cancel()
+	const anybody = "anybody"
+	o := &server.Options{
+		ServerName: c.Name, Host: "127.0.0.1", Port: c.Port, JetStream: true, StoreDir: filepath.Clean(c.Dir), NoSigs: true,
+		NoAuthUser: anybody,
+		Users: []*server.User{{Username: anybody}, {
+			Username: unhintedUser, Password: unhintedUser,
+			Permissions: &server.Permissions{Subscribe: &server.SubjectPermission{Deny: []string{"pawl.*.hint.>"}}},
+		}},
+	}
+	if c.Cluster != 0 {
+		o.NoAuthUser, o.Users = "", nil
+		o.Cluster = server.ClusterOpts{Name: "pawl-bench", Host: "127.0.0.1", Port: c.Cluster}
+		o.Routes = server.RoutesFromStr("nats://" + strings.Join(c.Routes, ",nats://"))
+	}
+	s, err := server.NewServer(o)
+	if err != nil {
+		return fmt.Errorf("nats-server: %w", err)
+	}
+	s.Start()
+	<-ctx.Done()
+	s.Shutdown()
+	s.WaitForShutdown()
+	return nil
+}
+
+// memberProgram is an orchestrator or a worker with the examples and the programs of the benchmarks.
+type memberProgram struct {
+	settings.Fleet
+	settings.Orchestrator
+	settings.Worker
+
+	Role string `arg:"" enum:"orchestrator,worker" help:"Role of the process."`
+	Name string `help:"Name of the worker."`
+}
+
+// Run runs it.
+func (c *memberProgram) Run() error {
+	role := c.worker()
+	if c.Role == "orchestrator" {
+		role = c.orchestrator()
+	}
+	return settings.Exit(pawlfx.Run(c.Log.Open(os.Stderr),
+		pawlfx.Connections(c.DialNATS, c.DialRedis), role,
+		fx.Invoke(func(program fx.Shutdowner) {
+			process.OnStdinClosed(func() { _ = program.Shutdown() }) // it may be stopping
+		})))
+}
+
+func (c *memberProgram) orchestrator() fx.Option {
+	return fx.Options(
+		pawlfx.Orchestrations(func() []pawl.OrchestrationBinding {
+			return append(append(examples.Orchestrations(), holdAll.Do(holdN)), newLimitPrograms().orchestrations()...)
+		}),
+		pawlfx.Orchestrator(members.Orchestrator{Fleet: c.Fleet, Orchestrator: c.Orchestrator}.Config()))
+}
+
+func (c *memberProgram) worker() fx.Option {
+	return fx.Options(
+		pawlfx.Activities(func(nc *nats.Conn) ([]pawl.ActivityBinding, error) {
+			h, b := holder{nc: nc}, newBarrier()
+			all := append(append(examples.Activities(), hold.Do(h.hold)), newLimitPrograms().activities(b)...)
+			return all, errors.Join(serveGoroutines(nc), b.serve(nc))
+		}),
+		pawlfx.Worker(members.Worker{Fleet: c.Fleet, Worker: c.Worker, Name: c.Name}.Config()))
+}

@@ -1,0 +1,289 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pawlrun/pawl/internal/settings"
+	"github.com/pawlrun/pawl/internal/term"
+)
+
+const (
+	calmBefore           = 300 * time.Millisecond // of instances before the fault
+	healthTimeout        = 40 * time.Second       // for a fleet to be complete and fast before a round begins
+	fastInARow           = 50                     // consecutive instances that are fast
+	exclusiveBelow       = time.Second            // rounds with a lower target run alone
+	recoverOrchestrators = 3
+	recoverWorkers       = 4
+	recoverConcurrency   = 64
+)
+
+// recoverResult is how long instances of one activity wait because of one kind of fault.
+type recoverResult struct {
+	Scenario  string  `json:"scenario"`
+	Fault     string  `json:"fault"`
+	Since     string  `json:"since" table:"-"` // where the wait begins
+	Rounds    int     `json:"rounds"`
+	Instances int     `json:"instances" table:"-"`
+	P50MS     float64 `json:"p50_ms"` // median of the rounds: the longest wait of an instance
+	MaxMS     float64 `json:"max_ms"`
+	TargetMS  float64 `json:"target_ms"`
+	HeldP50MS float64 `json:"held_p50_ms,omitempty"` // likewise of those that were under way on the member
+	HeldMaxMS float64 `json:"held_max_ms,omitempty"`
+	HeldMS    float64 `json:"held_target_ms,omitempty"`
+	CalmMS    float64 `json:"calm_max_ms"` // the longest wait before the fault: what the machine causes by itself
+	UsualMS   float64 `json:"usual_ms"`    // median of all instances of all rounds
+	Failed    int     `json:"failed_calls"`
+	Reached   bool    `json:"reached"`
+}
+
+// recover starts fleets for each kind of servers that the faults need, and measures.
+func (r *run) recover(ctx context.Context) error {
+	left, err := selectFaults(r.Fault)
+	if err != nil {
+		return settings.Usage(err)
+	}
+	rec := newRecovery(r, left)
+	defer rec.progress.End()
+	for len(left) > 0 {
+		first := left[0]
+		other := func(f fault) bool { return f.nats != first.nats || f.redis != first.redis }
+		if err := rec.on(ctx, slices.DeleteFunc(slices.Clone(left), other)); err != nil {
+			return err
+		}
+		left = slices.DeleteFunc(slices.Clone(left), func(f fault) bool { return !other(f) })
+	}
+	return nil
+}
+
+// recovery measures several faults, on several fleets.
+//
+//	rounds ──▶ fleet 1 ──▶ round ──▶ samples, reported after the last round of a fault
+//	       ──▶ fleet 2 ──▶ …
+//
+// Rounds with a short target run alone, until what was started after the fault has recovered: exclusive is locked for them,
+// and read-locked for all others.
+type recovery struct {
+	*run
+
+	progress  *term.Progress
+	exclusive sync.RWMutex
+
+	mu  sync.Mutex
+	all []*samples
+}
+
+// samples is what the rounds of one fault have measured.
+type samples struct {
+	fault
+	recoverResult
+
+	worst, held []time.Duration // of each round; held is of instances that were under way
+	usual       []time.Duration // of each instance
+	calm        time.Duration
+}
+
+// oneRound is a round to run.
+type oneRound struct {
+	of    *samples
+	round int
+}
+
+// moments are those of one round.
+type moments struct {
+	fault time.Time // before it was injected
+	from  time.Time // from when on an instance need not wait
+}
+
+func newRecovery(r *run, selected []fault) *recovery {
+	rec := &recovery{run: r, progress: term.NewProgress(r.errw, r.Rounds*len(selected), "rounds")}
+	for _, f := range selected {
+		rec.all = append(rec.all, &samples{fault: f, recoverResult: recoverResult{
+			Scenario: "recover", Fault: f.name, Since: f.since,
+			TargetMS: millis(f.target), HeldMS: millis(f.held),
+		}})
+	}
+	return rec
+}
+
+// on measures faults that need the same servers. The first error ends it.
+func (r *recovery) on(ctx context.Context, selected []fault) error {
+	rounds := make(chan oneRound, len(selected)*r.Rounds)
+	for _, m := range r.all {
+		for round := range r.Rounds {
+			if slices.ContainsFunc(selected, func(f fault) bool { return f.name == m.name }) {
+				rounds <- oneRound{m, round}
+			}
+		}
+	}
+	close(rounds)
+	g, ctx := errgroup.WithContext(ctx)
+	for range min(r.Fleets, len(rounds)) {
+		g.Go(func() error { return r.fleet(ctx, selected[0], rounds) })
+	}
+	return g.Wait()
+}
+
+// fleet starts a fleet and runs rounds on it until there are none left.
+func (r *recovery) fleet(ctx context.Context, kind fault, rounds <-chan oneRound) (err error) {
+	own := *r.run // its address of NATS
+	command := *r.Command
+	own.Command = &command
+	f, d, stop, err := own.start(ctx, layout{
+		natsServers: kind.nats, redisCluster: kind.redis, orchestrators: recoverOrchestrators, workers: recoverWorkers, concurrency: recoverConcurrency, proxies: true,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	for one := range rounds {
+		cs, at, err := r.round(ctx, f, d, one)
+		if err == nil {
+			err = r.record(one.of, cs, at)
+		}
+		if err != nil {
+			return fmt.Errorf("recover: %s: %w", one.of.name, err)
+		}
+	}
+	return nil
+}
+
+// round injects the fault while instances are started, heals it after the recovery, and waits for every instance.
+func (r *recovery) round(ctx context.Context, f *fleet, d *driver, one oneRound) (_ []*canary, at moments, err error) {
+	ft := one.of.fault
+	if err := f.awaitComplete(ctx, d); err != nil {
+		return nil, at, err
+	}
+	unlock := r.lock(ft.target < exclusiveBelow)
+	defer unlock()
+	if err := d.awaitFast(ctx); err != nil {
+		return nil, at, err
+	}
+	cs := startCanaries(ctx, d, cmp.Or(ft.every, canaryInterval))
+	defer cs.end()
+	if ft.held > 0 {
+		cs.startLong(ctx)
+	}
+	select {
+	case <-time.After(calmBefore):
+	case <-ctx.Done():
+		return nil, at, ctx.Err()
+	}
+	at.fault = time.Now()
+	if at.from, err = ft.inject(ctx, f, d, one.round); err != nil {
+		return nil, at, err
+	}
+	if err := cs.awaitRecovery(ctx, at.from, ft.held == 0); err != nil && ctx.Err() != nil {
+		return nil, at, err
+	}
+	if ft.held > 0 {
+		cs.stop()
+		unlock()
+		if err := cs.awaitRecovery(ctx, at.from, true); err != nil && ctx.Err() != nil {
+			return nil, at, err
+		}
+	}
+	if err := ft.heal(ctx, f, d); err != nil { // a fleet that does not recover by itself does so now, which shows in the result
+		return nil, at, err
+	}
+	return cs.end(), at, nil
+}
+
+// lock makes a round wait for those that run alone, or for all others. The function returned unlocks once.
+func (r *recovery) lock(alone bool) (unlock func()) {
+	if alone {
+		r.exclusive.Lock()
+		return sync.OnceFunc(r.exclusive.Unlock)
+	}
+	r.exclusive.RLock()
+	return sync.OnceFunc(r.exclusive.RUnlock)
+}
+
+// record adds what a round has measured, and reports the result of the fault after its last round.
+func (r *recovery) record(m *samples, cs []*canary, at moments) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	worst, held := waited(cs, at.from, m.HeldMS > 0)
+	m.worst, m.held, m.Rounds, m.Instances = append(m.worst, worst), append(m.held, held), m.Rounds+1, m.Instances+len(cs)
+	for _, one := range cs {
+		took := one.ended.Sub(one.began) - one.runs
+		m.usual = append(m.usual, took)
+		if one.ended.Before(at.fault) {
+			m.calm = max(m.calm, took)
+		}
+		if one.err != nil {
+			if m.Failed++; m.Failed == 1 {
+				r.progress.Printf("%s: a call failed: %v", m.name, one.err)
+			}
+		}
+	}
+	done := 0
+	for _, other := range r.all {
+		done += other.Rounds
+	}
+	r.progress.Set(done)
+	if m.Rounds < r.Rounds {
+		return nil
+	}
+	m.sum()
+	return r.add(m.recoverResult)
+}
+
+// sum computes the result of all rounds.
+func (m *samples) sum() {
+	for _, d := range [][]time.Duration{m.worst, m.held, m.usual} {
+		slices.Sort(d)
+	}
+	m.CalmMS = millis(m.calm)
+	m.P50MS, m.MaxMS, m.UsualMS = percentile(m.worst, 0.5), percentile(m.worst, 1), percentile(m.usual, 0.5)
+	if m.HeldMS > 0 {
+		m.HeldP50MS, m.HeldMaxMS = percentile(m.held, 0.5), percentile(m.held, 1)
+	}
+	m.Reached = m.MaxMS <= m.TargetMS && m.HeldMaxMS <= m.HeldMS && m.Failed == 0
+}
+
+// awaitFast waits until consecutive instances are fast.
+func (d *driver) awaitFast(ctx context.Context) error {
+	deadline, row := time.Now().Add(healthTimeout), 0
+	for row < fastInARow && time.Now().Before(deadline) {
+		began := time.Now()
+		finish, err := d.scenario("hello", 1).begin(ctx, d.id("fast"))
+		if err == nil {
+			err = finish(ctx)
+		}
+		if row++; err != nil || time.Since(began) > canaryFast {
+			row = 0
+		}
+	}
+	if row < fastInARow {
+		return fmt.Errorf("the fleet is not fast again after %s", healthTimeout)
+	}
+	return ctx.Err()
+}
+
+// waited returns the longest wait of an instance after from. With apart, those that were under way at that moment are counted
+// separately.
+func waited(cs []*canary, from time.Time, apart bool) (worst, held time.Duration) {
+	for _, c := range cs {
+		if c.ended.Before(from) {
+			continue
+		}
+		since := from
+		if c.began.After(from) {
+			since = c.began
+		}
+		if took := c.ended.Sub(since) - c.runs; apart && c.began.Before(from) {
+			held = max(held, took)
+		} else {
+			worst = max(worst, took)
+		}
+	}
+	return worst, held
+}

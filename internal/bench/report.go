@@ -1,0 +1,211 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pawlrun/pawl/internal/term"
+)
+
+// tableColumns is the maximum number of results that are columns of the table; with more, they are rows.
+const tableColumns = 6
+
+// report writes results: structs with JSON tags. Strings are the name of a result, numbers and booleans its metrics.
+// The tag table:"-" leaves a field to JSON.
+type report struct {
+	w               io.Writer
+	json, benchstat bool
+
+	results []result // for the table
+	headed  bool
+}
+
+// result is a result as names and metrics.
+type result struct {
+	names   []string // of the scenario, and of its part
+	runs    int64    // the first of the counts
+	metrics []metric
+}
+
+type metric struct {
+	unit  string // such as p50-ms
+	value float64
+	text  string
+}
+
+// add writes a result, or keeps it for the table.
+func (r *report) add(v any) error {
+	switch {
+	case r.json:
+		e := json.NewEncoder(r.w)
+		e.SetEscapeHTML(false)
+		return e.Encode(v)
+	case r.benchstat:
+		return r.line(resultOf(v))
+	default:
+		r.results = append(r.results, resultOf(v))
+		return nil
+	}
+}
+
+// end writes the table, if there are results for it.
+func (r *report) end() error {
+	if len(r.results) == 0 {
+		return nil
+	}
+	return table(r.results).Write(r.w)
+}
+
+// line writes a result in the format of Go benchmarks.
+func (r *report) line(one result) error {
+	var b strings.Builder
+	if !r.headed {
+		r.headed = true
+		b.WriteString("pkg: github.com/pawlrun/pawl\n")
+	}
+	name := "Benchmark"
+	for i, n := range one.names {
+		if i > 0 {
+			name += "/"
+		}
+		name += strings.ToUpper(n[:1]) + n[1:]
+	}
+	var line strings.Builder
+	_, _ = fmt.Fprintf(&line, "%s %d", name, max(one.runs, 1))
+	for _, m := range one.metrics {
+		better := "lower"
+		if strings.HasSuffix(m.unit, "/s") || strings.HasSuffix(m.unit, "-ratio") {
+			better = "higher"
+		}
+		_, _ = fmt.Fprintf(&b, "Unit %s better=%s\n", m.unit, better)
+		_, _ = fmt.Fprintf(&line, " %s %s", strconv.FormatFloat(m.value, 'g', 6, 64), m.unit)
+	}
+	_, err := fmt.Fprintf(r.w, "%s%s\n", b.String(), line.String())
+	return err
+}
+
+// table has results as columns if they are few, and as rows otherwise.
+func table(all []result) *term.Table {
+	var units []string
+	for _, r := range all {
+		for _, m := range r.metrics {
+			if !slices.Contains(units, m.unit) {
+				units = append(units, m.unit)
+			}
+		}
+	}
+	rows := [][]any{{"METRIC"}}
+	for _, r := range all {
+		rows[0] = append(rows[0], strings.ToUpper(r.names[len(r.names)-1]))
+	}
+	for _, u := range units {
+		row := []any{strings.ReplaceAll(u, "-", " ")}
+		for _, r := range all {
+			text := ""
+			if i := slices.IndexFunc(r.metrics, func(m metric) bool { return m.unit == u }); i >= 0 {
+				text = r.metrics[i].text
+			}
+			row = append(row, text)
+		}
+		rows = append(rows, row)
+	}
+	if len(all) > tableColumns {
+		rows = transposed(rows)
+	}
+	t := &term.Table{}
+	for i, h := range rows[0] {
+		t.Header = append(t.Header, strings.ToUpper(fmt.Sprint(h)))
+		if i > 0 {
+			t.Right = append(t.Right, i)
+		}
+	}
+	for _, row := range rows[1:] {
+		t.Add(row...)
+	}
+	return t
+}
+
+func transposed(rows [][]any) [][]any {
+	out := make([][]any, len(rows[0]))
+	for i := range out {
+		for _, row := range rows {
+			out[i] = append(out[i], row[i])
+		}
+	}
+	return out
+}
+
+func resultOf(v any) (r result) {
+	r.read("", reflect.Indirect(reflect.ValueOf(v)))
+	return r
+}
+
+// read reads the fields of a struct. Those of a struct within begin with its name.
+func (r *result) read(prefix string, v reflect.Value) {
+	for f, value := range v.Fields() {
+		key, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Tag.Get("table") == "-" || options == "omitempty" && value.IsZero() {
+			continue
+		}
+		r.field(prefix+unit(key), reflect.Indirect(value))
+	}
+}
+
+func (r *result) field(name string, v reflect.Value) {
+	add := func(value float64, text string) { r.metrics = append(r.metrics, metric{name, value, text}) }
+	switch v.Kind() { //nolint:exhaustive // results have no other kinds
+	case reflect.String:
+		r.names = append(r.names, v.String())
+	case reflect.Bool:
+		value, text := 0.0, "no"
+		if v.Bool() {
+			value, text = 1, "yes"
+		}
+		add(value, text)
+	case reflect.Int, reflect.Int64:
+		if r.runs == 0 {
+			r.runs = v.Int()
+		}
+		add(float64(v.Int()), strconv.FormatInt(v.Int(), 10))
+	case reflect.Float64:
+		add(v.Float(), number(v.Float()))
+	case reflect.Map: // of numbers
+		for _, k := range slices.Sorted(maps.Keys(stringKeys(v))) {
+			r.field(k+"-"+name, v.MapIndex(reflect.ValueOf(k)))
+		}
+	case reflect.Struct:
+		r.read(name+"-", v)
+	default: // samples, whose median has a field of its own
+	}
+}
+
+func stringKeys(m reflect.Value) map[string]struct{} {
+	keys := make(map[string]struct{}, m.Len())
+	for _, k := range m.MapKeys() {
+		keys[k.String()] = struct{}{}
+	}
+	return keys
+}
+
+// unit derives the unit of a metric from its JSON key: instances_per_s is instances/s.
+func unit(key string) string {
+	if head, ok := strings.CutSuffix(key, "_per_s"); ok {
+		key = head + "/s"
+	}
+	return strings.ReplaceAll(key, "_", "-")
+}
+
+// number has at least three significant digits.
+func number(v float64) string {
+	digits := 3
+	for limit := v; limit >= 1 && digits > 0; limit /= 10 {
+		digits--
+	}
+	return strconv.FormatFloat(v, 'f', digits, 64)
+}
