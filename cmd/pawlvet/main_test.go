@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-const finding = "late.go:17:14: when.Late reaches time.Now (when.go:9) via when.hour, which gives another time at every replay; use pawl.Now(ctx) [time]"
+const finding = "late.go:17:14: when.Late reaches time.Now (when.go:9) via when.hour, which returns another time at every replay; use pawl.Now(ctx) [time]"
 
 // run gives what the command wrote, and how it ended.
 func run(t *testing.T, name string, args ...string) (out string, code int) {

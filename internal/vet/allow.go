@@ -8,22 +8,20 @@ import (
 	"strings"
 )
 
-// directive is what an allow begins with. What follows is the kind, a colon, and the
-// reason; what follows a second // is no part of it.
+// directive begins an allow. The kind, a colon and the reason follow; a second // ends the reason.
 const directive = "//pawl:allow"
 
-// allow is one exception. It acts on its own line if that has code, else on the line
-// below the comments that it stands among.
+// allow is one exception. It applies to its own line if that has code, and otherwise to the line below its group of comments.
 type allow struct {
 	pos     token.Pos
 	file    *token.File
 	line    int
 	kind    kind
-	wrong   string // why it counts for nothing; empty if it counts
-	silence claim  // what it has silenced; zero if nothing yet
+	invalid string // the reason why it is ignored; empty if it is valid
+	used    claim  // the finding that it has suppressed; zero if none
 }
 
-// claim is one finding: the same one may be asked about again.
+// claim identifies a finding, which may be checked several times.
 type claim struct {
 	pos  token.Pos
 	kind kind
@@ -53,7 +51,7 @@ func readAllows(fset *token.FileSet, files []*ast.File) *allows {
 				if !code[a.line] {
 					a.line = file.Line(group.End()) + 1
 				}
-				a.kind, a.wrong = parseAllow(rest)
+				a.kind, a.invalid = parseAllow(rest)
 				as.list = append(as.list, a)
 			}
 		}
@@ -61,20 +59,20 @@ func readAllows(fset *token.FileSet, files []*ast.File) *allows {
 	return as
 }
 
-func parseAllow(rest string) (k kind, wrong string) {
+func parseAllow(rest string) (k kind, invalid string) {
 	rest, _, _ = strings.Cut(rest, " //")
 	word, reason, _ := strings.Cut(rest, ":")
 	k = kind(strings.TrimSpace(word))
 	switch {
 	case !slices.Contains(kinds(), k):
-		return k, fmt.Sprintf("%s names nothing that can be allowed (%q); write %s <what>: <reason>, with one of %v", directive, string(k), directive, kinds())
+		return k, fmt.Sprintf("%s has an unknown category (%q); write %s <category>: <reason>, with one of %v", directive, string(k), directive, kinds())
 	case strings.TrimSpace(reason) == "":
-		return k, fmt.Sprintf("%s %s has no reason, and so allows nothing; say after a colon why replay does not differ here", directive, k)
+		return k, fmt.Sprintf("%s %s has no reason and is ignored; state after a colon why replay does not differ here", directive, k)
 	}
 	return k, ""
 }
 
-// linesWithCode finds the lines on which something begins or ends that is no comment.
+// linesWithCode returns the lines on which code begins or ends.
 func linesWithCode(fset *token.FileSet, f *ast.File) map[int]bool {
 	lines := make(map[int]bool)
 	file := fset.File(f.FileStart)
@@ -94,8 +92,7 @@ func linesWithCode(fset *token.FileSet, f *ast.File) map[int]bool {
 	return lines
 }
 
-// take reports whether somebody has argued for the finding. An allow is used up by
-// the first finding that takes it; that one may take it again.
+// take reports whether an allow suppresses the finding. The first finding uses up the allow, and may take it again.
 func (as *allows) take(pos token.Pos, k kind) bool {
 	want := claim{pos, k}
 	file := as.fset.File(pos)
@@ -105,32 +102,32 @@ func (as *allows) take(pos token.Pos, k kind) bool {
 	line := file.Line(pos)
 	var fresh *allow
 	for _, a := range as.list {
-		if a.wrong != "" || a.kind != k || a.file != file || a.line != line {
+		if a.invalid != "" || a.kind != k || a.file != file || a.line != line {
 			continue
 		}
-		if a.silence == want {
+		if a.used == want {
 			return true
 		}
-		if fresh == nil && a.silence == (claim{}) {
+		if fresh == nil && a.used == (claim{}) {
 			fresh = a
 		}
 	}
 	if fresh == nil {
 		return false
 	}
-	fresh.silence = want
+	fresh.used = want
 	return true
 }
 
-// complaints are the findings about the allows themselves, once everybody has taken.
-func (as *allows) complaints() []finding {
+// findings returns the findings about the allows themselves, after all others have been checked.
+func (as *allows) findings() []finding {
 	var found []finding
 	for _, a := range as.list {
 		switch {
-		case a.wrong != "":
-			found = append(found, finding{a.pos, kindAllow, fmt.Sprintf("%s [%s]", a.wrong, kindAllow)})
-		case a.silence == (claim{}):
-			found = append(found, finding{a.pos, kindAllow, fmt.Sprintf("%s %s silences nothing; take it away [%s]", directive, a.kind, kindAllow)})
+		case a.invalid != "":
+			found = append(found, finding{a.pos, kindAllow, fmt.Sprintf("%s [%s]", a.invalid, kindAllow)})
+		case a.used == (claim{}):
+			found = append(found, finding{a.pos, kindAllow, fmt.Sprintf("%s %s suppresses nothing; remove it [%s]", directive, a.kind, kindAllow)})
 		}
 	}
 	return found

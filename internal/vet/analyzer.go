@@ -10,9 +10,8 @@ import (
 	"golang.org/x/tools/go/analysis"
 )
 
-// Analyzer reports what would make an orchestration behave differently when it is
-// replayed. It needs the facts of all dependencies; every driver of go/analysis
-// gathers them.
+// Analyzer reports code that makes an orchestration behave differently when it is replayed. It needs the facts of all dependencies,
+// which every driver of go/analysis collects.
 var Analyzer = &analysis.Analyzer{
 	Name:      "pawlvet",
 	Doc:       doc,
@@ -21,18 +20,18 @@ var Analyzer = &analysis.Analyzer{
 	FactTypes: []analysis.Fact{new(Reaches)},
 }
 
-const doc = `report what would make a Pawl orchestration replay differently
+const doc = `report code that makes a Pawl orchestration replay differently
 
-Orchestration code is run again to bring it back to where it was, and must then do
-what it did. Reported are, in functions that take a *pawl.Context and in what they
-call: clocks and timers, random numbers and ids, loops over maps that let the order
-decide, goroutines, channels, locks, files, network and databases, contexts made on
-the spot, calls that the runtime can not survive, writes to package-level variables,
-and a *pawl.Context that leaves its run.
+Pawl restores an instance by running its orchestration code again, which must then do
+the same. In functions that take a *pawl.Context and in the functions that they call,
+the analyzer reports: clocks and timers, random numbers and ids, loops over maps,
+goroutines, channels, locks, files, network and databases, new contexts, calls that
+the runtime cannot undo, writes to package-level variables, and a *pawl.Context that
+leaves its run.
 
-An exception is argued on the line or above it; each silences one finding:
+A comment on the line or above it allows one finding:
 
-	//pawl:allow time: only logged, and decides nothing`
+	//pawl:allow time: only logged, no decision depends on it`
 
 func run(pass *analysis.Pass) (any, error) {
 	if path := pass.Pkg.Path(); path == pawlPath || standard(path) {
@@ -46,7 +45,7 @@ func run(pass *analysis.Pass) (any, error) {
 		p.report(u)
 	}
 	p.contextVariables()
-	p.findings = append(p.findings, p.allows.complaints()...)
+	p.findings = append(p.findings, p.allows.findings()...)
 	slices.SortStableFunc(p.findings, func(a, b finding) int { return cmp.Compare(a.pos, b.pos) })
 	for _, f := range p.findings {
 		pass.Report(analysis.Diagnostic{Pos: f.pos, Category: string(f.kind), Message: f.text})
@@ -65,23 +64,23 @@ type pkg struct {
 	findings  []finding
 }
 
-// unit is a function that is looked at on its own, with the literals inside it.
+// unit is a function that is scanned on its own, with the literals inside it.
 type unit struct {
 	node    ast.Node // *ast.FuncDecl or *ast.FuncLit
 	root    bool     // takes a *pawl.Context
-	hazards []sighting
+	hazards []occurrence
 	calls   []call
-	reach   summary // of a plain unit, once joined
+	reach   summary // of a plain unit, after join
 }
 
-// call is a mention of a function that is judged by its own code.
+// call is a mention of a function whose code is analyzed.
 type call struct {
-	fn     *types.Func // in its generic form
+	fn     *types.Func // the generic function
 	pos    token.Pos
-	sorted bool // what it returns is put in order before it is used otherwise
+	sorted bool // the next use of its result sorts it
 }
 
-// filter takes away what the caller has mended.
+// filter removes the routes to map order if the caller sorts the result.
 func (c call) filter(routes []route) []route {
 	if !c.sorted {
 		return routes
@@ -89,13 +88,13 @@ func (c call) filter(routes []route) []route {
 	return slices.DeleteFunc(routes, func(r route) bool { return r.kind == kindMap })
 }
 
-// sighting is a hazard and where it stands.
-type sighting struct {
+// occurrence is a hazard and its position.
+type occurrence struct {
 	hazard
 	pos token.Pos
 }
 
-// finding is what will be reported.
+// finding is a diagnostic.
 type finding struct {
 	pos  token.Pos
 	kind kind

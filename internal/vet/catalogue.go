@@ -6,19 +6,18 @@ import (
 	"strings"
 )
 
-// entry says what some names of a package are. Names are separated by spaces; a star
-// stands for any letters, and a method follows its type: "DB.*".
+// entry is the hazard of some names of a package. Names are separated by spaces; a star matches any letters, and a method follows its
+// type: "DB.*".
 type entry struct {
 	pkg   string
 	names string
 	hazard
 }
 
-// free is the kind of an entry that makes an exception from those behind it.
+// free is the kind of an entry that is an exception from later ones.
 const free kind = ""
 
-// catalogue is what is known by name, by path of the package. The first entry that
-// matches decides.
+// catalogue has the entries by path of the package. The first entry that matches applies.
 type catalogue map[string][]entry
 
 func newCatalogue() catalogue {
@@ -31,8 +30,7 @@ func newCatalogue() catalogue {
 	return c
 }
 
-// lookup gives the hazard that an object is. The second result tells whether the
-// catalogue decides about the object at all, be it that it is free.
+// lookup returns the hazard of an object. known reports whether the catalogue has the object, including free ones.
 func (c catalogue) lookup(obj types.Object) (h hazard, known bool) {
 	pkg, name := symbol(obj)
 	if name == "" {
@@ -51,7 +49,7 @@ func (c catalogue) lookup(obj types.Object) (h hazard, known bool) {
 	return hazard{}, false
 }
 
-// unversioned takes the major version away from the end of a path.
+// unversioned removes the major version from the end of a path.
 func unversioned(pkg string) string {
 	i := strings.LastIndexAny(pkg, "/.")
 	if i < 0 || i+2 > len(pkg) || pkg[i+1] != 'v' || strings.Trim(pkg[i+2:], "0123456789") != "" || pkg[i+2:] == "" {
@@ -60,7 +58,7 @@ func unversioned(pkg string) string {
 	return pkg[:i]
 }
 
-// display shortens the path of a package that is not in the standard library to its last word.
+// display shortens the path of a package outside the standard library to its last element.
 func display(pkg string) string {
 	if standard(pkg) {
 		return pkg

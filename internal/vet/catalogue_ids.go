@@ -1,12 +1,12 @@
 package vet
 
-// identifiers are packages that make ids. Most draw on a reader or a clock that is kept
-// in a variable, where an analysis of their code would not find it.
+// identifiers lists packages that generate ids. Most read a reader or a clock from a variable, where an analysis of their code would not
+// find it.
 func identifiers() []entry {
-	h := hazard{kind: kindRandom, why: "gives another id at every replay", instead: "use pawl.NewID(ctx), or pawl.SideEffect for an id of this kind"}
+	h := hazard{kind: kindRandom, why: "returns another id at every replay", instead: "use pawl.NewID(ctx), or pawl.SideEffect for an id of this kind"}
 	return []entry{
 		{"github.com/google/uuid", "New NewString NewRandom NewUUID NewV6 NewV7 NewDCE*", h},
-		{"github.com/gofrs/uuid", "NewV3 NewV5 *.NewV3 *.NewV5", hazard{kind: free}}, // made of their arguments
+		{"github.com/gofrs/uuid", "NewV3 NewV5 *.NewV3 *.NewV5", hazard{kind: free}}, // computed from their arguments
 		{"github.com/gofrs/uuid", "NewV* NewGen* *.NewV*", h},
 		{"github.com/satori/go.uuid", "NewV1 NewV2 NewV4", h},
 		{"github.com/pborman/uuid", "New NewUUID NewRandom NewDCE*", h},

@@ -1,12 +1,11 @@
 package vet
 
-// The standard library, as far as orchestration code must keep away from it. What is
-// not listed is free.
+// The parts of the standard library that orchestration code must not use. Everything else is free.
 
 func clocks() []entry {
 	const (
-		again = "gives another time at every replay"
-		block = "waits by the process's clock, which no history records, and holds up its turn"
+		again = "returns another time at every replay"
+		block = "waits by the process's clock, which no history records, and blocks the turn"
 		zone  = "is another zone on another machine"
 	)
 	return []entry{
@@ -21,11 +20,11 @@ func clocks() []entry {
 
 func randomness() []entry {
 	const (
-		again = "gives something else at every replay"
-		keys  = "makes another key at every replay"
-		seed  = "hashes otherwise in every process"
+		again = "returns another value at every replay"
+		keys  = "generates another key at every replay"
+		seed  = "hashes differently in every process"
 		rand  = "use pawl.Rand(ctx)"
-		work  = "let an activity make it"
+		work  = "use an activity"
 	)
 	return []entry{
 		{"math/rand", "New NewSource NewPCG NewChaCha8 NewZipf Rand.* Zipf.* PCG.* ChaCha8.* Source.* Source64.*", hazard{kind: free}},
@@ -37,53 +36,52 @@ func randomness() []entry {
 		{"crypto/ecdh", "Curve.GenerateKey", hazard{kind: kindRandom, why: keys, instead: work}},
 		{"crypto/mlkem", "Generate* *.Encapsulate", hazard{kind: kindRandom, why: keys, instead: work}},
 		{"hash/maphash", "MakeSeed Hash.*", hazard{kind: kindRandom, why: seed, instead: "use hash/fnv or crypto/sha256"}},
-		{"reflect", "Value.MapKeys Value.MapRange", hazard{kind: kindMap, why: "goes through a map in another order at every replay", instead: "sort the keys first", confined: true}},
+		{"reflect", "Value.MapKeys Value.MapRange", hazard{kind: kindMap, why: "has another order at every replay", instead: "sort the keys first", confined: true}},
 	}
 }
 
-// guards are of interest where they stand in an author's own code: memory that is
-// shared with something outside the orchestration is not in history. Inside of a library
-// they guard a cache, and are free. What waits for another goroutine is not.
+// guards lists synchronization. It is reported in the author's own code, because memory that is shared with other goroutines is not in
+// the history. Inside a library, locks and atomics guard a cache and are free; waits for other goroutines are not.
 func guards() []entry {
 	const (
 		shared = "shares memory with something that is not in history, and may block the turn"
-		waits  = "waits for a goroutine, which no history records, and holds up its turn"
-		alone  = "leave it out, for siblings never run at the same time; what is shared with others belongs in an activity"
-		words  = "wait for futures (pawl.All, pawl.Any, pawl.Select) or with pawl.Await"
+		waits  = "waits for a goroutine, which no history records, and blocks the turn"
+		alone  = "remove it, because siblings never run in parallel; use an activity for state that is shared with others"
+		await  = "wait for futures (pawl.All, pawl.Any, pawl.Select) or with pawl.Await"
 	)
 	return []entry{
 		{"sync", "WaitGroup.Go", hazard{kind: kindGo, why: goWhy, instead: goInstead}},
-		{"sync", "WaitGroup.Wait Cond.Wait", hazard{kind: kindSync, why: waits, instead: words}},
+		{"sync", "WaitGroup.Wait Cond.Wait", hazard{kind: kindSync, why: waits, instead: await}},
 		{"sync", "*", hazard{kind: kindSync, why: shared, instead: alone, confined: true}},
 		{"sync/atomic", "*", hazard{kind: kindSync, why: shared, instead: alone, confined: true}},
 		{"context", "Background TODO", hazard{
-			kind: kindContext, why: "is for calls that do their work here and now, again at every replay",
-			instead: "give the call to an activity, which has a context of its own", confined: true,
+			kind: kindContext, why: "is for calls that do I/O, which is repeated at every replay",
+			instead: "do it in an activity, which has a context of its own", confined: true,
 		}},
 		{"context", "AfterFunc", hazard{kind: kindGo, why: goWhy, instead: goInstead}},
 	}
 }
 
-// What is said about the go statement and about the functions that stand for it.
+// Texts about the go statement and functions that replace it.
 const (
-	goWhy     = "runs beside the orchestration in an order that no history records"
+	goWhy     = "runs in an order that no history records"
 	goInstead = "use pawl.Go or pawl.Map"
 )
 
 func world() []entry {
 	const (
-		reads  = "asks or changes the world, again at every replay, and finds it otherwise"
-		blocks = "does I/O, again at every replay, and holds up its turn"
-		prints = "writes the same again at every replay"
+		reads  = "reads or changes external state at every replay, which differs"
+		blocks = "repeats its I/O at every replay, and blocks the turn"
+		prints = "is repeated at every replay"
 		act    = "do it in an activity"
-		input  = "give what it tells in the orchestration's input, or record it with pawl.SideEffect"
+		input  = "pass the value in the orchestration's input, or record it with pawl.SideEffect"
 		logger = "use pawl.Logger(ctx), which is silent during replay"
 	)
 	io := func(why, instead string) hazard { return hazard{kind: kindIO, why: why, instead: instead} }
 	note := hazard{kind: kindIO, why: prints, instead: logger, confined: true}
 	return []entry{
 		{"os", "Is* Expand NewSyscallError FileMode.* PathError.* LinkError.* SyscallError.* Err* ModePerm", hazard{kind: free}},
-		{"os", "Exit", hazard{kind: kindRuntime, why: "ends the process, and ends it again at every replay", instead: "return an error"}},
+		{"os", "Exit", hazard{kind: kindRuntime, why: "ends the process at every replay", instead: "return an error"}},
 		{"os", "Getenv LookupEnv Environ Args ExpandEnv Hostname Getpid Getwd", io(reads, input)},
 		{"os", "*", io(reads, act)},
 		{"os/exec", "Error.* ExitError.* Err*", hazard{kind: free}},
@@ -109,7 +107,7 @@ func world() []entry {
 		{"crypto/x509", "SystemCertPool", io(reads, act)},
 		{"database/sql", "DB.* Tx.* Conn.* Stmt.* Rows.* Row.* Open*", io(blocks, act)},
 		{"database/sql/driver", "*", io(blocks, act)},
-		{"log", "Fatal* Logger.Fatal*", hazard{kind: kindRuntime, why: "ends the process, and ends it again at every replay", instead: "return an error"}},
+		{"log", "Fatal* Logger.Fatal*", hazard{kind: kindRuntime, why: "ends the process at every replay", instead: "return an error"}},
 		{"log", "Print* Panic* Output Logger.Print* Logger.Panic* Logger.Output", note},
 		{"log/slog", "Debug* Info* Warn* Error* Log LogAttrs Default", note},
 		{"log/syslog", "*", io(blocks, act)},
@@ -122,15 +120,15 @@ func machine() []entry {
 	const differs = "differs from process to process"
 	return []entry{
 		{"runtime", "LockOSThread", hazard{
-			kind: kindRuntime, why: "ties the coroutine to a thread, which the runtime can not undo when it parks the instance", instead: "do it in an activity",
+			kind: kindRuntime, why: "locks the coroutine to a thread, which the runtime cannot undo when it parks the instance", instead: "do it in an activity",
 		}},
 		{"runtime", "Goexit", hazard{kind: kindRuntime, why: "ends the turn instead of the function", instead: "return"}},
 		{"runtime", "NumCPU GOMAXPROCS NumGoroutine NumCgoCall ReadMemStats GC", hazard{
-			kind: kindRuntime, why: differs, instead: "give the number in the orchestration's input, or record it with pawl.SideEffect",
+			kind: kindRuntime, why: differs, instead: "pass the number in the orchestration's input, or record it with pawl.SideEffect",
 		}},
 		{"runtime/debug", "SetPanicOnFault", hazard{
-			kind: kindRuntime, why: "stays set on a goroutine that is not the author's", instead: "do it in an activity",
+			kind: kindRuntime, why: "stays set on a goroutine of the runtime", instead: "do it in an activity",
 		}},
-		{"runtime/debug", "Set* FreeOSMemory ReadGCStats", hazard{kind: kindRuntime, why: "concerns the whole process, again at every replay", instead: "do it where the process starts"}},
+		{"runtime/debug", "Set* FreeOSMemory ReadGCStats", hazard{kind: kindRuntime, why: "changes the whole process at every replay", instead: "do it where the process starts"}},
 	}
 }

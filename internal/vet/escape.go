@@ -6,28 +6,25 @@ import (
 	"go/types"
 )
 
-// A *pawl.Context belongs to one run of one function and to the coroutine that runs it.
-
 func (s *scanner) escape(pos token.Pos, what string) {
-	s.see(pos, escape(what))
+	s.add(pos, escape(what))
 }
 
 func escape(what string) hazard {
 	return hazard{
-		kind: kindEscape, what: what, why: "is of no use outside of the run that it was given to",
-		instead: "hand it on as an argument, as far as the run goes",
+		kind: kindEscape, what: what, why: "is valid only in the run of the function that it was passed to",
+		instead: "pass it as an argument",
 	}
 }
 
-// stored records that e is put into something, if it is a *pawl.Context.
+// stored records that e is stored, if it is a *pawl.Context.
 func (s *scanner) stored(e ast.Expr) {
 	if isContext(s.info.TypeOf(e)) {
 		s.escape(e.Pos(), "a *pawl.Context that is kept")
 	}
 }
 
-// contextIn records that what will run elsewhere uses a *pawl.Context that is not its
-// own. One finding for each is enough.
+// contextIn records that code which runs elsewhere uses an outer *pawl.Context. It records one finding.
 func (s *scanner) contextIn(n ast.Node, where string) {
 	seen := false
 	ast.Inspect(n, func(m ast.Node) bool {
@@ -44,7 +41,7 @@ func (s *scanner) contextIn(n ast.Node, where string) {
 	})
 }
 
-// outlives reports whether what is assigned to lhs may be there after the function.
+// outlives reports whether a value that is assigned to lhs may outlive the function.
 func (s *scanner) outlives(lhs ast.Expr) bool {
 	id, ok := ast.Unparen(lhs).(*ast.Ident)
 	if !ok {
@@ -54,7 +51,7 @@ func (s *scanner) outlives(lhs ast.Expr) bool {
 	return ok && packageLevel(v)
 }
 
-// contextVariables reports package-level variables that are made to keep one.
+// contextVariables reports package-level variables of type *pawl.Context.
 func (p *pkg) contextVariables() {
 	scope := p.pass.Pkg.Scope()
 	for _, name := range scope.Names() {

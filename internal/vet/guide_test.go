@@ -10,12 +10,12 @@ import (
 
 const page = "../../docs/guide/determinism.md"
 
-func TestTheGuidesCodeIsCompiledAndAnalysed(t *testing.T) {
+func TestGuideCodeIsAnalyzed(t *testing.T) {
 	code := doctest.Read(t, "testdata/src/example.org/guide/guide.go")
 	doctest.Shown(t, doctest.Read(t, page), 4, regexp.MustCompile(" *// want .*").ReplaceAllString(code, ""))
 }
 
-func TestTheGuideHasALineForEveryKindOfFinding(t *testing.T) {
+func TestGuideHasARowForEveryKind(t *testing.T) {
 	text := doctest.Read(t, page)
 	for _, k := range kinds() {
 		if !strings.Contains(text, "\n| `"+string(k)+"` |") {

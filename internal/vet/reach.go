@@ -11,26 +11,25 @@ import (
 	"strings"
 )
 
-// Reaches is the fact about a function that takes no *pawl.Context: the shortest way
-// from it to each kind of hazard.
+// Reaches is the fact about a function that takes no *pawl.Context: the shortest path to each kind of hazard.
 type Reaches struct {
 	Paths []Path // in the order of their kinds
 }
 
-// Path leads to one hazard.
+// Path is a path to one hazard.
 type Path struct {
 	Kind    string
 	What    string   // "time.Now"
-	Why     string   // what replay has against it
-	Instead string   // what to do
+	Why     string   // the reason, as a predicate
+	Instead string   // what to use instead
 	Where   string   // "clock.go:31"
-	Via     []string // the functions between the one that has the fact and the hazard
+	Via     []string // the functions between the one with the fact and the hazard
 }
 
-// AFact makes Reaches a fact.
+// AFact implements analysis.Fact.
 func (*Reaches) AFact() {}
 
-// String lists the hazards with the way to them.
+// String lists the hazards with the paths to them.
 func (r *Reaches) String() string {
 	var all []string
 	for _, p := range r.Paths {
@@ -39,14 +38,14 @@ func (r *Reaches) String() string {
 	return "reaches " + strings.Join(all, ", ")
 }
 
-// route is a Path while the package is being joined.
+// route is a Path during join.
 type route struct {
 	hazard
 	where string
 	via   []string
 }
 
-// through is the message at a call of fn, which has the route.
+// through returns the message at a call of fn, which has the route.
 func (r route) through(fn *types.Func) string {
 	via := ""
 	if len(r.via) > 0 {
@@ -55,16 +54,16 @@ func (r route) through(fn *types.Func) string {
 	return fmt.Sprintf("%s reaches %s (%s)%s, which %s; %s [%s]", label(fn), r.what, r.where, via, r.why, r.instead, r.kind)
 }
 
-// way tells routes apart: a confined one must not hide the one that travels.
-type way struct {
+// target is what routes are compared by: a confined route must not hide one that is exported.
+type target struct {
 	kind     kind
 	confined bool
 }
 
-// summary is the shortest known route of each way.
-type summary map[way]route
+// summary is the shortest known route to each target.
+type summary map[target]route
 
-// ordered gives the routes in an order of their own.
+// ordered returns the routes in a fixed order.
 func (s summary) ordered() []route {
 	routes := make([]route, 0, len(s))
 	for _, r := range s {
@@ -76,18 +75,17 @@ func (s summary) ordered() []route {
 	return routes
 }
 
-// improve takes r if nothing as short is known.
+// improve adds r if it is shorter than the known route.
 func (s summary) improve(r route) bool {
-	w := way{r.kind, r.confined}
-	if old, ok := s[w]; ok && len(old.via) <= len(r.via) {
+	t := target{r.kind, r.confined}
+	if old, ok := s[t]; ok && len(old.via) <= len(r.via) {
 		return false
 	}
-	s[w] = r
+	s[t] = r
 	return true
 }
 
-// join computes what the functions without a *pawl.Context reach. Routes only become
-// shorter, so it ends.
+// join computes the routes of the functions without a *pawl.Context. Routes only become shorter, so it terminates.
 func (p *pkg) join() {
 	for _, u := range p.plain {
 		u.reach = make(summary)
@@ -113,7 +111,7 @@ func (p *pkg) join() {
 	}
 }
 
-// routes gives what a call reaches.
+// routes returns the routes of a call.
 func (p *pkg) routes(c call) []route {
 	if c.fn.Pkg() == p.pass.Pkg {
 		u, ok := p.byFunc[c.fn]
@@ -133,7 +131,7 @@ func (p *pkg) routes(c call) []route {
 	return c.filter(routes)
 }
 
-// export makes facts of what importing packages have to know.
+// export exports the facts for importing packages.
 func (p *pkg) export() {
 	for _, u := range p.plain {
 		decl, ok := u.node.(*ast.FuncDecl)
@@ -156,17 +154,17 @@ func (p *pkg) export() {
 	}
 }
 
-// report gathers the findings of orchestration code, in the order of the source.
+// report adds the findings of orchestration code, in the order of the source.
 func (p *pkg) report(u *unit) {
 	var found []finding
 	for _, h := range u.hazards {
 		found = append(found, finding{h.pos, h.kind, h.here()})
 	}
 	for _, c := range u.calls {
-		said := make(map[kind]bool)
+		reported := make(map[kind]bool)
 		for _, r := range p.routes(c) {
-			if !said[r.kind] {
-				said[r.kind] = true
+			if !reported[r.kind] {
+				reported[r.kind] = true
 				found = append(found, finding{c.pos, r.kind, r.through(c.fn)})
 			}
 		}
@@ -179,7 +177,7 @@ func (p *pkg) report(u *unit) {
 	}
 }
 
-// place is a position as messages say it, the same wherever the module is checked out.
+// place returns a position for messages, independent of the directory of the module.
 func (p *pkg) place(pos token.Pos) string {
 	at := p.pass.Fset.Position(pos)
 	return fmt.Sprintf("%s:%d", filepath.Base(at.Filename), at.Line)

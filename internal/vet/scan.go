@@ -29,7 +29,7 @@ func (p *pkg) collect() {
 	}
 }
 
-// literals finds the orchestration code that stands as a literal in n.
+// literals finds the function literals in n that are orchestration code.
 func (p *pkg) literals(n ast.Node) {
 	ast.Inspect(n, func(n ast.Node) bool {
 		lit, ok := n.(*ast.FuncLit)
@@ -53,18 +53,18 @@ func (p *pkg) unit(node ast.Node, isRoot bool) *unit {
 	return u
 }
 
-// scanner looks through one unit.
+// scanner scans one unit.
 type scanner struct {
 	*pkg
 	unit *unit
 	info *types.Info
 }
 
-func (s *scanner) see(pos token.Pos, h hazard) {
-	s.unit.hazards = append(s.unit.hazards, sighting{h, pos})
+func (s *scanner) add(pos token.Pos, h hazard) {
+	s.unit.hazards = append(s.unit.hazards, occurrence{h, pos})
 }
 
-// visit is called for each node, with those around it.
+// visit is called for each node, with the nodes that contain it.
 func (s *scanner) visit(n ast.Node, stack []ast.Node) bool {
 	if s.exempt(n, stack) {
 		return false
@@ -75,7 +75,7 @@ func (s *scanner) visit(n ast.Node, stack []ast.Node) bool {
 			return false // a unit of its own
 		}
 	case *ast.GoStmt:
-		s.see(n.Pos(), hazard{kind: kindGo, what: "a go statement", why: goWhy, instead: goInstead})
+		s.add(n.Pos(), hazard{kind: kindGo, what: "a go statement", why: goWhy, instead: goInstead})
 		s.contextIn(n.Call, "on another goroutine")
 	case *ast.SelectStmt:
 		s.channel(n.Pos(), "a select statement")
@@ -109,7 +109,7 @@ func (s *scanner) visit(n ast.Node, stack []ast.Node) bool {
 	return true
 }
 
-// mention records what an identifier stands for.
+// mention records the object of an identifier.
 func (s *scanner) mention(id *ast.Ident, stack []ast.Node) {
 	obj := s.info.Uses[id]
 	if fn, ok := obj.(*types.Func); ok {
@@ -117,7 +117,7 @@ func (s *scanner) mention(id *ast.Ident, stack []ast.Node) {
 	}
 	if h, known := s.catalogue.lookup(obj); known {
 		if h.kind != free {
-			s.see(id.Pos(), h)
+			s.add(id.Pos(), h)
 		}
 		return
 	}
@@ -128,7 +128,7 @@ func (s *scanner) mention(id *ast.Ident, stack []ast.Node) {
 	s.unit.calls = append(s.unit.calls, call{fn: fn, pos: id.Pos(), sorted: s.sortedAfter(callOf(id, stack), stack)})
 }
 
-// callOf gives the call of which id is the name, if it is one: f(), p.f(), f[int]().
+// callOf returns the call whose function is id, if there is one: f(), p.f(), f[int]().
 func callOf(id *ast.Ident, stack []ast.Node) *ast.CallExpr {
 	var e ast.Expr = id
 	for _, around := range slices.Backward(stack) {
@@ -152,8 +152,7 @@ func callOf(id *ast.Ident, stack []ast.Node) *ast.CallExpr {
 	return nil
 }
 
-// exempt reports whether n is a function that is handed over to be run elsewhere: as
-// an activity, or once for all replays.
+// exempt reports whether n is a function that runs outside of the orchestration: as an activity, or once for all replays.
 func (s *scanner) exempt(n ast.Node, stack []ast.Node) bool {
 	e, ok := n.(ast.Expr)
 	if !ok || len(stack) == 0 {
@@ -170,13 +169,13 @@ func (s *scanner) exempt(n ast.Node, stack []ast.Node) bool {
 }
 
 func (s *scanner) channel(pos token.Pos, what string) {
-	s.see(pos, hazard{
-		kind: kindChannel, what: what, why: "is a matter between goroutines, of which no history knows, and may hold up the turn",
+	s.add(pos, hazard{
+		kind: kindChannel, what: what, why: "depends on other goroutines, which no history records, and may block the turn",
 		instead: "wait for futures (pawl.Select, pawl.Any), for an event, or with pawl.Await",
 	})
 }
 
-// communicates reports whether n is the condition of a case, which belongs to its select.
+// communicates reports whether n is the communication of a case, which belongs to its select.
 func communicates(n ast.Node, stack []ast.Node) bool {
 	for _, around := range slices.Backward(stack) {
 		switch x := around.(type) {
@@ -189,7 +188,7 @@ func communicates(n ast.Node, stack []ast.Node) bool {
 	return false
 }
 
-// call looks at what is called; that the function itself is mentioned is seen elsewhere.
+// call scans the arguments of a call; mention records its function.
 func (s *scanner) call(c *ast.CallExpr, stack []ast.Node) {
 	switch builtin(s.info, c) {
 	case "close":
@@ -210,9 +209,9 @@ func (s *scanner) call(c *ast.CallExpr, stack []ast.Node) {
 			s.contextIn(a, "in a side effect")
 		}
 	}
-	if iterates(fn) && !s.harmless(c, stack) {
-		s.see(c.Pos(), hazard{
-			kind: kindMap, what: "maps." + fn.Name(), why: "comes in another order at every replay, and the order is kept",
+	if iterates(fn) && !s.orderFree(c, stack) {
+		s.add(c.Pos(), hazard{
+			kind: kindMap, what: "maps." + fn.Name(), why: "has another order at every replay",
 			instead: "use slices.Sorted(maps.Keys(m))",
 		})
 	}
@@ -236,17 +235,16 @@ func (s *scanner) assign(a *ast.AssignStmt, stack []ast.Node) {
 	}
 }
 
-// global records a write to a package-level variable. What a sync.Once computes is the
-// same whoever comes first, and free.
+// global records a write to a package-level variable, except in the function of a sync.Once.
 func (s *scanner) global(lhs ast.Expr, stack []ast.Node) {
 	v := root(s.info, lhs)
 	if v == nil || !packageLevel(v) || s.once(stack) {
 		return
 	}
-	s.see(lhs.Pos(), hazard{
+	s.add(lhs.Pos(), hazard{
 		kind: kindGlobal, what: "a write to " + v.Pkg().Name() + "." + v.Name(),
-		why:     "is done again at every replay, and seen by every other instance in the process",
-		instead: "keep it in a local variable, or have an activity keep it",
+		why:     "is repeated at every replay, and visible to every other instance in the process",
+		instead: "use a local variable, or an activity that stores it",
 	})
 }
 

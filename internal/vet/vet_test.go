@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// outcome is what analysistest looked at and found wrong.
+// outcome is the packages that analysistest has analyzed, and its complaints.
 type outcome struct {
 	packages   []string
 	complaints []string
@@ -25,9 +25,8 @@ func (o *outcome) Errorf(format string, args ...any) {
 	o.complaints = append(o.complaints, fmt.Sprintf(format, args...))
 }
 
-// analysed is one run over all of testdata, for most of its time goes into loading the
-// standard library.
-var analysed = sync.OnceValue(func() *outcome {
+// analyzed is one run over all of testdata, because loading the standard library takes most of the time.
+var analyzed = sync.OnceValue(func() *outcome {
 	o := &outcome{}
 	for _, r := range analysistest.Run(o, analysistest.TestData(), vet.Analyzer, "example.org/...") {
 		o.packages = append(o.packages, strings.TrimPrefix(r.Action.Package.PkgPath, "example.org/"))
@@ -35,16 +34,16 @@ var analysed = sync.OnceValue(func() *outcome {
 	return o
 })
 
-// expect demands that what is expected of the packages in their comments has come.
+// expect fails for complaints about the packages.
 func expect(t *testing.T, packages ...string) {
 	t.Helper()
 	for _, p := range packages {
-		if !slices.Contains(analysed().packages, p) {
-			t.Errorf("%s was not analysed", p)
+		if !slices.Contains(analyzed().packages, p) {
+			t.Errorf("%s was not analyzed", p)
 		}
 	}
-	for _, c := range analysed().complaints {
-		mine := !strings.Contains(c, "example.org/") // then it concerns everybody
+	for _, c := range analyzed().complaints {
+		mine := !strings.Contains(c, "example.org/") // then it concerns all packages
 		for _, p := range packages {
 			mine = mine || strings.Contains(c, "example.org/"+p+"/")
 		}
@@ -54,22 +53,22 @@ func expect(t *testing.T, packages ...string) {
 	}
 }
 
-func TestWhatReplaysDifferentlyIsReportedWhereItStands(t *testing.T) { expect(t, "direct") }
+func TestHazardsAreReportedAtTheirPosition(t *testing.T) { expect(t, "direct") }
 
-func TestWhatIsReachedThroughOtherPackagesIsReportedAtTheCallWithTheWayThere(t *testing.T) {
+func TestHazardsInOtherPackagesAreReportedAtTheCallWithTheirPath(t *testing.T) {
 	expect(t, "clock", "shop", "across")
 }
 
-func TestALoopOverAMapIsFreeIfItComesOutTheSameInEveryOrder(t *testing.T) { expect(t, "maploop") }
+func TestMapLoopsAreReportedUnlessTheyCollectOrSortKeys(t *testing.T) { expect(t, "maploop") }
 
-func TestAnArgumentSilencesOneFindingAndIsOneItselfIfItArguesNothing(t *testing.T) {
+func TestAllowSuppressesOneFindingAndIsReportedIfUnused(t *testing.T) {
 	expect(t, "allowed")
 }
 
-func TestActivitiesAndTheInnocentAreLeftAlone(t *testing.T) { expect(t, "free") }
+func TestActivitiesAndDeterministicCodeAreNotReported(t *testing.T) { expect(t, "free") }
 
-func TestAContextDoesNotLeaveItsRun(t *testing.T) { expect(t, "escape") }
+func TestContextThatEscapesItsRunIsReported(t *testing.T) { expect(t, "escape") }
 
-func TestGenericFunctionsAreSeenThrough(t *testing.T) { expect(t, "generic") }
+func TestGenericFunctionsAreAnalyzed(t *testing.T) { expect(t, "generic") }
 
-func TestTheGuideTellsTheTruth(t *testing.T) { expect(t, "guide") }
+func TestGuideExamplesHaveTheirFindings(t *testing.T) { expect(t, "guide") }

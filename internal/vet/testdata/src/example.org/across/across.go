@@ -18,7 +18,7 @@ var Work = pawl.NewActivity[int, int]("work")
 type service struct{ shop shop.Shop }
 
 func (s *service) orchestrate(ctx *pawl.Context, n int) (int, error) {
-	if s.shop.Open(n) { // want `shop\.Shop\.Open reaches time\.Now \(clock\.go:18\) via shop\.price → clock\.New → clock\.now, which gives another time`
+	if s.shop.Open(n) { // want `shop\.Shop\.Open reaches time\.Now \(clock\.go:18\) via shop\.price → clock\.New → clock\.now, which returns another time`
 		return shop.Sell(ctx, n)
 	}
 	var stamp clock.Stamp
@@ -37,7 +37,7 @@ func (s *service) orchestrate(ctx *pawl.Context, n int) (int, error) {
 
 // What is confined to a package is reported in it, also through its helpers.
 func confined(ctx *pawl.Context) int {
-	say("x")                   // want `across\.say reaches fmt\.Println \(across\.go:\d+\), which writes the same again at every replay; use pawl\.Logger\(ctx\).*\[io\]`
+	say("x")                   // want `across\.say reaches fmt\.Println \(across\.go:\d+\), which is repeated at every replay; use pawl\.Logger\(ctx\).*\[io\]`
 	_ = background()           // want `across\.background reaches context\.Background .*\[context\]`
 	return (&counter{}).next() // want `across\.counter\.next reaches sync\.Mutex\.Lock .*\[sync\]`
 }
@@ -78,7 +78,7 @@ func keys(ctx *pawl.Context, m map[string]int) ([]string, error) {
 	if len(alike) > 1 {
 		slices.Sort(alike)
 	}
-	late := clock.Keys(m) // want `clock\.Keys reaches a loop over a map \(clock\.go:\d+\), which comes in another order at every replay, and this one appends to keys, which is not sorted next \(line \d+\); range over .*\[map\]`
+	late := clock.Keys(m) // want `clock\.Keys reaches a loop over a map \(clock\.go:\d+\), which has another order at every replay; range over .*\[map\]`
 	first := late[0]
 	sort.Strings(late)
 	_ = first

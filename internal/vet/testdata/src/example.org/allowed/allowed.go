@@ -22,18 +22,18 @@ func orchestrate(ctx *pawl.Context, n int) (int, error) {
 
 	_ = time.Now().Sub(time.Now()) /* want `time\.Now ` */ //pawl:allow time: one argument, two findings
 
-	//pawl:allow time: too far above // want `^//pawl:allow time silences nothing; take it away \[allow\]$`
+	//pawl:allow time: too far above // want `^//pawl:allow time suppresses nothing; remove it \[allow\]$`
 
 	_ = time.Now() // want `time\.Now `
 
-	//pawl:allow random: the wrong kind // want `//pawl:allow random silences nothing`
+	//pawl:allow random: the wrong kind // want `//pawl:allow random suppresses nothing`
 	_ = time.Now() // want `time\.Now `
 
-	_ = time.Now() //pawl:allow time // want `time\.Now ` `^//pawl:allow time has no reason, and so allows nothing; say after a colon why replay does not differ here \[allow\]$`
+	_ = time.Now() //pawl:allow time // want `time\.Now ` `^//pawl:allow time has no reason and is ignored; state after a colon why replay does not differ here \[allow\]$`
 	_ = time.Now() //pawl:allow time:   // want `time\.Now ` `has no reason`
-	_ = time.Now() //pawl:allow: because // want `time\.Now ` `names nothing that can be allowed \(""\)`
-	_ = time.Now() //pawl:allow tiem: because // want `time\.Now ` `names nothing that can be allowed \("tiem"\); write //pawl:allow <what>: <reason>, with one of \[time random map `
-	_ = time.Now() //pawl:allow allow: because // want `time\.Now ` `names nothing that can be allowed`
+	_ = time.Now() //pawl:allow: because // want `time\.Now ` `has an unknown category \(""\)`
+	_ = time.Now() //pawl:allow tiem: because // want `time\.Now ` `has an unknown category \("tiem"\); write //pawl:allow <category>: <reason>, with one of \[time random map `
+	_ = time.Now() //pawl:allow allow: because // want `time\.Now ` `has an unknown category`
 
 	called() //pawl:allow time: at the call, for this caller alone
 	called() // want `allowed\.called reaches time\.Now`
@@ -51,4 +51,4 @@ func through() time.Time {
 	return called() //pawl:allow time: half-way there
 }
 
-func unused() {} //pawl:allow go: nothing is started // want `silences nothing`
+func unused() {} //pawl:allow go: nothing is started // want `suppresses nothing`

@@ -30,7 +30,7 @@ var (
 )
 
 var bound = Order.Do(func(ctx *pawl.Context, n int) (int, error) {
-	start := time.Now()         // want `^time\.Now gives another time at every replay; use pawl\.Now\(ctx\) \[time\]$`
+	start := time.Now()         // want `^time\.Now returns another time at every replay; use pawl\.Now\(ctx\) \[time\]$`
 	_ = time.Since(start)       // want `time\.Since .*\[time\]`
 	_ = time.Until(start)       // want `time\.Until .*\[time\]`
 	time.Sleep(time.Second)     // want `time\.Sleep waits by the process's clock.*use pawl\.Sleep\(ctx, d\) \[time\]`
@@ -52,14 +52,14 @@ func random(ctx *pawl.Context, n int) (int, error) {
 	rand.Shuffle(3, func(i, j int) {})  // want `math/rand\.Shuffle `
 	_, _ = crand.Read(make([]byte, 8))  // want `crypto/rand\.Read .*pawl\.NewID`
 	_, _ = crand.Int(crand.Reader, nil) // want `crypto/rand\.Int ` `crypto/rand\.Reader `
-	_ = uuid.New()                      // want `uuid\.New gives another id at every replay; use pawl\.NewID\(ctx\), or pawl\.SideEffect for an id of this kind \[random\]`
+	_ = uuid.New()                      // want `uuid\.New returns another id at every replay; use pawl\.NewID\(ctx\), or pawl\.SideEffect for an id of this kind \[random\]`
 	_ = uuid.NewString()                // want `uuid\.NewString `
 	return n, nil
 }
 
 func concurrent(ctx *pawl.Context, n int) (int, error) {
 	ch := make(chan int, 1)
-	go nothing()   // want `a go statement runs beside the orchestration.*use pawl\.Go or pawl\.Map \[go\]`
+	go nothing()   // want `a go statement runs in an order that no history records.*use pawl\.Go or pawl\.Map \[go\]`
 	ch <- 1        // want `a send on a channel .*\[channel\]`
 	n = <-ch       // want `a receive from a channel `
 	close(ch)      // want `closing a channel `
@@ -101,22 +101,22 @@ func world(ctx *pawl.Context, db *sql.DB) (int, error) {
 	_, _ = os.ReadFile("x")            // want `os\.ReadFile .*do it in an activity \[io\]`
 	_ = os.Args                        // want `os\.Args `
 	fmt.Fprintln(os.Stderr, "x")       // want `os\.Stderr `
-	fmt.Println("x")                   // want `fmt\.Println writes the same again at every replay; use pawl\.Logger`
-	log.Printf("x")                    // want `log\.Printf writes the same`
-	slog.Info("x")                     // want `log/slog\.Info writes the same`
+	fmt.Println("x")                   // want `fmt\.Println is repeated at every replay; use pawl\.Logger`
+	log.Printf("x")                    // want `log\.Printf is repeated at every replay`
+	slog.Info("x")                     // want `log/slog\.Info is repeated at every replay`
 	_ = exec.Command("ls").Run()       // want `os/exec\.Command ` `os/exec\.Cmd\.Run `
-	_, _ = net.Dial("tcp", "x:1")      // want `net\.Dial does I/O.*\[io\]`
+	_, _ = net.Dial("tcp", "x:1")      // want `net\.Dial repeats its I/O.*\[io\]`
 	_, _ = http.Get("http://x")        // want `net/http\.Get `
 	_, _ = http.DefaultClient.Get("")  // want `net/http\.DefaultClient ` `net/http\.Client\.Get `
 	_ = db.QueryRow("select 1").Scan() // want `database/sql\.DB\.QueryRow ` `database/sql\.Row\.Scan `
 	_ = db.PingContext(context.TODO()) // want `database/sql\.DB\.PingContext ` `context\.TODO .*\[context\]`
-	bg := context.Background()         // want `context\.Background is for calls that do their work here and now.*an activity`
+	bg := context.Background()         // want `context\.Background is for calls that do I/O.*an activity`
 	_, _ = context.WithTimeout(bg, 1)  // want `context\.WithTimeout .*pawl\.Within`
 	return 0, nil
 }
 
 func fatal(ctx *pawl.Context) {
-	runtime.LockOSThread()        // want `runtime\.LockOSThread ties the coroutine to a thread.*\[runtime\]`
+	runtime.LockOSThread()        // want `runtime\.LockOSThread locks the coroutine to a thread.*\[runtime\]`
 	debug.SetPanicOnFault(true)   // want `runtime/debug\.SetPanicOnFault `
 	_ = runtime.NumCPU()          // want `runtime\.NumCPU differs from process to process`
 	defer runtime.Goexit()        // want `runtime\.Goexit ends the turn instead of the function; return`
@@ -130,7 +130,7 @@ var (
 )
 
 func globals(ctx *pawl.Context, n int) (int, error) {
-	counter++               // want `a write to direct\.counter is done again at every replay.*\[global\]`
+	counter++               // want `a write to direct\.counter is repeated at every replay.*\[global\]`
 	cache["x"] = n          // want `a write to direct\.cache `
 	delete(cache, "x")      // want `a write to direct\.cache `
 	latest.at[n], n = n, 1  // want `a write to direct\.latest `

@@ -15,16 +15,16 @@ type saga struct {
 	more map[string]*pawl.Context
 }
 
-var kept *pawl.Context // want `a \*pawl\.Context in a package-level variable is of no use outside of the run`
+var kept *pawl.Context // want `a \*pawl\.Context in a package-level variable is valid only in the run`
 
 func orchestrate(ctx *Context, n int) (int, error) {
 	go func() { // want `a go statement `
-		_ = pawl.Now(ctx) // want `^a \*pawl\.Context on another goroutine is of no use outside of the run that it was given to; hand it on as an argument, as far as the run goes \[escape\]$`
+		_ = pawl.Now(ctx) // want `^a \*pawl\.Context on another goroutine is valid only in the run of the function that it was passed to; pass it as an argument \[escape\]$`
 		_ = pawl.Now(ctx)
 	}()
 	go use(ctx) // want `a go statement ` `a \*pawl\.Context on another goroutine`
 	var wg sync.WaitGroup
-	wg.Go(func() { use(ctx) })             // want `sync\.WaitGroup\.Go runs beside the orchestration .*\[go\]` `a \*pawl\.Context on another goroutine`
+	wg.Go(func() { use(ctx) })             // want `sync\.WaitGroup\.Go runs in an order that no history records.*\[go\]` `a \*pawl\.Context on another goroutine`
 	time.AfterFunc(1, func() { use(ctx) }) // want `time\.AfterFunc ` `a \*pawl\.Context on another goroutine`
 	_, _ = pawl.SideEffect(ctx, func() (time.Time, error) {
 		return pawl.Now(ctx), nil // want `a \*pawl\.Context in a side effect`

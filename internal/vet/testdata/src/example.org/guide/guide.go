@@ -2,7 +2,6 @@
 package guide
 
 import (
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -18,15 +17,12 @@ type Order struct {
 
 type Note struct{ To, ID string }
 
-var (
-	Tell        = pawl.NewActivity[Note, pawl.None]("tell")
-	ErrNegative = errors.New("negative")
-)
+var Tell = pawl.NewActivity[Note, pawl.None]("tell")
 
 func remind(ctx *pawl.Context, o Order) (string, error) {
 	id := uuid.NewString()            // want `uuid\.NewString `
 	due := time.Now().Add(o.Patience) // want `time\.Now `
-	for name := range o.Watchers {    // want `a loop over a map .* gives its \*pawl\.Context to calls`
+	for name := range o.Watchers {    // want `a loop over a map `
 		_, _ = Tell.Call(ctx, Note{To: name, ID: id})
 	}
 	time.Sleep(time.Until(due)) // want `time\.Sleep ` `time\.Until `
@@ -42,20 +38,19 @@ func remindAgain(ctx *pawl.Context, o Order) (string, error) {
 	return id, pawl.Sleep(ctx, due.Sub(pawl.Now(ctx)))
 }
 
-func demand(ctx *pawl.Context, stock map[string]int) ([]string, int, error) {
-	var short []string
-	total := 0
-	for item, n := range stock {
-		if n < 0 {
-			return nil, 0, ErrNegative
-		}
-		if n < 3 {
+func demand(ctx *pawl.Context, stock map[string]int) (short []string, total int) {
+	var items []string
+	for item := range stock {
+		items = append(items, item)
+	}
+	slices.Sort(items)
+	for _, item := range items { // or: range slices.Sorted(maps.Keys(stock))
+		if stock[item] < 3 {
 			short = append(short, item)
 		}
-		total += n
+		total += stock[item]
 	}
-	slices.Sort(short)
-	return short, total, nil
+	return short, total
 }
 
 func traced(ctx *pawl.Context, o Order) (string, error) {

@@ -22,7 +22,7 @@ func price(day int) int { // want price:`reaches clock\.New → clock\.now → t
 
 // Sell is orchestration code, and reported here; those who call it need not know.
 func Sell(ctx *pawl.Context, day int) (int, error) {
-	return price(day), nil // want `^shop\.price reaches time\.Now \(clock\.go:18\) via clock\.New → clock\.now, which gives another time at every replay; use pawl\.Now\(ctx\) \[time\]$`
+	return price(day), nil // want `^shop\.price reaches time\.Now \(clock\.go:18\) via clock\.New → clock\.now, which returns another time at every replay; use pawl\.Now\(ctx\) \[time\]$`
 }
 
 // Work is an activity.

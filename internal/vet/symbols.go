@@ -9,7 +9,7 @@ import (
 	"golang.org/x/tools/go/types/typeutil"
 )
 
-// pawlPath is the package of the words that orchestration code is written in.
+// pawlPath is the package of the orchestration API.
 const pawlPath = "github.com/pawlrun/pawl"
 
 // isContext reports whether t is *pawl.Context.
@@ -21,8 +21,7 @@ func isContext(t types.Type) bool {
 	return ok && isNamed(ptr.Elem(), pawlPath, "Context")
 }
 
-// isNamed reports whether t is the named type of that package, or a pointer to it, or
-// an instance of it.
+// isNamed reports whether t is the named type of that package, a pointer to it, or an instance of it.
 func isNamed(t types.Type, path, name string) bool {
 	if ptr, ok := types.Unalias(t).(*types.Pointer); ok {
 		t = ptr.Elem()
@@ -49,8 +48,7 @@ func takesContext(t types.Type) bool {
 	return false
 }
 
-// callee gives the function that a call names, in its generic form: nil for a builtin,
-// a conversion, or a function value.
+// callee returns the generic function of a call: nil for a builtin, a conversion, or a function value.
 func callee(info *types.Info, c *ast.CallExpr) *types.Func {
 	fn, ok := typeutil.Callee(info, c).(*types.Func)
 	if !ok {
@@ -59,7 +57,7 @@ func callee(info *types.Info, c *ast.CallExpr) *types.Func {
 	return fn.Origin()
 }
 
-// builtin gives the name of the builtin that a call names, or nothing.
+// builtin returns the name of the builtin of a call, or an empty string.
 func builtin(info *types.Info, c *ast.CallExpr) string {
 	b, ok := typeutil.Callee(info, c).(*types.Builtin)
 	if !ok {
@@ -68,9 +66,8 @@ func builtin(info *types.Info, c *ast.CallExpr) string {
 	return b.Name()
 }
 
-// symbol gives the path and the name by which the catalogue knows an object: the name
-// of a method follows that of its type. Only functions, methods and package-level
-// variables have one.
+// symbol returns the path and the name of an object in the catalogue: the name of a method follows that of its type. Only functions,
+// methods and package-level variables have one.
 func symbol(obj types.Object) (path, name string) {
 	if obj == nil || obj.Pkg() == nil {
 		return "", ""
@@ -110,14 +107,13 @@ func typeName(t types.Type) string {
 
 func packageLevel(v *types.Var) bool { return v.Pkg() != nil && v.Parent() == v.Pkg().Scope() }
 
-// label is how messages call a function: by the last word of its package, also in its own.
+// label returns the name of a function in messages: with its package, also in its own package.
 func label(fn *types.Func) string {
 	_, name := symbol(fn)
 	return fn.Pkg().Name() + "." + name
 }
 
-// root gives the variable that an expression is a part of: s of s.f[i].g, nil if it is
-// part of none.
+// root returns the variable that an expression is a part of: s of s.f[i].g, nil if there is none.
 func root(info *types.Info, e ast.Expr) *types.Var {
 	for {
 		switch x := ast.Unparen(e).(type) {
@@ -148,8 +144,7 @@ func root(info *types.Info, e ast.Expr) *types.Var {
 	}
 }
 
-// standard reports whether a path belongs to the standard library: paths that begin
-// with these words are reserved for it.
+// standard reports whether a path belongs to the standard library, for which these first elements are reserved.
 func standard(path string) bool {
 	first, _, _ := strings.Cut(path, "/")
 	switch first {

@@ -8,12 +8,75 @@ import (
 	"strings"
 )
 
-// iterates reports whether fn gives the elements of a map in the map's order.
+// loop reports a loop over a map or a channel. A loop over a map is accepted only if it collects the keys, or does not use
+// key and value:
+//
+//	for k := range m {
+//		keys = append(keys, k) // and the next use of keys sorts it
+//	}
+func (s *scanner) loop(n *ast.RangeStmt, stack []ast.Node) {
+	if n.Tok == token.ASSIGN {
+		for _, e := range []ast.Expr{n.Key, n.Value} {
+			if e != nil {
+				s.global(e, stack)
+			}
+		}
+	}
+	t := s.info.TypeOf(n.X)
+	if _, ok := t.Underlying().(*types.Chan); ok {
+		s.channel(n.Pos(), "a loop over a channel")
+	}
+	c, ok := ast.Unparen(n.X).(*ast.CallExpr)
+	if !isMap(t) && !(ok && iterates(callee(s.info, c))) || unnamed(n.Key) && unnamed(n.Value) || s.collects(n) {
+		return
+	}
+	s.add(n.Pos(), hazard{
+		kind: kindMap, what: "a loop over a map", why: "has another order at every replay",
+		instead: "range over slices.Sorted(maps.Keys(m))",
+	})
+}
+
+func unnamed(e ast.Expr) bool {
+	id, ok := e.(*ast.Ident)
+	return e == nil || ok && id.Name == "_"
+}
+
+// collects reports whether a loop only appends the key to a slice whose next use sorts it.
+func (s *scanner) collects(n *ast.RangeStmt) bool {
+	key, ok := n.Key.(*ast.Ident)
+	if !ok || !unnamed(n.Value) || n.Tok != token.DEFINE || len(n.Body.List) != 1 {
+		return false
+	}
+	a, ok := n.Body.List[0].(*ast.AssignStmt)
+	if !ok || a.Tok != token.ASSIGN || len(a.Lhs) != 1 {
+		return false
+	}
+	c, ok := a.Rhs[0].(*ast.CallExpr)
+	if !ok || builtin(s.info, c) != "append" || len(c.Args) != 2 {
+		return false
+	}
+	to, ok := a.Lhs[0].(*ast.Ident)
+	if !ok {
+		return false
+	}
+	keys, ok := s.info.Uses[to].(*types.Var)
+	if !ok || !s.uses(c.Args[0], keys) || !s.uses(c.Args[1], s.info.Defs[key]) {
+		return false
+	}
+	sorted, found := s.nextUse(keys, n.End())
+	return found && sorted
+}
+
+func (s *scanner) uses(e ast.Expr, obj types.Object) bool {
+	id, ok := ast.Unparen(e).(*ast.Ident)
+	return ok && s.info.Uses[id] == obj
+}
+
+// iterates reports whether fn returns the elements of a map in the map's order.
 func iterates(fn *types.Func) bool { return is(fn, "maps", "Keys", "Values", "All") }
 
-// harmless reports whether what becomes of the iterator c does not depend on its
-// order, or is judged where it is ranged over.
-func (s *scanner) harmless(c *ast.CallExpr, stack []ast.Node) bool {
+// orderFree reports whether the result does not depend on the order of the iterator c. A loop over it is reported as a loop.
+func (s *scanner) orderFree(c *ast.CallExpr, stack []ast.Node) bool {
 	switch parent := around(c, stack).(type) {
 	case *ast.RangeStmt:
 		return true
@@ -29,7 +92,7 @@ func (s *scanner) harmless(c *ast.CallExpr, stack []ast.Node) bool {
 	return false
 }
 
-// around gives what stands directly around c, parentheses apart.
+// around returns the node that directly contains c, except parentheses.
 func around(c *ast.CallExpr, stack []ast.Node) ast.Node {
 	end := len(stack)
 	for i, n := range stack {
@@ -45,8 +108,7 @@ func around(c *ast.CallExpr, stack []ast.Node) ast.Node {
 	return nil
 }
 
-// sortedAfter reports whether the slice that c returns is put in order before it is
-// used in any other way. Stack is what stands around c, or around something in it.
+// sortedAfter reports whether the next use of the slice that c returns sorts it. stack has the nodes that contain c, or a part of it.
 func (s *scanner) sortedAfter(c *ast.CallExpr, stack []ast.Node) bool {
 	if c == nil {
 		return false
@@ -68,15 +130,15 @@ func (s *scanner) sortedAfter(c *ast.CallExpr, stack []ast.Node) bool {
 		if id, ok := ast.Unparen(e).(*ast.Ident); ok {
 			v, ok := s.info.ObjectOf(id).(*types.Var)
 			if ok && isSlice(v.Type()) {
-				next, found := s.next(v, c.End())
-				return found && next
+				sorted, found := s.nextUse(v, c.End())
+				return found && sorted
 			}
 		}
 	}
 	return false
 }
 
-// receivers gives the left sides that get what c returns.
+// receivers returns the left sides that are assigned the results of c.
 func receivers(lhs, rhs []ast.Expr, c *ast.CallExpr) []ast.Expr {
 	if len(rhs) == 1 {
 		return lhs
@@ -89,12 +151,12 @@ func receivers(lhs, rhs []ast.Expr, c *ast.CallExpr) []ast.Expr {
 	return nil
 }
 
-// next looks at the next mention of v after a place, other than to ask for its length:
-// found tells whether there is one, and sorted whether that one puts it in order.
-func (s *scanner) next(v *types.Var, after token.Pos) (sorted, found bool) {
+// nextUse finds the next use of v after a position, except of its length: found reports whether there is one, and sorted whether
+// it sorts v.
+func (s *scanner) nextUse(v *types.Var, after token.Pos) (sorted, found bool) {
 	ast.PreorderStack(s.unit.node, nil, func(n ast.Node, stack []ast.Node) bool {
 		id, ok := n.(*ast.Ident)
-		if found || !ok || id.Pos() < after || s.info.Uses[id] != v || s.measured(stack) {
+		if found || !ok || id.Pos() < after || s.info.Uses[id] != v || s.inLen(stack) {
 			return !found
 		}
 		sorted, found = s.inSort(stack), true
@@ -103,8 +165,8 @@ func (s *scanner) next(v *types.Var, after token.Pos) (sorted, found bool) {
 	return sorted, found
 }
 
-// measured reports whether the innermost node is a len or cap.
-func (s *scanner) measured(stack []ast.Node) bool {
+// inLen reports whether the innermost node is a len or cap.
+func (s *scanner) inLen(stack []ast.Node) bool {
 	c, ok := stack[len(stack)-1].(*ast.CallExpr)
 	if !ok {
 		return false
@@ -113,7 +175,7 @@ func (s *scanner) measured(stack []ast.Node) bool {
 	return name == "len" || name == "cap"
 }
 
-// inSort reports whether a call that sorts stands around, within the same statement.
+// inSort reports whether a sorting call contains the node, within the same statement.
 func (s *scanner) inSort(stack []ast.Node) bool {
 	for _, around := range slices.Backward(stack) {
 		switch n := around.(type) {
@@ -128,8 +190,7 @@ func (s *scanner) inSort(stack []ast.Node) bool {
 	return false
 }
 
-// sorts reports whether fn puts its argument, or its receiver, in order: by its
-// package, or because it says so by its name.
+// sorts reports whether fn sorts its argument or its receiver: a function of package sort, or one whose name begins with "sort".
 func sorts(fn *types.Func) bool {
 	if fn == nil {
 		return false
