@@ -5,8 +5,11 @@ TOOL     = $(GO) tool -modfile=tools/go.mod
 DIR     ?=
 TIMEOUT ?= 14m
 FUZZTIME ?= 30s
+SEED    ?= $(shell date +%s)
+MINUTES ?= 3
+TOPOLOGY ?=
 
-.PHONY: help run build test screenshots setup check fuzz fmt vet lint vuln bench recover clean
+.PHONY: help run build test screenshots setup check fuzz chaos fmt vet lint vuln bench recover clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,12 +34,18 @@ check: fmt vet lint vuln test ## what CI runs: fmt, vet, lint, vuln, test
 fuzz: ## every fuzz target for FUZZTIME (30s)
 	@GO="$(GO)" ./scripts/fuzz.sh $(FUZZTIME)
 
+chaos: setup ## a fault campaign of MINUTES (3) with SEED; TOPOLOGY=single, failover, cluster or nats3
+	@mkdir -p bin; rm -f bin/chaos.json; echo "chaos: SEED=$(SEED) MINUTES=$(MINUTES) TOPOLOGY=$(TOPOLOGY)"
+	@SEED=$(SEED) MINUTES=$(MINUTES) TOPOLOGY=$(TOPOLOGY) CHAOS_SUMMARY=$(CURDIR)/bin/chaos.json \
+		$(GO) test -tags chaos -count 1 -timeout 0 ./tests/chaos; code=$$?; cat bin/chaos.json; exit $$code
+
 fmt: ## report files that gofmt would change
 	@bad=$$(gofmt -l .); if [ -n "$$bad" ]; then echo "gofmt would change:"; echo "$$bad"; exit 1; fi
 
 vet: ## go vet, also with failpoints, and pawlvet on the examples
 	$(GO) vet ./...
 	$(GO) vet -tags failpoint ./internal/failpoint ./cmd/...
+	$(GO) vet -tags chaos ./tests/chaos
 	$(GO) build -o bin/pawlvet ./cmd/pawlvet
 	$(GO) vet -vettool=$(CURDIR)/bin/pawlvet ./examples/...
 

@@ -20,7 +20,6 @@ import (
 //	         Heal        └ Listen     Heal
 type Proxy struct {
 	listener net.Listener
-	server   string
 	wg       sync.WaitGroup
 
 	delay   atomic.Int64 // ns, of each reply
@@ -29,6 +28,7 @@ type Proxy struct {
 	lost    atomic.Int64
 
 	mu     sync.Mutex
+	server string
 	conns  map[net.Conn]struct{}
 	cut    bool            // connections are closed as they come
 	passes chan struct{}   // closed while bytes pass; open in a black hole
@@ -67,6 +67,14 @@ func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cut = true
+	p.closeConns()
+}
+
+// Retarget closes every connection and forwards new ones to another server (host:port), as after a fail-over.
+func (p *Proxy) Retarget(server string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.server = server
 	p.closeConns()
 }
 
@@ -120,13 +128,16 @@ func (p *Proxy) accept() {
 
 func (p *Proxy) connect(client net.Conn) {
 	var d net.Dialer
-	server, err := d.DialContext(p.ctx, "tcp", p.server)
+	p.mu.Lock()
+	address := p.server
+	p.mu.Unlock()
+	server, err := d.DialContext(p.ctx, "tcp", address)
 	if err != nil {
 		_ = client.Close()
 		return
 	}
 	p.mu.Lock()
-	if p.cut {
+	if p.cut || p.server != address {
 		p.mu.Unlock()
 		_, _ = client.Close(), server.Close()
 		return

@@ -1,0 +1,116 @@
+//go:build chaos
+
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// summary is the last line of a campaign.
+type summary struct {
+	Seed       uint64         `json:"seed"`
+	Topology   string         `json:"topology"`
+	Minutes    float64        `json:"minutes"`
+	Faults     int            `json:"faults"`
+	Instances  int            `json:"instances"`
+	Events     int            `json:"events"`
+	Reruns     int            `json:"reruns"` // runs of activities beyond the first of each call
+	Lost       int            `json:"lost"`
+	Duplicated int            `json:"duplicated"`
+	Violations int            `json:"violations"`
+	Stuck      int            `json:"stuck"`
+	Settled    float64        `json:"settled_s"` // from the end of the last fault until every instance had ended
+	ByFault    map[string]int `json:"by_fault"`
+}
+
+func setting[T any](t *testing.T, name string, byDefault T, parse func(string) (T, error)) T {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return byDefault
+	}
+	v, err := parse(text)
+	if err != nil {
+		t.Fatalf("%s=%s: %v", name, text, err)
+	}
+	return v
+}
+
+func TestCampaign(t *testing.T) {
+	seed := setting(t, "SEED", uint64(time.Now().Unix()), func(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) })
+	minutes := setting(t, "MINUTES", 3, func(s string) (float64, error) { return strconv.ParseFloat(s, 64) })
+	topology := setting(t, "TOPOLOGY", topologies[seed%uint64(len(topologies))], func(s string) (string, error) {
+		if !slices.Contains(topologies, s) {
+			return "", fmt.Errorf("want one of %v", topologies)
+		}
+		return s, nil
+	})
+	t.Logf("seed %d, topology %s, %g minutes", seed, topology, minutes)
+	bin, fleet, cli := build(t, t.TempDir())
+	h := newHarness(t, seed, fleet, startServers(t, bin, topology))
+	ctx, stop := context.WithTimeout(context.Background(), time.Duration(minutes*float64(time.Minute)))
+	defer stop()
+	h.rage(ctx)
+	sum := summary{Seed: seed, Topology: topology, Minutes: minutes, Settled: h.settle().Seconds(), ByFault: h.faults}
+	after, end := context.WithTimeout(context.Background(), settleWithin)
+	defer end()
+	v, err := h.verdict(after)
+	if err == nil {
+		err = h.consistent(after, cli)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.Violations = append(v.Violations, h.violations...)
+	for _, n := range h.faults {
+		sum.Faults += n
+	}
+	sum.Instances, sum.Events, sum.Reruns = v.Instances, v.Events, v.Reruns
+	sum.Lost, sum.Duplicated, sum.Violations, sum.Stuck = len(v.Lost), len(v.Duplicated), len(v.Violations), len(v.Stuck)
+	for _, text := range slices.Sorted(maps.Keys(v.Errors)) {
+		t.Logf("clients received %d times: %s", v.Errors[text], text)
+	}
+	h.report(v.Findings(), &sum)
+}
+
+// report writes the summary, and, if there are findings, keeps what shows how they came about.
+func (h *harness) report(findings []string, sum *summary) {
+	h.t.Helper()
+	const shown = 50
+	for _, f := range findings[:min(len(findings), shown)] {
+		h.t.Error(f)
+	}
+	if len(findings) > 0 {
+		keep := os.Getenv("CHAOS_KEEP")
+		if keep != "" {
+			if err := os.CopyFS(keep, os.DirFS(h.dir)); err != nil {
+				h.t.Log(err)
+			}
+			for _, m := range h.members {
+				if err := os.WriteFile(keep+"/"+m.name+".log", []byte(m.Log()), 0o600); err != nil {
+					h.t.Log(err)
+				}
+			}
+		}
+		faults, err := os.ReadFile(h.events.Name())
+		h.t.Logf("faults (%v):\n%s", err, faults)
+	}
+	line, err := json.Marshal(sum)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if path := os.Getenv("CHAOS_SUMMARY"); path != "" {
+		if err := os.WriteFile(path, append(line, '\n'), 0o600); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	h.t.Log(string(line))
+}

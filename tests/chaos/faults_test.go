@@ -1,0 +1,295 @@
+//go:build chaos
+
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawlrun/pawl/internal/netfault"
+	"github.com/pawlrun/pawl/internal/redistest"
+)
+
+// fault is something that is done to parts of the harness. Faults whose parts differ overlap.
+type fault struct {
+	name  string
+	parts []string
+	do    func(d time.Duration) // begins it, waits, and ends it
+}
+
+// together is how many faults may act at a time.
+const together = 3
+
+// rage injects faults until ctx ends, and returns when all are healed.
+func (h *harness) rage(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	slots := make(chan struct{}, together)
+	for {
+		pause := time.NewTimer(time.Duration(100+h.rng.IntN(700)) * time.Millisecond)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return
+		}
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		f, d := h.choose(), h.duration()
+		if !h.take(f) {
+			<-slots
+			continue
+		}
+		wg.Go(func() {
+			h.recordf("%s begins, for %v", f.name, d)
+			f.do(d)
+			h.recordf("%s is over", f.name)
+			h.free(f)
+			<-slots
+		})
+	}
+}
+
+// duration is mostly shorter than the leases, and sometimes longer.
+func (h *harness) duration() time.Duration {
+	if h.rng.IntN(5) == 0 {
+		return time.Duration(2000+h.rng.IntN(4000)) * time.Millisecond
+	}
+	return time.Duration(20+h.rng.IntN(1200)) * time.Millisecond
+}
+
+func (h *harness) take(f fault) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, p := range f.parts {
+		if h.busy[p] {
+			return false
+		}
+	}
+	for _, p := range f.parts {
+		h.busy[p] = true
+	}
+	h.faults[f.name]++
+	return true
+}
+
+func (h *harness) free(f fault) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, p := range f.parts {
+		delete(h.busy, p)
+	}
+}
+
+// choose returns a fault: of a member, of a link or of a server.
+func (h *harness) choose() fault {
+	m := h.members[h.rng.IntN(len(h.members))]
+	all := h.ofMember(m)
+	switch n := h.rng.IntN(10); {
+	case n < 3:
+		all = h.ofServers()
+	case n == 3:
+		all = []fault{h.everyone(h.rng.IntN(2) == 0)}
+	}
+	return all[h.rng.IntN(len(all))]
+}
+
+func (h *harness) ofMember(m *member) []fault {
+	on := func(name string, do func(time.Duration)) fault {
+		return fault{name: name + " " + m.name[:len(m.name)-2], parts: []string{m.name}, do: do}
+	}
+	all := []fault{
+		on("kill", func(d time.Duration) {
+			m.Kill()
+			wait(d)
+			m.Start()
+		}),
+		on("pause", func(d time.Duration) {
+			m.Signal(syscall.SIGSTOP)
+			wait(d)
+			m.Signal(syscall.SIGCONT)
+		}),
+	}
+	if !slices.Contains(h.clients, m) { // a client that is stopped waits for its results
+		all = append(all, on("restart", func(time.Duration) { h.restart(m) }))
+	}
+	for server, p := range map[string]*netfault.Proxy{"nats": m.nats, "redis": m.redis} {
+		if p == nil || server == "redis" && slices.Contains(h.clients, m) {
+			continue
+		}
+		all = append(all, link(m, server, p)...)
+	}
+	slices.SortFunc(all, func(a, b fault) int { // a map has no order, a seed has
+		if a.name < b.name {
+			return -1
+		}
+		return 1
+	})
+	return all
+}
+
+// link returns the faults of a member's link to a server.
+func link(m *member, server string, p *netfault.Proxy) []fault {
+	on := func(name string, begin, end func()) fault {
+		return fault{name: name + " " + m.name[:len(m.name)-2] + " from " + server, parts: []string{m.name + server}, do: func(d time.Duration) {
+			begin()
+			wait(d)
+			end()
+		}}
+	}
+	return []fault{
+		on("cut", p.Cut, p.Heal),
+		on("black-hole", p.BlackHole, p.Heal),
+		on("slow", func() { p.Delay(40 * time.Millisecond) }, func() { p.Delay(0) }),
+		on("lose replies of", func() { p.LoseReplies(20) }, func() { p.LoseReplies(0) }),
+	}
+}
+
+// everyone kills one of the fleets, or both, at once.
+func (h *harness) everyone(both bool) fault {
+	f := fault{name: "kill all orchestrators"}
+	all := h.members[:orchestrators]
+	if both {
+		f.name, all = "kill all orchestrators and workers", h.members[:orchestrators+workers]
+	}
+	for _, m := range all {
+		f.parts = append(f.parts, m.name)
+	}
+	f.do = func(d time.Duration) {
+		for _, m := range all {
+			m.Signal(syscall.SIGKILL)
+		}
+		for _, m := range all {
+			m.Kill()
+		}
+		wait(d)
+		for _, m := range all {
+			m.Start()
+		}
+	}
+	return f
+}
+
+func (h *harness) ofServers() []fault {
+	s := h.servers
+	all := []fault{
+		{name: "purge TASKS", parts: []string{"tasks"}, do: func(time.Duration) { h.tasks("purge TASKS", jetstream.Stream.Purge) }},
+		{name: "delete TASKS", parts: []string{"tasks"}, do: func(time.Duration) { h.tasks("delete TASKS", nil) }},
+	}
+	nats := func(name string, do func(time.Duration)) {
+		all = append(all, fault{name: name, parts: []string{"nats"}, do: do})
+	}
+	if s.natsAll == nil {
+		nats("kill nats", func(d time.Duration) {
+			s.nats.Kill()
+			wait(d)
+			s.nats.Start()
+		})
+		nats("pause nats", func(d time.Duration) {
+			s.nats.Signal(syscall.SIGSTOP)
+			wait(d)
+			s.nats.Signal(syscall.SIGCONT)
+		})
+	} else {
+		n := s.natsAll.Nodes[h.rng.IntN(len(s.natsAll.Nodes))]
+		nats("kill a nats-server", func(d time.Duration) {
+			n.Kill()
+			wait(d)
+			n.Start()
+		})
+		nats("pause a nats-server", func(d time.Duration) {
+			n.Signal(syscall.SIGSTOP)
+			wait(d)
+			n.Signal(syscall.SIGCONT)
+		})
+	}
+	return append(all, h.ofRedis()...)
+}
+
+func (h *harness) ofRedis() (all []fault) {
+	s := h.servers
+	add := func(name string, do func(time.Duration)) {
+		all = append(all, fault{name: name, parts: []string{"redis"}, do: do})
+	}
+	on := func(r *redistest.Server, what string) {
+		add("kill "+what, func(d time.Duration) {
+			r.Kill()
+			wait(d)
+			r.Restart(h.t)
+		})
+		add("pause "+what, func(d time.Duration) {
+			r.Pause()
+			wait(d)
+			r.Resume()
+		})
+		add(what+" out of memory", func(d time.Duration) {
+			r.OutOfMemory(h.t)
+			wait(d)
+			r.HasMemory(h.t)
+		})
+	}
+	step := time.Duration(h.rng.IntN(10_000)-5000) * time.Millisecond
+	add("step the clock of redis", func(d time.Duration) {
+		s.clock.step(h.t, step)
+		wait(d)
+		s.clock.step(h.t, 0)
+	})
+	switch s.topology {
+	case cluster:
+		nodes := append(slices.Clone(s.cluster.Masters), s.cluster.Replicas...)
+		on(nodes[h.rng.IntN(len(nodes))], "a redis node")
+		key := fmt.Sprintf("{pawl:%s:%d}", namespace, h.rng.IntN(partitions))
+		all = append(all, fault{name: "move a slot", parts: []string{"redis"}, do: func(time.Duration) {
+			if err := s.moveSlot(key, 1+rand.IntN(50)); err != nil {
+				h.recordf("move a slot: %v", err)
+			}
+		}})
+	case failover:
+		add("fail over redis", func(d time.Duration) {
+			s.failOver(min(d, time.Second), 100*time.Millisecond, func(addr string) {
+				for _, m := range h.members {
+					m.redis.Retarget(addr)
+				}
+			})
+		})
+	default:
+		on(s.redis, "redis")
+	}
+	return all
+}
+
+// tasks purges the TASKS stream, or deletes it.
+func (h *harness) tasks(name string, purge func(jetstream.Stream, context.Context, ...jetstream.StreamPurgeOpt) error) {
+	ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
+	defer stop()
+	nc, err := nats.Connect(h.servers.natsURL(), nats.NoReconnect(), nats.Timeout(2*time.Second))
+	if err != nil {
+		h.recordf("%s: %v", name, err)
+		return
+	}
+	defer nc.Close()
+	const of = "PAWL-" + namespace + "-TASKS"
+	js, err := jetstream.New(nc)
+	if err == nil && purge == nil {
+		err = js.DeleteStream(ctx, of)
+	} else if err == nil {
+		var stream jetstream.Stream
+		if stream, err = js.Stream(ctx, of); err == nil {
+			err = purge(stream, ctx)
+		}
+	}
+	if err != nil {
+		h.recordf("%s: %v", name, err)
+	}
+}

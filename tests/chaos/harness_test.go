@@ -1,0 +1,323 @@
+//go:build chaos
+
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/pawlrun/pawl/internal/netfault"
+	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/tests/chaos/verdict"
+	"github.com/pawlrun/pawl/tests/chaos/work"
+	"github.com/pawlrun/pawl/tests/stack"
+)
+
+// Sizes of the fleets, and the settings that make recovery quick enough for many faults a minute.
+const (
+	orchestrators = 3
+	workers       = 4
+	clients       = 2
+	namespace     = "chaos"
+	partitions    = 16
+	leaseTTL      = 2 * time.Second
+	ownerTTL      = 2 * time.Second
+	reconcile     = 2 * time.Second
+
+	settleWithin = 3 * time.Minute  // from the end of the last fault until every instance has ended
+	stopWithin   = 40 * time.Second // from SIGTERM to the end of a member; its drain is 10 s
+)
+
+// member is a process of a fleet, with its own links to the servers.
+type member struct {
+	*stack.Process
+	name  string
+	nats  *netfault.Proxy // nil: it reaches the servers without a proxy
+	redis *netfault.Proxy
+}
+
+// harness is a campaign's fleets and servers.
+type harness struct {
+	t       *testing.T
+	rng     *rand.Rand
+	dir     string
+	binary  string // tests/chaos/fleet
+	servers *servers
+	members []*member
+	clients []*member
+
+	mu         sync.Mutex
+	busy       map[string]bool // what a fault is acting on
+	faults     map[string]int
+	violations []string
+	events     *os.File // the faults, for whoever reads a failed campaign
+}
+
+func build(t *testing.T, dir string) (bin stack.Binaries, fleet, cli string) {
+	t.Helper()
+	bin = stack.Binaries{NATS: filepath.Join(dir, "natsd")}
+	fleet, cli = filepath.Join(dir, "fleet"), filepath.Join(dir, "pawl")
+	for path, pkg := range map[string]string{bin.NATS: "./tests/stack/natsd", fleet: "./tests/chaos/fleet", cli: "./cmd/pawl"} {
+		cmd := exec.Command("go", "build", "-o", path, pkg)
+		cmd.Dir = filepath.Join("..", "..")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("go build %s: %v\n%s", pkg, err, out)
+		}
+	}
+	return bin, fleet, cli
+}
+
+func newHarness(t *testing.T, seed uint64, fleet string, s *servers) *harness {
+	t.Helper()
+	h := &harness{
+		t: t, rng: rand.New(rand.NewPCG(seed, 1)), dir: t.TempDir(), binary: fleet, servers: s,
+		busy: map[string]bool{}, faults: map[string]int{},
+	}
+	var err error
+	if h.events, err = os.Create(filepath.Join(h.dir, "faults.log")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.events.Close() })
+	for i := range orchestrators {
+		h.members = append(h.members, h.member("orchestrator", i+1))
+	}
+	for i := range workers {
+		h.members = append(h.members, h.member("worker", i+1))
+	}
+	for i := range clients {
+		c := h.member("client", i+1, "CHAOS_SEED="+strconv.FormatUint(seed*10+uint64(i), 10))
+		h.clients = append(h.clients, c)
+		h.members = append(h.members, c)
+	}
+	for _, m := range h.members {
+		m.Start()
+	}
+	return h
+}
+
+func (h *harness) ledger() string           { return filepath.Join(h.dir, "ledger") }
+func (h *harness) calls(name string) string { return filepath.Join(h.dir, name+".calls") }
+
+func (h *harness) member(role string, n int, env ...string) *member {
+	h.t.Helper()
+	m := &member{name: role + "-" + strconv.Itoa(n)}
+	natsURL, redisURL := h.servers.natsURL(), h.servers.redisURL()
+	if a := h.servers.natsProxied(); a != "" {
+		m.nats = h.proxy(a)
+		natsURL = "nats://" + m.nats.Addr()
+	}
+	if a := h.servers.redisProxied(); a != "" {
+		m.redis = h.proxy(a)
+		redisURL = "redis://" + m.redis.Addr()
+	}
+	m.Process = stack.NewProcess(h.t, m.name, h.binary, []string{role}, append([]string{
+		"PAWL_NATS=" + natsURL, "PAWL_REDIS=" + redisURL, "PAWL_NAMESPACE=" + namespace, "PAWL_PARTITIONS=" + strconv.Itoa(partitions),
+		"PAWL_REPLICAS=" + strconv.Itoa(h.servers.replicas()), "PAWL_LOOK=" + reconcile.String(), "PAWL_RECONCILE_INTERVAL=" + reconcile.String(),
+		"PAWL_LEASE_TTL=" + leaseTTL.String(), "PAWL_DRAIN=10s", "CHAOS_OWNER_TTL=" + ownerTTL.String(),
+		"CHAOS_LEDGER=" + h.ledger(), "CHAOS_LOG=" + h.calls(m.name), "CHAOS_NAME=c" + strconv.Itoa(n), "GOMAXPROCS=2",
+	}, env...))
+	return m
+}
+
+func (h *harness) proxy(server string) *netfault.Proxy {
+	h.t.Helper()
+	p, err := netfault.Listen(server)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(p.Close)
+	return p
+}
+
+// record writes what is done to whom, and when.
+func (h *harness) recordf(format string, args ...any) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, _ = fmt.Fprintf(h.events, "%s %s\n", time.Now().Format("15:04:05.000"), fmt.Sprintf(format, args...))
+}
+
+func (h *harness) violationf(format string, args ...any) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.violations = append(h.violations, fmt.Sprintf(format, args...))
+}
+
+// restart ends a member with SIGTERM and starts it again. That it ends is a promise.
+func (h *harness) restart(m *member) {
+	m.Signal(syscall.SIGTERM)
+	late := time.NewTimer(stopWithin)
+	defer late.Stop()
+	select {
+	case <-m.Ended():
+	case <-late.C:
+		h.violationf("%s has not ended %v after SIGTERM", m.name, stopWithin)
+		m.Kill()
+	}
+	m.Start()
+}
+
+// settle lets the clients start nothing more, and waits until they have all their results.
+func (h *harness) settle() (took time.Duration) {
+	h.t.Helper()
+	begun := time.Now()
+	for _, m := range h.members {
+		select {
+		case <-m.Ended():
+			h.violationf("%s has ended by itself", m.name)
+			m.Start()
+		default:
+		}
+	}
+	for _, c := range h.clients {
+		c.Signal(syscall.SIGTERM)
+	}
+	late := time.NewTimer(settleWithin)
+	defer late.Stop()
+	for _, c := range h.clients {
+		select {
+		case <-c.Ended():
+		case <-late.C:
+			h.violationf("%s still waits for results %v after the last fault", c.name, settleWithin)
+			return time.Since(begun)
+		}
+	}
+	return time.Since(begun)
+}
+
+// verdict reads what everybody has recorded.
+func (h *harness) verdict(ctx context.Context) (*verdict.Verdict, error) {
+	e := verdict.Evidence{Rollback: h.servers.rollback()}
+	for _, c := range h.clients {
+		calls, err := work.ReadCalls(h.calls(c.name))
+		if err != nil {
+			return nil, err
+		}
+		e.Calls = append(e.Calls, calls...)
+	}
+	var err error
+	if e.Runs, err = work.Ledger(h.ledger()).Read(); err != nil {
+		return nil, err
+	}
+	nc, err := nats.Connect(h.servers.natsURL())
+	if err != nil {
+		return nil, err
+	}
+	defer nc.Close()
+	c, err := client.New(ctx, nc, client.Options{Namespace: namespace, Patience: 20 * time.Second})
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	e.Find = func(id string) (verdict.Instance, error) { return find(ctx, c, id) }
+	h.settled(ctx, e)
+	return verdict.Of(e)
+}
+
+// settled waits for the instances that no client waits for.
+func (h *harness) settled(ctx context.Context, e verdict.Evidence) {
+	h.t.Helper()
+	poll.Until(h.t, settleWithin, "the instances that pairs have started have ended", func() bool {
+		for _, call := range e.Calls {
+			if rest, ok := strings.CutPrefix(call.ID, "pair-"); ok && call.Call == work.Result && call.Outcome == "sent" {
+				if i, err := e.Find("listener-" + rest); err != nil || !i.Ended {
+					return ctx.Err() != nil
+				}
+			}
+		}
+		return true
+	})
+}
+
+func find(ctx context.Context, c *client.Client, id string) (verdict.Instance, error) {
+	d, err := c.Describe(ctx, id)
+	if errors.Is(err, client.ErrNotFound) {
+		return verdict.Instance{}, nil
+	} else if err != nil {
+		return verdict.Instance{}, err
+	}
+	inst := verdict.Instance{Exists: true, Status: fmt.Sprint(d.Status)}
+	at := map[uint64]int{}
+	cancelling := map[uint64]bool{}
+	completed := func(id uint64, claim uint32, ok bool) {
+		a := &inst.Activities[at[id]]
+		a.Completions++
+		a.Claim, a.Succeeded = claim, ok
+		if cancelling[id] {
+			a.AfterCancelling++
+		}
+	}
+	for entry, err := range c.History(ctx, id, 0) {
+		if errors.Is(err, client.ErrNotFound) { // has not begun
+			break
+		} else if err != nil {
+			return inst, err
+		}
+		switch e := entry.Event.(type) {
+		case *history.ActivityScheduled:
+			at[e.ID] = len(inst.Activities)
+			inst.Activities = append(inst.Activities, verdict.Activity{ID: e.ID, Name: e.Name, Key: e.CallKey()})
+		case *history.ActivityCancelRequested:
+			cancelling[e.Scheduled] = true
+		case *history.ActivityCompleted:
+			completed(e.Scheduled, e.Claims, true)
+		case *history.ActivityFailed:
+			completed(e.Scheduled, e.Claims, false)
+		case *history.Completed, *history.Failed, *history.Cancelled:
+			inst.Ended = true
+		}
+	}
+	if inst.Ended {
+		result, err := client.Attach(c, work.KindOf(id).Handle, id).Result(ctx)
+		if ctx.Err() != nil {
+			return inst, ctx.Err()
+		}
+		inst.Outcome = work.Outcome(result, err)
+	}
+	return inst, nil
+}
+
+// consistent runs the invariant checker of production.
+func (h *harness) consistent(ctx context.Context, cli string) error {
+	cmd := exec.CommandContext(ctx, cli, "check", "--json", "--redis", h.servers.redisURL(), "--namespace", namespace)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	var checked struct {
+		Findings     []struct{ Instance, Rule string }
+		GateFindings []json.RawMessage `json:"gate_findings"`
+		Stuck        int
+		Leases       int
+	}
+	if jerr := json.Unmarshal(out, &checked); jerr != nil {
+		return fmt.Errorf("pawl check: %w: %s%s", errors.Join(err, jerr), out, stderr.String())
+	}
+	for _, f := range checked.Findings {
+		h.violationf("pawl check: %s: %s", f.Instance, f.Rule)
+	}
+	for _, f := range checked.GateFindings {
+		h.violationf("pawl check: %s", f)
+	}
+	if checked.Stuck > 0 {
+		h.violationf("pawl check: %d instances are listed as stalled although all have ended", checked.Stuck)
+	}
+	if checked.Leases > 0 {
+		h.violationf("pawl check: %d leases are left although all instances have ended", checked.Leases)
+	}
+	return nil
+}

@@ -1,0 +1,248 @@
+//go:build chaos
+
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl/internal/netfault"
+	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/tests/stack"
+)
+
+// Topologies.
+const (
+	single   = "single"   // one nats-server, one redis-server that keeps all that it acknowledges
+	failover = "failover" // Redis with a replica that lags; a fail-over loses acknowledged writes
+	cluster  = "cluster"  // Redis Cluster of 3 masters and 3 replicas: elections, and slots that move
+	nats3    = "nats3"    // three nats-servers, streams of three replicas
+)
+
+var topologies = []string{single, failover, cluster, nats3}
+
+// servers are the NATS and Redis of a campaign.
+type servers struct {
+	t        *testing.T
+	topology string
+	nats     *stack.NATS
+	natsAll  *stack.NATSCluster // instead of nats
+	redis    *redistest.Server
+	cluster  *redistest.ReplicatedCluster // instead of redis
+
+	clock *clock // of every redis-server
+
+	mu      sync.Mutex
+	replica *redistest.Server // of failover
+	lag     *netfault.Proxy   // between the replica and its master
+	front   *netfault.Proxy   // in front of the master, for the checker
+}
+
+var aof = []string{"--appendonly", "yes", "--appendfsync", "everysec", "--enable-debug-command", "local"}
+
+func startServers(t *testing.T, bin stack.Binaries, topology string) *servers {
+	t.Helper()
+	s := &servers{t: t, topology: topology, clock: newClock(t)}
+	if topology == nats3 {
+		s.natsAll = stack.StartNATSCluster(t, bin)
+	} else {
+		s.nats = stack.StartNATS(t, bin)
+	}
+	if topology == cluster {
+		s.cluster = redistest.StartReplicatedCluster(t, 3, aof...)
+		return s
+	}
+	s.redis = redistest.Start(t, aof...)
+	if topology == failover {
+		s.front = s.proxy(s.redis.Addr)
+		s.replica = redistest.Start(t, aof...)
+		s.follow()
+	}
+	return s
+}
+
+func (s *servers) proxy(addr string) *netfault.Proxy {
+	s.t.Helper()
+	p, err := netfault.Listen(addr)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(p.Close)
+	return p
+}
+
+func (s *servers) natsURL() string {
+	if s.natsAll != nil {
+		return s.natsAll.URL()
+	}
+	return s.nats.URL()
+}
+
+// natsProxied is the server that each member reaches through a proxy of its own; empty: clients of a cluster learn of its
+// servers, and pass by every proxy.
+func (s *servers) natsProxied() string {
+	if s.natsAll != nil {
+		return ""
+	}
+	return s.nats.Addr
+}
+
+func (s *servers) redisURL() string {
+	switch {
+	case s.cluster != nil:
+		return "redis+cluster://" + strings.Join(s.cluster.Addrs(), ",")
+	case s.front != nil:
+		return "redis://" + s.front.Addr()
+	}
+	return "redis://" + s.redis.Addr
+}
+
+func (s *servers) redisProxied() string {
+	if s.cluster != nil {
+		return ""
+	}
+	return s.redis.Addr
+}
+
+func (s *servers) replicas() int {
+	if s.natsAll != nil {
+		return 3
+	}
+	return 1
+}
+
+// rollback reports whether Redis may lose what it has acknowledged.
+func (s *servers) rollback() bool { return s.topology == failover || s.topology == cluster }
+
+// follow makes the replica one of the master, through a proxy that can hold it back, and waits until it is in sync.
+func (s *servers) follow() {
+	s.t.Helper()
+	if s.lag == nil {
+		s.lag = s.proxy(s.redis.Addr)
+	}
+	s.lag.Retarget(s.redis.Addr)
+	host, port, _ := strings.Cut(s.lag.Addr(), ":")
+	rdb := s.replica.Client(s.t)
+	poll.Until(s.t, time.Minute, "the replica is in sync", func() bool {
+		ctx, stop := context.WithTimeout(context.Background(), time.Second)
+		defer stop()
+		_ = rdb.Do(ctx, "REPLICAOF", host, port).Err()
+		info, err := rdb.Info(ctx, "replication").Result()
+		return err == nil && strings.Contains(info, "master_link_status:up")
+	})
+}
+
+// failOver holds the replica back for a while, kills the master and promotes the replica: what the master acknowledged in the
+// meantime is lost. The old master comes back as the replica of the new one.
+func (s *servers) failOver(lag time.Duration, down time.Duration, retarget func(addr string)) {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lag.BlackHole()
+	wait(lag)
+	s.redis.Kill()
+	wait(down)
+	s.lag.Cut()
+	s.lag.Heal()
+	rdb := s.replica.Client(s.t)
+	poll.Until(s.t, time.Minute, "the replica is promoted", func() bool {
+		return rdb.Do(context.Background(), "REPLICAOF", "NO", "ONE").Err() == nil
+	})
+	s.redis, s.replica = s.replica, s.redis
+	retarget(s.redis.Addr)
+	s.front.Retarget(s.redis.Addr)
+	s.replica.Restart(s.t)
+	s.follow()
+}
+
+// moveSlot moves the slot of a key from its master to another, key by key, while the fleets use it.
+func (s *servers) moveSlot(key string, keysPerStep int) error {
+	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
+	defer stop()
+	all := s.cluster.Client(s.t, nil)
+	slot, err := all.ClusterKeySlot(ctx, key).Result()
+	if err != nil {
+		return err
+	}
+	shards, err := all.ClusterShards(ctx).Result()
+	if err != nil {
+		return err
+	}
+	type node struct{ id, addr string }
+	var masters []node
+	var from, to node
+	for _, shard := range shards {
+		var master node
+		for _, n := range shard.Nodes {
+			if n.Role == "master" && n.Health == "online" {
+				master = node{n.ID, fmt.Sprintf("%s:%d", n.IP, n.Port)}
+			}
+		}
+		if master.id == "" {
+			return fmt.Errorf("a shard has no master at the moment")
+		}
+		masters = append(masters, master)
+		for _, r := range shard.Slots {
+			if slot >= r.Start && slot <= r.End {
+				from = master
+			}
+		}
+	}
+	for _, m := range masters {
+		if m != from {
+			to = m
+		}
+	}
+	clients := map[string]*redis.Client{}
+	for _, m := range masters {
+		rdb := redis.NewClient(&redis.Options{Addr: m.addr, DisableIdentity: true})
+		defer func() { _ = rdb.Close() }()
+		clients[m.id] = rdb
+	}
+	host, port, _ := strings.Cut(to.addr, ":")
+	if err := clients[to.id].Do(ctx, "CLUSTER", "SETSLOT", slot, "IMPORTING", from.id).Err(); err != nil {
+		return err
+	}
+	if err := clients[from.id].Do(ctx, "CLUSTER", "SETSLOT", slot, "MIGRATING", to.id).Err(); err != nil {
+		return err
+	}
+	for {
+		keys, err := clients[from.id].ClusterGetKeysInSlot(ctx, int(slot), keysPerStep).Result()
+		if err != nil {
+			return err
+		}
+		if len(keys) == 0 {
+			break
+		}
+		args := []any{"MIGRATE", host, port, "", 0, 5000, "KEYS"}
+		for _, k := range keys {
+			args = append(args, k)
+		}
+		if err := clients[from.id].Do(ctx, args...).Err(); err != nil {
+			return err
+		}
+	}
+	for _, id := range []string{to.id, from.id} {
+		if err := clients[id].Do(ctx, "CLUSTER", "SETSLOT", slot, "NODE", to.id).Err(); err != nil {
+			return err
+		}
+	}
+	for _, m := range masters {
+		_ = clients[m.id].Do(ctx, "CLUSTER", "SETSLOT", slot, "NODE", to.id).Err() // learns it from the others, too
+	}
+	return nil
+}
+
+// wait waits; a fault lasts as long as it lasts.
+func wait(d time.Duration) {
+	over := time.NewTimer(d)
+	defer over.Stop()
+	<-over.C
+}

@@ -1,0 +1,125 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl"
+)
+
+// The activities. Each records its begin in the ledger, and those that end by themselves their end.
+var (
+	Step    = pawl.NewActivity[int, int]("step")
+	Endless = pawl.NewActivity[int, pawl.None]("endless")
+	Undo    = pawl.NewActivity[int, pawl.None]("undo")
+	Flaky   = pawl.NewActivity[int, string]("flaky")
+	Seat    = pawl.NewActivity[Input, pawl.None]("seat", pawl.Concurrency(Seats), pawl.KeyBy("tenant"))
+	Meter   = pawl.NewActivity[int, string]("meter", pawl.Rate(40, time.Second))
+	Door    = pawl.NewActivity[int, pawl.None]("door", pawl.Concurrency(2), pawl.Reject())
+	Hurry   = pawl.NewActivity[int, pawl.None]("hurry", pawl.Concurrency(2), pawl.QueueTimeout(100*time.Millisecond))
+)
+
+// Run is a line of the ledger: one run of an activity that has begun, or ended.
+type Run struct {
+	What     string // the activity's name; of its end: name.end, and name.cancelled
+	Instance string
+	Activity uint64 // event id of its schedule
+	Key      string // the same for every run of one call
+	Claim    uint32
+	At       time.Time
+	Tenant   string // of Seat
+}
+
+// Ledger is the path of the file in which activities record what they did. It is outside of Pawl and survives every fault.
+type Ledger string
+
+// Activities returns the bindings for the workers.
+func (l Ledger) Activities() []pawl.ActivityBinding {
+	brief := func(d time.Duration, what string) func(context.Context, int) (pawl.None, error) {
+		return func(ctx context.Context, _ int) (pawl.None, error) { return pawl.None{}, l.run(ctx, what, "", d) }
+	}
+	return []pawl.ActivityBinding{
+		Step.Do(func(ctx context.Context, n int) (int, error) { return n + 1, l.run(ctx, "step", "", 0) }),
+		Endless.Do(l.endless),
+		Undo.Do(brief(0, "undo")),
+		Flaky.Do(l.flaky),
+		Seat.Do(func(ctx context.Context, in Input) (pawl.None, error) {
+			return pawl.None{}, l.run(ctx, "seat", in.Tenant, 20*time.Millisecond)
+		}),
+		Meter.Do(func(ctx context.Context, _ int) (string, error) { return "ok", l.run(ctx, "meter", "", 0) }),
+		Door.Do(brief(30*time.Millisecond, "door")),
+		Hurry.Do(brief(30*time.Millisecond, "hurry")),
+	}
+}
+
+// run records the begin, waits for d, and records the end.
+func (l Ledger) run(ctx context.Context, what, tenant string, d time.Duration) error {
+	if err := l.write(ctx, what, tenant); err != nil {
+		return err
+	}
+	over := time.NewTimer(d)
+	defer over.Stop()
+	select {
+	case <-over.C:
+	case <-ctx.Done():
+		return errors.Join(context.Cause(ctx), l.write(ctx, what+".cancelled", tenant))
+	}
+	return l.write(ctx, what+".end", tenant)
+}
+
+func (l Ledger) endless(ctx context.Context, _ int) (pawl.None, error) {
+	if err := l.write(ctx, "endless", ""); err != nil {
+		return pawl.None{}, err
+	}
+	<-ctx.Done()
+	return pawl.None{}, errors.Join(context.Cause(ctx), l.write(ctx, "endless.cancelled", ""))
+}
+
+func (l Ledger) flaky(ctx context.Context, _ int) (string, error) {
+	if err := l.write(ctx, "flaky", ""); err != nil {
+		return "", err
+	}
+	if n := pawl.Info(ctx).Attempt; n < 3 {
+		return "", fmt.Errorf("attempt %d fails", n)
+	}
+	return "ok", nil
+}
+
+// write appends one line in one write, so that the lines of several processes do not mix.
+func (l Ledger) write(ctx context.Context, what, tenant string) error {
+	f, err := os.OpenFile(string(l), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	i := pawl.Info(ctx)
+	_, err = fmt.Fprintf(f, "%s\t%s\t%d\t%s\t%d\t%d\t%s\n", what, i.Instance, i.Activity, i.Key, i.Claim, time.Now().UnixNano(), tenant)
+	return errors.Join(err, f.Close())
+}
+
+// Read returns the runs in the order in which they were recorded. A line that a kill cut short is left out.
+func (l Ledger) Read() ([]Run, error) {
+	b, err := os.ReadFile(string(l))
+	if err != nil {
+		return nil, err
+	}
+	var out []Run
+	for line := range strings.Lines(string(b)) {
+		f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		if len(f) != 7 || !strings.HasSuffix(line, "\n") {
+			continue
+		}
+		activity, err1 := strconv.ParseUint(f[2], 10, 64)
+		claim, err2 := strconv.ParseUint(f[4], 10, 32)
+		at, err3 := strconv.ParseInt(f[5], 10, 64)
+		if errors.Join(err1, err2, err3) != nil {
+			continue
+		}
+		out = append(out, Run{What: f[0], Instance: f[1], Activity: activity, Key: f[3], Claim: uint32(claim), At: time.Unix(0, at), Tenant: f[6]})
+	}
+	return out, nil
+}
