@@ -7,3 +7,6 @@ package failpoint
 
 // Here marks a crash point by name.
 func Here(string) {}
+
+// Illegal does nothing in an ordinary build, where the caller handles what must not be.
+func Illegal(error) {}

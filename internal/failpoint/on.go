@@ -61,3 +61,6 @@ func Here(name string) {
 		select {} // the signal is on its way
 	}
 }
+
+// Illegal stops the process: its state machine has made a transition that it must not make.
+func Illegal(err error) { panic(err) }

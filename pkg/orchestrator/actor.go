@@ -1,37 +1,45 @@
 package orchestrator
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
+	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/internal/partition"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-// leaveGrace is for a hand-over to end what is under way.
-const leaveGrace = 5 * time.Second
+// environment is what an actor consults without an effect: settings, the code that is registered, and what the process knows of the
+// fleet. None of it does I/O.
+type environment struct {
+	cfg         Config
+	log         *slog.Logger
+	met         *metrics
+	programs    *author.Registry
+	policies    *policies
+	descendants *descendants
+	lost        *tasksLoss
+	watched     *watched
+	partitionOf func(instance string) int
+	connected   func() bool // to NATS
+	over        func() bool // the tenure is
+}
 
-// actor is one tenure of one partition. See the package's doc.
+// actor decides for one tenure of one partition. It does no I/O: it handles messages, one at a time, and collects effects. See the
+// package's doc.
 type actor struct {
-	*shared
-	tenure *partition.Tenure
-	st     store.Tenure
-	seal   string // of the elements that the owner makes
-	log    *slog.Logger
-	box    *mailbox
-	turns  *turner
-	ctx    context.Context //nolint:containedctx // ends with the tenure
-	life   context.Context //nolint:containedctx // ends with the actor: later, for a hand-over finishes what is under way
-	waits  sync.WaitGroup  // of what the actor has sent off
+	environment
+	st      store.Tenure
+	seal    string // of the elements that the owner makes
+	effects []effect
 
 	instances map[string]*instance
 	parked    *simplelru.LRU[string, *instance] // those of instances that are idle and have their code in memory
@@ -53,6 +61,7 @@ type actor struct {
 	publishing int    // tasks and messages not yet acknowledged by the stream
 	unsent     int    // messages that were not published, in this tenure
 	batches    uint64 // ingested in this tenure
+	commits    int64  // highest number that the store has acknowledged
 	resends    resends
 	leaving    bool
 	doubted    int64 // the store may have forgotten the ends of claims that were made or renewed before it, Unix ms; see doubt
@@ -60,12 +69,14 @@ type actor struct {
 	err        error // ends the tenure
 }
 
-func newActor(ctx context.Context, s *shared, t *partition.Tenure) *actor {
+func newActor(s *shared, t *partition.Tenure, log *slog.Logger, over func() bool) *actor {
 	a := &actor{
-		shared: s, tenure: t, st: store.Tenure{Part: t.Part, Token: t.Token, Secret: t.Secret}, ctx: ctx,
-		log: s.log.With("partition", t.Part), box: newMailbox(), turns: newTurner(),
+		environment: environment{
+			cfg: s.cfg, log: log, met: s.met, programs: s.programs, policies: s.policies, descendants: s.descendants, lost: s.lost, watched: s.watched, partitionOf: s.conn.PartitionOf, connected: s.conn.Connected, over: over,
+		},
+		st:        store.Tenure{Part: t.Part, Token: t.Token, Secret: t.Secret},
 		instances: make(map[string]*instance), stalls: make(map[string]*stall), forced: make(map[string]bool), visits: make(map[string]*visit), observers: make(map[string]bool), sent: make(map[sending]int64),
-		waiters: newWaiters(), watchers: newWaiters(), resends: resends{failed: make(map[string]struct{})},
+		waiters: newWaiters(), watchers: newWaiters(), resends: resends{failed: make(map[string]struct{})}, commits: t.Commits(),
 		clock: clock{at: time.Now(), ms: time.Now().UnixMilli()}, horizon: horizon{applied: t.Applied, held: make(map[string]int64)},
 	}
 	a.seal = a.st.Seal()
@@ -84,70 +95,87 @@ func (c *clock) set(ms int64)   { c.at, c.ms = time.Now(), ms }
 func (c *clock) now() int64     { return c.ms + time.Since(c.at).Milliseconds() }
 func (a *actor) heard(ms int64) { a.clock.set(ms) }
 
-// run is the tenure. See partition.Config.Run for what it returns.
-func (a *actor) run() error {
-	life, die := context.WithCancel(context.WithoutCancel(a.ctx))
-	a.life = life
-	a.turners.add(a.turns)
-	defer a.turners.remove(a.turns)
-	reading, stopReading := context.WithCancel(a.ctx)
-	subs, err := a.subscribe()
-	a.actors.add(a)
-	if err == nil {
-		err = a.takeOver()
+// step handles one message.
+func (a *actor) step(m *message) {
+	switch m.kind {
+	case instanceLoaded, inboxRead, headRead, turnDone, turnBlocked, commitAnswered, commitRetryDue, reconciled, purgeAnswered, wipeFound, wiped:
+		a.answered(m)
+	case messagePublished, taskPublished, retryDue, resendDue, paceDue, queueAgeRead, fleetRead:
+		a.published(m)
+	case noticesReceived, noticesPassed, policiesChanged, gateDue, gateAnswered, ticketsReleased, gateSwept, gateRelisted, unwantedFound:
+		a.gateSpoke(m)
+	case inputsIngested:
+		a.ingested(m.body.(*ingested))
+	case doorbellsReceived:
+		a.rang(m.bells)
+	case tenureFailed:
+		a.fail(m.err)
+	case endAwaited:
+		a.waiters.add(m.id, m.body.(string), a.clock.now())
+	case statusAwaited:
+		a.watchers.add(m.id, m.body.(string), a.clock.now())
+	case wakeupsDue:
+		a.pollAt = time.Now().Truncate(pollEvery).Add(pollEvery) // all partitions together: one pipeline
+		a.poll()
+	case dueRead:
+		a.dueRead(m.body.(store.DueSet), m.err)
+	case tasksLost:
+		a.reconcile()
+	case scheduleRead:
+		a.scheduleRead(m.body.([]string), m.err)
+	case horizonAnswered:
+		a.answeredHorizon(m.body, m.err)
 	}
-	read := make(chan struct{})
-	go func(began bool) {
-		defer close(read)
-		if began {
-			a.announce()
-			a.readInputs(reading)
-		}
-	}(err == nil)
-	if err == nil {
-		err = a.loop()
-	}
-	stopReading()
-	if err == nil {
-		err = a.leave()
-	}
-	for _, s := range subs {
-		s.Stop()
-	}
-	a.actors.remove(a)
-	die()
-	<-read
-	a.box.close()
-	a.waits.Wait()
-	a.unload()
-	a.forgetGates()
-	a.met.held.Sub(float64(len(a.horizon.held)))
-	a.turns.close()
-	return err
 }
 
-// loop ends with the tenure: nil for a hand-over, an error for anything else.
-func (a *actor) loop() error {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-a.ctx.Done():
-			if cause := context.Cause(a.ctx); !errors.Is(cause, partition.ErrHandover) {
-				return cause
-			}
-			return a.err
-		case <-a.box.wake:
-			a.box.run()
-		case <-timer.C:
-			a.pollAt = time.Now().Truncate(pollEvery).Add(pollEvery) // all partitions together: one pipeline
-			a.poll()
+// answered handles the answers that end or change the phase of an instance.
+func (a *actor) answered(m *message) {
+	switch m.kind {
+	case instanceLoaded:
+		a.loaded(m.in, m.body.(store.Loaded), m.err)
+	case inboxRead:
+		a.inboxRead(m.in, m.body.([][]byte), m.err)
+	case headRead:
+		a.headRead(m.in, m.body.(string), m.err)
+	case turnDone:
+		a.turned(m.turn)
+	case turnBlocked:
+		a.blocked(m.turn.in)
+	case commitAnswered:
+		a.commitAnswered(m)
+	case commitRetryDue:
+		a.emit(effect{kind: commitTurn, in: m.in, turn: m.turn, commit: m.commit})
+	case reconciled:
+		a.reconciled(m.in, m.recon, m.looked, m.err)
+	case purgeAnswered:
+		a.purgeAnswered(m.in, m.body.(*removal), m.err)
+	case wipeFound:
+		a.wipeFound(m.in, m.body.(*wipe), m.err)
+	default: // wiped
+		a.wiped(m.in, m.body.(*wipe), m.err)
+	}
+}
+
+// published handles what follows a publication, and pauses.
+func (a *actor) published(m *message) {
+	switch m.kind {
+	case messagePublished:
+		a.messagePublished(m.out, m.err)
+	case taskPublished:
+		a.taskAnswered(m.id, m.event, m.err)
+	case retryDue:
+		a.retry(m.in)
+	case resendDue:
+		a.resend()
+	case paceDue:
+		m.in.pacing = false
+		if a.instances[m.in.id] == m.in {
+			a.advance(m.in)
 		}
-		if a.err != nil {
-			return a.err
-		}
-		a.work()
-		timer.Reset(time.Until(a.pollAt))
+	case queueAgeRead:
+		a.queueAgeRead(m.body.(*queueAge), m.err)
+	default: // fleetRead
+		a.fleetRead(m.id, m.body.(*fleetReport))
 	}
 }
 
@@ -158,34 +186,6 @@ func (a *actor) fail(err error) {
 	}
 }
 
-// leave finishes what is under way and lets the publishes be acknowledged, so that
-// the next owner has nothing to repair.
-func (a *actor) leave() error {
-	a.leaving = true
-	timeout := time.NewTimer(leaveGrace)
-	defer timeout.Stop()
-	for a.busy > 0 || a.publishing > 0 {
-		select {
-		case <-a.box.wake:
-			a.box.run()
-		case <-timeout.C:
-			return fmt.Errorf("hand-over: %d instances and %d publishes still under way", a.busy, a.publishing)
-		case <-a.tenure.Dropped():
-			return fmt.Errorf("hand-over: no time left, with %d instances and %d publishes under way", a.busy, a.publishing)
-		}
-		if a.err != nil {
-			return a.err
-		}
-	}
-	if a.unsent > 0 || len(a.resends.failed) > 0 {
-		return fmt.Errorf("hand-over: %d messages and tasks of %d instances could not be published", a.unsent, len(a.resends.failed))
-	}
-	if len(a.todo) > 0 {
-		return fmt.Errorf("hand-over: %d instances of the owner before have not been looked at", len(a.todo))
-	}
-	return nil
-}
-
 // failed sorts an error of the store: what ends the tenure, and what will pass.
 func (a *actor) failed(what string, err error) {
 	switch {
@@ -193,7 +193,7 @@ func (a *actor) failed(what string, err error) {
 		a.fail(fmt.Errorf("%s: %w: %w", what, err, partition.ErrLost))
 	case errors.Is(err, store.ErrRolledBack):
 		a.fail(fmt.Errorf("%s: %w: %w", what, err, partition.ErrRolledBack))
-	case a.ctx.Err() != nil:
+	case a.over():
 	default:
 		a.met.storeErrors.Inc()
 		logFailure(a.log, "redis request failed, retrying", err, "operation", what)
@@ -224,25 +224,31 @@ func (a *actor) rest(in *instance) {
 		in.look = true
 		a.advance(in)
 	default:
-		delete(a.instances, in.id)
-		a.unwind(in)
+		a.forget(in)
 	}
 }
 
-// evicted is told by the LRU that an instance has left it: because it is used (then it is
+// evicted is called by the LRU when an instance has left it: because it is used (then it is
 // busy), or because there are too many.
-func (a *actor) evicted(id string, in *instance) {
-	if in.busy {
-		return
+func (a *actor) evicted(_ string, in *instance) {
+	if !in.phase.busy() {
+		a.forget(in)
 	}
-	delete(a.instances, id)
+}
+
+// forget takes an instance out of memory.
+func (a *actor) forget(in *instance) {
+	delete(a.instances, in.id)
 	a.unwind(in)
 }
 
-// unwind forgets what memory believes of an instance and ends its coroutines.
+// unwind forgets what memory believes of an instance and ends its coroutines. The next step loads it.
 func (a *actor) unwind(in *instance) {
 	a.unwindCode(in)
-	in.forgetStore()
+	in.memory, in.pending.inputs = memory{}, nil
+	if in.phase != absent {
+		a.to(in, absent)
+	}
 }
 
 // unwindCode ends the coroutines of an instance that is idle.
@@ -254,30 +260,12 @@ func (a *actor) unwindCode(in *instance) {
 }
 
 func (a *actor) evict(id string, which func() *replay.Execution) {
-	a.turns.do(job{
-		work: func() {
-			exec := which()
-			if exec == nil {
-				return
-			}
-			if err := exec.Evict(); err != nil {
-				a.log.Warn("the deferred functions of an orchestration failed while it was taken out of memory", "instance", id, "error", err)
-			}
-		},
-		done:    func() {},
-		late:    func() {},
-		blocked: func() { a.leftBehind(id, "while it was taken out of memory") },
-	})
+	a.emit(effect{kind: evictCode, id: id, body: which})
 }
 
-func (a *actor) leftBehind(id, when string) {
-	a.met.leftBehind.Inc()
-	a.log.Error("orchestration code blocks; its goroutine is left behind", "instance", id, "when", when)
-}
-
-// unload takes everything out of memory at the end of the tenure. A turn that is still in
+// end takes everything out of memory at the end of the tenure. A turn that is still in
 // the turner's queue, or running, comes before the eviction of what it leaves.
-func (a *actor) unload() {
+func (a *actor) end() {
 	for _, in := range a.instances {
 		if t := in.turning; t != nil {
 			a.evict(in.id, t.leftover)
@@ -286,23 +274,58 @@ func (a *actor) unload() {
 		}
 	}
 	clear(a.instances)
+	a.forgetGates()
+	a.met.held.Sub(float64(len(a.horizon.held)))
 }
 
-// begin marks the instance busy; end is the answer's first act.
-func (a *actor) begin(in *instance) {
-	in.busy = true
-	a.busy++
-	a.parked.Remove(in.id)
+// to moves an instance to a phase.
+func (a *actor) to(in *instance, p phase) {
+	was := in.phase.busy()
+	if err := in.transition(p); err != nil {
+		a.log.Error("illegal transition", "instance", in.id, "error", err)
+		failpoint.Illegal(err)
+		a.fail(err)
+	}
+	switch {
+	case p.busy() && !was:
+		a.busy++
+		a.parked.Remove(in.id)
+	case was && !p.busy():
+		a.busy--
+		in.turning = nil
+	}
+	if p.showsInbox() {
+		in.pending.stale = false
+	}
 }
 
-func (a *actor) end(in *instance) {
-	in.busy, in.turning = false, nil
-	a.busy--
+// resume is where an instance goes on behind every answer that leaves it in memory: what has arrived meanwhile is taken in, and then
+// the next step is made.
+func (a *actor) resume(in *instance, saw sight) {
+	if in.phase.busy() {
+		a.to(in, idle)
+	}
+	switch {
+	case saw == sawHead:
+		in.read = in.pending.stale && len(in.unread) == 0
+	case saw >= 0:
+		in.read = in.read || in.pending.stale || int(saw) > len(in.unread)
+	}
+	a.catchUp(in)
+	a.advance(in)
 }
 
-// advance does the next thing for an instance, if nothing is under way.
+// sight is what an answer has shown of an inbox: how many inputs it has, or one of these.
+type sight int
+
+const (
+	sawHead    sight = -1 // the inputs at its head, which are in memory now
+	sawNothing sight = -2
+)
+
+// advance makes the next step of an instance, if nothing is outstanding.
 func (a *actor) advance(in *instance) {
-	if in.busy || a.leaving || a.err != nil {
+	if in.phase.busy() || a.leaving || a.err != nil {
 		return
 	}
 	stalled := a.stalls[in.id]
@@ -312,10 +335,12 @@ func (a *actor) advance(in *instance) {
 		a.giveBack(in, stalled)
 	case stalled != nil && stalled.until > a.clock.now():
 		a.hold(in, stalled, nil)
-	case !in.loaded:
-		a.load(in)
+	case in.phase == absent:
+		a.load(in, operation{})
 	case in.read:
-		a.readInbox(in)
+		a.to(in, reading)
+		in.read = false
+		a.emit(effect{kind: readInbox, in: in})
 	default:
 		a.hear(in)
 		a.goOn(in)
@@ -354,7 +379,7 @@ func (a *actor) goOn(in *instance) {
 		a.knock(in)
 	case in.poisoned() || a.turnable(in):
 		a.turn(in)
-	case len(in.words) > 0:
+	case len(in.words) > 0 && len(in.unread) == 0: // else they wait with what is unread
 		a.disown(in)
 	case in.look:
 		a.seeToLeases(in)

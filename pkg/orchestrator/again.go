@@ -76,12 +76,10 @@ func (a *actor) answerStarts(in *instance) (n int, heir *history.Started) {
 // inherit gives the id of an ended orphan to the child that its parent has now: the next execution, with a
 // birth of its own.
 func (a *actor) inherit(in *instance, heir *history.Started) {
-	a.begin(in)
 	heir.Execution = in.rec.Execution + 1
 	t := &turn{in: in, pop: []string{in.unread[0].id}, heir: heir}
 	front, err := element(heirID(heir.Execution)+a.seal, heir)
 	if err != nil {
-		a.end(in)
 		a.stall(in, stallUnreadable, err.Error())
 		return
 	}

@@ -31,22 +31,8 @@ func (t *turn) noteLate(ev history.Event) {
 	t.late = append(t.late, lease.Reported{Activity: id, Report: r})
 }
 
-// report writes what the turn has noted. What is lost of it is missing, and no more.
-func (a *actor) report(id string, t *turn) {
-	late := t.late[:min(len(t.late), lease.MaxReports)]
-	if len(late) == 0 {
-		return
-	}
-	ref := lease.Ref{Part: a.st.Part, Instance: id, Execution: t.execution}
-	a.leases.Report(ref, late, func(err error) {
-		if err != nil {
-			a.log.Debug("how cancelled activities ended could not be noted", "instance", id, "activities", len(late), "error", err)
-		}
-	})
-}
-
 // reports reads how the activities ended whose cancellations are among the events.
-func (a *actor) reports(ctx context.Context, id string, execution, after uint64, raw [][]byte) ([]queue.Report, error) {
+func (qs *queries) reports(ctx context.Context, id string, execution, after uint64, raw [][]byte) ([]queue.Report, error) {
 	var ids []uint64
 	for i, b := range raw {
 		e, err := history.Decode(after+uint64(i)+1, b)
@@ -60,7 +46,7 @@ func (a *actor) reports(ctx context.Context, id string, execution, after uint64,
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	texts, err := a.store.Reports(ctx, a.st.Part, id, execution, ids)
+	texts, err := qs.store.Reports(ctx, qs.st.Part, id, execution, ids)
 	if err != nil {
 		return nil, err
 	}

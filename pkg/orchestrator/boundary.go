@@ -1,7 +1,6 @@
 package orchestrator
 
 import (
-	"context"
 	"strings"
 	"time"
 
@@ -62,7 +61,8 @@ func (in *instance) concerns(u unread, c *history.CancelRequested) bool {
 // atBoundary does what is to be done before the first turn of an execution that follows another. It reports that the turn has to wait.
 func (a *actor) atBoundary(in *instance) (waits bool) {
 	if in.cut && !in.searched {
-		a.searchInbox(in)
+		a.search(in, operation{})
+		in.searched = true // what is ingested meanwhile says otherwise
 		return true
 	}
 	n, purge, c := in.ending()
@@ -80,29 +80,17 @@ func (a *actor) atBoundary(in *instance) (waits bool) {
 	}
 }
 
-// searchInbox reads an inbox of which memory has only the head, for what is to end the instance.
-func (a *actor) searchInbox(in *instance) {
-	a.begin(in)
-	in.searched = true // what is ingested meanwhile says otherwise
-	off(a, func(ctx context.Context) ([][]byte, error) { return a.store.Inbox(ctx, a.st.Part, in.id) }, func(raw [][]byte, err error) {
-		a.end(in)
-		head := in.unread
-		if err == nil {
-			in.unread, err = a.parseUnread(raw)
-		}
-		if err != nil {
-			a.unreadable(in, err)
-			return
-		}
-		n, purge, c := in.ending()
-		if purge != nil && in.continues() {
-			a.endPurged(in, purge, n)
-			return
-		}
-		in.cancelled, in.unread = c, head
-		a.catchUp(in)
-		a.advance(in)
-	})
+// inboxSearched looks in the whole inbox for what is to end the instance.
+func (a *actor) inboxSearched(in *instance, inbox []unread) {
+	head := in.unread
+	in.unread = inbox
+	n, purge, c := in.ending()
+	if purge != nil && in.continues() {
+		a.endPurged(in, purge, n)
+		return
+	}
+	in.cancelled, in.unread = c, head
+	a.resume(in, sawNothing)
 }
 
 // pace reports that the instance has begun too many executions, and has it turned when it may begin another.
@@ -116,15 +104,7 @@ func (a *actor) pace(in *instance) (waits bool) {
 		if !in.pacing {
 			in.pacing = true
 			a.met.paced.Inc()
-			a.waits.Go(func() {
-				sleep(a.life, wait)
-				a.box.post(func() {
-					in.pacing = false
-					if a.instances[in.id] == in {
-						a.advance(in)
-					}
-				})
-			})
+			a.later(wait, message{kind: paceDue, in: in})
 		}
 		return true
 	}

@@ -8,8 +8,6 @@ import (
 
 	"github.com/nats-io/nuid"
 
-	"github.com/pawlrun/pawl/internal/failpoint"
-	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/partition"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -17,10 +15,10 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// commit writes a turn and, once it is written, sends its effects. The instance is busy.
+// commit writes a turn and, once it is written, sends its effects.
 func (a *actor) commit(in *instance, t *turn) {
-	in.missed = false
-	t.execution, t.after = in.execution(), a.tenure.Commits()
+	a.to(in, committing)
+	t.execution, t.after, t.retry = in.execution(), a.commits, firstRetry
 	if t.fold != nil {
 		t.debts = debts(in.id, in.execution(), t.fold)
 		t.takeLeft()
@@ -46,7 +44,7 @@ func (a *actor) commit(in *instance, t *turn) {
 	} else if in.rec != nil && in.rec.Published.Before(in.sent) {
 		c.Wakeup = sooner(c.Wakeup, a.clock.now()+a.cfg.Look.Milliseconds()) // the record is not written, and a look has to say it
 	}
-	a.send(in, t, c, firstRetry)
+	a.emit(effect{kind: commitTurn, in: in, turn: t, commit: c})
 }
 
 // keptExecutions is how many executions of an instance have a history: the current one and the one before it.
@@ -151,53 +149,41 @@ func sooner(a, b int64) int64 {
 	return a
 }
 
-// send sends a commit until its fate is known. It is never decided again: the store tells by
-// its new head whether it has it.
-func (a *actor) send(in *instance, t *turn, c *store.Commit, pause time.Duration) {
-	a.store.Commit(a.st, c, func(done store.Committed, err error) {
-		failpoint.Here("orchestrator.committed")
-		a.box.post(func() {
-			switch {
-			case err == nil:
-				a.committed(in, t, c, done)
-				if done.Number <= t.after { // it is in the store, and others are not any more
-					a.fail(fmt.Errorf("commit %d was acknowledged before as %d: %w", done.Number, t.after, partition.ErrRolledBack))
-				}
-				a.tenure.Committed(done.Number)
-			case errors.Is(err, store.ErrConflict):
-				a.end(in)
-				a.met.conflicts.Inc()
-				a.log.Info("a turn was decided on forgotten ground; loading the instance again", "instance", in.id, "error", err)
-				a.doubt()
-				a.unwind(in)
-				a.advance(in)
-			case errors.Is(err, store.ErrFenced), errors.Is(err, store.ErrRolledBack):
-				a.end(in)
-				a.failed("commit", err)
-			case redisx.Refused(err): // it checks before it writes, so nothing is written
-				a.end(in)
-				a.stall(in, stallUnreadable, err.Error())
-			default:
-				a.failed("commit of "+in.id, err)
-				a.again(in, t, c, pause)
-			}
-		})
-	})
-}
-
-// again repeats a commit after a pause.
-func (a *actor) again(in *instance, t *turn, c *store.Commit, pause time.Duration) {
-	a.waits.Go(func() {
-		next := wait(a.life, pause)
-		a.box.post(func() {
-			a.send(in, t, c, next)
-		})
-	})
+// commitAnswered sorts the answers of a commit. One whose fate is unknown is sent again as it was, and never decided again: the store
+// tells by its new head whether it has it.
+func (a *actor) commitAnswered(m *message) {
+	in, t, err := m.in, m.turn, m.err
+	switch {
+	case err == nil:
+		a.committed(in, t, m.commit, m.committed)
+		number := m.committed.Number
+		if number <= t.after { // it is in the store, and others are not any more
+			a.fail(fmt.Errorf("commit %d was acknowledged before as %d: %w", number, t.after, partition.ErrRolledBack))
+		}
+		a.commits = max(a.commits, number)
+	case errors.Is(err, store.ErrConflict):
+		a.to(in, idle)
+		a.met.conflicts.Inc()
+		a.log.Info("a turn was decided on forgotten ground; loading the instance again", "instance", in.id, "error", err)
+		a.doubt()
+		a.unwind(in)
+		a.advance(in)
+	case errors.Is(err, store.ErrFenced), errors.Is(err, store.ErrRolledBack):
+		a.to(in, idle)
+		a.failed("commit", err)
+	case redisx.Refused(err): // it checks before it writes, so nothing is written
+		a.to(in, idle)
+		a.stall(in, stallUnreadable, err.Error())
+	default:
+		a.failed("commit of "+in.id, err)
+		a.later(t.retry, message{kind: commitRetryDue, in: in, turn: t, commit: m.commit})
+		t.retry = min(2*t.retry, lastRetry)
+	}
 }
 
 // committed makes memory what the store now has, and sends the effects.
 func (a *actor) committed(in *instance, t *turn, c *store.Commit, done store.Committed) {
-	a.end(in)
+	a.to(in, idle)
 	a.heard(done.Now)
 	a.met.commits.Inc()
 	if c.NewHead != "" {
@@ -217,13 +203,11 @@ func (a *actor) committed(in *instance, t *turn, c *store.Commit, done store.Com
 		in.startGate = nil // its start says it
 	}
 	us, err := a.parseUnread(done.Unread)
-	in.unread, in.cut, in.read = us, store.Truncated(done.Unread), in.missed && len(us) == 0
-	a.effects(in, t, done)
+	in.unread, in.cut, in.read = us, store.Truncated(done.Unread), false
+	a.sendEffects(in, t, done)
 	a.publishCommit(in, t, c, done.Now)
 	if len(c.Prepend) > 0 {
-		in.exec, in.state, in.events, in.poison, in.overdue = nil, &history.State{}, nil, nil, nil
-		in.askAt, in.asked, in.begun = 0, 0, nil
-		in.knocked, in.startGate, in.away = false, nil, limiter.Verdict{}
+		in.current = current{state: &history.State{}}
 		if c.Record.NewIncarnation {
 			in.sent, in.shown, in.full, in.searched, in.cancelled = store.Watermark{}, 0, false, false, nil // none of it is its heir's
 		}
@@ -235,13 +219,12 @@ func (a *actor) committed(in *instance, t *turn, c *store.Commit, done store.Com
 	if c.Wakeup != 0 {
 		a.pollBy(time.Now().Add(time.Duration(c.Wakeup-done.Now) * time.Millisecond))
 	}
-	a.catchUp(in)
-	a.advance(in)
+	a.resume(in, sawHead)
 }
 
-// effects sends what the turn asks of the world. All of it may be lost: tasks are found by
+// sendEffects sends what the turn asks of the world. All of it may be lost: tasks are found by
 // the look, hints by the next renewal, answers by who asks again.
-func (a *actor) effects(in *instance, t *turn, done store.Committed) {
+func (a *actor) sendEffects(in *instance, t *turn, done store.Committed) {
 	var hints map[string][]queue.Hint
 	for _, e := range t.events {
 		switch e := e.(type) {
@@ -272,9 +255,7 @@ func (a *actor) effects(in *instance, t *turn, done store.Committed) {
 	}
 	for w, hs := range hints {
 		a.met.hints.Add(float64(len(hs)))
-		if err := a.conn.SendHints(w, hs); err != nil {
-			a.log.Debug("a cancel hint could not be sent; the worker finds out by renewing", "worker", w, "error", err)
-		}
+		a.emit(effect{kind: sendHints, id: w, body: hs})
 	}
 	in.settles(t)
 	a.leaveGates(in, t, allTickets)
@@ -285,48 +266,43 @@ func (a *actor) effects(in *instance, t *turn, done store.Committed) {
 		a.met.taken.Inc()
 		a.reply(in, r)
 	}
-	a.report(in.id, t)
+	if len(t.late) > 0 {
+		a.emit(effect{kind: reportLate, id: in.id, turn: t})
+	}
 	if in.status().Ended() {
-		a.answerWaiters(in)
-		failpoint.Here("orchestrator.answered")
+		a.answerWaiters(in, true)
 	}
 	if in.rec != nil && (in.status().Ended() || in.rec.CustomVersion > in.shown) {
 		a.showStatus(in)
 	}
 }
 
-// publish puts the task of an activity into its queue.
+// publish has the task of an activity put into its queue.
 func (a *actor) publish(instance string, rec *store.Record, e *history.ActivityScheduled) {
-	id := e.ID
-	a.sent[sending{instance, id}] = a.clock.now()
+	a.sent[sending{instance, e.ID}] = a.clock.now()
 	a.publishing++
 	a.met.published.Inc()
-	a.conn.PublishTask(queue.Task{
-		Instance: instance, Born: rec.Origin, Execution: rec.Execution, Activity: id, Effect: e.Effect,
-		Name: e.Name, Queue: e.Queue, Attempt: e.Attempt, Payload: e.Payload, ScheduledAt: e.At,
-		MaxClaims: uint32(a.cfg.MaxClaims), //nolint:gosec // validated by New
-		CallKey:   e.First,
-	}, func(err error) {
-		failpoint.Here("orchestrator.published")
-		a.box.post(func() {
-			a.publishing--
-			if err == nil {
-				a.taskPublished()
-				return
-			}
-			a.met.publishErrors.Inc()
-			logFailure(a.log, "task not published, retrying", err, "instance", instance, "activity", id)
-			if _, outstanding := a.sent[sending{instance, id}]; outstanding {
-				a.sent[sending{instance, id}] = notSent
-			}
-			a.taskFailed(instance)
-		})
-	})
+	a.emit(effect{kind: publishTask, id: instance, rec: rec, activity: e})
+}
+
+// taskAnswered takes the answer of the queue.
+func (a *actor) taskAnswered(instance string, id uint64, err error) {
+	a.publishing--
+	if err == nil {
+		a.taskPublished()
+		return
+	}
+	a.met.publishErrors.Inc()
+	logFailure(a.log, "task not published, retrying", err, "instance", instance, "activity", id)
+	if _, outstanding := a.sent[sending{instance, id}]; outstanding {
+		a.sent[sending{instance, id}] = notSent
+	}
+	a.taskFailed(instance)
 }
 
 // discard takes inputs out of the inbox of an instance that does not read them any more.
 func (a *actor) discard(in *instance) {
-	a.answerWaiters(in)
+	a.answerWaiters(in, false)
 	n, heir := a.answerStarts(in)
 	switch {
 	case n > 0:
@@ -344,7 +320,6 @@ func (a *actor) discard(in *instance) {
 
 // takeOut pops the first n unread inputs without turning them.
 func (a *actor) takeOut(in *instance, n int) {
-	a.begin(in)
 	t := &turn{in: in}
 	if in.rec == nil {
 		t.due = 1 // nothing is so old; but inputs that the store has forgotten may be the start that they wait for

@@ -149,7 +149,7 @@ func (a *actor) noteCancelled(debts []*owed) {
 		}
 	}
 	if len(marks) > 0 {
-		a.descendants.add(marks)
+		a.emit(effect{kind: noteCancelled, body: marks})
 	}
 }
 

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // The instance's side of the gates: see docs/decisions/0014. What the fold of its history wants, is wanted:
@@ -34,25 +34,6 @@ type entry struct {
 	inForce limiter.InForce
 }
 
-// inForce finds the policy for an action; false: it has none. Only who enters anew brings one; all others leave the gate's own.
-func (a *actor) inForce(action string, d history.Declared) (limiter.InForce, bool) {
-	if len(a.policies.now().Policies) == 0 && a.global == nil && d == (history.Declared{}) { // as most
-		return limiter.InForce{}, false
-	}
-	return a.resolve(action, d)
-}
-
-// resolve gives the policy that is in force now; one that limits nothing, if there is none.
-func (a *actor) resolve(action string, d history.Declared) (limiter.InForce, bool) {
-	o := a.policies.now()
-	f, ok := o.Resolve(action, d, a.global)
-	f.Version, f.Declared = o.Version+1, d // 0 is for who has none
-	if !ok {
-		f.Level = "none"
-	}
-	return f, ok
-}
-
 // enter takes what a turn has scheduled through its gates, and commits.
 func (a *actor) enter(in *instance, t *turn) {
 	entries := a.entries(t)
@@ -62,23 +43,27 @@ func (a *actor) enter(in *instance, t *turn) {
 		return
 	}
 	ended := t.endedByWorkers()
-	calls := t.calls(entries, ended)
+	calls := t.gateCalls(entries, ended)
 	a.leaveGates(in, t, ended)
 	if len(calls) == 0 {
 		a.commitEntered(in, t)
 		return
 	}
-	pending := len(calls)
+	a.to(in, admitting)
+	t.calls = len(calls)
 	for _, c := range calls {
-		a.admit(c.call, func(got limiter.AdmitReply, err error) {
-			failpoint.Here("orchestrator.entered")
-			for i, e := range c.entries {
-				a.entered(in, t, e, got.Now, verdict(got, i, err))
-			}
-			if pending--; pending == 0 {
-				a.commitEntered(in, t)
-			}
-		})
+		c.why, c.turn = enterTurn, t
+		a.admit(c)
+	}
+}
+
+// turnEntered takes what a gate says to what a turn has scheduled.
+func (a *actor) turnEntered(t *turn, c *gateCall, got limiter.AdmitReply, err error) {
+	for i, e := range c.entries {
+		a.entered(t.in, t, e, got.Now, verdict(got, i, err))
+	}
+	if t.calls--; t.calls == 0 {
+		a.commitEntered(t.in, t)
 	}
 }
 
@@ -116,7 +101,7 @@ func (a *actor) entries(t *turn) []entry {
 			t.fold.SetLimit(e.ID, &kept)
 			continue // it was declared to be kept, so it is encoded again
 		}
-		f, ok := a.inForce(e.Name, said.Declared)
+		f, ok := a.policies.inForce(e.Name, said.Declared)
 		if !ok {
 			continue
 		}
@@ -187,12 +172,25 @@ func holds(s *history.Started) string {
 	return strings.Join(all, " ")
 }
 
-// gateCall is one call, and who is in it.
+// gateCall is one call of a gate, and what is in it.
 type gateCall struct {
+	why     callReason
 	call    limiter.AdmitRequest
-	entries []entry    // of a turn that enters
-	asked   []question // of an instance that asks again
+	in      *instance
+	turn    *turn
+	entries []entry    // of enterTurn and enterStart
+	asked   []question // of askGate
 }
+
+// callReason is why a gate is called.
+type callReason uint8
+
+const (
+	enterTurn  callReason = iota + 1 // with what a turn has scheduled, before its commit
+	enterStart                       // with a start, before its turn
+	leaveGate                        // behind a commit
+	askGate                          // again, for what the history wants
+)
 
 // gateCalls are calls of different gates, in the order in which these came.
 type gateCalls struct {
@@ -243,9 +241,9 @@ func (t *turn) keeps() (kept []string) {
 	return kept
 }
 
-// calls groups the entries by gate. A ticket that enters again, as that of an attempt whose predecessor was turned away,
+// gateCalls groups the entries by gate. A ticket that enters again, as that of an attempt whose predecessor was turned away,
 // leaves in the same call.
-func (t *turn) calls(entries []entry, ended func(history.Ticket) bool) []*gateCall {
+func (t *turn) gateCalls(entries []entry, ended func(history.Ticket) bool) []*gateCall {
 	var calls gateCalls
 	again := make(map[string]bool)
 	for _, e := range entries {
@@ -311,12 +309,12 @@ func (a *actor) note(in *instance, g *history.Limit, now int64, v limiter.Verdic
 
 func (a *actor) commitEntered(in *instance, t *turn) {
 	if err := t.encodeAgain(); err != nil {
-		a.end(in)
+		a.to(in, idle)
 		a.stall(in, stallUnreadable, err.Error())
 		return
 	}
 	if t.size > store.CommitBytes {
-		a.end(in)
+		a.to(in, idle)
 		t.tickets = t.hasEntered()
 		a.leaveGates(in, t, allTickets)
 		a.tooLarge(in, t)
@@ -358,12 +356,8 @@ func (a *actor) leaveGates(in *instance, t *turn, which func(history.Ticket) boo
 		return false
 	})
 	for _, c := range calls.all {
-		a.admit(c.call, func(_ limiter.AdmitReply, err error) {
-			failpoint.Here("orchestrator.left")
-			if err != nil {
-				logFailure(a.log, "slot not released, swept later", err, "instance", in.id, "gate", c.call.Limit)
-			}
-		})
+		c.why, c.in = leaveGate, in
+		a.admit(c)
 	}
 }
 
@@ -380,7 +374,7 @@ func (a *actor) askGates(in *instance) {
 	for _, k := range in.state.Tickets() {
 		c := calls.at(k.Limit.Name)
 		if len(c.asked) == 0 {
-			c.call.InForce, _ = a.resolve(limiter.Action(k.Limit.Name), k.Limit.Declared)
+			c.call.InForce, _ = a.policies.resolve(limiter.Action(k.Limit.Name), k.Limit.Declared)
 			c.call.InForce.Version = 0 // for a gate that has forgotten everything
 		}
 		c.ask(in, k)
@@ -400,7 +394,8 @@ func (c *gateCall) ask(in *instance, k history.Ticket) {
 func (a *actor) askCall(in *instance, c *gateCall) {
 	a.met.gateAsks.Inc()
 	in.asking++
-	a.admit(c.call, func(got limiter.AdmitReply, err error) { a.askedGate(in.id, c, got, err) })
+	c.why, c.in = askGate, in
+	a.admit(c)
 }
 
 // question is what a gate is asked about a ticket that the history has.
@@ -430,7 +425,7 @@ func (a *actor) askedGate(id string, c *gateCall, got limiter.AdmitReply, err er
 		in.asking--
 	}
 	if err != nil {
-		if in != nil && in.loaded { // else its next look asks
+		if in != nil && in.state != nil { // else its next look asks
 			in.gateAt = a.clock.now() + askSilentGate.Milliseconds()
 			a.lookSoon(in, askSilentGate)
 		}
@@ -442,27 +437,67 @@ func (a *actor) askedGate(id string, c *gateCall, got limiter.AdmitReply, err er
 			a.tellInstance(word{gate: c.call.Limit, member: q.member, kind: v.Kind, at: got.Now, asked: true, since: q.since})
 		}
 	}
-	if in != nil && a.instances[id] == in && in.loaded {
+	if in != nil && in.phase == idle {
 		a.advance(in)
 	}
 }
 
-// admit calls a gate, and passes on what follows for others; then runs on the actor.
-func (a *actor) admit(c limiter.AdmitRequest, then func(limiter.AdmitReply, error)) {
-	a.gates.Admit(c, func(got limiter.AdmitReply, err error) {
-		a.box.post(func() {
-			if err == nil {
-				a.passOn(c.Limit, got)
-			}
-			then(got, err)
-		})
-	})
+// admit calls a gate.
+func (a *actor) admit(c *gateCall) { a.emit(effect{kind: callGate, call: c}) }
+
+// gateAnswered passes on what follows from a call for others, and goes on with the instance that has made it.
+func (a *actor) gateAnswered(c *gateCall, got limiter.AdmitReply, err error) {
+	if err == nil {
+		a.passOn(c.call.Limit, got)
+	}
+	switch c.why {
+	case enterTurn:
+		a.turnEntered(c.turn, c, got, err)
+	case enterStart:
+		a.startEntered(c.in, c.entries[0].gate, got, err)
+	case leaveGate:
+		if err != nil {
+			logFailure(a.log, "slot not released, swept later", err, "instance", c.in.id, "gate", c.call.Limit)
+		}
+	case askGate:
+		a.askedGate(c.in.id, c, got, err)
+	}
+}
+
+// gateSpoke handles what comes from gates, and for those of the partition.
+func (a *actor) gateSpoke(m *message) {
+	switch m.kind {
+	case noticesReceived:
+		a.worded(m.body.([]queue.Word))
+	case noticesPassed:
+		for _, w := range m.body.([]word) {
+			a.tellInstance(w)
+		}
+	case policiesChanged:
+		a.lookAtGates()
+	case gateDue:
+		a.lookGate(m.id)
+	case gateAnswered:
+		a.gateAnswered(m.call, m.admitted, m.err)
+	case ticketsReleased:
+		if m.err == nil { // else the sweep says it again
+			a.passOn(m.id, m.admitted)
+		}
+	case gateSwept:
+		a.gateSwept(m.id, m.body.(*gateSweep), m.err)
+	case gateRelisted:
+		if m.err == nil { // else it is looked at in two seconds
+			a.pollBy(time.Now().Add(m.body.(time.Duration)))
+		}
+	default: // unwantedFound
+		a.unwantedFound(m.id, m.body.(*unwantedMembers), m.err)
+	}
 }
 
 // passOn tells whom a call has let in besides, and has the gate looked at if it wants to be.
 func (a *actor) passOn(name string, got limiter.AdmitReply) {
 	a.spread(name, got.Granted, limiter.Admitted, got.Now)
 	if got.SweepNow {
-		a.sendLook(name)
+		a.emit(effect{kind: wakeGate, id: name})
 	}
 }

@@ -1,7 +1,6 @@
 package orchestrator
 
 import (
-	"context"
 	"math"
 	"time"
 
@@ -84,24 +83,17 @@ func (a *actor) notBefore(at int64) int64 {
 // the next poll tries again.
 func (a *actor) askHorizon(after time.Duration) {
 	h := &a.horizon
-	if h.asking || !a.conn.Connected() || h.pending != nil && time.Since(h.asked) < horizonStale {
+	if h.asking || !a.connected() || h.pending != nil && time.Since(h.asked) < horizonStale {
 		return
 	}
 	h.asking = true
-	a.waits.Go(func() {
-		if after > 0 {
-			wait(a.life, after)
-		}
-		ctx, stop := context.WithTimeout(a.life, horizonTimeout)
-		defer stop()
-		got, err := a.conn.Accepted(ctx, a.st.Part)
-		a.box.post(func() { a.answeredHorizon(got, err) })
-	})
+	a.emit(effect{kind: readHorizon, after: after})
 }
 
-func (a *actor) answeredHorizon(got queue.Accepted, err error) {
+func (a *actor) answeredHorizon(body any, err error) {
 	h := &a.horizon
 	h.asking = false
+	got, _ := body.(queue.Accepted)
 	if err != nil { // the next poll asks again; that inputs can not be read says who reads them
 		a.log.Debug("the inputs stream does not say how far it is; what is due waits", "held", len(h.held), "error", err)
 		return
@@ -148,7 +140,7 @@ func (a *actor) reachHorizon() {
 		delete(h.held, id)
 		a.met.held.Dec()
 		in := a.instance(id)
-		if !in.loaded && !in.busy && a.busy >= wordsAtOnce {
+		if in.phase == absent && a.busy >= wordsAtOnce {
 			a.todo = append(a.todo, id)
 			continue
 		}
@@ -211,4 +203,4 @@ func (a *actor) turnable(in *instance) bool {
 }
 
 // partial reports whether the inbox may have more than memory has of it.
-func (in *instance) partial() bool { return in.cut || in.missed }
+func (in *instance) partial() bool { return in.cut || in.pending.stale }

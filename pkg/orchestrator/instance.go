@@ -14,53 +14,84 @@ import (
 )
 
 // instance is what the actor has in memory of one instance. Only the actor touches
-// it, except that while a turn runs the turner has state and exec.
+// it, except that while it is turning the turner has state and exec.
 type instance struct {
-	id     string
-	busy   bool // something is under way; exactly one answer will come
-	loaded bool // the fields below say what the store has
-	read   bool // the inbox has to be read
-	look   bool // a look is due
-	full   bool // the inbox is at its bound
-	missed bool // an input came while busy that no reading of the inbox sent since is known to show
+	memory
+	id      string
+	phase   phase
+	op      operation // of the phase
+	pending pending   // what has arrived in a busy phase
+	turning *turn     // what the turner has of it
 
-	rec     *store.Record // nil: there is no record
-	state   *history.State
-	exec    *replay.Execution // nil: to be made by replaying events
-	events  []history.Event   // loaded, and not yet replayed
-	unread  []unread          // the head of the inbox, in order
-	cut     bool              // there may be more behind that
-	late    []unread          // came while busy; it was the head of an empty inbox then
-	turning *turn             // what the turner has of it
-	poison  []history.Event   // inputs that no inbox has: what gates say, activities claimed too often, children that can not be started
-	overdue []history.Event   // failures that time has decided, which come behind what was accepted before: see horizon.go
-	turned  uint64            // greatest stream sequence of an input that has been turned
+	look     bool          // it is to be reconciled
+	soon     bool          // a look after a failed publish is on its way
+	asking   int           // gates that have not answered yet
+	askPause time.Duration // between two requests for outstanding children
+	turned   uint64        // greatest stream sequence of an input that has been turned
+	batch    uint64        // the last of the ingested batches that had an input for it
+	shown    uint64        // version of the custom status that has been told to who waits for it
+	paced    time.Time     // when the executions so far would have begun at the highest rate
+	pacing   bool          // it waits for that
+}
 
-	// What others are to be told: see messages.go.
-	owed     []*owed             // in order; the stream is not known to have the first
-	sent     store.Watermark     // of the last one that it has, as far as this tenure knows
-	askAt    int64               // when outstanding children are asked for again, Unix ms; 0: when the instance is looked at
-	askPause time.Duration       // after that
-	asked    uint64              // the last child that this round has asked for
-	begun    map[string]struct{} // effects of the outstanding children whose start the stream has, as far as this tenure knows
-	soon     bool                // a look after a failed publish is on its way
-	// What gates have said: see gates.go.
-	words     map[string]word // not yet acted on, by ticket
-	knocked   bool            // the start has been at its gate, which
-	startGate *history.Limit  // said so; nil: there is none
-	away      limiter.Verdict // with which the gate has turned the instance away
-	awayAt    int64           // when, if time has decided it, Unix ms
-	asking    int             // gates that have not answered yet
-	gateAt    int64           // when tickets are asked for again, Unix ms; 0: when the instance is looked at
-
-	// Between two executions: see boundary.go.
-	searched  bool                     // all of the inbox has been, for what is to end the instance
+// memory is what memory assumes of the store. All of it goes when that may be wrong.
+type memory struct {
+	rec    *store.Record   // nil: there is no record
+	sent   store.Watermark // of the last message that the stream has, as far as this tenure knows
+	unread []unread        // the head of the inbox, in order
+	cut    bool            // there may be more behind that
+	read   bool            // the inbox has to be read
+	full   bool            // the inbox is at its bound
+	owed   []*owed         // messages to others, in order; the stream is not known to have the first: see messages.go
+	words  map[string]word // of gates, not yet acted on, by ticket
+	// Of the inbox, before an execution that follows another: see boundary.go.
+	searched  bool                     // all of it has been, for what is to end the instance
 	cancelled *history.CancelRequested // found by that
-	paced     time.Time                // when the executions so far would have begun at the highest rate
-	pacing    bool                     // it waits for that
+	awayAt    int64                    // when the gate has turned the start away, Unix ms, if time has decided it
+	gateAt    int64                    // when tickets are asked for again, Unix ms; 0: when the instance is looked at
+	current
+}
 
-	shown uint64 // version of the custom status that has been told to who waits for it
-	batch uint64 // the last of the ingested batches that had an input for it
+// current is what is known of the current execution. The next one begins without.
+type current struct {
+	state     *history.State
+	exec      *replay.Execution   // nil: to be made by replaying events
+	events    []history.Event     // loaded, and not yet replayed
+	poison    []history.Event     // inputs that no inbox has: what gates say, activities claimed too often, children that can not be started
+	overdue   []history.Event     // failures that time has decided, which come behind what was accepted before: see horizon.go
+	askAt     int64               // when outstanding children are asked for again, Unix ms; 0: when the instance is looked at
+	asked     uint64              // the last child that this round has asked for
+	begun     map[string]struct{} // effects of the outstanding children whose start the stream has, as far as this tenure knows
+	knocked   bool                // the start has been at its gate, which
+	startGate *history.Limit      // said so; nil: there is none
+	away      limiter.Verdict     // with which the gate has turned the instance away
+}
+
+// pending is what has arrived for an instance while a request or a turn of it was outstanding.
+type pending struct {
+	inputs []unread // each was the head of an empty inbox when it came
+	stale  bool     // an input came that no reading of the inbox sent since is known to show
+}
+
+// goal is what an instance is loaded, or its inbox searched, for.
+type goal uint8
+
+const (
+	toContinue goal = iota // with its next step
+	toFail                 // by op.failure
+	toPurge                // if a forced purge is anywhere in its inbox; otherwise it is stalled by op.kind and op.why
+	toRelease              // tickets that it does not use, for it is stalled
+)
+
+// operation is what the outstanding request of an instance is made for.
+type operation struct {
+	goal    goal
+	failure *history.Failure
+	kind    stallKind
+	why     string
+	stall   *stall
+	words   map[string]word
+	from    phase // of findingWipe
 }
 
 func (in *instance) head() string {
@@ -85,24 +116,14 @@ func (in *instance) status() store.Status {
 	return in.rec.Status
 }
 
-// forgetStore drops what memory believes of the store; the next step loads it.
-func (in *instance) forgetStore() {
-	in.loaded, in.read, in.full = false, false, false
-	in.rec, in.state, in.exec, in.events = nil, nil, nil, nil
-	in.unread, in.late, in.poison, in.overdue, in.cut = nil, nil, nil, nil, false
-	in.owed, in.sent, in.askAt, in.asked, in.begun = nil, store.Watermark{}, 0, 0, nil
-	in.words, in.knocked, in.startGate, in.away, in.awayAt, in.gateAt = nil, false, nil, limiter.Verdict{}, 0, 0
-	in.searched, in.cancelled = false, nil
-}
-
 // unsure notes that the inbox may have an input of which memory knows neither content nor place. While something is under
 // way the note is kept until a reading of the inbox is sent (load, readInbox, a commit): its answer shows the input.
 func (in *instance) unsure() {
-	if in.busy {
-		in.missed = true
+	if in.phase.busy() {
+		in.pending.stale = true
 		return
 	}
-	in.read = in.loaded
+	in.read = in.phase == idle
 }
 
 // owesForBefore reports whether an execution before the current one has not told everything. Until it has,

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/author"
-	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -59,25 +58,27 @@ func (a *actor) knock(in *instance) {
 		return
 	}
 	s := in.unread[0].ev.(*history.Started) //nolint:forcetypeassert // mustKnock looks
-	f, ok := a.inForce(s.Name, b.Declared)
+	f, ok := a.policies.inForce(s.Name, b.Declared)
 	if !ok {
 		in.knocked = true
 		a.advance(in)
 		return
 	}
 	g := newGate(s.Name, s.Payload, limiter.StartTicket(in.id, s.Origin), f, s)
-	a.begin(in)
-	c := limiter.AdmitRequest{Limit: g.Name, InForce: f, Enter: []limiter.Entry{{Member: member(in.id, 1, s, g)}}}
-	a.admit(c, func(got limiter.AdmitReply, err error) {
-		failpoint.Here("orchestrator.entered")
-		a.end(in)
-		in.knocked, in.startGate = true, g
-		if v := verdict(got, 0, err); a.note(in, g, got.Now, v) {
-			in.away = v
-		}
-		a.catchUp(in)
-		a.advance(in)
+	a.to(in, admittingStart)
+	a.admit(&gateCall{
+		why: enterStart, in: in, entries: []entry{{event: 1, gate: g}},
+		call: limiter.AdmitRequest{Limit: g.Name, InForce: f, Enter: []limiter.Entry{{Member: member(in.id, 1, s, g)}}},
 	})
+}
+
+// startEntered takes what the gate says to a start.
+func (a *actor) startEntered(in *instance, g *history.Limit, got limiter.AdmitReply, err error) {
+	in.knocked, in.startGate = true, g
+	if v := verdict(got, 0, err); a.note(in, g, got.Now, v) {
+		in.away = v
+	}
+	a.resume(in, sawNothing)
 }
 
 // passGate writes into a start that is about to be turned what its gate has said.

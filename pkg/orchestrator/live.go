@@ -62,7 +62,7 @@ func (a *actor) publishCommit(in *instance, t *turn, c *store.Commit, now int64)
 	if status.Ended() && c.From != status && t.fold != nil {
 		o := queue.OutcomeOf(endAnswer(in, t))
 		o.Orchestration, o.At = in.rec.Name, queue.LiveTime(now)
-		_ = a.conn.PublishOutcome(o) // lost: a client that waits asks
+		a.emit(effect{kind: publishOutcome, body: o})
 	}
 	n := queue.Change{Status: string(status)}
 	if c.From != status {
@@ -89,5 +89,5 @@ func (a *actor) publishChange(in *instance, n queue.Change, now int64) {
 	if in.rec != nil {
 		n.Orchestration, n.Execution = in.rec.Name, in.rec.Execution
 	}
-	_ = a.conn.PublishChange(n) // lost: watchers are told of gaps that they can know of
+	a.emit(effect{kind: publishChange, body: n})
 }

@@ -1,18 +1,14 @@
 package orchestrator
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
-
-const loadTimeout = 30 * time.Second // of a history near its limit, from a busy Redis
 
 // parseElement reads an element of an inbox. One that is not sealed can have been pushed by whoever has a worker's credentials: it is
 // believed as far as it is the end of an activity. Whether that is outstanding is for fits and stale.
@@ -55,43 +51,42 @@ func (a *actor) forged(u unread) unread {
 	return u
 }
 
-// off runs f, which waits for Redis, away from the actor, and hands its result back.
-func off[T any](a *actor, f func(ctx context.Context) (T, error), then func(T, error)) {
-	a.waits.Go(func() {
-		ctx, stop := context.WithTimeout(a.life, loadTimeout)
-		defer stop()
-		v, err := f(ctx)
-		a.box.post(func() { then(v, err) })
-	})
+// load reads an instance whole.
+func (a *actor) load(in *instance, op operation) {
+	a.to(in, loading)
+	in.op = op
+	a.emit(effect{kind: loadInstance, in: in})
 }
 
-// load reads an instance whole, and goes on with it.
-func (a *actor) load(in *instance) {
-	a.loadThen(in, func() {
-		in.read = in.missed && len(in.unread) == 0
-		a.catchUp(in)
+// loaded goes on with what the instance was loaded for.
+func (a *actor) loaded(in *instance, l store.Loaded, err error) {
+	a.met.loads.Inc()
+	if err == nil {
+		err = a.take(in, l)
+	}
+	if err != nil {
+		a.to(in, absent)
+		a.unreadable(in, err)
+		return
+	}
+	op := in.op
+	a.to(in, idle)
+	switch op.goal {
+	case toContinue:
 		a.sendOwed(in)
-		a.advance(in)
-	})
+		a.resume(in, sawHead)
+	case toFail:
+		a.failByName(in, op.failure)
+	case toPurge, toRelease:
+		a.search(in, op)
+	}
 }
 
-// loadThen reads an instance whole. What can not be read stalls it, and then is not called.
-func (a *actor) loadThen(in *instance, then func()) {
-	a.begin(in)
-	in.missed = false
-	off(a, func(ctx context.Context) (store.Loaded, error) { return a.store.Load(ctx, a.st.Part, in.id) },
-		func(l store.Loaded, err error) {
-			a.end(in)
-			a.met.loads.Inc()
-			if err == nil {
-				err = a.take(in, l)
-			}
-			if err != nil {
-				a.unreadable(in, err)
-				return
-			}
-			then()
-		})
+// search reads an inbox of which memory has only the head.
+func (a *actor) search(in *instance, op operation) {
+	a.to(in, searching)
+	in.op = op
+	a.emit(effect{kind: searchInbox, in: in})
 }
 
 // take makes memory of what the store has.
@@ -110,7 +105,7 @@ func (a *actor) take(in *instance, l store.Loaded) error {
 		return fmt.Errorf("the history has %d events, and the record says %d: %w", state.Len, l.Record.Events, history.ErrCorrupt)
 	}
 	state.TakeReleased() // those of the turns before have left, or their gates ask after them
-	in.loaded, in.read = true, false
+	in.read = false
 	in.rec, in.state, in.events, in.unread, in.cut = l.Record, state, l.Events, us, store.Truncated(l.Unread)
 	return in.takeDebts(l)
 }
@@ -148,34 +143,36 @@ func (in *instance) takeOwn(s *history.State, execution uint64) {
 	in.owed = append(in.owed, debts(in.id, execution, s)...)
 }
 
-// readInbox reads the head of the inbox again.
-func (a *actor) readInbox(in *instance) {
-	a.begin(in)
-	in.read, in.missed = false, false
-	off(a, func(ctx context.Context) ([][]byte, error) {
-		return a.store.Unread(ctx, a.st.Part, in.id)
-	}, func(raw [][]byte, err error) {
-		a.end(in)
+// inboxRead takes an inbox, or its head.
+func (a *actor) inboxRead(in *instance, raw [][]byte, err error) {
+	whole, op := in.phase == searching, in.op
+	a.to(in, idle)
+	var inbox []unread
+	if err == nil {
+		inbox, err = a.parseUnread(raw)
+	}
+	switch {
+	case err != nil:
+		a.unreadable(in, err)
+	case !whole:
 		a.met.reads.Inc()
-		if err == nil {
-			in.unread, err = a.parseUnread(raw)
-			in.cut = store.Truncated(raw)
-		}
-		if err != nil {
-			a.unreadable(in, err)
-			return
-		}
-		in.read = in.missed && len(in.unread) == 0
-		a.catchUp(in)
-		a.advance(in)
-	})
+		in.unread, in.cut = inbox, store.Truncated(raw)
+		a.resume(in, sawHead)
+	case op.goal == toPurge:
+		in.unread = inbox
+		a.purgeFound(in, op)
+	case op.goal == toRelease:
+		a.releaseIdle(in, op, inbox)
+	default:
+		a.inboxSearched(in, inbox)
+	}
 }
 
-// catchUp takes what came while something was under way. It came into an empty inbox:
+// catchUp takes what came while a request was outstanding. It came into an empty inbox:
 // if the answer shows an inbox that is not empty, it is in there, or was turned before.
 func (a *actor) catchUp(in *instance) {
-	late := in.late
-	in.late = nil
+	late := in.pending.inputs
+	in.pending.inputs = nil
 	if len(in.unread) > 0 || len(late) == 0 {
 		return
 	}
@@ -195,6 +192,5 @@ func (a *actor) unreadable(in *instance, err error) {
 		return
 	}
 	a.failed("load "+in.id, err)
-	a.unwind(in)
-	delete(a.instances, in.id)
+	a.forget(in)
 }

@@ -1,7 +1,6 @@
 package orchestrator
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -29,7 +28,7 @@ func (a *actor) seeToLeases(in *instance) {
 	if in.state != nil {
 		ids = in.state.Admitted()
 	}
-	a.begin(in)
+	a.to(in, reconciling)
 	a.lookChunk(in, ids)
 }
 
@@ -46,46 +45,65 @@ func (a *actor) lookChunk(in *instance, ids []uint64) {
 	for i, id := range now {
 		l.Leases[i] = store.Lease{Activity: id, Effect: in.state.Activity(id).Effect}
 	}
-	a.looking(in, l, func(got store.Reconciled) {
-		delete(a.stalls, in.id)
-		in.said(l.Published)
-		a.found(in, got)
-		if rest := ids[len(now):]; len(rest) > 0 {
-			a.lookChunk(in, rest)
-			return
-		}
-		a.end(in)
-		in.read = in.read || in.missed || got.Unread > len(in.unread)
-		a.catchUp(in)
-		a.advance(in)
-	})
+	a.looking(in, &reconciliation{look: l, rest: ids[len(now):]})
 }
 
-// looking sends a look. The instance is busy, and still is when then is called.
-func (a *actor) looking(in *instance, l *store.Reconciliation, then func(store.Reconciled)) {
+// looking sends a look, for what the phase of the instance says.
+func (a *actor) looking(in *instance, r *reconciliation) {
 	a.met.looks.Inc()
-	a.store.Reconcile(a.st, l, func(got store.Reconciled, err error) {
-		a.box.post(func() {
-			if err == nil {
-				a.heard(got.Now)
-				if l.Wakeup != 0 {
-					a.pollBy(time.Now().Add(time.Duration(l.Wakeup-got.Now) * time.Millisecond))
-				}
-				then(got)
-				return
-			}
-			a.end(in)
-			a.unwind(in)
-			if errors.Is(err, store.ErrConflict) { // memory was wrong
-				a.met.conflicts.Inc()
-				a.doubt()
-				a.lookAt(in.id)
-				return
-			}
-			a.failed("look at "+in.id, err) // the agenda still has it, two seconds from now at the latest
-			delete(a.instances, in.id)
-		})
-	})
+	a.emit(effect{kind: reconcileWith, in: in, recon: r})
+}
+
+// reconciled takes the answer of a look.
+func (a *actor) reconciled(in *instance, r *reconciliation, got store.Reconciled, err error) {
+	if err != nil {
+		a.notReconciled(in, err)
+		return
+	}
+	a.heard(got.Now)
+	if r.look.Wakeup != 0 {
+		a.pollBy(time.Now().Add(time.Duration(r.look.Wakeup-got.Now) * time.Millisecond))
+	}
+	in.said(r.look.Published)
+	switch in.phase {
+	case reconciling:
+		delete(a.stalls, in.id)
+		a.found(in, got)
+		if len(r.rest) > 0 {
+			a.lookChunk(in, r.rest)
+			return
+		}
+	case settling:
+		delete(a.stalls, in.id)
+	case suspending:
+		a.to(in, idle)
+		a.disownNow(r.notices)
+		a.held(in, r.stall, r.look.Published)
+		return
+	case keepingEarly:
+		a.keptEarly(in, r.notices)
+		return
+	default: // releasing
+		if got.Unread > 0 || in.pending.stale || len(in.pending.inputs) > 0 { // they may want them
+			a.keepWords(in, r.notices)
+		} else {
+			a.disownNow(r.notices)
+		}
+	}
+	a.resume(in, sight(got.Unread))
+}
+
+func (a *actor) notReconciled(in *instance, err error) {
+	a.to(in, idle)
+	a.unwind(in)
+	if errors.Is(err, store.ErrConflict) { // memory was wrong
+		a.met.conflicts.Inc()
+		a.doubt()
+		a.lookAt(in.id)
+		return
+	}
+	a.failed("look at "+in.id, err) // the agenda still has it, two seconds from now at the latest
+	delete(a.instances, in.id)
 }
 
 // found acts on the state of the leases.
@@ -126,9 +144,7 @@ func (a *actor) found(in *instance, got store.Reconciled) {
 		a.resendIfLost(in, q, es)
 	}
 	for worker, claims := range doubts {
-		if err := a.conn.SendHints(worker, claims); err != nil {
-			a.log.Debug("worker not asked about its claims", "worker", worker, "error", err)
-		}
+		a.emit(effect{kind: sendHints, id: worker, body: claims})
 	}
 	a.findUnserved(in, got)
 }
@@ -175,21 +191,23 @@ func (a *actor) resendIfLost(in *instance, queue string, es []*history.ActivityS
 	if len(unsure) == 0 {
 		return
 	}
-	a.oldest.ask(a.life, queue, func(at time.Time, some bool, err error) {
-		a.box.post(func() {
-			if err != nil {
-				logFailure(a.log, "queue not inspected, retrying", err, "queue", queue)
-				return
-			}
-			for i, e := range unsure {
-				ended := in.loaded && !in.busy && in.state != nil && in.state.Activity(e.ID) == nil // while it is busy, its claim tells
-				if !ended && (!some || at.UnixMilli() > sent[i]+sentSlack) {
-					a.met.resent.Inc()
-					a.publish(in.id, rec, e)
-				}
-			}
-		})
-	})
+	a.emit(effect{kind: readQueueAge, body: &queueAge{in: in, rec: rec, queue: queue, unsure: unsure, sent: sent}})
+}
+
+// queueAgeRead publishes again what cannot be in the queue any more.
+func (a *actor) queueAgeRead(q *queueAge, err error) {
+	if err != nil {
+		logFailure(a.log, "queue not inspected, retrying", err, "queue", q.queue)
+		return
+	}
+	in := q.in
+	for i, e := range q.unsure {
+		ended := in.phase == idle && in.state != nil && in.state.Activity(e.ID) == nil // while it is busy, its claim tells
+		if !ended && (!q.some || q.at.UnixMilli() > q.sent[i]+sentSlack) {
+			a.met.resent.Inc()
+			a.publish(in.id, q.rec, e)
+		}
+	}
 }
 
 // settle says that nothing is due but what is still owed, and forgets the instance.
@@ -204,29 +222,18 @@ func (a *actor) settle(in *instance) {
 	if a.stalls[in.id] != nil {
 		l.Stalled = store.NotStalled
 	}
-	a.begin(in)
-	a.looking(in, l, func(got store.Reconciled) {
-		delete(a.stalls, in.id)
-		in.said(l.Published)
-		a.end(in)
-		in.read = in.missed || got.Unread > 0
-		a.catchUp(in)
-		if in.read || len(in.unread) > 0 {
-			a.advance(in)
-			return
-		}
-		a.rest(in)
-	})
+	a.to(in, settling)
+	a.looking(in, &reconciliation{look: l})
 }
 
 // stall keeps an instance from being turned for a while, and says why.
 func (a *actor) stall(in *instance, kind stallKind, why string) {
 	if kind == stallUnreadable {
-		a.wipeOr(in, func() { a.putOff(in, kind, why) })
+		a.wipeOr(in, operation{kind: kind, why: why})
 		return
 	}
 	if _, purge := in.forcedPurge(); purge != nil || a.forced[in.id] {
-		a.purgeStalled(in, func() { a.putOff(in, kind, why) })
+		a.purgeStalled(in, operation{goal: toPurge, kind: kind, why: why})
 		return
 	}
 	a.putOff(in, kind, why)
@@ -247,32 +254,31 @@ func (a *actor) putOff(in *instance, kind stallKind, why string) {
 }
 
 // hold puts a stalled instance off, and takes out of their gates what it does not use there. What it has unread stays where it is.
-func (a *actor) hold(in *instance, s *stall, idle map[string]word) {
+func (a *actor) hold(in *instance, s *stall, unused map[string]word) {
 	a.unwindCode(in)
-	a.begin(in)
-	send := func(head string) {
-		l := &store.Reconciliation{Instance: in.id, Head: head, Wakeup: s.until, InboxHold: store.HoldAll, Stalled: s.encode(), Published: in.sent}
-		a.looking(in, l, func(store.Reconciled) {
-			a.end(in)
-			a.disownNow(idle)
-			a.held(in, s, l.Published)
-		})
-	}
-	if in.loaded {
-		send(in.head())
+	if in.phase == absent { // not even the record may be readable: the head alone is enough to hold it
+		a.to(in, fetchingHead)
+		in.op = operation{stall: s, words: unused}
+		a.emit(effect{kind: fetchHead, in: in})
 		return
 	}
-	// Not even the record may be readable: the head alone is enough to hold it.
-	off(a, func(ctx context.Context) (string, error) { return a.store.Head(ctx, a.st.Part, in.id) },
-		func(head string, err error) {
-			if err != nil {
-				a.end(in)
-				a.failed("look at "+in.id, err)
-				delete(a.instances, in.id)
-				return
-			}
-			send(head)
-		})
+	a.holdAt(in, in.head(), s, unused)
+}
+
+func (a *actor) holdAt(in *instance, head string, s *stall, unused map[string]word) {
+	a.to(in, suspending)
+	l := &store.Reconciliation{Instance: in.id, Head: head, Wakeup: s.until, InboxHold: store.HoldAll, Stalled: s.encode(), Published: in.sent}
+	a.looking(in, &reconciliation{look: l, stall: s, notices: unused})
+}
+
+func (a *actor) headRead(in *instance, head string, err error) {
+	if err != nil {
+		a.to(in, absent)
+		a.failed("look at "+in.id, err)
+		delete(a.instances, in.id)
+		return
+	}
+	a.holdAt(in, head, in.op.stall, in.op.words)
 }
 
 // held puts a stalled instance away. Only what it owes stays, until the stream has it and the store knows that: each try
@@ -311,25 +317,28 @@ func (a *actor) early(in *instance) {
 	s := &stall{Kind: stallEarly, Since: oldest, Why: fmt.Sprintf("inputs came before a start of this instance; they are kept for %v", earlyKept), until: drop}
 	words := in.words // about somebody who had the id before, or will enter anew
 	in.words = nil
-	a.begin(in)
+	a.to(in, keepingEarly)
 	l := &store.Reconciliation{Instance: in.id, Head: in.head(), Wakeup: a.notBefore(drop), InboxHold: store.HoldEarly, Stalled: s.encode()}
-	a.looking(in, l, func(store.Reconciled) {
-		a.end(in)
-		came := len(in.late) > 0 || in.missed // perhaps the start
-		in.late = nil
-		if came {
-			a.keepWords(in, words)
-			in.read = true
-			a.advance(in)
-			return
-		}
+	a.looking(in, &reconciliation{look: l, notices: words})
+}
+
+// keptEarly forgets an instance that waits for its start, unless something has come meanwhile.
+func (a *actor) keptEarly(in *instance, words map[string]word) {
+	came := len(in.pending.inputs) > 0 || in.pending.stale // perhaps the start
+	in.pending.inputs = nil
+	switch {
+	case came:
+		a.keepWords(in, words)
+		in.read = true
+	default:
 		a.disownNow(words)
-		if len(in.words) > 0 { // they came behind the look, which does not speak for them
-			a.advance(in)
+		if len(in.words) == 0 {
+			a.to(in, idle)
+			a.forget(in)
 			return
-		}
-		delete(a.instances, in.id)
-	})
+		} // else they came behind the look, which does not speak for them
+	}
+	a.resume(in, sawNothing)
 }
 
 func (a *actor) discardEarly(in *instance, n int) {

@@ -2,27 +2,27 @@ package orchestrator
 
 import "sync"
 
-// mailbox carries functions to the actor's goroutine. post never blocks, for it is
-// called from the goroutines that carry Redis' and NATS' answers.
+// mailbox carries messages to the goroutine of the partition. post never blocks, for it is called from the goroutines that carry the
+// answers of Redis and NATS. It is safe for concurrent use.
 type mailbox struct {
 	wake chan struct{}
 
 	mu     sync.Mutex
-	posted []func()
-	spare  []func()
+	posted []message
+	spare  []message
 	closed bool
 }
 
 func newMailbox() *mailbox { return &mailbox{wake: make(chan struct{}, 1)} }
 
-// post hands f over. It reports false if nobody will run it any more.
-func (b *mailbox) post(f func()) bool {
+// post hands m over. It returns false if no goroutine will read it any more.
+func (b *mailbox) post(m message) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
 		return false
 	}
-	b.posted = append(b.posted, f)
+	b.posted = append(b.posted, m)
 	if len(b.posted) == 1 {
 		select {
 		case b.wake <- struct{}{}:
@@ -32,15 +32,15 @@ func (b *mailbox) post(f func()) bool {
 	return true
 }
 
-// run runs what has been posted.
-func (b *mailbox) run() {
+// each calls f with what has been posted, in order. The message belongs to f for the call only.
+func (b *mailbox) each(f func(*message)) {
 	b.mu.Lock()
 	now := b.posted
 	b.posted = b.spare[:0]
 	b.mu.Unlock()
-	for i, f := range now {
-		f()
-		now[i] = nil
+	for i := range now {
+		f(&now[i])
+		now[i] = message{}
 	}
 	b.mu.Lock()
 	b.spare = now

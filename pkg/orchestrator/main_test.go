@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"os"
@@ -63,6 +64,9 @@ func newStand(t testing.TB) *stand {
 type testWriter struct{ t testing.TB }
 
 func (w testWriter) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte("illegal transition")) {
+		w.t.Errorf("%s", b)
+	}
 	if os.Getenv("PAWL_TEST_LOG") != "" {
 		w.t.Log(string(b))
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
@@ -17,7 +16,7 @@ import (
 //
 //   - a message (event, detached start, cancellation of a child, the end that a parent
 //     waits for) is owed until the stream has it. in.owed has those that memory knows of,
-//     in order; rec.Out and rec.Sent say the same in the store, later;
+//     in order; rec.Out and rec.Published say the same in the store, later;
 //   - the start of a child is owed as long as the child is outstanding.
 //
 // Crash points: between commit and publish, between publish and its acknowledgement,
@@ -53,7 +52,7 @@ func debts(id string, execution uint64, s *history.State) []*owed {
 	}
 	out := make([]*owed, len(ms))
 	for i, m := range ms {
-		out[i] = &owed{mark: store.Watermark{Execution: execution, Event: m.ID}, in: message(id, s, m), before: takenBackStart(id, s, m)}
+		out[i] = &owed{mark: store.Watermark{Execution: execution, Event: m.ID}, in: asInput(id, s, m), before: takenBackStart(id, s, m)}
 		if m.Cancel != nil {
 			depth, _ := s.Started.Parent.Lineage(m.Cancel)
 			out[i].cancels = history.Mark(depth, m.Cancel.Effect)
@@ -74,8 +73,8 @@ func takenBackStart(id string, s *history.State, m history.Message) *queue.OutIn
 	return &start
 }
 
-// message is what another instance is told.
-func message(id string, s *history.State, m history.Message) queue.OutInput {
+// asInput is what another instance is told.
+func asInput(id string, s *history.State, m history.Message) queue.OutInput {
 	switch e := m.Event.(type) {
 	case *history.EventSent:
 		return sent(id, e)
@@ -138,12 +137,32 @@ func (in *instance) dropTold() {
 	}
 }
 
+// outgoing is an input on its way to another instance.
+type outgoing struct {
+	why   sendReason
+	from  *instance
+	in    queue.OutInput
+	owed  *owed                   // of sendOwedMessage and sendStartBefore
+	start *history.ChildScheduled // of sendStart
+	short bool                    // it is told in short, because all of it did not fit into a message
+}
+
+// sendReason is what an input is published for.
+type sendReason uint8
+
+const (
+	sendOwedMessage sendReason = iota + 1
+	sendStartBefore            // the start that an owed cancellation takes back
+	sendStart                  // of a child
+	sendReply                  // to the parent behind a start
+)
+
 // catchUpChildren asks at once for the children of whom this tenure knows nothing: it had to wait until it had
 // read what has been answered already.
 func (a *actor) catchUpChildren() {
 	a.catchUpObservers()
 	for id, in := range a.instances {
-		if !in.busy && in.state != nil && in.state.ChildLen() > 0 && in.askAt == 0 {
+		if !in.phase.busy() && in.state != nil && in.state.ChildLen() > 0 && in.askAt == 0 {
 			a.lookAt(id)
 		}
 	}
@@ -161,31 +180,10 @@ func (a *actor) sendOwed(in *instance) {
 
 func (a *actor) sendOne(in *instance, o *owed) {
 	if o.before == nil {
-		a.tell(in.id, o.in, func(err error) { a.told(in, o, err) })
+		a.put(&outgoing{why: sendOwedMessage, from: in, in: o.in, owed: o})
 		return
 	}
-	a.tell(in.id, *o.before, func(err error) {
-		if err != nil { // if it can never be sent, there is nobody to be told
-			a.told(in, o, err)
-			return
-		}
-		o.before = nil
-		a.sendOne(in, o)
-	})
-}
-
-// tell publishes an input of another instance. then runs on the actor. An end that does not fit into a message is told in
-// short: without any its parent would wait for ever.
-func (a *actor) tell(from string, in queue.OutInput, then func(error)) {
-	a.put(in, func(err error) {
-		if in.Kind != queue.KindDone || !unsendable(err) {
-			then(err)
-			return
-		}
-		a.log.Error("the end of a child can not be told; its parent is told in short", "instance", from, "parent", in.Instance, "error", err)
-		in.Done = inShort(from, in.Done, err)
-		a.put(in, then)
-	})
+	a.put(&outgoing{why: sendStartBefore, from: in, in: *o.before, owed: o})
 }
 
 // inShort is the end of a child in a few words.
@@ -201,21 +199,44 @@ func inShort(child string, d *queue.Done, why error) *queue.Done {
 	return &queue.Done{Scheduled: d.Scheduled, Effect: d.Effect, Failure: f}
 }
 
-// put publishes an input. then runs on the actor.
-func (a *actor) put(in queue.OutInput, then func(error)) {
-	in.Sender = queue.SenderOrchestrator
+// put publishes an input.
+func (a *actor) put(out *outgoing) {
+	out.in.Sender = queue.SenderOrchestrator
 	a.publishing++
 	a.met.told.Inc()
-	a.conn.PublishInputAsync(in, func(_ uint64, err error) {
-		failpoint.Here("orchestrator.told")
-		a.box.post(func() {
-			a.publishing--
-			if err != nil {
-				a.met.publishErrors.Inc()
-			}
-			then(err)
-		})
-	})
+	a.emit(effect{kind: publishMessage, out: out})
+}
+
+// messagePublished takes the stream's answer. An end that does not fit into a message is told in short: without any its parent would
+// wait forever.
+func (a *actor) messagePublished(out *outgoing, err error) {
+	a.publishing--
+	if err != nil {
+		a.met.publishErrors.Inc()
+	}
+	if out.in.Kind == queue.KindDone && unsendable(err) && !out.short {
+		a.log.Error("the end of a child can not be told; its parent is told in short", "instance", out.from.id, "parent", out.in.Instance, "error", err)
+		out.in.Done, out.short = inShort(out.from.id, out.in.Done, err), true
+		a.put(out)
+		return
+	}
+	switch out.why {
+	case sendOwedMessage:
+		a.told(out.from, out.owed, err)
+	case sendStartBefore:
+		if err != nil { // if it can never be sent, there is nobody to be told
+			a.told(out.from, out.owed, err)
+			return
+		}
+		out.owed.before = nil
+		a.sendOne(out.from, out.owed)
+	case sendStart:
+		a.childStarted(out.from, out.start, err)
+	case sendReply:
+		if err != nil {
+			a.log.Debug("a parent could not be answered; it asks again", "instance", out.from.id, "parent", out.in.Instance, "error", err)
+		}
+	}
 }
 
 // told takes the stream's word for a message.
@@ -243,7 +264,7 @@ func (a *actor) told(in *instance, o *owed, err error) {
 	if a.instances[in.id] != in {
 		return // put away since; a look sends it again, and the receiver recognises it
 	}
-	if in.dropTold(); len(in.owed) == 0 && !in.busy {
+	if in.dropTold(); len(in.owed) == 0 {
 		a.advance(in)
 	}
 }
@@ -260,38 +281,40 @@ func (a *actor) lookSoon(in *instance, after time.Duration) {
 		return
 	}
 	in.soon = true
-	a.waits.Go(func() {
-		wait(a.life, after)
-		a.box.post(func() {
-			in.soon = false
-			if a.instances[in.id] == in && !a.leaving {
-				a.sendOwed(in)
-				a.lookAt(in.id)
-			}
-		})
-	})
+	a.later(after, message{kind: retryDue, in: in})
 }
 
-// startChild publishes the start of a child. One that is not accepted is asked for again soon.
+func (a *actor) retry(in *instance) {
+	in.soon = false
+	if a.instances[in.id] == in && !a.leaving {
+		a.sendOwed(in)
+		a.lookAt(in.id)
+	}
+}
+
+// startChild publishes the start of a child.
 func (a *actor) startChild(in *instance, s *history.Started, e *history.ChildScheduled) {
-	a.tell(in.id, childStart(in.id, s, e), func(err error) {
-		switch {
-		case err == nil:
-			in.begins(e.Effect)
-			return
-		case unsendable(err):
-			failed := &history.ChildFailed{Scheduled: e.ID, Effect: e.Effect, Failure: history.Failure{
-				Code: history.CodeTooLarge, Permanent: true, Message: fmt.Sprintf("child %s can not be started: %v", e.Instance, err),
-			}}
-			failed.At = a.clock.now()
-			in = a.instance(in.id) // it may have been put away meanwhile
-			in.poison = append(in.poison, failed)
-		default:
-			logFailure(a.log, "child start not published, retrying", err, "instance", in.id, "child", e.Instance)
-			in.askAt = 0
-		}
-		a.lookSoon(in, sendAgain)
-	})
+	a.put(&outgoing{why: sendStart, from: in, in: childStart(in.id, s, e), start: e})
+}
+
+// childStarted takes the stream's answer. A start that is not accepted is published again soon.
+func (a *actor) childStarted(in *instance, e *history.ChildScheduled, err error) {
+	switch {
+	case err == nil:
+		in.begins(e.Effect)
+		return
+	case unsendable(err):
+		failed := &history.ChildFailed{Scheduled: e.ID, Effect: e.Effect, Failure: history.Failure{
+			Code: history.CodeTooLarge, Permanent: true, Message: fmt.Sprintf("child %s can not be started: %v", e.Instance, err),
+		}}
+		failed.At = a.clock.now()
+		in = a.instance(in.id) // it may have been put away meanwhile
+		in.poison = append(in.poison, failed)
+	default:
+		logFailure(a.log, "child start not published, retrying", err, "instance", in.id, "child", e.Instance)
+		in.askAt = 0
+	}
+	a.lookSoon(in, sendAgain)
 }
 
 // askAgain repeats the starts of the children whose end has not been told, if it is time.
@@ -372,11 +395,7 @@ func (a *actor) firstAsk() time.Duration { return firstAsks * a.cfg.Look }
 // reply tells the parent behind a start that this instance is not its child, or how it has ended. It
 // may be lost: the parent asks again.
 func (a *actor) reply(in *instance, msg queue.OutInput) {
-	a.tell(in.id, msg, func(err error) {
-		if err != nil {
-			a.log.Debug("a parent could not be answered; it asks again", "instance", in.id, "parent", msg.Instance, "error", err)
-		}
-	})
+	a.put(&outgoing{why: sendReply, from: in, in: msg})
 }
 
 // said notes what a look has written.

@@ -168,7 +168,7 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// shared is what all actors of a running orchestrator use.
+// shared is what all shards of a running orchestrator use.
 type shared struct {
 	cfg      Config
 	outage   *outage.Reporter
@@ -178,9 +178,8 @@ type shared struct {
 	store    *store.Store
 	gates    *limiter.Limiter
 	policies *policies
-	actors   *actors
-	global   *history.Policy // of Config.Global; nil: none
-	leases   *lease.Leases   // for reports only: the scripts of the owner create and delete them
+	shards   *shards
+	leases   *lease.Leases // for reports only: the scripts of the owner create and delete them
 	conn     *queue.Conn
 	oldest   *oldest
 	fleet    *fleet
@@ -303,14 +302,15 @@ func (o *Orchestrator) open(ctx context.Context, opened *[]func()) (*shared, *pa
 func (o *Orchestrator) newShared(conn *queue.Conn, run *redisx.Runner, space redisx.Space) *shared {
 	s := &shared{
 		cfg: o.cfg, outage: o.outage, log: o.outage.Logger(), programs: o.programs, met: o.met, store: store.New(run, space), leases: lease.New(run, space), conn: conn,
-		gates: limiter.New(run, space, conn.PartitionOf), actors: newActors(), oldest: newOldest(conn), fleet: newFleet(conn, o.cfg.Look), lost: &tasksLoss{}, turners: newTurners(o.cfg.TurnLimit),
+		gates: limiter.New(run, space, conn.PartitionOf), shards: newShards(), oldest: newOldest(conn), fleet: newFleet(conn, o.cfg.Look), lost: &tasksLoss{}, turners: newTurners(o.cfg.TurnLimit),
 		watched: &watched{},
 	}
 	s.descendants = newDescendants(s.store, conn, s.log)
-	s.policies = newPolicies(s.gates, conn, s.log, s.actors)
+	var global *history.Policy
 	if len(o.cfg.Global) > 0 {
-		s.global = &o.global
+		global = &o.global
 	}
+	s.policies = newPolicies(s.gates, conn, s.log, s.shards, global)
 	return s
 }
 
@@ -321,7 +321,7 @@ func (s *shared) newKeeper(space redisx.Space) *partition.Keeper {
 		Run: func(ctx context.Context, t *partition.Tenure) error {
 			s.met.partitions.Inc()
 			defer s.met.partitions.Dec()
-			return newActor(ctx, s, t).run()
+			return newShard(ctx, s, t).run()
 		},
 		Released: func(p int) {
 			n := queue.Notice{Kind: queue.PartitionReleased, Partition: p, Member: s.cfg.Member}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
@@ -22,12 +23,13 @@ type policies struct {
 	latest  atomic.Pointer[limiter.Overrides]
 	seen    atomic.Uint64 // the highest version that was read, or that a gate has
 	noticed chan struct{}
-	reading sync.Mutex // so that an older answer does not stand above a newer one
-	actors  *actors    // are told of a change
+	reading sync.Mutex      // so that an older answer does not stand above a newer one
+	shards  *shards         // are told of a change
+	global  *history.Policy // of Config.Global; nil: none
 }
 
-func newPolicies(gates *limiter.Limiter, conn *queue.Conn, log *slog.Logger, as *actors) *policies {
-	p := &policies{gates: gates, conn: conn, log: log, noticed: make(chan struct{}, 1), actors: as}
+func newPolicies(gates *limiter.Limiter, conn *queue.Conn, log *slog.Logger, all *shards, global *history.Policy) *policies {
+	p := &policies{gates: gates, conn: conn, log: log, noticed: make(chan struct{}, 1), shards: all, global: global}
 	p.latest.Store(&limiter.Overrides{})
 	return p
 }
@@ -35,7 +37,35 @@ func newPolicies(gates *limiter.Limiter, conn *queue.Conn, log *slog.Logger, as 
 // now is the latest that was read.
 func (p *policies) now() *limiter.Overrides { return p.latest.Load() }
 
-// read reads them anew, and tells the actors if they have changed.
+// inForce finds the policy for an action; false: it has none. Only what enters anew brings one; all others leave the gate's own.
+func (p *policies) inForce(action string, d history.Declared) (limiter.InForce, bool) {
+	if len(p.now().Policies) == 0 && p.global == nil && d == (history.Declared{}) { // as most
+		return limiter.InForce{}, false
+	}
+	return p.resolve(action, d)
+}
+
+// resolve gives the policy that is in force now; one that limits nothing, if there is none.
+func (p *policies) resolve(action string, d history.Declared) (limiter.InForce, bool) {
+	o := p.now()
+	f, ok := o.Resolve(action, d, p.global)
+	f.Version, f.Declared = o.Version+1, d // 0 is for what has none
+	if !ok {
+		f.Level = "none"
+	}
+	return f, ok
+}
+
+// newer is the policy in force for a gate, if it is newer than that version of it.
+func (p *policies) newer(gate string, version uint64, d history.Declared) *limiter.InForce {
+	if version > p.now().Version {
+		return nil
+	}
+	f, _ := p.resolve(limiter.Action(gate), d) // none: nothing is limited any more
+	return &f
+}
+
+// read reads them anew, and tells the shards if they have changed.
 func (p *policies) read(ctx context.Context) error {
 	p.reading.Lock()
 	defer p.reading.Unlock()
@@ -55,7 +85,7 @@ func (p *policies) read(ctx context.Context) error {
 		return nil
 	}
 	p.latest.Store(o)
-	p.actors.each(func(a *actor) { a.box.post(a.lookAtGates) })
+	p.shards.each(func(s *shard) { s.post(message{kind: policiesChanged}) })
 	return nil
 }
 

@@ -1,13 +1,11 @@
 package orchestrator
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/pawlrun/pawl/internal/author"
-	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
@@ -120,31 +118,18 @@ func (in *instance) forcedPurge() (n int, p *history.PurgeRequested) {
 
 // purgeStalled removes an instance that can not be turned, if a forced purge is anywhere in its inbox. Memory may
 // hold half a turn, and has the head of the inbox only, so all of it is read again first.
-func (a *actor) purgeStalled(in *instance, otherwise func()) {
+func (a *actor) purgeStalled(in *instance, op operation) {
 	delete(a.forced, in.id)
 	a.unwind(in)
-	a.loadThen(in, func() {
-		a.begin(in)
-		off(a, func(ctx context.Context) ([][]byte, error) { return a.store.Inbox(ctx, a.st.Part, in.id) }, func(raw [][]byte, err error) {
-			a.end(in)
-			if err == nil {
-				in.unread, err = a.parseUnread(raw)
-			}
-			if err != nil {
-				a.unreadable(in, err)
-				return
-			}
-			a.purgeFound(in, otherwise)
-		})
-	})
+	a.load(in, op)
 }
 
-func (a *actor) purgeFound(in *instance, otherwise func()) {
+func (a *actor) purgeFound(in *instance, op operation) {
 	n, p := in.forcedPurge()
 	if p == nil {
 		in.cut = len(in.unread) > store.UnreadBatch
 		in.unread = in.unread[:min(len(in.unread), store.UnreadBatch)]
-		otherwise()
+		a.putOff(in, op.kind, op.why)
 		return
 	}
 	delete(a.stalls, in.id)
@@ -189,38 +174,43 @@ func (a *actor) notBegun(in *instance, p *history.PurgeRequested, inputs []unrea
 
 // purge removes an instance that has ended; popped is the purge that asks for it, if one does.
 func (a *actor) purge(in *instance, p *history.PurgeRequested, popped ...string) {
-	a.begin(in)
-	dropped := in.unread[:len(popped)]
-	pu := &store.Purge{Instance: in.id, Execution: in.execution(), Head: in.head(), Status: in.status(), Pop: popped}
-	if p == nil { // its time is over
-		pu.Applied = a.horizon.applied.Time
+	a.to(in, purging)
+	r := &removal{
+		purge: &store.Purge{Instance: in.id, Execution: in.execution(), Head: in.head(), Status: in.status(), Pop: popped},
+		asked: p, dropped: in.unread[:len(popped)],
 	}
-	a.store.Purge(a.st, pu, func(now int64, err error) {
-		failpoint.Here("orchestrator.purged")
-		a.box.post(func() {
-			a.end(in)
-			switch {
-			case err == nil:
-				a.heard(now)
-				a.met.purged.Inc()
-				a.publishChange(in, queue.Change{Status: queue.StatusPurged, Was: string(in.status())}, now)
-				if p != nil {
-					a.notBegun(in, p, dropped)
-					a.answer(p.Reply, queue.Answer{Instance: in.id, Status: queue.StatusPurged})
-				}
-			case errors.Is(err, store.ErrConflict): // perhaps the reply of an earlier try was lost
-				a.met.conflicts.Inc()
-			default: // ErrRolledBack among them
-				a.failed("purge of "+in.id, err)
-			}
-			late := len(in.late) > 0 || in.missed
-			delete(a.stalls, in.id)
-			delete(a.forced, in.id)
-			a.unwind(in)
-			delete(a.instances, in.id)
-			if conflict := errors.Is(err, store.ErrConflict); conflict || err == nil && (late || len(popped) > 0) {
-				a.lookAt(in.id) // what came behind the purge
-			}
-		})
-	})
+	if p == nil { // its time is over
+		r.purge.Applied = a.horizon.applied.Time
+	}
+	a.emit(effect{kind: removeInstance, in: in, body: r})
+}
+
+func (a *actor) purgeAnswered(in *instance, r *removal, err error) {
+	a.to(in, idle)
+	switch {
+	case err == nil:
+		a.heard(r.now)
+		a.met.purged.Inc()
+		a.publishChange(in, queue.Change{Status: queue.StatusPurged, Was: string(in.status())}, r.now)
+		if p := r.asked; p != nil {
+			a.notBegun(in, p, r.dropped)
+			a.answer(p.Reply, queue.Answer{Instance: in.id, Status: queue.StatusPurged})
+		}
+	case errors.Is(err, store.ErrConflict): // perhaps the reply of an earlier try was lost
+		a.met.conflicts.Inc()
+	default: // ErrRolledBack among them
+		a.failed("purge of "+in.id, err)
+	}
+	late := len(in.pending.inputs) > 0 || in.pending.stale
+	delete(a.forced, in.id)
+	a.removed(in, errors.Is(err, store.ErrConflict) || err == nil && (late || len(r.purge.Pop) > 0))
+}
+
+// removed forgets an instance that a script has removed, and looks at what came behind the purge.
+func (a *actor) removed(in *instance, more bool) {
+	delete(a.stalls, in.id)
+	a.forget(in)
+	if more {
+		a.lookAt(in.id)
+	}
 }

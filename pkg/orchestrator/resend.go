@@ -42,20 +42,20 @@ func (a *actor) tryResend() {
 		return
 	}
 	a.resends.timer = true
-	a.waits.Go(func() {
-		wait(a.life, resendTask)
-		a.box.post(func() {
-			a.resends.timer = false
-			if !a.conn.Connected() {
-				a.tryResend()
-				return
-			}
-			for id := range a.resends.failed {
-				delete(a.resends.failed, id)
-				a.todo = append(a.todo, id)
-				break
-			}
-			a.tryResend()
-		})
-	})
+	a.later(resendTask, message{kind: resendDue})
+}
+
+// resend looks at one of the instances.
+func (a *actor) resend() {
+	a.resends.timer = false
+	if !a.connected() {
+		a.tryResend()
+		return
+	}
+	for id := range a.resends.failed {
+		delete(a.resends.failed, id)
+		a.todo = append(a.todo, id)
+		break
+	}
+	a.tryResend()
 }

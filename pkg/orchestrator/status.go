@@ -21,8 +21,8 @@ func statusAnswer(id string, rec *store.Record) queue.Answer {
 
 // customStatus answers with a custom status that the client does not have, or remembers who wants to know the
 // next one.
-func (a *actor) customStatus(ctx context.Context, q queue.Ask) (queue.Reply, error) {
-	rec, err := a.register(ctx, q, &a.watchers)
+func (qs *queries) customStatus(ctx context.Context, q queue.Ask) (queue.Reply, error) {
+	rec, err := qs.register(ctx, q, statusAwaited)
 	if err != nil || rec == nil || rec.CustomVersion <= q.After && !rec.Status.Ended() {
 		return queue.Reply{}, err
 	}
@@ -34,5 +34,7 @@ func (a *actor) customStatus(ctx context.Context, q queue.Ask) (queue.Reply, err
 // waits for the next one asks again.
 func (a *actor) showStatus(in *instance) {
 	in.shown = in.rec.CustomVersion
-	a.tellAll(a.watchers.take(in.id), func() queue.Answer { return statusAnswer(in.id, in.rec) })
+	if ws := a.watchers.take(in.id); len(ws) > 0 {
+		a.emit(effect{kind: answerClients, body: &clientAnswer{to: ws, answer: statusAnswer(in.id, in.rec)}})
+	}
 }

@@ -3,7 +3,6 @@ package orchestrator
 import (
 	"time"
 
-	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -46,20 +45,19 @@ func (a *actor) lookGate(name string) {
 		return
 	}
 	v.busy, v.again = true, false
-	a.gates.Sweep(name, a.newPolicy(name, v), func(got limiter.SweepReply, err error) {
-		failpoint.Here("orchestrator.swept")
-		a.box.post(func() {
-			v.busy = false
-			if a.visits[name] != v {
-				return
-			}
-			if err != nil {
-				a.failed("sweep of gate "+name, err)
-				return // the list has it still
-			}
-			a.swept(name, v, got)
-		})
-	})
+	a.emit(effect{kind: sweepGate, id: name, body: &sweepRequest{visit: v, policy: a.newPolicy(name, v)}})
+}
+
+func (a *actor) gateSwept(name string, got *gateSweep, err error) {
+	v := got.visit
+	v.busy = false
+	switch {
+	case a.visits[name] != v:
+	case err != nil:
+		a.failed("sweep of gate "+name, err) // the list has it still
+	default:
+		a.swept(name, v, got.swept)
+	}
 }
 
 // newPolicy is the policy in force, if the gate is known to have an older one.
@@ -67,16 +65,7 @@ func (a *actor) newPolicy(name string, v *visit) *limiter.InForce {
 	if !v.known {
 		return nil
 	}
-	return a.newer(name, v.version, v.declared)
-}
-
-// newer is the policy in force, if it is newer than that version of it.
-func (a *actor) newer(name string, version uint64, d history.Declared) *limiter.InForce {
-	if version > a.policies.now().Version {
-		return nil
-	}
-	f, _ := a.resolve(limiter.Action(name), d) // none: nobody is limited any more
-	return &f
+	return a.policies.newer(name, v.version, v.declared)
 }
 
 // swept acts on what a visit has found.
@@ -100,41 +89,28 @@ func (a *actor) swept(name string, v *visit, got limiter.SweepReply) {
 	a.spread(name, timedOut, limiter.TimedOut, got.Now)
 	a.spread(name, cleared, limiter.Cleared, got.Now)
 	if len(got.Stale) > 0 {
-		a.askAfter(name, got)
+		a.emit(effect{kind: findUnwanted, id: name, body: got})
 	}
 	switch {
 	case v.again || got.More || a.newPolicy(name, v) != nil:
 		a.lookGate(name)
 	case got.Next != 0:
-		a.relist(name, max(time.Duration(got.Next-got.Now)*time.Millisecond, gatePace))
+		a.emit(effect{kind: relistGate, id: name, after: max(time.Duration(got.Next-got.Now)*time.Millisecond, gatePace)})
 	case got.IdleFor > gateKept:
 		delete(a.visits, name)
-		a.gates.Unschedule(name, func(error) {})
+		a.emit(effect{kind: unlistGate, id: name})
 	default: // the list has it in two seconds
 	}
 }
 
-func (a *actor) relist(name string, in time.Duration) {
-	a.gates.Reschedule(name, in, func(err error) {
-		if err == nil { // else it is looked at in two seconds
-			a.box.post(func() { a.pollBy(time.Now().Add(in)) })
-		}
-	})
-}
-
-// askAfter sends the grant again to holders whose lease, kept slot, or instance, is not there: they take it up, or leave.
-func (a *actor) askAfter(name string, got limiter.SweepReply) {
-	at := got.Now
-	a.gates.FindOrphans(got.Stale, func(unwanted []limiter.Member, err error) {
-		a.box.post(func() {
-			if err != nil {
-				a.failed("holders of gate "+name, err)
-				return
-			}
-			a.met.grantsAgain.Add(float64(len(unwanted)))
-			a.spread(name, unwanted, limiter.Admitted, at)
-		})
-	})
+// unwantedFound sends the grant again to holders whose lease, kept slot, or instance, is not there: they take it up, or leave.
+func (a *actor) unwantedFound(name string, found *unwantedMembers, err error) {
+	if err != nil {
+		a.failed("holders of gate "+name, err)
+		return
+	}
+	a.met.grantsAgain.Add(float64(len(found.members)))
+	a.spread(name, found.members, limiter.Admitted, found.at)
 }
 
 // count keeps the gauges, and says when a gate is deadlocked, or no longer is.

@@ -49,7 +49,7 @@ func (s *shared) watchTasks(ctx context.Context) {
 		case !lost.IsZero():
 			s.lost.at.Store(&lost)
 			s.log.Warn("tasks stream lost, reconciling all partitions", "before", lost)
-			s.actors.each(func(a *actor) { a.box.post(a.reconcile) })
+			s.shards.each(func(p *shard) { p.post(message{kind: tasksLost}) })
 		}
 		select {
 		case <-ctx.Done():
@@ -61,15 +61,12 @@ func (s *shared) watchTasks(ctx context.Context) {
 
 // reconcile looks at once at every instance that is due within the reconcile interval: those with activities outstanding
 // are among them. If the agenda cannot be read, each is looked at when it is due.
-func (a *actor) reconcile() {
-	off(a, func(ctx context.Context) ([]string, error) {
-		_, due, err := a.store.Wakeups(ctx, a.st.Part, a.cfg.Look)
-		return due, err
-	}, func(due []string, err error) {
-		if err != nil {
-			a.failed("agenda", err)
-			return
-		}
-		a.todo = append(a.todo, due...)
-	})
+func (a *actor) reconcile() { a.emit(effect{kind: readSchedule, after: a.cfg.Look}) }
+
+func (a *actor) scheduleRead(due []string, err error) {
+	if err != nil {
+		a.failed("agenda", err)
+		return
+	}
+	a.todo = append(a.todo, due...)
 }

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"math"
 	"sync/atomic"
+	"time"
 
 	"github.com/pawlrun/pawl/internal/author"
-	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/text"
 	"github.com/pawlrun/pawl/pkg/cancel"
@@ -37,8 +37,9 @@ type turn struct {
 	now  int64
 	sets uint64 // of the custom status, before the turn
 
-	until   int64           // time has passed up to here, and every input that was accepted before is known
-	part    bool            // the inbox may have more than memory knows of
+	until   int64 // time has passed up to here, and every input that was accepted before is known
+	part    bool  // the inbox may have more than memory knows of
+	from    decision
 	overdue []history.Event // failures that time has decided
 	due     int64           // the latest time that the turn has decided by, behind all of the inbox; 0: none
 
@@ -54,6 +55,8 @@ type turn struct {
 	front     [][]byte                     // what the next execution begins with
 	execution uint64                       // that it belongs to
 	after     int64                        // number of the last commit that was acknowledged when it was decided
+	calls     int                          // of gates, not answered
+	retry     time.Duration                // the next pause, if the fate of its commit is unknown
 	heir      *history.Started             // of an orphan's id
 	debts     []*owed                      // what the turn tells others
 	tickets   []history.Ticket             // at gates, that nobody wants any more
@@ -100,47 +103,16 @@ func (a *actor) turn(in *instance) {
 		a.stall(in, stallUnregistered, a.lack(in))
 		return
 	}
-	program := b.Program
 	in.passGate()
-	a.begin(in)
+	a.to(in, turning)
 	if in.state == nil {
 		in.state = &history.State{}
 	}
 	t := &turn{in: in, seal: a.seal, exec: in.exec, fold: in.state, now: a.clock.now(), overdue: in.overdue, behind: a.horizon.began == 0, part: in.partial()}
 	t.until = min(t.now, a.horizon.reached)
-	inputs := t.hold(in)
-	events, poison, identity := in.events, in.poison, in.identity()
+	t.from = decision{identity: in.identity(), program: b.Program, events: in.events, inputs: t.hold(in), local: in.poison}
 	in.events, in.poison, in.overdue, in.turning = nil, nil, nil, t
-	work := func() {
-		if t.exec == nil {
-			t.runs(replay.New(identity, program, a.replayOptions(in.id)))
-			if t.err = t.exec.Replay(events); t.err != nil {
-				return
-			}
-			a.met.replays.Inc()
-		} else {
-			t.runs(t.exec)
-		}
-		_, t.sets = t.exec.Status()
-		t.run(inputs, poison)
-		t.continueAsNew()
-	}
-	a.turns.do(job{
-		work: work,
-		done: func() {
-			failpoint.Here("orchestrator.turned")
-			a.box.post(func() { a.turned(t) })
-		},
-		blocked: func() {
-			t.giveUp()
-			a.box.post(func() { a.blocked(in) })
-		},
-		late: func() { // it came back after all; nobody waits for it any more
-			if t.exec != nil {
-				_ = t.exec.Evict()
-			}
-		},
-	})
+	a.emit(effect{kind: runTurn, turn: t})
 }
 
 // binding finds the code of an instance: that of the version which its start has recorded, or, for a start
@@ -358,26 +330,26 @@ func (t *turn) noteCancelled(e history.Event) {
 // turned takes a turn back from the turner.
 func (a *actor) turned(t *turn) {
 	in := t.in
-	in.exec, in.turning = t.exec, nil
+	in.exec, in.turning, t.from = t.exec, nil, decision{}
 	a.met.turns.Inc()
 	a.met.dropped.Add(float64(t.dropped))
 	var diverged *replay.Divergence
 	switch {
 	case errors.As(t.err, &diverged):
-		a.end(in)
+		a.to(in, idle)
 		a.met.diverged.Inc()
 		a.divergedFrom(in, t.err.Error())
 	case t.err != nil:
-		a.end(in)
+		a.to(in, idle)
 		a.stall(in, stallUnreadable, t.err.Error())
 	case t.size > store.CommitBytes:
-		a.end(in)
+		a.to(in, idle)
 		a.tooLarge(in, t)
 	case t.early:
-		a.end(in)
+		a.to(in, idle)
 		a.waitToObserve(in)
 	case len(t.events) == 0 && len(t.pop) == 0:
-		a.end(in) // a timer fired that had been cancelled meanwhile: nothing to write
+		a.to(in, idle) // a timer fired that had been cancelled meanwhile: nothing to write
 		in.overdue = t.overdue
 		a.seeToLeases(in)
 	default:
@@ -422,8 +394,7 @@ func takenBack(s *history.State, why *cancel.Cancelled) []history.Event {
 
 // blocked gives up a turn whose code does not come back.
 func (a *actor) blocked(in *instance) {
-	a.end(in)
-	a.leftBehind(in.id, "in a turn")
+	a.to(in, idle)
 	in.exec = nil // it belongs to the goroutine that was left behind
 	s := a.stalls[in.id]
 	if s == nil || s.Kind != stallBlocked || s.Tries+1 < blockedTries {
@@ -439,7 +410,7 @@ func (a *actor) blocked(in *instance) {
 // failAfterLoad ends an instance without asking its code.
 func (a *actor) failAfterLoad(in *instance, f *history.Failure) {
 	a.unwind(in)
-	a.loadThen(in, func() { a.failByName(in, f) })
+	a.load(in, operation{goal: toFail, failure: f})
 }
 
 // failByName ends an instance without asking its code: its outstanding activities and children are cancelled, and
@@ -452,7 +423,6 @@ func (a *actor) failByName(in *instance, f *history.Failure) {
 // endByName ends an instance with the event given; what is outstanding is cancelled for the reason given, and the
 // first so many inputs are dropped.
 func (a *actor) endByName(in *instance, why *cancel.Cancelled, end history.Event, drop int) {
-	a.begin(in)
 	if in.state == nil {
 		in.state = &history.State{}
 	}
@@ -472,7 +442,6 @@ func (a *actor) endByName(in *instance, why *cancel.Cancelled, end history.Event
 	}
 	*end.Meta() = history.Head{ID: in.state.Len + 1, At: at}
 	if !t.record([]history.Event{end}) {
-		a.end(in)
 		a.stall(in, stallUnreadable, t.err.Error())
 		return
 	}

@@ -135,22 +135,18 @@ func (a *actor) findUnserved(in *instance, got store.Reconciled) {
 		return
 	}
 	slices.SortFunc(waiting, func(x, y *history.ActivityScheduled) int { return cmp.Compare(x.ID, y.ID) })
-	a.fleet.ask(a.life, func(s *served) {
-		if s == nil {
+	a.emit(effect{kind: readFleet, id: in.id, body: &fleetReport{waiting: waiting}})
+}
+
+// fleetRead lists the instance with what no worker has, or takes it from the list.
+func (a *actor) fleetRead(id string, r *fleetReport) {
+	in := a.instances[id] // nil: put away since
+	for _, e := range r.waiting {
+		ended := in != nil && in.phase != turning && in.state != nil && in.state.Activity(e.ID) == nil
+		if why := r.served.lacks(e); why != "" && !ended {
+			a.unserved.set(id, stall{Kind: stallNoWorker, Why: why, Since: e.At})
 			return
 		}
-		a.box.post(func() {
-			is := a.instances[in.id] // nil: put away since
-			ended := func(e *history.ActivityScheduled) bool {
-				return is != nil && is.state != nil && is.state.Activity(e.ID) == nil
-			}
-			for _, e := range waiting {
-				if why := s.lacks(e); why != "" && !ended(e) {
-					a.unserved.set(in.id, stall{Kind: stallNoWorker, Why: why, Since: e.At})
-					return
-				}
-			}
-			a.unserved.drop(in.id)
-		})
-	})
+	}
+	a.unserved.drop(id)
 }

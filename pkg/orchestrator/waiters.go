@@ -58,11 +58,19 @@ func (w *waiters) keep(id string, which func(waiter) bool) {
 	}
 }
 
-func (w *waiters) take(id string) []waiter {
+// take removes the waiters of an instance and gives their reply subjects.
+func (w *waiters) take(id string) []string {
 	ws := w.byID[id]
+	if len(ws) == 0 {
+		return nil
+	}
 	delete(w.byID, id)
 	w.n -= len(ws)
-	return ws
+	out := make([]string, len(ws))
+	for i, x := range ws {
+		out[i] = x.reply
+	}
+	return out
 }
 
 func (w *waiters) sweep(now int64) {
@@ -75,37 +83,20 @@ func (w *waiters) sweep(now int64) {
 	}
 }
 
-func (a *actor) answerWaiters(in *instance) {
-	ws := a.waiters.take(in.id)
-	if in.rec != nil {
-		a.tellAll(ws, func() queue.Answer { return ended(in.id, in.rec) })
+// answerWaiters has the clients told how an instance has ended.
+func (a *actor) answerWaiters(in *instance, committed bool) {
+	answer := &clientAnswer{to: a.waiters.take(in.id), committed: committed}
+	if len(answer.to) > 0 {
+		answer.answer = ended(in.id, in.rec)
+	}
+	if committed || len(answer.to) > 0 {
+		a.emit(effect{kind: answerClients, body: answer})
 	}
 }
 
-// tellAll tells all who wait, if anybody does.
-func (a *actor) tellAll(ws []waiter, what func() queue.Answer) {
-	if len(ws) == 0 {
-		return
-	}
-	ans := what()
-	for _, w := range ws {
-		a.answer(w.reply, ans)
-	}
-}
-
+// answer has one client told.
 func (a *actor) answer(reply string, ans queue.Answer) {
-	if reply == "" {
-		return
-	}
-	if err := a.conn.Answer(reply, ans); err != nil {
-		a.log.Debug("an answer could not be sent; who waits asks again", "instance", ans.Instance, "error", err)
-	}
-}
-
-// announce has the clients that wait for something in the partition request it again: they are known to the owner
-// before this one, or to this one from before it was cut off.
-func (a *actor) announce() {
-	if err := a.conn.AnnounceOwner(a.st.Part); err != nil {
-		a.log.Debug("owner could not be announced, waiting clients request again by themselves", "error", err)
+	if reply != "" {
+		a.emit(effect{kind: answerClients, body: &clientAnswer{to: []string{reply}, answer: ans}})
 	}
 }

@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"cmp"
-	"context"
 	"slices"
 
 	"github.com/pawlrun/pawl/internal/limiter"
@@ -81,7 +80,7 @@ func (w word) said() queue.Word {
 func (a *actor) tellInstance(w word) {
 	in := a.instance(w.member.Instance)
 	a.keepWord(in, w)
-	if !in.loaded && !in.busy && a.busy >= wordsAtOnce {
+	if in.phase == absent && a.busy >= wordsAtOnce {
 		a.todo = append(a.todo, in.id)
 		return
 	}
@@ -176,20 +175,9 @@ func (a *actor) heed(in *instance, k history.Ticket, w word, calls *gateCalls) {
 func (a *actor) disown(in *instance) {
 	words := in.words
 	in.words = nil
-	a.begin(in)
+	a.to(in, releasing)
 	l := &store.Reconciliation{Instance: in.id, Execution: in.execution(), Head: in.head(), Wakeup: a.nextLook(in), Published: in.sent}
-	a.looking(in, l, func(got store.Reconciled) {
-		in.said(l.Published)
-		a.end(in)
-		in.read = in.missed || got.Unread > 0
-		if in.read || len(in.late) > 0 { // it may want them
-			a.keepWords(in, words)
-		} else {
-			a.disownNow(words)
-		}
-		a.catchUp(in)
-		a.advance(in)
-	})
+	a.looking(in, &reconciliation{look: l, notices: words})
 }
 
 func (a *actor) disownNow(words map[string]word) {
@@ -199,13 +187,7 @@ func (a *actor) disownNow(words map[string]word) {
 		a.met.orphans.Inc()
 	}
 	for name, ds := range of {
-		a.gates.ReleaseOrphans(name, ds, func(got limiter.AdmitReply, err error) {
-			a.box.post(func() {
-				if err == nil { // else the sweep says it again
-					a.passOn(name, got)
-				}
-			})
-		})
+		a.emit(effect{kind: releaseTickets, id: name, body: ds})
 	}
 }
 
@@ -218,27 +200,18 @@ func (a *actor) giveBack(in *instance, s *stall) {
 	}
 	words := in.words
 	a.unwind(in)
-	a.loadThen(in, func() {
-		a.begin(in)
-		off(a, func(ctx context.Context) ([][]byte, error) { return a.store.Inbox(ctx, a.st.Part, in.id) }, func(raw [][]byte, err error) {
-			a.end(in)
-			var inbox []unread
-			if err == nil {
-				inbox, err = a.parseUnread(raw)
-			}
-			switch {
-			case err != nil:
-				a.unreadable(in, err)
-			case s.until <= a.clock.now(): // a forced purge has come meanwhile, or it is time to try again
-				a.unwind(in)
-				a.advance(in)
-			default:
-				a.keepWords(in, words) // to those that came behind the first: they come together
-				a.sendOwed(in)
-				a.hold(in, s, in.idle(inbox))
-			}
-		})
-	})
+	a.load(in, operation{goal: toRelease, stall: s, words: words})
+}
+
+func (a *actor) releaseIdle(in *instance, op operation, inbox []unread) {
+	if op.stall.until <= a.clock.now() { // a forced purge has come meanwhile, or it is time to try again
+		a.unwind(in)
+		a.advance(in)
+		return
+	}
+	a.keepWords(in, op.words) // to those that came behind the first: they come together
+	a.sendOwed(in)
+	a.hold(in, op.stall, in.idle(inbox))
 }
 
 // idle gives the words about tickets that the instance does not use, whatever its next turn decides: its history does not name them, and a
@@ -265,42 +238,15 @@ func (in *instance) ends(activity uint64) func(unread) bool {
 
 // spread tells instances what a gate has for them.
 func (a *actor) spread(name string, ms []limiter.Member, kind limiter.Kind, at int64) {
-	to := make(map[int][]word)
-	for _, m := range ms {
-		p := a.conn.PartitionOf(m.Instance)
-		to[p] = append(to[p], word{gate: name, member: m, kind: kind, at: at})
-	}
-	for p, ws := range to {
-		if here := a.actors.at(p); here != nil { // in this process; and of this actor, not at once: an instance may be in the middle of something
-			here.box.post(func() {
-				for _, w := range ws {
-					here.tellInstance(w)
-				}
-			})
-			continue
-		}
-		out := make([]queue.Word, len(ws))
-		for i, w := range ws {
-			out[i] = w.said()
-		}
-		a.sendWords(p, out)
-	}
-}
-
-// sendLook has the owner of a gate look at it.
-func (a *actor) sendLook(name string) {
-	p := a.conn.PartitionOf(name)
-	if here := a.actors.at(p); here != nil {
-		here.box.post(func() { here.lookGate(name) })
+	if len(ms) == 0 {
 		return
 	}
-	a.sendWords(p, []queue.Word{{Kind: queue.WordLook, Gate: name}})
-}
-
-func (a *actor) sendWords(p int, ws []queue.Word) {
-	if err := a.conn.SendWords(p, ws); err != nil {
-		a.log.Debug("a gate's words could not be sent; its sweep says them again", "partition", p, "error", err)
+	to := make(map[int][]word)
+	for _, m := range ms {
+		p := a.partitionOf(m.Instance)
+		to[p] = append(to[p], word{gate: name, member: m, kind: kind, at: at})
 	}
+	a.emit(effect{kind: passNotices, body: to})
 }
 
 // settled reports an input of the owner's own that came from a gate, and whose ticket has been answered otherwise since.

@@ -13,50 +13,36 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// subscribe listens to what hurries the partition and to who asks of it.
-func (a *actor) subscribe() ([]*queue.Subscription, error) {
-	bells, err := a.conn.OnBells(a.st.Part, func(bs []queue.Bell) {
-		if bs = a.proven(bs); len(bs) > 0 {
-			a.box.post(func() { a.rang(bs) })
-		}
-	})
-	if err != nil {
-		return nil, fmt.Errorf("listen for doorbells: %w", err)
-	}
-	asks, err := a.conn.ServeAsks(a.st.Part, a.asked)
-	if err != nil {
-		return []*queue.Subscription{bells}, fmt.Errorf("listen for requests: %w", err)
-	}
-	words, err := a.conn.OnWords(a.st.Part, func(ws []queue.Word) { a.box.post(func() { a.worded(ws) }) })
-	if err != nil {
-		return []*queue.Subscription{bells, asks}, fmt.Errorf("listen for words of gates: %w", err)
-	}
-	return []*queue.Subscription{bells, asks, words}, nil
+// queries answers the requests of clients for a partition. All but the changes of policies and the clearing of a gate only read.
+// They read the store and the gates, not the memory of the actor, and run on goroutines of the subscription.
+type queries struct {
+	*shell
+	unserved *unserved
 }
 
-// asked answers a client. It runs on a goroutine of the queue's, not on the actor's.
-func (a *actor) asked(ctx context.Context, q queue.Ask) queue.Reply {
+// serve answers one request.
+func (qs *queries) serve(ctx context.Context, q queue.Ask) queue.Reply {
 	ctx, stop := context.WithTimeout(ctx, loadTimeout)
 	defer stop()
 	var r queue.Reply
 	var err error
 	switch q.Op {
 	case queue.OpAwait:
-		r, err = a.await(ctx, q)
+		r, err = qs.await(ctx, q)
 	case queue.OpDescribe:
-		r, err = a.describe(ctx, q.Instance)
+		r, err = qs.describe(ctx, q.Instance)
 	case queue.OpHistory:
-		r, err = a.historyPage(ctx, q)
+		r, err = qs.historyPage(ctx, q)
 	case queue.OpList:
-		r, err = a.list(ctx, q)
+		r, err = qs.list(ctx, q)
 	case queue.OpStuck:
-		r, err = a.stuck(ctx, q)
+		r, err = qs.stuck(ctx, q)
 	case queue.OpCount:
-		r, err = a.instanceCounts(ctx)
+		r, err = qs.instanceCounts(ctx)
 	case queue.OpStatus:
-		r, err = a.customStatus(ctx, q)
+		r, err = qs.customStatus(ctx, q)
 	case queue.OpGates, queue.OpGate, queue.OpWaiters, queue.OpClear, queue.OpPolicies, queue.OpSetPolicy, queue.OpDeletePolicy:
-		r, err = a.askGate(ctx, q)
+		r, err = qs.askGate(ctx, q)
 	default:
 		err = &queue.Problem{Code: queue.ProblemBadAsk, Message: fmt.Sprintf("request %d is not known to this orchestrator", q.Op)}
 	}
@@ -65,18 +51,18 @@ func (a *actor) asked(ctx context.Context, q queue.Ask) queue.Reply {
 	case err == nil:
 		return r
 	case errors.As(err, &p):
-	case a.ctx.Err() != nil:
-		p = &queue.Problem{Code: queue.ProblemNotOwner, Message: fmt.Sprintf("partition %d is being handed over; ask again", a.st.Part)}
+	case qs.ctx.Err() != nil:
+		p = &queue.Problem{Code: queue.ProblemNotOwner, Message: fmt.Sprintf("partition %d is being handed over; ask again", qs.st.Part)}
 	default:
-		logFailure(a.log, "request not answered", err, "op", q.Op, "instance", q.Instance)
+		logFailure(qs.log, "request not answered", err, "op", q.Op, "instance", q.Instance)
 		p = &queue.Problem{Code: queue.ProblemInternal, Message: err.Error()}
 	}
 	return queue.Reply{Problem: p}
 }
 
 // pending tells an instance that has not begun from one that is not there.
-func (a *actor) pending(ctx context.Context, id string, is error) error {
-	n, err := a.store.InboxLen(ctx, a.st.Part, id)
+func (qs *queries) pending(ctx context.Context, id string, is error) error {
+	n, err := qs.store.InboxLen(ctx, qs.st.Part, id)
 	if err != nil {
 		return err
 	}
@@ -92,20 +78,20 @@ func notFound(id string) error {
 
 // register notes who wants to be told, and then reads the record, so that what happens in between is told all the
 // same. It gives nil for an instance that has not begun.
-func (a *actor) register(ctx context.Context, q queue.Ask, among *waiters) (*store.Record, error) {
+func (qs *queries) register(ctx context.Context, q queue.Ask, as messageKind) (*store.Record, error) {
 	if q.ReplyTo != "" {
-		a.box.post(func() { among.add(q.Instance, q.ReplyTo, a.clock.now()) })
+		qs.box.post(message{kind: as, id: q.Instance, body: q.ReplyTo})
 	}
-	rec, err := a.store.Record(ctx, a.st.Part, q.Instance)
+	rec, err := qs.store.Record(ctx, qs.st.Part, q.Instance)
 	if err == nil && rec == nil {
-		err = a.pending(ctx, q.Instance, nil)
+		err = qs.pending(ctx, q.Instance, nil)
 	}
 	return rec, err
 }
 
 // await answers how the instance ended, or remembers who wants to know.
-func (a *actor) await(ctx context.Context, q queue.Ask) (queue.Reply, error) {
-	rec, err := a.register(ctx, q, &a.waiters)
+func (qs *queries) await(ctx context.Context, q queue.Ask) (queue.Reply, error) {
+	rec, err := qs.register(ctx, q, endAwaited)
 	if err != nil || rec == nil || !rec.Status.Ended() {
 		return queue.Reply{}, err
 	}
@@ -138,20 +124,20 @@ func outcome(end history.Event) (result history.Payload, failure *history.Failur
 	}
 }
 
-func (a *actor) describe(ctx context.Context, id string) (queue.Reply, error) {
-	stuck, err := a.store.StalledReason(ctx, a.st.Part, id)
+func (qs *queries) describe(ctx context.Context, id string) (queue.Reply, error) {
+	stuck, err := qs.store.StalledReason(ctx, qs.st.Part, id)
 	if err != nil {
 		return queue.Reply{}, err
 	}
-	l, err := a.store.Load(ctx, a.st.Part, id)
+	l, err := qs.store.Load(ctx, qs.st.Part, id)
 	if err != nil && stuck == "" {
 		return queue.Reply{}, err
 	}
 	if l.Record == nil && len(l.Unread) == 0 && stuck == "" {
 		return queue.Reply{}, notFound(id)
 	}
-	d := a.row(id, l.Record, stuck)
-	if d.Inbox, err = a.store.InboxLen(ctx, a.st.Part, id); err != nil || l.Record == nil {
+	d := qs.row(id, l.Record, stuck)
+	if d.Inbox, err = qs.store.InboxLen(ctx, qs.st.Part, id); err != nil || l.Record == nil {
 		return queue.Reply{Described: &d}, err
 	}
 	state, _ := history.Check(l.Events)
@@ -167,17 +153,18 @@ func (a *actor) describe(ctx context.Context, id string) (queue.Reply, error) {
 		if t, ok := state.NextTimer(); ok {
 			d.NextTimer = t.FireAt
 		}
-		if d.Outstanding, err = a.outstanding(ctx, id, l.Record, state); err != nil {
+		if d.Outstanding, err = qs.outstanding(ctx, id, l.Record, state); err != nil {
 			return queue.Reply{}, err
 		}
-		d.Waits = a.gateWaits(ctx, id, state)
+		d.Waits = qs.gateWaits(ctx, id, state)
 	}
 	return queue.Reply{Described: &d}, nil
 }
 
 // owedNow counts the messages that the store does not know to be sent, and takes them out of the state.
 func owedNow(id string, l store.Loaded, state *history.State) uint64 {
-	in := &instance{id: id, rec: l.Record, state: state}
+	in := &instance{id: id}
+	in.rec, in.state = l.Record, state
 	if in.takeDebts(l) != nil {
 		return 0
 	}
@@ -187,10 +174,10 @@ func owedNow(id string, l store.Loaded, state *history.State) uint64 {
 // maxOutstanding bounds how many outstanding activities a description lists.
 const maxOutstanding = 100
 
-func (a *actor) outstanding(ctx context.Context, id string, rec *store.Record, state *history.State) ([]queue.Outstanding, error) {
+func (qs *queries) outstanding(ctx context.Context, id string, rec *store.Record, state *history.State) ([]queue.Outstanding, error) {
 	ids := state.Outstanding()
 	ids = ids[:min(len(ids), maxOutstanding)]
-	held, err := a.store.Holders(ctx, a.st.Part, id, rec.Execution, ids)
+	held, err := qs.store.Holders(ctx, qs.st.Part, id, rec.Execution, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +190,7 @@ func (a *actor) outstanding(ctx context.Context, id string, rec *store.Record, s
 }
 
 // row is what a listing shows of an instance.
-func (a *actor) row(id string, rec *store.Record, stuck string) queue.Described {
+func (qs *queries) row(id string, rec *store.Record, stuck string) queue.Described {
 	d := queue.Described{Instance: id}
 	if stuck != "" {
 		s := parseStall(stuck)
@@ -233,13 +220,13 @@ func (a *actor) row(id string, rec *store.Record, stuck string) queue.Described 
 	return d
 }
 
-func (a *actor) historyPage(ctx context.Context, q queue.Ask) (queue.Reply, error) {
-	rec, err := a.store.Record(ctx, a.st.Part, q.Instance)
+func (qs *queries) historyPage(ctx context.Context, q queue.Ask) (queue.Reply, error) {
+	rec, err := qs.store.Record(ctx, qs.st.Part, q.Instance)
 	if err != nil {
 		return queue.Reply{}, err
 	}
 	if rec == nil {
-		return queue.Reply{}, a.pending(ctx, q.Instance, &queue.Problem{
+		return queue.Reply{}, qs.pending(ctx, q.Instance, &queue.Problem{
 			Code: queue.ProblemNotFound, Message: "instance " + q.Instance + " has inputs and has not begun: there is no history yet; `pawl get` says what it waits for",
 		})
 	}
@@ -254,7 +241,7 @@ func (a *actor) historyPage(ctx context.Context, q queue.Ask) (queue.Reply, erro
 	if q.Execution == 0 && rec.Events == 0 && execution > 1 {
 		execution-- // the latest has not had its first turn
 	}
-	raw, err := a.store.RawHistory(ctx, a.st.Part, q.Instance, execution, q.After, limit+1)
+	raw, err := qs.store.RawHistory(ctx, qs.st.Part, q.Instance, execution, q.After, limit+1)
 	if err != nil {
 		return queue.Reply{}, err
 	}
@@ -267,11 +254,11 @@ func (a *actor) historyPage(ctx context.Context, q queue.Ask) (queue.Reply, erro
 		}
 		r.Events = append(r.Events, e)
 	}
-	r.Reports, err = a.reports(ctx, q.Instance, execution, q.After, r.Events)
+	r.Reports, err = qs.reports(ctx, q.Instance, execution, q.After, r.Events)
 	return r, err
 }
 
-func (a *actor) list(ctx context.Context, q queue.Ask) (queue.Reply, error) {
+func (qs *queries) list(ctx context.Context, q queue.Ask) (queue.Reply, error) {
 	updated, instance, err := queue.ParseListCursor(q.Cursor)
 	if err == nil && !slices.Contains(store.Statuses(), store.Status(q.Status)) {
 		err = fmt.Errorf("status %.40q is not one of an instance", q.Status)
@@ -279,7 +266,7 @@ func (a *actor) list(ctx context.Context, q queue.Ask) (queue.Reply, error) {
 	if err != nil {
 		return queue.Reply{}, &queue.Problem{Code: queue.ProblemBadAsk, Message: err.Error()}
 	}
-	page, err := a.store.List(ctx, a.st.Part, store.ListQuery{
+	page, err := qs.store.List(ctx, qs.st.Part, store.ListQuery{
 		Status: store.Status(q.Status), Updated: updated, Instance: instance, Limit: q.Limit, Keep: keep(q.Filter),
 	})
 	if err != nil {
@@ -290,7 +277,7 @@ func (a *actor) list(ctx context.Context, q queue.Ask) (queue.Reply, error) {
 		r.Cursor = queue.ListCursor(page.Updated, page.Instance)
 	}
 	for _, row := range page.Rows {
-		d := a.row(row.Instance, row.Record, "")
+		d := qs.row(row.Instance, row.Record, "")
 		if row.Record == nil {
 			d.Status, d.Updated, d.Stuck = q.Status, row.Updated, "unreadable: "+row.Problem
 		}
@@ -312,19 +299,19 @@ func keep(f *queue.ListFilter) func(string, *store.Record) bool {
 }
 
 // instanceCounts answers how many instances of each status the partition has, and how many are stalled, without reading them.
-func (a *actor) instanceCounts(ctx context.Context) (r queue.Reply, err error) {
+func (qs *queries) instanceCounts(ctx context.Context) (r queue.Reply, err error) {
 	for _, s := range store.Statuses() {
-		n, err := a.store.Count(ctx, a.st.Part, s)
+		n, err := qs.store.Count(ctx, qs.st.Part, s)
 		if err != nil {
 			return r, err
 		}
 		r.Counts = append(r.Counts, queue.StatusCount{Status: string(s), Count: n})
 	}
-	if r.Stalled, err = a.store.StalledCount(ctx, a.st.Part); err != nil {
+	if r.Stalled, err = qs.store.StalledCount(ctx, qs.st.Part); err != nil {
 		return r, err
 	}
-	lacking := slices.Collect(maps.Keys(a.unserved.list()))
-	both, err := a.store.StalledReasons(ctx, a.st.Part, lacking)
+	lacking := slices.Collect(maps.Keys(qs.unserved.list()))
+	both, err := qs.store.StalledReasons(ctx, qs.st.Part, lacking)
 	r.Stalled += uint64(len(lacking) - len(both)) //nolint:gosec // those of lacking that the store lists, too
 	return r, err
 }
@@ -334,12 +321,12 @@ const stuckMost = 500
 
 // stuck lists what is stalled, by instance id; the cursor is the last one of the page before. Of a list that a flood of early inputs
 // has made long only the ids are read for each page.
-func (a *actor) stuck(ctx context.Context, q queue.Ask) (queue.Reply, error) {
-	ids, err := a.store.StalledIDs(ctx, a.st.Part)
+func (qs *queries) stuck(ctx context.Context, q queue.Ask) (queue.Reply, error) {
+	ids, err := qs.store.StalledIDs(ctx, qs.st.Part)
 	if err != nil {
 		return queue.Reply{}, err
 	}
-	lacking := a.unserved.list()
+	lacking := qs.unserved.list()
 	ids = append(ids, slices.Collect(maps.Keys(lacking))...)
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
@@ -352,7 +339,7 @@ func (a *actor) stuck(ctx context.Context, q queue.Ask) (queue.Reply, error) {
 		limit = stuckMost
 	}
 	page := ids[from:min(len(ids), from+limit)]
-	whys, err := a.store.StalledReasons(ctx, a.st.Part, page)
+	whys, err := qs.store.StalledReasons(ctx, qs.st.Part, page)
 	if err != nil {
 		return queue.Reply{}, err
 	}
@@ -371,26 +358,26 @@ func (a *actor) stuck(ctx context.Context, q queue.Ask) (queue.Reply, error) {
 			r.Cursor = r.Rows[len(r.Rows)-1].Instance
 			return r, nil
 		}
-		rec, err := a.store.Record(ctx, a.st.Part, id)
+		rec, err := qs.store.Record(ctx, qs.st.Part, id)
 		if err != nil && !store.Unreadable(err) {
 			return r, err
 		}
 		if lacks && (rec == nil || rec.Status.Ended()) { // since
-			a.unserved.drop(id)
+			qs.unserved.drop(id)
 			continue
 		}
-		r.Rows = append(r.Rows, a.row(id, rec, why))
+		r.Rows = append(r.Rows, qs.row(id, rec, why))
 	}
 	if from+limit < len(ids) {
 		r.Cursor = page[len(page)-1]
 		return r, nil
 	}
-	return a.refusals(ctx, r)
+	return qs.refusals(ctx, r)
 }
 
 // refusals adds the refused inputs to the last page, at most a hundred, behind everything that may still move.
-func (a *actor) refusals(ctx context.Context, r queue.Reply) (queue.Reply, error) {
-	refused, err := a.store.Refusals(ctx, a.st.Part)
+func (qs *queries) refusals(ctx context.Context, r queue.Reply) (queue.Reply, error) {
+	refused, err := qs.store.Refusals(ctx, qs.st.Part)
 	if err != nil {
 		return r, err
 	}

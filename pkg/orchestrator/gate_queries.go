@@ -23,29 +23,29 @@ const (
 
 // askGate answers what is asked about gates and policies. A gate is in no partition's keys: it is read, and cleared, by
 // whoever is asked.
-func (a *actor) askGate(ctx context.Context, q queue.Ask) (queue.Reply, error) {
+func (qs *queries) askGate(ctx context.Context, q queue.Ask) (queue.Reply, error) {
 	switch q.Op {
 	case queue.OpGates:
-		return a.gatesListed(ctx, q)
+		return qs.gatesListed(ctx, q)
 	case queue.OpGate:
-		return a.gateStats(ctx, q)
+		return qs.gateStats(ctx, q)
 	case queue.OpWaiters:
-		return a.gateWaiters(ctx, q)
+		return qs.gateWaiters(ctx, q)
 	case queue.OpClear:
-		return a.clearGate(ctx, q)
+		return qs.clearGate(ctx, q)
 	case queue.OpPolicies:
-		return a.policiesSet(ctx)
+		return qs.policiesSet(ctx)
 	case queue.OpSetPolicy:
-		return a.setPolicy(ctx, q)
+		return qs.setPolicy(ctx, q)
 	default: // OpDeletePolicy, by who calls
-		return a.deletePolicy(ctx, q.Level)
+		return qs.deletePolicy(ctx, q.Level)
 	}
 }
 
 // gatesListed tells about the gates that are in use and fall into the partition, by name; the cursor is the last one of the
 // page before.
-func (a *actor) gatesListed(ctx context.Context, q queue.Ask) (queue.Reply, error) {
-	names, err := a.gates.Scheduled(ctx, a.st.Part)
+func (qs *queries) gatesListed(ctx context.Context, q queue.Ask) (queue.Reply, error) {
+	names, err := qs.gates.Scheduled(ctx, qs.st.Part)
 	if err != nil {
 		return queue.Reply{}, err
 	}
@@ -58,7 +58,7 @@ func (a *actor) gatesListed(ctx context.Context, q queue.Ask) (queue.Reply, erro
 	}
 	all := make([]*queue.GateStats, len(names))
 	err = atOnce(len(names), func(i int) error {
-		s, ok, err := a.statsInForce(ctx, names[i])
+		s, ok, err := qs.statsInForce(ctx, names[i])
 		if err == nil && ok { // else somebody put it on the list and has not come yet
 			all[i] = asStats(names[i], s)
 		}
@@ -73,8 +73,8 @@ func (a *actor) gatesListed(ctx context.Context, q queue.Ask) (queue.Reply, erro
 }
 
 // statsInForce reads how a gate stands by the policy that is in force, whether or not the gate has been given it.
-func (a *actor) statsInForce(ctx context.Context, name string) (limiter.Stats, bool, error) {
-	return a.gates.StatsInForce(ctx, name, func(has limiter.InForce) *limiter.InForce { return a.newer(name, has.Version, has.Declared) })
+func (qs *queries) statsInForce(ctx context.Context, name string) (limiter.Stats, bool, error) {
+	return qs.gates.StatsInForce(ctx, name, func(has limiter.InForce) *limiter.InForce { return qs.policies.newer(name, has.Version, has.Declared) })
 }
 
 func pageOf(limit int) int {
@@ -112,7 +112,7 @@ func isHashed(key string) bool {
 
 // findGate gives the gate that a request names, and how it stands. A key may be named as it is or, if its gate's name has
 // only a hash of it, as listings show it.
-func (a *actor) findGate(ctx context.Context, q queue.Ask) (name string, s limiter.Stats, _ error) {
+func (qs *queries) findGate(ctx context.Context, q queue.Ask) (name string, s limiter.Stats, _ error) {
 	if err := queue.CheckName(q.Gate); err != nil {
 		return "", s, &queue.Problem{Code: queue.ProblemBadAsk, Message: err.Error()}
 	}
@@ -121,7 +121,7 @@ func (a *actor) findGate(ctx context.Context, q queue.Ask) (name string, s limit
 		names = append(names, q.Gate+"/"+q.Key)
 	}
 	for _, name := range names {
-		if s, ok, err := a.statsInForce(ctx, name); ok || err != nil {
+		if s, ok, err := qs.statsInForce(ctx, name); ok || err != nil {
 			return name, s, err
 		}
 	}
@@ -132,16 +132,16 @@ func (a *actor) findGate(ctx context.Context, q queue.Ask) (name string, s limit
 	return "", s, &queue.Problem{Code: queue.ProblemNotFound, Message: text}
 }
 
-func (a *actor) gateStats(ctx context.Context, q queue.Ask) (queue.Reply, error) {
-	name, s, err := a.findGate(ctx, q)
+func (qs *queries) gateStats(ctx context.Context, q queue.Ask) (queue.Reply, error) {
+	name, s, err := qs.findGate(ctx, q)
 	if err != nil {
 		return queue.Reply{}, err
 	}
 	return queue.Reply{Gates: []queue.GateStats{*asStats(name, s)}}, nil
 }
 
-func (a *actor) gateWaiters(ctx context.Context, q queue.Ask) (queue.Reply, error) {
-	name, _, err := a.findGate(ctx, q)
+func (qs *queries) gateWaiters(ctx context.Context, q queue.Ask) (queue.Reply, error) {
+	name, _, err := qs.findGate(ctx, q)
 	if err != nil {
 		return queue.Reply{}, err
 	}
@@ -151,7 +151,7 @@ func (a *actor) gateWaiters(ctx context.Context, q queue.Ask) (queue.Reply, erro
 		if q.Limit > 0 {
 			n = min(q.Limit, queue.MaxGateRows)
 		}
-		in, err := a.gates.Holders(ctx, name, n)
+		in, err := qs.gates.Holders(ctx, name, n)
 		for _, m := range in {
 			r.Waiters = append(r.Waiters, asWaiter(m))
 		}
@@ -164,7 +164,7 @@ func (a *actor) gateWaiters(ctx context.Context, q queue.Ask) (queue.Reply, erro
 		}
 	}
 	n := pageOf(q.Limit)
-	all, err := a.gates.Waiters(ctx, name, from, n)
+	all, err := qs.gates.Waiters(ctx, name, from, n)
 	for _, w := range all {
 		x := asWaiter(w.Member)
 		x.Position, x.Since = length(w.Position), w.Since
@@ -188,22 +188,22 @@ func asWaiter(m limiter.Member) queue.GateWaiter {
 }
 
 // clearGate turns away who waits, and has the gate's owner tell them now.
-func (a *actor) clearGate(ctx context.Context, q queue.Ask) (queue.Reply, error) {
-	name, _, err := a.findGate(ctx, q)
+func (qs *queries) clearGate(ctx context.Context, q queue.Ask) (queue.Reply, error) {
+	name, _, err := qs.findGate(ctx, q)
 	if err != nil {
 		return queue.Reply{}, err
 	}
-	n, err := a.gates.Clear(ctx, name)
+	n, err := qs.gates.Clear(ctx, name)
 	if n > 0 {
-		a.log.Info("a queue was cleared", "gate", name, "waiters", n)
-		a.sendLook(name)
+		qs.log.Info("a queue was cleared", "gate", name, "waiters", n)
+		qs.wakeGate(name)
 	}
 	return queue.Reply{Cleared: n}, err
 }
 
 // policiesSet reads them, for what this process knows may be a second old.
-func (a *actor) policiesSet(ctx context.Context) (queue.Reply, error) {
-	o, err := a.gates.Overrides(ctx)
+func (qs *queries) policiesSet(ctx context.Context) (queue.Reply, error) {
+	o, err := qs.gates.Overrides(ctx)
 	if err != nil {
 		return queue.Reply{}, err
 	}
@@ -215,51 +215,51 @@ func (a *actor) policiesSet(ctx context.Context) (queue.Reply, error) {
 	return r, nil
 }
 
-func (a *actor) setPolicy(ctx context.Context, q queue.Ask) (queue.Reply, error) {
+func (qs *queries) setPolicy(ctx context.Context, q queue.Ask) (queue.Reply, error) {
 	if q.Policy == nil {
 		return queue.Reply{}, &queue.Problem{Code: queue.ProblemBadAsk, Message: "there is no policy in the request"}
 	}
 	if err := queue.CheckLevel(q.Level); err != nil {
 		return queue.Reply{}, &queue.Problem{Code: queue.ProblemRefused, Message: err.Error()}
 	}
-	version, err := a.gates.SetPolicy(ctx, q.Level, *q.Policy)
+	version, err := qs.gates.SetPolicy(ctx, q.Level, *q.Policy)
 	if _, bad := errors.AsType[*history.PolicyError](err); bad {
 		return queue.Reply{}, &queue.Problem{Code: queue.ProblemRefused, Message: "the policy of " + q.Level + ": " + err.Error()}
 	}
 	if err != nil {
 		return queue.Reply{}, err
 	}
-	a.log.Info("a policy was set", "level", q.Level, "version", version, "policy", *q.Policy)
-	a.policyChanged(ctx)
+	qs.log.Info("a policy was set", "level", q.Level, "version", version, "policy", *q.Policy)
+	qs.policyChanged(ctx)
 	return queue.Reply{}, nil
 }
 
-func (a *actor) deletePolicy(ctx context.Context, level string) (queue.Reply, error) {
+func (qs *queries) deletePolicy(ctx context.Context, level string) (queue.Reply, error) {
 	if err := queue.CheckLevel(level); err != nil {
 		return queue.Reply{}, &queue.Problem{Code: queue.ProblemRefused, Message: err.Error()}
 	}
-	existed, version, err := a.gates.DeletePolicy(ctx, level)
+	existed, version, err := qs.gates.DeletePolicy(ctx, level)
 	if err == nil && !existed {
 		err = &queue.Problem{Code: queue.ProblemNotFound, Message: "no policy was set for " + level}
 	}
 	if err != nil {
 		return queue.Reply{}, err
 	}
-	a.log.Info("a policy was deleted", "level", level, "version", version)
-	a.policyChanged(ctx)
+	qs.log.Info("a policy was deleted", "level", level, "version", version)
+	qs.policyChanged(ctx)
 	return queue.Reply{}, nil
 }
 
 // policyChanged brings a change into force. It is stored: what fails here is made good within a second.
-func (a *actor) policyChanged(ctx context.Context) {
-	if err := a.policies.changed(ctx); err != nil {
-		logFailure(a.log, "changed policy not read, retrying", err)
+func (qs *queries) policyChanged(ctx context.Context) {
+	if err := qs.policies.changed(ctx); err != nil {
+		logFailure(qs.log, "changed policy not read, retrying", err)
 	}
 }
 
 // gateWaits tells what of an instance waits at gates, by event, at most maxOutstanding of it. A gate that does not answer is
 // named without a place.
-func (a *actor) gateWaits(ctx context.Context, id string, s *history.State) []queue.GateWait {
+func (qs *queries) gateWaits(ctx context.Context, id string, s *history.State) []queue.GateWait {
 	if s.WaitingLen() == 0 {
 		return nil
 	}
@@ -270,7 +270,7 @@ func (a *actor) gateWaits(ctx context.Context, id string, s *history.State) []qu
 		k, w := tickets[i], &out[i]
 		name := k.Limit.Name
 		*w = queue.GateWait{Event: k.Event, Gate: name, Action: limiter.Action(name), Key: limiter.Key(name)}
-		p, ok, err := a.gates.Place(ctx, name, member(id, k.Event, s.Started, k.Limit))
+		p, ok, err := qs.gates.Place(ctx, name, member(id, k.Event, s.Started, k.Limit))
 		if err != nil || !ok {
 			return err
 		}
@@ -280,7 +280,7 @@ func (a *actor) gateWaits(ctx context.Context, id string, s *history.State) []qu
 		return nil
 	})
 	if err != nil {
-		logFailure(a.log, "gate not read, describing without its place", err, "instance", id)
+		logFailure(qs.log, "gate not read, describing without its place", err, "instance", id)
 	}
 	return out
 }

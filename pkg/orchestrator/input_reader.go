@@ -1,0 +1,316 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/internal/partition"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+const (
+	idleAdvance = 30 * time.Second // how often an idle partition moves applied to the end of the stream
+	firstRetry  = 50 * time.Millisecond
+	lastRetry   = 2 * time.Second
+	lastAttach  = 250 * time.Millisecond // between attempts to read inputs: a new leader has been elected meanwhile
+	ingestBytes = 4 << 20                // payload of one script
+)
+
+// inputReader puts the inputs of a partition into the inboxes of their instances, from where the store left them, for as long as the
+// tenure lasts. It runs on a goroutine of its own: a batch is read when the one before it is in the store.
+type inputReader struct{ *shell }
+
+// run reads until ctx ends.
+func (ir *inputReader) run(ctx context.Context) {
+	at := ir.tenure.Applied
+	pause, cutOff := firstRetry, false
+	for ctx.Err() == nil {
+		r, err := ir.conn.Attach(ctx, ir.st.Part, at)
+		if err != nil {
+			if ctx.Err() == nil {
+				logFailure(ir.log, "inputs not read, retrying", err, "after", at.Seq, "pause", pause)
+			}
+			pause = min(wait(ctx, pause), lastAttach)
+			continue
+		}
+		if gap := r.Gap(); gap != nil {
+			ir.met.gaps.Inc()
+			ir.log.Error("inputs removed from stream before being read", "error", gap)
+		}
+		pause = firstRetry
+		if cutOff {
+			ir.announce() // what was pushed meanwhile is lost
+		}
+		at = ir.drain(ctx, r, at)
+		r.Stop()
+		cutOff = true
+		if err := r.Err(); err != nil && ctx.Err() == nil {
+			ir.log.Debug("reading inputs interrupted, attaching again", "after", at.Seq, "error", err)
+			pause = wait(ctx, pause)
+		}
+	}
+}
+
+// wait pauses and gives the next pause.
+func wait(ctx context.Context, d time.Duration) time.Duration {
+	sleep(ctx, d)
+	return min(2*d, lastRetry)
+}
+
+// sleep returns when d has passed or ctx is over.
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+// drain ingests what the reader gives until the reader or the tenure ends, and answers how far it came.
+func (ir *inputReader) drain(ctx context.Context, r *queue.Reader, at history.Position) history.Position {
+	idle := time.NewTicker(idleAdvance)
+	defer idle.Stop()
+	for {
+		var batch []queue.Input
+		var next history.Position
+		select {
+		case <-ctx.Done():
+			return at
+		case <-r.Done():
+			return at
+		case batch = <-r.Batches():
+			if len(batch) == 0 {
+				continue
+			}
+			next = batch[len(batch)-1].Pos
+		case <-idle.C:
+			tail, ok, err := r.Tail(ctx)
+			// A stream that was restored without its tail ends before `at`, until something new comes.
+			if err != nil || !ok || tail.Time <= at.Time {
+				continue
+			}
+			next = tail
+		}
+		for first := true; first || len(batch) > 0; first = false {
+			n := chunk(batch)
+			to := next
+			if n < len(batch) {
+				to = batch[n-1].Pos
+			}
+			if !ir.ingest(ctx, batch[:n], at, to) {
+				return at
+			}
+			at, batch = to, batch[n:]
+		}
+	}
+}
+
+// chunk is how many messages go into one script: it must not keep Redis, or a slow connection to
+// it, busy for so long that it is given up, and then tried again for ever.
+func chunk(batch []queue.Input) int {
+	n, size := 0, 0
+	for n < len(batch) && (n == 0 || size+batch[n].Size <= ingestBytes) {
+		size += batch[n].Size
+		n++
+	}
+	return n
+}
+
+// arrival is an input on its way into an inbox.
+type arrival struct {
+	in  queue.Input
+	msg store.Message
+	ev  unread
+}
+
+// ingest puts a batch into the inboxes. It reports false when the tenure is over.
+func (ir *inputReader) ingest(ctx context.Context, batch []queue.Input, prev, next history.Position) bool {
+	arrivals := ir.arrivals(ctx, batch)
+	msgs := make([]store.Message, len(arrivals))
+	for i := range arrivals {
+		msgs[i] = arrivals[i].msg
+	}
+	type answer struct {
+		now  int64
+		said []store.Ingested
+		err  error
+	}
+	answers := make(chan answer, 1)
+	for pause := firstRetry; ; pause = wait(ctx, pause) {
+		ir.store.Ingest(ir.st, prev, next, msgs, func(now int64, said []store.Ingested, err error) {
+			answers <- answer{now, said, err} // has room: one call at a time
+		})
+		var got answer
+		select {
+		case got = <-answers:
+		case <-ctx.Done(): // whatever becomes of it: the fence and the position keep it from being taken twice
+			return false
+		}
+		switch {
+		case got.err == nil:
+			failpoint.Here("orchestrator.ingested")
+			ir.tenure.Acked(next)
+			ir.met.ingested.Add(float64(len(arrivals)))
+			return ir.box.post(message{kind: inputsIngested, body: &ingested{now: got.now, to: next, arrivals: arrivals, results: got.said}})
+		case errors.Is(got.err, store.ErrFenced):
+			ir.box.post(message{kind: tenureFailed, err: fmt.Errorf("%w: %w", got.err, partition.ErrLost)})
+			return false
+		case errors.Is(got.err, store.ErrConflict):
+			ir.met.conflicts.Inc()
+			ir.box.post(message{kind: tenureFailed, err: fmt.Errorf("%w: %w", got.err, partition.ErrRolledBack)})
+			return false
+		case ctx.Err() != nil:
+			return false
+		case redisx.Refused(got.err) && len(batch) > 0:
+			return ir.ingestApart(ctx, batch, prev, next, got.err)
+		}
+		ir.met.storeErrors.Inc()
+		logFailure(ir.log, "inputs not ingested, retrying", got.err, "pause", pause)
+	}
+}
+
+// ingestApart finds the one message that Redis refuses (a key of its instance is none of Pawl's), so that it
+// does not hold up the others, and puts it aside.
+func (ir *inputReader) ingestApart(ctx context.Context, batch []queue.Input, prev, next history.Position, why error) bool {
+	if half := len(batch) / 2; half > 0 {
+		middle := batch[half-1].Pos
+		return ir.ingest(ctx, batch[:half], prev, middle) && ir.ingest(ctx, batch[half:], middle, next)
+	}
+	in := batch[0]
+	if ir.unblock(ctx, in) {
+		return ir.ingest(ctx, batch, prev, next)
+	}
+	ir.met.refused.Inc()
+	ir.log.Error("an input is refused by Redis and is skipped", "instance", in.Instance, "seq", in.Pos.Seq, "error", why)
+	ir.listRefusals(ctx, []store.Refusal{{Instance: in.Instance, Seq: in.Pos.Seq, At: in.Pos.Time / int64(time.Millisecond), Reason: why.Error()}})
+	return ir.ingest(ctx, nil, prev, next)
+}
+
+// arrivals turns messages into elements. What can not be used is passed: counted, logged, and
+// remembered where list --stuck shows it, for its sender is gone.
+func (ir *inputReader) arrivals(ctx context.Context, batch []queue.Input) []arrival {
+	out := make([]arrival, 0, len(batch))
+	var refused []store.Refusal
+	defer func() { ir.listRefusals(ctx, refused) }()
+	for _, in := range batch {
+		ev, kind, err := event(in)
+		if err != nil {
+			ir.met.refused.Inc()
+			ir.log.Warn("an input can not be used and is skipped", "instance", in.Instance, "seq", in.Pos.Seq, "error", err)
+			refused = append(refused, store.Refusal{Instance: in.Instance, Seq: in.Pos.Seq, At: in.Pos.Time / int64(time.Millisecond), Reason: err.Error()})
+			ir.answer(in.Reply, queue.Answer{Instance: in.Instance, Problem: &queue.Problem{Code: queue.ProblemRefused, Message: err.Error()}})
+			continue
+		}
+		out = ir.arrive(out, in, ev, kind)
+		if in.Event != nil { // a start that brings one
+			with := in
+			with.Kind, with.Reply = queue.KindEvent, ""
+			out = ir.arrive(out, with, &history.EventReceived{Name: in.Event.Name, Payload: in.Event.Payload, MsgID: in.ID, By: in.By}, store.OtherMessage)
+		}
+	}
+	return out
+}
+
+func (ir *inputReader) arrive(out []arrival, in queue.Input, ev history.Event, kind store.MessageKind) []arrival {
+	at := in.Pos.Time / int64(time.Millisecond)
+	ev.Meta().At = at
+	body, err := history.Encode(ev)
+	if err != nil { // every event of an input has an encoding
+		ir.log.Error("an input has no encoding", "seq", in.Pos.Seq, "error", err)
+		return out
+	}
+	id := elementID(in) + ir.seal
+	return append(out, arrival{
+		in: in, ev: unread{id: id, ev: ev},
+		msg: store.Message{Instance: in.Instance, ID: seenID(in), Kind: kind, Element: history.Element{ID: id, At: at, Body: body}.Encode()},
+	})
+}
+
+// elementID names an input by its place in the stream. The mark of a start is read by ingest.lua.
+func elementID(in queue.Input) string {
+	b := make([]byte, 0, 48)
+	if in.Kind == queue.KindStart {
+		b = append(b, '!')
+	}
+	b = append(b, 's')
+	b = strconv.AppendUint(b, in.Pos.Seq, 10)
+	b = append(b, '.')
+	return string(strconv.AppendInt(b, in.Pos.Time, 10))
+}
+
+// seenID is the id by which a repeat is recognized: what the sender calls the message, within the subject that it was published
+// on. The subject is what permissions are drawn by, so nobody who may not send a message can suppress it by sending another one
+// under its id. Two messages of one subject have one id only if they are one message: By is not a part, for a repeat may come
+// from another process.
+//
+// Only what anybody sends needs one. A second start of
+// the same instance has no effect anyway, and to remember it would cost a key per instance; and what
+// instances tell each other about a child is recognised by its effect id, and may be asked for again.
+func seenID(in queue.Input) string {
+	if in.ID == "" || in.Kind == queue.KindStart || in.Kind == queue.KindDone || in.Of != "" {
+		return ""
+	}
+	name := in.Name
+	if in.Event != nil { // it came with a start, and may come again by itself
+		name = in.Event.Name
+	}
+	return in.Sender.String() + "." + in.Kind.String() + "." + name + " " + in.ID
+}
+
+func event(in queue.Input) (history.Event, store.MessageKind, error) {
+	if in.Problem != nil {
+		return nil, "", in.Problem
+	}
+	switch in.Kind {
+	case queue.KindStart:
+		return &history.Started{
+			Name: in.Name, Version: in.Version, Payload: in.Payload, Origin: in.Pos, Execution: 1, By: in.By, Parent: in.Parent,
+		}, store.StartMessage, nil
+	case queue.KindEvent:
+		return &history.EventReceived{Name: in.Name, Payload: in.Payload, MsgID: in.ID, By: in.By}, store.OtherMessage, nil
+	case queue.KindCancel:
+		kind := store.CancelMessage
+		if in.Of != "" { // it names the start that it takes back, and may have overtaken it
+			kind = store.OtherMessage
+		}
+		return &history.CancelRequested{By: in.By, Text: in.Text, Reason: in.Reason, Of: in.Of}, kind, nil
+	case queue.KindPurge:
+		return &history.PurgeRequested{By: in.By, Text: in.Text, Force: in.Force, Reply: in.Reply}, store.CancelMessage, nil
+	case queue.KindDone:
+		return childEnded(in.Done), store.CancelMessage, nil
+	default:
+		return nil, "", fmt.Errorf("%w: %d", queue.ErrUnknownKind, in.Kind)
+	}
+}
+
+func childEnded(d *queue.Done) history.Event {
+	if d.Failure != nil {
+		return &history.ChildFailed{Scheduled: d.Scheduled, Effect: d.Effect, Failure: *d.Failure}
+	}
+	return &history.ChildCompleted{Scheduled: d.Scheduled, Effect: d.Effect, Result: d.Result}
+}
+
+// unblock lets a forced purge into an inbox that Redis refuses to push to. It reports whether anything was in its way.
+func (ir *inputReader) unblock(ctx context.Context, in queue.Input) bool {
+	if in.Kind != queue.KindPurge || !in.Force || in.Problem != nil {
+		return false
+	}
+	ctx, stop := context.WithTimeout(ctx, lastRetry)
+	defer stop()
+	was, err := ir.store.Unblock(ctx, ir.st, in.Instance)
+	switch {
+	case err != nil:
+		logFailure(ir.log, "keys of another type not removed", err, "instance", in.Instance)
+	case was:
+		ir.log.Warn("keys of another type removed by forced purge", "instance", in.Instance)
+	}
+	return was
+}
