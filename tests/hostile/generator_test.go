@@ -57,7 +57,7 @@ func (g *generator) subject(kind string) string {
 		id := pick(g, fmt.Sprint("i-", g.rng.IntN(2000)), "x", strings.Repeat("i", 200), strings.Repeat("i", 300), "a%20b", "{}", "ä")
 		return root + kind + "." + id + "." + pick(g, "start.bill-tenant", "start.tenant", "start.fanout", "start.no-such", "event.used", "event.x", "cancel", "purge", "done", "start", "none", "start.a.b.c")
 	case "task":
-		return root + "task." + pick(g, "default", "payments", "no=such")
+		return root + "task." + pick(g, "greet", "payments", "no=such")
 	case "hint":
 		if genuine := g.genuine[kind]; len(genuine) > 0 {
 			return pick(g, genuine...).Subject

@@ -24,30 +24,38 @@ import (
 	"github.com/pawlrun/pawl/tests/stack"
 )
 
-var programs string //nolint:gochecknoglobals // the directory of the binaries, made once in TestMain
+// programs is the directory of the binaries, made once; empty: not made.
+var programs string //nolint:gochecknoglobals // TestMain removes it
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "pawl-hostile-")
-	if err == nil { // without the race detector, whose memory is not Pawl's
-		programs = dir
-		build := exec.Command("go", "build", "-o", dir, "./cmd/orchestrator", "./cmd/worker", "./tests/stack/natsd")
-		build.Dir, build.Stderr = filepath.Join("..", ".."), os.Stderr
-		err = build.Run()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "hostile:", err)
-		os.Exit(1)
-	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		_ = os.RemoveAll(dir)
+		_ = os.RemoveAll(programs)
 		os.Exit(code)
 	}))
+}
+
+// build makes the binaries, without the race detector, whose memory is not Pawl's.
+func build(t *testing.T) {
+	t.Helper()
+	if programs != "" {
+		return
+	}
+	dir, err := os.MkdirTemp("", "pawl-hostile-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs = dir
+	cmd := exec.Command("go", "build", "-o", dir, "./cmd/orchestrator", "./cmd/worker", "./tests/stack/natsd")
+	cmd.Dir, cmd.Stderr = filepath.Join("..", ".."), os.Stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 const (
 	namespace  = "hostile"
 	partitions = 8
-	within     = 60 * time.Second
+	within     = 20 * time.Second
 
 	maxMemory = 512 << 20 // bytes of each process: the system refuses more, which ends it
 	maxLog    = 1 << 20   // bytes of each process
@@ -62,6 +70,7 @@ type harness struct {
 
 func newHarness(t *testing.T, orchestrators, workers int) *harness {
 	t.Helper()
+	build(t)
 	server := redistest.Start(t)
 	h := &harness{t: t, nats: stack.StartNATS(t, stack.Binaries{NATS: filepath.Join(programs, "natsd")}, stack.SyncInterval)}
 	h.Fleet = stack.NewFleet(t, namespace, partitions, server.Client(t),
