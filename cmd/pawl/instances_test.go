@@ -87,11 +87,11 @@ func TestVersionsExecutionsChildrenAndTheCustomStatusAreSeen(t *testing.T) {
 	if out := must(t, at("start", "tour", "t-1", "--input", "0", "--version", "2", "--event", "step=1")...); out != "t-1\n" {
 		t.Errorf("start: %q", out)
 	}
-	eventually(t, "the tour waits for its child", func() bool {
-		return strings.Contains(must(t, at("get", "t-1", "--json")...), `"instance":"rest-1"`)
+	eventually(t, "the tour waits for its child, and the child for an event", func() bool {
+		return strings.Contains(must(t, at("get", "t-1")...), "running, waits for event wake")
 	})
 	wants(t, must(t, at("get", "t-1")...), "orchestration tour", "version 2", "status running", "execution 3", "waits for child rest-1", `custom status {"done":1} (version 1)`,
-		"CHILD NAME INSTANCE FOR STATE", "rest rest-1", "running, waits for an event")
+		"CHILD NAME INSTANCE FOR STATE", "rest rest-1", "running, waits for event wake")
 	wants(t, must(t, at("get", "t-1", "--json")...), `"version":"2"`, `"children":[{"event":3,"name":"rest","instance":"rest-1","scheduled":`, `"status":"running"`,
 		`"custom_status":{"version":1,"value":{"done":1}}`)
 	wants(t, must(t, at("get", "rest-1")...), "parent t-1")

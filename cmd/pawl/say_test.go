@@ -75,6 +75,7 @@ func TestWhatAnInstanceWaitsForIsNamed(t *testing.T) {
 	}{
 		{running(func(*client.Description) {}), "an event"},
 		{running(func(d *client.Description) { d.Timers = 1 }), "a timer, perhaps an event"},
+		{running(func(d *client.Description) { d.Timers, d.AwaitedEvents = 1, []string{"approved", "declined"} }), "events approved, declined, a timer"},
 		{running(func(d *client.Description) { d.Timers, d.Activities = 2, []client.Activity{activity} }), "activity charge (no worker has it), 2 timers"},
 		{running(func(d *client.Description) {
 			d.Activities, d.Children = []client.Activity{activity, activity}, []client.Child{child}
@@ -111,7 +112,7 @@ func TestADescriptionShowsWhatThereIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"r-1", "race", "running for", "1970-01-01 00:00:01.000 UTC", "1, the next at 1970-01-01 00:00:02.000 UTC", "on w-1, claim 2", "waits for a worker",
-		"2024-b", "cup-1", "21 messages not known to be sent", `{"lap":3} (version 4)`, "CHILD  NAME     INSTANCE  FOR", "17     referee  ref-1",
+		"2024-b", "cup-1", "21 messages not known to be sent", `{"lap":3} (version 4)`, "CHILD  NAME     INSTANCE       FOR", "17  referee  ref-1",
 		"running, waits for child whistle-1", "stuck: unregistered: no; luck", "not known yet"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, b.String())
@@ -133,9 +134,9 @@ func TestADescriptionShowsWhatThereIs(t *testing.T) {
 func TestAListHasVersionsOnlyIfAnInstanceHasOne(t *testing.T) {
 	rows := []client.Summary{{Instance: "a", Orchestration: "race", Status: "running"}, {Instance: "b", Orchestration: "race", Version: "2", Status: "completed", Ended: time.UnixMilli(1)}}
 	for want, rows := range map[string][]client.Summary{
-		"INSTANCE  ORCHESTRATION  STATUS   STARTED (UTC)  RAN  EVENTS\na         race           running                      \n": rows[:1],
+		"INSTANCE  ORCHESTRATION  STATUS   STARTED (UTC)  RAN  EVENTS\na         race           running\n": rows[:1],
 		"INSTANCE  ORCHESTRATION  VERSION  STATUS     STARTED (UTC)  RAN  EVENTS\n" +
-			"a         race                    running                        \n" + "b         race           2        completed                      0\n": rows,
+			"a         race                    running\n" + "b         race           2        completed                           0\n": rows,
 	} {
 		var b strings.Builder
 		if err := listTable(rows).Write(&b); err != nil || b.String() != want {

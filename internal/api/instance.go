@@ -26,8 +26,9 @@ type Instance struct {
 	PendingMessages uint64                 `json:"pending_messages,omitempty"` // in the outbox
 	Timers          uint64                 `json:"timers,omitempty"`
 	NextTimer       string                 `json:"next_timer,omitempty"`
-	Activities      []Activity             `json:"activities,omitempty"` // outstanding; at most 100
-	Children        []Child                `json:"children,omitempty"`   // outstanding; at most 100
+	Activities      []Activity             `json:"activities,omitempty"`     // outstanding; at most 100
+	Children        []Child                `json:"children,omitempty"`       // outstanding; at most 100
+	AwaitedEvents   []string               `json:"awaited_events,omitempty"` // names; unknown while the instance is not in its owner's memory
 	LimitWaits      []LimitWait            `json:"limit_waits,omitempty"`
 	CustomStatus    *CustomStatus          `json:"custom_status,omitempty"`
 	Result          json.RawMessage        `json:"result,omitempty"`
@@ -80,6 +81,7 @@ type CustomStatus struct {
 func InstanceOf(d client.Description, lookup func(instance string) client.Summary) Instance {
 	i := SummaryOf(d.Summary)
 	i.UnreadInputs, i.PendingMessages, i.Timers, i.NextTimer = d.UnreadInputs, d.PendingMessages, d.Timers, Timestamp(d.NextTimer)
+	i.AwaitedEvents = d.AwaitedEvents
 	i.CustomStatus, i.Result, i.UnreadEvents = CustomStatusOf(d.CustomStatus), show.Payload(d.Result), d.UnreadEvents
 	if d.Failure != nil {
 		i.Failure = show.Failure(*d.Failure)

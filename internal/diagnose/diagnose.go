@@ -99,6 +99,13 @@ func WaitsFor(d client.Description) string {
 	default:
 		all = append(all, fmt.Sprintf("%d children", n))
 	}
+	switch n := len(d.AwaitedEvents); n {
+	case 0:
+	case 1:
+		all = append(all, "event "+d.AwaitedEvents[0])
+	default:
+		all = append(all, "events "+strings.Join(d.AwaitedEvents, ", "))
+	}
 	alone := len(all) == 0
 	switch n := d.Timers; n {
 	case 0:

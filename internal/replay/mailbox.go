@@ -138,6 +138,18 @@ func (p *place) withdraw(cancel.Cancelled) bool {
 	return true
 }
 
+// Awaited returns the names of the events that the code waits for, sorted.
+func (x *Execution) Awaited() []string {
+	var names []string
+	for name, box := range x.mail {
+		if box.places.head != nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // unreadEvents gives the events that have been received and that no code has read, in
 // the order of their arrival.
 func (x *Execution) unreadEvents() []*history.EventReceived {

@@ -47,6 +47,7 @@ type Description struct {
 
 	Activities      []Activity // outstanding; at most 100
 	Children        []Child    // outstanding; at most 100
+	AwaitedEvents   []string   // names; empty also for an instance that its owner does not have in memory
 	LimitWaits      []LimitWait
 	Timers          uint64 // pending
 	NextTimer       time.Time
@@ -121,7 +122,7 @@ func summaryOf(d *queue.Described) Summary {
 func descriptionOf(d *queue.Described) Description {
 	out := Description{
 		Summary: summaryOf(d), Timers: d.Timers, NextTimer: timeOf(d.NextTimer), UnreadInputs: d.Inbox, PendingMessages: d.Owes,
-		Result: d.Result, Failure: d.Failure, UnreadEvents: d.Unread,
+		Result: d.Result, Failure: d.Failure, UnreadEvents: d.Unread, AwaitedEvents: d.Awaited,
 	}
 	if c := d.Custom; c != nil {
 		out.CustomStatus = &StatusAt[history.Payload]{Value: c.Payload, Version: c.Version, Cleared: c.Cleared}

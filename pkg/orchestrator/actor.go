@@ -114,6 +114,12 @@ func (a *actor) step(m *message) {
 		a.waiters.add(m.id, m.body.(string), a.clock.now())
 	case statusAwaited:
 		a.watchers.add(m.id, m.body.(string), a.clock.now())
+	case awaitedRequested:
+		var names []string
+		if in := a.instances[m.id]; in != nil && !in.phase.busy() && in.exec != nil {
+			names = in.exec.Awaited()
+		}
+		m.body.(chan []string) <- names
 	case wakeupsDue:
 		a.pollAt = time.Now().Truncate(pollEvery).Add(pollEvery) // all partitions together: one pipeline
 		a.poll()

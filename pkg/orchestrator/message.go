@@ -41,6 +41,7 @@ const (
 	noticesPassed                            // body: []word, of an actor of this process
 	endAwaited                               // by a client: id, body: reply subject
 	statusAwaited                            // likewise, the next custom status
+	awaitedRequested                         // id, body: chan []string for the names of the events that it waits for
 	wakeupsDue                               // the schedule is to be read
 	tasksLost                                // by the TASKS stream
 	policiesChanged
@@ -79,7 +80,7 @@ const (
 
 var messageKinds = [...]string{
 	inputsIngested: "inputs ingested", tenureFailed: "tenure failed", doorbellsReceived: "doorbells received", noticesReceived: "notices received",
-	noticesPassed: "notices passed", endAwaited: "end awaited", statusAwaited: "status awaited", wakeupsDue: "wake-ups due", tasksLost: "tasks lost",
+	noticesPassed: "notices passed", endAwaited: "end awaited", statusAwaited: "status awaited", awaitedRequested: "awaited events requested", wakeupsDue: "wake-ups due", tasksLost: "tasks lost",
 	policiesChanged: "policies changed", gateDue: "gate due",
 	dueRead: "due read", scheduleRead: "schedule read", instanceLoaded: "loaded", inboxRead: "inbox read", headRead: "head read", turnDone: "turn done",
 	turnBlocked: "turn blocked", gateAnswered: "gate answered", ticketsReleased: "tickets released", commitAnswered: "commit answered",

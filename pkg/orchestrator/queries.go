@@ -157,8 +157,22 @@ func (qs *queries) describe(ctx context.Context, id string) (queue.Reply, error)
 			return queue.Reply{}, err
 		}
 		d.Waits = qs.gateWaits(ctx, id, state)
+		d.Awaited = qs.awaited(ctx, id)
 	}
 	return queue.Reply{Described: &d}, nil
+}
+
+// awaited returns the names of the events that an instance waits for, if it is in memory and between two turns.
+func (qs *queries) awaited(ctx context.Context, id string) []string {
+	names := make(chan []string, 1)
+	qs.box.post(message{kind: awaitedRequested, id: id, body: names})
+	select {
+	case n := <-names:
+		return n
+	case <-qs.ctx.Done():
+	case <-ctx.Done():
+	}
+	return nil
 }
 
 // owedNow counts the messages that the store does not know to be sent, and takes them out of the state.

@@ -197,6 +197,7 @@ type Described struct {
 	Children []OutstandingChild `json:"children,omitempty"` // whose end is waited for
 	Custom   *Custom            `json:"custom,omitempty"`   // custom status; nil: none was ever set
 	Owes     uint64             `json:"owes,omitempty"`     // messages to others not yet known to be in the stream
+	Awaited  []string           `json:"awaited,omitempty"`  // names of events; empty also for an instance that is not in the owner's memory
 	Waits    []GateWait         `json:"waits,omitempty"`    // at gates, by event
 
 	// Unread counts the events that the instance had been sent and had not read when it ended: those that it had received,

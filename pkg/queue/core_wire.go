@@ -104,7 +104,7 @@ func (r *Reply) wire(w *wire) {
 	w.uint(&r.Stalled)
 }
 
-const describedFields = 25
+const describedFields = 26
 
 func wireDescribed(w *wire, d *Described) {
 	w.str(&d.Instance)
@@ -132,6 +132,7 @@ func wireDescribed(w *wire, d *Described) {
 	list(w, &d.Unread, func(w *wire, u *history.UnreadEvents) {
 		w.record(2, func(w *wire) { w.str(&u.Event); w.uint(&u.Count) })
 	})
+	list(w, &d.Awaited, (*wire).str)
 }
 
 func (o *OutstandingChild) wire(w *wire) {
