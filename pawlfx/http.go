@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/http"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -58,7 +55,23 @@ type HTTPOption func(*status)
 // HTTPTokens names the file of the users who may call the API: on each line a token of at least 16 characters, a role
 // (viewer, operator or admin) and a name, separated by blanks. An empty name is no file.
 func HTTPTokens(file string) HTTPOption {
-	return func(s *status) { s.tokens = file }
+	return func(s *status) { s.options.TokensFile = file }
+}
+
+// HTTPOIDC accepts the tokens that an OpenID Connect issuer has signed for an audience. A claim of a token, such as roles or
+// realm_access.roles, lists its roles: viewer, operator or admin, also as pawl-viewer. An empty claim is roles. Without an
+// issuer the option has no effect.
+func HTTPOIDC(issuer, audience, roleClaim string) HTTPOption {
+	return func(s *status) {
+		if issuer != "" {
+			s.options.OIDC = access.OIDCConfig{Issuer: issuer, Audience: audience, RoleClaim: roleClaim}
+		}
+	}
+}
+
+// HTTPTriggers names the file that decides what CloudEvents and webhooks do: see docs/http-api.md. An empty name is no file.
+func HTTPTriggers(file string) HTTPOption {
+	return func(s *status) { s.options.TriggersFile = file }
 }
 
 // status is the server. start and stop are called once each, in this order; checks, and
@@ -67,12 +80,11 @@ type status struct {
 	checks   []func() error
 	log      *slog.Logger
 	metrics  prometheus.Gatherer
-	server   *http.Server
+	options  gateway.Options
+	server   *gateway.Server
 	stopping atomic.Bool
 	api      bool
-	tokens   string                        // file; empty: none
 	client   atomic.Pointer[client.Client] // of the API; nil while the orchestrator does not run
-	served   chan struct{}
 }
 
 // watch adds a check to /readyz.
@@ -107,53 +119,21 @@ func (s *status) ready() error {
 	return errors.Join(missing...)
 }
 
-func (s *status) handler(loopback bool) (http.Handler, error) {
-	cfg := gateway.Config{Ready: s.ready, Metrics: s.metrics, Logger: s.log, Access: access.Policy{Loopback: loopback}}
-	if s.tokens != "" {
-		f, err := os.Open(s.tokens)
-		if err != nil {
-			return nil, fmt.Errorf("pawlfx: HTTP tokens: %w", err)
-		}
-		defer func() { _ = f.Close() }()
-		if cfg.Access.Tokens, err = access.ReadTokens(f); err != nil {
-			return nil, fmt.Errorf("pawlfx: %s: %w", s.tokens, err)
-		}
-	}
+func (s *status) start(ctx context.Context, addr string) (err error) {
+	s.options.Addr = addr
+	s.options.Config = gateway.Config{Ready: s.ready, Metrics: s.metrics, Logger: s.log}
 	if s.api {
-		cfg.Client = s.client.Load
+		s.options.Client = s.client.Load
 	}
-	return gateway.New(cfg), nil
-}
-
-func (s *status) start(ctx context.Context, addr string) error {
-	l, err := gateway.Listen(ctx, addr)
-	if err != nil {
-		return fmt.Errorf("pawlfx: serve health and metrics: %w", err)
+	if s.server, err = gateway.Open(ctx, s.options); err != nil {
+		return fmt.Errorf("pawlfx: serve HTTP: %w", err)
 	}
-	at, isTCP := l.Addr().(*net.TCPAddr)
-	loopback := isTCP && at.IP.IsLoopback()
-	h, err := s.handler(loopback)
-	if err != nil {
-		_ = l.Close()
-		return err
+	console := ""
+	if s.api {
+		console = s.server.URL()
 	}
-	if s.api && !loopback && s.tokens == "" {
-		s.log.Warn("http api is off: the address is not a loopback address and there are no tokens", "address", l.Addr().String())
-	}
-	s.server = gateway.NewServer(h, s.log)
-	s.served = make(chan struct{})
-	go func() {
-		defer close(s.served)
-		if err := s.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			s.log.Error("the HTTP server for health and metrics has ended", "error", err)
-		}
-	}()
-	s.log.Info("serving health and metrics over HTTP", "address", l.Addr().String(), "api", s.api)
+	s.log.Info("serving health and metrics over HTTP", "address", s.server.Addr(), "api", s.api, "console", console)
 	return nil
 }
 
-func (s *status) stop(ctx context.Context) error {
-	err := s.server.Shutdown(ctx)
-	<-s.served
-	return err
-}
+func (s *status) stop(ctx context.Context) error { return s.server.Stop(ctx) }

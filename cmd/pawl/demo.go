@@ -20,6 +20,8 @@ import (
 	"github.com/pawlrun/pawl/examples/audit"
 	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/internal/embedded"
+	"github.com/pawlrun/pawl/internal/fleet"
+	"github.com/pawlrun/pawl/internal/gateway"
 	"github.com/pawlrun/pawl/internal/process"
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/internal/term"
@@ -133,6 +135,7 @@ type demo struct {
 	conn     *queue.Conn
 	client   *client.Client
 	workers  []*process.Process
+	ui       *gateway.Server
 	killed   string // name of the worker that was; empty: none yet
 	progress *term.Progress
 	*watch
@@ -181,10 +184,19 @@ func (c *demoCmd) start(ctx context.Context, s streams) (_ *demo, err error) {
 	if d.conn, err = queue.Join(ctx, d.nc, queue.Options{Logger: log}); err != nil {
 		return nil, err
 	}
-	d.client, err = client.On(d.conn, client.Options{By: who(), Logger: log})
+	if d.client, err = client.On(d.conn, client.Options{By: who(), Logger: log}); err != nil {
+		return nil, err
+	}
+	if d.ui, err = serveDemo(ctx, d.client, fleet.DefaultUI); err != nil { // another program is there
+		d.ui, err = serveDemo(ctx, d.client, "127.0.0.1:0")
+	}
 	d.progress = term.NewProgress(s.err, 0, "packages")
 	d.err = s.err
 	return d, err
+}
+
+func serveDemo(ctx context.Context, c *client.Client, addr string) (*gateway.Server, error) {
+	return gateway.Open(ctx, gateway.Options{Config: gateway.Config{Client: func() *client.Client { return c }}, Addr: addr})
 }
 
 // demoLog shows logs only to who asked for more than the default: a demonstration is to be read.
@@ -197,7 +209,13 @@ func demoLog(level string, w io.Writer) io.Writer {
 
 // stop ends everything, in the reverse order.
 func (d *demo) stop() error {
-	errs := []error{process.StopAll(d.workers)}
+	var errs []error
+	if d.ui != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), demoStopTimeout)
+		defer cancel()
+		errs = append(errs, d.ui.Stop(ctx))
+	}
+	errs = append(errs, process.StopAll(d.workers))
 	if d.client != nil {
 		d.client.Close()
 	}
@@ -224,9 +242,10 @@ func (d *demo) stop() error {
 // audit runs one audit and kills a worker part-way.
 func (d *demo) audit(ctx context.Context, dir, out string, total int) (audit.Result, error) {
 	d.progress = term.NewProgress(d.err, total, "packages")
+	id := "audit-" + nuid.Next()
+	d.progress.Printf("Watch it in a browser: %sinstances/%s", d.ui.URL(), id)
 	d.progress.Printf("Auditing %s below %s: one orchestrator, %d workers as processes of their own, lease TTL %s",
 		diagnose.Counted(total, "package"), dir, demoWorkers, demoLeaseTTL)
-	id := "audit-" + nuid.Next()
 	run, err := client.Start(ctx, d.client, audit.Audit, id, audit.Request{
 		Dir: dir, Out: out, Parallel: 2 * demoWorkers * demoConcurrency,
 	})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawlrun/pawl/examples"
 	"github.com/pawlrun/pawl/internal/embedded"
+	"github.com/pawlrun/pawl/internal/fleet"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/internal/term"
@@ -33,11 +34,11 @@ const (
 type devCmd struct {
 	settings.Data
 	HTTP      string `name:"http" env:"PAWL_HTTP" default:"127.0.0.1:7295" help:"Serve the console, /healthz, /readyz, /metrics and the API under /api/v1 there; empty: nowhere."`
-	Tokens    string `name:"http-tokens" env:"PAWL_HTTP_TOKENS" type:"existingfile" placeholder:"FILE" help:"File of the users of the API; see docs/http-api.md."`
 	NATSPort  int    `name:"nats-port" env:"PAWL_NATS_PORT" default:"4222" help:"TCP port of NATS on 127.0.0.1; 0 is a free one."`
 	RedisPort int    `name:"redis-port" env:"PAWL_REDIS_PORT" default:"${redisport}" help:"TCP port of Redis on 127.0.0.1; 0 is a free one."`
 	RedisKind string `name:"redis-kind" env:"PAWL_REDIS_KIND" enum:"auto,server,memory" default:"auto" help:"Redis as a server from PATH, in memory, or what there is: ${enum}."`
 
+	settings.HTTPAccess
 	settings.Namespace    `group:"Fleets"`
 	settings.Orchestrator `group:"Fleets"`
 	settings.Worker       `group:"Fleets"`
@@ -77,7 +78,7 @@ func (c *devCmd) Run(ctx context.Context, s streams) (err error) {
 			Namespace: c.Namespace.Namespace, LeaseTTL: c.LeaseTTL, Concurrency: c.Concurrency, Drain: devDrain,
 			Grace: c.Grace, MaxAbandoned: c.MaxAbandoned,
 		}),
-		pawlfx.HTTP(c.HTTP, pawlfx.HTTPTokens(c.Tokens)),
+		fleet.HTTP(c.HTTP, c.HTTPAccess),
 		fx.Invoke(func(lc fx.Lifecycle, program fx.Shutdowner) { endWith(lc, program, stack, log) }),
 		fx.Invoke(func(lc fx.Lifecycle) { lc.Append(fx.StartHook(func() error { return c.welcome(s.out, stack) })) }), // last: all runs
 	))

@@ -26,6 +26,7 @@ import (
 type commands struct {
 	Dev              devCmd              `cmd:"" help:"Run NATS, Redis and both fleets in one process, with the examples."`
 	Demo             demoCmd             `cmd:"" help:"Audit a tree of Go packages on three workers, and lose one of them on the way."`
+	UI               uiCmd               `cmd:"" name:"ui" help:"Serve the web console of a fleet."`
 	Start            startCmd            `cmd:"" help:"Start an instance."`
 	Get              getCmd              `cmd:"" help:"Tell about an instance."`
 	List             listCmd             `cmd:"" help:"List instances."`

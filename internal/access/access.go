@@ -1,5 +1,5 @@
-// Package access decides who may do what over HTTP: users with roles, by token, and what a server on a loopback address
-// permits.
+// Package access decides who may do what over HTTP: users with roles, by tokens of a file or of an OpenID Connect issuer, and
+// what a server on a loopback address permits.
 package access
 
 import (
@@ -58,7 +58,11 @@ type Policy struct {
 	// for other host names than this machine's are refused.
 	Loopback bool
 	Tokens   *Tokens // nil: none
+	OIDC     *OIDC   // nil: none
 }
+
+// Users reports that a request must prove whose it is.
+func (p Policy) Users() bool { return p.Tokens != nil || p.OIDC != nil }
 
 // local is the user of a server on a loopback address without tokens.
 var local = User{Name: "http", Role: Admin}
@@ -91,15 +95,15 @@ func (p Policy) User(r *http.Request, required Role, what string) (User, error) 
 	}
 	u := local
 	switch {
-	case p.Tokens != nil:
+	case p.Users():
 		var err error
-		if u, err = p.Tokens.user(r); err != nil {
+		if u, err = p.byToken(r); err != nil {
 			return User{}, err
 		}
 	case !p.Loopback:
 		return User{}, &Refusal{
 			Status: http.StatusForbidden, Detail: "this server listens on a network address and has no tokens, so it serves health and metrics only",
-			Do: "start it with a file of tokens (--http-tokens), or on a loopback address",
+			Do: "start it with a file of tokens (--http-tokens) or an issuer (--oidc-issuer), or on a loopback address",
 		}
 	}
 	if u.Role < required {
@@ -108,8 +112,8 @@ func (p Policy) User(r *http.Request, required Role, what string) (User, error) 
 	return u, nil
 }
 
-// user is who has the token of a request.
-func (t *Tokens) user(r *http.Request) (User, error) {
+// byToken is who has the token of a request.
+func (p Policy) byToken(r *http.Request) (User, error) {
 	token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !bearer {
 		c, err := r.Cookie(Cookie)
@@ -118,7 +122,10 @@ func (t *Tokens) user(r *http.Request) (User, error) {
 		}
 		token = c.Value
 	}
-	u, known := t.Find(token)
+	if p.OIDC != nil && (p.Tokens == nil || looksSigned(token)) {
+		return p.OIDC.user(r.Context(), token)
+	}
+	u, known := p.Tokens.Find(token)
 	if !known {
 		return User{}, &Refusal{Status: http.StatusUnauthorized, Detail: "the token is not valid"}
 	}

@@ -191,7 +191,7 @@ func (c *console) fail(w http.ResponseWriter, r *http.Request, user access.User,
 func (c *console) render(w http.ResponseWriter, r *http.Request, user access.User, v view) {
 	l := layout{
 		Title: v.title, Section: v.section, Style: c.assets.style, Script: c.assets.script, Icon: c.assets.icon, User: user,
-		SignedIn: c.Access.Tokens != nil && user.Name != "", Now: time.Now(), Live: v.live, URI: r.URL.RequestURI(), Data: v.data,
+		SignedIn: c.Access.Users() && user.Name != "", Now: time.Now(), Live: v.live, URI: r.URL.RequestURI(), Data: v.data,
 	}
 	part := "layout.html"
 	if r.Header.Get("Pawl-Part") != "" { // the script replaces what has changed

@@ -21,18 +21,26 @@ import (
 type Orchestrator struct {
 	settings.Fleet
 	settings.Orchestrator
+
+	UI bool `name:"ui" env:"PAWL_UI" help:"Serve the console; at 127.0.0.1:7295 unless --http has another address."`
 }
+
+// DefaultUI is where a console is served unless an address is given.
+const DefaultUI = "127.0.0.1:7295"
 
 // Run runs the program until a signal, and gives its exit code. opts are added to it.
 func (o Orchestrator) Run(errw io.Writer, opts ...fx.Option) int {
 	if !o.Examples {
 		return empty(errw, "orchestrations", "orchestrator.New(cfg, Fulfil.Do(fulfil))")
 	}
+	if o.UI && o.HTTP == "" {
+		o.HTTP = DefaultUI
+	}
 	return pawlfx.Run(o.Log.Open(errw),
 		connections(o.Fleet),
 		pawlfx.Orchestrations(examples.Orchestrations),
 		pawlfx.Orchestrator(o.Config()),
-		pawlfx.HTTP(o.HTTP, pawlfx.HTTPTokens(o.Tokens)),
+		HTTP(o.HTTP, o.HTTPAccess),
 		fx.Options(opts...),
 	)
 }
@@ -63,7 +71,7 @@ func (w Worker) Run(errw io.Writer, opts ...fx.Option) int {
 		connections(w.Fleet),
 		pawlfx.Activities(examples.Activities),
 		pawlfx.Worker(w.Config()),
-		pawlfx.HTTP(w.HTTP, pawlfx.HTTPTokens(w.Tokens)),
+		HTTP(w.HTTP, w.HTTPAccess),
 		fx.Options(opts...),
 	)
 }
@@ -74,6 +82,11 @@ func (w Worker) Config() worker.Config {
 		Namespace: w.Namespace.Namespace, Name: w.Name, LeaseTTL: w.LeaseTTL, Concurrency: w.Concurrency, Drain: w.Drain,
 		Grace: w.Grace, MaxAbandoned: w.MaxAbandoned, ReplyPrefixes: w.Replies,
 	}
+}
+
+// HTTP serves at an address as the settings say; an empty one is nowhere.
+func HTTP(addr string, a settings.HTTPAccess) fx.Option {
+	return pawlfx.HTTP(addr, pawlfx.HTTPTokens(a.Tokens), pawlfx.HTTPOIDC(a.OIDCIssuer, a.OIDCAudience, a.OIDCRoles), pawlfx.HTTPTriggers(a.Triggers))
 }
 
 func connections(f settings.Fleet) fx.Option { return pawlfx.Connections(f.DialNATS, f.DialRedis) }

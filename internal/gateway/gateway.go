@@ -23,11 +23,12 @@ import (
 type Config struct {
 	// Client returns the client of the namespace; nil while there is none, and the API answers 503. If Client itself is
 	// nil, there is no API. It is called for every request.
-	Client  func() *client.Client
-	Access  access.Policy
-	Ready   func() error        // what is missing, a line each; nil: the process is always ready
-	Metrics prometheus.Gatherer // nil: there is no /metrics
-	Logger  *slog.Logger        // of changes and of requests that failed through no fault of theirs; default: discard
+	Client   func() *client.Client
+	Access   access.Policy
+	Triggers *Triggers           // what events from outside do; nil: nothing
+	Ready    func() error        // what is missing, a line each; nil: the process is always ready
+	Metrics  prometheus.Gatherer // nil: there is no /metrics
+	Logger   *slog.Logger        // of changes and of requests that failed through no fault of theirs; default: discard
 }
 
 // Handler serves a fleet. It is safe for concurrent use. Close ends its streams of events.
@@ -49,6 +50,9 @@ func New(cfg Config) *Handler {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Triggers == nil {
+		cfg.Triggers = &Triggers{}
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", cfg.readyz)
@@ -65,12 +69,13 @@ func New(cfg Config) *Handler {
 			return c.Watch(w)
 		})
 		a := &server{
-			hub:    hub,
+			hub: hub, triggers: cfg.Triggers,
 			client: cfg.Client, access: cfg.Access, audit: cfg.Logger, document: document(operations()),
 			log: outage.New(cfg.Logger).Logger(), // clients choose how often a request fails
 		}
 		router := a.router()
 		mux.Handle("/api/", router)
+		mux.HandleFunc("POST /hooks/{name}", a.serveHook)
 		mux.Handle("/", console.New(console.Config{Client: cfg.Client, API: router, Access: cfg.Access, Live: hub, Logger: a.log}))
 	}
 	return &Handler{mux, hub}
@@ -91,6 +96,7 @@ type server struct {
 	client   func() *client.Client
 	access   access.Policy
 	hub      *live.Hub
+	triggers *Triggers
 	log      *slog.Logger // of failures, limited
 	audit    *slog.Logger // of changes: each is written
 	document []byte       // OpenAPI
@@ -177,7 +183,7 @@ func (a *server) admit(o *operation, r *http.Request) (*call, error) {
 	if c == nil {
 		return nil, &problem{Status: http.StatusServiceUnavailable, Detail: "not connected to the namespace", Do: "repeat the request"}
 	}
-	return &call{Request: r, client: c, hub: a.hub, query: query, user: user}, nil
+	return &call{Request: r, client: c, hub: a.hub, triggers: a.triggers, query: query, user: user}, nil
 }
 
 func errorText(err error) string {

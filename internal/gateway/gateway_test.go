@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
@@ -29,6 +30,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // stand is a namespace of one partition, whose owner says what the test wants.
 func stand(t *testing.T, says func(queue.Ask) queue.Reply) *client.Client {
+	t.Helper()
+	c, _ := standOn(t, says)
+	return c
+}
+
+// standOn is stand with another connection to its server.
+func standOn(t *testing.T, says func(queue.Ask) queue.Reply) (*client.Client, *nats.Conn) {
 	t.Helper()
 	srv := natstest.Start(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -53,7 +61,7 @@ func stand(t *testing.T, says func(queue.Ask) queue.Reply) *client.Client {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	return c
+	return c, conn.NATS()
 }
 
 func serve(t *testing.T, h http.Handler, method, path string) (*http.Response, string) {

@@ -57,11 +57,15 @@ type call struct {
 	query  url.Values
 	user   access.User
 
-	control *http.ResponseController // nil in a stream
+	triggers *Triggers
+	control  *http.ResponseController // nil in a stream and in a hook
 }
 
 // waits lets a request that has been read take the time of a long poll. The deadline for reading it would cancel its context.
 func (c *call) waits() {
+	if c.control == nil {
+		return
+	}
 	_ = c.control.SetReadDeadline(time.Now().Add(maxWait + writeTimeout))
 }
 
@@ -154,8 +158,8 @@ func (c *call) instant(name string) (time.Time, error) {
 	return t, nil
 }
 
-// body reads the request's body, which must be JSON if it is not empty.
-func (c *call) body() ([]byte, error) {
+// read reads the request's body.
+func (c *call) read() ([]byte, error) {
 	b, err := io.ReadAll(c.Body)
 	if tooLarge, is := errors.AsType[*http.MaxBytesError](err); is {
 		return nil, &problem{Status: http.StatusRequestEntityTooLarge, Detail: fmt.Sprintf("the body has more than %d bytes", tooLarge.Limit)}
@@ -164,6 +168,15 @@ func (c *call) body() ([]byte, error) {
 		return nil, badRequest("read the body: %v", err)
 	}
 	c.waits()
+	return b, nil
+}
+
+// body reads the request's body, which must be JSON if it is not empty.
+func (c *call) body() ([]byte, error) {
+	b, err := c.read()
+	if err != nil {
+		return nil, err
+	}
 	if len(b) > 0 {
 		// A page of another origin cannot send this type without being asked first, so it is a second line of defense.
 		if kind, _, _ := strings.Cut(c.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) != "application/json" {

@@ -104,6 +104,11 @@ func instanceOperations() []operation {
 			method: http.MethodPost, path: instance + "/events/{name}", id: "sendEvent", role: access.Operator, serve: sendEvent, keyed: true,
 			summary: "Send an event; the body is its data.", request: any(anyJSON{}), optional: true, replies: map[int]any{202: api.Accepted{}},
 		},
+		{
+			method: http.MethodPost, path: root + "/events", id: "postCloudEvent", role: access.Operator, serve: postEvent,
+			summary: "Start an instance or send an event, as the first rule for a CloudEvent says.", request: any(anyJSON{}),
+			replies: map[int]any{200: triggered{}, 202: triggered{}},
+		},
 	}
 }
 

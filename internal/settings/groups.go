@@ -45,10 +45,20 @@ type Fleet struct {
 
 	Replies []string `name:"reply-prefixes" env:"PAWL_REPLY_PREFIXES" default:"_INBOX" placeholder:"PREFIX" help:"Replies are sent only to subjects that begin with one of these, separated by commas."`
 
+	HTTPAccess
+
 	Drain    time.Duration `name:"drain" env:"PAWL_DRAIN" default:"30s" help:"How long work under way may take to end after a signal to stop."`
-	HTTP     string        `name:"http" env:"PAWL_HTTP" placeholder:"ADDR" help:"Serve /api/v1, /healthz, /readyz and /metrics there, such as 127.0.0.1:7295; without a host it is 127.0.0.1, and 0.0.0.0 is all interfaces. Off without it."`
-	Tokens   string        `name:"http-tokens" env:"PAWL_HTTP_TOKENS" type:"existingfile" placeholder:"FILE" help:"File of the users of the API, required on an address that is not a loopback address: on each line a token, a role (viewer, operator or admin) and a name."`
+	HTTP     string        `name:"http" env:"PAWL_HTTP" placeholder:"ADDR" help:"Serve the console, /api/v1, /healthz, /readyz and /metrics there, such as 127.0.0.1:7295; without a host it is 127.0.0.1, and 0.0.0.0 is all interfaces. Off without it."`
 	Examples bool          `name:"examples" env:"PAWL_EXAMPLES" help:"Register Pawl's examples."`
+}
+
+// HTTPAccess is who may use the HTTP API and the console, and what events from outside do.
+type HTTPAccess struct {
+	Tokens       string `name:"http-tokens" env:"PAWL_HTTP_TOKENS" type:"existingfile" placeholder:"FILE" help:"File of the users of the API: on each line a token, a role (viewer, operator or admin) and a name. An address that is not a loopback address requires it, or an issuer."`
+	OIDCIssuer   string `name:"oidc-issuer" env:"PAWL_OIDC_ISSUER" placeholder:"URL" help:"OpenID Connect issuer whose tokens are accepted."`
+	OIDCAudience string `name:"oidc-audience" env:"PAWL_OIDC_AUDIENCE" default:"pawl" help:"Audience that such a token must have."`
+	OIDCRoles    string `name:"oidc-roles" env:"PAWL_OIDC_ROLES" default:"roles" placeholder:"CLAIM" help:"Claim that has its roles, such as realm_access.roles."`
+	Triggers     string `name:"triggers" env:"PAWL_TRIGGERS" type:"existingfile" placeholder:"FILE" help:"File that decides what CloudEvents and webhooks do; see docs/http-api.md."`
 }
 
 // Orchestrator is what an orchestrator takes besides.

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/access"
+	"github.com/pawlrun/pawl/internal/gateway"
+	"github.com/pawlrun/pawl/internal/settings"
+	"github.com/pawlrun/pawl/pkg/client"
+)
+
+// uiStop bounds what requests under way may take after a signal.
+const uiStop = 5 * time.Second
+
+type uiCmd struct {
+	reach
+	settings.HTTPAccess
+	HTTP string `name:"http" env:"PAWL_HTTP" default:"127.0.0.1:7295" placeholder:"ADDR" help:"Address to serve at; an address that is not a loopback address requires users."`
+}
+
+// Run serves the console and the API of a namespace until a signal. It needs NATS only.
+func (c *uiCmd) Run(ctx context.Context, s streams) (err error) {
+	cl, closeAll, err := c.client(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+	srv, err := gateway.Open(ctx, gateway.Options{
+		Config: gateway.Config{Client: func() *client.Client { return cl }, Logger: c.Open(s.err)}, Addr: c.HTTP,
+		TokensFile: c.Tokens, TriggersFile: c.Triggers, OIDC: oidcOf(c.HTTPAccess),
+	})
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(s.out, "Console of namespace %s: %s\n\nCtrl-C ends it.\n", c.Namespace.Namespace, srv.URL())
+	<-ctx.Done()
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), uiStop)
+	defer cancel()
+	return srv.Stop(stopping)
+}
+
+func oidcOf(a settings.HTTPAccess) access.OIDCConfig {
+	if a.OIDCIssuer == "" {
+		return access.OIDCConfig{}
+	}
+	return access.OIDCConfig{Issuer: a.OIDCIssuer, Audience: a.OIDCAudience, RoleClaim: a.OIDCRoles}
+}

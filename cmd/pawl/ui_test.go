@@ -1,0 +1,48 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"regexp"
+	"testing"
+
+	"github.com/pawlrun/pawl/examples"
+)
+
+// The console of a fleet is served by a process that has NATS only, until it is told to end.
+func TestUIServesTheConsoleOfAFleet(t *testing.T) {
+	nats := stage(t, fleets{orchestrations: examples.Orchestrations()})
+	ctx, cancel := context.WithCancel(t.Context())
+	r, w := io.Pipe()
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, []string{"ui", "--nats", nats, "--http", "127.0.0.1:0"}, streams{w, io.Discard})
+		_ = w.Close()
+	}()
+	line, err := bufio.NewReader(r).ReadString('\n')
+	url := regexp.MustCompile(`http://\S+/`).FindString(line)
+	if err != nil || url == "" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, r) }()
+	for _, path := range []string{"", "api/v1/counts", "api/v1/openapi.json"} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			t.Errorf("/%s: %s", path, resp.Status)
+		}
+	}
+	cancel()
+	if c := <-code; c != 0 {
+		t.Errorf("exit code %d", c)
+	}
+}

@@ -1,0 +1,136 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+)
+
+// OIDCConfig names an issuer of tokens.
+type OIDCConfig struct {
+	Issuer    string // URL; its keys are found as OpenID Connect Discovery says
+	Audience  string // that a token must be for
+	RoleClaim string // a claim, or a path such as realm_access.roles; default "roles"
+}
+
+const (
+	issuerTimeout = 5 * time.Second
+	issuerRetry   = 5 * time.Second // after the issuer was not reached
+	maxUserName   = 200             // bytes of a name in histories and in the log
+)
+
+// OIDC finds users by tokens that an issuer has signed. It is safe for concurrent use.
+type OIDC struct {
+	cfg OIDCConfig
+
+	mu       sync.Mutex
+	verifier *oidc.IDTokenVerifier // nil: the issuer was not reached yet
+	tried    time.Time
+	failed   error
+}
+
+// NewOIDC makes an OIDC. The issuer is contacted when the first token arrives.
+func NewOIDC(cfg OIDCConfig) (*OIDC, error) {
+	if cfg.Issuer == "" || cfg.Audience == "" {
+		return nil, fmt.Errorf("access: OIDC: issuer %q and audience %q: both are required", cfg.Issuer, cfg.Audience)
+	}
+	if cfg.RoleClaim == "" {
+		cfg.RoleClaim = "roles"
+	}
+	return &OIDC{cfg: cfg}, nil
+}
+
+// keys gives what verifies tokens. The issuer is asked once, and after a failure at most every 5 s.
+func (o *OIDC) keys(ctx context.Context) (*oidc.IDTokenVerifier, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.verifier != nil || o.failed != nil && time.Since(o.tried) < issuerRetry {
+		return o.verifier, o.failed
+	}
+	// The keys are fetched again later, when a token has one that is not known, so nothing may end with this request.
+	client := oidc.ClientContext(context.WithoutCancel(ctx), &http.Client{Timeout: issuerTimeout})
+	p, err := oidc.NewProvider(client, o.cfg.Issuer)
+	o.tried, o.failed = time.Now(), err
+	if err == nil {
+		o.verifier = p.VerifierContext(client, &oidc.Config{ClientID: o.cfg.Audience})
+	}
+	return o.verifier, err
+}
+
+// user is who a token is for. The error is a *Refusal.
+func (o *OIDC) user(ctx context.Context, token string) (User, error) {
+	verifier, err := o.keys(ctx)
+	if err != nil {
+		return User{}, &Refusal{Status: http.StatusServiceUnavailable, Detail: "the issuer of tokens cannot be reached", Do: "repeat the request"}
+	}
+	t, err := verifier.Verify(ctx, token)
+	if err != nil {
+		return User{}, &Refusal{Status: http.StatusUnauthorized, Detail: "the token is not valid"}
+	}
+	var claims map[string]any
+	if err := t.Claims(&claims); err != nil {
+		return User{}, &Refusal{Status: http.StatusUnauthorized, Detail: "the token is not valid"}
+	}
+	u := User{Name: nameOf(claims, t.Subject), Role: roleOf(claims, o.cfg.RoleClaim)}
+	if u.Role == 0 {
+		return User{}, &Refusal{Status: http.StatusForbidden, Detail: fmt.Sprintf("the token of %s has no role in its claim %s", u.Name, o.cfg.RoleClaim), Do: "it needs viewer, operator or admin"}
+	}
+	return u, nil
+}
+
+// nameOf is the name of a user in histories: one that a person can read, if there is one.
+func nameOf(claims map[string]any, subject string) string {
+	name := subject
+	for _, claim := range []string{"preferred_username", "email"} {
+		if s, is := claims[claim].(string); is && s != "" {
+			name = s
+			break
+		}
+	}
+	name = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(name, "?"))
+	if len(name) > maxUserName {
+		name = strings.ToValidUTF8(name[:maxUserName], "")
+	}
+	return name
+}
+
+// roleOf is the highest role in a claim: a text or a list of texts, each the name of a role, also behind "pawl-" or "pawl:".
+func roleOf(claims map[string]any, path string) (highest Role) {
+	value := any(claims)
+	if whole, there := claims[path]; there { // a name with dots, such as a URL
+		value = whole
+	} else {
+		for part := range strings.SplitSeq(path, ".") {
+			m, _ := value.(map[string]any)
+			value = m[part]
+		}
+	}
+	list, many := value.([]any)
+	if !many {
+		list = []any{value}
+	}
+	for _, v := range list {
+		name, _ := v.(string)
+		name = strings.TrimPrefix(strings.TrimPrefix(name, "pawl-"), "pawl:")
+		if r, known := parseRole(name); known {
+			highest = max(highest, r)
+		}
+	}
+	return highest
+}
+
+// looksSigned tells a token of an issuer (a JWS) from one of a file.
+func looksSigned(token string) bool {
+	head, _, found := strings.Cut(token, ".")
+	return found && strings.HasPrefix(head, "ey") && strings.Count(token, ".") == 2
+}

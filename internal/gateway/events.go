@@ -1,0 +1,172 @@
+package gateway
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base32"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
+
+	"github.com/pawlrun/pawl/internal/access"
+	"github.com/pawlrun/pawl/pkg/client"
+)
+
+// triggered is the answer to an event from outside.
+type triggered struct {
+	Matched  bool   `json:"matched"` // a rule was applied; the message is stored
+	Instance string `json:"instance,omitempty"`
+}
+
+// postEvent takes a CloudEvent, in the binary or the structured mode.
+func postEvent(c *call) (answer, error) {
+	mode, _, _ := strings.Cut(c.Header.Get("Content-Type"), ";")
+	if mode = strings.TrimSpace(mode); strings.HasPrefix(mode, "application/cloudevents") && mode != "application/cloudevents+json" {
+		return answer{}, &problem{Status: http.StatusUnsupportedMediaType, Detail: fmt.Sprintf("Content-Type %q: must be application/cloudevents+json, or that of the data with the attributes in headers", mode)}
+	}
+	body, err := c.read()
+	if err != nil {
+		return answer{}, err
+	}
+	r := c.Clone(c.Context())
+	r.Body = io.NopCloser(strings.NewReader(string(body)))
+	e, err := cehttp.NewEventFromHTTPRequest(r)
+	if err == nil {
+		err = e.Validate()
+	}
+	if err != nil {
+		return answer{}, badRequest("not a CloudEvent: %s", strings.Join(strings.Fields(err.Error()), " "))
+	}
+	h := happening{id: e.ID(), source: e.Source(), kind: e.Type(), subject: e.Subject(), data: e.Data()}
+	if len(h.data) > 0 && !json.Valid(h.data) {
+		return answer{}, &problem{Status: http.StatusUnsupportedMediaType, Detail: "the event's data is not JSON"}
+	}
+	return c.apply(h)
+}
+
+// apply does what the first rule for it says. A repeat of the same source and id has no effect.
+func (c *call) apply(h happening) (answer, error) {
+	r, matched := c.triggers.rule(h)
+	if !matched {
+		return answer{body: triggered{}}, nil
+	}
+	id, err := r.instance(h.value)
+	if err != nil {
+		return answer{}, badRequest("%s", userText(err))
+	}
+	sum := sha256.Sum256([]byte(h.source + "\x00" + h.id))
+	message := "event-" + base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:])
+	by, unique := client.By(c.user.Name), client.MessageID(message)
+	switch {
+	case r.Start == "":
+		err = c.client.SendRaw(c.Context(), r.Event, id, payload(h.data), by, unique)
+	case r.Event == "":
+		_, err = c.client.StartRaw(c.Context(), r.Start, id, payload(h.data), by, unique)
+	default:
+		_, err = c.client.SendOrStartRaw(c.Context(), r.Start, id, payload(nil), r.Event, payload(h.data), by, unique)
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{status: http.StatusAccepted, location: instancePath(id), body: triggered{Matched: true, Instance: id}}, nil
+}
+
+// hookSkew is how far the time of a signature may be away from now.
+const hookSkew = 5 * time.Minute
+
+// serveHook takes a signed webhook. The signature is what proves the sender: no token is needed.
+func (a *server) serveHook(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	begin := time.Now()
+	out, err := a.hook(name, r)
+	a.audit.Info("change requested over HTTP", "operation", "hook", "path", r.URL.Path, "by", "hook:"+name, "remote", r.RemoteAddr,
+		"duration", time.Since(begin), "error", errorText(err))
+	if err != nil {
+		a.refuse(w, r, err)
+		return
+	}
+	if out.status == 0 {
+		out.status = http.StatusOK
+	}
+	a.write(w, out.status, "application/json", out.body)
+}
+
+func (a *server) hook(name string, r *http.Request) (answer, error) {
+	c := &call{Request: r, client: a.client(), triggers: a.triggers, user: access.User{Name: "hook:" + name, Role: access.Operator}}
+	h, known := a.triggers.Hooks[name]
+	body, err := c.read()
+	if err != nil {
+		return answer{}, err
+	}
+	if !known {
+		return answer{}, &problem{Status: http.StatusNotFound, Detail: "there is no such hook"}
+	}
+	what, err := h.verify(r.Header, body, time.Now())
+	if err != nil {
+		return answer{}, &problem{Status: http.StatusUnauthorized, Detail: err.Error()}
+	}
+	if what.source = "/hooks/" + name; !json.Valid(body) {
+		return answer{}, &problem{Status: http.StatusUnsupportedMediaType, Detail: "the body is not JSON", Do: "send application/json"}
+	}
+	if c.client == nil {
+		return answer{}, &problem{Status: http.StatusServiceUnavailable, Detail: "not connected to the namespace", Do: "repeat the request"}
+	}
+	return c.apply(what)
+}
+
+// verify checks the signature of a webhook, and returns what it reports. The id is signed, so a replay has the same one.
+func (h Hook) verify(header http.Header, body []byte, now time.Time) (happening, error) {
+	mac := hmac.New(sha256.New, h.secret)
+	if h.Scheme == schemeGitHub {
+		mac.Write(body)
+		sum := mac.Sum(nil)
+		sent, err := hex.DecodeString(strings.TrimPrefix(header.Get("X-Hub-Signature-256"), "sha256="))
+		if err != nil || subtle.ConstantTimeCompare(sent, sum) != 1 {
+			return happening{}, errBadSignature
+		}
+		// The delivery's own id is not signed: whoever has seen a request could send it again with another.
+		return happening{id: hex.EncodeToString(sum), kind: "github." + header.Get("X-GitHub-Event"), data: body}, nil
+	}
+	id, stamp := header.Get("Webhook-Id"), header.Get("Webhook-Timestamp")
+	seconds, err := strconv.ParseInt(stamp, 10, 64)
+	if err != nil || id == "" {
+		return happening{}, errBadSignature
+	}
+	fmt.Fprintf(mac, "%s.%s.", id, stamp)
+	mac.Write(body)
+	sum := mac.Sum(nil)
+	for one := range strings.FieldsSeq(header.Get("Webhook-Signature")) {
+		version, text, _ := strings.Cut(one, ",")
+		sent, err := base64.StdEncoding.DecodeString(text)
+		if version != "v1" || err != nil || subtle.ConstantTimeCompare(sent, sum) != 1 {
+			continue
+		}
+		if skew := now.Sub(time.Unix(seconds, 0)).Abs(); skew > hookSkew {
+			return happening{}, errOldSignature
+		}
+		var typed struct{ Type string }
+		_ = json.Unmarshal(body, &typed) // a body without a type matches the rules for an empty one
+		return happening{id: id, kind: typed.Type, data: body}, nil
+	}
+	return happening{}, errBadSignature
+}
+
+// hookError is why a signature is not accepted. It does not report which part is wrong.
+type hookError string
+
+// Error is the text.
+func (e hookError) Error() string { return string(e) }
+
+const (
+	errBadSignature hookError = "the signature is missing or not valid"
+	errOldSignature hookError = "the signature is more than 5 minutes old, or from the future"
+)

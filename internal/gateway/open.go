@@ -1,0 +1,102 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+
+	"github.com/pawlrun/pawl/internal/access"
+)
+
+// Options are those of a server.
+type Options struct {
+	Config
+
+	Addr         string            // see Listen
+	TokensFile   string            // users; empty: none
+	OIDC         access.OIDCConfig // its zero value: none
+	TriggersFile string            // empty: none
+}
+
+// Server is a server that runs.
+type Server struct {
+	http   *http.Server
+	served chan struct{}
+	addr   net.Addr
+}
+
+// Open reads the files that the options name, and serves at their address until Stop. Config.Access is made of them.
+func Open(ctx context.Context, o Options) (*Server, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if err := o.readUsers(); err != nil {
+		return nil, err
+	}
+	var err error
+	if o.Triggers, err = readTriggers(o.TriggersFile); err != nil {
+		return nil, err
+	}
+	l, err := Listen(ctx, o.Addr)
+	if err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
+	at, isTCP := l.Addr().(*net.TCPAddr)
+	o.Access.Loopback = isTCP && at.IP.IsLoopback()
+	if o.Client != nil && !o.Access.Loopback && !o.Access.Users() {
+		o.Logger.Warn("http api is off: the address is not a loopback address and there are no tokens", "address", l.Addr().String())
+	}
+	s := &Server{http: NewServer(New(o.Config), o.Logger), served: make(chan struct{}), addr: l.Addr()}
+	go func() {
+		defer close(s.served)
+		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			o.Logger.Error("the HTTP server for health and metrics has ended", "error", err)
+		}
+	}()
+	return s, nil
+}
+
+func (o *Options) readUsers() error {
+	if o.TokensFile != "" {
+		f, err := os.Open(o.TokensFile)
+		if err != nil {
+			return fmt.Errorf("gateway: HTTP tokens: %w", err)
+		}
+		defer func() { _ = f.Close() }()
+		if o.Access.Tokens, err = access.ReadTokens(f); err != nil {
+			return fmt.Errorf("gateway: %s: %w", o.TokensFile, err)
+		}
+	}
+	if o.OIDC == (access.OIDCConfig{}) {
+		return nil
+	}
+	var err error
+	o.Access.OIDC, err = access.NewOIDC(o.OIDC)
+	return err
+}
+
+// Addr is the address that is listened at.
+func (s *Server) Addr() string { return s.addr.String() }
+
+// URL is where the console is, as a browser on this machine reaches it.
+func (s *Server) URL() string {
+	host, port, err := net.SplitHostPort(s.Addr())
+	if ip := net.ParseIP(host); err == nil && ip.IsUnspecified() {
+		return "http://" + net.JoinHostPort("127.0.0.1", port) + "/"
+	}
+	return "http://" + s.Addr() + "/"
+}
+
+// Stop lets requests end until ctx does, and joins.
+func (s *Server) Stop(ctx context.Context) error {
+	err := s.http.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(err, s.http.Close())
+	}
+	<-s.served
+	return err
+}
