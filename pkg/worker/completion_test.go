@@ -13,7 +13,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-func TestSuccessIsCountedWhenTheAckIsAnsweredAndNotBefore(t *testing.T) {
+func TestSuccessIsCountedAfterTheAck(t *testing.T) {
 	o := newOwner(t, durable...)
 	b, reg, cfg := newBlocking(), prometheus.NewRegistry(), o.config()
 	cfg.LeaseTTL, cfg.Metrics = time.Minute, reg
@@ -30,7 +30,7 @@ func TestSuccessIsCountedWhenTheAckIsAnsweredAndNotBefore(t *testing.T) {
 	o.until("counted", func() bool { return counted(t, reg, "pawl_worker_activities_total", "completed") == 1 })
 }
 
-func TestACancellationThatComesBehindTheCompletionChangesNothingAndIsNoErrorAnywhere(t *testing.T) {
+func TestCancellationAfterTheCompletionHasNoEffect(t *testing.T) {
 	o := newOwner(t)
 	b, reg, book, cfg := newBlocking(), prometheus.NewRegistry(), &logbook{}, o.config()
 	close(b.release)
@@ -54,7 +54,7 @@ func TestACancellationThatComesBehindTheCompletionChangesNothingAndIsNoErrorAnyw
 	}
 }
 
-func TestOfAnActivityDeletedAndCreatedAgainUnderTheSameIDTheOldRunIsWorthless(t *testing.T) {
+func TestResultOfADeletedActivityIsDroppedAfterItsIDIsReused(t *testing.T) {
 	o := newOwner(t)
 	first, second, cfg := newBlocking(), newBlocking(), o.config()
 	close(second.release)
@@ -85,7 +85,7 @@ func TestOfAnActivityDeletedAndCreatedAgainUnderTheSameIDTheOldRunIsWorthless(t 
 }
 
 // A hint may come from anybody, and about a lease that stands.
-func TestAForgedHintDoesNotStopAnActivity(t *testing.T) {
+func TestForgedHintDoesNotStopAnActivity(t *testing.T) {
 	o := newOwner(t)
 	b, reg, cfg := newBlocking(), prometheus.NewRegistry(), o.config()
 	cfg.LeaseTTL, cfg.Metrics = time.Hour, reg

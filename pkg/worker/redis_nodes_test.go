@@ -61,7 +61,7 @@ func slow(took []time.Duration, limit time.Duration) (n int) {
 
 // A worker that has lost its Redis shares a queue with one that has not. Only what it had in hand when it found out may wait
 // for that; it takes tasks again when Redis is back.
-func TestWorkerWithoutRedisHoldsUpNoTaskThatAnotherCanRun(t *testing.T) {
+func TestWorkerWithoutRedisDelaysNoTaskThatAnotherCanRun(t *testing.T) {
 	for name, fault := range map[string]func(*netfault.Proxy){"black hole": (*netfault.Proxy).BlackHole, "cut": (*netfault.Proxy).Cut} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // it waits more than it works
@@ -99,7 +99,7 @@ func longest(took []time.Duration) (most time.Duration) {
 
 // One worker alone, and a Redis that refuses to write: it must not turn the queue over as fast as it can, and must take the
 // whole of it when Redis writes again.
-func TestWorkerWhoseClaimsAreRefusedAsksForFewTasks(t *testing.T) {
+func TestWorkerWhoseClaimsFailRequestsFewTasks(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	o, b, cfg := instant(t)
 	reg := prometheus.NewRegistry()
@@ -143,7 +143,7 @@ func keySlot(key string) int {
 }
 
 // Of two Redis nodes one does not answer this worker; it goes on with the tasks whose leases are on the other.
-func TestWorkerGoesOnWithTheNodesThatAnswer(t *testing.T) {
+func TestWorkerContinuesWithTheNodesThatAnswer(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	o, b, cfg := instant(t)
 	other := redistest.Start(t)
@@ -191,7 +191,7 @@ func TestWorkerGoesOnWithTheNodesThatAnswer(t *testing.T) {
 }
 
 // Deliveries that reach nobody: the connection of the worker is dead, and the server does not know it.
-func TestTasksSentIntoADeadConnectionAreDeliveredToOthersSoon(t *testing.T) {
+func TestTasksSentIntoADeadConnectionAreDeliveredToOtherWorkers(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	o, b, cfg := instant(t)
 	proxy, err := netfault.Listen(o.url[len("nats://"):])

@@ -57,15 +57,15 @@ func behind(t testing.TB, n int) time.Duration {
 	}))
 	from := time.Now()
 	took := (<-began).Sub(from)
-	o.until("all are counted", func() bool { return counted(t, reg, "pawl_worker_tasks_total", "gone") == float64(n) })
+	o.until("all are counted", func() bool { return counted(t, reg, "pawl_worker_tasks_total", "gone") >= float64(n) }) // one that is delivered twice counts twice
 	o.drained("live")
 	return took
 }
 
-// TestTenThousandCancelledTasksAtTheHeadOfAQueueCostTheNextLiveOneHardlyAnything holds the
+// TestTaskBehindTenThousandCancelledTasksStartsSoon holds the
 // promise on a machine that is not busy otherwise; the best of a few tries counts, for
 // the neighbours of a test are not ours to command.
-func TestTenThousandCancelledTasksAtTheHeadOfAQueueCostTheNextLiveOneHardlyAnything(t *testing.T) {
+func TestTaskBehindTenThousandCancelledTasksStartsSoon(t *testing.T) {
 	const most = 250 * time.Millisecond * slower
 	var took []time.Duration
 	for range 5 {
@@ -78,7 +78,7 @@ func TestTenThousandCancelledTasksAtTheHeadOfAQueueCostTheNextLiveOneHardlyAnyth
 	t.Fatalf("took %s, may take %s", took, most)
 }
 
-func BenchmarkBehindTenThousandCancelled(b *testing.B) {
+func BenchmarkTaskBehindTenThousandCancelled(b *testing.B) {
 	var sum time.Duration
 	for b.Loop() {
 		sum += behind(b, 10_000)
@@ -86,7 +86,7 @@ func BenchmarkBehindTenThousandCancelled(b *testing.B) {
 	b.ReportMetric(float64(sum.Milliseconds())/float64(b.N), "ms")
 }
 
-func TestASweepClaimsNothingAndGivesBackAtOnceWhatIsWanted(t *testing.T) {
+func TestSweepClaimsNothingAndReturnsRequiredTasks(t *testing.T) {
 	o := newOwner(t)
 	b, reg := newBlocking(), prometheus.NewRegistry()
 	cfg := o.config()
@@ -118,7 +118,7 @@ func TestASweepClaimsNothingAndGivesBackAtOnceWhatIsWanted(t *testing.T) {
 	}
 }
 
-func TestWhatNeverStartedIsReportedUnlessItDid(t *testing.T) {
+func TestNeverStartedIsReportedOnlyForActivitiesThatDidNotRun(t *testing.T) {
 	o := newOwner(t)
 	b := newBlocking()
 	close(b.release)

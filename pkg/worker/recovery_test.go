@@ -50,7 +50,7 @@ func TestStopLetsRunningActivitiesFinish(t *testing.T) {
 	}
 }
 
-func TestAfterTheDrainActivitiesAreToldAndTheirLeasesGoToOthersUncounted(t *testing.T) {
+func TestStopCancelsActivitiesAfterDrainAndReleasesTheirLeases(t *testing.T) {
 	o := newOwner(t)
 	b, reg := newBlocking(), prometheus.NewRegistry()
 	cfg := o.config()
@@ -82,7 +82,7 @@ func TestAfterTheDrainActivitiesAreToldAndTheirLeasesGoToOthersUncounted(t *test
 	}
 }
 
-func TestAResultThatComesWhileTheWorkerStopsIsKept(t *testing.T) {
+func TestResultDuringStopIsAcked(t *testing.T) {
 	o := newOwner(t)
 	started := make(signal, 1)
 	cfg := o.config()
@@ -98,7 +98,7 @@ func TestAResultThatComesWhileTheWorkerStopsIsKept(t *testing.T) {
 	o.completed(task)
 }
 
-func TestAnActivityThatIgnoresTheStopLosesItsLeaseAndIsNamed(t *testing.T) {
+func TestActivityThatIgnoresTheStopLosesItsLeaseAndIsNamed(t *testing.T) {
 	o := newOwner(t)
 	started, release, returned := make(signal, 1), make(signal), make(signal)
 	cfg := o.config()
@@ -126,7 +126,7 @@ func TestAnActivityThatIgnoresTheStopLosesItsLeaseAndIsNamed(t *testing.T) {
 	}
 }
 
-func TestAnExpiredActivityRunsElsewhereAndTheFirstCompletionIsRefused(t *testing.T) {
+func TestExpiredActivityRunsOnAnotherWorkerAndTheFirstCompletionIsRejected(t *testing.T) {
 	o := newOwner(t)
 	first, second, reg := newBlocking(), newBlocking(), prometheus.NewRegistry()
 	close(second.release)
@@ -146,7 +146,7 @@ func TestAnExpiredActivityRunsElsewhereAndTheFirstCompletionIsRefused(t *testing
 	o.completed(task) // still one
 }
 
-func TestAClaimThatFoundNoRedisIsMadeWhenItIsBack(t *testing.T) {
+func TestClaimIsRetriedUntilRedisIsAvailable(t *testing.T) {
 	o := newOwner(t, durable...)
 	b := newBlocking()
 	close(b.release)
@@ -169,7 +169,7 @@ func TestAClaimThatFoundNoRedisIsMadeWhenItIsBack(t *testing.T) {
 	o.drained("block")
 }
 
-func TestAnAckThatFoundNoRedisIsMadeWhenItIsBackAndTakesEffectOnce(t *testing.T) {
+func TestAckIsRetriedUntilRedisIsAvailableAndTakesEffectOnce(t *testing.T) {
 	o := newOwner(t, durable...)
 	b := newBlocking()
 	cfg := o.config()
@@ -188,7 +188,7 @@ func TestAnAckThatFoundNoRedisIsMadeWhenItIsBackAndTakesEffectOnce(t *testing.T)
 	}
 }
 
-func TestStartAndStopInAHurry(t *testing.T) {
+func TestConcurrentStartAndStop(t *testing.T) {
 	o := newOwner(t)
 	cfg := o.config()
 	do := pawl.NewActivity[pawl.None, string]("quick").Do(func(context.Context, pawl.None) (string, error) { return "", nil })

@@ -58,7 +58,7 @@ func (o *owner) renewed(t *testing.T, reg *prometheus.Registry, n int) {
 	o.until("renewed", func() bool { return counted(t, reg, "pawl_worker_renewals_total") >= was+float64(n) })
 }
 
-func TestARedisThatIsAwayForHalfTheTTLCancelsNothing(t *testing.T) {
+func TestRedisOutageShorterThanTheTTLCancelsNoActivity(t *testing.T) {
 	outages(t, func(t *testing.T, o *owner, away func(time.Duration)) {
 		b, reg, cfg := newBlocking(), prometheus.NewRegistry(), o.config()
 		cfg.LeaseTTL, cfg.Metrics = awayTTL, reg
@@ -85,7 +85,7 @@ func TestARedisThatIsAwayForHalfTheTTLCancelsNothing(t *testing.T) {
 	})
 }
 
-func TestARedisThatIsAwayForLongerThanTheTTLCancelsAllCleanlyAndTheWorkIsDoneAgain(t *testing.T) {
+func TestRedisOutageLongerThanTheTTLCancelsActivitiesWhichRunAgain(t *testing.T) {
 	outages(t, func(t *testing.T, o *owner, away func(time.Duration)) {
 		b, reg, cfg := newBlocking(), prometheus.NewRegistry(), o.config()
 		cfg.LeaseTTL, cfg.Metrics = awayTTL, reg

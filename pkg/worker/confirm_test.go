@@ -46,7 +46,7 @@ func (o *owner) forgets(t queue.Task, was map[string]string) {
 }
 
 // Redis has forgotten the ack: the worker has the completion, and nothing runs twice.
-func TestCompletionThatRedisForgotIsAcknowledgedAgainWhenItsClaimIsDoubted(t *testing.T) {
+func TestCompletionLostByRedisIsAckedAgain(t *testing.T) {
 	o, b, w, task, lease := claiming(t)
 	close(b.release)
 	o.completed(task)
@@ -65,7 +65,7 @@ func TestCompletionThatRedisForgotIsAcknowledgedAgainWhenItsClaimIsDoubted(t *te
 }
 
 // Redis has forgotten that the activity was given back, or the worker has never had the answer to its claim.
-func TestClaimThatItsWorkerDoesNotHaveIsReturnedWhenItIsDoubted(t *testing.T) {
+func TestUnknownClaimOfThisProcessIsReleased(t *testing.T) {
 	o, b, w, running, lease := claiming(t)
 	process, _, _ := strings.Cut(lease["t"], "-")
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// The labels of an activity's goroutines. Goroutines that it starts inherit them.
+// Profiler labels of an activity's goroutines. Goroutines that it starts have the same.
 const (
 	labelActivity = "activity"
 	labelInstance = "instance"
@@ -16,23 +16,22 @@ const (
 )
 
 const (
-	maxStack  = 8 << 10 // bytes of the stacks of one activity in the log
-	notFound  = "not found: has it set profiler labels of its own?"
-	ownFrames = "pkg/worker.(*task).run" // on the worker's goroutine, which waits for the activity's
+	maxStack  = 8 << 10 // bytes of the stacks of one activity in a log line
+	notFound  = "not found: the activity may have set profiler labels of its own"
+	ownFrames = "pkg/worker.(*task).run" // in the worker's goroutine, which waits for the activity's
 )
 
-// labelled puts the labels on this goroutine and into the context.
-func labelled(ctx context.Context, activity, instance, task string) context.Context {
+// withLabels sets the labels of this goroutine and of the returned context.
+func withLabels(ctx context.Context, activity, instance, task string) context.Context {
 	ctx = pprof.WithLabels(ctx, pprof.Labels(labelActivity, activity, labelInstance, instance, labelTask, task))
 	pprof.SetGoroutineLabels(ctx)
 	return ctx
 }
 
-// unlabel takes this goroutine's labels away: what is started behind the activity is the worker's.
-func unlabel() { pprof.SetGoroutineLabels(context.Background()) }
+// clearLabels removes the labels of this goroutine: goroutines that are started after the activity are the worker's.
+func clearLabels() { pprof.SetGoroutineLabels(context.Background()) }
 
-// stacksOf gives, by token, where the goroutines of activities are: the activity's own and
-// those that it has started.
+// stacksOf returns, by token, the stacks of the activities' goroutines, including those that they have started.
 func stacksOf(tasks []*task) map[string]string {
 	var buf bytes.Buffer
 	found := make(map[string]string, len(tasks))
@@ -58,7 +57,7 @@ func stacksOf(tasks []*task) map[string]string {
 	return found
 }
 
-// labelOf reads the task's label from a group of goroutines of the profile:
+// labelOf returns the task's label of a group of goroutines in the profile:
 //
 //	1 @ 0x43e5c6 0x46b2f1
 //	# labels: {"activity":"charge-card", "instance":"order-42", "task":"w-1"}
@@ -76,7 +75,7 @@ func labelOf(group string) string {
 	return token
 }
 
-// frames writes the calls of a group, innermost first, a line each.
+// frames returns the calls of a group, innermost first, one per line.
 func frames(group string) string {
 	var b strings.Builder
 	count, _, _ := strings.Cut(group, " @")
