@@ -48,7 +48,7 @@ func (f *family) progress(steps int) {
 }
 
 // Parents and given children are on different masters, which are killed, and forget, each for itself.
-func TestAFamilyWhoseRedisServersForgetAtDifferentMomentsIsWholeAgain(t *testing.T) {
+func TestFamilyRecoversWhenRedisServersRollBackSeparately(t *testing.T) {
 	for _, c := range []struct {
 		name             string
 		parents, child   int  // steps that have been taken when the log of each is kept; -1: it is not killed
@@ -60,7 +60,6 @@ func TestAFamilyWhoseRedisServersForgetAtDifferentMomentsIsWholeAgain(t *testing
 		{"the children's, after their parents have taken the results", -1, 3, 28, false, false},
 		{"both, the children's from earlier", 12, 4, 24, false, false},
 		{"both, the parents' from earlier", 4, 12, 24, false, false},
-		{"both, and NATS", 5, 10, 20, true, false},
 		{"both, and NATS, and the orchestrators", 10, 5, 20, true, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -82,8 +81,8 @@ func TestAFamilyWhoseRedisServersForgetAtDifferentMomentsIsWholeAgain(t *testing
 			}
 			f.progress(c.steps)
 			if c.orchestras {
-				f.all[0].Kill()
-				f.all[1].Kill()
+				f.Processes[0].Kill()
+				f.Processes[1].Kill()
 			}
 			if c.nats {
 				f.nats.Kill()
@@ -95,8 +94,8 @@ func TestAFamilyWhoseRedisServersForgetAtDifferentMomentsIsWholeAgain(t *testing
 				f.nats.Start()
 			}
 			if c.orchestras {
-				f.all[0].Start()
-				f.all[1].Start()
+				f.Processes[0].Start()
+				f.Processes[1].Start()
 			}
 			f.aside()
 			f.end()
@@ -105,38 +104,25 @@ func TestAFamilyWhoseRedisServersForgetAtDifferentMomentsIsWholeAgain(t *testing
 }
 
 // The tasks are in memory and go with NATS; what instances tell each other waits until it is back.
-func TestAFamilyWhoseNATSAndRedisAreKilledAndStartedAgainLosesNothing(t *testing.T) {
-	for _, c := range []struct {
-		name        string
-		nats, redis bool
-	}{{"NATS", true, false}, {"Redis", false, true}, {"both", true, true}} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			f := newFamily(t, twoMasters(t), "PAWL_LOOK=500ms")
-			f.fleets()
-			f.begin(4)
-			for _, steps := range []int{5, 15, 25} {
-				f.steps(steps)
-				if c.redis {
-					f.other.Kill()
-				}
-				if c.nats {
-					f.nats.Kill()
-					f.nats.Start()
-				}
-				if c.redis {
-					f.redis.Restart(t)
-					f.other.Restart(t)
-				}
-				f.aside()
-			}
-			f.end()
-		})
+func TestFamilyLosesNothingWhenServersRestart(t *testing.T) {
+	t.Parallel()
+	f := newFamily(t, twoMasters(t), "PAWL_LOOK=500ms")
+	f.fleets()
+	f.begin(4)
+	for _, steps := range []int{5, 15, 25} {
+		f.steps(steps)
+		f.other.Kill()
+		f.nats.Kill()
+		f.nats.Start()
+		f.redis.Restart(t)
+		f.other.Restart(t)
+		f.aside()
 	}
+	f.end()
 }
 
 // Everybody is killed at random moments, and started again.
-func TestAFamilyOfWhichAnybodyIsKilledAtAnyMomentLosesNothing(t *testing.T) {
+func TestFamilyLosesNothingWhenProcessesAreKilledAtRandom(t *testing.T) {
 	t.Parallel()
 	f := newFamily(t, startServers(t), "FLEET_OWNER_TTL=600ms", "PAWL_LOOK=500ms")
 	f.fleets()
@@ -148,7 +134,7 @@ func TestAFamilyOfWhichAnybodyIsKilledAtAnyMomentLosesNothing(t *testing.T) {
 			f.begin(1)
 		}
 		<-tick.C
-		p := f.all[(i*5+i/4)%len(f.all)]
+		p := f.Processes[(i*5+i/4)%len(f.Processes)]
 		p.Kill()
 		p.Start()
 	}

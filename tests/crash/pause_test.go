@@ -14,13 +14,13 @@ import (
 )
 
 // The worker sleeps beyond its lease; another runs the activity; the first finds out when it wakes.
-func TestAWorkerThatWasPausedBeyondItsLeaseIsToldWhenItWakes(t *testing.T) {
+func TestWorkerPausedBeyondItsLeaseCancelsActivityWhenResumed(t *testing.T) {
 	t.Parallel()
-	a := newArena(t, startServers(t))
+	a := newHarness(t, startServers(t))
 	a.orchestrator("orchestrator")
 	first := a.worker("worker-1")
 	a.join()
-	run, err := client.Start(a.ctx, a.client, work.Lost, "lost", pawl.None{})
+	run, err := client.Start(a.ctx, a.Client, work.Lost, "lost", pawl.None{})
 	a.must(err)
 	poll.Until(t, within, "the first worker has begun", func() bool { return len(a.lines("strayed")) == 1 })
 	first.Signal(syscall.SIGSTOP)
@@ -53,13 +53,13 @@ func standsStill(t *testing.T, all []*stack.Process) (paused *stack.Process) {
 }
 
 // An orchestrator stands still in the middle of a turn, and goes on when its partitions are somebody else's.
-func TestAnOrchestratorThatWasPausedInATurnDoesNoHarmWhenItWakes(t *testing.T) {
+func TestOrchestratorPausedInTurnDoesNoHarmWhenResumed(t *testing.T) {
 	s := startServers(t)
 	for _, point := range []string{"orchestrator.turned", "orchestrator.committed", "orchestrator.ingested"} {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			mark := filepath.Join(t.TempDir(), "passed")
-			a := newArena(t, s, "PAWL_FAILPOINT="+point+":3:stop", "PAWL_FAILPOINT_FILE="+mark)
+			a := newHarness(t, s, "PAWL_FAILPOINT="+point+":3:stop", "PAWL_FAILPOINT_FILE="+mark)
 			a.worker("worker")
 			both := []*stack.Process{a.orchestrator("orchestrator-1"), a.orchestrator("orchestrator-2")}
 			a.begin(8)
@@ -77,9 +77,9 @@ func TestAnOrchestratorThatWasPausedInATurnDoesNoHarmWhenItWakes(t *testing.T) {
 }
 
 // Everybody is killed at random moments, and started again.
-func TestKilledAtAnyMomentAndStartedAgainNothingIsLost(t *testing.T) {
+func TestNothingIsLostWhenProcessesAreKilledAtRandom(t *testing.T) {
 	t.Parallel()
-	a := newArena(t, startServers(t))
+	a := newHarness(t, startServers(t))
 	all := []*stack.Process{
 		a.orchestrator("orchestrator-1"), a.orchestrator("orchestrator-2"), a.worker("worker-1"), a.worker("worker-2"),
 	}

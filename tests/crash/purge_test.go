@@ -11,9 +11,9 @@ import (
 
 // The orchestrator dies when it has purged, before anybody is told; and Redis forgets the purges, of which the stream
 // has all. Nobody comes back, and an id that is purged is free.
-func TestWhatIsPurgedStaysPurgedWhoeverDiesOrForgets(t *testing.T) {
+func TestPurgedInstancesStayPurgedAfterCrashAndRollback(t *testing.T) {
 	t.Parallel()
-	f := newFamily(t, startServers(t), "PAWL_LOOK=500ms", "FLEET_OWNER_TTL=600ms")
+	f := newFamily(t, startDurableServers(t), "PAWL_LOOK=500ms", "FLEET_OWNER_TTL=600ms")
 	f.tended = true
 	f.process("orchestrator", "orchestrator", "PAWL_FAILPOINT=orchestrator.purged:2")
 	f.worker("worker")
@@ -22,7 +22,7 @@ func TestWhatIsPurgedStaysPurgedWhoeverDiesOrForgets(t *testing.T) {
 	id := func(i int) string { return fmt.Sprintf("echo-%d", i) }
 	run := func() {
 		for i := range n {
-			_, err := client.Start(f.ctx, f.client, work.Echo, id(i), i)
+			_, err := client.Start(f.ctx, f.Client, work.Echo, id(i), i)
 			f.must(err)
 		}
 		for i := range n {
@@ -38,7 +38,7 @@ func TestWhatIsPurgedStaysPurgedWhoeverDiesOrForgets(t *testing.T) {
 	kept := f.keep(f.redis)
 	answers := make(chan error, n)
 	for i := range n {
-		go func() { answers <- f.client.Purge(f.ctx, id(i)) }()
+		go func() { answers <- f.Client.Purge(f.ctx, id(i)) }()
 	}
 	f.until("everybody is purged, and who asked for it was told", func() bool { return len(answers) == n && gone() })
 	for range n {

@@ -19,7 +19,7 @@ import (
 const (
 	outageParts = 64
 	// steadyFor is how long an outage is measured in which all has failed once.
-	steadyFor = 10 * time.Second
+	steadyFor = 4 * time.Second
 	// steadyCPU bounds the processor time of a fleet with the race detector, on a machine that is busy. Without the detector
 	// an orchestrator takes 1 %.
 	steadyCPU = 0.1
@@ -28,8 +28,8 @@ const (
 // away is an outage, and what each process logs of it.
 type away struct {
 	name         string
-	begin        func(a *arena, nats, redis *netfault.Proxy)
-	end          func(a *arena, nats, redis *netfault.Proxy)
+	begin        func(a *harness, nats, redis *netfault.Proxy)
+	end          func(a *harness, nats, redis *netfault.Proxy)
 	orchestrator []string
 	worker       []string
 }
@@ -39,13 +39,11 @@ func TestOutageIsLoggedOnceWhateverTheNumberOfPartitions(t *testing.T) {
 		nats         = []string{"nats unavailable"}
 		redisMissing = []string{"redis unavailable", "partitions lost, not renewed in time"}
 		redisLost    = []string{"redis unavailable", "lease lost: not renewed in time"}
-		heal         = func(_ *arena, nats, redis *netfault.Proxy) { nats.Heal(); redis.Heal() }
+		heal         = func(_ *harness, nats, redis *netfault.Proxy) { nats.Heal(); redis.Heal() }
 	)
 	for _, c := range []away{
-		{"NATS killed", func(a *arena, _, _ *netfault.Proxy) { a.nats.Kill() }, func(a *arena, _, _ *netfault.Proxy) { a.nats.Start() }, nats, nats},
-		{"NATS in a black hole", func(_ *arena, nats, _ *netfault.Proxy) { nats.BlackHole() }, heal, nats, nats},
-		{"Redis killed", func(a *arena, _, _ *netfault.Proxy) { a.redis.Kill() }, func(a *arena, _, _ *netfault.Proxy) { a.redis.Restart(a.t) }, redisMissing, redisLost},
-		{"Redis in a black hole", func(_ *arena, _, redis *netfault.Proxy) { redis.BlackHole() }, heal, redisMissing, redisLost},
+		{"NATS in a black hole", func(_ *harness, nats, _ *netfault.Proxy) { nats.BlackHole() }, heal, nats, nats},
+		{"Redis killed", func(a *harness, _, _ *netfault.Proxy) { a.redis.Kill() }, func(a *harness, _, _ *netfault.Proxy) { a.redis.Restart(a.t) }, redisMissing, redisLost},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -55,15 +53,15 @@ func TestOutageIsLoggedOnceWhateverTheNumberOfPartitions(t *testing.T) {
 }
 
 func (c away) run(t *testing.T) {
-	s := startServers(t)
+	s := startDurableServers(t)
 	nats, redis := proxy(t, s.nats.Addr), proxy(t, s.redis.Addr)
-	a := newArenaOf(t, s, outageParts, "PAWL_NATS=nats://"+nats.Addr(), "PAWL_REDIS=redis://"+redis.Addr(),
+	a := newHarnessOf(t, s, outageParts, "PAWL_NATS=nats://"+nats.Addr(), "PAWL_REDIS=redis://"+redis.Addr(),
 		"FLEET_OWNER_TTL=5s", "PAWL_LEASE_TTL=3s", "PAWL_LOOK=10s")
 	w, o := a.worker("worker"), a.orchestrator("orchestrator")
 	a.join()
 	a.started()
 	for n := range outageParts {
-		_, err := client.Start(a.ctx, a.client, work.Lost, fmt.Sprint("lost-", n), pawl.None{})
+		_, err := client.Start(a.ctx, a.Client, work.Lost, fmt.Sprint("lost-", n), pawl.None{})
 		a.must(err)
 	}
 	poll.Until(t, within, "the activities run", func() bool { return len(a.lines("strayed")) == outageParts })
@@ -93,10 +91,10 @@ func (c away) run(t *testing.T) {
 }
 
 // recovers checks that all goes on after the outage, and that its end is no reason for many lines either.
-func (c away) recovers(a *arena, fleet [2]*stack.Process, before [2]int) {
+func (c away) recovers(a *harness, fleet [2]*stack.Process, before [2]int) {
 	a.t.Helper()
 	for n := range outageParts { // an activity whose lease was lost has another claim, and ends by itself
-		a.must(a.client.Cancel(a.ctx, fmt.Sprint("lost-", n), "the outage is over"))
+		a.must(a.Client.Cancel(a.ctx, fmt.Sprint("lost-", n), "the outage is over"))
 	}
 	for n := range outageParts {
 		a.ended(fmt.Sprint("lost-", n))

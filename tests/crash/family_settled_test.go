@@ -33,11 +33,11 @@ func (f *family) kin() (map[string]*relative, error) {
 	ctx, stop := context.WithTimeout(f.ctx, 10*time.Second)
 	defer stop()
 	all := map[string]*relative{}
-	for p := range f.parts {
+	for p := range f.Partitions {
 		for _, status := range store.Statuses() {
 			for page := (store.Page{More: true}); page.More; {
 				var err error
-				page, err = f.store.List(ctx, p, store.ListQuery{Status: status, Updated: page.Updated, Instance: page.Instance, Limit: 500})
+				page, err = f.Store.List(ctx, p, store.ListQuery{Status: status, Updated: page.Updated, Instance: page.Instance, Limit: 500})
 				if err != nil {
 					return nil, err
 				}
@@ -52,9 +52,9 @@ func (f *family) kin() (map[string]*relative, error) {
 	}
 	for id, r := range all {
 		var bad [3]error
-		p := queue.PartitionOf(id, f.parts)
-		r.events, bad[0] = f.store.History(ctx, p, id, r.rec.Execution)
-		r.inbox, bad[1] = f.store.InboxLen(ctx, p, id)
+		p := queue.PartitionOf(id, f.Partitions)
+		r.events, bad[0] = f.Store.History(ctx, p, id, r.rec.Execution)
+		r.inbox, bad[1] = f.Store.InboxLen(ctx, p, id)
 		r.end, bad[2] = r.rec.EndEvent()
 		if err := errors.Join(bad[:]...); err != nil {
 			return nil, err
@@ -67,8 +67,8 @@ func (f *family) kin() (map[string]*relative, error) {
 func (f *family) running() (ids []string, ok bool) {
 	ctx, stop := context.WithTimeout(f.ctx, 2*time.Second)
 	defer stop()
-	for p := range f.parts {
-		page, err := f.store.List(ctx, p, store.ListQuery{Status: store.Running, Limit: 500})
+	for p := range f.Partitions {
+		page, err := f.Store.List(ctx, p, store.ListQuery{Status: store.Running, Limit: 500})
 		if err != nil {
 			return nil, false
 		}
@@ -174,7 +174,7 @@ func (f *family) asParent(r *relative, all map[string]*relative, complain func(s
 		c := all[s.Instance]
 		if c == nil {
 			// Taken back by the turn that decided it, it need not have been started; but nothing waits for it then.
-			if unread, err := f.store.InboxLen(f.ctx, queue.PartitionOf(s.Instance, f.parts), s.Instance); err != nil || unread > 0 || !takenBack(r.events, s.ID) {
+			if unread, err := f.Store.InboxLen(f.ctx, queue.PartitionOf(s.Instance, f.Partitions), s.Instance); err != nil || unread > 0 || !takenBack(r.events, s.ID) {
 				complain("%s has started %s, which does not exist and has %d unread inputs (%v)", r.id, s.Instance, unread, err)
 			}
 			continue
@@ -286,7 +286,7 @@ func (f *family) totals(all map[string]*relative) {
 func (f *family) told() {
 	f.t.Helper()
 	lives := map[string]bool{}
-	for _, p := range f.all {
+	for _, p := range f.Processes {
 		select {
 		case <-p.Ended():
 		default:
@@ -336,7 +336,7 @@ func (f *family) nobodyOwes(all map[string]*relative) {
 		var d client.Description
 		f.until(id+" is described", func() bool {
 			var err error
-			d, err = f.client.Describe(f.ctx, id)
+			d, err = f.Client.Describe(f.ctx, id)
 			return err == nil
 		})
 		if d.PendingMessages != 0 || d.UnreadInputs != 0 || len(d.Children) != 0 || d.Stalled != "" {

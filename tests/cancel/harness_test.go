@@ -1,6 +1,5 @@
-// Package cancel lets activities be cancelled in every way that there is, in worker
-// processes of their own, and looks at both sides: what the activity was told there,
-// and what history says.
+// Package cancel cancels activities in worker processes in each way that exists, and compares both sides: the cause that the
+// activity receives, and the history.
 package cancel
 
 import (
@@ -21,10 +20,8 @@ import (
 	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redistest"
-	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/tests/stack"
 )
 
@@ -38,62 +35,50 @@ func TestMain(m *testing.M) {
 // within is how long anything may take.
 const within = 30 * time.Second
 
-// deafUser is of NATS: it may not hear hints, so its worker finds out by asking.
+// deafUser is a user of NATS that may not receive hints, so its worker detects cancellations by its renewals.
 const deafUser = "deaf"
 
-// arena is one namespace with its servers, its fleets and a client.
-type arena struct {
+// harness is one namespace with its servers, its fleets and a client.
+type harness struct {
 	*testing.T
 	ctx    context.Context
 	ns     string
 	nats   string
 	redis  *redistest.Server
 	ledger string
-	client *client.Client
-	store  *store.Store
+	*stack.Fleet
 }
 
-// newArena starts servers, two orchestrators and a client; workers are the test's.
-func newArena(t *testing.T) *arena {
+// newHarness starts servers, two orchestrators and a client; workers are the test's.
+func newHarness(t *testing.T) *harness {
 	t.Helper()
-	a := &arena{
+	a := &harness{
 		T: t, ctx: t.Context(), ns: "cancel", nats: startNATS(t), redis: redistest.Start(t),
 		ledger: filepath.Join(t.TempDir(), "ledger"),
 	}
 	for _, name := range []string{"orchestrator-1", "orchestrator-2"} {
 		a.member(settings{Role: "orchestrator", Name: name})
 	}
-	runner := redisx.NewRunner(a.redis.Client(t))
-	t.Cleanup(runner.Close)
-	a.store = store.New(runner, redisx.NewSpace(a.ns))
-	nc := natstest.Dial(t, a.nats)
-	poll.Until(t, within, "the namespace exists", func() bool {
-		c, err := client.New(a.ctx, nc, client.Options{Namespace: a.ns, By: "ada", Every: time.Second})
-		if err != nil {
-			return false
-		}
-		a.client = c
-		t.Cleanup(c.Close)
-		return true
-	})
+	a.Fleet = stack.NewFleet(t, a.ns, partitions, a.redis.Client(t))
+	a.Join(natstest.Dial(t, a.nats), client.Options{By: "ada", Every: time.Second})
 	return a
 }
 
-// startNATS starts a server in this process, where deafUser hears no hints.
+// startNATS starts a server in this process, where deafUser receives no hints.
 func startNATS(t *testing.T) string {
 	t.Helper()
-	const everybody = "everybody"
+	const others = "others"
 	return natstest.Start(t, func(o *server.Options) {
-		o.NoAuthUser = everybody
-		o.Users = []*server.User{{Username: everybody}, {
+		o.NoAuthUser = others
+		o.Users = []*server.User{{Username: others}, {
 			Username: deafUser, Password: deafUser,
 			Permissions: &server.Permissions{Subscribe: &server.SubjectPermission{Deny: []string{"pawl.*.hint.>"}}},
 		}}
 	}).ClientURL()
 }
 
-// member starts a process of a fleet: this test's own binary. What is not set is the arena's.
-func (a *arena) member(s settings) *stack.Process {
+// member starts a process of a fleet: this test's own binary. What is not set is the harness's.
+func (a *harness) member(s settings) *stack.Process {
 	a.Helper()
 	if s.NATS == "" {
 		s.NATS = a.nats
@@ -102,31 +87,31 @@ func (a *arena) member(s settings) *stack.Process {
 		s.Redis = a.redis.Addr
 	}
 	if s.TTL == 0 {
-		s.TTL = time.Minute // whoever is told within seconds has not found out by a renewal that came round
+		s.TTL = time.Minute // a cancellation within seconds is not one that a renewal has detected
 	}
 	s.Namespace, s.Ledger = a.ns, a.ledger
 	return stack.StartMember(a, s.Name, s)
 }
 
-func (a *arena) worker(name string) *stack.Process {
+func (a *harness) worker(name string) *stack.Process {
 	a.Helper()
 	return a.member(settings{Role: "worker", Name: name})
 }
 
-// deaf gives the address of NATS for a worker that is to hear no hints.
-func (a *arena) deaf() string {
+// deaf is the address of NATS for a worker that receives no hints.
+func (a *harness) deaf() string {
 	return strings.Replace(a.nats, "nats://", "nats://"+deafUser+":"+deafUser+"@", 1)
 }
 
-func (a *arena) must(err error) {
+func (a *harness) must(err error) {
 	a.Helper()
 	if err != nil {
 		a.Fatal(err)
 	}
 }
 
-// lines gives what was written down.
-func (a *arena) lines(what, instance string) (all []line) {
+// lines returns the lines of the ledger about an instance.
+func (a *harness) lines(what, instance string) (all []line) {
 	a.Helper()
 	b, err := os.ReadFile(a.ledger)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -141,8 +126,8 @@ func (a *arena) lines(what, instance string) (all []line) {
 	return all
 }
 
-// await waits until so many lines are there, and gives them.
-func (a *arena) await(what, instance string, n int) (all []line) {
+// await waits for so many lines, and returns them.
+func (a *harness) await(what, instance string, n int) (all []line) {
 	a.Helper()
 	poll.Until(a, within, instance+": "+what, func() bool {
 		all = a.lines(what, instance)
@@ -151,41 +136,41 @@ func (a *arena) await(what, instance string, n int) (all []line) {
 	return all
 }
 
-// counts asks a worker what it has counted so far.
-func (a *arena) counts(p *stack.Process, name string) map[string]float64 {
+// counts requests the counters of a worker.
+func (a *harness) counts(p *stack.Process, name string) map[string]float64 {
 	a.Helper()
 	before := len(a.lines("counts", ""))
 	p.Signal(syscall.SIGUSR1)
 	var all []line
-	poll.Until(a, within, name+" tells its counts", func() bool {
+	poll.Until(a, within, name+" reports its counts", func() bool {
 		all = a.lines("counts", "")
 		return len(all) > before && all[len(all)-1].Worker == name
 	})
 	return all[len(all)-1].Counts
 }
 
-func (a *arena) start(o interface{ Name() string }, id string, in history.Payload, err error) {
+func (a *harness) start(o interface{ Name() string }, id string, in history.Payload, err error) {
 	a.Helper()
 	a.must(err)
-	_, err = a.client.StartRaw(a.ctx, o.Name(), id, in)
+	_, err = a.Client.StartRaw(a.ctx, o.Name(), id, in)
 	a.must(err)
 }
 
-func (a *arena) send(id string) {
+func (a *harness) send(id string) {
 	a.Helper()
-	a.must(client.Send(a.ctx, a.client, Go, id, "now"))
+	a.must(client.Send(a.ctx, a.Client, Go, id, "now"))
 }
 
-func (a *arena) file(name string) string { return filepath.Join(filepath.Dir(a.ledger), name) }
+func (a *harness) file(name string) string { return filepath.Join(filepath.Dir(a.ledger), name) }
 
-func (a *arena) touch(file string) {
+func (a *harness) touch(file string) {
 	a.Helper()
 	a.must(os.WriteFile(file, nil, 0o600))
 }
 
-// history gives an execution's events; nil if it can not be read (yet).
-func (a *arena) history(id string, execution uint64) (all []client.Entry) {
-	for e, err := range a.client.History(a.ctx, id, execution) {
+// history returns an execution's events; nil if it cannot be read yet.
+func (a *harness) history(id string, execution uint64) (all []client.Entry) {
+	for e, err := range a.Client.History(a.ctx, id, execution) {
 		if err != nil {
 			return nil
 		}
@@ -194,8 +179,8 @@ func (a *arena) history(id string, execution uint64) (all []client.Entry) {
 	return all
 }
 
-// cancellations gives those of an execution, once there are so many.
-func (a *arena) cancellations(id string, execution uint64, n int) (all []cancellation) {
+// cancellations returns those of an execution, once there are so many.
+func (a *harness) cancellations(id string, execution uint64, n int) (all []cancellation) {
 	a.Helper()
 	poll.Until(a, within, id+": cancellations in history", func() bool {
 		all = nil
@@ -209,17 +194,17 @@ func (a *arena) cancellations(id string, execution uint64, n int) (all []cancell
 	return all
 }
 
-// cancellation is what history says of one, and what was reported of it.
+// cancellation is one of the history, and its report.
 type cancellation struct {
 	*history.ActivityCancelRequested
 	report *client.Report
 }
 
-// reported waits until the cancellation of the activity has been reported, and demands how.
-func (a *arena) reported(id string, execution uint64, how client.How) {
+// reported waits for the report of the cancellation, and compares how the activity ended.
+func (a *harness) reported(id string, execution uint64, how client.How) {
 	a.Helper()
 	var last *client.Report
-	poll.Until(a, within, id+": it is reported how the activity ended", func() bool {
+	poll.Until(a, within, id+": a report of how the activity ended", func() bool {
 		all := a.cancellations(id, execution, 1)
 		last = all[0].report
 		return last != nil
@@ -229,8 +214,8 @@ func (a *arena) reported(id string, execution uint64, how client.How) {
 	}
 }
 
-// ended waits for the end of an instance, and gives it.
-func (a *arena) ended(id string) (end history.Event) {
+// ended waits for the end of an instance, and returns its last event.
+func (a *harness) ended(id string) (end history.Event) {
 	a.Helper()
 	poll.Until(a, within, id+" has ended", func() bool {
 		all := a.history(id, 0)
@@ -244,14 +229,9 @@ func (a *arena) ended(id string) (end history.Event) {
 }
 
 // check runs the invariant checker of production, and demands that no lease is left.
-func (a *arena) check() {
+func (a *harness) check() {
 	a.Helper()
-	seen, err := a.store.Check(a.ctx, nil)
-	a.must(err)
-	for _, f := range seen.Findings {
-		a.Errorf("invariant broken: %s", f)
-	}
-	if seen.Leases != 0 {
+	if seen := a.Check(); seen.Leases != 0 {
 		a.Errorf("%d leases are left although everything has ended", seen.Leases)
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/pawlrun/pawl/tests/crash/work"
 )
 
-func TestRedisRestartedWithWaitersLosesNobodyAndNobodysTurn(t *testing.T) {
+func TestWaitersKeepTheirOrderAcrossRedisRestart(t *testing.T) {
 	t.Parallel()
-	q := newQueueing(t, startServers(t))
+	q := newQueueing(t, startDurableServers(t))
 	q.fleets()
 	q.begin()
 	q.redis.Kill()
@@ -33,9 +33,9 @@ func TestRedisRestartedWithWaitersLosesNobodyAndNobodysTurn(t *testing.T) {
 }
 
 // The words of the gates go with it: the sweep says them again.
-func TestNATSRestartedWithWaitersLosesNobodyAndNobodysTurn(t *testing.T) {
+func TestWaitersKeepTheirOrderAcrossNATSRestart(t *testing.T) {
 	t.Parallel()
-	q := newQueueing(t, startServers(t))
+	q := newQueueing(t, startDurableServers(t))
 	q.fleets()
 	q.begin()
 	q.open()
@@ -46,7 +46,7 @@ func TestNATSRestartedWithWaitersLosesNobodyAndNobodysTurn(t *testing.T) {
 }
 
 // Nobody owns anything while they stand in line.
-func TestQueuesWithoutOrchestratorsOnlyWait(t *testing.T) {
+func TestWaitersWaitWhileNoOrchestratorRuns(t *testing.T) {
 	t.Parallel()
 	q := newQueueing(t, startServers(t))
 	o := q.orchestrator("orchestrator")
@@ -63,7 +63,7 @@ func TestQueuesWithoutOrchestratorsOnlyWait(t *testing.T) {
 
 // Instances and their gates are on different masters, of which each forgets for itself. What that may break is broken once: all
 // end, and no slot and no waiter is left.
-func TestQueuesOfWhichARedisServerForgetsAreWholeAgain(t *testing.T) {
+func TestLimitsRecoverWhenRedisRollsBack(t *testing.T) {
 	for _, c := range []struct {
 		name             string
 		gates, instances bool // which master goes back
@@ -80,7 +80,7 @@ func TestQueuesOfWhichARedisServerForgetsAreWholeAgain(t *testing.T) {
 			q.fleets()
 			q.join()
 			masters := q.masters()
-			f := &family{arena: q.arena}
+			f := &family{harness: q.harness}
 			kept := map[*redistest.Server]string{}
 			keep := func() {
 				if c.gates {
@@ -113,7 +113,7 @@ func TestQueuesOfWhichARedisServerForgetsAreWholeAgain(t *testing.T) {
 }
 
 // Instances do not wait for their gate's server: they are committed, wait for a word, and ask again.
-func TestAGateThatDoesNotAnswerIsAskedAgain(t *testing.T) {
+func TestLimitThatDoesNotAnswerIsRequestedAgain(t *testing.T) {
 	t.Parallel()
 	q := newQueueing(t, twoMasters(t))
 	q.fleets()
@@ -122,7 +122,7 @@ func TestAGateThatDoesNotAnswerIsAskedAgain(t *testing.T) {
 	silent.Pause()
 	id := q.visitorID(0)
 	q.visit(id, booths)
-	q.until("it is committed", func() bool { return q.record(id) != nil })
+	q.until("it is committed", func() bool { return q.Record(id) != nil })
 	if n := len(q.lines(work.BoothIn)); n > 0 {
 		t.Errorf("%d have come through a gate that does not answer", n)
 	}
@@ -136,7 +136,7 @@ func TestAGateThatDoesNotAnswerIsAskedAgain(t *testing.T) {
 // masters finds the server that has the gate of the booths, and puts the instances on the other.
 func (q *queueing) masters() [2]*redistest.Server {
 	q.t.Helper()
-	node, err := q.rdb.(*redis.ClusterClient).MasterForKey(q.ctx, redisx.NewSpace(q.ns).Limit(work.Booth.Name()).Waiters())
+	node, err := q.rdb.(*redis.ClusterClient).MasterForKey(q.ctx, redisx.NewSpace(q.Namespace).Limit(work.Booth.Name()).Waiters())
 	q.must(err)
 	if strings.HasSuffix(q.redis.Addr, node.Options().Addr) { // the client takes the loopback address away
 		q.home = children

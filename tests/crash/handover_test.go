@@ -12,10 +12,10 @@ import (
 )
 
 // owners counts the partitions of each member.
-func (a *arena) owners(rdb redis.UniversalClient) map[string]int {
-	space := redisx.NewSpace(a.ns)
+func (a *harness) owners(rdb redis.UniversalClient) map[string]int {
+	space := redisx.NewSpace(a.Namespace)
 	all := map[string]int{}
-	for p := range a.parts {
+	for p := range a.Partitions {
 		m, err := rdb.HGet(a.ctx, space.Part(p).Owner(), "member").Result()
 		if err == nil && m != "" {
 			all[m]++
@@ -25,7 +25,7 @@ func (a *arena) owners(rdb redis.UniversalClient) map[string]int {
 }
 
 // spread waits until so many members own all partitions between them.
-func (a *arena) spread(rdb redis.UniversalClient, members int) map[string]int {
+func (a *harness) spread(rdb redis.UniversalClient, members int) map[string]int {
 	a.t.Helper()
 	var now map[string]int
 	poll.Until(a.t, within, "the partitions are spread", func() bool {
@@ -34,7 +34,7 @@ func (a *arena) spread(rdb redis.UniversalClient, members int) map[string]int {
 		for _, n := range now {
 			sum += n
 		}
-		return len(now) == members && sum == a.parts
+		return len(now) == members && sum == a.Partitions
 	})
 	return now
 }
@@ -42,9 +42,9 @@ func (a *arena) spread(rdb redis.UniversalClient, members int) map[string]int {
 // Ownership lasts the five seconds of production here: what is faster is a hand-over.
 const ownerTTL = 5 * time.Second
 
-func TestPartitionsMoveWhenAnOrchestratorComesLeavesOrDies(t *testing.T) {
+func TestPartitionsMoveWhenOrchestratorsJoinLeaveOrDie(t *testing.T) {
 	t.Parallel()
-	a := newArenaOf(t, startServers(t), 32, "FLEET_OWNER_TTL="+ownerTTL.String())
+	a := newHarnessOf(t, startServers(t), 32, "FLEET_OWNER_TTL="+ownerTTL.String())
 	rdb := a.redis.Client(t)
 	a.worker("worker")
 	first := a.orchestrator("orchestrator-1")

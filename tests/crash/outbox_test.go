@@ -16,15 +16,15 @@ import (
 // Without NATS a parent starts a child, takes back both children and ends, all in Redis. What it owes is sent
 // when NATS is back, be it by whoever takes over: the first child's activity is told, and the second child is
 // started and cancelled.
-func TestWhatAParentOwesItsChildrenOutlivesItsEndAndItsOrchestrator(t *testing.T) {
+func TestOutboxOfEndedParentIsPublishedAfterNATSOutage(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		t.Run(map[bool]string{false: "the orchestrator lives", true: "the orchestrator dies"}[killed], func(t *testing.T) {
 			t.Parallel()
-			f := newFamily(t, startServers(t), "PAWL_LOOK=500ms", "FLEET_OWNER_TTL=600ms")
+			f := newFamily(t, startDurableServers(t), "PAWL_LOOK=500ms", "FLEET_OWNER_TTL=600ms")
 			o := f.orchestrator("orchestrator")
 			f.worker("worker")
 			f.join()
-			_, err := client.Start(f.ctx, f.client, work.Late, "late", 1500*time.Millisecond)
+			_, err := client.Start(f.ctx, f.Client, work.Late, "late", 1500*time.Millisecond)
 			f.must(err)
 			f.until("the activity of the first child is at work", func() bool { return len(f.lines("began")) == 1 })
 			f.nats.Kill()
@@ -58,13 +58,13 @@ func TestWhatAParentOwesItsChildrenOutlivesItsEndAndItsOrchestrator(t *testing.T
 
 // Events, and a parent's cancel, come for an instance that nobody has started, and wait for its start, whoever dies
 // meanwhile; so does what Redis forgets of them. A client's cancel does not wait.
-func TestWhatComesBeforeItsInstanceIsStartedWaitsThroughCrashes(t *testing.T) {
+func TestEarlyInputsSurviveCrashesUntilStart(t *testing.T) {
 	t.Parallel()
-	f := newFamily(t, startServers(t), "PAWL_LOOK=500ms", "FLEET_OWNER_TTL=600ms")
+	f := newFamily(t, startDurableServers(t), "PAWL_LOOK=500ms", "FLEET_OWNER_TTL=600ms")
 	o := f.orchestrator("orchestrator")
 	f.worker("worker")
 	f.join()
-	conn, err := queue.Join(f.ctx, f.nats.Client(), queue.Options{Namespace: f.ns})
+	conn, err := queue.Join(f.ctx, f.nats.Client(), queue.Options{Namespace: f.Namespace})
 	f.must(err)
 	t.Cleanup(conn.Close)
 	publish := func(in queue.OutInput) {
@@ -78,11 +78,11 @@ func TestWhatComesBeforeItsInstanceIsStartedWaitsThroughCrashes(t *testing.T) {
 
 	publish(queue.OutInput{Sender: queue.SenderOrchestrator, Instance: "taken-back", Kind: queue.KindCancel, Of: "effect-of-another-0000", Reason: cancel.LostSelect})
 	publish(queue.OutInput{Sender: queue.SenderOrchestrator, Instance: "taken-back", Kind: queue.KindCancel, Of: parent.Effect, Reason: cancel.ScopeEnded, By: "gone"})
-	f.must(f.client.Cancel(f.ctx, "greeted", "too early", client.MessageID("cancel")))
-	f.must(client.Send(f.ctx, f.client, work.Go, "greeted", 1, client.MessageID("go")))
+	f.must(f.Client.Cancel(f.ctx, "greeted", "too early", client.MessageID("cancel")))
+	f.must(client.Send(f.ctx, f.Client, work.Go, "greeted", 1, client.MessageID("go")))
 	visible := func() bool {
 		n := 0
-		for d, err := range f.client.Stalled(f.ctx) {
+		for d, err := range f.Client.Stalled(f.ctx) {
 			if err != nil {
 				return false
 			}
@@ -102,15 +102,15 @@ func TestWhatComesBeforeItsInstanceIsStartedWaitsThroughCrashes(t *testing.T) {
 		Sender: queue.SenderOrchestrator, Instance: "taken-back", Kind: queue.KindStart, Name: work.Nest.Name(), Parent: parent,
 		Payload: history.Payload{Type: history.TypeJSON, Data: []byte("0")},
 	})
-	_, err = client.Start(f.ctx, f.client, work.Kid, "greeted", work.Chore{Wait: true})
+	_, err = client.Start(f.ctx, f.Client, work.Kid, "greeted", work.Chore{Wait: true})
 	f.must(err)
 	o.Start()
 	f.untilEnded("taken-back")
 	f.untilEnded("greeted")
-	if rec := f.record("taken-back"); rec.Status != store.Cancelled {
+	if rec := f.Record("taken-back"); rec.Status != store.Cancelled {
 		t.Errorf("the child that was taken back is %s", rec.Status)
 	}
-	if rec := f.record("greeted"); rec.Status != store.Completed {
+	if rec := f.Record("greeted"); rec.Status != store.Completed {
 		t.Errorf("who was sent an event, and a client's cancel, before it was started is %s", rec.Status)
 	}
 	f.show("taken-back", "greeted")

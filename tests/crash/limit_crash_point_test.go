@@ -23,14 +23,14 @@ const (
 // gatePoints are where somebody dies who has to do with a gate, and at which pass.
 func gatePoints() []tellingPoint {
 	return []tellingPoint{
-		{firstGatePoint, "1"}, {firstGatePoint, "2"}, {"orchestrator.entered", "3"}, {"orchestrator.left", "6"}, {sweptPoint, "2"}, {"orchestrator.turned", "14"},
-		{"orchestrator.committed", "14"}, {"orchestrator.published", "9"}, {"worker.claimed", "9"}, {"worker.acked", "9"},
+		{firstGatePoint, "2"}, {"orchestrator.entered", "3"}, {"orchestrator.left", "6"}, {sweptPoint, "2"},
+		{"orchestrator.committed", "14"}, {"worker.acked", "9"},
 	}
 }
 
 // Of the only orchestrator, or the only worker, every incarnation dies when it passes the crash point so many times, and is
 // followed by another: while they come to stand in line, and while they are let in.
-func TestQueuesWhoseOwnersDieAtACrashPointAgainAndAgainKeepTheirOrderAndTheirLimits(t *testing.T) {
+func TestLimitsHoldAndStayFIFOWhenOwnersDieRepeatedlyAtCrashPoint(t *testing.T) {
 	s := startServers(t)
 	for _, c := range gatePoints() {
 		t.Run(c.point+":"+c.passes, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestQueuesWhoseOwnersDieAtACrashPointAgainAndAgainKeepTheirOrderAndTheirLim
 }
 
 // The owner of everything dies when a holder has ended and has not left its gate, and the one after it knows nothing of that.
-func TestASlotWhoseHolderEndedAsItsOwnerDiedIsFreeWithinSeconds(t *testing.T) {
+func TestSlotIsReleasedWhenOwnerDiesAsHolderEnds(t *testing.T) {
 	s := startServers(t)
 	for _, c := range []struct {
 		name, gate, point string // the commit of the end
@@ -67,20 +67,20 @@ func TestASlotWhoseHolderEndedAsItsOwnerDiedIsFreeWithinSeconds(t *testing.T) {
 			id := q.visitorID(0)
 			q.visit(id, 1)
 			q.until("it is in", func() bool { return len(q.lines(work.BoothIn)) == 1 })
-			q.must(q.client.Cancel(q.ctx, id, "not needed any more"))
+			q.must(q.Client.Cancel(q.ctx, id, "not needed any more"))
 			return id
 		}},
 		{"an activity that keeps its slot, of an instance that goes on", work.Booth.Name(), "orchestrator.committed:2", true, func(q *queueing) string {
-			_, err := client.Start(q.ctx, q.client, work.Regular, "regular", 0)
+			_, err := client.Start(q.ctx, q.Client, work.Regular, "regular", 0)
 			q.must(err)
 			q.until("it is in", func() bool { return len(q.lines(work.BoothIn)) == 1 })
-			q.must(client.Send(q.ctx, q.client, work.Go, "regular", 1, client.MessageID("go")))
+			q.must(client.Send(q.ctx, q.Client, work.Go, "regular", 1, client.MessageID("go")))
 			return "regular"
 		}},
 		{"an instance", work.Lobby.Name(), "orchestrator.committed:4", false, func(q *queueing) string {
 			id := q.guestID(0)
 			q.open()
-			_, err := client.Start(q.ctx, q.client, work.Lobby, id, 0)
+			_, err := client.Start(q.ctx, q.Client, work.Lobby, id, 0)
 			q.must(err)
 			return id
 		}},
@@ -93,7 +93,7 @@ func TestASlotWhoseHolderEndedAsItsOwnerDiedIsFreeWithinSeconds(t *testing.T) {
 			q.join()
 			id := c.begin(q)
 			died(t, o)
-			if rec := q.record(id); rec == nil || rec.Status.Ended() == c.lives {
+			if rec := q.Record(id); rec == nil || rec.Status.Ended() == c.lives {
 				t.Errorf("that was not the moment: %+v", rec)
 			}
 			if s := q.stats(c.gate); s.Active != 1 {
@@ -101,12 +101,12 @@ func TestASlotWhoseHolderEndedAsItsOwnerDiedIsFreeWithinSeconds(t *testing.T) {
 			}
 			q.orchestrator("heir")
 			q.until("the partitions have an owner", func() bool {
-				_, err := q.client.Describe(q.ctx, id)
+				_, err := q.Client.Describe(q.ctx, id)
 				return err == nil
 			})
 			q.left(map[string]uint64{c.gate: 1})
 			if c.lives {
-				q.must(client.Send(q.ctx, q.client, work.Go, id, 1, client.MessageID("go again")))
+				q.must(client.Send(q.ctx, q.Client, work.Go, id, 1, client.MessageID("go again")))
 				q.completed(id, 1)
 			}
 			q.check()
@@ -116,7 +116,7 @@ func TestASlotWhoseHolderEndedAsItsOwnerDiedIsFreeWithinSeconds(t *testing.T) {
 
 // The owner of everything dies when somebody who waited has been cancelled and has not left the queue. (Its commits: as many starts
 // as there are places, that of who waits, and its end.)
-func TestWhoeverWasCancelledInTheQueueAsItsOwnerDiedIsPassedOver(t *testing.T) {
+func TestWaiterCancelledAsOwnerDiesIsNotAdmitted(t *testing.T) {
 	t.Parallel()
 	q := newQueueing(t, startServers(t))
 	o := q.orchestrator("orchestrator", "PAWL_FAILPOINT=orchestrator.committed:"+strconv.Itoa(work.Places+2))
@@ -126,7 +126,7 @@ func TestWhoeverWasCancelledInTheQueueAsItsOwnerDiedIsPassedOver(t *testing.T) {
 		q.visit(q.visitorID(i), 1)
 		q.stand(work.Booth.Name(), func(s limiter.Stats) bool { return s.TotalEnqueued == uint64(i+1) })
 	}
-	q.must(q.client.Cancel(q.ctx, q.visitorID(work.Places), "not needed any more"))
+	q.must(q.Client.Cancel(q.ctx, q.visitorID(work.Places), "not needed any more"))
 	died(t, o)
 	if s := q.stats(work.Booth.Name()); s.QueueLength != 1 {
 		t.Errorf("that was not the moment: %+v", s)
@@ -148,7 +148,7 @@ func TestWhoeverWasCancelledInTheQueueAsItsOwnerDiedIsPassedOver(t *testing.T) {
 }
 
 // One of two stands still at the crash point, goes on when all is over, and finds nothing that is still its own.
-func TestAnOrchestratorThatWasPausedAtAGateDoesNoHarmWhenItWakes(t *testing.T) {
+func TestOrchestratorPausedAtLimitDoesNoHarmWhenResumed(t *testing.T) {
 	s := startServers(t)
 	for _, point := range []string{"orchestrator.entered:4", "orchestrator.left:6", "orchestrator.swept:3"} {
 		t.Run(point, func(t *testing.T) {
@@ -170,11 +170,11 @@ func TestAnOrchestratorThatWasPausedAtAGateDoesNoHarmWhenItWakes(t *testing.T) {
 }
 
 // Everybody is killed while they stand in line and while they are let in, one after the other.
-func TestQueuesWhoseFleetsAreKilledAtAnyMomentKeepTheirOrderAndTheirLimits(t *testing.T) {
+func TestLimitsHoldAndStayFIFOWhenProcessesAreKilledAtRandom(t *testing.T) {
 	t.Parallel()
 	q := newQueueing(t, startServers(t))
 	q.fleets()
-	all := q.all
+	all := q.Processes
 	q.begin()
 	q.open()
 	const every = 300 * time.Millisecond

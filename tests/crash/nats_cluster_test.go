@@ -1,7 +1,6 @@
 package crash
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -14,26 +13,16 @@ import (
 
 // Streams of three replicas: the server that leads INPUTS is killed, then a follower, each while clients call. No call
 // fails, and what had been accepted takes effect.
-func TestAServerOfAClusterThatIsKilledFailsNoCallOfAClient(t *testing.T) {
+func TestNATSClusterServerKilledFailsNoClientCall(t *testing.T) {
 	t.Parallel()
 	c := stack.StartNATSCluster(t, bin)
-	a := newArena(t, servers{nats: c.Nodes[0], redis: redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")},
+	a := newHarness(t, servers{nats: c.Nodes[0], redis: redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")},
 		"PAWL_NATS="+c.URL(), "PAWL_REPLICAS=3", "FLEET_OWNER_TTL=5s", "PAWL_LOOK=10s", "PAWL_LEASE_TTL=5s")
 	a.fleets()
 	nc := c.Client()
-	poll.Until(t, 60*time.Second, "the namespace exists", func() bool {
-		ctx, stop := context.WithTimeout(a.ctx, 2*time.Second)
-		defer stop()
-		cl, err := client.New(ctx, nc, client.Options{Namespace: a.ns, Every: time.Second})
-		if err != nil {
-			return false
-		}
-		a.client = cl
-		t.Cleanup(cl.Close)
-		return true
-	})
+	a.Join(nc, client.Options{Every: time.Second})
 	a.started()
-	inputs := "PAWL-" + a.ns + "-INPUTS"
+	inputs := "PAWL-" + a.Namespace + "-INPUTS"
 	leader, _ := c.Leader(nc, inputs, nil, 3)
 	a.begin(6)
 
@@ -62,10 +51,10 @@ func TestAServerOfAClusterThatIsKilledFailsNoCallOfAClient(t *testing.T) {
 }
 
 // started waits until every process of the fleets serves.
-func (a *arena) started() {
+func (a *harness) started() {
 	a.t.Helper()
 	poll.Until(a.t, within, "the fleets have started", func() bool {
-		for _, p := range a.all {
+		for _, p := range a.Processes {
 			if !strings.Contains(p.Log(), "msg=started") {
 				return false
 			}

@@ -12,21 +12,21 @@ import (
 	"github.com/pawlrun/pawl/tests/stack"
 )
 
-// onCluster is an arena on a Redis Cluster of three masters with a replica each, without fleets.
-func onCluster(t *testing.T) *arena {
+// onCluster is a harness on a Redis Cluster of three masters with a replica each, without fleets.
+func onCluster(t *testing.T) *harness {
 	t.Helper()
-	return newArenaOf(t, servers{nats: stack.StartNATS(t, bin), cluster: redistest.StartReplicatedCluster(t, 3)}, 12)
+	return newHarnessOf(t, servers{nats: stack.StartNATS(t, bin), cluster: redistest.StartReplicatedCluster(t, 3)}, 12)
 }
 
 // shard finds the shard that has the partition of an instance.
-func (a *arena) shard(instance string) int {
+func (a *harness) shard(instance string) int {
 	a.t.Helper()
-	return a.cluster.Shard(a.t, redisx.NewSpace(a.ns).Part(queue.PartitionOf(instance, a.parts)).Owner())
+	return a.cluster.Shard(a.t, redisx.NewSpace(a.Namespace).Part(queue.PartitionOf(instance, a.Partitions)).Owner())
 }
 
 // goesOn starts fleets, begins instances, lets something happen to the master of the first shard, begins more, and checks that all of them
 // end. It gives how long after the election of the replica the first of the later ones on that shard had ended.
-func (a *arena) goesOn(happen func(master *redistest.Server)) time.Duration {
+func (a *harness) goesOn(happen func(master *redistest.Server)) time.Duration {
 	a.t.Helper()
 	a.fleets()
 	a.begin(9)
@@ -46,14 +46,14 @@ func (a *arena) goesOn(happen func(master *redistest.Server)) time.Duration {
 	return first
 }
 
-func TestAClusterWhoseMasterDiesForGoodGoesOnWhenItsReplicaIsElected(t *testing.T) {
+func TestClusterContinuesWhenMasterDiesAndReplicaIsElected(t *testing.T) {
 	t.Parallel()
 	if after := onCluster(t).goesOn((*redistest.Server).Kill); after > 10*time.Second {
 		t.Errorf("%v after the election", after)
 	}
 }
 
-func TestAClusterWhoseMasterHangsGoesOnWhenItsReplicaIsElected(t *testing.T) {
+func TestClusterContinuesWhenMasterHangsAndReplicaIsElected(t *testing.T) {
 	t.Parallel()
 	if after := onCluster(t).goesOn((*redistest.Server).Pause); after > 15*time.Second {
 		t.Errorf("%v after the election", after)
@@ -61,9 +61,9 @@ func TestAClusterWhoseMasterHangsGoesOnWhenItsReplicaIsElected(t *testing.T) {
 }
 
 // waited checks that no member of the fleets has ended, and that none has logged that it waits more than once.
-func (a *arena) waited() {
+func (a *harness) waited() {
 	a.t.Helper()
-	for _, p := range a.all {
+	for _, p := range a.Processes {
 		select {
 		case <-p.Ended():
 			a.t.Error("a member has ended")
@@ -77,9 +77,9 @@ func (a *arena) waited() {
 	}
 }
 
-func TestFleetsThatStartWhileRedisLoadsWaitForIt(t *testing.T) {
+func TestFleetStartedWhileRedisLoadsWaits(t *testing.T) {
 	t.Parallel()
-	a := newArena(t, servers{nats: stack.StartNATS(t, bin), redis: redistest.StartLoading(t, 4000)})
+	a := newHarness(t, servers{nats: stack.StartNATS(t, bin), redis: redistest.StartLoading(t, 4000)})
 	a.fleets()
 	poll.Until(t, within, "Redis has loaded its keys", func() bool { return a.rdb.Ping(a.ctx).Err() == nil })
 	loaded := time.Now()
@@ -89,7 +89,7 @@ func TestFleetsThatStartWhileRedisLoadsWaitForIt(t *testing.T) {
 	a.t.Logf("the last instance had ended %v after the load", time.Since(loaded).Round(time.Millisecond))
 }
 
-func TestFleetsThatStartWhileAClusterMasterHangsWaitForTheElection(t *testing.T) {
+func TestFleetStartedWhileClusterMasterHangsWaitsForElection(t *testing.T) {
 	t.Parallel()
 	a := onCluster(t)
 	a.cluster.Masters[0].Pause()
@@ -102,9 +102,9 @@ func TestFleetsThatStartWhileAClusterMasterHangsWaitForTheElection(t *testing.T)
 }
 
 // Activities run on and are completed, partitions and leases are kept, and what is new waits.
-func TestARedisWithoutMemoryKeepsWhatItHasAndTakesTheRestLater(t *testing.T) {
+func TestRedisOutOfMemoryKeepsOwnersAndAcceptsInputsLater(t *testing.T) {
 	t.Parallel()
-	a := newArena(t, startServers(t))
+	a := newHarness(t, startServers(t))
 	a.fleets()
 	a.begin(6)
 	a.steps(4)
@@ -121,11 +121,11 @@ func TestARedisWithoutMemoryKeepsWhatItHasAndTakesTheRestLater(t *testing.T) {
 }
 
 // epochs lists how often each partition has been acquired.
-func (a *arena) epochs() string {
+func (a *harness) epochs() string {
 	a.t.Helper()
 	var all []string
-	for p := range a.parts {
-		n, err := a.rdb.HGet(a.ctx, redisx.NewSpace(a.ns).Part(p).Owner(), "epoch").Result()
+	for p := range a.Partitions {
+		n, err := a.rdb.HGet(a.ctx, redisx.NewSpace(a.Namespace).Part(p).Owner(), "epoch").Result()
 		a.must(err)
 		all = append(all, n)
 	}

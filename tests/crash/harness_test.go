@@ -1,9 +1,6 @@
-// Package crash runs Pawl as it runs in earnest, orchestrators and workers as
-// processes of their own on a real nats-server and redis-server, and kills, pauses
-// and restarts them: at the crash points (package failpoint), at any moment, and the
-// servers too. Whatever is done, at the end every instance has ended once with the
-// right result, every side effect was had at least once, and the invariant checker
-// finds nothing.
+// Package crash runs orchestrators and workers as processes on a real nats-server and redis-server, and kills, pauses and
+// restarts them: at the crash points (package failpoint), at random, and the servers too. At the end of each test every instance
+// has ended once with the right result, every side effect has happened at least once, and the invariant checker finds nothing.
 package crash
 
 import (
@@ -22,7 +19,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
-	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/client"
@@ -44,17 +40,20 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "crash:", err)
 		os.Exit(1)
 	}
-	stack.AtOnce(2 * runtime.GOMAXPROCS(0)) // they wait for leases and ownerships to expire
+	stack.AtOnce(atOnce * runtime.GOMAXPROCS(0))
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		_ = os.RemoveAll(dir)
 		os.Exit(code)
 	}))
 }
 
-// within is how long the instances of one arena may take for everything that is done to them.
+// within bounds each wait of a test.
 const within = 40 * time.Second
 
-// servers are what several arenas may share, each in a namespace of its own.
+// atOnce is how many tests run at the same time for each core: they wait for leases and ownerships to expire.
+const atOnce = 4
+
+// servers may be shared by several harnesses, each with its own namespace.
 type servers struct {
 	nats  *stack.NATS
 	redis *redistest.Server
@@ -63,7 +62,14 @@ type servers struct {
 	cluster *redistest.ReplicatedCluster // instead of redis and other
 }
 
+// startServers starts servers that are not killed: they do not wait for a disk.
 func startServers(t *testing.T) servers {
+	t.Helper()
+	return servers{nats: stack.StartNATS(t, bin, stack.SyncInterval), redis: redistest.Start(t)}
+}
+
+// startDurableServers starts servers that have on disk what they have acknowledged.
+func startDurableServers(t *testing.T) servers {
 	t.Helper()
 	return servers{nats: stack.StartNATS(t, bin), redis: redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")}
 }
@@ -90,125 +96,94 @@ func (s servers) url() string {
 	return "redis://" + s.redis.Addr
 }
 
-// arena is one namespace with its fleets and its instances.
-type arena struct {
+// harness is one namespace with its fleets and its instances.
+type harness struct {
 	servers
+	*stack.Fleet
 	t      *testing.T
-	parts  int
-	ns     string
 	ledger string
-	env    []string
-	client *client.Client
-	store  *store.Store
 	rdb    redis.UniversalClient
-	all    []*stack.Process // every member of its fleets
-	tended bool             // those that die are started again
-	deaths int              // of those
-	mixed  []*outcome       // what whoever waits for instance n was told
-	ctx    context.Context  //nolint:containedctx // ends with the test
+	tended bool            // processes that die are started again
+	deaths int             // of those
+	mixed  []*outcome      // what the client that waits for instance n has received
+	ctx    context.Context //nolint:containedctx // ends with the test
 }
 
-// outcome is what a waiting client is told, once told is closed.
+// outcome is what a waiting client has received, once received is closed.
 type outcome struct {
-	told chan struct{}
-	at   time.Time
-	sum  int
-	err  error
+	received chan struct{}
+	at       time.Time
+	sum      int
+	err      error
 }
 
-func newArena(t *testing.T, s servers, env ...string) *arena {
+func newHarness(t *testing.T, s servers, env ...string) *harness {
 	t.Helper()
-	return newArenaOf(t, s, 4, env...)
+	return newHarnessOf(t, s, 4, env...)
 }
 
-func newArenaOf(t *testing.T, s servers, partitions int, env ...string) *arena {
+func newHarnessOf(t *testing.T, s servers, partitions int, env ...string) *harness {
 	t.Helper()
 	ns := strings.NewReplacer("/", "-", ".", "-", ":", "-", ",", "", "'", "").Replace(t.Name())
 	ns = ns[max(0, len(ns)-60):]
-	a := &arena{servers: s, t: t, parts: partitions, ns: ns, ledger: filepath.Join(t.TempDir(), "ledger")}
-	a.env = append([]string{
+	a := &harness{servers: s, t: t, ledger: filepath.Join(t.TempDir(), "ledger"), rdb: s.client(t)}
+	a.Fleet = stack.NewFleet(t, ns, partitions, a.rdb, append([]string{
 		"PAWL_NATS=" + s.nats.URL(), "PAWL_REDIS=" + s.url(), "PAWL_NAMESPACE=" + ns, "PAWL_PARTITIONS=" + strconv.Itoa(partitions),
 		"PAWL_LOOK=1s", "PAWL_LEASE_TTL=1s", "PAWL_DRAIN=10s", "FLEET_OWNER_TTL=1500ms", "FLEET_LEDGER=" + a.ledger,
-	}, env...)
+	}, env...)...)
 	if s.other != nil {
-		a.env = append(a.env, "FLEET_MASTERS="+s.redis.Addr+","+s.other.Addr)
+		a.Env = append(a.Env, "FLEET_MASTERS="+s.redis.Addr+","+s.other.Addr)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	a.ctx = ctx
 	t.Cleanup(func() {
 		stop()
 		for _, o := range a.mixed {
-			<-o.told
+			<-o.received
 		}
 	})
-	a.rdb = s.client(t)
-	run := redisx.NewRunner(a.rdb)
-	t.Cleanup(run.Close)
-	a.store = store.New(run, redisx.NewSpace(ns))
 	return a
 }
 
 // process starts a member of a fleet.
-func (a *arena) process(role, name string, env ...string) *stack.Process {
+func (a *harness) process(role, name string, env ...string) *stack.Process {
 	a.t.Helper()
-	p := stack.NewProcess(a.t, name, bin.Fleet, []string{role}, append(a.env, env...))
-	p.Start()
-	a.all = append(a.all, p)
-	return p
+	return a.Process(name, bin.Fleet, []string{role}, env...)
 }
 
-func (a *arena) orchestrator(name string, env ...string) *stack.Process {
+func (a *harness) orchestrator(name string, env ...string) *stack.Process {
 	a.t.Helper()
 	return a.process("orchestrator", name, env...)
 }
 
-func (a *arena) worker(name string, env ...string) *stack.Process {
+func (a *harness) worker(name string, env ...string) *stack.Process {
 	a.t.Helper()
 	return a.process("worker", name, env...)
 }
 
 // join waits until the namespace exists, and opens it.
-func (a *arena) join() {
+func (a *harness) join() {
 	a.t.Helper()
-	if a.client == nil {
-		a.joinAs(client.Options{Every: time.Second})
-	}
-}
-
-func (a *arena) joinAs(o client.Options) {
-	a.t.Helper()
-	o.Namespace = a.ns
-	nc := a.nats.Client()
-	poll.Until(a.t, 30*time.Second, "the namespace exists", func() bool {
-		ctx, stop := context.WithTimeout(a.ctx, 2*time.Second)
-		defer stop()
-		c, err := client.New(ctx, nc, o)
-		if err != nil {
-			return false
-		}
-		a.client = c
-		a.t.Cleanup(c.Close)
-		return true
-	})
+	a.Join(a.nats.Client(), client.Options{Every: time.Second})
 }
 
 func id(n int) string { return fmt.Sprintf("mixed-%d", n) }
 
 // begin starts n more instances, and clients that wait for them. Every other one gets its event
-// before its start, and every third start is published twice, as by a client that saw no PubAck.
-func (a *arena) begin(n int) {
+// before its start, and every third start is published twice, as by a client that received no PubAck.
+func (a *harness) begin(n int) {
 	a.t.Helper()
 	a.join()
 	for range n {
 		i := len(a.mixed)
 		start := func() {
-			run, err := client.Start(a.ctx, a.client, work.Mixed, id(i), i, client.MessageID("start"))
+			run, err := client.Start(a.ctx, a.Client, work.Mixed, id(i), i, client.MessageID("start"))
 			a.must(err)
 			if len(a.mixed) == i {
 				a.wait(run)
 			}
 		}
-		event := func() { a.must(client.Send(a.ctx, a.client, work.Go, id(i), 10*i, client.MessageID("go"))) }
+		event := func() { a.must(client.Send(a.ctx, a.Client, work.Go, id(i), 10*i, client.MessageID("go"))) }
 		order := []func(){start, event}
 		if i%2 == 0 {
 			order = []func(){event, start}
@@ -222,37 +197,26 @@ func (a *arena) begin(n int) {
 	}
 }
 
-func (a *arena) must(err error) {
+func (a *harness) must(err error) {
 	a.t.Helper()
 	if err != nil {
 		a.t.Fatal(err)
 	}
 }
 
-// wait waits for a result, from now on and through all that happens. It is joined by end, or when the test ends.
-func (a *arena) wait(run *client.Run[int]) {
-	o := &outcome{told: make(chan struct{})}
+// wait waits for a result in the background. It is joined by end, or when the test ends.
+func (a *harness) wait(run *client.Run[int]) {
+	o := &outcome{received: make(chan struct{})}
 	a.mixed = append(a.mixed, o)
 	go func() {
-		defer close(o.told)
+		defer close(o.received)
 		o.sum, o.err = run.Result(a.ctx)
 		o.at = time.Now()
 	}()
 }
 
-// record reads an instance's record; nil while there is none, or Redis is away.
-func (a *arena) record(instance string) *store.Record {
-	ctx, stop := context.WithTimeout(context.Background(), 2*time.Second)
-	defer stop()
-	rec, err := a.store.Record(ctx, queue.PartitionOf(instance, a.parts), instance)
-	if err != nil {
-		return nil
-	}
-	return rec
-}
-
-// end waits until every instance has ended, and checks what came of it.
-func (a *arena) end() {
+// end waits until every instance has ended, and checks results, invariants and side effects.
+func (a *harness) end() {
 	a.t.Helper()
 	for i := range a.mixed {
 		a.result(i)
@@ -261,8 +225,8 @@ func (a *arena) end() {
 	a.effects()
 }
 
-// result compares what the store has and what the waiting client was told.
-func (a *arena) result(i int) {
+// result compares what is stored with what the waiting client has received.
+func (a *harness) result(i int) {
 	a.t.Helper()
 	event, err := a.ended(id(i)).EndEvent()
 	a.must(err)
@@ -273,41 +237,39 @@ func (a *arena) result(i int) {
 	timeout := time.NewTimer(within)
 	defer timeout.Stop()
 	select {
-	case <-o.told:
+	case <-o.received:
 		if want := work.Result(i, 10*i); o.err != nil || o.sum != want {
-			a.t.Errorf("%s: the client was told %d (%v), want %d", id(i), o.sum, o.err, want)
+			a.t.Errorf("%s: the client received %d (%v), want %d", id(i), o.sum, o.err, want)
 		}
 	case <-timeout.C:
-		a.t.Errorf("%s has ended, and the client that waits for it was not told", id(i))
+		a.t.Errorf("%s has ended, and the client that waits for it has received nothing", id(i))
 	}
 }
 
-func (a *arena) ended(instance string) (rec *store.Record) {
+// ended waits for the end of an instance.
+func (a *harness) ended(instance string) *store.Record {
 	a.t.Helper()
 	defer func() {
 		if a.t.Failed() {
 			a.t.Log(a.describe(instance))
 		}
 	}()
-	poll.Until(a.t, within, instance+" has ended", func() bool {
-		rec = a.record(instance)
-		return rec != nil && rec.Status.Ended()
-	})
-	return rec
+	a.Ended(within, instance)
+	return a.Record(instance)
 }
 
 // describe shows all that the store has of an instance.
-func (a *arena) describe(instance string) string {
+func (a *harness) describe(instance string) string {
 	ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
 	defer stop()
-	n := queue.PartitionOf(instance, a.parts)
-	part := redisx.NewSpace(a.ns).Part(n)
+	n := queue.PartitionOf(instance, a.Partitions)
+	part := redisx.NewSpace(a.Namespace).Part(n)
 	rdb := a.rdb
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, partition %d, %s; now %d\n", instance, n, a.ns, time.Now().UnixMilli())
+	fmt.Fprintf(&b, "%s, partition %d, %s; now %d\n", instance, n, a.Namespace, time.Now().UnixMilli())
 	fmt.Fprintln(&b, "owner ", rdb.HGetAll(ctx, part.Owner()).Val())
 	fmt.Fprintln(&b, "agenda", rdb.ZRangeWithScores(ctx, part.Wakeups(), 0, -1).Val(), "stuck", rdb.HGetAll(ctx, part.Stalled()).Val())
-	l, err := a.store.Load(ctx, n, instance)
+	l, err := a.Store.Load(ctx, n, instance)
 	if err != nil {
 		return b.String() + err.Error()
 	}
@@ -323,43 +285,31 @@ func (a *arena) describe(instance string) string {
 	return b.String()
 }
 
-// check runs the invariant checker of production.
-func (a *arena) check() {
+// check runs the invariant checker of production, and demands that no lease and no stalled instance is left.
+func (a *harness) check() {
 	a.t.Helper()
-	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
-	defer stop()
-	seen, err := a.store.Check(ctx, nil)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	for _, f := range seen.Findings {
-		a.t.Errorf("invariant broken: %s", f)
-	}
-	if seen.Stalled != 0 {
-		a.t.Errorf("%d instances are stuck although everything has ended", seen.Stalled)
-	}
-	if seen.Leases != 0 {
-		a.t.Errorf("%d leases are left although everything has ended", seen.Leases)
+	if seen := a.Check(); seen.Stalled != 0 || seen.Leases != 0 {
+		a.t.Errorf("%d stalled instances and %d leases are left although everything has ended", seen.Stalled, seen.Leases)
 	}
 }
 
-// effects checks that every step of the surviving histories has been run, under its own
-// key. (A turn that the store forgot may have run others: activities are at least once.)
-func (a *arena) effects() {
+// effects checks that every step of the surviving histories was run, under its own key. A turn that Redis has lost may have run
+// others: activities run at least once.
+func (a *harness) effects() {
 	a.t.Helper()
 	run := map[string]bool{}
 	for _, f := range a.lines("step") {
 		run[f[3]] = true
 	}
 	for i := range a.mixed {
-		events, err := a.store.History(a.ctx, queue.PartitionOf(id(i), a.parts), id(i), 1)
+		events, err := a.Store.History(a.ctx, queue.PartitionOf(id(i), a.Partitions), id(i), 1)
 		a.must(err)
 		steps := 0
 		for _, e := range events {
 			if s, ok := e.(*history.ActivityScheduled); ok && s.Name == work.Step.Name() {
 				steps++
 				if !run[s.Effect] {
-					a.t.Errorf("%s: step %d has completed, and nobody has run it", id(i), s.ID)
+					a.t.Errorf("%s: step %d has completed without a run", id(i), s.ID)
 				}
 			}
 		}
@@ -370,7 +320,7 @@ func (a *arena) effects() {
 }
 
 // lines reads the ledger: what, instance, activity, key, process.
-func (a *arena) lines(what ...string) (all [][]string) {
+func (a *harness) lines(what ...string) (all [][]string) {
 	a.t.Helper()
 	b, err := os.ReadFile(a.ledger)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -16,11 +16,11 @@ import (
 	"github.com/pawlrun/pawl/tests/crash/work"
 )
 
-// queueing is an arena whose instances queue: see package work. First they all stand in line, whatever is done to
+// queueing is a harness whose instances queue: see package work. First they all stand in line, whatever is done to
 // them, and nobody leaves; then the ledger is opened, and end waits until all have been in, and checks in which order they
 // were, and with whom.
 type queueing struct {
-	*arena
+	*harness
 	gates  *limiter.Limiter
 	home   int                         // the Redis master of the instances, of several
 	forgot bool                        // a Redis has: limits, and the order, may be broken for once
@@ -39,17 +39,19 @@ const leakedFor = 5 * time.Second
 
 func newQueueing(t *testing.T, s servers, env ...string) *queueing {
 	t.Helper()
-	a := newArena(t, s, append([]string{"FLEET_OWNER_TTL=600ms", "PAWL_LOOK=500ms"}, env...)...)
+	a := newHarness(t, s, append([]string{"FLEET_OWNER_TTL=600ms", "PAWL_LOOK=500ms"}, env...)...)
 	run := redisx.NewRunner(a.rdb)
 	t.Cleanup(run.Close)
 	return &queueing{
-		arena: a, orders: make(map[string][]limiter.Waiter), over: make(map[string]int),
-		gates: limiter.New(run, redisx.NewSpace(a.ns), func(name string) int { return queue.PartitionOf(name, a.parts) }),
+		harness: a, orders: make(map[string][]limiter.Waiter), over: make(map[string]int),
+		gates: limiter.New(run, redisx.NewSpace(a.Namespace), func(name string) int { return queue.PartitionOf(name, a.Partitions) }),
 	}
 }
 
-func (q *queueing) visitorID(n int) string { return (&family{arena: q.arena}).at(q.home, "visitor", n) }
-func (q *queueing) guestID(n int) string   { return (&family{arena: q.arena}).at(q.home, "guest", n) }
+func (q *queueing) visitorID(n int) string {
+	return (&family{harness: q.harness}).at(q.home, "visitor", n)
+}
+func (q *queueing) guestID(n int) string { return (&family{harness: q.harness}).at(q.home, "guest", n) }
 
 // begin starts everybody, and waits until all places are taken and everybody else stands in line.
 func (q *queueing) begin() {
@@ -59,7 +61,7 @@ func (q *queueing) begin() {
 		q.visit(q.visitorID(i), booths)
 	}
 	for i := range guests {
-		_, err := client.Start(q.ctx, q.client, work.Lobby, q.guestID(i), 0)
+		_, err := client.Start(q.ctx, q.Client, work.Lobby, q.guestID(i), 0)
 		q.must(err)
 	}
 	for _, c := range []struct {
@@ -75,7 +77,7 @@ func (q *queueing) begin() {
 
 func (q *queueing) visit(id string, booths int) {
 	q.t.Helper()
-	_, err := client.Start(q.ctx, q.client, work.Visitor, id, booths)
+	_, err := client.Start(q.ctx, q.Client, work.Visitor, id, booths)
 	q.must(err)
 }
 
@@ -171,7 +173,7 @@ func (q *queueing) completed(id string, want int) {
 	}()
 	q.until(id+" has ended", func() bool {
 		q.stats(work.Booth.Name())
-		rec := q.record(id)
+		rec := q.Record(id)
 		if rec == nil || !rec.Status.Ended() {
 			return false
 		}

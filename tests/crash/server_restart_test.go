@@ -16,7 +16,7 @@ import (
 )
 
 // fleets starts two of each.
-func (a *arena) fleets() {
+func (a *harness) fleets() {
 	a.t.Helper()
 	a.orchestrator("orchestrator-1")
 	a.orchestrator("orchestrator-2")
@@ -25,14 +25,14 @@ func (a *arena) fleets() {
 }
 
 // steps waits until the workers have run so many steps.
-func (a *arena) steps(n int) {
+func (a *harness) steps(n int) {
 	a.t.Helper()
 	poll.Until(a.t, within, "the workers are in the middle of it", func() bool { return len(a.lines("step")) >= n })
 }
 
-func TestRedisKilledAndStartedAgainWithItsLogLosesNothing(t *testing.T) {
+func TestNothingIsLostWhenRedisRestartsWithItsLog(t *testing.T) {
 	t.Parallel()
-	a := newArena(t, startServers(t))
+	a := newHarness(t, startDurableServers(t))
 	a.fleets()
 	a.begin(10)
 	a.steps(5)
@@ -43,7 +43,7 @@ func TestRedisKilledAndStartedAgainWithItsLogLosesNothing(t *testing.T) {
 }
 
 // The copy that Redis starts with lacks what was acknowledged since: promise 2.
-func TestRedisStartedAgainWithAnOldCopyIsNoticedAndNothingIsLost(t *testing.T) {
+func TestNothingIsLostWhenRedisRestartsFromOldSnapshot(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		before int // instances that the copy knows of, or some of them
@@ -57,7 +57,7 @@ func TestRedisStartedAgainWithAnOldCopyIsNoticedAndNothingIsLost(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := servers{nats: stack.StartNATS(t, bin), redis: redistest.Start(t)} // no log: what it has after a restart is the copy
-			a := newArena(t, s)
+			a := newHarness(t, s)
 			a.fleets()
 			a.join()
 			a.begin(c.before)
@@ -77,10 +77,10 @@ func TestRedisStartedAgainWithAnOldCopyIsNoticedAndNothingIsLost(t *testing.T) {
 }
 
 // applied adds up how far the partitions have read their stream.
-func (a *arena) applied(rdb redis.UniversalClient) (sum int64) {
+func (a *harness) applied(rdb redis.UniversalClient) (sum int64) {
 	a.t.Helper()
-	for p := range a.parts {
-		seq, err := rdb.HGet(a.ctx, redisx.NewSpace(a.ns).Part(p).Owner(), "seq").Int64()
+	for p := range a.Partitions {
+		seq, err := rdb.HGet(a.ctx, redisx.NewSpace(a.Namespace).Part(p).Owner(), "seq").Int64()
 		if err != nil && !errors.Is(err, redis.Nil) {
 			a.t.Fatal(err)
 		}
@@ -89,9 +89,9 @@ func (a *arena) applied(rdb redis.UniversalClient) (sum int64) {
 	return sum
 }
 
-func TestNATSKilledAndStartedAgainLosesNothing(t *testing.T) {
+func TestNothingIsLostWhenNATSRestarts(t *testing.T) {
 	t.Parallel()
-	a := newArena(t, startServers(t))
+	a := newHarness(t, startDurableServers(t))
 	a.fleets()
 	a.begin(10)
 	a.steps(5)
@@ -101,9 +101,9 @@ func TestNATSKilledAndStartedAgainLosesNothing(t *testing.T) {
 	a.end()
 }
 
-func TestTheTasksStreamDeletedIsMadeAgainFromHistory(t *testing.T) {
+func TestDeletedTasksStreamIsRefilledFromHistory(t *testing.T) {
 	t.Parallel()
-	a := newArena(t, startServers(t), "PAWL_LOOK=1h") // the loss itself must be noticed
+	a := newHarness(t, startServers(t), "PAWL_LOOK=1h") // the loss itself must be noticed
 	a.orchestrator("orchestrator")
 	a.begin(10)
 	js, err := jetstream.New(a.nats.Client())
@@ -112,7 +112,7 @@ func TestTheTasksStreamDeletedIsMadeAgainFromHistory(t *testing.T) {
 	defer stop()
 	var name string
 	poll.Until(t, within, "all ten wait for a worker", func() bool {
-		for info := range js.ListStreams(ctx, jetstream.WithStreamListSubject("pawl."+a.ns+".task.>")).Info() {
+		for info := range js.ListStreams(ctx, jetstream.WithStreamListSubject("pawl."+a.Namespace+".task.>")).Info() {
 			name = info.Config.Name
 			return info.State.Msgs == 10
 		}
@@ -124,9 +124,9 @@ func TestTheTasksStreamDeletedIsMadeAgainFromHistory(t *testing.T) {
 }
 
 // While nobody owns a partition the stream takes what is published; the next owner reads it.
-func TestAnHourWithoutOrchestratorsIsOnlyAWait(t *testing.T) {
+func TestInputsWaitWhileNoOrchestratorRuns(t *testing.T) {
 	t.Parallel()
-	a := newArena(t, startServers(t))
+	a := newHarness(t, startServers(t))
 	o := a.orchestrator("orchestrator")
 	a.worker("worker")
 	a.begin(3)

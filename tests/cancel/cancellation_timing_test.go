@@ -26,7 +26,7 @@ const (
 )
 
 // wantCounts demands the counts of one activity: completed, failed, cancelled and lost.
-func (a *arena) wantCounts(counts map[string]float64, activity string, want [4]float64) {
+func (a *harness) wantCounts(counts map[string]float64, activity string, want [4]float64) {
 	a.Helper()
 	var got [4]float64
 	for i, form := range []string{completed, failed, cancelled, lost} {
@@ -37,15 +37,15 @@ func (a *arena) wantCounts(counts map[string]float64, activity string, want [4]f
 	}
 }
 
-func TestWhatIsCancelledInTheQueueNeverStartsOnAnyWorker(t *testing.T) {
+func TestActivityCancelledBeforeItsClaimNeverStarts(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
+	a := newHarness(t)
 	for id, how := range map[string]string{"dead": "client", "live": "completes"} {
 		in, err := author.Input(Trial).Encode(Try{How: how})
 		a.start(Trial, id, in, err)
 		poll.Until(t, within, "the activity is scheduled", func() bool { return len(a.history(id, 1)) >= 2 })
 	}
-	a.must(a.client.Cancel(a.ctx, "dead", "before anybody came"))
+	a.must(a.Client.Cancel(a.ctx, "dead", "before anybody came"))
 	a.ended("dead")
 	w := a.worker("worker")
 	a.await("began", "live", 1)
@@ -60,9 +60,9 @@ func TestWhatIsCancelledInTheQueueNeverStartsOnAnyWorker(t *testing.T) {
 }
 
 // The ack comes while the turn that cancels is under way, which does not see it.
-func TestACompletionThatCameBeforeItsCancellationIsDroppedWithoutAnErrorAndSaidToHaveFinishedFirst(t *testing.T) {
+func TestCompletionBeforeCancellationIsReportedAsFinishedFirst(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
+	a := newHarness(t)
 	w := a.worker("worker")
 	file := a.file("late")
 	in, err := author.Input(Late).Encode(file)
@@ -82,7 +82,7 @@ func TestACompletionThatCameBeforeItsCancellationIsDroppedWithoutAnErrorAndSaidT
 }
 
 // neverCompletes lets the instance end, and demands that no completion is in its history.
-func (a *arena) neverCompletes(id string) {
+func (a *harness) neverCompletes(id string) {
 	a.Helper()
 	a.send(id)
 	if c, ok := a.ended(id).(*history.Completed); !ok {
@@ -96,9 +96,9 @@ func (a *arena) neverCompletes(id string) {
 }
 
 // The worker hears no hint, so it does not know of the cancellation when it acks.
-func TestAnAckAfterTheCancellationIsDroppedAndCountedAsCancelledAndNotAsFailed(t *testing.T) {
+func TestAckAfterCancellationIsCountedAsCancelled(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
+	a := newHarness(t)
 	w := a.member(settings{Role: "worker", Name: "worker", NATS: a.deaf()})
 	file := a.file("late")
 	a.touch(file + ".turn")
@@ -114,9 +114,9 @@ func TestAnAckAfterTheCancellationIsDroppedAndCountedAsCancelledAndNotAsFailed(t
 	a.check()
 }
 
-func TestAWorkerCutOffFromRedisIsToldLeaseLostBeforeAnotherClaims(t *testing.T) {
+func TestWorkerCutOffFromRedisCancelsActivityBeforeAnotherClaims(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
+	a := newHarness(t)
 	proxy, _ := a.redis.Proxy(t)
 	a.member(settings{Role: "worker", Name: "cut", Redis: proxy.Addr(), TTL: time.Second})
 	in, err := author.Input(Found).Encode(a.file("never"))
@@ -136,7 +136,7 @@ func TestAWorkerCutOffFromRedisIsToldLeaseLostBeforeAnotherClaims(t *testing.T) 
 }
 
 // foundByOther demands that the result is the other worker's.
-func (a *arena) foundByOther() {
+func (a *harness) foundByOther() {
 	a.Helper()
 	end, ok := a.ended("found").(*history.Completed)
 	if !ok {
@@ -152,9 +152,9 @@ func (a *arena) foundByOther() {
 }
 
 // The activity returns a result the moment it wakes, without a look at its context.
-func TestAWorkerThatWasPausedIsToldWhenItWakesAndItsAckIsRefused(t *testing.T) {
+func TestResumedWorkerCancelsActivityAndItsAckIsRejected(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
+	a := newHarness(t)
 	paused := a.member(settings{Role: "worker", Name: "paused", TTL: time.Second})
 	file := a.file("wake")
 	in, err := author.Input(Found).Encode(file)
@@ -175,9 +175,9 @@ func TestAWorkerThatWasPausedIsToldWhenItWakesAndItsAckIsRefused(t *testing.T) {
 }
 
 // A paused worker whose activity listens is told by its own clock, with nobody to tell it.
-func TestTheContextOfAnActivityOfAPausedWorkerIsDoneWhenItWakes(t *testing.T) {
+func TestResumedWorkerEndsContextOfItsActivity(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
+	a := newHarness(t)
 	paused := a.member(settings{Role: "worker", Name: "paused", TTL: time.Second})
 	in, err := author.Input(Found).Encode(a.file("never"))
 	a.start(Found, "found", in, err)
@@ -193,9 +193,9 @@ func TestTheContextOfAnActivityOfAPausedWorkerIsDoneWhenItWakes(t *testing.T) {
 }
 
 // There are more activities than one worker has places for.
-func TestEveryClaimHasATokenOfItsOwn(t *testing.T) {
+func TestEveryClaimHasItsOwnToken(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
+	a := newHarness(t)
 	a.worker("one")
 	a.worker("two")
 	const n = 100
