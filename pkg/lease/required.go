@@ -6,7 +6,7 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
-//go:embed wanted.lua
+//go:embed required.lua
 var requiredLua string
 
 // MaxWanted is how many leases one call of Wanted looks at.

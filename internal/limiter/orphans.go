@@ -3,6 +3,7 @@ package limiter
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 
 	"github.com/pawlrun/pawl/internal/redisx"
@@ -76,12 +77,43 @@ func (g *Limiter) FindOrphans(ms []Member, then func([]Member, error)) {
 
 // witness is the key that tells whether a member is wanted, and what it must say.
 func evidence(p redisx.Part, m Member) (key, arg string, ok bool) {
-	if born, start := m.Origin(); start {
-		return p.Instance(m.Instance), "b" + born, true
+	if origin, start := m.Origin(); start {
+		return p.Instance(m.Instance), "o" + origin, true
 	}
 	if m.Place == RetainedPlace {
 		return p.Instance(m.Instance), "k" + m.Ticket, true
 	}
 	execution, event, ok := m.Activity()
 	return p.Lease(m.Instance, execution, event), "l" + m.Ticket, ok
+}
+
+// Disowned is a member that no instance wants, as far as its owner knows, who was told of it.
+type Orphan struct {
+	Member Member
+	At     int64 // when the gate said so, by its own clock, Unix ms
+}
+
+// Disown takes members out of a gate of which nothing was heard since they were told of; those that wait, or have entered anew, stay.
+// So one that is carried out late takes nothing from anybody. Granted are those that the gate has let in instead.
+func (g *Limiter) ReleaseOrphans(gate string, ds []Orphan, then func(AdmitReply, error)) {
+	args, err := InForce{}.args(gate)
+	if err != nil {
+		then(AdmitReply{}, err)
+		return
+	}
+	args = append(args, len(ds))
+	for _, d := range ds {
+		args = append(args, "!"+strconv.FormatInt(d.At, 10)+" "+d.Member.String())
+	}
+	g.run.Go(redisx.Call{Script: g.script.admit, Keys: g.keys(gate), Args: args}, func(reply any, err error) {
+		var got AdmitReply
+		if err == nil {
+			got, _, err = readAdmitted(reply, 0)
+		}
+		if err != nil {
+			then(AdmitReply{}, fmt.Errorf("gate %s: %w", gate, err))
+			return
+		}
+		then(got, nil)
+	})
 }

@@ -77,7 +77,7 @@ func TestTheRecordKeepsWhatACommitDoesNotName(t *testing.T) {
 			}
 		},
 		"a field that nobody could have written is named": func(b *bench) {
-			for field, text := range map[string]string{"out": "3", "sent": "x.1", "parent": "p 1.2 3", "born": "1", "custom.version": "two"} {
+			for field, text := range map[string]string{"prod": "3", "pub": "x.1", "parent": "p 1.2 3", "orig": "1", "custom.version": "two"} {
 				b.started("a"+field, "h1")
 				b.must(b.rdb.HSet(b.ctx(), b.p.Instance("a"+field), field, text).Err())
 				if _, err := b.st.Record(b.ctx(), part, "a"+field); !errors.Is(err, history.ErrCorrupt) {

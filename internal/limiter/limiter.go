@@ -16,13 +16,13 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-//go:embed gate.lua
+//go:embed common.lua
 var commonLua string
 
 //go:embed admit.lua
 var admitLua string
 
-//go:embed known.lua
+//go:embed register.lua
 var registerLua string
 
 //go:embed sweep.lua
@@ -40,13 +40,13 @@ var waitersLua string
 //go:embed snapshot.lua
 var snapshotLua string
 
-//go:embed list.lua
+//go:embed schedule.lua
 var scheduleLua string
 
-//go:embed relist.lua
+//go:embed reschedule.lua
 var rescheduleLua string
 
-//go:embed unwanted.lua
+//go:embed orphans.lua
 var orphansLua string
 
 //go:embed policies.lua
@@ -55,7 +55,7 @@ var policiesLua string
 //go:embed policy.lua
 var policyLua string
 
-//go:embed raise.lua
+//go:embed bump_version.lua
 var bumpVersionLua string
 
 type scripts struct {
@@ -80,16 +80,57 @@ type Limiter struct {
 // New gives the gates of a key space. The runner stays the caller's to close, which ends what is under way. partition
 // tells the partition of a name: of a gate, and of an instance.
 func New(run *redisx.Runner, space redisx.Space, partition func(name string) int) *Limiter {
-	of := func(name, body string) *redisx.Script { return redisx.NewScript(name, commonLua+body) }
 	return &Limiter{
-		run: run, space: space, partition: partition, pipelines: make(map[string]*pipeline), scheduled: make(map[string]time.Time), registered: make(map[string]struct{}),
-		script: scripts{
-			admit: of("gate-admit", admitLua), register: of("gate-known", registerLua), sweep: of("gate-sweep", sweepLua), clear: of("gate-clear", clearLua), stats: of("gate-stats", statsLua),
-			waiters: redisx.NewScript("gate-waiters", waitersLua), snapshot: redisx.NewScript("gate-snapshot", snapshotLua),
-			schedule: redisx.NewScript("gate-list", scheduleLua), reschedule: redisx.NewScript("gate-relist", rescheduleLua),
-			orphans: redisx.NewScript("gate-unwanted", orphansLua), policies: redisx.NewScript("gate-policies", policiesLua), policy: redisx.NewScript("gate-policy", policyLua),
-			bumpVersion: redisx.NewScript("gate-raise", bumpVersionLua),
-		},
+		run: run, space: space, partition: partition,
+		pipelines: make(map[string]*pipeline), scheduled: make(map[string]time.Time), registered: make(map[string]struct{}),
+		script: newScripts(),
+	}
+}
+
+// limitKeys are the keys of every script about one limit: see common.lua.
+const limitKeys = "waiters holders rejected grants state"
+
+func newScripts() scripts {
+	return scripts{
+		admit: redisx.NewScript("limit-admit", commonLua, admitLua,
+			limitKeys,
+			"version policy declared keyed | leave* entry*"),
+		register: redisx.NewScript("limit-register", commonLua, registerLua,
+			limitKeys,
+			"version policy declared"),
+		sweep: redisx.NewScript("limit-sweep", commonLua, sweepLua,
+			limitKeys,
+			"version policy declared keyed"),
+		clear: redisx.NewScript("limit-clear", commonLua, clearLua,
+			limitKeys,
+			"last"),
+		stats: redisx.NewScript("limit-stats", commonLua, statsLua,
+			limitKeys,
+			"member version policy declared"),
+		waiters: redisx.NewScript("limit-waiters", "", waitersLua,
+			"waiters",
+			"skip last"),
+		snapshot: redisx.NewScript("limit-snapshot", "", snapshotLua,
+			"waiters holders rejected grants state",
+			""),
+		schedule: redisx.NewScript("limit-schedule", "", scheduleLua,
+			"limits",
+			"limit"),
+		reschedule: redisx.NewScript("limit-reschedule", "", rescheduleLua,
+			"limits",
+			"limit delay"),
+		orphans: redisx.NewScript("limit-orphans", "", orphansLua,
+			"| key*",
+			"| witness*"),
+		policies: redisx.NewScript("limit-policies", "", policiesLua,
+			"policies",
+			""),
+		policy: redisx.NewScript("limit-policy", "", policyLua,
+			"policies",
+			"level policy"),
+		bumpVersion: redisx.NewScript("limit-bump-version", "", bumpVersionLua,
+			"policies",
+			"seen#"),
 	}
 }
 
@@ -117,7 +158,7 @@ func ActivityPlace(execution, event uint64) string {
 
 // StartPlace is the place of an instance of that birth.
 func StartPlace(born history.Position) string {
-	return "b" + strconv.FormatUint(born.Seq, 10) + "." + strconv.FormatInt(born.Time, 10)
+	return "o" + strconv.FormatUint(born.Seq, 10) + "." + strconv.FormatInt(born.Time, 10)
 }
 
 // Activity gives the event that schedules it, of a member that is an activity.
@@ -129,7 +170,7 @@ func (m Member) Activity() (execution, event uint64, ok bool) {
 }
 
 // Start gives the birth, seq.time, of a member that is an instance.
-func (m Member) Origin() (born string, ok bool) { return strings.CutPrefix(m.Place, "b") }
+func (m Member) Origin() (born string, ok bool) { return strings.CutPrefix(m.Place, "o") }
 
 // StartTicket is the ticket of an instance: like an effect id, 128 bit of SHA-256 in 22 characters of base64url.
 func StartTicket(instance string, born history.Position) string {

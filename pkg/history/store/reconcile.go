@@ -87,12 +87,12 @@ func (s *Store) Reconcile(t Tenure, l *Reconciliation, done func(Reconciled, err
 
 func parseReconciled(r *redisx.Reply, leases []Lease) (Reconciled, error) {
 	if r.Str(0) != "OK" {
-		return Reconciled{}, replyError("look", r)
+		return Reconciled{}, replyError("reconcile", r)
 	}
 	out := Reconciled{Now: r.Int(1), Unread: int(r.Int(2))}
 	for i, said := range r.Strs(3) {
 		if i >= len(leases) || said == "" {
-			return out, fmt.Errorf("look: %w: %q", redisx.ErrReply, said)
+			return out, fmt.Errorf("reconcile: %w: %q", redisx.ErrReply, said)
 		}
 		st := LeaseState{Lease: leases[i], Status: LeaseStatus(said[0])}
 		var err error
@@ -108,7 +108,7 @@ func parseReconciled(r *redisx.Reply, leases []Lease) (Reconciled, error) {
 			err = fmt.Errorf("%w: %q", redisx.ErrReply, said)
 		}
 		if err != nil {
-			return out, fmt.Errorf("look: %w", err)
+			return out, fmt.Errorf("reconcile: %w", err)
 		}
 		out.Leases = append(out.Leases, st)
 	}

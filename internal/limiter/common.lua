@@ -1,22 +1,22 @@
--- What the scripts about one gate have in common. Its keys are always
+-- What the scripts about one limit share.
 --
--- KEYS  1 q  2 a  3 x  4 r  5 s        (see doc.go)
+--! keys  waiters holders rejected grants state
 --
--- A script opens the gate, moves members about in memory, and closes it: all writes are in close(), after everything
--- has been checked. Where a member is, is said by a letter: q waits, a is in, t timed out, c cleared, '' nowhere.
+-- A script opens the limit, moves members in memory, and closes it: all writes are in close(), after all checks. A letter says where
+-- a member is: q waits, a is active, t timed out, c cleared, '' nowhere. doc.go describes the keys.
 
-local ROUND = 1000 -- members that one script lets in, turns away or asks about
+local ROUND = 1000 -- members that one script admits, rejects or reports as stale
 local CHUNK = 500  -- arguments of one command
 
--- open reads the gate, and takes the policy unless its version is older ('' as the version: what there is stands).
+-- open reads the limit, and applies the policy unless its version is older than the current one ('' as the version: no policy).
 local function open(version, policy, declared)
   local time = redis.call('TIME')
-  local s = redis.call('HMGET', KEYS[5], 'v', 'p', 'd', 'k', 'qs', 'qn', 'u', 'un', 'b')
+  local s = redis.call('HMGET', state, 'v', 'p', 'd', 'seq', 'qs', 'qn', 'u', 'ha', 'dl')
   local g = {
     us = tonumber(time[1]) * 1000000 + tonumber(time[2]), known = s[7] and true or false, used = tonumber(s[7]) or 0,
-    last = tonumber(s[4]) or 0, under = tonumber(s[8]) or 0, dead = s[9] == '1', version = s[1] or '0', declared = s[3] or '',
-    waiting = redis.call('ZCARD', KEYS[1]), holding = redis.call('ZCARD', KEYS[2]), away = redis.call('ZCARD', KEYS[3]),
-    was = {}, is = {}, number = {}, fresh = {}, order = {}, gone = 0, -- of the members that the script has looked at
+    last = tonumber(s[4]) or 0, nested = tonumber(s[8]) or 0, dead = s[9] == '1', version = s[1] or '0', declared = s[3] or '',
+    waiting = redis.call('ZCARD', waiters), holding = redis.call('ZCARD', holders), away = redis.call('ZCARD', rejected),
+    was = {}, is = {}, number = {}, fresh = {}, order = {}, gone = 0, -- of the members that the script has read
     grants = 0, set = {}, add = {}, told = nil,
   }
   g.t = math.floor(g.us / 1000)
@@ -37,7 +37,7 @@ local function open(version, policy, declared)
   if g.limit == 0 then g.limit = 10000 end
   if g.timeout == 0 then g.timeout = 3600000 end
 
-  -- The quota's window is open until it is over, or lies in the future: then the clock has stepped back.
+  -- The quota's window is open until it ends, unless it lies in the future: then the clock has stepped back.
   local since = tonumber(s[5])
   if since and since <= g.t and g.t < since + g.period then
     g.since, g.spent = since, tonumber(s[6]) or 0
@@ -47,30 +47,30 @@ local function open(version, policy, declared)
   return g
 end
 
--- ends counts the grants at one end of the list, the old or the new, of which `is` holds.
+-- ends counts the grants at one end of the list, the old or the new, for which `is` is true.
 local function ends(new, is)
   local n = 0
   while true do
-    local some = new and redis.call('LRANGE', KEYS[4], -n - 100, -n - 1) or redis.call('LRANGE', KEYS[4], n, n + 99)
-    for i = 1, #some do
-      if not is(tonumber(some[new and #some + 1 - i or i])) then return n end
+    local batch = new and redis.call('LRANGE', grants, -n - 100, -n - 1) or redis.call('LRANGE', grants, n, n + 99)
+    for i = 1, #batch do
+      if not is(tonumber(batch[new and #batch + 1 - i or i])) then return n end
       n = n + 1
     end
-    if #some < 100 then return n end
+    if #batch < 100 then return n end
   end
 end
 
--- window finds the grants that count: after the `past` first of the list, `rated` of them; what follows lies in the future.
+-- window finds the grants that count: `rated` of them, after the first `past` of the list; those behind them lie in the future.
 local function window(g)
-  g.past, g.rated, g.listed = 0, 0, redis.call('LLEN', KEYS[4])
+  g.past, g.rated, g.listed = 0, 0, redis.call('LLEN', grants)
   if g.rate == 0 or g.listed == 0 then return end
   local future = 0
-  if tonumber(redis.call('LINDEX', KEYS[4], -1)) > g.t then future = ends(true, function(at) return at > g.t end) end
-  if tonumber(redis.call('LINDEX', KEYS[4], 0)) + g.span <= g.t then g.past = ends(false, function(at) return at + g.span <= g.t end) end
+  if tonumber(redis.call('LINDEX', grants, -1)) > g.t then future = ends(true, function(at) return at > g.t end) end
+  if tonumber(redis.call('LINDEX', grants, 0)) + g.span <= g.t then g.past = ends(false, function(at) return at + g.span <= g.t end) end
   g.rated = g.listed - future - g.past
 end
 
--- room is how many more may be let in now.
+-- room returns how many more may be admitted now.
 local function room(g)
   local n = math.huge
   if g.concurrency > 0 then n = g.concurrency - g.holding end
@@ -79,17 +79,17 @@ local function room(g)
   return n
 end
 
--- limited is when rate and quota allow the next one, 0 if they do now. After close(), or where nothing was granted.
+-- limited returns when rate and quota allow the next one, 0 if they do now. It is called after close(), or where nothing was granted.
 local function limited(g)
   local at = 0
   if g.rate > 0 and g.rated >= g.rate then
-    at = tonumber(redis.call('LINDEX', KEYS[4], g.past + g.rated - g.rate)) + g.span
+    at = tonumber(redis.call('LINDEX', grants, g.past + g.rated - g.rate)) + g.span
   end
   if g.quota > 0 and g.spent >= g.quota and g.since then at = math.max(at, g.since + g.period) end
   return at
 end
 
--- deadline is when who has this number is turned away, 0 for never.
+-- deadline returns when the waiter with this number times out, 0 for never.
 local function deadline(g, number)
   if g.timeout < 0 then return 0 end
   return math.ceil(tonumber(number) / 1000) + g.timeout
@@ -101,41 +101,41 @@ local function seen(g, m, where)
   return where
 end
 
--- where tells where a member is.
+-- where returns where a member is.
 local function where(g, m)
   if g.is[m] then return g.is[m] end
-  if redis.call('ZSCORE', KEYS[2], m) then return seen(g, m, 'a') end
-  local number = g.queued and redis.call('ZSCORE', KEYS[1], m)
+  if redis.call('ZSCORE', holders, m) then return seen(g, m, 'a') end
+  local number = g.queued and redis.call('ZSCORE', waiters, m)
   if number then
     g.number[m] = tonumber(number)
     return seen(g, m, 'q')
   end
-  if g.turned and redis.call('ZSCORE', KEYS[3], 't' .. m) then return seen(g, m, 't') end
-  if g.turned and redis.call('ZSCORE', KEYS[3], 'c' .. m) then return seen(g, m, 'c') end
+  if g.turned and redis.call('ZSCORE', rejected, 't' .. m) then return seen(g, m, 't') end
+  if g.turned and redis.call('ZSCORE', rejected, 'c' .. m) then return seen(g, m, 'c') end
   return seen(g, m, '')
 end
 
--- heard is when something was last heard of a member, ms: of one that waits, when it came.
+-- heard returns when a member was last active, ms: of a waiter, when it entered.
 local function heard(g, m)
   local is = where(g, m)
   if is == 'q' then return math.floor(g.number[m] / 1000) + 1 end
-  if is == 'a' then return tonumber(redis.call('ZSCORE', KEYS[2], m) or g.t + 1) end
-  return tonumber(redis.call('ZSCORE', KEYS[3], is .. m) or g.t + 1)
+  if is == 'a' then return tonumber(redis.call('ZSCORE', holders, m) or g.t + 1) end
+  return tonumber(redis.call('ZSCORE', rejected, is .. m) or g.t + 1)
 end
 
 local function count(g, field, n) g.add[field] = (g.add[field] or 0) + n end
 
--- above is the ticket that a member is under, nil if it names none.
-local function above(m) return string.match(m, '^[^ ]+ [^ ]+ [^ ]+ (.+)$') end
+-- ancestor returns the ticket of the ancestor that holds the same limit, nil if the member names none.
+local function ancestor(m) return string.match(m, '^[^ ]+ [^ ]+ [^ ]+ (.+)$') end
 
--- tally counts a member in or out of where it is.
+-- tally counts a member into or out of its place.
 local function tally(g, m, place, n)
   if place == 'q' then
     g.waiting = g.waiting + n
     if n < 0 then g.gone = g.gone + 1 end
-    if above(m) then
-      g.under = g.under + n
-      count(g, 'un', n)
+    if ancestor(m) then
+      g.nested = g.nested + n
+      count(g, 'ha', n)
     end
   elseif place == 'a' then
     g.holding = g.holding + n
@@ -153,7 +153,7 @@ end
 -- queue gives a member the next number.
 local function queue(g, m)
   g.last = math.max(g.us, g.last + 1)
-  g.set.k = ms(g.last)
+  g.set.seq = ms(g.last)
   g.number[m], g.fresh[m] = g.last, true
   move(g, m, 'q')
 end
@@ -163,12 +163,12 @@ local function grant(g, m)
   move(g, m, 'a')
 end
 
--- promote lets in who waits, first come first, while there is room. It answers whom.
+-- promote admits waiters in FIFO order while there is room, and returns them.
 local function promote(g)
   local into, at = {}, 0
   while g.waiting > 0 and room(g) > 0 and #into < ROUND do
-    -- who has left in this script still stands in the set
-    local head = redis.call('ZRANGE', KEYS[1], ms(at), ms(at + math.min(CHUNK, room(g) + g.gone) - 1))
+    -- members that have left in this script are still in the set
+    local head = redis.call('ZRANGE', waiters, ms(at), ms(at + math.min(CHUNK, room(g) + g.gone) - 1))
     if #head == 0 then break end
     at = at + #head
     for _, m in ipairs(head) do
@@ -186,9 +186,9 @@ local function each(command, key, args, size)
   for i = 1, #args, size do redis.call(command, key, unpack(args, i, math.min(i + size - 1, #args))) end
 end
 
--- shift writes where the members are now.
+-- shift writes the places of the members.
 local function shift(g)
-  local key = { q = KEYS[1], a = KEYS[2], t = KEYS[3], c = KEYS[3] }
+  local key = { q = waiters, a = holders, t = rejected, c = rejected }
   local prefix = { q = '', a = '', t = 't', c = 'c' }
   local out, into = { q = {}, a = {}, x = {} }, { q = {}, a = {}, x = {} }
   local set = { q = 'q', a = 'a', t = 'x', c = 'x' }
@@ -210,19 +210,19 @@ local function shift(g)
   end
 end
 
--- paid writes the grants into the window and the quota.
-local function paid(g)
+-- charge writes the grants into the window and the quota.
+local function charge(g)
   if g.rate == 0 or g.rated == 0 then
-    if g.listed > 0 then redis.call('DEL', KEYS[4]) end
+    if g.listed > 0 then redis.call('DEL', grants) end
   elseif g.rated < g.listed then
-    redis.call('LTRIM', KEYS[4], g.past, g.past + g.rated - 1)
+    redis.call('LTRIM', grants, g.past, g.past + g.rated - 1)
   end
   g.past = 0
   if g.grants == 0 then return end
   if g.rate > 0 then
     local times = {}
     for i = 1, g.grants do times[i] = ms(g.t) end
-    each('RPUSH', KEYS[4], times, CHUNK)
+    each('RPUSH', grants, times, CHUNK)
     g.rated = g.rated + g.grants
   end
   if g.quota > 0 then
@@ -231,24 +231,24 @@ local function paid(g)
   end
 end
 
--- close writes it all. keyed: '1' if the gate is one of many: then its keys expire an hour after its last use, but
--- not before the windows of its rate and its quota are over.
+-- close writes everything. keyed: '1' if the limit is one of the values of a key: then its keys expire an hour after its last use, but
+-- not before the windows of its rate and its quota end.
 local function close(g, keyed)
-  allowOOM(KEYS[5]) -- places and slots are kept; who enters is bounded by the queue limit
+  allowOOM(state) -- places and slots are kept; the queue limit bounds the members that enter
   shift(g)
-  paid(g)
+  charge(g)
   local fields = {}
   for f, v in pairs(g.set) do
     fields[#fields + 1] = f
     fields[#fields + 1] = v
   end
-  if #fields > 0 then redis.call('HSET', KEYS[5], unpack(fields)) end
+  if #fields > 0 then redis.call('HSET', state, unpack(fields)) end
   for f, n in pairs(g.add) do
-    if n ~= 0 then redis.call('HINCRBY', KEYS[5], f, n) end
+    if n ~= 0 then redis.call('HINCRBY', state, f, n) end
   end
   if keyed ~= '1' then return end
   local empty = g.waiting + g.holding + g.away == 0
-  for _, k in ipairs({ KEYS[4], KEYS[5] }) do
+  for _, k in ipairs({ grants, state }) do
     if empty then
       redis.call('PEXPIREAT', k, ms(math.max(g.used + math.max(3600000, g.rate > 0 and g.span or 0), g.since and g.quota > 0 and g.since + g.period or 0)))
     elseif g.empty then
