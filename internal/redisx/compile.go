@@ -128,7 +128,7 @@ func (c *compiler) compile(src, all string) (string, error) {
 		}
 	}
 	uses := func(name string) bool {
-		return lengths[name] || regexp.MustCompile(`(^|[^\w.'])` + name + `\b`).MatchString(all)
+		return lengths[name] || regexp.MustCompile(`(^|[^\w.'])`+name+`\b`).MatchString(all)
 	}
 	body, err := c.expand(src)
 	if err != nil {
