@@ -95,7 +95,7 @@ func TestEventAcceptedBeforeDeadlineWinsAfterTakeover(t *testing.T) {
 	a.check()
 }
 
-// An owner that is cut off from NATS keeps its partitions, for nobody else lives, while deadlines pass. It decides nothing by time until it
+// An owner that is cut off from NATS keeps its partitions while deadlines pass, because it is the only member. It decides nothing by time until it
 // can read what was accepted meanwhile.
 func TestOwnerThatCannotReadInputsFiresNoTimer(t *testing.T) {
 	t.Parallel()

@@ -26,7 +26,7 @@ func TestFamilyLosesNothingWhenMembersDieRepeatedlyAtCrashPoint(t *testing.T) {
 			f.begin(3)
 			f.end()
 			if f.deaths == 0 {
-				t.Errorf("nobody has died")
+				t.Errorf("no process has died")
 			}
 			t.Logf("%d deaths", f.deaths)
 		})

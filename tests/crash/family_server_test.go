@@ -30,7 +30,7 @@ func (f *family) keep(s *redistest.Server) string {
 	return dir
 }
 
-// restore kills a Redis and starts it with a log that was kept: what has been written since is forgotten.
+// restore kills a Redis and starts it with a log that was kept: later writes are lost.
 func (f *family) restore(s *redistest.Server, kept string) {
 	f.t.Helper()
 	s.Kill()
@@ -47,7 +47,7 @@ func (f *family) progress(steps int) {
 	poll.Until(f.t, within, "inputs are read", func() bool { return f.applied(f.rdb) > before })
 }
 
-// Parents and given children are on different masters, which are killed, and forget, each for itself.
+// Parents and children with given ids are on different masters, which are killed and lose writes separately.
 func TestFamilyRecoversWhenRedisServersRollBackSeparately(t *testing.T) {
 	for _, c := range []struct {
 		name             string
@@ -121,7 +121,7 @@ func TestFamilyLosesNothingWhenServersRestart(t *testing.T) {
 	f.end()
 }
 
-// Everybody is killed at random moments, and started again.
+// Each process is killed at random moments, and started again.
 func TestFamilyLosesNothingWhenProcessesAreKilledAtRandom(t *testing.T) {
 	t.Parallel()
 	f := newFamily(t, startServers(t), "FLEET_OWNER_TTL=600ms", "PAWL_LOOK=500ms")

@@ -63,7 +63,7 @@ func (f *family) kin() (map[string]*relative, error) {
 	return all, nil
 }
 
-// running lists who has not ended; ok is false if Redis does not tell.
+// running lists the instances that have not ended; ok is false if Redis does not answer.
 func (f *family) running() (ids []string, ok bool) {
 	ctx, stop := context.WithTimeout(f.ctx, 2*time.Second)
 	defer stop()
@@ -85,7 +85,7 @@ func eldest(id string) string {
 	return id
 }
 
-// settled waits until everybody but the exceptions, and their children, has ended and nobody owes or has unread inputs, and
+// settled waits until all instances but the exceptions, and their children, have ended and have no pending messages or unread inputs, and
 // parents and children have the same to say of each other.
 func (f *family) settled(except ...string) map[string]*relative {
 	f.t.Helper()
@@ -122,14 +122,14 @@ func (f *family) settled(except ...string) map[string]*relative {
 	return all
 }
 
-// wrong says what is not as it must be at the end.
+// wrong lists what is not as it must be at the end.
 func (f *family) wrong(all map[string]*relative) (bad []string) {
 	complain := func(format string, args ...any) { bad = append(bad, fmt.Sprintf(format, args...)) }
 	kids := 0
 	for _, id := range slices.Sorted(maps.Keys(all)) {
 		r := all[id]
 		if r.inbox > 0 || r.rec.HasPendingMessages() {
-			complain("%s has %d unread inputs, has sent up to %s and owes up to %s", id, r.inbox, r.rec.Published, r.rec.Produced)
+			complain("%s has %d unread inputs, has published up to %s and produced up to %s", id, r.inbox, r.rec.Published, r.rec.Produced)
 		}
 		want := store.Completed
 		switch r.rec.Name {
@@ -164,7 +164,7 @@ func count[E history.Event](events []history.Event) (n int) {
 	return n
 }
 
-// asParent compares what an instance says of its children with what they say.
+// asParent compares the history of an instance with the ends of its children.
 func (f *family) asParent(r *relative, all map[string]*relative, complain func(string, ...any)) {
 	for _, e := range r.events {
 		s, ok := e.(*history.ChildScheduled)
@@ -182,18 +182,18 @@ func (f *family) asParent(r *relative, all map[string]*relative, complain func(s
 		mine := c.rec.Parent != nil && *c.rec.Parent == history.Parent{
 			Instance: r.id, Origin: r.rec.Origin, Execution: r.rec.Execution, Event: s.ID, Effect: s.Effect,
 		}
-		switch told := answer(r.events, s.ID).(type) {
+		switch end := answer(r.events, s.ID).(type) {
 		case *history.ChildCompleted:
 			done, ok := c.end.(*history.Completed)
-			if !mine || !ok || string(done.Result.Data) != string(told.Result.Data) {
-				complain("%s was told that child %s has completed with %q; it is its child: %v, and has ended with %+v", r.id, s.Instance, told.Result.Data, mine, c.end)
+			if !mine || !ok || string(done.Result.Data) != string(end.Result.Data) {
+				complain("%s recorded that child %s has completed with %q; it is its child: %v, and has ended with %+v", r.id, s.Instance, end.Result.Data, mine, c.end)
 			}
 		case *history.ChildFailed:
 			switch {
-			case told.Failure.Code == history.CodeIDTaken && mine:
-				complain("%s was told that the id of its own child %s is taken", r.id, s.Instance)
-			case told.Failure.Code != history.CodeIDTaken && !mine:
-				complain("%s was told of the end of %s, which is not its child: %+v", r.id, s.Instance, told.Failure)
+			case end.Failure.Code == history.CodeIDTaken && mine:
+				complain("%s recorded that the id of its own child %s is taken", r.id, s.Instance)
+			case end.Failure.Code != history.CodeIDTaken && !mine:
+				complain("%s recorded the end of %s, which is not its child: %+v", r.id, s.Instance, end.Failure)
 			}
 		default: // cancelled, abandoned or detached
 			if !s.Detached && !mine {
@@ -239,7 +239,7 @@ func (f *family) asChild(r *relative, all map[string]*relative, complain func(st
 		complain("%s is the child of %+v, which does not exist", r.id, p)
 	case parent.rec.Execution != p.Execution: // its history is over, or gone
 	case uint64(len(parent.events)) < p.Event:
-		complain("%s is the child of a turn that is forgotten: %+v", r.id, p)
+		complain("%s is the child of a lost turn: %+v", r.id, p)
 	default:
 		if s, ok := parent.events[p.Event-1].(*history.ChildScheduled); !ok || s.Effect != p.Effect || s.Instance != r.id {
 			complain("%s is the child of another decision than %T %+v: %+v", r.id, parent.events[p.Event-1], parent.events[p.Event-1], p)
@@ -247,7 +247,7 @@ func (f *family) asChild(r *relative, all map[string]*relative, complain func(st
 	}
 }
 
-// totals compares what has been counted with who has sent a note.
+// totals compares the counts with the notes that were sent.
 func (f *family) totals(all map[string]*relative) {
 	f.t.Helper()
 	var want []string
@@ -282,8 +282,8 @@ func (f *family) totals(all map[string]*relative) {
 	}
 }
 
-// told waits until every endless activity of a process that lives still has been told to stop.
-func (f *family) told() {
+// cancelled waits until the context of every endless activity has ended, in the processes that still run.
+func (f *family) cancelled() {
 	f.t.Helper()
 	lives := map[string]bool{}
 	for _, p := range f.Processes {
@@ -293,24 +293,24 @@ func (f *family) told() {
 			lives[strconv.Itoa(p.Pid())] = true
 		}
 	}
-	missing := func() (who [][]string) {
-		told := map[string]bool{}
-		for _, l := range f.lines("told") {
-			told[l[3]+l[4]] = true
+	missing := func() (running [][]string) {
+		ended := map[string]bool{}
+		for _, l := range f.lines("cancelled") {
+			ended[l[3]+l[4]] = true
 		}
 		for _, l := range f.lines("began") {
-			if lives[l[4]] && !told[l[3]+l[4]] {
-				who = append(who, l)
+			if lives[l[4]] && !ended[l[3]+l[4]] {
+				running = append(running, l)
 			}
 		}
-		return who
+		return running
 	}
 	defer func() {
 		if f.t.Failed() {
-			f.t.Log("not told:", missing())
+			f.t.Log("not cancelled:", missing())
 		}
 	}()
-	poll.Until(f.t, within, "every cancelled activity was told", func() bool { return len(missing()) == 0 })
+	poll.Until(f.t, within, "the context of every cancelled activity has ended", func() bool { return len(missing()) == 0 })
 }
 
 // ran checks that every step of the surviving histories has been run, under its own key.
@@ -323,14 +323,14 @@ func (f *family) ran(all map[string]*relative) {
 	for id, r := range all {
 		for _, e := range r.events {
 			if s, ok := e.(*history.ActivityScheduled); ok && s.Name == work.Step.Name() && r.rec.Status == store.Completed && !run[s.Effect] {
-				f.t.Errorf("%s: step %d has completed, and nobody has run it", id, s.ID)
+				f.t.Errorf("%s: step %d has completed without a run", id, s.ID)
 			}
 		}
 	}
 }
 
-// nobodyOwes asks the owners what the store has been asked before.
-func (f *family) nobodyOwes(all map[string]*relative) {
+// describesNothingPending requests from the owners what was read from Redis before.
+func (f *family) describesNothingPending(all map[string]*relative) {
 	f.t.Helper()
 	for id := range all {
 		var d client.Description
@@ -340,7 +340,7 @@ func (f *family) nobodyOwes(all map[string]*relative) {
 			return err == nil
 		})
 		if d.PendingMessages != 0 || d.UnreadInputs != 0 || len(d.Children) != 0 || d.Stalled != "" {
-			f.t.Errorf("%s owes %d messages, has %d unread inputs, %d children, and is stuck: %q", id, d.PendingMessages, d.UnreadInputs, len(d.Children), d.Stalled)
+			f.t.Errorf("%s has %d pending messages, %d unread inputs, %d children, and is stalled: %q", id, d.PendingMessages, d.UnreadInputs, len(d.Children), d.Stalled)
 		}
 	}
 }

@@ -108,7 +108,7 @@ func (f *family) note(i int) {
 	f.must(client.Send(f.ctx, f.Client, work.Noted, work.RelayID, work.Note{IDs: []string{aside(i)}, Sum: i}, client.MessageID(aside(i))))
 }
 
-// until waits, and meanwhile starts whoever has died, if they are tended.
+// until waits, and meanwhile restarts processes that have died, if the harness is tended.
 func (a *harness) until(what string, yes func() bool) {
 	a.t.Helper()
 	poll.Until(a.t, within, what, func() bool {
@@ -151,9 +151,9 @@ func (f *family) end() {
 	f.totals(all)
 	f.results()
 	f.check()
-	f.told()
+	f.cancelled()
 	f.ran(all)
-	f.nobodyOwes(all)
+	f.describesNothingPending(all)
 }
 
 // cancelDoomed cancels each when the activity of its grandchild runs.
@@ -186,7 +186,7 @@ func (f *family) show(ids ...string) {
 	}
 }
 
-// results compares what whoever waits for a household was told.
+// results compares what the clients that wait for households have received.
 func (f *family) results() {
 	f.t.Helper()
 	for i, o := range f.mixed {
@@ -194,10 +194,10 @@ func (f *family) results() {
 		select {
 		case <-o.received:
 			if want := work.HouseholdResult(i); o.err != nil || o.sum != want {
-				f.t.Errorf("%s: the client was told %d (%v), want %d", f.house(i), o.sum, o.err, want)
+				f.t.Errorf("%s: the client received %d (%v), want %d", f.house(i), o.sum, o.err, want)
 			}
 		case <-timeout.C:
-			f.t.Errorf("%s has ended, and the client that waits for it was not told", f.house(i))
+			f.t.Errorf("%s has ended, and the client that waits for it has received nothing", f.house(i))
 		}
 		timeout.Stop()
 	}

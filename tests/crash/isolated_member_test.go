@@ -66,8 +66,8 @@ func (i isolated) its(prefix string) string {
 	return ""
 }
 
-// goesOn checks that instances of its partitions go on, and a cancelled activity is told, while the fault lasts.
-func (i isolated) goesOn(fault func()) {
+// continues checks that instances of its partitions proceed, and the context of a cancelled activity ends, while the fault lasts.
+func (i isolated) continues(fault func()) {
 	i.t.Helper()
 	lost := i.its("lost")
 	_, err := client.Start(i.ctx, i.Client, work.Lost, lost, pawl.None{})
@@ -82,11 +82,11 @@ func (i isolated) goesOn(fault func()) {
 	i.must(client.Send(i.ctx, i.Client, work.Go, canary, 10))
 	i.begin(8)
 	i.ended(canary)
-	poll.Until(i.t, within, "the cancelled activity is told", func() bool { return len(i.lines("cut")) == 1 })
+	poll.Until(i.t, within, "the context of the cancelled activity has ended", func() bool { return len(i.lines("cut")) == 1 })
 	took := time.Since(began)
 	i.ended(lost) // its lease is no leak until then
 	i.end()
-	i.t.Logf("the instances of its partitions had ended, and the activity was told, %v after the fault", took.Round(time.Millisecond))
+	i.t.Logf("the instances of its partitions had ended, and the context of the activity had, %v after the fault", took.Round(time.Millisecond))
 	if limit := 20 * time.Second; took > limit { // without a hand-over never: the fault lasts
 		i.t.Errorf("it took more than %v", limit)
 	}
@@ -120,7 +120,7 @@ func TestIsolatedOrchestratorIsReplacedAndReturns(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			i := isolate(t, c.redis)
-			i.goesOn(func() { c.fault(i.way) })
+			i.continues(func() { c.fault(i.way) })
 			i.comesBack()
 		})
 	}

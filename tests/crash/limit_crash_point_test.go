@@ -13,14 +13,14 @@ import (
 	"github.com/pawlrun/pawl/tests/stack"
 )
 
-// Points that every incarnation passes before it has done anything: there only one dies. (Two gates are visited at once, and whoever
+// Points that every incarnation passes before it has done anything: there only one dies. (Two limits are entered at once, and an orchestrator that
 // died at the second visit would never come to act on the first.)
 const (
 	firstGatePoint = "gate.listed"
 	sweptPoint     = "orchestrator.swept"
 )
 
-// gatePoints are where somebody dies who has to do with a gate, and at which pass.
+// gatePoints are the crash points that calls of a limited action pass, and at which pass a process dies.
 func gatePoints() []tellingPoint {
 	return []tellingPoint{
 		{firstGatePoint, "2"}, {"orchestrator.entered", "3"}, {"orchestrator.left", "6"}, {sweptPoint, "2"},
@@ -29,7 +29,7 @@ func gatePoints() []tellingPoint {
 }
 
 // Of the only orchestrator, or the only worker, every incarnation dies when it passes the crash point so many times, and is
-// followed by another: while they come to stand in line, and while they are let in.
+// followed by another: while calls begin to wait, and while they are admitted.
 func TestLimitsHoldAndStayFIFOWhenOwnersDieRepeatedlyAtCrashPoint(t *testing.T) {
 	s := startServers(t)
 	for _, c := range gatePoints() {
@@ -48,7 +48,7 @@ func TestLimitsHoldAndStayFIFOWhenOwnersDieRepeatedlyAtCrashPoint(t *testing.T) 
 			q.open()
 			q.end()
 			if q.deaths == 0 {
-				t.Errorf("nobody has died")
+				t.Errorf("no process has died")
 			}
 			t.Logf("%d deaths", q.deaths)
 		})
@@ -114,8 +114,8 @@ func TestSlotIsReleasedWhenOwnerDiesAsHolderEnds(t *testing.T) {
 	}
 }
 
-// The owner of everything dies when somebody who waited has been cancelled and has not left the queue. (Its commits: as many starts
-// as there are places, that of who waits, and its end.)
+// The owner dies when a waiter has been cancelled and has not left the limit. (Its commits: as many starts
+// as there are slots, that of the waiter, and its end.)
 func TestWaiterCancelledAsOwnerDiesIsNotAdmitted(t *testing.T) {
 	t.Parallel()
 	q := newQueueing(t, startServers(t))
@@ -147,7 +147,7 @@ func TestWaiterCancelledAsOwnerDiesIsNotAdmitted(t *testing.T) {
 	q.check()
 }
 
-// One of two stands still at the crash point, goes on when all is over, and finds nothing that is still its own.
+// One of two is paused at the crash point, and resumed when everything has ended and others own its partitions.
 func TestOrchestratorPausedAtLimitDoesNoHarmWhenResumed(t *testing.T) {
 	s := startServers(t)
 	for _, point := range []string{"orchestrator.entered:4", "orchestrator.left:6", "orchestrator.swept:3"} {
@@ -160,7 +160,7 @@ func TestOrchestratorPausedAtLimitDoesNoHarmWhenResumed(t *testing.T) {
 			q.begin()
 			q.open()
 			q.end()
-			paused := standsStill(t, both)
+			paused := pausedOf(t, both)
 			paused.Signal(syscall.SIGCONT)
 			paused.Stop()
 			q.left(map[string]uint64{work.Booth.Name(): visitors * booths, work.Lobby.Name(): guests})
@@ -169,7 +169,7 @@ func TestOrchestratorPausedAtLimitDoesNoHarmWhenResumed(t *testing.T) {
 	}
 }
 
-// Everybody is killed while they stand in line and while they are let in, one after the other.
+// The processes are killed one after the other, while calls wait and while they are admitted.
 func TestLimitsHoldAndStayFIFOWhenProcessesAreKilledAtRandom(t *testing.T) {
 	t.Parallel()
 	q := newQueueing(t, startServers(t))

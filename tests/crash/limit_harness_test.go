@@ -16,21 +16,21 @@ import (
 	"github.com/pawlrun/pawl/tests/crash/work"
 )
 
-// queueing is a harness whose instances queue: see package work. First they all stand in line, whatever is done to
-// them, and nobody leaves; then the ledger is opened, and end waits until all have been in, and checks in which order they
+// queueing is a harness whose instances wait at limits: see package work. First all of them wait, whatever is done to
+// the fleet, and none is released; then the ledger is opened, and end waits until all were admitted, and checks in which order they
 // were, and with whom.
 type queueing struct {
 	*harness
 	gates  *limiter.Limiter
 	home   int                         // the Redis master of the instances, of several
-	forgot bool                        // a Redis has: limits, and the order, may be broken for once
+	forgot bool                        // a Redis has lost writes: the limit and the order may be exceeded once
 	over   map[string]int              // by gate; as many as were in at a time, if they were too many
-	orders map[string][]limiter.Waiter // by gate; of those who waited when it was opened
+	orders map[string][]limiter.Waiter // by limit; the waiters when it was opened
 }
 
 const (
 	visitors = 6 // instances
-	booths   = 5 // that each of them wants to be in
+	booths   = 5 // that each of them calls
 	guests   = 6
 )
 
@@ -53,7 +53,7 @@ func (q *queueing) visitorID(n int) string {
 }
 func (q *queueing) guestID(n int) string { return (&family{harness: q.harness}).at(q.home, "guest", n) }
 
-// begin starts everybody, and waits until all places are taken and everybody else stands in line.
+// begin starts all instances, and waits until all slots are taken and the other calls wait.
 func (q *queueing) begin() {
 	q.t.Helper()
 	q.join()
@@ -81,7 +81,7 @@ func (q *queueing) visit(id string, booths int) {
 	q.must(err)
 }
 
-// stand waits until a gate stands thus, and starts whoever has died.
+// stand waits for a state of a limit, and restarts processes that have died.
 func (q *queueing) stand(name string, yes func(limiter.Stats) bool) {
 	q.t.Helper()
 	var s limiter.Stats
@@ -90,7 +90,7 @@ func (q *queueing) stand(name string, yes func(limiter.Stats) bool) {
 			q.t.Logf("%s: %+v; in %v", name, s, q.came(name+"-in"))
 		}
 	}()
-	q.until(name+" stands as it should", func() bool {
+	q.until(name+" has the expected state", func() bool {
 		s = q.stats(name)
 		return yes(s)
 	})
@@ -106,7 +106,7 @@ func (q *queueing) stats(name string) limiter.Stats {
 		return limiter.Stats{}
 	}
 	if s.Active > max(work.Places, q.over[name]) && !q.forgot {
-		q.over[name] = s.Active // said once
+		q.over[name] = s.Active // reported once
 		q.t.Errorf("%d are in at %s, which has %d places", s.Active, name, work.Places)
 	}
 	return s
@@ -121,7 +121,7 @@ func (q *queueing) order(name string) []limiter.Waiter {
 	return all
 }
 
-// came gives the first lines of everybody who has come, each named as a gate does: instance and place.
+// came returns the first line of each call that was admitted, named as a limit does: instance and place.
 func (q *queueing) came(in string) (all []string) {
 	q.t.Helper()
 	for _, l := range q.lines(in) {
@@ -139,13 +139,13 @@ func place(l []string) string {
 	return l[1] + " 1." + l[2]
 }
 
-// open lets them go, and them in who wait.
+// open releases the holders, so that the waiters are admitted.
 func (q *queueing) open() {
 	q.t.Helper()
 	q.must(work.Ledger(q.ledger).Open())
 }
 
-// end waits until everybody has been in, and checks all of it.
+// end waits until all calls were admitted, and checks everything.
 func (q *queueing) end() {
 	q.t.Helper()
 	for i := range visitors {
@@ -192,7 +192,7 @@ func (q *queueing) completed(id string, want int) {
 	}
 }
 
-// left demands that all slots are given back soon, and that of those who came to each gate nobody was counted twice.
+// left checks that all slots are released soon, and that no call was counted twice at its limit.
 func (q *queueing) left(came map[string]uint64) {
 	q.t.Helper()
 	began := time.Now()
@@ -203,10 +203,10 @@ func (q *queueing) left(came map[string]uint64) {
 			return s.TotalEnqueued > 0 && s.Active == 0 && s.QueueLength == 0
 		})
 		if took := time.Since(began); took > leakedFor && !q.forgot {
-			q.t.Errorf("%s: a slot was not given back for %v after everybody had ended", name, took)
+			q.t.Errorf("%s: a slot was not released for %v after all instances had ended", name, took)
 		}
 		if s.TotalEnqueued < n && !q.forgot || s.TotalEnqueued != s.TotalCompleted+s.Withdrawn || s.TimedOut+s.Cleared+s.Rejected != 0 {
-			q.t.Errorf("%s: %d were there, and the gate says %+v", name, n, s)
+			q.t.Errorf("%s: %d calls, and the limit reports %+v", name, n, s)
 		}
 		for _, err := range q.gates.Check(q.ctx, name) {
 			q.t.Errorf("invariant broken: %v", err)
@@ -214,9 +214,9 @@ func (q *queueing) left(came map[string]uint64) {
 	}
 }
 
-// fair demands that nobody has overtaken anybody, and that there were never more in than there are places, as they have written it
-// down themselves. Who comes has all those before it in the queue let in before: they are in, or have been, or are on their
-// way, with a place each. So those who are in and those who are still to come make no more than the places.
+// fair checks that no call has overtaken another, and that there were never more holders than slots, as the activities have written it
+// to the ledger. All calls before one that is admitted were admitted before it: they hold a slot, have held one, or are on their
+// way with one. So the holders and those on their way are no more than the slots.
 func (q *queueing) fair(name, in, out string, as func(limiter.Waiter) string) {
 	q.t.Helper()
 	rank := make(map[string]int)

@@ -32,7 +32,7 @@ func TestWaitersKeepTheirOrderAcrossRedisRestart(t *testing.T) {
 	q.end()
 }
 
-// The words of the gates go with it: the sweep says them again.
+// The notices of the limits are lost with it: the sweep sends them again.
 func TestWaitersKeepTheirOrderAcrossNATSRestart(t *testing.T) {
 	t.Parallel()
 	q := newQueueing(t, startDurableServers(t))
@@ -45,7 +45,7 @@ func TestWaitersKeepTheirOrderAcrossNATSRestart(t *testing.T) {
 	q.end()
 }
 
-// Nobody owns anything while they stand in line.
+// No partition has an owner while calls wait.
 func TestWaitersWaitWhileNoOrchestratorRuns(t *testing.T) {
 	t.Parallel()
 	q := newQueueing(t, startServers(t))
@@ -55,13 +55,13 @@ func TestWaitersWaitWhileNoOrchestratorRuns(t *testing.T) {
 	o.Kill()
 	q.open()
 	for _, in := range []string{work.BoothOut, work.LobbyIn} {
-		q.until("those who are in have done what they wanted", func() bool { return len(q.came(in)) == work.Places })
+		q.until("the holders have begun", func() bool { return len(q.came(in)) == work.Places })
 	}
 	o.Start()
 	q.end()
 }
 
-// Instances and their gates are on different masters, of which each forgets for itself. What that may break is broken once: all
+// Instances and their limits are on different masters, which lose writes separately. What that may break is broken once: all
 // end, and no slot and no waiter is left.
 func TestLimitsRecoverWhenRedisRollsBack(t *testing.T) {
 	for _, c := range []struct {
@@ -69,10 +69,10 @@ func TestLimitsRecoverWhenRedisRollsBack(t *testing.T) {
 		gates, instances bool // which master goes back
 		empty            bool // to before anybody came; else to when all stood in line
 	}{
-		{"the gates, while they are let in", true, false, false},
-		{"the instances, while they are let in", false, true, false},
-		{"both, while they are let in", true, true, false},
-		{"the gates, who was in and who waited", true, false, true},
+		{"the limits, during admission", true, false, false},
+		{"the instances, during admission", false, true, false},
+		{"both, during admission", true, true, false},
+		{"the limits, with holders and waiters", true, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -133,7 +133,7 @@ func TestLimitThatDoesNotAnswerIsRequestedAgain(t *testing.T) {
 	q.check()
 }
 
-// masters finds the server that has the gate of the booths, and puts the instances on the other.
+// masters returns the server of the limit of the booths, and places the instances on the other.
 func (q *queueing) masters() [2]*redistest.Server {
 	q.t.Helper()
 	node, err := q.rdb.(*redis.ClusterClient).MasterForKey(q.ctx, redisx.NewSpace(q.Namespace).Limit(work.Booth.Name()).Waiters())

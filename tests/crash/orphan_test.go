@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/tests/crash/work"
 )
 
-// The parents' Redis forgets the turns that have started the children, and the activity that these were decided on says
+// The parents' Redis loses the turns that started the children, and the activity that decided them returns
 // something else the second time. So the children are orphans, running or ended: their ids go to those that their parents have now.
 func TestOrphansOfLostTurnsReleaseTheirIDs(t *testing.T) {
 	for _, c := range []struct {
@@ -54,7 +54,7 @@ func TestOrphansOfLostTurnsReleaseTheirIDs(t *testing.T) {
 				f.show(child(i))
 			}
 			f.check()
-			f.nobodyOwes(all)
+			f.describesNothingPending(all)
 		})
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/pawlrun/pawl/tests/crash/work"
 )
 
-// Without NATS a parent starts a child, takes back both children and ends, all in Redis. What it owes is sent
-// when NATS is back, be it by whoever takes over: the first child's activity is told, and the second child is
+// Without NATS a parent starts a child, cancels both children and ends, all in Redis. Its pending messages are published
+// when NATS is back, also by another owner: the first child's activity is cancelled, and the second child is
 // started and cancelled.
 func TestOutboxOfEndedParentIsPublishedAfterNATSOutage(t *testing.T) {
 	for _, killed := range []bool{false, true} {
@@ -36,19 +36,19 @@ func TestOutboxOfEndedParentIsPublishedAfterNATSOutage(t *testing.T) {
 			if killed {
 				o.Start()
 			}
-			// What was published and is not read yet is owed by nobody, and seen by nobody.
+			// What was published and is not ingested yet is neither pending nor in an inbox.
 			f.until("there are a parent and two children", func() bool {
 				all, err := f.kin()
 				return err == nil && len(all) == 3
 			})
 			all := f.settled()
 			f.check()
-			f.told()
-			f.nobodyOwes(all)
+			f.cancelled()
+			f.describesNothingPending(all)
 			for id, r := range all {
 				for _, e := range r.events {
 					if c, ok := e.(*history.CancelRequested); ok && c.Reason != cancel.OrchestrationCompleted {
-						t.Errorf("%s was told %+v", id, c)
+						t.Errorf("%s received %+v", id, c)
 					}
 				}
 			}
@@ -56,8 +56,8 @@ func TestOutboxOfEndedParentIsPublishedAfterNATSOutage(t *testing.T) {
 	}
 }
 
-// Events, and a parent's cancel, come for an instance that nobody has started, and wait for its start, whoever dies
-// meanwhile; so does what Redis forgets of them. A client's cancel does not wait.
+// Events, and a parent's cancel, come for an instance that was not started, and wait for its start through crashes
+// and a rollback of Redis. A client's cancel does not wait.
 func TestEarlyInputsSurviveCrashesUntilStart(t *testing.T) {
 	t.Parallel()
 	f := newFamily(t, startDurableServers(t), "PAWL_LOOK=500ms", "FLEET_OWNER_TTL=600ms")
@@ -111,7 +111,7 @@ func TestEarlyInputsSurviveCrashesUntilStart(t *testing.T) {
 		t.Errorf("the child that was taken back is %s", rec.Status)
 	}
 	if rec := f.Record("greeted"); rec.Status != store.Completed {
-		t.Errorf("who was sent an event, and a client's cancel, before it was started is %s", rec.Status)
+		t.Errorf("the instance that got an event, and a client's cancel, before its start is %s", rec.Status)
 	}
 	f.show("taken-back", "greeted")
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/pawlrun/pawl/tests/crash/work"
 )
 
-// The orchestrator dies when it has purged, before anybody is told; and Redis forgets the purges, of which the stream
-// has all. Nobody comes back, and an id that is purged is free.
+// The orchestrator dies when it has purged, before it has replied; and Redis loses the purges, which the stream
+// still has. No purged instance comes back, and its id is free.
 func TestPurgedInstancesStayPurgedAfterCrashAndRollback(t *testing.T) {
 	t.Parallel()
 	f := newFamily(t, startDurableServers(t), "PAWL_LOOK=500ms", "FLEET_OWNER_TTL=600ms")
@@ -40,16 +40,16 @@ func TestPurgedInstancesStayPurgedAfterCrashAndRollback(t *testing.T) {
 	for i := range n {
 		go func() { answers <- f.Client.Purge(f.ctx, id(i)) }()
 	}
-	f.until("everybody is purged, and who asked for it was told", func() bool { return len(answers) == n && gone() })
+	f.until("all are purged, and the clients have a reply", func() bool { return len(answers) == n && gone() })
 	for range n {
-		if err := <-answers; err != nil && !errors.Is(err, client.ErrNotFound) { // it was gone when somebody could answer
+		if err := <-answers; err != nil && !errors.Is(err, client.ErrNotFound) { // it was gone when an owner could reply
 			t.Error(err)
 		}
 	}
 	f.restore(f.redis, kept)
-	f.until("everybody is purged again", gone)
+	f.until("all are purged again", gone)
 	if f.deaths == 0 {
-		t.Error("nobody has died")
+		t.Error("no process has died")
 	}
 	run()
 	f.check()

@@ -123,7 +123,7 @@ func TestDeletedTasksStreamIsRefilledFromHistory(t *testing.T) {
 	a.end()
 }
 
-// While nobody owns a partition the stream takes what is published; the next owner reads it.
+// While a partition has no owner the stream accepts inputs; the next owner reads them.
 func TestInputsWaitWhileNoOrchestratorRuns(t *testing.T) {
 	t.Parallel()
 	a := newHarness(t, startServers(t))

@@ -11,11 +11,11 @@ import (
 	"github.com/pawlrun/pawl/tests/crash/work"
 )
 
-// toldWithin is the limit of this test for the time from an end to the return of Result, on a loaded machine with the
+// resultWithin is the limit of this test for the time from an end to the return of Result, on a loaded machine with the
 // race detector. A quiet one takes less than 100 ms across a hand-over.
-const toldWithin = 3 * time.Second
+const resultWithin = 3 * time.Second
 
-// The client never repeats a request by itself, so it is told only if the new owner makes it ask.
+// The client never repeats a request by itself, so it gets the result only if the new owner makes it repeat the request.
 func TestWaitingClientsGetResultsAcrossRollingRestartAndKill(t *testing.T) {
 	t.Parallel()
 	a := newHarnessOf(t, startServers(t), 32)
@@ -64,7 +64,7 @@ func (a *harness) waitFor(n int) {
 // beforeGo is less than the events of a Mixed that waits for Go, and more than those before its last timer.
 const beforeGo = 12
 
-// release sends the event to the last n instances, and shows how long after its end each client was told.
+// release sends the event to the last n instances, and logs how long after its end each client had the result.
 func (a *harness) release(what string, n int) {
 	a.t.Helper()
 	from := len(a.mixed) - n
@@ -79,8 +79,8 @@ func (a *harness) release(what string, n int) {
 		}
 	}
 	slices.Sort(late)
-	a.t.Logf("%s: told after their ends p50 %v, max %v", what, late[len(late)/2].Round(time.Millisecond), late[len(late)-1].Round(time.Millisecond))
-	if m := late[len(late)-1]; m > toldWithin {
-		a.t.Errorf("%s: a client was told %v after the end", what, m)
+	a.t.Logf("%s: results after the ends p50 %v, max %v", what, late[len(late)/2].Round(time.Millisecond), late[len(late)-1].Round(time.Millisecond))
+	if m := late[len(late)-1]; m > resultWithin {
+		a.t.Errorf("%s: a client had the result %v after the end", what, m)
 	}
 }
