@@ -55,10 +55,8 @@ func TestFamilyRecoversWhenRedisServersRollBackSeparately(t *testing.T) {
 		steps            int  // when they are killed
 		nats, orchestras bool // NATS, and the orchestrators, are killed, too
 	}{
-		{"the parents', before they have begun", 0, -1, 12, false, false},
 		{"the parents', while children are under way", 6, -1, 18, false, false},
 		{"the children's, after their parents have taken the results", -1, 3, 28, false, false},
-		{"both, the children's from earlier", 12, 4, 24, false, false},
 		{"both, the parents' from earlier", 4, 12, 24, false, false},
 		{"both, and NATS, and the orchestrators", 10, 5, 20, true, true},
 	} {

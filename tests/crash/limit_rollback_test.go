@@ -112,19 +112,20 @@ func TestLimitsRecoverWhenRedisRollsBack(t *testing.T) {
 	}
 }
 
-// Instances do not wait for their gate's server: they are committed, wait for a word, and ask again.
+// Instances do not wait for the server of their limit: they are committed, wait for a notice, and repeat the request.
 func TestLimitThatDoesNotAnswerIsRequestedAgain(t *testing.T) {
 	t.Parallel()
 	q := newQueueing(t, twoMasters(t))
 	q.fleets()
 	q.join()
+	q.started() // that needs both servers
 	silent := q.masters()[0]
 	silent.Pause()
 	id := q.visitorID(0)
 	q.visit(id, booths)
 	q.until("it is committed", func() bool { return q.Record(id) != nil })
 	if n := len(q.lines(work.BoothIn)); n > 0 {
-		t.Errorf("%d have come through a gate that does not answer", n)
+		t.Errorf("%d were admitted by a limit that does not answer", n)
 	}
 	silent.Resume()
 	q.open()
