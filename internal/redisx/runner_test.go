@@ -25,15 +25,13 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-const addLua = `--! keys counter
---! args by
-return {'OK', ms(redis.call('INCRBY', counter, by))}`
+const addLua = `return {'OK', ms(redis.call('INCRBY', KEYS[1], ARGV[1]))}`
 
 func TestCallsAtHandTravelTogetherAndEachGetsItsOwnAnswer(t *testing.T) {
 	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
 		r := redisx.NewRunner(rdb)
 		defer r.Close()
-		add := redisx.NewScript("add", "", addLua, "counter", "by")
+		add := redisx.NewScript("add", addLua)
 		part := redisx.NewSpace("t").Part(1)
 		var wg sync.WaitGroup
 		var mu sync.Mutex
@@ -64,7 +62,7 @@ func TestARedisThatForgotTheScriptsIsTaughtThemAndOnlyWhatFailedIsSentAgain(t *t
 	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
 		r := redisx.NewRunner(rdb)
 		defer r.Close()
-		add := redisx.NewScript("add", "", addLua, "counter", "by")
+		add := redisx.NewScript("add", addLua)
 		key := redisx.NewSpace("t").Part(1).Wakeups()
 		for i := range 5 {
 			if err := rdb.ScriptFlush(within(t)).Err(); err != nil {
@@ -85,7 +83,7 @@ func TestAScriptsErrorIsItsOwnAndNotThatOfItsNeighbours(t *testing.T) {
 	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
 		r := redisx.NewRunner(rdb)
 		defer r.Close()
-		add, key := redisx.NewScript("add", "", addLua, "counter", "by"), redisx.NewSpace("t").Part(1)
+		add, key := redisx.NewScript("add", addLua), redisx.NewSpace("t").Part(1)
 		if err := rdb.Set(within(t), key.Stalled(), "no number", 0).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -124,8 +122,7 @@ func TestTimesLeaveLuaWithAllTheirDigits(t *testing.T) {
 	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
 		r := redisx.NewRunner(rdb)
 		defer r.Close()
-		s := redisx.NewScript("now", "", `--! keys key
-redis.call('SET', key, ms(now())) return {'OK', redis.call('GET', key), ms(9007199254740991)}`, "key", "")
+		s := redisx.NewScript("now", `redis.call('SET', KEYS[1], ms(now())) return {'OK', redis.call('GET', KEYS[1]), ms(9007199254740991)}`)
 		v, err := r.Do(within(t), redisx.Call{Script: s, Keys: []string{redisx.NewSpace("t").Part(0).Owner()}})
 		if err != nil {
 			t.Fatal(err)
@@ -141,7 +138,7 @@ func TestKeysAreTakenApartAsTheyWerePutTogether(t *testing.T) {
 	p := redisx.NewSpace("ns").Part(7)
 	for key, want := range map[string]redisx.ParsedKey{
 		p.Owner():            {Kind: "p"},
-		p.Limits():           {Kind: "limits"},
+		p.Limits():           {Kind: "gates"},
 		p.Instance("a:b"):    {Kind: "i", Instance: "a:b"},
 		p.Inbox("a"):         {Kind: "in", Instance: "a"},
 		p.History("a:1", 2):  {Kind: "h", Instance: "a:1", Execution: 2},
@@ -170,7 +167,7 @@ func TestAGatesKeysAreTakenForNoPartitions(t *testing.T) {
 			if part, ok := space.PartOf(key); ok {
 				t.Errorf("%s is taken for one of partition %d", key, part)
 			}
-			if !strings.HasPrefix(key, "pawl:{ns.l."+name+"}:") {
+			if !strings.HasPrefix(key, "pawl:{ns.g."+name+"}:") {
 				t.Errorf("%s has another hash tag", key)
 			}
 		}

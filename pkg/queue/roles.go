@@ -65,7 +65,7 @@ func (s subjects) orchestrator(ns string, inbox func(Role) string) Permissions {
 			s.taskAll(), s.hint("*"), s.wordAll(), s.notice(), s.ownerAll(), s.workers(),
 			s.change("*"), s.ended("*"),
 			s.askAll(AccessRead), s.watch(), // for the HTTP API
-			js("STREAM.PURGE." + inputs),
+			js("STREAM.PURGE." + inputs), js("STREAM.DELETE." + tasks), // of a stream that lost its leader: see TasksWatch
 			js("CONSUMER.CREATE." + inputs + ".>"), js("CONSUMER.DELETE." + inputs + ".*"), js("CONSUMER.MSG.NEXT." + inputs + ".*"),
 		},
 		Subscribe: []string{

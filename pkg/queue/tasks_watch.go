@@ -12,19 +12,26 @@ import (
 // madeTogether is within how long of each other the two streams of a new namespace are made.
 const madeTogether = time.Second
 
+// leaderlessFor is how long TASKS may have no leader before it is deleted and created again. An election takes a few seconds,
+// ten on busy machines. A replicated stream in memory whose servers are restarted faster than they catch up has no leader ever
+// after: each waits for one that has what it lost (nats-server 2.15).
+const leaderlessFor = 15 * time.Second
+
 // TasksWatch detects that the TASKS stream has lost its content. It is used by one goroutine.
 //
 //	same stream, its last sequence not behind what it has acknowledged ──▶ nothing was lost
 //	another creation time: deleted and made again, by any process      ──▶ lost before it was created
 //	last sequence behind, twice in a row: begun again empty            ──▶ lost before now
+//	no leader for leaderlessFor, and the cluster answers               ──▶ deleted and made again: lost before now
 //
 // The second look at a last sequence that is behind is for a new leader, which may for a moment report less than its
 // predecessor has acknowledged.
 type TasksWatch struct {
-	c       *Conn
-	recent  time.Duration
-	created time.Time // of the stream as last seen; zero: not seen
-	behind  bool      // at the last check
+	c          *Conn
+	recent     time.Duration
+	created    time.Time // of the stream as last seen; zero: not seen
+	behind     bool      // at the last check
+	leaderless time.Time // since when the stream has been seen without a leader; zero: it has one
 }
 
 // WatchTasks begins to watch. A stream that is younger than recent at the first check, in a namespace that is older,
@@ -39,6 +46,9 @@ func (w *TasksWatch) Check(ctx context.Context) (lost time.Time, err error) {
 	info, err := w.c.tasksInfo(ctx)
 	w.c.observe("watch tasks", err)
 	if err != nil {
+		return time.Time{}, err
+	}
+	if err := w.elect(ctx, info, time.Now()); err != nil {
 		return time.Time{}, err
 	}
 	now := time.Now()
@@ -64,6 +74,29 @@ func (w *TasksWatch) Check(ctx context.Context) (lost time.Time, err error) {
 		w.behind = behind
 		return time.Time{}, nil
 	}
+}
+
+// elect deletes a stream that has been without a leader for leaderlessFor: no message in it can be read, and each is repaired
+// from history. The leader of the cluster has described it, so a new one can be placed. The next check creates it. Of several
+// orchestrators that delete it at the same time, one may delete the new one of another; then that is repaired in turn.
+func (w *TasksWatch) elect(ctx context.Context, info *jetstream.StreamInfo, now time.Time) error {
+	switch {
+	case info.Cluster == nil || info.Cluster.Leader != "" || !info.Created.Equal(w.created):
+		w.leaderless = time.Time{}
+		return nil
+	case w.leaderless.IsZero():
+		w.leaderless = now
+	}
+	if now.Sub(w.leaderless) < leaderlessFor {
+		return nil
+	}
+	w.leaderless = time.Time{}
+	w.c.log.Warn("tasks stream has no leader, creating it again", "stream", w.c.tasks.Name)
+	allowed, settle := w.c.whileAllowed(ctx, w.c.apiSubject("STREAM.DELETE."+w.c.tasks.Name))
+	if err := settle(w.c.js.DeleteStream(allowed, w.c.tasks.Name)); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return fmt.Errorf("queue: delete stream %s: %w", w.c.tasks.Name, w.c.explain(err))
+	}
+	return nil
 }
 
 // madeAgain reports whether TASKS is younger than recent, and INPUTS, with which it was first made, is not as young.

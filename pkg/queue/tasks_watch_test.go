@@ -1,8 +1,11 @@
 package queue
 
 import (
+	"errors"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 func TestTasksWatchReportsALossOnce(t *testing.T) {
@@ -66,4 +69,41 @@ func TestTasksWatchTakesAYoungStreamForOneThatWasMadeAgain(t *testing.T) {
 		return tasks.Created.Sub(inputs.CachedInfo().Created) > madeTogether
 	})
 	check(true)
+}
+
+// A stream that has a leader, or has just lost it, is left alone; one that has had none for long is made again, once.
+func TestTasksStreamWithoutLeaderIsCreatedAgain(t *testing.T) {
+	c := newStand(t).open(Options{})
+	w := c.WatchTasks(0)
+	_, err := w.Check(soon(t))
+	ok(t, err)
+	offer(t, c, "q", 0, 3)
+	info, err := c.tasksInfo(soon(t))
+	ok(t, err)
+	begun := time.Now()
+	for _, see := range []struct {
+		after  time.Duration
+		leader string
+		exists bool
+	}{
+		{0, "n1", true},
+		{time.Second, "", true},
+		{leaderlessFor - time.Second, "", true},
+		{leaderlessFor, "n2", true}, // elected
+		{leaderlessFor + time.Second, "", true},
+		{2 * leaderlessFor, "", true},
+		{2*leaderlessFor + time.Second, "", false},
+	} {
+		info.Cluster = &jetstream.ClusterInfo{Leader: see.leader}
+		ok(t, w.elect(soon(t), info, begun.Add(see.after)))
+		if _, err := c.js.Stream(soon(t), c.tasks.Name); errors.Is(err, jetstream.ErrStreamNotFound) == see.exists {
+			t.Fatalf("after %v, leader %q: %v", see.after, see.leader, err)
+		}
+	}
+	at, err := w.Check(soon(t))
+	ok(t, err)
+	if at.IsZero() {
+		t.Fatal("the loss is not reported")
+	}
+	offer(t, c, "q", 0, 3)
 }

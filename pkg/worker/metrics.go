@@ -18,8 +18,9 @@ type metrics struct {
 	byActivity   map[string]*activityMetrics
 }
 
-// activityMetrics counts the outcomes of one activity's claims. Completed and failed are counted after the ack; cancelled and lost are not
-// errors. An abandoned activity is counted only as abandoned.
+// activityMetrics count the ends of one activity's claims. Completed and failed are
+// counted after the ack; cancelled and lost are no failures of anything. An abandoned one
+// is counted as that alone, whatever its context was done for.
 type activityMetrics struct {
 	completed, failed, cancelled, lost, returned, abandoned prometheus.Counter
 	seconds                                                 prometheus.Observer
@@ -28,25 +29,25 @@ type activityMetrics struct {
 func newMetrics(reg prometheus.Registerer, w *Worker) (*metrics, error) {
 	tasks := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "pawl_worker_tasks_total",
-		Help: "Tasks delivered, by outcome: the reply to the claim, unclaimed (no reply), or unregistered (no handler in this worker).",
+		Help: "Tasks delivered, by what became of them: the answer of the claim, unclaimed (no answer), or unregistered (no such activity here).",
 	}, []string{"outcome"})
 	ends := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "pawl_worker_activities_total",
-		Help: "Activities that ended, by outcome: completed, failed (both acked), cancelled, lost (the lease), returned (the worker stopped), abandoned (after the grace period).",
+		Help: "Activities that ended: completed, failed (both acked), cancelled, lost (the lease), returned (the worker stopped), abandoned (its grace was over).",
 	}, []string{"activity", "outcome"})
 	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "pawl_worker_activity_seconds",
-		Help:    "Duration of the activities' functions.",
+		Help:    "How long the functions of activities ran.",
 		Buckets: prometheus.ExponentialBuckets(0.001, 4, 10), // 1 ms to 4 min
 	}, []string{"activity"})
 	m := &metrics{
 		registerer: reg, claims: make(map[lease.Outcome]prometheus.Counter), byActivity: make(map[string]*activityMetrics),
 		unclaimed: tasks.WithLabelValues("unclaimed"), unregistered: tasks.WithLabelValues("unregistered"),
 	}
-	for o, name := range map[lease.Outcome]string{
+	for o, word := range map[lease.Outcome]string{
 		lease.Acquired: "yours", lease.Held: "held", lease.Exhausted: "exhausted", lease.Gone: "gone",
 	} {
-		m.claims[o] = tasks.WithLabelValues(name)
+		m.claims[o] = tasks.WithLabelValues(word)
 	}
 	for _, name := range w.registry.Activities() {
 		m.byActivity[name] = &activityMetrics{
@@ -57,18 +58,18 @@ func newMetrics(reg prometheus.Registerer, w *Worker) (*metrics, error) {
 		}
 	}
 	running := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "pawl_worker_running", Help: "Activities that run now.",
-	}, func() float64 { return float64(len(w.tasks.running())) })
+		Name: "pawl_worker_running", Help: "Activities that run at this moment.",
+	}, func() float64 { return float64(len(w.running())) })
 	abandoned := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "pawl_worker_abandoned", Help: "Activities that run after the end of their grace period.",
-	}, func() float64 { return float64(w.tasks.abandonedCount()) })
+		Name: "pawl_worker_abandoned", Help: "Activities that still run although their grace is over.",
+	}, func() float64 { return float64(w.forsaken()) })
 	renewals := func(name, help string, value func(lease.Counts) uint64) prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value(w.renewals())) })
 	}
 	m.collectors = []prometheus.Collector{
 		tasks, ends, seconds, running, abandoned,
-		renewals("pawl_worker_renewals_total", "Leases renewed.", func(c lease.Counts) uint64 { return c.Renewed }),
-		renewals("pawl_worker_renewal_failures_total", "Leases whose renewal had no reply.", func(c lease.Counts) uint64 { return c.Failed }),
+		renewals("pawl_worker_renewals_total", "Leases renewed, each time.", func(c lease.Counts) uint64 { return c.Renewed }),
+		renewals("pawl_worker_renewal_failures_total", "Leases whose renewal had no answer, each time.", func(c lease.Counts) uint64 { return c.Failed }),
 	}
 	return m, m.register()
 }
@@ -81,7 +82,7 @@ func (m *metrics) register() error {
 		if err := m.registerer.Register(c); err != nil {
 			m.collectors = m.collectors[:i]
 			m.unregister()
-			return fmt.Errorf("worker: metrics: %w (give each worker of a process a registerer with its own label)", err)
+			return fmt.Errorf("worker: metrics: %w (give each worker of a process a registerer with a label of its own)", err)
 		}
 	}
 	return nil
@@ -96,12 +97,12 @@ func (m *metrics) unregister() {
 	}
 }
 
-// of returns the metrics of an activity of this worker.
+// of gives the counters of an activity that the worker has.
 func (m *metrics) of(activity string) *activityMetrics { return m.byActivity[activity] }
 
-// renewals returns the keeper's counts; zero before Start.
+// renewals reads the keeper's counts; before Start there are none.
 func (w *Worker) renewals() lease.Counts {
-	if p := w.phase.Load(); p == created || p == starting || w.keeper == nil {
+	if p := w.phase.Load(); p == fresh || p == starting || w.keeper == nil {
 		return lease.Counts{}
 	}
 	return w.keeper.Counts()

@@ -19,13 +19,15 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// task is one delivery from its claim to its completion. One goroutine at a time uses it, in this order:
+// task is one delivery on its way through the worker. It is touched by one goroutine
+// at a time, handed on in this order:
 //
-//	intake (sendClaim) → Redis runner (claimed) → its own (run, handled) → Redis runner (acked)
-//	                                               └ its watcher, if the context is done (watch, abandon) → Redis runner
+//	intake (bid) → runner (claimed) → its own (run, handled) → runner (acked)
+//	                                   └ its watch, if the context is done (watch, abandon) → runner
 //
-// except for taskState, which the worker's mutex guards. After the end of the context either the task's own goroutine or its watcher
-// completes the task: the first that locks the mutex, and sets returned or abandoned.
+// except for the fields under the worker's mutex. Either the task's own goroutine goes on
+// behind the handler, or its watch does in its place: the first of the two to get hold of
+// the mutex, which sets returned or abandoned.
 type task struct {
 	w        *Worker
 	from     *intake
@@ -36,40 +38,30 @@ type task struct {
 	ref      lease.Ref
 	token    string
 	since    time.Time // before the claim was first sent; constant
-	claims   uint32    // number of the claim
+	claim    uint32    // number of the claim
+	body     []byte    // of the completion
+	failed   bool      // the completion is a failure
 
-	completion []byte // encoded; set before the ack is sent
-	failed     bool   // the completion is a failure
+	grace   time.Duration   // constant
+	expire  func()          // ends the grace period early
+	expired <-chan struct{} // closed when the grace period has expired
+	back    chan struct{}   // closed when the handler has returned
+	watched chan struct{}   // closed when the watch has ended, if it began
 
-	grace gracePeriod
-	state taskState // guarded by the worker's mutex
+	stage     stage       // under mu
+	hold      *lease.Hold // under mu; nil: the lease is not ours
+	told      time.Time   // under mu: when the context was done; zero: it is not, or the watch has not begun
+	returned  bool        // under mu: the handler has, in time
+	abandoned bool        // under mu: it has not
 }
 
-// gracePeriod is the time that an activity has after the end of its context.
-type gracePeriod struct {
-	period   time.Duration   // constant
-	expire   func()          // ends the period early
-	expired  <-chan struct{} // closed at its end
-	returned chan struct{}   // closed when the handler has returned
-	watched  chan struct{}   // closed when the watcher has ended, if it was started
-}
-
-// taskState is what other goroutines read of a task.
-type taskState struct {
-	phase       claimPhase
-	hold        *lease.Hold // nil: the lease is not acquired
-	cancelledAt time.Time   // end of the context; zero before the watcher starts
-	returned    bool        // the handler has returned in time
-	abandoned   bool        // the handler has not returned in time
-}
-
-// claimPhase is the phase of a task's claim.
-type claimPhase int
+// stage is how far a task has come with its claim.
+type stage int
 
 const (
-	claiming     claimPhase = iota // the claim is sent and not answered
-	redelivering                   // likewise, and the message has been returned to the queue
-	holding                        // the lease is acquired
+	bidding stage = iota // the claim is sent and not answered
+	offered              // likewise, and the message has been given back
+	holding              // the lease is ours
 )
 
 func newTask(q *intake, d *queue.Delivery, a author.Activity) *task {
@@ -77,16 +69,12 @@ func newTask(q *intake, d *queue.Delivery, a author.Activity) *task {
 	t := &task{
 		w: w, from: q, activity: a, count: w.count.of(d.Task.Name), task: d.Task, message: d,
 		ref:   w.refOf(d.Task),
-		token: w.tokens.next(),
-		since: time.Now(),
-		grace: gracePeriod{period: a.GracePeriod(w.cfg.Grace), returned: make(chan struct{}), watched: make(chan struct{})},
+		token: w.token + "-" + strconv.FormatUint(w.claims.Add(1), 36),
+		since: time.Now(), grace: a.GracePeriod(w.cfg.Grace), back: make(chan struct{}), watched: make(chan struct{}),
 	}
-	w.tasks.add(t)
+	w.enter(t)
 	return t
 }
-
-// next returns the token of a new claim. It is unique among all workers.
-func (t *tokens) next() string { return t.prefix + "-" + strconv.FormatUint(t.claims.Add(1), 36) }
 
 func (w *Worker) refOf(t queue.Task) lease.Ref {
 	return lease.Ref{
@@ -94,99 +82,102 @@ func (w *Worker) refOf(t queue.Task) lease.Ref {
 	}
 }
 
-func (t *task) claim() lease.Claim { return lease.Claim{Ref: t.ref, Token: t.token} }
+func (t *task) grip() lease.Claim { return lease.Claim{Ref: t.ref, Token: t.token} }
 
-func (t *task) claimRequest() lease.ClaimRequest {
-	maxClaims := int(t.task.MaxClaims)
-	if maxClaims == 0 {
-		maxClaims = math.MaxInt32
+func (t *task) wish() lease.ClaimRequest {
+	most := int(t.task.MaxClaims)
+	if most == 0 {
+		most = math.MaxInt32
 	}
-	return lease.ClaimRequest{Claim: t.claim(), Worker: t.w.cfg.Name, TTL: t.w.cfg.LeaseTTL, MaxClaims: maxClaims}
+	return lease.ClaimRequest{Claim: t.grip(), Worker: t.w.cfg.Name, TTL: t.w.cfg.LeaseTTL, MaxClaims: most}
 }
 
-func (t *task) sendClaim() {
-	t.w.leases.Claim(t.claimRequest(), t.claimed)
+// bid sends the claim.
+func (t *task) bid() {
+	t.w.leases.Claim(t.wish(), t.claimed)
 }
 
-// claimed receives the reply. It runs on the goroutine of the Redis runner and must not block.
+// claimed takes the answer. It runs on the runner's goroutine, and so only hands on.
 func (t *task) claimed(c lease.ClaimReply, err error) {
-	t.w.health.redisReplied(err)
+	t.w.redisAnswered(err)
 	if err != nil {
-		go t.retryClaim(err)
+		go t.claimAgain(err)
 		return
 	}
-	go t.claimReplied(c)
+	go t.decided(c)
 }
 
-func (t *task) claimReplied(c lease.ClaimReply) {
+func (t *task) decided(c lease.ClaimReply) {
 	failpoint.Here("worker.claimed")
 	t.message.Ack()
 	failpoint.Here("worker.acked-nats")
 	t.w.count.claims[c.Outcome].Inc()
-	t.w.nodes.claimAnswered(t)
-	t.from.claimAnswered(c.Outcome)
+	t.w.reach.answered(t)
+	t.from.answered(c.Outcome)
 	if c.Outcome != lease.Acquired {
 		if c.Outcome == lease.Gone {
 			t.report(lease.NeverStarted, 0)
 		}
-		t.dismiss()
+		t.from.freed()
+		t.w.leave(t)
 		return
 	}
-	t.claims = c.Claims
+	t.claim = c.Claims
 	t.run()
-}
-
-// dismiss ends a task that has not acquired its lease.
-func (t *task) dismiss() {
-	t.from.freeSlot()
-	t.w.tasks.remove(t)
 }
 
 // run runs the handler.
 func (t *task) run() {
-	hold := t.w.keeper.Hold(context.Background(), t.claim(), t.since)
+	hold := t.w.keeper.Hold(context.Background(), t.grip(), t.since)
 	ctx := t.context(hold)
-	t.w.tasks.holds(t, hold)
+	t.w.mu.Lock()
+	t.hold, t.stage = hold, holding
+	t.w.mu.Unlock()
 	if t.w.phase.Load() != taking || !hold.Trusted() {
-		// The worker stops; or the reply took so long that the lease cannot be trusted.
+		// Told to stop meanwhile; or the answer took so long that the lease, ours or not, can not be trusted.
 		hold.Cancel(&cancel.Cancelled{Reason: cancel.WorkerStopping, By: t.w.cfg.Name})
 		t.handled(history.Payload{}, &history.Failure{Code: history.CodeCancelled})
 		return
 	}
 	unwatch := context.AfterFunc(hold.Context(), t.watch)
-	started := time.Now()
+	begun := time.Now()
 	result, failure := t.activity.Handle(ctx, t.task.Payload)
-	clearLabels()
-	t.count.seconds.Observe(time.Since(started).Seconds())
+	unlabel()
+	t.count.seconds.Observe(time.Since(begun).Seconds())
 	failpoint.Here("worker.handled")
-	close(t.grace.returned)
+	close(t.back)
 	if !unwatch() {
-		<-t.grace.watched
+		<-t.watched
 	}
 	t.handled(result, failure)
 }
 
-// context returns the handler's context. Its labels appear in profiles of the process, and identify the goroutines of an abandoned
-// activity.
+// context makes the handler's context. The labels are in the profiles that users take of
+// their workers; they also tell whose goroutine is whose when an activity is abandoned.
 func (t *task) context(hold *lease.Hold) context.Context {
-	ctx := withLabels(hold.Context(), t.task.Name, t.task.Instance, t.token)
+	ctx := labelled(hold.Context(), t.task.Name, t.task.Instance, t.token)
 	ctx = pawl.WithInfo(ctx, pawl.ActivityInfo{
 		Instance: t.task.Instance, Execution: t.task.Execution, Activity: t.task.Activity,
 		Name: t.task.Name, Queue: t.task.Queue, Worker: t.w.cfg.Name,
-		Attempt: t.task.Attempt, Claim: t.claims, Key: cmp.Or(t.task.CallKey, t.task.Effect), AttemptKey: t.task.Effect, Grace: t.grace.period,
+		Attempt: t.task.Attempt, Claim: t.claim, Key: cmp.Or(t.task.CallKey, t.task.Effect), AttemptKey: t.task.Effect, Grace: t.grace,
 	})
-	ctx, t.grace.expire = author.WithGracePeriod(ctx)
-	t.grace.expired = author.GraceExpired(ctx)
+	ctx, t.expire = author.WithGracePeriod(ctx)
+	t.expired = author.GraceExpired(ctx)
 	return ctx
 }
 
-// handled frees the slot and completes, drops or returns the task.
+// handled frees the place and decides what becomes of the result.
 func (t *task) handled(result history.Payload, failure *history.Failure) {
-	if t.w.tasks.returned(t) {
-		t.w.log.Info("abandoned activity returned, result dropped", "activity", t.task.Name, "of", t.ref.String())
+	t.w.mu.Lock()
+	late := t.abandoned
+	t.returned = !late
+	delete(t.w.abandoned, t)
+	t.w.mu.Unlock()
+	if late {
+		t.w.log.Info("an abandoned activity has returned after all; its result is dropped", "activity", t.task.Name, "of", t.ref.String())
 		return
 	}
-	t.from.freeSlot()
+	t.from.freed()
 
 	cause := t.cause()
 	stopping := cause != nil && cause.Reason == cancel.WorkerStopping
@@ -194,28 +185,28 @@ func (t *task) handled(result history.Payload, failure *history.Failure) {
 	case cause != nil && !stopping:
 		t.drop(cause)
 	case stopping && failure != nil:
-		t.release(t.count.returned)
-	case !t.state.hold.Trusted():
+		t.giveBack(t.count.returned)
+	case !t.hold.Trusted():
 		t.drop(&cancel.Cancelled{Reason: cancel.LeaseLost, Text: "the trust window has passed"})
 	default:
 		t.complete(result, failure)
 	}
 }
 
-// cause returns the cause of the end of the context; nil: it has not ended.
+// cause is why the context is done; nil: it is not.
 func (t *task) cause() *cancel.Cancelled {
 	var cause *cancel.Cancelled
-	errors.As(context.Cause(t.state.hold.Context()), &cause)
+	errors.As(context.Cause(t.hold.Context()), &cause)
 	return cause
 }
 
-// drop drops a result that is not required, or whose lease is lost. A lost lease has been logged already.
+// drop forgets a result that nobody wants, or that is not ours to give any more. That a lease is lost has a line already.
 func (t *task) drop(cause *cancel.Cancelled) {
-	after, log := t.sinceCancelled(), t.w.log.Info
+	after, log := t.afterTold(), t.w.log.Info
 	if cause.Reason == cancel.LeaseLost {
 		log = t.w.log.Debug
 	}
-	log("activity stopped, result dropped", "activity", t.task.Name, "of", t.ref.String(), "cause", cause.Error(), "after", after)
+	log("activity stopped, its result is not wanted", "activity", t.task.Name, "of", t.ref.String(), "cause", cause.Error(), "after", after)
 	if cause.Reason == cancel.LeaseLost {
 		t.end(t.count.lost)
 		return
@@ -224,9 +215,9 @@ func (t *task) drop(cause *cancel.Cancelled) {
 	t.end(t.count.cancelled)
 }
 
-// end is the last step of a task that has acquired its lease.
+// end is the last step of a task that was claimed.
 func (t *task) end(c prometheus.Counter) {
 	c.Inc()
-	t.state.hold.Release()
-	t.w.tasks.remove(t)
+	t.hold.Release()
+	t.w.leave(t)
 }

@@ -28,6 +28,8 @@ type summary struct {
 	Violations int            `json:"violations"`
 	Stuck      int            `json:"stuck"`
 	Settled    float64        `json:"settled_s"` // from the end of the last fault until every instance had ended
+	Ballots    int            `json:"ballots"`   // instances whose operations are linearizable
+	Undecided  int            `json:"undecided"` // ballots that the check gave up
 	ByFault    map[string]int `json:"by_fault"`
 }
 
@@ -69,6 +71,7 @@ func TestCampaign(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	sum.Ballots, sum.Undecided = h.linear()
 	v.Violations = append(v.Violations, h.violations...)
 	for _, n := range h.faults {
 		sum.Faults += n

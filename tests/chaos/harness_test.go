@@ -229,6 +229,29 @@ func (h *harness) verdict(ctx context.Context) (*verdict.Verdict, error) {
 	return verdict.Of(e)
 }
 
+// linear checks the order of the operations on ballots. After a rollback there is none.
+func (h *harness) linear() (checked, undecided int) {
+	h.t.Helper()
+	if h.servers.rollback() {
+		return 0, 0
+	}
+	logs, err := filepath.Glob(filepath.Join(h.dir, "*.ops"))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	var ops []work.Op
+	for _, path := range logs {
+		some, err := work.ReadOps(path)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		ops = append(ops, some...)
+	}
+	findings, checked, undecided := verdict.Linear(ops, 10*time.Second)
+	h.violations = append(h.violations, findings...)
+	return checked, undecided
+}
+
 // settled waits for the instances that no client waits for.
 func (h *harness) settled(ctx context.Context, e verdict.Evidence) {
 	h.t.Helper()

@@ -51,7 +51,7 @@ func (n *NATS) Start() {
 	})
 }
 
-// URL is its address for clients.
+// URL is how the fleets are told of it.
 func (n *NATS) URL() string { return "nats://" + n.Addr }
 
 // Client connects; the test closes the connection at its end.

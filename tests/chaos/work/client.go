@@ -61,6 +61,9 @@ func (c *Client) Run(ctx context.Context, quit <-chan struct{}) error {
 	defer func() { _ = c.out.Close() }()
 	var wg sync.WaitGroup
 	defer wg.Wait()
+	operating, stop := context.WithCancel(ctx)
+	defer stop()
+	c.twice(operating, &wg)
 	slots := make(chan struct{}, c.Outstanding)
 	begin := func(id string) {
 		slots <- struct{}{}

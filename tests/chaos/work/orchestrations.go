@@ -68,7 +68,7 @@ func Orchestrations() []pawl.OrchestrationBinding {
 	for i, k := range kinds {
 		out[i] = k.Handle.Do(k.Code)
 	}
-	return out
+	return append(out, Ballot.Do(ballot))
 }
 
 func numbers(n int) string {
