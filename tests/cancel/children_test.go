@@ -19,7 +19,7 @@ func inPartition(prefix string, p int) string {
 	}
 }
 
-func TestTheEndOfAParentCancelsTheActivitiesOfItsChildren(t *testing.T) {
+func TestEndOfParentCancelsActivitiesOfItsChildren(t *testing.T) {
 	t.Parallel()
 	a := newArena(t)
 	a.worker("worker")
@@ -43,7 +43,7 @@ func TestTheEndOfAParentCancelsTheActivitiesOfItsChildren(t *testing.T) {
 }
 
 // Four instances, each the child of the one before and each in a partition of its own; the last has the activity.
-func TestACancellationGoesDownThreeGenerationsAcrossPartitionsWithItsWords(t *testing.T) {
+func TestCancellationReachesThreeGenerationsWithItsReason(t *testing.T) {
 	t.Parallel()
 	a := newArena(t)
 	a.worker("worker")

@@ -132,7 +132,7 @@ func told(t *testing.T, grace time.Duration) (context.Context, context.CancelCau
 	return pawl.WithInfo(ctx, pawl.ActivityInfo{Grace: grace}), stop
 }
 
-func TestTheGuidesParcelIsFollowedUntilNobodyAsks(t *testing.T) {
+func TestGuideParcelIsTrackedUntilCancelled(t *testing.T) {
 	ctx, stop := told(t, time.Second)
 	asked := 0
 	c := &carrier{every: time.Millisecond, locate: func(context.Context, string) (Parcel, error) {
@@ -150,7 +150,7 @@ func TestTheGuidesParcelIsFollowedUntilNobodyAsks(t *testing.T) {
 	}
 }
 
-func TestTheGuidesUploadIsAbortedWithinTheGrace(t *testing.T) {
+func TestGuideUploadIsAbortedWithinGracePeriod(t *testing.T) {
 	ctx, stop := told(t, time.Minute)
 	var mu sync.Mutex
 	var did []string
@@ -191,7 +191,7 @@ echo frames >"$3"
 sleep 3600 & wait
 `
 
-func TestTheGuidesProgramCleansUpAndIsGone(t *testing.T) {
+func TestGuideProgramCleansUpAndExits(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "ffmpeg"), []byte(fakeFFmpeg), 0o700); err != nil {
 		t.Fatal(err)
@@ -215,7 +215,7 @@ func TestTheGuidesProgramCleansUpAndIsGone(t *testing.T) {
 	}
 }
 
-func TestTheGuidesTrainingIsSavedOnlyForAnotherWorker(t *testing.T) {
+func TestGuideTrainingIsSavedOnlyForAnotherWorker(t *testing.T) {
 	for reason, saved := range map[cancel.Reason]int{cancel.WorkerStopping: 2, cancel.LostSelect: 0} {
 		ctx, stop := told(t, time.Second)
 		kept := 0
@@ -238,7 +238,7 @@ func TestTheGuidesTrainingIsSavedOnlyForAnotherWorker(t *testing.T) {
 	}
 }
 
-func TestTheGuidesLegacyIsLeftBehind(t *testing.T) {
+func TestGuideLegacyActivityIsAbandoned(t *testing.T) {
 	ctx, stop := told(t, time.Second)
 	goOn := make(chan struct{})
 	ended := make(chan struct{})
@@ -255,6 +255,6 @@ func TestTheGuidesLegacyIsLeftBehind(t *testing.T) {
 	}
 }
 
-func TestEveryLineOfGoInThePageOnCancellationIsCompiledHere(t *testing.T) {
+func TestCodeOfTheCancellationPageCompiles(t *testing.T) {
 	doctest.Shown(t, doctest.Read(t, "../../docs/cancellation.md"), 5, doctest.Read(t, "guide_test.go"))
 }

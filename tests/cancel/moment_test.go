@@ -37,7 +37,7 @@ func (a *arena) wantCounts(counts map[string]float64, activity string, want [4]f
 	}
 }
 
-func TestWhatIsCancelledInTheQueueNeverStartsOnAnyWorker(t *testing.T) {
+func TestActivityCancelledBeforeItsClaimNeverStarts(t *testing.T) {
 	t.Parallel()
 	a := newArena(t)
 	for id, how := range map[string]string{"dead": "client", "live": "completes"} {
@@ -60,7 +60,7 @@ func TestWhatIsCancelledInTheQueueNeverStartsOnAnyWorker(t *testing.T) {
 }
 
 // The ack comes while the turn that cancels is under way, which does not see it.
-func TestACompletionThatCameBeforeItsCancellationIsDroppedWithoutAnErrorAndSaidToHaveFinishedFirst(t *testing.T) {
+func TestCompletionBeforeCancellationIsReportedAsFinishedFirst(t *testing.T) {
 	t.Parallel()
 	a := newArena(t)
 	w := a.worker("worker")
@@ -96,7 +96,7 @@ func (a *arena) neverCompletes(id string) {
 }
 
 // The worker hears no hint, so it does not know of the cancellation when it acks.
-func TestAnAckAfterTheCancellationIsDroppedAndCountedAsCancelledAndNotAsFailed(t *testing.T) {
+func TestAckAfterCancellationIsCountedAsCancelled(t *testing.T) {
 	t.Parallel()
 	a := newArena(t)
 	w := a.member(settings{Role: "worker", Name: "worker", NATS: a.deaf()})
@@ -114,7 +114,7 @@ func TestAnAckAfterTheCancellationIsDroppedAndCountedAsCancelledAndNotAsFailed(t
 	a.check()
 }
 
-func TestAWorkerCutOffFromRedisIsToldLeaseLostBeforeAnotherClaims(t *testing.T) {
+func TestWorkerCutOffFromRedisCancelsActivityBeforeAnotherClaims(t *testing.T) {
 	t.Parallel()
 	a := newArena(t)
 	proxy, _ := a.redis.Proxy(t)
@@ -152,7 +152,7 @@ func (a *arena) foundByOther() {
 }
 
 // The activity returns a result the moment it wakes, without a look at its context.
-func TestAWorkerThatWasPausedIsToldWhenItWakesAndItsAckIsRefused(t *testing.T) {
+func TestResumedWorkerCancelsActivityAndItsAckIsRejected(t *testing.T) {
 	t.Parallel()
 	a := newArena(t)
 	paused := a.member(settings{Role: "worker", Name: "paused", TTL: time.Second})
@@ -175,7 +175,7 @@ func TestAWorkerThatWasPausedIsToldWhenItWakesAndItsAckIsRefused(t *testing.T) {
 }
 
 // A paused worker whose activity listens is told by its own clock, with nobody to tell it.
-func TestTheContextOfAnActivityOfAPausedWorkerIsDoneWhenItWakes(t *testing.T) {
+func TestResumedWorkerEndsContextOfItsActivity(t *testing.T) {
 	t.Parallel()
 	a := newArena(t)
 	paused := a.member(settings{Role: "worker", Name: "paused", TTL: time.Second})
@@ -193,7 +193,7 @@ func TestTheContextOfAnActivityOfAPausedWorkerIsDoneWhenItWakes(t *testing.T) {
 }
 
 // There are more activities than one worker has places for.
-func TestEveryClaimHasATokenOfItsOwn(t *testing.T) {
+func TestEveryClaimHasItsOwnToken(t *testing.T) {
 	t.Parallel()
 	a := newArena(t)
 	a.worker("one")

@@ -56,7 +56,7 @@ func triggers() []trigger {
 	}
 }
 
-func TestEveryTriggerTellsTheActivityAndHistoryWhoAndWhy(t *testing.T) {
+func TestEveryTriggerRecordsRequesterAndReason(t *testing.T) {
 	a := newArena(t)
 	a.worker("worker")
 	t.Run("all", func(t *testing.T) {
@@ -128,7 +128,7 @@ func (tr trigger) toldWell(a *arena, l line) {
 }
 
 // The activity of a poison's neighbour is told when the poison has failed the orchestration.
-func TestAPoisonThatFailsTheOrchestrationCancelsTheOtherActivities(t *testing.T) {
+func TestPoisonActivityCancelsOtherActivities(t *testing.T) {
 	t.Parallel()
 	a := newArena(t)
 	a.worker("worker")

@@ -46,14 +46,14 @@ func (a *arena) goesOn(happen func(master *redistest.Server)) time.Duration {
 	return first
 }
 
-func TestAClusterWhoseMasterDiesForGoodGoesOnWhenItsReplicaIsElected(t *testing.T) {
+func TestClusterContinuesWhenMasterDiesAndReplicaIsElected(t *testing.T) {
 	t.Parallel()
 	if after := onCluster(t).goesOn((*redistest.Server).Kill); after > 10*time.Second {
 		t.Errorf("%v after the election", after)
 	}
 }
 
-func TestAClusterWhoseMasterHangsGoesOnWhenItsReplicaIsElected(t *testing.T) {
+func TestClusterContinuesWhenMasterHangsAndReplicaIsElected(t *testing.T) {
 	t.Parallel()
 	if after := onCluster(t).goesOn((*redistest.Server).Pause); after > 15*time.Second {
 		t.Errorf("%v after the election", after)
@@ -77,7 +77,7 @@ func (a *arena) waited() {
 	}
 }
 
-func TestFleetsThatStartWhileRedisLoadsWaitForIt(t *testing.T) {
+func TestFleetStartedWhileRedisLoadsWaits(t *testing.T) {
 	t.Parallel()
 	a := newArena(t, servers{nats: stack.StartNATS(t, bin), redis: redistest.StartLoading(t, 4000)})
 	a.fleets()
@@ -89,7 +89,7 @@ func TestFleetsThatStartWhileRedisLoadsWaitForIt(t *testing.T) {
 	a.t.Logf("the last instance had ended %v after the load", time.Since(loaded).Round(time.Millisecond))
 }
 
-func TestFleetsThatStartWhileAClusterMasterHangsWaitForTheElection(t *testing.T) {
+func TestFleetStartedWhileClusterMasterHangsWaitsForElection(t *testing.T) {
 	t.Parallel()
 	a := onCluster(t)
 	a.cluster.Masters[0].Pause()
@@ -102,7 +102,7 @@ func TestFleetsThatStartWhileAClusterMasterHangsWaitForTheElection(t *testing.T)
 }
 
 // Activities run on and are completed, partitions and leases are kept, and what is new waits.
-func TestARedisWithoutMemoryKeepsWhatItHasAndTakesTheRestLater(t *testing.T) {
+func TestRedisOutOfMemoryKeepsOwnersAndAcceptsInputsLater(t *testing.T) {
 	t.Parallel()
 	a := newArena(t, startServers(t))
 	a.fleets()

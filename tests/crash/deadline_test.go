@@ -64,7 +64,7 @@ func (a *arena) wonByEvents() {
 
 // Trap: after an outage, a timer decided before the inputs that were accepted before it was due have been read. All orchestrators are
 // killed; events are acknowledged; their deadlines pass; an orchestrator starts.
-func TestEventsAcceptedBeforeADeadlineWinWhoeverTakesOverAfterIt(t *testing.T) {
+func TestEventAcceptedBeforeDeadlineWinsAfterTakeover(t *testing.T) {
 	t.Parallel()
 	const limit, news = 8 * time.Second, 60
 	a := newArena(t, startServers(t), "FLEET_OWNER_TTL=1s")

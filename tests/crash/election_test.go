@@ -14,7 +14,7 @@ import (
 
 // Streams of three replicas: the server that leads INPUTS is killed, then a follower, each while clients call. No call
 // fails, and what had been accepted takes effect.
-func TestAServerOfAClusterThatIsKilledFailsNoCallOfAClient(t *testing.T) {
+func TestNATSClusterServerKilledFailsNoClientCall(t *testing.T) {
 	t.Parallel()
 	c := stack.StartNATSCluster(t, bin)
 	a := newArena(t, servers{nats: c.Nodes[0], redis: redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")},

@@ -8,7 +8,7 @@ import (
 
 // Of the only orchestrator of a family, and of its only worker, every incarnation dies when it passes
 // the crash point so many times, and is followed by another.
-func TestAFamilyWhoseMembersDieAtACrashPointAgainAndAgainLosesNothing(t *testing.T) {
+func TestFamilyLosesNothingWhenMembersDieRepeatedlyAtCrashPoint(t *testing.T) {
 	s := startServers(t)
 	for _, c := range tellingPoints() {
 		t.Run(c.point+":"+c.passes, func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestAFamilyWhoseMembersDieAtACrashPointAgainAndAgainLosesNothing(t *testing
 }
 
 // One of two dies and stays dead; its partitions, with what they owe, go to the other.
-func TestAFamilyThatLosesAMemberAtACrashPointIsTakenOverAndLosesNothing(t *testing.T) {
+func TestFamilyIsTakenOverWhenMemberDiesAtCrashPoint(t *testing.T) {
 	s := startServers(t)
 	for _, c := range firstTellingPoints() {
 		t.Run(c.point+":"+c.passes, func(t *testing.T) {

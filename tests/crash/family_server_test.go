@@ -48,7 +48,7 @@ func (f *family) progress(steps int) {
 }
 
 // Parents and given children are on different masters, which are killed, and forget, each for itself.
-func TestAFamilyWhoseRedisServersForgetAtDifferentMomentsIsWholeAgain(t *testing.T) {
+func TestFamilyRecoversWhenRedisServersRollBackSeparately(t *testing.T) {
 	for _, c := range []struct {
 		name             string
 		parents, child   int  // steps that have been taken when the log of each is kept; -1: it is not killed
@@ -105,7 +105,7 @@ func TestAFamilyWhoseRedisServersForgetAtDifferentMomentsIsWholeAgain(t *testing
 }
 
 // The tasks are in memory and go with NATS; what instances tell each other waits until it is back.
-func TestAFamilyWhoseNATSAndRedisAreKilledAndStartedAgainLosesNothing(t *testing.T) {
+func TestFamilyLosesNothingWhenServersRestart(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		nats, redis bool
@@ -136,7 +136,7 @@ func TestAFamilyWhoseNATSAndRedisAreKilledAndStartedAgainLosesNothing(t *testing
 }
 
 // Everybody is killed at random moments, and started again.
-func TestAFamilyOfWhichAnybodyIsKilledAtAnyMomentLosesNothing(t *testing.T) {
+func TestFamilyLosesNothingWhenProcessesAreKilledAtRandom(t *testing.T) {
 	t.Parallel()
 	f := newFamily(t, startServers(t), "FLEET_OWNER_TTL=600ms", "PAWL_LOOK=500ms")
 	f.fleets()

@@ -30,7 +30,7 @@ func gatePoints() []tellingPoint {
 
 // Of the only orchestrator, or the only worker, every incarnation dies when it passes the crash point so many times, and is
 // followed by another: while they come to stand in line, and while they are let in.
-func TestQueuesWhoseOwnersDieAtACrashPointAgainAndAgainKeepTheirOrderAndTheirLimits(t *testing.T) {
+func TestLimitsHoldAndStayFIFOWhenOwnersDieRepeatedlyAtCrashPoint(t *testing.T) {
 	s := startServers(t)
 	for _, c := range gatePoints() {
 		t.Run(c.point+":"+c.passes, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestQueuesWhoseOwnersDieAtACrashPointAgainAndAgainKeepTheirOrderAndTheirLim
 }
 
 // The owner of everything dies when a holder has ended and has not left its gate, and the one after it knows nothing of that.
-func TestASlotWhoseHolderEndedAsItsOwnerDiedIsFreeWithinSeconds(t *testing.T) {
+func TestSlotIsReleasedWhenOwnerDiesAsHolderEnds(t *testing.T) {
 	s := startServers(t)
 	for _, c := range []struct {
 		name, gate, point string // the commit of the end
@@ -116,7 +116,7 @@ func TestASlotWhoseHolderEndedAsItsOwnerDiedIsFreeWithinSeconds(t *testing.T) {
 
 // The owner of everything dies when somebody who waited has been cancelled and has not left the queue. (Its commits: as many starts
 // as there are places, that of who waits, and its end.)
-func TestWhoeverWasCancelledInTheQueueAsItsOwnerDiedIsPassedOver(t *testing.T) {
+func TestWaiterCancelledAsOwnerDiesIsNotAdmitted(t *testing.T) {
 	t.Parallel()
 	q := newQueueing(t, startServers(t))
 	o := q.orchestrator("orchestrator", "PAWL_FAILPOINT=orchestrator.committed:"+strconv.Itoa(work.Places+2))
@@ -148,7 +148,7 @@ func TestWhoeverWasCancelledInTheQueueAsItsOwnerDiedIsPassedOver(t *testing.T) {
 }
 
 // One of two stands still at the crash point, goes on when all is over, and finds nothing that is still its own.
-func TestAnOrchestratorThatWasPausedAtAGateDoesNoHarmWhenItWakes(t *testing.T) {
+func TestOrchestratorPausedAtLimitDoesNoHarmWhenResumed(t *testing.T) {
 	s := startServers(t)
 	for _, point := range []string{"orchestrator.entered:4", "orchestrator.left:6", "orchestrator.swept:3"} {
 		t.Run(point, func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestAnOrchestratorThatWasPausedAtAGateDoesNoHarmWhenItWakes(t *testing.T) {
 }
 
 // Everybody is killed while they stand in line and while they are let in, one after the other.
-func TestQueuesWhoseFleetsAreKilledAtAnyMomentKeepTheirOrderAndTheirLimits(t *testing.T) {
+func TestLimitsHoldAndStayFIFOWhenProcessesAreKilledAtRandom(t *testing.T) {
 	t.Parallel()
 	q := newQueueing(t, startServers(t))
 	q.fleets()

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlrun/pawl/tests/crash/work"
 )
 
-func TestRedisRestartedWithWaitersLosesNobodyAndNobodysTurn(t *testing.T) {
+func TestWaitersKeepTheirOrderAcrossRedisRestart(t *testing.T) {
 	t.Parallel()
 	q := newQueueing(t, startServers(t))
 	q.fleets()
@@ -33,7 +33,7 @@ func TestRedisRestartedWithWaitersLosesNobodyAndNobodysTurn(t *testing.T) {
 }
 
 // The words of the gates go with it: the sweep says them again.
-func TestNATSRestartedWithWaitersLosesNobodyAndNobodysTurn(t *testing.T) {
+func TestWaitersKeepTheirOrderAcrossNATSRestart(t *testing.T) {
 	t.Parallel()
 	q := newQueueing(t, startServers(t))
 	q.fleets()
@@ -46,7 +46,7 @@ func TestNATSRestartedWithWaitersLosesNobodyAndNobodysTurn(t *testing.T) {
 }
 
 // Nobody owns anything while they stand in line.
-func TestQueuesWithoutOrchestratorsOnlyWait(t *testing.T) {
+func TestWaitersWaitWhileNoOrchestratorRuns(t *testing.T) {
 	t.Parallel()
 	q := newQueueing(t, startServers(t))
 	o := q.orchestrator("orchestrator")
@@ -63,7 +63,7 @@ func TestQueuesWithoutOrchestratorsOnlyWait(t *testing.T) {
 
 // Instances and their gates are on different masters, of which each forgets for itself. What that may break is broken once: all
 // end, and no slot and no waiter is left.
-func TestQueuesOfWhichARedisServerForgetsAreWholeAgain(t *testing.T) {
+func TestLimitsRecoverWhenRedisRollsBack(t *testing.T) {
 	for _, c := range []struct {
 		name             string
 		gates, instances bool // which master goes back
@@ -113,7 +113,7 @@ func TestQueuesOfWhichARedisServerForgetsAreWholeAgain(t *testing.T) {
 }
 
 // Instances do not wait for their gate's server: they are committed, wait for a word, and ask again.
-func TestAGateThatDoesNotAnswerIsAskedAgain(t *testing.T) {
+func TestLimitThatDoesNotAnswerIsRequestedAgain(t *testing.T) {
 	t.Parallel()
 	q := newQueueing(t, twoMasters(t))
 	q.fleets()

@@ -108,7 +108,7 @@ func (i isolated) comesBack() {
 	i.check()
 }
 
-func TestAnOrchestratorCutOffFromAServerIsReplacedAndTakesItsShareAgain(t *testing.T) {
+func TestIsolatedOrchestratorIsReplacedAndReturns(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		redis bool
@@ -129,7 +129,7 @@ func TestAnOrchestratorCutOffFromAServerIsReplacedAndTakesItsShareAgain(t *testi
 }
 
 // A NATS that is away for all longer than it takes to be cut off moves no partition.
-func TestANATSThatIsAwayForAllMovesNoPartition(t *testing.T) {
+func TestNATSOutageOfAllMembersMovesNoPartition(t *testing.T) {
 	t.Parallel()
 	a := newArenaOf(t, startServers(t), 32, "FLEET_OWNER_TTL="+ownerTTL.String())
 	for n := range 3 {

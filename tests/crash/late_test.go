@@ -16,7 +16,7 @@ import (
 // Without NATS a parent starts a child, takes back both children and ends, all in Redis. What it owes is sent
 // when NATS is back, be it by whoever takes over: the first child's activity is told, and the second child is
 // started and cancelled.
-func TestWhatAParentOwesItsChildrenOutlivesItsEndAndItsOrchestrator(t *testing.T) {
+func TestOutboxOfEndedParentIsPublishedAfterNATSOutage(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		t.Run(map[bool]string{false: "the orchestrator lives", true: "the orchestrator dies"}[killed], func(t *testing.T) {
 			t.Parallel()
@@ -58,7 +58,7 @@ func TestWhatAParentOwesItsChildrenOutlivesItsEndAndItsOrchestrator(t *testing.T
 
 // Events, and a parent's cancel, come for an instance that nobody has started, and wait for its start, whoever dies
 // meanwhile; so does what Redis forgets of them. A client's cancel does not wait.
-func TestWhatComesBeforeItsInstanceIsStartedWaitsThroughCrashes(t *testing.T) {
+func TestEarlyInputsSurviveCrashesUntilStart(t *testing.T) {
 	t.Parallel()
 	f := newFamily(t, startServers(t), "PAWL_LOOK=500ms", "FLEET_OWNER_TTL=600ms")
 	o := f.orchestrator("orchestrator")

@@ -42,7 +42,7 @@ func (a *arena) spread(rdb redis.UniversalClient, members int) map[string]int {
 // Ownership lasts the five seconds of production here: what is faster is a hand-over.
 const ownerTTL = 5 * time.Second
 
-func TestPartitionsMoveWhenAnOrchestratorComesLeavesOrDies(t *testing.T) {
+func TestPartitionsMoveWhenOrchestratorsJoinLeaveOrDie(t *testing.T) {
 	t.Parallel()
 	a := newArenaOf(t, startServers(t), 32, "FLEET_OWNER_TTL="+ownerTTL.String())
 	rdb := a.redis.Client(t)

@@ -10,7 +10,7 @@ import (
 
 // The parents' Redis forgets the turns that have started the children, and the activity that these were decided on says
 // something else the second time. So the children are orphans, running or ended: their ids go to those that their parents have now.
-func TestTheOrphansOfForgottenTurnsMakePlaceForTheChildrenThatThereAreNow(t *testing.T) {
+func TestOrphansOfLostTurnsReleaseTheirIDs(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		ended bool // the orphans have, and their parents have taken the results

@@ -14,7 +14,7 @@ import (
 )
 
 // The worker sleeps beyond its lease; another runs the activity; the first finds out when it wakes.
-func TestAWorkerThatWasPausedBeyondItsLeaseIsToldWhenItWakes(t *testing.T) {
+func TestWorkerPausedBeyondItsLeaseCancelsActivityWhenResumed(t *testing.T) {
 	t.Parallel()
 	a := newArena(t, startServers(t))
 	a.orchestrator("orchestrator")
@@ -53,7 +53,7 @@ func standsStill(t *testing.T, all []*stack.Process) (paused *stack.Process) {
 }
 
 // An orchestrator stands still in the middle of a turn, and goes on when its partitions are somebody else's.
-func TestAnOrchestratorThatWasPausedInATurnDoesNoHarmWhenItWakes(t *testing.T) {
+func TestOrchestratorPausedInTurnDoesNoHarmWhenResumed(t *testing.T) {
 	s := startServers(t)
 	for _, point := range []string{"orchestrator.turned", "orchestrator.committed", "orchestrator.ingested"} {
 		t.Run(point, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestAnOrchestratorThatWasPausedInATurnDoesNoHarmWhenItWakes(t *testing.T) {
 }
 
 // Everybody is killed at random moments, and started again.
-func TestKilledAtAnyMomentAndStartedAgainNothingIsLost(t *testing.T) {
+func TestNothingIsLostWhenProcessesAreKilledAtRandom(t *testing.T) {
 	t.Parallel()
 	a := newArena(t, startServers(t))
 	all := []*stack.Process{

@@ -19,7 +19,7 @@ func points() []string {
 }
 
 // The only member of its fleet dies at the crash point and is started again.
-func TestKilledAtACrashPointAndStartedAgainNothingIsLost(t *testing.T) {
+func TestNothingIsLostWhenProcessRestartsAfterCrashPoint(t *testing.T) {
 	s := startServers(t)
 	for _, point := range points() {
 		for _, pass := range []string{"1", "3"} {
@@ -46,7 +46,7 @@ func TestKilledAtACrashPointAndStartedAgainNothingIsLost(t *testing.T) {
 }
 
 // Two of each; one dies at the crash point and stays dead, the other takes over.
-func TestKilledAtACrashPointAndGoneTheOthersTakeOver(t *testing.T) {
+func TestOthersTakeOverWhenProcessDiesAtCrashPoint(t *testing.T) {
 	s := startServers(t)
 	for _, point := range points() {
 		t.Run(point, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 )
 
 // A poll that sees a backlog of many turns is pending over their commits, and no history shows it. The owner dies between them.
-func TestAPollWhoseOwnerDiesBetweenItsTurnsSeesTheWholeBacklog(t *testing.T) {
+func TestPollSeesWholeBacklogWhenOwnerDiesBetweenTurns(t *testing.T) {
 	s := startServers(t)
 	for _, point := range []string{"orchestrator.turned:3", "orchestrator.committed:2", "orchestrator.committed:4"} {
 		t.Run(point, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 // The orchestrator dies when it has purged, before anybody is told; and Redis forgets the purges, of which the stream
 // has all. Nobody comes back, and an id that is purged is free.
-func TestWhatIsPurgedStaysPurgedWhoeverDiesOrForgets(t *testing.T) {
+func TestPurgedInstancesStayPurgedAfterCrashAndRollback(t *testing.T) {
 	t.Parallel()
 	f := newFamily(t, startServers(t), "PAWL_LOOK=500ms", "FLEET_OWNER_TTL=600ms")
 	f.tended = true

@@ -30,7 +30,7 @@ func (a *arena) steps(n int) {
 	poll.Until(a.t, within, "the workers are in the middle of it", func() bool { return len(a.lines("step")) >= n })
 }
 
-func TestRedisKilledAndStartedAgainWithItsLogLosesNothing(t *testing.T) {
+func TestNothingIsLostWhenRedisRestartsWithItsLog(t *testing.T) {
 	t.Parallel()
 	a := newArena(t, startServers(t))
 	a.fleets()
@@ -43,7 +43,7 @@ func TestRedisKilledAndStartedAgainWithItsLogLosesNothing(t *testing.T) {
 }
 
 // The copy that Redis starts with lacks what was acknowledged since: promise 2.
-func TestRedisStartedAgainWithAnOldCopyIsNoticedAndNothingIsLost(t *testing.T) {
+func TestNothingIsLostWhenRedisRestartsFromOldSnapshot(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		before int // instances that the copy knows of, or some of them
@@ -89,7 +89,7 @@ func (a *arena) applied(rdb redis.UniversalClient) (sum int64) {
 	return sum
 }
 
-func TestNATSKilledAndStartedAgainLosesNothing(t *testing.T) {
+func TestNothingIsLostWhenNATSRestarts(t *testing.T) {
 	t.Parallel()
 	a := newArena(t, startServers(t))
 	a.fleets()
@@ -101,7 +101,7 @@ func TestNATSKilledAndStartedAgainLosesNothing(t *testing.T) {
 	a.end()
 }
 
-func TestTheTasksStreamDeletedIsMadeAgainFromHistory(t *testing.T) {
+func TestDeletedTasksStreamIsRefilledFromHistory(t *testing.T) {
 	t.Parallel()
 	a := newArena(t, startServers(t), "PAWL_LOOK=1h") // the loss itself must be noticed
 	a.orchestrator("orchestrator")
@@ -124,7 +124,7 @@ func TestTheTasksStreamDeletedIsMadeAgainFromHistory(t *testing.T) {
 }
 
 // While nobody owns a partition the stream takes what is published; the next owner reads it.
-func TestAnHourWithoutOrchestratorsIsOnlyAWait(t *testing.T) {
+func TestInputsWaitWhileNoOrchestratorRuns(t *testing.T) {
 	t.Parallel()
 	a := newArena(t, startServers(t))
 	o := a.orchestrator("orchestrator")

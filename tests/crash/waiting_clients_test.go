@@ -16,7 +16,7 @@ import (
 const toldWithin = 3 * time.Second
 
 // The client never repeats a request by itself, so it is told only if the new owner makes it ask.
-func TestWaitingClientsAreToldAcrossARollingRestartAndAKill(t *testing.T) {
+func TestWaitingClientsGetResultsAcrossRollingRestartAndKill(t *testing.T) {
 	t.Parallel()
 	a := newArenaOf(t, startServers(t), 32)
 	rdb := a.redis.Client(t)

@@ -128,7 +128,7 @@ func TestWorkerThatIsCutOffHoldsUpFewTasksAndDoublesNothing(t *testing.T) {
 
 // The copy that Redis starts with has the claim, and not its end. The lease would expire after an hour, and the instance be
 // looked at after another.
-func TestAcknowledgementThatRedisForgotIsRepeatedWithoutWaitingForTheLease(t *testing.T) {
+func TestAckLostByRedisIsRepeatedBeforeTheLeaseExpires(t *testing.T) {
 	t.Parallel()
 	s := servers{nats: stack.StartNATS(t, bin), redis: redistest.Start(t)} // no log: what it has after a restart is the copy
 	a := newArena(t, s, "PAWL_LEASE_TTL=1h", "PAWL_LOOK=1h")
