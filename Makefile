@@ -20,7 +20,7 @@ run: ## the demo: an embedded stack audits the Go distribution's source, and los
 build: ## build pawl, orchestrator, worker and pawlvet into bin/
 	$(GO) build -trimpath -o bin/ ./cmd/...
 
-setup: ## install what the tests need: redis-server, chromium and a C compiler
+setup: ## install what the tests need: redis-server, chromium, luacheck and a C compiler
 	@GO="$(GO)" ./scripts/setup.sh
 
 screenshots: setup ## write a picture of every screen of the console to docs/console/
@@ -49,9 +49,10 @@ vet: ## go vet, also with failpoints, and pawlvet on the examples
 	$(GO) build -o bin/pawlvet ./cmd/pawlvet
 	$(GO) vet -vettool=$(CURDIR)/bin/pawlvet ./examples/...
 
-lint: ## golangci-lint, and the text of the documents
+lint: setup ## golangci-lint, luacheck, and the text of the documents
 	$(TOOL) golangci-lint run ./...
 	$(GO) run ./internal/prose .
+	$(GO) run ./internal/luacheck .
 
 # The vulnerability database is on the network; where it cannot be reached, a line says so.
 vuln: ## known vulnerabilities of the dependencies

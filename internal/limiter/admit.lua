@@ -1,26 +1,28 @@
--- admit takes leaves, lets in who waits, takes entries: in this order.
+-- admit processes leaves, admits waiters, and processes entries: in this order.
 --
--- KEYS   see gate.lua
--- ARGV   1 version of the policy, '' for none  2 policy, JSON  3 declaration  4 '1' if the gate has a key
---        5 how many leave, then they, '!at ' before one that leaves only if nothing was heard of it after that time, ms
---        then those who enter, each with a sign before it: '+', or '=' if it has been let in
--- Answer {now, waiting, holding, limited until (0: it is not), '1' if it is to be swept now, to find when that is next: the queue was
---         empty and is not, or it has waited for a slot, and now waits for the time that rate and quota name;
---         ms since the last use (-1: it is new), {let in from the queue}, {for each that enters:
---         I in | W position deadline: waits | F the queue is full | L until: limited, and the policy rejects | T timed out | C cleared}}
+--! args  version policy declared keyed | leave* entry*
+--! reply now waiting holding limited_until sweep idle admitted* verdict*
 --
--- A member counts once, whatever it is called with, and keeps its place. The repetition of a call changes nothing but the times
--- of use; only what is refused is refused again, and counted, for nothing remembers it.
-local g = open(ARGV[1], ARGV[2], ARGV[3])
+-- version: of the policy, '' for none; policy: JSON; declared: the declaration; keyed: '1' if the limit has a key.
+-- leave: a member, behind '!at ' if it leaves only if it was not active after that time, ms.
+-- entry: a member, behind '+', or '=' if it was admitted before.
+-- limited_until: 0 if it is not limited. sweep: '1' if the limit is to be swept now, to find the time of the next sweep: the queue was empty
+-- and is not, or its waiters waited for a slot, and now wait for the time of rate and quota.
+-- idle: ms since the last use (-1: the limit is new). admitted: from the queue.
+-- A verdict is I (admitted) | W position deadline (waits) | F (the queue is full) | L until (limited, and the policy rejects) | T (timed out) | C (cleared).
+--
+-- A member counts once, whatever it is called with, and keeps its place. A repeated call changes nothing but the times
+-- of use; only a rejection that is not recorded is repeated, and counted again.
+local g = open(version, policy, declared)
 window(g)
-local queued, full, rested = g.queued, g.concurrency > 0 and g.holding >= g.concurrency, g.known and math.max(0, g.t - g.used) or -1
-local leaves = tonumber(ARGV[5])
+local queued, full, idle = g.queued, g.concurrency > 0 and g.holding >= g.concurrency, g.known and math.max(0, g.t - g.used) or -1
 
-local ended = { a = 'o', q = 'w' }
+local ended = { a = 'c', q = 'w' }
+local counter = { t = 't', c = 'cl' }
 local moved = false
-for i = 6, 5 + leaves do
-  local at, m = string.match(ARGV[i], '^!(%d+) (.+)$')
-  m = m or ARGV[i]
+for i = 1, #leave do
+  local at, m = string.match(leave[i], '^!(%d+) (.+)$')
+  m = m or leave[i]
   local is = where(g, m)
   if is ~= '' and (not at or heard(g, m) <= tonumber(at)) then
     if ended[is] then count(g, ended[is], 1) end
@@ -31,13 +33,13 @@ end
 
 local into = promote(g)
 
--- enter decides about one member, and answers as above; the place of who waits already is found at the end.
-local function enter(m, let)
+-- enter returns the verdict on one member; the position of one that waits already is found at the end.
+local function enter(m, active)
   local is = where(g, m)
-  if is == 'a' or let then g.fresh[m] = true end -- it is heard of
+  if is == 'a' or active then g.fresh[m] = true end -- it is active
   if is == 'a' then return 'I' end
-  if let then
-    if is == '' then count(g, 'n', 1) elseif is ~= 'q' then count(g, is, -1) end -- it has not been turned away after all
+  if active then
+    if is == '' then count(g, 'e', 1) elseif is ~= 'q' then count(g, counter[is], -1) end -- it was not rejected after all
     move(g, m, 'a')
     return 'I'
   end
@@ -46,10 +48,10 @@ local function enter(m, let)
   if is == 'c' then return 'C' end
   local free = room(g) > 0 and g.waiting == 0
   if not free and (g.reject or g.waiting >= g.limit) then
-    count(g, 'f', 1)
+    count(g, 'r', 1)
     return g.reject and 'L' or 'F'
   end
-  count(g, 'n', 1)
+  count(g, 'e', 1)
   if free then
     grant(g, m)
     return 'I'
@@ -58,29 +60,29 @@ local function enter(m, let)
   return 'W' .. ' ' .. ms(g.waiting) .. ' ' .. ms(deadline(g, g.last))
 end
 
-local answer = {}
-for i = 6 + leaves, #ARGV do
-  answer[#answer + 1] = enter(string.sub(ARGV[i], 2), string.sub(ARGV[i], 1, 1) == '=')
+local reply = {}
+for i = 1, #entry do
+  reply[i] = enter(string.sub(entry[i], 2), string.sub(entry[i], 1, 1) == '=')
 end
 
-local used = moved or #into > 0 or #answer > 0 -- not by who leaves and was not there: such a call may be late, and have listed nothing
+local used = moved or #into > 0 or #reply > 0 -- not by a member that leaves and was not there: such a call may be late, without a wakeup
 if used then
   g.used = g.t
   g.set.u = ms(g.t)
 end
-if g.known or used then close(g, ARGV[4]) end
+if g.known or used then close(g, keyed) end
 local till = limited(g)
-for i, said in ipairs(answer) do
-  if said == 'W' then
-    local m = string.sub(ARGV[5 + leaves + i], 2)
+for i, verdict in ipairs(reply) do
+  if verdict == 'W' then
+    local m = string.sub(entry[i], 2)
     if g.is[m] == 'q' then
-      answer[i] = 'W ' .. ms(redis.call('ZRANK', KEYS[1], m) + 1) .. ' ' .. ms(deadline(g, g.number[m] or redis.call('ZSCORE', KEYS[1], m)))
+      reply[i] = 'W ' .. ms(redis.call('ZRANK', waiters, m) + 1) .. ' ' .. ms(deadline(g, g.number[m] or redis.call('ZSCORE', waiters, m)))
     else
-      answer[i] = 'I' -- a later entry of the same call has said that it has been let in
+      reply[i] = 'I' -- a later entry of the same call reported that it was admitted
     end
-  elseif said == 'L' then
-    answer[i] = 'L ' .. ms(till)
+  elseif verdict == 'L' then
+    reply[i] = 'L ' .. ms(till)
   end
 end
-local look = g.waiting > 0 and (not queued or full and till > 0 and g.holding < g.concurrency)
-return { ms(g.t), ms(g.waiting), ms(g.holding), ms(till), look and '1' or '0', ms(rested), into, answer }
+local sweep = g.waiting > 0 and (not queued or full and till > 0 and g.holding < g.concurrency)
+return { ms(g.t), ms(g.waiting), ms(g.holding), ms(till), sweep and '1' or '0', ms(idle), into, reply }

@@ -97,13 +97,13 @@ func (e *checker) places() {
 			e.violationf("%q was turned away for no reason that there is", m)
 		}
 	}
-	if n := e.field("un"); n != under {
+	if n := e.field("ha"); n != under {
 		e.violationf("%d waiters name who they are under, and %d are counted", under, n)
 	}
 }
 
 func (e *checker) numbers() {
-	last, most := int64(0), e.field("k")
+	last, most := int64(0), e.field("seq")
 	for i := 0; i+1 < len(e.queue); i += 2 {
 		n, err := score(e.queue[i+1])
 		switch {
@@ -120,11 +120,11 @@ func (e *checker) numbers() {
 
 func (e *checker) counters() {
 	waiting, in := int64(len(e.queue)/2), int64(len(e.active))
-	n, o, w, t, c := e.field("n"), e.field("o"), e.field("w"), e.field("t"), e.field("c")
+	n, o, w, t, c := e.field("e"), e.field("c"), e.field("w"), e.field("t"), e.field("cl")
 	if n != waiting+in+o+w+t+c {
 		e.violationf("%d have entered, but %d wait, %d are in, %d have completed, %d withdrawn, %d timed out, %d were cleared", n, waiting, in, o, w, t, c)
 	}
-	for _, f := range []string{"n", "o", "w", "t", "c", "f"} {
+	for _, f := range []string{"e", "c", "w", "t", "cl", "r"} {
 		if e.field(f) < 0 {
 			e.violationf("counter %s is %d", f, e.field(f))
 		}

@@ -1,21 +1,21 @@
--- clear turns away who waits, a thousand at a time.
+-- clear rejects the waiters, a thousand at a time.
 --
--- KEYS   see gate.lua
--- ARGV   1 the last number that is meant, '' for who waits now
--- Answer {how many, the last number that is meant, '1' if there are more}
+--! args  last
+--! reply cleared last more
+--
+-- last: the number of the last waiter to reject, '' for those that wait now; cleared: how many; more: '1' if there are more.
 local g = open('', '', '')
 window(g)
-local upto = ARGV[1]
-if upto == '' then
-  local last = redis.call('ZREVRANGE', KEYS[1], 0, 0, 'WITHSCORES')
-  upto = last[2] and ms(tonumber(last[2])) or '0'
+if last == '' then
+  local newest = redis.call('ZREVRANGE', waiters, 0, 0, 'WITHSCORES')
+  last = newest[2] and ms(tonumber(newest[2])) or '0'
 end
-local waiters = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', upto, 'LIMIT', 0, ROUND)
-for _, m in ipairs(waiters) do
+local batch = redis.call('ZRANGEBYSCORE', waiters, '-inf', last, 'LIMIT', 0, ROUND)
+for _, m in ipairs(batch) do
   seen(g, m, 'q')
   move(g, m, 'c')
-  count(g, 'c', 1)
+  count(g, 'cl', 1)
 end
-g.told = 0 -- nobody has been told: the next sweep does
-if #waiters > 0 then close(g, '') end
-return { ms(#waiters), upto, #waiters == ROUND and '1' or '0' }
+g.told = 0 -- no owner was notified: the next sweep does it
+if #batch > 0 then close(g, '') end
+return { ms(#batch), last, #batch == ROUND and '1' or '0' }

@@ -210,8 +210,8 @@ func wantedCases() map[string]func(b *bench) {
 				return b.space.Part(partition(instance))
 			}
 			set(part("a").Lease("a", 1, 5), "e", "effect")
-			set(part("b").Instance("b"), "born", "7.1790000000123456789", "status", "running", "k:kept", "1")
-			set(part("c").Instance("c"), "born", "7.1790000000123456789", "status", "completed", "ended", "1790000000999")
+			set(part("b").Instance("b"), "orig", "7.1790000000123456789", "status", "running", "r:kept", "1")
+			set(part("c").Instance("c"), "orig", "7.1790000000123456789", "status", "completed", "ended", "1790000000999")
 			wanted := []limiter.Member{
 				member("a", "effect", limiter.ActivityPlace(1, 5)), member("b", "t", limiter.StartPlace(born)), member("b", "kept", limiter.RetainedPlace),
 			}
@@ -248,7 +248,7 @@ func wantedCases() map[string]func(b *bench) {
 		"a start whose instance is pending still: its grant was not taken up": func(b *bench) {
 			m := member("p", "start", limiter.StartPlace(born))
 			key := b.space.Part(partition("p")).Instance("p")
-			b.must(b.rdb.HSet(b.Context(), key, "born", strings.TrimPrefix(limiter.StartPlace(born), "b"), "status", "pending").Err())
+			b.must(b.rdb.HSet(b.Context(), key, "orig", strings.TrimPrefix(limiter.StartPlace(born), "o"), "status", "pending").Err())
 			if got, err := unwanted(b, m); err != nil || len(got) != 1 {
 				b.Errorf("pending: %v, %v", got, err)
 			}

@@ -1,5 +1,5 @@
 -- policies reads the policies that were set at run time. It writes nothing.
 --
--- KEYS   policies
--- Answer level, policy, level, policy; and 'version', version
-return redis.call('HGETALL', KEYS[1])
+--! keys  policies
+--! reply level(level policy)* version
+return redis.call('HGETALL', policies)

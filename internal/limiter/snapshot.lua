@@ -1,8 +1,8 @@
--- snapshot reads all of a gate at one moment, for whoever checks it. It writes nothing.
+-- snapshot reads a whole limit at one moment, for a check. It writes nothing.
 --
--- KEYS   see gate.lua
--- Answer {now, {q with numbers}, {a}, {x}, {r}, {s}}
+--! keys  waiters holders rejected grants state
+--! reply now waiter(member number)* holder* rejected* grant* state(field value)*
 return {
-  ms(now()), redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES'), redis.call('ZRANGE', KEYS[2], 0, -1), redis.call('ZRANGE', KEYS[3], 0, -1),
-  redis.call('LRANGE', KEYS[4], 0, -1), redis.call('HGETALL', KEYS[5]),
+  ms(now()), redis.call('ZRANGE', waiters, 0, -1, 'WITHSCORES'), redis.call('ZRANGE', holders, 0, -1), redis.call('ZRANGE', rejected, 0, -1),
+  redis.call('LRANGE', grants, 0, -1), redis.call('HGETALL', state),
 }

@@ -1,20 +1,22 @@
--- sweep keeps a gate going: it turns away who has waited too long, lets in who can be, and says who has to be told or asked about.
+-- sweep repairs a limit: it rejects the waiters that have waited too long, admits waiters while there is room, and reports the members
+-- whose owners have to be notified or checked.
 --
--- KEYS   see gate.lua
--- ARGV   1 version of the policy, '' for none  2 policy, JSON  3 declaration  4 '1' if the gate has a key
--- Answer {now, waiting, holding, limited until (0: it is not), when to look again (ms; 0: nobody is there), '1' if it is deadlocked,
---         ms since the last use (0 unless it is empty), '1' if there is more to do now, version, declaration,
---         {let in}, {turned away: t or c and the member}, {in, and not known as wanted for two seconds}}
+--! args  version policy declared keyed
+--! reply now waiting holding limited_until next deadlocked idle more version declared admitted* rejected* stale*
 --
--- Whoever is answered as turned away, or as not known as wanted, is answered again after two seconds if nothing comes of it.
+-- version: of the policy, '' for none; policy: JSON; declared: the declaration; keyed: '1' if the limit has a key.
+-- limited_until: 0 if it is not limited; next: the next sweep, ms, 0 without members; idle: ms since the last use, 0 unless it is empty;
+-- more: '1' if there is more to do now. rejected: t or c and the member; stale: holders not known to be required for two seconds.
+--
+-- A rejected or stale member is reported again after two seconds unless its owner has reacted.
 local AGAIN = 2000
-local g = open(ARGV[1], ARGV[2], ARGV[3])
+local g = open(version, policy, declared)
 window(g)
-if not g.known and g.empty then -- nothing is made for a gate that is not there
+if not g.known and g.empty then -- a sweep creates nothing
   return { ms(g.t), '0', '0', '0', '0', '0', '86400000', '0', g.version, g.declared, {}, {}, {} }
 end
 
--- since finds whom nothing was heard of for so long; a time in the future is from before the clock stepped back.
+-- since finds the members that were not active for so long; a time in the future is from before the clock stepped back.
 local function since(key)
   local found = redis.call('ZRANGEBYSCORE', key, '-inf', ms(g.t - AGAIN), 'LIMIT', 0, ROUND)
   if #found < ROUND then
@@ -22,7 +24,7 @@ local function since(key)
   end
   return found
 end
-local stale, away = since(KEYS[2]), since(KEYS[3])
+local stale, away = since(holders), since(rejected)
 local more = #stale == ROUND or #away == ROUND
 local told = {}
 for i, m in ipairs(away) do
@@ -34,7 +36,7 @@ for i, m in ipairs(stale) do
 end
 
 if g.waiting > 0 and g.timeout >= 0 then
-  local late = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ms(g.us - g.timeout * 1000), 'LIMIT', 0, ROUND)
+  local late = redis.call('ZRANGEBYSCORE', waiters, '-inf', ms(g.us - g.timeout * 1000), 'LIMIT', 0, ROUND)
   for _, m in ipairs(late) do
     seen(g, m, 'q')
     move(g, m, 't')
@@ -50,21 +52,21 @@ if g.used > g.t then
   g.set.u = ms(g.t)
 end
 
--- deadlocked: no room by concurrency, and everybody who is in has somebody waiting under it, or somebody in who is so.
+-- deadlocked reports whether the concurrency is exhausted and every holder has a waiter among its descendants.
 local function deadlocked()
-  if g.under == 0 or g.concurrency == 0 or g.holding < g.concurrency then return false end
+  if g.nested == 0 or g.concurrency == 0 or g.holding < g.concurrency then return false end
   local parent, blocked, left = {}, {}, 0
   local at = 0
-  for _, m in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do
-    parent[string.match(m, '^[^ ]+')] = above(m) or ''
+  for _, m in ipairs(redis.call('ZRANGE', holders, 0, -1)) do
+    parent[string.match(m, '^[^ ]+')] = ancestor(m) or ''
     left = left + 1
   end
   while left > 0 do
-    local some = redis.call('ZRANGE', KEYS[1], ms(at), ms(at + ROUND - 1))
-    if #some == 0 then return false end
-    at = at + #some
-    for _, m in ipairs(some) do
-      local up = above(m)
+    local batch = redis.call('ZRANGE', waiters, ms(at), ms(at + ROUND - 1))
+    if #batch == 0 then return false end
+    at = at + #batch
+    for _, m in ipairs(batch) do
+      local up = ancestor(m)
       while up and parent[up] and not blocked[up] do
         blocked[up] = true
         left = left - 1
@@ -75,24 +77,24 @@ local function deadlocked()
   return true
 end
 
-close(g, ARGV[4])
-each('ZADD', KEYS[2], asked, CHUNK)
-each('ZADD', KEYS[3], told, CHUNK)
+close(g, keyed)
+each('ZADD', holders, asked, CHUNK)
+each('ZADD', rejected, told, CHUNK)
 local dead = deadlocked()
-if dead ~= g.dead then redis.call('HSET', KEYS[5], 'b', dead and '1' or '0') end
+if dead ~= g.dead then redis.call('HSET', state, 'dl', dead and '1' or '0') end
 
-local till, look = limited(g), 0
+local till, next_sweep = limited(g), 0
 local empty = g.waiting + g.holding + g.away == 0
 if not empty then
-  look = g.t + AGAIN
+  next_sweep = g.t + AGAIN
   if g.waiting > 0 then
-    if till > 0 and (g.concurrency == 0 or g.holding < g.concurrency) then look = math.min(look, till) end
-    local late = deadline(g, redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2])
-    if late > 0 then look = math.min(look, late) end
+    if till > 0 and (g.concurrency == 0 or g.holding < g.concurrency) then next_sweep = math.min(next_sweep, till) end
+    local late = deadline(g, redis.call('ZRANGE', waiters, 0, 0, 'WITHSCORES')[2])
+    if late > 0 then next_sweep = math.min(next_sweep, late) end
   end
-  look = more and g.t or math.max(look, g.t + 1)
+  next_sweep = more and g.t or math.max(next_sweep, g.t + 1)
 end
 return {
-  ms(g.t), ms(g.waiting), ms(g.holding), ms(till), ms(look), dead and '1' or '0', ms(empty and g.t - g.used or 0), more and '1' or '0',
+  ms(g.t), ms(g.waiting), ms(g.holding), ms(till), ms(next_sweep), dead and '1' or '0', ms(empty and g.t - g.used or 0), more and '1' or '0',
   g.version, g.declared, into, away, stale,
 }

@@ -1,6 +1,8 @@
--- waiters lists who waits. It writes nothing.
+-- waiters lists waiters. It writes nothing.
 --
--- KEYS   queue
--- ARGV   1 how many to skip  2 where to end
--- Answer member, number, member, number, in order
-return redis.call('ZRANGE', KEYS[1], ARGV[1], ARGV[2], 'WITHSCORES')
+--! keys  waiters
+--! args  skip last
+--! reply waiter(member number)*
+--
+-- last: the place at which to end. The waiters are in order.
+return redis.call('ZRANGE', waiters, skip, last, 'WITHSCORES')

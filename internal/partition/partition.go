@@ -73,8 +73,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-//go:embed beat.lua
-var beatLua string
+//go:embed heartbeat.lua
+var heartbeatLua string
 
 //go:embed acquire.lua
 var acquireLua string
@@ -159,8 +159,18 @@ type scripts struct {
 func newScripts(run *redisx.Runner, space redisx.Space) scripts {
 	return scripts{
 		run: run, space: space,
-		beat: redisx.NewScript("beat", beatLua), acquire: redisx.NewScript("acquire", acquireLua),
-		renew: redisx.NewScript("renew", renewLua), release: redisx.NewScript("release", releaseLua),
+		beat: redisx.NewScript("heartbeat", "", heartbeatLua,
+			"members",
+			"member_name own_span# span# own_reach"),
+		acquire: redisx.NewScript("acquire", "", acquireLua,
+			"partition",
+			"token member_name span# new_secret"),
+		renew: redisx.NewScript("renew", "", renewLua,
+			"partition",
+			"token span# acked_seq acked_time acked_commits#"),
+		release: redisx.NewScript("release", "", releaseLua,
+			"partition",
+			"token clean"),
 	}
 }
 

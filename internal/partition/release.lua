@@ -1,10 +1,12 @@
--- release: give a partition back.
+-- release gives up the ownership of a partition.
 --
--- KEYS  1 partition
--- ARGV  1 token  2 '1': everything decided has been published; '0': the next owner has to look at once
--- answer  FENCED | OK
+--! keys  partition
+--! args  token clean
+--! reply FENCED | OK now
+--
+-- clean: '1' if everything decided has been published; '0' if the next owner has to reconcile at once.
 local t = now()
-if redis.call('HGET', KEYS[1], 'owner') ~= ARGV[1] then return {'FENCED'} end
-allowOOM(KEYS[1])
-redis.call('HSET', KEYS[1], 'owner', '', 'member', '', 'until', '0', 'clean', ARGV[2])
+if redis.call('HGET', partition, 'owner') ~= token then return {'FENCED'} end
+allowOOM(partition)
+redis.call('HSET', partition, 'owner', '', 'member', '', 'until', '0', 'clean', clean)
 return {'OK', ms(t)}

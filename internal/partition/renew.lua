@@ -1,14 +1,16 @@
--- renew: the owner goes on owning, if Redis still has what it had acknowledged.
+-- renew extends the ownership of a partition, if Redis still has what it has acknowledged.
 --
--- KEYS  1 partition
--- ARGV  1 token  2 span, ms  3,4 highest applied position acknowledged to this owner (sequence, time)
---       5 highest number of commits acknowledged to it
--- answer  FENCED | ROLLEDBACK sequence time commits | OK
+--! keys  partition
+--! args  token span# acked_seq acked_time acked_commits#
+--! reply FENCED | ROLLEDBACK sequence time commits | OK
+--
+-- span: ms; acked_seq, acked_time: the highest applied position that was acknowledged to this owner; acked_commits: the highest number
+-- of commits.
 local t = now()
-if fenced(KEYS[1], ARGV[1], t) then return {'FENCED'} end
-local at = redis.call('HMGET', KEYS[1], 'seq', 'time', 'commits')
+if fenced(partition, token, t) then return {'FENCED'} end
+local at = redis.call('HMGET', partition, 'seq', 'time', 'commits')
 local seq, time, commits = at[1] or '0', at[2] or '0', at[3] or '0'
-if earlier(time, ARGV[4]) or tonumber(commits) < tonumber(ARGV[5]) then return {'ROLLEDBACK', seq, time, commits} end
-allowOOM(KEYS[1])
-redis.call('HSET', KEYS[1], 'until', ms(t + tonumber(ARGV[2])), 'span', ARGV[2])
+if earlier(time, acked_time) or tonumber(commits) < acked_commits then return {'ROLLEDBACK', seq, time, commits} end
+allowOOM(partition)
+redis.call('HSET', partition, 'until', ms(t + span), 'span', ms(span))
 return {'OK'}

@@ -59,10 +59,10 @@ func redisRules(ns string, r RedisRole) []redisRule {
 	default:
 		return []redisRule{
 			{redisKeyless, nil},
-			{[]string{"evalsha"}, []string{"~" + part + "l:*", "~" + part + "in:*", "~" + part + "agenda", "~" + part + "i:*", "~" + part + "r:*"}},
+			{[]string{"evalsha"}, []string{"~" + part + "l:*", "~" + part + "in:*", "~" + part + "wakeups", "~" + part + "i:*", "~" + part + "r:*"}},
 			{[]string{"del", "hdel", "hget", "hmget", "hset"}, []string{"~" + part + "l:*"}},
 			{[]string{"rpush"}, []string{"%W~" + part + "in:*"}},
-			{[]string{"zadd"}, []string{"%W~" + part + "agenda"}},
+			{[]string{"zadd"}, []string{"%W~" + part + "wakeups"}},
 			{[]string{"hdel", "hset", "hsetnx"}, []string{"%W~" + part + "r:*"}},
 			{[]string{"hget"}, []string{"%R~" + part + "i:*", "%R~" + shared + "meta"}},
 			{[]string{"lrange"}, []string{"%R~" + part + "h:*"}},
@@ -184,10 +184,10 @@ func redisRefused(ns string, r RedisRole) [][]string {
 	}
 	all = append(all, [][]string{
 		{"hset", part + "i:i", "status", "completed"}, {"rpush", part + "h:i:1", "e"}, {"lpush", part + "in:i", "e"}, {"hset", part + "p", "owner", "x"},
-		{"hset", "pawl:{" + ns + "}:policies", "f", "v"}, {"zrem", part + "agenda", "i"},
+		{"hset", "pawl:{" + ns + "}:policies", "f", "v"}, {"zrem", part + "wakeups", "i"},
 	}...)
 	if r == RedisWorker {
-		all = append(all, [][]string{{"lrange", part + "in:i", "0", "1"}, {"hget", part + "p", "secret"}, {"del", part + "in:i"}, {"zadd", "pawl:{" + ns + ".g.a}:a", "1", "m"}}...)
+		all = append(all, [][]string{{"lrange", part + "in:i", "0", "1"}, {"hget", part + "p", "secret"}, {"del", part + "in:i"}, {"zadd", "pawl:{" + ns + ".l.a}:h", "1", "m"}}...)
 	}
 	return all
 }

@@ -69,7 +69,7 @@ func newFailover(t *testing.T, with func(*redis.ClusterOptions)) *failover {
 	return f
 }
 
-var add = redisx.NewScript("add", addLua)
+var add = redisx.NewScript("add", "", addLua, "counter", "by")
 
 func (f *failover) call(shard int) redisx.Call {
 	return redisx.Call{Script: add, Keys: []string{f.keys[shard]}, Args: []any{1}}

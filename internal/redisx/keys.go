@@ -26,22 +26,22 @@ func (s Space) Policies() string { return "pawl:{" + s.ns + "}:policies" }
 func (s Space) Cancelled() string { return "pawl:{" + s.ns + "}:cancelled" }
 
 // Gate is the key space of a gate. All its keys carry one hash tag, which is no partition's.
-func (s Space) Limit(name string) Limit { return Limit{prefix: "pawl:{" + s.ns + ".g." + name + "}:"} }
+func (s Space) Limit(name string) Limit { return Limit{prefix: "pawl:{" + s.ns + ".l." + name + "}:"} }
 
 // Gate is the key space of one gate; see docs/decisions/0014-gates.md.
 type Limit struct{ prefix string }
 
 // Queue is the sorted set of who waits: member → number.
-func (g Limit) Waiters() string { return g.prefix + "q" }
+func (g Limit) Waiters() string { return g.prefix + "w" }
 
 // Active is the sorted set of who has been let in: member → when it was last known to be wanted, ms.
-func (g Limit) Holders() string { return g.prefix + "a" }
+func (g Limit) Holders() string { return g.prefix + "h" }
 
 // Away is the sorted set of who was turned away after waiting, until it has taken note.
-func (g Limit) Rejected() string { return g.prefix + "x" }
+func (g Limit) Rejected() string { return g.prefix + "r" }
 
 // Rate is the list of the times of the last grants, ms.
-func (g Limit) Grants() string { return g.prefix + "r" }
+func (g Limit) Grants() string { return g.prefix + "g" }
 
 // State is the hash of the policy in force and the counters.
 func (g Limit) State() string { return g.prefix + "s" }
@@ -62,16 +62,16 @@ func (p Part) Prefix() string { return p.prefix }
 func (p Part) Owner() string { return p.prefix + "p" }
 
 // Agenda is the sorted set instance → when to look at it at the latest, ms.
-func (p Part) Wakeups() string { return p.prefix + "agenda" }
+func (p Part) Wakeups() string { return p.prefix + "wakeups" }
 
 // Gates is the sorted set gate → when to look at it at the latest, ms.
-func (p Part) Limits() string { return p.prefix + "gates" }
+func (p Part) Limits() string { return p.prefix + "limits" }
 
 // Early is the hash instance → bytes of its inputs that came before its start; of all of them under the empty name.
 func (p Part) Early() string { return p.prefix + "early" }
 
 // Stuck is the hash instance → why it does not move.
-func (p Part) Stalled() string { return p.prefix + "stuck" }
+func (p Part) Stalled() string { return p.prefix + "stalled" }
 
 // Refused is the list of the latest inputs that could not be used.
 func (p Part) Refused() string { return p.prefix + "refused" }
@@ -105,7 +105,7 @@ func (p Part) Lease(id string, execution, activity uint64) string {
 
 // Name is a key of a partition, taken apart.
 type ParsedKey struct {
-	Kind      string // "p", "agenda", "gates", "early", "stuck", "refused", "x", "i", "d", "in", "h", "l", "r"
+	Kind      string // "p", "wakeups", "limits", "early", "stalled", "refused", "x", "i", "d", "in", "h", "l", "r"
 	Instance  string // of i, d, in, h, l, r; the status of x
 	Execution uint64 // of h, l, r
 	Activity  uint64 // of l
@@ -120,7 +120,7 @@ func (p Part) Parse(key string) (ParsedKey, bool) {
 	kind, rest, _ := strings.Cut(rest, ":")
 	n := ParsedKey{Kind: kind, Instance: rest}
 	switch kind {
-	case "p", "agenda", "gates", "early", "stuck", "refused":
+	case "p", "wakeups", "limits", "early", "stalled", "refused":
 		return n, rest == ""
 	case "x", "i", "d", "in":
 		return n, rest != ""
@@ -165,7 +165,7 @@ func (s Space) PartOf(key string) (int, bool) {
 
 // GateOf tells the gate of a key that Pattern matches. A partition's key is of none.
 func (s Space) LimitOf(key string) (string, bool) {
-	rest, ok := strings.CutPrefix(key, "pawl:{"+s.ns+".g.")
+	rest, ok := strings.CutPrefix(key, "pawl:{"+s.ns+".l.")
 	if !ok {
 		return "", false
 	}

@@ -24,7 +24,7 @@ func TestOneMasterThatHangsDoesNotHoldUpTheOthers(t *testing.T) {
 	t.Cleanup(func() { _ = rdb.Close() })
 	r := redisx.NewRunner(rdb)
 	defer r.Close()
-	add := redisx.NewScript("add", addLua)
+	add := redisx.NewScript("add", "", addLua, "counter", "by")
 	call := func(s *redistest.Server) redisx.Call {
 		return redisx.Call{Script: add, Keys: []string{keyAt(t, rdb, s)}, Args: []any{1}}
 	}

@@ -172,6 +172,12 @@ func (r *Runner) Node(key string) any {
 
 // Go sends the call and returns; done gets the answer.
 func (r *Runner) Go(c Call, done Done) {
+	if c.Script != nil {
+		if err := c.Script.check(c.Keys, c.Args); err != nil {
+			done(nil, err)
+			return
+		}
+	}
 	within := callTimeout
 	if c.Within > 0 {
 		within = min(within, c.Within)

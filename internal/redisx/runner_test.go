@@ -25,13 +25,15 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-const addLua = `return {'OK', ms(redis.call('INCRBY', KEYS[1], ARGV[1]))}`
+const addLua = `--! keys counter
+--! args by
+return {'OK', ms(redis.call('INCRBY', counter, by))}`
 
 func TestCallsAtHandTravelTogetherAndEachGetsItsOwnAnswer(t *testing.T) {
 	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
 		r := redisx.NewRunner(rdb)
 		defer r.Close()
-		add := redisx.NewScript("add", addLua)
+		add := redisx.NewScript("add", "", addLua, "counter", "by")
 		part := redisx.NewSpace("t").Part(1)
 		var wg sync.WaitGroup
 		var mu sync.Mutex
@@ -62,7 +64,7 @@ func TestARedisThatForgotTheScriptsIsTaughtThemAndOnlyWhatFailedIsSentAgain(t *t
 	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
 		r := redisx.NewRunner(rdb)
 		defer r.Close()
-		add := redisx.NewScript("add", addLua)
+		add := redisx.NewScript("add", "", addLua, "counter", "by")
 		key := redisx.NewSpace("t").Part(1).Wakeups()
 		for i := range 5 {
 			if err := rdb.ScriptFlush(within(t)).Err(); err != nil {
@@ -83,7 +85,7 @@ func TestAScriptsErrorIsItsOwnAndNotThatOfItsNeighbours(t *testing.T) {
 	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
 		r := redisx.NewRunner(rdb)
 		defer r.Close()
-		add, key := redisx.NewScript("add", addLua), redisx.NewSpace("t").Part(1)
+		add, key := redisx.NewScript("add", "", addLua, "counter", "by"), redisx.NewSpace("t").Part(1)
 		if err := rdb.Set(within(t), key.Stalled(), "no number", 0).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +124,8 @@ func TestTimesLeaveLuaWithAllTheirDigits(t *testing.T) {
 	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
 		r := redisx.NewRunner(rdb)
 		defer r.Close()
-		s := redisx.NewScript("now", `redis.call('SET', KEYS[1], ms(now())) return {'OK', redis.call('GET', KEYS[1]), ms(9007199254740991)}`)
+		s := redisx.NewScript("now", "", `--! keys key
+redis.call('SET', key, ms(now())) return {'OK', redis.call('GET', key), ms(9007199254740991)}`, "key", "")
 		v, err := r.Do(within(t), redisx.Call{Script: s, Keys: []string{redisx.NewSpace("t").Part(0).Owner()}})
 		if err != nil {
 			t.Fatal(err)
@@ -138,7 +141,7 @@ func TestKeysAreTakenApartAsTheyWerePutTogether(t *testing.T) {
 	p := redisx.NewSpace("ns").Part(7)
 	for key, want := range map[string]redisx.ParsedKey{
 		p.Owner():            {Kind: "p"},
-		p.Limits():           {Kind: "gates"},
+		p.Limits():           {Kind: "limits"},
 		p.Instance("a:b"):    {Kind: "i", Instance: "a:b"},
 		p.Inbox("a"):         {Kind: "in", Instance: "a"},
 		p.History("a:1", 2):  {Kind: "h", Instance: "a:1", Execution: 2},
@@ -167,7 +170,7 @@ func TestAGatesKeysAreTakenForNoPartitions(t *testing.T) {
 			if part, ok := space.PartOf(key); ok {
 				t.Errorf("%s is taken for one of partition %d", key, part)
 			}
-			if !strings.HasPrefix(key, "pawl:{ns.g."+name+"}:") {
+			if !strings.HasPrefix(key, "pawl:{ns.l."+name+"}:") {
 				t.Errorf("%s has another hash tag", key)
 			}
 		}

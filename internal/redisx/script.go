@@ -4,22 +4,134 @@ import (
 	"crypto/sha1" //nolint:gosec // Redis names scripts by SHA-1
 	_ "embed"
 	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
 )
 
-// prelude is what every script begins with: time, the fence, the next look.
+// prelude is the beginning of every script: time, the fence, wakeups.
 //
 //go:embed prelude.lua
 var prelude string
 
-// Script is a Lua script with the name it has in errors. Scripts are
-// immutable; each package makes its own where it starts.
+// Script is a Lua script with the name that its errors have. Scripts are immutable; each package makes its own where it starts.
 type Script struct {
 	name, source, sha string
+	keys, args        section
 }
 
-// NewScript puts the shared prelude before body.
-func NewScript(name, body string) *Script {
-	src := prelude + body
-	sum := sha1.Sum([]byte(src)) //nolint:gosec // see above
-	return &Script{name: name, source: src, sha: hex.EncodeToString(sum[:])}
+// NewScript compiles a script. library is Lua that several scripts share, or "". keys and args repeat the declarations of the
+// script's header, so that the calls in Go and the script cannot drift apart: NewScript panics if they differ, or if the header
+// is malformed. See Compile.
+func NewScript(name, library, body, keys, args string) *Script {
+	s, err := Compile(name, library, body)
+	if err != nil {
+		panic(err)
+	}
+	if s.keys.text != keys || s.args.text != args {
+		panic(fmt.Sprintf("script %s: its header declares keys %q and args %q, its caller passes %q and %q", name, s.keys.text, s.args.text, keys, args))
+	}
+	return s
+}
+
+// Compile compiles a script whose header declares its keys, arguments and replies:
+//
+//	--! keys  partition record | created=lease* deleted*
+//	--! args  token span# | lease(effect proof)* event*
+//	--! reply FENCED | OK now
+//
+// The names before the bar become locals; # converts to a number. Each name with a star behind the bar is a list, whose
+// elements may have fields. lease[k].effect and event[k] become an index into ARGV, #event its length, and
+// unpack(event, i, j) the unpack of ARGV. Every list of arguments but the last is preceded, together with the others, by its
+// length. Every list of keys but the last names the list of arguments that is as long.
+//
+// All of it is done here: a compiled script does what one that counts places by hand would do. The lines keep their numbers.
+// A library declares the keys of the scripts that share it.
+func Compile(name, library, body string) (*Script, error) {
+	s := &Script{name: name}
+	c := &compiler{}
+	if err := c.declare(library + body); err != nil {
+		return nil, fmt.Errorf("script %s: %w", name, err)
+	}
+	var src strings.Builder
+	src.WriteString(prelude)
+	for _, part := range []string{library, body} {
+		text, err := c.compile(part, library+body)
+		if err != nil {
+			return nil, fmt.Errorf("script %s: %w", name, err)
+		}
+		src.WriteString(text)
+	}
+	s.source, s.keys, s.args = src.String(), c.keys, c.args
+	sum := sha1.Sum([]byte(s.source)) //nolint:gosec // see above
+	s.sha = hex.EncodeToString(sum[:])
+	return s, nil
+}
+
+// Source returns the compiled script.
+func (s *Script) Source() string { return s.source }
+
+// ErrArguments is a call that does not fit the header of its script.
+var ErrArguments = errors.New("the call does not fit the header of its script")
+
+// check reports whether the numbers of keys and arguments, and the lengths of the lists, fit the header.
+func (s *Script) check(keys []string, args []any) error {
+	var lengths [maxLists]int
+	if !s.args.fits(len(args), args, &lengths) || !s.keys.fits(len(keys), nil, &lengths) {
+		return fmt.Errorf("%s: %w: %d keys, %d arguments", s.name, ErrArguments, len(keys), len(args))
+	}
+	return nil
+}
+
+// section is the declaration of the keys or of the arguments.
+type section struct {
+	text  string
+	array string // KEYS or ARGV
+	fixed []string
+	lists []list
+}
+
+// list is a variable part of a section.
+type list struct {
+	name   string
+	as     int // place of the list of arguments that is as long; -1: none
+	fields []string
+}
+
+// maxLists bounds the lists of a section.
+const maxLists = 8
+
+func (l list) width() int { return max(len(l.fields), 1) }
+
+// fits reports whether n elements can be divided as declared. lengths are those of the lists of arguments: the section of the
+// arguments sets them, from args, and that of the keys, without args, reads them.
+func (d *section) fits(n int, args []any, lengths *[maxLists]int) bool {
+	rest := n - len(d.fixed)
+	if d.array == "ARGV" {
+		rest -= max(len(d.lists)-1, 0)
+	}
+	if len(d.lists) == 0 || rest < 0 {
+		return rest == 0
+	}
+	for i, l := range d.lists {
+		length := rest / l.width()
+		switch {
+		case i == len(d.lists)-1:
+			if rest < 0 || rest%l.width() != 0 {
+				return false
+			}
+		case l.as >= 0:
+			length = lengths[l.as]
+		default:
+			var ok bool
+			if length, ok = args[len(d.fixed)+i].(int); !ok || length < 0 {
+				return false
+			}
+		}
+		if d.array == "ARGV" {
+			lengths[i] = length
+		}
+		rest -= length * l.width()
+	}
+	return rest == 0
 }

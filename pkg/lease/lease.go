@@ -42,7 +42,7 @@ const (
 )
 
 var outcomeNames = [...]string{
-	OK: "OK", Acquired: "YOURS", Held: "HELD", Exhausted: "EXHAUSTED", Gone: "GONE", Stolen: "STOLEN", Expired: "EXPIRED",
+	OK: "OK", Acquired: "ACQUIRED", Held: "HELD", Exhausted: "EXHAUSTED", Gone: "GONE", Stolen: "STOLEN", Expired: "EXPIRED",
 }
 
 // String is the word that the script answered.
@@ -71,7 +71,7 @@ var renewLua string
 //go:embed ack.lua
 var ackLua string
 
-//go:embed abandon.lua
+//go:embed release.lua
 var releaseLua string
 
 // Leases speaks to the leases of a namespace. Its methods send and return; the
@@ -88,9 +88,24 @@ type Leases struct {
 func New(runner *redisx.Runner, space redisx.Space) *Leases {
 	return &Leases{
 		runner: runner, space: space,
-		claim: redisx.NewScript("claim", claimLua), renew: redisx.NewScript("renew", renewLua),
-		ack: redisx.NewScript("ack", ackLua), release: redisx.NewScript("abandon", releaseLua),
-		report: redisx.NewScript("report", reportLua), required: redisx.NewScript("wanted", requiredLua),
+		claim: redisx.NewScript("claim", "", claimLua,
+			"lease",
+			"effect token worker ttl# max_claims#"),
+		renew: redisx.NewScript("renew", "", renewLua,
+			"| lease*",
+			"ttl# | token*"),
+		ack: redisx.NewScript("ack", "", ackLua,
+			"lease inbox wakeups",
+			"effect token instance id body largest#"),
+		release: redisx.NewScript("release", "", releaseLua,
+			"lease wakeups",
+			"effect token instance uncounted delay#"),
+		report: redisx.NewScript("report", "", reportLua,
+			"record reports",
+			"execution# | report(activity text once)*"),
+		required: redisx.NewScript("required", "", requiredLua,
+			"| lease*",
+			"| effect*"),
 	}
 }
 

@@ -1,28 +1,26 @@
--- renew prolongs the leases that are still the caller's.
+-- renew extends the leases of one partition that the caller still holds.
 --
--- KEYS   leases, all of one partition, at most 500
--- ARGV   ttl_ms, then one token a key
--- Answer one word a key:
---        OK       it lasts until now + ttl
---        GONE     there is no lease
---        STOLEN   somebody else holds it, or nobody
---        EXPIRED  the caller's time was over; it stays so, for another may be claiming
+--! keys  | lease*
+--! args  ttl# | token*
+--! reply outcome*
 --
--- Each key stands alone: checked, then written.
-local ttl = tonumber(ARGV[1])
+-- The outcomes are OK (the claim lasts until now + ttl), GONE (there is no lease), STOLEN (another worker holds it, or none does) and
+-- EXPIRED (the caller's claim had expired; it stays expired, because another worker may be claiming).
+--
+-- Each lease is checked and written by itself.
 local t = now()
 local till, span = ms(t + ttl), ms(ttl)
 
-local answer, allowed = {}, false
-for i, lease in ipairs(KEYS) do
-  local f = redis.call('HMGET', lease, 'e', 't', 'u', 'd')
-  answer[i] = lost(f, nil, ARGV[1 + i], t) or 'OK'
-  if answer[i] == 'OK' then
+local reply, allowed = {}, false
+for i = 1, #lease do
+  local f = redis.call('HMGET', lease[i], 'e', 't', 'u', 'd')
+  reply[i] = lost(f, nil, token[i], t) or 'OK'
+  if reply[i] == 'OK' then
     if not allowed then
-      allowOOM(lease)
+      allowOOM(lease[i])
       allowed = true
     end
-    redis.call('HSET', lease, 'u', till, 'd', span)
+    redis.call('HSET', lease[i], 'u', till, 'd', span)
   end
 end
-return answer
+return reply

@@ -425,10 +425,10 @@ func abandonCounted(b *bench) {
 	b.want("abandon", b.abandon(grip(1, "t1"), false, time.Minute), lease.OK)
 	fields := b.fields(ref(1))
 	at, _ := b.look(ref(1))
-	if int64(at) < before+60_000 || int64(at) > b.now()+60_000 || fields["b"] != fmt.Sprintf("%.0f", at) {
-		b.Fatalf("look at %.0f, given back for %s, abandoned at %d for a minute", at, fields["b"], before)
+	if int64(at) < before+60_000 || int64(at) > b.now()+60_000 || fields["r"] != fmt.Sprintf("%.0f", at) {
+		b.Fatalf("look at %.0f, given back for %s, abandoned at %d for a minute", at, fields["r"], before)
 	}
-	delete(fields, "b")
+	delete(fields, "r")
 	b.want("fields", fields, map[string]string{"e": "e1", "n": "1", "c": "1790000000000"})
 	b.wantClaim(grip(1, "t2"), lease.Acquired, 2)
 }

@@ -113,7 +113,7 @@ func TestASlotOfNobodyIsGivenBackAlthoughEventsWaitForTheStart(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, hello.Do(callGreet))
 	s.event("ping", "h", `1`)
-	s.until("it is kept", func() bool { return s.redis.HExists(context.Background(), s.key("h", "stuck"), "h").Val() })
+	s.until("it is kept", func() bool { return s.redis.HExists(context.Background(), s.key("h", "stalled"), "h").Val() })
 	s.enter("limited", limiter.Member{Ticket: "lost", Instance: "h", Place: limiter.ActivityPlace(1, 2)})
 	s.quiet("limited")
 }
@@ -163,7 +163,7 @@ func TestASlotOfNobodyIsGivenBackByALookThatCameBehindTheWord(t *testing.T) {
 	s.redis.AddHook(held)
 	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, hello.Do(callGreet))
 	s.event("ping", "h", `1`)
-	s.until("it is kept", func() bool { return s.redis.HExists(context.Background(), s.key("h", "stuck"), "h").Val() })
+	s.until("it is kept", func() bool { return s.redis.HExists(context.Background(), s.key("h", "stalled"), "h").Val() })
 	held.on.Store(true)
 	before := limiter.Member{Ticket: "before", Instance: "h", Place: limiter.ActivityPlace(1, 2)}
 	behind := limiter.Member{Ticket: "behind", Instance: "h", Place: limiter.ActivityPlace(1, 3)}
@@ -218,7 +218,7 @@ func TestARefusalThatIsNotCommittedYetIsLookedAfterWithinOneInterval(t *testing.
 	s.receive(stile.began)
 	s.start("hello", "h-1", `"h-1"`)
 	s.until("the refusal is to be committed", func() bool { return away.seen.Load() > 1 })
-	at, err := s.redis.ZScore(s.ctx(), s.key("h-1", "agenda"), "h-1").Result()
+	at, err := s.redis.ZScore(s.ctx(), s.key("h-1", "wakeups"), "h-1").Result()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -449,7 +449,7 @@ func (*away) DialHook(next redis.DialHook) redis.DialHook          { return next
 func (*away) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
 func (w *away) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return without(next, func(args []any) error {
-		if w.is.Load() && len(args) > 3 && strings.Contains(fmt.Sprint(args[3]), ".g.") {
+		if w.is.Load() && len(args) > 3 && strings.Contains(fmt.Sprint(args[3]), ".l.") {
 			return errors.New("the node of the gates is away")
 		}
 		return nil

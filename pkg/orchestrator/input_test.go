@@ -48,7 +48,7 @@ func (s *stand) seal(id string) string {
 
 func (s *stand) lookNow(id string) {
 	s.t.Helper()
-	if err := s.redis.ZAddArgs(s.ctx(), s.key(id, "agenda"), zNow(id)).Err(); err != nil {
+	if err := s.redis.ZAddArgs(s.ctx(), s.key(id, "wakeups"), zNow(id)).Err(); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -113,7 +113,7 @@ func TestAnElementOfANewerBuildStallsItsInstanceWithoutASpin(t *testing.T) {
 	}
 	s.until("it is no longer listed", func() bool { s.lookNow("v-1"); return s.describe("v-1").Stuck == "" })
 	s.until("nobody is to look at it", func() bool {
-		return errors.Is(s.redis.ZScore(s.ctx(), s.key("v-1", "agenda"), "v-1").Err(), redis.Nil)
+		return errors.Is(s.redis.ZScore(s.ctx(), s.key("v-1", "wakeups"), "v-1").Err(), redis.Nil)
 	})
 	s.work(worker.Config{}, greet.Do(doGreet))
 	s.ended(fmt.Sprint("neighbour-", before))

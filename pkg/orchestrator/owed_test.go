@@ -29,7 +29,7 @@ func (s *stand) owesAgain(id string) {
 	s.start("hello", id, `"x"`)
 	s.until("it has told", func() bool { return s.describe(id).Status == "running" && s.owing(id) == 0 })
 	s.stop(first)
-	if err := s.redis.HDel(s.ctx(), s.key(id, "i:"+id), "sent").Err(); err != nil {
+	if err := s.redis.HDel(s.ctx(), s.key(id, "i:"+id), "pub").Err(); err != nil {
 		s.t.Fatal(err)
 	}
 	s.lookNow(id)

@@ -46,7 +46,7 @@ func (s *stand) left(id string) (keys []string) {
 		}
 	}
 	for _, k := range s.redis.Keys(s.ctx(), "pawl:{default.*}:*").Val() {
-		if (strings.HasSuffix(k, "agenda") || strings.Contains(k, "}:x:")) && s.redis.ZScore(s.ctx(), k, id).Err() == nil {
+		if (strings.HasSuffix(k, "wakeups") || strings.Contains(k, "}:x:")) && s.redis.ZScore(s.ctx(), k, id).Err() == nil {
 			keys = append(keys, k+" names it")
 		}
 	}

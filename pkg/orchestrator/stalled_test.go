@@ -25,7 +25,7 @@ func TestThousandsOfStalledInstancesDoNotHoldUpANeighboursTimer(t *testing.T) {
 	for i := range stalled {
 		id := fmt.Sprint("u-", i)
 		pipe.RPush(s.ctx(), fmt.Sprintf("pawl:{default.%d}:in:%s", part, id), history.Element{ID: "!s1.5" + seal, At: 1000, Body: body}.Encode())
-		pipe.ZAddArgs(s.ctx(), fmt.Sprintf("pawl:{default.%d}:agenda", part), zNow(id))
+		pipe.ZAddArgs(s.ctx(), fmt.Sprintf("pawl:{default.%d}:wakeups", part), zNow(id))
 	}
 	if _, err := pipe.Exec(s.ctx()); err != nil {
 		t.Fatal(err)

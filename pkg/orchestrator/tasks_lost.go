@@ -65,7 +65,7 @@ func (a *actor) reconcile() { a.emit(effect{kind: readSchedule, after: a.cfg.Loo
 
 func (a *actor) scheduleRead(due []string, err error) {
 	if err != nil {
-		a.failed("agenda", err)
+		a.failed("wakeups", err)
 		return
 	}
 	a.todo = append(a.todo, due...)

@@ -24,7 +24,7 @@ func spoils(s *stand) map[string]func(p redisx.Part, id string) {
 	}
 	all := map[string]func(p redisx.Part, id string){
 		"record of another type":      func(p redisx.Part, id string) { text(p.Instance(id)) },
-		"record that does not decode": func(p redisx.Part, id string) { s.redis.HSet(s.ctx(), p.Instance(id), "execution", "x", "born", "x") },
+		"record that does not decode": func(p redisx.Part, id string) { s.redis.HSet(s.ctx(), p.Instance(id), "execution", "x", "orig", "x") },
 		"record without head":         func(p redisx.Part, id string) { s.redis.HDel(s.ctx(), p.Instance(id), "head") },
 		"history of another type":     func(p redisx.Part, id string) { text(p.History(id, 1)) },
 		"history that does not decode": func(p redisx.Part, id string) {

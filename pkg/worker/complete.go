@@ -11,50 +11,49 @@ import (
 	"github.com/pawlrun/pawl/pkg/lease"
 )
 
-// Waits before a call is repeated that Redis did not answer.
+// Backoff of calls that Redis did not answer.
 const (
-	firstWait = 20 * time.Millisecond
-	lastWait  = time.Second
+	minBackoff = 20 * time.Millisecond
+	maxBackoff = time.Second
 )
 
-// completion makes the event that the inbox gets. Its time is the element's. That
-// neither result nor failure is over its limit, the binding has seen to.
-func (t *task) completion(result history.Payload, failure *history.Failure) history.Event {
+// completionEvent returns the event for the inbox. Its time is that of the inbox element; the binding has checked its size.
+func (t *task) completionEvent(result history.Payload, failure *history.Failure) history.Event {
 	if failure == nil {
-		return &history.ActivityCompleted{Scheduled: t.task.Activity, Result: result, Worker: t.w.cfg.Name, Claims: t.claim}
+		return &history.ActivityCompleted{Scheduled: t.task.Activity, Result: result, Worker: t.w.cfg.Name, Claims: t.claims}
 	}
-	return &history.ActivityFailed{Scheduled: t.task.Activity, Failure: *failure, Worker: t.w.cfg.Name, Claims: t.claim}
+	return &history.ActivityFailed{Scheduled: t.task.Activity, Failure: *failure, Worker: t.w.cfg.Name, Claims: t.claims}
 }
 
-// complete sends the ack.
+// complete sends the ack of the lease, with the completion.
 func (t *task) complete(result history.Payload, failure *history.Failure) {
-	e := t.completion(result, failure)
+	e := t.completionEvent(result, failure)
 	body, err := history.Encode(e)
-	if err != nil { // an event of our own making always encodes; if not, the lease expires and it runs again
+	if err != nil { // cannot happen; the lease expires, and the activity runs again
 		t.w.log.Error("completion not encoded", "activity", t.task.Name, "of", t.ref.String(), "error", err)
 		t.end(t.count.lost)
 		return
 	}
 	_, t.failed = e.(*history.ActivityFailed)
-	t.body = body
-	t.w.leases.Ack(t.ended(), t.acked)
+	t.completion = body
+	t.w.leases.Ack(t.ack(), t.acked)
 }
 
-func (t *task) ended() lease.Completion { return lease.Completion{Claim: t.grip(), Body: t.body} }
+func (t *task) ack() lease.Completion { return lease.Completion{Claim: t.claim(), Body: t.completion} }
 
-// acked takes the answer, on the runner's goroutine.
+// acked receives the reply, on the goroutine of the Redis runner.
 func (t *task) acked(a lease.Acked, err error) {
-	t.w.redisAnswered(err)
+	t.w.health.redisReplied(err)
 	if err != nil {
-		go t.ackAgain(err)
+		go t.retryAck(err)
 		return
 	}
 	failpoint.Here("worker.acked")
 	switch a.Outcome {
 	case lease.OK:
-		t.w.acks.add(t.ended(), t.w.cfg.LeaseTTL)
+		t.w.acks.add(t.ack(), t.w.cfg.LeaseTTL)
 		if a.Inbox == 1 {
-			t.w.bells.ring(t.ref, a)
+			t.w.doorbells.ring(t.ref, a)
 		}
 		if t.failed {
 			t.end(t.count.failed)
@@ -69,88 +68,74 @@ func (t *task) acked(a lease.Acked, err error) {
 	}
 }
 
-// ackAgain repeats an ack that had no answer, for as long as the lease is ours. If the
-// first had taken effect the second is told that the lease is gone: only the statistics err.
-func (t *task) ackAgain(err error) {
+// retryAck repeats an ack that had no reply, as long as the worker holds the lease. If the first took effect, the second reply is that
+// the lease is gone, and only the metrics are wrong.
+func (t *task) retryAck(err error) {
 	redisx.LogFailure(t.w.log, "completion not acked, retrying", err, "activity", t.task.Name, "of", t.ref.String())
-	for wait := firstWait; ; wait = min(2*wait, lastWait) {
+	for wait := minBackoff; ; wait = min(2*wait, maxBackoff) {
 		time.Sleep(wait)
-		if !t.hold.Trusted() { // nor is it when the keeper has stopped
+		if !t.state.hold.Trusted() { // as after the stop of the keeper
 			t.end(t.count.lost)
 			return
 		}
-		type answer struct {
+		type reply struct {
 			acked lease.Acked
 			err   error
 		}
-		ch := make(chan answer, 1)
-		t.w.leases.Ack(t.ended(), func(a lease.Acked, err error) { ch <- answer{a, err} })
-		if a := <-ch; a.err == nil {
-			t.acked(a.acked, nil)
+		ch := make(chan reply, 1)
+		t.w.leases.Ack(t.ack(), func(a lease.Acked, err error) { ch <- reply{a, err} })
+		if r := <-ch; r.err == nil {
+			t.acked(r.acked, nil)
 			return
 		}
 	}
 }
 
-// claimAgain repeats a claim that had no answer, with the same token: if the first had
-// taken effect the second is answered YOURS, uncounted, and so trust counts from the
-// first. Its message is given back at once, for others to claim. It keeps its place meanwhile,
-// so a Redis that is away is not asked more often than there are places.
-func (t *task) claimAgain(err error) {
-	t.w.reach.unanswered(t, err)
+// retryClaim repeats a claim that had no reply, with the same token: if the first took effect, the reply is ACQUIRED, uncounted, and
+// trust counts from the first. The message is returned at once, for other workers. The task keeps its slot, so the number of
+// outstanding claims is bounded by the number of slots while Redis is unavailable.
+func (t *task) retryClaim(err error) {
+	t.w.nodes.claimFailed(t, err)
 	giveUp := time.NewTimer(t.w.cfg.LeaseTTL / 2)
 	defer giveUp.Stop()
-	for wait := firstWait; ; wait = min(2*wait, lastWait) {
-		again := time.NewTimer(wait)
+	for wait := minBackoff; ; wait = min(2*wait, maxBackoff) {
+		backoff := time.NewTimer(wait)
 		select {
-		case <-again.C:
+		case <-backoff.C:
 		case <-giveUp.C:
-			again.Stop()
-			t.unclaimed()
+			backoff.Stop()
+			t.dismiss()
 			return
 		}
 		if t.w.phase.Load() != taking {
-			t.unclaimed()
+			t.dismiss()
 			return
 		}
-		type answer struct {
+		type reply struct {
 			claim lease.ClaimReply
 			err   error
 		}
-		ch := make(chan answer, 1)
-		t.w.leases.Claim(t.wish(), func(c lease.ClaimReply, err error) { ch <- answer{c, err} })
-		a := <-ch
-		t.w.redisAnswered(a.err)
-		if a.err == nil {
-			t.decided(a.claim)
+		ch := make(chan reply, 1)
+		t.w.leases.Claim(t.claimRequest(), func(c lease.ClaimReply, err error) { ch <- reply{c, err} })
+		r := <-ch
+		t.w.health.redisReplied(r.err)
+		if r.err == nil {
+			t.claimReplied(r.claim)
 			return
 		}
 	}
 }
 
-// offer gives the message back while the claim is unanswered.
-func (t *task) offer() {
-	t.w.mu.Lock()
-	was := t.stage
-	if was == bidding {
-		t.stage = offered
-	}
-	t.w.mu.Unlock()
-	if was == bidding {
+// redeliver returns the message to the queue while the claim is unanswered.
+func (t *task) redeliver() {
+	if t.w.tasks.redeliver(t) {
 		t.from.giveBack(t.message)
 	}
 }
 
-// unclaimed ends a task whose claim had no answer and whose message has been given back.
-func (t *task) unclaimed() {
-	t.from.freed()
-	t.w.leave(t)
-}
-
-// giveBack returns the lease, so that others take over at once. The claim is not counted:
-// that it came to nothing is the worker's doing.
-func (t *task) giveBack(as prometheus.Counter) {
-	t.w.leases.Release(lease.ReleaseRequest{Claim: t.grip(), Uncounted: true}, func(_ lease.Outcome, err error) {
+// release releases the lease, so that another worker continues at once. The claim is not counted, because the activity did not end it.
+func (t *task) release(as prometheus.Counter) {
+	t.w.leases.Release(lease.ReleaseRequest{Claim: t.claim(), Uncounted: true}, func(_ lease.Outcome, err error) {
 		if err != nil {
 			redisx.LogFailure(t.w.log, "lease not returned, left to expire", err, "activity", t.task.Name, "of", t.ref.String())
 		}

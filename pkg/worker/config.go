@@ -18,41 +18,40 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Config is what a worker needs. NATS and Redis must be given; they stay the caller's to close.
+// Config configures a worker. NATS and Redis are required; the caller closes them.
 type Config struct {
 	NATS  *nats.Conn
 	Redis redis.UniversalClient
 
 	Namespace string // default "default"
 
-	// Partitions is checked against the namespace. The default, 0, takes what the namespace has.
+	// Partitions must match the namespace; default 0: any number.
 	Partitions int
 
-	// LeaseTTL is how long an activity stays claimed after its worker was last heard of;
-	// default 10 s, at least 100 ms. It is renewed every third of it.
+	// LeaseTTL is the time after which the activities of a dead worker are claimed by others; default 10 s, at least 100 ms. A lease
+	// is renewed after a third of it.
 	LeaseTTL time.Duration
 
-	// Concurrency is how many activities of one task queue run at once; default 64.
+	// Concurrency is the maximum number of activities of one task queue that run at a time; default 64.
 	Concurrency int
 
-	// Drain is how long Stop waits for running activities before it cancels them;
-	// default 30 s. Less if the context of Stop ends before.
+	// Drain is the time that Stop waits for running activities before it cancels them; default 30 s. It is shorter if the context of Stop
+	// ends earlier.
 	Drain time.Duration
 
-	// Grace is how long an activity may clean up once its context is done, before it is
-	// abandoned and its place is free; default pawl.DefaultGrace, 10 s. A binding may
-	// have a grace of its own: see pawl.ActivityBinding.WithGrace.
+	// Grace is the time that an activity has after the end of its context, before it is abandoned and its slot is free; default
+	// pawl.DefaultGrace, 10 s. pawl.ActivityBinding.WithGrace overrides it.
 	Grace time.Duration
 
-	// MaxAbandoned is with how many abandoned activities that still run the worker is
-	// ready; default 100. With more Ready says so: they can only be ended with the process.
+	// MaxAbandoned is the maximum number of abandoned activities that run in a ready worker; default 100. With more Ready returns an
+	// error, because they end only with the process.
 	MaxAbandoned int
 
-	// Name must be unique in the namespace and one token of a subject: no dots, spaces
-	// or wildcards. Default: host, process id and something random.
+	// Name must be unique in the namespace, and one token of a subject: no dots, spaces or wildcards; default: host name, process id
+	// and random characters.
 	Name string
 
-	// ReplyPrefixes are what a subject may begin with that replies are sent to; default "_INBOX". See queue.Options.
+	// ReplyPrefixes are the allowed prefixes of reply subjects; default "_INBOX". See queue.Options.
 	ReplyPrefixes []string
 
 	Logger  *slog.Logger          // default: none
@@ -84,20 +83,20 @@ func (c Config) check() error {
 	case c.Redis == nil:
 		return errors.New("worker: Config.Redis is not set")
 	case c.LeaseTTL < minLeaseTTL:
-		return fmt.Errorf("worker: lease TTL %s, want at least %s", c.LeaseTTL, minLeaseTTL)
+		return fmt.Errorf("worker: lease TTL must be at least %s (got %s)", minLeaseTTL, c.LeaseTTL)
 	case c.Partitions < 0 || c.Concurrency < 1 || c.Drain < 0:
-		return fmt.Errorf("worker: partitions %d, concurrency %d, drain %s: none may be negative",
+		return fmt.Errorf("worker: partitions %d, concurrency %d, drain %s: must not be negative, and concurrency must be positive",
 			c.Partitions, c.Concurrency, c.Drain)
 	case c.Grace < 0 || c.MaxAbandoned < 0:
-		return fmt.Errorf("worker: grace %s, max abandoned %d: neither may be negative", c.Grace, c.MaxAbandoned)
+		return fmt.Errorf("worker: grace %s, max abandoned %d: must not be negative", c.Grace, c.MaxAbandoned)
 	case strings.ContainsAny(c.Name, ".*> \t\r\n"):
-		return fmt.Errorf("worker: name %q, want no dots, spaces or wildcards", c.Name)
+		return fmt.Errorf("worker: name must not have dots, spaces or wildcards (got %q)", c.Name)
 	}
 	return nil
 }
 
-// defaultName tells people where a worker runs, and is another after each start: what
-// was meant for a worker that died is not taken for its successor's.
+// defaultName returns a name with the host and process of the worker. It is different after each start, so that messages for a dead
+// worker do not reach its successor.
 func defaultName() string {
 	host := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
@@ -108,7 +107,7 @@ func defaultName() string {
 	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), strings.ToLower(rand.Text()[:6]))
 }
 
-// hostname is at most 64 characters.
+// hostname returns the host name, at most 64 characters.
 func hostname() string {
 	host, err := os.Hostname()
 	if err != nil {

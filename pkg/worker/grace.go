@@ -2,69 +2,63 @@ package worker
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/lease"
 )
 
-// watch lets an activity whose context is done have its grace. It has a goroutine of its
-// own, which the task's waits for.
+// watch waits for the handler during its grace period, after the end of its context. It runs on a goroutine of its own, which the
+// task's goroutine joins.
 func (t *task) watch() {
-	defer close(t.watched)
-	told := time.Now()
-	t.w.mu.Lock()
-	t.told = told
-	t.w.mu.Unlock()
-	if t.grace > 0 {
-		timer := time.NewTimer(t.grace)
+	defer close(t.grace.watched)
+	t.w.tasks.cancelled(t)
+	if t.grace.period > 0 {
+		timer := time.NewTimer(t.grace.period)
 		defer timer.Stop()
 		select {
-		case <-t.back:
-		case <-t.expired: // the worker's Stop has no more time
+		case <-t.grace.returned:
+		case <-t.grace.expired: // the worker's Stop has no more time
 		case <-timer.C:
 		}
 	}
 	t.abandon()
 }
 
-// afterTold is how long ago the context was done; 0 if it has only just been.
-func (t *task) afterTold() time.Duration {
-	t.w.mu.Lock()
-	defer t.w.mu.Unlock()
-	if t.told.IsZero() {
+// sinceCancelled returns the time since the end of the context; 0 if the watcher has not started.
+func (t *task) sinceCancelled() time.Duration {
+	t.w.tasks.mu.Lock()
+	defer t.w.tasks.mu.Unlock()
+	if t.state.cancelledAt.IsZero() {
 		return 0
 	}
-	return time.Since(t.told)
+	return time.Since(t.state.cancelledAt)
 }
 
-// abandon gives an activity up, unless it has returned. Its place is free from here on;
-// the goroutine stays until it ends by itself.
+// abandon abandons a task, unless its handler has returned. It frees the slot; the goroutine stays until the handler returns.
 func (t *task) abandon() {
 	select {
-	case <-t.back:
+	case <-t.grace.returned:
 		return
 	default:
 	}
 	w := t.w
-	w.mu.Lock()
-	t.abandoned = true
-	w.abandoned[t] = struct{}{}
-	many := len(w.abandoned)
-	w.mu.Unlock()
-	t.expire()
-	t.from.freed()
+	count := w.tasks.abandon(t)
+	t.grace.expire()
+	t.from.freeSlot()
 
-	after, cause := t.afterTold(), t.cause()
-	w.mourn(t)
-	if many == w.cfg.MaxAbandoned+1 {
-		w.log.Error("too many abandoned activities still run; the worker is not ready any more", "error", w.crowded())
+	after, cause := t.sinceCancelled(), t.cause()
+	w.abandonedLog.add(w.log, t)
+	if count == w.cfg.MaxAbandoned+1 {
+		w.log.Error("too many abandoned activities, worker not ready", "error", w.tooManyAbandoned())
 	}
 	switch {
 	case cause != nil && cause.Reason == cancel.WorkerStopping:
-		t.giveBack(t.count.abandoned)
+		t.release(t.count.abandoned)
 		return
 	case cause != nil && cause.Reason != cancel.LeaseLost:
 		t.report(lease.Abandoned, after)
@@ -72,82 +66,81 @@ func (t *task) abandon() {
 	t.end(t.count.abandoned)
 }
 
-// mourn logs that an activity was abandoned, with its stack. The activities that are
-// abandoned at the same moment share one look at the goroutines, for it stops the world.
-func (w *Worker) mourn(t *task) {
-	w.mourners.Lock()
-	w.mourned = append(w.mourned, t)
-	if w.mourning {
-		w.mourners.Unlock()
+// abandonedLog logs abandoned activities with their stacks. Those that are abandoned at one time share one profile of the goroutines,
+// because it stops the world. The zero value is ready to use.
+type abandonedLog struct {
+	mu      sync.Mutex
+	pending []*task
+	writing bool // a goroutine writes the pending lines
+}
+
+func (l *abandonedLog) add(log *slog.Logger, t *task) {
+	l.mu.Lock()
+	l.pending = append(l.pending, t)
+	if l.writing {
+		l.mu.Unlock()
 		return
 	}
-	w.mourning = true
-	for len(w.mourned) > 0 {
-		now := w.mourned
-		w.mourned = nil
-		w.mourners.Unlock()
+	l.writing = true
+	for len(l.pending) > 0 {
+		now := l.pending
+		l.pending = nil
+		l.mu.Unlock()
 		stacks := stacksOf(now)
 		for _, t := range now {
-			w.log.Error("activity abandoned: it ignores that its context is done",
-				"activity", t.task.Name, "of", t.ref.String(), "grace", t.grace, "cause", fmt.Sprint(t.cause()), "stack", stacks[t.token])
+			log.Error("activity abandoned, context ignored",
+				"activity", t.task.Name, "of", t.ref.String(), "grace", t.grace.period, "cause", fmt.Sprint(t.cause()), "stack", stacks[t.token])
 		}
-		w.mourners.Lock()
+		l.mu.Lock()
 	}
-	w.mourning = false
-	w.mourners.Unlock()
+	l.writing = false
+	l.mu.Unlock()
 }
 
-// crowded says that too many abandoned activities still run; nil if not.
-func (w *Worker) crowded() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.abandoned) <= w.cfg.MaxAbandoned {
+// tooManyAbandoned returns an error if more abandoned activities run than Config.MaxAbandoned.
+func (w *Worker) tooManyAbandoned() error {
+	w.tasks.mu.Lock()
+	defer w.tasks.mu.Unlock()
+	if len(w.tasks.abandoned) <= w.cfg.MaxAbandoned {
 		return nil
 	}
-	names := make(map[string]int)
-	worst := ""
-	for t := range w.abandoned {
+	counts := make(map[string]int)
+	top := ""
+	for t := range w.tasks.abandoned {
 		n := t.task.Name
-		names[n]++
-		if names[n] > names[worst] || names[n] == names[worst] && n < worst {
-			worst = n
+		counts[n]++
+		if counts[n] > counts[top] || counts[n] == counts[top] && n < top {
+			top = n
 		}
 	}
-	return fmt.Errorf("worker: %d activities still run although their grace is over, and %d may; %d of them are %s: let it end with its context, and start the worker anew",
-		len(w.abandoned), w.cfg.MaxAbandoned, names[worst], worst)
+	return fmt.Errorf("worker: %d abandoned activities run, more than the maximum of %d; %d of them are %s: make it end with its context, and restart the worker",
+		len(w.tasks.abandoned), w.cfg.MaxAbandoned, counts[top], top)
 }
 
-// Abandoned lists the activities that still run although their grace is over, oldest first.
+// Abandoned lists the activities that run after the end of their grace period, oldest first.
 func (w *Worker) Abandoned() []Running {
-	w.mu.Lock()
+	w.tasks.mu.Lock()
 	var out []Running
-	for t := range w.abandoned {
-		r := t.seen()
-		r.Since = t.told.Add(t.grace)
+	for t := range w.tasks.abandoned {
+		r := t.describe()
+		r.Since = t.state.cancelledAt.Add(t.grace.period)
 		out = append(out, r)
 	}
-	w.mu.Unlock()
+	w.tasks.mu.Unlock()
 	slices.SortFunc(out, func(a, b Running) int { return a.Since.Compare(b.Since) })
 	return out
 }
 
-// forsaken is the number of abandoned activities that still run.
-func (w *Worker) forsaken() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.abandoned)
-}
-
-// left names the activities that a stopped worker leaves behind; nil if there are none.
-func (w *Worker) left() error {
-	rest := w.Abandoned()
-	if len(rest) == 0 {
+// abandonedError names the abandoned activities that run when the worker has stopped; nil if there are none.
+func (w *Worker) abandonedError() error {
+	abandoned := w.Abandoned()
+	if len(abandoned) == 0 {
 		return nil
 	}
-	names := make([]string, len(rest))
-	for i, r := range rest {
+	names := make([]string, len(abandoned))
+	for i, r := range abandoned {
 		names[i] = fmt.Sprintf("%s (%s)", r.Name, r.Ref)
 	}
-	return fmt.Errorf("worker %s: stopped with %d activities that ignore their context, and end with the process: %s",
-		w.cfg.Name, len(rest), strings.Join(names, ", "))
+	return fmt.Errorf("worker %s: stopped with %d activities that ignore their context and end with the process: %s",
+		w.cfg.Name, len(abandoned), strings.Join(names, ", "))
 }

@@ -101,7 +101,7 @@ func (o *owner) reported(t queue.Task) lease.Report {
 	return r
 }
 
-func TestAnActivityThatIgnoresItsCancellationLosesItsPlaceWhenItsGraceIsOver(t *testing.T) {
+func TestActivityThatIgnoresItsCancellationIsAbandonedAfterItsGracePeriod(t *testing.T) {
 	o := newOwner(t)
 	d, reg, book := newDeaf(), prometheus.NewRegistry(), &logbook{}
 	cfg := o.config()
@@ -154,7 +154,7 @@ func TestAnActivityThatIgnoresItsCancellationLosesItsPlaceWhenItsGraceIsOver(t *
 	}
 }
 
-func TestAnActivityThatCleansUpWithinItsGraceIsStoppedAndItsReportSaysAfterHowLong(t *testing.T) {
+func TestActivityThatReturnsWithinItsGracePeriodIsReportedAsStopped(t *testing.T) {
 	o := newOwner(t)
 	cfg := o.config()
 	cfg.LeaseTTL, cfg.Grace = time.Hour, time.Nanosecond
@@ -191,10 +191,10 @@ func TestTooManyAbandonedActivitiesMakeTheWorkerUnready(t *testing.T) {
 		o.until("abandoned", func() bool { return len(w.Abandoned()) == n+1 })
 	}
 	err := w.Ready()
-	if err == nil || !strings.Contains(err.Error(), "3 activities still run") || !strings.Contains(err.Error(), "3 of them are deaf") {
+	if err == nil || !strings.Contains(err.Error(), "3 abandoned activities run") || !strings.Contains(err.Error(), "3 of them are deaf") {
 		t.Fatal(err)
 	}
-	o.until("said", func() bool { return len(book.lines("not ready any more")) == 1 })
+	o.until("said", func() bool { return len(book.lines("worker not ready")) == 1 })
 	all, err := o.conn.AskWorkers(context.Background(), 100*time.Millisecond)
 	o.must(err)
 	if len(all) != 1 || all[0].NotReady == "" || len(all[0].Abandoned) != 3 || all[0].Abandoned[0].Activity != "deaf" || all[0].Abandoned[0].Instance == "" {
@@ -204,7 +204,7 @@ func TestTooManyAbandonedActivitiesMakeTheWorkerUnready(t *testing.T) {
 	o.until("ready again", func() bool { return w.Ready() == nil })
 }
 
-func TestAnActivityWhoseLeaseIsLostHasItsGraceAndNothingIsReported(t *testing.T) {
+func TestActivityWithALostLeaseHasItsGracePeriodAndNoReport(t *testing.T) {
 	o := newOwner(t)
 	d, reg := newDeaf(), prometheus.NewRegistry()
 	cfg := o.config()
@@ -222,7 +222,7 @@ func TestAnActivityWhoseLeaseIsLostHasItsGraceAndNothingIsReported(t *testing.T)
 	}
 }
 
-func TestAWorkerTellsWhatItIsAndDoes(t *testing.T) {
+func TestWorkerDescribesItself(t *testing.T) {
 	o := newOwner(t)
 	b := newBlocking()
 	cfg := o.config()

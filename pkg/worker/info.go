@@ -2,34 +2,51 @@ package worker
 
 import (
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// ailment is a trouble that the worker had.
-type ailment struct {
+// health records the errors of requests to Redis. The zero value is healthy.
+type health struct {
+	failing atomic.Pointer[error] // of the last reply; nil: success
+	last    atomic.Pointer[lastError]
+}
+
+// lastError is the last error of a worker.
+type lastError struct {
 	err error
 	at  time.Time
 }
 
-// info is what the worker tells to whoever asks which workers there are.
+// redisReplied records the result of a request.
+func (h *health) redisReplied(err error) {
+	if err != nil {
+		h.failing.Store(&err)
+		h.last.Store(&lastError{err: err, at: time.Now()})
+	} else if h.failing.Load() != nil {
+		h.failing.Store(nil)
+	}
+}
+
+// info returns the description of the worker for pawl workers.
 func (w *Worker) info() queue.WorkerInfo {
 	i := queue.WorkerInfo{
-		Name: w.cfg.Name, Host: hostname(), PID: os.Getpid(), Since: w.since.UnixMilli(),
-		Activities: w.registry.Activities(), Queues: w.registry.Queues(), Concurrency: w.cfg.Concurrency, Running: len(w.running()),
+		Name: w.cfg.Name, Host: hostname(), PID: os.Getpid(), Since: w.startedAt.UnixMilli(),
+		Activities: w.registry.Activities(), Queues: w.registry.Queues(), Concurrency: w.cfg.Concurrency, Running: len(w.tasks.running()),
 	}
 	for _, r := range w.Abandoned() {
 		i.Abandoned = append(i.Abandoned, queue.Abandoned{Activity: r.Name, Instance: r.Instance, Since: r.Since.UnixMilli()})
 	}
-	last := w.last.Load()
+	last := w.health.last.Load()
 	if at, err := w.keeper.LastFailure(); err != nil && (last == nil || at.After(last.at)) {
-		last = &ailment{err: err, at: at}
+		last = &lastError{err: err, at: at}
 	}
 	if last != nil {
 		i.LastError, i.LastErrorAt = last.err.Error(), last.at.UnixMilli()
 	}
-	if err := w.unready(); err != nil {
+	if err := w.notReady(); err != nil {
 		i.NotReady = err.Error()
 	}
 	return i

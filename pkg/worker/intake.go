@@ -10,16 +10,12 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// elsewhere is after how long a task for an activity that this worker does not have
-// is offered again: a queue is shared by workers of different builds.
-const elsewhere = 2 * time.Second
+// otherWorkerDelay is the delay before a task is delivered again for whose activity this worker has no handler: workers of different
+// builds may share a queue.
+const otherWorkerDelay = 2 * time.Second
 
-// maxUnknown is for how many names it is logged that this worker does not have them.
-const maxUnknown = 1000
-
-// intake takes the tasks of one queue. It asks the queue for as many as there are free
-// places, so that no task waits here while another worker is idle. A run of tasks that
-// nobody wants any more is swept from the head of the queue; see sweep.
+// intake takes the tasks of one queue. It requests as many as there are free slots, so that no task waits here while another worker is
+// idle. A sequence of cancelled tasks is swept from the head of the queue; see sweep.
 type intake struct {
 	w      *Worker
 	name   string
@@ -28,11 +24,11 @@ type intake struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	gone  atomic.Int32  // claims in a row that found nothing to claim
-	stale chan struct{} // wakes the sweeper
+	gone      atomic.Int32  // consecutive claims whose lease was gone
+	sweepSoon chan struct{} // wakes the sweeper
 
-	givenBack atomic.Int32 // tasks in a row that were given back because their claim could not be answered
-	pausing   atomic.Bool  // before the next one is asked for
+	returned atomic.Int32 // consecutive tasks that were returned because their claim was not answered
+	backoff  atomic.Bool  // before the next task is requested
 }
 
 func newIntake(ctx context.Context, w *Worker, name string) (*intake, error) {
@@ -40,18 +36,18 @@ func newIntake(ctx context.Context, w *Worker, name string) (*intake, error) {
 	if err != nil {
 		return nil, err //nolint:wrapcheck // says which queue
 	}
-	q := &intake{w: w, name: name, puller: p, stale: make(chan struct{}, 1)}
+	q := &intake{w: w, name: name, puller: p, sweepSoon: make(chan struct{}, 1)}
 	q.ctx, q.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	return q, nil
 }
 
-func (q *intake) start(places int) {
-	q.puller.Want(places)
+func (q *intake) start(slots int) {
+	q.puller.Want(slots)
 	q.wg.Go(q.run)
 	q.wg.Go(q.sweeper)
 }
 
-// stop ends the taking and waits. What was delivered and not taken goes back to the queue.
+// stop stops taking tasks and waits. Delivered tasks that were not taken return to the queue.
 func (q *intake) stop() {
 	q.cancel()
 	q.wg.Wait()
@@ -71,55 +67,48 @@ func (q *intake) run() {
 
 func (q *intake) take(d *queue.Delivery) {
 	failpoint.Here("worker.delivered")
-	b, ok := q.w.registry.Activity(d.Task.Name)
+	a, ok := q.w.registry.Activity(d.Task.Name)
 	if !ok {
-		q.refuse(d)
+		q.returnUnregistered(d)
 		return
 	}
-	if q.w.reach.some.Load() && q.w.reach.silent(q.w.conn.PartitionOf(d.Task.Instance)) {
+	if q.w.nodes.impaired.Load() && q.w.nodes.silent(q.w.conn.PartitionOf(d.Task.Instance)) {
 		q.giveBack(d)
-		q.freed()
+		q.freeSlot()
 		return
 	}
-	newTask(q, d, b).bid()
+	newTask(q, d, a).sendClaim()
 }
 
-// giveBack returns a task to the queue because its lease cannot be claimed here at this moment.
+// giveBack returns a task to the queue because its lease cannot be claimed here now.
 func (q *intake) giveBack(d *queue.Delivery) {
 	d.GiveBack()
 	q.w.count.unclaimed.Inc()
-	q.givenBack.Add(1)
-	q.nextAfterPause()
+	q.returned.Add(1)
+	q.nextAfterBackoff()
 }
 
-// nextAfterPause lets a narrow puller ask for a task, the later the more were given back in a row.
-func (q *intake) nextAfterPause() {
-	if !q.pausing.CompareAndSwap(false, true) {
+// nextAfterBackoff lets a narrow puller request a task, after a backoff that grows with the number of returned tasks.
+func (q *intake) nextAfterBackoff() {
+	if !q.backoff.CompareAndSwap(false, true) {
 		return
 	}
-	time.AfterFunc(min(firstPause<<min(q.givenBack.Load(), 16), lastPause), func() {
-		q.pausing.Store(false)
+	time.AfterFunc(min(minPullBackoff<<min(q.returned.Load(), 16), maxPullBackoff), func() {
+		q.backoff.Store(false)
 		q.puller.Next()
 	})
 }
 
-// refuse gives back what this worker can not run.
-func (q *intake) refuse(d *queue.Delivery) {
-	d.NakAfter(elsewhere)
-	q.freed()
+// returnUnregistered returns a task for whose activity this worker has no handler.
+func (q *intake) returnUnregistered(d *queue.Delivery) {
+	d.NakAfter(otherWorkerDelay)
+	q.freeSlot()
 	q.puller.Next()
 	q.w.count.unregistered.Inc()
-	q.w.mu.Lock()
-	said := q.w.unknown[d.Task.Name] || len(q.w.unknown) >= maxUnknown
-	if !said {
-		q.w.unknown[d.Task.Name] = true
-	}
-	q.w.mu.Unlock()
-	if !said {
-		q.w.log.Warn("a task for an activity that this worker does not have is given back; has any worker of this queue got it?",
-			"activity", d.Task.Name, "queue", q.name, "instance", d.Task.Instance)
+	if q.w.tasks.firstUnregistered(d.Task.Name) {
+		q.w.log.Warn("no handler registered for activity, task returned", "activity", d.Task.Name, "queue", q.name, "instance", d.Task.Instance)
 	}
 }
 
-// freed says that a place has become free.
-func (q *intake) freed() { q.puller.Want(1) }
+// freeSlot requests another task for a free slot.
+func (q *intake) freeSlot() { q.puller.Want(1) }

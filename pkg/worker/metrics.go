@@ -18,9 +18,8 @@ type metrics struct {
 	byActivity   map[string]*activityMetrics
 }
 
-// activityMetrics count the ends of one activity's claims. Completed and failed are
-// counted after the ack; cancelled and lost are no failures of anything. An abandoned one
-// is counted as that alone, whatever its context was done for.
+// activityMetrics counts the outcomes of one activity's claims. Completed and failed are counted after the ack; cancelled and lost are not
+// errors. An abandoned activity is counted only as abandoned.
 type activityMetrics struct {
 	completed, failed, cancelled, lost, returned, abandoned prometheus.Counter
 	seconds                                                 prometheus.Observer
@@ -29,25 +28,25 @@ type activityMetrics struct {
 func newMetrics(reg prometheus.Registerer, w *Worker) (*metrics, error) {
 	tasks := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "pawl_worker_tasks_total",
-		Help: "Tasks delivered, by what became of them: the answer of the claim, unclaimed (no answer), or unregistered (no such activity here).",
+		Help: "Tasks delivered, by outcome: the reply to the claim, unclaimed (no reply), or unregistered (no handler in this worker).",
 	}, []string{"outcome"})
 	ends := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "pawl_worker_activities_total",
-		Help: "Activities that ended: completed, failed (both acked), cancelled, lost (the lease), returned (the worker stopped), abandoned (its grace was over).",
+		Help: "Activities that ended, by outcome: completed, failed (both acked), cancelled, lost (the lease), returned (the worker stopped), abandoned (after the grace period).",
 	}, []string{"activity", "outcome"})
 	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "pawl_worker_activity_seconds",
-		Help:    "How long the functions of activities ran.",
+		Help:    "Duration of the activities' functions.",
 		Buckets: prometheus.ExponentialBuckets(0.001, 4, 10), // 1 ms to 4 min
 	}, []string{"activity"})
 	m := &metrics{
 		registerer: reg, claims: make(map[lease.Outcome]prometheus.Counter), byActivity: make(map[string]*activityMetrics),
 		unclaimed: tasks.WithLabelValues("unclaimed"), unregistered: tasks.WithLabelValues("unregistered"),
 	}
-	for o, word := range map[lease.Outcome]string{
+	for o, name := range map[lease.Outcome]string{
 		lease.Acquired: "yours", lease.Held: "held", lease.Exhausted: "exhausted", lease.Gone: "gone",
 	} {
-		m.claims[o] = tasks.WithLabelValues(word)
+		m.claims[o] = tasks.WithLabelValues(name)
 	}
 	for _, name := range w.registry.Activities() {
 		m.byActivity[name] = &activityMetrics{
@@ -58,18 +57,18 @@ func newMetrics(reg prometheus.Registerer, w *Worker) (*metrics, error) {
 		}
 	}
 	running := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "pawl_worker_running", Help: "Activities that run at this moment.",
-	}, func() float64 { return float64(len(w.running())) })
+		Name: "pawl_worker_running", Help: "Activities that run now.",
+	}, func() float64 { return float64(len(w.tasks.running())) })
 	abandoned := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "pawl_worker_abandoned", Help: "Activities that still run although their grace is over.",
-	}, func() float64 { return float64(w.forsaken()) })
+		Name: "pawl_worker_abandoned", Help: "Activities that run after the end of their grace period.",
+	}, func() float64 { return float64(w.tasks.abandonedCount()) })
 	renewals := func(name, help string, value func(lease.Counts) uint64) prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value(w.renewals())) })
 	}
 	m.collectors = []prometheus.Collector{
 		tasks, ends, seconds, running, abandoned,
-		renewals("pawl_worker_renewals_total", "Leases renewed, each time.", func(c lease.Counts) uint64 { return c.Renewed }),
-		renewals("pawl_worker_renewal_failures_total", "Leases whose renewal had no answer, each time.", func(c lease.Counts) uint64 { return c.Failed }),
+		renewals("pawl_worker_renewals_total", "Leases renewed.", func(c lease.Counts) uint64 { return c.Renewed }),
+		renewals("pawl_worker_renewal_failures_total", "Leases whose renewal had no reply.", func(c lease.Counts) uint64 { return c.Failed }),
 	}
 	return m, m.register()
 }
@@ -82,7 +81,7 @@ func (m *metrics) register() error {
 		if err := m.registerer.Register(c); err != nil {
 			m.collectors = m.collectors[:i]
 			m.unregister()
-			return fmt.Errorf("worker: metrics: %w (give each worker of a process a registerer with a label of its own)", err)
+			return fmt.Errorf("worker: metrics: %w (give each worker of a process a registerer with its own label)", err)
 		}
 	}
 	return nil
@@ -97,12 +96,12 @@ func (m *metrics) unregister() {
 	}
 }
 
-// of gives the counters of an activity that the worker has.
+// of returns the metrics of an activity of this worker.
 func (m *metrics) of(activity string) *activityMetrics { return m.byActivity[activity] }
 
-// renewals reads the keeper's counts; before Start there are none.
+// renewals returns the keeper's counts; zero before Start.
 func (w *Worker) renewals() lease.Counts {
-	if p := w.phase.Load(); p == fresh || p == starting || w.keeper == nil {
+	if p := w.phase.Load(); p == created || p == starting || w.keeper == nil {
 		return lease.Counts{}
 	}
 	return w.keeper.Counts()

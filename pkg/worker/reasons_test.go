@@ -34,14 +34,14 @@ func (o *owner) append(t queue.Task, events ...history.Event) {
 	o.must(o.rdb.RPush(context.Background(), o.part(t).History(t.Instance, 1), all...).Err())
 }
 
-func TestWhenTheInstanceIsNoMoreTheActivityWasPurged(t *testing.T) {
+func TestReasonOfALeaseOfAPurgedInstance(t *testing.T) {
 	got := whyGone(t, func(*owner, queue.Task) {})
-	if got != "cancelled: purged: the instance is no more" {
+	if got != "cancelled: purged: the instance does not exist" {
 		t.Error(got)
 	}
 }
 
-func TestWhenAnInstanceHasGoneOnAndTheHistoryIsNoMoreTheReasonIsThat(t *testing.T) {
+func TestReasonOfALeaseOfAnEarlierExecution(t *testing.T) {
 	got := whyGone(t, func(o *owner, task queue.Task) {
 		o.must(o.rdb.HSet(context.Background(), o.part(task).Instance(task.Instance), "execution", "3").Err())
 	})
@@ -50,7 +50,7 @@ func TestWhenAnInstanceHasGoneOnAndTheHistoryIsNoMoreTheReasonIsThat(t *testing.
 	}
 }
 
-func TestTheReasonIsFoundAmongTenThousandCancellationsOfOneTurn(t *testing.T) {
+func TestReasonIsFoundAmongTenThousandCancellationsOfOneTurn(t *testing.T) {
 	got := whyGone(t, func(o *owner, task queue.Task) {
 		o.append(task, &history.ActivityCancelRequested{Scheduled: task.Activity, Reason: cancel.ScopeEnded, Text: "enough"})
 		others := make([]history.Event, 9999)
@@ -65,7 +65,7 @@ func TestTheReasonIsFoundAmongTenThousandCancellationsOfOneTurn(t *testing.T) {
 	}
 }
 
-func TestALeaseThatIsGoneThoughHistorySaysNothingIsLost(t *testing.T) {
+func TestMissingLeaseWithoutAReasonIsLost(t *testing.T) {
 	got := whyGone(t, func(o *owner, task queue.Task) {
 		o.append(task, &history.ActivityCancelRequested{Scheduled: task.Activity + 1, Reason: cancel.Requested})
 	})

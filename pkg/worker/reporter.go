@@ -10,42 +10,41 @@ import (
 )
 
 const (
-	maxReports   = 20_000                 // that wait to be written; more are dropped
-	reportWave   = 16                     // scripts under way at a time, of claims and acks there may be hundreds
-	reportFinish = 500 * time.Millisecond // for what is left when the worker stops
+	maxReports    = 20_000                 // pending; more are dropped
+	reportScripts = 16                     // outstanding at a time; of claims and acks there may be hundreds
+	reportTimeout = 500 * time.Millisecond // for pending reports when the worker stops
 )
 
-// reporter writes down how cancelled activities ended, for the audit. Nobody waits for it
-// and it stands in nobody's way: what is at hand of one execution travels as one script,
-// a few of them at a time, and what can not be written is dropped.
+// reporter records how cancelled activities ended, for the audit. Nothing waits for it, and its load is bounded: the pending reports of
+// one execution are one script, a few of them are outstanding at a time, and reports that cannot be written are dropped.
 type reporter struct {
 	leases *lease.Leases
 	log    *slog.Logger
 	wake   chan struct{}
 	quit   chan struct{}
-	drop   chan struct{} // closed when what is left is not written any more
+	drop   chan struct{} // closed when pending reports are dropped
 	done   chan struct{}
-	places chan struct{} // taken by scripts under way
+	slots  chan struct{} // of outstanding scripts
 
 	mu      sync.Mutex
-	waiting map[lease.Ref][]lease.Reported // by execution: without activity and effect
+	pending map[lease.Ref][]lease.Reported // by execution: without activity and effect
 	n       int
 }
 
 func newReporter(leases *lease.Leases, log *slog.Logger) *reporter {
 	r := &reporter{
 		leases: leases, log: log, wake: make(chan struct{}, 1), quit: make(chan struct{}), drop: make(chan struct{}),
-		done: make(chan struct{}), places: make(chan struct{}, reportWave), waiting: make(map[lease.Ref][]lease.Reported),
+		done: make(chan struct{}), slots: make(chan struct{}, reportScripts), pending: make(map[lease.Ref][]lease.Reported),
 	}
 	go r.run()
 	return r
 }
 
-// report notes how the task's activity ended. It returns at once.
-func (t *task) report(how lease.Ending, after time.Duration) { t.w.reportOn(t.ref, how, after) }
+// report records how the task's activity ended. It does not block.
+func (t *task) report(ending lease.Ending, after time.Duration) { t.w.reportOn(t.ref, ending, after) }
 
-func (w *Worker) reportOn(ref lease.Ref, how lease.Ending, after time.Duration) {
-	w.reports.add(ref, lease.Report{Ending: how, AfterMS: after.Milliseconds(), Worker: w.cfg.Name, At: time.Now().UnixMilli()})
+func (w *Worker) reportOn(ref lease.Ref, ending lease.Ending, after time.Duration) {
+	w.reports.add(ref, lease.Report{Ending: ending, AfterMS: after.Milliseconds(), Worker: w.cfg.Name, At: time.Now().UnixMilli()})
 }
 
 func (r *reporter) add(ref lease.Ref, rep lease.Report) {
@@ -55,7 +54,7 @@ func (r *reporter) add(ref lease.Ref, rep lease.Report) {
 	room := r.n < maxReports
 	if room {
 		r.n++
-		r.waiting[ref] = append(r.waiting[ref], reported)
+		r.pending[ref] = append(r.pending[ref], reported)
 	}
 	r.mu.Unlock()
 	if !room {
@@ -67,10 +66,10 @@ func (r *reporter) add(ref lease.Ref, rep lease.Report) {
 	}
 }
 
-// stop writes what is waiting, as far as that is quick.
+// stop writes pending reports, for at most reportTimeout.
 func (r *reporter) stop() {
 	close(r.quit)
-	limit := time.NewTimer(reportFinish)
+	limit := time.NewTimer(reportTimeout)
 	defer limit.Stop()
 	select {
 	case <-r.done:
@@ -93,24 +92,24 @@ func (r *reporter) run() {
 	}
 }
 
-// write sends what is waiting.
+// write sends pending reports.
 func (r *reporter) write() {
 	r.mu.Lock()
-	now := r.waiting
-	r.waiting, r.n = make(map[lease.Ref][]lease.Reported), 0
+	now := r.pending
+	r.pending, r.n = make(map[lease.Ref][]lease.Reported), 0
 	r.mu.Unlock()
 	for ref, all := range now {
 		for some := range slices.Chunk(all, lease.MaxReports) {
 			select {
-			case r.places <- struct{}{}:
+			case r.slots <- struct{}{}:
 			case <-r.drop:
 				return
 			}
 			r.leases.Report(ref, some, func(err error) {
 				if err != nil {
-					r.log.Debug("how activities ended was not noted", "of", ref.Instance, "activities", len(some), "error", err)
+					r.log.Debug("reports of ended activities not recorded", "of", ref.Instance, "activities", len(some), "error", err)
 				}
-				<-r.places
+				<-r.slots
 			})
 		}
 	}

@@ -50,7 +50,7 @@ func (p *program) pid(o *owner) int {
 	return pid
 }
 
-func TestAProgramOfAWorkerThatStopsIsAskedToEndAndOthersTakeOverAtOnce(t *testing.T) {
+func TestStopTerminatesProgramsAndOtherWorkersContinueAtOnce(t *testing.T) {
 	o := newOwner(t)
 	p := newProgram(t)
 	cfg := o.config()
@@ -77,7 +77,7 @@ func TestAProgramOfAWorkerThatStopsIsAskedToEndAndOthersTakeOverAtOnce(t *testin
 }
 
 // The grace is ten seconds, and there are three.
-func TestAStopInAHurryShortensTheGraceAndLeavesNoProgramBehind(t *testing.T) {
+func TestStopWithADeadlineShortensGracePeriodsAndKillsPrograms(t *testing.T) {
 	o := newOwner(t)
 	p := newProgram(t)
 	cfg := o.config()
@@ -100,7 +100,7 @@ func TestAStopInAHurryShortensTheGraceAndLeavesNoProgramBehind(t *testing.T) {
 	<-p.err
 }
 
-func TestAStoppingWorkerRespectsTheGrace(t *testing.T) {
+func TestStopWaitsForTheGracePeriod(t *testing.T) {
 	o := newOwner(t)
 	cfg := o.config()
 	cfg.Drain, cfg.LeaseTTL, cfg.Grace = time.Millisecond, time.Hour, time.Minute
@@ -135,7 +135,7 @@ func TestAStoppingWorkerRespectsTheGrace(t *testing.T) {
 	}
 }
 
-func TestAStopNamesAlsoWhatWasAbandonedLongBeforeAndDoesNotWaitForIt(t *testing.T) {
+func TestStopNamesActivitiesAbandonedEarlierWithoutWaiting(t *testing.T) {
 	o := newOwner(t)
 	d := newDeaf()
 	cfg := o.config()

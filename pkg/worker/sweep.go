@@ -5,19 +5,18 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// A sweep begins when so many claims in a row have found their lease gone, and takes so
-// many tasks at first, and then twice as many each time. A queue with a few cancelled
-// tasks among the others does not come to that.
+// A sweep begins after sweepAfter consecutive claims whose lease was gone. It takes sweepMin tasks first, and doubles the number each
+// time. A queue with a few cancelled tasks does not reach that.
 const (
 	sweepAfter = 16
-	sweepFirst = 64
-	sweepMost  = 512
+	sweepMin   = 64
+	sweepMax   = 512
 )
 
-// answered notes how a claim was answered.
-func (q *intake) answered(o lease.Outcome) {
-	if q.w.reach.some.Load() {
-		q.givenBack.Store(0)
+// claimAnswered counts the outcomes of claims.
+func (q *intake) claimAnswered(o lease.Outcome) {
+	if q.w.nodes.impaired.Load() {
+		q.returned.Store(0)
 		q.puller.Next()
 	}
 	if o != lease.Gone {
@@ -28,7 +27,7 @@ func (q *intake) answered(o lease.Outcome) {
 		return
 	}
 	select {
-	case q.stale <- struct{}{}:
+	case q.sweepSoon <- struct{}{}:
 	default:
 	}
 }
@@ -38,66 +37,64 @@ func (q *intake) sweeper() {
 		select {
 		case <-q.ctx.Done():
 			return
-		case <-q.stale:
+		case <-q.sweepSoon:
 			q.sweep()
 			q.gone.Store(0)
 		}
 	}
 }
 
-// sweep takes cancelled tasks away from the head of the queue, many at a time, so that
-// the live ones behind them need not wait until each has had a place here. It only looks
-// at leases, and claims none, for it has no places to offer: what is wanted goes back to
-// the queue at once, to whoever asks, and the sweep is over.
+// sweep removes cancelled tasks from the head of the queue in batches, so that later tasks need not wait until each has had a slot. It
+// reads leases and claims none, because it has no slots: required tasks return to the queue at once, for any worker, and end the sweep.
 //
-//	taken ──▶ looked at ──▶ gone: acked, reported as never started
-//	                   └──▶ wanted, or no answer: given back
+//	taken ──▶ lease read ──▶ gone: acked, reported as never started
+//	                    └──▶ required, or no reply: returned
 //
-// While some are looked at the next ones are taken.
+// It takes the next batch while the leases of one are read.
 func (q *intake) sweep() {
-	var looked chan bool // at what was taken before
-	for n := sweepFirst; ; n = min(2*n, sweepMost) {
+	var previous chan bool // whether a task of the previous batch is required
+	for n := sweepMin; ; n = min(2*n, sweepMax) {
 		tasks, err := q.puller.Burst(q.ctx, n)
-		wanted := looked != nil && <-looked
-		if err != nil || wanted || len(tasks) < n {
-			q.look(tasks)
+		required := previous != nil && <-previous
+		if err != nil || required || len(tasks) < n {
+			q.settle(tasks)
 			return
 		}
-		looked = make(chan bool, 1)
-		q.wg.Go(func() { looked <- q.look(tasks) })
+		previous = make(chan bool, 1)
+		q.wg.Go(func() { previous <- q.settle(tasks) })
 	}
 }
 
-// look answers for every task, and reports whether one of them is wanted or may be.
-func (q *intake) look(tasks []*queue.Delivery) (wanted bool) {
-	type pile struct {
+// settle acks or returns each task, and reports whether one of them is required or may be.
+func (q *intake) settle(tasks []*queue.Delivery) (required bool) {
+	type batch struct {
 		tasks []*queue.Delivery
 		refs  []lease.Ref
 		out   []lease.Outcome
 		err   error
 	}
-	piles := make(map[int]*pile)
-	var all []*pile
+	batches := make(map[int]*batch)
+	var all []*batch
 	for _, d := range tasks {
 		ref := q.w.refOf(d.Task)
-		p := piles[ref.Part]
+		p := batches[ref.Part]
 		if p == nil || len(p.tasks) == lease.MaxRequired {
-			p = &pile{}
-			piles[ref.Part], all = p, append(all, p)
+			p = &batch{}
+			batches[ref.Part], all = p, append(all, p)
 		}
 		p.tasks, p.refs = append(p.tasks, d), append(p.refs, ref)
 	}
-	answers := make(chan struct{}, len(all))
+	replies := make(chan struct{}, len(all))
 	for _, p := range all {
 		q.w.leases.Required(p.refs, func(out []lease.Outcome, err error) {
 			p.out, p.err = out, err
-			answers <- struct{}{}
+			replies <- struct{}{}
 		})
 	}
 	for range all {
 		select {
-		case <-answers:
-		case <-q.ctx.Done(): // of a Redis that is away there may be none for long
+		case <-replies:
+		case <-q.ctx.Done(): // an unavailable Redis may not reply for long
 			for _, d := range tasks {
 				d.Nak()
 			}
@@ -105,21 +102,21 @@ func (q *intake) look(tasks []*queue.Delivery) (wanted bool) {
 		}
 	}
 	for _, p := range all {
-		q.w.redisAnswered(p.err)
+		q.w.health.redisReplied(p.err)
 		for i, d := range p.tasks {
 			switch {
 			case p.err != nil:
 				d.GiveBack()
-				wanted = true
+				required = true
 			case p.out[i] == lease.Gone:
 				d.Ack()
 				q.w.count.claims[lease.Gone].Inc()
 				q.w.reportOn(p.refs[i], lease.NeverStarted, 0)
 			default:
 				d.Nak()
-				wanted = true
+				required = true
 			}
 		}
 	}
-	return wanted
+	return required
 }

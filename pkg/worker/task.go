@@ -19,15 +19,13 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// task is one delivery on its way through the worker. It is touched by one goroutine
-// at a time, handed on in this order:
+// task is one delivery from its claim to its completion. One goroutine at a time uses it, in this order:
 //
-//	intake (bid) → runner (claimed) → its own (run, handled) → runner (acked)
-//	                                   └ its watch, if the context is done (watch, abandon) → runner
+//	intake (sendClaim) → Redis runner (claimed) → its own (run, handled) → Redis runner (acked)
+//	                                               └ its watcher, if the context is done (watch, abandon) → Redis runner
 //
-// except for the fields under the worker's mutex. Either the task's own goroutine goes on
-// behind the handler, or its watch does in its place: the first of the two to get hold of
-// the mutex, which sets returned or abandoned.
+// except for taskState, which the worker's mutex guards. After the end of the context either the task's own goroutine or its watcher
+// completes the task: the first that locks the mutex, and sets returned or abandoned.
 type task struct {
 	w        *Worker
 	from     *intake
@@ -38,30 +36,40 @@ type task struct {
 	ref      lease.Ref
 	token    string
 	since    time.Time // before the claim was first sent; constant
-	claim    uint32    // number of the claim
-	body     []byte    // of the completion
-	failed   bool      // the completion is a failure
+	claims   uint32    // number of the claim
 
-	grace   time.Duration   // constant
-	expire  func()          // ends the grace period early
-	expired <-chan struct{} // closed when the grace period has expired
-	back    chan struct{}   // closed when the handler has returned
-	watched chan struct{}   // closed when the watch has ended, if it began
+	completion []byte // encoded; set before the ack is sent
+	failed     bool   // the completion is a failure
 
-	stage     stage       // under mu
-	hold      *lease.Hold // under mu; nil: the lease is not ours
-	told      time.Time   // under mu: when the context was done; zero: it is not, or the watch has not begun
-	returned  bool        // under mu: the handler has, in time
-	abandoned bool        // under mu: it has not
+	grace gracePeriod
+	state taskState // guarded by the worker's mutex
 }
 
-// stage is how far a task has come with its claim.
-type stage int
+// gracePeriod is the time that an activity has after the end of its context.
+type gracePeriod struct {
+	period   time.Duration   // constant
+	expire   func()          // ends the period early
+	expired  <-chan struct{} // closed at its end
+	returned chan struct{}   // closed when the handler has returned
+	watched  chan struct{}   // closed when the watcher has ended, if it was started
+}
+
+// taskState is what other goroutines read of a task.
+type taskState struct {
+	phase       claimPhase
+	hold        *lease.Hold // nil: the lease is not acquired
+	cancelledAt time.Time   // end of the context; zero before the watcher starts
+	returned    bool        // the handler has returned in time
+	abandoned   bool        // the handler has not returned in time
+}
+
+// claimPhase is the phase of a task's claim.
+type claimPhase int
 
 const (
-	bidding stage = iota // the claim is sent and not answered
-	offered              // likewise, and the message has been given back
-	holding              // the lease is ours
+	claiming     claimPhase = iota // the claim is sent and not answered
+	redelivering                   // likewise, and the message has been returned to the queue
+	holding                        // the lease is acquired
 )
 
 func newTask(q *intake, d *queue.Delivery, a author.Activity) *task {
@@ -69,12 +77,16 @@ func newTask(q *intake, d *queue.Delivery, a author.Activity) *task {
 	t := &task{
 		w: w, from: q, activity: a, count: w.count.of(d.Task.Name), task: d.Task, message: d,
 		ref:   w.refOf(d.Task),
-		token: w.token + "-" + strconv.FormatUint(w.claims.Add(1), 36),
-		since: time.Now(), grace: a.GracePeriod(w.cfg.Grace), back: make(chan struct{}), watched: make(chan struct{}),
+		token: w.tokens.next(),
+		since: time.Now(),
+		grace: gracePeriod{period: a.GracePeriod(w.cfg.Grace), returned: make(chan struct{}), watched: make(chan struct{})},
 	}
-	w.enter(t)
+	w.tasks.add(t)
 	return t
 }
+
+// next returns the token of a new claim. It is unique among all workers.
+func (t *tokens) next() string { return t.prefix + "-" + strconv.FormatUint(t.claims.Add(1), 36) }
 
 func (w *Worker) refOf(t queue.Task) lease.Ref {
 	return lease.Ref{
@@ -82,102 +94,99 @@ func (w *Worker) refOf(t queue.Task) lease.Ref {
 	}
 }
 
-func (t *task) grip() lease.Claim { return lease.Claim{Ref: t.ref, Token: t.token} }
+func (t *task) claim() lease.Claim { return lease.Claim{Ref: t.ref, Token: t.token} }
 
-func (t *task) wish() lease.ClaimRequest {
-	most := int(t.task.MaxClaims)
-	if most == 0 {
-		most = math.MaxInt32
+func (t *task) claimRequest() lease.ClaimRequest {
+	maxClaims := int(t.task.MaxClaims)
+	if maxClaims == 0 {
+		maxClaims = math.MaxInt32
 	}
-	return lease.ClaimRequest{Claim: t.grip(), Worker: t.w.cfg.Name, TTL: t.w.cfg.LeaseTTL, MaxClaims: most}
+	return lease.ClaimRequest{Claim: t.claim(), Worker: t.w.cfg.Name, TTL: t.w.cfg.LeaseTTL, MaxClaims: maxClaims}
 }
 
-// bid sends the claim.
-func (t *task) bid() {
-	t.w.leases.Claim(t.wish(), t.claimed)
+func (t *task) sendClaim() {
+	t.w.leases.Claim(t.claimRequest(), t.claimed)
 }
 
-// claimed takes the answer. It runs on the runner's goroutine, and so only hands on.
+// claimed receives the reply. It runs on the goroutine of the Redis runner and must not block.
 func (t *task) claimed(c lease.ClaimReply, err error) {
-	t.w.redisAnswered(err)
+	t.w.health.redisReplied(err)
 	if err != nil {
-		go t.claimAgain(err)
+		go t.retryClaim(err)
 		return
 	}
-	go t.decided(c)
+	go t.claimReplied(c)
 }
 
-func (t *task) decided(c lease.ClaimReply) {
+func (t *task) claimReplied(c lease.ClaimReply) {
 	failpoint.Here("worker.claimed")
 	t.message.Ack()
 	failpoint.Here("worker.acked-nats")
 	t.w.count.claims[c.Outcome].Inc()
-	t.w.reach.answered(t)
-	t.from.answered(c.Outcome)
+	t.w.nodes.claimAnswered(t)
+	t.from.claimAnswered(c.Outcome)
 	if c.Outcome != lease.Acquired {
 		if c.Outcome == lease.Gone {
 			t.report(lease.NeverStarted, 0)
 		}
-		t.from.freed()
-		t.w.leave(t)
+		t.dismiss()
 		return
 	}
-	t.claim = c.Claims
+	t.claims = c.Claims
 	t.run()
+}
+
+// dismiss ends a task that has not acquired its lease.
+func (t *task) dismiss() {
+	t.from.freeSlot()
+	t.w.tasks.remove(t)
 }
 
 // run runs the handler.
 func (t *task) run() {
-	hold := t.w.keeper.Hold(context.Background(), t.grip(), t.since)
+	hold := t.w.keeper.Hold(context.Background(), t.claim(), t.since)
 	ctx := t.context(hold)
-	t.w.mu.Lock()
-	t.hold, t.stage = hold, holding
-	t.w.mu.Unlock()
+	t.w.tasks.holds(t, hold)
 	if t.w.phase.Load() != taking || !hold.Trusted() {
-		// Told to stop meanwhile; or the answer took so long that the lease, ours or not, can not be trusted.
+		// The worker stops; or the reply took so long that the lease cannot be trusted.
 		hold.Cancel(&cancel.Cancelled{Reason: cancel.WorkerStopping, By: t.w.cfg.Name})
 		t.handled(history.Payload{}, &history.Failure{Code: history.CodeCancelled})
 		return
 	}
 	unwatch := context.AfterFunc(hold.Context(), t.watch)
-	begun := time.Now()
+	started := time.Now()
 	result, failure := t.activity.Handle(ctx, t.task.Payload)
-	unlabel()
-	t.count.seconds.Observe(time.Since(begun).Seconds())
+	clearLabels()
+	t.count.seconds.Observe(time.Since(started).Seconds())
 	failpoint.Here("worker.handled")
-	close(t.back)
+	close(t.grace.returned)
 	if !unwatch() {
-		<-t.watched
+		<-t.grace.watched
 	}
 	t.handled(result, failure)
 }
 
-// context makes the handler's context. The labels are in the profiles that users take of
-// their workers; they also tell whose goroutine is whose when an activity is abandoned.
+// context returns the handler's context. Its labels appear in profiles of the process, and identify the goroutines of an abandoned
+// activity.
 func (t *task) context(hold *lease.Hold) context.Context {
-	ctx := labelled(hold.Context(), t.task.Name, t.task.Instance, t.token)
+	ctx := withLabels(hold.Context(), t.task.Name, t.task.Instance, t.token)
 	ctx = pawl.WithInfo(ctx, pawl.ActivityInfo{
 		Instance: t.task.Instance, Execution: t.task.Execution, Activity: t.task.Activity,
 		Name: t.task.Name, Queue: t.task.Queue, Worker: t.w.cfg.Name,
-		Attempt: t.task.Attempt, Claim: t.claim, Key: cmp.Or(t.task.CallKey, t.task.Effect), AttemptKey: t.task.Effect, Grace: t.grace,
+		Attempt: t.task.Attempt, Claim: t.claims, Key: cmp.Or(t.task.CallKey, t.task.Effect), AttemptKey: t.task.Effect, Grace: t.grace.period,
 	})
-	ctx, t.expire = author.WithGracePeriod(ctx)
-	t.expired = author.GraceExpired(ctx)
+	ctx, t.grace.expire = author.WithGracePeriod(ctx)
+	t.grace.expired = author.GraceExpired(ctx)
 	return ctx
 }
 
-// handled frees the place and decides what becomes of the result.
+// handled frees the slot and completes, drops or returns the task.
 func (t *task) handled(result history.Payload, failure *history.Failure) {
-	t.w.mu.Lock()
-	late := t.abandoned
-	t.returned = !late
-	delete(t.w.abandoned, t)
-	t.w.mu.Unlock()
-	if late {
-		t.w.log.Info("an abandoned activity has returned after all; its result is dropped", "activity", t.task.Name, "of", t.ref.String())
+	if t.w.tasks.returned(t) {
+		t.w.log.Info("abandoned activity returned, result dropped", "activity", t.task.Name, "of", t.ref.String())
 		return
 	}
-	t.from.freed()
+	t.from.freeSlot()
 
 	cause := t.cause()
 	stopping := cause != nil && cause.Reason == cancel.WorkerStopping
@@ -185,28 +194,28 @@ func (t *task) handled(result history.Payload, failure *history.Failure) {
 	case cause != nil && !stopping:
 		t.drop(cause)
 	case stopping && failure != nil:
-		t.giveBack(t.count.returned)
-	case !t.hold.Trusted():
+		t.release(t.count.returned)
+	case !t.state.hold.Trusted():
 		t.drop(&cancel.Cancelled{Reason: cancel.LeaseLost, Text: "the trust window has passed"})
 	default:
 		t.complete(result, failure)
 	}
 }
 
-// cause is why the context is done; nil: it is not.
+// cause returns the cause of the end of the context; nil: it has not ended.
 func (t *task) cause() *cancel.Cancelled {
 	var cause *cancel.Cancelled
-	errors.As(context.Cause(t.hold.Context()), &cause)
+	errors.As(context.Cause(t.state.hold.Context()), &cause)
 	return cause
 }
 
-// drop forgets a result that nobody wants, or that is not ours to give any more. That a lease is lost has a line already.
+// drop drops a result that is not required, or whose lease is lost. A lost lease has been logged already.
 func (t *task) drop(cause *cancel.Cancelled) {
-	after, log := t.afterTold(), t.w.log.Info
+	after, log := t.sinceCancelled(), t.w.log.Info
 	if cause.Reason == cancel.LeaseLost {
 		log = t.w.log.Debug
 	}
-	log("activity stopped, its result is not wanted", "activity", t.task.Name, "of", t.ref.String(), "cause", cause.Error(), "after", after)
+	log("activity stopped, result dropped", "activity", t.task.Name, "of", t.ref.String(), "cause", cause.Error(), "after", after)
 	if cause.Reason == cancel.LeaseLost {
 		t.end(t.count.lost)
 		return
@@ -215,9 +224,9 @@ func (t *task) drop(cause *cancel.Cancelled) {
 	t.end(t.count.cancelled)
 }
 
-// end is the last step of a task that was claimed.
+// end is the last step of a task that has acquired its lease.
 func (t *task) end(c prometheus.Counter) {
 	c.Inc()
-	t.hold.Release()
-	t.w.leave(t)
+	t.state.hold.Release()
+	t.w.tasks.remove(t)
 }

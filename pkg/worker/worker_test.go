@@ -62,7 +62,7 @@ func counted(t testing.TB, reg *prometheus.Registry, name string, labels ...stri
 	return 0
 }
 
-func TestAnActivityRunsAndItsCompletionStandsInTheInbox(t *testing.T) {
+func TestActivityRunsAndItsCompletionIsInTheInbox(t *testing.T) {
 	o := newOwner(t)
 	cfg, reg := o.config(), prometheus.NewRegistry()
 	cfg.Metrics, cfg.Name = reg, "w1"
@@ -108,7 +108,7 @@ func TestAnActivityRunsAndItsCompletionStandsInTheInbox(t *testing.T) {
 	}
 }
 
-func TestFailuresOfEverySortReachTheInbox(t *testing.T) {
+func TestFailuresOfEveryKindReachTheInbox(t *testing.T) {
 	o := newOwner(t)
 	big := strings.Repeat("x", queue.MaxPayload+1)
 	o.start(o.config(), pawl.NewActivity[string, string]("fail").Do(func(_ context.Context, how string) (string, error) {
@@ -137,7 +137,7 @@ func TestFailuresOfEverySortReachTheInbox(t *testing.T) {
 	}
 }
 
-func TestAnActivityCancelledBeforeItWasClaimedNeverStarts(t *testing.T) {
+func TestActivityCancelledBeforeItsClaimNeverStarts(t *testing.T) {
 	o := newOwner(t)
 	b, reg := newBlocking(), prometheus.NewRegistry()
 	cfg := o.config()
@@ -153,7 +153,7 @@ func TestAnActivityCancelledBeforeItWasClaimedNeverStarts(t *testing.T) {
 	}
 }
 
-func TestARunningActivityKnowsByTheHintThatItIsCancelledAndItsResultIsDropped(t *testing.T) {
+func TestHintCancelsARunningActivityAndItsResultIsDropped(t *testing.T) {
 	o := newOwner(t)
 	b, reg := newBlocking(), prometheus.NewRegistry()
 	cfg := o.config()
@@ -181,7 +181,7 @@ func TestARunningActivityKnowsByTheHintThatItIsCancelledAndItsResultIsDropped(t 
 	}
 }
 
-func TestWithoutAHintTheRenewalFindsTheReasonInHistory(t *testing.T) {
+func TestRenewalFindsTheReasonWithoutAHint(t *testing.T) {
 	o := newOwner(t)
 	b := newBlocking()
 	cfg := o.config()
@@ -205,7 +205,7 @@ func TestWithoutAHintTheRenewalFindsTheReasonInHistory(t *testing.T) {
 	}
 }
 
-func TestACompletionThatLostTheRaceAgainstItsCancellationIsCountedAsCancelled(t *testing.T) {
+func TestCompletionAfterCancelIsDroppedAndCountedAsCancelled(t *testing.T) {
 	o := newOwner(t)
 	b, reg := newBlocking(), prometheus.NewRegistry()
 	cfg := o.config()
@@ -221,7 +221,7 @@ func TestACompletionThatLostTheRaceAgainstItsCancellationIsCountedAsCancelled(t 
 	}
 }
 
-func TestASecondDeliveryOfAHeldActivityDoesNotStartItTwice(t *testing.T) {
+func TestSecondDeliveryOfAHeldActivityDoesNotStartIt(t *testing.T) {
 	o := newOwner(t)
 	b, reg := newBlocking(), prometheus.NewRegistry()
 	cfg := o.config()
@@ -238,7 +238,7 @@ func TestASecondDeliveryOfAHeldActivityDoesNotStartItTwice(t *testing.T) {
 	o.drained("block")
 }
 
-func TestAnExhaustedActivityIsLeftToTheOwner(t *testing.T) {
+func TestExhaustedActivityIsLeftToTheOwner(t *testing.T) {
 	o := newOwner(t)
 	b, reg := newBlocking(), prometheus.NewRegistry()
 	cfg := o.config()
@@ -255,7 +255,7 @@ func TestAnExhaustedActivityIsLeftToTheOwner(t *testing.T) {
 	}
 }
 
-func TestATaskForAnActivityOfAnotherBuildGoesToTheWorkerThatHasIt(t *testing.T) {
+func TestTaskWithoutAHandlerGoesToAWorkerThatHasOne(t *testing.T) {
 	o := newOwner(t)
 	shared := pawl.Queue("shared")
 	reg := prometheus.NewRegistry()
@@ -273,7 +273,7 @@ func TestATaskForAnActivityOfAnotherBuildGoesToTheWorkerThatHasIt(t *testing.T) 
 	}
 }
 
-func TestNoMoreRunAtOnceThanTheConcurrencyAndAllGetTheirTurn(t *testing.T) {
+func TestConcurrencyBoundsRunningActivitiesAndAllRun(t *testing.T) {
 	o := newOwner(t)
 	cfg := o.config()
 	cfg.Concurrency = 3
@@ -298,7 +298,7 @@ func TestNoMoreRunAtOnceThanTheConcurrencyAndAllGetTheirTurn(t *testing.T) {
 	}
 }
 
-func TestAWorkerThatCanNotWorkSaysWhatToDo(t *testing.T) {
+func TestNewRejectsAnInvalidConfig(t *testing.T) {
 	nc, rdb := &nats.Conn{}, redis.NewClient(&redis.Options{})
 	t.Cleanup(func() { _ = rdb.Close() })
 	a := newBlocking().do("a")
@@ -309,7 +309,7 @@ func TestAWorkerThatCanNotWorkSaysWhatToDo(t *testing.T) {
 	}{
 		"no NATS":   {worker.Config{Redis: rdb}, []pawl.ActivityBinding{a}, "Config.NATS"},
 		"no Redis":  {worker.Config{NATS: nc}, []pawl.ActivityBinding{a}, "Config.Redis"},
-		"short TTL": {worker.Config{NATS: nc, Redis: rdb, LeaseTTL: time.Millisecond}, []pawl.ActivityBinding{a}, "lease TTL 1ms"},
+		"short TTL": {worker.Config{NATS: nc, Redis: rdb, LeaseTTL: time.Millisecond}, []pawl.ActivityBinding{a}, "lease TTL must be at least 100ms (got 1ms)"},
 		"negative":  {worker.Config{NATS: nc, Redis: rdb, Concurrency: -1}, []pawl.ActivityBinding{a}, "concurrency -1"},
 		"bad name":  {worker.Config{NATS: nc, Redis: rdb, Name: "a.b"}, []pawl.ActivityBinding{a}, `"a.b"`},
 		"nothing":   {worker.Config{NATS: nc, Redis: rdb}, nil, "pass bindings to worker.New"},
@@ -321,7 +321,7 @@ func TestAWorkerThatCanNotWorkSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestAWorkerThatWasNeverStartedLeavesNothingBehind(t *testing.T) {
+func TestStopOfAWorkerThatWasNotStartedReleasesItsMetrics(t *testing.T) {
 	o := newOwner(t)
 	cfg, reg := o.config(), prometheus.NewRegistry()
 	cfg.Metrics = reg
@@ -335,7 +335,7 @@ func TestAWorkerThatWasNeverStartedLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-func TestAWorkerWaitsForItsNamespace(t *testing.T) {
+func TestStartWaitsForTheNamespace(t *testing.T) {
 	o := newOwner(t)
 	cfg := o.config()
 	cfg.Namespace = redistest.Namespace()
@@ -368,7 +368,7 @@ func TestAWorkerWaitsForItsNamespace(t *testing.T) {
 	}
 }
 
-func TestRedisAndNATSThatDoNotBelongTogetherAreRefused(t *testing.T) {
+func TestStartRejectsRedisAndNATSOfDifferentNamespaces(t *testing.T) {
 	o := newOwner(t)
 	o.must(o.rdb.HSet(context.Background(), o.space.Meta(), "partitions", partitions+1).Err())
 	w, err := worker.New(o.config(), newBlocking().do("a"))

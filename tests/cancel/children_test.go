@@ -21,7 +21,7 @@ func inPartition(prefix string, p int) string {
 
 func TestEndOfParentCancelsActivitiesOfItsChildren(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
+	a := newHarness(t)
 	a.worker("worker")
 	for how, reason := range map[string]cancel.Reason{"done": cancel.OrchestrationCompleted, "error": cancel.OrchestrationFailed} {
 		id, child := inPartition("parent-"+how, 0), inPartition("child-"+how, 3)
@@ -45,7 +45,7 @@ func TestEndOfParentCancelsActivitiesOfItsChildren(t *testing.T) {
 // Four instances, each the child of the one before and each in a partition of its own; the last has the activity.
 func TestCancellationReachesThreeGenerationsWithItsReason(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
+	a := newHarness(t)
 	a.worker("worker")
 	ids := make([]string, partitions)
 	for p := range ids {
@@ -55,7 +55,7 @@ func TestCancellationReachesThreeGenerationsWithItsReason(t *testing.T) {
 	a.start(Nest, ids[0], in, err)
 	egg := ids[len(ids)-1]
 	a.await("began", egg, 1)
-	a.must(a.client.Cancel(a.ctx, ids[0], freeText))
+	a.must(a.Client.Cancel(a.ctx, ids[0], freeText))
 	tr := trigger{reason: cancel.Requested, by: "ada", text: freeText}
 	tr.toldWell(a, a.await("told", egg, 1)[0])
 	if said := a.cancellations(egg, 1, 1)[0]; said.Reason != cancel.Requested || said.By != "ada" || said.Text != freeText {

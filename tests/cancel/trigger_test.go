@@ -14,7 +14,7 @@ import (
 // trigger is one way for an activity not to be wanted any more, and what must be said of it.
 type trigger struct {
 	how      string
-	do       func(a *arena, id string) // once the activity runs; nil: send Go
+	do       func(a *harness, id string) // once the activity runs; nil: send Go
 	reason   cancel.Reason
 	by, text string
 	attempts int          // that run before that; zero: one
@@ -28,7 +28,7 @@ func triggers() []trigger {
 	const failed, completed = history.KindFailed, history.KindCompleted
 	return []trigger{
 		{
-			how: "client", do: func(a *arena, id string) { a.must(a.client.Cancel(a.ctx, id, freeText)) },
+			how: "client", do: func(a *harness, id string) { a.must(a.Client.Cancel(a.ctx, id, freeText)) },
 			reason: cancel.Requested, by: "ada", text: freeText, end: history.KindCancelled,
 		},
 		{how: "error", reason: cancel.OrchestrationFailed, end: failed},
@@ -38,8 +38,8 @@ func triggers() []trigger {
 		{how: "completes", reason: cancel.OrchestrationCompleted, end: completed},
 		{how: "continues", reason: cancel.ContinuedAsNew, end: completed},
 		{
-			how: "purged", do: func(a *arena, id string) {
-				a.must(a.client.Purge(a.ctx, id, client.Force(), client.Because("by mistake"), client.By("bob")))
+			how: "purged", do: func(a *harness, id string) {
+				a.must(a.Client.Purge(a.ctx, id, client.Force(), client.Because("by mistake"), client.By("bob")))
 			},
 			reason: cancel.Purged, by: "bob", text: "by mistake", purged: true,
 		},
@@ -48,7 +48,7 @@ func triggers() []trigger {
 		{how: "activity wins", reason: cancel.LostSelect},
 		{how: "nested", reason: cancel.LostSelect},
 		{how: "sibling", reason: cancel.LostSelect},
-		{how: "attempt", do: func(*arena, string) {}, reason: cancel.LostSelect, text: "attempt timed out after 1s", end: completed},
+		{how: "attempt", do: func(*harness, string) {}, reason: cancel.LostSelect, text: "attempt timed out after 1s", end: completed},
 		{how: "retried", attempts: 2, reason: cancel.LostSelect},
 		{how: "by hand", reason: cancel.Requested, text: "changed my mind"},
 		{how: "scope", reason: cancel.ScopeEnded, end: completed},
@@ -57,7 +57,7 @@ func triggers() []trigger {
 }
 
 func TestEveryTriggerRecordsRequesterAndReason(t *testing.T) {
-	a := newArena(t)
+	a := newHarness(t)
 	a.worker("worker")
 	t.Run("all", func(t *testing.T) {
 		for _, tr := range triggers() {
@@ -70,14 +70,14 @@ func TestEveryTriggerRecordsRequesterAndReason(t *testing.T) {
 	a.check()
 }
 
-// in is the arena of a subtest.
-func (a *arena) in(t *testing.T) *arena {
+// in is the harness of a subtest.
+func (a *harness) in(t *testing.T) *harness {
 	b := *a
 	b.T, b.ctx = t, t.Context()
 	return &b
 }
 
-func (tr trigger) try(a *arena) {
+func (tr trigger) try(a *harness) {
 	id := "try-" + strings.ReplaceAll(tr.how, " ", "-")
 	in, err := author.Input(Trial).Encode(Try{How: tr.how})
 	a.start(Trial, id, in, err)
@@ -114,7 +114,7 @@ func (tr trigger) try(a *arena) {
 }
 
 // toldWell checks what the activity saw.
-func (tr trigger) toldWell(a *arena, l line) {
+func (tr trigger) toldWell(a *harness, l line) {
 	c := l.Cause
 	if c == nil || !l.Canceled {
 		a.Fatalf("the activity was told %+v", l)
@@ -130,7 +130,7 @@ func (tr trigger) toldWell(a *arena, l line) {
 // The activity of a poison's neighbour is told when the poison has failed the orchestration.
 func TestPoisonActivityCancelsOtherActivities(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
+	a := newHarness(t)
 	a.worker("worker")
 	poisoned := a.member(settings{Role: "worker", Name: "poisoned", TTL: 500 * time.Millisecond, Only: []string{"poison"}})
 	in, err := author.Input(Trial).Encode(Try{How: "poison"})

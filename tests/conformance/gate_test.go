@@ -145,7 +145,7 @@ func (r *gateRig) gate() string {
 // member draws one of six: activities, starts and kept slots. Some are under another, or two under one another.
 func (r *gateRig) member() gates.Member {
 	n := rapid.IntRange(1, 6).Draw(r.rt, "member")
-	m := gates.Member{Ticket: "t" + strconv.Itoa(n), Instance: "i:" + strconv.Itoa(n), Place: []string{"1.2", "b3.4", "-"}[n%3]}
+	m := gates.Member{Ticket: "t" + strconv.Itoa(n), Instance: "i:" + strconv.Itoa(n), Place: []string{"1.2", "o3.4", "-"}[n%3]}
 	if n%3 != 0 {
 		m.HeldByAncestor = "t" + strconv.Itoa(n%3)
 	}

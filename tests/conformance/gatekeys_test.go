@@ -108,8 +108,8 @@ func (r *gateRig) read(name string) *gates.Gate {
 
 func (r *gateRig) state(g *gates.Gate, h map[string]string) {
 	n := func(field string) int { return int(number(h[field])) }
-	g.Count = gates.Counts{Entered: n("n"), Completed: n("o"), Withdrawn: n("w"), TimedOut: n("t"), Cleared: n("c"), Rejected: n("f")}
-	g.Used, g.Last, g.Window, g.Spent, g.Dead = number(h["u"]), number(h["k"]), number(h["qs"]), n("qn"), h["b"] == "1"
+	g.Count = gates.Counts{Entered: n("e"), Completed: n("c"), Withdrawn: n("w"), TimedOut: n("t"), Cleared: n("cl"), Rejected: n("r")}
+	g.Used, g.Last, g.Window, g.Spent, g.Dead = number(h["u"]), number(h["seq"]), number(h["qs"]), n("qn"), h["dl"] == "1"
 	text, policed := h["p"]
 	if g.Policed = policed; !policed {
 		return
@@ -186,7 +186,7 @@ func shifted(all content, keys []string, d int64) content {
 				v[k] = strconv.FormatInt(number(v[k])-d, 10)
 			}
 		case map[string]string:
-			for field, unit := range map[string]int64{"k": 1000, "u": 1, "qs": 1} {
+			for field, unit := range map[string]int64{"seq": 1000, "u": 1, "qs": 1} {
 				if v[field] != "" {
 					v[field] = strconv.FormatInt(number(v[field])-d*unit, 10)
 				}

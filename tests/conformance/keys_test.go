@@ -41,9 +41,9 @@ func (r *rig) read() content {
 	cmds := map[string]redis.Cmder{}
 	for _, key := range r.keys() {
 		switch r.kind(key).Kind {
-		case "p", "i", "l", "r", "early", "stuck":
+		case "p", "i", "l", "r", "early", "stalled":
 			cmds[key] = pipe.HGetAll(r.ctx, key)
-		case "agenda", "gates", "d", "x":
+		case "wakeups", "limits", "d", "x":
 			cmds[key] = pipe.ZRangeWithScores(r.ctx, key, 0, -1)
 		case "h", "in":
 			cmds[key] = pipe.LRange(r.ctx, key, 0, -1)
@@ -97,7 +97,7 @@ func (r *rig) shift(d int64) {
 	pipe.Exists(r.ctx, r.part.Owner())
 	for key, v := range r.read() {
 		switch k := r.kind(key).Kind; k {
-		case "agenda", "gates", "d":
+		case "wakeups", "limits", "d":
 			for _, z := range v.([]redis.Z) { //nolint:forcetypeassert // read made it so
 				pipe.ZAdd(r.ctx, key, redis.Z{Member: z.Member, Score: z.Score - float64(d)})
 			}
@@ -107,8 +107,8 @@ func (r *rig) shift(d int64) {
 			if h[field] != "" && (k == "l" || h["owner"] != "") {
 				pipe.HSet(r.ctx, key, field, strconv.FormatInt(number(h[field])-d, 10))
 			}
-			if k == "l" && h["b"] != "" {
-				pipe.HSet(r.ctx, key, "b", strconv.FormatInt(number(h["b"])-d, 10))
+			if k == "l" && h["r"] != "" {
+				pipe.HSet(r.ctx, key, "r", strconv.FormatInt(number(h["r"])-d, 10))
 			}
 		}
 	}
@@ -143,9 +143,9 @@ func (r *rig) snapshot() *model.Store {
 			for _, z := range v {
 				member := z.Member.(string) //nolint:forcetypeassert // of a ZRANGE
 				switch n.Kind {
-				case "agenda":
+				case "wakeups":
 					s.Agenda[member] = int64(z.Score)
-				case "gates":
+				case "limits":
 					s.Gates[member] = int64(z.Score)
 				case "d":
 					get(n.Instance).Seen[member] = int64(z.Score)
@@ -183,7 +183,7 @@ func (r *rig) hash(s *model.Store, get func(string) *model.Instance, n redisx.Pa
 	case "i":
 		get(n.Instance).Record = model.Record{
 			Head: h["head"], Status: h["status"], Execution: uint64(number(h["execution"])), Events: int(number(h["events"])), End: h["end"],
-			Custom: uint64(number(h["custom.version"])), Out: place(h["out"]), Sent: place(h["sent"]), Parent: strings.Split(h["parent"], " ")[0],
+			Custom: uint64(number(h["custom.version"])), Out: place(h["prod"]), Sent: place(h["pub"]), Parent: strings.Split(h["parent"], " ")[0],
 		}
 	case "r":
 		for activity, text := range h {
@@ -191,7 +191,7 @@ func (r *rig) hash(s *model.Store, get func(string) *model.Instance, n redisx.Pa
 		}
 	case "l":
 		get(n.Instance).Leases[model.Place{Execution: n.Execution, Event: n.Activity}] = model.Lease{
-			Effect: h["e"], Token: h["t"], Worker: h["w"], Until: number(h["u"]), Span: number(h["d"]), Claims: int(number(h["n"])), Back: number(h["b"]),
+			Effect: h["e"], Token: h["t"], Worker: h["w"], Until: number(h["u"]), Span: number(h["d"]), Claims: int(number(h["n"])), Back: number(h["r"]),
 		}
 	}
 }
@@ -214,12 +214,12 @@ func difference(is, want *model.Store, slack int64) (all []string) {
 		near(is.Agenda[id], &at)
 		want.Agenda[id] = at
 	}
-	differ("agenda", is.Agenda, want.Agenda)
+	differ("wakeups", is.Agenda, want.Agenda)
 	for gate, at := range want.Gates {
 		near(is.Gates[gate], &at)
 		want.Gates[gate] = at
 	}
-	differ("gates", is.Gates, want.Gates)
+	differ("limits", is.Gates, want.Gates)
 	ids := slices.Collect(maps.Keys(is.Instances))
 	for _, id := range append(ids, slices.Collect(maps.Keys(want.Instances))...) {
 		a, b := is.Get(id), want.Get(id)

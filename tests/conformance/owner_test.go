@@ -147,7 +147,7 @@ func (m *machine) due() {
 func (m *machine) list() {
 	name := draw(m, "gate", "charge-card", "charge-card/acme")
 	m.both("list "+name, func() (string, int64) {
-		_, err := m.run.Do(m.ctx, redisx.Call{Script: m.lua["list"], Keys: []string{m.part.Limits()}, Args: []any{name}})
+		_, err := m.run.Do(m.ctx, redisx.Call{Script: m.lua["schedule"], Keys: []string{m.part.Limits()}, Args: []any{name}})
 		m.must(err)
 		return "", 0
 	}, func(s *model.Store, now int64) string {

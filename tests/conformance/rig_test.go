@@ -52,15 +52,24 @@ func newRig(rt *rapid.T, rdb redis.UniversalClient, n int) *rig {
 		store: store.New(run, space), leases: lease.New(run, space), gates: limiter.New(run, space, func(string) int { return partition }), lua: map[string]*redisx.Script{}, model: model.NewStore(rules()),
 	}
 	for name, dir := range map[string]string{
-		"acquire": "internal/partition", "renew": "internal/partition", "release": "internal/partition", "ingest": "pkg/history/store", "list": "internal/limiter",
+		"acquire": "internal/partition", "renew": "internal/partition", "release": "internal/partition", "ingest": "pkg/history/store", "schedule": "internal/limiter",
 	} {
 		body, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(dir), name+".lua"))
 		if err != nil {
 			rt.Fatal(err)
 		}
-		r.lua[name] = redisx.NewScript(name, string(body))
+		r.lua[name] = script(rt, name, string(body))
 	}
 	return r
+}
+
+// script compiles a script of another package.
+func script(rt *rapid.T, name, body string) *redisx.Script {
+	s, err := redisx.Compile(name, "", body)
+	if err != nil {
+		rt.Fatal(err)
+	}
+	return s
 }
 
 func (r *rig) close() {

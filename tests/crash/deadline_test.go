@@ -17,18 +17,18 @@ const votes = 12
 func vote(n int) string { return fmt.Sprint("vote-", n) }
 
 // running waits until the instances have been turned.
-func (a *arena) running(ids ...string) {
+func (a *harness) running(ids ...string) {
 	a.t.Helper()
 	for _, id := range ids {
-		poll.Until(a.t, within, id+" runs", func() bool { return a.record(id) != nil })
+		poll.Until(a.t, within, id+" runs", func() bool { return a.Record(id) != nil })
 	}
 }
 
 // callVotes starts votes, and gives the moment from which on all deadlines are over.
-func (a *arena) callVotes(limit time.Duration) time.Time {
+func (a *harness) callVotes(limit time.Duration) time.Time {
 	a.t.Helper()
 	for n := range votes {
-		_, err := client.Start(a.ctx, a.client, work.Vote, vote(n), limit)
+		_, err := client.Start(a.ctx, a.Client, work.Vote, vote(n), limit)
 		a.must(err)
 	}
 	over := time.Now().Add(limit + 200*time.Millisecond)
@@ -39,10 +39,10 @@ func (a *arena) callVotes(limit time.Duration) time.Time {
 }
 
 // vote sends every vote its event, and reports whether all were accepted before the deadline, which was so long before over.
-func (a *arena) castVotes(over time.Time) {
+func (a *harness) castVotes(over time.Time) {
 	a.t.Helper()
 	for n := range votes {
-		a.must(client.Send(a.ctx, a.client, work.Go, vote(n), n))
+		a.must(client.Send(a.ctx, a.Client, work.Go, vote(n), n))
 	}
 	if time.Now().Add(300 * time.Millisecond).After(over) {
 		a.t.Skip("the machine is too slow: the deadline passed before the events were sent")
@@ -50,10 +50,10 @@ func (a *arena) castVotes(over time.Time) {
 }
 
 // wonByEvents checks that the events came before the deadlines.
-func (a *arena) wonByEvents() {
+func (a *harness) wonByEvents() {
 	a.t.Helper()
 	for n := range votes {
-		run := client.Attach(a.client, work.Vote, vote(n))
+		run := client.Attach(a.Client, work.Vote, vote(n))
 		got, err := run.Result(a.ctx)
 		a.must(err)
 		if got != work.ByEvent {
@@ -67,19 +67,19 @@ func (a *arena) wonByEvents() {
 func TestEventAcceptedBeforeDeadlineWinsAfterTakeover(t *testing.T) {
 	t.Parallel()
 	const limit, news = 8 * time.Second, 60
-	a := newArena(t, startServers(t), "FLEET_OWNER_TTL=1s")
+	a := newHarness(t, startServers(t), "FLEET_OWNER_TTL=1s")
 	one, two := a.orchestrator("orchestrator-1"), a.orchestrator("orchestrator-2")
 	a.join()
-	_, err := client.Start(a.ctx, a.client, work.Digest, "digest", limit)
+	_, err := client.Start(a.ctx, a.Client, work.Digest, "digest", limit)
 	a.must(err)
-	a.must(client.Send(a.ctx, a.client, work.Go, "digest", 0))
+	a.must(client.Send(a.ctx, a.Client, work.Go, "digest", 0))
 	over := a.callVotes(limit)
 	a.running("digest")
 	one.Kill()
 	two.Kill()
 	a.castVotes(over)
 	for n := range news - 1 {
-		a.must(client.Send(a.ctx, a.client, work.Go, "digest", 1+n))
+		a.must(client.Send(a.ctx, a.Client, work.Go, "digest", 1+n))
 		if time.Now().After(over) {
 			t.Skip("the machine is too slow: the deadline passed before the events were sent")
 		}
@@ -87,7 +87,7 @@ func TestEventAcceptedBeforeDeadlineWinsAfterTakeover(t *testing.T) {
 	poll.Until(t, within, "the deadlines pass", func() bool { return time.Now().After(over) })
 	one.Start()
 	a.wonByEvents()
-	got, err := client.Attach(a.client, work.Digest, "digest").Result(a.ctx)
+	got, err := client.Attach(a.Client, work.Digest, "digest").Result(a.ctx)
 	a.must(err)
 	if got != news {
 		t.Errorf("the digest has %d of %d events", got, news)
@@ -95,13 +95,13 @@ func TestEventAcceptedBeforeDeadlineWinsAfterTakeover(t *testing.T) {
 	a.check()
 }
 
-// An owner that is cut off from NATS keeps its partitions, for nobody else lives, while deadlines pass. It decides nothing by time until it
+// An owner that is cut off from NATS keeps its partitions while deadlines pass, because it is the only member. It decides nothing by time until it
 // can read what was accepted meanwhile.
 func TestOwnerThatCannotReadInputsFiresNoTimer(t *testing.T) {
 	t.Parallel()
 	const limit = 8 * time.Second
 	s := startServers(t)
-	a := newArena(t, s)
+	a := newHarness(t, s)
 	line, err := netfault.Listen(strings.TrimPrefix(s.nats.URL(), "nats://"))
 	a.must(err)
 	t.Cleanup(line.Close)
@@ -112,7 +112,7 @@ func TestOwnerThatCannotReadInputsFiresNoTimer(t *testing.T) {
 	a.castVotes(over)
 	poll.Until(t, within, "the deadlines are long over", func() bool { return time.Now().After(over.Add(2 * time.Second)) })
 	for n := range votes {
-		if rec := a.record(vote(n)); rec.Status.Ended() {
+		if rec := a.Record(vote(n)); rec.Status.Ended() {
 			t.Errorf("%s has ended without its event having been read", vote(n))
 		}
 	}

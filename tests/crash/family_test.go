@@ -16,10 +16,10 @@ import (
 	"github.com/pawlrun/pawl/tests/crash/work"
 )
 
-// family is an arena whose instances start each other, take each other back and send each other
+// family is a harness whose instances start each other, take each other back and send each other
 // events: see package work. end waits until all of it is over, and checks it.
 type family struct {
-	*arena
+	*harness
 	houses []work.House // household n has the id house(n)
 	doomed []work.House
 	asides int // notes that clients have sent
@@ -31,7 +31,7 @@ func newFamily(t *testing.T, s servers, env ...string) *family {
 	if s.other != nil {
 		parts = 8 // so that each master has some
 	}
-	return &family{arena: newArenaOf(t, s, parts, env...)}
+	return &family{harness: newHarnessOf(t, s, parts, env...)}
 }
 
 // either, or the first or the second of two Redis masters.
@@ -52,13 +52,13 @@ func (f *family) at(master int, prefix string, n int) string {
 	want := map[int]string{parents: f.redis.Addr, children: f.other.Addr}[master]
 	for try := range 100 {
 		id := fmt.Sprintf("%s:%d", id, try)
-		node, err := c.MasterForKey(f.ctx, redisx.NewSpace(f.ns).Part(queue.PartitionOf(id, f.parts)).Owner())
+		node, err := c.MasterForKey(f.ctx, redisx.NewSpace(f.Namespace).Part(queue.PartitionOf(id, f.Partitions)).Owner())
 		f.must(err)
 		if strings.HasSuffix(want, node.Options().Addr) { // the client takes the loopback address away
 			return id
 		}
 	}
-	f.t.Fatalf("no partition of %d is on %s", f.parts, want)
+	f.t.Fatalf("no partition of %d is on %s", f.Partitions, want)
 	return ""
 }
 
@@ -77,16 +77,16 @@ func (f *family) begin(n int) {
 			N: i, Kid: f.at(children, "kid", i), Left: f.at(children, "left", i), Free: f.at(children, "free", i), Taken: f.at(children, "taken", i),
 			Patience: time.Duration(100+50*(i%3)) * time.Millisecond,
 		}
-		_, err := client.Start(f.ctx, f.client, work.Kid, h.Taken, work.Chore{N: i})
+		_, err := client.Start(f.ctx, f.Client, work.Kid, h.Taken, work.Chore{N: i})
 		f.must(err)
-		run, err := client.Start(f.ctx, f.client, work.Household, f.house(i), h)
+		run, err := client.Start(f.ctx, f.Client, work.Household, f.house(i), h)
 		f.must(err)
 		f.houses = append(f.houses, h)
 		f.wait(run)
 	}
 	i := len(f.doomed)
 	d := work.House{N: i, Left: f.at(children, "spared", i)}
-	_, err := client.Start(f.ctx, f.client, work.Doomed, f.victim(i), d)
+	_, err := client.Start(f.ctx, f.Client, work.Doomed, f.victim(i), d)
 	f.must(err)
 	f.doomed = append(f.doomed, d)
 	f.aside()
@@ -105,11 +105,11 @@ func aside(i int) string { return fmt.Sprintf("aside-%d", i) }
 
 func (f *family) note(i int) {
 	f.t.Helper()
-	f.must(client.Send(f.ctx, f.client, work.Noted, work.RelayID, work.Note{IDs: []string{aside(i)}, Sum: i}, client.MessageID(aside(i))))
+	f.must(client.Send(f.ctx, f.Client, work.Noted, work.RelayID, work.Note{IDs: []string{aside(i)}, Sum: i}, client.MessageID(aside(i))))
 }
 
-// until waits, and meanwhile starts whoever has died, if they are tended.
-func (a *arena) until(what string, yes func() bool) {
+// until waits, and meanwhile restarts processes that have died, if the harness is tended.
+func (a *harness) until(what string, yes func() bool) {
 	a.t.Helper()
 	poll.Until(a.t, within, what, func() bool {
 		a.tend()
@@ -117,8 +117,8 @@ func (a *arena) until(what string, yes func() bool) {
 	})
 }
 
-func (a *arena) tend() {
-	for _, p := range a.all {
+func (a *harness) tend() {
+	for _, p := range a.Processes {
 		select {
 		case <-p.Ended():
 			if a.tended {
@@ -136,24 +136,24 @@ func (f *family) end() {
 	f.cancelDoomed()
 	for i, h := range f.houses {
 		f.untilEnded(f.house(i))
-		f.must(client.Send(f.ctx, f.client, work.Go, h.Left, 0, client.MessageID("go")))
+		f.must(client.Send(f.ctx, f.Client, work.Go, h.Left, 0, client.MessageID("go")))
 	}
 	for i, d := range f.doomed {
 		f.untilEnded(f.victim(i))
-		f.must(client.Send(f.ctx, f.client, work.Go, d.Left, 0, client.MessageID("go")))
+		f.must(client.Send(f.ctx, f.Client, work.Go, d.Left, 0, client.MessageID("go")))
 	}
 	f.settled(work.RelayID, work.TillID)
 	for i := range f.asides { // the executions that took them are over
 		f.note(i)
 	}
-	f.must(client.Send(f.ctx, f.client, work.Noted, work.RelayID, work.Note{Last: true}, client.MessageID("last")))
+	f.must(client.Send(f.ctx, f.Client, work.Noted, work.RelayID, work.Note{Last: true}, client.MessageID("last")))
 	all := f.settled()
 	f.totals(all)
 	f.results()
 	f.check()
-	f.told()
+	f.cancelled()
 	f.ran(all)
-	f.nobodyOwes(all)
+	f.describesNothingPending(all)
 }
 
 // cancelDoomed cancels each when the activity of its grandchild runs.
@@ -164,7 +164,7 @@ func (f *family) cancelDoomed() {
 		f.until("the grandchild of "+id+" is at work", func() bool {
 			return slices.ContainsFunc(f.lines("began"), func(l []string) bool { return strings.HasPrefix(l[1], id+"~") })
 		})
-		f.must(f.client.Cancel(f.ctx, id, "doomed", client.MessageID("cancel")))
+		f.must(f.Client.Cancel(f.ctx, id, "doomed", client.MessageID("cancel")))
 	}
 }
 
@@ -172,7 +172,7 @@ func (f *family) untilEnded(id string) {
 	f.t.Helper()
 	defer f.show(id)
 	f.until(id+" has ended", func() bool {
-		rec := f.record(id)
+		rec := f.Record(id)
 		return rec != nil && rec.Status.Ended()
 	})
 }
@@ -186,18 +186,18 @@ func (f *family) show(ids ...string) {
 	}
 }
 
-// results compares what whoever waits for a household was told.
+// results compares what the clients that wait for households have received.
 func (f *family) results() {
 	f.t.Helper()
 	for i, o := range f.mixed {
 		timeout := time.NewTimer(within)
 		select {
-		case <-o.told:
+		case <-o.received:
 			if want := work.HouseholdResult(i); o.err != nil || o.sum != want {
-				f.t.Errorf("%s: the client was told %d (%v), want %d", f.house(i), o.sum, o.err, want)
+				f.t.Errorf("%s: the client received %d (%v), want %d", f.house(i), o.sum, o.err, want)
 			}
 		case <-timeout.C:
-			f.t.Errorf("%s has ended, and the client that waits for it was not told", f.house(i))
+			f.t.Errorf("%s has ended, and the client that waits for it has received nothing", f.house(i))
 		}
 		timeout.Stop()
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/tests/crash/work"
 )
 
-// The parents' Redis forgets the turns that have started the children, and the activity that these were decided on says
+// The parents' Redis loses the turns that started the children, and the activity that decided them returns
 // something else the second time. So the children are orphans, running or ended: their ids go to those that their parents have now.
 func TestOrphansOfLostTurnsReleaseTheirIDs(t *testing.T) {
 	for _, c := range []struct {
@@ -24,20 +24,20 @@ func TestOrphansOfLostTurnsReleaseTheirIDs(t *testing.T) {
 			child := func(i int) string { return f.at(children, "echo", i) }
 			parent := func(i int) string { return f.at(parents, "fickle", i) }
 			for i := range n {
-				_, err := client.Start(f.ctx, f.client, work.Fickle, parent(i), child(i))
+				_, err := client.Start(f.ctx, f.Client, work.Fickle, parent(i), child(i))
 				f.must(err)
 			}
 			for i := range n {
-				f.until(parent(i)+" waits", func() bool { return f.record(parent(i)) != nil })
+				f.until(parent(i)+" waits", func() bool { return f.Record(parent(i)) != nil })
 			}
 			kept := f.keep(f.redis)
 			for i := range n {
-				f.must(client.Send(f.ctx, f.client, work.Go, parent(i), i, client.MessageID("go")))
+				f.must(client.Send(f.ctx, f.Client, work.Go, parent(i), i, client.MessageID("go")))
 			}
 			orphans := map[string]history.Position{}
 			for i := range n {
-				f.until(child(i)+" runs", func() bool { return f.record(child(i)) != nil })
-				orphans[child(i)] = f.record(child(i)).Origin
+				f.until(child(i)+" runs", func() bool { return f.Record(child(i)) != nil })
+				orphans[child(i)] = f.Record(child(i)).Origin
 				if c.ended {
 					f.untilEnded(parent(i))
 				}
@@ -54,7 +54,7 @@ func TestOrphansOfLostTurnsReleaseTheirIDs(t *testing.T) {
 				f.show(child(i))
 			}
 			f.check()
-			f.nobodyOwes(all)
+			f.describesNothingPending(all)
 		})
 	}
 }

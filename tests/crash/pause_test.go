@@ -13,14 +13,14 @@ import (
 	"github.com/pawlrun/pawl/tests/stack"
 )
 
-// The worker sleeps beyond its lease; another runs the activity; the first finds out when it wakes.
+// The worker is paused beyond its lease; another runs the activity; the first cancels its own when it is resumed.
 func TestWorkerPausedBeyondItsLeaseCancelsActivityWhenResumed(t *testing.T) {
 	t.Parallel()
-	a := newArena(t, startServers(t))
+	a := newHarness(t, startServers(t))
 	a.orchestrator("orchestrator")
 	first := a.worker("worker-1")
 	a.join()
-	run, err := client.Start(a.ctx, a.client, work.Lost, "lost", pawl.None{})
+	run, err := client.Start(a.ctx, a.Client, work.Lost, "lost", pawl.None{})
 	a.must(err)
 	poll.Until(t, within, "the first worker has begun", func() bool { return len(a.lines("strayed")) == 1 })
 	first.Signal(syscall.SIGSTOP)
@@ -38,10 +38,10 @@ func TestWorkerPausedBeyondItsLeaseCancelsActivityWhenResumed(t *testing.T) {
 	a.check()
 }
 
-// standsStill waits for one of the orchestrators to stand still.
-func standsStill(t *testing.T, all []*stack.Process) (paused *stack.Process) {
+// pausedOf waits until one of the orchestrators is paused.
+func pausedOf(t *testing.T, all []*stack.Process) (paused *stack.Process) {
 	t.Helper()
-	poll.Until(t, within, "an orchestrator stands still", func() bool {
+	poll.Until(t, within, "an orchestrator is paused", func() bool {
 		for _, p := range all {
 			if p.Paused() {
 				paused = p
@@ -52,18 +52,18 @@ func standsStill(t *testing.T, all []*stack.Process) (paused *stack.Process) {
 	return paused
 }
 
-// An orchestrator stands still in the middle of a turn, and goes on when its partitions are somebody else's.
+// An orchestrator is paused in the middle of a turn, and resumed when others own its partitions.
 func TestOrchestratorPausedInTurnDoesNoHarmWhenResumed(t *testing.T) {
 	s := startServers(t)
 	for _, point := range []string{"orchestrator.turned", "orchestrator.committed", "orchestrator.ingested"} {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			mark := filepath.Join(t.TempDir(), "passed")
-			a := newArena(t, s, "PAWL_FAILPOINT="+point+":3:stop", "PAWL_FAILPOINT_FILE="+mark)
+			a := newHarness(t, s, "PAWL_FAILPOINT="+point+":3:stop", "PAWL_FAILPOINT_FILE="+mark)
 			a.worker("worker")
 			both := []*stack.Process{a.orchestrator("orchestrator-1"), a.orchestrator("orchestrator-2")}
 			a.begin(8)
-			paused := standsStill(t, both)
+			paused := pausedOf(t, both)
 			a.end()
 			paused.Signal(syscall.SIGCONT)
 			a.begin(4)
@@ -76,10 +76,10 @@ func TestOrchestratorPausedInTurnDoesNoHarmWhenResumed(t *testing.T) {
 	}
 }
 
-// Everybody is killed at random moments, and started again.
+// Each process is killed at random moments, and started again.
 func TestNothingIsLostWhenProcessesAreKilledAtRandom(t *testing.T) {
 	t.Parallel()
-	a := newArena(t, startServers(t))
+	a := newHarness(t, startServers(t))
 	all := []*stack.Process{
 		a.orchestrator("orchestrator-1"), a.orchestrator("orchestrator-2"), a.worker("worker-1"), a.worker("worker-2"),
 	}

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/tests/crash/work"
@@ -13,21 +15,22 @@ import (
 // A poll that sees a backlog of many turns is pending over their commits, and no history shows it. The owner dies between them.
 func TestPollSeesWholeBacklogWhenOwnerDiesBetweenTurns(t *testing.T) {
 	s := startServers(t)
-	for _, point := range []string{"orchestrator.turned:3", "orchestrator.committed:2", "orchestrator.committed:4"} {
+	for _, point := range []string{"orchestrator.turned:3", "orchestrator.committed:4"} {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
-			a := newArena(t, s)
+			a := newHarness(t, s)
 			first := a.orchestrator("first")
 			a.join()
 			const n = 1100 // a turn takes 255
+			var sending errgroup.Group
+			sending.SetLimit(50)
 			for i := range n {
-				if err := client.Send(a.ctx, a.client, work.Go, "sweep", i); err != nil {
-					t.Fatal(err)
-				}
+				sending.Go(func() error { return client.Send(a.ctx, a.Client, work.Go, "sweep", i) })
 			}
+			a.must(sending.Wait())
 			first.Kill()
 			victim := a.orchestrator("victim", "PAWL_FAILPOINT="+point, "PAWL_FAILPOINT_FILE="+filepath.Join(t.TempDir(), "passed"))
-			run, err := client.Start(a.ctx, a.client, work.Sweep, "sweep", pawl.None{})
+			run, err := client.Start(a.ctx, a.Client, work.Sweep, "sweep", pawl.None{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,11 +9,11 @@ import (
 	"github.com/pawlrun/pawl/tests/crash/work"
 )
 
-// The orchestrator dies when it has purged, before anybody is told; and Redis forgets the purges, of which the stream
-// has all. Nobody comes back, and an id that is purged is free.
+// The orchestrator dies when it has purged, before it has replied; and Redis loses the purges, which the stream
+// still has. No purged instance comes back, and its id is free.
 func TestPurgedInstancesStayPurgedAfterCrashAndRollback(t *testing.T) {
 	t.Parallel()
-	f := newFamily(t, startServers(t), "PAWL_LOOK=500ms", "FLEET_OWNER_TTL=600ms")
+	f := newFamily(t, startDurableServers(t), "PAWL_LOOK=500ms", "FLEET_OWNER_TTL=600ms")
 	f.tended = true
 	f.process("orchestrator", "orchestrator", "PAWL_FAILPOINT=orchestrator.purged:2")
 	f.worker("worker")
@@ -22,7 +22,7 @@ func TestPurgedInstancesStayPurgedAfterCrashAndRollback(t *testing.T) {
 	id := func(i int) string { return fmt.Sprintf("echo-%d", i) }
 	run := func() {
 		for i := range n {
-			_, err := client.Start(f.ctx, f.client, work.Echo, id(i), i)
+			_, err := client.Start(f.ctx, f.Client, work.Echo, id(i), i)
 			f.must(err)
 		}
 		for i := range n {
@@ -38,18 +38,18 @@ func TestPurgedInstancesStayPurgedAfterCrashAndRollback(t *testing.T) {
 	kept := f.keep(f.redis)
 	answers := make(chan error, n)
 	for i := range n {
-		go func() { answers <- f.client.Purge(f.ctx, id(i)) }()
+		go func() { answers <- f.Client.Purge(f.ctx, id(i)) }()
 	}
-	f.until("everybody is purged, and who asked for it was told", func() bool { return len(answers) == n && gone() })
+	f.until("all are purged, and the clients have a reply", func() bool { return len(answers) == n && gone() })
 	for range n {
-		if err := <-answers; err != nil && !errors.Is(err, client.ErrNotFound) { // it was gone when somebody could answer
+		if err := <-answers; err != nil && !errors.Is(err, client.ErrNotFound) { // it was gone when an owner could reply
 			t.Error(err)
 		}
 	}
 	f.restore(f.redis, kept)
-	f.until("everybody is purged again", gone)
+	f.until("all are purged again", gone)
 	if f.deaths == 0 {
-		t.Error("nobody has died")
+		t.Error("no process has died")
 	}
 	run()
 	f.check()

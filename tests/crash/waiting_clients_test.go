@@ -11,18 +11,18 @@ import (
 	"github.com/pawlrun/pawl/tests/crash/work"
 )
 
-// toldWithin is the limit of this test for the time from an end to the return of Result, on a loaded machine with the
+// resultWithin is the limit of this test for the time from an end to the return of Result, on a loaded machine with the
 // race detector. A quiet one takes less than 100 ms across a hand-over.
-const toldWithin = 3 * time.Second
+const resultWithin = 3 * time.Second
 
-// The client never repeats a request by itself, so it is told only if the new owner makes it ask.
+// The client never repeats a request by itself, so it gets the result only if the new owner makes it repeat the request.
 func TestWaitingClientsGetResultsAcrossRollingRestartAndKill(t *testing.T) {
 	t.Parallel()
-	a := newArenaOf(t, startServers(t), 32)
+	a := newHarnessOf(t, startServers(t), 32)
 	rdb := a.redis.Client(t)
 	a.worker("worker")
 	first := a.orchestrator("orchestrator-1")
-	a.joinAs(client.Options{Every: time.Hour})
+	a.Join(a.nats.Client(), client.Options{Every: time.Hour})
 
 	a.waitFor(40)
 	a.orchestrator("orchestrator-2")
@@ -45,17 +45,17 @@ func TestWaitingClientsGetResultsAcrossRollingRestartAndKill(t *testing.T) {
 }
 
 // waitFor starts n instances, with a client that waits for each, and waits until all lack only their event.
-func (a *arena) waitFor(n int) {
+func (a *harness) waitFor(n int) {
 	a.t.Helper()
 	for range n {
 		i := len(a.mixed)
-		run, err := client.Start(a.ctx, a.client, work.Mixed, id(i), i)
+		run, err := client.Start(a.ctx, a.Client, work.Mixed, id(i), i)
 		a.must(err)
 		a.wait(run)
 	}
 	for i := len(a.mixed) - n; i < len(a.mixed); i++ {
 		poll.Until(a.t, within, id(i)+" waits for its event", func() bool {
-			d, err := a.client.Describe(a.ctx, id(i))
+			d, err := a.Client.Describe(a.ctx, id(i))
 			return err == nil && d.Events >= beforeGo && len(d.Activities) == 0 && d.Timers == 0
 		})
 	}
@@ -64,12 +64,12 @@ func (a *arena) waitFor(n int) {
 // beforeGo is less than the events of a Mixed that waits for Go, and more than those before its last timer.
 const beforeGo = 12
 
-// release sends the event to the last n instances, and shows how long after its end each client was told.
-func (a *arena) release(what string, n int) {
+// release sends the event to the last n instances, and logs how long after its end each client had the result.
+func (a *harness) release(what string, n int) {
 	a.t.Helper()
 	from := len(a.mixed) - n
 	for i := from; i < len(a.mixed); i++ {
-		a.must(client.Send(a.ctx, a.client, work.Go, id(i), 10*i))
+		a.must(client.Send(a.ctx, a.Client, work.Go, id(i), 10*i))
 	}
 	late := make([]time.Duration, 0, n)
 	for i := from; i < len(a.mixed); i++ {
@@ -79,8 +79,8 @@ func (a *arena) release(what string, n int) {
 		}
 	}
 	slices.Sort(late)
-	a.t.Logf("%s: told after their ends p50 %v, max %v", what, late[len(late)/2].Round(time.Millisecond), late[len(late)-1].Round(time.Millisecond))
-	if m := late[len(late)-1]; m > toldWithin {
-		a.t.Errorf("%s: a client was told %v after the end", what, m)
+	a.t.Logf("%s: results after the ends p50 %v, max %v", what, late[len(late)/2].Round(time.Millisecond), late[len(late)-1].Round(time.Millisecond))
+	if m := late[len(late)-1]; m > resultWithin {
+		a.t.Errorf("%s: a client had the result %v after the end", what, m)
 	}
 }

@@ -257,7 +257,7 @@ func unlimited(a *arena) {
 	if _, err := a.client.QueueStats(a.ctx, "alone", ""); !errors.Is(err, client.ErrNotFound) {
 		a.Errorf("a gate where there is no limit: %v", err)
 	}
-	keys, err := a.book.rdb.Keys(a.ctx, "pawl:{"+namespace+".g.alone*").Result()
+	keys, err := a.book.rdb.Keys(a.ctx, "pawl:{"+namespace+".l.alone*").Result()
 	a.must(err)
 	if len(keys) > 0 {
 		a.Errorf("keys of a gate where there is no limit: %v", keys)

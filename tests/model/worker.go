@@ -2,7 +2,7 @@ package model
 
 // The answers of the workers' scripts.
 const (
-	Yours     Answer = "YOURS"
+	Yours     Answer = "ACQUIRED"
 	Held      Answer = "HELD"
 	Gone      Answer = "GONE"      // there is no such lease: cancelled, completed, or of a forgotten turn
 	Stolen    Answer = "STOLEN"    // somebody else holds it, or nobody

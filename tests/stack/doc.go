@@ -1,8 +1,6 @@
-// Package stack starts nats-server and the fleets' binaries, for tests, as processes of
-// their own that can be killed, paused and started again; for Redis there is package
-// redistest. Everything listens on loopback at a port that was free,
-// keeps its data and its log in the test's own directory, is ended when the test
-// ends, and shows its log if the test has failed.
+// Package stack starts nats-server and the binaries of fleets, for tests, as processes that can be killed, paused and started
+// again; package redistest does so for Redis. Everything listens on loopback at a port that was free, keeps its data and its log in
+// the test's directory, is stopped at the end of the test, and shows its log if the test has failed.
 package stack
 
 import (
@@ -11,7 +9,7 @@ import (
 	"testing"
 )
 
-// freePort gives a port of loopback that nobody listened at a moment ago.
+// freePort returns a port of loopback that was free a moment ago.
 func freePort(t testing.TB) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -31,7 +31,7 @@ type Member interface {
 	Stop(ctx context.Context) error
 }
 
-// StartMember starts a member of a fleet: this test's own binary, whose TestMain calls AsMember.
+// StartMember starts a member of a fleet: the binary of this test, whose TestMain calls AsMember.
 func StartMember(t testing.TB, name string, settings any) *Process {
 	t.Helper()
 	text, err := json.Marshal(settings)
@@ -47,7 +47,7 @@ func StartMember(t testing.TB, name string, settings any) *Process {
 	return p
 }
 
-// AsMember serves, in a process that StartMember has started, with its settings. Anywhere else it reports false.
+// AsMember serves in a process that StartMember has started, with its settings. In any other process it returns false.
 func AsMember[S any](serve func(S) error) bool {
 	text := os.Getenv(memberSettings)
 	if text == "" {
@@ -90,32 +90,32 @@ func Serve(natsURL string, o *redis.Options, member func(*nats.Conn, redis.Unive
 	return m.Stop(drain)
 }
 
-// Counting has a member tell what it has counted whenever its process gets SIGUSR1: by name and labels, with commas between.
-func Counting(m Member, reg prometheus.Gatherer, tell func(counts map[string]float64) error) Member {
-	return &counting{Member: m, reg: reg, tell: tell}
+// Counting makes a member report its counters to report when its process receives SIGUSR1, by name and labels, separated by commas.
+func Counting(m Member, reg prometheus.Gatherer, report func(counts map[string]float64) error) Member {
+	return &counting{Member: m, reg: reg, report: report}
 }
 
 type counting struct {
 	Member
-	reg  prometheus.Gatherer
-	tell func(map[string]float64) error
-	quit chan struct{}
-	done chan struct{}
+	reg    prometheus.Gatherer
+	report func(map[string]float64) error
+	quit   chan struct{}
+	done   chan struct{}
 }
 
 func (c *counting) Start(ctx context.Context) error {
 	if err := c.Member.Start(ctx); err != nil {
 		return err
 	}
-	asked := make(chan os.Signal, 1)
-	signal.Notify(asked, syscall.SIGUSR1)
+	requested := make(chan os.Signal, 1)
+	signal.Notify(requested, syscall.SIGUSR1)
 	c.quit, c.done = make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(c.done)
-		defer signal.Stop(asked)
+		defer signal.Stop(requested)
 		for {
 			select {
-			case <-asked:
+			case <-requested:
 				if err := c.count(); err != nil {
 					slog.Error("counts", "error", err)
 				}
@@ -148,16 +148,16 @@ func (c *counting) count() error {
 			counts[strings.Join(key, ",")] = m.GetCounter().GetValue() + m.GetGauge().GetValue()
 		}
 	}
-	return c.tell(counts)
+	return c.report(counts)
 }
 
-// AtOnce lets so many tests run at the same time, unless somebody has said how many: of those that wait far longer than they
-// compute there may be more than cores.
+// AtOnce lets so many tests run at the same time, unless -parallel is given. Tests that wait more than they compute may be more
+// than the cores.
 func AtOnce(tests int) {
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
 	if !given {
-		_ = flag.Set("test.parallel", strconv.Itoa(tests)) // there is such a flag, and it takes a number
+		_ = flag.Set("test.parallel", strconv.Itoa(tests)) // the flag exists, and its value is a number
 	}
 }

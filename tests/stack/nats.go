@@ -51,7 +51,7 @@ func (n *NATS) Start() {
 	})
 }
 
-// URL is how the fleets are told of it.
+// URL is its address for clients.
 func (n *NATS) URL() string { return "nats://" + n.Addr }
 
 // Client connects; the test closes the connection at its end.

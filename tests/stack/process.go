@@ -73,14 +73,14 @@ func (p *Process) Start() {
 	}(p.done)
 }
 
-// Ended is closed when the process has ended and was waited for; nil before the first Start.
+// Ended is closed when the process has ended; it is nil before the first Start.
 func (p *Process) Ended() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.done
 }
 
-// Kill ends the process with SIGKILL and waits for its end. It is harmless if there is none.
+// Kill sends SIGKILL and waits for the end of the process. Without a process it does nothing.
 func (p *Process) Kill() {
 	if p.Ended() == nil {
 		return
@@ -89,14 +89,14 @@ func (p *Process) Kill() {
 	<-p.Ended()
 }
 
-// Stop asks the process to end with SIGTERM, and fails the test if it does not, or not with success.
+// Stop sends SIGTERM, and fails the test unless the process ends with success.
 func (p *Process) Stop() {
 	p.t.Helper()
 	p.Signal(syscall.SIGTERM)
 	p.Stopped()
 }
 
-// Stopped waits for the end of a process that has been asked to end, as Stop does.
+// Stopped waits for the end of a process that has received SIGTERM, as Stop does.
 func (p *Process) Stopped() {
 	p.t.Helper()
 	timeout := time.NewTimer(stopWithin)
@@ -158,7 +158,7 @@ func (p *Process) CPU() time.Duration {
 	return sum
 }
 
-// stat gives the fields of /proc/<pid>/stat from the state on; all are empty if the process has ended.
+// stat returns the fields of /proc/<pid>/stat from the state on; all are empty if the process has ended.
 func (p *Process) stat() []string {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Pid()))
 	_, rest, ok := bytes.Cut(b, []byte(") "))
@@ -178,9 +178,9 @@ func (p *Process) Log() string {
 }
 
 func tail(s string) string {
-	const most = 8000
-	if len(s) > most {
-		return "…" + s[len(s)-most:]
+	const maxTail = 8000
+	if len(s) > maxTail {
+		return "…" + s[len(s)-maxTail:]
 	}
 	return s
 }

@@ -1,11 +1,13 @@
--- cancelled: note the marks of children that were cancelled, so that nobody begins below them.
+-- cancelled records the marks of cancelled children, so that no instance below them begins.
 --
--- KEYS  1 cancelled
--- ARGV  1 for how long, ms  2 how many are kept, the latest  then the marks
--- answer  OK
+--! keys  cancelled
+--! args  span# max# | mark*
+--! reply OK
+--
+-- span: how long they are kept, ms; max: how many are kept, the most recent ones.
 local t = now()
-for k = 3, #ARGV do redis.call('ZADD', KEYS[1], ms(t), ARGV[k]) end
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', ms(t - tonumber(ARGV[1])))
-redis.call('ZREMRANGEBYRANK', KEYS[1], 0, -tonumber(ARGV[2]) - 1)
-redis.call('PEXPIRE', KEYS[1], ARGV[1])
+for k = 1, #mark do redis.call('ZADD', cancelled, ms(t), mark[k]) end
+redis.call('ZREMRANGEBYSCORE', cancelled, '-inf', ms(t - span))
+redis.call('ZREMRANGEBYRANK', cancelled, 0, -max - 1)
+redis.call('PEXPIRE', cancelled, ms(span))
 return {'OK'}

@@ -114,22 +114,22 @@ func TestTheCheckFinds(t *testing.T) {
 		},
 		"a message that is not said to be owed": func(b *bench) {
 			b.turned()
-			b.set("out", "2.2")
+			b.set("prod", "2.2")
 			b.wantRules("event 3 owes a message, and the last that is said to be owed is \"2.2\"")
 		},
 		"a slot that is kept for nobody": func(b *bench) {
 			b.turned()
-			b.set("k:ticket", 1)
+			b.set("r:ticket", 1)
 			b.wantRules("the record keeps the slots of [\"ticket\"], and the history those of []")
 		},
 		"marks beyond the history": func(b *bench) {
 			b.turned()
-			b.set("out", "2.4")
+			b.set("prod", "2.4")
 			b.wantRules("up to 2.4 are owed, and the history ends at 2.3")
-			b.set("out", "3.1")
+			b.set("prod", "3.1")
 			b.wantRules("up to 3.1 are owed, and the history ends at 2.3")
-			b.set("out", "2.3")
-			b.set("sent", "2.4")
+			b.set("prod", "2.3")
+			b.set("pub", "2.4")
 			b.wantRules("up to 2.4 are sent, and the last that is owed is 2.3")
 		},
 		"a debt whose history has been pruned": func(b *bench) {

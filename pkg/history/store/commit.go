@@ -80,20 +80,20 @@ func (s *Store) Commit(t Tenure, c *Commit, done func(Committed, error)) {
 		keys = append(keys, p.Lease(c.Instance, c.Execution, l.Activity))
 	}
 	var fields []any
-	reborn := 0
+	newIncarnation := 0
 	if c.Record != nil {
 		fields = c.Record.fields()
 		if c.Record.NewIncarnation {
-			reborn = 1
+			newIncarnation = 1
 		}
 	}
 	for _, ticket := range c.Retain {
 		fields = append(fields, retainedField+ticket, "1")
 	}
-	args := make([]any, 0, 16+len(c.Pop)+len(c.Events)+2*len(c.Create)+len(fields)+len(c.Prepend)+len(c.Release))
-	args = append(args, t.Token, c.Instance, c.Head, c.NewHead, optionalNum(c.Wakeup),
-		len(c.Pop), len(c.Events), len(c.Create), len(fields), len(c.Prepend), reborn, c.MaxUnread, unreadBytes, len(c.Release),
-		optionalNum(c.Due), optionalNum(c.Applied))
+	args := make([]any, 0, 15+len(c.Pop)+len(c.Events)+2*len(c.Create)+len(fields)+len(c.Prepend)+len(c.Release))
+	args = append(args, t.Token, c.Instance, c.Head, c.NewHead, optionalNum(c.Wakeup), newIncarnation, c.MaxUnread, unreadBytes,
+		optionalNum(c.Due), optionalNum(c.Applied),
+		len(c.Pop), len(c.Events), len(c.Create), len(fields), len(c.Prepend))
 	for _, id := range c.Pop {
 		args = append(args, id)
 	}

@@ -65,7 +65,7 @@ type Record struct {
 
 // keptField, with a ticket behind it, is the field of the record that names the ticket of a kept slot. unwanted.lua of package gate
 // reads it.
-const retainedField = "k:"
+const retainedField = "r:"
 
 // fields lists what a commit writes of the record; head, updated and events are the script's, and so is what Reborn clears.
 func (r *Record) fields() []any {
@@ -74,13 +74,13 @@ func (r *Record) fields() []any {
 	if r.Name != "" {
 		add("name", r.Name)
 		add("version", r.Version)
-		add("born", formatOrigin(r.Origin))
+		add("orig", formatOrigin(r.Origin))
 		add("execution", num(r.Execution))
 		add("created", num(r.Created))
 		if r.Parent != nil {
 			add("parent", formatParent(r.Parent))
 			if r.Parent.HeldLimits != "" {
-				add("holds", r.Parent.HeldLimits)
+				add("held", r.Parent.HeldLimits)
 			}
 		}
 	}
@@ -100,10 +100,10 @@ func (r *Record) fields() []any {
 		add("custom.version", num(r.CustomVersion))
 	}
 	if r.Produced != (Watermark{}) {
-		add("out", r.Produced.String())
+		add("prod", r.Produced.String())
 	}
 	if r.Published != (Watermark{}) {
-		add("sent", r.Published.String())
+		add("pub", r.Published.String())
 	}
 	return f
 }
@@ -167,7 +167,7 @@ func parseRecord(m map[string]string) (*Record, error) {
 		Name: m["name"], Version: m["version"], Status: Status(m["status"]), Head: m["head"],
 		Execution: h.count("execution"), Events: h.count("events"),
 		Created: h.number("created"), Updated: h.number("updated"), Ended: h.number("ended"), End: []byte(m["end"]),
-		CustomVersion: h.count("custom.version"), Produced: h.watermark("out"), Published: h.watermark("sent"),
+		CustomVersion: h.count("custom.version"), Produced: h.watermark("prod"), Published: h.watermark("pub"),
 		Unread: h.unread("unread"),
 	}
 	if r.CustomVersion > 0 {
@@ -180,9 +180,9 @@ func parseRecord(m map[string]string) (*Record, error) {
 	}
 	slices.Sort(r.Retained)
 	var err error
-	r.Origin, err = parseOrigin(m["born"])
-	h.keep("born", err)
-	r.Parent, err = parseParent(m["parent"], m["holds"])
+	r.Origin, err = parseOrigin(m["orig"])
+	h.keep("orig", err)
+	r.Parent, err = parseParent(m["parent"], m["held"])
 	h.keep("parent", err)
 	if r.Name == "" || r.Head == "" || r.Status == "" {
 		h.err = fmt.Errorf("record: a field is missing: %w", history.ErrCorrupt)

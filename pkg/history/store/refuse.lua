@@ -1,11 +1,13 @@
--- refuse: remember inputs that can not be used, newest first, where nobody is there to be told.
+-- refuse records inputs that cannot be used, newest first, because their senders no longer wait for an answer.
 --
--- KEYS  1 partition  2 refused
--- ARGV  1 token  2 how many are kept  3 for how long, ms  then the entries
--- answer  FENCED | OK now
+--! keys  partition refused
+--! args  token max# span# | entry*
+--! reply FENCED | OK now
+--
+-- max: how many are kept; span: for how long, ms.
 local t = now()
-if fenced(KEYS[1], ARGV[1], t) then return {'FENCED'} end
-for k = 4, #ARGV do redis.call('LPUSH', KEYS[2], ARGV[k]) end
-redis.call('LTRIM', KEYS[2], 0, tonumber(ARGV[2]) - 1)
-redis.call('PEXPIRE', KEYS[2], ARGV[3])
+if fenced(partition, token, t) then return {'FENCED'} end
+for k = 1, #entry do redis.call('LPUSH', refused, entry[k]) end
+redis.call('LTRIM', refused, 0, max - 1)
+redis.call('PEXPIRE', refused, ms(span))
 return {'OK', ms(t)}

@@ -42,13 +42,13 @@ var ingestLua string
 //go:embed commit.lua
 var commitLua string
 
-//go:embed look.lua
+//go:embed reconcile.lua
 var reconcileLua string
 
 //go:embed due.lua
 var dueLua string
 
-//go:embed agenda.lua
+//go:embed wakeups.lua
 var wakeupsLua string
 
 //go:embed purge.lua
@@ -94,10 +94,36 @@ type Store struct {
 func New(run *redisx.Runner, space redisx.Space) *Store {
 	return &Store{
 		run: run, space: space,
-		ingest: redisx.NewScript("ingest", ingestLua), commit: redisx.NewScript("commit", commitLua),
-		reconcile: redisx.NewScript("look", reconcileLua), due: redisx.NewScript("due", dueLua), refuse: redisx.NewScript("refuse", refuseLua),
-		wakeups: redisx.NewScript("agenda", wakeupsLua), unread: redisx.NewScript("unread", unreadLua),
-		purge: redisx.NewScript("purge", purgeLua), wipe: redisx.NewScript("wipe", wipeLua), cancelled: redisx.NewScript("cancelled", cancelledLua),
+		ingest: redisx.NewScript("ingest", "", ingestLua,
+			"partition wakeups early | to(record inbox ids)*",
+			"token from_seq from_time to_seq to_time max_inbox# max_ids# span# max_inbox_bytes# max_early# max_all_early# seal | message(instance id kind element)*"),
+		commit: redisx.NewScript("commit", "", commitLua,
+			"partition wakeups record inbox history stalled from_index to_index pruned pruned_reports early | created=create* deleted*",
+			"token instance head new_head wakeup new_incarnation max_unread# max_bytes# due applied | pop* event* create(effect proof)* field* prepend* release*"),
+		reconcile: redisx.NewScript("reconcile", "", reconcileLua,
+			"partition wakeups record inbox stalled | key*",
+			"token instance head wakeup hold reason max_claims# published | lease(effect proof)*"),
+		due: redisx.NewScript("due", "", dueLua,
+			"partition wakeups limits",
+			"token max#"),
+		refuse: redisx.NewScript("refuse", "", refuseLua,
+			"partition refused",
+			"token max# span# | entry*"),
+		wakeups: redisx.NewScript("wakeups", "", wakeupsLua,
+			"wakeups",
+			"within#"),
+		unread: redisx.NewScript("unread", "", unreadLua,
+			"inbox",
+			"max_elements# max_bytes#"),
+		purge: redisx.NewScript("purge", "", purgeLua,
+			"partition wakeups record inbox stalled index | data*",
+			"token instance head applied | pop*"),
+		wipe: redisx.NewScript("wipe", "", wipeLua,
+			"partition wakeups inbox ids stalled early | index=status* data*",
+			"token instance place# purge | status*"),
+		cancelled: redisx.NewScript("cancelled", "", cancelledLua,
+			"cancelled",
+			"span# max# | mark*"),
 	}
 }
 

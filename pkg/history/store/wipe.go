@@ -54,8 +54,9 @@ func (s *Store) OwnedKeys(ctx context.Context, part int, instance string) ([]red
 func (s *Store) Wipe(t Tenure, w *Wipe, done func(now int64, err error)) {
 	p := s.space.Part(t.Part)
 	keys := s.wipeKeys(t, w.Instance)
+	args := []any{t.Token, w.Instance, w.InboxIndex, w.Purge}
 	for _, st := range Statuses() {
-		keys = append(keys, p.Index(string(st)))
+		keys, args = append(keys, p.Index(string(st))), append(args, string(st))
 	}
 	keys = append(keys, p.Instance(w.Instance))
 	for _, n := range w.Keys {
@@ -68,7 +69,7 @@ func (s *Store) Wipe(t Tenure, w *Wipe, done func(now int64, err error)) {
 			keys = append(keys, p.Lease(w.Instance, n.Execution, n.Activity))
 		}
 	}
-	s.run.Go(redisx.Call{Script: s.wipe, Keys: keys, Args: []any{t.Token, w.Instance, w.InboxIndex, w.Purge, len(Statuses())}}, func(v any, err error) {
+	s.run.Go(redisx.Call{Script: s.wipe, Keys: keys, Args: args}, func(v any, err error) {
 		now, _, err := wiped(w.Instance, v, err)
 		done(now, err)
 	})
@@ -77,7 +78,7 @@ func (s *Store) Wipe(t Tenure, w *Wipe, done func(now int64, err error)) {
 // Unblock removes the inbox and the message ids of an instance if they are of another type, so that Redis would refuse every input.
 // It reports whether they were.
 func (s *Store) Unblock(ctx context.Context, t Tenure, instance string) (bool, error) {
-	v, err := s.run.Do(ctx, redisx.Call{Script: s.wipe, Keys: s.wipeKeys(t, instance), Args: []any{t.Token, instance, 0, "", 0}})
+	v, err := s.run.Do(ctx, redisx.Call{Script: s.wipe, Keys: s.wipeKeys(t, instance), Args: []any{t.Token, instance, 0, ""}})
 	_, keys, err := wiped(instance, v, err)
 	return keys > 0, err
 }

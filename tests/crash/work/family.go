@@ -10,15 +10,15 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// The family: who speaks with whom.
+// The family, and who sends messages to whom:
 //
 //	Household ── Kid (id derived) ── Kid (id given) ── Kid (abandoned, waits for Go) ── Kid (detached)
-//	    │  └──── Nest (loses a Select) ── Nest ── Endless, an activity that is told to stop
+//	    │  └──── Nest (loses a Select) ── Nest ── Endless, an activity that is cancelled
 //	    └─ fails to start a Kid whose id is taken; starts Till, detached, when it has all the rest
 //	Doomed ───── Nest ── Nest ── Endless;  Kid (abandoned, waits for Go): a client cancels it
 //	Kid, clients ──Noted──▶ Relay (a Kid's note starts it; new execution every third note) ──Noted──▶ Till (every note)
 //	Late ─────── Nest, at once; and Nest, after a while: the end cancels both
-//	Fickle ───── Roll, an activity that never says the same twice, then an Echo of what it said
+//	Fickle ───── Roll, an activity that returns another number each time, then an Echo of it
 //
 // What sends notes decides nothing that depends on the order in which things come: a turn
 // that the store forgets is decided again as it was. So the notes that Till has seen are
@@ -87,7 +87,7 @@ func (n *Note) add(m Note) {
 	n.IDs, n.Sum, n.Last = append(n.IDs, m.IDs...), n.Sum+m.Sum, m.Last
 }
 
-// household starts everybody in its first turn, so that their places are the same however often that is decided.
+// household starts all others in its first turn, so that their events have the same ids however often it is decided.
 func household(ctx *pawl.Context, h House) (int, error) {
 	first := Kid.Start(ctx, Chore{N: h.N, Rest: h.Patience})
 	second := Kid.Start(ctx, Chore{N: h.N + 100}, pawl.ID(h.Kid))
@@ -100,13 +100,13 @@ func household(ctx *pawl.Context, h House) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if won != deadline { // it has been cancelled before, by a turn that the store forgot
+	if won != deadline { // it has been cancelled before, by a turn that Redis has lost
 		if _, err := nest.Get(ctx); !errors.Is(err, context.Canceled) {
 			return 0, fmt.Errorf("a child that never ends has won: %w", err)
 		}
 	}
 	if _, err := Kid.Call(ctx, Chore{}, pawl.ID(h.Taken)); !errors.Is(err, pawl.ErrIDTaken) {
-		return 0, fmt.Errorf("the id of the child is taken, and the call says: %w", err)
+		return 0, fmt.Errorf("the id of the child is taken, and the call returns: %w", err)
 	}
 	sums, err := pawl.All(ctx, first, second)
 	if err != nil {
@@ -202,11 +202,11 @@ func fickle(ctx *pawl.Context, child string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	said, err := Echo.Call(ctx, rolled, pawl.ID(child))
-	if err == nil && said != rolled {
-		err = fmt.Errorf("the child was given %d and says %d", rolled, said)
+	echoed, err := Echo.Call(ctx, rolled, pawl.ID(child))
+	if err == nil && echoed != rolled {
+		err = fmt.Errorf("the child got %d and returned %d", rolled, echoed)
 	}
-	return said, err
+	return echoed, err
 }
 
 // Listening is how long Echo takes.
@@ -226,13 +226,13 @@ func families() []pawl.OrchestrationBinding {
 	}
 }
 
-// endless is over when nobody wants it any more, and then writes that it was told.
+// endless runs until it is cancelled, and then writes that it was.
 func (l Ledger) endless(ctx context.Context, _ pawl.None) (int, error) {
 	if err := l.write(ctx, "began"); err != nil {
 		return 0, err
 	}
 	<-ctx.Done()
-	return 0, errors.Join(context.Cause(ctx), l.write(ctx, "told"))
+	return 0, errors.Join(context.Cause(ctx), l.write(ctx, "cancelled"))
 }
 
 func (l Ledger) roll(ctx context.Context, _ pawl.None) (int, error) {

@@ -11,8 +11,8 @@ import (
 // Places are those of Booth, and of Lobby: as many are in at a time.
 const Places = 2
 
-// Those who queue: a visitor, for some booths at once; a regular, for a booth whose slot it keeps; and guests, for the lobby, where
-// each stays for two executions. Who is in stays until the ledger is opened.
+// The callers: a visitor calls several booths at once; a regular calls a booth and keeps its slot; and guests call the lobby, where
+// each stays for two executions. Holders stay until the ledger is opened.
 var (
 	Visitor = pawl.NewOrchestration[int, int]("visitor")
 	Regular = pawl.NewOrchestration[int, int]("regular")
@@ -63,7 +63,7 @@ func gated() []pawl.OrchestrationBinding {
 	return []pawl.OrchestrationBinding{Visitor.Do(visitor), Regular.Do(regular), Lobby.Do(lobby)}
 }
 
-// Open lets everybody go who is in, and who comes after.
+// Open releases all holders, present and future.
 func (l Ledger) Open() error { return os.WriteFile(l.opened(), nil, 0o600) }
 
 func (l Ledger) opened() string { return string(l) + ".open" }

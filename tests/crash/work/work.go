@@ -103,7 +103,7 @@ func (l Ledger) write(ctx context.Context, what string) error {
 
 func (l Ledger) step(ctx context.Context, n int) (int, error) { return n + 1, l.write(ctx, "step") }
 
-// slow ends when nobody wants it any more.
+// slow runs until it is cancelled.
 func (l Ledger) slow(ctx context.Context, _ int) (int, error) {
 	if err := l.write(ctx, "slow"); err != nil {
 		return 0, err

@@ -1,0 +1,29 @@
+-- heartbeat records that a member is alive and how it reads its inputs (or, with a span of 0, that it leaves), and returns the
+-- other members.
+--
+--! keys  members
+--! args  member_name own_span# span# own_reach
+--! reply OK living(member reach)* remaining
+--
+-- members: member -> time of its last heartbeat, ms, and its reach. own_span: ms after which this member counts as gone if it is
+-- silent; 0: it leaves. span: the same of the others. remaining: ms until the member with the oldest heartbeat is gone.
+local t = now()
+if own_span == 0 then
+  redis.call('HDEL', members, member_name)
+else
+  allowOOM(members)
+  redis.call('HSET', members, member_name, ms(t) .. ' ' .. own_reach)
+end
+local living, oldest = {}, t
+local all = redis.call('HGETALL', members)
+for i = 1, #all, 2 do
+  local at, reach = string.match(all[i + 1], '^(%d+) (%a+)$')
+  at = tonumber(at)
+  if at and at > t - span and at < t + span then -- a time in the future is from before the clock stepped back
+    living[#living + 1], living[#living + 2] = all[i], reach
+    oldest = math.min(oldest, at)
+  else
+    redis.call('HDEL', members, all[i])
+  end
+end
+return {'OK', living, ms(oldest + span - t)}

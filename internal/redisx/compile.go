@@ -1,0 +1,267 @@
+package redisx
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	errHeader = errors.New("malformed header")
+	fixedName = regexp.MustCompile(`^[a-z][a-z0-9_]*#?$`)
+	listName  = regexp.MustCompile(`^([a-z][a-z0-9_]*)(?:=([a-z][a-z0-9_]*))?(?:\(([a-z0-9_ ]+)\))?\*$`)
+	listWord  = regexp.MustCompile(`[^\s(]+(?:\([^)]*\))?\*?`)
+	word      = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*`)
+	comment   = regexp.MustCompile(`(?m)--.*$`)
+	header    = regexp.MustCompile(`(?m)^--! +(keys|args|reply) *(.*)$`)
+)
+
+// compiler has the declarations of one script.
+type compiler struct {
+	keys, args section
+}
+
+// declare reads the header of a source: the arguments first, for the lists of keys name theirs.
+func (c *compiler) declare(src string) error {
+	lines := header.FindAllStringSubmatch(src, -1)
+	slices.SortStableFunc(lines, func(a, b []string) int { return strings.Compare(a[1], b[1]) })
+	for _, m := range lines {
+		var d *section
+		switch m[1] {
+		case "keys":
+			d, c.keys.array = &c.keys, "KEYS"
+		case "args":
+			d, c.args.array = &c.args, "ARGV"
+		default:
+			continue
+		}
+		if d.text != "" {
+			return fmt.Errorf("%w: %s are declared twice", errHeader, m[1])
+		}
+		if err := d.parse(m[2], c.args.lists); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *section) parse(text string, args []list) error {
+	d.text = text
+	fixed, lists, _ := strings.Cut(text, "|")
+	for _, f := range strings.Fields(fixed) {
+		if !fixedName.MatchString(f) {
+			return fmt.Errorf("%w: %q", errHeader, f)
+		}
+		d.fixed = append(d.fixed, f)
+	}
+	words := listWord.FindAllString(lists, -1)
+	for i, w := range words {
+		m := listName.FindStringSubmatch(w)
+		if m == nil || d.array == "KEYS" && (m[2] == "") != (i == len(words)-1) || d.array == "ARGV" && m[2] != "" {
+			return fmt.Errorf("%w: %q", errHeader, w)
+		}
+		as := slices.IndexFunc(args, func(l list) bool { return l.name == m[2] })
+		if m[2] != "" && as < 0 || i == maxLists {
+			return fmt.Errorf("%w: %q", errHeader, w)
+		}
+		d.lists = append(d.lists, list{name: m[1], as: as, fields: strings.Fields(m[3])})
+	}
+	return nil
+}
+
+// locals returns the declaration of what the script uses of a section, on one line.
+func (d section) locals(args []list, uses func(string) bool) string {
+	var names, values []string
+	add := func(name, format string, args ...any) {
+		if uses(name) {
+			names, values = append(names, name), append(values, fmt.Sprintf(format, args...))
+		}
+	}
+	for i, f := range d.fixed {
+		if name, ok := strings.CutSuffix(f, "#"); ok {
+			add(name, "tonumber(%s[%d])", d.array, i+1)
+		} else {
+			add(f, "%s[%d]", d.array, i+1)
+		}
+	}
+	var out strings.Builder
+	if len(names) > 0 {
+		fmt.Fprintf(&out, "local %s = %s ", strings.Join(names, ", "), strings.Join(values, ", "))
+	}
+	at := fmt.Sprint(len(d.fixed))
+	if d.array == "ARGV" && len(d.lists) > 1 {
+		at = fmt.Sprint(len(d.fixed) + len(d.lists) - 1)
+	}
+	for i, l := range d.lists {
+		if i == len(d.lists)-1 && !uses(l.name) {
+			break
+		}
+		fmt.Fprintf(&out, "local %s_at = %s ", l.name, at)
+		switch {
+		case i == len(d.lists)-1 && !uses("#"+l.name):
+		case i == len(d.lists)-1 && l.width() == 1:
+			fmt.Fprintf(&out, "local %s_n = #%s - %s_at ", l.name, d.array, l.name)
+		case i == len(d.lists)-1:
+			fmt.Fprintf(&out, "local %s_n = (#%s - %s_at) / %d ", l.name, d.array, l.name, l.width())
+		case l.as >= 0:
+			fmt.Fprintf(&out, "local %s_n = %s_n ", l.name, args[l.as].name)
+		default:
+			fmt.Fprintf(&out, "local %s_n = tonumber(%s[%d]) ", l.name, d.array, len(d.fixed)+i+1)
+		}
+		at = l.name + "_at + " + l.name + "_n"
+		if l.width() > 1 {
+			at = fmt.Sprintf("%s_at + %d * %s_n", l.name, l.width(), l.name)
+		}
+	}
+	return strings.TrimSuffix(out.String(), " ")
+}
+
+// compile replaces the header of src by locals, and the uses of lists by places. all is the text in which a name counts as used.
+func (c *compiler) compile(src, all string) (string, error) {
+	all = comment.ReplaceAllString(all, "")
+	lengths := make(map[string]bool) // lists of arguments whose lengths are those of lists of keys
+	for _, l := range c.keys.lists {
+		if l.as >= 0 {
+			lengths[c.args.lists[l.as].name], lengths["#"+c.args.lists[l.as].name] = true, true
+		}
+	}
+	uses := func(name string) bool {
+		return lengths[name] || regexp.MustCompile(`(^|[^\w.'])`+name+`\b`).MatchString(all)
+	}
+	body, err := c.expand(src)
+	if err != nil {
+		return "", err
+	}
+	locals := ""
+	last := ""
+	for _, m := range header.FindAllStringSubmatch(src, -1) {
+		switch m[1] {
+		case "args": // in front of the keys, whose lists may be as long as those of arguments
+			locals, last = strings.TrimSpace(c.args.locals(nil, uses)+" "+locals), m[0]
+		case "keys":
+			locals, last = strings.TrimSpace(locals+" "+c.keys.locals(c.args.lists, uses)), m[0]
+		default:
+		}
+	}
+	if last != "" {
+		body = strings.Replace(body, last, locals, 1)
+	}
+	return body, nil
+}
+
+// find returns the section and the list of a name.
+func (c *compiler) find(name string) (section, list, bool) {
+	for _, d := range []section{c.keys, c.args} {
+		if i := slices.IndexFunc(d.lists, func(l list) bool { return l.name == name }); i >= 0 {
+			return d, d.lists[i], true
+		}
+	}
+	return section{}, list{}, false
+}
+
+// expand replaces the uses of lists.
+func (c *compiler) expand(src string) (string, error) {
+	var out strings.Builder
+	for i := 0; i < len(src); {
+		switch {
+		case strings.HasPrefix(src[i:], "--"):
+			end := i + len(src[i:])
+			if n := strings.IndexByte(src[i:], '\n'); n >= 0 {
+				end = i + n
+			}
+			out.WriteString(src[i:end])
+			i = end
+		case src[i] == '\'':
+			end := i + 1
+			for end < len(src) && src[end] != '\'' {
+				if src[end] == '\\' {
+					end++
+				}
+				end++
+			}
+			out.WriteString(src[i:min(end+1, len(src))])
+			i = end + 1
+		default:
+			name := word.FindString(src[i:])
+			text, next, err := c.use(src, i, name, out.String())
+			if err != nil {
+				return "", err
+			}
+			if text == "" && next == i {
+				text, next = src[i:i+max(len(name), 1)], i+max(len(name), 1)
+			}
+			if strings.HasSuffix(out.String(), "#") && strings.HasSuffix(text, "_n") && text != name {
+				kept := strings.TrimSuffix(out.String(), "#")
+				out.Reset()
+				out.WriteString(kept)
+			}
+			out.WriteString(text)
+			i = next
+		}
+	}
+	return out.String(), nil
+}
+
+// use expands the use of a list, or an unpack of one, at a place; before is the text in front of it.
+func (c *compiler) use(src string, at int, name, before string) (text string, next int, _ error) {
+	behind := at + len(name)
+	if name == "unpack" && strings.HasPrefix(src[behind:], "(") {
+		end := closing(src, behind)
+		args := strings.SplitN(src[behind+1:end], ",", 3)
+		if d, l, ok := c.find(strings.TrimSpace(args[0])); ok && len(args) == 3 && l.width() == 1 {
+			from, err := c.expand(strings.TrimSpace(args[1]))
+			if err != nil {
+				return "", at, err
+			}
+			to, err := c.expand(strings.TrimSpace(args[2]))
+			return fmt.Sprintf("unpack(%s, %s_at + %s, %s_at + %s)", d.array, l.name, from, l.name, to), end + 1, err
+		}
+		return "", at, nil
+	}
+	d, l, ok := c.find(name)
+	if !ok || strings.HasSuffix(before, ".") {
+		return "", at, nil
+	}
+	if strings.HasSuffix(before, "#") {
+		return name + "_n", behind, nil
+	}
+	if !strings.HasPrefix(src[behind:], "[") {
+		return "", at, fmt.Errorf("%w: list %s is used without an index", errHeader, name)
+	}
+	end := closing(src, behind)
+	index, err := c.expand(src[behind+1 : end])
+	if err != nil {
+		return "", at, err
+	}
+	if l.width() == 1 {
+		return fmt.Sprintf("%s[%s_at + %s]", d.array, name, index), end + 1, nil
+	}
+	field := word.FindString(strings.TrimPrefix(src[end+1:], "."))
+	i := slices.Index(l.fields, field)
+	if i < 0 {
+		return "", at, fmt.Errorf("%w: list %s has no field %q", errHeader, name, field)
+	}
+	place := fmt.Sprintf("%s[%s_at + %d * (%s)]", d.array, name, l.width(), index)
+	if back := l.width() - 1 - i; back > 0 {
+		place = fmt.Sprintf("%s[%s_at + %d * (%s) - %d]", d.array, name, l.width(), index, back)
+	}
+	return place, end + 2 + len(field), nil
+}
+
+// closing returns the place of the bracket that closes the one at a place.
+func closing(src string, at int) int {
+	depth := 0
+	for i := at; i < len(src); i++ {
+		switch src[i] {
+		case '(', '[':
+			depth++
+		case ')', ']':
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	return len(src) - 1
+}

@@ -1,0 +1,104 @@
+package redisx_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/internal/redisx"
+)
+
+const joinLua = `-- join shows everything that it is called with.
+--! keys  first | left=pair* right*
+--! args  a b# unused | word* pair(name value)* more*
+--! reply text*
+local out = { first, a, ms(b + 1) }
+for i = 1, #word do out[#out + 1] = word[i] end
+for i = 1, #left do out[#out + 1] = left[i] .. ' ' .. pair[i].name .. ' ' .. pair[i].value end
+for i = 1, #right do out[#out + 1] = right[i] end -- #right, right[i]
+local rest = { unpack(more, 1, #more) }
+out[#out + 1] = table.concat(rest, ' #more ')
+return out
+`
+
+func TestScriptHeaderNamesKeysAndArguments(t *testing.T) {
+	s := redisx.NewScript("join", "", joinLua, "first | left=pair* right*", "a b# unused | word* pair(name value)* more*")
+	if src := s.Source(); strings.Contains(src, "unused =") || strings.Contains(src, ", unused") {
+		t.Errorf("an unused name is read: %s", src)
+	}
+	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
+		r := redisx.NewRunner(rdb)
+		defer r.Close()
+		keys := []string{"{k}1", "{k}2", "{k}3", "{k}4"}
+		args := []any{"a", 1, "x", 1, 2, "word", "n1", "v1", "n2", "v2", "m1", "m2"}
+		v, err := r.Do(within(t), redisx.Call{Script: s, Keys: keys, Args: args})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rep := redisx.NewReply(v)
+		var got []string
+		for i := range rep.Len() {
+			got = append(got, rep.Str(i))
+		}
+		if text := strings.Join(got, "|"); text != "{k}1|a|2|word|{k}2 n1 v1|{k}3 n2 v2|{k}4|m1 #more m2" {
+			t.Fatal(text)
+		}
+		for _, wrong := range [][]any{args[:4], args[:9], {"a", 1, "x", 1, "2", "word", "n1", "v1", "n2", "v2"}} {
+			if _, err := r.Do(within(t), redisx.Call{Script: s, Keys: keys, Args: wrong}); !errors.Is(err, redisx.ErrArguments) {
+				t.Errorf("%v: %v", wrong, err)
+			}
+		}
+		if _, err := r.Do(within(t), redisx.Call{Script: s, Keys: keys[:2], Args: args}); !errors.Is(err, redisx.ErrArguments) {
+			t.Errorf("two keys: %v", err)
+		}
+	})
+}
+
+func TestMalformedScriptHeaderIsRefused(t *testing.T) {
+	for _, body := range []string{
+		"--! keys Key\n", "--! keys a | b* c*\n", "--! keys a | b=x*\n", "--! args a | b\n", "--! args a\n--! args b\n",
+		"--! args | l*\nreturn l", "--! args | l(a b)*\nreturn l[1].c",
+	} {
+		if _, err := redisx.Compile("bad", "", body); err == nil {
+			t.Errorf("%q compiles", body)
+		}
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a caller that passes other arguments than the header declares is accepted")
+		}
+	}()
+	redisx.NewScript("add", "", addLua, "counter", "amount")
+}
+
+// One rule for all scripts: spaces, two to a level, no trailing blanks, at most 160 characters; keys and arguments by name.
+func TestScriptsAreFormatted(t *testing.T) {
+	err := filepath.WalkDir(filepath.Join("..", ".."), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".lua" {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for i, line := range strings.Split(strings.TrimSuffix(string(b), "\n"), "\n") {
+			indent := len(line) - len(strings.TrimLeft(line, " "))
+			switch {
+			case strings.ContainsRune(line, '\t'), strings.TrimRight(line, " ") != line, indent%2 != 0, len(line) > 160 && !strings.HasPrefix(line, "--!"):
+				t.Errorf("%s:%d: format: %q", path, i+1, line)
+			case strings.Contains(line, "KEYS"), strings.Contains(line, "ARGV"):
+				t.Errorf("%s:%d: keys and arguments have names: %q", path, i+1, line)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,104 @@
+package worker_test
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+func TestSuccessIsCountedAfterTheAck(t *testing.T) {
+	o := newOwner(t, durable...)
+	b, reg, cfg := newBlocking(), prometheus.NewRegistry(), o.config()
+	cfg.LeaseTTL, cfg.Metrics = time.Minute, reg
+	w := o.start(cfg, b.do("block"))
+	o.send("block", nothing)
+	o.wait("start", b.started)
+	o.redis.Kill()
+	close(b.release)
+	o.until("the ack has found no Redis", func() bool { return w.Ready() != nil && len(w.Running()) == 0 })
+	if n := counted(t, reg, "pawl_worker_activities_total", "completed"); n != 0 {
+		t.Fatal("counted before the ack")
+	}
+	o.redis.Restart(t)
+	o.until("counted", func() bool { return counted(t, reg, "pawl_worker_activities_total", "completed") == 1 })
+}
+
+func TestCancellationAfterTheCompletionHasNoEffect(t *testing.T) {
+	o := newOwner(t)
+	b, reg, book, cfg := newBlocking(), prometheus.NewRegistry(), &logbook{}, o.config()
+	close(b.release)
+	cfg.Metrics, cfg.Logger = reg, slog.New(slog.NewTextHandler(book, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	w := o.start(cfg, b.do("block"))
+	task := o.send("block", nothing)
+	o.completed(task)
+	o.exists(task)
+	o.revoke(w, task) // DEL of nothing, and a hint about it
+	o.publish(task)   // and a second delivery
+	o.until("refused", func() bool { return counted(t, reg, "pawl_worker_tasks_total", "gone") == 1 })
+	o.completed(task) // still one
+	o.until("counted", func() bool { return counted(t, reg, "pawl_worker_activities_total", "completed") == 1 })
+	for _, outcome := range []string{"failed", "cancelled", "lost", "abandoned"} {
+		if n := counted(t, reg, "pawl_worker_activities_total", outcome); n != 0 {
+			t.Errorf("%v are counted as %s", n, outcome)
+		}
+	}
+	if said := book.lines("level="); len(said) > 0 {
+		t.Errorf("logged %q", said)
+	}
+}
+
+func TestResultOfADeletedActivityIsDroppedAfterItsIDIsReused(t *testing.T) {
+	o := newOwner(t)
+	first, second, cfg := newBlocking(), newBlocking(), o.config()
+	close(second.release)
+	cfg.LeaseTTL, cfg.Concurrency = time.Hour, 1 // it finds nothing out by itself, and takes no second task
+	w := o.start(cfg, first.do("block"))
+	old := o.send("block", nothing)
+	o.wait("start", first.started)
+
+	again := old
+	again.Born.Seq++ // another decision
+	again.Effect = again.ContentID()
+	ctx := context.Background()
+	o.must(o.rdb.Del(ctx, o.leaseKey(old)).Err())
+	o.must(o.rdb.HSet(ctx, o.leaseKey(again), "e", again.Effect, "n", "0", "c", strconv.FormatInt(time.Now().UnixMilli(), 10)).Err())
+	close(first.release)
+	o.until("it has returned", func() bool { return len(w.Running()) == 0 })
+	other := o.config()
+	other.Name = "other"
+	o.start(other, second.do("block"))
+	o.publish(again)
+	o.publish(again) // in case that the first worker was quicker
+	if c := o.completed(again); string(c.Result.Data) == "" || c.Claims != 1 {
+		t.Fatalf("%+v", c)
+	}
+	if first.runs.Load()+second.runs.Load() != 2 {
+		t.Fatalf("the old one ran %d times, the new one %d times", first.runs.Load(), second.runs.Load())
+	}
+}
+
+// A hint may come from anybody, and about a lease that stands.
+func TestForgedHintDoesNotStopAnActivity(t *testing.T) {
+	o := newOwner(t)
+	b, reg, cfg := newBlocking(), prometheus.NewRegistry(), o.config()
+	cfg.LeaseTTL, cfg.Metrics = time.Hour, reg
+	w := o.start(cfg, b.do("block"))
+	task := o.send("block", nothing)
+	o.wait("start", b.started)
+	o.must(o.conn.SendHints(w.Name(), []queue.Hint{{
+		Instance: task.Instance, Execution: 1, Activity: task.Activity, Effect: task.Effect, Reason: cancel.Purged, By: "mallory",
+	}}))
+	o.until("asked", func() bool { return counted(t, reg, "pawl_worker_renewals_total") >= 1 })
+	if r := w.Running(); len(r) != 1 || r[0].Stopped {
+		t.Fatalf("%+v", r)
+	}
+	close(b.release)
+	o.completed(task)
+}

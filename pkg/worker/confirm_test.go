@@ -1,0 +1,100 @@
+package worker_test
+
+import (
+	"context"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/pkg/worker"
+)
+
+// claiming gives an owner, and a worker that has claimed the task and runs it until b.release is closed.
+func claiming(t *testing.T) (o *owner, b *blocking, w *worker.Worker, task queue.Task, lease map[string]string) {
+	t.Helper()
+	o, b = newOwner(t), newBlocking()
+	cfg := o.config()
+	cfg.LeaseTTL = time.Minute
+	w = o.start(cfg, b.do("block"))
+	task = o.send("block", nothing)
+	o.wait("start", b.started)
+	return o, b, w, task, o.claimed(task)
+}
+
+// doubt asks a worker about a claim, as an owner does that doubts it.
+func (o *owner) doubt(worker string, t queue.Task, token string) {
+	o.Helper()
+	o.must(o.conn.SendHints(worker, []queue.Hint{{Instance: t.Instance, Execution: t.Execution, Activity: t.Activity, Effect: t.Effect, Token: token}}))
+}
+
+// claimed waits until a task is claimed, and returns its lease.
+func (o *owner) claimed(t queue.Task) map[string]string {
+	o.Helper()
+	var l map[string]string
+	o.until("a claim", func() bool { l = o.lease(t); return l["t"] != "" })
+	return l
+}
+
+// forgets makes Redis forget all since the lease was so.
+func (o *owner) forgets(t queue.Task, was map[string]string) {
+	o.Helper()
+	ctx := context.Background()
+	o.must(o.rdb.Del(ctx, o.part(t).Inbox(t.Instance), o.leaseKey(t)).Err())
+	o.must(o.rdb.HSet(ctx, o.leaseKey(t), was).Err())
+}
+
+// Redis has forgotten the ack: the worker has the completion, and nothing runs twice.
+func TestCompletionLostByRedisIsAckedAgain(t *testing.T) {
+	o, b, w, task, lease := claiming(t)
+	close(b.release)
+	o.completed(task)
+	o.until("left", func() bool { return len(w.Running()) == 0 })
+	o.forgets(task, lease)
+	o.doubt(w.Name(), task, lease["t"])
+	o.completed(task)
+	if n := b.runs.Load(); n != 1 {
+		t.Errorf("it ran %d times", n)
+	}
+	o.doubt(w.Name(), task, lease["t"]) // again, of what was not forgotten
+	o.doubt(w.Name(), task, lease["t"]+"0")
+	later := o.send("block", nothing)
+	o.completed(later)
+	o.completed(task) // still one
+}
+
+// Redis has forgotten that the activity was given back, or the worker has never had the answer to its claim.
+func TestUnknownClaimOfThisProcessIsReleased(t *testing.T) {
+	o, b, w, running, lease := claiming(t)
+	process, _, _ := strings.Cut(lease["t"], "-")
+
+	stray, foreign := o.schedule("block", "block", nothing), o.schedule("block", "block", nothing)
+	held := func(task queue.Task, token string) {
+		was := maps.Clone(lease)
+		was["e"], was["t"] = task.Effect, token
+		o.forgets(task, was)
+	}
+	held(stray, process+"-zz")
+	held(foreign, "anotherprocess-zz") // of the same name
+	o.doubt(w.Name(), running, lease["t"])
+	o.doubt(w.Name(), foreign, "anotherprocess-zz")
+	o.doubt(w.Name(), stray, process+"-zz")
+	o.until("the stray claim is returned", func() bool { return o.lease(stray)["t"] == "" })
+	if l := o.lease(stray); l["n"] != "0" || l["e"] != stray.Effect {
+		t.Errorf("lease %v", l)
+	}
+	if l := o.lease(foreign); l["t"] != "anotherprocess-zz" {
+		t.Errorf("the claim of another process was touched: %v", l)
+	}
+	if l := o.lease(running); l["t"] != lease["t"] {
+		t.Errorf("the claim of an activity that runs was touched: %v", l)
+	}
+	select {
+	case err := <-b.cause:
+		t.Fatalf("cancelled: %v", err)
+	default:
+	}
+	close(b.release)
+	o.completed(running)
+}

@@ -1,0 +1,79 @@
+package worker
+
+import (
+	"sync"
+
+	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/lease"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// doorbellSender sends doorbells for inboxes that were empty. Pending doorbells of a partition are sent as one message, without delay.
+// A lost doorbell delays its instance by two seconds.
+type doorbellSender struct {
+	conn *queue.Conn
+	wake chan struct{}
+	quit chan struct{}
+	done chan struct{}
+
+	mu      sync.Mutex
+	pending map[int][]queue.Bell // by partition
+}
+
+func newDoorbellSender(conn *queue.Conn) *doorbellSender {
+	s := &doorbellSender{
+		conn: conn, wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
+		pending: make(map[int][]queue.Bell),
+	}
+	go s.run()
+	return s
+}
+
+// ring adds a doorbell. It does not block.
+func (s *doorbellSender) ring(of lease.Ref, a lease.Acked) {
+	partition, b := of.Part, queue.Bell{Instance: of.Instance, Effect: of.Effect, Proof: a.Proof}
+	if len(a.Element.Body) < history.MaxDoorbellElement {
+		b.Element = a.Element.Encode()
+	}
+	if len(b.Element) > history.MaxDoorbellElement { // including its head
+		b.Element = nil
+	}
+	s.mu.Lock()
+	s.pending[partition] = append(s.pending[partition], b)
+	s.mu.Unlock()
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// stop sends pending doorbells and waits.
+func (s *doorbellSender) stop() {
+	close(s.quit)
+	<-s.done
+	s.send()
+}
+
+func (s *doorbellSender) run() {
+	defer close(s.done)
+	for {
+		select {
+		case <-s.quit:
+			return
+		case <-s.wake:
+			s.send()
+		}
+	}
+}
+
+func (s *doorbellSender) send() {
+	s.mu.Lock()
+	now := s.pending
+	s.pending = make(map[int][]queue.Bell, len(now))
+	s.mu.Unlock()
+	for partition, doorbells := range now {
+		_ = s.conn.Ring(partition, doorbells) // reconciliation finds the inbox if the doorbell is lost
+		failpoint.Here("worker.rung")
+	}
+}

@@ -1,0 +1,221 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/outage"
+	"github.com/pawlrun/pawl/internal/redisx"
+)
+
+const (
+	// claimTimeout is the time after which the task of an unanswered claim is returned.
+	claimTimeout = time.Second
+	// trialPeriod is the time that a node which has answered a probe stays on trial while no claim is sent to it.
+	trialPeriod = 2 * time.Second
+
+	minPullBackoff = 10 * time.Millisecond // before the next task is requested, after one was returned; it doubles
+	maxPullBackoff = time.Second
+)
+
+// errUnanswered is the error of a claim that is not answered within claimTimeout.
+var errUnanswered = fmt.Errorf("no answer to a claim: %w", context.DeadlineExceeded)
+
+// redisNodes records which Redis nodes do not answer the claims of this worker, and keeps it from taking tasks that other workers could
+// run in the meantime.
+//
+//	             claim unanswered for claimTimeout, or failed
+//	answering ────────────────────────────────────────────────▶ silent
+//	    ▲                                                       │   ▲
+//	    │                                          probe answered   │ claim unanswered
+//	    │   claim answered, or none for trialPeriod             ▼   │
+//	    └────────────────────────────────────────────────────  trial
+//
+// When a node becomes silent, all tasks whose claims it has not answered are returned at once, as are all tasks that arrive while it is
+// silent. A claim whose task was returned is not withdrawn, because it may have taken effect: if it is answered after all, the activity
+// runs here, and the worker that has received the task finds the lease held.
+//
+// While a node is silent or on trial, each queue is asked for one task at a time, with a growing backoff after each that had to be
+// returned. So tasks on the other nodes of a cluster continue.
+//
+// It has one goroutine, and one for each silent node; stop joins them.
+type redisNodes struct {
+	w        *Worker
+	ctx      context.Context //nolint:containedctx // ends with stop
+	end      context.CancelFunc
+	wg       sync.WaitGroup
+	impaired atomic.Bool // nodes is not empty; the only check while all nodes answer
+
+	mu    sync.Mutex
+	nodes map[any]*node // that do not answer, by Runner.Node
+}
+
+// node is a Redis node that does not answer.
+type node struct {
+	silent  bool // false: on trial
+	until   time.Time
+	backoff time.Duration // before the next probe
+}
+
+func newRedisNodes(w *Worker) *redisNodes {
+	r := &redisNodes{w: w, nodes: make(map[any]*node)}
+	r.ctx, r.end = context.WithCancel(context.Background())
+	r.wg.Go(r.run)
+	return r
+}
+
+func (r *redisNodes) stop() {
+	r.mu.Lock() // starts no probe after this
+	r.end()
+	r.mu.Unlock()
+	r.wg.Wait()
+}
+
+// run finds unanswered claims, and ends trials.
+func (r *redisNodes) run() {
+	tick := time.NewTicker(claimTimeout / 4)
+	defer tick.Stop()
+	for {
+		select {
+		case <-r.ctx.Done():
+			return
+		case now := <-tick.C:
+			for _, t := range r.w.tasks.claiming() {
+				if now.Sub(t.since) > claimTimeout {
+					r.claimFailed(t, errUnanswered)
+				}
+			}
+			r.endTrials(now)
+		}
+	}
+}
+
+// silent reports whether the leases of a partition are on a node that does not answer.
+func (r *redisNodes) silent(part int) bool {
+	key := r.node(part)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := r.nodes[key]
+	return n != nil && n.silent
+}
+
+func (r *redisNodes) node(part int) any { return r.w.runner.Node(r.probeKey(part)) }
+
+func (r *redisNodes) probeKey(part int) string {
+	return redisx.NewSpace(r.w.cfg.Namespace).Part(part).Owner()
+}
+
+// claimFailed records a claim without an answer, and returns all unanswered tasks of its node.
+func (r *redisNodes) claimFailed(t *task, err error) {
+	r.w.health.redisReplied(err)
+	if redisx.Unavailable(err) {
+		r.w.outage.Failed(outage.Redis, "claim", err)
+	}
+	key := r.node(t.ref.Part)
+	if r.silence(key, t.ref.Part, err) {
+		for _, q := range r.w.queues {
+			q.puller.Narrow()
+			q.nextAfterBackoff()
+		}
+		for _, other := range r.w.tasks.claiming() {
+			if r.node(other.ref.Part) == key {
+				other.redeliver()
+			}
+		}
+	}
+	t.redeliver()
+}
+
+// silence records that a node is silent, and reports whether it was not before.
+func (r *redisNodes) silence(key any, part int, err error) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := r.nodes[key]
+	if r.ctx.Err() != nil || n != nil && n.silent {
+		return false
+	}
+	if n == nil {
+		n = &node{backoff: minBackoff}
+		r.nodes[key] = n
+	}
+	n.silent = true
+	if !r.impaired.Swap(true) {
+		redisx.LogFailure(r.w.log, "claims not answered, returning tasks", err, "partition", part)
+	}
+	r.wg.Go(func() { r.probe(key, n, part) })
+	return true
+}
+
+// probe sends requests to the node until it answers, and puts it on trial.
+func (r *redisNodes) probe(key any, n *node, part int) {
+	for {
+		r.mu.Lock()
+		wait := n.backoff
+		n.backoff = min(2*n.backoff, maxBackoff)
+		silent := n.silent && r.nodes[key] == n
+		r.mu.Unlock()
+		if !silent { // a late answer to a claim came first
+			return
+		}
+		backoff := time.NewTimer(wait)
+		select {
+		case <-r.ctx.Done():
+			backoff.Stop()
+			return
+		case <-backoff.C:
+		}
+		if _, err := r.w.runner.Do(r.ctx, redisx.Command("EXISTS", r.probeKey(part))); err == nil {
+			break
+		}
+	}
+	r.mu.Lock()
+	n.silent, n.until = false, time.Now().Add(trialPeriod)
+	r.mu.Unlock()
+	for _, q := range r.w.queues {
+		q.puller.Next()
+	}
+}
+
+// claimAnswered records an answered claim.
+func (r *redisNodes) claimAnswered(t *task) {
+	if !r.impaired.Load() {
+		return
+	}
+	key := r.node(t.ref.Part)
+	r.mu.Lock()
+	delete(r.nodes, key)
+	r.mu.Unlock()
+	r.resume()
+}
+
+func (r *redisNodes) endTrials(now time.Time) {
+	if !r.impaired.Load() {
+		return
+	}
+	r.mu.Lock()
+	for key, n := range r.nodes {
+		if !n.silent && now.After(n.until) {
+			delete(r.nodes, key)
+		}
+	}
+	r.mu.Unlock()
+	r.resume()
+}
+
+// resume takes tasks for all free slots again, once all nodes answer.
+func (r *redisNodes) resume() {
+	r.mu.Lock()
+	resumed := len(r.nodes) == 0 && r.impaired.Swap(false)
+	r.mu.Unlock()
+	if !resumed {
+		return
+	}
+	for _, q := range r.w.queues {
+		q.returned.Store(0)
+		q.puller.Widen()
+	}
+	r.w.log.Debug("claims answered again")
+}

@@ -1,0 +1,216 @@
+package worker_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl/internal/natstest"
+	"github.com/pawlrun/pawl/internal/netfault"
+	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/pkg/worker"
+)
+
+// instant gives an owner, an activity that returns at once, and settings with a lease that no test waits for.
+func instant(t *testing.T) (*owner, *blocking, worker.Config) {
+	t.Helper()
+	o, b := newOwner(t), newBlocking()
+	close(b.release)
+	cfg := o.config()
+	cfg.LeaseTTL = 10 * time.Second
+	return o, b, cfg
+}
+
+// throughFault gives a client of a Redis server behind a proxy.
+func (o *owner) throughFault(addr string) (*netfault.Proxy, redis.UniversalClient) {
+	o.Helper()
+	p, err := netfault.Listen(addr)
+	o.must(err)
+	o.Cleanup(p.Close)
+	rdb := redis.NewClient(&redis.Options{Addr: p.Addr(), DisableIdentity: true})
+	o.Cleanup(func() { _ = rdb.Close() })
+	return p, rdb
+}
+
+// canaries sends one task after another and returns how long each took until it was completed.
+func (o *owner) canaries(name string, n int) []time.Duration {
+	o.Helper()
+	took := make([]time.Duration, n)
+	for i := range n {
+		begun := time.Now()
+		o.completed(o.send(name, nothing))
+		took[i] = time.Since(begun)
+	}
+	return took
+}
+
+// slow counts the waits that are longer than a limit.
+func slow(took []time.Duration, limit time.Duration) (n int) {
+	for _, d := range took {
+		if d > limit {
+			n++
+		}
+	}
+	return n
+}
+
+// A worker that has lost its Redis shares a queue with one that has not. Only what it had in hand when it found out may wait
+// for that; it takes tasks again when Redis is back.
+func TestWorkerWithoutRedisDelaysNoTaskThatAnotherCanRun(t *testing.T) {
+	for name, fault := range map[string]func(*netfault.Proxy){"black hole": (*netfault.Proxy).BlackHole, "cut": (*netfault.Proxy).Cut} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it waits more than it works
+			o, b, cfg := instant(t)
+			proxy, rdb := o.throughFault(o.redis.Addr)
+			lame := cfg
+			lame.NATS, lame.Redis, lame.Name = o.dial(), rdb, "lame"
+			w := o.start(lame, b.do("block"))
+			o.completed(o.send("block", nothing))
+			sound := o.worker(cfg, b.do("block"))
+			fault(proxy)
+			took := o.canaries("block", 40)
+			t.Logf("longest wait %v; over 300 ms: %d of %d", longest(took), slow(took, 300*time.Millisecond), len(took))
+			// Two tasks may be in the hands of the lame worker before it finds out: one whose claim is under way, and one of a trial.
+			if n := slow(took, 900*time.Millisecond); n > 4 {
+				t.Errorf("%d of %d tasks waited for a worker that has no Redis: %v", n, len(took), took)
+			}
+			if w.Ready() == nil {
+				t.Error("a worker that cannot claim is ready")
+			}
+			proxy.Heal()
+			o.must(o.stop(sound, 20*time.Second))
+			o.canaries("block", 5) // the other is back
+			o.drained("block")
+		})
+	}
+}
+
+func longest(took []time.Duration) (most time.Duration) {
+	for _, d := range took {
+		most = max(most, d)
+	}
+	return most
+}
+
+// One worker alone, and a Redis that refuses to write: it must not turn the queue over as fast as it can, and must take the
+// whole of it when Redis writes again.
+func TestWorkerWhoseClaimsFailRequestsFewTasks(t *testing.T) {
+	t.Parallel() // it waits more than it works
+	o, b, cfg := instant(t)
+	reg := prometheus.NewRegistry()
+	cfg.Metrics = reg
+	o.start(cfg, b.do("block"))
+	o.completed(o.send("block", nothing))
+	tasks := make([]queue.Task, 50)
+	for i := range tasks {
+		tasks[i] = o.schedule("block", "block", nothing)
+	}
+	o.must(o.rdb.ConfigSet(context.Background(), "maxmemory", "1").Err())
+	o.offer(tasks...)
+	unclaimed := func() float64 { return counted(t, reg, "pawl_worker_tasks_total", "unclaimed") }
+	o.until("a claim is refused", func() bool { return unclaimed() > 0 })
+	settled := time.After(2 * time.Second) // a rate is measured
+	<-settled
+	before := unclaimed()
+	<-time.After(3 * time.Second)
+	if n := unclaimed() - before; n > 20 {
+		t.Errorf("%v tasks were taken and given back within 3 s", n)
+	}
+	o.must(o.rdb.ConfigSet(context.Background(), "maxmemory", "0").Err())
+	for _, task := range tasks {
+		o.completed(task)
+	}
+}
+
+// keySlot is the slot of a key's hash tag, as a cluster has it.
+func keySlot(key string) int {
+	tag := key[strings.IndexByte(key, '{')+1:]
+	crc := 0
+	for _, b := range []byte(tag[:strings.IndexByte(tag, '}')]) {
+		crc ^= int(b) << 8
+		for range 8 {
+			if crc <<= 1; crc&0x10000 != 0 {
+				crc ^= 0x11021
+			}
+		}
+	}
+	return crc % 16384
+}
+
+// Of two Redis nodes one does not answer this worker; it goes on with the tasks whose leases are on the other.
+func TestWorkerContinuesWithTheNodesThatAnswer(t *testing.T) {
+	t.Parallel() // it waits more than it works
+	o, b, cfg := instant(t)
+	other := redistest.Start(t)
+	proxy, _ := o.throughFault(other.Addr)
+	lost := keySlot(o.space.Part(0).Owner()) // partition 0 is on the other node, alone
+	split := func(second string) *redis.ClusterClient {
+		rdb := redis.NewClusterClient(&redis.ClusterOptions{DisableIdentity: true, ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+			return []redis.ClusterSlot{
+				{Start: 0, End: lost - 1, Nodes: []redis.ClusterNode{{Addr: o.redis.Addr}}},
+				{Start: lost, End: lost, Nodes: []redis.ClusterNode{{Addr: second}}},
+				{Start: lost + 1, End: 16383, Nodes: []redis.ClusterNode{{Addr: o.redis.Addr}}},
+			}, nil
+		}})
+		t.Cleanup(func() { _ = rdb.Close() })
+		return rdb
+	}
+	o.rdb = split(other.Addr)
+	cfg.Redis = split(proxy.Addr())
+	o.start(cfg, b.do("block"))
+	var here, there []queue.Task
+	for len(here) < 30 || len(there) < 10 {
+		if task := o.schedule("block", "block", nothing); o.ref(task).Part == 0 {
+			there = append(there, task)
+		} else {
+			here = append(here, task)
+		}
+	}
+	proxy.BlackHole()
+	begun := time.Now()
+	o.offer(there...)
+	o.offer(here...)
+	for _, task := range here {
+		o.completed(task)
+	}
+	t.Logf("%d tasks behind %d of the silent node took %v", len(here), len(there), time.Since(begun))
+	proxy.Heal()
+	for _, task := range there {
+		o.until("the end of a task of the other node", func() bool {
+			if l := o.lease(task); l["e"] != "" && l["t"] == "" {
+				o.publish(task) // the owner's look: a claim whose answer came too late is given back, uncounted
+			}
+			return len(o.inbox(task)) > 0
+		})
+	}
+}
+
+// Deliveries that reach nobody: the connection of the worker is dead, and the server does not know it.
+func TestTasksSentIntoADeadConnectionAreDeliveredToOtherWorkers(t *testing.T) {
+	t.Parallel() // it waits more than it works
+	o, b, cfg := instant(t)
+	proxy, err := netfault.Listen(o.url[len("nats://"):])
+	o.must(err)
+	t.Cleanup(proxy.Close)
+	lame := cfg
+	lame.NATS, lame.Name = natstest.Dial(t, "nats://"+proxy.Addr()), "lame"
+	o.start(lame, b.do("block"))
+	o.completed(o.send("block", nothing))
+	o.start(cfg, b.do("block"))
+	proxy.BlackHole()
+	took := o.canaries("block", 40)
+	t.Logf("longest wait %v; over 300 ms: %d of %d", longest(took), slow(took, 300*time.Millisecond), len(took))
+	if most := longest(took); most > 6*time.Second {
+		t.Errorf("a task waited for %v", most)
+	}
+	if n := slow(took, 900*time.Millisecond); n > 4 {
+		t.Errorf("%d of %d tasks were sent to a worker that is cut off: %v", n, len(took), took)
+	}
+	proxy.Heal()
+	o.drained("block")
+}

@@ -1,0 +1,124 @@
+package worker_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// The proportions are those of a TTL of 10 s and a Redis that is away for 5 s, or for 30 s.
+const (
+	awayTTL   = 3 * time.Second
+	awayShort = awayTTL / 2
+	awayLong  = 2 * awayTTL // the rest of the thirty seconds would show nothing new
+)
+
+// outages are the ways in which Redis is away for a while.
+func outages(t *testing.T, f func(t *testing.T, o *owner, away func(time.Duration))) {
+	t.Run("stopped and continued", func(t *testing.T) {
+		o := newOwner(t)
+		f(t, o, func(d time.Duration) {
+			o.redis.Pause()
+			<-time.After(d) // what is tested is a length of time
+			o.redis.Resume()
+		})
+	})
+	t.Run("killed and started again from its AOF", func(t *testing.T) {
+		o := newOwner(t, durable...)
+		f(t, o, func(d time.Duration) {
+			o.redis.Kill()
+			<-time.After(d)
+			o.redis.Restart(t)
+		})
+	})
+}
+
+// several activities that run, just renewed.
+func (o *owner) severalRun(t *testing.T, b *blocking, reg *prometheus.Registry) []queue.Task {
+	t.Helper()
+	tasks := make([]queue.Task, 5)
+	for i := range tasks {
+		tasks[i] = o.send("block", nothing)
+	}
+	for range tasks {
+		o.wait("start", b.started)
+	}
+	o.renewed(t, reg, len(tasks))
+	return tasks
+}
+
+func (o *owner) renewed(t *testing.T, reg *prometheus.Registry, n int) {
+	t.Helper()
+	was := counted(t, reg, "pawl_worker_renewals_total")
+	o.until("renewed", func() bool { return counted(t, reg, "pawl_worker_renewals_total") >= was+float64(n) })
+}
+
+func TestRedisOutageShorterThanTheTTLCancelsNoActivity(t *testing.T) {
+	outages(t, func(t *testing.T, o *owner, away func(time.Duration)) {
+		b, reg, cfg := newBlocking(), prometheus.NewRegistry(), o.config()
+		cfg.LeaseTTL, cfg.Metrics = awayTTL, reg
+		w := o.start(cfg, b.do("block"))
+		tasks := o.severalRun(t, b, reg)
+		away(awayShort)
+		o.renewed(t, reg, len(tasks))
+		for _, r := range w.Running() {
+			if r.Stopped {
+				t.Errorf("%s is cancelled", r.Ref)
+			}
+		}
+		close(b.release)
+		for _, task := range tasks {
+			if c := o.completed(task); c.Claims != 1 {
+				t.Errorf("activity %d was claimed %d times", task.Activity, c.Claims)
+			}
+		}
+		select {
+		case err := <-b.cause:
+			t.Errorf("cancelled: %v", err)
+		default:
+		}
+	})
+}
+
+func TestRedisOutageLongerThanTheTTLCancelsActivitiesWhichRunAgain(t *testing.T) {
+	outages(t, func(t *testing.T, o *owner, away func(time.Duration)) {
+		b, reg, cfg := newBlocking(), prometheus.NewRegistry(), o.config()
+		cfg.LeaseTTL, cfg.Metrics = awayTTL, reg
+		o.start(cfg, b.do("block"))
+		tasks := o.severalRun(t, b, reg)
+		away(awayLong)
+		for range tasks {
+			if c := o.why(b); c.Reason != cancel.LeaseLost {
+				t.Fatalf("cause %v", c)
+			}
+		}
+		o.until("counted", func() bool { return counted(t, reg, "pawl_worker_activities_total", "lost") == float64(len(tasks)) })
+		if n := counted(t, reg, "pawl_worker_activities_total", "failed") + counted(t, reg, "pawl_worker_activities_total", "cancelled"); n > 0 {
+			t.Fatal("an outage is no failure of an activity, and no cancellation")
+		}
+		for _, task := range tasks {
+			if in := o.inbox(task); len(in) > 0 {
+				t.Fatalf("an outage became a result: %+v", in)
+			}
+		}
+		close(b.release)
+		for _, task := range tasks { // the owner's look finds the claims that are over
+			o.publish(task)
+		}
+		for _, task := range tasks {
+			if c := o.completed(task); c.Claims != 2 {
+				t.Errorf("activity %d was claimed %d times", task.Activity, c.Claims)
+			}
+		}
+		all, err := o.conn.AskWorkers(context.Background(), 100*time.Millisecond)
+		o.must(err)
+		if len(all) != 1 || all[0].LastError == "" || all[0].LastErrorAt == 0 {
+			t.Fatalf("the outage is forgotten: %+v", all)
+		}
+	})
+}

@@ -1,0 +1,159 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/outage"
+	"github.com/pawlrun/pawl/internal/queuemetrics"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/lease"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// ackWait is the time after which NATS delivers a message again that was not acked: its worker was killed, stopped or disconnected. It is
+// longer than the time that a worker keeps a task whose claim is unanswered.
+const ackWait = 2 * claimTimeout
+
+// services is what a started worker uses and runs. See close for the order of their end.
+type services struct {
+	runner            *redisx.Runner
+	conn              *queue.Conn
+	unregisterMetrics func() // of conn
+	leases            *lease.Leases
+	keeper            *lease.Keeper
+	nodes             *redisNodes
+	doorbells         *doorbellSender
+	reports           *reporter
+	hints             *queue.Subscription
+	requests          *queue.Subscription // of pawl workers
+	queues            []*intake
+	stopReporter      func() // of outages
+}
+
+// awaitRedis repeats an operation until Redis is available, or ctx ends.
+func (w *Worker) awaitRedis(ctx context.Context, operation string, attempt func(context.Context) error) error {
+	return w.outage.Await(ctx, outage.Redis, operation, redisx.Unavailable, attempt)
+}
+
+// open sets the services. On error some of them are set.
+func (w *Worker) open(ctx context.Context) error {
+	err := w.awaitRedis(ctx, "check settings", func(ctx context.Context) error { return redisx.CheckPolicy(ctx, w.cfg.Redis, w.log) })
+	if err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
+	if w.conn, err = w.join(ctx); err != nil {
+		return fmt.Errorf("worker: namespace %s: %w", w.cfg.Namespace, err)
+	}
+	if w.unregisterMetrics, err = queuemetrics.Register(w.cfg.Metrics, "worker", w.conn); err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
+	space := redisx.NewSpace(w.cfg.Namespace)
+	if err = w.awaitRedis(ctx, "compare partitions", func(ctx context.Context) error { return w.checkPartitions(ctx, space) }); err != nil {
+		return err
+	}
+	w.runner = redisx.NewRunner(w.cfg.Redis).ReportTo(w.outage)
+	w.leases = lease.New(w.runner, space)
+	reasons := &reasonFinder{runner: w.runner, space: space}
+	w.keeper = lease.NewKeeper(w.leases, w.cfg.LeaseTTL, reasons.reasonsOf, w.log)
+	w.doorbells = newDoorbellSender(w.conn)
+	w.reports = newReporter(w.leases, w.log)
+	if w.hints, err = w.conn.OnHints(w.cfg.Name, w.onHints); err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
+	for _, name := range w.registry.Queues() {
+		q, err := newIntake(ctx, w, name)
+		if err != nil {
+			return fmt.Errorf("worker: %w", err)
+		}
+		w.queues = append(w.queues, q)
+	}
+	w.nodes = newRedisNodes(w)
+	w.startedAt = time.Now()
+	if w.requests, err = w.conn.ServeWorkers(w.info); err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
+	return nil
+}
+
+// join opens the namespace, and waits until an orchestrator has created it.
+func (w *Worker) join(ctx context.Context) (*queue.Conn, error) {
+	tick := time.NewTicker(250 * time.Millisecond)
+	defer tick.Stop()
+	for logged := false; ; logged = true {
+		conn, err := queue.Join(ctx, w.cfg.NATS, queue.Options{
+			Namespace: w.cfg.Namespace, Partitions: w.cfg.Partitions, AckWait: min(w.cfg.LeaseTTL, ackWait), ReplyPrefixes: w.cfg.ReplyPrefixes,
+			Logger: w.cfg.Logger, Outage: w.outage,
+		})
+		if err == nil || !errors.Is(err, queue.ErrNoNamespace) {
+			return conn, err
+		}
+		if !logged {
+			w.log.Info("waiting for an orchestrator to create the namespace", "namespace", w.cfg.Namespace)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(err, ctx.Err())
+		case <-tick.C:
+		}
+	}
+}
+
+// checkPartitions checks that Redis and the streams have the same number of partitions, if Redis has one: with another number every lease
+// would seem deleted.
+func (w *Worker) checkPartitions(ctx context.Context, space redisx.Space) error {
+	run := redisx.NewRunner(w.cfg.Redis) // for its timeouts and retries
+	defer run.Close()
+	v, err := run.Do(ctx, redisx.Command("HGET", space.Meta(), "partitions"))
+	if err != nil {
+		return fmt.Errorf("worker: read %s from Redis: %w", space.Meta(), err)
+	}
+	n, err := redisx.Int(v)
+	switch {
+	case err != nil:
+		return fmt.Errorf("worker: read %s from Redis: %w", space.Meta(), err)
+	case v != nil && int(n) != w.conn.Partitions():
+		return fmt.Errorf("worker: namespace %s has %d partitions in Redis and %d in NATS: they do not belong together",
+			w.cfg.Namespace, n, w.conn.Partitions())
+	}
+	return nil
+}
+
+// close ends the services that are set.
+func (w *Worker) close() {
+	if w.requests != nil {
+		w.requests.Stop()
+	}
+	if w.hints != nil {
+		w.hints.Stop()
+	}
+	if w.nodes != nil {
+		w.nodes.stop()
+	}
+	if w.reports != nil {
+		w.reports.stop()
+	}
+	if w.keeper != nil {
+		w.keeper.Stop()
+	}
+	if w.runner != nil {
+		w.runner.Close()
+	}
+	if w.doorbells != nil {
+		w.doorbells.stop()
+	}
+	if w.unregisterMetrics != nil {
+		w.unregisterMetrics()
+	}
+	if w.conn != nil {
+		w.conn.Close()
+	}
+	if w.stopReporter != nil {
+		w.stopReporter()
+	}
+	w.count.unregister()
+	w.phase.Store(stopped)
+	close(w.ended)
+}

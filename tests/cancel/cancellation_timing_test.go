@@ -1,0 +1,219 @@
+package cancel
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// What a worker counts of activities.
+const (
+	completed = "pawl_worker_activities_total,%,completed"
+	failed    = "pawl_worker_activities_total,%,failed"
+	cancelled = "pawl_worker_activities_total,%,cancelled"
+	lost      = "pawl_worker_activities_total,%,lost"
+)
+
+// wantCounts demands the counts of one activity: completed, failed, cancelled and lost.
+func (a *harness) wantCounts(counts map[string]float64, activity string, want [4]float64) {
+	a.Helper()
+	var got [4]float64
+	for i, form := range []string{completed, failed, cancelled, lost} {
+		got[i] = counts[strings.Replace(form, "%", activity, 1)]
+	}
+	if got != want {
+		a.Errorf("%s: completed, failed, cancelled and lost are %v, want %v", activity, got, want)
+	}
+}
+
+func TestActivityCancelledBeforeItsClaimNeverStarts(t *testing.T) {
+	t.Parallel()
+	a := newHarness(t)
+	for id, how := range map[string]string{"dead": "client", "live": "completes"} {
+		in, err := author.Input(Trial).Encode(Try{How: how})
+		a.start(Trial, id, in, err)
+		poll.Until(t, within, "the activity is scheduled", func() bool { return len(a.history(id, 1)) >= 2 })
+	}
+	a.must(a.Client.Cancel(a.ctx, "dead", "before anybody came"))
+	a.ended("dead")
+	w := a.worker("worker")
+	a.await("began", "live", 1)
+	a.reported("dead", 1, client.HowNeverStarted)
+	if l := a.lines("began", "dead"); len(l) > 0 {
+		t.Errorf("it has started: %+v", l)
+	}
+	a.wantCounts(a.counts(w, "worker"), "hold", [4]float64{})
+	a.send("live")
+	a.ended("live")
+	a.check()
+}
+
+// The ack comes while the turn that cancels is under way, which does not see it.
+func TestCompletionBeforeCancellationIsReportedAsFinishedFirst(t *testing.T) {
+	t.Parallel()
+	a := newHarness(t)
+	w := a.worker("worker")
+	file := a.file("late")
+	in, err := author.Input(Late).Encode(file)
+	a.start(Late, "late", in, err)
+	a.await("began", "late", 1)
+	a.send("late")
+	poll.Until(t, within, "the turn is under way", func() bool { _, err := os.Stat(file + ".turning"); return err == nil })
+	a.touch(file + ".activity")
+	inbox := redisx.NewSpace(a.ns).Part(queue.PartitionOf("late", partitions)).Inbox("late")
+	rdb := a.redis.Client(t)
+	poll.Until(t, within, "the completion is in the inbox, behind the event that the turn is about", func() bool { return rdb.LLen(a.ctx, inbox).Val() >= 2 })
+	a.touch(file + ".turn")
+	a.reported("late", 1, client.HowFinishedFirst)
+	a.neverCompletes("late")
+	a.wantCounts(a.counts(w, "worker"), "deaf", [4]float64{1, 0, 0, 0}) // its ack was taken
+	a.check()
+}
+
+// neverCompletes lets the instance end, and demands that no completion is in its history.
+func (a *harness) neverCompletes(id string) {
+	a.Helper()
+	a.send(id)
+	if c, ok := a.ended(id).(*history.Completed); !ok {
+		a.Errorf("%s ended with %+v", id, c)
+	}
+	for _, e := range a.history(id, 1) {
+		if e.Event.Kind() == history.KindActivityCompleted || e.Event.Kind() == history.KindActivityFailed {
+			a.Errorf("%s: history has %T %+v", id, e.Event, e.Event)
+		}
+	}
+}
+
+// The worker hears no hint, so it does not know of the cancellation when it acks.
+func TestAckAfterCancellationIsCountedAsCancelled(t *testing.T) {
+	t.Parallel()
+	a := newHarness(t)
+	w := a.member(settings{Role: "worker", Name: "worker", NATS: a.deaf()})
+	file := a.file("late")
+	a.touch(file + ".turn")
+	in, err := author.Input(Late).Encode(file)
+	a.start(Late, "late", in, err)
+	a.await("began", "late", 1)
+	a.send("late")
+	a.cancellations("late", 1, 1)
+	a.touch(file + ".activity")
+	a.reported("late", 1, client.HowFinishedLate)
+	a.wantCounts(a.counts(w, "worker"), "deaf", [4]float64{0, 0, 1, 0})
+	a.neverCompletes("late")
+	a.check()
+}
+
+func TestWorkerCutOffFromRedisCancelsActivityBeforeAnotherClaims(t *testing.T) {
+	t.Parallel()
+	a := newHarness(t)
+	proxy, _ := a.redis.Proxy(t)
+	a.member(settings{Role: "worker", Name: "cut", Redis: proxy.Addr(), TTL: time.Second})
+	in, err := author.Input(Found).Encode(a.file("never"))
+	a.start(Found, "found", in, err)
+	a.await("began", "found", 1)
+	a.member(settings{Role: "worker", Name: "other", TTL: time.Second})
+	proxy.Cut()
+	began := a.await("began", "found", 2)[1]
+	told := a.await("told", "found", 1)[0]
+	if told.Worker != "cut" || told.Cause == nil || told.Cause.Reason != cancel.LeaseLost || !told.Canceled {
+		t.Errorf("told %+v, cause %+v", told, told.Cause)
+	}
+	if began.Worker != "other" || began.Claim != 2 || !told.At.Before(began.At) {
+		t.Errorf("told at %s, and %s began at %s", told.At, began.Worker, began.At)
+	}
+	a.foundByOther()
+}
+
+// foundByOther demands that the result is the other worker's.
+func (a *harness) foundByOther() {
+	a.Helper()
+	end, ok := a.ended("found").(*history.Completed)
+	if !ok {
+		a.Fatalf("it ended with %+v", a.ended("found"))
+	}
+	if got, err := author.Result(Found).Decode(end.Result); err != nil || got != "found" {
+		a.Errorf("the result is %q, %v", got, err)
+	}
+	if said := a.history("found", 1); len(said) != 4 { // started, scheduled, completed, the end
+		a.Errorf("%d events", len(said))
+	}
+	a.check()
+}
+
+// The activity returns a result the moment it wakes, without a look at its context.
+func TestResumedWorkerCancelsActivityAndItsAckIsRejected(t *testing.T) {
+	t.Parallel()
+	a := newHarness(t)
+	paused := a.member(settings{Role: "worker", Name: "paused", TTL: time.Second})
+	file := a.file("wake")
+	in, err := author.Input(Found).Encode(file)
+	a.start(Found, "found", in, err)
+	a.await("began", "found", 1)
+	paused.Signal(syscall.SIGSTOP)
+	poll.Until(t, within, "the worker stands still", paused.Paused)
+	a.member(settings{Role: "worker", Name: "other", TTL: time.Second})
+	a.await("began", "found", 2)
+	a.touch(file)
+	paused.Signal(syscall.SIGCONT)
+	a.await("told", "found", 1)
+	poll.Until(t, within, "the worker has counted it as lost", func() bool {
+		return a.counts(paused, "paused")[strings.Replace(lost, "%", "stray", 1)] == 1
+	})
+	a.wantCounts(a.counts(paused, "paused"), "stray", [4]float64{0, 0, 0, 1})
+	a.foundByOther()
+}
+
+// A paused worker whose activity listens is told by its own clock, with nobody to tell it.
+func TestResumedWorkerEndsContextOfItsActivity(t *testing.T) {
+	t.Parallel()
+	a := newHarness(t)
+	paused := a.member(settings{Role: "worker", Name: "paused", TTL: time.Second})
+	in, err := author.Input(Found).Encode(a.file("never"))
+	a.start(Found, "found", in, err)
+	a.await("began", "found", 1)
+	paused.Signal(syscall.SIGSTOP)
+	poll.Until(t, within, "the worker stands still", paused.Paused)
+	a.member(settings{Role: "worker", Name: "other", TTL: time.Second})
+	a.foundByOther()
+	paused.Signal(syscall.SIGCONT)
+	if told := a.await("told", "found", 1)[0]; told.Cause == nil || told.Cause.Reason != cancel.LeaseLost || !told.Canceled {
+		t.Errorf("told %+v, cause %+v", told, told.Cause)
+	}
+}
+
+// There are more activities than one worker has places for.
+func TestEveryClaimHasItsOwnToken(t *testing.T) {
+	t.Parallel()
+	a := newHarness(t)
+	a.worker("one")
+	a.worker("two")
+	const n = 100
+	for i := range n {
+		in, err := author.Input(Trial).Encode(Try{How: "client"})
+		a.start(Trial, fmt.Sprint("try-", i), in, err)
+	}
+	workers, tokens := map[string]bool{}, map[string]bool{}
+	rdb := a.redis.Client(t)
+	for i := range n {
+		id := fmt.Sprint("try-", i)
+		began := a.await("began", id, 1)[0]
+		key := redisx.NewSpace(a.ns).Part(queue.PartitionOf(id, partitions)).Lease(id, 1, began.Activity)
+		token, err := rdb.HGet(a.ctx, key, "t").Result()
+		a.must(err)
+		workers[began.Worker], tokens[token] = true, true
+	}
+	if len(workers) != 2 || len(tokens) != n {
+		t.Errorf("%d workers have made %d tokens for %d claims", len(workers), len(tokens), n)
+	}
+}

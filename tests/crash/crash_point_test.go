@@ -1,0 +1,79 @@
+package crash
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/tests/stack"
+)
+
+// points are the crash points of a fleet, by role, in the order in which work passes them.
+func points() map[string][]string {
+	return map[string][]string{
+		"orchestrator": {"orchestrator.ingested", "orchestrator.turned", "orchestrator.committed", "orchestrator.published", "orchestrator.answered"},
+		"worker":       {"worker.delivered", "worker.claimed", "worker.acked-nats", "worker.handled", "worker.acked", "worker.rung"},
+	}
+}
+
+// The only member of its fleet dies at one crash point after the other, each time when it passes it first and when it passes it
+// for the third time, and is started again.
+func TestNothingIsLostWhenProcessRestartsAfterCrashPoint(t *testing.T) {
+	s := startServers(t)
+	for role, points := range points() {
+		t.Run(role, func(t *testing.T) {
+			t.Parallel()
+			a := newHarness(t, s, "FLEET_OWNER_TTL=600ms")
+			a.process(map[string]string{"orchestrator": "worker", "worker": "orchestrator"}[role], "survivor")
+			for _, point := range points {
+				for _, pass := range []string{"1", "3"} {
+					victim := a.process(role, role, "PAWL_FAILPOINT="+point+":"+pass)
+					a.begin(3)
+					died(t, victim)
+				}
+			}
+			a.process(role, role)
+			a.end()
+		})
+	}
+}
+
+// Two of each; one dies at the crash point and stays dead, the other takes over. The other points are those of
+// TestFamilyIsTakenOverWhenMemberDiesAtCrashPoint.
+func TestOthersTakeOverWhenProcessDiesAtCrashPoint(t *testing.T) {
+	s := startServers(t)
+	for _, point := range []string{"worker.delivered", "worker.acked-nats", "worker.handled", "worker.rung"} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			mark := filepath.Join(t.TempDir(), "passed")
+			a := newHarness(t, s, "PAWL_FAILPOINT="+point+":3", "PAWL_FAILPOINT_FILE="+mark)
+			a.fleets()
+			a.begin(12)
+			a.end()
+		})
+	}
+}
+
+func died(t *testing.T, p *stack.Process) {
+	t.Helper()
+	timeout := time.NewTimer(within)
+	defer timeout.Stop()
+	select {
+	case <-p.Ended():
+	case <-timeout.C:
+		t.Fatal("the crash point was never passed")
+	}
+}
+
+// tellingPoint is where members of a family die, and at which pass.
+type tellingPoint struct{ point, passes string }
+
+// tellingPoints are passed often by a family, in the middle of starts, notes, ends and cancellations. (At "orchestrator.purged"
+// the tests of purges kill.)
+func tellingPoints() []tellingPoint {
+	return []tellingPoint{
+		{"orchestrator.ingested", "25"}, {"orchestrator.turned", "40"}, {"orchestrator.committed", "40"},
+		{"orchestrator.told", "30"}, {"orchestrator.published", "15"}, {"orchestrator.answered", "15"},
+		{"worker.claimed", "12"}, {"worker.acked", "12"},
+	}
+}

@@ -1,0 +1,49 @@
+package crash
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Of the only orchestrator of a family, and of its only worker, every incarnation dies when it passes
+// the crash point so many times, and is followed by another.
+func TestFamilyLosesNothingWhenMembersDieRepeatedlyAtCrashPoint(t *testing.T) {
+	s := startServers(t)
+	for _, c := range tellingPoints() {
+		t.Run(c.point+":"+c.passes, func(t *testing.T) {
+			t.Parallel()
+			f := newFamily(t, s, "FLEET_OWNER_TTL=600ms", "PAWL_LOOK=500ms")
+			f.tended = true
+			deadly := "PAWL_FAILPOINT=" + c.point + ":" + c.passes
+			for _, role := range []string{"orchestrator", "worker"} {
+				if strings.HasPrefix(c.point, role) {
+					f.process(role, role, deadly)
+				} else {
+					f.process(role, role)
+				}
+			}
+			f.begin(3)
+			f.end()
+			if f.deaths == 0 {
+				t.Errorf("no process has died")
+			}
+			t.Logf("%d deaths", f.deaths)
+		})
+	}
+}
+
+// One of two dies and stays dead; its partitions, with what they owe, go to the other.
+func TestFamilyIsTakenOverWhenMemberDiesAtCrashPoint(t *testing.T) {
+	s := startServers(t)
+	for _, c := range tellingPoints() {
+		t.Run(c.point+":"+c.passes, func(t *testing.T) {
+			t.Parallel()
+			mark := filepath.Join(t.TempDir(), "passed")
+			f := newFamily(t, s, "FLEET_OWNER_TTL=600ms", "PAWL_LOOK=500ms", "PAWL_FAILPOINT="+c.point+":"+c.passes, "PAWL_FAILPOINT_FILE="+mark)
+			f.fleets()
+			f.begin(3)
+			f.end()
+		})
+	}
+}

@@ -1,0 +1,346 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/tests/crash/work"
+)
+
+// relative is an instance as the store has it at the end.
+type relative struct {
+	id     string
+	rec    *store.Record
+	events []history.Event // of its last execution
+	end    history.Event
+	inbox  uint64
+}
+
+// kin reads every instance of the namespace.
+func (f *family) kin() (map[string]*relative, error) {
+	ctx, stop := context.WithTimeout(f.ctx, 10*time.Second)
+	defer stop()
+	all := map[string]*relative{}
+	for p := range f.Partitions {
+		for _, status := range store.Statuses() {
+			for page := (store.Page{More: true}); page.More; {
+				var err error
+				page, err = f.Store.List(ctx, p, store.ListQuery{Status: status, Updated: page.Updated, Instance: page.Instance, Limit: 500})
+				if err != nil {
+					return nil, err
+				}
+				for _, row := range page.Rows {
+					if row.Record == nil {
+						return nil, fmt.Errorf("%s: %s", row.Instance, row.Problem)
+					}
+					all[row.Instance] = &relative{id: row.Instance, rec: row.Record}
+				}
+			}
+		}
+	}
+	for id, r := range all {
+		var bad [3]error
+		p := queue.PartitionOf(id, f.Partitions)
+		r.events, bad[0] = f.Store.History(ctx, p, id, r.rec.Execution)
+		r.inbox, bad[1] = f.Store.InboxLen(ctx, p, id)
+		r.end, bad[2] = r.rec.EndEvent()
+		if err := errors.Join(bad[:]...); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// running lists the instances that have not ended; ok is false if Redis does not answer.
+func (f *family) running() (ids []string, ok bool) {
+	ctx, stop := context.WithTimeout(f.ctx, 2*time.Second)
+	defer stop()
+	for p := range f.Partitions {
+		page, err := f.Store.List(ctx, p, store.ListQuery{Status: store.Running, Limit: 500})
+		if err != nil {
+			return nil, false
+		}
+		for _, row := range page.Rows {
+			ids = append(ids, row.Instance)
+		}
+	}
+	return ids, true
+}
+
+// eldest is the ancestor whose id an id is derived from.
+func eldest(id string) string {
+	id, _, _ = strings.Cut(id, "~")
+	return id
+}
+
+// settled waits until all instances but the exceptions, and their children, have ended and have no pending messages or unread inputs, and
+// parents and children have the same to say of each other.
+func (f *family) settled(except ...string) map[string]*relative {
+	f.t.Helper()
+	var all map[string]*relative
+	var wrong []string
+	var still []string
+	defer func() {
+		if f.t.Failed() {
+			f.t.Log("still running:", still)
+			for _, w := range wrong {
+				id, _, _ := strings.Cut(w, " ")
+				f.t.Log(w + "\n" + f.describe(id))
+			}
+		}
+	}()
+	tick := time.Now()
+	f.until("everything has settled", func() bool {
+		var ok bool
+		if still, ok = f.running(); !ok || slices.ContainsFunc(still, func(id string) bool { return !slices.Contains(except, eldest(id)) }) {
+			return false
+		}
+		if time.Since(tick) < 50*time.Millisecond {
+			return false
+		}
+		tick = time.Now()
+		var err error
+		if all, err = f.kin(); err != nil {
+			wrong = []string{err.Error()}
+			return false
+		}
+		wrong = f.wrong(all)
+		return len(wrong) == 0
+	})
+	return all
+}
+
+// wrong lists what is not as it must be at the end.
+func (f *family) wrong(all map[string]*relative) (bad []string) {
+	complain := func(format string, args ...any) { bad = append(bad, fmt.Sprintf(format, args...)) }
+	kids := 0
+	for _, id := range slices.Sorted(maps.Keys(all)) {
+		r := all[id]
+		if r.inbox > 0 || r.rec.HasPendingMessages() {
+			complain("%s has %d unread inputs, has published up to %s and produced up to %s", id, r.inbox, r.rec.Published, r.rec.Produced)
+		}
+		want := store.Completed
+		switch r.rec.Name {
+		case work.Kid.Name():
+			kids++
+			if n := count[*history.EventSent](r.events); n != 1 {
+				complain("%s has sent %d notes", id, n)
+			}
+		case work.Nest.Name():
+			want = store.Cancelled
+		case work.Doomed.Name():
+			want = store.Cancelled
+		}
+		if r.rec.Status != want && r.rec.Status.Ended() {
+			complain("%s (%s) is %s: %+v", id, r.rec.Name, r.rec.Status, r.end)
+		}
+		f.asParent(r, all, complain)
+		f.asChild(r, all, complain)
+	}
+	if want := 5*len(f.houses) + len(f.doomed); kids != want {
+		complain("there are %d kids, want %d", kids, want)
+	}
+	return bad
+}
+
+func count[E history.Event](events []history.Event) (n int) {
+	for _, e := range events {
+		if _, ok := e.(E); ok {
+			n++
+		}
+	}
+	return n
+}
+
+// asParent compares the history of an instance with the ends of its children.
+func (f *family) asParent(r *relative, all map[string]*relative, complain func(string, ...any)) {
+	for _, e := range r.events {
+		s, ok := e.(*history.ChildScheduled)
+		if !ok {
+			continue
+		}
+		c := all[s.Instance]
+		if c == nil {
+			// Taken back by the turn that decided it, it need not have been started; but nothing waits for it then.
+			if unread, err := f.Store.InboxLen(f.ctx, queue.PartitionOf(s.Instance, f.Partitions), s.Instance); err != nil || unread > 0 || !takenBack(r.events, s.ID) {
+				complain("%s has started %s, which does not exist and has %d unread inputs (%v)", r.id, s.Instance, unread, err)
+			}
+			continue
+		}
+		mine := c.rec.Parent != nil && *c.rec.Parent == history.Parent{
+			Instance: r.id, Origin: r.rec.Origin, Execution: r.rec.Execution, Event: s.ID, Effect: s.Effect,
+		}
+		switch end := answer(r.events, s.ID).(type) {
+		case *history.ChildCompleted:
+			done, ok := c.end.(*history.Completed)
+			if !mine || !ok || string(done.Result.Data) != string(end.Result.Data) {
+				complain("%s recorded that child %s has completed with %q; it is its child: %v, and has ended with %+v", r.id, s.Instance, end.Result.Data, mine, c.end)
+			}
+		case *history.ChildFailed:
+			switch {
+			case end.Failure.Code == history.CodeIDTaken && mine:
+				complain("%s recorded that the id of its own child %s is taken", r.id, s.Instance)
+			case end.Failure.Code != history.CodeIDTaken && !mine:
+				complain("%s recorded the end of %s, which is not its child: %+v", r.id, s.Instance, end.Failure)
+			}
+		default: // cancelled, abandoned or detached
+			if !s.Detached && !mine {
+				complain("%s has started %s, which is another's child: %+v", r.id, s.Instance, c.rec.Parent)
+			}
+		}
+	}
+}
+
+// answer is the end of a child as its parent has it; nil if it has none.
+func answer(events []history.Event, scheduled uint64) history.Event {
+	for _, e := range events {
+		switch e := e.(type) {
+		case *history.ChildCompleted:
+			if e.Scheduled == scheduled {
+				return e
+			}
+		case *history.ChildFailed:
+			if e.Scheduled == scheduled {
+				return e
+			}
+		}
+	}
+	return nil
+}
+
+func takenBack(events []history.Event, scheduled uint64) bool {
+	return slices.ContainsFunc(events, func(e history.Event) bool {
+		c, ok := e.(*history.ChildCancelRequested)
+		return ok && c.Scheduled == scheduled
+	})
+}
+
+// asChild looks for the place in its parent's history that has started an instance.
+func (f *family) asChild(r *relative, all map[string]*relative, complain func(string, ...any)) {
+	p := r.rec.Parent
+	if p == nil {
+		return
+	}
+	parent := all[p.Instance]
+	switch {
+	case parent == nil || parent.rec.Origin != p.Origin:
+		complain("%s is the child of %+v, which does not exist", r.id, p)
+	case parent.rec.Execution != p.Execution: // its history is over, or gone
+	case uint64(len(parent.events)) < p.Event:
+		complain("%s is the child of a lost turn: %+v", r.id, p)
+	default:
+		if s, ok := parent.events[p.Event-1].(*history.ChildScheduled); !ok || s.Effect != p.Effect || s.Instance != r.id {
+			complain("%s is the child of another decision than %T %+v: %+v", r.id, parent.events[p.Event-1], parent.events[p.Event-1], p)
+		}
+	}
+}
+
+// totals compares the counts with the notes that were sent.
+func (f *family) totals(all map[string]*relative) {
+	f.t.Helper()
+	var want []string
+	sum := 0
+	for i := range f.asides {
+		want, sum = append(want, aside(i)), sum+i
+	}
+	for id, r := range all {
+		if r.rec.Name != work.Kid.Name() {
+			continue
+		}
+		want = append(want, id)
+		if done, ok := r.end.(*history.Completed); ok {
+			n, err := author.Result(work.Kid).Decode(done.Result)
+			f.must(err)
+			sum += n - 1 // its note was sent one step before
+		}
+	}
+	slices.Sort(want)
+	for _, id := range []string{work.RelayID, work.TillID} {
+		done, ok := all[id].end.(*history.Completed)
+		if !ok {
+			f.t.Errorf("%s has ended with %+v", id, all[id].end)
+			continue
+		}
+		got, err := author.Result(work.Till).Decode(done.Result)
+		f.must(err)
+		slices.Sort(got.IDs)
+		if !slices.Equal(got.IDs, want) || got.Sum != sum {
+			f.t.Errorf("%s has counted %d from %d notes, want %d from %d:\n%q\nwant\n%q", id, got.Sum, len(got.IDs), sum, len(want), got.IDs, want)
+		}
+	}
+}
+
+// cancelled waits until the context of every endless activity has ended, in the processes that still run.
+func (f *family) cancelled() {
+	f.t.Helper()
+	lives := map[string]bool{}
+	for _, p := range f.Processes {
+		select {
+		case <-p.Ended():
+		default:
+			lives[strconv.Itoa(p.Pid())] = true
+		}
+	}
+	missing := func() (running [][]string) {
+		ended := map[string]bool{}
+		for _, l := range f.lines("cancelled") {
+			ended[l[3]+l[4]] = true
+		}
+		for _, l := range f.lines("began") {
+			if lives[l[4]] && !ended[l[3]+l[4]] {
+				running = append(running, l)
+			}
+		}
+		return running
+	}
+	defer func() {
+		if f.t.Failed() {
+			f.t.Log("not cancelled:", missing())
+		}
+	}()
+	poll.Until(f.t, within, "the context of every cancelled activity has ended", func() bool { return len(missing()) == 0 })
+}
+
+// ran checks that every step of the surviving histories has been run, under its own key.
+func (f *family) ran(all map[string]*relative) {
+	f.t.Helper()
+	run := map[string]bool{}
+	for _, l := range f.lines("step") {
+		run[l[3]] = true
+	}
+	for id, r := range all {
+		for _, e := range r.events {
+			if s, ok := e.(*history.ActivityScheduled); ok && s.Name == work.Step.Name() && r.rec.Status == store.Completed && !run[s.Effect] {
+				f.t.Errorf("%s: step %d has completed without a run", id, s.ID)
+			}
+		}
+	}
+}
+
+// describesNothingPending requests from the owners what was read from Redis before.
+func (f *family) describesNothingPending(all map[string]*relative) {
+	f.t.Helper()
+	for id := range all {
+		var d client.Description
+		f.until(id+" is described", func() bool {
+			var err error
+			d, err = f.Client.Describe(f.ctx, id)
+			return err == nil
+		})
+		if d.PendingMessages != 0 || d.UnreadInputs != 0 || len(d.Children) != 0 || d.Stalled != "" {
+			f.t.Errorf("%s has %d pending messages, %d unread inputs, %d children, and is stalled: %q", id, d.PendingMessages, d.UnreadInputs, len(d.Children), d.Stalled)
+		}
+	}
+}

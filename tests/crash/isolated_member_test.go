@@ -1,0 +1,150 @@
+package crash
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/netfault"
+	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/tests/crash/work"
+)
+
+// isolated is an orchestrator whose way to a server can be cut, and whose partitions two others can take.
+type isolated struct {
+	*harness
+	member string // its name among the members
+	way    *netfault.Proxy
+}
+
+// isolate starts three orchestrators, of enough partitions that chance leaves none of them without any, and puts a proxy in front of the third one's server: of NATS, or of Redis.
+func isolate(t *testing.T, redisAway bool) isolated {
+	t.Helper()
+	a := newHarnessOf(t, startServers(t), 32, "FLEET_OWNER_TTL="+ownerTTL.String(), "PAWL_LOOK=10s")
+	server, variable := a.nats.Addr, "PAWL_NATS=nats://%s"
+	if redisAway {
+		server, variable = a.redis.Addr, "PAWL_REDIS=redis://%s"
+	}
+	way, err := netfault.Listen(server)
+	a.must(err)
+	t.Cleanup(way.Close)
+	a.worker("worker")
+	a.orchestrator("orchestrator-1")
+	a.orchestrator("orchestrator-2")
+	before := a.spread(a.rdb, 2)
+	a.orchestrator("orchestrator-3", fmt.Sprintf(variable, way.Addr()))
+	i := isolated{harness: a, way: way}
+	for m := range a.spread(a.rdb, 3) {
+		if before[m] == 0 {
+			i.member = m
+		}
+	}
+	a.join()
+	return i
+}
+
+// owns reports whether the isolated orchestrator owns the partition of an instance.
+func (i isolated) owns(instance string) bool {
+	part := redisx.NewSpace(i.Namespace).Part(queue.PartitionOf(instance, i.Partitions))
+	m, err := i.rdb.HGet(i.ctx, part.Owner(), "member").Result()
+	return err == nil && m == i.member
+}
+
+// its finds an id that falls into one of its partitions.
+func (i isolated) its(prefix string) string {
+	i.t.Helper()
+	for n := range 1000 {
+		if id := fmt.Sprintf("%s-%d", prefix, n); i.owns(id) {
+			return id
+		}
+	}
+	i.t.Fatalf("%s owns nothing", i.member)
+	return ""
+}
+
+// continues checks that instances of its partitions proceed, and the context of a cancelled activity ends, while the fault lasts.
+func (i isolated) continues(fault func()) {
+	i.t.Helper()
+	lost := i.its("lost")
+	_, err := client.Start(i.ctx, i.Client, work.Lost, lost, pawl.None{})
+	i.must(err)
+	poll.Until(i.t, within, "the activity runs", func() bool { return len(i.lines("strayed")) == 1 })
+	canary := i.its("canary")
+	began := time.Now()
+	fault()
+	i.must(i.Client.Cancel(i.ctx, lost, "no longer wanted"))
+	_, err = client.Start(i.ctx, i.Client, work.Mixed, canary, 1)
+	i.must(err)
+	i.must(client.Send(i.ctx, i.Client, work.Go, canary, 10))
+	i.begin(8)
+	i.ended(canary)
+	poll.Until(i.t, within, "the context of the cancelled activity has ended", func() bool { return len(i.lines("cut")) == 1 })
+	took := time.Since(began)
+	i.ended(lost) // its lease is no leak until then
+	i.end()
+	i.t.Logf("the instances of its partitions had ended, and the context of the activity had, %v after the fault", took.Round(time.Millisecond))
+	if limit := 20 * time.Second; took > limit { // without a hand-over never: the fault lasts
+		i.t.Errorf("it took more than %v", limit)
+	}
+	if n := i.owners(i.rdb)[i.member]; n != 0 {
+		i.t.Errorf("%d partitions are owned by an orchestrator that cannot serve them", n)
+	}
+}
+
+// comesBack checks that it has its share again after the fault, and all is in order.
+func (i isolated) comesBack() {
+	i.t.Helper()
+	i.way.Heal()
+	i.spread(i.rdb, 3)
+	i.begin(8)
+	i.end()
+	for _, p := range i.Processes {
+		p.Stop()
+	}
+	i.check()
+}
+
+func TestIsolatedOrchestratorIsReplacedAndReturns(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		redis bool
+		fault func(*netfault.Proxy)
+	}{
+		{"NATS, black hole", false, (*netfault.Proxy).BlackHole},
+		{"Redis, connections cut", true, (*netfault.Proxy).Cut},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			i := isolate(t, c.redis)
+			i.continues(func() { c.fault(i.way) })
+			i.comesBack()
+		})
+	}
+}
+
+// A NATS that is away for all longer than it takes to be cut off moves no partition.
+func TestNATSOutageOfAllMembersMovesNoPartition(t *testing.T) {
+	t.Parallel()
+	a := newHarnessOf(t, startDurableServers(t), 32, "FLEET_OWNER_TTL="+ownerTTL.String())
+	for n := range 3 {
+		a.orchestrator(fmt.Sprint("orchestrator-", n))
+	}
+	a.worker("worker")
+	a.spread(a.rdb, 3)
+	a.begin(4)
+	a.end()
+	before := a.epochs()
+	a.nats.Kill()
+	away := time.NewTimer(8 * time.Second)
+	<-away.C
+	a.nats.Start()
+	a.begin(4)
+	a.end()
+	if after := a.epochs(); after != before {
+		t.Errorf("partitions were acquired %s times, and %s times before: they have moved", after, before)
+	}
+}

@@ -1,0 +1,148 @@
+package crash
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/tests/crash/work"
+)
+
+func TestWaitersKeepTheirOrderAcrossRedisRestart(t *testing.T) {
+	t.Parallel()
+	q := newQueueing(t, startDurableServers(t))
+	q.fleets()
+	q.begin()
+	q.redis.Kill()
+	q.redis.Restart(t)
+	for name, before := range q.orders {
+		if after := q.order(name); !slices.Equal(before, after) {
+			t.Errorf("%s: there waited\n%v, and wait\n%v", name, before, after)
+		}
+	}
+	q.open()
+	q.stand(work.Booth.Name(), func(s limiter.Stats) bool { return s.TotalCompleted >= 5 })
+	q.redis.Kill() // and once more in the middle of it
+	q.redis.Restart(t)
+	q.end()
+}
+
+// The notices of the limits are lost with it: the sweep sends them again.
+func TestWaitersKeepTheirOrderAcrossNATSRestart(t *testing.T) {
+	t.Parallel()
+	q := newQueueing(t, startDurableServers(t))
+	q.fleets()
+	q.begin()
+	q.open()
+	q.stand(work.Booth.Name(), func(s limiter.Stats) bool { return s.TotalCompleted >= 5 })
+	q.nats.Kill()
+	q.nats.Start()
+	q.end()
+}
+
+// No partition has an owner while calls wait.
+func TestWaitersWaitWhileNoOrchestratorRuns(t *testing.T) {
+	t.Parallel()
+	q := newQueueing(t, startServers(t))
+	o := q.orchestrator("orchestrator")
+	q.worker("worker")
+	q.begin()
+	o.Kill()
+	q.open()
+	for _, in := range []string{work.BoothOut, work.LobbyIn} {
+		q.until("the holders have begun", func() bool { return len(q.came(in)) == work.Places })
+	}
+	o.Start()
+	q.end()
+}
+
+// Instances and their limits are on different masters, which lose writes separately. What that may break is broken once: all
+// end, and no slot and no waiter is left.
+func TestLimitsRecoverWhenRedisRollsBack(t *testing.T) {
+	for _, c := range []struct {
+		name             string
+		gates, instances bool // which master goes back
+		empty            bool // to before anybody came; else to when all stood in line
+	}{
+		{"the limits, during admission", true, false, false},
+		{"the instances, during admission", false, true, false},
+		{"both, during admission", true, true, false},
+		{"the limits, with holders and waiters", true, false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			q := newQueueing(t, twoMasters(t))
+			q.fleets()
+			q.join()
+			masters := q.masters()
+			f := &family{harness: q.harness}
+			kept := map[*redistest.Server]string{}
+			keep := func() {
+				if c.gates {
+					kept[masters[0]] = f.keep(masters[0])
+				}
+				if c.instances {
+					kept[masters[1]] = f.keep(masters[1])
+				}
+			}
+			if c.empty {
+				keep()
+			}
+			q.begin()
+			if !c.empty {
+				keep()
+				q.open()
+				q.stand(work.Booth.Name(), func(s limiter.Stats) bool { return s.TotalCompleted >= 10 })
+			}
+			q.forgot = true
+			for server, log := range kept {
+				f.restore(server, log)
+			}
+			if c.empty {
+				q.stand(work.Booth.Name(), func(s limiter.Stats) bool { return s.QueueLength+s.Active == visitors*booths })
+				q.open()
+			}
+			q.end()
+		})
+	}
+}
+
+// Instances do not wait for the server of their limit: they are committed, wait for a notice, and repeat the request.
+func TestLimitThatDoesNotAnswerIsRequestedAgain(t *testing.T) {
+	t.Parallel()
+	q := newQueueing(t, twoMasters(t))
+	q.fleets()
+	q.join()
+	q.started() // that needs both servers
+	silent := q.masters()[0]
+	silent.Pause()
+	id := q.visitorID(0)
+	q.visit(id, booths)
+	q.until("it is committed", func() bool { return q.Record(id) != nil })
+	if n := len(q.lines(work.BoothIn)); n > 0 {
+		t.Errorf("%d were admitted by a limit that does not answer", n)
+	}
+	silent.Resume()
+	q.open()
+	q.completed(id, booths)
+	q.left(map[string]uint64{work.Booth.Name(): booths})
+	q.check()
+}
+
+// masters returns the server of the limit of the booths, and places the instances on the other.
+func (q *queueing) masters() [2]*redistest.Server {
+	q.t.Helper()
+	node, err := q.rdb.(*redis.ClusterClient).MasterForKey(q.ctx, redisx.NewSpace(q.Namespace).Limit(work.Booth.Name()).Waiters())
+	q.must(err)
+	if strings.HasSuffix(q.redis.Addr, node.Options().Addr) { // the client takes the loopback address away
+		q.home = children
+		return [2]*redistest.Server{q.redis, q.other}
+	}
+	q.home = parents
+	return [2]*redistest.Server{q.other, q.redis}
+}

@@ -1,0 +1,64 @@
+package crash
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/tests/stack"
+)
+
+// Streams of three replicas: the server that leads INPUTS is killed, then a follower, each while clients call. No call
+// fails, and what had been accepted takes effect.
+func TestNATSClusterServerKilledFailsNoClientCall(t *testing.T) {
+	t.Parallel()
+	c := stack.StartNATSCluster(t, bin)
+	a := newHarness(t, servers{nats: c.Nodes[0], redis: redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")},
+		"PAWL_NATS="+c.URL(), "PAWL_REPLICAS=3", "FLEET_OWNER_TTL=5s", "PAWL_LOOK=10s", "PAWL_LEASE_TTL=5s")
+	a.fleets()
+	nc := c.Client()
+	a.Join(nc, client.Options{Every: time.Second})
+	a.started()
+	inputs := "PAWL-" + a.Namespace + "-INPUTS"
+	leader, _ := c.Leader(nc, inputs, nil, 3)
+	a.begin(6)
+
+	leader.Kill()
+	killed := time.Now()
+	a.orchestrator("orchestrator-3")
+	a.worker("worker-3")
+	a.begin(3) // in the election
+	t.Logf("three instances were accepted %v after the leader was killed", since(killed))
+	c.Leader(nc, inputs, leader, 2)
+	elected := time.Now()
+	a.begin(3)
+	a.end()
+	t.Logf("all had ended %v after the new leader was seen", since(elected))
+	a.started()
+	a.waited()
+
+	leader.Start()
+	_, follower := c.Leader(nc, inputs, nil, 3)
+	a.begin(3)
+	follower.Kill()
+	killed = time.Now()
+	a.begin(6)
+	a.end()
+	t.Logf("all had ended %v after a follower was killed", since(killed))
+}
+
+// started waits until every process of the fleets serves.
+func (a *harness) started() {
+	a.t.Helper()
+	poll.Until(a.t, within, "the fleets have started", func() bool {
+		for _, p := range a.Processes {
+			if !strings.Contains(p.Log(), "msg=started") {
+				return false
+			}
+		}
+		return true
+	})
+}

@@ -1,0 +1,140 @@
+package crash
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/netfault"
+	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/tests/crash/work"
+	"github.com/pawlrun/pawl/tests/stack"
+)
+
+const (
+	outageParts = 64
+	// steadyFor is how long an outage is measured in which all has failed once.
+	steadyFor = 4 * time.Second
+	// steadyCPU bounds the processor time of a fleet with the race detector, on a machine that is busy. Without the detector
+	// an orchestrator takes 1 %.
+	steadyCPU = 0.1
+)
+
+// away is an outage, and what each process logs of it.
+type away struct {
+	name         string
+	begin        func(a *harness, nats, redis *netfault.Proxy)
+	end          func(a *harness, nats, redis *netfault.Proxy)
+	orchestrator []string
+	worker       []string
+}
+
+func TestOutageIsLoggedOnceWhateverTheNumberOfPartitions(t *testing.T) {
+	var (
+		nats         = []string{"nats unavailable"}
+		redisMissing = []string{"redis unavailable", "partitions lost, not renewed in time"}
+		redisLost    = []string{"redis unavailable", "lease lost: not renewed in time"}
+		heal         = func(_ *harness, nats, redis *netfault.Proxy) { nats.Heal(); redis.Heal() }
+	)
+	for _, c := range []away{
+		{"NATS in a black hole", func(_ *harness, nats, _ *netfault.Proxy) { nats.BlackHole() }, heal, nats, nats},
+		{"Redis killed", func(a *harness, _, _ *netfault.Proxy) { a.redis.Kill() }, func(a *harness, _, _ *netfault.Proxy) { a.redis.Restart(a.t) }, redisMissing, redisLost},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.run(t)
+		})
+	}
+}
+
+func (c away) run(t *testing.T) {
+	s := startDurableServers(t)
+	nats, redis := proxy(t, s.nats.Addr), proxy(t, s.redis.Addr)
+	a := newHarnessOf(t, s, outageParts, "PAWL_NATS=nats://"+nats.Addr(), "PAWL_REDIS=redis://"+redis.Addr(),
+		"FLEET_OWNER_TTL=5s", "PAWL_LEASE_TTL=3s", "PAWL_LOOK=10s")
+	w, o := a.worker("worker"), a.orchestrator("orchestrator")
+	a.join()
+	a.started()
+	for n := range outageParts {
+		_, err := client.Start(a.ctx, a.Client, work.Lost, fmt.Sprint("lost-", n), pawl.None{})
+		a.must(err)
+	}
+	poll.Until(t, within, "the activities run", func() bool { return len(a.lines("strayed")) == outageParts })
+
+	before := [2]int{len(lines(w)), len(lines(o))}
+	c.begin(a, nats, redis)
+	poll.Until(t, within, "everything has failed", func() bool {
+		return len(lines(w)) >= before[0]+len(c.worker) && len(lines(o)) >= before[1]+len(c.orchestrator)
+	})
+	began, cpu := time.Now(), [2]time.Duration{w.CPU(), o.CPU()}
+	steady := time.NewTimer(steadyFor)
+	<-steady.C
+	took := time.Since(began)
+	for i, p := range []*stack.Process{w, o} {
+		role, want := [2]string{"worker", "orchestrator"}[i], [2][]string{c.worker, c.orchestrator}[i]
+		share := float64(p.CPU()-cpu[i]) / float64(took)
+		t.Logf("the %s used %.1f %% of a processor", role, 100*share)
+		if share > steadyCPU {
+			t.Errorf("that is more than %.0f %%", 100*steadyCPU)
+		}
+		if got := lines(p)[before[i]:]; !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))) {
+			t.Errorf("the %s logged %q, want %q", role, got, want)
+		}
+	}
+	c.end(a, nats, redis)
+	c.recovers(a, [2]*stack.Process{w, o}, before)
+}
+
+// recovers checks that all goes on after the outage, and that its end is no reason for many lines either.
+func (c away) recovers(a *harness, fleet [2]*stack.Process, before [2]int) {
+	a.t.Helper()
+	for n := range outageParts { // an activity whose lease was lost has another claim, and ends by itself
+		a.must(a.Client.Cancel(a.ctx, fmt.Sprint("lost-", n), "the outage is over"))
+	}
+	for n := range outageParts {
+		a.ended(fmt.Sprint("lost-", n))
+	}
+	a.begin(4)
+	a.end()
+	for i, p := range fleet {
+		poll.Until(a.t, within, "the end of the outage is logged", func() bool { return strings.Contains(p.Log(), "available again") })
+		times := map[string]int{}
+		for _, msg := range lines(p)[before[i]:] {
+			times[msg]++
+		}
+		for msg, n := range times {
+			if n > 10 { // as many as name different instances
+				a.t.Errorf("%q was logged %d times", msg, n)
+			}
+		}
+	}
+}
+
+func proxy(t *testing.T, server string) *netfault.Proxy {
+	t.Helper()
+	p, err := netfault.Listen(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+var message = regexp.MustCompile(`^time=\S+ level=\S+ msg=(?:"([^"]*)"|(\S+))`)
+
+// lines gives the message of each line that a process has written; a line of anything but its logger is given whole.
+func lines(p *stack.Process) (all []string) {
+	for line := range strings.Lines(p.Log()) {
+		msg := strings.TrimSpace(line)
+		if m := message.FindStringSubmatch(line); m != nil {
+			msg = m[1] + m[2]
+		}
+		all = append(all, msg)
+	}
+	return all
+}

@@ -1,0 +1,117 @@
+package crash
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/tests/crash/work"
+)
+
+// Without NATS a parent starts a child, cancels both children and ends, all in Redis. Its pending messages are published
+// when NATS is back, also by another owner: the first child's activity is cancelled, and the second child is
+// started and cancelled.
+func TestOutboxOfEndedParentIsPublishedAfterNATSOutage(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		t.Run(map[bool]string{false: "the orchestrator lives", true: "the orchestrator dies"}[killed], func(t *testing.T) {
+			t.Parallel()
+			f := newFamily(t, startDurableServers(t), "PAWL_LOOK=500ms", "FLEET_OWNER_TTL=600ms")
+			o := f.orchestrator("orchestrator")
+			f.worker("worker")
+			f.join()
+			_, err := client.Start(f.ctx, f.Client, work.Late, "late", 1500*time.Millisecond)
+			f.must(err)
+			f.until("the activity of the first child is at work", func() bool { return len(f.lines("began")) == 1 })
+			f.nats.Kill()
+			f.untilEnded("late")
+			if killed {
+				o.Kill()
+			}
+			f.nats.Start()
+			if killed {
+				o.Start()
+			}
+			// What was published and is not ingested yet is neither pending nor in an inbox.
+			f.until("there are a parent and two children", func() bool {
+				all, err := f.kin()
+				return err == nil && len(all) == 3
+			})
+			all := f.settled()
+			f.check()
+			f.cancelled()
+			f.describesNothingPending(all)
+			for id, r := range all {
+				for _, e := range r.events {
+					if c, ok := e.(*history.CancelRequested); ok && c.Reason != cancel.OrchestrationCompleted {
+						t.Errorf("%s received %+v", id, c)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Events, and a parent's cancel, come for an instance that was not started, and wait for its start through crashes
+// and a rollback of Redis. A client's cancel does not wait.
+func TestEarlyInputsSurviveCrashesUntilStart(t *testing.T) {
+	t.Parallel()
+	f := newFamily(t, startDurableServers(t), "PAWL_LOOK=500ms", "FLEET_OWNER_TTL=600ms")
+	o := f.orchestrator("orchestrator")
+	f.worker("worker")
+	f.join()
+	conn, err := queue.Join(f.ctx, f.nats.Client(), queue.Options{Namespace: f.Namespace})
+	f.must(err)
+	t.Cleanup(conn.Close)
+	publish := func(in queue.OutInput) {
+		ctx, stop := context.WithTimeout(f.ctx, within)
+		defer stop()
+		_, err := conn.PublishInput(ctx, in)
+		f.must(err)
+	}
+	parent := &history.Parent{Instance: "gone", Origin: history.Position{Seq: 1, Time: 1}, Execution: 1, Event: 2, Effect: "effect-of-the-start-00"}
+	kept := f.keep(f.redis)
+
+	publish(queue.OutInput{Sender: queue.SenderOrchestrator, Instance: "taken-back", Kind: queue.KindCancel, Of: "effect-of-another-0000", Reason: cancel.LostSelect})
+	publish(queue.OutInput{Sender: queue.SenderOrchestrator, Instance: "taken-back", Kind: queue.KindCancel, Of: parent.Effect, Reason: cancel.ScopeEnded, By: "gone"})
+	f.must(f.Client.Cancel(f.ctx, "greeted", "too early", client.MessageID("cancel")))
+	f.must(client.Send(f.ctx, f.Client, work.Go, "greeted", 1, client.MessageID("go")))
+	visible := func() bool {
+		n := 0
+		for d, err := range f.Client.Stalled(f.ctx) {
+			if err != nil {
+				return false
+			}
+			if d.Instance == "greeted" || d.Instance == "taken-back" {
+				n++
+			}
+		}
+		return n == 2
+	}
+	f.until("both are seen to wait", visible)
+	o.Kill()
+	f.restore(f.redis, kept)
+	o.Start()
+	f.until("both are seen to wait again", visible)
+	o.Kill()
+	publish(queue.OutInput{
+		Sender: queue.SenderOrchestrator, Instance: "taken-back", Kind: queue.KindStart, Name: work.Nest.Name(), Parent: parent,
+		Payload: history.Payload{Type: history.TypeJSON, Data: []byte("0")},
+	})
+	_, err = client.Start(f.ctx, f.Client, work.Kid, "greeted", work.Chore{Wait: true})
+	f.must(err)
+	o.Start()
+	f.untilEnded("taken-back")
+	f.untilEnded("greeted")
+	if rec := f.Record("taken-back"); rec.Status != store.Cancelled {
+		t.Errorf("the child that was taken back is %s", rec.Status)
+	}
+	if rec := f.Record("greeted"); rec.Status != store.Completed {
+		t.Errorf("the instance that got an event, and a client's cancel, before its start is %s", rec.Status)
+	}
+	f.show("taken-back", "greeted")
+}

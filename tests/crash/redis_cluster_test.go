@@ -1,0 +1,133 @@
+package crash
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/tests/stack"
+)
+
+// onCluster is a harness on a Redis Cluster of three masters with a replica each, without fleets.
+func onCluster(t *testing.T) *harness {
+	t.Helper()
+	return newHarnessOf(t, servers{nats: stack.StartNATS(t, bin), cluster: redistest.StartReplicatedCluster(t, 3)}, 12)
+}
+
+// shard finds the shard that has the partition of an instance.
+func (a *harness) shard(instance string) int {
+	a.t.Helper()
+	return a.cluster.Shard(a.t, redisx.NewSpace(a.Namespace).Part(queue.PartitionOf(instance, a.Partitions)).Owner())
+}
+
+// goesOn starts fleets, begins instances, lets something happen to the master of the first shard, begins more, and checks that all of them
+// end. It gives how long after the election of the replica the first of the later ones on that shard had ended.
+func (a *harness) goesOn(happen func(master *redistest.Server)) time.Duration {
+	a.t.Helper()
+	a.fleets()
+	a.begin(9)
+	a.steps(8)
+	happen(a.cluster.Masters[0])
+	before := len(a.mixed)
+	a.begin(9)
+	elected := a.cluster.AwaitElection(a.t, 0)
+	a.end()
+	var first time.Duration
+	for i := before; i < len(a.mixed); i++ {
+		if after := a.mixed[i].at.Sub(elected); a.shard(id(i)) == 0 && (first == 0 || after < first) {
+			first = after
+		}
+	}
+	a.t.Logf("the first instance of the shard ended %v after the election", first.Round(time.Millisecond))
+	return first
+}
+
+func TestClusterContinuesWhenMasterDiesAndReplicaIsElected(t *testing.T) {
+	t.Parallel()
+	if after := onCluster(t).goesOn((*redistest.Server).Kill); after > 10*time.Second {
+		t.Errorf("%v after the election", after)
+	}
+}
+
+func TestClusterContinuesWhenMasterHangsAndReplicaIsElected(t *testing.T) {
+	t.Parallel()
+	if after := onCluster(t).goesOn((*redistest.Server).Pause); after > 15*time.Second {
+		t.Errorf("%v after the election", after)
+	}
+}
+
+// waited checks that no member of the fleets has ended, and that none has logged that it waits more than once.
+func (a *harness) waited() {
+	a.t.Helper()
+	for _, p := range a.Processes {
+		select {
+		case <-p.Ended():
+			a.t.Error("a member has ended")
+		default:
+		}
+		for _, server := range []string{"nats", "redis"} {
+			if n := strings.Count(p.Log(), `msg="waiting for `+server+`"`); n > 1 {
+				a.t.Errorf("a member has logged %d times that it waits for %s", n, server)
+			}
+		}
+	}
+}
+
+func TestFleetStartedWhileRedisLoadsWaits(t *testing.T) {
+	t.Parallel()
+	a := newHarness(t, servers{nats: stack.StartNATS(t, bin), redis: redistest.StartLoading(t, 4000)})
+	a.fleets()
+	poll.Until(t, within, "Redis has loaded its keys", func() bool { return a.rdb.Ping(a.ctx).Err() == nil })
+	loaded := time.Now()
+	a.begin(3)
+	a.end()
+	a.waited()
+	a.t.Logf("the last instance had ended %v after the load", time.Since(loaded).Round(time.Millisecond))
+}
+
+func TestFleetStartedWhileClusterMasterHangsWaitsForElection(t *testing.T) {
+	t.Parallel()
+	a := onCluster(t)
+	a.cluster.Masters[0].Pause()
+	a.fleets()
+	elected := a.cluster.AwaitElection(t, 0)
+	a.begin(6)
+	a.end()
+	a.waited()
+	a.t.Logf("the last instance had ended %v after the election", time.Since(elected).Round(time.Millisecond))
+}
+
+// Activities run on and are completed, partitions and leases are kept, and what is new waits.
+func TestRedisOutOfMemoryKeepsOwnersAndAcceptsInputsLater(t *testing.T) {
+	t.Parallel()
+	a := newHarness(t, startServers(t))
+	a.fleets()
+	a.begin(6)
+	a.steps(4)
+	a.redis.OutOfMemory(t)
+	owners := a.epochs()
+	a.begin(4)
+	full := time.NewTimer(4 * time.Second) // owners' and leases' times, twice
+	<-full.C
+	if now := a.epochs(); now != owners {
+		t.Errorf("partitions were acquired %s times, and now %s times", owners, now)
+	}
+	a.redis.HasMemory(t)
+	a.end()
+}
+
+// epochs lists how often each partition has been acquired.
+func (a *harness) epochs() string {
+	a.t.Helper()
+	var all []string
+	for p := range a.Partitions {
+		n, err := a.rdb.HGet(a.ctx, redisx.NewSpace(a.Namespace).Part(p).Owner(), "epoch").Result()
+		a.must(err)
+		all = append(all, n)
+	}
+	return strings.Join(all, " ")
+}
