@@ -128,14 +128,14 @@ func (m *machine) commit() {
 
 func (m *machine) doCommit(token, from string, t model.Turn) (string, int64) {
 	c := &store.Commit{
-		Instance: t.Instance, Execution: t.Execution, Prune: t.Prune, Head: t.Expect, NewHead: t.Head, Pop: t.Pop, From: store.Status(from),
+		Instance: t.Instance, Execution: t.Execution, Prune: t.Prune, Head: t.Expect, NewHead: t.Head, Pop: allSealed(t.Pop), From: store.Status(from),
 		Create: leasesOf(t.Create), Wakeup: t.Next, MaxUnread: store.UnreadBatch, Due: t.Due, Applied: max(t.Applied.Time, 0),
 	}
 	if t.Head != "" {
 		c.Record = recordOf(t)
 	}
 	for _, e := range t.Front {
-		c.Prepend = append(c.Prepend, history.Element{ID: e.ID, At: e.Time, Body: []byte(e.Tag)}.Encode())
+		c.Prepend = append(c.Prepend, history.Element{ID: sealed(e.ID), At: e.Time, Body: []byte(e.Tag)}.Encode())
 	}
 	for _, e := range t.Events {
 		c.Events = append(c.Events, []byte(e))
@@ -151,7 +151,7 @@ func (m *machine) doCommit(token, from string, t model.Turn) (string, int64) {
 	for _, raw := range out.Unread {
 		e, err := history.ParseElement(raw)
 		m.must(err)
-		ids = append(ids, e.ID)
+		ids = append(ids, unsealed(e.ID))
 	}
 	holders := out.Workers
 	if holders == nil {

@@ -161,7 +161,7 @@ func (r *rig) snapshot() *model.Store {
 			for _, raw := range v {
 				e, err := history.ParseElement([]byte(raw))
 				r.must(err)
-				get(n.Instance).Inbox = append(get(n.Instance).Inbox, model.Element{ID: e.ID, Time: e.At, Tag: string(e.Body)})
+				get(n.Instance).Inbox = append(get(n.Instance).Inbox, model.Element{ID: unsealed(e.ID), Time: e.At, Tag: string(e.Body)})
 			}
 		}
 	}

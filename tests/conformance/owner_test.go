@@ -28,8 +28,30 @@ func (m *machine) refused(err error) string {
 }
 
 func (m *machine) tenure(token string) store.Tenure {
-	return store.Tenure{Part: partition, Token: token}
+	return store.Tenure{Part: partition, Token: token, Secret: secret}
 }
+
+// secret is that of the partition: what owners write to an inbox ends with its seal, which the model does not have.
+const secret = "secret"
+
+// sealed is the id of an element as the owner writes it; workers cannot seal theirs.
+func sealed(id string) string {
+	if strings.HasPrefix(id, "a") {
+		return id
+	}
+	return id + store.Tenure{Secret: secret}.Seal()
+}
+
+func allSealed(ids []string) []string {
+	out := make([]string, len(ids))
+	for i, id := range ids {
+		out[i] = sealed(id)
+	}
+	return out
+}
+
+// unsealed is the id as the model has it.
+func unsealed(id string) string { return strings.TrimSuffix(id, store.Tenure{Secret: secret}.Seal()) }
 
 func (m *machine) ingest() {
 	token, from := m.token(), m.position()
@@ -68,7 +90,7 @@ func (m *machine) doIngest(token string, from, to model.Position, batch []model.
 		kind := map[string]store.MessageKind{"start": store.StartMessage, "cancel": store.CancelMessage, "event": store.OtherMessage}[b.Kind]
 		msgs[i] = store.Message{
 			Instance: b.Instance, ID: b.ID, Kind: kind,
-			Element: history.Element{ID: b.Element, At: b.Sent, Body: []byte(b.ID)}.Encode(),
+			Element: history.Element{ID: sealed(b.Element), At: b.Sent, Body: []byte(b.ID)}.Encode(),
 		}
 	}
 	type answer struct {
@@ -111,7 +133,7 @@ func (m *machine) ingestBound(token string, from, to model.Position, batch []mod
 	for _, b := range batch {
 		keys = append(keys, m.part.Instance(b.Instance), m.part.Inbox(b.Instance), m.part.Seen(b.Instance))
 		kind := map[string]string{"start": "s", "cancel": "c"}[b.Kind]
-		args = append(args, b.Instance, b.ID, kind, history.Element{ID: b.Element, At: b.Sent, Body: []byte(b.ID)}.Encode())
+		args = append(args, b.Instance, b.ID, kind, history.Element{ID: sealed(b.Element), At: b.Sent, Body: []byte(b.ID)}.Encode())
 	}
 	v, err := m.run.Do(m.ctx, redisx.Call{Script: m.lua["ingest"], Keys: keys, Args: args})
 	m.must(err)

@@ -33,7 +33,7 @@ func (m *machine) purge() {
 			return // a head is another's: no owner sends this
 		}
 		m.both(fmt.Sprintf("purge by %s: %+v", token, p), func() (string, int64) {
-			pu := &store.Purge{Instance: id, Execution: p.Execution, Head: p.Head, Status: store.Status(status), Pop: p.Pop}
+			pu := &store.Purge{Instance: id, Execution: p.Execution, Head: p.Head, Status: store.Status(status), Pop: allSealed(p.Pop)}
 			now, err := redistest.Answer(func(done func(int64, error)) { m.store.Purge(m.tenure(token), pu, done) })
 			if err != nil {
 				return m.refused(err), 0
