@@ -64,6 +64,7 @@
 // # Errors
 //
 // What goes wrong in the orchestration is Run's error. What goes wrong with it — a
-// divergence, a broken history, an activity that nobody bound, a wait for something
-// that never comes — fails the test at once, and shows the history.
+// divergence, a broken history, an activity without a binding, a wait for something
+// that never comes — fails the test at once, and shows the history. So does code that
+// blocks, for example on a channel or a mutex: after about a second, with its stack.
 package pawltest

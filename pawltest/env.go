@@ -15,6 +15,7 @@ import (
 // goroutine of its test.
 type Env struct {
 	tb       testing.TB
+	guard    guard
 	code     code
 	scripts  map[string][]Step
 	crashes  crashes
@@ -54,7 +55,7 @@ func epoch() time.Time { return time.Date(2026, time.January, 1, 0, 0, 0, 0, tim
 func New(tb testing.TB, bindings ...pawl.Binding) *Env {
 	tb.Helper()
 	e := &Env{
-		tb: tb, now: epoch().UnixMilli(), id: "test", limit: 1000,
+		tb: tb, guard: newGuard(), now: epoch().UnixMilli(), id: "test", limit: 1000,
 		scripts: make(map[string][]Step), after: make(map[int][]action), byID: make(map[string]*instance),
 	}
 	e.code.set(tb, bindings)

@@ -97,7 +97,7 @@ func TestACardThatIsSlowAndThenBusyIsChargedAllTheSame(t *testing.T) {
 	if _, err := pawltest.Run(env, Fulfil, Order{ID: "42"}); err != nil {
 		t.Error(err)
 	}
-	env.WantLines("lost-select: attempt timed out", "charge (attempt 4)", "Completed")
+	env.WantLines("timed-out: attempt timed out", "charge (attempt 4)", "Completed")
 }
 
 func TestAnOrderThatTheBankHasNoTimeForGivesTheGoodsBack(t *testing.T) {

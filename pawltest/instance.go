@@ -106,7 +106,13 @@ func (in *instance) turn(ev history.Event) {
 	if ev.Meta().At == 0 {
 		ev.Meta().At = e.now
 	}
-	if _, err := x.x.Apply(ev); err != nil {
+	var err error
+	if blocked := e.guard.run(func() { _, err = x.x.Apply(ev) }); blocked != nil {
+		x.x.GiveUp()
+		x.x = nil // its goroutine still uses it
+		in.failf("%v", blocked)
+	}
+	if err != nil {
 		in.failf("%v", err)
 	}
 	made := x.x.Take()

@@ -104,7 +104,7 @@ func TestAScriptMakesAnActivityFailHangAndTakeItsTime(t *testing.T) {
 		"1s TimerFired",
 		"1s ActivityScheduled mail (attempt 2) 0",
 		"1h0m1s TimerFired", // the attempt's hour
-		"1h0m1s ActivityCancelRequested of 8: lost-select: attempt timed out after 1h0m0s",
+		"1h0m1s ActivityCancelRequested of 8: timed-out: attempt timed out after 1h0m0s",
 		"ActivityScheduled mail (attempt 3) 0",
 		"1h10m3s ActivityCompleted",
 	)

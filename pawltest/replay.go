@@ -20,7 +20,11 @@ import (
 func Replay(tb testing.TB, exported []byte, bindings ...pawl.Binding) {
 	tb.Helper()
 	p := read(tb, exported, bindings)
-	if err := p.Check(len(p.Events)); err != nil {
+	var err error
+	if blocked := newGuard().run(func() { err = p.Check(len(p.Events)) }); blocked != nil {
+		err = blocked
+	}
+	if err != nil {
 		tb.Fatalf("%v\n%s", err, replaytest.Text(p.Events))
 	}
 }

@@ -189,7 +189,7 @@ func (c *call) answered(w *work, in history.Event) {
 			return
 		}
 		f := c.timeout("attempt timed out after %s", c.spec.AttemptTimeout)
-		c.drop(cancel.Cancelled{Reason: cancel.LostSelect, Text: f.Message}, &c.attempt)
+		c.drop(cancel.Cancelled{Reason: cancel.TimedOut, Text: f.Message}, &c.attempt)
 		c.failed(attempt, f)
 	case c.pause:
 		c.pause = nil
@@ -198,7 +198,7 @@ func (c *call) answered(w *work, in history.Event) {
 		c.deadline = nil
 		f := c.timeout("call timed out after %s", c.spec.Within)
 		f.Permanent = true
-		c.drop(cancel.Cancelled{Reason: cancel.LostSelect, Text: f.Message}, &c.attempt, &c.limit, &c.pause)
+		c.drop(cancel.Cancelled{Reason: cancel.TimedOut, Text: f.Message}, &c.attempt, &c.limit, &c.pause)
 		c.conclude(history.Payload{}, f)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/replay/replaytest"
+	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -83,7 +84,7 @@ func TestAnAttemptThatTimesOutIsCancelledAndMayBeRepeated(t *testing.T) {
 	late := d.Only("a")
 	made := d.Fire()
 	wantKinds(t, made, history.KindActivityCancelRequested, history.KindActivityScheduled, history.KindTimerScheduled)
-	if c := made[0].(*history.ActivityCancelRequested); c.Reason != lostSelect || c.Text != "attempt timed out after 30s" {
+	if c := made[0].(*history.ActivityCancelRequested); c.Reason != cancel.TimedOut || c.Text != "attempt timed out after 30s" {
 		t.Fatalf("cancelled: %+v", c)
 	}
 	if o, _ := d.Offer(&history.ActivityCompleted{Scheduled: late}); o != replay.DroppedLate {

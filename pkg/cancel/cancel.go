@@ -18,21 +18,23 @@ type Reason uint8
 
 // The reasons, each with who gives it.
 const (
-	Requested              Reason = 1 // a client or a parent cancelled the instance, or code cancelled the future
-	LostSelect             Reason = 2 // another future won the Select, or the attempt's time was over
-	OrchestrationFailed    Reason = 3 // the orchestration returned an error or panicked
-	OrchestrationCompleted Reason = 4 // the orchestration returned a result while the activity was outstanding
-	ContinuedAsNew         Reason = 5 // the next execution has begun
-	Purged                 Reason = 6 // the instance was removed by force
-	ScopeEnded             Reason = 7 // the scope that the activity was started in has ended
-	LeaseLost              Reason = 8 // the worker could not renew within its trust window, or somebody else holds the lease
-	WorkerStopping         Reason = 9 // the worker is shutting down and gives its leases back
+	Requested              Reason = 1  // a client or a parent cancelled the instance, or code cancelled the future
+	LostSelect             Reason = 2  // another future won the Select
+	OrchestrationFailed    Reason = 3  // the orchestration returned an error or panicked
+	OrchestrationCompleted Reason = 4  // the orchestration returned a result while the activity was outstanding
+	ContinuedAsNew         Reason = 5  // the next execution has begun
+	Purged                 Reason = 6  // the instance was removed by force
+	ScopeEnded             Reason = 7  // the scope that the activity was started in has ended
+	LeaseLost              Reason = 8  // the worker could not renew within its trust window, or somebody else holds the lease
+	WorkerStopping         Reason = 9  // the worker is shutting down and releases its leases
+	TimedOut               Reason = 10 // the attempt, or the whole call, exceeded its timeout
 )
 
 var reasonNames = [...]string{
 	Requested: "requested", LostSelect: "lost-select", OrchestrationFailed: "orchestration-failed",
 	OrchestrationCompleted: "orchestration-completed", ContinuedAsNew: "continued-as-new", Purged: "purged",
 	ScopeEnded: "scope-ended", LeaseLost: "lease-lost", WorkerStopping: "worker-stopping",
+	TimedOut: "timed-out",
 }
 
 // String gives the reason as history and logs show it: lower case, with hyphens.

@@ -15,7 +15,7 @@ import (
 func TestEveryReasonKeepsItsNumberAndIsReadAsItWasWritten(t *testing.T) {
 	for i, word := range []string{
 		"requested", "lost-select", "orchestration-failed", "orchestration-completed", "continued-as-new", "purged",
-		"scope-ended", "lease-lost", "worker-stopping",
+		"scope-ended", "lease-lost", "worker-stopping", "timed-out",
 	} {
 		want := cancel.Reason(i + 1)
 		b, err := json.Marshal(want)

@@ -48,7 +48,7 @@ func triggers() []trigger {
 		{how: "activity wins", reason: cancel.LostSelect},
 		{how: "nested", reason: cancel.LostSelect},
 		{how: "sibling", reason: cancel.LostSelect},
-		{how: "attempt", do: func(*harness, string) {}, reason: cancel.LostSelect, text: "attempt timed out after 1s", end: completed},
+		{how: "attempt", do: func(*harness, string) {}, reason: cancel.TimedOut, text: "attempt timed out after 1s", end: completed},
 		{how: "retried", attempts: 2, reason: cancel.LostSelect},
 		{how: "by hand", reason: cancel.Requested, text: "changed my mind"},
 		{how: "scope", reason: cancel.ScopeEnded, end: completed},
