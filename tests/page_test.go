@@ -31,7 +31,7 @@ func goFiles(t *testing.T, suffix string) map[string]string {
 // A name is `Test…`, or `Test…/case` with the case as a table has it that is in the same directory as the test.
 func TestEveryTestThatThePageNamesExists(t *testing.T) {
 	files := goFiles(t, "_test.go")
-	for page, least := range map[string]int{"crash-points.md": 100, "conformance.md": 40} {
+	for page, least := range map[string]int{"crash-points.md": 100, "conformance.md": 40, "security.md": 8} {
 		t.Run(page, func(t *testing.T) {
 			b, err := os.ReadFile(filepath.Join("..", "docs", page))
 			if err != nil {
@@ -47,7 +47,7 @@ func TestEveryTestThatThePageNamesExists(t *testing.T) {
 				}
 			}
 			for line := range strings.Lines(string(b)) {
-				if strings.HasPrefix(line, "| ") && !strings.Contains(line, "**") && !strings.Contains(line, "held by") && !strings.Contains(line, "`Test") {
+				if page != "security.md" && strings.HasPrefix(line, "| ") && !strings.Contains(line, "**") && !strings.Contains(line, "held by") && !strings.Contains(line, "`Test") {
 					t.Errorf("nothing holds this row:\n%s", line)
 				}
 			}
