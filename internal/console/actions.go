@@ -17,6 +17,7 @@ type confirmData struct {
 	Fields         []field
 	Command        string // of the command line
 	Button, Back   string
+	Action         string // path that the form is sent to; empty: that of the page
 }
 
 // field is a field of a form.

@@ -71,17 +71,18 @@ func (a *assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // functions are those of the templates.
 func functions() template.FuncMap {
 	return template.FuncMap{
-		"path":  url.PathEscape,
-		"pill":  func(status string) string { return pills[status] },
-		"short": func(n int, s string) string { return diagnose.Short(s, n) },
-		"time":  timeText,
-		"json":  formatJSON,
-		"ms":    func(d int64) string { return diagnose.Duration(time.Duration(d) * time.Millisecond) },
-		"since": func(from string, now time.Time) string { return spanText(from, "", now) },
-		"span":  spanText,
-		"quote": shellQuote,
-		"limit": func(p api.Policy) string { return diagnose.Policy(p.Client()) },
-		"rows":  func(all []api.Instance, now time.Time) rows { return rows{all, now} },
+		"path":   url.PathEscape,
+		"pill":   func(status string) string { return pills[status] },
+		"short":  func(n int, s string) string { return diagnose.Short(s, n) },
+		"time":   timeText,
+		"json":   formatJSON,
+		"ms":     func(d int64) string { return diagnose.Duration(time.Duration(d) * time.Millisecond) },
+		"since":  func(from string, now time.Time) string { return spanText(from, "", now) },
+		"span":   spanText,
+		"quote":  shellQuote,
+		"limit":  func(p api.Policy) string { return diagnose.Policy(p.Client()) },
+		"rows":   func(all []api.Instance, now time.Time) rows { return rows{all, now, false} },
+		"choice": func(all []api.Instance, now time.Time, pick bool) rows { return rows{all, now, pick} },
 	}
 }
 
@@ -89,6 +90,7 @@ func functions() template.FuncMap {
 type rows struct {
 	Rows []api.Instance
 	Now  time.Time
+	Pick bool // with a box to select each
 }
 
 // pills are the classes of statuses.

@@ -158,12 +158,11 @@ func TestScreensAreSoundInABrowser(t *testing.T) {
 
 	b.size(1280, 800)
 	b.open("/instances/order-42")
-	if text := b.eval(`document.querySelector(".why").innerText`); !strings.Contains(text, "Waits for an event") {
+	if text := b.eval(`document.querySelector(".why").innerText`); !strings.Contains(text, "Waits for event approved") {
 		t.Error(text)
 	}
 	b.run(
-		click(`.why a[href$="/send"]`), visible("#name"), fill("#name", "approved"),
-		fill("#data", `"finance"`), click("button.main"), visible(".head .pill.ok"),
+		click(`.why a[href$="/send?name=approved"]`), visible("#data"), fill("#data", `"finance"`), click("button.main"), visible(".head .pill.ok"),
 	)
 	h.status("order-42", client.Completed)
 	b.open("/instances/order-43")
@@ -224,4 +223,48 @@ func TestChangesAppearOnTheScreenByThemselves(t *testing.T) {
 		t.Error(got)
 	}
 	b.quiet("live")
+}
+
+// Instances are selected, counted and changed after a confirmation; the page of the job reports what was done.
+func TestManyInstancesAreChangedAtOnce(t *testing.T) {
+	h := newHarness(t, access.Policy{Loopback: true})
+	for i := range 4 {
+		_, err := client.Start(t.Context(), h.client, long, fmt.Sprintf("many-%d", i), 1)
+		check(t, err)
+	}
+	for i := range 4 {
+		h.status(fmt.Sprintf("many-%d", i), client.Running)
+	}
+	b := newBrowser(h)
+	b.open("/instances?prefix=many-")
+	b.run(click(`input[value="many-1"]`), visible("#live:not(:empty)"), click(`input[value="many-3"]`))
+	b.eval(`dispatchEvent(new KeyboardEvent("keydown", {key: "r"})); ""`) // a selection outlives what is read again
+	if got := b.eval(`document.querySelector("#picked").textContent`); got != "Selected: 2" {
+		t.Error(got)
+	}
+	job := func(title string) {
+		t.Helper()
+		b.run(visible("button.danger"))
+		if got := b.eval(`document.querySelector("h1").textContent`); got != title {
+			t.Errorf("%q is asked for, want %q", got, title)
+		}
+		if wrong := b.eval(audit); wrong != "" {
+			t.Error(wrong)
+		}
+		b.run(click("button.danger"), visible(".head .pill.ok"))
+	}
+	b.run(click(`.bulk button[value="cancel"]`))
+	job("Cancel 2 instances")
+	for i, want := range []client.Status{client.Running, client.Cancelled, client.Running, client.Cancelled} {
+		h.status(fmt.Sprintf("many-%d", i), want)
+	}
+	b.open("/instances?prefix=many-")
+	b.run(click(`.bulk input[name="all"]`), click(`.bulk button[value="purge"]`))
+	job("Purge 2 instances")
+	for i, want := range []bool{true, false, true, false} {
+		if _, err := h.client.Describe(t.Context(), fmt.Sprintf("many-%d", i)); (err == nil) != want {
+			t.Errorf("many-%d: %v", i, err)
+		}
+	}
+	b.quiet("bulk")
 }

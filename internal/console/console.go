@@ -39,17 +39,28 @@ type console struct {
 	Config
 
 	assets *assets
+	jobs   *jobs
 }
 
-// New makes the handler of the console. It is safe for concurrent use.
-func New(cfg Config) http.Handler {
-	c := &console{Config: cfg, assets: loadAssets()}
+// Handler serves the console. It is safe for concurrent use. Close ends what its pages have begun.
+type Handler struct {
+	http.Handler
+
+	jobs *jobs
+}
+
+// Close ends the jobs and joins them.
+func (h *Handler) Close() { h.jobs.close() }
+
+// New makes the handler of the console.
+func New(cfg Config) *Handler {
+	c := &console{Config: cfg, assets: loadAssets(), jobs: newJobs()}
 	mux := http.NewServeMux()
 	mux.Handle("GET /assets/{file}", c.assets)
 	mux.HandleFunc("GET /login", c.login)
 	mux.HandleFunc("POST /login", c.signIn)
 	mux.HandleFunc("POST /logout", c.signOut)
-	for pattern, p := range pages() {
+	for pattern, p := range c.pages() {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { c.serve(w, r, p) })
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -58,14 +69,14 @@ func New(cfg Config) http.Handler {
 		}})
 	})
 	protected := http.NewCrossOriginProtection().Handler(mux)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return &Handler{jobs: c.jobs, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "same-origin") // ids are in addresses; a page of ours must send its origin with a form
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		protected.ServeHTTP(w, r)
-	})
+	})}
 }
 
 // page is a page, or the action of a form.
@@ -75,7 +86,7 @@ type page struct {
 }
 
 // pages are the pages by pattern.
-func pages() map[string]page {
+func (c *console) pages() map[string]page {
 	viewer := func(f func(*request) (view, error)) page { return page{access.Viewer, f} }
 	operator := func(f func(*request) (view, error)) page { return page{access.Operator, f} }
 	admin := func(f func(*request) (view, error)) page { return page{access.Admin, f} }
@@ -89,6 +100,9 @@ func pages() map[string]page {
 		"POST /instances/{id}/cancel": operator(cancelInstance),
 		"GET /instances/{id}/purge":   admin(purgeForm),
 		"POST /instances/{id}/purge":  admin(purgeInstance),
+		"POST /bulk":                  operator(bulkForm),
+		"POST /bulk/run":              operator(c.runBulk),
+		"GET /bulk/{job}":             operator(c.showJob),
 		"GET /stalled":                viewer(listStalled),
 		"GET /limits":                 viewer(listLimits),
 		"GET /limits/{action}":        viewer(showLimit),
@@ -121,6 +135,7 @@ type view struct {
 	status   int    // 0: 200
 	data     any
 	live     string // path in the API of the stream that reports changes of what is shown; empty: none
+	refresh  string // seconds after which the page reads itself again; empty: it does not
 	redirect string // after a change: a reload does not repeat it
 }
 
@@ -206,6 +221,9 @@ func (c *console) render(w http.ResponseWriter, r *http.Request, user access.Use
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
+	if v.refresh != "" {
+		h.Set("Refresh", v.refresh)
+	}
 	if v.status == 0 {
 		v.status = http.StatusOK
 	}

@@ -110,8 +110,11 @@ func (q *request) diagnose(d client.Description, data *instanceData) {
 	case d.UnreadInputs > 0:
 		data.Waits = fmt.Sprintf("Has %s to process", diagnose.Counted(int(d.UnreadInputs), "input")) //nolint:gosec // a length
 	}
-	if strings.HasSuffix(waits, "event") {
-		data.Help = append(data.Help, link{Name: "Send event…", URL: instancePath(d.Instance) + "/send"})
+	if len(d.AwaitedEvents) == 0 && strings.HasSuffix(waits, "event") { // which is not known
+		data.Help = append(data.Help, link{Name: "Send event…", URL: instancePath(d.Instance) + "/send", Changes: true})
+	}
+	for _, name := range d.AwaitedEvents[:min(len(d.AwaitedEvents), maxChildren)] {
+		data.Help = append(data.Help, link{Name: "Send " + name + "…", URL: instancePath(d.Instance) + "/send?" + url.Values{"name": {name}}.Encode(), Changes: true})
 	}
 	if len(d.LimitWaits) > 0 {
 		data.Help = append(data.Help, link{Name: "Open limit " + d.LimitWaits[0].Action, URL: limitURL(d.LimitWaits[0].Action, d.LimitWaits[0].Key)})

@@ -120,8 +120,9 @@ type listData struct {
 
 	Query    url.Values // the filter, without the cursor
 	Statuses []link
-	NextPage string // address; empty: this is the last
-	First    string // address of the first page; empty: this is it
+	NextPage string   // address; empty: this is the last
+	Known    []string // orchestrations of the page, to complete the filter
+	First    string   // address of the first page; empty: this is it
 	Counts   api.Counts
 }
 
@@ -130,6 +131,7 @@ type link struct {
 	Name, Class, URL string
 	Count            uint64
 	Current          bool
+	Changes          bool // it leads to a change, which a viewer may not make
 }
 
 func listInstances(q *request) (view, error) {
@@ -151,6 +153,12 @@ func listInstances(q *request) (view, error) {
 	if d.Next != "" {
 		d.NextPage = "/instances?" + with(d.Query, "cursor", d.Next)
 	}
+	for _, i := range d.Instances.Instances {
+		if i.Orchestration != "" && !slices.Contains(d.Known, i.Orchestration) {
+			d.Known = append(d.Known, i.Orchestration)
+		}
+	}
+	slices.Sort(d.Known)
 	n, _ := q.client.Count(q.Context()) // the list is shown without them, too
 	c := api.CountsOf(n)
 	all := c.Pending + c.Running + c.Completed + c.Failed + c.Cancelled

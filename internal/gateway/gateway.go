@@ -35,13 +35,15 @@ type Config struct {
 type Handler struct {
 	http.Handler
 
-	hub *live.Hub // nil: there is no API
+	hub     *live.Hub // nil: there is no API
+	console *console.Handler
 }
 
 // Close ends the streams of events. Requests for further ones are refused.
 func (h *Handler) Close() {
 	if h.hub != nil {
 		h.hub.Close()
+		h.console.Close()
 	}
 }
 
@@ -60,6 +62,7 @@ func New(cfg Config) *Handler {
 		mux.Handle("GET /metrics", promhttp.HandlerFor(cfg.Metrics, promhttp.HandlerOpts{}))
 	}
 	var hub *live.Hub
+	var pages *console.Handler
 	if cfg.Client != nil {
 		hub = live.New(func(w client.Watcher) (func(), error) {
 			c := cfg.Client()
@@ -76,9 +79,10 @@ func New(cfg Config) *Handler {
 		router := a.router()
 		mux.Handle("/api/", router)
 		mux.HandleFunc("POST /hooks/{name}", a.serveHook)
-		mux.Handle("/", console.New(console.Config{Client: cfg.Client, API: router, Access: cfg.Access, Live: hub, Logger: a.log}))
+		pages = console.New(console.Config{Client: cfg.Client, API: router, Access: cfg.Access, Live: hub, Logger: a.log})
+		mux.Handle("/", pages)
 	}
-	return &Handler{mux, hub}
+	return &Handler{compress(mux), hub, pages}
 }
 
 func (cfg Config) readyz(w http.ResponseWriter, _ *http.Request) {

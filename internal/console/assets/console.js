@@ -7,7 +7,7 @@
   const add = (parent, name, props) => parent.appendChild(Object.assign(document.createElement(name), props));
 
   // ---- Replace what has changed. Elements with an id or data-row are matched by it, others by their place. ----
-  const key = (n) => n.nodeType === 1 ? n.id || n.dataset.row || "" : "";
+  const key = (n) => n.nodeType === 1 ? n.getAttribute("id") || n.getAttribute("data-row") || "" : ""; // a field named id hides the property
   const mine = (from, name) => name === "open" && from.nodeName === "DETAILS" || name === "hidden" && from.matches(".lane");
   function morph(from, to) {
     if (from.isEqualNode(to)) return;
@@ -151,6 +151,15 @@
     box.addEventListener("dblclick", () => { zoom = whole(); timeline(); });
   }
 
+  // ---- Selection ----
+  const boxes = () => all('td.pick input[type="checkbox"]');
+  function picked() {
+    const label = $("#picked"), whole = $('.bulk input[name="all"]');
+    if (label) label.textContent = whole.checked ? "Selected: all" : `Selected: ${boxes().filter((b) => b.checked).length}`;
+  }
+  addEventListener("change", (e) => { if (e.target.matches(".pick input, .bulk input")) picked(); });
+  addEventListener("pawl-changed", picked);
+
   // ---- Keyboard ----
   const typing = (e) => e.target.closest("input:not([type=checkbox]), textarea, select, [contenteditable]");
   const row = (by) => {
@@ -158,6 +167,7 @@
     if (links.length) links[i < 0 ? 0 : Math.min(links.length - 1, Math.max(0, i + by))].focus();
   };
   const keys = {
+    x: () => { const b = document.activeElement.closest("tr")?.querySelector(".pick input"); if (b) { b.checked = !b.checked; picked(); } },
     r: () => refresh(), j: () => row(1), k: () => row(-1),
     "/": () => { const f = $("[data-focus]") || $("#lanes"); if (f) f.select(); },
     "+": () => zoomBy(.5), "-": () => zoomBy(2), 0: () => { zoom = whole(); timeline(); }, "[": () => pan(-.5), "]": () => pan(.5),

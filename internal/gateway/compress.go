@@ -1,0 +1,83 @@
+package gateway
+
+import (
+	"compress/gzip"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// compress encodes answers of text with gzip for clients that accept it. Streams of events are left as they are.
+func compress(h http.Handler) http.Handler {
+	pool := &sync.Pool{New: func() any {
+		z, _ := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed) // the level is valid
+		return z
+	}}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodHead || r.Header.Get("Range") != "" || !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+			h.ServeHTTP(w, r)
+			return
+		}
+		c := &compressed{ResponseWriter: w, pool: pool}
+		defer c.close()
+		h.ServeHTTP(c, r)
+	})
+}
+
+// compressed is an answer that is encoded if it is of text.
+type compressed struct {
+	http.ResponseWriter
+
+	pool   *sync.Pool
+	header bool         // has been written
+	z      *gzip.Writer // nil: not encoded
+}
+
+// Unwrap is for http.ResponseController.
+func (c *compressed) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+// WriteHeader decides whether the answer is encoded.
+func (c *compressed) WriteHeader(status int) {
+	if !c.header {
+		c.header = true
+		h := c.Header()
+		kind, _, _ := strings.Cut(h.Get("Content-Type"), ";")
+		if status != http.StatusNoContent && status != http.StatusNotModified && h.Get("Content-Encoding") == "" && isText(kind) {
+			h.Set("Content-Encoding", "gzip")
+			h.Add("Vary", "Accept-Encoding")
+			h.Del("Content-Length")
+			h.Del("Accept-Ranges")
+			c.z, _ = c.pool.Get().(*gzip.Writer)
+			c.z.Reset(c.ResponseWriter)
+		}
+	}
+	c.ResponseWriter.WriteHeader(status)
+}
+
+func isText(kind string) bool {
+	switch kind {
+	case "text/html", "text/css", "text/javascript", "application/json", "application/problem+json", "image/svg+xml":
+		return true
+	default:
+		return false
+	}
+}
+
+// Write writes a part of the answer.
+func (c *compressed) Write(b []byte) (int, error) {
+	if !c.header {
+		c.WriteHeader(http.StatusOK)
+	}
+	if c.z != nil {
+		return c.z.Write(b)
+	}
+	return c.ResponseWriter.Write(b)
+}
+
+func (c *compressed) close() {
+	if c.z != nil {
+		_ = c.z.Close() // the client may have gone
+		c.pool.Put(c.z)
+	}
+}
