@@ -43,77 +43,84 @@ type actor struct {
 
 	instances map[string]*instance
 	parked    *simplelru.LRU[string, *instance] // those of instances that are idle and have their code in memory
-	stalls    map[string]*stall
-	forced    map[string]bool // instances in whose inbox, behind what is loaded of it, there may be a forced purge
-	unserved  unserved
-	waiters   waiters
-	watchers  waiters           // of custom statuses
-	todo      []string          // to be looked at when there is room: what a takeover found
-	observers map[string]bool   // instances whose code polls, and whose turn waits until the owner has caught up: see observe.go
-	visits    map[string]*visit // gates of the partition
-	sent      map[sending]int64 // when the task of an outstanding activity was published last in this tenure, Unix ms
 
 	clock      clock
-	polling    bool
-	pollAgain  bool // a poll was due while one was under way, which may have read the agenda too early
-	pollAt     time.Time
-	busy       int    // instances with something under way
-	publishing int    // tasks and messages not yet acknowledged by the stream
-	unsent     int    // messages that were not published, in this tenure
-	batches    uint64 // ingested in this tenure
-	commits    int64  // highest number that the store has acknowledged
-	resends    resends
+	busy       int // instances with a request or a turn outstanding
+	publishing int // tasks and messages not yet acknowledged by the stream
 	leaving    bool
-	doubted    int64 // the store may have forgotten the ends of claims that were made or renewed before it, Unix ms; see doubt
-	horizon    horizon
 	err        error // ends the tenure
+	parts
 }
 
-func newActor(s *shared, t *partition.Tenure, log *slog.Logger, over func() bool) *actor {
-	a := &actor{
-		environment: environment{
-			cfg: s.cfg, log: log, met: s.met, programs: s.programs, policies: s.policies, descendants: s.descendants, lost: s.lost, watched: s.watched, partitionOf: s.conn.PartitionOf, connected: s.conn.Connected, over: over,
-		},
-		st:        store.Tenure{Part: t.Part, Token: t.Token, Secret: t.Secret},
-		instances: make(map[string]*instance), stalls: make(map[string]*stall), forced: make(map[string]bool), visits: make(map[string]*visit), observers: make(map[string]bool), sent: make(map[sending]int64),
-		waiters: newWaiters(), watchers: newWaiters(), resends: resends{failed: make(map[string]struct{})}, commits: t.Commits(),
-		clock: clock{at: time.Now(), ms: time.Now().UnixMilli()}, horizon: horizon{applied: t.Applied, held: make(map[string]int64)},
-	}
+// parts are the concerns of an actor. Each has the state that is its own, and decides for the others through the actor.
+type parts struct {
+	schedule  schedule  // what is due, and until when time may go on
+	inbox     inboxes   // what arrives, and is loaded
+	turns     turns     // what the code of an instance is given
+	admission admission // what must pass a limit
+	commits   commits   // what a turn writes, and sends then
+	outbox    outbox    // what other instances are sent
+	leases    leases    // what has been dispatched, and does not end
+	notices   notices   // what limits report, and those of the partition
+	removals  removals  // what is stalled, or purged
+}
+
+func newActor(env environment, t *partition.Tenure, now time.Time) *actor {
+	a := &actor{environment: env, st: store.Tenure{Part: t.Part, Token: t.Token, Secret: t.Secret}, instances: make(map[string]*instance)}
 	a.seal = a.st.Seal()
+	a.clock.tick(now)
+	a.clock.set(a.clock.wall.UnixMilli())
 	// The size is validated by New; NewLRU refuses only sizes below one.
-	a.parked, _ = simplelru.NewLRU(max(s.cfg.Parked/s.cfg.Partitions, 16), a.evicted)
+	a.parked, _ = simplelru.NewLRU(max(env.cfg.Parked/env.cfg.Partitions, 16), a.evicted)
+	a.parts = parts{
+		schedule:  schedule{actor: a, horizon: horizon{applied: t.Applied, held: make(map[string]int64)}},
+		inbox:     inboxes{actor: a},
+		turns:     turns{actor: a, observers: make(map[string]bool)},
+		admission: admission{actor: a},
+		commits: commits{
+			actor: a, number: t.Commits(), sent: make(map[sending]int64), waiters: newWaiters(), watchers: newWaiters(),
+			resends: resends{failed: make(map[string]struct{})},
+		},
+		outbox:   outbox{actor: a},
+		leases:   leases{actor: a},
+		notices:  notices{actor: a, visits: make(map[string]*visit)},
+		removals: removals{actor: a, stalls: make(map[string]*stall), forced: make(map[string]bool)},
+	}
 	return a
 }
 
-// clock guesses Redis TIME from the last answer that told it.
+// clock guesses Redis TIME from the last answer that reported it. Time moves from message to message.
 type clock struct {
-	at time.Time
-	ms int64
+	wall time.Time // of the message
+	at   time.Time // of the last answer, and what it reported
+	ms   int64
 }
 
-func (c *clock) set(ms int64)   { c.at, c.ms = time.Now(), ms }
-func (c *clock) now() int64     { return c.ms + time.Since(c.at).Milliseconds() }
-func (a *actor) heard(ms int64) { a.clock.set(ms) }
+func (c *clock) tick(now time.Time) { c.wall = now }
+func (c *clock) set(ms int64)       { c.at, c.ms = c.wall, ms }
+func (c *clock) now() int64         { return c.ms + c.wall.Sub(c.at).Milliseconds() }
+func (a *actor) sawClock(ms int64)  { a.clock.set(ms) }
 
 // step handles one message.
-func (a *actor) step(m *message) {
+func (a *actor) step(now time.Time, m *message) {
+	a.clock.tick(now)
 	switch m.kind {
 	case instanceLoaded, inboxRead, headRead, turnDone, turnBlocked, commitAnswered, commitRetryDue, reconciled, purgeAnswered, wipeFound, wiped:
 		a.answered(m)
 	case messagePublished, taskPublished, retryDue, resendDue, paceDue, queueAgeRead, fleetRead:
 		a.published(m)
 	case noticesReceived, noticesPassed, policiesChanged, gateDue, gateAnswered, ticketsReleased, gateSwept, gateRelisted, unwantedFound:
-		a.gateSpoke(m)
+		a.admission.gateSpoke(m)
 	case inputsIngested:
-		a.ingested(m.body.(*ingested))
+		a.inbox.ingested(m.body.(*ingested))
 	case doorbellsReceived:
-		a.rang(m.bells)
+		a.inbox.onDoorbells(m.bells)
 	case tenureFailed:
 		a.fail(m.err)
 	case endAwaited:
-		a.waiters.add(m.id, m.body.(string), a.clock.now())
+		a.commits.waiters.add(m.id, m.body.(string), a.clock.now())
 	case statusAwaited:
-		a.watchers.add(m.id, m.body.(string), a.clock.now())
+		a.commits.watchers.add(m.id, m.body.(string), a.clock.now())
 	case awaitedRequested:
 		var names []string
 		if in := a.instances[m.id]; in != nil && !in.phase.busy() && in.exec != nil {
@@ -121,16 +128,16 @@ func (a *actor) step(m *message) {
 		}
 		m.body.(chan []string) <- names
 	case wakeupsDue:
-		a.pollAt = time.Now().Truncate(pollEvery).Add(pollEvery) // all partitions together: one pipeline
-		a.poll()
+		a.schedule.pollAt = now.Truncate(pollEvery).Add(pollEvery) // all partitions together: one pipeline
+		a.schedule.poll()
 	case dueRead:
-		a.dueRead(m.body.(store.DueSet), m.err)
+		a.schedule.dueRead(m.body.(store.DueSet), m.err)
 	case tasksLost:
-		a.reconcile()
+		a.leases.reconcile()
 	case scheduleRead:
-		a.scheduleRead(m.body.([]string), m.err)
+		a.leases.scheduleRead(m.body.([]string), m.err)
 	case horizonAnswered:
-		a.answeredHorizon(m.body, m.err)
+		a.schedule.answeredHorizon(m.body, m.err)
 	}
 }
 
@@ -138,27 +145,27 @@ func (a *actor) step(m *message) {
 func (a *actor) answered(m *message) {
 	switch m.kind {
 	case instanceLoaded:
-		a.loaded(m.in, m.body.(store.Loaded), m.err)
+		a.inbox.loaded(m.in, m.body.(store.Loaded), m.err)
 	case inboxRead:
-		a.inboxRead(m.in, m.body.([][]byte), m.err)
+		a.inbox.inboxRead(m.in, m.body.([][]byte), m.err)
 	case headRead:
-		a.headRead(m.in, m.body.(string), m.err)
+		a.removals.headRead(m.in, m.body.(string), m.err)
 	case turnDone:
-		a.turned(m.turn)
+		a.turns.turned(m.turn)
 	case turnBlocked:
-		a.blocked(m.turn.in)
+		a.turns.blocked(m.turn.in)
 	case commitAnswered:
-		a.commitAnswered(m)
+		a.commits.commitAnswered(m)
 	case commitRetryDue:
 		a.emit(effect{kind: commitTurn, in: m.in, turn: m.turn, commit: m.commit})
 	case reconciled:
-		a.reconciled(m.in, m.recon, m.looked, m.err)
+		a.leases.reconciled(m.in, m.recon, m.looked, m.err)
 	case purgeAnswered:
-		a.purgeAnswered(m.in, m.body.(*removal), m.err)
+		a.removals.purgeAnswered(m.in, m.body.(*removal), m.err)
 	case wipeFound:
-		a.wipeFound(m.in, m.body.(*wipe), m.err)
+		a.removals.wipeFound(m.in, m.body.(*wipe), m.err)
 	default: // wiped
-		a.wiped(m.in, m.body.(*wipe), m.err)
+		a.removals.wiped(m.in, m.body.(*wipe), m.err)
 	}
 }
 
@@ -166,22 +173,22 @@ func (a *actor) answered(m *message) {
 func (a *actor) published(m *message) {
 	switch m.kind {
 	case messagePublished:
-		a.messagePublished(m.out, m.err)
+		a.outbox.messagePublished(m.out, m.err)
 	case taskPublished:
-		a.taskAnswered(m.id, m.event, m.err)
+		a.commits.taskAnswered(m.id, m.event, m.err)
 	case retryDue:
-		a.retry(m.in)
+		a.outbox.retry(m.in)
 	case resendDue:
-		a.resend()
+		a.commits.resend()
 	case paceDue:
 		m.in.pacing = false
 		if a.instances[m.in.id] == m.in {
 			a.advance(m.in)
 		}
 	case queueAgeRead:
-		a.queueAgeRead(m.body.(*queueAge), m.err)
+		a.leases.queueAgeRead(m.body.(*queueAge), m.err)
 	default: // fleetRead
-		a.fleetRead(m.id, m.body.(*fleetReport))
+		a.leases.fleetRead(m.id, m.body.(*fleetReport))
 	}
 }
 
@@ -192,8 +199,8 @@ func (a *actor) fail(err error) {
 	}
 }
 
-// failed sorts an error of the store: what ends the tenure, and what will pass.
-func (a *actor) failed(what string, err error) {
+// storeFailed sorts an error of the store: what ends the tenure, and what will pass.
+func (a *actor) storeFailed(what string, err error) {
 	switch {
 	case errors.Is(err, store.ErrFenced):
 		a.fail(fmt.Errorf("%s: %w: %w", what, err, partition.ErrLost))
@@ -216,18 +223,18 @@ func (a *actor) instance(id string) *instance {
 	return in
 }
 
-// rest puts an idle instance away: parked if its code is in memory, else forgotten. One that would forget that the stream has
+// park puts an idle instance away: parked if its code is in memory, else forgotten. One that would forget that the stream has
 // its messages says so first: it would send them again at every look, for longer than their receivers remember.
-func (a *actor) rest(in *instance) {
+func (a *actor) park(in *instance) {
 	switch {
-	case in.asking > 0, in.soon: // the answer puts it away, or the look to come
-	case len(in.overdue) > 0, in.away.Kind != 0: // only memory knows it; it waits for inputs
+	case in.gateRequests > 0, in.retryScheduled: // the answer puts it away, or the reconciliation to come
+	case len(in.overdue) > 0, in.rejection.Kind != 0: // only memory knows it; it waits for inputs
 	case in.exec != nil && !in.status().Ended():
-		in.look = false
+		in.wakeupDue = false
 		a.parked.Add(in.id, in)
-	case len(in.owed) > 0: // on its way; the stream's answer puts it away
+	case len(in.outbox) > 0: // on its way; the stream's answer puts it away
 	case in.rec != nil && in.rec.Published.Before(in.sent):
-		in.look = true
+		in.wakeupDue = true
 		a.advance(in)
 	default:
 		a.forget(in)
@@ -245,20 +252,20 @@ func (a *actor) evicted(_ string, in *instance) {
 // forget takes an instance out of memory.
 func (a *actor) forget(in *instance) {
 	delete(a.instances, in.id)
-	a.unwind(in)
+	a.unload(in)
 }
 
-// unwind forgets what memory believes of an instance and ends its coroutines. The next step loads it.
-func (a *actor) unwind(in *instance) {
-	a.unwindCode(in)
+// unload forgets what memory believes of an instance and ends its coroutines. The next step loads it.
+func (a *actor) unload(in *instance) {
+	a.unloadCode(in)
 	in.memory, in.pending.inputs = memory{}, nil
 	if in.phase != absent {
 		a.to(in, absent)
 	}
 }
 
-// unwindCode ends the coroutines of an instance that is idle.
-func (a *actor) unwindCode(in *instance) {
+// unloadCode ends the coroutines of an instance that is idle.
+func (a *actor) unloadCode(in *instance) {
 	if exec := in.exec; exec != nil && !exec.Ended() {
 		a.evict(in.id, func() *replay.Execution { return exec })
 	}
@@ -276,12 +283,12 @@ func (a *actor) end() {
 		if t := in.turning; t != nil {
 			a.evict(in.id, t.leftover)
 		} else {
-			a.unwindCode(in)
+			a.unloadCode(in)
 		}
 	}
 	clear(a.instances)
-	a.forgetGates()
-	a.met.held.Sub(float64(len(a.horizon.held)))
+	a.notices.forgetGates()
+	a.met.held.Sub(float64(len(a.schedule.horizon.held)))
 }
 
 // to moves an instance to a phase.
@@ -313,11 +320,11 @@ func (a *actor) resume(in *instance, saw sight) {
 	}
 	switch {
 	case saw == sawHead:
-		in.read = in.pending.stale && len(in.unread) == 0
+		in.needsInboxRead = in.pending.stale && len(in.unread) == 0
 	case saw >= 0:
-		in.read = in.read || in.pending.stale || int(saw) > len(in.unread)
+		in.needsInboxRead = in.needsInboxRead || in.pending.stale || int(saw) > len(in.unread)
 	}
-	a.catchUp(in)
+	a.inbox.takePending(in)
 	a.advance(in)
 }
 
@@ -334,62 +341,62 @@ func (a *actor) advance(in *instance) {
 	if in.phase.busy() || a.leaving || a.err != nil {
 		return
 	}
-	stalled := a.stalls[in.id]
+	stalled := a.removals.stalls[in.id]
 	switch {
-	case a.observers[in.id]: // until catchUpObservers
-	case stalled != nil && stalled.until > a.clock.now() && len(in.words) > 0:
-		a.giveBack(in, stalled)
+	case a.turns.observers[in.id]: // until turnObservers
+	case stalled != nil && stalled.until > a.clock.now() && len(in.notices) > 0:
+		a.notices.releaseUnused(in, stalled)
 	case stalled != nil && stalled.until > a.clock.now():
-		a.hold(in, stalled, nil)
+		a.removals.suspend(in, stalled, nil)
 	case in.phase == absent:
-		a.load(in, operation{})
-	case in.read:
+		a.inbox.load(in, operation{})
+	case in.needsInboxRead:
 		a.to(in, reading)
-		in.read = false
+		in.needsInboxRead = false
 		a.emit(effect{kind: readInbox, in: in})
 	default:
-		a.hear(in)
-		a.goOn(in)
+		a.notices.applyNotices(in)
+		a.next(in)
 	}
 }
 
-// goOn does the next thing for an instance that is in memory whole.
-func (a *actor) goOn(in *instance) {
+// next does the next thing for an instance that is in memory whole.
+func (a *actor) next(in *instance) {
 	switch {
-	case len(in.words) > 0 && in.status().Ended() && len(in.unread) == 0: // else what is unread comes first: it may be for an heir
-		a.disown(in)
+	case len(in.notices) > 0 && in.status().Ended() && len(in.unread) == 0: // else what is unread comes first: it may be for an successor
+		a.notices.confirmOrphans(in)
 	case in.purgeNext() != nil:
-		a.purgeRequested(in, in.purgeNext())
+		a.removals.purgeRequested(in, in.purgeNext())
 	case in.status().Ended():
-		a.discard(in)
-	case in.owesForBefore():
-		a.sendOwed(in) // and go on when the stream has it
-	case in.rec == nil && len(in.unread) == 0 && len(in.words) > 0:
-		a.disown(in)
+		a.commits.discard(in)
+	case in.previousHasPending():
+		a.outbox.flushOutbox(in) // and go on when the stream has it
+	case in.rec == nil && len(in.unread) == 0 && len(in.notices) > 0:
+		a.notices.confirmOrphans(in)
 	case in.rec == nil && len(in.unread) == 0:
-		a.settle(in)
+		a.leases.settle(in)
 	case in.rec == nil && !in.unread[0].start():
-		a.early(in)
-	case a.belowCancelled(in):
-		a.refuseBelow(in)
-	case in.full || slices.ContainsFunc(in.unread, unread.overflown):
-		a.failByName(in, &history.Failure{
+		a.leases.early(in)
+	case a.turns.belowCancelled(in):
+		a.turns.refuseBelow(in)
+	case in.inboxOverflowed || slices.ContainsFunc(in.unread, unread.overflown):
+		a.turns.failByName(in, &history.Failure{
 			Code: history.CodeInboxFull,
 			Message: fmt.Sprintf("instance %s: more than %d unread inputs or %d MiB of them (%d MiB before its start); inputs come faster than the orchestration reads them",
 				in.id, store.InboxBound, store.InboxBytes>>20, store.EarlyBytes>>20),
 		})
-	case in.away.Kind != 0 && a.refusable(in):
-		a.refuse(in)
-	case in.continues() && a.atBoundary(in): // it waits, or has been ended
-	case a.mustKnock(in):
-		a.knock(in)
-	case in.poisoned() || a.turnable(in):
-		a.turn(in)
-	case len(in.words) > 0 && len(in.unread) == 0: // else they wait with what is unread
-		a.disown(in)
-	case in.look:
-		a.seeToLeases(in)
+	case in.rejection.Kind != 0 && a.admission.rejectionDue(in):
+		a.admission.rejectStart(in)
+	case in.continues() && a.turns.atBoundary(in): // it waits, or has been ended
+	case a.admission.startNeedsAdmission(in):
+		a.admission.admitStart(in)
+	case in.hasLocalInputs() || a.schedule.turnable(in):
+		a.turns.turn(in)
+	case len(in.notices) > 0 && len(in.unread) == 0: // else they wait with what is unread
+		a.notices.confirmOrphans(in)
+	case in.wakeupDue:
+		a.leases.reconcileLeases(in)
 	default:
-		a.rest(in)
+		a.park(in)
 	}
 }

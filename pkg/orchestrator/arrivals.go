@@ -11,46 +11,52 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
+// inboxes has what arrives for instances, and what is loaded of them.
+type inboxes struct {
+	*actor
+	batches uint64 // ingested in this tenure
+}
+
 // ingested gives the instances what has come for them. Without results their inboxes are read.
-func (a *actor) ingested(batch *ingested) {
+func (a *inboxes) ingested(batch *ingested) {
 	said := batch.results
-	a.heard(batch.now)
-	defer a.advanceHorizon(batch.to) // behind the inputs: what waits for them sees them
-	a.batches++
+	a.sawClock(batch.now)
+	defer a.schedule.advanceHorizon(batch.to) // behind the inputs: what waits for them sees them
+	a.inbox.batches++
 	touched := make([]string, 0, len(batch.arrivals))
 	var over []store.Refusal
 	for i, arr := range batch.arrivals {
 		if said != nil && (said[i].Full || said[i].Early) {
-			over = append(over, a.overBound(arr, said[i].Early))
+			over = append(over, a.inbox.overBound(arr, said[i].Early))
 		}
 		if said != nil && (said[i].Unknown || said[i].Early || said[i].Repeat && arr.in.Reply == "") {
-			a.dropped(arr, said[i])
+			a.inbox.dropped(arr, said[i])
 			continue
 		}
 		in := a.instance(arr.in.Instance)
 		if arr.in.Reply != "" && arr.in.Kind != queue.KindPurge {
-			a.waiters.add(in.id, arr.in.Reply, a.clock.now())
+			a.commits.waiters.add(in.id, arr.in.Reply, a.clock.now())
 		}
 		switch {
 		case said == nil, said[i].Repeat:
-			in.unsure()
+			in.noteUnread()
 		case said[i].Full:
-			in.full = true
-			in.unsure()
+			in.inboxOverflowed = true
+			in.noteUnread()
 		default:
-			a.arrived(in, arr.ev, said[i])
+			a.inbox.arrived(in, arr.ev, said[i])
 		}
 		if arr.in.Kind == queue.KindCancel || arr.in.Kind == queue.KindPurge {
 			in.searched = false
 		}
-		if s := a.stalls[in.id]; arr.in.Force && (s != nil || in.phase.busy()) { // a search of the inbox may be under way, and not show it
-			a.forced[in.id] = true
+		if s := a.removals.stalls[in.id]; arr.in.Force && (s != nil || in.phase.busy()) { // a search of the inbox may be under way, and not show it
+			a.removals.forced[in.id] = true
 			if s != nil {
 				s.until = 0 // it need not wait for its next try
 			}
 		}
-		if in.batch != a.batches {
-			in.batch = a.batches
+		if in.batch != a.inbox.batches {
+			in.batch = a.inbox.batches
 			touched = append(touched, in.id)
 		}
 	}
@@ -64,7 +70,7 @@ func (a *actor) ingested(batch *ingested) {
 
 // overBound reports an input that was dropped because its inbox, or what may come before a start, is at its bound in inputs or bytes.
 // It had been accepted, so it is logged, counted, listed with the refused inputs, and answered if its sender waits for an answer.
-func (a *actor) overBound(arr arrival, early bool) store.Refusal {
+func (a *inboxes) overBound(arr arrival, early bool) store.Refusal {
 	a.met.overBound.Inc()
 	why := fmt.Sprintf("inbox full: more than %d unread inputs or %d MiB; the instance fails", store.InboxBound, store.InboxBytes>>20)
 	if early {
@@ -72,18 +78,18 @@ func (a *actor) overBound(arr arrival, early bool) store.Refusal {
 	}
 	a.log.Warn("input over bound dropped", "instance", arr.in.Instance, "kind", arr.in.Kind, "seq", arr.in.Pos.Seq, "reason", why)
 	if arr.in.Kind != queue.KindStart { // who waits for the end of the instance gets that
-		a.answer(arr.in.Reply, queue.Answer{Instance: arr.in.Instance, Problem: &queue.Problem{Code: queue.ProblemRefused, Message: why}})
+		a.commits.answer(arr.in.Reply, queue.Answer{Instance: arr.in.Instance, Problem: &queue.Problem{Code: queue.ProblemRefused, Message: why}})
 	}
 	return store.Refusal{Instance: arr.in.Instance, Seq: arr.in.Pos.Seq, At: arr.in.Pos.Time / int64(time.Millisecond), Reason: why}
 }
 
-func (a *actor) dropped(arr arrival, said store.Ingested) {
+func (a *inboxes) dropped(arr arrival, said store.Ingested) {
 	a.met.dropped.Inc()
 	if !said.Unknown {
 		return // a repeat: its first copy has been answered for; or it is over its bound
 	}
 	a.log.Debug("an input for an instance that nobody has started is dropped", "instance", arr.in.Instance, "kind", arr.in.Kind)
-	a.answer(arr.in.Reply, queue.Answer{
+	a.commits.answer(arr.in.Reply, queue.Answer{
 		Instance: arr.in.Instance,
 		Problem:  &queue.Problem{Code: queue.ProblemNotFound, Message: "there is no instance " + arr.in.Instance},
 	})
@@ -91,7 +97,7 @@ func (a *actor) dropped(arr arrival, said store.Ingested) {
 
 // arrived puts an input that is now in the store's inbox into memory, if memory knows the
 // inbox to the place before it; otherwise the inbox is read, or shown by the commit under way.
-func (a *actor) arrived(in *instance, u unread, said store.Ingested) {
+func (a *inboxes) arrived(in *instance, u unread, said store.Ingested) {
 	fresh := in.phase == absent && !said.Exists && said.Unread == 1
 	switch {
 	case fresh: // neither record nor inbox: everything there is to know is known
@@ -99,34 +105,34 @@ func (a *actor) arrived(in *instance, u unread, said store.Ingested) {
 		in.unread, in.cut = []unread{u}, false
 	case in.phase.busy() && said.Unread == 1:
 		in.pending.inputs = append(in.pending.inputs, u)
-	case in.phase == idle && !in.read && len(in.unread) == said.Unread-1 && (said.Exists || !u.start()) && in.lacks(u):
+	case in.phase == idle && !in.needsInboxRead && len(in.unread) == said.Unread-1 && (said.Exists || !u.start()) && in.lacks(u):
 		in.unread = append(in.unread, u)
 	default:
-		in.unsure()
+		in.noteUnread()
 	}
 }
 
-// lacks reports whether memory can not have the input yet. The answer of a commit that ran after the ingest, and came before
+// lacks reports whether memory cannot have the input yet. The answer of a commit that ran after the ingest, and came before
 // its answer, has shown it; then the lengths may agree by chance.
 func (in *instance) lacks(u unread) bool {
 	seq := u.seq()
 	return seq > in.turned && !slices.ContainsFunc(in.unread, func(has unread) bool { return has.seq() >= seq })
 }
 
-// rang is told by a worker that it has pushed a completion into an empty inbox.
-func (a *actor) rang(bells []queue.Bell) {
+// onDoorbells is told by a worker that it has pushed a completion into an empty inbox.
+func (a *inboxes) onDoorbells(bells []queue.Bell) {
 	for _, b := range bells {
 		in := a.instance(b.Instance)
-		u, err := a.parseElement(b.Element)
+		u, err := a.inbox.parseElement(b.Element)
 		switch {
 		case len(b.Element) == 0 || err != nil || u.ev == nil:
-			in.unsure() // what is under way may have read the inbox before the push
+			in.noteUnread() // what is under way may have read the inbox before the push
 		case in.phase.busy():
 			in.pending.inputs = append(in.pending.inputs, u)
-		case in.phase == idle && len(in.unread) == 0 && a.wanted(in, u):
+		case in.phase == idle && len(in.unread) == 0 && a.inbox.wanted(in, u):
 			in.unread = append(in.unread, u)
-		case in.phase == idle && a.wanted(in, u):
-			in.read = true
+		case in.phase == idle && a.inbox.wanted(in, u):
+			in.needsInboxRead = true
 		}
 		a.advance(in)
 	}
@@ -134,7 +140,7 @@ func (a *actor) rang(bells []queue.Bell) {
 
 // wanted reports whether a completion can be unread: one that was turned before its
 // doorbell came is not outstanding any more.
-func (a *actor) wanted(in *instance, u unread) bool {
+func (a *inboxes) wanted(in *instance, u unread) bool {
 	id, ok := u.completes()
 	return ok && in.state != nil && u.fits(in.state.Activity(id))
 }

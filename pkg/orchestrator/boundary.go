@@ -59,16 +59,16 @@ func (in *instance) concerns(u unread, c *history.CancelRequested) bool {
 }
 
 // atBoundary does what is to be done before the first turn of an execution that follows another. It reports that the turn has to wait.
-func (a *actor) atBoundary(in *instance) (waits bool) {
+func (a *turns) atBoundary(in *instance) (waits bool) {
 	if in.cut && !in.searched {
-		a.search(in, operation{})
+		a.inbox.search(in, operation{})
 		in.searched = true // what is ingested meanwhile says otherwise
 		return true
 	}
 	n, purge, c := in.ending()
 	switch {
 	case purge != nil:
-		a.endPurged(in, purge, n)
+		a.removals.endPurged(in, purge, n)
 		return true
 	case c != nil:
 		if s, ok := in.unread[0].ev.(*history.Started); ok {
@@ -76,17 +76,17 @@ func (a *actor) atBoundary(in *instance) (waits bool) {
 		}
 		return false
 	default:
-		return a.pace(in)
+		return a.turns.pace(in)
 	}
 }
 
 // inboxSearched looks in the whole inbox for what is to end the instance.
-func (a *actor) inboxSearched(in *instance, inbox []unread) {
+func (a *turns) inboxSearched(in *instance, inbox []unread) {
 	head := in.unread
 	in.unread = inbox
 	n, purge, c := in.ending()
 	if purge != nil && in.continues() {
-		a.endPurged(in, purge, n)
+		a.removals.endPurged(in, purge, n)
 		return
 	}
 	in.cancelled, in.unread = c, head
@@ -94,9 +94,9 @@ func (a *actor) inboxSearched(in *instance, inbox []unread) {
 }
 
 // pace reports that the instance has begun too many executions, and has it turned when it may begin another.
-func (a *actor) pace(in *instance) (waits bool) {
+func (a *turns) pace(in *instance) (waits bool) {
 	const interval = time.Second / executionsPerSecond
-	now := time.Now()
+	now := a.clock.wall
 	if in.paced.Before(now) {
 		in.paced = now
 	}

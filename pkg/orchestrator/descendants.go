@@ -141,11 +141,11 @@ func (d *descendants) exchange(ctx context.Context) error {
 }
 
 // noteCancelled notes the children that a turn has cancelled.
-func (a *actor) noteCancelled(debts []*owed) {
+func (a *commits) noteCancelled(debts []*pendingMessage) {
 	var marks []string
 	for _, o := range debts {
-		if o.cancels != "" {
-			marks = append(marks, o.cancels)
+		if o.cancelMark != "" {
+			marks = append(marks, o.cancelMark)
 		}
 	}
 	if len(marks) > 0 {
@@ -154,7 +154,7 @@ func (a *actor) noteCancelled(debts []*owed) {
 }
 
 // belowCancelled gives the start of an instance that must not begin, because an ancestor was cancelled.
-func (a *actor) belowCancelled(in *instance) bool {
+func (a *turns) belowCancelled(in *instance) bool {
 	if in.rec != nil || len(in.unread) == 0 {
 		return false
 	}
@@ -163,10 +163,10 @@ func (a *actor) belowCancelled(in *instance) bool {
 }
 
 // refuseBelow ends an instance before its code begins.
-func (a *actor) refuseBelow(in *instance) {
+func (a *turns) refuseBelow(in *instance) {
 	a.met.childRefused.Inc()
 	why := &cancel.Cancelled{
 		Reason: cancel.Requested, Text: "an ancestor of this instance was cancelled before it began", At: time.UnixMilli(a.clock.now()).UTC(),
 	}
-	a.endByName(in, why, &history.Cancelled{Failure: *author.ToFailure(why), Text: why.Text}, 0)
+	a.turns.endByName(in, why, &history.Cancelled{Failure: *author.ToFailure(why), Text: why.Text}, 0)
 }

@@ -12,24 +12,24 @@ const doubtEvery = 10 * time.Second
 
 // doubt begins to doubt all claims there are. A store that has forgotten writes may show claims whose workers have
 // acknowledged or given back their activities, and have forgotten them: nobody renews those, and they would stand
-// until they expire. So their workers are asked, once each has been found by a look:
+// until they expire. So their workers are asked, once each has been found by a reconciliation:
 //
 //	unclean takeover, or a conflict ──▶ doubted = now, reconcile ──▶ look: claim made or renewed before doubted
 //	                                          ──▶ Hint with its token ──▶ the worker: see its settleDoubts
 //
 // A claim that is kept is renewed within a third of its TTL, and is not doubted any more. A hint that is lost, or a worker
 // that is dead, costs the rest of the TTL, as ever.
-func (a *actor) doubt() {
+func (a *leases) doubt() {
 	now := a.clock.now()
-	if now-a.doubted < doubtEvery.Milliseconds() {
+	if now-a.leases.doubted < doubtEvery.Milliseconds() {
 		return
 	}
-	a.doubted = now
-	a.reconcile()
+	a.leases.doubted = now
+	a.leases.reconcile()
 }
 
 // doubtClaim adds the question to those for the worker of the claim.
-func (a *actor) doubtClaim(doubts map[string][]queue.Hint, in *instance, l store.LeaseState) map[string][]queue.Hint {
+func (a *leases) doubtClaim(doubts map[string][]queue.Hint, in *instance, l store.LeaseState) map[string][]queue.Hint {
 	if doubts == nil {
 		doubts = make(map[string][]queue.Hint)
 	}

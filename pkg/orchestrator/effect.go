@@ -62,7 +62,7 @@ const (
 	relistGate                                       // id, after ──▶ gateRelisted
 	unlistGate                                       // id
 	findUnwanted                                     // id, body: limiter.SweepReply ──▶ unwantedFound
-	passNotices                                      // body: map[int][]word, by partition
+	passNotices                                      // body: map[int][]gateNotice, by partition
 	wakeGate                                         // id
 )
 
@@ -96,6 +96,8 @@ func (e *effect) String() string {
 	switch {
 	case e.kind == commitTurn:
 		return fmt.Sprintf("commit %s: %d events, head %q to %q, pop %d", e.in.id, len(e.commit.Events), e.commit.Head, e.commit.NewHead, len(e.commit.Pop))
+	case e.kind == reconcileWith:
+		return fmt.Sprintf("%s %s (%s)", e.kind, e.in.id, e.in.phase)
 	case e.activity != nil:
 		return fmt.Sprintf("%s %s event %d %s", e.kind, e.id, e.activity.ID, e.activity.Name)
 	case e.in != nil:
@@ -125,10 +127,10 @@ func (a *actor) later(after time.Duration, m message) {
 
 // reconciliation is one request of an instance that has nothing to turn. The phase of the instance says why it is made.
 type reconciliation struct {
-	look    *store.Reconciliation
-	rest    []uint64        // of reconciling: activities whose leases come behind these
-	stall   *stall          // of suspending
-	notices map[string]word // of suspending, keepingEarly and releasing: about tickets that the instance does not use
+	request *store.Reconciliation
+	rest    []uint64              // of reconciling: activities whose leases come behind these
+	stall   *stall                // of suspending
+	notices map[string]gateNotice // of suspending, keepingEarly and releasing: about tickets that the instance does not use
 }
 
 // removal is a purge that is under way.

@@ -12,7 +12,7 @@ import (
 //
 // What time decides (a timer, a retry, the limit of an attempt, a queue timeout, an activity that was claimed too often, the end of
 // retention, events that no start came for) is decided behind every input that INPUTS had acknowledged before it was due. Two
-// clocks and one position say when that is so. Redis' clock has passed the due time, and the agenda names the instance. The
+// clocks and one position say when that is so. Redis' clock has passed the due time, and the schedule names the instance. The
 // clock of the stream's leader has passed it, too, and the partition's inputs up to there are in their inboxes: that is the
 // horizon. It moves in two ways:
 //
@@ -53,27 +53,27 @@ type horizon struct {
 
 // isDue reports whether the time has come, and everything that was accepted before is known. If only the latter is missing, the
 // instance goes on when it is.
-func (a *actor) isDue(id string, at int64) bool {
+func (a *schedule) isDue(id string, at int64) bool {
 	switch {
 	case at == 0 || at > a.clock.now():
 		return false
-	case at <= a.horizon.reached:
+	case at <= a.schedule.horizon.reached:
 		return true
 	}
-	if was, ok := a.horizon.held[id]; !ok || at < was {
+	if was, ok := a.schedule.horizon.held[id]; !ok || at < was {
 		if !ok {
 			a.met.held.Inc()
 		}
-		a.horizon.held[id] = at
+		a.schedule.horizon.held[id] = at
 	}
-	a.askHorizon(0)
+	a.schedule.askHorizon(0)
 	return false
 }
 
-// notBefore gives the time at which an instance must be looked at for what is due then: if that is over and waits for inputs,
+// notBefore gives the time at which an instance must be reconciled for what is due then: if that is over and waits for inputs,
 // within the time for which a due instance is put off.
-func (a *actor) notBefore(at int64) int64 {
-	if now := a.clock.now(); at != 0 && at <= now && at > a.horizon.reached {
+func (a *schedule) notBefore(at int64) int64 {
+	if now := a.clock.now(); at != 0 && at <= now && at > a.schedule.horizon.reached {
 		return now + firstPause.Milliseconds()
 	}
 	return at
@@ -81,47 +81,47 @@ func (a *actor) notBefore(at int64) int64 {
 
 // askHorizon asks the stream how far it is, unless that is under way, or its answer is still to be reached. While NATS is away
 // the next poll tries again.
-func (a *actor) askHorizon(after time.Duration) {
-	h := &a.horizon
-	if h.asking || !a.connected() || h.pending != nil && time.Since(h.asked) < horizonStale {
+func (a *schedule) askHorizon(after time.Duration) {
+	h := &a.schedule.horizon
+	if h.asking || !a.connected() || h.pending != nil && a.clock.wall.Sub(h.asked) < horizonStale {
 		return
 	}
 	h.asking = true
 	a.emit(effect{kind: readHorizon, after: after})
 }
 
-func (a *actor) answeredHorizon(body any, err error) {
-	h := &a.horizon
+func (a *schedule) answeredHorizon(body any, err error) {
+	h := &a.schedule.horizon
 	h.asking = false
 	got, _ := body.(queue.Accepted)
-	if err != nil { // the next poll asks again; that inputs can not be read says who reads them
+	if err != nil { // the next poll asks again; that inputs cannot be read says who reads them
 		a.log.Debug("the inputs stream does not say how far it is; what is due waits", "held", len(h.held), "error", err)
 		return
 	}
 	if h.pending == nil || !follows(got.Last, h.pending.Last) { // the last one was removed, or the stream is another
 		h.pending = &got
 	}
-	h.asked = time.Now()
-	a.reachHorizon()
+	h.asked = a.clock.wall
+	a.schedule.reachHorizon()
 }
 
-// checkHorizon asks again for those who wait, if the stream did not answer, or its answer can not be reached.
-func (a *actor) checkHorizon() {
-	if len(a.horizon.held) > 0 || a.horizon.began == 0 {
-		a.askHorizon(0)
+// checkHorizon asks again for those who wait, if the stream did not answer, or its answer cannot be reached.
+func (a *schedule) checkHorizon() {
+	if len(a.schedule.horizon.held) > 0 || a.schedule.horizon.began == 0 {
+		a.schedule.askHorizon(0)
 	}
 }
 
 // advanceHorizon notes that the inputs up to a position have been ingested, and are known.
-func (a *actor) advanceHorizon(to history.Position) {
-	h := &a.horizon
+func (a *schedule) advanceHorizon(to history.Position) {
+	h := &a.schedule.horizon
 	h.applied = to
 	h.reached = max(h.reached, to.Time/int64(time.Millisecond))
-	a.reachHorizon()
+	a.schedule.reachHorizon()
 }
 
-func (a *actor) reachHorizon() {
-	h := &a.horizon
+func (a *schedule) reachHorizon() {
+	h := &a.schedule.horizon
 	if h.pending == nil || !follows(h.applied, h.pending.Last) {
 		return
 	}
@@ -129,7 +129,7 @@ func (a *actor) reachHorizon() {
 	h.pending = nil
 	if h.began == 0 {
 		h.began = h.reached
-		a.catchUpChildren()
+		a.outbox.repeatStartsNow()
 	}
 	next := int64(math.MaxInt64)
 	for id, at := range h.held {
@@ -140,14 +140,14 @@ func (a *actor) reachHorizon() {
 		delete(h.held, id)
 		a.met.held.Dec()
 		in := a.instance(id)
-		if in.phase == absent && a.busy >= wordsAtOnce {
-			a.todo = append(a.todo, id)
+		if in.phase == absent && a.busy >= maxNoticeLoads {
+			a.schedule.todo = append(a.schedule.todo, id)
 			continue
 		}
 		a.advance(in)
 	}
 	if len(h.held) > 0 && next != math.MaxInt64 { // due since the question, or the stream's clock is behind that of Redis
-		a.askHorizon(max(time.Duration(next-h.reached)*time.Millisecond, horizonGap))
+		a.schedule.askHorizon(max(time.Duration(next-h.reached)*time.Millisecond, horizonGap))
 	}
 }
 
@@ -194,12 +194,12 @@ func bounds(inputs []unread, more bool) []int64 {
 
 // turnable reports whether there is something for the code: inputs, or what time has decided. If the latter comes first and waits
 // for inputs, what is unread waits with it.
-func (a *actor) turnable(in *instance) bool {
+func (a *schedule) turnable(in *instance) bool {
 	at, ok := nextDue(in.state, in.overdue)
 	if !ok || at > a.clock.now() || len(in.unread) > 0 && at > bounds(in.unread, in.partial())[0] {
 		return len(in.unread) > 0
 	}
-	return a.isDue(in.id, at)
+	return a.schedule.isDue(in.id, at)
 }
 
 // partial reports whether the inbox may have more than memory has of it.

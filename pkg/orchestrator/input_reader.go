@@ -114,7 +114,7 @@ func (ir *inputReader) drain(ctx context.Context, r *queue.Reader, at history.Po
 }
 
 // chunk is how many messages go into one script: it must not keep Redis, or a slow connection to
-// it, busy for so long that it is given up, and then tried again for ever.
+// it, busy for so long that it is given up, and then tried again forever.
 func chunk(batch []queue.Input) int {
 	n, size := 0, 0
 	for n < len(batch) && (n == 0 || size+batch[n].Size <= ingestBytes) {
@@ -194,7 +194,7 @@ func (ir *inputReader) ingestApart(ctx context.Context, batch []queue.Input, pre
 	return ir.ingest(ctx, nil, prev, next)
 }
 
-// arrivals turns messages into elements. What can not be used is passed: counted, logged, and
+// arrivals turns messages into elements. What cannot be used is passed: counted, logged, and
 // remembered where list --stuck shows it, for its sender is gone.
 func (ir *inputReader) arrivals(ctx context.Context, batch []queue.Input) []arrival {
 	out := make([]arrival, 0, len(batch))

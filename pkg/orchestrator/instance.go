@@ -23,48 +23,48 @@ type instance struct {
 	pending pending   // what has arrived in a busy phase
 	turning *turn     // what the turner has of it
 
-	look     bool          // it is to be reconciled
-	soon     bool          // a look after a failed publish is on its way
-	asking   int           // gates that have not answered yet
-	askPause time.Duration // between two requests for outstanding children
-	turned   uint64        // greatest stream sequence of an input that has been turned
-	batch    uint64        // the last of the ingested batches that had an input for it
-	shown    uint64        // version of the custom status that has been told to who waits for it
-	paced    time.Time     // when the executions so far would have begun at the highest rate
-	pacing   bool          // it waits for that
+	wakeupDue             bool          // it is to be reconciled
+	retryScheduled        bool          // a reconciliation after a failed publish is on its way
+	gateRequests          int           // gates that have not answered yet
+	repeatPause           time.Duration // between two requests for outstanding children
+	turned                uint64        // greatest stream sequence of an input that has been turned
+	batch                 uint64        // the last of the ingested batches that had an input for it
+	notifiedStatusVersion uint64        // version of the custom status that has been told to who waits for it
+	paced                 time.Time     // when the executions so far would have begun at the highest rate
+	pacing                bool          // it waits for that
 }
 
 // memory is what memory assumes of the store. All of it goes when that may be wrong.
 type memory struct {
-	rec    *store.Record   // nil: there is no record
-	sent   store.Watermark // of the last message that the stream has, as far as this tenure knows
-	unread []unread        // the head of the inbox, in order
-	cut    bool            // there may be more behind that
-	read   bool            // the inbox has to be read
-	full   bool            // the inbox is at its bound
-	owed   []*owed         // messages to others, in order; the stream is not known to have the first: see messages.go
-	words  map[string]word // of gates, not yet acted on, by ticket
+	rec             *store.Record         // nil: there is no record
+	sent            store.Watermark       // of the last message that the stream has, as far as this tenure knows
+	unread          []unread              // the head of the inbox, in order
+	cut             bool                  // there may be more behind that
+	needsInboxRead  bool                  // the inbox has to be read
+	inboxOverflowed bool                  // the inbox is at its bound
+	outbox          []*pendingMessage     // messages to others, in order; the stream is not known to have the first: see outbox.go
+	notices         map[string]gateNotice // of gates, not yet acted on, by ticket
 	// Of the inbox, before an execution that follows another: see boundary.go.
-	searched  bool                     // all of it has been, for what is to end the instance
-	cancelled *history.CancelRequested // found by that
-	awayAt    int64                    // when the gate has turned the start away, Unix ms, if time has decided it
-	gateAt    int64                    // when tickets are asked for again, Unix ms; 0: when the instance is looked at
+	searched   bool                     // all of it has been, for what is to end the instance
+	cancelled  *history.CancelRequested // found by that
+	rejectedAt int64                    // when the gate has turned the start away, Unix ms, if time has decided it
+	gateAt     int64                    // when tickets are asked for again, Unix ms; 0: when the instance is reconciled
 	current
 }
 
 // current is what is known of the current execution. The next one begins without.
 type current struct {
-	state     *history.State
-	exec      *replay.Execution   // nil: to be made by replaying events
-	events    []history.Event     // loaded, and not yet replayed
-	poison    []history.Event     // inputs that no inbox has: what gates say, activities claimed too often, children that can not be started
-	overdue   []history.Event     // failures that time has decided, which come behind what was accepted before: see horizon.go
-	askAt     int64               // when outstanding children are asked for again, Unix ms; 0: when the instance is looked at
-	asked     uint64              // the last child that this round has asked for
-	begun     map[string]struct{} // effects of the outstanding children whose start the stream has, as far as this tenure knows
-	knocked   bool                // the start has been at its gate, which
-	startGate *history.Limit      // said so; nil: there is none
-	away      limiter.Verdict     // with which the gate has turned the instance away
+	state           *history.State
+	exec            *replay.Execution   // nil: to be made by replaying events
+	events          []history.Event     // loaded, and not yet replayed
+	localInputs     []history.Event     // inputs that no inbox has: what gates say, activities claimed too often, children that cannot be started
+	overdue         []history.Event     // failures that time has decided, which come behind what was accepted before: see horizon.go
+	repeatStartsAt  int64               // when outstanding children are asked for again, Unix ms; 0: when the instance is reconciled
+	lastRepeated    uint64              // the last child that this round has asked for
+	startedChildren map[string]struct{} // effects of the outstanding children whose start the stream has, as far as this tenure knows
+	startAdmitted   bool                // the start has been at its gate, which
+	startGate       *history.Limit      // said so; nil: there is none
+	rejection       limiter.Verdict     // with which the gate has turned the instance away
 }
 
 // pending is what has arrived for an instance while a request or a turn of it was outstanding.
@@ -90,7 +90,7 @@ type operation struct {
 	kind    stallKind
 	why     string
 	stall   *stall
-	words   map[string]word
+	notices map[string]gateNotice
 	from    phase // of findingWipe
 }
 
@@ -116,24 +116,24 @@ func (in *instance) status() store.Status {
 	return in.rec.Status
 }
 
-// unsure notes that the inbox may have an input of which memory knows neither content nor place. While something is under
+// noteUnread notes that the inbox may have an input of which memory knows neither content nor place. While something is under
 // way the note is kept until a reading of the inbox is sent (load, readInbox, a commit): its answer shows the input.
-func (in *instance) unsure() {
+func (in *instance) noteUnread() {
 	if in.phase.busy() {
 		in.pending.stale = true
 		return
 	}
-	in.read = in.phase == idle
+	in.needsInboxRead = in.phase == idle
 }
 
-// owesForBefore reports whether an execution before the current one has not told everything. Until it has,
+// previousHasPending reports whether an execution before the current one has not told everything. Until it has,
 // the current one does not turn: no more than one execution owes.
-func (in *instance) owesForBefore() bool {
-	return len(in.owed) > 0 && in.owed[0].mark.Execution < in.execution()
+func (in *instance) previousHasPending() bool {
+	return len(in.outbox) > 0 && in.outbox[0].mark.Execution < in.execution()
 }
 
-// poisoned reports a failure to be turned that no inbox has. Before its execution has begun it is that of the one before.
-func (in *instance) poisoned() bool { return len(in.poison) > 0 && in.state.Len > 0 }
+// hasLocalInputs reports a failure to be turned that no inbox has. Before its execution has begun it is that of the one before.
+func (in *instance) hasLocalInputs() bool { return len(in.localInputs) > 0 && in.state.Len > 0 }
 
 // sending names an activity whose task has been published.
 type sending struct {
@@ -201,10 +201,10 @@ func (u unread) fits(e *history.ActivityScheduled) bool {
 
 // parseUnread reads what the store answered. An element of a newer build stalls the
 // instance; one that is nonsense is kept by its id, to be taken out of the inbox.
-func (a *actor) parseUnread(raw [][]byte) ([]unread, error) {
+func (a *inboxes) parseUnread(raw [][]byte) ([]unread, error) {
 	out := make([]unread, 0, len(raw))
 	for _, b := range raw {
-		u, err := a.parseElement(b)
+		u, err := a.inbox.parseElement(b)
 		if err != nil {
 			return out, err
 		}
@@ -213,7 +213,7 @@ func (a *actor) parseUnread(raw [][]byte) ([]unread, error) {
 	return out, nil
 }
 
-// maxWhy is how many bytes the reason of a stall has at the most: it quotes names and errors that code and publishers have made.
+// maxWhy is how many bytes the reason of a stall has at most: it quotes names and errors that code and publishers have made.
 const maxWhy = 1 << 10
 
 // stall is why an instance does not move. It is kept in the store as JSON, by instance.

@@ -54,7 +54,7 @@ func (s *shared) outcome(ctx context.Context, instance string) queue.Outcome {
 
 // publishCommit publishes what a commit has changed, if someone watches, and the end of an instance in any case. A notice
 // that is lost with this process is made up for by the announcement of the next owner.
-func (a *actor) publishCommit(in *instance, t *turn, c *store.Commit, now int64) {
+func (a *commits) publishCommit(in *instance, t *turn, c *store.Commit, now int64) {
 	if c.NewHead == "" || in.rec == nil {
 		return
 	}
@@ -71,7 +71,7 @@ func (a *actor) publishCommit(in *instance, t *turn, c *store.Commit, now int64)
 	if t.fold != nil {
 		n.Events = t.fold.Len
 	}
-	a.publishChange(in, n, now)
+	a.commits.publishChange(in, n, now)
 }
 
 func endAnswer(in *instance, t *turn) queue.Answer {
@@ -81,7 +81,7 @@ func endAnswer(in *instance, t *turn) queue.Answer {
 }
 
 // publishChange publishes a change of an instance if someone watches.
-func (a *actor) publishChange(in *instance, n queue.Change, now int64) {
+func (a *commits) publishChange(in *instance, n queue.Change, now int64) {
 	if !a.watched.active() {
 		return
 	}

@@ -12,7 +12,7 @@ import (
 
 // parseElement reads an element of an inbox. One that is not sealed can have been pushed by whoever has a worker's credentials: it is
 // believed as far as it is the end of an activity. Whether that is outstanding is for fits and stale.
-func (a *actor) parseElement(b []byte) (unread, error) {
+func (a *inboxes) parseElement(b []byte) (unread, error) {
 	el, err := history.ParseElement(b)
 	if err != nil {
 		return unread{}, err
@@ -20,7 +20,7 @@ func (a *actor) parseElement(b []byte) (unread, error) {
 	u := unread{id: el.ID}
 	sealed := strings.HasSuffix(u.id, a.seal)
 	if !sealed && !strings.HasPrefix(u.id, "a") {
-		return a.forged(u), nil
+		return a.inbox.forged(u), nil
 	}
 	ev, err := el.Event()
 	if errors.Is(err, history.ErrNewerVersion) {
@@ -33,7 +33,7 @@ func (a *actor) parseElement(b []byte) (unread, error) {
 		return u, nil
 	}
 	if _, ok := u.completes(); !ok {
-		return a.forged(u), nil
+		return a.inbox.forged(u), nil
 	}
 	if now := a.clock.now(); el.At > now+clockSlack { // by the clock of Redis, if the ack script has written it
 		ev.Meta().At = now
@@ -44,7 +44,7 @@ func (a *actor) parseElement(b []byte) (unread, error) {
 // clockSlack is how far the clock of Redis may be ahead of what the owner knows of it, ms.
 const clockSlack = 5000
 
-func (a *actor) forged(u unread) unread {
+func (a *inboxes) forged(u unread) unread {
 	u.ev, u.forged = nil, true
 	a.met.forgedInputs.Inc()
 	a.log.Error("forged input dropped", "cause", "an element of an inbox is not sealed and no completion")
@@ -52,46 +52,46 @@ func (a *actor) forged(u unread) unread {
 }
 
 // load reads an instance whole.
-func (a *actor) load(in *instance, op operation) {
+func (a *inboxes) load(in *instance, op operation) {
 	a.to(in, loading)
 	in.op = op
 	a.emit(effect{kind: loadInstance, in: in})
 }
 
 // loaded goes on with what the instance was loaded for.
-func (a *actor) loaded(in *instance, l store.Loaded, err error) {
+func (a *inboxes) loaded(in *instance, l store.Loaded, err error) {
 	a.met.loads.Inc()
 	if err == nil {
-		err = a.take(in, l)
+		err = a.inbox.take(in, l)
 	}
 	if err != nil {
 		a.to(in, absent)
-		a.unreadable(in, err)
+		a.inbox.unreadable(in, err)
 		return
 	}
 	op := in.op
 	a.to(in, idle)
 	switch op.goal {
 	case toContinue:
-		a.sendOwed(in)
+		a.outbox.flushOutbox(in)
 		a.resume(in, sawHead)
 	case toFail:
-		a.failByName(in, op.failure)
+		a.turns.failByName(in, op.failure)
 	case toPurge, toRelease:
-		a.search(in, op)
+		a.inbox.search(in, op)
 	}
 }
 
 // search reads an inbox of which memory has only the head.
-func (a *actor) search(in *instance, op operation) {
+func (a *inboxes) search(in *instance, op operation) {
 	a.to(in, searching)
 	in.op = op
 	a.emit(effect{kind: searchInbox, in: in})
 }
 
 // take makes memory of what the store has.
-func (a *actor) take(in *instance, l store.Loaded) error {
-	us, err := a.parseUnread(l.Unread)
+func (a *inboxes) take(in *instance, l store.Loaded) error {
+	us, err := a.inbox.parseUnread(l.Unread)
 	if err != nil {
 		return err
 	}
@@ -105,17 +105,17 @@ func (a *actor) take(in *instance, l store.Loaded) error {
 		return fmt.Errorf("the history has %d events, and the record says %d: %w", state.Len, l.Record.Events, history.ErrCorrupt)
 	}
 	state.TakeReleased() // those of the turns before have left, or their gates ask after them
-	in.read = false
+	in.needsInboxRead = false
 	in.rec, in.state, in.events, in.unread, in.cut = l.Record, state, l.Events, us, store.Truncated(l.Unread)
-	return in.takeDebts(l)
+	return in.restoreOutbox(l)
 }
 
-// takeDebts finds what the instance has to tell others, or had, the last time that somebody wrote it down.
-func (in *instance) takeDebts(l store.Loaded) error {
-	if in.owed = nil; in.rec == nil {
+// restoreOutbox finds what the instance has to tell others, or had, the last time that somebody wrote it down.
+func (in *instance) restoreOutbox(l store.Loaded) error {
+	if in.outbox = nil; in.rec == nil {
 		return nil
 	}
-	in.sent, in.shown = in.rec.Published, in.rec.CustomVersion
+	in.sent, in.notifiedStatusVersion = in.rec.Published, in.rec.CustomVersion
 	if in.rec.HasPendingMessages() && (in.rec.Status.Ended() || in.rec.Produced.Execution < in.rec.Execution) {
 		if uint64(len(l.Previous)) < in.rec.Produced.Event {
 			return fmt.Errorf("execution %d owes messages up to event %d, and its history has %d: %w",
@@ -127,70 +127,70 @@ func (in *instance) takeDebts(l store.Loaded) error {
 				return fmt.Errorf("execution %d: %w: %w", in.rec.Produced.Execution, history.ErrCorrupt, err)
 			}
 		}
-		in.takeOwn(past, in.rec.Produced.Execution)
+		in.restoreMessages(past, in.rec.Produced.Execution)
 	}
-	in.takeOwn(in.state, in.rec.Execution)
+	in.restoreMessages(in.state, in.rec.Execution)
 	return nil
 }
 
-func (in *instance) takeOwn(s *history.State, execution uint64) {
+func (in *instance) restoreMessages(s *history.State, execution uint64) {
 	if in.sent.Execution > execution {
 		return
 	}
 	if in.sent.Execution == execution {
 		s.TrimAcked(in.sent.Event)
 	}
-	in.owed = append(in.owed, debts(in.id, execution, s)...)
+	in.outbox = append(in.outbox, newMessages(in.id, execution, s)...)
 }
 
 // inboxRead takes an inbox, or its head.
-func (a *actor) inboxRead(in *instance, raw [][]byte, err error) {
+func (a *inboxes) inboxRead(in *instance, raw [][]byte, err error) {
 	whole, op := in.phase == searching, in.op
 	a.to(in, idle)
 	var inbox []unread
 	if err == nil {
-		inbox, err = a.parseUnread(raw)
+		inbox, err = a.inbox.parseUnread(raw)
 	}
 	switch {
 	case err != nil:
-		a.unreadable(in, err)
+		a.inbox.unreadable(in, err)
 	case !whole:
 		a.met.reads.Inc()
 		in.unread, in.cut = inbox, store.Truncated(raw)
 		a.resume(in, sawHead)
 	case op.goal == toPurge:
 		in.unread = inbox
-		a.purgeFound(in, op)
+		a.removals.purgeFound(in, op)
 	case op.goal == toRelease:
-		a.releaseIdle(in, op, inbox)
+		a.notices.unusedFound(in, op, inbox)
 	default:
-		a.inboxSearched(in, inbox)
+		a.turns.inboxSearched(in, inbox)
 	}
 }
 
-// catchUp takes what came while a request was outstanding. It came into an empty inbox:
+// takePending takes what came while a request was outstanding. It came into an empty inbox:
 // if the answer shows an inbox that is not empty, it is in there, or was turned before.
-func (a *actor) catchUp(in *instance) {
+func (a *inboxes) takePending(in *instance) {
 	late := in.pending.inputs
 	in.pending.inputs = nil
 	if len(in.unread) > 0 || len(late) == 0 {
 		return
 	}
 	for _, last := range slices.Backward(late) { // of several the inbox was emptied in between, or the doorbell is an old one
-		if s := last.seq(); s > in.turned || s == 0 && a.wanted(in, last) {
+		if s := last.seq(); s > in.turned || s == 0 && a.inbox.wanted(in, last) {
 			in.unread = append(in.unread, last)
 			return
 		}
 	}
 }
 
-// unreadable sorts the errors of reading an instance: what is there and can not be
-// understood stalls it; anything else passes, and the agenda has the instance still.
-func (a *actor) unreadable(in *instance, err error) {
+// unreadable sorts the errors of reading an instance: what is there and cannot be
+// understood stalls it; anything else passes, and the schedule has the instance still.
+func (a *inboxes) unreadable(in *instance, err error) {
 	if store.Unreadable(err) {
-		a.stall(in, stallUnreadable, err.Error())
+		a.removals.stall(in, stallUnreadable, err.Error())
 		return
 	}
-	a.failed("load "+in.id, err)
+	a.storeFailed("load "+in.id, err)
 	a.forget(in)
 }

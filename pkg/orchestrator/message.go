@@ -38,7 +38,7 @@ const (
 	tenureFailed                             // err ends the tenure
 	doorbellsReceived                        // bells
 	noticesReceived                          // body: []queue.Word, of other processes
-	noticesPassed                            // body: []word, of an actor of this process
+	noticesPassed                            // body: []gateNotice, of an actor of this process
 	endAwaited                               // by a client: id, body: reply subject
 	statusAwaited                            // likewise, the next custom status
 	awaitedRequested                         // id, body: chan []string for the names of the events that it waits for

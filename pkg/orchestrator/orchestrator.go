@@ -63,7 +63,7 @@ type Config struct {
 	// ReplyPrefixes are what a subject may begin with that replies are sent to; default "_INBOX". See queue.Options.
 	ReplyPrefixes []string
 
-	Look      time.Duration // an instance with activities outstanding is looked at so often; default 10 s
+	Look      time.Duration // an instance with activities outstanding is reconciled so often; default 10 s
 	MaxClaims int           // an activity claimed so often without an end is poison; default 10
 	Parked    int           // executions kept in memory, about, if this process owns all partitions; default 10,000
 	TurnLimit time.Duration // a turn that takes longer is left behind as blocked; default 5 s
@@ -170,22 +170,22 @@ func (c *Config) setDefaults() {
 
 // shared is what all shards of a running orchestrator use.
 type shared struct {
-	cfg      Config
-	outage   *outage.Reporter
-	log      *slog.Logger // repeated lines are limited; for what is not an author's
-	programs *author.Registry
-	met      *metrics
-	store    *store.Store
-	gates    *limiter.Limiter
-	policies *policies
-	shards   *shards
-	leases   *lease.Leases // for reports only: the scripts of the owner create and delete them
-	conn     *queue.Conn
-	oldest   *oldest
-	fleet    *fleet
-	lost     *tasksLoss
-	turners  *turners
-	watched  *watched
+	cfg       Config
+	outage    *outage.Reporter
+	log       *slog.Logger // repeated lines are limited; for what is not an author's
+	programs  *author.Registry
+	met       *metrics
+	store     *store.Store
+	gates     *limiter.Limiter
+	policies  *policies
+	shards    *shards
+	leases    *lease.Leases // for reports only: the scripts of the owner create and delete them
+	conn      *queue.Conn
+	queueAges *queueAges
+	fleet     *fleet
+	lost      *tasksLoss
+	turners   *turners
+	watched   *watched
 
 	descendants *descendants
 }
@@ -273,7 +273,7 @@ func (o *Orchestrator) open(ctx context.Context, opened *[]func()) (*shared, *pa
 	}
 	run := redisx.NewRunner(o.cfg.Redis).ReportTo(o.outage)
 	s := o.newShared(conn, run, space)
-	*opened = append(*opened, unregister, run.Close, s.oldest.wg.Wait, s.fleet.wg.Wait)
+	*opened = append(*opened, unregister, run.Close, s.queueAges.wg.Wait, s.fleet.wg.Wait)
 	// The policies are read before the first turn.
 	if err := o.outage.Await(ctx, outage.Redis, "read policies", redisx.Unavailable, s.policies.read); err != nil {
 		return nil, nil, fmt.Errorf("orchestrator: %w", err)
@@ -302,7 +302,7 @@ func (o *Orchestrator) open(ctx context.Context, opened *[]func()) (*shared, *pa
 func (o *Orchestrator) newShared(conn *queue.Conn, run *redisx.Runner, space redisx.Space) *shared {
 	s := &shared{
 		cfg: o.cfg, outage: o.outage, log: o.outage.Logger(), programs: o.programs, met: o.met, store: store.New(run, space), leases: lease.New(run, space), conn: conn,
-		gates: limiter.New(run, space, conn.PartitionOf), shards: newShards(), oldest: newOldest(conn), fleet: newFleet(conn, o.cfg.Look), lost: &tasksLoss{}, turners: newTurners(o.cfg.TurnLimit),
+		gates: limiter.New(run, space, conn.PartitionOf), shards: newShards(), queueAges: newQueueAges(conn), fleet: newFleet(conn, o.cfg.Look), lost: &tasksLoss{}, turners: newTurners(o.cfg.TurnLimit),
 		watched: &watched{},
 	}
 	s.descendants = newDescendants(s.store, conn, s.log)

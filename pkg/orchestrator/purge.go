@@ -24,11 +24,11 @@ import (
 // What came behind the purge is for whoever has the id next.
 //
 // An instance that is stalled does not come to its purge by itself. A forced one overtakes
-// what it can not read; see wipe.go for the one of which record, history or inbox cannot be read.
+// what it cannot read; see wipe.go for the one of which record, history or inbox cannot be read.
 
 // Retention says how long instances are kept that have ended. Zero is the default, 72
-// hours; less than zero is for ever. A child is kept at least until its parent can not miss
-// its end: until the inputs stream has it, and for six look intervals (a minute).
+// hours; less than zero is forever. A child is kept at least until its parent cannot miss
+// its end: until the inputs stream has it, and for six reconcile intervals (a minute).
 type Retention struct {
 	Completed, Failed, Cancelled time.Duration
 }
@@ -39,7 +39,7 @@ const DefaultRetention = 72 * time.Hour
 // childLooks is for how many looks a child is kept at the least, so that its parent does not find it gone.
 const childLooks = 6
 
-// of gives the time for a status; ok is false for one that is kept for ever, or has not ended.
+// of gives the time for a status; ok is false for one that is kept forever, or has not ended.
 func (r Retention) of(s store.Status) (d time.Duration, ok bool) {
 	switch s {
 	case store.Completed:
@@ -57,8 +57,15 @@ func (r Retention) of(s store.Status) (d time.Duration, ok bool) {
 	return d, d > 0
 }
 
+// removals has instances that are stalled, or removed.
+type removals struct {
+	*actor
+	stalls map[string]*stall
+	forced map[string]bool // instances in whose inbox, behind what is loaded of it, there may be a forced purge
+}
+
 // keptUntil is when the record may be removed, Unix ms; 0: never, or not yet known.
-func (a *actor) keptUntil(rec *store.Record) int64 {
+func (a *removals) keptUntil(rec *store.Record) int64 {
 	if rec == nil || !rec.Status.Ended() {
 		return 0
 	}
@@ -73,8 +80,8 @@ func (a *actor) keptUntil(rec *store.Record) int64 {
 }
 
 // retired reports whether nobody is to keep the instance any longer.
-func (a *actor) retired(in *instance) bool {
-	return len(in.owed) == 0 && a.isDue(in.id, a.keptUntil(in.rec))
+func (a *removals) retired(in *instance) bool {
+	return len(in.outbox) == 0 && a.schedule.isDue(in.id, a.removals.keptUntil(in.rec))
 }
 
 // purgeNext gives the purge that the inbox begins with, or nil.
@@ -87,22 +94,22 @@ func (in *instance) purgeNext() *history.PurgeRequested {
 }
 
 // purgeRequested does what the purge at the head of the inbox asks for, or the next step to it.
-func (a *actor) purgeRequested(in *instance, p *history.PurgeRequested) {
+func (a *removals) purgeRequested(in *instance, p *history.PurgeRequested) {
 	switch {
 	case in.rec == nil, in.unread[0].before(in.rec.Origin): // for who had the id before; or the start was forgotten, and comes again
-		a.takeOut(in, 1)
-	case in.status().Ended() && len(in.owed) > 0:
-		a.sendOwed(in) // and go on when the stream has it: its children and its parent must be told
+		a.commits.takeOut(in, 1)
+	case in.status().Ended() && len(in.outbox) > 0:
+		a.outbox.flushOutbox(in) // and go on when the stream has it: its children and its parent must be told
 	case in.status().Ended():
-		a.purge(in, p, in.unread[0].id)
+		a.removals.purge(in, p, in.unread[0].id)
 	case !p.Force:
 		a.met.dropped.Inc()
-		a.answer(p.Reply, queue.Answer{Instance: in.id, Problem: &queue.Problem{
+		a.commits.answer(p.Reply, queue.Answer{Instance: in.id, Problem: &queue.Problem{
 			Code: queue.ProblemRefused, Message: fmt.Sprintf("instance %s is running and was not purged; cancel it first, or purge it by force", in.id),
 		}})
-		a.takeOut(in, 1)
+		a.commits.takeOut(in, 1)
 	default:
-		a.endPurged(in, p, 0)
+		a.removals.endPurged(in, p, 0)
 	}
 }
 
@@ -116,43 +123,43 @@ func (in *instance) forcedPurge() (n int, p *history.PurgeRequested) {
 	return 0, nil
 }
 
-// purgeStalled removes an instance that can not be turned, if a forced purge is anywhere in its inbox. Memory may
+// purgeStalled removes an instance that cannot be turned, if a forced purge is anywhere in its inbox. Memory may
 // hold half a turn, and has the head of the inbox only, so all of it is read again first.
-func (a *actor) purgeStalled(in *instance, op operation) {
-	delete(a.forced, in.id)
-	a.unwind(in)
-	a.load(in, op)
+func (a *removals) purgeStalled(in *instance, op operation) {
+	delete(a.removals.forced, in.id)
+	a.unload(in)
+	a.inbox.load(in, op)
 }
 
-func (a *actor) purgeFound(in *instance, op operation) {
+func (a *removals) purgeFound(in *instance, op operation) {
 	n, p := in.forcedPurge()
 	if p == nil {
 		in.cut = len(in.unread) > store.UnreadBatch
 		in.unread = in.unread[:min(len(in.unread), store.UnreadBatch)]
-		a.putOff(in, op.kind, op.why)
+		a.removals.deferInstance(in, op.kind, op.why)
 		return
 	}
-	delete(a.stalls, in.id)
+	delete(a.removals.stalls, in.id)
 	switch {
 	case in.rec == nil:
 		ids := make([]string, n+1)
 		for i := range ids {
 			ids[i] = in.unread[i].id
 		}
-		a.purge(in, p, ids...)
+		a.removals.purge(in, p, ids...)
 	case in.status().Ended():
 		a.advance(in)
 	default:
-		a.endPurged(in, p, n)
+		a.removals.endPurged(in, p, n)
 	}
 }
 
 // endPurged ends a running instance whose purge is forced. Its code is not asked; the inputs before the purge, so
 // many, are dropped, and the purge itself stays in the inbox.
-func (a *actor) endPurged(in *instance, p *history.PurgeRequested, before int) {
-	a.unwindCode(in)
+func (a *removals) endPurged(in *instance, p *history.PurgeRequested, before int) {
+	a.unloadCode(in)
 	why, end := purged(p, max(in.state.Now, a.clock.now()))
-	a.endByName(in, why, end, before)
+	a.turns.endByName(in, why, end, before)
 }
 
 // purged is how an instance ends that a purge ends.
@@ -163,54 +170,54 @@ func purged(p *history.PurgeRequested, at int64) (why *cancel.Cancelled, end *hi
 
 // notBegun tells the parents behind starts that were purged before anything came of them. If that is lost, the parent asks for its
 // child again.
-func (a *actor) notBegun(in *instance, p *history.PurgeRequested, inputs []unread) {
+func (a *removals) notBegun(in *instance, p *history.PurgeRequested, inputs []unread) {
 	for _, u := range inputs {
 		if s, ok := u.ev.(*history.Started); ok && s.Parent != nil {
 			_, end := purged(p, a.clock.now())
-			a.reply(in, done(s.Parent, end))
+			a.outbox.reply(in, done(s.Parent, end))
 		}
 	}
 }
 
 // purge removes an instance that has ended; popped is the purge that asks for it, if one does.
-func (a *actor) purge(in *instance, p *history.PurgeRequested, popped ...string) {
+func (a *removals) purge(in *instance, p *history.PurgeRequested, popped ...string) {
 	a.to(in, purging)
 	r := &removal{
 		purge: &store.Purge{Instance: in.id, Execution: in.execution(), Head: in.head(), Status: in.status(), Pop: popped},
 		asked: p, dropped: in.unread[:len(popped)],
 	}
 	if p == nil { // its time is over
-		r.purge.Applied = a.horizon.applied.Time
+		r.purge.Applied = a.schedule.horizon.applied.Time
 	}
 	a.emit(effect{kind: removeInstance, in: in, body: r})
 }
 
-func (a *actor) purgeAnswered(in *instance, r *removal, err error) {
+func (a *removals) purgeAnswered(in *instance, r *removal, err error) {
 	a.to(in, idle)
 	switch {
 	case err == nil:
-		a.heard(r.now)
+		a.sawClock(r.now)
 		a.met.purged.Inc()
-		a.publishChange(in, queue.Change{Status: queue.StatusPurged, Was: string(in.status())}, r.now)
+		a.commits.publishChange(in, queue.Change{Status: queue.StatusPurged, Was: string(in.status())}, r.now)
 		if p := r.asked; p != nil {
-			a.notBegun(in, p, r.dropped)
-			a.answer(p.Reply, queue.Answer{Instance: in.id, Status: queue.StatusPurged})
+			a.removals.notBegun(in, p, r.dropped)
+			a.commits.answer(p.Reply, queue.Answer{Instance: in.id, Status: queue.StatusPurged})
 		}
 	case errors.Is(err, store.ErrConflict): // perhaps the reply of an earlier try was lost
 		a.met.conflicts.Inc()
 	default: // ErrRolledBack among them
-		a.failed("purge of "+in.id, err)
+		a.storeFailed("purge of "+in.id, err)
 	}
 	late := len(in.pending.inputs) > 0 || in.pending.stale
-	delete(a.forced, in.id)
-	a.removed(in, errors.Is(err, store.ErrConflict) || err == nil && (late || len(r.purge.Pop) > 0))
+	delete(a.removals.forced, in.id)
+	a.removals.removed(in, errors.Is(err, store.ErrConflict) || err == nil && (late || len(r.purge.Pop) > 0))
 }
 
 // removed forgets an instance that a script has removed, and looks at what came behind the purge.
-func (a *actor) removed(in *instance, more bool) {
-	delete(a.stalls, in.id)
+func (a *removals) removed(in *instance, more bool) {
+	delete(a.removals.stalls, in.id)
 	a.forget(in)
 	if more {
-		a.lookAt(in.id)
+		a.schedule.wake(in.id)
 	}
 }

@@ -146,7 +146,7 @@ func (qs *queries) describe(ctx context.Context, id string) (queue.Reply, error)
 			d.Children = append(d.Children, queue.OutstandingChild{Event: id, Name: e.Name, Instance: e.Instance, Since: e.At})
 		}
 	}
-	d.Owes = owedNow(id, l, state)
+	d.Owes = pendingCount(id, l, state)
 	if !l.Record.Status.Ended() {
 		d.Events = state.Len
 		d.Timers = uint64(state.TimerLen()) //nolint:gosec // a length
@@ -175,14 +175,14 @@ func (qs *queries) awaited(ctx context.Context, id string) []string {
 	return nil
 }
 
-// owedNow counts the messages that the store does not know to be sent, and takes them out of the state.
-func owedNow(id string, l store.Loaded, state *history.State) uint64 {
+// pendingCount counts the messages that the store does not know to be sent, and takes them out of the state.
+func pendingCount(id string, l store.Loaded, state *history.State) uint64 {
 	in := &instance{id: id}
 	in.rec, in.state = l.Record, state
-	if in.takeDebts(l) != nil {
+	if in.restoreOutbox(l) != nil {
 		return 0
 	}
-	return uint64(len(in.owed))
+	return uint64(len(in.outbox))
 }
 
 // maxOutstanding bounds how many outstanding activities a description lists.

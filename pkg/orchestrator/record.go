@@ -7,8 +7,8 @@ import (
 
 // record says what the turn changes of the record.
 func record(in *instance, t *turn) *store.Record {
-	if t.heir != nil { // of an orphan's id
-		r := birth(t.heir)
+	if t.successor != nil { // of an orphan's id
+		r := birth(t.successor)
 		r.NewIncarnation = true
 		return r
 	}
@@ -25,8 +25,8 @@ func record(in *instance, t *turn) *store.Record {
 		r.Created = in.rec.Created // of the first execution
 	}
 	t.noteStatus(in.rec, r)
-	if n := len(t.debts); n > 0 {
-		r.Produced = t.debts[n-1].mark
+	if n := len(t.messages); n > 0 {
+		r.Produced = t.messages[n-1].mark
 	}
 	r.Published = in.sent // also what the store was told before: it may have forgotten it, and nothing else would say so
 	t.noteEnd(in, r)

@@ -29,8 +29,11 @@ func newShard(ctx context.Context, s *shared, t *partition.Tenure) *shard {
 	sh := &shell{
 		shared: s, tenure: t, st: st, seal: st.Seal(), log: s.log.With("partition", t.Part), box: newMailbox(), turns: newTurner(), ctx: ctx,
 	}
-	a := newActor(s, t, sh.log, func() bool { return ctx.Err() != nil })
-	return &shard{shell: sh, actor: a, reader: inputReader{sh}, queries: queries{shell: sh, unserved: &a.unserved}}
+	a := newActor(environment{
+		cfg: s.cfg, log: sh.log, met: s.met, programs: s.programs, policies: s.policies, descendants: s.descendants, lost: s.lost, watched: s.watched,
+		partitionOf: s.conn.PartitionOf, connected: s.conn.Connected, over: func() bool { return ctx.Err() != nil },
+	}, t, time.Now())
+	return &shard{shell: sh, actor: a, reader: inputReader{sh}, queries: queries{shell: sh, unserved: &a.leases.unserved}}
 }
 
 // post hands a message to the shard.
@@ -96,15 +99,15 @@ func (s *shard) loop() error {
 		if s.actor.err != nil {
 			return s.actor.err
 		}
-		s.actor.startDeferred()
+		s.actor.schedule.startDeferred()
 		s.execute()
-		timer.Reset(time.Until(s.actor.pollAt))
+		timer.Reset(time.Until(s.actor.schedule.pollAt))
 	}
 }
 
 // step handles one message, and carries out the effects behind it.
 func (s *shard) step(m *message) {
-	s.actor.step(m)
+	s.actor.step(time.Now(), m)
 	s.execute()
 }
 
@@ -144,7 +147,8 @@ func (s *shard) takeOver() error {
 	if found.now, found.due, err = s.store.Wakeups(ctx, s.st.Part, span); err != nil {
 		return fmt.Errorf("take over: %w", err)
 	}
-	s.actor.takeOver(found, s.tenure.Clean)
+	s.actor.clock.tick(time.Now())
+	s.actor.schedule.takeOver(found, s.tenure.Clean)
 	s.execute()
 	return nil
 }
@@ -169,7 +173,7 @@ func (s *shard) leave() error {
 			return a.err
 		}
 	}
-	return a.unfinished()
+	return a.schedule.unfinished()
 }
 
 // subscribe listens to what hurries the partition and to the requests of clients.

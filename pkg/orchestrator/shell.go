@@ -115,7 +115,7 @@ func (s *shell) commit(in *instance, t *turn, c *store.Commit) {
 }
 
 func (s *shell) reconcile(in *instance, r *reconciliation) {
-	s.store.Reconcile(s.st, r.look, func(got store.Reconciled, err error) {
+	s.store.Reconcile(s.st, r.request, func(got store.Reconciled, err error) {
 		s.box.post(message{kind: reconciled, in: in, recon: r, looked: got, err: err})
 	})
 }
@@ -202,7 +202,7 @@ func (s *shell) doGate(e *effect) {
 			s.box.post(message{kind: unwantedFound, id: name, body: &unwantedMembers{members: unwanted, at: swept.Now}, err: err})
 		})
 	case passNotices:
-		for p, ws := range e.body.(map[int][]word) {
+		for p, ws := range e.body.(map[int][]gateNotice) {
 			s.passNotices(p, ws)
 		}
 	default: // wakeGate
@@ -212,14 +212,14 @@ func (s *shell) doGate(e *effect) {
 
 // passNotices sends what a gate has for the instances of a partition. For those of this shard, too, it is a message of its own: an
 // instance may be in the middle of something.
-func (s *shell) passNotices(p int, ws []word) {
+func (s *shell) passNotices(p int, ws []gateNotice) {
 	if here := s.shards.at(p); here != nil {
 		here.post(message{kind: noticesPassed, body: ws})
 		return
 	}
 	out := make([]queue.Word, len(ws))
 	for i, w := range ws {
-		out[i] = w.said()
+		out[i] = w.encode()
 	}
 	s.sendWords(p, out)
 }

@@ -33,7 +33,7 @@ func (s *shell) doQueue(e *effect) {
 		s.readHorizon(e.after)
 	case readQueueAge:
 		q := e.body.(*queueAge)
-		s.oldest.ask(s.life, q.queue, func(at time.Time, some bool, err error) {
+		s.queueAges.ask(s.life, q.queue, func(at time.Time, some bool, err error) {
 			answer := *q
 			answer.at, answer.some = at, some
 			s.box.post(message{kind: queueAgeRead, body: &answer, err: err})

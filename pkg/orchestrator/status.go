@@ -32,9 +32,9 @@ func (qs *queries) customStatus(ctx context.Context, q queue.Ask) (queue.Reply, 
 
 // showStatus tells who waits for it that the custom status has changed, or will not change any more. Who
 // waits for the next one asks again.
-func (a *actor) showStatus(in *instance) {
-	in.shown = in.rec.CustomVersion
-	if ws := a.watchers.take(in.id); len(ws) > 0 {
+func (a *commits) showStatus(in *instance) {
+	in.notifiedStatusVersion = in.rec.CustomVersion
+	if ws := a.commits.watchers.take(in.id); len(ws) > 0 {
 		a.emit(effect{kind: answerClients, body: &clientAnswer{to: ws, answer: statusAnswer(in.id, in.rec)}})
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// tasksEvery is how often the TASKS stream is looked at.
+// tasksEvery is how often the TASKS stream is reconciled.
 const tasksEvery = 500 * time.Millisecond
 
 // tasksLoss records when the TASKS stream has lost its content last. TASKS is kept in memory: a server that is restarted, or
@@ -30,7 +30,7 @@ func (l *tasksLoss) before(c *clock) int64 {
 	if at == nil {
 		return 0
 	}
-	return c.now() - time.Since(*at).Milliseconds() + sentSlack
+	return c.now() - c.wall.Sub(*at).Milliseconds() + sentSlack
 }
 
 // watchTasks looks at the TASKS stream until ctx ends. The loss is recorded before the actors are told, so that one that
@@ -60,13 +60,13 @@ func (s *shared) watchTasks(ctx context.Context) {
 }
 
 // reconcile looks at once at every instance that is due within the reconcile interval: those with activities outstanding
-// are among them. If the agenda cannot be read, each is looked at when it is due.
-func (a *actor) reconcile() { a.emit(effect{kind: readSchedule, after: a.cfg.Look}) }
+// are among them. If the schedule cannot be read, each is reconciled when it is due.
+func (a *leases) reconcile() { a.emit(effect{kind: readSchedule, after: a.cfg.Look}) }
 
-func (a *actor) scheduleRead(due []string, err error) {
+func (a *leases) scheduleRead(due []string, err error) {
 	if err != nil {
-		a.failed("wakeups", err)
+		a.storeFailed("wakeups", err)
 		return
 	}
-	a.todo = append(a.todo, due...)
+	a.schedule.todo = append(a.schedule.todo, due...)
 }

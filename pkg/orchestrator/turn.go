@@ -23,7 +23,7 @@ const (
 	// commitReserve is what a commit keeps free for what nothing refuses at the call: the input of the last step, cancellations, the end.
 	commitReserve = 2 << 20
 	// turnTimers is how many timers one turn fires, so that code which sleeps for no time
-	// at all, for ever, does not keep the others waiting.
+	// at all, forever, does not keep the others waiting.
 	turnTimers = 1000
 )
 
@@ -57,9 +57,9 @@ type turn struct {
 	after     int64                        // number of the last commit that was acknowledged when it was decided
 	calls     int                          // of gates, not answered
 	retry     time.Duration                // the next pause, if the fate of its commit is unknown
-	heir      *history.Started             // of an orphan's id
-	debts     []*owed                      // what the turn tells others
-	tickets   []history.Ticket             // at gates, that nobody wants any more
+	successor *history.Started             // of an orphan's id
+	messages  []*pendingMessage            // what the turn tells others
+	tickets   []history.Ticket             // at gates, that are not wanted any more
 	forgone   []string                     // those among them whose slots were kept from one attempt to the next
 	refused   []history.Event              // what gates have refused to it: inputs of the next turn
 	stamped   []*history.ActivityScheduled // noted with their gates since they were encoded
@@ -96,11 +96,17 @@ func (t *turn) leftover() *replay.Execution {
 	return t.exec
 }
 
+// turns has what the code of an instance is given, and ends instances without their code.
+type turns struct {
+	*actor
+	observers map[string]bool // instances whose code polls, and whose turn waits until the owner has caught up: see polls.go
+}
+
 // turn hands the inputs of an instance to its code.
-func (a *actor) turn(in *instance) {
-	b, ok := a.binding(in)
+func (a *turns) turn(in *instance) {
+	b, ok := a.turns.binding(in)
 	if !ok {
-		a.stall(in, stallUnregistered, a.lack(in))
+		a.removals.stall(in, stallUnregistered, a.turns.lack(in))
 		return
 	}
 	in.passGate()
@@ -108,16 +114,16 @@ func (a *actor) turn(in *instance) {
 	if in.state == nil {
 		in.state = &history.State{}
 	}
-	t := &turn{in: in, seal: a.seal, exec: in.exec, fold: in.state, now: a.clock.now(), overdue: in.overdue, behind: a.horizon.began == 0, part: in.partial()}
-	t.until = min(t.now, a.horizon.reached)
-	t.from = decision{identity: in.identity(), program: b.Program, events: in.events, inputs: t.hold(in), local: in.poison}
-	in.events, in.poison, in.overdue, in.turning = nil, nil, nil, t
+	t := &turn{in: in, seal: a.seal, exec: in.exec, fold: in.state, now: a.clock.now(), overdue: in.overdue, behind: a.schedule.horizon.began == 0, part: in.partial()}
+	t.until = min(t.now, a.schedule.horizon.reached)
+	t.from = decision{identity: in.identity(), program: b.Program, events: in.events, inputs: t.takeInputs(in), local: in.localInputs}
+	in.events, in.localInputs, in.overdue, in.turning = nil, nil, nil, t
 	a.emit(effect{kind: runTurn, turn: t})
 }
 
 // binding finds the code of an instance: that of the version which its start has recorded, or, for a start
 // that asks for none, the newest one; and has the start record it.
-func (a *actor) binding(in *instance) (author.Orchestration, bool) {
+func (a *turns) binding(in *instance) (author.Orchestration, bool) {
 	name, version, begins := in.orchestration()
 	if !begins || version != "" {
 		return a.programs.Recorded(name, version)
@@ -130,7 +136,7 @@ func (a *actor) binding(in *instance) (author.Orchestration, bool) {
 }
 
 // lack says what code the instance waits for.
-func (a *actor) lack(in *instance) string {
+func (a *turns) lack(in *instance) string {
 	name, version, _ := in.orchestration()
 	has := a.programs.Versions(name)
 	if len(has) == 0 {
@@ -199,7 +205,7 @@ func (t *turn) run(inputs []unread, poison []history.Event) {
 	}
 }
 
-// waits reports that time has to go on before an input of that bound, and can not yet.
+// waits reports that time has to go on before an input of that bound, and cannot yet.
 func (t *turn) waits(by int64) bool {
 	at, ok := nextDue(t.fold, t.overdue)
 	return ok && t.fold.End == nil && at > t.until && at <= min(by, t.now)
@@ -260,12 +266,12 @@ func (t *turn) apply(ev history.Event) bool {
 		return true
 	}
 	if s, ok := ev.(*history.Started); ok && t.fold.Started != nil {
-		switch whose(t.fold.Started.Parent, s) {
-		case repeated:
-		case orphaned:
-			ev = takeBack(s)
-		case taken:
-			t.replies = append(t.replies, refusal(t.in.id, s.Parent))
+		switch classifyStart(t.fold.Started.Parent, s) {
+		case ownStart:
+		case orphanStart:
+			ev = cancelOrphan(s)
+		case idConflict:
+			t.replies = append(t.replies, idConflictReply(t.in.id, s.Parent))
 		}
 	}
 	t.exec.SetRoom(store.CommitBytes - commitReserve - t.size)
@@ -328,7 +334,7 @@ func (t *turn) noteCancelled(e history.Event) {
 }
 
 // turned takes a turn back from the turner.
-func (a *actor) turned(t *turn) {
+func (a *turns) turned(t *turn) {
 	in := t.in
 	in.exec, in.turning, t.from = t.exec, nil, decision{}
 	a.met.turns.Inc()
@@ -338,43 +344,43 @@ func (a *actor) turned(t *turn) {
 	case errors.As(t.err, &diverged):
 		a.to(in, idle)
 		a.met.diverged.Inc()
-		a.divergedFrom(in, t.err.Error())
+		a.turns.divergedFrom(in, t.err.Error())
 	case t.err != nil:
 		a.to(in, idle)
-		a.stall(in, stallUnreadable, t.err.Error())
+		a.removals.stall(in, stallUnreadable, t.err.Error())
 	case t.size > store.CommitBytes:
 		a.to(in, idle)
-		a.tooLarge(in, t)
+		a.turns.tooLarge(in, t)
 	case t.early:
 		a.to(in, idle)
-		a.waitToObserve(in)
+		a.turns.waitToObserve(in)
 	case len(t.events) == 0 && len(t.pop) == 0:
 		a.to(in, idle) // a timer fired that had been cancelled meanwhile: nothing to write
 		in.overdue = t.overdue
-		a.seeToLeases(in)
+		a.leases.reconcileLeases(in)
 	default:
-		a.enter(in, t)
+		a.admission.enter(in, t)
 	}
 }
 
 // divergedFrom keeps an instance until code comes that fits its history, or fails it, as configured.
-func (a *actor) divergedFrom(in *instance, why string) {
+func (a *turns) divergedFrom(in *instance, why string) {
 	if !a.cfg.FailDiverged {
-		a.stall(in, stallDiverged, why)
+		a.removals.stall(in, stallDiverged, why)
 		return
 	}
-	a.failAfterLoad(in, &history.Failure{Code: history.CodeDiverged, Permanent: true, Message: fmt.Sprintf("instance %s: %s", in.id, why)})
+	a.turns.failAfterLoad(in, &history.Failure{Code: history.CodeDiverged, Permanent: true, Message: fmt.Sprintf("instance %s: %s", in.id, why)})
 }
 
 // tooLarge fails an instance whose turn does not fit into a commit. Its state holds the
 // turn, which is not in the store; so it is loaded again first.
-func (a *actor) tooLarge(in *instance, t *turn) {
+func (a *turns) tooLarge(in *instance, t *turn) {
 	message := fmt.Sprintf("instance %s: one turn decided %d bytes of events, the limit is %d; schedule less at once", in.id, t.size, store.CommitBytes)
 	if n := len(t.front); n > 0 {
 		message = fmt.Sprintf("instance %s: to continue as new takes %d bytes, with %d events that it has received and not read, and the limit is %d; read the events first",
 			in.id, t.size, n-1, store.CommitBytes)
 	}
-	a.failAfterLoad(in, &history.Failure{Code: history.CodeTooLarge, Message: message})
+	a.turns.failAfterLoad(in, &history.Failure{Code: history.CodeTooLarge, Message: message})
 }
 
 // takenBack cancels what an instance that is ended by name has outstanding.
@@ -393,40 +399,40 @@ func takenBack(s *history.State, why *cancel.Cancelled) []history.Event {
 }
 
 // blocked gives up a turn whose code does not come back.
-func (a *actor) blocked(in *instance) {
+func (a *turns) blocked(in *instance) {
 	a.to(in, idle)
 	in.exec = nil // it belongs to the goroutine that was left behind
-	s := a.stalls[in.id]
+	s := a.removals.stalls[in.id]
 	if s == nil || s.Kind != stallBlocked || s.Tries+1 < blockedTries {
-		a.stall(in, stallBlocked, "the orchestration's code did not come back; it may wait for something outside, such as a channel, a lock or the network")
+		a.removals.stall(in, stallBlocked, "the orchestration's code did not come back; it may wait for something outside, such as a channel, a lock or the network")
 		return
 	}
-	a.failAfterLoad(in, &history.Failure{
+	a.turns.failAfterLoad(in, &history.Failure{
 		Code:    history.CodeBlocked,
 		Message: fmt.Sprintf("instance %s: the orchestration's code blocked %d times; orchestration code may wait only for futures", in.id, blockedTries),
 	})
 }
 
 // failAfterLoad ends an instance without asking its code.
-func (a *actor) failAfterLoad(in *instance, f *history.Failure) {
-	a.unwind(in)
-	a.load(in, operation{goal: toFail, failure: f})
+func (a *turns) failAfterLoad(in *instance, f *history.Failure) {
+	a.unload(in)
+	a.inbox.load(in, operation{goal: toFail, failure: f})
 }
 
 // failByName ends an instance without asking its code: its outstanding activities and children are cancelled, and
 // its inbox is read no further.
-func (a *actor) failByName(in *instance, f *history.Failure) {
+func (a *turns) failByName(in *instance, f *history.Failure) {
 	a.log.Error("the instance fails", "instance", in.id, "error", f.Message)
-	a.endByName(in, &cancel.Cancelled{Reason: cancel.OrchestrationFailed}, &history.Failed{Failure: *f}, 0)
+	a.turns.endByName(in, &cancel.Cancelled{Reason: cancel.OrchestrationFailed}, &history.Failed{Failure: *f}, 0)
 }
 
 // endByName ends an instance with the event given; what is outstanding is cancelled for the reason given, and the
 // first so many inputs are dropped.
-func (a *actor) endByName(in *instance, why *cancel.Cancelled, end history.Event, drop int) {
+func (a *turns) endByName(in *instance, why *cancel.Cancelled, end history.Event, drop int) {
 	if in.state == nil {
 		in.state = &history.State{}
 	}
-	t := &turn{in: in, fold: in.state, now: a.clock.now(), due: in.awayAt}
+	t := &turn{in: in, fold: in.state, now: a.clock.now(), due: in.rejectedAt}
 	if in.state.Len == 0 && len(in.unread) > 0 && in.unread[0].start() {
 		in.unread[0].ev.Meta().ID = 1
 		t.record([]history.Event{in.unread[0].ev})
@@ -442,8 +448,8 @@ func (a *actor) endByName(in *instance, why *cancel.Cancelled, end history.Event
 	}
 	*end.Meta() = history.Head{ID: in.state.Len + 1, At: at}
 	if !t.record([]history.Event{end}) {
-		a.stall(in, stallUnreadable, t.err.Error())
+		a.removals.stall(in, stallUnreadable, t.err.Error())
 		return
 	}
-	a.commit(in, t)
+	a.commits.commit(in, t)
 }

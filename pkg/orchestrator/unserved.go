@@ -15,7 +15,7 @@ import (
 )
 
 // An activity that no worker has, or whose queue no worker reads, waits forever. Its instance is listed with the stalled ones, with
-// what is missing. That is found by the look: an activity that nobody has claimed for a look interval is compared with what the
+// what is missing. That is found by the reconciliation: an activity that nobody has claimed for a reconciliation interval is compared with what the
 // workers report. The list is in memory; a new owner has it again after its first look.
 
 // workersWait is how long the answers of the workers are collected.
@@ -122,7 +122,7 @@ func (u *unserved) list() map[string]stall {
 }
 
 // findUnserved looks among the leases of an instance for activities that no worker can take.
-func (a *actor) findUnserved(in *instance, got store.Reconciled) {
+func (a *leases) findUnserved(in *instance, got store.Reconciled) {
 	var waiting []*history.ActivityScheduled
 	for _, l := range got.Leases {
 		e := in.state.Activity(l.Activity)
@@ -131,7 +131,7 @@ func (a *actor) findUnserved(in *instance, got store.Reconciled) {
 		}
 	}
 	if len(waiting) == 0 {
-		a.unserved.drop(in.id)
+		a.leases.unserved.drop(in.id)
 		return
 	}
 	slices.SortFunc(waiting, func(x, y *history.ActivityScheduled) int { return cmp.Compare(x.ID, y.ID) })
@@ -139,14 +139,14 @@ func (a *actor) findUnserved(in *instance, got store.Reconciled) {
 }
 
 // fleetRead lists the instance with what no worker has, or takes it from the list.
-func (a *actor) fleetRead(id string, r *fleetReport) {
-	in := a.instances[id] // nil: put away since
+func (a *leases) fleetRead(id string, r *fleetReport) {
+	in := a.instances[id] // nil: parked or forgotten since
 	for _, e := range r.waiting {
 		ended := in != nil && in.phase != turning && in.state != nil && in.state.Activity(e.ID) == nil
 		if why := r.served.lacks(e); why != "" && !ended {
-			a.unserved.set(id, stall{Kind: stallNoWorker, Why: why, Since: e.At})
+			a.leases.unserved.set(id, stall{Kind: stallNoWorker, Why: why, Since: e.At})
 			return
 		}
 	}
-	a.unserved.drop(id)
+	a.leases.unserved.drop(id)
 }

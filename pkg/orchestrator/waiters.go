@@ -84,8 +84,8 @@ func (w *waiters) sweep(now int64) {
 }
 
 // answerWaiters has the clients told how an instance has ended.
-func (a *actor) answerWaiters(in *instance, committed bool) {
-	answer := &clientAnswer{to: a.waiters.take(in.id), committed: committed}
+func (a *commits) answerWaiters(in *instance, committed bool) {
+	answer := &clientAnswer{to: a.commits.waiters.take(in.id), committed: committed}
 	if len(answer.to) > 0 {
 		answer.answer = ended(in.id, in.rec)
 	}
@@ -95,7 +95,7 @@ func (a *actor) answerWaiters(in *instance, committed bool) {
 }
 
 // answer has one client told.
-func (a *actor) answer(reply string, ans queue.Answer) {
+func (a *commits) answer(reply string, ans queue.Answer) {
 	if reply != "" {
 		a.emit(effect{kind: answerClients, body: &clientAnswer{to: []string{reply}, answer: ans}})
 	}

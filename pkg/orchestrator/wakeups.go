@@ -16,40 +16,50 @@ const (
 	startsAtOnce = 32 // instances that a takeover or a loss of tasks has reconciled at a time
 )
 
+// schedule has what is due: it reads the wake-ups of the partition, and knows up to when all inputs are known.
+type schedule struct {
+	*actor
+	polling   bool
+	pollAgain bool // a poll was due while one was under way, which may have read the schedule too early
+	pollAt    time.Time
+	todo      []string // to be reconciled when there is room: what a takeover found
+	horizon   horizon
+}
+
 // poll asks the schedule which instances and gates are due.
-func (a *actor) poll() {
-	if a.polling {
-		a.pollAgain = true
+func (a *schedule) poll() {
+	if a.schedule.polling {
+		a.schedule.pollAgain = true
 		return
 	}
-	a.polling = true
-	a.checkHorizon()
+	a.schedule.polling = true
+	a.schedule.checkHorizon()
 	a.emit(effect{kind: readDue})
 }
 
-func (a *actor) dueRead(d store.DueSet, err error) {
-	a.polling = false
-	if a.pollAgain {
-		a.pollAgain = false
-		a.pollBy(time.Now())
+func (a *schedule) dueRead(d store.DueSet, err error) {
+	a.schedule.polling = false
+	if a.schedule.pollAgain {
+		a.schedule.pollAgain = false
+		a.schedule.pollBy(a.clock.wall)
 	}
 	if err != nil {
-		a.failed("due", err)
+		a.storeFailed("due", err)
 		return
 	}
-	a.heard(d.Now)
-	a.pollFor(d.Now, d.Next, len(d.Instances))
+	a.sawClock(d.Now)
+	a.schedule.pollFor(d.Now, d.Next, len(d.Instances))
 	for _, id := range d.Instances {
-		a.lookAt(id)
+		a.schedule.wake(id)
 	}
-	a.pollFor(d.Now, d.NextLimit, len(d.Limits))
+	a.schedule.pollFor(d.Now, d.NextLimit, len(d.Limits))
 	for _, name := range d.Limits {
-		a.lookGate(name)
+		a.notices.visitGate(name)
 	}
 }
 
 // pollFor brings the next poll forward to what is due next, 0: nothing, when the last poll has found so many.
-func (a *actor) pollFor(now, next int64, found int) {
+func (a *schedule) pollFor(now, next int64, found int) {
 	if next == 0 {
 		return
 	}
@@ -57,34 +67,34 @@ func (a *actor) pollFor(now, next int64, found int) {
 	if found == dueBatch { // thousands of stalled ones must not keep a neighbor's timer waiting
 		gap = pollFull
 	}
-	a.pollBy(time.Now().Add(max(time.Duration(next-now)*time.Millisecond, gap)))
+	a.schedule.pollBy(a.clock.wall.Add(max(time.Duration(next-now)*time.Millisecond, gap)))
 }
 
 // pollBy brings the next poll forward.
-func (a *actor) pollBy(t time.Time) {
-	if t.Before(a.pollAt) {
-		a.pollAt = t
+func (a *schedule) pollBy(t time.Time) {
+	if t.Before(a.schedule.pollAt) {
+		a.schedule.pollAt = t
 	}
 }
 
-// lookAt has the instance reconciled, unless what is outstanding sets its next wake-up.
-func (a *actor) lookAt(id string) {
+// wake has the instance reconciled, unless what is outstanding sets its next wake-up.
+func (a *schedule) wake(id string) {
 	in := a.instance(id)
 	if in.phase.busy() { // a commit or reconciliation sets the next wake-up; a load does not
-		in.look = in.look || in.phase == loading || in.phase == fetchingHead
+		in.wakeupDue = in.wakeupDue || in.phase == loading || in.phase == fetchingHead
 		return
 	}
-	in.look = true
+	in.wakeupDue = true
 	a.advance(in)
 }
 
 // startDeferred reconciles what a takeover or a loss of tasks has found, a bounded number at a time.
-func (a *actor) startDeferred() {
-	for len(a.todo) > 0 && a.busy < startsAtOnce && !a.leaving {
-		id := a.todo[0]
-		a.todo = a.todo[1:]
+func (a *schedule) startDeferred() {
+	for len(a.schedule.todo) > 0 && a.busy < startsAtOnce && !a.leaving {
+		id := a.schedule.todo[0]
+		a.schedule.todo = a.schedule.todo[1:]
 		in := a.instance(id)
-		in.look = true // also of one that is busy: what is outstanding may set a wake-up that is far away
+		in.wakeupDue = true // also of one that is busy: what is outstanding may set a wake-up that is far away
 		a.advance(in)
 	}
 }
@@ -97,27 +107,27 @@ type takeover struct {
 }
 
 // takeOver begins the tenure.
-func (a *actor) takeOver(found takeover, clean bool) {
+func (a *schedule) takeOver(found takeover, clean bool) {
 	for id, why := range found.stalls {
-		a.stalls[id] = parseStall(why)
-		a.forced[id] = true
-		a.todo = append(a.todo, id)
+		a.removals.stalls[id] = parseStall(why)
+		a.removals.forced[id] = true
+		a.schedule.todo = append(a.schedule.todo, id)
 	}
 	if !clean {
-		a.doubted = found.now
+		a.leases.doubted = found.now
 	}
-	a.heard(found.now) // before the first timer is judged: this process' own clock may be ahead
-	a.todo = append(a.todo, found.due...)
-	a.askHorizon(0)
+	a.sawClock(found.now) // before the first timer is judged: this process' own clock may be ahead
+	a.schedule.todo = append(a.schedule.todo, found.due...)
+	a.schedule.askHorizon(0)
 }
 
 // unfinished tells what the next owner has to repair; nil if there is nothing.
-func (a *actor) unfinished() error {
+func (a *schedule) unfinished() error {
 	switch {
-	case a.unsent > 0 || len(a.resends.failed) > 0:
-		return fmt.Errorf("hand-over: %d messages and tasks of %d instances could not be published", a.unsent, len(a.resends.failed))
-	case len(a.todo) > 0:
-		return fmt.Errorf("hand-over: %d instances of the owner before have not been looked at", len(a.todo))
+	case a.outbox.unsent > 0 || len(a.commits.resends.failed) > 0:
+		return fmt.Errorf("hand-over: %d messages and tasks of %d instances could not be published", a.outbox.unsent, len(a.commits.resends.failed))
+	case len(a.schedule.todo) > 0:
+		return fmt.Errorf("hand-over: %d instances of the owner before have not been looked at", len(a.schedule.todo))
 	default:
 		return nil
 	}

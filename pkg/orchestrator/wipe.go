@@ -38,29 +38,29 @@ type wipe struct {
 }
 
 // wipeOr removes an instance that cannot be read, if a forced purge is anywhere in its inbox. Otherwise it is stalled.
-func (a *actor) wipeOr(in *instance, op operation) {
-	delete(a.forced, in.id)
-	a.unwindCode(in)
+func (a *removals) wipeOr(in *instance, op operation) {
+	delete(a.removals.forced, in.id)
+	a.unloadCode(in)
 	op.from = in.phase
 	a.to(in, findingWipe)
 	in.op = op
 	a.emit(effect{kind: findWipe, in: in})
 }
 
-func (a *actor) wipeFound(in *instance, w *wipe, err error) {
+func (a *removals) wipeFound(in *instance, w *wipe, err error) {
 	op := in.op
 	a.to(in, op.from)
 	switch {
 	case err != nil:
-		a.failed("load "+in.id, err)
+		a.storeFailed("load "+in.id, err)
 		a.forget(in)
 	case w != nil:
 		a.to(in, wiping)
 		a.emit(effect{kind: wipeInstance, in: in, body: w})
-	case a.forced[in.id]: // it has come meanwhile
-		a.wipeOr(in, op)
+	case a.removals.forced[in.id]: // it has come meanwhile
+		a.removals.wipeOr(in, op)
 	default:
-		a.putOff(in, op.kind, op.why)
+		a.removals.deferInstance(in, op.kind, op.why)
 	}
 }
 
@@ -101,23 +101,23 @@ func (s *shell) findWipe(ctx context.Context, id string) (*wipe, error) {
 }
 
 // wiped tells those who can be told that the instance is removed.
-func (a *actor) wiped(in *instance, w *wipe, err error) {
+func (a *removals) wiped(in *instance, w *wipe, err error) {
 	a.to(in, idle)
 	switch {
 	case err == nil:
-		a.heard(w.now)
+		a.sawClock(w.now)
 		a.met.purged.Inc()
 		a.log.Warn("unreadable instance purged by force", "instance", in.id, "by", w.purge.By)
-		a.notBegun(in, w.purge, w.ahead)
+		a.removals.notBegun(in, w.purge, w.ahead)
 		if w.rec != nil && w.rec.Parent != nil && !w.rec.Status.Ended() {
 			_, end := purged(w.purge, a.clock.now())
-			a.reply(in, done(w.rec.Parent, end))
+			a.outbox.reply(in, done(w.rec.Parent, end))
 		}
-		a.answer(w.purge.Reply, queue.Answer{Instance: in.id, Status: queue.StatusPurged})
+		a.commits.answer(w.purge.Reply, queue.Answer{Instance: in.id, Status: queue.StatusPurged})
 	case errors.Is(err, store.ErrConflict): // something came in front, or the reply of an earlier try was lost
 		a.met.conflicts.Inc()
 	default:
-		a.failed("purge of "+in.id, err)
+		a.storeFailed("purge of "+in.id, err)
 	}
-	a.removed(in, err == nil || errors.Is(err, store.ErrConflict))
+	a.removals.removed(in, err == nil || errors.Is(err, store.ErrConflict))
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // The gate's side. The owner of the partition that a gate's name falls into visits it while anybody waits or holds: the
-// list of the partition says when, as the agenda does for instances. A visit says again what may have been lost, and asks
+// list of the partition says when, as the schedule does for instances. A visit says again what may have been lost, and asks
 // after the holders whom nobody seems to want; see docs/decisions/0014.
 
 const (
@@ -30,12 +30,12 @@ type visit struct {
 	deadlocked bool
 }
 
-// lookGate visits a gate.
-func (a *actor) lookGate(name string) {
-	v := a.visits[name]
+// visitGate visits a gate.
+func (a *notices) visitGate(name string) {
+	v := a.notices.visits[name]
 	if v == nil {
 		v = &visit{}
-		a.visits[name] = v
+		a.notices.visits[name] = v
 	}
 	if v.busy {
 		v.again = true
@@ -45,23 +45,23 @@ func (a *actor) lookGate(name string) {
 		return
 	}
 	v.busy, v.again = true, false
-	a.emit(effect{kind: sweepGate, id: name, body: &sweepRequest{visit: v, policy: a.newPolicy(name, v)}})
+	a.emit(effect{kind: sweepGate, id: name, body: &sweepRequest{visit: v, policy: a.notices.newPolicy(name, v)}})
 }
 
-func (a *actor) gateSwept(name string, got *gateSweep, err error) {
+func (a *notices) gateSwept(name string, got *gateSweep, err error) {
 	v := got.visit
 	v.busy = false
 	switch {
-	case a.visits[name] != v:
+	case a.notices.visits[name] != v:
 	case err != nil:
-		a.failed("sweep of gate "+name, err) // the list has it still
+		a.storeFailed("sweep of gate "+name, err) // the list has it still
 	default:
-		a.swept(name, v, got.swept)
+		a.notices.swept(name, v, got.swept)
 	}
 }
 
 // newPolicy is the policy in force, if the gate is known to have an older one.
-func (a *actor) newPolicy(name string, v *visit) *limiter.InForce {
+func (a *notices) newPolicy(name string, v *visit) *limiter.InForce {
 	if !v.known {
 		return nil
 	}
@@ -69,15 +69,15 @@ func (a *actor) newPolicy(name string, v *visit) *limiter.InForce {
 }
 
 // swept acts on what a visit has found.
-func (a *actor) swept(name string, v *visit, got limiter.SweepReply) {
+func (a *notices) swept(name string, v *visit, got limiter.SweepReply) {
 	// A gate that is not there yet has no policy, and is not to be given one before who enters it.
 	v.known = got.Version != 0 || got.Next != 0
 	v.declared, v.version = got.Declared, got.Version
 	if got.Version > 0 {
 		a.policies.saw(got.Version - 1) // see resolve
 	}
-	a.count(name, v, got)
-	a.spread(name, got.Granted, limiter.Admitted, got.Now)
+	a.notices.count(name, v, got)
+	a.notices.notify(name, got.Granted, limiter.Admitted, got.Now)
 	var timedOut, cleared []limiter.Member
 	for _, away := range got.Rejected {
 		if away.Cleared {
@@ -86,35 +86,35 @@ func (a *actor) swept(name string, v *visit, got limiter.SweepReply) {
 			timedOut = append(timedOut, away.Member)
 		}
 	}
-	a.spread(name, timedOut, limiter.TimedOut, got.Now)
-	a.spread(name, cleared, limiter.Cleared, got.Now)
+	a.notices.notify(name, timedOut, limiter.TimedOut, got.Now)
+	a.notices.notify(name, cleared, limiter.Cleared, got.Now)
 	if len(got.Stale) > 0 {
 		a.emit(effect{kind: findUnwanted, id: name, body: got})
 	}
 	switch {
-	case v.again || got.More || a.newPolicy(name, v) != nil:
-		a.lookGate(name)
+	case v.again || got.More || a.notices.newPolicy(name, v) != nil:
+		a.notices.visitGate(name)
 	case got.Next != 0:
 		a.emit(effect{kind: relistGate, id: name, after: max(time.Duration(got.Next-got.Now)*time.Millisecond, gatePace)})
 	case got.IdleFor > gateKept:
-		delete(a.visits, name)
+		delete(a.notices.visits, name)
 		a.emit(effect{kind: unlistGate, id: name})
 	default: // the list has it in two seconds
 	}
 }
 
 // unwantedFound sends the grant again to holders whose lease, kept slot, or instance, is not there: they take it up, or leave.
-func (a *actor) unwantedFound(name string, found *unwantedMembers, err error) {
+func (a *notices) unwantedFound(name string, found *unwantedMembers, err error) {
 	if err != nil {
-		a.failed("holders of gate "+name, err)
+		a.storeFailed("holders of gate "+name, err)
 		return
 	}
 	a.met.grantsAgain.Add(float64(len(found.members)))
-	a.spread(name, found.members, limiter.Admitted, found.at)
+	a.notices.notify(name, found.members, limiter.Admitted, found.at)
 }
 
 // count keeps the gauges, and says when a gate is deadlocked, or no longer is.
-func (a *actor) count(name string, v *visit, got limiter.SweepReply) {
+func (a *notices) count(name string, v *visit, got limiter.SweepReply) {
 	action := limiter.Action(name)
 	a.met.gateWaiting.WithLabelValues(action).Add(float64(got.Waiting - v.waiting))
 	a.met.gateHolding.WithLabelValues(action).Add(float64(got.Holding - v.holding))
@@ -128,16 +128,16 @@ func (a *actor) count(name string, v *visit, got limiter.SweepReply) {
 }
 
 // forgetGates takes the gates of a tenure that ends out of the gauges.
-func (a *actor) forgetGates() {
-	for name, v := range a.visits {
-		a.count(name, v, limiter.SweepReply{})
+func (a *notices) forgetGates() {
+	for name, v := range a.notices.visits {
+		a.notices.count(name, v, limiter.SweepReply{})
 	}
-	clear(a.visits)
+	clear(a.notices.visits)
 }
 
-// lookAtGates visits all gates that the actor knows: their policy may have changed.
-func (a *actor) lookAtGates() {
-	for name := range a.visits {
-		a.lookGate(name)
+// visitGates visits all gates that the actor knows: their policy may have changed.
+func (a *notices) visitGates() {
+	for name := range a.notices.visits {
+		a.notices.visitGate(name)
 	}
 }

@@ -11,15 +11,15 @@ import (
 //
 //	a turn leaves a poll behind only if it leaves an input in the inbox, or a timer that is due, and a later turn applies that
 //
-// which holds over every crash, for both are on the agenda. A turn leaves inputs where it takes no
+// which holds over every crash, for both are on the schedule. A turn leaves inputs where it takes no
 // more (turnBytes), before a purge, and behind a timer that waits for inputs; it leaves timers beyond turnTimers. Where the owner has read only the head of the inbox (see store.Cut) the turn leaves the last
 // input that it has, for there may be none behind it.
 //
 // An owner that has not ingested yet what was in the stream when its tenure began does not know what has
 // arrived. Turns whose code polls are forgotten until it does.
 
-// hold gives the inputs of the turn: all that are at hand, or all but the last if there may be more.
-func (t *turn) hold(in *instance) []unread {
+// takeInputs gives the inputs of the turn: all that are at hand, or all but the last if there may be more.
+func (t *turn) takeInputs(in *instance) []unread {
 	if !in.cut {
 		return in.unread
 	}
@@ -51,23 +51,23 @@ func (t *turn) observe(left []unread) {
 }
 
 // waitToObserve forgets a turn that polls too early, until the owner has caught up.
-func (a *actor) waitToObserve(in *instance) {
-	a.unwind(in)
-	if a.horizon.began != 0 { // meanwhile
+func (a *turns) waitToObserve(in *instance) {
+	a.unload(in)
+	if a.schedule.horizon.began != 0 { // meanwhile
 		a.advance(in)
 		return
 	}
-	a.observers[in.id] = true
+	a.turns.observers[in.id] = true
 }
 
-// catchUpObservers turns the instances that have waited for it.
-func (a *actor) catchUpObservers() {
-	ids := make([]string, 0, len(a.observers))
-	for id := range a.observers {
+// turnObservers turns the instances that have waited for it.
+func (a *turns) turnObservers() {
+	ids := make([]string, 0, len(a.turns.observers))
+	for id := range a.turns.observers {
 		ids = append(ids, id)
 	}
-	clear(a.observers)
+	clear(a.turns.observers)
 	for _, id := range ids {
-		a.lookAt(id)
+		a.schedule.wake(id)
 	}
 }

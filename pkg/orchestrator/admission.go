@@ -18,7 +18,7 @@ import (
 //	                                               └─────▶ turned away: a failure
 //	… ──answered, cancelled, ended──▶ commit ──leave──▶ gate
 //
-// Crash points: between enter and commit, commit and leave, a word and the commit of what it says. In all of them the gate
+// Crash points: between enter and commit, commit and leave, a notice and the commit of what it says. In all of them the gate
 // has a ticket that the history wants, or not: it says its word again until one of the two agrees with the other.
 
 const (
@@ -34,36 +34,39 @@ type entry struct {
 	inForce limiter.InForce
 }
 
+// admission takes what must pass a limit there.
+type admission struct{ *actor }
+
 // enter takes what a turn has scheduled through its gates, and commits.
-func (a *actor) enter(in *instance, t *turn) {
-	entries := a.entries(t)
+func (a *admission) enter(in *instance, t *turn) {
+	entries := a.admission.entries(t)
 	t.takeLeft()
 	if len(entries)+len(t.tickets) == 0 { // as most
-		a.commitEntered(in, t)
+		a.admission.commitEntered(in, t)
 		return
 	}
 	ended := t.endedByWorkers()
 	calls := t.gateCalls(entries, ended)
-	a.leaveGates(in, t, ended)
+	a.admission.leaveGates(in, t, ended)
 	if len(calls) == 0 {
-		a.commitEntered(in, t)
+		a.admission.commitEntered(in, t)
 		return
 	}
 	a.to(in, admitting)
 	t.calls = len(calls)
 	for _, c := range calls {
 		c.why, c.turn = enterTurn, t
-		a.admit(c)
+		a.admission.admit(c)
 	}
 }
 
 // turnEntered takes what a gate says to what a turn has scheduled.
-func (a *actor) turnEntered(t *turn, c *gateCall, got limiter.AdmitReply, err error) {
+func (a *admission) turnEntered(t *turn, c *gateCall, got limiter.AdmitReply, err error) {
 	for i, e := range c.entries {
-		a.entered(t.in, t, e, got.Now, verdict(got, i, err))
+		a.admission.entered(t.in, t, e, got.Now, verdict(got, i, err))
 	}
 	if t.calls--; t.calls == 0 {
-		a.commitEntered(t.in, t)
+		a.admission.commitEntered(t.in, t)
 	}
 }
 
@@ -78,7 +81,7 @@ func verdict(got limiter.AdmitReply, i int, err error) limiter.Verdict {
 }
 
 // entries are the activities of the turn that must pass a gate. What passes none says nothing of gates.
-func (a *actor) entries(t *turn) []entry {
+func (a *admission) entries(t *turn) []entry {
 	var out []entry
 	for _, ev := range t.events {
 		e, ok := ev.(*history.ActivityScheduled)
@@ -282,16 +285,16 @@ func (t *turn) endedByWorkers() func(history.Ticket) bool {
 }
 
 // entered takes what a gate says to a schedule of the turn.
-func (a *actor) entered(in *instance, t *turn, e entry, now int64, v limiter.Verdict) {
-	away := a.note(in, e.gate, now, v)
+func (a *admission) entered(in *instance, t *turn, e entry, now int64, v limiter.Verdict) {
+	away := a.admission.applyVerdict(in, e.gate, now, v)
 	t.fold.SetLimit(e.event, e.gate)
 	if away {
-		t.refused = append(t.refused, a.turnedAway(e.event, e.gate.Name, v.Kind, v.Until))
+		t.refused = append(t.refused, a.admission.rejectedActivity(e.event, e.gate.Name, v.Kind, v.Until))
 	}
 }
 
-// note writes what a gate says to an entry of the instance into the note of it. away: it was turned away.
-func (a *actor) note(in *instance, g *history.Limit, now int64, v limiter.Verdict) (away bool) {
+// applyVerdict writes what a gate says to an entry of the instance into the note of it. away: it was turned away.
+func (a *admission) applyVerdict(in *instance, g *history.Limit, now int64, v limiter.Verdict) (away bool) {
 	g.Waiting = v.Kind != limiter.Admitted
 	switch v.Kind {
 	case limiter.Admitted:
@@ -307,20 +310,20 @@ func (a *actor) note(in *instance, g *history.Limit, now int64, v limiter.Verdic
 	return false
 }
 
-func (a *actor) commitEntered(in *instance, t *turn) {
+func (a *admission) commitEntered(in *instance, t *turn) {
 	if err := t.encodeAgain(); err != nil {
 		a.to(in, idle)
-		a.stall(in, stallUnreadable, err.Error())
+		a.removals.stall(in, stallUnreadable, err.Error())
 		return
 	}
 	if t.size > store.CommitBytes {
 		a.to(in, idle)
 		t.tickets = t.hasEntered()
-		a.leaveGates(in, t, allTickets)
-		a.tooLarge(in, t)
+		a.admission.leaveGates(in, t, allTickets)
+		a.turns.tooLarge(in, t)
 		return
 	}
-	a.commit(in, t)
+	a.commits.commit(in, t)
 }
 
 // hasEntered gives the tickets that the turn has brought to their gates. (A slot that is kept may be from before: it leaves with the
@@ -346,7 +349,7 @@ func (t *turn) encodeAgain() error {
 }
 
 // leaveGates takes tickets of a turn out of their gates. What is lost on the way is found by the gate's sweep.
-func (a *actor) leaveGates(in *instance, t *turn, which func(history.Ticket) bool) {
+func (a *admission) leaveGates(in *instance, t *turn, which func(history.Ticket) bool) {
 	var calls gateCalls
 	t.tickets = slices.DeleteFunc(t.tickets, func(k history.Ticket) bool {
 		if which(k) {
@@ -357,19 +360,19 @@ func (a *actor) leaveGates(in *instance, t *turn, which func(history.Ticket) boo
 	})
 	for _, c := range calls.all {
 		c.why, c.in = leaveGate, in
-		a.admit(c)
+		a.admission.admit(c)
 	}
 }
 
 func allTickets(history.Ticket) bool { return true }
 
 // askGates asks again for every ticket that is wanted: a gate may have forgotten who waits, and who is in.
-func (a *actor) askGates(in *instance) {
+func (a *admission) askGates(in *instance) {
 	now := a.clock.now()
 	if in.state == nil || in.state.TicketLen() == 0 || in.gateAt > now {
 		return
 	}
-	in.gateAt = now + a.gatePause(in, now)
+	in.gateAt = now + a.admission.gatePause(in, now)
 	var calls gateCalls
 	for _, k := range in.state.Tickets() {
 		c := calls.at(k.Limit.Name)
@@ -380,7 +383,7 @@ func (a *actor) askGates(in *instance) {
 		c.ask(in, k)
 	}
 	for _, c := range calls.all {
-		a.askCall(in, c)
+		a.admission.askCall(in, c)
 	}
 }
 
@@ -391,11 +394,11 @@ func (c *gateCall) ask(in *instance, k history.Ticket) {
 	c.asked = append(c.asked, question{member: m, in: !k.Waiting, since: k.Limit.WaitingSince})
 }
 
-func (a *actor) askCall(in *instance, c *gateCall) {
+func (a *admission) askCall(in *instance, c *gateCall) {
 	a.met.gateAsks.Inc()
-	in.asking++
+	in.gateRequests++
 	c.why, c.in = askGate, in
-	a.admit(c)
+	a.admission.admit(c)
 }
 
 // question is what a gate is asked about a ticket that the history has.
@@ -407,34 +410,34 @@ type question struct {
 
 // gatePause is half as long as the youngest ticket is old, ms: it follows from history, for an instance that waits may be out of
 // memory between any two looks.
-func (a *actor) gatePause(in *instance, now int64) int64 {
+func (a *admission) gatePause(in *instance, now int64) int64 {
 	youngest := in.state.Started.At
 	for _, k := range in.state.Tickets() {
 		if e := in.state.Activity(k.Event); e != nil {
 			youngest = max(youngest, e.At)
 		}
 	}
-	return min(max((now-youngest)/2, a.firstGateAsk()), lastGateAsk.Milliseconds())
+	return min(max((now-youngest)/2, a.admission.firstGateAsk()), lastGateAsk.Milliseconds())
 }
 
-func (a *actor) firstGateAsk() int64 { return gateAsks * a.cfg.Look.Milliseconds() }
+func (a *admission) firstGateAsk() int64 { return gateAsks * a.cfg.Look.Milliseconds() }
 
-func (a *actor) askedGate(id string, c *gateCall, got limiter.AdmitReply, err error) {
+func (a *admission) askedGate(id string, c *gateCall, got limiter.AdmitReply, err error) {
 	in := a.instances[id]
-	if in != nil && in.asking > 0 {
-		in.asking--
+	if in != nil && in.gateRequests > 0 {
+		in.gateRequests--
 	}
 	if err != nil {
-		if in != nil && in.state != nil { // else its next look asks
+		if in != nil && in.state != nil { // else its next wake-up asks
 			in.gateAt = a.clock.now() + askSilentGate.Milliseconds()
-			a.lookSoon(in, askSilentGate)
+			a.outbox.retrySoon(in, askSilentGate)
 		}
 		logFailure(a.log, "gate request failed, retrying", err, "instance", id, "gate", c.call.Limit)
 		return
 	}
 	for i, q := range c.asked {
 		if v := verdict(got, i, nil); !q.in && v.Kind != limiter.Waiting && v.Kind != unanswered {
-			a.tellInstance(word{gate: c.call.Limit, member: q.member, kind: v.Kind, at: got.Now, asked: true, since: q.since})
+			a.notices.deliver(gateNotice{gate: c.call.Limit, member: q.member, kind: v.Kind, at: got.Now, requested: true, since: q.since})
 		}
 	}
 	if in != nil && in.phase == idle {
@@ -443,60 +446,60 @@ func (a *actor) askedGate(id string, c *gateCall, got limiter.AdmitReply, err er
 }
 
 // admit calls a gate.
-func (a *actor) admit(c *gateCall) { a.emit(effect{kind: callGate, call: c}) }
+func (a *admission) admit(c *gateCall) { a.emit(effect{kind: callGate, call: c}) }
 
 // gateAnswered passes on what follows from a call for others, and goes on with the instance that has made it.
-func (a *actor) gateAnswered(c *gateCall, got limiter.AdmitReply, err error) {
+func (a *admission) gateAnswered(c *gateCall, got limiter.AdmitReply, err error) {
 	if err == nil {
-		a.passOn(c.call.Limit, got)
+		a.admission.passOn(c.call.Limit, got)
 	}
 	switch c.why {
 	case enterTurn:
-		a.turnEntered(c.turn, c, got, err)
+		a.admission.turnEntered(c.turn, c, got, err)
 	case enterStart:
-		a.startEntered(c.in, c.entries[0].gate, got, err)
+		a.admission.startEntered(c.in, c.entries[0].gate, got, err)
 	case leaveGate:
 		if err != nil {
 			logFailure(a.log, "slot not released, swept later", err, "instance", c.in.id, "gate", c.call.Limit)
 		}
 	case askGate:
-		a.askedGate(c.in.id, c, got, err)
+		a.admission.askedGate(c.in.id, c, got, err)
 	}
 }
 
 // gateSpoke handles what comes from gates, and for those of the partition.
-func (a *actor) gateSpoke(m *message) {
+func (a *admission) gateSpoke(m *message) {
 	switch m.kind {
 	case noticesReceived:
-		a.worded(m.body.([]queue.Word))
+		a.notices.onNotices(m.body.([]queue.Word))
 	case noticesPassed:
-		for _, w := range m.body.([]word) {
-			a.tellInstance(w)
+		for _, w := range m.body.([]gateNotice) {
+			a.notices.deliver(w)
 		}
 	case policiesChanged:
-		a.lookAtGates()
+		a.notices.visitGates()
 	case gateDue:
-		a.lookGate(m.id)
+		a.notices.visitGate(m.id)
 	case gateAnswered:
-		a.gateAnswered(m.call, m.admitted, m.err)
+		a.admission.gateAnswered(m.call, m.admitted, m.err)
 	case ticketsReleased:
 		if m.err == nil { // else the sweep says it again
-			a.passOn(m.id, m.admitted)
+			a.admission.passOn(m.id, m.admitted)
 		}
 	case gateSwept:
-		a.gateSwept(m.id, m.body.(*gateSweep), m.err)
+		a.notices.gateSwept(m.id, m.body.(*gateSweep), m.err)
 	case gateRelisted:
-		if m.err == nil { // else it is looked at in two seconds
-			a.pollBy(time.Now().Add(m.body.(time.Duration)))
+		if m.err == nil { // else it is reconciled in two seconds
+			a.schedule.pollBy(a.clock.wall.Add(m.body.(time.Duration)))
 		}
 	default: // unwantedFound
-		a.unwantedFound(m.id, m.body.(*unwantedMembers), m.err)
+		a.notices.unwantedFound(m.id, m.body.(*unwantedMembers), m.err)
 	}
 }
 
-// passOn tells whom a call has let in besides, and has the gate looked at if it wants to be.
-func (a *actor) passOn(name string, got limiter.AdmitReply) {
-	a.spread(name, got.Granted, limiter.Admitted, got.Now)
+// passOn tells whom a call has let in besides, and has the gate reconciled if it wants to be.
+func (a *admission) passOn(name string, got limiter.AdmitReply) {
+	a.notices.notify(name, got.Granted, limiter.Admitted, got.Now)
 	if got.SweepNow {
 		a.emit(effect{kind: wakeGate, id: name})
 	}

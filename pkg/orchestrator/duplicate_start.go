@@ -7,29 +7,29 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// claim is what a start means to an instance that is there already.
-type claim uint8
+// startClass is what a start means to an instance that is there already.
+type startClass uint8
 
 const (
-	repeated claim = iota + 1 // its own start, or a client's: harmless
-	orphaned                  // the turn that started the instance was forgotten, and decided otherwise
-	taken                     // somebody else wants the id
+	ownStart    startClass = iota + 1 // its own start, or a client's: harmless
+	orphanStart                       // the turn that started the instance was forgotten, and decided otherwise
+	idConflict                        // somebody else wants the id
 )
 
-// whose sorts a start by the parent of the instance that holds the id.
-func whose(mine *history.Parent, s *history.Started) claim {
+// classifyStart sorts a start by the parent of the instance that holds the id.
+func classifyStart(mine *history.Parent, s *history.Started) startClass {
 	switch {
 	case s.Parent == nil, mine.SamePlace(s.Parent) && mine.Effect == s.Parent.Effect:
-		return repeated
+		return ownStart
 	case mine.SamePlace(s.Parent):
-		return orphaned
+		return orphanStart
 	default:
-		return taken
+		return idConflict
 	}
 }
 
-// refusal tells a parent that the id of its child belongs to somebody else.
-func refusal(id string, p *history.Parent) queue.OutInput {
+// idConflictReply tells a parent that the id of its child belongs to somebody else.
+func idConflictReply(id string, p *history.Parent) queue.OutInput {
 	return queue.OutInput{Instance: p.Instance, Kind: queue.KindDone, Done: &queue.Done{
 		Scheduled: p.Event, Effect: p.Effect,
 		Failure: &history.Failure{
@@ -39,8 +39,8 @@ func refusal(id string, p *history.Parent) queue.OutInput {
 	}}
 }
 
-// takeBack is the cancellation of an orphan, in place of the start that found it.
-func takeBack(s *history.Started) *history.CancelRequested {
+// cancelOrphan is the cancellation of an orphan, in place of the start that found it.
+func cancelOrphan(s *history.Started) *history.CancelRequested {
 	c := &history.CancelRequested{By: s.Parent.Instance, Text: "the turn that started this instance was lost by the store, and decided otherwise"}
 	c.At = s.At
 	return c
@@ -49,7 +49,7 @@ func takeBack(s *history.Started) *history.CancelRequested {
 // answerStarts does what the starts at the head of an ended instance's inbox ask for, and says how
 // many inputs are to be taken out. If one of them takes the place of an orphan, it is the
 // first that is left.
-func (a *actor) answerStarts(in *instance) (n int, heir *history.Started) {
+func (a *turns) answerStarts(in *instance) (n int, successor *history.Started) {
 	for i, u := range in.unread {
 		if _, purge := u.ev.(*history.PurgeRequested); purge {
 			return i, nil
@@ -58,34 +58,34 @@ func (a *actor) answerStarts(in *instance) (n int, heir *history.Started) {
 		if !ok {
 			continue
 		}
-		switch whose(in.rec.Parent, s) {
-		case repeated:
+		switch classifyStart(in.rec.Parent, s) {
+		case ownStart:
 			if end, err := in.rec.EndEvent(); s.Parent != nil && err == nil && end != nil {
-				a.reply(in, done(s.Parent, end))
+				a.outbox.reply(in, done(s.Parent, end))
 			}
-		case orphaned:
+		case orphanStart:
 			return i, s
-		case taken:
+		case idConflict:
 			a.met.taken.Inc()
-			a.reply(in, refusal(in.id, s.Parent))
+			a.outbox.reply(in, idConflictReply(in.id, s.Parent))
 		}
 	}
 	return len(in.unread), nil
 }
 
-// inherit gives the id of an ended orphan to the child that its parent has now: the next execution, with a
+// promoteSuccessor gives the id of an ended orphan to the child that its parent has now: the next execution, with a
 // birth of its own.
-func (a *actor) inherit(in *instance, heir *history.Started) {
-	heir.Execution = in.rec.Execution + 1
-	t := &turn{in: in, pop: []string{in.unread[0].id}, heir: heir}
-	front, err := element(heirID(heir.Execution)+a.seal, heir)
+func (a *turns) promoteSuccessor(in *instance, successor *history.Started) {
+	successor.Execution = in.rec.Execution + 1
+	t := &turn{in: in, pop: []string{in.unread[0].id}, successor: successor}
+	front, err := element(successorID(successor.Execution)+a.seal, successor)
 	if err != nil {
-		a.stall(in, stallUnreadable, err.Error())
+		a.removals.stall(in, stallUnreadable, err.Error())
 		return
 	}
 	t.front = [][]byte{front}
-	a.log.Info("an orphan has ended; its id goes to the child that its parent has now", "instance", in.id, "parent", heir.Parent.Instance)
-	a.commit(in, t)
+	a.log.Info("an orphan has ended; its id goes to the child that its parent has now", "instance", in.id, "parent", successor.Parent.Instance)
+	a.commits.commit(in, t)
 }
 
 // element encodes an input for the front of an inbox.
@@ -100,10 +100,10 @@ func element(id string, ev history.Event) ([]byte, error) {
 // startID names the start of an execution that no stream has. The mark is read by the scripts.
 func startID(execution uint64) string { return fmt.Sprintf("!c%d.0", execution) }
 
-// heirID names the start of an orphan's heir. Unlike the next execution of an instance it has not been at its gate.
-func heirID(execution uint64) string { return fmt.Sprintf("%s%d.0", heirMark, execution) }
+// successorID names the start of an orphan's successor. Unlike the next execution of an instance it has not been at its gate.
+func successorID(execution uint64) string { return fmt.Sprintf("%s%d.0", successorMark, execution) }
 
-const heirMark = "!h"
+const successorMark = "!h"
 
 func carriedID(execution uint64, n int) string { return fmt.Sprintf("c%d.%d", execution, n) }
 

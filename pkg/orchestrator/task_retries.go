@@ -7,7 +7,7 @@ import "time"
 //
 //	publish ──error──▶ failed ──a task was published──▶ todo ──look──▶ publish
 //	                     │ ▲
-//	                     └─┘ every resendTask: one instance is looked at
+//	                     └─┘ every resendTask: one instance is reconciled
 //
 // While the stream has no leader, or NATS is away, one instance tries for all of the partition.
 type resends struct {
@@ -23,39 +23,39 @@ const resendTask = time.Second / 4
 const notSent = -1
 
 // taskFailed notes that a task of an instance could not be published.
-func (a *actor) taskFailed(instance string) {
-	a.resends.failed[instance] = struct{}{}
-	a.tryResend()
+func (a *commits) taskFailed(instance string) {
+	a.commits.resends.failed[instance] = struct{}{}
+	a.commits.tryResend()
 }
 
 // taskPublished has all instances tried again: the stream takes tasks.
-func (a *actor) taskPublished() {
-	for id := range a.resends.failed {
-		a.todo = append(a.todo, id)
+func (a *commits) taskPublished() {
+	for id := range a.commits.resends.failed {
+		a.schedule.todo = append(a.schedule.todo, id)
 	}
-	clear(a.resends.failed)
+	clear(a.commits.resends.failed)
 }
 
 // tryResend looks at one of the instances in a while.
-func (a *actor) tryResend() {
-	if a.resends.timer || len(a.resends.failed) == 0 {
+func (a *commits) tryResend() {
+	if a.commits.resends.timer || len(a.commits.resends.failed) == 0 {
 		return
 	}
-	a.resends.timer = true
+	a.commits.resends.timer = true
 	a.later(resendTask, message{kind: resendDue})
 }
 
 // resend looks at one of the instances.
-func (a *actor) resend() {
-	a.resends.timer = false
+func (a *commits) resend() {
+	a.commits.resends.timer = false
 	if !a.connected() {
-		a.tryResend()
+		a.commits.tryResend()
 		return
 	}
-	for id := range a.resends.failed {
-		delete(a.resends.failed, id)
-		a.todo = append(a.todo, id)
+	for id := range a.commits.resends.failed {
+		delete(a.commits.resends.failed, id)
+		a.schedule.todo = append(a.schedule.todo, id)
 		break
 	}
-	a.tryResend()
+	a.commits.tryResend()
 }

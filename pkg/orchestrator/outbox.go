@@ -15,47 +15,47 @@ import (
 // docs/decisions/0013:
 //
 //   - a message (event, detached start, cancellation of a child, the end that a parent
-//     waits for) is owed until the stream has it. in.owed has those that memory knows of,
+//     waits for) is owed until the stream has it. in.outbox has those that memory knows of,
 //     in order; rec.Out and rec.Published say the same in the store, later;
 //   - the start of a child is owed as long as the child is outstanding.
 //
 // Crash points: between commit and publish, between publish and its acknowledgement,
-// between that and the mark in the store. In all of them the agenda has the instance
-// within one look interval, and what is not known to have arrived is sent again.
+// between that and the mark in the store. In all of them the schedule has the instance
+// within one reconcile interval, and what is not known to have arrived is sent again.
 
 const (
-	firstAsks = 3                // looks, before a child's start is repeated, if this tenure has sent it
-	lastAsk   = 10 * time.Minute // the pause doubles up to this
-	askBytes  = 4 << 20          // of starts that one look repeats
-	sendAgain = time.Second / 2  // after a message or a task could not be published
+	firstRepeats = 3                // looks, before a child's start is repeated, if this tenure has sent it
+	lastRepeat   = 10 * time.Minute // the pause doubles up to this
+	repeatBytes  = 4 << 20          // of starts that one look repeats
+	publishRetry = time.Second / 2  // after a message or a task could not be published
 
 	shortMessage = 4 << 10 // bytes of a failure that is told in short
 )
 
-// owed is a message that the stream is not known to have.
-type owed struct {
+// pendingMessage is a message that the stream is not known to have.
+type pendingMessage struct {
 	mark   store.Watermark
 	in     queue.OutInput
 	before *queue.OutInput // the start that in takes back; nil: the stream has it
 	// cancels is the mark of the child that in cancels: see descendants.go.
-	cancels string
-	flying  bool // sent, and not answered
-	failed  bool
-	there   bool // the stream has it
+	cancelMark string
+	inFlight   bool // sent, and not answered
+	failed     bool
+	acked      bool // the stream has it
 }
 
-// debts makes messages of those that a fold has, and takes them out of it.
-func debts(id string, execution uint64, s *history.State) []*owed {
+// newMessages makes messages of those that a fold has, and takes them out of it.
+func newMessages(id string, execution uint64, s *history.State) []*pendingMessage {
 	ms := s.PendingMessages()
 	if len(ms) == 0 {
 		return nil
 	}
-	out := make([]*owed, len(ms))
+	out := make([]*pendingMessage, len(ms))
 	for i, m := range ms {
-		out[i] = &owed{mark: store.Watermark{Execution: execution, Event: m.ID}, in: asInput(id, s, m), before: takenBackStart(id, s, m)}
+		out[i] = &pendingMessage{mark: store.Watermark{Execution: execution, Event: m.ID}, in: asInput(id, s, m), before: takenBackStart(id, s, m)}
 		if m.Cancel != nil {
 			depth, _ := s.Started.Parent.Lineage(m.Cancel)
-			out[i].cancels = history.Mark(depth, m.Cancel.Effect)
+			out[i].cancelMark = history.Mark(depth, m.Cancel.Effect)
 		}
 	}
 	s.TrimAcked(ms[len(ms)-1].ID)
@@ -121,69 +121,75 @@ func childStart(id string, s *history.Started, e *history.ChildScheduled) queue.
 	return out
 }
 
-// owe sends what a turn has decided to tell others.
-func (a *actor) owe(in *instance, ds []*owed) {
-	in.owed = append(in.owed, ds...)
-	in.dropTold()
-	a.sendOwed(in)
+// enqueue sends what a turn has decided to tell others.
+func (a *outbox) enqueue(in *instance, ds []*pendingMessage) {
+	in.outbox = append(in.outbox, ds...)
+	in.trimAcked()
+	a.outbox.flushOutbox(in)
 }
 
-// dropTold takes out what the stream has, up to the first that it may lack.
-func (in *instance) dropTold() {
-	for len(in.owed) > 0 && in.owed[0].there {
-		in.sent = in.owed[0].mark
-		in.owed[0] = nil
-		in.owed = in.owed[1:]
+// trimAcked takes out what the stream has, up to the first that it may lack.
+func (in *instance) trimAcked() {
+	for len(in.outbox) > 0 && in.outbox[0].acked {
+		in.sent = in.outbox[0].mark
+		in.outbox[0] = nil
+		in.outbox = in.outbox[1:]
 	}
 }
 
 // outgoing is an input on its way to another instance.
 type outgoing struct {
-	why   sendReason
-	from  *instance
-	in    queue.OutInput
-	owed  *owed                   // of sendOwedMessage and sendStartBefore
-	start *history.ChildScheduled // of sendStart
-	short bool                    // it is told in short, because all of it did not fit into a message
+	why     sendReason
+	from    *instance
+	in      queue.OutInput
+	message *pendingMessage         // of sendPending and sendStartBefore
+	start   *history.ChildScheduled // of sendStart
+	short   bool                    // it is told in short, because all of it did not fit into a message
 }
 
 // sendReason is what an input is published for.
 type sendReason uint8
 
 const (
-	sendOwedMessage sendReason = iota + 1
+	sendPending     sendReason = iota + 1
 	sendStartBefore            // the start that an owed cancellation takes back
 	sendStart                  // of a child
 	sendReply                  // to the parent behind a start
 )
 
-// catchUpChildren asks at once for the children of whom this tenure knows nothing: it had to wait until it had
+// outbox has what instances send to others.
+type outbox struct {
+	*actor
+	unsent int // messages that were not published, in this tenure
+}
+
+// repeatStartsNow asks at once for the children of whom this tenure knows nothing: it had to wait until it had
 // read what has been answered already.
-func (a *actor) catchUpChildren() {
-	a.catchUpObservers()
+func (a *outbox) repeatStartsNow() {
+	a.turns.turnObservers()
 	for id, in := range a.instances {
-		if !in.phase.busy() && in.state != nil && in.state.ChildLen() > 0 && in.askAt == 0 {
-			a.lookAt(id)
+		if !in.phase.busy() && in.state != nil && in.state.ChildLen() > 0 && in.repeatStartsAt == 0 {
+			a.schedule.wake(id)
 		}
 	}
 }
 
-// sendOwed sends what is owed and not under way.
-func (a *actor) sendOwed(in *instance) {
-	for _, o := range in.owed {
-		if !o.flying && !o.there {
-			o.flying = true
-			a.sendOne(in, o)
+// flushOutbox sends what is owed and not under way.
+func (a *outbox) flushOutbox(in *instance) {
+	for _, o := range in.outbox {
+		if !o.inFlight && !o.acked {
+			o.inFlight = true
+			a.outbox.sendMessage(in, o)
 		}
 	}
 }
 
-func (a *actor) sendOne(in *instance, o *owed) {
+func (a *outbox) sendMessage(in *instance, o *pendingMessage) {
 	if o.before == nil {
-		a.put(&outgoing{why: sendOwedMessage, from: in, in: o.in, owed: o})
+		a.outbox.publish(&outgoing{why: sendPending, from: in, in: o.in, message: o})
 		return
 	}
-	a.put(&outgoing{why: sendStartBefore, from: in, in: *o.before, owed: o})
+	a.outbox.publish(&outgoing{why: sendStartBefore, from: in, in: *o.before, message: o})
 }
 
 // inShort is the end of a child in a few words.
@@ -199,8 +205,8 @@ func inShort(child string, d *queue.Done, why error) *queue.Done {
 	return &queue.Done{Scheduled: d.Scheduled, Effect: d.Effect, Failure: f}
 }
 
-// put publishes an input.
-func (a *actor) put(out *outgoing) {
+// publish publishes an input.
+func (a *outbox) publish(out *outgoing) {
 	out.in.Sender = queue.SenderOrchestrator
 	a.publishing++
 	a.met.told.Inc()
@@ -209,7 +215,7 @@ func (a *actor) put(out *outgoing) {
 
 // messagePublished takes the stream's answer. An end that does not fit into a message is told in short: without any its parent would
 // wait forever.
-func (a *actor) messagePublished(out *outgoing, err error) {
+func (a *outbox) messagePublished(out *outgoing, err error) {
 	a.publishing--
 	if err != nil {
 		a.met.publishErrors.Inc()
@@ -217,21 +223,21 @@ func (a *actor) messagePublished(out *outgoing, err error) {
 	if out.in.Kind == queue.KindDone && unsendable(err) && !out.short {
 		a.log.Error("the end of a child can not be told; its parent is told in short", "instance", out.from.id, "parent", out.in.Instance, "error", err)
 		out.in.Done, out.short = inShort(out.from.id, out.in.Done, err), true
-		a.put(out)
+		a.outbox.publish(out)
 		return
 	}
 	switch out.why {
-	case sendOwedMessage:
-		a.told(out.from, out.owed, err)
+	case sendPending:
+		a.outbox.acknowledged(out.from, out.message, err)
 	case sendStartBefore:
 		if err != nil { // if it can never be sent, there is nobody to be told
-			a.told(out.from, out.owed, err)
+			a.outbox.acknowledged(out.from, out.message, err)
 			return
 		}
-		out.owed.before = nil
-		a.sendOne(out.from, out.owed)
+		out.message.before = nil
+		a.outbox.sendMessage(out.from, out.message)
 	case sendStart:
-		a.childStarted(out.from, out.start, err)
+		a.outbox.childStarted(out.from, out.start, err)
 	case sendReply:
 		if err != nil {
 			a.log.Debug("a parent could not be answered; it asks again", "instance", out.from.id, "parent", out.in.Instance, "error", err)
@@ -239,12 +245,12 @@ func (a *actor) messagePublished(out *outgoing, err error) {
 	}
 }
 
-// told takes the stream's word for a message.
-func (a *actor) told(in *instance, o *owed, err error) {
-	o.flying = false
+// acknowledged takes the stream's word for a message.
+func (a *outbox) acknowledged(in *instance, o *pendingMessage, err error) {
+	o.inFlight = false
 	if o.failed {
 		o.failed = false
-		a.unsent--
+		a.outbox.unsent--
 	}
 	if unsendable(err) {
 		a.log.Error("an instance can not be told, ever; the message is dropped", "instance", in.id, "to", o.in.Instance, "kind", o.in.Kind, "error", err)
@@ -252,19 +258,19 @@ func (a *actor) told(in *instance, o *owed, err error) {
 	}
 	if err != nil {
 		o.failed = true
-		a.unsent++
-		if !in.soon { // thousands may fail at once, and are sent again together
+		a.outbox.unsent++
+		if !in.retryScheduled { // thousands may fail at once, and are sent again together
 			logFailure(a.log, "message not published, retrying", err, "instance", in.id, "to", o.in.Instance, "kind", o.in.Kind,
-				"messages", len(in.owed))
+				"messages", len(in.outbox))
 		}
-		a.lookSoon(in, sendAgain)
+		a.outbox.retrySoon(in, publishRetry)
 		return
 	}
-	o.there = true
+	o.acked = true
 	if a.instances[in.id] != in {
-		return // put away since; a look sends it again, and the receiver recognises it
+		return // parked or forgotten since; a reconciliation sends it again, and the receiver recognises it
 	}
-	if in.dropTold(); len(in.owed) == 0 {
+	if in.trimAcked(); len(in.outbox) == 0 {
 		a.advance(in)
 	}
 }
@@ -275,131 +281,131 @@ func unsendable(err error) bool {
 	return errors.Is(err, queue.ErrTooLarge) || errors.Is(err, queue.ErrMalformed) || errors.Is(err, queue.ErrBadInstance) || errors.Is(err, queue.ErrBadName)
 }
 
-// lookSoon has what could not be published, or asked, tried again, unless the instance has been put away by then.
-func (a *actor) lookSoon(in *instance, after time.Duration) {
-	if in.soon {
+// retrySoon has what could not be published, or asked, tried again, unless the instance has been parked or forgotten by then.
+func (a *outbox) retrySoon(in *instance, after time.Duration) {
+	if in.retryScheduled {
 		return
 	}
-	in.soon = true
+	in.retryScheduled = true
 	a.later(after, message{kind: retryDue, in: in})
 }
 
-func (a *actor) retry(in *instance) {
-	in.soon = false
+func (a *outbox) retry(in *instance) {
+	in.retryScheduled = false
 	if a.instances[in.id] == in && !a.leaving {
-		a.sendOwed(in)
-		a.lookAt(in.id)
+		a.outbox.flushOutbox(in)
+		a.schedule.wake(in.id)
 	}
 }
 
 // startChild publishes the start of a child.
-func (a *actor) startChild(in *instance, s *history.Started, e *history.ChildScheduled) {
-	a.put(&outgoing{why: sendStart, from: in, in: childStart(in.id, s, e), start: e})
+func (a *outbox) startChild(in *instance, s *history.Started, e *history.ChildScheduled) {
+	a.outbox.publish(&outgoing{why: sendStart, from: in, in: childStart(in.id, s, e), start: e})
 }
 
 // childStarted takes the stream's answer. A start that is not accepted is published again soon.
-func (a *actor) childStarted(in *instance, e *history.ChildScheduled, err error) {
+func (a *outbox) childStarted(in *instance, e *history.ChildScheduled, err error) {
 	switch {
 	case err == nil:
-		in.begins(e.Effect)
+		in.childBegan(e.Effect)
 		return
 	case unsendable(err):
 		failed := &history.ChildFailed{Scheduled: e.ID, Effect: e.Effect, Failure: history.Failure{
 			Code: history.CodeTooLarge, Permanent: true, Message: fmt.Sprintf("child %s can not be started: %v", e.Instance, err),
 		}}
 		failed.At = a.clock.now()
-		in = a.instance(in.id) // it may have been put away meanwhile
-		in.poison = append(in.poison, failed)
+		in = a.instance(in.id) // it may have been parked or forgotten meanwhile
+		in.localInputs = append(in.localInputs, failed)
 	default:
 		logFailure(a.log, "child start not published, retrying", err, "instance", in.id, "child", e.Instance)
-		in.askAt = 0
+		in.repeatStartsAt = 0
 	}
-	a.lookSoon(in, sendAgain)
+	a.outbox.retrySoon(in, publishRetry)
 }
 
-// askAgain repeats the starts of the children whose end has not been told, if it is time.
+// repeatChildStarts repeats the starts of the children whose end has not been told, if it is time.
 // Nobody is asked before what has been answered already has been read.
-func (a *actor) askAgain(in *instance) {
-	a.sendOwed(in)
+func (a *outbox) repeatChildStarts(in *instance) {
+	a.outbox.flushOutbox(in)
 	now := a.clock.now()
-	if in.state == nil || in.state.ChildLen() == 0 || a.horizon.began == 0 || in.askAt > now {
+	if in.state == nil || in.state.ChildLen() == 0 || a.schedule.horizon.began == 0 || in.repeatStartsAt > now {
 		return
 	}
 	size := 0
 	for _, id := range in.state.Children() {
-		if id <= in.asked {
+		if id <= in.lastRepeated {
 			continue
 		}
-		if size > askBytes {
-			in.askAt = now + sendAgain.Milliseconds()
+		if size > repeatBytes {
+			in.repeatStartsAt = now + publishRetry.Milliseconds()
 			return
 		}
 		e := in.state.Child(id)
 		size += len(e.Payload.Data) + 512
-		in.asked = id
+		in.lastRepeated = id
 		a.met.asked.Inc()
-		a.startChild(in, in.state.Started, e)
+		a.outbox.startChild(in, in.state.Started, e)
 	}
-	in.asked = 0
-	in.askPause = min(max(2*in.askPause, a.firstAsk()), lastAsk)
-	in.askAt = now + in.askPause.Milliseconds()
+	in.lastRepeated = 0
+	in.repeatPause = min(max(2*in.repeatPause, a.outbox.firstRepeat()), lastRepeat)
+	in.repeatStartsAt = now + in.repeatPause.Milliseconds()
 }
 
 // startChildren starts the children of a turn that are outstanding. The abandoned are among the debts; and so is the cancellation of
 // one that a later input of the same turn has taken back, with its start ahead of it: a turn that the store has forgotten
 // may have taken only the first of the two inputs, and started it.
-func (a *actor) startChildren(in *instance, t *turn) {
+func (a *outbox) startChildren(in *instance, t *turn) {
 	some := false
 	for _, ev := range t.events {
 		e, ok := ev.(*history.ChildScheduled)
 		if ok && !e.Detached && !e.Abandon && t.fold.Child(e.ID) != nil {
-			a.startChild(in, t.fold.Started, e)
+			a.outbox.startChild(in, t.fold.Started, e)
 			some = true
 		}
 	}
-	if some && in.askAt == 0 {
-		in.askPause = a.firstAsk()
-		in.askAt = a.clock.now() + in.askPause.Milliseconds()
+	if some && in.repeatStartsAt == 0 {
+		in.repeatPause = a.outbox.firstRepeat()
+		in.repeatStartsAt = a.clock.now() + in.repeatPause.Milliseconds()
 	}
 }
 
-// begins notes that the stream has the start of a child.
-func (in *instance) begins(effect string) {
-	if in.begun == nil {
-		in.begun = make(map[string]struct{})
+// childBegan notes that the stream has the start of a child.
+func (in *instance) childBegan(effect string) {
+	if in.startedChildren == nil {
+		in.startedChildren = make(map[string]struct{})
 	}
-	in.begun[effect] = struct{}{}
+	in.startedChildren[effect] = struct{}{}
 }
 
-// settles forgets the starts of the children that the events have settled; a cancellation does not take along a start that the
+// forgetSettled forgets the starts of the children that the events have settled; a cancellation does not take along a start that the
 // stream has.
-func (in *instance) settles(t *turn) {
-	for _, o := range t.debts {
-		if _, ok := in.begun[o.in.Of]; ok && o.before != nil {
+func (in *instance) forgetSettled(t *turn) {
+	for _, o := range t.messages {
+		if _, ok := in.startedChildren[o.in.Of]; ok && o.before != nil {
 			o.before = nil
-			delete(in.begun, o.in.Of)
+			delete(in.startedChildren, o.in.Of)
 		}
 	}
 	for _, e := range t.events {
 		switch e := e.(type) {
 		case *history.ChildCompleted:
-			delete(in.begun, e.Effect)
+			delete(in.startedChildren, e.Effect)
 		case *history.ChildFailed:
-			delete(in.begun, e.Effect)
+			delete(in.startedChildren, e.Effect)
 		}
 	}
 }
 
-func (a *actor) firstAsk() time.Duration { return firstAsks * a.cfg.Look }
+func (a *outbox) firstRepeat() time.Duration { return firstRepeats * a.cfg.Look }
 
 // reply tells the parent behind a start that this instance is not its child, or how it has ended. It
 // may be lost: the parent asks again.
-func (a *actor) reply(in *instance, msg queue.OutInput) {
-	a.put(&outgoing{why: sendReply, from: in, in: msg})
+func (a *outbox) reply(in *instance, msg queue.OutInput) {
+	a.outbox.publish(&outgoing{why: sendReply, from: in, in: msg})
 }
 
-// said notes what a look has written.
-func (in *instance) said(m store.Watermark) {
+// notePublished notes what a reconciliation has written.
+func (in *instance) notePublished(m store.Watermark) {
 	if m != (store.Watermark{}) && in.rec != nil {
 		in.rec.Published = m
 	}

@@ -12,8 +12,8 @@ import (
 // never answered, and what was lost with the connection must not wait for it.
 const probeTimeout = 2 * time.Second
 
-// oldest asks how old the oldest task of a queue is, once for all who want to know at the same moment.
-type oldest struct {
+// queueAges asks how old the oldest task of a queue is, once for all who want to know at the same moment.
+type queueAges struct {
 	conn *queue.Conn
 	wg   sync.WaitGroup
 
@@ -21,11 +21,11 @@ type oldest struct {
 	asking map[string][]func(time.Time, bool, error)
 }
 
-func newOldest(conn *queue.Conn) *oldest {
-	return &oldest{conn: conn, asking: make(map[string][]func(time.Time, bool, error))}
+func newQueueAges(conn *queue.Conn) *queueAges {
+	return &queueAges{conn: conn, asking: make(map[string][]func(time.Time, bool, error))}
 }
 
-func (o *oldest) ask(ctx context.Context, name string, then func(at time.Time, some bool, err error)) {
+func (o *queueAges) ask(ctx context.Context, name string, then func(at time.Time, some bool, err error)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.asking[name] = append(o.asking[name], then)
