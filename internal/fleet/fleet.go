@@ -6,6 +6,7 @@ package fleet
 import (
 	"fmt"
 	"io"
+	"os"
 
 	"go.uber.org/fx"
 
@@ -22,6 +23,8 @@ type Orchestrator struct {
 	settings.Fleet
 	settings.Orchestrator
 
+	TraceCore string `name:"trace-core" env:"PAWL_TRACE_CORE" placeholder:"FILE" help:"Write every message of a partition and its effects to a file; for development."`
+
 	UI bool `name:"ui" env:"PAWL_UI" help:"Serve the console; at 127.0.0.1:7295 unless --http has another address."`
 }
 
@@ -36,10 +39,20 @@ func (o Orchestrator) Run(errw io.Writer, opts ...fx.Option) int {
 	if o.UI && o.HTTP == "" {
 		o.HTTP = DefaultUI
 	}
+	cfg := o.Config()
+	if o.TraceCore != "" {
+		f, err := os.Create(o.TraceCore)
+		if err != nil {
+			_, _ = fmt.Fprintln(errw, err)
+			return settings.ExitUsage
+		}
+		defer func() { _ = f.Close() }()
+		cfg.Trace = f
+	}
 	return pawlfx.Run(o.Log.Open(errw),
 		connections(o.Fleet),
 		pawlfx.Orchestrations(examples.Orchestrations),
-		pawlfx.Orchestrator(o.Config()),
+		pawlfx.Orchestrator(cfg),
 		HTTP(o.HTTP, o.HTTPAccess),
 		fx.Options(opts...),
 	)

@@ -77,7 +77,7 @@ func (a *turns) answerStarts(in *instance) (n int, successor *history.Started) {
 // birth of its own.
 func (a *turns) promoteSuccessor(in *instance, successor *history.Started) {
 	successor.Execution = in.rec.Execution + 1
-	t := &turn{in: in, pop: []string{in.unread[0].id}, successor: successor}
+	t := &turn{in: in, decided: decided{pop: []string{in.unread[0].id}}, successor: successor}
 	front, err := element(successorID(successor.Execution)+a.seal, successor)
 	if err != nil {
 		a.removals.stall(in, stallUnreadable, err.Error())

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math"
 	"os"
@@ -76,6 +77,9 @@ type Config struct {
 	Retention Retention     // of instances that have ended; default 72 h
 	OwnerTTL  time.Duration // a dead orchestrator's partitions are free after it; default 5 s
 	Limits    replay.Limits // of one execution; zero fields have their defaults
+
+	// Trace gets a line for every message that a partition handles, and for every effect of it; for development.
+	Trace io.Writer
 
 	Logger  *slog.Logger          // default: discard
 	Metrics prometheus.Registerer // default: none
@@ -186,6 +190,7 @@ type shared struct {
 	lost      *tasksLoss
 	turners   *turners
 	watched   *watched
+	trace     *trace
 
 	descendants *descendants
 }
@@ -303,7 +308,7 @@ func (o *Orchestrator) newShared(conn *queue.Conn, run *redisx.Runner, space red
 	s := &shared{
 		cfg: o.cfg, outage: o.outage, log: o.outage.Logger(), programs: o.programs, met: o.met, store: store.New(run, space), leases: lease.New(run, space), conn: conn,
 		gates: limiter.New(run, space, conn.PartitionOf), shards: newShards(), queueAges: newQueueAges(conn), fleet: newFleet(conn, o.cfg.Look), lost: &tasksLoss{}, turners: newTurners(o.cfg.TurnLimit),
-		watched: &watched{},
+		watched: &watched{}, trace: newTrace(o.cfg.Trace),
 	}
 	s.descendants = newDescendants(s.store, conn, s.log)
 	var global *history.Policy

@@ -1,6 +1,9 @@
 package orchestrator
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // phase is where an instance is in its life in memory. At most one store request, gate request or turn of an instance is outstanding:
 // that of its phase. The answer belongs to the phase in which the request was made.
@@ -67,11 +70,9 @@ var transitions = [...][]phase{
 
 // transition moves the instance to a phase.
 func (in *instance) transition(to phase) error {
-	for _, p := range transitions[in.phase] {
-		if p == to {
-			in.phase = to
-			return nil
-		}
+	if slices.Contains(transitions[in.phase], to) {
+		in.phase = to
+		return nil
 	}
 	return fmt.Errorf("instance %s: illegal transition from %q to %q", in.id, in.phase, to)
 }

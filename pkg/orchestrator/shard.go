@@ -107,6 +107,7 @@ func (s *shard) loop() error {
 
 // step handles one message, and carries out the effects behind it.
 func (s *shard) step(m *message) {
+	s.trace.message(s.st.Part, m)
 	s.actor.step(time.Now(), m)
 	s.execute()
 }
@@ -115,6 +116,7 @@ func (s *shard) step(m *message) {
 func (s *shard) execute() {
 	effects := s.actor.effects
 	for i := range effects {
+		s.trace.effect(s.st.Part, &effects[i])
 		s.do(&effects[i])
 		effects[i] = effect{}
 	}

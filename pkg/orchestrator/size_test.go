@@ -134,7 +134,7 @@ func TestAFanOutThatDoesNotFitIntoACommitFailsAtTheCall(t *testing.T) {
 		}),
 	}
 	s.work(worker.Config{}, greet.Do(func(context.Context, string) (string, error) { return "", nil }))
-	first := s.orchestrate(orchestrator.Config{Member: "a"}, bs...)
+	first := s.orchestrate(orchestrator.Config{Member: "a", TurnLimit: time.Minute}, bs...)
 	s.start("naive", "n-1", fmt.Sprint(n))
 	if d := s.ended("n-1"); d.Status != "failed" || d.Failure.Code != history.CodeTurnTooLarge {
 		t.Errorf("without handling: %s, %+v", d.Status, d.Failure)
@@ -145,7 +145,7 @@ func TestAFanOutThatDoesNotFitIntoACommitFailsAtTheCall(t *testing.T) {
 		return d.Status != "running" || d.Events > 2*n && len(d.Outstanding) == 0
 	})
 	s.stop(first)
-	s.orchestrate(orchestrator.Config{Member: "b"}, bs...)
+	s.orchestrate(orchestrator.Config{Member: "b", TurnLimit: time.Minute}, bs...)
 	s.event("ping", "w-1", `"go"`)
 	d := s.ended("w-1")
 	if got, err := author.Result(wide).Decode(d.Result); err != nil || d.Status != "completed" || got == 0 {

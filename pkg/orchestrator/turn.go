@@ -30,45 +30,62 @@ const (
 // turn is what the turner does for one instance, and what comes of it. While it
 // runs the actor touches neither the instance's state nor its exec.
 type turn struct {
-	in   *instance
-	seal string // of the elements that it makes
-	exec *replay.Execution
-	fold *history.State
-	now  int64
-	sets uint64 // of the custom status, before the turn
+	in        *instance
+	seal      string // of the elements that it makes
+	exec      *replay.Execution
+	fold      *history.State
+	sets      uint64 // of the custom status, before the turn
+	from      decision
+	successor *history.Started // of an orphan's id
+	known
+	decided
+	admitted
+	attempt
+	err     error
+	early   bool        // its code polls, and the owner has not caught up: it is to be decided again
+	left    atomic.Bool // to the goroutine that is stuck in it
+	running atomic.Pointer[replay.Execution]
+}
 
-	until   int64 // time has passed up to here, and every input that was accepted before is known
-	part    bool  // the inbox may have more than memory knows of
-	from    decision
+// known is what a turn may go by.
+type known struct {
+	now     int64
+	until   int64           // time has passed up to here, and every input that was accepted before is known
+	part    bool            // the inbox may have more than memory knows of
+	more    bool            // it has inputs behind those of the turn, for sure
+	behind  bool            // the owner had not caught up when the turn began
 	overdue []history.Event // failures that time has decided
 	due     int64           // the latest time that the turn has decided by, behind all of the inbox; 0: none
+}
 
-	events  []history.Event
-	encoded [][]byte
-	// cancelled are the effects of the activities that the turn cancels: a hint must name them.
-	cancelled map[uint64]string
-	size      int
+// decided is what a turn leads to.
+type decided struct {
+	events    []history.Event
+	encoded   [][]byte
+	size      int               // of what is encoded
+	cancelled map[uint64]string // the effects of the activities that the turn cancels: a hint must name them
 	pop       []string
 	dropped   int
-	late      []lease.Reported             // completions of activities that had been cancelled
-	replies   []queue.OutInput             // to the parents of starts that found the instance there
-	front     [][]byte                     // what the next execution begins with
-	execution uint64                       // that it belongs to
-	after     int64                        // number of the last commit that was acknowledged when it was decided
-	calls     int                          // of gates, not answered
-	retry     time.Duration                // the next pause, if the fate of its commit is unknown
-	successor *history.Started             // of an orphan's id
-	messages  []*pendingMessage            // what the turn tells others
-	tickets   []history.Ticket             // at gates, that are not wanted any more
-	forgone   []string                     // those among them whose slots were kept from one attempt to the next
-	refused   []history.Event              // what gates have refused to it: inputs of the next turn
-	stamped   []*history.ActivityScheduled // noted with their gates since they were encoded
-	err       error
-	more      bool        // the inbox holds inputs behind those of the turn, for sure
-	behind    bool        // the owner had not caught up when the turn began
-	early     bool        // its code polls, and the owner has not caught up: it is to be decided again
-	left      atomic.Bool // to the goroutine that is stuck in it
-	running   atomic.Pointer[replay.Execution]
+	late      []lease.Reported  // completions of activities that had been cancelled
+	replies   []queue.OutInput  // to the parents of starts that found the instance there
+	front     [][]byte          // what the next execution begins with
+	messages  []*pendingMessage // to other instances
+}
+
+// admitted is what a turn has at limits.
+type admitted struct {
+	calls   int                          // not answered
+	tickets []history.Ticket             // that are not wanted any more
+	forgone []string                     // those among them whose slots were kept from one attempt to the next
+	refused []history.Event              // inputs of the next turn
+	stamped []*history.ActivityScheduled // noted with their gates since they were encoded
+}
+
+// attempt is the commit of a turn.
+type attempt struct {
+	execution uint64        // that it belongs to
+	after     int64         // number of the last commit that was acknowledged when it was decided
+	retry     time.Duration // the next pause, if its fate is unknown
 }
 
 // runs notes the code that is about to run, so that it can be given up.
@@ -114,7 +131,10 @@ func (a *turns) turn(in *instance) {
 	if in.state == nil {
 		in.state = &history.State{}
 	}
-	t := &turn{in: in, seal: a.seal, exec: in.exec, fold: in.state, now: a.clock.now(), overdue: in.overdue, behind: a.schedule.horizon.began == 0, part: in.partial()}
+	t := &turn{
+		in: in, seal: a.seal, exec: in.exec, fold: in.state,
+		known: known{now: a.clock.now(), overdue: in.overdue, behind: a.schedule.horizon.began == 0, part: in.partial()},
+	}
 	t.until = min(t.now, a.schedule.horizon.reached)
 	t.from = decision{identity: in.identity(), program: b.Program, events: in.events, inputs: t.takeInputs(in), local: in.localInputs}
 	in.events, in.localInputs, in.overdue, in.turning = nil, nil, nil, t
@@ -432,7 +452,7 @@ func (a *turns) endByName(in *instance, why *cancel.Cancelled, end history.Event
 	if in.state == nil {
 		in.state = &history.State{}
 	}
-	t := &turn{in: in, fold: in.state, now: a.clock.now(), due: in.rejectedAt}
+	t := &turn{in: in, fold: in.state, known: known{now: a.clock.now(), due: in.rejectedAt}}
 	if in.state.Len == 0 && len(in.unread) > 0 && in.unread[0].start() {
 		in.unread[0].ev.Meta().ID = 1
 		t.record([]history.Event{in.unread[0].ev})
