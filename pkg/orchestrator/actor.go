@@ -30,6 +30,7 @@ type environment struct {
 	watched     *watched
 	partitionOf func(instance string) int
 	connected   func() bool // to NATS
+	newHead     func() string
 	over        func() bool // the tenure is
 }
 
@@ -126,7 +127,7 @@ func (a *actor) step(now time.Time, m *message) {
 		if in := a.instances[m.id]; in != nil && !in.phase.busy() && in.exec != nil {
 			names = in.exec.Awaited()
 		}
-		m.body.(chan []string) <- names
+		a.emit(effect{kind: reportAwaited, body: &awaited{names: names, to: m.body.(chan []string)}})
 	case wakeupsDue:
 		a.schedule.pollAt = now.Truncate(pollEvery).Add(pollEvery) // all partitions together: one pipeline
 		a.schedule.poll()

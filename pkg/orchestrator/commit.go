@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/nats-io/nuid"
-
 	"github.com/pawlrun/pawl/internal/partition"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -41,7 +39,7 @@ func (a *commits) commit(in *instance, t *turn) {
 		c.Applied = a.schedule.horizon.applied.Time
 	}
 	if len(t.events) > 0 || len(t.front) > 0 {
-		c.NewHead = nuid.Next()
+		c.NewHead = a.newHead()
 		c.Record = record(in, t)
 		c.Create, c.Delete = t.leases()
 		c.Retain, c.Release = t.keeps(), t.forgone

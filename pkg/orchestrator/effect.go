@@ -72,6 +72,7 @@ const (
 	publishMessage                                  // out ──▶ messagePublished
 	sendHints                                       // id: worker, body: []queue.Hint
 	answerClients                                   // body: *clientAnswer
+	reportAwaited                                   // body: *awaited
 	publishOutcome                                  // body: queue.Outcome
 	publishChange                                   // body: queue.Change
 	readHorizon                                     // after ──▶ horizonAnswered
@@ -86,7 +87,7 @@ var effectKinds = [...]string{
 	reportLate: "report late", noteCancelled: "note cancelled", runTurn: "run turn", evictCode: "evict code", callGate: "call gate",
 	releaseTickets: "release tickets", sweepGate: "sweep gate", relistGate: "relist gate", unlistGate: "unlist gate", findUnwanted: "find unwanted",
 	passNotices: "pass notices", wakeGate: "wake gate", publishTask: "publish task", publishMessage: "publish message", sendHints: "send hints",
-	answerClients: "answer clients", publishOutcome: "publish outcome", publishChange: "publish change", readHorizon: "read horizon", readQueueAge: "read queue age", readFleet: "read fleet", postLater: "post later",
+	answerClients: "answer clients", reportAwaited: "report awaited", publishOutcome: "publish outcome", publishChange: "publish change", readHorizon: "read horizon", readQueueAge: "read queue age", readFleet: "read fleet", postLater: "post later",
 }
 
 func (k effectKind) String() string { return effectKinds[k] }
@@ -153,6 +154,12 @@ type clientAnswer struct {
 	answer queue.Answer
 	// committed marks the crash point behind the commit of an end: it is passed also if no client waits.
 	committed bool
+}
+
+// awaited is what a description of an instance reports of its code.
+type awaited struct {
+	names []string
+	to    chan []string // has room
 }
 
 // queueAge asks for the oldest task of a queue, for activities that may have lost theirs.

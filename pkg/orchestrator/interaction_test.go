@@ -72,7 +72,7 @@ type interaction struct {
 	number      int64
 	stored      map[string]*stored
 	outstanding map[string]effect
-	heads       map[string]string
+	heads       int
 }
 
 type stored struct {
@@ -102,11 +102,12 @@ func newInteraction(t *testing.T) *interaction {
 	}
 	log := slog.New(slog.DiscardHandler)
 	x := &interaction{
-		t: t, now: time.UnixMilli(1_800_000_000_000), stored: make(map[string]*stored), outstanding: make(map[string]effect), heads: map[string]string{"": ""},
+		t: t, now: time.UnixMilli(1_800_000_000_000), stored: make(map[string]*stored), outstanding: make(map[string]effect),
 	}
 	x.actor = newActor(environment{
 		cfg: cfg, log: log, met: met, programs: programs, policies: newPolicies(nil, nil, log, newShards(), nil), descendants: newDescendants(nil, nil, log),
-		lost: &tasksLoss{}, watched: &watched{}, partitionOf: func(string) int { return 0 }, connected: func() bool { return true }, over: func() bool { return false },
+		lost: &tasksLoss{}, watched: &watched{}, partitionOf: func(string) int { return 0 }, connected: func() bool { return true },
+		newHead: func() string { x.heads++; return fmt.Sprint("h", x.heads) }, over: func() bool { return false },
 	}, &partition.Tenure{Secret: "secret"}, x.now)
 	t.Cleanup(func() {
 		x.actor.end()
@@ -200,10 +201,6 @@ func (x *interaction) step(m message) (out []string) {
 			continue
 		case readHorizon:
 			continue
-		case commitTurn:
-			if x.heads[e.commit.NewHead] == "" && e.commit.NewHead != "" {
-				x.heads[e.commit.NewHead] = fmt.Sprint("h", len(x.heads))
-			}
 		case postLater:
 			x.outstanding["later"] = e
 		default:
@@ -213,13 +210,7 @@ func (x *interaction) step(m message) (out []string) {
 		} else if e.turn != nil {
 			x.outstanding[e.turn.in.id] = e
 		}
-		line := e.String()
-		for head, name := range x.heads {
-			if head != "" {
-				line = strings.ReplaceAll(line, head, name)
-			}
-		}
-		out = append(out, line)
+		out = append(out, e.String())
 	}
 	return out
 }
@@ -347,7 +338,7 @@ func (x *interaction) commit(s *stored, c *store.Commit) (store.Committed, error
 	switch {
 	case c.NewHead != "" && s.head() == c.NewHead: // a repeat
 	case s.head() != c.Head:
-		return store.Committed{}, fmt.Errorf("head is %q: %w", x.heads[s.head()], store.ErrConflict)
+		return store.Committed{}, fmt.Errorf("head is %q: %w", s.head(), store.ErrConflict)
 	default:
 		for _, id := range c.Pop {
 			if el, err := history.ParseElement(s.inbox[0]); err != nil || el.ID != id {

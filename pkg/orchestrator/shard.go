@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/nats-io/nuid"
+
 	"github.com/pawlrun/pawl/internal/partition"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -31,7 +33,7 @@ func newShard(ctx context.Context, s *shared, t *partition.Tenure) *shard {
 	}
 	a := newActor(environment{
 		cfg: s.cfg, log: sh.log, met: s.met, programs: s.programs, policies: s.policies, descendants: s.descendants, lost: s.lost, watched: s.watched,
-		partitionOf: s.conn.PartitionOf, connected: s.conn.Connected, over: func() bool { return ctx.Err() != nil },
+		partitionOf: s.conn.PartitionOf, connected: s.conn.Connected, newHead: nuid.Next, over: func() bool { return ctx.Err() != nil },
 	}, t, time.Now())
 	return &shard{shell: sh, actor: a, reader: inputReader{sh}, queries: queries{shell: sh, unserved: &a.leases.unserved}}
 }

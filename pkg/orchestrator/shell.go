@@ -59,7 +59,7 @@ func (s *shell) do(e *effect) {
 		s.descendants.add(e.body.([]string))
 	case callGate, releaseTickets, sweepGate, relistGate, unlistGate, findUnwanted, passNotices, wakeGate:
 		s.doGate(e)
-	case publishTask, publishMessage, sendHints, answerClients, publishOutcome, publishChange, readHorizon, readQueueAge, readFleet:
+	case publishTask, publishMessage, sendHints, answerClients, reportAwaited, publishOutcome, publishChange, readHorizon, readQueueAge, readFleet:
 		s.doQueue(e)
 	case postLater:
 		after, m := e.after, e.later

@@ -25,6 +25,9 @@ func (s *shell) doQueue(e *effect) {
 		}
 	case answerClients:
 		s.answerClients(e.body.(*clientAnswer))
+	case reportAwaited:
+		r := e.body.(*awaited)
+		r.to <- r.names
 	case publishOutcome:
 		_ = s.conn.PublishOutcome(e.body.(queue.Outcome)) // lost: a client that waits asks
 	case publishChange:
