@@ -1,8 +1,6 @@
-// Package cancel says why work is no longer wanted: the reasons, the error that
-// carries them to whoever was doing the work, and the ledger that knows what a
-// turn would have to cancel.
+// Package cancel has the reasons of cancellations, the error that carries them, and the ledger of what a turn would have to cancel.
 //
-// It is a leaf: it imports nothing of Pawl and does no I/O. Its API may change.
+// It is a leaf: it imports no package of Pawl and does no I/O. Its API may change.
 package cancel
 
 import (
@@ -12,11 +10,10 @@ import (
 	"time"
 )
 
-// Reason is why an activity was cancelled. The numbers are recorded in history
-// and never change their meaning.
+// Reason is the reason of a cancellation. The numbers are recorded in history and never change their meaning.
 type Reason uint8
 
-// The reasons, each with who gives it.
+// The reasons.
 const (
 	Requested              Reason = 1  // a client or a parent cancelled the instance, or code cancelled the future
 	LostSelect             Reason = 2  // another future won the Select
@@ -25,7 +22,7 @@ const (
 	ContinuedAsNew         Reason = 5  // the next execution has begun
 	Purged                 Reason = 6  // the instance was removed by force
 	ScopeEnded             Reason = 7  // the scope that the activity was started in has ended
-	LeaseLost              Reason = 8  // the worker could not renew within its trust window, or somebody else holds the lease
+	LeaseLost              Reason = 8  // the worker could not renew within its trust window, or another worker holds the lease
 	WorkerStopping         Reason = 9  // the worker is shutting down and releases its leases
 	TimedOut               Reason = 10 // the attempt, or the whole call, exceeded its timeout
 )
@@ -37,7 +34,7 @@ var reasonNames = [...]string{
 	TimedOut: "timed-out",
 }
 
-// String gives the reason as history and logs show it: lower case, with hyphens.
+// String returns the reason as history and logs show it: lower case, with hyphens.
 func (r Reason) String() string {
 	if int(r) < len(reasonNames) && reasonNames[r] != "" {
 		return reasonNames[r]
@@ -45,10 +42,10 @@ func (r Reason) String() string {
 	return fmt.Sprintf("reason-%d", uint8(r))
 }
 
-// MarshalText writes the reason as String does, so that JSON shows the word.
+// MarshalText returns the text of String.
 func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText parses the text of MarshalText.
 func (r *Reason) UnmarshalText(b []byte) error {
 	for i, n := range reasonNames {
 		if n != "" && n == string(b) {
@@ -63,12 +60,12 @@ func (r *Reason) UnmarshalText(b []byte) error {
 // cancelled call. errors.Is(err, context.Canceled) holds for it.
 type Cancelled struct {
 	Reason Reason
-	By     string    // who asked, as they named themselves; empty if nobody did
-	Text   string    // free text from whoever asked
-	At     time.Time // when it was decided, by the clock of the store; zero if unknown
+	By     string    // the requester, by its own name; empty: none
+	Text   string    // free text of the requester
+	At     time.Time // when it was decided, by the clock of the store; zero: unknown
 }
 
-// Error says who cancelled and why, on one line.
+// Error returns the reason, the requester and the text on one line.
 func (c *Cancelled) Error() string {
 	var b strings.Builder
 	b.WriteString("cancelled: ")

@@ -5,15 +5,14 @@ import (
 	"slices"
 )
 
-// Ledger keeps {scheduled − completed − cancelled} of one execution, by the event
-// id of the schedule, and what each was scheduled as. What is left in it when an
-// execution ends is what the ending turn cancels. The zero value is an empty ledger. It
-// is not safe for concurrent use.
+// Ledger keeps the outstanding activities of one execution (scheduled − completed − cancelled), with their schedules, by the
+// id of the event that scheduled them. The turn that ends an execution cancels those that are left. The zero value is an empty
+// ledger. It is not safe for concurrent use.
 type Ledger[T any] struct {
 	outstanding map[uint64]T
 }
 
-// Schedule adds an activity. The id must not be open: event ids are given once.
+// Schedule adds an activity. The id must be new.
 func (l *Ledger[T]) Schedule(id uint64, as T) {
 	if l.outstanding == nil {
 		l.outstanding = make(map[uint64]T)
@@ -24,16 +23,15 @@ func (l *Ledger[T]) Schedule(id uint64, as T) {
 // Settle removes an activity that has completed, failed or been cancelled.
 func (l *Ledger[T]) Settle(id uint64) { delete(l.outstanding, id) }
 
-// Open gives what is still wanted under the id; ok is false if nothing is: it was never
-// scheduled, or it has been settled.
+// Lookup returns the schedule of an outstanding activity; ok is false if it was never scheduled or has been settled.
 func (l *Ledger[T]) Lookup(id uint64) (as T, ok bool) {
 	as, ok = l.outstanding[id]
 	return as, ok
 }
 
-// Len is the number of outstanding activities.
+// Len returns the number of outstanding activities.
 func (l *Ledger[T]) Len() int { return len(l.outstanding) }
 
-// Outstanding lists what is still wanted in ascending order of id, so that
-// whoever decides by it decides the same on every replay.
+// Outstanding lists the ids of the outstanding activities in ascending order, so that decisions made from it are the same in
+// every replay.
 func (l *Ledger[T]) Outstanding() []uint64 { return slices.Sorted(maps.Keys(l.outstanding)) }

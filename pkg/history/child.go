@@ -6,29 +6,28 @@ import (
 	"github.com/pawlrun/pawl/pkg/cancel"
 )
 
-// Parent says whose child an instance is: the place that started it, and the effect
-// id of that start. Two starts from one place with different effect ids are two
-// decisions of which the store has forgotten one.
+// Parent identifies the parent of an instance: the place that started it, and the effect id of that start. Two starts from one
+// place with different effect ids are two decisions, of which Redis has lost one.
 type Parent struct {
 	Instance      string
 	Origin        Position
 	Execution     uint64
 	Event         uint64 // id of the ChildScheduled
 	Effect        string
-	HeldLimits    string // gates that the parent and its own ancestors hold: gate=ticket, with spaces between them
-	Depth         uint64 // of the child: 1 if its parent is nobody's child
-	AncestorMarks string // marks of the starts that the child is cancelled with, beside its own: see Marks
+	HeldLimits    string // limits that the parent and its ancestors hold: limit=ticket, separated by spaces
+	Depth         uint64 // of the child: 1 if its parent has no parent
+	AncestorMarks string // marks of the ancestors' starts that the child is cancelled with: see Marks
 }
 
-// SamePlace reports whether both were started by one place.
+// SamePlace reports whether one place started both.
 func (p *Parent) SamePlace(q *Parent) bool {
 	return p != nil && q != nil && p.Instance == q.Instance && p.Origin == q.Origin && p.Execution == q.Execution && p.Event == q.Event
 }
 
-// Children are cancelled level by level, and code that starts further children is as fast as that. So each child knows, from the
-// third level on, the starts that it is cancelled with: its own, and those of its ancestors, up to one that was abandoned or that was
-// started in a detached scope. Where one of them is known to be cancelled, the child does not begin. A start is known by a mark, the
-// beginning of its effect id; Above has the marks of the ancestors, the nearest last.
+// Children are cancelled level by level, and code that starts further children is as fast. So each child has, from the third
+// level on, the marks of the starts that it is cancelled with: its own, and those of its ancestors, up to one that was abandoned
+// or started in a detached scope. A child does not begin if one of them was cancelled. A mark is the beginning of an effect id;
+// AncestorMarks has those of the ancestors, the nearest last.
 const (
 	markBytes        = 11 // 66 bits
 	minMarkDepth     = 3  // depth
@@ -36,7 +35,7 @@ const (
 	markSep          = ","
 )
 
-// Mark is the mark of a child's start; "" for one of the first levels, which has none.
+// Mark returns the mark of a child's start; "" for one of the first levels, which has none.
 func Mark(depth uint64, effect string) string {
 	if depth < minMarkDepth {
 		return ""
@@ -44,7 +43,8 @@ func Mark(depth uint64, effect string) string {
 	return effect[:min(len(effect), markBytes)]
 }
 
-// Below gives what the parent of a new child is: p is whose child the parent is, nil if nobody's, and child the decision to start it.
+// Lineage returns the depth and the ancestor marks of a new child. p is the parent of the instance that starts it, nil if it has
+// none; child is the decision to start it.
 func (p *Parent) Lineage(child *ChildScheduled) (depth uint64, above string) {
 	if p == nil {
 		return 1, ""
@@ -66,7 +66,7 @@ func (p *Parent) Lineage(child *ChildScheduled) (depth uint64, above string) {
 	return depth, above
 }
 
-// Marks gives the marks of the starts that a child is cancelled with.
+// Marks yields the marks of the starts that a child is cancelled with.
 func (p *Parent) Marks(yield func(string) bool) {
 	if mark := Mark(p.Depth, p.Effect); mark != "" && !yield(mark) || p.AncestorMarks == "" {
 		return
@@ -78,30 +78,29 @@ func (p *Parent) Marks(yield func(string) bool) {
 	}
 }
 
-// ChildScheduled starts another instance. A detached one is nobody's child: its end is
-// told to nobody, and it is outstanding no longer than it takes to say so.
+// ChildScheduled starts another instance. A detached one has no parent: its end is reported to no instance, and it is outstanding
+// only until its start is published.
 type ChildScheduled struct {
 	Head            `msgpack:"-"`
 	Name            string
-	Version         string // asked for; empty: the newest that its orchestrator has
+	Version         string // requested; empty: the newest that its orchestrator has
 	Instance        string
 	Payload         Payload
 	Effect          string
 	Abandon         bool // it outlives its parent
 	Detached        bool
-	InDetachedScope bool // it was started in a detached scope: the cancellation of its parent leaves it alone
+	InDetachedScope bool // started in a detached scope: it is not cancelled with its parent
 }
 
 // ChildCompleted carries a child's result.
 type ChildCompleted struct {
 	Head      `msgpack:"-"`
 	Scheduled uint64 // id of the ChildScheduled
-	Effect    string // of it; another one is no answer to it
+	Effect    string // of the ChildScheduled; a completion with another one is dropped
 	Result    Payload
 }
 
-// ChildFailed carries the failure that a child ended with, or the one that kept it
-// from starting.
+// ChildFailed carries the failure that a child ended with, or that kept it from starting.
 type ChildFailed struct {
 	Head      `msgpack:"-"`
 	Scheduled uint64
@@ -109,7 +108,7 @@ type ChildFailed struct {
 	Failure   Failure
 }
 
-// ChildCancelRequested says that nobody wants the child's result any more, and asks it to end.
+// ChildCancelRequested cancels a child whose result is no longer required.
 type ChildCancelRequested struct {
 	Head      `msgpack:"-"`
 	Scheduled uint64
@@ -128,10 +127,10 @@ type EventSent struct {
 	Start    *SentStart // of the instance, if the id is free; nil: none
 }
 
-// SentStart is a start that travels with an event, in one message. The instance is nobody's child.
+// SentStart is a start that travels with an event, in one message. The instance has no parent.
 type SentStart struct {
 	Name    string // of the orchestration
-	Version string // asked for; empty: the newest that its orchestrator has
+	Version string // requested; empty: the newest that its orchestrator has
 	Payload Payload
 }
 
@@ -142,13 +141,13 @@ type ContinuedAsNew struct {
 	Version string // of the next; empty: the newest that its orchestrator has
 }
 
-// PatchMarked says that the code has taken the new branch of a change.
+// PatchMarked records that the code took the new branch of a change.
 type PatchMarked struct {
 	Head `msgpack:"-"`
 	Name string
 }
 
-// Refused says that a limit has kept the code from a decision, which has got the failure instead.
+// Refused records that a bound kept the code from a decision, which received the failure instead.
 type Refused struct {
 	Head    `msgpack:"-"`
 	Of      Kind   // of the decision
@@ -156,15 +155,14 @@ type Refused struct {
 	Failure Failure
 }
 
-// PurgeRequested asks for an instance to be removed with all that it has. It is an input that
-// waits in the inbox behind what came before it, and stands in no history: there is none
-// once it has taken effect.
+// PurgeRequested removes an instance with all its data. It is an input that waits in the inbox behind earlier inputs, and is part
+// of no history: there is none after it has taken effect.
 type PurgeRequested struct {
 	Head  `msgpack:"-"`
 	By    string
 	Text  string
-	Force bool   // also if the instance runs: it is cancelled, and its children are
-	Reply string // subject for the answer; empty if none is wanted
+	Force bool   // also a running instance: it is cancelled, with its children
+	Reply string // subject for the reply; empty: none
 }
 
 func (*PurgeRequested) Kind() Kind       { return KindPurgeRequested }

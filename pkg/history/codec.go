@@ -1,53 +1,40 @@
 package history
 
 import (
-	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
-
-	"github.com/pawlrun/pawl/pkg/cancel"
 )
 
-// Version is the newest encoding this build reads. It writes the oldest that says what there is to say: 1, but 2 where a
-// gate is noted, for a build that knows of none would give a lease to who waits.
+// Version is the newest encoding that this build reads. It writes the oldest one that can express the event: 1, but 2 where a limit
+// is recorded, because a build without limits would give a waiter a lease.
 //
-// An event is one msgpack array: version, kind, time, then the fields of its kind
-// in a fixed order. A field is only ever added at the end; readers take what is
-// missing as zero and skip what they do not know. The version changes only when
-// that is not enough.
+// An event is one msgpack array: version, kind, time, then the fields of its kind in a fixed order. A field is only ever added at
+// the end; readers take what is missing as zero and skip what they do not know. The version changes only when that is not enough.
 const Version = 2
 
-// The errors of decoding. Both come wrapped with what was being read.
+// The errors of decoding. Both are wrapped with what was being read.
 var (
-	// ErrNewerVersion: the event was written by a newer build. Run that build, or a newer one.
+	// ErrNewerVersion is an event that a newer build wrote. Run that build, or a newer one.
 	ErrNewerVersion = errors.New("written by a newer version of Pawl")
-	// ErrCorrupt: the bytes are not an event.
+	// ErrCorrupt is a sequence of bytes that is no event.
 	ErrCorrupt = errors.New("corrupt history")
 )
 
-// Encode gives the bytes of an event. It fails only for an event type it does not know.
+// Encode returns the bytes of an event.
 func Encode(e Event) ([]byte, error) {
-	w := newWriter()
-	defer w.free()
-	if e.Input() {
-		w.input(e)
-	} else {
-		w.decision(e)
+	c := newWriter()
+	defer c.free()
+	e.fields(c)
+	b := c.bytes(3, func() {
+		c.keep(c.enc.EncodeUint(encoding(e)))
+		c.keep(c.enc.EncodeUint(uint64(e.Kind())))
+		c.keep(c.enc.EncodeInt(e.Meta().At))
+	})
+	if c.err != nil {
+		return nil, fmt.Errorf("history: encode %T: %w", e, c.err)
 	}
-	if w.err != nil {
-		return nil, fmt.Errorf("history: encode %T: %w", e, w.err)
-	}
-	return bytes.Clone(w.buf.Bytes()), nil
-}
-
-// head begins the array of an event that has so many fields.
-func (w *writer) head(e Event, fields int) {
-	w.array(3 + fields)
-	w.uint(encoding(e))
-	w.uint(uint64(e.Kind()))
-	w.int(e.Meta().At)
+	return b, nil
 }
 
 func encoding(e Event) uint64 {
@@ -64,405 +51,346 @@ func encoding(e Event) uint64 {
 	return 1
 }
 
-func (w *writer) input(e Event) {
-	switch e := e.(type) {
-	case *Started:
-		w.head(e, startedFields(e))
-		w.str(e.Name)
-		w.str(e.Version)
-		w.payload(e.Payload)
-		w.uint(e.Origin.Seq)
-		w.int(e.Origin.Time)
-		w.uint(e.Execution)
-		w.str(e.By)
-		w.lineage(e)
-	case *EventReceived:
-		w.head(e, 5)
-		w.str(e.Name)
-		w.payload(e.Payload)
-		w.str(e.MsgID)
-		w.str(e.By)
-	case *CancelRequested:
-		if e.Reason == 0 && e.Of == "" { // a client's
-			w.head(e, 2)
-			w.str(e.By)
-			w.str(e.Text)
-			return
-		}
-		w.head(e, 4)
-		w.str(e.By)
-		w.str(e.Text)
-		w.uint(uint64(e.Reason))
-		w.str(e.Of)
-	default:
-		w.told(e)
-	}
-}
+var errHead = errors.New("no version or no kind")
 
-// told writes the inputs that are answers, and a purge.
-func (w *writer) told(e Event) {
-	switch e := e.(type) {
-	case *ChildCompleted:
-		w.head(e, 4)
-		w.uint(e.Scheduled)
-		w.str(e.Effect)
-		w.payload(e.Result)
-	case *ChildFailed:
-		w.head(e, 3)
-		w.uint(e.Scheduled)
-		w.str(e.Effect)
-		w.failure(e.Failure)
-	case *PurgeRequested:
-		w.head(e, 4)
-		w.str(e.By)
-		w.str(e.Text)
-		w.bool(e.Force)
-		w.str(e.Reply)
-	case *ActivityCompleted:
-		w.head(e, 5)
-		w.uint(e.Scheduled)
-		w.payload(e.Result)
-		w.str(e.Worker)
-		w.uint(uint64(e.Claims))
-	case *ActivityFailed:
-		w.head(e, 4)
-		w.uint(e.Scheduled)
-		w.failure(e.Failure)
-		w.str(e.Worker)
-		w.uint(uint64(e.Claims))
-	case *TimerFired:
-		w.head(e, 1)
-		w.uint(e.Timer)
-	case *Granted:
-		w.head(e, 1)
-		w.uint(e.Scheduled)
-	case *Observed:
-		w.head(e, 0)
-	default:
-		w.keep(errNoEncoding)
-	}
-}
-
-func (w *writer) decision(e Event) {
-	switch e := e.(type) {
-	case *ActivityScheduled:
-		more := 0
-		switch {
-		case e.Limit != nil:
-			more = 1 + gateFields
-		case e.First != "":
-			more = 1
-		}
-		w.head(e, 6+more) // most have no more
-		w.str(e.Name)
-		w.str(e.Queue)
-		w.payload(e.Payload)
-		w.str(e.Effect)
-		w.uint(uint64(e.Attempt))
-		if more > 0 {
-			w.str(e.First)
-		}
-		w.gate(e.Limit)
-	case *ActivityCancelRequested:
-		w.head(e, 4)
-		w.uint(e.Scheduled)
-		w.uint(uint64(e.Reason))
-		w.str(e.By)
-		w.str(e.Text)
-	case *TimerScheduled:
-		w.timer(e)
-	case *TimerCancelled:
-		w.head(e, 1)
-		w.uint(e.Timer)
-	case *Completed:
-		w.head(e, 2)
-		w.payload(e.Result)
-	case *Failed:
-		w.head(e, 1)
-		w.failure(e.Failure)
-	case *Cancelled:
-		w.head(e, 3)
-		w.failure(e.Failure)
-		w.str(e.By)
-		w.str(e.Text)
-	case *SideEffectRecorded:
-		w.head(e, 4)
-		w.payload(e.Result)
-		w.bool(e.Failure != nil)
-		if e.Failure == nil {
-			w.failure(Failure{})
-		} else {
-			w.failure(*e.Failure)
-		}
-	default:
-		w.message(e)
-	}
-}
-
-// message writes the decisions that concern other instances, and other executions.
-func (w *writer) message(e Event) {
-	switch e := e.(type) {
-	case *ContinuedAsNew:
-		w.head(e, 3)
-		w.payload(e.Payload)
-		w.str(e.Version)
-	case *ChildScheduled:
-		fields := 8
-		if e.InDetachedScope {
-			fields++
-		}
-		w.head(e, fields)
-		w.str(e.Name)
-		w.str(e.Version)
-		w.str(e.Instance)
-		w.payload(e.Payload)
-		w.str(e.Effect)
-		w.bool(e.Abandon)
-		w.bool(e.Detached)
-		if e.InDetachedScope {
-			w.bool(e.InDetachedScope)
-		}
-	case *ChildCancelRequested:
-		w.head(e, 4)
-		w.uint(e.Scheduled)
-		w.uint(uint64(e.Reason))
-		w.str(e.By)
-		w.str(e.Text)
-	case *EventSent:
-		fields := 5
-		if e.Start != nil {
-			fields = 9
-		}
-		w.head(e, fields)
-		w.str(e.Instance)
-		w.str(e.Name)
-		w.payload(e.Payload)
-		w.str(e.Effect)
-		if s := e.Start; s != nil {
-			w.str(s.Name)
-			w.str(s.Version)
-			w.payload(s.Payload)
-		}
-	case *PatchMarked:
-		w.head(e, 1)
-		w.str(e.Name)
-	case *Refused:
-		w.head(e, 3)
-		w.uint(uint64(e.Of))
-		w.str(e.Name)
-		w.failure(e.Failure)
-	default:
-		w.keep(errNoEncoding)
-	}
-}
-
-// startedFields is 8 for what a client starts: most starts have nothing behind that.
-func startedFields(e *Started) int {
-	switch {
-	case e.Cancel != nil:
-		return 16 + gateFields + 2 + 2 + 4
-	case e.Parent != nil && e.Parent.Depth != 0:
-		return 16 + gateFields + 2 + 2
-	case e.CustomStatus.Type != "":
-		return 16 + gateFields + 2
-	case e.Limit != nil:
-		return 16 + gateFields
-	case e.Parent != nil && e.Parent.HeldLimits != "":
-		return 16
-	case e.Parent == nil && e.StatusVersion == 0:
-		return 8
-	default:
-		return 15
-	}
-}
-
-func (w *writer) timer(e *TimerScheduled) {
-	fields := 1
-	if e.RetainsSlotOf != 0 {
-		fields = 2
-	}
-	if e.AttemptTimeoutOf != 0 {
-		fields = 3
-	}
-	w.head(e, fields)
-	w.int(e.FireAt)
-	if fields > 1 {
-		w.uint(e.RetainsSlotOf)
-	}
-	if fields > 2 {
-		w.uint(e.AttemptTimeoutOf)
-	}
-}
-
-func (w *writer) lineage(e *Started) {
-	fields := startedFields(e)
-	if fields == 8 {
-		return
-	}
-	p := e.Parent
-	if p == nil {
-		p = &Parent{}
-	}
-	w.uint(e.StatusVersion)
-	w.str(p.Instance)
-	w.uint(p.Origin.Seq)
-	w.int(p.Origin.Time)
-	w.uint(p.Execution)
-	w.uint(p.Event)
-	w.str(p.Effect)
-	if fields > 15 {
-		w.str(p.HeldLimits)
-	}
-	if fields <= 16+gateFields {
-		w.gate(e.Limit)
-		return
-	}
-	w.gate(cmp.Or(e.Limit, &Limit{}))
-	w.payload(e.CustomStatus)
-	if fields == 16+gateFields+2 {
-		return
-	}
-	w.uint(p.Depth)
-	w.str(p.AncestorMarks)
-	if c := e.Cancel; c != nil {
-		w.int(c.At)
-		w.uint(uint64(c.Reason))
-		w.str(c.By)
-		w.str(c.Text)
-	}
-}
-
-var errNoEncoding = errors.New("this type has no encoding")
-
-// Decode reads the event at place id. It never panics: what is not an event is
-// ErrCorrupt, what a newer build wrote is ErrNewerVersion.
+// Decode reads the event at place id. It never panics: what is not an event is ErrCorrupt, what a newer build wrote is
+// ErrNewerVersion.
 func Decode(id uint64, b []byte) (Event, error) {
-	r, err := newReader(b)
+	c, err := newReader(b)
 	if err != nil {
 		return nil, fmt.Errorf("event %d: %w: %w", id, ErrCorrupt, err)
 	}
-	defer r.free()
-	version, number, at := r.uint(), r.uint(), r.int()
-	if r.err == nil && version > Version {
+	defer c.free()
+	var version, kind uint64
+	h := Head{ID: id}
+	c.uint(&version)
+	c.uint(&kind)
+	c.int(&h.At)
+	if c.err == nil && version > Version {
 		return nil, fmt.Errorf("event %d: encoding %d, this build reads up to %d: %w", id, version, Version, ErrNewerVersion)
 	}
-	if r.err == nil && (version == 0 || number == 0) {
-		r.keep(errors.New("no version or no kind"))
+	if c.err == nil && (version == 0 || kind == 0) {
+		c.keep(errHead)
 	}
 	var e Event
-	if number <= math.MaxUint8 {
-		e = r.body(Kind(number))
+	if kind <= math.MaxUint8 && int(kind) < len(kinds) && kinds[kind] != nil {
+		e = kinds[kind]()
+		e.fields(c)
 	}
-	r.rest()
-	if r.err != nil {
-		return nil, fmt.Errorf("event %d: %w: %w", id, ErrCorrupt, r.err)
+	c.rest()
+	if c.err != nil {
+		return nil, fmt.Errorf("event %d: %w: %w", id, ErrCorrupt, c.err)
 	}
 	if e == nil {
-		return nil, fmt.Errorf("event %d: unknown kind %d: %w", id, number, ErrNewerVersion)
+		return nil, fmt.Errorf("event %d: unknown kind %d: %w", id, kind, ErrNewerVersion)
 	}
-	h := e.Meta()
-	h.ID, h.At = id, at
+	*e.Meta() = h
 	return e, nil
 }
 
-// body reads the fields in the order in which Encode writes them; Go evaluates the
-// calls in a composite literal from left to right.
-func (r *reader) body(kind Kind) Event {
-	switch kind {
-	case KindStarted:
-		return r.started()
-	case KindEventReceived:
-		return &EventReceived{Name: r.str(), Payload: r.payload(), MsgID: r.str(), By: r.str()}
-	case KindCancelRequested:
-		return &CancelRequested{By: r.str(), Text: r.str(), Reason: cancel.Reason(r.uint8()), Of: r.str()}
-	case KindActivityScheduled:
-		return &ActivityScheduled{Name: r.str(), Queue: r.str(), Payload: r.payload(), Effect: r.str(), Attempt: r.uint32(), First: r.str(), Limit: r.gate()}
-	case KindActivityCompleted:
-		return &ActivityCompleted{Scheduled: r.uint(), Result: r.payload(), Worker: r.str(), Claims: r.uint32()}
-	case KindActivityFailed:
-		return &ActivityFailed{Scheduled: r.uint(), Failure: r.failure(), Worker: r.str(), Claims: r.uint32()}
-	case KindActivityCancelRequested:
-		return &ActivityCancelRequested{Scheduled: r.uint(), Reason: cancel.Reason(r.uint8()), By: r.str(), Text: r.str()}
-	case KindTimerScheduled:
-		return &TimerScheduled{FireAt: r.int(), RetainsSlotOf: r.uint(), AttemptTimeoutOf: r.uint()}
-	case KindTimerFired:
-		return &TimerFired{Timer: r.uint()}
-	case KindTimerCancelled:
-		return &TimerCancelled{Timer: r.uint()}
-	case KindCompleted:
-		return &Completed{Result: r.payload()}
-	case KindFailed:
-		return &Failed{Failure: r.failure()}
-	case KindCancelled:
-		return &Cancelled{Failure: r.failure(), By: r.str(), Text: r.str()}
-	case KindSideEffectRecorded:
-		return r.sideEffect()
-	default:
-		return r.message(kind)
-	}
+// kinds makes an empty event of each kind.
+var kinds = [...]func() Event{
+	KindStarted:                 func() Event { return &Started{} },
+	KindEventReceived:           func() Event { return &EventReceived{} },
+	KindCancelRequested:         func() Event { return &CancelRequested{} },
+	KindActivityScheduled:       func() Event { return &ActivityScheduled{} },
+	KindActivityCompleted:       func() Event { return &ActivityCompleted{} },
+	KindActivityFailed:          func() Event { return &ActivityFailed{} },
+	KindActivityCancelRequested: func() Event { return &ActivityCancelRequested{} },
+	KindTimerScheduled:          func() Event { return &TimerScheduled{} },
+	KindTimerFired:              func() Event { return &TimerFired{} },
+	KindTimerCancelled:          func() Event { return &TimerCancelled{} },
+	KindCompleted:               func() Event { return &Completed{} },
+	KindFailed:                  func() Event { return &Failed{} },
+	KindCancelled:               func() Event { return &Cancelled{} },
+	KindSideEffectRecorded:      func() Event { return &SideEffectRecorded{} },
+	KindContinuedAsNew:          func() Event { return &ContinuedAsNew{} },
+	KindChildScheduled:          func() Event { return &ChildScheduled{} },
+	KindChildCompleted:          func() Event { return &ChildCompleted{} },
+	KindChildFailed:             func() Event { return &ChildFailed{} },
+	KindChildCancelRequested:    func() Event { return &ChildCancelRequested{} },
+	KindEventSent:               func() Event { return &EventSent{} },
+	KindPatchMarked:             func() Event { return &PatchMarked{} },
+	KindPurgeRequested:          func() Event { return &PurgeRequested{} },
+	KindGranted:                 func() Event { return &Granted{} },
+	KindObserved:                func() Event { return &Observed{} },
+	KindRefused:                 func() Event { return &Refused{} },
 }
 
-func (r *reader) message(kind Kind) Event {
-	switch kind {
-	case KindContinuedAsNew:
-		return &ContinuedAsNew{Payload: r.payload(), Version: r.str()}
-	case KindChildScheduled:
-		return &ChildScheduled{
-			Name: r.str(), Version: r.str(), Instance: r.str(), Payload: r.payload(), Effect: r.str(), Abandon: r.bool(), Detached: r.bool(), InDetachedScope: r.bool(),
-		}
-	case KindChildCompleted:
-		return &ChildCompleted{Scheduled: r.uint(), Effect: r.str(), Result: r.payload()}
-	case KindChildFailed:
-		return &ChildFailed{Scheduled: r.uint(), Effect: r.str(), Failure: r.failure()}
-	case KindChildCancelRequested:
-		return &ChildCancelRequested{Scheduled: r.uint(), Reason: cancel.Reason(r.uint8()), By: r.str(), Text: r.str()}
-	case KindEventSent:
-		return r.sent()
-	case KindPatchMarked:
-		return &PatchMarked{Name: r.str()}
-	case KindGranted:
-		return &Granted{Scheduled: r.uint()}
-	case KindRefused:
-		return &Refused{Of: Kind(r.uint8()), Name: r.str(), Failure: r.failure()}
-	case KindObserved:
-		return &Observed{}
-	case KindPurgeRequested:
-		return &PurgeRequested{By: r.str(), Text: r.str(), Force: r.bool(), Reply: r.str()}
-	default:
-		return nil
+func (e *Started) fields(c *codec) {
+	p, n := Parent{}, CancelNote{}
+	if e.Parent != nil {
+		p = *e.Parent
 	}
-}
-
-func (r *reader) sent() Event {
-	e := &EventSent{Instance: r.str(), Name: r.str(), Payload: r.payload(), Effect: r.str()}
-	if s := (SentStart{Name: r.str(), Version: r.str(), Payload: r.payload()}); s.Name != "" {
-		e.Start = &s
+	if e.Cancel != nil {
+		n = *e.Cancel
 	}
-	return e
-}
-
-func (r *reader) started() Event {
-	e := &Started{
-		Name: r.str(), Version: r.str(), Payload: r.payload(),
-		Origin: Position{Seq: r.uint(), Time: r.int()}, Execution: r.uint(), By: r.str(), StatusVersion: r.uint(),
-	}
-	p := Parent{Instance: r.str(), Origin: Position{Seq: r.uint(), Time: r.int()}, Execution: r.uint(), Event: r.uint(), Effect: r.str(), HeldLimits: r.str()}
-	e.Limit, e.CustomStatus = r.gate(), r.payload()
-	if p.Depth, p.AncestorMarks = r.uint(), r.str(); p.Instance != "" {
+	c.str(&e.Name)
+	c.str(&e.Version)
+	c.payload(&e.Payload)
+	c.position(&e.Origin)
+	c.uint(&e.Execution)
+	c.str(&e.By)
+	c.uint(&e.StatusVersion)
+	c.str(&p.Instance)
+	c.position(&p.Origin)
+	c.uint(&p.Execution)
+	c.uint(&p.Event)
+	c.str(&p.Effect)
+	c.str(&p.HeldLimits)
+	c.limit(&e.Limit)
+	c.payload(&e.CustomStatus)
+	c.uint(&p.Depth)
+	c.str(&p.AncestorMarks)
+	c.int(&n.At)
+	number(c, &n.Reason, math.MaxUint8)
+	c.str(&n.By)
+	c.str(&n.Text)
+	if c.dec != nil && p.Instance != "" {
 		e.Parent = &p
 	}
-	c := CancelNote{At: r.int(), Reason: cancel.Reason(r.uint8()), By: r.str(), Text: r.str()}
-	if c.At != 0 {
-		e.Cancel = &c
+	if c.dec != nil && n.At != 0 {
+		e.Cancel = &n
 	}
-	return e
 }
 
-func (r *reader) sideEffect() Event {
-	e := &SideEffectRecorded{Result: r.payload()}
-	failed, f := r.bool(), r.failure()
+func (c *codec) position(p *Position) {
+	c.uint(&p.Seq)
+	c.int(&p.Time)
+}
+
+func (e *EventReceived) fields(c *codec) {
+	c.str(&e.Name)
+	c.payload(&e.Payload)
+	c.str(&e.MsgID)
+	c.str(&e.By)
+}
+
+func (e *CancelRequested) fields(c *codec) {
+	c.str(&e.By)
+	c.str(&e.Text)
+	number(c, &e.Reason, math.MaxUint8)
+	c.str(&e.Of)
+}
+
+func (e *ActivityScheduled) fields(c *codec) {
+	c.str(&e.Name)
+	c.str(&e.Queue)
+	c.payload(&e.Payload)
+	c.str(&e.Effect)
+	c.uint32(&e.Attempt)
+	c.str(&e.First)
+	c.limit(&e.Limit)
+}
+
+func (e *ActivityCompleted) fields(c *codec) {
+	c.uint(&e.Scheduled)
+	c.payload(&e.Result)
+	c.str(&e.Worker)
+	c.uint32(&e.Claims)
+}
+
+func (e *ActivityFailed) fields(c *codec) {
+	c.uint(&e.Scheduled)
+	c.failure(&e.Failure)
+	c.str(&e.Worker)
+	c.uint32(&e.Claims)
+}
+
+func (e *ActivityCancelRequested) fields(c *codec) {
+	c.uint(&e.Scheduled)
+	number(c, &e.Reason, math.MaxUint8)
+	c.str(&e.By)
+	c.str(&e.Text)
+}
+
+func (e *TimerScheduled) fields(c *codec) {
+	c.int(&e.FireAt)
+	c.uint(&e.RetainsSlotOf)
+	c.uint(&e.AttemptTimeoutOf)
+}
+
+func (e *TimerFired) fields(c *codec)     { c.uint(&e.Timer) }
+func (e *TimerCancelled) fields(c *codec) { c.uint(&e.Timer) }
+func (e *Completed) fields(c *codec)      { c.payload(&e.Result) }
+func (e *Failed) fields(c *codec)         { c.failure(&e.Failure) }
+func (e *Granted) fields(c *codec)        { c.uint(&e.Scheduled) }
+func (e *PatchMarked) fields(c *codec)    { c.str(&e.Name) }
+func (*Observed) fields(*codec)           {}
+
+func (e *Cancelled) fields(c *codec) {
+	c.failure(&e.Failure)
+	c.str(&e.By)
+	c.str(&e.Text)
+}
+
+func (e *SideEffectRecorded) fields(c *codec) {
+	var f Failure
+	failed := e.Failure != nil
 	if failed {
+		f = *e.Failure
+	}
+	c.payload(&e.Result)
+	c.bool(&failed)
+	c.failure(&f)
+	if c.dec != nil && failed {
 		e.Failure = &f
 	}
-	return e
+}
+
+func (e *ContinuedAsNew) fields(c *codec) {
+	c.payload(&e.Payload)
+	c.str(&e.Version)
+}
+
+func (e *ChildScheduled) fields(c *codec) {
+	c.str(&e.Name)
+	c.str(&e.Version)
+	c.str(&e.Instance)
+	c.payload(&e.Payload)
+	c.str(&e.Effect)
+	c.bool(&e.Abandon)
+	c.bool(&e.Detached)
+	c.bool(&e.InDetachedScope)
+}
+
+func (e *ChildCompleted) fields(c *codec) {
+	c.uint(&e.Scheduled)
+	c.str(&e.Effect)
+	c.payload(&e.Result)
+}
+
+func (e *ChildFailed) fields(c *codec) {
+	c.uint(&e.Scheduled)
+	c.str(&e.Effect)
+	c.failure(&e.Failure)
+}
+
+func (e *ChildCancelRequested) fields(c *codec) {
+	c.uint(&e.Scheduled)
+	number(c, &e.Reason, math.MaxUint8)
+	c.str(&e.By)
+	c.str(&e.Text)
+}
+
+func (e *EventSent) fields(c *codec) {
+	var s SentStart
+	if e.Start != nil {
+		s = *e.Start
+	}
+	c.str(&e.Instance)
+	c.str(&e.Name)
+	c.payload(&e.Payload)
+	c.str(&e.Effect)
+	c.str(&s.Name)
+	c.str(&s.Version)
+	c.payload(&s.Payload)
+	if c.dec != nil && s.Name != "" {
+		e.Start = &s
+	}
+}
+
+func (e *Refused) fields(c *codec) {
+	number(c, &e.Of, math.MaxUint8)
+	c.str(&e.Name)
+	c.failure(&e.Failure)
+}
+
+func (e *PurgeRequested) fields(c *codec) {
+	c.str(&e.By)
+	c.str(&e.Text)
+	c.bool(&e.Force)
+	c.str(&e.Reply)
+}
+
+// limit takes seven places; zero is a placeholder.
+func (c *codec) limit(l **Limit) {
+	switch {
+	case c.enc != nil:
+		var v Limit
+		if *l != nil {
+			v = **l
+		}
+		v.fields(c)
+	case c.places > 0:
+		v := &Limit{}
+		if v.fields(c); *v != (Limit{}) {
+			*l = v
+		}
+	}
+}
+
+// fields describes a limit. The declaration is a byte string, because the limiter stores it, too.
+func (l *Limit) fields(c *codec) {
+	declared := l.Declared.Encode()
+	c.str(&l.Name)
+	c.str(&l.Ticket)
+	c.bool(&l.Waiting)
+	c.bool(&l.Retain)
+	c.str(&l.HeldByAncestor)
+	c.int(&l.WaitingSince)
+	c.data(&declared)
+	if c.dec != nil {
+		var err error
+		l.Declared, err = DecodeDeclared(declared)
+		c.keep(err)
+	}
+}
+
+// Encode returns the bytes of a declaration; none if it is empty.
+func (d Declared) Encode() []byte {
+	if d == (Declared{}) {
+		return nil
+	}
+	c := newWriter()
+	defer c.free()
+	d.fields(c)
+	return c.bytes(0, func() {})
+}
+
+// DecodeDeclared reads what Encode wrote. The error matches ErrCorrupt.
+func DecodeDeclared(b []byte) (Declared, error) {
+	if len(b) == 0 {
+		return Declared{}, nil
+	}
+	c, err := newReader(b)
+	if err != nil {
+		return Declared{}, fmt.Errorf("declared limits: %w: %w", ErrCorrupt, err)
+	}
+	defer c.free()
+	var d Declared
+	d.fields(c)
+	c.rest()
+	if c.err != nil {
+		return Declared{}, fmt.Errorf("declared limits: %w: %w", ErrCorrupt, c.err)
+	}
+	return d, nil
+}
+
+func (d *Declared) fields(c *codec) {
+	c.str(&d.Group)
+	c.policy(&d.Action)
+	c.policy(&d.GroupPolicy)
+}
+
+// policy takes ten places: whether there is one, and its fields.
+func (c *codec) policy(p **Policy) {
+	var v Policy
+	there := *p != nil
+	if there {
+		v = **p
+	}
+	c.bool(&there)
+	c.uint32(&v.Concurrency)
+	c.uint32(&v.Rate)
+	c.int(&v.RateWindow)
+	c.uint(&v.Quota)
+	c.int(&v.QuotaWindow)
+	c.str(&v.Key)
+	c.uint32(&v.QueueLimit)
+	c.int(&v.QueueTimeout)
+	c.bool(&v.Reject)
+	if c.dec != nil && there {
+		*p = &v
+	}
 }

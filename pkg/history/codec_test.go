@@ -125,7 +125,7 @@ func encode(t testing.TB, e history.Event) []byte {
 	return b
 }
 
-func TestEveryEventIsReadAsItWasWritten(t *testing.T) {
+func TestEncodedEventDecodesToItself(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		for _, e := range events(rt) {
 			got, err := history.Decode(e.Meta().ID, encode(t, e))
@@ -136,7 +136,7 @@ func TestEveryEventIsReadAsItWasWritten(t *testing.T) {
 	})
 }
 
-// golden has an event of every kind, with every field set. The file is appended to, never written anew.
+// golden has an event of every kind, with every field set. Lines of the file are appended; Format 1 (decision 42) has rewritten it once.
 func golden() []history.Event {
 	p := history.Payload{Type: history.TypeJSON, Data: []byte(`[1,2,3]`)}
 	f := history.Failure{
@@ -209,7 +209,7 @@ func golden() []history.Event {
 	return all
 }
 
-func TestTheGoldenFileDecodesForEver(t *testing.T) {
+func TestGoldenFileDecodesAndIsWrittenUnchanged(t *testing.T) {
 	path := filepath.Join("testdata", "events-v1.hex")
 	want := golden()
 	raw, err := os.ReadFile(path)
@@ -235,7 +235,7 @@ func TestTheGoldenFileDecodesForEver(t *testing.T) {
 	}
 }
 
-func TestAnEventOfANewerBuildIsRefusedByName(t *testing.T) {
+func TestEventOfNewerBuildIsErrNewerVersion(t *testing.T) {
 	for what, b := range map[string][]byte{
 		"version": {0x93, 0x03, 0x01, 0x00},
 		"kind":    {0x93, 0x01, 0x1e, 0x00},
@@ -247,7 +247,7 @@ func TestAnEventOfANewerBuildIsRefusedByName(t *testing.T) {
 	}
 }
 
-func TestFieldsThatANewerBuildHasAddedAreSkippedAndThoseMissingAreZero(t *testing.T) {
+func TestUnknownFieldsAreSkippedAndMissingFieldsAreZero(t *testing.T) {
 	// version, kind, time, timer; then an array in an array, a map, a string.
 	more := []byte{0x97, 0x01, 0x09, 0x00, 0x08, 0x92, 0x01, 0x91, 0x02, 0x81, 0xa1, 'k', 0x03, 0xa2, 'h', 'i'}
 	e, err := history.Decode(1, more)
@@ -269,7 +269,7 @@ func deep(head []byte, n int) []byte {
 	return b
 }
 
-func TestCorruptBytesAreAnErrorAndNeverACrash(t *testing.T) {
+func TestCorruptBytesAreErrCorrupt(t *testing.T) {
 	whole := encode(t, golden()[0])
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -303,7 +303,7 @@ func TestCorruptBytesAreAnErrorAndNeverACrash(t *testing.T) {
 	}
 }
 
-func FuzzDecodeGivesAnEventOrATypedError(f *testing.F) {
+func FuzzDecodeReturnsEventOrTypedError(f *testing.F) {
 	for _, e := range golden() {
 		b, err := history.Encode(e)
 		if err != nil {

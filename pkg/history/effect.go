@@ -6,14 +6,14 @@ import (
 	"encoding/binary"
 )
 
-// Identity tells an execution from every other, also from an earlier one under the same instance id.
+// Identity identifies an execution among all others, including earlier ones with the same instance id.
 type Identity struct {
 	Instance  string
 	Origin    Position
 	Execution uint64
 }
 
-// Append adds the identity to b in the form in which ids are derived from it.
+// Append appends the identity to b in the form from which ids are derived.
 func (id Identity) Append(b []byte) []byte {
 	b = AppendText(b, id.Instance)
 	b = binary.BigEndian.AppendUint64(b, id.Origin.Seq)
@@ -21,9 +21,9 @@ func (id Identity) Append(b []byte) []byte {
 	return binary.BigEndian.AppendUint64(b, id.Execution)
 }
 
-// EffectID names the request that a decision makes: 128 bits of SHA-256 over everything that makes it this decision and
-// no other, in 22 characters of base64url. A turn that is decided again in the same way makes the request under the
-// same id, and one that is decided otherwise under another.
+// EffectID identifies the request that a decision makes: 128 bits of SHA-256 over everything that distinguishes the decision, in
+// 22 characters of base64url. A turn that is decided again in the same way makes the request with the same id; a different
+// decision makes it with another.
 func EffectID(id Identity, eventID uint64, kind Kind, name string, payload Payload) string {
 	b := make([]byte, 0, 512)
 	b = id.Append(b)
@@ -46,12 +46,12 @@ func ActivityEffect(id Identity, e *ActivityScheduled) string {
 	return EffectID(id, e.ID, KindActivityScheduled, string(b), e.Payload)
 }
 
-// AppendText adds the text behind its length, so that no two lists of texts look alike.
+// AppendText appends a text with its length in front, so that different lists of texts have different encodings.
 func AppendText(b []byte, text string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
-// Digest is 128 bits of SHA-256 in 22 characters of base64url.
+// Digest returns 128 bits of SHA-256 in 22 characters of base64url.
 func Digest(b []byte) string {
 	sum := sha256.Sum256(b)
 	return base64.RawURLEncoding.EncodeToString(sum[:16])

@@ -7,31 +7,30 @@ import (
 	"strings"
 )
 
-// Element is one unread input of an instance, as it stands in its inbox:
+// Element is one unread input of an instance in its inbox:
 //
 //	id [space seal] \n time \n body
 //
-// The id is the pusher's: ingest makes it from the message's place in the stream, a
-// worker from effect id and token. The commit names the ids it pops. The time is the
-// input's own (Unix ms, decimal digits): of the message, or of the ack script, by
-// the clock of Redis. The body is the input as Encode wrote it. The script ack.lua
-// of pkg/lease builds the same.
+// The process that pushes the element makes the id: ingest from the position of the message in the stream, a worker from effect
+// id and token. A commit names the ids that it pops. The time is that of the input (Unix ms, decimal digits): of the message, or
+// of the ack script, by the clock of Redis. The body is the input as Encode wrote it. The script ack.lua of pkg/lease builds the
+// same.
 type Element struct {
 	ID   string // never empty, no newline
 	At   int64  // Unix milliseconds
 	Body []byte
 }
 
-// place is the id without the seal, which errors and logs must not show.
+// unsealed returns the id without the seal, which errors and logs must not contain.
 func unsealed(id string) string {
 	id, _, _ = strings.Cut(id, " ")
 	return id
 }
 
-// MaxRung is the size of the largest element that a doorbell carries, in bytes.
+// MaxDoorbellElement is the size of the largest element that a doorbell carries, in bytes.
 const MaxDoorbellElement = 4 << 10
 
-// Encode gives the bytes that are pushed.
+// Encode returns the bytes that are pushed.
 func (e Element) Encode() []byte {
 	b := make([]byte, 0, len(e.ID)+len(e.Body)+22)
 	b = append(b, e.ID...)
@@ -41,7 +40,7 @@ func (e Element) Encode() []byte {
 	return append(b, e.Body...)
 }
 
-// ParseElement takes an element apart. What is not one is ErrCorrupt. Body shares the bytes of b.
+// ParseElement splits an element into its parts. The error matches ErrCorrupt. Body shares the bytes of b.
 func ParseElement(b []byte) (Element, error) {
 	id, rest, ok := bytes.Cut(b, []byte{'\n'})
 	if !ok || len(id) == 0 {
@@ -58,7 +57,7 @@ func ParseElement(b []byte) (Element, error) {
 	return Element{ID: string(id), At: ms, Body: body}, nil
 }
 
-// Event decodes the body. The event has the time of the element, and no id yet: its place in a history gives it.
+// Event decodes the body. The event has the time of the element, and no id yet: its place in a history determines it.
 func (e Element) Event() (Event, error) {
 	ev, err := Decode(0, e.Body)
 	if err != nil {

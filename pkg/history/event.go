@@ -1,10 +1,8 @@
-// Package history is the record of an execution: the sealed sum of events, their
-// encoding, and the fold that tells what a history means.
+// Package history defines the record of an execution: the sealed sum of events, their encoding, and the fold of a history.
 //
-// A history is a dense list: the event with id n stands at place n, counted from
-// one, and nothing follows the event that ends it. Inputs (what moved the
-// execution) and decisions (what its code did about it) stand in the order in
-// which they took effect, so that a replay meets them in the same order:
+// A history is a dense list: the event with id n is at place n, counted from one, and nothing follows the event that ends it.
+// Inputs (which moved the execution) and decisions (of its code) are in the order in which they took effect, so that a replay
+// meets them in the same order:
 //
 //	Started · decisions · input · decisions · input · decisions · end
 //
@@ -17,7 +15,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/cancel"
 )
 
-// Kind numbers the events in their encoding. A number is never used again for something else.
+// Kind is the number of an event type in the encoding. A number is never reused.
 type Kind uint8
 
 // The kinds.
@@ -53,22 +51,24 @@ const (
 // switch over them must handle every one (see Kind).
 type Event interface {
 	Kind() Kind
-	// Meta gives the id and the time that all events share.
+	// Meta returns the id and the time, which all events have.
 	Meta() *Head
 	// Input reports whether the event moved the execution, rather than being decided by it.
 	Input() bool
+	// fields describes the encoding, for writing and reading.
+	fields(c *codec)
 }
 
-// Head is what all events share.
+// Head has the fields of all events.
 type Head struct {
-	ID uint64 `msgpack:"-"` // place in the history, from 1; not encoded, for the place says it
+	ID uint64 `msgpack:"-"` // place in the history, from 1; not encoded
 	At int64  `msgpack:"-"` // Unix milliseconds: an input's own time; for a decision, the execution's Now
 }
 
 // Meta returns the head itself.
 func (h *Head) Meta() *Head { return h }
 
-// Time gives At as a time in UTC.
+// Time returns At in UTC.
 func (h *Head) Time() time.Time { return time.UnixMilli(h.At).UTC() }
 
 // Payload is opaque bytes with a content type.
@@ -77,31 +77,30 @@ type Payload struct {
 	Data []byte `json:"data,omitempty"`
 }
 
-// TypeJSON is the content type of what Pawl's own codec writes and reads.
+// TypeJSON is the content type of Pawl's own codec.
 const TypeJSON = "application/json"
 
-// Position is a place in the inputs stream. Sequence and time together tell two
-// incarnations of a stream apart.
+// Position is a place in the inputs stream. Sequence and time together distinguish two incarnations of a stream.
 type Position struct {
 	Seq  uint64 `json:"seq"`
-	Time int64  `json:"time"` // Unix nanoseconds, as the stream has it
+	Time int64  `json:"time"` // Unix nanoseconds, of the stream
 }
 
-// Failure is an error in the form that survives history. See pawl.Failure.
+// Failure is an error as history records it. See pawl.Failure.
 type Failure struct {
 	Code      string   `json:"code,omitempty"`      // of the sentinel it came from; empty for a plain error
 	Message   string   `json:"message"`             // the text of the whole error
-	Data      Payload  `json:"data,omitzero"`       // what the author attached
+	Data      Payload  `json:"data,omitzero"`       // data of the author
 	Permanent bool     `json:"permanent,omitempty"` // never retried
 	Stack     string   `json:"stack,omitempty"`     // of a panic
 	Also      []string `json:"also,omitempty"`      // codes of further sentinels in the same error tree
 }
 
-// Codes of failures that Pawl itself makes.
+// Codes of the failures that Pawl makes.
 const (
 	CodePanic        = "pawl.panic"
-	CodePoison       = "pawl.poison"         // claimed too often without an end
-	CodeTimeout      = "pawl.timeout"        // an attempt or a whole call took too long
+	CodePoison       = "pawl.poison"         // claims exhausted
+	CodeTimeout      = "pawl.timeout"        // an attempt or a call timed out
 	CodeCancelled    = "pawl.cancelled"      // the failure is a cancellation
 	CodeUndecodable  = "pawl.undecodable"    // a payload does not decode into the type it is for
 	CodeUnencodable  = "pawl.unencodable"    // a type or a value that cannot be a payload
@@ -111,37 +110,37 @@ const (
 	CodeTurnTooLarge = "pawl.turn-too-large" // a call that its turn has no room for
 	CodeTooMany      = "pawl.too-many"       // more outstanding activities and children than allowed
 	CodeTooDeep      = "pawl.too-deep"       // a child whose ancestors are as many as allowed
-	CodeIDTaken      = "pawl.id-taken"       // a child's id belongs to an instance that somebody else has started
-	CodeDiverged     = "pawl.diverged"       // the code does not do what the history says, and is not to wait for other code
+	CodeIDTaken      = "pawl.id-taken"       // the id of a child belongs to an instance that something else started
+	CodeDiverged     = "pawl.diverged"       // the code does not match the history, and is not to wait for other code
 
-	CodeQueueFull    = "pawl.queue-full"    // as many wait at the gate of the action as may
-	CodeQueueTimeout = "pawl.queue-timeout" // it waited at the gate for as long as it may
-	CodeQueueCleared = "pawl.queue-cleared" // somebody has cleared the queue it waited in
-	CodeLimited      = "pawl.limited"       // the action is limited, and its policy is to refuse rather than to wait
+	CodeQueueFull    = "pawl.queue-full"    // the limit of the action has its maximum number of waiters
+	CodeQueueTimeout = "pawl.queue-timeout" // it waited at the limit for the maximum wait
+	CodeQueueCleared = "pawl.queue-cleared" // the waiters of the limit were cleared
+	CodeLimited      = "pawl.limited"       // the action is limited, and its policy rejects callers instead of queueing them
 )
 
-// Error gives the message.
+// Error returns the message.
 func (f *Failure) Error() string { return f.Message }
 
 // Started is always event 1.
 type Started struct {
 	Head          `msgpack:"-"`
 	Name          string
-	Version       string // that governs the execution; in an input: that was asked for, or empty
+	Version       string // that governs the execution; of an input: the requested one, or empty
 	Payload       Payload
 	Origin        Position
 	Execution     uint64
-	By            string  // who started it, as they named themselves
-	Parent        *Parent // nil: nobody's child
-	StatusVersion uint64  // how often the executions before have set the custom status
-	Limit         *Limit  // that the instance has passed, or waits at; nil: none
-	CustomStatus  Payload // the custom status as the execution before left it; empty: none
-	// Cancel is the request to end that had arrived before the first turn of an execution that follows another: its code
-	// begins cancelled. nil: none had.
+	By            string  // requester, by its own name
+	Parent        *Parent // nil: none
+	StatusVersion uint64  // number of custom statuses that the previous executions have set
+	Limit         *Limit  // that admitted the instance, or at which it waits; nil: none
+	CustomStatus  Payload // as the previous execution left it; empty: none
+	// Cancel is the cancellation that had arrived before the first turn of an execution that follows another: its code begins
+	// cancelled. nil: none.
 	Cancel *CancelNote
 }
 
-// CancelNote is a cancellation of an instance, as a start has it.
+// CancelNote is a cancellation of an instance, as part of a start.
 type CancelNote struct {
 	At     int64 // Unix ms
 	Reason cancel.Reason
@@ -149,38 +148,38 @@ type CancelNote struct {
 	Text   string
 }
 
-// EventReceived is an event sent to the instance. It is recorded when it is taken
-// from the inbox, whether or not somebody waits for it yet.
+// EventReceived is an event sent to the instance. It is recorded when it is taken from the inbox, whether or not code receives
+// it.
 type EventReceived struct {
 	Head    `msgpack:"-"`
 	Name    string
 	Payload Payload
-	MsgID   string // the sender's id, if it gave one
+	MsgID   string // message id of the sender; empty: none
 	By      string
 }
 
-// CancelRequested says that somebody wants the instance to end.
+// CancelRequested requests the end of the instance.
 type CancelRequested struct {
 	Head   `msgpack:"-"`
 	By     string
 	Text   string
 	Reason cancel.Reason // zero: Requested
-	Of     string        // effect id of the start that a parent takes back; empty: whichever it was
+	Of     string        // effect id of the start that a parent cancels; empty: any
 }
 
-// ActivityScheduled asks for an activity to be run. It is also what a lost task is sent again from.
+// ActivityScheduled requests an activity. Lost tasks are published again from it.
 type ActivityScheduled struct {
 	Head    `msgpack:"-"`
 	Name    string
 	Queue   string
 	Payload Payload
 	Effect  string // the effect id: see package replay
-	Attempt uint32 // of the author's Retry, from 1; not the number of claims
+	Attempt uint32 // of the Retry policy, from 1; not the number of claims
 	First   string // effect id of the first attempt; empty if this is it
-	Limit   *Limit // that it has passed, or waits at; nil: none
+	Limit   *Limit // that admitted it, or at which it waits; nil: none
 }
 
-// CallKey is the same for all attempts of a call: the effect id of the first.
+// CallKey identifies all attempts of a call: the effect id of the first.
 func (e *ActivityScheduled) CallKey() string {
 	if e.First == "" {
 		return e.Effect
@@ -194,7 +193,7 @@ type ActivityCompleted struct {
 	Scheduled uint64 // id of the ActivityScheduled
 	Result    Payload
 	Worker    string
-	Claims    uint32 // how often it was claimed
+	Claims    uint32 // number of claims
 }
 
 // ActivityFailed carries an activity's failure.
@@ -206,8 +205,7 @@ type ActivityFailed struct {
 	Claims    uint32
 }
 
-// ActivityCancelRequested says that nobody wants the activity's result any more.
-// The commit that records it deletes the lease.
+// ActivityCancelRequested cancels an activity whose result is no longer required. The commit that records it deletes the lease.
 type ActivityCancelRequested struct {
 	Head      `msgpack:"-"`
 	Scheduled uint64
@@ -220,8 +218,8 @@ type ActivityCancelRequested struct {
 type TimerScheduled struct {
 	Head             `msgpack:"-"`
 	FireAt           int64  // Unix milliseconds
-	RetainsSlotOf    uint64 // id of the ActivityScheduled whose slot is kept until it fires; 0: none
-	AttemptTimeoutOf uint64 // id of the ActivityScheduled whose attempt is over when it fires; 0: none. FireAt is by the owner's clock, then
+	RetainsSlotOf    uint64 // id of the ActivityScheduled whose slot is retained until the timer fires; 0: none
+	AttemptTimeoutOf uint64 // id of the ActivityScheduled whose attempt times out when the timer fires; 0: none. FireAt is by the owner's clock then
 }
 
 // TimerFired is the input of a due timer; its At is the FireAt of the timer.
@@ -230,7 +228,7 @@ type TimerFired struct {
 	Timer uint64 // id of the TimerScheduled
 }
 
-// TimerCancelled drops a timer.
+// TimerCancelled removes a timer.
 type TimerCancelled struct {
 	Head  `msgpack:"-"`
 	Timer uint64
@@ -248,23 +246,23 @@ type Failed struct {
 	Failure Failure
 }
 
-// Cancelled ends an execution that was asked to end, and did.
+// Cancelled ends an execution that was cancelled.
 type Cancelled struct {
 	Head    `msgpack:"-"`
-	Failure Failure // what the code returned
+	Failure Failure // returned by the code
 	By      string
 	Text    string
 }
 
-// SideEffectRecorded keeps what a side effect gave: a result, or a failure.
+// SideEffectRecorded has the result of a side effect, or its failure.
 type SideEffectRecorded struct {
 	Head    `msgpack:"-"`
 	Result  Payload
-	Failure *Failure // nil if it gave a result
+	Failure *Failure // nil: it returned a result
 }
 
-// Observed is the input that completes polls: every input that had arrived was applied before it.
-// The owner records it only while the code polls. Its At is the execution's Now: observing takes no time.
+// Observed completes polls: every input that had arrived was applied before it. The owner records it only while the code polls.
+// Its At is the execution's Now: observing takes no time.
 type Observed struct {
 	Head `msgpack:"-"`
 }
@@ -285,7 +283,7 @@ func (*Cancelled) Kind() Kind               { return KindCancelled }
 func (*SideEffectRecorded) Kind() Kind      { return KindSideEffectRecorded }
 func (*Observed) Kind() Kind                { return KindObserved }
 
-// Input is true of what moved the execution.
+// Input reports whether the event moved the execution.
 func (*Started) Input() bool                 { return true }
 func (*EventReceived) Input() bool           { return true }
 func (*CancelRequested) Input() bool         { return true }

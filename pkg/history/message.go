@@ -2,35 +2,34 @@ package history
 
 import "fmt"
 
-// Message is something that an execution tells another instance, whatever becomes of
-// itself: an event, the start of somebody detached or abandoned, the cancellation of a
-// child, and, to its parent, its own end. Each is owed until the inputs stream has it.
+// Message is a message of an execution to another instance, sent whatever becomes of the execution: an event, a detached or
+// abandoned start, the cancellation of a child, and, to its parent, its own end. It stays in the outbox until the inputs stream
+// acknowledges it.
 //
-// The start of any other child is no such message: it is owed for as long as the child
-// is outstanding.
+// The start of any other child is no such message: it is required for as long as the child is outstanding.
 type Message struct {
-	ID     uint64          // of the event that decided it: messages are confirmed up to an id
+	ID     uint64          // of the event that decided it; messages are acknowledged up to an id
 	Event  Event           // EventSent, ChildScheduled (detached or abandoned), ChildCancelRequested, or the end
-	Cancel *ChildScheduled // of ChildCancelRequested: whom it concerns
+	Cancel *ChildScheduled // of ChildCancelRequested: the child
 }
 
-// Messages are those that nobody has confirmed, in order.
+// PendingMessages returns the messages of the outbox, in order.
 func (s *State) PendingMessages() []Message { return s.outbox }
 
-// Confirm forgets the messages up to the event id.
+// TrimAcked removes the messages up to the event id from the outbox.
 func (s *State) TrimAcked(upTo uint64) {
 	for len(s.outbox) > 0 && s.outbox[0].ID <= upTo {
 		s.outbox = s.outbox[1:]
 	}
 }
 
-// Children lists the ids of the children whose end is waited for, ascending.
+// Children lists the ids of the outstanding children, ascending.
 func (s *State) Children() []uint64 { return s.children.Outstanding() }
 
-// ChildLen is the number of them, without listing.
+// ChildLen returns the number of outstanding children.
 func (s *State) ChildLen() int { return s.children.Len() }
 
-// Child gives the schedule of an outstanding child, or nil.
+// Child returns the schedule of an outstanding child, or nil.
 func (s *State) Child(id uint64) *ChildScheduled {
 	e, _ := s.children.Lookup(id)
 	return e
@@ -58,7 +57,7 @@ func (s *State) applyMessage(e Event) {
 	}
 }
 
-// end closes the execution. A child hears nothing of an execution that goes on as another.
+// end closes the execution. Continue-as-new reports nothing to the parent.
 func (s *State) end(e Event) {
 	s.End = e
 	s.timers, s.queue = nil, nil
@@ -99,7 +98,7 @@ func (s *State) childViolationOf(verb string, id uint64, effect string) string {
 	}
 }
 
-// leavesChild names a child that the end of the execution would leave without a word.
+// outstandingChild returns the violation of an end with an outstanding child that is not abandoned.
 func (s *State) outstandingChild() string {
 	for _, id := range s.children.Outstanding() {
 		if !s.Child(id).Abandon {

@@ -14,23 +14,23 @@ type Policy struct {
 	RateWindow   int64  `json:"rate_window_ms,omitempty"`   // of Rate
 	Quota        uint64 `json:"quota,omitempty"`            // grants in a window of QuotaWindow, which begins with its first grant; 0: any number
 	QuotaWindow  int64  `json:"quota_window_ms,omitempty"`  // of Quota
-	Key          string `json:"key,omitempty"`              // path into the payload: every value of it has a queue and limits of its own
+	Key          string `json:"key,omitempty"`              // path into the payload: each value has waiters and limits of its own
 	QueueLimit   uint32 `json:"queue_limit,omitempty"`      // waiters at one time; 0: DefaultQueueLimit
-	QueueTimeout int64  `json:"queue_timeout_ms,omitempty"` // how long one waits; 0: DefaultQueueTimeout; below: for ever
-	Reject       bool   `json:"reject,omitempty"`           // who can not be let in at once is refused
+	QueueTimeout int64  `json:"queue_timeout_ms,omitempty"` // maximum wait; 0: DefaultQueueTimeout; negative: no maximum
+	Reject       bool   `json:"reject,omitempty"`           // callers that cannot be admitted at once are rejected
 }
 
 // Defaults and bounds of a Policy.
 const (
 	DefaultQueueLimit   = 10_000
 	DefaultQueueTimeout = time.Hour
-	MaxRate             = 10_000                    // the times of so many grants are kept
+	MaxRate             = 10_000                    // so many grant times are stored
 	MaxQuota            = 1 << 53                   // Redis counts in floating point
-	MaxWindow           = 10 * 365 * 24 * time.Hour // and the longest timeout of a queue
+	MaxWindow           = 10 * 365 * 24 * time.Hour // and the longest maximum wait
 	MaxKeyPath          = 200                       // bytes
 )
 
-// Millis gives a duration in milliseconds, rounded up: what was meant to last is not cut short, and no limit is exceeded.
+// Millis returns a duration in milliseconds, rounded up, so that a wait is never shorter and a rate never higher than declared.
 func Millis(d time.Duration) int64 {
 	ms := d.Milliseconds()
 	if d%time.Millisecond > 0 {
@@ -39,14 +39,14 @@ func Millis(d time.Duration) int64 {
 	return ms
 }
 
-// Declared is what the code says about the limits of an action; policies that are set at run time stand above it, level by level.
+// Declared has the limits of an action that the code declares; a policy that was set at run time takes precedence at each level.
 type Declared struct {
 	Action      *Policy // of the action itself; nil: none
 	Group       string  // that it belongs to; empty: none
-	GroupPolicy *Policy // of the group, as this handle knows it; nil: none
+	GroupPolicy *Policy // of the group, as declared with this handle
 }
 
-// ByGate reports whether a failure with the code was made by a gate.
+// IsLimitCode reports whether a failure with the code was made by a limit.
 func IsLimitCode(code string) bool {
 	switch code {
 	case CodeQueueFull, CodeQueueTimeout, CodeQueueCleared, CodeLimited:
@@ -56,46 +56,46 @@ func IsLimitCode(code string) bool {
 	}
 }
 
-// Gate is what the schedule of an activity, or the start of an instance, says about the gate in front of it. The owner of the
-// instance writes it; a replay does not compare it.
+// Limit is the state of a caller at its limit, as part of the schedule of an activity or of the start of an instance. The owner
+// of the instance writes it; a replay does not compare it.
 type Limit struct {
-	Name           string   // the action, or action/key; empty while nobody has resolved it: only Declared and Keep count then
-	Ticket         string   // under which it is known there
-	Waiting        bool     // it had not been let in when the event was committed
-	Retain         bool     // the slot is kept from one attempt of the call to the next
-	HeldByAncestor string   // ticket of an ancestor that holds the same gate; empty: none
-	WaitingSince   int64    // by the gate's clock, Unix ms: it waited there then; a word from before that is about an entry before. 0: the gate has not answered
-	Declared       Declared // for asking again
+	Name           string   // the action, or action/key; empty until it is resolved: then only Declared and Retain count
+	Ticket         string   // identity of the caller at the limit
+	Waiting        bool     // it was not admitted when the event was committed
+	Retain         bool     // the slot is retained from one attempt of the call to the next
+	HeldByAncestor string   // ticket of an ancestor that holds the same limit; empty: none
+	WaitingSince   int64    // by the limit's clock, Unix ms: it was waiting then; an earlier notice is about an earlier entry. 0: no reply of the limit yet
+	Declared       Declared // for later requests
 }
 
-// Granted is the input that lets an activity, or an instance, through its gate.
+// Granted is the input that admits an activity, or an instance, at its limit.
 type Granted struct {
 	Head      `msgpack:"-"`
 	Scheduled uint64 // id of the ActivityScheduled, or of Started
 }
 
-// Kind gives KindGranted.
+// Kind returns KindGranted.
 func (*Granted) Kind() Kind { return KindGranted }
 
-// Input is true: a grant moves the execution.
+// Input returns true: a grant moves the execution.
 func (*Granted) Input() bool { return true }
 
-// PolicyError is a policy that makes no sense.
+// PolicyError is an invalid policy.
 type PolicyError struct {
 	Field string
 	Rule  string
 }
 
-// Error says which field, and what is allowed.
+// Error returns the field and the rule.
 func (e *PolicyError) Error() string { return fmt.Sprintf("pawl: bad limit: %s %s", e.Field, e.Rule) }
 
 // Limits reports whether the policy limits anything.
 func (p Policy) Limits() bool { return p.Concurrency > 0 || p.Rate > 0 || p.Quota > 0 }
 
-// Idle reports whether the policy says something, and limits nothing: in force, it would lift the limits of the levels below it.
+// Unlimited reports whether the policy is set and limits nothing: in force, it lifts the limits of the levels below it.
 func (p Policy) Unlimited() bool { return !p.Limits() && p != (Policy{}) }
 
-// Validate gives a *PolicyError for a policy that makes no sense.
+// Validate returns a *PolicyError for an invalid policy.
 func (p *Policy) Validate() error {
 	bad := func(field, rule string) error { return &PolicyError{Field: field, Rule: rule} }
 	switch {

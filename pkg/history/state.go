@@ -7,19 +7,18 @@ import (
 	"github.com/pawlrun/pawl/pkg/cancel"
 )
 
-// Violation is a history that breaks a rule which every history keeps.
+// Violation is a rule that a history breaks.
 type Violation struct {
 	EventID uint64
 	Rule    string
 }
 
-// Error names the event and the rule.
+// Error returns the event and the rule.
 func (v *Violation) Error() string { return fmt.Sprintf("event %d: %s", v.EventID, v.Rule) }
 
-// State is what a history means to the runtime: what is outstanding, which timers
-// run, whether it has ended. It needs no orchestration code, so that an instance
-// which nobody registers, or which is stalled, can still be looked after. The zero
-// value is the state before event 1. It is not safe for concurrent use.
+// State is the fold of a history for the runtime: outstanding activities, running timers, the end. It needs no orchestration
+// code, so that an instance whose orchestration is not registered, or which is stalled, can be reconciled. The zero value is the
+// state before event 1. It is not safe for concurrent use.
 type State struct {
 	Started *Started
 	End     Event  // Completed, Failed, Cancelled or ContinuedAsNew; nil while it runs
@@ -35,8 +34,7 @@ type State struct {
 	tickets  tickets
 }
 
-// Apply takes the next event. It returns a *Violation and changes nothing if the
-// event can not stand where it stands.
+// Apply adds the next event. It returns a *Violation and changes nothing if the event cannot be at its place.
 func (s *State) Apply(e Event) error {
 	m := e.Meta()
 	if rule := s.violation(e); rule != "" {
@@ -93,7 +91,7 @@ func (s *State) stop(timer uint64) {
 	s.tickets.unassign(timer)
 }
 
-// refuse gives the rule that the event would break, or "".
+// violation returns the rule that the event would break, or "".
 func (s *State) violation(e Event) string {
 	_, isStart := e.(*Started)
 	switch {
@@ -142,22 +140,22 @@ func (s *State) timerViolation(verb string, id uint64) string {
 	return fmt.Sprintf("%s timer %d, which is not running", verb, id)
 }
 
-// Outstanding lists the ids of the activities whose result is wanted, ascending.
+// Outstanding lists the ids of the outstanding activities, ascending.
 func (s *State) Outstanding() []uint64 { return s.ledger.Outstanding() }
 
-// OutstandingLen is the number of them, without listing.
+// OutstandingLen returns the number of outstanding activities.
 func (s *State) OutstandingLen() int { return s.ledger.Len() }
 
-// Activity gives the schedule of an outstanding activity, or nil.
+// Activity returns the schedule of an outstanding activity, or nil.
 func (s *State) Activity(id uint64) *ActivityScheduled {
 	e, _ := s.ledger.Lookup(id)
 	return e
 }
 
-// TimerLen is the number of running timers.
+// TimerLen returns the number of running timers.
 func (s *State) TimerLen() int { return len(s.timers) }
 
-// NextTimer gives the timer that is due first; of equal ones the one set first.
+// NextTimer returns the timer that is due first; of equal ones the one that was set first.
 func (s *State) NextTimer() (Timer, bool) {
 	for len(s.queue) > 0 {
 		if at, ok := s.timers[s.queue[0].ID]; ok && at == s.queue[0].FireAt {
@@ -189,10 +187,8 @@ func (h *timerHeap) Pop() any {
 	return last
 }
 
-// Check folds a whole history and returns its state and every violation: ids
-// dense, every completion has its schedule, nothing after the end. An event that can
-// not stand where it stands keeps its place, so that the next ones are judged for
-// themselves.
+// Check folds a whole history and returns its state and every violation: ids are dense, every completion has its schedule,
+// nothing follows the end. An event that cannot be at its place keeps it, so that the following ones are judged by themselves.
 func Check(events []Event) (*State, []error) {
 	s := &State{}
 	var bad []error

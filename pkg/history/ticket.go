@@ -7,11 +7,11 @@ import (
 	"slices"
 )
 
-// Ticket is a place at a gate that an execution wants: it waits there, or has been let in and has not left.
+// Ticket is a caller of an execution at a limit: it waits there, or was admitted and has not left.
 //
-// A ticket is wanted from the schedule (or the start) that has it until that is answered or cancelled. One that is kept
-// goes from a failed attempt to the pause before the next, and from there to that attempt; in the middle of a turn it may
-// be with neither, and if it still is at the end, it has left.
+// A ticket is required from the schedule (or the start) that has it until that completes, fails or is cancelled. A retained one
+// passes from a failed attempt to the backoff before the next, and from there to that attempt; within a turn it may be assigned
+// to neither, and if it is unassigned at the end of the turn, it is released.
 type Ticket struct {
 	ID      string
 	Limit   *Limit
@@ -19,12 +19,12 @@ type Ticket struct {
 	Waiting bool
 }
 
-// tickets is the part of a State that is about gates.
+// tickets is the part of a State that is about limits.
 type tickets struct {
 	byEvent    map[uint64]*Ticket // by the event that has it
-	byID       map[string]*Ticket // the same, and those that are kept
-	byTimer    map[uint64]*Ticket // kept, by the timer that keeps it
-	unassigned []*Ticket          // kept, by nothing so far
+	byID       map[string]*Ticket // the same, and the retained ones
+	byTimer    map[uint64]*Ticket // retained, by the timer of the backoff
+	unassigned []*Ticket          // retained, and not assigned
 	released   []Ticket
 	waiting    int
 }
@@ -55,7 +55,7 @@ func (t *tickets) grant(event uint64) {
 	}
 }
 
-// settle ends the schedule that has a ticket. A slot that may be kept is, for now.
+// settle ends the schedule that has a ticket. A slot that may be retained becomes unassigned.
 func (t *tickets) settle(event uint64, completed bool) {
 	k := t.byEvent[event]
 	if k == nil {
@@ -98,7 +98,7 @@ func (t *tickets) unassign(timer uint64) {
 	}
 }
 
-// end closes the execution. The slot of the instance itself goes on with it if it continues as new.
+// end closes the execution. The slot of the instance itself passes to the next execution.
 func (t *tickets) end(more bool) {
 	if more {
 		delete(t.byEvent, 1)
@@ -112,8 +112,8 @@ func (t *tickets) end(more bool) {
 	*t = tickets{released: t.released, unassigned: t.unassigned}
 }
 
-// Enter is the owner's note on an event that it has folded and not yet committed: which gate it has passed, or waits
-// at; nil: none. It sets the event's Gate.
+// SetLimit sets the limit of an event that is applied and not yet committed: the one that admitted it, or at which it waits; nil:
+// none.
 func (s *State) SetLimit(event uint64, g *Limit) {
 	if event == 1 {
 		s.Started.Limit = g
@@ -125,7 +125,7 @@ func (s *State) SetLimit(event uint64, g *Limit) {
 	s.tickets.add(event, g)
 }
 
-// Kept gives the gate of a ticket that is kept and has not gone to the next attempt yet.
+// Retained returns the limit of a retained ticket that is not assigned to the next attempt yet.
 func (s *State) Retained(ticket string) (Limit, bool) {
 	for _, k := range s.tickets.unassigned {
 		if k.ID == ticket {
@@ -137,7 +137,7 @@ func (s *State) Retained(ticket string) (Limit, bool) {
 	return Limit{}, false
 }
 
-// Find gives a ticket that is wanted, by its id.
+// Find returns a required ticket by its id.
 func (s *State) Find(id string) (Ticket, bool) {
 	if k := s.tickets.byID[id]; k != nil {
 		return *k, true
@@ -145,7 +145,7 @@ func (s *State) Find(id string) (Ticket, bool) {
 	return Ticket{}, false
 }
 
-// Tickets lists all that are wanted, by event. One that is kept through a pause has the event of the attempt that failed.
+// Tickets lists the required tickets by event. One that is retained during a backoff has the event of the failed attempt.
 func (s *State) Tickets() []Ticket {
 	t := &s.tickets
 	if len(t.byEvent)+len(t.byTimer) == 0 {
@@ -164,19 +164,19 @@ func (s *State) Tickets() []Ticket {
 
 func compareEvents(a, b Ticket) int { return cmp.Compare(a.Event, b.Event) }
 
-// TicketLen is the number of them, without listing.
+// TicketLen returns the number of required tickets.
 func (s *State) TicketLen() int { return len(s.tickets.byEvent) + len(s.tickets.byTimer) }
 
-// Waits reports whether the activity, or (event 1) the instance, waits at its gate: it has no lease and no task.
+// Waiting reports whether the activity, or (event 1) the instance, waits at its limit: it has neither a lease nor a task.
 func (s *State) Waiting(event uint64) bool {
 	k := s.tickets.byEvent[event]
 	return k != nil && k.Waiting
 }
 
-// WaitingLen is how many wait.
+// WaitingLen returns the number of waiting tickets.
 func (s *State) WaitingLen() int { return s.tickets.waiting }
 
-// AdmittedLen is the number of outstanding activities that have a lease, or should have one.
+// AdmittedLen returns the number of outstanding activities that require a lease.
 func (s *State) AdmittedLen() int {
 	n := s.OutstandingLen() - s.tickets.waiting
 	if s.Waiting(1) {
@@ -185,7 +185,7 @@ func (s *State) AdmittedLen() int {
 	return n
 }
 
-// Admitted lists the outstanding activities that have a lease, or should have one, ascending.
+// Admitted lists the outstanding activities that require a lease, ascending.
 func (s *State) Admitted() []uint64 {
 	all := s.Outstanding()
 	if s.tickets.waiting == 0 {
@@ -194,7 +194,7 @@ func (s *State) Admitted() []uint64 {
 	return slices.DeleteFunc(all, s.Waiting)
 }
 
-// Left gives the tickets that are not wanted any more, once, by event. It is for the end of a turn.
+// TakeReleased returns the tickets that are no longer required, once, by event. It is called at the end of a turn.
 func (s *State) TakeReleased() []Ticket {
 	t := &s.tickets
 	for _, k := range t.unassigned {
@@ -206,7 +206,7 @@ func (s *State) TakeReleased() []Ticket {
 	return left
 }
 
-// refuseGate gives the rule about gates that the event would break.
+// limitViolation returns the rule about limits that the event would break.
 func (s *State) limitViolation(e Event) string {
 	if g, ok := e.(*Granted); ok {
 		if !s.Waiting(g.Scheduled) {

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// UnreadEvents counts the events of one name that an instance was sent and had not read when it ended.
+// UnreadEvents is the number of events of one name that an instance had not received when it ended.
 type UnreadEvents struct {
-	Event string `json:"event"` // name; empty: of all names that are not listed
+	Event string `json:"event"` // name; empty: all names that are not listed
 	Count uint64 `json:"count"`
 }
 
-// maxUnreadNames bounds the names that CountUnread lists: anybody may send events of any name.
+// maxUnreadNames bounds the names that CountUnread lists: any client may send events of any name.
 const maxUnreadNames = 10
 
-// CountUnread counts events by name: the most frequent ones first, ten names at the most, then all others together.
+// CountUnread counts events by name: the most frequent names first, at most ten, then all others together.
 func CountUnread(names []string) []UnreadEvents {
 	if len(names) == 0 {
 		return nil
@@ -42,7 +42,7 @@ func CountUnread(names []string) []UnreadEvents {
 	return all
 }
 
-// UnreadText gives the counts on one line.
+// FormatUnread returns the counts on one line.
 func FormatUnread(all []UnreadEvents) string {
 	parts := make([]string, len(all))
 	for i, u := range all {

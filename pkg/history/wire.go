@@ -8,227 +8,249 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 
-	door "github.com/pawlrun/pawl/internal/wire"
+	"github.com/pawlrun/pawl/internal/wire"
 )
+
+// codec writes or reads the fields of a msgpack array: each of its methods does either, so that an encoding is described once.
+// It keeps the first error. Fields that are zero at the end of an array are not written, and fields behind the end of an array
+// are read as zero: that is how fields are added.
+type codec struct {
+	enc *msgpack.Encoder // writing
+	buf bytes.Buffer
+
+	dec  *msgpack.Decoder // reading
+	size int              // bytes
+
+	// places counts the elements of the current array: those written, or those left to read. used and end are the number of
+	// places and of bytes up to the last one that is not zero.
+	places, used, end int
+	err               error
+}
+
+func newWriter() *codec {
+	c := &codec{enc: msgpack.GetEncoder()}
+	c.enc.Reset(&c.buf)
+	return c
+}
+
+// newReader enters the outermost array. free returns its decoder.
+func newReader(b []byte) (*codec, error) {
+	dec, err := wire.Open(b)
+	if err != nil {
+		return nil, err
+	}
+	c := &codec{dec: dec, size: len(b)}
+	c.enter()
+	return c, nil
+}
+
+func (c *codec) free() {
+	if c.enc != nil {
+		msgpack.PutEncoder(c.enc)
+		return
+	}
+	wire.Close(c.dec, c.size)
+}
+
+// bytes returns the array that was written, behind the elements that head writes.
+func (c *codec) bytes(headPlaces int, head func()) []byte {
+	body := c.buf.Len()
+	c.keep(c.enc.EncodeArrayLen(headPlaces + c.used))
+	head()
+	all := c.buf.Bytes()
+	return append(append(make([]byte, 0, len(all)-body+c.end), all[body:]...), all[:c.end]...)
+}
+
+func (c *codec) keep(err error) {
+	if c.err == nil {
+		c.err = err
+	}
+}
+
+// wrote counts a place.
+func (c *codec) wrote(err error, zero bool) {
+	c.keep(err)
+	if c.places++; !zero {
+		c.used, c.end = c.places, c.buf.Len()
+	}
+}
+
+// more reports whether there is a place left to read, and takes it.
+func (c *codec) more() bool {
+	if c.err != nil || c.places == 0 {
+		return false
+	}
+	c.places--
+	return true
+}
+
+var (
+	errNotArray = errors.New("not an array")
+	errRange    = errors.New("number out of range")
+)
+
+// enter reads the header of an array.
+func (c *codec) enter() {
+	n, err := c.dec.DecodeArrayLen()
+	if err == nil && n < 0 {
+		err = errNotArray
+	}
+	c.keep(err)
+	c.places = max(n, 0)
+}
+
+// rest skips the fields that a newer build has added.
+func (c *codec) rest() {
+	for c.more() {
+		c.keep(c.dec.Skip())
+	}
+}
+
+// array is an array of n elements in one place.
+func (c *codec) array(n int, zero bool, fields func()) {
+	if c.enc != nil {
+		places, used, end := c.places, c.used, c.end
+		c.keep(c.enc.EncodeArrayLen(n))
+		fields()
+		c.places, c.used, c.end = places, used, end
+		c.wrote(nil, zero)
+		return
+	}
+	if !c.more() {
+		return
+	}
+	outer := c.places
+	c.enter()
+	fields()
+	c.rest()
+	c.places = outer
+}
+
+func (c *codec) uint(v *uint64) {
+	if c.enc != nil {
+		c.wrote(c.enc.EncodeUint(*v), *v == 0)
+	} else if c.more() {
+		var err error
+		*v, err = c.dec.DecodeUint64()
+		c.keep(err)
+	}
+}
+
+// number is a number that must fit into its type.
+func number[T ~uint8 | ~uint32](c *codec, v *T, limit uint64) {
+	n := uint64(*v)
+	c.uint(&n)
+	if n > limit {
+		c.keep(errRange)
+		n = 0
+	}
+	*v = T(n)
+}
+
+func (c *codec) uint32(v *uint32) { number(c, v, math.MaxUint32) }
+
+func (c *codec) int(v *int64) {
+	if c.enc != nil {
+		c.wrote(c.enc.EncodeInt(*v), *v == 0)
+	} else if c.more() {
+		var err error
+		*v, err = c.dec.DecodeInt64()
+		c.keep(err)
+	}
+}
+
+func (c *codec) str(v *string) {
+	if c.enc != nil {
+		c.wrote(c.enc.EncodeString(*v), *v == "")
+	} else if c.more() {
+		var err error
+		*v, err = c.dec.DecodeString()
+		c.keep(err)
+	}
+}
+
+func (c *codec) bool(v *bool) {
+	if c.enc != nil {
+		c.wrote(c.enc.EncodeBool(*v), !*v)
+	} else if c.more() {
+		var err error
+		*v, err = c.dec.DecodeBool()
+		c.keep(err)
+	}
+}
+
+func (c *codec) data(v *[]byte) {
+	if c.enc != nil {
+		c.wrote(c.enc.EncodeBytes(*v), *v == nil)
+	} else if c.more() {
+		var err error
+		*v, err = c.dec.DecodeBytes()
+		c.keep(err)
+	}
+}
 
 // wireJSON is written for TypeJSON, because every event would repeat it.
 const wireJSON = 2
 
-// writer appends msgpack values and keeps the first error.
-type writer struct {
-	buf bytes.Buffer
-	enc *msgpack.Encoder
-	err error
-}
-
-func newWriter() *writer {
-	w := &writer{enc: msgpack.GetEncoder()}
-	w.enc.Reset(&w.buf)
-	return w
-}
-
-func (w *writer) free() { msgpack.PutEncoder(w.enc) }
-
-func (w *writer) keep(err error) {
-	if w.err == nil {
-		w.err = err
-	}
-}
-func (w *writer) array(n int)   { w.keep(w.enc.EncodeArrayLen(n)) }
-func (w *writer) uint(v uint64) { w.keep(w.enc.EncodeUint(v)) }
-func (w *writer) int(v int64)   { w.keep(w.enc.EncodeInt(v)) }
-func (w *writer) str(s string)  { w.keep(w.enc.EncodeString(s)) }
-func (w *writer) bool(v bool)   { w.keep(w.enc.EncodeBool(v)) }
-
 // payload takes two places: type and data.
-func (w *writer) payload(p Payload) {
-	switch p.Type {
-	case "":
-		w.keep(w.enc.EncodeNil())
-	case TypeJSON:
-		w.uint(wireJSON)
-	default:
-		w.str(p.Type)
-	}
-	w.keep(w.enc.EncodeBytes(p.Data))
-}
-
-func (w *writer) failure(f Failure) {
-	w.array(7)
-	w.str(f.Code)
-	w.str(f.Message)
-	w.payload(f.Data)
-	w.bool(f.Permanent)
-	w.str(f.Stack)
-	w.array(len(f.Also))
-	for _, c := range f.Also {
-		w.str(c)
-	}
-}
-
-// reader takes values off a msgpack array and keeps the first error. Past the end
-// of the array every value is zero: that is how fields are added.
-type reader struct {
-	dec  *msgpack.Decoder
-	size int // bytes
-	left int
-	err  error
-}
-
-// newReader reads the outermost array. free gives its decoder back.
-func newReader(b []byte) (*reader, error) {
-	dec, err := door.Open(b)
-	if err != nil {
-		return nil, err
-	}
-	r := &reader{dec: dec, size: len(b)}
-	r.array()
-	return r, nil
-}
-
-func (r *reader) free() { door.Close(r.dec, r.size) }
-
-func (r *reader) keep(err error) {
-	if r.err == nil {
-		r.err = err
-	}
-}
-
-func (r *reader) more() bool {
-	if r.err != nil || r.left == 0 {
-		return false
-	}
-	r.left--
-	return true
-}
-
-var errNotArray = errors.New("not an array")
-
-// array enters an array of the outermost level.
-func (r *reader) array() {
-	n, err := r.dec.DecodeArrayLen()
-	if err == nil && n < 0 {
-		err = errNotArray
-	}
-	r.keep(err)
-	r.left = max(n, 0)
-}
-
-// rest skips what a newer build has added.
-func (r *reader) rest() {
-	for r.more() {
-		r.keep(r.dec.Skip())
-	}
-}
-
-func (r *reader) uint() (v uint64) {
-	if r.more() {
-		var err error
-		v, err = r.dec.DecodeUint64()
-		r.keep(err)
-	}
-	return v
-}
-
-var errRange = errors.New("number out of range")
-
-// upTo reads a number that must not be greater than most.
-func (r *reader) upTo(most uint64) uint64 {
-	v := r.uint()
-	if v > most {
-		r.keep(errRange)
-		return 0
-	}
-	return v
-}
-
-func (r *reader) uint32() uint32 { return uint32(r.upTo(math.MaxUint32)) } //nolint:gosec // just bounded
-func (r *reader) uint8() uint8   { return uint8(r.upTo(math.MaxUint8)) }   //nolint:gosec // just bounded
-
-func (r *reader) int() (v int64) {
-	if r.more() {
-		var err error
-		v, err = r.dec.DecodeInt64()
-		r.keep(err)
-	}
-	return v
-}
-
-func (r *reader) str() (s string) {
-	if r.more() {
-		var err error
-		s, err = r.dec.DecodeString()
-		r.keep(err)
-	}
-	return s
-}
-
-func (r *reader) bool() (v bool) {
-	if r.more() {
-		var err error
-		v, err = r.dec.DecodeBool()
-		r.keep(err)
-	}
-	return v
-}
-
-func (r *reader) payload() (p Payload) {
-	if r.more() {
-		p.Type = r.payloadType()
-	}
-	p.Data = r.bytes()
-	return p
-}
-
-// payloadType reads nil, a number or a string, and nothing else: a decoder of
-// everything would make room for as many elements as corrupt bytes say there are.
-func (r *reader) payloadType() string {
-	c, err := r.dec.PeekCode()
-	r.keep(err)
+func (c *codec) payload(p *Payload) {
 	switch {
-	case r.err != nil:
+	case c.enc == nil:
+		if c.more() {
+			p.Type = c.payloadType()
+		}
+	case p.Type == "":
+		c.wrote(c.enc.EncodeNil(), true)
+	case p.Type == TypeJSON:
+		c.wrote(c.enc.EncodeUint(wireJSON), false)
+	default:
+		c.wrote(c.enc.EncodeString(p.Type), false)
+	}
+	c.data(&p.Data)
+}
+
+// payloadType reads nil, a number or a string, and nothing else: a decoder of any value would allocate room for as many elements as
+// corrupt bytes announce.
+func (c *codec) payloadType() string {
+	code, err := c.dec.PeekCode()
+	c.keep(err)
+	switch {
+	case c.err != nil:
 		return ""
-	case c == msgpcode.Nil:
-		r.keep(r.dec.DecodeNil())
+	case code == msgpcode.Nil:
+		c.keep(c.dec.DecodeNil())
 		return ""
-	case msgpcode.IsString(c):
-		s, err := r.dec.DecodeString()
-		r.keep(err)
+	case msgpcode.IsString(code):
+		s, err := c.dec.DecodeString()
+		c.keep(err)
 		return s
 	default:
-		n, err := r.dec.DecodeUint64()
-		r.keep(err)
-		return wireType(n)
-	}
-}
-
-func wireType(n uint64) string {
-	if n == wireJSON {
-		return TypeJSON
-	}
-	return "unknown"
-}
-
-func (r *reader) failure() (f Failure) {
-	if !r.more() {
-		return f
-	}
-	outer := r.left
-	r.array()
-	f = Failure{Code: r.str(), Message: r.str(), Data: r.payload(), Permanent: r.bool(), Stack: r.str()}
-	if r.more() {
-		n, err := r.dec.DecodeArrayLen()
-		r.keep(err)
-		for range n {
-			if r.err != nil {
-				break
-			}
-			s, err := r.dec.DecodeString()
-			r.keep(err)
-			f.Also = append(f.Also, s)
+		n, err := c.dec.DecodeUint64()
+		c.keep(err)
+		if n == wireJSON {
+			return TypeJSON
 		}
+		return "unknown"
 	}
-	r.rest()
-	r.left = outer
-	return f
+}
+
+func (c *codec) failure(f *Failure) {
+	zero := f.Code == "" && f.Message == "" && f.Data.Type == "" && f.Data.Data == nil && !f.Permanent && f.Stack == "" && f.Also == nil
+	c.array(7, zero, func() {
+		c.str(&f.Code)
+		c.str(&f.Message)
+		c.payload(&f.Data)
+		c.bool(&f.Permanent)
+		c.str(&f.Stack)
+		c.array(len(f.Also), f.Also == nil, func() {
+			for i := range f.Also {
+				c.str(&f.Also[i])
+			}
+			for c.dec != nil && c.err == nil && c.places > 0 {
+				var s string
+				c.str(&s)
+				f.Also = append(f.Also, s)
+			}
+		})
+	})
 }

@@ -1,73 +1,67 @@
-// Package lease is the right to have an activity's result wanted: claiming it,
-// keeping it, giving it up.
+// Package lease has the leases of activities: claiming, renewing and ending them.
 //
-// A lease is a Redis hash. The owner's commit that schedules an activity creates it,
-// the commit that cancels the activity deletes it, and so does the ack that brings
-// the completion. Nothing else ends it: while the hash is there somebody wants the
-// result, and once it is gone nobody does, whatever message is still under way.
+// A lease is a Redis hash. The owner's commit that schedules an activity creates it, the commit that cancels the activity deletes
+// it, and so does the ack that pushes the completion. Nothing else ends it: while the hash exists the result is required, and
+// without it the result is not, whatever message is still in transit.
 //
 //	                    claim                      ack
 //	(commit) ──▶ free ─────────▶ held(token) ──────────────▶ gone + completion in the inbox
 //	               ▲               │  │ ▲ renew
-//	               │   abandon     │  │ │
+//	               │   release     │  │ │
 //	               ├───────────────┘  └─┘
-//	               │   requeue by the owner, or the next claim, after `until`
+//	               │   reconciliation by the owner, or the next claim, after `until`
 //	               └────────────── expired
 //
 //	free, held, expired ──commit that cancels──▶ gone
 //
 // # Fields
 //
-//	e  effect id: what the lease is for. Another effect id is another lease: GONE.
+//	e  effect id of the activity. Another effect id is another lease: GONE.
 //	n  number of claims
 //	c  created, Unix ms
+//	k  key of the proof for the doorbell
 //	t  token of the claim, fresh for every delivery; absent: free
 //	w  worker that claimed
 //	u  until, Unix ms by the clock of Redis
-//	d  span that it was claimed or renewed for, ms
-//	b  for when its last holder gave it back, Unix ms: its task is sent again then
+//	d  duration that it was claimed or renewed for, ms
+//	r  when its last holder returned it, Unix ms: its task is published again then
 //
-// The numbers are decimal text. A claim is over when until has passed, or is
-// further away than the span, which means that the clock of Redis has stepped back.
+// The numbers are decimal text. A claim has expired when until has passed, or is farther ahead than the duration, which means
+// that the clock of Redis has stepped back.
 //
 // # Order
 //
-// A worker claims, then acks the message, then runs the handler, then acks the
-// lease, then rings the doorbell. A crash
+// A worker claims, acks the message, runs the handler, acks the lease, and rings the doorbell. A crash
 //
 //   - before the claim: the message is delivered again;
-//   - between claim and the message's ack: delivered again, and answered HELD;
-//   - anywhere between claim and ack: the lease expires, the owner's look dispatches it again;
-//   - between ack and doorbell: the ack has put a look on the agenda, two seconds ahead.
+//   - between claim and the message's ack: it is delivered again, and the claim is answered HELD;
+//   - anywhere between claim and ack: the claim expires, and reconciliation dispatches the task again;
+//   - between ack and doorbell: the ack has set a wakeup two seconds ahead.
 //
-// Every script checks all it has to check before it writes. A call whose reply was
-// lost may be repeated: a claim by the same token is uncounted, a renewal is
-// harmless, an ack or abandon that had taken effect answers GONE or STOLEN and
-// writes nothing.
+// Every script checks everything before it writes. A call whose reply was lost may be repeated: a claim by the same token is
+// uncounted, a renewal is harmless, an ack or a release that took effect is answered GONE or STOLEN and writes nothing.
 //
 // # Trust
 //
-// The holder must know that it lost the lease before anybody else can have it, with no
-// clock in common with Redis. So it counts from the start of its last good claim or
-// renewal, taken before the call was sent, on its own monotonic clock: Redis can not
-// have counted from earlier. See Keeper.
+// A holder must know that it lost the lease before another worker can claim it, without a common clock with Redis. So it counts
+// from the start of its last successful claim or renewal, taken before the call was sent, on its own monotonic clock: Redis
+// cannot have counted from earlier. See Keeper.
 //
-// # A store that has forgotten writes
+// # Lost writes
 //
-// After a rollback the store may show a claim whose worker has acknowledged it, or given it back, and does not renew it. An
-// owner that takes over without a hand-over, or finds that the store has forgotten a commit, asks the worker of each claim
-// that has not been made or renewed since (queue.Hint with a Token). The worker acknowledges again what it
-// acknowledged within the last TTL, and gives back a claim of its own that it does not know. Both are the scripts above, and
-// compare the token: a question that is forged, late or repeated changes nothing. A crash
+// After a rollback Redis may have a claim whose worker has acknowledged or returned the lease, and does not renew it. An owner
+// that takes over uncleanly, or finds that Redis has lost a commit, queries the worker of each claim that was not made or renewed
+// since (queue.Hint with a Token). The worker acknowledges again what it acknowledged within the last TTL, and returns a claim of
+// its own that it does not have. Both are the scripts above, and compare the token: a query that is forged, late or repeated
+// changes nothing. A crash
 //
-//   - of the worker, or the loss of the question: the claim expires, as ever;
-//   - between the second ack and its doorbell: the look, two seconds ahead, as after the first.
+//   - of the worker, or the loss of the query: the claim expires;
+//   - between the second ack and its doorbell: the wakeup two seconds ahead, as after the first.
 //
 // # Reports
 //
-// How a cancelled activity ended is written beside the history, into the hash
-// r:<instance>:<execution>, by whoever worked on it. It decides nothing, and a crash
-// anywhere before it only leaves it out. See Report.
+// The process that handled a cancelled activity records how it ended beside the history, in the hash r:<instance>:<execution>. A
+// report decides nothing, and a crash before it only leaves it out. See Report.
 //
 // The API of this package may change.
 package lease

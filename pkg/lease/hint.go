@@ -6,25 +6,25 @@ import (
 	"github.com/pawlrun/pawl/pkg/cancel"
 )
 
-// Hint is news of a deleted lease, from whoever deleted it. It may be forged:
-// it makes the keeper ask, and gives the words for a cancellation that the answer confirms.
+// Hint is the notice of a deleted lease. It may be forged: it makes the keeper renew at once, and has the cause of a cancellation
+// that the reply confirms.
 type Hint struct {
 	Instance string
 	Effect   string
 	Cause    cancel.Cancelled
 }
 
-// early is a hint about a lease that is not kept, perhaps not yet: the claim's answer may
-// still be on its way. It is remembered until the next round would find out by itself.
+// earlyHint is a hint about a lease that the keeper does not have, perhaps because the reply to its claim is in transit. It is
+// kept until the next round.
 type earlyHint struct {
 	hint Hint
 	at   time.Time
 }
 
-const maxEarlyHints = 4096 // more are ignored: they may be forged
+const maxEarlyHints = 4096 // further ones are ignored: they may be forged
 
-// Hint makes the keeper ask about these leases at once. Those it does not hold are
-// remembered for a moment: the claim may have been answered and the Hold not be there yet.
+// Hint renews these leases at once. Hints about other leases are kept for a moment: the claim may be answered, and its Hold not
+// made yet.
 func (k *Keeper) Hint(hints ...Hint) {
 	byEffect := make(map[string]*Hint, len(hints))
 	for i := range hints {
@@ -49,7 +49,7 @@ func (k *Keeper) Hint(hints ...Hint) {
 	}
 }
 
-// remind gives a lease the hint that came before it was kept, and reports whether there was one. The lock is held.
+// applyEarlyHint gives a lease the hint that came before its Hold, and reports whether there was one. The lock is held.
 func (k *Keeper) applyEarlyHint(h *Hold) bool {
 	e, ok := k.earlyHints[h.Effect]
 	if !ok || e.hint.Instance != h.Instance {
@@ -60,7 +60,7 @@ func (k *Keeper) applyEarlyHint(h *Hold) bool {
 	return true
 }
 
-// forget drops hints about leases that never came to be kept.
+// dropEarlyHints drops hints about leases that the keeper never got.
 func (k *Keeper) dropEarlyHints(now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -11,10 +11,10 @@ import (
 	"github.com/pawlrun/pawl/pkg/cancel"
 )
 
-// Parts of the TTL. A renewal that fails has two more rounds' time to succeed.
+// Fractions of the TTL. A renewal that fails has the time of two more rounds.
 const (
 	roundDivisor  = 3  // all leases are renewed every TTL/3
-	retryDivisor  = 10 // what failed is tried again after TTL/10
+	retryDivisor  = 10 // failed renewals are retried after TTL/10
 	marginDivisor = 10 // trust ends TTL/10 before the lease can
 	beatDivisor   = 20 // trust is checked every TTL/20, less than the margin
 )
@@ -22,19 +22,18 @@ const (
 // Keeper renews the leases of a worker in batches, and cancels the context of each that is lost.
 //
 //	Hold ──▶ trusted ──OK──▶ trusted (counts from the start of this renewal)
-//	           │ GONE ─────────────────▶ cancelled, with the reason of the hint, or of history
+//	           │ GONE ─────────────────▶ cancelled, with the cause of the hint, or of history
 //	           │ STOLEN, EXPIRED ──────▶ cancelled, LeaseLost
-//	           │ any error ────────────▶ tried again after TTL/10
+//	           │ any error ────────────▶ retried after TTL/10
 //	           │ trust window passed ──▶ cancelled, LeaseLost
-//	           └ Release ──────────────▶ no longer the keeper's
+//	           └ Release ──────────────▶ removed
 //
-// Trust lasts for 9/10 of the TTL from the moment before the last good claim or
-// renewal was sent, by the monotonic clock; nobody else can have claimed by then. A
-// process that was stopped for longer than that finds its contexts cancelled at the
-// keeper's first beat, and Trusted tells the truth even before it.
+// Trust lasts for 9/10 of the TTL from the moment before the last successful claim or renewal was sent, by the monotonic clock;
+// no other worker can have claimed by then. A process that was stopped for longer finds its contexts cancelled at the keeper's
+// first beat, and Trusted is right even before it.
 //
-// A Keeper has one goroutine, and one more for each execution of which a renewal found leases
-// gone without knowing why; Stop joins them. Its methods are safe for concurrent use.
+// A Keeper has one goroutine, and one more for each execution with leases that are gone for an unknown reason; Stop joins them.
+// Its methods are safe for concurrent use.
 type Keeper struct {
 	leases *Leases
 	ttl    time.Duration
@@ -49,37 +48,42 @@ type Keeper struct {
 	mu          sync.Mutex
 	held        map[*Hold]struct{}
 	earlyHints  map[string]earlyHint // by effect
-	unexplained map[Ref][]*Hold      // that wait for a reason, by execution; there is a goroutine for each key
+	unexplained map[Ref][]*Hold      // that wait for a reason, by execution; each key has a goroutine
 	stopped     bool
 	counts      Counts
-	fault       error // the latest trouble with renewing
-	faulty      time.Time
+	failure     failure // the latest
 }
 
-// Counts is what a keeper has seen so far.
+// failure is a renewal that had no reply, or none in time.
+type failure struct {
+	at  time.Time
+	err error
+}
+
+// Counts has the counters of a keeper.
 type Counts struct {
 	Renewed uint64 // leases, each time
-	Failed  uint64 // leases whose renewal got no answer, each time
+	Failed  uint64 // leases whose renewal had no reply, each time
 	Lost    uint64 // stolen, expired, or the trust window passed
 	Gone    uint64 // cancelled by the owner
 }
 
-// Hold is a lease that is kept. Its fields without comment are the keeper's.
+// Hold is a lease that a keeper renews. The keeper owns the unexported fields.
 type Hold struct {
 	Claim // constant
 
 	keeper *Keeper
-	ctx    context.Context //nolint:containedctx // it is what the keeper gives to the handler
+	ctx    context.Context // nolint:containedctx // of the handler
 	cancel context.CancelCauseFunc
 
-	renewedAt time.Time // start of the last good claim or renewal
-	renewAt   time.Time // when it must be renewed apart from the rounds; zero: it need not
-	sentAt    time.Time // start of the renewal under way; zero: none
+	renewedAt time.Time // start of the last successful claim or renewal
+	renewAt   time.Time // when it must be renewed outside the rounds; zero: not
+	sentAt    time.Time // start of the outstanding renewal; zero: none
 	hint      *cancel.Cancelled
 	hintedAt  time.Time
 }
 
-// NewKeeper starts a keeper for leases claimed with the TTL. lookup is called on goroutines of the keeper.
+// NewKeeper starts a keeper for leases claimed with the TTL. It calls lookup on its own goroutines.
 func NewKeeper(l *Leases, ttl time.Duration, lookup Lookup, log *slog.Logger) *Keeper {
 	ctx, stop := context.WithCancel(context.Background())
 	k := &Keeper{
@@ -90,8 +94,8 @@ func NewKeeper(l *Leases, ttl time.Duration, lookup Lookup, log *slog.Logger) *K
 	return k
 }
 
-// Stop ends the keeper and waits for its goroutines. Contexts still held are
-// cancelled with WorkerStopping; their leases are the caller's to give back.
+// Stop ends the keeper and waits for its goroutines. It cancels the contexts of the leases that it has with WorkerStopping; the
+// caller releases them.
 func (k *Keeper) Stop() {
 	k.mu.Lock()
 	k.stopped = true
@@ -105,8 +109,7 @@ func (k *Keeper) Stop() {
 	k.wg.Wait()
 }
 
-// Hold keeps a lease from now on. since is the time before its claim was sent. The
-// Hold must be released.
+// Hold renews a lease from now on. since is the time before its claim was sent. The Hold must be released.
 func (k *Keeper) Hold(parent context.Context, g Claim, since time.Time) *Hold {
 	h := &Hold{Claim: g, keeper: k, renewedAt: since}
 	h.ctx, h.cancel = context.WithCancelCause(parent)
@@ -126,13 +129,13 @@ func (k *Keeper) Hold(parent context.Context, g Claim, since time.Time) *Hold {
 	return h
 }
 
-// Context is done when the lease is lost; its cause is a *cancel.Cancelled.
+// Context ends when the lease is lost; its cause is a *cancel.Cancelled.
 func (h *Hold) Context() context.Context { return h.ctx }
 
-// Cancel cancels the context for a reason of the caller's own. The lease is kept on.
+// Cancel cancels the context for a reason of the caller's. The lease is still renewed.
 func (h *Hold) Cancel(why *cancel.Cancelled) { h.cancel(why) }
 
-// Trusted reports whether the lease is certainly the holder's at this moment.
+// Trusted reports whether the lease is certainly held at this moment.
 func (h *Hold) Trusted() bool {
 	h.keeper.mu.Lock()
 	defer h.keeper.mu.Unlock()
@@ -140,7 +143,7 @@ func (h *Hold) Trusted() bool {
 	return kept && time.Since(h.renewedAt) < h.keeper.trustWindow()
 }
 
-// Release ends the keeping and cancels the context. It may be called twice.
+// Release ends the renewals and cancels the context. It may be called twice.
 func (h *Hold) Release() {
 	h.keeper.mu.Lock()
 	delete(h.keeper.held, h)
@@ -148,18 +151,18 @@ func (h *Hold) Release() {
 	h.cancel(context.Canceled)
 }
 
-// Counts gives what the keeper has seen so far.
+// Counts returns the counters of the keeper.
 func (k *Keeper) Counts() Counts {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.counts
 }
 
-// Trouble gives when a renewal last got no answer, or none in time, and why; nil if all did.
+// LastFailure returns when a renewal last had no reply, or none in time, and why; nil if all had one.
 func (k *Keeper) LastFailure() (at time.Time, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.faulty, k.fault
+	return k.failure.at, k.failure.err
 }
 
 func (k *Keeper) trustWindow() time.Duration { return k.ttl - k.ttl/marginDivisor }
@@ -174,7 +177,7 @@ func (k *Keeper) wakeNow() {
 func (k *Keeper) run() {
 	beat := time.NewTicker(max(k.ttl/beatDivisor, time.Millisecond))
 	defer beat.Stop()
-	round := time.NewTicker(max(k.ttl/roundDivisor, time.Millisecond)) // not a number of beats: a hint that is lost costs no more than a round
+	round := time.NewTicker(max(k.ttl/roundDivisor, time.Millisecond)) // not a number of beats: a lost hint costs at most a round
 	defer round.Stop()
 	for {
 		all := false
@@ -193,7 +196,7 @@ func (k *Keeper) run() {
 	}
 }
 
-// distrust cancels what has not been renewed for too long.
+// expire cancels the leases that were not renewed for too long.
 func (k *Keeper) expire(now time.Time) {
 	var lost []*Hold
 	k.mu.Lock()
@@ -205,7 +208,7 @@ func (k *Keeper) expire(now time.Time) {
 		}
 	}
 	if len(lost) > 0 {
-		k.fault, k.faulty = fmt.Errorf("%d leases lost: Redis has not renewed them within %s", len(lost), k.trustWindow()), now
+		k.failure = failure{now, fmt.Errorf("%d leases lost: not renewed by Redis within %s", len(lost), k.trustWindow())}
 	}
 	k.mu.Unlock()
 	for _, h := range lost {
@@ -251,7 +254,7 @@ func (k *Keeper) send(part int, holds []*Hold) {
 	})
 }
 
-// again puts back what got no answer. Whether that costs the lease, the trust window says.
+// retry schedules renewals again that had no reply. The trust window decides whether that costs the lease.
 func (k *Keeper) retry(holds []*Hold, err error) {
 	due := time.Now().Add(k.ttl / retryDivisor)
 	k.mu.Lock()
@@ -259,7 +262,7 @@ func (k *Keeper) retry(holds []*Hold, err error) {
 		h.sentAt, h.renewAt = time.Time{}, due
 	}
 	k.counts.Failed += uint64(len(holds))
-	k.fault, k.faulty = err, time.Now()
+	k.failure = failure{time.Now(), err}
 	ended := k.stopped
 	k.mu.Unlock()
 	if !ended {
@@ -267,7 +270,7 @@ func (k *Keeper) retry(holds []*Hold, err error) {
 	}
 }
 
-// answered takes the outcomes of a renewal. It runs on the runner's goroutine.
+// onRenewed takes the outcomes of a renewal. It runs on the runner's goroutine.
 func (k *Keeper) onRenewed(holds []*Hold, out []Outcome) {
 	var known, unknown, lost []*Hold
 	hurry := false
@@ -276,13 +279,13 @@ func (k *Keeper) onRenewed(holds []*Hold, out []Outcome) {
 		asked := h.sentAt
 		h.sentAt = time.Time{}
 		if _, kept := k.held[h]; !kept {
-			continue // released, or distrusted, while the renewal was under way
+			continue // released, or expired, during the renewal
 		}
 		if out[i] == OK {
 			k.counts.Renewed++
 			h.renewedAt = asked
 			if h.hint != nil && h.hintedAt.After(asked) {
-				hurry = true // the hint came later than the question: due stands
+				hurry = true // the hint came after the renewal was sent: renewAt stands
 			} else {
 				h.hint = nil
 			}

@@ -10,42 +10,42 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// MaxRenew is how many leases one renewal script takes.
+// MaxRenew is the maximum number of leases of one renewal script.
 const MaxRenew = 500
 
-// Ref names a lease.
+// Ref identifies a lease.
 type Ref struct {
 	Part      int // partition of the instance
 	Instance  string
 	Execution uint64
 	Activity  uint64 // event id of the schedule
-	Effect    string // effect id, as the schedule records it
+	Effect    string // as the schedule records it
 }
 
-// String names the activity in log lines and errors.
+// String identifies the activity in log lines and errors.
 func (r Ref) String() string {
 	return fmt.Sprintf("activity %d of %s (execution %d)", r.Activity, r.Instance, r.Execution)
 }
 
-// Outcome is what a script answered.
+// Outcome is the outcome of a script.
 type Outcome uint8
 
-// The outcomes. The zero value is none: there was no answer.
+// The outcomes. The zero value is none: there was no reply.
 const (
-	OK        Outcome = 1 // renew, ack, abandon: done
-	Acquired  Outcome = 2 // claim: the lease is the caller's
-	Held      Outcome = 3 // claim: somebody holds it
+	OK        Outcome = 1 // renew, ack, release: done
+	Acquired  Outcome = 2 // claim: the caller holds the lease
+	Held      Outcome = 3 // claim: another worker holds it
 	Exhausted Outcome = 4 // claim: free, but claimed as often as is allowed
-	Gone      Outcome = 5 // there is no such lease: cancelled, completed, or of a forgotten turn
-	Stolen    Outcome = 6 // somebody else holds it, or nobody: it was given back or cleared
-	Expired   Outcome = 7 // the caller's time was over before it asked
+	Gone      Outcome = 5 // there is no such lease: cancelled, completed, or of a lost turn
+	Stolen    Outcome = 6 // another worker holds it, or none: it was returned or revoked
+	Expired   Outcome = 7 // the caller's claim had expired
 )
 
 var outcomeNames = [...]string{
 	OK: "OK", Acquired: "ACQUIRED", Held: "HELD", Exhausted: "EXHAUSTED", Gone: "GONE", Stolen: "STOLEN", Expired: "EXPIRED",
 }
 
-// String is the word that the script answered.
+// String returns the word of the script's reply.
 func (o Outcome) String() string {
 	if int(o) < len(outcomeNames) && outcomeNames[o] != "" {
 		return outcomeNames[o]
@@ -74,9 +74,8 @@ var ackLua string
 //go:embed release.lua
 var releaseLua string
 
-// Leases speaks to the leases of a namespace. Its methods send and return; the
-// answer goes to a callback, which is called exactly once on the runner's own
-// goroutine and must hand it over and return. They are safe for concurrent use.
+// Leases runs the scripts of the leases of a namespace. Its methods send and return; the callback is called exactly once, on the
+// runner's own goroutine, and must not block. They are safe for concurrent use.
 type Leases struct {
 	runner                     *redisx.Runner
 	space                      redisx.Space
@@ -84,7 +83,7 @@ type Leases struct {
 	report, required           *redisx.Script
 }
 
-// New gives the leases of a key space. The runner stays the caller's to close.
+// New makes the leases of a key space. The runner stays the caller's to close.
 func New(runner *redisx.Runner, space redisx.Space) *Leases {
 	return &Leases{
 		runner: runner, space: space,
@@ -113,29 +112,29 @@ func (l *Leases) key(r Ref) string {
 	return l.space.Part(r.Part).Lease(r.Instance, r.Execution, r.Activity)
 }
 
-// Grip names a lease together with the claim that holds it.
+// Claim is a lease with the token of the claim that holds it.
 type Claim struct {
 	Ref
 	Token string // fresh for every delivery
 }
 
-// Bid is a wish to hold a lease.
+// ClaimRequest requests a lease.
 type ClaimRequest struct {
 	Claim
 	Worker    string
 	TTL       time.Duration // at least 1 ms
-	MaxClaims int           // claims beyond this many are refused
+	MaxClaims int           // further claims are refused
 }
 
-// Claim is the answer to a Bid.
+// ClaimReply is the reply to a ClaimRequest.
 type ClaimReply struct {
-	Outcome Outcome // Yours, Held, Exhausted or Gone
-	Claims  uint32  // Yours: claims so far, this one included; Exhausted: claims so far
-	Until   int64   // Yours, Held: Unix ms by the clock of Redis
+	Outcome Outcome // Acquired, Held, Exhausted or Gone
+	Claims  uint32  // Acquired: claims so far, this one included; Exhausted: claims so far
+	Until   int64   // Acquired, Held: Unix ms by the clock of Redis
 }
 
-// Claim takes a lease that is free or expired. The bidder counts its trust from before
-// the first call with this token, for that may be the one that took effect.
+// Claim claims a lease that is free or expired. The caller counts its trust from before the first call with this token, because
+// that may be the one that took effect.
 func (l *Leases) Claim(b ClaimRequest, done func(ClaimReply, error)) {
 	l.runner.Go(redisx.Call{
 		Script: l.claim,
@@ -168,8 +167,8 @@ func readClaim(r *redisx.Reply) (c ClaimReply, err error) {
 	return c, r.Err()
 }
 
-// Renew prolongs leases of one partition, at most MaxRenew, to a TTL from now. The
-// answer has one outcome for each: OK, Gone, Stolen or Expired.
+// Renew extends leases of one partition, at most MaxRenew, to a TTL from now. The reply has one outcome for each: OK, Gone,
+// Stolen or Expired.
 func (l *Leases) Renew(part int, grips []Claim, ttl time.Duration, done func([]Outcome, error)) {
 	prefix := l.space.Part(part)
 	keys, args := make([]string, len(grips)), make([]any, 1, 1+len(grips))
@@ -187,19 +186,19 @@ func (l *Leases) Renew(part int, grips []Claim, ttl time.Duration, done func([]O
 	})
 }
 
-// Completion ends a lease with what came of it.
+// Completion ends a lease with its result.
 type Completion struct {
 	Claim
 	Body []byte // an ActivityCompleted or ActivityFailed, as history.Encode writes it
 }
 
-// elementID is the id of the inbox element that the completion becomes.
+// elementID returns the id of the inbox element of the completion.
 func (c Completion) elementID() string { return "a" + c.Effect + "." + c.Token }
 
-// Acked is the answer to a Completion.
+// Acked is the reply to a Completion.
 type Acked struct {
 	Outcome Outcome         // OK, Gone, Stolen or Expired; unless OK nothing was written
-	Inbox   int             // elements in the inbox, this one included: at 1 the doorbell is rung
+	Inbox   int             // elements in the inbox, this one included: at 1 the worker rings the doorbell
 	Element history.Element // as it was pushed
 	Proof   string          // for the doorbell
 }
@@ -229,15 +228,15 @@ func (l *Leases) Ack(c Completion, done func(Acked, error)) {
 	})
 }
 
-// Return gives a lease back before its end.
+// ReleaseRequest releases a lease before its claim expires.
 type ReleaseRequest struct {
 	Claim
-	Uncounted bool          // the claim is not to be counted
-	Delay     time.Duration // the owner dispatches it again after this
+	Uncounted bool          // the claim does not count
+	Delay     time.Duration // the owner dispatches its task again after this
 }
 
-// Abandon gives a lease back, so that others need not wait for its expiry. The
-// outcome is OK, Gone, Stolen or Expired; unless OK nothing was written.
+// Release releases a lease, so that other workers need not wait for the claim to expire. The outcome is OK, Gone, Stolen or
+// Expired; unless OK nothing was written.
 func (l *Leases) Release(r ReleaseRequest, done func(Outcome, error)) {
 	uncounted := "0"
 	if r.Uncounted {

@@ -8,18 +8,16 @@ import (
 	"github.com/pawlrun/pawl/pkg/cancel"
 )
 
-// Lookup finds out from the history of an execution why leases of it are gone: the reasons
-// by activity, without those of which history says nothing. of names the execution; its
-// Activity and Effect are not used.
+// Lookup finds in the history of an execution why leases are gone: the causes by activity, without those that history does not
+// have. of names the execution; its Activity and Effect are not used.
 type Lookup func(ctx context.Context, of Ref, activities []uint64) map[uint64]cancel.Cancelled
 
-// lookupTime bounds the search for a reason. The context is not cancelled before it ends.
+// lookupTimeout bounds the search for a cause. The context is not cancelled before it ends.
 const lookupTimeout = time.Second
 
-// seek has the reasons found of leases that are gone. The histories of several executions
-// are read side by side, so that nobody waits for the reasons of others; and that of one
-// is read for all that are waiting, for thousands may have been cancelled in one turn. The
-// lock is held.
+// lookupReasons looks up why leases are gone. The histories of different executions are read in parallel, so that none waits for
+// another; that of one is read once for all its waiting leases, because thousands may have been cancelled in one turn. The lock
+// is held.
 func (k *Keeper) lookupReasons(holds []*Hold) {
 	if k.stopped {
 		return
@@ -49,7 +47,7 @@ func (k *Keeper) lookupExecution(of Ref) {
 	}
 }
 
-// explain cancels leases of one execution that are gone, with what history says about each.
+// cancelWithReasons cancels leases of one execution that are gone, with the cause that history has for each.
 func (k *Keeper) cancelWithReasons(of Ref, holds []*Hold) {
 	ctx, stop := context.WithTimeoutCause(k.ctx, lookupTimeout, errors.New("no reason found in time"))
 	defer stop()

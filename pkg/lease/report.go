@@ -13,33 +13,32 @@ import (
 //go:embed report.lua
 var reportLua string
 
-// How is how a cancelled activity ended, as far as its worker knows.
+// Ending is how a cancelled activity ended, as far as its worker knows.
 type Ending string
 
-// The ways. That the completion came first is not the worker's to say but the owner's.
+// The endings. FinishedFirst is reported by the owner, not by the worker.
 const (
-	Stopped      Ending = "stopped"       // it returned, after so long, once its context was done
-	FinishedLate Ending = "finished-late" // it returned by itself, and only then was its worker told that nobody wants the result
-	Abandoned    Ending = "abandoned"     // it did not return within its grace
-	NeverStarted Ending = "never-started" // the claim found no lease any more
-	// FinishedFirst: its completion was in the inbox already when the turn cancelled it. The owner says so.
+	Stopped      Ending = "stopped"       // it returned after its context had ended
+	FinishedLate Ending = "finished-late" // it returned by itself, and its worker was notified of the cancellation only then
+	Abandoned    Ending = "abandoned"     // it did not return within its grace period
+	NeverStarted Ending = "never-started" // the claim found no lease
+	// FinishedFirst: its completion was in the inbox when the turn cancelled it. The owner reports it.
 	FinishedFirst Ending = "finished-first"
 )
 
-// Report is how a cancelled activity ended, for the audit. It stands beside history, not
-// in it, and decides nothing: it is written after the fact, without a turn, and may be
-// missing. The text of a report is its JSON.
+// Report records how a cancelled activity ended, for the audit. It is kept beside the history and decides nothing: it is written
+// afterwards, without a turn, and may be missing. The text of a report is its JSON.
 type Report struct {
 	Ending  Ending `json:"how"`
-	AfterMS int64  `json:"after_ms"` // from the moment when the context was done
+	AfterMS int64  `json:"after_ms"` // from the end of the context
 	Worker  string `json:"worker"`
 	At      int64  `json:"at"` // Unix milliseconds, by the worker's clock
 }
 
-// After is how long the activity went on once its context was done.
+// After returns how long the activity ran after its context had ended.
 func (r Report) After() time.Duration { return time.Duration(r.AfterMS) * time.Millisecond }
 
-// ParseReport reads the text of a report.
+// ParseReport parses the text of a report.
 func ParseReport(text string) (Report, error) {
 	var r Report
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
@@ -48,7 +47,7 @@ func ParseReport(text string) (Report, error) {
 	return r, nil
 }
 
-// MaxReports is how many reports one script takes.
+// MaxReports is the maximum number of reports of one script.
 const MaxReports = 500
 
 // Reported is a Report of one activity.
@@ -57,10 +56,9 @@ type Reported struct {
 	Report   Report
 }
 
-// Report writes reports of activities of one execution, at most MaxReports: over what
-// is there, except one that says NeverStarted, for that may be a second delivery of an
-// activity that did start. Of an instance that does not exist, or an execution that is not kept, nothing is written. ref
-// names the execution; its Activity and Effect are not used.
+// Report writes reports of activities of one execution, at most MaxReports. They replace existing ones, except one with
+// NeverStarted, which may be of a second delivery of an activity that did start. Nothing is written for an instance that does not
+// exist, or an execution that is not kept. ref names the execution; its Activity and Effect are not used.
 func (l *Leases) Report(ref Ref, reports []Reported, done func(error)) {
 	args := make([]any, 0, 1+3*len(reports))
 	args = append(args, strconv.FormatUint(ref.Execution, 10))

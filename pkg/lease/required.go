@@ -9,11 +9,11 @@ import (
 //go:embed required.lua
 var requiredLua string
 
-// MaxWanted is how many leases one call of Wanted looks at.
+// MaxRequired is the maximum number of leases of one call of Required.
 const MaxRequired = 500
 
-// Wanted looks at leases of one partition, at most MaxWanted, without claiming any: the
-// answer has OK or Gone for each. Gone is final; OK is so only for the moment.
+// Required reads leases of one partition, at most MaxRequired, without claiming any: the reply has OK or Gone for each. Gone is
+// final; OK holds only for the moment.
 func (l *Leases) Required(refs []Ref, done func([]Outcome, error)) {
 	keys, args := make([]string, len(refs)), make([]any, len(refs))
 	for i, r := range refs {
@@ -28,7 +28,7 @@ func (l *Leases) Required(refs []Ref, done func([]Outcome, error)) {
 	})
 }
 
-// outcomes reads one word for each of n leases.
+// outcomes parses one word for each of n leases.
 func outcomes(reply any, n int) ([]Outcome, error) {
 	r := redisx.NewReply(reply)
 	out := make([]Outcome, n)

@@ -12,13 +12,13 @@ import (
 //go:embed cancelled.lua
 var cancelledLua string
 
-// The marks of cancelled children are kept for so long, and so many. What begins later is cancelled by its parent, as ever.
+// Bounds of the marks of cancelled children. Children that begin later are cancelled by their parents.
 const (
 	CancelledSpan = 5 * time.Minute
 	maxCancelled  = 10_000
 )
 
-// NoteCancelled notes the marks of cancelled children: see history.Mark.
+// AddCancelled records the marks of cancelled children: see history.Mark.
 func (s *Store) AddCancelled(ctx context.Context, marks []string) error {
 	args := make([]any, 0, 2+len(marks))
 	args = append(args, CancelledSpan.Milliseconds(), maxCancelled)
@@ -31,8 +31,8 @@ func (s *Store) AddCancelled(ctx context.Context, marks []string) error {
 	return nil
 }
 
-// Cancelled reads the marks of the children that were cancelled lately.
-func (s *Store) Cancelled(ctx context.Context) ([]string, error) {
+// Cancelled reads the marks of the children that were cancelled recently.
+func (s *Reader) Cancelled(ctx context.Context) ([]string, error) {
 	v, err := s.run.Do(ctx, redisx.Command("ZRANGE", s.space.Cancelled(), 0, -1))
 	if err != nil {
 		return nil, fmt.Errorf("read cancelled children: %w", err)

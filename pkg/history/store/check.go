@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,14 +14,14 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
-// Finding is a rule that the store breaks.
+// Finding is an invariant that the store breaks.
 type Finding struct {
 	Partition int    `json:"partition"`
 	Instance  string `json:"instance,omitempty"`
 	Rule      string `json:"rule"`
 }
 
-// String names the place and the rule.
+// String returns the place and the rule.
 func (f Finding) String() string {
 	if f.Instance == "" {
 		return fmt.Sprintf("partition %d: %s", f.Partition, f.Rule)
@@ -28,74 +29,80 @@ func (f Finding) String() string {
 	return fmt.Sprintf("instance %s (partition %d): %s", f.Instance, f.Partition, f.Rule)
 }
 
-// Checked is what a check has seen.
+// CheckResult has the counts and the findings of a check.
 type CheckResult struct {
 	Instances int       `json:"instances"`
 	Running   int       `json:"running"`
 	Events    uint64    `json:"events"`
 	Leases    int       `json:"leases"`
 	Unread    int       `json:"unread"`
-	Stalled   int       `json:"stuck"`
+	Stalled   int       `json:"stalled"`
 	Findings  []Finding `json:"findings"`
 }
 
-// The check reads a living store. What looks wrong is read again after a pause, and
-// only what stays wrong is a finding.
+// The check reads a store in use. What seems to break a rule is read again after a pause, and only what persists is a finding.
 const (
 	checkTries = 4
 	checkPause = 250 * time.Millisecond
+	// checkParallel bounds the instances that are checked at the same time: their requests travel in common pipelines.
+	checkParallel = 256
 )
+
+// Checker checks the invariants of one namespace. It writes nothing and may run beside the fleet.
+type Checker struct{ *Reader }
+
+// Check runs the check of a Checker.
+func (s *Store) Check(ctx context.Context, progress func(done, of int)) (CheckResult, error) {
+	return (&Checker{&s.Reader}).Check(ctx, progress)
+}
 
 // Check reads the whole namespace and reports every broken invariant:
 //
 //   - histories decode and keep the rules of history.Check;
-//   - a record has the history it says, and stands in the index of its status and no other;
+//   - a record has the history that it names, and is in the index of its status and no other;
 //   - an outstanding activity has its lease, or its completion is unread;
 //   - a lease belongs to an outstanding activity;
-//   - an execution that has just begun has no history yet, and its start is the first that is unread; no later one has a history;
-//   - histories and reports are those of the current execution and the one before, and, until the current one has made
+//   - an execution that has just begun has no history yet, and its start is the first unread input; no later one has a history;
+//   - histories and reports are those of the current execution and the one before and, until the current one has committed
 //     its first turn, of the one before that;
-//   - of an instance that has no record nothing is left but what is unread: neither history, lease, report nor place in an
-//     index, and, if nothing is unread, none on the agenda or among what is stuck either;
-//   - the marks of what is owed lie within the history, and cover every message of it;
-//   - early inputs are counted for instances that have no record, and their bytes add up;
-//   - what must be looked at (unread inputs, outstanding activities and children, timers, messages owed) is on the agenda.
+//   - an instance without a record has nothing but unread inputs: neither history, lease, report nor index entry and, without
+//     unread inputs, neither a wakeup nor an entry among the stalled instances;
+//   - the outbox watermark lies within the history, and covers every message of it;
+//   - early inputs are counted for instances without a record, and their bytes add up;
+//   - an instance that must be reconciled (unread inputs, outstanding activities and children, timers, pending messages) has a wakeup.
 //
-// It writes nothing and may run beside the fleet. progress, if not nil, is called after each instance.
-func (s *Store) Check(ctx context.Context, progress func(done, of int)) (CheckResult, error) {
-	found, err := s.scan(ctx)
+// Instances are checked in parallel, partition by partition. progress, if not nil, is called after each instance.
+func (c *Checker) Check(ctx context.Context, progress func(done, of int)) (CheckResult, error) {
+	found, err := c.scan(ctx)
 	if err != nil {
 		return CheckResult{}, err
 	}
-	for part, c := range found {
-		if err := s.addListed(ctx, part, c); err != nil {
-			return CheckResult{}, err
-		}
-	}
 	var out CheckResult
 	total, done := 0, 0
-	for _, p := range found {
-		total += len(p.instances)
+	for part, keys := range found {
+		if err := c.addListed(ctx, part, keys); err != nil {
+			return CheckResult{}, err
+		}
+		total += len(keys.instances)
 	}
 	for _, part := range slices.Sorted(maps.Keys(found)) {
-		p := found[part]
-		for _, key := range p.foreign {
-			out.Findings = append(out.Findings, Finding{Partition: part, Rule: "key " + key + " is none of Pawl's"})
+		keys := found[part]
+		for _, key := range keys.foreign {
+			out.Findings = append(out.Findings, Finding{Partition: part, Rule: "key " + key + " is not one of Pawl's"})
 		}
-		for _, id := range slices.Sorted(maps.Keys(p.instances)) {
-			if err := s.checkInstance(ctx, part, id, p.instances[id], &out); err != nil {
-				return out, err
-			}
+		if err := c.checkInstances(ctx, part, keys.instances, &out, func() {
 			if done++; progress != nil {
 				progress(done, total)
 			}
+		}); err != nil {
+			return out, err
 		}
-		stuck, err := s.StalledIDs(ctx, part)
+		stalled, err := c.StalledIDs(ctx, part)
 		if err != nil {
 			return out, err
 		}
-		out.Stalled += len(stuck)
-		early, err := s.early(ctx, part)
+		out.Stalled += len(stalled)
+		early, err := c.early(ctx, part)
 		if err != nil {
 			return out, err
 		}
@@ -106,32 +113,57 @@ func (s *Store) Check(ctx context.Context, progress func(done, of int)) (CheckRe
 	return out, nil
 }
 
-// census is what keys a partition has, by instance.
+// checkInstances checks the instances of a partition in parallel, and adds what it finds in the order of their ids.
+func (c *Checker) checkInstances(ctx context.Context, part int, instances map[string][]redisx.ParsedKey, out *CheckResult, checked func()) error {
+	ids := slices.Sorted(maps.Keys(instances))
+	results := make([]CheckResult, len(ids))
+	errs := make([]error, len(ids))
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	slots := make(chan struct{}, checkParallel)
+	for i, id := range ids {
+		slots <- struct{}{}
+		wg.Go(func() {
+			errs[i] = c.checkInstance(ctx, part, id, instances[id], &results[i])
+			mu.Lock()
+			checked()
+			mu.Unlock()
+			<-slots
+		})
+	}
+	wg.Wait()
+	for i := range ids {
+		out.add(results[i])
+	}
+	return errors.Join(errs...)
+}
+
+// partitionKeys are the keys of a partition, by instance.
 type partitionKeys struct {
 	instances map[string][]redisx.ParsedKey // the leases, histories and reports of each
 	foreign   []string
 }
 
-func (s *Store) scan(ctx context.Context) (map[int]*partitionKeys, error) {
+func (c *Checker) scan(ctx context.Context) (map[int]*partitionKeys, error) {
 	var mu sync.Mutex
 	found := make(map[int]*partitionKeys)
 	take := func(key string) {
 		mu.Lock()
 		defer mu.Unlock()
-		s.addKey(found, key)
+		c.addKey(found, key)
 	}
 	scan := func(ctx context.Context, node redis.Cmdable) error {
-		it := node.Scan(ctx, 0, s.space.Pattern(), 1000).Iterator()
+		it := node.Scan(ctx, 0, c.space.Pattern(), 1000).Iterator()
 		for it.Next(ctx) {
 			take(it.Val())
 		}
 		return it.Err()
 	}
 	var err error
-	if c, ok := s.run.Client().(*redis.ClusterClient); ok {
-		err = c.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return scan(ctx, node) })
+	if cluster, ok := c.run.Client().(*redis.ClusterClient); ok {
+		err = cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return scan(ctx, node) })
 	} else {
-		err = scan(ctx, s.run.Client())
+		err = scan(ctx, c.run.Client())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("check: list the keys: %w", err)
@@ -139,46 +171,46 @@ func (s *Store) scan(ctx context.Context) (map[int]*partitionKeys, error) {
 	return found, nil
 }
 
-// count puts a key into its partition's census.
-func (s *Store) addKey(found map[int]*partitionKeys, key string) {
-	part, ok := s.space.PartOf(key)
+// addKey adds a key to those of its partition.
+func (c *Checker) addKey(found map[int]*partitionKeys, key string) {
+	part, ok := c.space.PartOf(key)
 	if !ok {
 		return
 	}
-	c := found[part]
-	if c == nil {
-		c = &partitionKeys{instances: make(map[string][]redisx.ParsedKey)}
-		found[part] = c
+	keys := found[part]
+	if keys == nil {
+		keys = &partitionKeys{instances: make(map[string][]redisx.ParsedKey)}
+		found[part] = keys
 	}
-	name, ok := s.space.Part(part).Parse(key)
+	name, ok := c.space.Part(part).Parse(key)
 	switch {
 	case !ok:
-		c.foreign = append(c.foreign, key)
+		keys.foreign = append(keys.foreign, key)
 	case name.Kind == "i", name.Kind == "in":
-		c.instances[name.Instance] = append(c.instances[name.Instance], redisx.ParsedKey{})
+		keys.instances[name.Instance] = append(keys.instances[name.Instance], redisx.ParsedKey{})
 	case name.Kind == "h", name.Kind == "l", name.Kind == "r":
-		c.instances[name.Instance] = append(c.instances[name.Instance], name)
+		keys.instances[name.Instance] = append(keys.instances[name.Instance], name)
 	}
 }
 
-// listed puts into the census of a partition who stands in one of its lists: also if nothing else is there.
-func (s *Store) addListed(ctx context.Context, part int, c *partitionKeys) error {
-	p := s.space.Part(part)
+// addListed adds the instances of the partition's lists, also those that have no keys of their own.
+func (c *Checker) addListed(ctx context.Context, part int, keys *partitionKeys) error {
+	p := c.space.Part(part)
 	lists := map[string]string{p.Wakeups(): "ZSCAN", p.Stalled(): "HSCAN", p.Early(): "HSCAN"}
 	for _, st := range Statuses() {
 		lists[p.Index(string(st))] = "ZSCAN"
 	}
 	for key, scan := range lists {
-		if err := s.addMembers(ctx, scan, key, c); err != nil && !redisx.Refused(err) { // a key of another type is found later
+		if err := c.addMembers(ctx, scan, key, keys); err != nil && !redisx.Refused(err) { // a key of another type is found later
 			return fmt.Errorf("check: partition %d: list %s: %w", part, key, err)
 		}
 	}
 	return nil
 }
 
-func (s *Store) addMembers(ctx context.Context, scan, key string, c *partitionKeys) error {
+func (c *Checker) addMembers(ctx context.Context, scan, key string, keys *partitionKeys) error {
 	for cursor := "0"; ; {
-		v, err := s.run.Do(ctx, redisx.Command(scan, key, cursor, "COUNT", 1000))
+		v, err := c.run.Do(ctx, redisx.Command(scan, key, cursor, "COUNT", 1000))
 		if err != nil {
 			return err
 		}
@@ -189,8 +221,8 @@ func (s *Store) addMembers(ctx context.Context, scan, key string, c *partitionKe
 			if err != nil {
 				return err
 			}
-			if _, known := c.instances[id]; !known && id != "" { // the sum of the early inputs
-				c.instances[id] = nil
+			if _, known := keys.instances[id]; !known && id != "" { // the sum of the early inputs
+				keys.instances[id] = nil
 			}
 		}
 		if cursor = r.Str(0); cursor == "0" || r.Err() != nil {
@@ -199,12 +231,12 @@ func (s *Store) addMembers(ctx context.Context, scan, key string, c *partitionKe
 	}
 }
 
-func (s *Store) checkInstance(ctx context.Context, part int, id string, keys []redisx.ParsedKey, out *CheckResult) error {
+func (c *Checker) checkInstance(ctx context.Context, part int, id string, keys []redisx.ParsedKey, out *CheckResult) error {
 	for try := 1; ; try++ {
-		x := &checker{store: s, part: part, instance: id, keys: keys, result: CheckResult{Instances: 1}}
+		x := &instanceCheck{store: c.Reader, part: part, instance: id, keys: keys, result: CheckResult{Instances: 1}}
 		err := x.run(ctx)
 		seen, rules := x.result, x.violations
-		if redisx.Refused(err) { // a key of another type: just what a check is for
+		if redisx.Refused(err) { // a key of another type is a finding
 			rules, err = append(rules, err.Error()), nil
 		}
 		if err != nil {
@@ -233,4 +265,5 @@ func (c *CheckResult) add(x CheckResult) {
 	c.Events += x.Events
 	c.Leases += x.Leases
 	c.Unread += x.Unread
+	c.Findings = append(c.Findings, x.Findings...)
 }

@@ -6,59 +6,58 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
-// Lease names the lease of an activity: the event that scheduled it, and its effect id.
+// Lease identifies the lease of an activity: the event that scheduled it, and its effect id.
 type Lease struct {
 	Activity uint64
 	Effect   string
 }
 
-// Commit is a turn as the store takes it: all of it or nothing.
+// Commit is a turn: the store writes all of it or nothing.
 //
-// With Front it ends an execution and begins the next, and both are one write: there is no moment at which the
-// old execution is over and nothing is there to begin the new one.
+// With Prepend it ends an execution and begins the next, in one write:
 //
-//	execution n   … ContinuedAsNew                        Events, Delete, the keys of the commit
-//	the record    execution n+1, no events                Record with Name and Execution
-//	the inbox     Started of n+1 · carried events · what was and stays unread      Front
-//	the agenda    now
+//	execution n   … ContinuedAsNew                                         Events, Delete, the keys of the commit
+//	the record    execution n+1, no events                                 Record with Name and Execution
+//	the inbox     Started of n+1 · carried events · what was unread        Prepend
+//	the wakeup    now
 //
-// Between the reply and the first turn of the next execution there may be a crash: the look finds the start at
-// the head of the inbox. If the reply is lost and the commit sent again, its own head is found and Front is not pushed again.
+// If the owner dies between the reply and the first turn of the next execution, reconciliation finds the start at the head of the
+// inbox. If the reply is lost and the commit is repeated, its own head is found and nothing is prepended again.
 type Commit struct {
 	Instance  string
 	Execution uint64 // of Events, Create and Delete
-	Head      string // the head it was decided on; "" when there is no record yet
+	Head      string // the head that it was decided on; "" without a record
 	NewHead   string // random; "" when only the inbox is consumed
 	Pop       []string
 	Events    [][]byte
 	Create    []Lease
-	Delete    []Lease  // may name leases that Create names: they are created first
-	Record    *Record  // what changes of the record; nil: nothing but the head
-	Retain    []string // tickets whose slots the instance has and keeps from one attempt to the next: the record names them
-	Release   []string // those that it does not keep any more; Keep may name them again
-	From      Status   // status before; "" when there is no record yet
-	Wakeup    int64    // next look, Unix ms; 0: nothing is due
-	MaxUnread int      // unread elements wanted in the answer
+	Delete    []Lease  // may name leases that Create names: those are created first
+	Record    *Record  // the fields of the record that change; nil: only the head
+	Retain    []string // tickets whose slots are retained from one attempt to the next: the record names them
+	Release   []string // tickets that are no longer retained; Retain may name them again
+	From      Status   // status before; "" without a record
+	Wakeup    int64    // Unix ms; 0: nothing is due
+	MaxUnread int      // unread elements in the reply
 
-	// What time has decided comes behind every input that was accepted before. Due is the latest time that it was due, Unix ms:
-	// none of the first 16 unread behind what is popped may be older (CONFLICT). Applied is the time, in ns, of the position up to which the
-	// caller believes that the inputs have been ingested: a store that has forgotten it refuses (ErrRolledBack). 0: not asked.
+	// Decisions by time come behind every input that was accepted before. Due is the latest time that was due, Unix ms: none of
+	// the first 16 unread elements behind the popped ones may be older (CONFLICT). Applied is the time, in ns, of the position up
+	// to which the inputs have been ingested: a store that has lost it replies ErrRolledBack. 0: not checked.
 	Due     int64
 	Applied int64
 
-	// Front is put before what is unread, in this order: encoded elements, the first of them the start of the execution that
-	// Record names. Then that execution is the current one, with an empty history, and Look is overruled: it is looked at now.
+	// Prepend is put in front of the unread inputs, in this order: encoded elements, the first of them the start of the execution
+	// that Record names. That execution is then the current one, with an empty history, and its wakeup is now.
 	Prepend [][]byte
-	// Prune is an execution whose history is deleted, 0 for none: never Execution itself, nor one that owes messages.
+	// Prune is an execution whose history is deleted, 0 for none: never Execution itself, nor one with pending messages.
 	Prune uint64
 }
 
-// Committed is what the store answers.
+// Committed is the reply to a commit.
 type Committed struct {
 	Now     int64             // Redis TIME, Unix ms
-	Unread  [][]byte          // what is now at the head of the inbox, up to Want and 4 MiB
-	Workers map[uint64]string // worker by activity, of the deleted leases that were claimed
-	Number  int64             // of the commit in the partition, or of a later one; it ascends unless the store forgets
+	Unread  [][]byte          // the head of the inbox, up to MaxUnread elements and 4 MiB
+	Workers map[uint64]string // by activity, of the deleted leases that were claimed
+	Number  int64             // of the commit in the partition, or of a later one; it ascends unless the store loses writes
 }
 
 // Commit writes a turn.

@@ -8,8 +8,8 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
-// early reads the bytes of the inputs that came before the starts of their instances, by instance, and of all under "".
-func (s *Store) early(ctx context.Context, part int) (map[string]string, error) {
+// early reads the bytes of the early inputs, by instance, and of all of them under "".
+func (s *Reader) early(ctx context.Context, part int) (map[string]string, error) {
 	v, err := s.run.Do(ctx, redisx.Command("HGETALL", s.space.Part(part).Early()))
 	if err != nil {
 		return nil, fmt.Errorf("partition %d: read early inputs: %w", part, err)

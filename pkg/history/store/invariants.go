@@ -13,27 +13,27 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// exam is the check of one instance.
-type checker struct {
-	store    *Store
+// instanceCheck is the check of one instance.
+type instanceCheck struct {
+	store    *Reader
 	part     int
 	instance string
-	keys     []redisx.ParsedKey // histories, leases and reports that the census has met
+	keys     []redisx.ParsedKey // histories, leases and reports that the scan found
 
 	result     CheckResult
-	violations []string // that are broken
+	violations []string // rules that are broken
 	loaded     Loaded
 	state      *history.State // of the current execution
-	// coming: nobody is there, and a look to come will find that and tidy up.
+	// there is no instance, and a future reconciliation will remove its wakeup
 	wakeupAhead bool
 }
 
-func (x *checker) violationf(format string, args ...any) {
+func (x *instanceCheck) violationf(format string, args ...any) {
 	x.violations = append(x.violations, fmt.Sprintf(format, args...))
 }
 
-// run reads the instance and finds the rules it breaks.
-func (x *checker) run(ctx context.Context) error {
+// run reads the instance and finds the rules that it breaks.
+func (x *instanceCheck) run(ctx context.Context) error {
 	l, err := x.store.Load(ctx, x.part, x.instance)
 	if err == nil && l.Record != nil && l.Record.Status.Ended() {
 		l.Events, err = x.store.History(ctx, x.part, x.instance, l.Record.Execution)
@@ -68,7 +68,7 @@ func (x *checker) run(ctx context.Context) error {
 }
 
 // record compares the record with the history.
-func (x *checker) record(rec *Record) {
+func (x *instanceCheck) record(rec *Record) {
 	s := x.state
 	switch {
 	case s.Started == nil && rec.Events == 0 && s.Len == 0 && x.startFirst():
@@ -87,13 +87,13 @@ func (x *checker) record(rec *Record) {
 	}
 }
 
-// begins reports whether a start is the first that is unread.
-func (x *checker) startFirst() bool {
+// startFirst reports whether a start is the first unread input.
+func (x *instanceCheck) startFirst() bool {
 	return len(x.loaded.Unread) > 0 && bytes.HasPrefix(x.loaded.Unread[0], []byte{'!'})
 }
 
-// marks compares what is said to be owed with what the history owes.
-func (x *checker) watermarks(rec *Record) {
+// watermarks compares the outbox watermark with the messages of the history.
+func (x *instanceCheck) watermarks(rec *Record) {
 	if rec.Produced.Before(rec.Published) {
 		x.violationf("messages up to %s are sent, and the last that is owed is %s", rec.Published, rec.Produced)
 	}
@@ -110,8 +110,8 @@ func (x *checker) watermarks(rec *Record) {
 	}
 }
 
-// slots compares the kept slots of the record with the tickets of the history.
-func (x *checker) retained(rec *Record) {
+// retained compares the retained slots of the record with the tickets of the history.
+func (x *instanceCheck) retained(rec *Record) {
 	var want []string
 	for _, k := range x.state.Tickets() {
 		if k.Limit.Retain && !k.Waiting {
@@ -125,7 +125,7 @@ func (x *checker) retained(rec *Record) {
 }
 
 // indexes compares the indexes with the record.
-func (x *checker) indexes(ctx context.Context) error {
+func (x *instanceCheck) indexes(ctx context.Context) error {
 	for _, st := range Statuses() {
 		v, err := x.store.run.Do(ctx, redisx.Command("ZSCORE", x.store.space.Part(x.part).Index(string(st)), x.instance))
 		rec := x.loaded.Record
@@ -143,8 +143,8 @@ func (x *checker) indexes(ctx context.Context) error {
 	return nil
 }
 
-// kept finds histories and reports of executions that have none, or have none any more.
-func (x *checker) executions(ctx context.Context) error {
+// executions finds histories and reports of executions that must not have any.
+func (x *instanceCheck) executions(ctx context.Context) error {
 	p := x.store.space.Part(x.part)
 	for _, n := range x.keys {
 		key, count, what := p.History(x.instance, n.Execution), "LLEN", "a history of %d events"
@@ -166,7 +166,7 @@ func (x *checker) executions(ctx context.Context) error {
 		switch has := fmt.Sprintf(what, length); {
 		case err != nil:
 			return fmt.Errorf("check: instance %s: %w", x.instance, err)
-		case length == 0: // gone since the census
+		case length == 0: // removed since the scan
 		case x.loaded.Record == nil:
 			x.violationf("has %s and no record", has)
 		default:
@@ -176,9 +176,9 @@ func (x *checker) executions(ctx context.Context) error {
 	return nil
 }
 
-// keeps reports whether history and reports of an execution are kept: the first turn of the current one removes those of
+// keepsExecution reports whether history and reports of an execution are kept: the first turn of the current one removes those of
 // the one before the last.
-func (x *checker) keepsExecution(execution uint64) bool {
+func (x *instanceCheck) keepsExecution(execution uint64) bool {
 	rec := x.loaded.Record
 	if rec == nil || execution > rec.Execution {
 		return false
@@ -190,8 +190,8 @@ func (x *checker) keepsExecution(execution uint64) bool {
 	return execution+before >= rec.Execution
 }
 
-// outstanding finds the activities that nobody will ever complete.
-func (x *checker) outstanding(ctx context.Context) error {
+// outstanding finds activities that no worker can complete.
+func (x *instanceCheck) outstanding(ctx context.Context) error {
 	ids := x.state.Admitted()
 	if len(ids) == 0 {
 		return nil
@@ -200,14 +200,14 @@ func (x *checker) outstanding(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	inbox = append(inbox, x.loaded.Unread...) // what has been taken since is not missing
+	inbox = append(inbox, x.loaded.Unread...) // what was popped since is not missing
 	for _, a := range ids {
 		got, err := x.effect(ctx, x.loaded.Record.execution(), a)
 		if err != nil {
 			return err
 		}
 		want := x.state.Activity(a)
-		completion := []byte("a" + want.Effect + ".") // the id that package lease gives it
+		completion := []byte("a" + want.Effect + ".") // the id that package lease uses
 		switch {
 		case got == want.Effect:
 			x.result.Leases++
@@ -220,8 +220,8 @@ func (x *checker) outstanding(ctx context.Context) error {
 	return nil
 }
 
-// leases finds those that belong to nothing.
-func (x *checker) leases(ctx context.Context) error {
+// leases finds leases of activities that are not outstanding.
+func (x *instanceCheck) leases(ctx context.Context) error {
 	for _, n := range x.keys {
 		if n.Kind != "l" || n.Execution == x.loaded.Record.execution() && x.state.Activity(n.Activity) != nil && !x.state.Waiting(n.Activity) {
 			continue
@@ -237,7 +237,7 @@ func (x *checker) leases(ctx context.Context) error {
 	return nil
 }
 
-func (x *checker) effect(ctx context.Context, execution, activity uint64) (string, error) {
+func (x *instanceCheck) effect(ctx context.Context, execution, activity uint64) (string, error) {
 	v, err := x.store.run.Do(ctx, redisx.Command("HGET", x.store.space.Part(x.part).Lease(x.instance, execution, activity), "e"))
 	if err != nil {
 		return "", fmt.Errorf("check: instance %s: lease of activity %d: %w", x.instance, activity, err)
@@ -245,8 +245,8 @@ func (x *checker) effect(ctx context.Context, execution, activity uint64) (strin
 	return redisx.Str(v)
 }
 
-// agenda finds out whether somebody will look who must.
-func (x *checker) wakeup(ctx context.Context) error {
+// wakeup finds a missing wakeup, and one without an instance.
+func (x *instanceCheck) wakeup(ctx context.Context) error {
 	v, err := x.store.run.Do(ctx, redisx.Command("ZSCORE", x.store.space.Part(x.part).Wakeups(), x.instance))
 	if err != nil {
 		return fmt.Errorf("check: instance %s: %w", x.instance, err)
@@ -274,7 +274,7 @@ func (x *checker) wakeup(ctx context.Context) error {
 	return nil
 }
 
-// score reads the answer to ZSCORE in either protocol version.
+// score parses the reply to ZSCORE in either protocol version.
 func score(v any) (float64, error) {
 	if f, ok := v.(float64); ok {
 		return f, nil
@@ -286,11 +286,11 @@ func score(v any) (float64, error) {
 	return strconv.ParseFloat(s, 64)
 }
 
-// nobody reports whether there is no such instance, nor anything that waits for it.
-func (x *checker) absent() bool { return x.loaded.Record == nil && len(x.loaded.Unread) == 0 }
+// absent reports whether there is neither a record nor an unread input.
+func (x *instanceCheck) absent() bool { return x.loaded.Record == nil && len(x.loaded.Unread) == 0 }
 
-// stuck finds what is said of nobody.
-func (x *checker) stalled(ctx context.Context) error {
+// stalled finds an entry among the stalled instances without an instance.
+func (x *instanceCheck) stalled(ctx context.Context) error {
 	if !x.absent() || x.wakeupAhead {
 		return nil
 	}
@@ -301,8 +301,8 @@ func (x *checker) stalled(ctx context.Context) error {
 	return err
 }
 
-// early finds a count of early inputs for an instance that has none.
-func (x *checker) early(ctx context.Context) error {
+// early finds a count of early inputs of an instance that has none.
+func (x *instanceCheck) early(ctx context.Context) error {
 	if x.loaded.Record == nil && len(x.loaded.Unread) > 0 && !x.startFirst() {
 		return nil
 	}
@@ -313,7 +313,7 @@ func (x *checker) early(ctx context.Context) error {
 	return err
 }
 
-// execution is the current one, 0 without a record.
+// execution returns the current one, 0 without a record.
 func (r *Record) execution() uint64 {
 	if r == nil {
 		return 0

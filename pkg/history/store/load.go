@@ -10,16 +10,16 @@ import (
 
 // Loaded is an instance as the store has it.
 type Loaded struct {
-	Record   *Record         // nil: there is none
+	Record   *Record         // nil: none
 	Events   []history.Event // of the current execution; nil if it has ended
-	Previous []history.Event // of the execution that owes messages, if it has ended: this one, or the one before
+	Previous []history.Event // of the ended execution with pending messages: this one, or the one before
 	Unread   [][]byte
 }
 
-// Load reads an instance: record, the head of its inbox, unless it has ended its history, and the history of an ended
-// execution from which messages are owed. History that does not decode gives an error with
-// history.ErrCorrupt or history.ErrNewerVersion, and what could be read.
-func (s *Store) Load(ctx context.Context, part int, instance string) (Loaded, error) {
+// Load reads an instance: its record, the head of its inbox, its history unless it has ended, and the history of an ended
+// execution with pending messages. History that does not decode returns an error that matches history.ErrCorrupt or
+// history.ErrNewerVersion, and what could be read.
+func (s *Reader) Load(ctx context.Context, part int, instance string) (Loaded, error) {
 	rec, err := s.Record(ctx, part, instance)
 	if err != nil {
 		return Loaded{}, err
@@ -41,12 +41,12 @@ func (s *Store) Load(ctx context.Context, part int, instance string) (Loaded, er
 }
 
 // Record reads the record, nil if there is none.
-func (s *Store) Record(ctx context.Context, part int, instance string) (*Record, error) {
+func (s *Reader) Record(ctx context.Context, part int, instance string) (*Record, error) {
 	v, err := s.run.Do(ctx, redisx.Command("HGETALL", s.space.Part(part).Instance(instance)))
 	return record(instance, v, err)
 }
 
-// record reads the answer to HGETALL of a record.
+// record parses the reply to HGETALL of a record.
 func record(instance string, v any, err error) (*Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("instance %s: read the record: %w", instance, err)
@@ -62,7 +62,7 @@ func record(instance string, v any, err error) (*Record, error) {
 	return rec, nil
 }
 
-// pairs reads the answer to HGETALL in either protocol version.
+// pairs parses the reply to HGETALL in either protocol version.
 func pairs(v any) (map[string]string, error) {
 	out := make(map[string]string)
 	var bad error
@@ -91,7 +91,7 @@ func pairs(v any) (map[string]string, error) {
 }
 
 // History reads the events of an execution. See Load for its errors.
-func (s *Store) History(ctx context.Context, part int, instance string, execution uint64) ([]history.Event, error) {
+func (s *Reader) History(ctx context.Context, part int, instance string, execution uint64) ([]history.Event, error) {
 	key := s.space.Part(part).History(instance, execution)
 	var events []history.Event
 	for {
@@ -121,8 +121,8 @@ func (s *Store) History(ctx context.Context, part int, instance string, executio
 	}
 }
 
-// Unread reads the head of the inbox: up to UnreadBatch elements and 4 MiB, as the answer of a commit.
-func (s *Store) Unread(ctx context.Context, part int, instance string) ([][]byte, error) {
+// Unread reads the head of the inbox: up to UnreadBatch elements and 4 MiB, like the reply to a commit.
+func (s *Reader) Unread(ctx context.Context, part int, instance string) ([][]byte, error) {
 	v, err := s.run.Do(ctx, redisx.Call{
 		Script: s.unread, Keys: []string{s.space.Part(part).Inbox(instance)}, Args: []any{UnreadBatch, unreadBytes},
 	})
@@ -133,18 +133,18 @@ func (s *Store) Unread(ctx context.Context, part int, instance string) ([][]byte
 	return elements(r.Strs(1)), r.Err()
 }
 
-// Cut reports whether the head of an inbox, as Unread or a commit has answered it, may not be all of it: it has as
-// many elements as an answer has at the most, or so many bytes that the next may not have fitted.
+// Truncated reports whether the head of an inbox, as returned by Unread or a commit, may not be all of it: it has the maximum
+// number of elements, or so many bytes that the next may not have fitted.
 func Truncated(raw [][]byte) bool {
 	size := 0
 	for _, b := range raw {
 		size += len(b)
 	}
-	return len(raw) >= UnreadBatch || size > unreadBytes/2 // no element comes near the other half
+	return len(raw) >= UnreadBatch || size > unreadBytes/2 // no element is nearly as large as the other half
 }
 
-// Inbox reads the whole inbox, for the checker.
-func (s *Store) Inbox(ctx context.Context, part int, instance string) ([][]byte, error) {
+// Inbox reads the whole inbox, for the check.
+func (s *Reader) Inbox(ctx context.Context, part int, instance string) ([][]byte, error) {
 	v, err := s.run.Do(ctx, redisx.Command("LRANGE", s.space.Part(part).Inbox(instance), 0, -1))
 	if err != nil {
 		return nil, fmt.Errorf("instance %s: read the inbox: %w", instance, err)

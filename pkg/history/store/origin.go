@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// bornText is the field of a birth: sequence and time, such as 3.1790000000123456789.
+// formatOrigin formats an origin: sequence and time, such as 3.1790000000123456789.
 func formatOrigin(p history.Position) string { return num(p.Seq) + "." + num(p.Time) }
 
 func parseOrigin(text string) (history.Position, error) {
@@ -16,8 +16,8 @@ func parseOrigin(text string) (history.Position, error) {
 	return history.Position{Seq: seq, Time: int64(at)}, err //nolint:gosec // written from a positive int64
 }
 
-// parentText is the field of a parent: its instance, birth, execution and event, and the effect id of the start, with
-// spaces between them. An instance id holds none; the effect id is the rest. The gates that are held are a field of their own.
+// formatParent formats a parent: its instance, origin, execution and event, and the effect id of the start, separated by spaces.
+// An instance id contains none; the effect id is the rest. The limits that it holds are a field of their own.
 func formatParent(p *history.Parent) string {
 	return strings.Join([]string{p.Instance, formatOrigin(p.Origin), num(p.Execution), num(p.Event), p.Effect}, " ")
 }
@@ -26,7 +26,7 @@ var errNoParent = errors.New("not the place of a parent")
 
 func parseParent(text, holds string) (*history.Parent, error) {
 	if text == "" {
-		return nil, nil //nolint:nilnil // nobody's child
+		return nil, nil // nolint:nilnil // no parent
 	}
 	f := strings.SplitN(text, " ", 5)
 	if len(f) < 5 || f[0] == "" {

@@ -7,19 +7,20 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
-// Purge removes an instance with all that it has.
+// Purge removes an instance with all its data.
 type Purge struct {
 	Instance  string
-	Execution uint64 // the current one; the one before it is removed as well, and others there are not
+	Execution uint64 // the current one; the one before it is removed, too
 	Head      string
-	Status    Status   // that it is listed under
-	Pop       []string // ids at the head of the inbox, up to the purge itself; what came behind stays
-	// Applied is set if nobody has asked for it but time: see Commit.Applied. Then nothing may be unread.
+	Status    Status   // of its index
+	Pop       []string // ids at the head of the inbox, up to the purge itself; inputs behind it stay
+	// Applied is set if the retention is over and no client has requested the purge: see Commit.Applied. Then nothing may be
+	// unread.
 	Applied int64
 }
 
-// Purge removes an instance that has ended and owes nobody anything. A reply that was lost looks like a conflict to the next try:
-// the record is gone.
+// Purge removes an instance that has ended and has no pending messages. A reply that was lost looks like a conflict to the next
+// attempt: the record is gone.
 func (s *Store) Purge(t Tenure, pu *Purge, done func(now int64, err error)) {
 	p := s.space.Part(t.Part)
 	keys := []string{p.Owner(), p.Wakeups(), p.Instance(pu.Instance), p.Inbox(pu.Instance), p.Stalled(), p.Index(string(pu.Status))}
@@ -45,8 +46,8 @@ func (s *Store) Purge(t Tenure, pu *Purge, done func(now int64, err error)) {
 	})
 }
 
-// Reports reads how cancelled activities of an execution ended, "" for those of which nobody has said it.
-func (s *Store) Reports(ctx context.Context, part int, instance string, execution uint64, activities []uint64) ([]string, error) {
+// Reports reads how cancelled activities of an execution ended, "" for those without a report.
+func (s *Reader) Reports(ctx context.Context, part int, instance string, execution uint64, activities []uint64) ([]string, error) {
 	args := make([]any, 0, 2+len(activities))
 	args = append(args, "HMGET", s.space.Part(part).Reports(instance, execution))
 	for _, a := range activities {

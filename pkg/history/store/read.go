@@ -11,8 +11,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Head reads the head of an instance, "" if there is no record.
-func (s *Store) Head(ctx context.Context, part int, instance string) (string, error) {
+// Head reads the head of an instance, "" without a record.
+func (s *Reader) Head(ctx context.Context, part int, instance string) (string, error) {
 	v, err := s.run.Do(ctx, redisx.Command("HGET", s.space.Part(part).Instance(instance), "head"))
 	if err != nil {
 		return "", fmt.Errorf("instance %s: read the head: %w", instance, err)
@@ -20,8 +20,8 @@ func (s *Store) Head(ctx context.Context, part int, instance string) (string, er
 	return redisx.Str(v)
 }
 
-// InboxLen is the number of unread inputs.
-func (s *Store) InboxLen(ctx context.Context, part int, instance string) (uint64, error) {
+// InboxLen reads the number of unread inputs.
+func (s *Reader) InboxLen(ctx context.Context, part int, instance string) (uint64, error) {
 	v, err := s.run.Do(ctx, redisx.Command("LLEN", s.space.Part(part).Inbox(instance)))
 	if err != nil {
 		return 0, fmt.Errorf("instance %s: length of the inbox: %w", instance, err)
@@ -30,17 +30,17 @@ func (s *Store) InboxLen(ctx context.Context, part int, instance string) (uint64
 	return uint64(n), err //nolint:gosec // a length
 }
 
-// Count reads how many instances of a status a partition has, in constant time.
-func (s *Store) Count(ctx context.Context, part int, status Status) (uint64, error) {
+// Count reads the number of instances of a status in a partition, in constant time.
+func (s *Reader) Count(ctx context.Context, part int, status Status) (uint64, error) {
 	return s.size(ctx, part, "ZCARD", s.space.Part(part).Index(string(status)))
 }
 
-// StuckCount reads how many instances of a partition the store lists as stalled, in constant time.
-func (s *Store) StalledCount(ctx context.Context, part int) (uint64, error) {
+// StalledCount reads the number of stalled instances of a partition, in constant time.
+func (s *Reader) StalledCount(ctx context.Context, part int) (uint64, error) {
 	return s.size(ctx, part, "HLEN", s.space.Part(part).Stalled())
 }
 
-func (s *Store) size(ctx context.Context, part int, command, key string) (uint64, error) {
+func (s *Reader) size(ctx context.Context, part int, command, key string) (uint64, error) {
 	v, err := s.run.Do(ctx, redisx.Command(command, key))
 	if err != nil {
 		return 0, fmt.Errorf("partition %d: count instances: %w", part, err)
@@ -49,8 +49,8 @@ func (s *Store) size(ctx context.Context, part int, command, key string) (uint64
 	return uint64(n), err //nolint:gosec // a size
 }
 
-// StuckIDs reads which instances of a partition are stalled, in no order.
-func (s *Store) StalledIDs(ctx context.Context, part int) ([]string, error) {
+// StalledIDs reads the ids of the stalled instances of a partition, in no order.
+func (s *Reader) StalledIDs(ctx context.Context, part int) ([]string, error) {
 	v, err := s.run.Do(ctx, redisx.Command("HKEYS", s.space.Part(part).Stalled()))
 	if err != nil {
 		return nil, fmt.Errorf("partition %d: read what is stalled: %w", part, err)
@@ -59,8 +59,8 @@ func (s *Store) StalledIDs(ctx context.Context, part int) ([]string, error) {
 	return r.Strs(0), r.Err()
 }
 
-// Stuck reads why the instances of a partition are stalled, by instance; of those that are not there is nothing.
-func (s *Store) StalledReasons(ctx context.Context, part int, ids []string) (map[string]string, error) {
+// StalledReasons reads why instances of a partition are stalled, by instance; those that are not stalled are left out.
+func (s *Reader) StalledReasons(ctx context.Context, part int, ids []string) (map[string]string, error) {
 	if len(ids) == 0 {
 		return map[string]string{}, nil
 	}
@@ -87,8 +87,8 @@ func (s *Store) StalledReasons(ctx context.Context, part int, ids []string) (map
 	return out, r.Err()
 }
 
-// StuckOne reads why one instance is stalled, "" if it is not.
-func (s *Store) StalledReason(ctx context.Context, part int, instance string) (string, error) {
+// StalledReason reads why one instance is stalled, "" if it is not.
+func (s *Reader) StalledReason(ctx context.Context, part int, instance string) (string, error) {
 	v, err := s.run.Do(ctx, redisx.Command("HGET", s.space.Part(part).Stalled(), instance))
 	if err != nil {
 		return "", fmt.Errorf("instance %s: read whether it is stalled: %w", instance, err)
@@ -96,9 +96,9 @@ func (s *Store) StalledReason(ctx context.Context, part int, instance string) (s
 	return redisx.Str(v)
 }
 
-// Agenda reads who is to be looked at within the span, soonest first, and Redis TIME (Unix ms). It changes
-// nothing. A script, because only that asks the partition's own master for the time.
-func (s *Store) Wakeups(ctx context.Context, part int, within time.Duration) (now int64, due []string, err error) {
+// Wakeups reads the instances that are due within the span, soonest first, and Redis TIME (Unix ms). It changes nothing. It is a
+// script, because only a script reads the time of the partition's own master.
+func (s *Reader) Wakeups(ctx context.Context, part int, within time.Duration) (now int64, due []string, err error) {
 	v, err := s.run.Do(ctx, redisx.Call{Script: s.wakeups, Keys: []string{s.space.Part(part).Wakeups()}, Args: []any{within.Milliseconds()}})
 	if err != nil {
 		return 0, nil, fmt.Errorf("partition %d: read the agenda: %w", part, err)
@@ -107,14 +107,14 @@ func (s *Store) Wakeups(ctx context.Context, part int, within time.Duration) (no
 	return r.Int(1), r.Strs(2), r.Err()
 }
 
-// Holder is who has claimed an activity.
+// Holder is the worker that has claimed an activity.
 type Holder struct {
-	Worker string // "" if nobody has
+	Worker string // "" if it is not claimed
 	Claims uint32
 }
 
-// Holders reads who has claimed each of the activities.
-func (s *Store) Holders(ctx context.Context, part int, instance string, execution uint64, activities []uint64) ([]Holder, error) {
+// Holders reads the workers that have claimed the activities.
+func (s *Reader) Holders(ctx context.Context, part int, instance string, execution uint64, activities []uint64) ([]Holder, error) {
 	out := make([]Holder, len(activities))
 	for i, a := range activities {
 		v, err := s.run.Do(ctx, redisx.Command("HMGET", s.space.Part(part).Lease(instance, execution, a), "w", "n"))
@@ -130,8 +130,8 @@ func (s *Store) Holders(ctx context.Context, part int, instance string, executio
 	return out, nil
 }
 
-// RawHistory reads encoded events behind the event with id after, at most limit.
-func (s *Store) RawHistory(ctx context.Context, part int, instance string, execution, after uint64, limit int) ([][]byte, error) {
+// RawHistory reads at most limit encoded events behind the event with id after.
+func (s *Reader) RawHistory(ctx context.Context, part int, instance string, execution, after uint64, limit int) ([][]byte, error) {
 	key := s.space.Part(part).History(instance, execution)
 	v, err := s.run.Do(ctx, redisx.Command("LRANGE", key, num(after), num(after+uint64(limit)-1))) //nolint:gosec // limit is positive
 	if err != nil {
@@ -141,8 +141,7 @@ func (s *Store) RawHistory(ctx context.Context, part int, instance string, execu
 	return elements(r.Strs(0)), r.Err()
 }
 
-// Unreadable reports whether what is stored can not be understood by this build, and trying
-// again will not help.
+// Unreadable reports whether this build cannot decode what is stored, so that a retry will not help.
 func Unreadable(err error) bool {
 	return errors.Is(err, history.ErrCorrupt) || errors.Is(err, history.ErrNewerVersion) || redisx.Refused(err)
 }
@@ -151,14 +150,14 @@ func Unreadable(err error) bool {
 type Row struct {
 	Instance string
 	Updated  int64   // of the index, Unix milliseconds
-	Record   *Record // nil: it can not be read, and Problem says why
+	Record   *Record // nil: it cannot be read, for the reason in Problem
 	Problem  string
 }
 
 // Page is a part of a listing.
 type Page struct {
 	Rows []Row
-	// More says that the listing goes on behind the place Updated, Instance, also if no row of this page was kept.
+	// More reports that the listing continues behind the place Updated, Instance, also if this page kept no row.
 	More     bool
 	Updated  int64
 	Instance string
@@ -167,12 +166,12 @@ type Page struct {
 // ListQuery selects instances.
 type ListQuery struct {
 	Status Status
-	// Only what comes behind this place in the order of the listing; Instance "": from the beginning.
+	// Only rows behind this place in the order of the listing; Instance "": from the beginning.
 	Updated  int64
 	Instance string
 	Limit    int // rows; 0: 100; at most 500
 
-	Keep func(instance string, rec *Record) bool // nil: all; not asked about what cannot be read
+	Keep func(instance string, rec *Record) bool // nil: all; not called for what cannot be read
 }
 
 const (
@@ -181,9 +180,9 @@ const (
 	maxScan     = 1000 // members of the index that one page reads
 )
 
-// List reads instances of a status, newest change first and, of one millisecond, the highest id first. A page reads a
-// bounded number of records, so a filter may leave it short or empty although there is more.
-func (s *Store) List(ctx context.Context, part int, q ListQuery) (Page, error) {
+// List reads instances of a status, newest change first and, within a millisecond, the highest id first. A page reads a bounded
+// number of records, so a filter may leave it short or empty although there are more.
+func (s *Reader) List(ctx context.Context, part int, q ListQuery) (Page, error) {
 	if q.Limit <= 0 {
 		q.Limit = defaultPage
 	}
@@ -219,13 +218,13 @@ func (s *Store) List(ctx context.Context, part int, q ListQuery) (Page, error) {
 	}
 }
 
-// indexed reads at most n members of the index of a status behind a place, and whether they are the last.
-func (s *Store) indexed(ctx context.Context, part int, status Status, behind Page, n int) (rows []Row, end bool, _ error) {
+// indexed reads at most n members of the index of a status behind a place, and reports whether they are the last.
+func (s *Reader) indexed(ctx context.Context, part int, status Status, behind Page, n int) (rows []Row, end bool, _ error) {
 	from := "+inf"
 	if behind.Instance != "" {
 		from = strconv.FormatInt(behind.Updated, 10)
 	}
-	// Those of the same millisecond that come before the place are read again and skipped.
+	// Members of the same millisecond in front of the place are read again and skipped.
 	for offset := 0; ; {
 		v, err := s.run.Do(ctx, redisx.Command("ZREVRANGEBYSCORE", s.space.Part(part).Index(string(status)), from, "-inf", "WITHSCORES", "LIMIT", offset, n))
 		if err != nil {
@@ -246,7 +245,7 @@ func (s *Store) indexed(ctx context.Context, part int, status Status, behind Pag
 	}
 }
 
-// scored reads members with their scores, in either version of the protocol.
+// scored parses members with their scores, in either version of the protocol.
 func scored(v any) ([]Row, error) {
 	list, ok := v.([]any)
 	if !ok {
@@ -284,8 +283,8 @@ func scored(v any) ([]Row, error) {
 	return rows, nil
 }
 
-// fill reads the records of the rows, all at the same time.
-func (s *Store) fill(ctx context.Context, part int, rows []Row) error {
+// fill reads the records of the rows in parallel.
+func (s *Reader) fill(ctx context.Context, part int, rows []Row) error {
 	type answer struct {
 		row   int
 		reply any
@@ -309,15 +308,15 @@ func (s *Store) fill(ctx context.Context, part int, rows []Row) error {
 			return err
 		}
 		if err != nil {
-			rows[a.row].Problem = err.Error() // it must not hide its neighbours
+			rows[a.row].Problem = err.Error() // it must not hide the other rows
 		}
 		rows[a.row].Record = rec
 	}
 	return nil
 }
 
-// Applied reads up to where a partition has ingested the inputs stream.
-func (s *Store) Applied(ctx context.Context, part int) (history.Position, error) {
+// Applied reads the position up to which a partition has ingested the inputs stream.
+func (s *Reader) Applied(ctx context.Context, part int) (history.Position, error) {
 	v, err := s.run.Do(ctx, redisx.Command("HMGET", s.space.Part(part).Owner(), "seq", "time"))
 	if err != nil {
 		return history.Position{}, fmt.Errorf("partition %d: read the position: %w", part, err)

@@ -6,65 +6,65 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
-// Look is what the owner finds and mends when there is nothing to turn.
+// Reconciliation repairs the leases of an instance that has no turn to take, and sets its next wakeup.
 type Reconciliation struct {
 	Instance  string
 	Execution uint64 // of the leases
 	Head      string
 	Leases    []Lease
-	MaxClaims int   // claims at the most, of each
-	Wakeup    int64 // next look, Unix ms; 0: nothing is due
+	MaxClaims int   // of each
+	Wakeup    int64 // Unix ms; 0: nothing is due
 	InboxHold InboxHold
-	Stalled   string    // why it does not move; "" leaves what is said, NotStuck takes it back
-	Published Watermark // up to which the stream has the instance's messages; zero leaves what is said
+	Stalled   string    // why it is stalled; "" leaves what is recorded, NotStalled removes it
+	Published Watermark // watermark of the messages in the stream; zero leaves what is recorded
 }
 
-// Hold says whether what is unread may put the next look off.
+// InboxHold determines whether unread inputs bring the next wakeup forward.
 type InboxHold string
 
 // The ways to hold an inbox back.
 const (
-	HoldNone  InboxHold = ""  // what is unread is looked at within two seconds
-	HoldAll   InboxHold = "1" // the instance is stalled: everything waits for the next try
-	HoldEarly InboxHold = "e" // there is no instance yet: everything waits until a start comes, and then nothing does
+	HoldNone  InboxHold = ""  // unread inputs cause a wakeup within two seconds
+	HoldAll   InboxHold = "1" // the instance is stalled: everything waits for the next attempt
+	HoldEarly InboxHold = "e" // there is no instance yet: everything waits for its start
 )
 
-// NotStuck takes back what an earlier Look said of being stuck.
+// NotStalled removes the reason that an earlier Reconciliation has recorded.
 const NotStalled = "-"
 
-// LeaseState is how a look found a lease.
+// LeaseState is a lease as reconciliation found it.
 type LeaseState struct {
 	Lease
 	Status     LeaseStatus
 	Claims     int   // so far
 	Until      int64 // of a claim, Unix ms
-	Span       int64 // for which it was claimed or renewed last, ms
+	Span       int64 // of the last claim or renewal, ms
 	Token      string
 	Worker     string
-	ReturnedAt int64 // for when a worker gave it back, Unix ms; 0: none did
+	ReturnedAt int64 // when a worker returned it, Unix ms; 0: none did
 }
 
-// Found says how.
+// LeaseStatus is the status of a lease.
 type LeaseStatus byte
 
-// How a look can find a lease.
+// The statuses of a lease.
 const (
-	LeaseUnclaimed  LeaseStatus = 'W' // nobody has claimed it
+	LeaseUnclaimed  LeaseStatus = 'W' // no worker has claimed it
 	LeaseClaimed    LeaseStatus = 'C'
-	ClaimExpired    LeaseStatus = 'X' // the claim was over and has been taken away: dispatch again
-	ClaimsExhausted LeaseStatus = 'P' // claimed as often as allowed, and over
-	LeaseMissing    LeaseStatus = 'M' // gone, with inputs unread: its completion is among them
-	LeaseRecreated  LeaseStatus = 'R' // was lost by the store and has been made again: dispatch again
+	ClaimExpired    LeaseStatus = 'X' // the claim had expired and was removed: dispatch again
+	ClaimsExhausted LeaseStatus = 'P' // claimed as often as is allowed, and expired
+	LeaseMissing    LeaseStatus = 'M' // missing, with unread inputs: its completion is among them
+	LeaseRecreated  LeaseStatus = 'R' // lost by the store and created again: dispatch again
 )
 
-// Looked is what the store answers.
+// Reconciled is the reply to a Reconciliation.
 type Reconciled struct {
 	Now    int64
 	Unread int
 	Leases []LeaseState
 }
 
-// Look mends the leases of one instance and sets its next look.
+// Reconcile repairs the leases of one instance and sets its next wakeup.
 func (s *Store) Reconcile(t Tenure, l *Reconciliation, done func(Reconciled, error)) {
 	p := s.space.Part(t.Part)
 	keys := make([]string, 0, 5+len(l.Leases))

@@ -10,28 +10,28 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Status is where an instance stands.
+// Status is the status of an instance.
 type Status string
 
-// The statuses. Instances of each are listed in an index of their own.
+// The statuses. Each has an index of its instances.
 const (
-	Pending   Status = "pending" // it waits at the gate of its orchestration, and has not run
+	Pending   Status = "pending" // it waits at the limit of its orchestration, and has not run
 	Running   Status = "running"
 	Completed Status = "completed"
 	Failed    Status = "failed"
 	Cancelled Status = "cancelled"
 )
 
-// Ended reports whether nothing follows.
+// Ended reports whether the status is final.
 func (s Status) Ended() bool { return s == Completed || s == Failed || s == Cancelled }
 
-// Statuses lists them in the order in which they are shown.
+// Statuses lists the statuses in the order in which they are shown.
 func Statuses() []Status { return []Status{Pending, Running, Completed, Failed, Cancelled} }
 
-// Record is what is known of an instance besides its history.
+// Record has the properties of an instance besides its history.
 //
-// In a Commit it says what changes. With a Name the identity is written: Name, Version, Born,
-// Execution, Created and, if there is one, Parent; without, it stays. What else is zero stays as it is.
+// In a Commit it has the changes. With a Name the identity is written: Name, Version, Origin, Execution, Created and, if there is
+// one, Parent; without, it stays. Other zero fields stay as they are.
 type Record struct {
 	Name      string
 	Version   string
@@ -44,30 +44,31 @@ type Record struct {
 	Events    uint64          // length of the history of Execution
 	Ended     int64           // Unix ms; 0 while it runs
 	End       []byte          // the event that ended it, encoded
-	Parent    *history.Parent // nil: nobody's child
+	Parent    *history.Parent // nil: none
 
-	Unread []history.UnreadEvents // at the end: what it had been sent and had not read, as far as its owner knew
+	Unread []history.UnreadEvents // at the end: the events that it had not received, as far as its owner knew
 
 	Custom        history.Payload // the custom status
-	CustomVersion uint64          // how often it has been set, over all executions; 0: never, and then Custom is not written
+	CustomVersion uint64          // number of custom statuses set, over all executions; 0: none, and then Custom is not written
 
-	Produced  Watermark // the last event that owes a message
-	Published Watermark // up to which the inputs stream is known to have the messages; before Out: something is owed
+	Produced  Watermark // the last event that produced a message
+	Published Watermark // the last event whose messages are in the inputs stream; before Produced: messages are pending
 
-	// Kept are the tickets whose slots it has and keeps from one attempt to the next, in order. It is only read: a Commit says what
-	// changes of them. By it a gate sees that such a slot is wanted; see decision 14.
+	// Retained are the tickets whose slots are retained from one attempt to the next, in order. It is only read: a Commit has the
+	// changes. A limit's sweep finds in it that such a slot is required; see decision 14.
 	Retained []string
 
-	// Reborn says, in a Commit, that this is another birth in the place of one that has ended: its end, custom status, parent
-	// and marks are cleared, except what the same Record sets. It is never read back.
+	// NewIncarnation replaces an instance that has ended, in a Commit: its end, custom status, parent and watermark are cleared,
+	// except what the same Record sets. It is never read back.
 	NewIncarnation bool
 }
 
-// keptField, with a ticket behind it, is the field of the record that names the ticket of a kept slot. unwanted.lua of package gate
-// reads it.
+// retainedField, followed by a ticket, is the field of the record for the ticket of a retained slot. orphans.lua of package
+// limiter reads it.
 const retainedField = "r:"
 
-// fields lists what a commit writes of the record; head, updated and events are the script's, and so is what Reborn clears.
+// fields lists the fields that a commit writes; the script writes head, updated and events, and clears what NewIncarnation
+// clears.
 func (r *Record) fields() []any {
 	f := make([]any, 0, 30)
 	add := func(k string, v any) { f = append(f, k, v) }
@@ -108,7 +109,7 @@ func (r *Record) fields() []any {
 	return f
 }
 
-// EndEvent gives the event that ends an execution, or nil.
+// EndEvent returns the event that ends an execution, or nil.
 func (r *Record) EndEvent() (history.Event, error) {
 	if len(r.End) == 0 {
 		return nil, nil //nolint:nilnil // no end is not an error
@@ -116,7 +117,7 @@ func (r *Record) EndEvent() (history.Event, error) {
 	return history.Decode(r.Events, r.End)
 }
 
-// hash is a record as Redis has it, read field by field; the first that can not be read is kept.
+// recordFields parses a record field by field, and keeps the first error.
 type recordFields struct {
 	fields map[string]string
 	err    error

@@ -14,15 +14,15 @@ import (
 //go:embed refuse.lua
 var refuseLua string
 
-// A partition remembers its latest refusals, for a day.
+// Bounds of the refusals of a partition.
 const (
 	refusalsKept = 100
 	refusalsSpan = 24 * time.Hour
 	maxReason    = 512 // bytes of the reason, which quotes what was refused
 )
 
-// Refusal is an input that could not be used: of an unknown kind or a newer version, too
-// large, or nonsense. Its sender has its acknowledgement and is gone.
+// Refusal is an input that cannot be used: of an unknown kind or a newer version, too large, or malformed. Its sender has its
+// acknowledgement and does not wait for an answer.
 type Refusal struct {
 	Instance string `json:"instance"`
 	Seq      uint64 `json:"seq"` // in the inputs stream
@@ -30,7 +30,7 @@ type Refusal struct {
 	Reason   string `json:"why"`
 }
 
-// Refuse remembers refusals.
+// Refuse records refusals.
 func (s *Store) Refuse(ctx context.Context, t Tenure, rs []Refusal) error {
 	p := s.space.Part(t.Part)
 	args := []any{t.Token, refusalsKept, refusalsSpan.Milliseconds()}
@@ -52,8 +52,8 @@ func (s *Store) Refuse(ctx context.Context, t Tenure, rs []Refusal) error {
 	return nil
 }
 
-// Refusals reads what a partition has refused lately, newest first.
-func (s *Store) Refusals(ctx context.Context, part int) ([]Refusal, error) {
+// Refusals reads the recent refusals of a partition, newest first.
+func (s *Reader) Refusals(ctx context.Context, part int) ([]Refusal, error) {
 	v, err := s.run.Do(ctx, redisx.Command("LRANGE", s.space.Part(part).Refused(), 0, -1))
 	if err != nil {
 		return nil, fmt.Errorf("partition %d: read what was refused: %w", part, err)

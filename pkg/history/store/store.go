@@ -1,28 +1,26 @@
-// Package store keeps instances in Redis: their records, histories, inboxes and the
-// agenda. Its scripts are the only writers of a partition besides the workers'
-// (package lease) and the ownership itself (package partition).
+// Package store keeps instances in Redis: their records, histories, inboxes and wakeups. Only its scripts write a partition,
+// besides those of the workers (package lease) and of the ownership itself (package partition).
 //
-// # Orders that matter
+// # Fences
 //
-// Every script names the owner's token and is refused when somebody else owns the
-// partition. Ingest names the position it continues from, a commit the head it
-// expects and the ids of the inputs it consumes; so a store that was rolled back
-// under a living owner refuses what was decided on forgotten ground:
+// Every script names the owner's token and is rejected when another process owns the partition. Ingest names the position it
+// continues from, a commit the head that it expects and the ids of the inputs that it consumes; so a store that was rolled back
+// during a tenure rejects what was decided on lost state:
 //
-//	ingest   applied = prev?  ──yes──▶ push to inboxes, applied = next      (else CONFLICT)
-//	commit   head = expected? inbox begins with the ids? ──yes──▶ all of the turn, and the beginning
-//	                                                             of the next execution (else CONFLICT)
-//	look     head = expected? ──yes──▶ leases mended, next look set          (else CONFLICT)
+//	ingest      applied = prev?  ──yes──▶ push to inboxes, applied = next      (otherwise CONFLICT)
+//	commit      head = expected? inbox begins with the ids? ──yes──▶ the whole turn, and the beginning
+//	                                                                of the next execution (otherwise CONFLICT)
+//	reconcile   head = expected? ──yes──▶ leases repaired, next wakeup set     (otherwise CONFLICT)
 //
-// Every one ends by setting the next look, from what is then in the inbox. Memory
-// may hurry a look; only the store says that there is none.
+// Each ends by setting the next wakeup, from what is then in the inbox. The owner may bring a wakeup forward from memory; only
+// the store can report that there is none.
 //
-// What an instance owes others is two marks of its record, out and sent: a commit moves out, whoever writes next
-// moves sent. A look leaves the head as it is; so an owner says what it knows to be sent with every write, and not once:
-// a store that was rolled back to before a look is recognised by nothing.
+// The outbox of an instance has a watermark in its record: a commit advances the last event that produced a message, and the next
+// write after the publication advances the last one that is published. A reconciliation leaves the head as it is; so an owner
+// repeats the watermark with every write: nothing would detect that Redis has lost a reconciliation.
 //
-// A reply that was lost may mean either: ingest and commit recognise their own
-// earlier success, the rest can be repeated.
+// A reply that was lost leaves the outcome open: ingest and commit recognize their own earlier success, and the others can be
+// repeated.
 package store
 
 import (
@@ -57,43 +55,63 @@ var purgeLua string
 //go:embed unread.lua
 var unreadLua string
 
-// What a script may refuse with.
+// The errors of scripts.
 var (
-	// ErrFenced: the token is not the owner's any more. Nothing was written.
+	// ErrFenced is the error of a token that does not own the partition. Nothing was written.
 	ErrFenced = errors.New("fenced: another process owns the partition, or the ownership has expired")
-	// ErrConflict: Redis does not have what the call builds on: it was rolled back, or the caller's
-	// memory is stale. Nothing was written; load again.
+	// ErrConflict is the error of a call that builds on other state than Redis has: Redis was rolled back, or the caller's memory
+	// is stale. Nothing was written; load the instance again.
 	ErrConflict = errors.New("conflict: the store is not where the caller believed")
-	// ErrRolledBack: Redis has forgotten inputs whose ingest it had acknowledged. Nothing was written; the tenure is over.
+	// ErrRolledBack is the error of a Redis that has lost acknowledged inputs. Nothing was written; the tenure is over.
 	ErrRolledBack = errors.New("rolled back: the store has forgotten inputs that it had acknowledged")
 )
 
-// Bounds of an inbox, and of what is remembered and answered.
+// Bounds of inboxes, of message ids and of replies.
 const (
-	InboxBound      = 100_000        // unread inputs an instance may have
-	InboxBytes      = 64 << 20       // memory that they may take in Redis
-	EarlyBytes      = 4 << 20        // bytes of the inputs that an instance may have before its start
-	EarlyTotalBytes = 16 << 20       // and of all those in a partition
-	seenCount       = 10_000         // message ids an instance remembers
+	InboxBound      = 100_000        // unread inputs of an instance
+	InboxBytes      = 64 << 20       // memory that they take in Redis
+	EarlyBytes      = 4 << 20        // bytes of the inputs of an instance before its start
+	EarlyTotalBytes = 16 << 20       // of all instances of a partition
+	seenCount       = 10_000         // message ids of an instance
 	seenSpan        = 60 * 60 * 1000 // for how long, ms
-	UnreadBatch     = 256            // unread elements a commit or a read answers
-	unreadBytes     = 4 << 20        // and their size
-	CommitBytes     = 16 << 20       // size of a commit
-	historyChunk    = 5_000          // events read at once
+	UnreadBatch     = 256            // unread elements in the reply to a commit or a read
+	unreadBytes     = 4 << 20        // their bytes
+	CommitBytes     = 16 << 20       // bytes of a commit
+	historyChunk    = 5_000          // events of one read
 )
 
-// Store reads and writes one namespace. It is safe for concurrent use.
-type Store struct {
+// Reader reads one namespace. It writes nothing, and is safe for concurrent use.
+type Reader struct {
 	run   *redisx.Runner
 	space redisx.Space
 
-	ingest, commit, reconcile, due, wakeups, unread, refuse, purge, wipe, cancelled *redisx.Script
+	unread, wakeups *redisx.Script
+}
+
+// NewReader makes a reader. The runner stays the caller's to close.
+func NewReader(run *redisx.Runner, space redisx.Space) *Reader {
+	return &Reader{
+		run: run, space: space,
+		unread: redisx.NewScript("unread", "", unreadLua,
+			"inbox",
+			"max_elements# max_bytes#"),
+		wakeups: redisx.NewScript("wakeups", "", wakeupsLua,
+			"wakeups",
+			"within#"),
+	}
+}
+
+// Store reads and writes one namespace. It is safe for concurrent use.
+type Store struct {
+	Reader
+
+	ingest, commit, reconcile, due, refuse, purge, wipe, cancelled *redisx.Script
 }
 
 // New makes a store. The runner stays the caller's to close.
 func New(run *redisx.Runner, space redisx.Space) *Store {
 	return &Store{
-		run: run, space: space,
+		Reader: *NewReader(run, space),
 		ingest: redisx.NewScript("ingest", "", ingestLua,
 			"partition wakeups early | to(record inbox ids)*",
 			"token from_seq from_time to_seq to_time max_inbox# max_ids# span# max_inbox_bytes# max_early# max_all_early# seal | message(instance id kind element)*"),
@@ -109,12 +127,6 @@ func New(run *redisx.Runner, space redisx.Space) *Store {
 		refuse: redisx.NewScript("refuse", "", refuseLua,
 			"partition refused",
 			"token max# span# | entry*"),
-		wakeups: redisx.NewScript("wakeups", "", wakeupsLua,
-			"wakeups",
-			"within#"),
-		unread: redisx.NewScript("unread", "", unreadLua,
-			"inbox",
-			"max_elements# max_bytes#"),
 		purge: redisx.NewScript("purge", "", purgeLua,
 			"partition wakeups record inbox stalled index | data*",
 			"token instance head applied | pop*"),
@@ -127,44 +139,44 @@ func New(run *redisx.Runner, space redisx.Space) *Store {
 	}
 }
 
-// Tenure names a partition and the token by which its owner writes.
+// Tenure identifies a partition and the token with which its owner writes.
 type Tenure struct {
 	Part   int
 	Token  string
 	Secret string // of the partition; see proof.go
 }
 
-// Message is one input on its way into an inbox.
+// Message is an input in transit to an inbox.
 type Message struct {
 	Instance string
-	ID       string // the sender's message id; "" if it has none, and then a repeat is not recognised
+	ID       string // message id of the sender; "" has none, and its repeat is not recognized
 	Kind     MessageKind
 	Element  []byte // see history.Element
 }
 
-// MessageKind tells ingest what it must know of a message.
+// MessageKind is the kind of a message, as far as ingest distinguishes it.
 type MessageKind string
 
-// The kinds. A start goes in front of what came before it; a cancel of an instance that
-// nobody has started is dropped; anything else waits for the start.
+// The kinds. A start goes in front of early inputs; a cancel of an unknown instance is dropped; any other message waits for the
+// start.
 const (
 	StartMessage  MessageKind = "s"
 	CancelMessage MessageKind = "c"
 	OtherMessage  MessageKind = ""
 )
 
-// Ingested is what became of a message.
+// Ingested is the outcome of a message.
 type Ingested struct {
-	Repeat  bool // taken before; dropped
-	Full    bool // the inbox is at its bound; dropped, and the instance must fail by name
-	Early   bool // it came before the start of its instance, and over the bound of such inputs; dropped, and an instance that has others fails by name when it starts
-	Unknown bool // a cancel of an instance that nobody has started; dropped
+	Repeat  bool // ingested before; dropped
+	Full    bool // the inbox is full; dropped, and the instance must fail with that error
+	Early   bool // early, and over the bound of early inputs; dropped, and an instance that has others fails with that error when it starts
+	Unknown bool // a cancel of an unknown instance; dropped
 	Exists  bool // the instance has a record
-	Unread  int  // length of the inbox behind the message
+	Unread  int  // of the inbox, with the message
 }
 
-// Ingest moves a batch into the inboxes and the position from prev to next, or does
-// nothing. A nil answer without error means that this batch had been taken before.
+// Ingest moves a batch into the inboxes and the position from prev to next, or does nothing. A nil reply without an error means
+// that this batch was ingested before.
 func (s *Store) Ingest(t Tenure, prev, next history.Position, batch []Message, done func(now int64, answer []Ingested, err error)) {
 	p := s.space.Part(t.Part)
 	keys := make([]string, 0, 3+3*len(batch))
@@ -217,16 +229,16 @@ func parseIngested(said []string) ([]Ingested, error) {
 	return out, nil
 }
 
-// DueNow is who must be looked at.
+// DueSet has the instances and the limits that are due.
 type DueSet struct {
 	Now       int64 // Redis TIME, Unix ms
 	Instances []string
-	Next      int64 // when the next one is due, Unix ms; 0: the agenda is empty
+	Next      int64 // when the next one is due, Unix ms; 0: none
 	Limits    []string
 	NextLimit int64
 }
 
-// Due takes up to limit instances, and gates, whose look is due and puts each off by two seconds.
+// Due returns up to limit instances, and limits, that are due, and puts each off by two seconds.
 func (s *Store) Due(t Tenure, limit int, done func(DueSet, error)) {
 	p := s.space.Part(t.Part)
 	s.run.Go(redisx.Call{Script: s.due, Keys: []string{p.Owner(), p.Wakeups(), p.Limits()}, Args: []any{t.Token, limit}}, func(v any, err error) {
@@ -244,7 +256,7 @@ func (s *Store) Due(t Tenure, limit int, done func(DueSet, error)) {
 	})
 }
 
-// refusal turns the first word of an answer that is not OK into its error.
+// replyError returns the error for the first word of a reply that is not OK.
 func replyError(script string, r *redisx.Reply) error {
 	switch word := r.Str(0); word {
 	case "FENCED":

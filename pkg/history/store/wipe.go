@@ -17,15 +17,15 @@ var wipeLua string
 // Wipe removes an instance that cannot be read.
 type Wipe struct {
 	Instance   string
-	InboxIndex int    // place of the purge in the inbox, from 0
-	Purge      string // its id
+	InboxIndex int    // of the purge, from 0
+	Purge      string // id of the purge
 	Keys       []redisx.ParsedKey
 }
 
-// Belongings finds the histories, reports and leases of an instance without reading any of them: a record or a history that cannot be
-// read does not name them. It scans the node that has the partition, so it takes as long as that node has keys. On a Redis Cluster
-// whose slot is being moved, keys that have moved already are not found.
-func (s *Store) OwnedKeys(ctx context.Context, part int, instance string) ([]redisx.ParsedKey, error) {
+// OwnedKeys finds the histories, reports and leases of an instance without reading any of them: a record or a history that cannot
+// be read does not name them. It scans the node that has the partition, so it takes as long as that node has keys. On a Redis
+// Cluster whose slot is being moved, keys that have moved already are not found.
+func (s *Reader) OwnedKeys(ctx context.Context, part int, instance string) ([]redisx.ParsedKey, error) {
 	p := s.space.Part(part)
 	var node redis.Cmdable = s.run.Client()
 	if c, ok := node.(*redis.ClusterClient); ok {
@@ -39,7 +39,7 @@ func (s *Store) OwnedKeys(ctx context.Context, part int, instance string) ([]red
 	var out []redisx.ParsedKey
 	it := node.Scan(ctx, 0, p.Prefix()+"[hrl]:"+literal+":*", 1000).Iterator()
 	for it.Next(ctx) {
-		if n, ok := p.Parse(it.Val()); ok && n.Instance == instance { // the id of another may begin with it
+		if n, ok := p.Parse(it.Val()); ok && n.Instance == instance { // another id may begin with it
 			out = append(out, n)
 		}
 	}
@@ -49,8 +49,8 @@ func (s *Store) OwnedKeys(ctx context.Context, part int, instance string) ([]red
 	return out, nil
 }
 
-// Wipe removes an instance, whatever it has, with the inbox up to the purge that asks for it. It is a conflict if the purge is
-// elsewhere by now. A reply that was lost looks like a conflict to the next try.
+// Wipe removes an instance, whatever its keys contain, with the inbox up to the purge that requests it. It is a conflict if the
+// purge is elsewhere by now. A reply that was lost looks like a conflict to the next attempt.
 func (s *Store) Wipe(t Tenure, w *Wipe, done func(now int64, err error)) {
 	p := s.space.Part(t.Part)
 	keys := s.wipeKeys(t, w.Instance)
@@ -75,8 +75,8 @@ func (s *Store) Wipe(t Tenure, w *Wipe, done func(now int64, err error)) {
 	})
 }
 
-// Unblock removes the inbox and the message ids of an instance if they are of another type, so that Redis would refuse every input.
-// It reports whether they were.
+// Unblock removes the inbox and the message ids of an instance if they are of another type, so that Redis would refuse every
+// input. It reports whether they were.
 func (s *Store) Unblock(ctx context.Context, t Tenure, instance string) (bool, error) {
 	v, err := s.run.Do(ctx, redisx.Call{Script: s.wipe, Keys: s.wipeKeys(t, instance), Args: []any{t.Token, instance, 0, ""}})
 	_, keys, err := wiped(instance, v, err)
