@@ -15,45 +15,45 @@ import (
 
 const (
 	maxAdmit     = 500             // leaves and entries of one script
-	admitTimeout = 2 * time.Second // without an answer: ErrSlow
-	scheduledFor = 3 * time.Second // for so long a gate that this process has put on the list is believed to be there
-	idleFor      = scheduledFor    // a gate that was not used for so long may have been taken off the list just now
+	admitTimeout = 2 * time.Second // without a reply: ErrTimeout
+	scheduledFor = 3 * time.Second // the wakeup that this process has set is assumed to exist for so long
+	idleFor      = scheduledFor    // the wakeup of a limit that was not used for so long may just have been removed
 )
 
-// ErrSlow answers an Admit that Redis has not answered within two seconds. It may be carried out all the same: ask again,
-// in the same words.
-var ErrTimeout = errors.New("the gate does not answer")
+// ErrTimeout is the error of an Admit without a reply within two seconds. It may have taken effect all the same: repeat the same
+// request.
+var ErrTimeout = errors.New("no reply of the limit")
 
-// Entry is one that wants to be let in.
+// Entry requests admission.
 type Entry struct {
 	Member Member
-	Active bool // it has been let in, as its history says: the gate is told, and asks nothing
+	Active bool // it was admitted before, according to its history
 }
 
-// Call is what one caller has to say to a gate. Leaves come before entries.
+// AdmitRequest is a request of one caller to a limit. Leaves come before entries.
 type AdmitRequest struct {
 	Limit   string
-	InForce InForce // the zero value: what the gate has stands
+	InForce InForce // the zero value: the policy of the limit stands
 	Leave   []Member
 	Enter   []Entry
 }
 
-// Kind is what became of an entry.
+// Kind is the outcome of an entry.
 type Kind uint8
 
 // The kinds.
 const (
-	Admitted  Kind = 1 // it is in: now, or since before
-	Waiting   Kind = 2 // it waits
-	QueueFull Kind = 3 // it was refused, for as many wait as may: nothing is remembered
-	Limited   Kind = 4 // it was refused, for there is no room and the policy rejects: nothing is remembered
-	TimedOut  Kind = 5 // it was turned away, after it had waited for as long as the queue timeout: remembered until it leaves
-	Cleared   Kind = 6 // it was turned away, for somebody has cleared the queue: remembered until it leaves
+	Admitted  Kind = 1 // it is a holder: now, or since before
+	Waiting   Kind = 2 // it is a waiter
+	QueueFull Kind = 3 // rejected: there are as many waiters as are allowed; not recorded
+	Limited   Kind = 4 // rejected: there is no room, and the policy rejects; not recorded
+	TimedOut  Kind = 5 // rejected after the maximum wait; recorded until it leaves
+	Cleared   Kind = 6 // rejected: the waiters were cleared; recorded until it leaves
 )
 
-var kindNames = [...]string{Admitted: "let in", Waiting: "waits", QueueFull: "queue full", Limited: "limited", TimedOut: "timed out", Cleared: "cleared"}
+var kindNames = [...]string{Admitted: "admitted", Waiting: "waiting", QueueFull: "queue full", Limited: "limited", TimedOut: "timed out", Cleared: "cleared"}
 
-// String names the kind.
+// String returns the name of the kind.
 func (k Kind) String() string {
 	if int(k) < len(kindNames) && kindNames[k] != "" {
 		return kindNames[k]
@@ -61,48 +61,48 @@ func (k Kind) String() string {
 	return "kind-" + strconv.Itoa(int(k))
 }
 
-// Verdict is what became of an entry.
+// Verdict is the outcome of an entry.
 type Verdict struct {
 	Kind     Kind
-	Position int   // Waits: from 1
-	Until    int64 // Waits: when it is turned away; Limited: when rate and quota allow the next one. Unix ms; 0: never, or not for them
+	Position int   // Waiting: from 1
+	Until    int64 // Waiting: when it times out; Limited: when rate and quota allow the next one. Unix ms; 0: never, or not because of them
 }
 
-// Admitted is the answer to a Call.
+// AdmitReply is the reply to an AdmitRequest.
 type AdmitReply struct {
 	Now      int64     // Redis TIME, Unix ms
 	Verdicts []Verdict // one for each of Enter
-	Granted  []Member  // who waited and was let in by this: to be sent word. Of calls that were carried out together only one has them
+	Granted  []Member  // waiters that this request admitted: their owners must be notified. Of requests in one script only one has them
 
 	Waiting, Holding int
 	LimitedUntil     int64 // Unix ms; 0: rate and quota allow the next one
-	SweepNow         bool  // the owner of the gate's partition is to visit it now, for the time of its next visit may be too late
+	SweepNow         bool  // the owner of the limit's partition must sweep it now, because its wakeup may be too late
 }
 
-// line is what waits for a gate's script under way to be answered.
+// pipeline has the requests that wait for the outstanding script of a limit.
 type pipeline struct{ pending []*request }
 
-// ask is a call, which may take several scripts. Its fields are guarded by Gates.mu, but while it is under way only its script's
-// answer changes got, left and entered.
+// request is an AdmitRequest, which may take several scripts. Limiter.mu guards its fields; during a script only its reply
+// changes got, left and entered.
 type request struct {
 	call          AdmitRequest
 	reply         func(AdmitReply, error)
 	timer         *time.Timer
 	replied       bool
-	left, entered int // how many of Leave and Enter have been put into a script
+	left, entered int // how many of Leave and Enter are in a script
 	got           AdmitReply
 }
 
-// Admit tells a gate who leaves and who enters, and answers what became of them.
+// Admit sends leaves and entries to a limit, and returns the outcomes.
 //
-// A gate that this process has not listed in the last three seconds is first put on the list of its partition. One script of
-// this process is under way for a gate; what is called meanwhile goes, in order, into the next. then is called exactly once,
-// with ErrSlow after two seconds.
+// The wakeup of a limit that this process has not set in the last three seconds is set first. One script of this process is
+// outstanding for each limit; requests in the meantime go, in order, into the next one. then is called exactly once, with
+// ErrTimeout after two seconds.
 func (g *Limiter) Admit(c AdmitRequest, then func(AdmitReply, error)) {
 	a := &request{call: c, reply: then}
 	g.mu.Lock()
 	a.timer = time.AfterFunc(admitTimeout, func() {
-		g.answer(a, AdmitReply{}, fmt.Errorf("gate %s: %w after %v", c.Limit, ErrTimeout, admitTimeout))
+		g.answer(a, AdmitReply{}, fmt.Errorf("limit %s: %w after %v", c.Limit, ErrTimeout, admitTimeout))
 	})
 	l, busy := g.pipelines[c.Limit]
 	if !busy {
@@ -116,7 +116,7 @@ func (g *Limiter) Admit(c AdmitRequest, then func(AdmitReply, error)) {
 	}
 }
 
-// answer answers an ask, unless it has been.
+// answer answers a request once.
 func (g *Limiter) answer(a *request, got AdmitReply, err error) {
 	g.mu.Lock()
 	first := !a.replied
@@ -128,14 +128,14 @@ func (g *Limiter) answer(a *request, got AdmitReply, err error) {
 	}
 }
 
-// share is the part of an ask that one script takes.
+// share is the part of a request in one script.
 type share struct {
 	request *request
 	entries int
-	last    bool // nothing of it is left for another script
+	last    bool // it completes the request
 }
 
-// batch is what one script takes.
+// batch has the content of one script.
 type batch struct {
 	gate    string
 	force   InForce
@@ -144,7 +144,7 @@ type batch struct {
 	shares  []share
 }
 
-// next sends what is at hand for a gate, or ends its line.
+// next sends the pending requests of a limit, or ends its pipeline.
 func (g *Limiter) next(gate string) {
 	g.mu.Lock()
 	b := g.take(gate)
@@ -170,15 +170,15 @@ func (g *Limiter) next(gate string) {
 	})
 }
 
-// take makes a batch of the asks that wait, in order. A call that takes out of the gate who enters with the same batch waits for the
-// next, for within one the leaves come first. It is called under the lock.
+// take makes a batch of the pending requests, in order. A request with the leave of a member that enters with the same batch
+// waits for the next, because the leaves of a batch come first. The lock is held.
 func (g *Limiter) take(gate string) *batch {
 	l := g.pipelines[gate]
 	b := &batch{gate: gate}
 	entered := make(map[string]struct{})
 	for len(l.pending) > 0 && len(b.leaves)+len(b.entries) < maxAdmit {
 		a := l.pending[0]
-		if a.replied { // it was answered with ErrSlow
+		if a.replied { // answered with ErrTimeout
 			l.pending = l.pending[1:]
 			continue
 		}
@@ -200,7 +200,7 @@ func (g *Limiter) take(gate string) *batch {
 	return b
 }
 
-// crosses tells whether somebody leaves who has entered.
+// leavesEntered reports whether a member leaves that has entered.
 func (a *request) leavesEntered(entered map[string]struct{}) bool {
 	for _, m := range a.call.Leave[a.left:] {
 		if _, ok := entered[m.String()]; ok {
@@ -210,7 +210,7 @@ func (a *request) leavesEntered(entered map[string]struct{}) bool {
 	return false
 }
 
-// share puts as much of the ask into the batch as there is room for.
+// share puts as much of the request into the batch as there is room for.
 func (a *request) share(b *batch, entered map[string]struct{}) share {
 	for a.left < len(a.call.Leave) && len(b.leaves)+len(b.entries) < maxAdmit {
 		b.leaves = append(b.leaves, a.call.Leave[a.left].String())
@@ -232,7 +232,7 @@ func (a *request) share(b *batch, entered map[string]struct{}) share {
 	return s
 }
 
-// args are those that admit and sweep begin with.
+// args returns the first arguments of admit and sweep.
 func (f InForce) args(gate string) ([]any, error) {
 	keyed := "0"
 	if Key(gate) != "" {
@@ -243,7 +243,7 @@ func (f InForce) args(gate string) ([]any, error) {
 	}
 	policy, err := json.Marshal(f.Policy)
 	if err != nil {
-		return nil, fmt.Errorf("gate %s: the policy: %w", gate, err)
+		return nil, fmt.Errorf("limit %s: the policy: %w", gate, err)
 	}
 	return []any{strconv.FormatUint(f.Version, 10), policy, f.Declared.Encode(), keyed}, nil
 }
@@ -263,14 +263,14 @@ func (g *Limiter) send(b *batch) {
 			got, rested, err = readAdmitted(reply, len(b.entries))
 		}
 		if err != nil {
-			g.fail(b, fmt.Errorf("gate %s: %w", b.gate, err))
+			g.fail(b, fmt.Errorf("limit %s: %w", b.gate, err))
 			return
 		}
 		if rested < 0 {
 			g.register(b)
 		}
 		if rested < 0 || rested > idleFor.Milliseconds() {
-			// Between the listing and the entering a visitor may have found it idle, and have taken it off.
+			// Between the wakeup and the entry a sweep may have found the limit idle, and have removed the wakeup.
 			g.schedule(b.gate, func(err error) {
 				if err != nil {
 					g.forgetScheduled(b.gate)
@@ -281,7 +281,8 @@ func (g *Limiter) send(b *batch) {
 	})
 }
 
-// makeKnown makes the own gate of an action known as it is of its first key, once. What is lost only leaves it unknown while it is idle.
+// register registers the own limit of an action with the first of its keys, once. If that fails, the action is only unknown while
+// its limits are idle.
 func (g *Limiter) register(b *batch) {
 	action := Action(b.gate)
 	if action == b.gate || b.force.Level == "" {
@@ -307,7 +308,7 @@ func (g *Limiter) register(b *batch) {
 	})
 }
 
-// fail answers all whose calls were in the batch, and goes on.
+// fail answers the requests of the batch with an error, and continues.
 func (g *Limiter) fail(b *batch, err error) {
 	g.forgetScheduled(b.gate)
 	for _, s := range b.shares {
@@ -316,7 +317,7 @@ func (g *Limiter) fail(b *batch, err error) {
 	g.next(b.gate)
 }
 
-// hand gives each its part of the answer, and goes on.
+// deliver answers the requests of the batch, and continues.
 func (g *Limiter) deliver(b *batch, got AdmitReply) {
 	verdicts, granted, look := got.Verdicts, got.Granted, got.SweepNow
 	type due struct {
@@ -332,7 +333,7 @@ func (g *Limiter) deliver(b *batch, got AdmitReply) {
 		mine.Granted = a.got.Granted
 		mine.SweepNow = a.got.SweepNow
 		verdicts = verdicts[s.entries:]
-		if !a.replied { // else nobody takes them: the sweep says it again
+		if !a.replied { // otherwise the next sweep reports them again
 			mine.Granted = append(mine.Granted, granted...)
 			mine.SweepNow = mine.SweepNow || look
 			granted, look = nil, false

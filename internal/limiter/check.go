@@ -10,25 +10,25 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Check reads a gate and gives every rule that it breaks:
+// Check reads a limit and returns every rule that it breaks:
 //
-//   - whoever stands in it is a member, and in one place only;
-//   - numbers ascend, and none is above the last that was given;
-//   - entered = waiting + in + completed + withdrawn + timed out + cleared;
-//   - the waiters that name who they are under are counted;
-//   - the times of the last grants ascend, and there are no more of them than any policy can ask for.
+//   - every member is valid, and in one place only;
+//   - numbers ascend, and none is greater than the last number;
+//   - entered = waiters + holders + completed + withdrawn + timed out + cleared;
+//   - the waiters that name an ancestor are counted;
+//   - the times of the last grants ascend, and there are no more of them than any policy allows.
 //
-// More than the concurrency may be in: those that were before the limit went down, and those that a Redis had forgotten.
+// There may be more holders than the concurrency: those from before the limit was lowered, and those that Redis had lost.
 func (g *Limiter) Check(ctx context.Context, gate string) []error {
 	v, err := g.run.Do(ctx, redisx.Call{Script: g.script.snapshot, Keys: g.keys(gate)})
 	if err != nil {
-		return []error{fmt.Errorf("gate %s: %w", gate, err)}
+		return []error{fmt.Errorf("limit %s: %w", gate, err)}
 	}
 	r := redisx.NewReply(v)
 	e := &checker{queue: r.Strs(1), active: r.Strs(2), away: r.Strs(3), rate: r.Strs(4), state: make(map[string]string)}
 	state := r.Strs(5)
 	if r.Err() != nil {
-		return []error{fmt.Errorf("gate %s: %w", gate, r.Err())}
+		return []error{fmt.Errorf("limit %s: %w", gate, r.Err())}
 	}
 	for i := 0; i+1 < len(state); i += 2 {
 		e.state[state[i]] = state[i+1]
@@ -38,12 +38,12 @@ func (g *Limiter) Check(ctx context.Context, gate string) []error {
 	e.counters()
 	e.grants()
 	for i, err := range e.violations {
-		e.violations[i] = fmt.Errorf("gate %s: %w", gate, err)
+		e.violations[i] = fmt.Errorf("limit %s: %w", gate, err)
 	}
 	return e.violations
 }
 
-// exam is a gate under examination.
+// checker checks one limit.
 type checker struct {
 	queue              []string // members, each followed by its number
 	active, away, rate []string
@@ -85,7 +85,7 @@ func (e *checker) places() {
 		}
 	}
 	for _, m := range e.active {
-		put(m, "is in")
+		put(m, "holds")
 	}
 	for _, m := range e.away {
 		switch {
@@ -94,11 +94,11 @@ func (e *checker) places() {
 		case strings.HasPrefix(m, "c"):
 			put(m[1:], "was cleared")
 		default:
-			e.violationf("%q was turned away for no reason that there is", m)
+			e.violationf("%q was rejected for an unknown reason", m)
 		}
 	}
 	if n := e.field("ha"); n != under {
-		e.violationf("%d waiters name who they are under, and %d are counted", under, n)
+		e.violationf("%d waiters name an ancestor that holds the limit, and %d are counted", under, n)
 	}
 }
 
@@ -110,7 +110,7 @@ func (e *checker) numbers() {
 		case err != nil:
 			e.violationf("%s has the number %q", e.queue[i], e.queue[i+1])
 		case n <= last:
-			e.violationf("%s has the number %d, and who stands before it %d", e.queue[i], n, last)
+			e.violationf("%s has the number %d, and the waiter before it %d", e.queue[i], n, last)
 		case n > most:
 			e.violationf("%s has the number %d, and the last that was given is %d", e.queue[i], n, most)
 		}
@@ -122,7 +122,7 @@ func (e *checker) counters() {
 	waiting, in := int64(len(e.queue)/2), int64(len(e.active))
 	n, o, w, t, c := e.field("e"), e.field("c"), e.field("w"), e.field("t"), e.field("cl")
 	if n != waiting+in+o+w+t+c {
-		e.violationf("%d have entered, but %d wait, %d are in, %d have completed, %d withdrawn, %d timed out, %d were cleared", n, waiting, in, o, w, t, c)
+		e.violationf("%d have entered, but %d wait, %d hold, %d have completed, %d withdrawn, %d timed out, %d were cleared", n, waiting, in, o, w, t, c)
 	}
 	for _, f := range []string{"e", "c", "w", "t", "cl", "r"} {
 		if e.field(f) < 0 {
@@ -139,7 +139,7 @@ func (e *checker) grants() {
 	for _, text := range e.rate {
 		at, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || at < last {
-			e.violationf("a grant at %q stands behind one at %d", text, last)
+			e.violationf("a grant at %q is behind one at %d", text, last)
 		}
 		last = at
 	}

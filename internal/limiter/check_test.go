@@ -17,19 +17,19 @@ func TestACheckFindsEveryBrokenRule(t *testing.T) {
 		b.must(b.rdb.ZAdd(b.Context(), key, redis.Z{Score: score, Member: member}).Err())
 	}
 	for want, wreck := range map[string]func(){
-		"waits and is in":           func() { add(k().Holders(), who("b").String(), 1) },
-		"is in and has timed out":   func() { add(k().Rejected(), "t"+who("a").String(), 1) },
-		"waits and was cleared":     func() { add(k().Rejected(), "c"+who("b").String(), 1) },
-		"turned away for no reason": func() { add(k().Rejected(), "q"+who("z").String(), 1) },
-		"not a member":              func() { add(k().Holders(), "nobody", 1) },
-		"who stands before it":      func() { add(k().Waiters(), who("c").String(), b.score(who("b").String())) },
-		"the last that was given":   func() { b.must(b.rdb.HSet(b.Context(), k().State(), "seq", 5).Err()) },
-		"have entered":              func() { b.must(b.rdb.HIncrBy(b.Context(), k().State(), "e", 1).Err()) },
-		"counter c is":              func() { b.must(b.rdb.HIncrBy(b.Context(), k().State(), "c", -7).Err()) },
-		"name who they are under":   func() { b.must(b.rdb.HSet(b.Context(), k().State(), "ha", 3).Err()) },
-		"field e of the state":      func() { b.must(b.rdb.HSet(b.Context(), k().State(), "e", "many").Err()) },
-		"a grant at":                func() { b.must(b.rdb.RPush(b.Context(), k().Grants(), 5, 4).Err()) },
-		"WRONGTYPE":                 func() { b.must(b.rdb.Set(b.Context(), k().Rejected(), "x", 0).Err()) },
+		"waits and holds":                func() { add(k().Holders(), who("b").String(), 1) },
+		"holds and has timed out":        func() { add(k().Rejected(), "t"+who("a").String(), 1) },
+		"waits and was cleared":          func() { add(k().Rejected(), "c"+who("b").String(), 1) },
+		"rejected for an unknown reason": func() { add(k().Rejected(), "q"+who("z").String(), 1) },
+		"not a member":                   func() { add(k().Holders(), "nobody", 1) },
+		"the waiter before it":           func() { add(k().Waiters(), who("c").String(), b.score(who("b").String())) },
+		"the last that was given":        func() { b.must(b.rdb.HSet(b.Context(), k().State(), "seq", 5).Err()) },
+		"have entered":                   func() { b.must(b.rdb.HIncrBy(b.Context(), k().State(), "e", 1).Err()) },
+		"counter c is":                   func() { b.must(b.rdb.HIncrBy(b.Context(), k().State(), "c", -7).Err()) },
+		"name an ancestor":               func() { b.must(b.rdb.HSet(b.Context(), k().State(), "ha", 3).Err()) },
+		"field e of the state":           func() { b.must(b.rdb.HSet(b.Context(), k().State(), "e", "many").Err()) },
+		"a grant at":                     func() { b.must(b.rdb.RPush(b.Context(), k().Grants(), 5, 4).Err()) },
+		"WRONGTYPE":                      func() { b.must(b.rdb.Set(b.Context(), k().Rejected(), "x", 0).Err()) },
 	} {
 		b.gate = "g-" + fmt.Sprint(len(want)) + strings.Fields(want)[0]
 		b.policy(concurrency(1))

@@ -41,7 +41,7 @@ func (b *bench) scripts() int {
 	return 0
 }
 
-// drain has the holders leave, a few at a time, and gives everybody in the order in which they were let in.
+// drain has the holders leave, a few at a time, and gives everybody in the order in which they were admitted.
 func (b *bench) drain(first []limiter.Member, atATime int) []limiter.Member {
 	b.Helper()
 	all, in := first, first
@@ -94,7 +94,7 @@ func TestThousandWhoEnterConcurrentlyFromSeveralProcessesAreLetInInTheirOrder(t 
 		next[i]++
 	}
 	b.check()
-	b.want("let in", shorts(b.drain([]limiter.Member{who("first")}, 1)), "first "+strings.Join(queue, " "))
+	b.want("admitted", shorts(b.drain([]limiter.Member{who("first")}, 1)), "first "+strings.Join(queue, " "))
 	b.want("counters", b.counters(), "1001 1001 0 0 0 0")
 	b.check()
 }
@@ -135,7 +135,7 @@ func TestTenThousandPassInOrderWithinSeconds(t *testing.T) {
 	}
 	for i, m := range b.drain(first, 10) {
 		if short(m) != fmt.Sprint(i) {
-			t.Fatalf("%s was let in as number %d", short(m), i)
+			t.Fatalf("%s was admitted as number %d", short(m), i)
 		}
 	}
 	b.want("counters", b.counters(), "10000 10000 0 0 0 0")
@@ -203,7 +203,7 @@ func TestWhatIsCalledWhileAScriptIsUnderWayGoesIntoTheNextInOrder(t *testing.T) 
 	}
 	looks := 0
 	for i, a := range granted {
-		want := "let in"
+		want := "admitted"
 		if i+1 >= 10 {
 			want = fmt.Sprint(i + 1 - 9)
 		}
@@ -252,10 +252,10 @@ func TestMergedCallsKeepTheirMeaning(t *testing.T) {
 			t.Fatalf("%d: %v", i, a.err)
 		}
 	}
-	b.want("let in, told to one of them", shorts(slices.Concat(got[0].Granted, got[1].Granted, got[2].Granted, got[3].Granted, got[4].Granted, got[5].Granted)), "b c")
+	b.want("admitted, told to one of them", shorts(slices.Concat(got[0].Granted, got[1].Granted, got[2].Granted, got[3].Granted, got[4].Granted, got[5].Granted)), "b c")
 	b.want("e", said(got[2].AdmitReply), "2")
 	b.want("f", said(got[3].AdmitReply), "3")
-	b.want("b", said(got[5].AdmitReply), "let in")
+	b.want("b", said(got[5].AdmitReply), "admitted")
 	b.want("queue", b.waiters(), "d")
 	b.want("counters", b.counters(), "6 1 0 0 2 0")
 	b.check()
@@ -323,7 +323,7 @@ func TestWaitersAndScriptsSurviveARestartOfRedis(t *testing.T) {
 	b.policy(concurrency(1))
 	b.enter("a", "b", "c")
 	s.Restart(t)
-	b.want("after the restart, which has forgotten the scripts", said(b.enter("c", "b", "a", "d")), "2, 1, let in, 3")
+	b.want("after the restart, which has forgotten the scripts", said(b.enter("c", "b", "a", "d")), "2, 1, admitted, 3")
 	b.want("woken", shorts(b.leave("a").Granted), "b")
 	b.want("counters", b.counters(), "4 1 0 0 0 0")
 	b.check()

@@ -16,12 +16,12 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// KeyAt gives the value at a path such as "customer.id" in a payload, as the text that names its gate; no code of the author's
-// is needed for it. The parts of a path are the names of fields, and places in lists, from 0.
+// KeyAt returns the value at a path such as "customer.id" in a payload, as the text that names its limit, without code of the
+// author. The parts of a path are names of fields, and indexes of lists, from 0.
 //
 // Text is returned as it is, numbers and booleans in their shortest form (42 and 42.0 are one value), lists and objects as a
-// hash. The key is empty if there is nothing at the path: no such field, null, no payload, one that is not JSON, or one that
-// cannot be read.
+// hash. The key is empty if there is nothing at the path: no such field, null, no payload, a payload that is not JSON, or one
+// that cannot be read.
 func KeyAt(path string, p history.Payload) string {
 	if path == "" || len(p.Data) == 0 || p.Type != history.TypeJSON {
 		return ""
@@ -35,7 +35,7 @@ func KeyAt(path string, p history.Payload) string {
 	return keyText(walk(v, strings.Split(path, ".")))
 }
 
-// keyText is the text of a value: nil, bool, json.Number, string, []any or map[string]any.
+// keyText returns the text of a value: nil, bool, json.Number, string, []any or map[string]any.
 func keyText(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -52,7 +52,7 @@ func keyText(v any) string {
 	}
 }
 
-// appendValue writes a value so that different values differ and equal ones do not, however they were encoded.
+// appendValue writes a value so that different values have different encodings and equal ones the same, whatever their JSON.
 func appendValue(b []byte, v any) []byte {
 	text := func(kind byte, s string) []byte {
 		return append(binary.AppendUvarint(append(b, kind), uint64(len(s))), s...)
@@ -102,7 +102,7 @@ func walk(v any, parts []string) any {
 
 var errNothing = errors.New("nothing is there")
 
-// index reads the place of an element of a list.
+// index parses the index of an element of a list.
 func index(part string, n int) (int, error) {
 	i, err := strconv.ParseUint(part, 10, 31)
 	if err != nil || int(i) >= n {
@@ -120,13 +120,13 @@ func number(n json.Number) string {
 	if f, err := strconv.ParseFloat(text, 64); err == nil && strings.ContainsAny(text, ".eE") {
 		return float(f)
 	}
-	return text // an integer that is longer than 64 bits, or a number beyond all floats
+	return text // an integer of more than 64 bits, or a number beyond all floats
 }
 
 func float(f float64) string {
 	switch {
 	case f == 0:
-		return "0" // and not -0
+		return "0" // not -0
 	case math.Abs(f) < 1e21:
 		return strconv.FormatFloat(f, 'f', -1, 64)
 	default:

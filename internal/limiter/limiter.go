@@ -62,8 +62,8 @@ type scripts struct {
 	admit, register, sweep, clear, stats, waiters, snapshot, schedule, reschedule, orphans, policies, policy, bumpVersion *redisx.Script
 }
 
-// Gates speaks to the gates of a namespace. Its methods are safe for concurrent use. Those that take a callback send and
-// return; the callback is called exactly once, on a goroutine that is not the caller's to hold up: it hands over and returns.
+// Limiter runs the scripts of the limits of a namespace. Its methods are safe for concurrent use. Those with a callback send and
+// return; the callback is called exactly once, on a goroutine that it must not block.
 type Limiter struct {
 	run       *redisx.Runner
 	space     redisx.Space
@@ -71,14 +71,14 @@ type Limiter struct {
 	script    scripts
 
 	mu         sync.Mutex
-	pipelines  map[string]*pipeline // gates with a script of this process under way
-	scheduled  map[string]time.Time // when this process has put a gate on its list, for listedFor
-	pruned     time.Time            // when listed was last cleaned up
-	registered map[string]struct{}  // actions with keys whose own gates this process has made known
+	pipelines  map[string]*pipeline // limits with an outstanding script of this process
+	scheduled  map[string]time.Time // when this process has set the wakeup of a limit, for scheduledFor
+	pruned     time.Time            // when scheduled was last cleaned up
+	registered map[string]struct{}  // actions with keys whose own limits this process has registered
 }
 
-// New gives the gates of a key space. The runner stays the caller's to close, which ends what is under way. partition
-// tells the partition of a name: of a gate, and of an instance.
+// New makes the limiter of a key space. The runner stays the caller's to close, which ends outstanding calls. partition returns
+// the partition of the name of a limit or of an instance.
 func New(run *redisx.Runner, space redisx.Space, partition func(name string) int) *Limiter {
 	return &Limiter{
 		run: run, space: space, partition: partition,
@@ -134,34 +134,35 @@ func newScripts() scripts {
 	}
 }
 
-// keys are those of a gate in the order in which every script about one takes them.
+// keys returns the keys of a limit in the order of limitKeys.
 func (g *Limiter) keys(gate string) []string {
 	k := g.space.Limit(gate)
 	return []string{k.Waiters(), k.Holders(), k.Rejected(), k.Grants(), k.State()}
 }
 
-// Member is who stands at a gate: all four parts together. Whoever enters names them alike each time, and when it leaves.
+// Member is a caller at a limit: all four parts together. A caller enters and leaves with the same parts.
 type Member struct {
 	Ticket         string // effect id of the activity, or of the start
 	Instance       string
-	Place          string // ActivityPlace, StartPlace or KeptPlace: where it is seen whether the ticket is still wanted
-	HeldByAncestor string // ticket of an ancestor that holds the same gate; empty: none
+	Place          string // ActivityPlace, StartPlace or RetainedPlace: where to find whether the ticket is still required
+	HeldByAncestor string // ticket of an ancestor that holds the same limit; empty: none
 }
 
-// KeptPlace is the place of a slot that is kept from one attempt to the next: it is wanted as long as the record of its instance names it.
+// RetainedPlace is the place of a slot that is retained from one attempt to the next: it is required as long as the record of its
+// instance names it.
 const RetainedPlace = "-"
 
-// ActivityPlace is the place of an activity, by the event that schedules it.
+// ActivityPlace returns the place of an activity, by the event that schedules it.
 func ActivityPlace(execution, event uint64) string {
 	return strconv.FormatUint(execution, 10) + "." + strconv.FormatUint(event, 10)
 }
 
-// StartPlace is the place of an instance of that birth.
+// StartPlace returns the place of an instance of that origin.
 func StartPlace(born history.Position) string {
 	return "o" + strconv.FormatUint(born.Seq, 10) + "." + strconv.FormatInt(born.Time, 10)
 }
 
-// Activity gives the event that schedules it, of a member that is an activity.
+// Activity returns the event that schedules a member that is an activity.
 func (m Member) Activity() (execution, event uint64, ok bool) {
 	x, e, ok := strings.Cut(m.Place, ".")
 	execution, bad := strconv.ParseUint(x, 10, 64)
@@ -169,10 +170,10 @@ func (m Member) Activity() (execution, event uint64, ok bool) {
 	return execution, event, ok && bad == nil && worse == nil
 }
 
-// Start gives the birth, seq.time, of a member that is an instance.
+// Origin returns the origin, seq.time, of a member that is an instance.
 func (m Member) Origin() (born string, ok bool) { return strings.CutPrefix(m.Place, "o") }
 
-// StartTicket is the ticket of an instance: like an effect id, 128 bit of SHA-256 in 22 characters of base64url.
+// StartTicket returns the ticket of an instance: like an effect id, 128 bits of SHA-256 in 22 characters of base64url.
 func StartTicket(instance string, born history.Position) string {
 	b := append([]byte("gate of a start\n"+instance+"\n"), make([]byte, 0, 16)...)
 	b = binary.BigEndian.AppendUint64(b, born.Seq)
@@ -181,7 +182,7 @@ func StartTicket(instance string, born history.Position) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:16])
 }
 
-// String is the member as the gate has it: its parts with a space between.
+// String returns the member as the limit stores it: its parts, separated by spaces.
 func (m Member) String() string {
 	s := m.Ticket + " " + m.Instance + " " + m.Place
 	if m.HeldByAncestor != "" {
@@ -190,10 +191,10 @@ func (m Member) String() string {
 	return s
 }
 
-// ErrMember is the text of no member.
-var ErrMember = errors.New("not a member of a gate")
+// ErrMember is a text that is no member.
+var ErrMember = errors.New("not a member of a limit")
 
-// ParseMember reads what String wrote. The error matches ErrMember.
+// ParseMember parses the text of String. The error matches ErrMember.
 func ParseMember(text string) (Member, error) {
 	f := strings.Split(text, " ")
 	if len(f) < 3 || len(f) > 4 || f[0] == "" || f[1] == "" || f[2] == "" || len(f) == 4 && f[3] == "" {
@@ -206,7 +207,7 @@ func ParseMember(text string) (Member, error) {
 	return m, nil
 }
 
-// members reads a list of them.
+// members parses a list of members.
 func members(texts []string) ([]Member, error) {
 	if len(texts) == 0 {
 		return nil, nil

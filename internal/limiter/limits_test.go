@@ -16,10 +16,10 @@ func TestARateIsNeverExceededInAnyWindowAndTheNextComesWhenTheOldestIsOver(t *te
 	b := clock(t)
 	b.policy(history.Policy{Rate: 3, RateWindow: 1_000, QueueTimeout: -1})
 	b.at(0)
-	b.want("entering", said(b.enter("a", "b")), "let in, let in")
+	b.want("entering", said(b.enter("a", "b")), "admitted, admitted")
 	b.at(500)
 	a := b.enter("c", "d", "e", "f")
-	b.want("entering", said(a), "let in, 1, 2, 3")
+	b.want("entering", said(a), "admitted, 1, 2, 3")
 	if a.LimitedUntil != epoch+1_000 || a.Verdicts[1].Until != 0 {
 		t.Errorf("limited until %d, waits until %d", a.LimitedUntil-epoch, a.Verdicts[1].Until)
 	}
@@ -48,7 +48,7 @@ func TestARateIsNeverExceededInAnyWindowAndTheNextComesWhenTheOldestIsOver(t *te
 	}
 	b.policy(history.Policy{Rate: 3, RateWindow: 1_000, Reject: true})
 	a = b.enter("g", "h", "i", "j")
-	b.want("with a policy that rejects", said(a), "let in, let in, let in, limited")
+	b.want("with a policy that rejects", said(a), "admitted, admitted, admitted, limited")
 	if until := a.Verdicts[3].Until; until != epoch+3_500 {
 		t.Errorf("rejected until %d", until-epoch)
 	}
@@ -99,7 +99,7 @@ func TestAQuotaIsForTheWindowThatItsFirstGrantOpens(t *testing.T) {
 	b.enter("a")
 	b.at(9_000)
 	a := b.enter("b", "c", "d", "e")
-	b.want("entering", said(a), "let in, 1, 2, 3")
+	b.want("entering", said(a), "admitted, 1, 2, 3")
 	if a.LimitedUntil != epoch+10_100 {
 		t.Errorf("limited until %d", a.LimitedUntil-epoch)
 	}
@@ -144,7 +144,7 @@ func TestWhenTheClockStepsBack(t *testing.T) {
 		b.admit(nil, es...)
 		b.at(-55_000)
 		a := b.enter("y")
-		if said(a) != "let in" || a.LimitedUntil != 0 {
+		if said(a) != "admitted" || a.LimitedUntil != 0 {
 			t.Errorf("%s, %+v", said(a), a)
 		}
 		if n := b.rdb.LLen(t.Context(), b.space.Limit(b.gate).Grants()).Val(); n != 2 {
@@ -154,9 +154,9 @@ func TestWhenTheClockStepsBack(t *testing.T) {
 	t.Run("a quota window that lies in the future is void", func(t *testing.T) {
 		b := clock(t)
 		b.policy(history.Policy{Quota: 1, QuotaWindow: 3_600_000, QueueTimeout: -1})
-		b.want("first", said(b.enter("a", "b")), "let in, 1")
+		b.want("first", said(b.enter("a", "b")), "admitted, 1")
 		b.at(-1)
-		b.want("let in", shorts(b.sweep(nil).Granted), "b")
+		b.want("admitted", shorts(b.sweep(nil).Granted), "b")
 		if s := b.stats(); s.LimitedUntil != epoch-1+3_600_000 {
 			t.Errorf("limited until %d", s.LimitedUntil-epoch)
 		}
@@ -177,7 +177,7 @@ func TestWhenTheClockStepsBack(t *testing.T) {
 	})
 }
 
-// All limits at once, and a clock that goes on at random: what was let in when is judged from outside.
+// All limits at once, and a clock that goes on at random: what was admitted when is judged from outside.
 func TestAnyOrderOfCallsKeepsOrderAndLimits(t *testing.T) {
 	mini, rdb := redistest.MiniClient(t)
 	run := redisx.NewRunner(rdb)
@@ -233,7 +233,7 @@ func TestAnyOrderOfCallsKeepsOrderAndLimits(t *testing.T) {
 				want = promote()
 				name := fmt.Sprint(next)
 				next++
-				verdict := "let in"
+				verdict := "admitted"
 				if len(queue) == 0 && room() {
 					grant(name)
 				} else {
@@ -262,7 +262,7 @@ func TestAnyOrderOfCallsKeepsOrderAndLimits(t *testing.T) {
 				got = limiter.AdmitReply{Granted: s.Granted, Waiting: s.Waiting, Holding: s.Holding}
 			}
 			if shorts(got.Granted) != want || got.Waiting != len(queue) || got.Holding != len(in) {
-				rt.Fatalf("let in %q, want %q; %d wait, want %d; %d are in, want %d", shorts(got.Granted), want, got.Waiting, len(queue), got.Holding, len(in))
+				rt.Fatalf("admitted %q, want %q; %d wait, want %d; %d are in, want %d", shorts(got.Granted), want, got.Waiting, len(queue), got.Holding, len(in))
 			}
 		}
 		for _, err := range b.gates.Check(t.Context(), b.gate) {

@@ -100,7 +100,7 @@ func listedCases() map[string]func(b *bench) {
 				b.Error("it has entered")
 			}
 			b.must(b.rdb.Del(b.Context(), key).Err())
-			b.want("later", said(b.enter("a")), "let in")
+			b.want("later", said(b.enter("a")), "admitted")
 		},
 		// Trap: a visit that found the gate idle takes it off the list just behind the back of one that enters.
 		"and again behind the first call after a rest": func(b *bench) {
@@ -132,7 +132,7 @@ func listedCases() map[string]func(b *bench) {
 			})
 			b.must(err)
 			poll.Until(b, 20*time.Second, "the action is known", func() bool { return b.rdb.Exists(b.Context(), b.space.Limit(b.gate).State()).Val() == 1 })
-			b.want("without a key", said(b.enter("a")), "let in")
+			b.want("without a key", said(b.enter("a")), "admitted")
 			poll.Until(b, 3*time.Second, "it is on the list", func() bool { _, ok := b.onList(); return ok })
 		},
 		// Trap: a leave that comes late, of somebody who has left before, puts the gate on no list.

@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	maxKey  = 64 // bytes of a key that stands in the name of its gate as it is
-	keyHead = 32 // bytes that are left of one that does not, at the most
+	maxKey  = 64 // bytes of a key that is used as it is
+	keyHead = 32 // maximum bytes that are kept of another one
 	hashed  = '~'
 )
 
-// Name is the name of the gate of an action, or, unless key is empty, of one value of its key: "action/key". A key of up to 64
-// bytes of letters, digits and most signs stands there as it is; of any other its beginning, a tilde and a hash. So no name has a
-// space, a brace or a second slash, and no two keys have the same.
+// Name returns the name of the limit of an action or, unless key is empty, of one value of its key: "action/key". A key of up to
+// 64 bytes of letters, digits and most signs is used as it is; of any other its beginning, a tilde and a hash. So no name has a
+// space, a brace or a second slash, and no two keys have the same name.
 func Name(action, key string) string {
 	if key == "" {
 		return action
@@ -42,7 +42,8 @@ func escape(key string) string {
 	return head.String() + string(hashed) + base64.RawURLEncoding.EncodeToString(sum[:16])
 }
 
-// isOdd tells what may not stand in a name: what would end it or its hash tag, what can not be seen, and the mark of a hash.
+// needsEscape reports whether a character must not be in a name: it would end the name or its hash tag, is not visible, or marks
+// a hash.
 func needsEscape(r rune) bool {
 	if r > unicode.MaxASCII {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
@@ -50,13 +51,13 @@ func needsEscape(r rune) bool {
 	return r <= ' ' || r == unicode.MaxASCII || r == hashed || strings.ContainsRune(`{}/\"'`, r)
 }
 
-// Action is the action of a gate.
+// Action returns the action of a limit.
 func Action(gate string) string {
 	action, _, _ := strings.Cut(gate, "/")
 	return action
 }
 
-// Key is the key of a gate as its name has it; empty if it has none.
+// Key returns the key of a limit as its name has it; empty: none.
 func Key(gate string) string {
 	_, key, _ := strings.Cut(gate, "/")
 	return key

@@ -15,10 +15,10 @@ func TestWithoutMemoryAGateKeepsItsOrderAndItsSlots(t *testing.T) {
 	b := newBench(t, rdb, run)
 	defer b.check()
 	b.policy(concurrency(1))
-	b.want("who enters", said(b.enter("a", "b")), "let in, 1")
+	b.want("who enters", said(b.enter("a", "b")), "admitted, 1")
 	s.OutOfMemory(t)
 	b.want("who enters", said(b.enter("c")), "2")
-	b.want("who is let in", shorts(b.leave("a").Granted), "b")
+	b.want("who is admitted", shorts(b.leave("a").Granted), "b")
 	b.sweep(&b.force)
 	b.want("who waits", b.waiters(), "c")
 }

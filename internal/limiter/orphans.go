@@ -11,9 +11,9 @@ import (
 
 const maxOrphans = 500 // keys of one script
 
-// Unwanted tells which members nothing wants any more, as far as can be seen from outside a history: there is no lease for an
-// activity under its ticket, no slot of it that the record keeps (KeptPlace), or no instance of that birth that has not ended. Whoever's
-// place can not be read is among them. That some could not be asked about is an error; what is known is given beside it.
+// FindOrphans returns the members that are no longer required, as far as can be seen without a history: there is no lease of the
+// activity with that ticket, no retained slot in the record (RetainedPlace), or no instance of that origin that has not ended.
+// Members whose place cannot be read are among them. An error means that some could not be checked; the result has the others.
 func (g *Limiter) FindOrphans(ms []Member, then func([]Member, error)) {
 	type query struct {
 		keys    []string
@@ -21,7 +21,7 @@ func (g *Limiter) FindOrphans(ms []Member, then func([]Member, error)) {
 		members []int
 	}
 	var queries []*query
-	last := make(map[int]*query) // the one of a partition that is not full yet
+	last := make(map[int]*query) // the last query of a partition, which has room
 	unwanted := make([]bool, len(ms))
 	for i, m := range ms {
 		part := g.partition(m.Instance)
@@ -66,7 +66,7 @@ func (g *Limiter) FindOrphans(ms []Member, then func([]Member, error)) {
 				err = r.Err()
 			}
 			if err != nil {
-				failed = append(failed, fmt.Errorf("ask whether %d tickets are wanted: %w", len(q.members), err))
+				failed = append(failed, fmt.Errorf("check whether %d tickets are required: %w", len(q.members), err))
 			}
 			if left--; left == 0 {
 				answer(errors.Join(failed...))
@@ -75,7 +75,7 @@ func (g *Limiter) FindOrphans(ms []Member, then func([]Member, error)) {
 	}
 }
 
-// witness is the key that tells whether a member is wanted, and what it must say.
+// evidence returns the key that shows whether a member is required, and what it must contain.
 func evidence(p redisx.Part, m Member) (key, arg string, ok bool) {
 	if origin, start := m.Origin(); start {
 		return p.Instance(m.Instance), "o" + origin, true
@@ -87,14 +87,14 @@ func evidence(p redisx.Part, m Member) (key, arg string, ok bool) {
 	return p.Lease(m.Instance, execution, event), "l" + m.Ticket, ok
 }
 
-// Disowned is a member that no instance wants, as far as its owner knows, who was told of it.
+// Orphan is a member that its instance does not require, according to the owner that got a notice about it.
 type Orphan struct {
 	Member Member
-	At     int64 // when the gate said so, by its own clock, Unix ms
+	At     int64 // of the notice, by the limit's clock, Unix ms
 }
 
-// Disown takes members out of a gate of which nothing was heard since they were told of; those that wait, or have entered anew, stay.
-// So one that is carried out late takes nothing from anybody. Granted are those that the gate has let in instead.
+// ReleaseOrphans removes members that were not active since the notice about them; waiters, and members that have entered again,
+// stay. So a late call removes nothing that is required. Granted are the waiters admitted instead.
 func (g *Limiter) ReleaseOrphans(gate string, ds []Orphan, then func(AdmitReply, error)) {
 	args, err := InForce{}.args(gate)
 	if err != nil {
@@ -111,7 +111,7 @@ func (g *Limiter) ReleaseOrphans(gate string, ds []Orphan, then func(AdmitReply,
 			got, _, err = readAdmitted(reply, 0)
 		}
 		if err != nil {
-			then(AdmitReply{}, fmt.Errorf("gate %s: %w", gate, err))
+			then(AdmitReply{}, fmt.Errorf("limit %s: %w", gate, err))
 			return
 		}
 		then(got, nil)

@@ -12,32 +12,33 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// The levels at which a policy stands. Those of actions and groups are followed by the name.
+// The levels of policies. Those of actions and groups are followed by the name.
 const (
 	GlobalLevel = "global"
 	ActionLevel = "action:"
 	GroupLevel  = "group:"
 )
 
-// ErrLevel is a level that there is not.
+// ErrLevel is an unknown level.
 var ErrLevel = errors.New("no such level of policies")
 
-// InForce is the policy that an action is limited by, and where it comes from. The zero value says nothing: what the gate has stands.
+// InForce is the policy that limits an action, and its source. The zero value changes nothing: the policy of the limit stands.
 type InForce struct {
 	Policy   history.Policy
 	Level    string           // "action", "group" or "global"
-	Version  uint64           // of the Overrides that it was found with: the gate takes no older one
-	Declared history.Declared // what the code said, for whoever finds the policy anew later
+	Version  uint64           // of the Overrides that it was resolved with: the limit accepts no older one
+	Declared history.Declared // declaration of the code, for resolving the policy again later
 }
 
-// Overrides are the policies that were set at run time. Nil is none. It does not change.
+// Overrides are the policies that were set at run time. Nil has none. It is immutable.
 type Overrides struct {
-	Version  uint64                    // 0: never has one been set
+	Version  uint64                    // 0: none was ever set
 	Policies map[string]history.Policy // by level: "action:charge-card", "group:payments", "global"
 }
 
-// Resolve finds the policy of the most specific level that has one: the action, its group, all. At each, one that was set
-// at run time stands above that of the code. A policy that limits nothing is one, too. It reports false if no level has any.
+// Resolve finds the policy of the most specific level that has one: the action, its group, all. At each level, one that was set
+// at run time takes precedence over that of the code. A policy that limits nothing counts, too. It reports false if no level has
+// any.
 func (o *Overrides) Resolve(action string, d history.Declared, global *history.Policy) (InForce, bool) {
 	f := InForce{Declared: d}
 	set := func(string) *history.Policy { return nil }
@@ -68,7 +69,7 @@ func (o *Overrides) Resolve(action string, d history.Declared, global *history.P
 	return InForce{}, false
 }
 
-const versionField = "version" // no level is named so
+const versionField = "version" // no level has this name
 
 // Overrides reads the policies that were set at run time.
 func (g *Limiter) Overrides(ctx context.Context) (*Overrides, error) {
@@ -95,8 +96,8 @@ func (g *Limiter) Overrides(ctx context.Context) (*Overrides, error) {
 	return o, r.Err()
 }
 
-// SetPolicy puts a policy in force at a level, in the place of what was set there before. The error is ErrLevel or a
-// *history.PolicyError if it makes no sense. Every change raises the version, also above one that a Redis has forgotten.
+// SetPolicy sets the policy of a level. The error matches ErrLevel or is a *history.PolicyError. Every change raises the version,
+// also above one that Redis has lost.
 func (g *Limiter) SetPolicy(ctx context.Context, level string, p history.Policy) (version uint64, err error) {
 	if err := checkLevel(level); err != nil {
 		return 0, err
@@ -112,7 +113,7 @@ func (g *Limiter) SetPolicy(ctx context.Context, level string, p history.Policy)
 	return version, err
 }
 
-// DeletePolicy takes back what was set at a level; what the code says is in force again. Where nothing was set, nothing changes.
+// DeletePolicy removes the policy of a level; that of the code is in force again. Where none was set, nothing changes.
 func (g *Limiter) DeletePolicy(ctx context.Context, level string) (existed bool, version uint64, err error) {
 	if err := checkLevel(level); err != nil {
 		return false, 0, err
@@ -129,8 +130,8 @@ func (g *Limiter) changePolicy(ctx context.Context, level, text string) (existed
 	return r.Int(0) == 1, uint64(r.Int(1)), r.Err() //nolint:gosec // a time, or one more
 }
 
-// RaisePolicies lifts the version of the policies above one that is known, unless it is as high: their Redis has forgotten the
-// change that made it, and the gates that have heard of that take nothing older.
+// BumpPolicyVersion raises the version of the policies above one that was seen, unless it is as high: Redis has lost the change
+// that made it, and the limits that have that version accept nothing older.
 func (g *Limiter) BumpPolicyVersion(ctx context.Context, known uint64) error {
 	if _, err := g.run.Do(ctx, redisx.Call{Script: g.script.bumpVersion, Keys: []string{g.space.Policies()}, Args: []any{strconv.FormatUint(known, 10)}}); err != nil {
 		return fmt.Errorf("raise the version of the policies: %w", err)

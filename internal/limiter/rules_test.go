@@ -22,7 +22,7 @@ func letInCases() map[string]func(b *bench) {
 		"at once with room, else at the end of the queue": func(b *bench) {
 			b.policy(concurrency(2))
 			a := b.enter("a", "b", "c", "d")
-			b.want("entering", said(a), "let in, let in, 1, 2")
+			b.want("entering", said(a), "admitted, admitted, 1, 2")
 			if !a.SweepNow || a.Waiting != 2 || a.Holding != 2 || len(a.Granted) != 0 || a.Now == 0 || a.LimitedUntil != 0 {
 				b.Errorf("%+v", a)
 			}
@@ -44,20 +44,20 @@ func letInCases() map[string]func(b *bench) {
 			got := b.admit([]limiter.Member{who("a")}, limiter.Entry{Member: who("c")})
 			b.want("newcomer", said(got), "1")
 			b.want("woken", shorts(got.Granted), "b")
-			b.want("newcomer, while the room is not taken", func() string { b.policy(concurrency(9)); return said(b.enter("d")) }(), "let in") // c was let in before
+			b.want("newcomer, while the room is not taken", func() string { b.policy(concurrency(9)); return said(b.enter("d")) }(), "admitted") // c was admitted before
 			b.want("queue", b.waiters(), "")
 		},
 		"who is there already counts once and keeps its place": func(b *bench) {
 			b.policy(concurrency(1))
 			b.enter("a", "b", "c")
 			before := b.counters()
-			b.want("again", said(b.enter("c", "b", "a", "a")), "2, 1, let in, let in")
+			b.want("again", said(b.enter("c", "b", "a", "a")), "2, 1, admitted, admitted")
 			b.want("counters", b.counters(), before)
 			b.want("queue", b.waiters(), "b c")
 		},
 		"twice in one call is once": func(b *bench) {
 			b.policy(concurrency(1))
-			b.want("entering", said(b.enter("a", "a", "b", "b")), "let in, let in, 1, 1")
+			b.want("entering", said(b.enter("a", "a", "b", "b")), "admitted, admitted, 1, 1")
 			b.want("counters", b.counters(), "2 0 0 0 0 0")
 		},
 		"leaving by somebody unknown is nothing, and makes no gate": func(b *bench) {
@@ -88,7 +88,7 @@ func letInCases() map[string]func(b *bench) {
 		},
 		"one that limits nothing lets everybody in": func(b *bench) {
 			b.policy(history.Policy{})
-			b.want("entering", said(b.enter("a", "b", "c")), "let in, let in, let in")
+			b.want("entering", said(b.enter("a", "b", "c")), "admitted, admitted, admitted")
 		},
 	}
 }
@@ -99,17 +99,17 @@ func refusedCases() map[string]func(b *bench) {
 	return map[string]func(b *bench){
 		"who finds the queue full, and remembers nothing of it": func(b *bench) {
 			b.policy(history.Policy{Concurrency: 1, QueueLimit: 2})
-			b.want("entering", said(b.enter("a", "b", "c", "d", "e")), "let in, 1, 2, queue full, queue full")
+			b.want("entering", said(b.enter("a", "b", "c", "d", "e")), "admitted, 1, 2, queue full, queue full")
 			b.want("counters", b.counters(), "3 0 2 0 0 0")
 			b.leave("b")
 			b.want("again, with room in the queue", said(b.enter("d")), "2")
 		},
 		"who would have to wait, if the policy rejects": func(b *bench) {
 			b.policy(history.Policy{Concurrency: 1, Reject: true})
-			b.want("entering", said(b.enter("a", "b")), "let in, limited")
-			b.want("who is in", said(b.enter("a")), "let in")
+			b.want("entering", said(b.enter("a", "b")), "admitted, limited")
+			b.want("who is in", said(b.enter("a")), "admitted")
 			b.want("woken by the leave", shorts(b.leave("a").Granted), "")
-			b.want("again, with room", said(b.enter("b")), "let in")
+			b.want("again, with room", said(b.enter("b")), "admitted")
 			b.want("counters", b.counters(), "2 1 1 0 0 0")
 		},
 		"nobody who waited when the policy began to reject": func(b *bench) {
@@ -129,7 +129,7 @@ func restoredCases() map[string]func(b *bench) {
 	return map[string]func(b *bench){
 		"of whom the gate has never heard": func(b *bench) {
 			b.policy(concurrency(1))
-			b.want("entering", said(b.admit(nil, in("a"), in("b"), limiter.Entry{Member: who("c")})), "let in, let in, 1")
+			b.want("entering", said(b.admit(nil, in("a"), in("b"), limiter.Entry{Member: who("c")})), "admitted, admitted, 1")
 			b.want("woken while there are too many", shorts(b.leave("a").Granted), "")
 			b.want("woken", shorts(b.leave("b").Granted), "c")
 			b.want("counters", b.counters(), "3 2 0 0 0 0")
@@ -138,7 +138,7 @@ func restoredCases() map[string]func(b *bench) {
 			b.policy(concurrency(1))
 			b.enter("a", "b", "c")
 			before := b.counters()
-			b.want("entering", said(b.admit(nil, in("c"))), "let in")
+			b.want("entering", said(b.admit(nil, in("c"))), "admitted")
 			b.want("queue", b.waiters(), "b")
 			b.want("counters", b.counters(), before)
 		},
@@ -157,12 +157,12 @@ func restoredCases() map[string]func(b *bench) {
 			b.want("counters", b.counters(), "2 0 0 0 0 1")
 			b.admit(nil, in("b"))
 			b.want("counters", b.counters(), "2 0 0 0 0 0")
-			b.want("it is in", said(b.enter("b")), "let in")
+			b.want("it is in", said(b.enter("b")), "admitted")
 		},
 		"rate and quota are not charged for it": func(b *bench) {
 			b.policy(history.Policy{Rate: 1, RateWindow: 3_600_000, Quota: 1, QuotaWindow: 3_600_000})
 			b.admit(nil, in("a"), in("b"))
-			b.want("the first that is let in now", said(b.enter("c", "d")), "let in, 1")
+			b.want("the first that is admitted now", said(b.enter("c", "d")), "admitted, 1")
 		},
 	}
 }
@@ -179,7 +179,7 @@ func turnedAwayCases() map[string]func(b *bench) {
 			if n != 2 {
 				b.Errorf("cleared %d", n)
 			}
-			b.want("asking again", said(b.enter("a", "b", "c")), "let in, cleared, cleared")
+			b.want("asking again", said(b.enter("a", "b", "c")), "admitted, cleared, cleared")
 			s := b.sweep(nil)
 			if len(s.Rejected) != 2 || short(s.Rejected[0].Member) != "b" || !s.Rejected[0].Cleared || !s.Rejected[1].Cleared {
 				b.Errorf("to be told: %+v", s.Rejected)
@@ -252,7 +252,7 @@ func changedCases() map[string]func(b *bench) {
 			}
 		},
 		"from none to one that limits": func(b *bench) {
-			b.want("no policy at all", said(b.enter("a", "b")), "let in, let in")
+			b.want("no policy at all", said(b.enter("a", "b")), "admitted, admitted")
 			b.policy(concurrency(1))
 			b.want("entering", said(b.enter("c")), "1")
 		},
@@ -277,7 +277,7 @@ func thousandCases() map[string]func(b *bench) {
 			up := limiter.InForce{Policy: concurrency(5_000), Level: "action", Version: 7}
 			s := b.sweep(&up)
 			if len(s.Granted) != 1000 || !s.More || s.Waiting != 500 || s.Holding != 1001 || s.Version != 7 || s.Next != s.Now {
-				b.Errorf("%d let in, more %v, %d wait, %d are in, version %d, next in %d", len(s.Granted), s.More, s.Waiting, s.Holding, s.Version, s.Next-s.Now)
+				b.Errorf("%d admitted, more %v, %d wait, %d are in, version %d, next in %d", len(s.Granted), s.More, s.Waiting, s.Holding, s.Version, s.Next-s.Now)
 			}
 			rest := b.sweep(nil)
 			b.want("in order", shorts(append(s.Granted, rest.Granted...)), strings.Join(names[1:], " "))
@@ -295,7 +295,7 @@ func thousandCases() map[string]func(b *bench) {
 			b.policy(concurrency(5_000))
 			a := b.enter("newcomer")
 			if len(a.Granted) != 1_000 || said(a) != "101" {
-				b.Errorf("%d let in, newcomer: %s", len(a.Granted), said(a))
+				b.Errorf("%d admitted, newcomer: %s", len(a.Granted), said(a))
 			}
 			b.want("the rest", shorts(b.sweep(nil).Granted), strings.Join(names[1_001:], " ")+" newcomer")
 		},
@@ -318,7 +318,7 @@ func TestASweepSaysWhatIsToBeDone(t *testing.T) {
 	b.want("after two seconds", shorts(b.sweep(nil).Stale), "a")
 	b.want("at once again", shorts(b.sweep(nil).Stale), "")
 	b.at(3_999)
-	b.want("who asks is known as wanted", said(b.enter("a")), "let in")
+	b.want("who asks is known as wanted", said(b.enter("a")), "admitted")
 	b.at(4_500)
 	b.want("after two seconds, but heard of in between", shorts(b.sweep(nil).Stale), "")
 	b.at(6_000)
@@ -455,7 +455,7 @@ func seenCases() map[string]func(b *bench) {
 			b.policy(concurrency(1))
 			for _, name := range []string{"charge-card", limiter.Name("charge-card", "acme"), limiter.Name("charge-card", "other"), "refund"} {
 				b.gate = name
-				b.want(name, said(b.enter("a", "b")), "let in, 1")
+				b.want(name, said(b.enter("a", "b")), "admitted, 1")
 			}
 		},
 	}
@@ -544,7 +544,7 @@ func TestAllOfItHoldsOnACluster(t *testing.T) {
 	run := redisx.NewRunner(rdb)
 	defer run.Close()
 	for what, cases := range map[string]map[string]func(b *bench){
-		"let in": letInCases(), "refused": refusedCases(), "restored": restoredCases(), "turned away": turnedAwayCases(), "changed": changedCases(), "thousands": thousandCases(),
+		"admitted": letInCases(), "refused": refusedCases(), "restored": restoredCases(), "turned away": turnedAwayCases(), "changed": changedCases(), "thousands": thousandCases(),
 		"deadlocked": deadlockedCases(), "seen": seenCases(), "forgotten": forgottenCases(), "listed": listedCases(), "wanted": wantedCases(),
 		"set at run time": runTimeCases(),
 	} {

@@ -11,32 +11,31 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Away is who was turned away after waiting.
+// Rejection is a waiter that was rejected.
 type Rejection struct {
 	Member
-	Cleared bool // somebody has cleared the queue; else it has timed out
+	Cleared bool // the waiters were cleared; otherwise it has timed out
 }
 
-// Swept is what a sweep found, and did.
+// SweepReply is the reply to a sweep.
 type SweepReply struct {
 	Now      int64       // Redis TIME, Unix ms
-	Granted  []Member    // let in by this sweep: to be sent word
-	Rejected []Rejection // turned away, by this sweep or before, and not told in the last two seconds: to be sent word
-	Stale    []Member    // in, and not known as wanted for two seconds: see Unwanted
+	Granted  []Member    // admitted by this sweep: their owners must be notified
+	Rejected []Rejection // rejected, by this sweep or before, without a notice in the last two seconds: their owners must be notified
+	Stale    []Member    // holders not known to be required for two seconds: see FindOrphans
 
 	Waiting, Holding int
 	LimitedUntil     int64         // Unix ms; 0: rate and quota allow the next one
-	Next             int64         // when to look again, Unix ms; 0: nobody waits, is in, or has to be told
-	Deadlocked       bool          // no room by concurrency, and everybody who is in has somebody waiting under it
-	IdleFor          time.Duration // since the last use; 0 unless nobody is there
+	Next             int64         // the next sweep, Unix ms; 0: there are no members
+	Deadlocked       bool          // the concurrency is exhausted, and every holder has a waiter among its descendants
+	IdleFor          time.Duration // since the last use; 0 unless it is empty
 	Declared         history.Declared
 	Version          uint64 // of the policy in force
 	More             bool   // it has done as much as one sweep does: sweep again now
 }
 
-// Sweep keeps a gate going: it puts the policy in force unless its version is older than what the gate has (nil: that
-// stands), turns away who has waited longer than the queue timeout, and lets in while there is room: at most a thousand each.
-// A gate that is not there is not made.
+// Sweep repairs a limit: it applies the policy unless its version is older than that of the limit (nil: no policy), rejects
+// waiters after the maximum wait, and admits waiters while there is room: at most a thousand each. It does not create a limit.
 func (g *Limiter) Sweep(gate string, f *InForce, then func(SweepReply, error)) {
 	if f == nil {
 		f = &InForce{}
@@ -52,7 +51,7 @@ func (g *Limiter) Sweep(gate string, f *InForce, then func(SweepReply, error)) {
 			s, err = readSwept(reply)
 		}
 		if err != nil {
-			then(SweepReply{}, fmt.Errorf("gate %s: %w", gate, err))
+			then(SweepReply{}, fmt.Errorf("limit %s: %w", gate, err))
 			return
 		}
 		then(s, nil)
@@ -90,13 +89,13 @@ func readSwept(reply any) (s SweepReply, err error) {
 	return s, nil
 }
 
-// Clear turns away everybody who waits now, and tells how many; the next sweep, which is asked for, says it to them. When it
-// fails some may have been turned away.
+// Clear rejects all present waiters, and returns their number; it requests the next sweep, which notifies their owners. If it
+// fails, some may have been rejected.
 func (g *Limiter) Clear(ctx context.Context, gate string) (n int, err error) {
 	for upto, more := "", true; more; {
 		v, err := g.run.Do(ctx, redisx.Call{Script: g.script.clear, Keys: g.keys(gate), Args: []any{upto}})
 		if err != nil {
-			return n, fmt.Errorf("gate %s: clear: %w", gate, err)
+			return n, fmt.Errorf("limit %s: clear: %w", gate, err)
 		}
 		r := redisx.NewReply(v)
 		n += int(r.Int(0))

@@ -9,13 +9,13 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
-// list puts a gate on the list of its partition, to be looked at now.
+// schedule sets the wakeup of a limit to now.
 func (g *Limiter) schedule(gate string, then func(error)) {
 	at := time.Now()
 	p := g.space.Part(g.partition(gate))
 	g.run.Go(redisx.Call{Script: g.script.schedule, Keys: []string{p.Limits()}, Args: []any{gate}}, func(_ any, err error) {
 		if err != nil {
-			then(fmt.Errorf("gate %s: put it on the list: %w", gate, err))
+			then(fmt.Errorf("limit %s: set its wakeup: %w", gate, err))
 			return
 		}
 		g.mu.Lock()
@@ -33,37 +33,37 @@ func (g *Limiter) schedule(gate string, then func(error)) {
 	})
 }
 
-// unlisted has the next Admit put the gate on its list.
+// forgetScheduled makes the next Admit set the wakeup.
 func (g *Limiter) forgetScheduled(gate string) {
 	g.mu.Lock()
 	delete(g.scheduled, gate)
 	g.mu.Unlock()
 }
 
-// Relist says in how long the gate is visited next, at the end of a visit: at most two seconds. If it is due already, that
-// stands: somebody has entered since the visit began.
+// Reschedule sets the next wakeup of a limit at the end of a sweep: at most two seconds ahead. A limit that is due already stays
+// due: a member has entered since the sweep began.
 func (g *Limiter) Reschedule(gate string, in time.Duration, then func(error)) {
 	g.reschedule(gate, strconv.FormatInt(in.Milliseconds(), 10), then)
 }
 
-// Unlist takes the gate off the list, at the end of a visit that found it idle; unless it is due again already.
+// Unschedule removes the wakeup of a limit at the end of a sweep that found it idle, unless it is due again already.
 func (g *Limiter) Unschedule(gate string, then func(error)) { g.reschedule(gate, "", then) }
 
 func (g *Limiter) reschedule(gate, in string, then func(error)) {
 	p := g.space.Part(g.partition(gate))
 	g.run.Go(redisx.Call{Script: g.script.reschedule, Keys: []string{p.Limits()}, Args: []any{gate, in}}, func(_ any, err error) {
 		if err != nil {
-			err = fmt.Errorf("gate %s: say when it is visited next: %w", gate, err)
+			err = fmt.Errorf("limit %s: set its next wakeup: %w", gate, err)
 		}
 		then(err)
 	})
 }
 
-// Listed reads the gates on the list of a partition, first the one that is visited next.
+// Scheduled reads the limits with a wakeup in a partition, first the one that is due first.
 func (g *Limiter) Scheduled(ctx context.Context, partition int) ([]string, error) {
 	v, err := g.run.Do(ctx, redisx.Command("ZRANGE", g.space.Part(partition).Limits(), 0, -1))
 	if err != nil {
-		return nil, fmt.Errorf("partition %d: list the gates: %w", partition, err)
+		return nil, fmt.Errorf("partition %d: list the limits: %w", partition, err)
 	}
 	out := make([]string, redisx.NewReply(v).Len())
 	r := redisx.NewReply(v)

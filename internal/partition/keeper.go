@@ -17,32 +17,31 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
-// Config is what a Keeper needs.
+// Config configures a Keeper.
 type Config struct {
 	Redis      redis.UniversalClient
 	Space      redisx.Space
 	Partitions int
-	Member     string        // unique among the living orchestrators
-	TTL        time.Duration // how long a partition is owned without renewal; default 5 s
-	Renew      time.Duration // how often it is renewed; default 1 s
+	Member     string        // unique among the live orchestrators
+	TTL        time.Duration // ownership without renewal; default 5 s
+	Renew      time.Duration // renewal interval; default 1 s
 	Logger     *slog.Logger
 	Outage     *outage.Reporter // may be nil
 
-	// Inputs reports for how long nothing has been heard of the inputs, and for how long they had been heard without a
+	// Inputs returns for how long nothing was received from the inputs stream, and for how long it had been received without a
 	// gap of CutOff/2 before that. It must not block. nil: this member is never cut off.
 	Inputs func() (silent, steady time.Duration)
-	CutOff time.Duration // a member that has heard nothing for so long is cut off; default 5 s
+	CutOff time.Duration // a member that has received nothing for so long is cut off; default 5 s
 
-	// Run is the partition's actor. It is called on a goroutine of its own, once for
-	// each tenure, and ends when ctx does: with the cause ErrHandover after finishing
-	// what it began (nil error: everything it decided has been published), with any other
-	// cause at once. An error it returns by itself ends the tenure; the next one begins anew.
+	// Run is the partition's actor. It runs on a goroutine of its own, once for each tenure, until ctx ends: with the cause
+	// ErrHandover after finishing outstanding work (nil error: everything it decided has been published), with any other cause at
+	// once. An error of its own ends the tenure; the next one begins anew.
 	Run func(ctx context.Context, t *Tenure) error
-	// Released tells the other members that a partition is free, or (-1) that a member came or went.
+	// Released notifies the other members that a partition is free, or (-1) that a member joined or left.
 	Released func(part int)
 }
 
-// Keeper acquires, renews and hands over the partitions of one process. Start it, and Stop it: Stop joins everything.
+// Keeper acquires, renews and hands over the partitions of one process. Stop joins its goroutines.
 type Keeper struct {
 	cfg     Config
 	scripts scripts
@@ -53,8 +52,8 @@ type Keeper struct {
 	done    chan struct{}
 	actors  sync.WaitGroup
 
-	renewed time.Time // the loop's: when the last renewals were sent
-	cutOff  bool      // likewise: this member is, and others are reading
+	renewed time.Time // of the loop: when the last renewals were sent
+	cutOff  bool      // of the loop: this member is cut off, and others are reading
 
 	mu      sync.Mutex
 	tenures map[int]*Tenure
@@ -99,7 +98,7 @@ func (k *Keeper) Start(ctx context.Context) error {
 	return nil
 }
 
-// Nudge makes the keeper look at members and partitions now. It never blocks.
+// Nudge starts a round now. It never blocks.
 func (k *Keeper) Nudge() {
 	select {
 	case k.nudge <- struct{}{}:
@@ -119,16 +118,16 @@ func (k *Keeper) Owned() []int {
 	return out
 }
 
-// Members lists the members that partitions are assigned to, as last read: the living ones without those that are cut
-// off from their inputs.
+// Members lists the members that partitions are assigned to, as last read: the live ones without those that are cut off from
+// their inputs.
 func (k *Keeper) Members() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Clone(k.members)
 }
 
-// Stop leaves the members, hands every partition over, and joins. When ctx ends first, what is
-// left is dropped without being handed over: others acquire it when its TTL is over.
+// Stop leaves the members, hands every partition over, and joins. If ctx ends first, the remaining partitions are dropped: others
+// acquire them when the TTL is over.
 func (k *Keeper) Stop(ctx context.Context) error {
 	if k.stop == nil {
 		return nil
@@ -162,7 +161,7 @@ func (k *Keeper) loop(ctx context.Context) {
 	defer close(k.done)
 	tick := time.NewTicker(k.cfg.Renew)
 	defer tick.Stop()
-	for ctx.Err() == nil { // a nudge may be taken before the end is
+	for ctx.Err() == nil { // a nudge may be received before the end
 		began := time.Now()
 		k.round(ctx)
 		select {
@@ -174,10 +173,10 @@ func (k *Keeper) loop(ctx context.Context) {
 	}
 }
 
-// nudgeGap is the shortest time between two rounds: notices may be forged, and each round costs Redis a script a partition.
+// nudgeGap is the shortest time between two rounds: notices may be forged, and each round costs Redis a script per partition.
 const nudgeGap = 10 * time.Millisecond
 
-// rest waits, until ctx ends.
+// pause waits until ctx ends.
 func (k *Keeper) pause(ctx context.Context, d time.Duration) {
 	if d <= 0 {
 		return
@@ -190,22 +189,22 @@ func (k *Keeper) pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// nudgeIn looks again when the time of a member, or of an owner, is over, if that is before the next round: a dead
-// owner's partitions are free then, and nothing else reports it.
+// nudgeIn starts a round when a heartbeat, or an ownership, expires before the next round: the partitions of a dead owner are
+// free then, and nothing else reports it.
 func (k *Keeper) nudgeIn(d time.Duration) {
 	if d < k.cfg.Renew {
 		time.AfterFunc(d+time.Millisecond, k.Nudge)
 	}
 }
 
-// round renews what is owned, and takes or hands over what the members say. Each part of it is
-// bounded by the renewal interval, so that a Redis that hangs does not keep trust from running out.
+// round renews the owned partitions, and acquires or hands over partitions as the members require. Each step is bounded by the
+// renewal interval, so that a Redis that hangs does not keep trust from expiring.
 func (k *Keeper) round(ctx context.Context) {
-	if time.Since(k.renewed) > k.cfg.Renew/2 { // else this round is an early one
+	if time.Since(k.renewed) > k.cfg.Renew/2 { // otherwise this round is an early one
 		k.renewed = time.Now()
 		k.renewAll()
 	}
-	// Not cut short by Stop: a heartbeat that overtakes the farewell keeps the member's partitions from the others for the TTL.
+	// Not cancelled by Stop: a heartbeat that overtakes the leave keeps the member's partitions from the others for the TTL.
 	beat, stop := context.WithTimeout(context.WithoutCancel(ctx), k.cfg.Renew)
 	own := k.Reach()
 	living, gone, err := k.scripts.heartbeat(beat, Member{k.cfg.Member, own}, false, k.cfg.TTL)
@@ -216,7 +215,8 @@ func (k *Keeper) round(ctx context.Context) {
 		if ctx.Err() == nil {
 			redisx.LogFailure(k.cfg.Logger, "members not read, keeping partitions", err)
 		}
-		// What was mine still is, and is taken again if it was lost: its master may be another than the members'.
+		// Partitions of this member stay, and are acquired again if they were lost: their master may be another than that of the
+		// members.
 		members = k.Members()
 	} else {
 		k.nudgeIn(gone)
@@ -250,7 +250,7 @@ func (k *Keeper) round(ctx context.Context) {
 	}
 }
 
-// renewAll sends all renewals at once; they travel as one pipeline, and their answers are taken as they come.
+// renewAll sends all renewals at once; they travel as one pipeline, and their replies are processed as they arrive.
 func (k *Keeper) renewAll() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -269,10 +269,10 @@ func (k *Keeper) renewAll() {
 	}
 }
 
-// trusted is how long a renewal is believed: a tenth of the TTL less than Redis believes it.
+// trustWindow returns how long a renewal is trusted: a tenth of the TTL less than in Redis.
 func (k *Keeper) trustWindow() time.Duration { return k.cfg.TTL - k.cfg.TTL/10 }
 
-// expire ends the tenures that could not be renewed in time.
+// expire ends the tenures that were not renewed in time.
 func (k *Keeper) expire() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -292,7 +292,7 @@ func (k *Keeper) expire() {
 	}
 }
 
-// tenant tries to acquire the partition and, if it does, runs the actor for the tenure.
+// runTenure tries to acquire the partition and, if it does, runs the actor for the tenure.
 func (k *Keeper) runTenure(loop context.Context, p int) {
 	defer k.actors.Done()
 	forget := func() {
@@ -303,7 +303,7 @@ func (k *Keeper) runTenure(loop context.Context, p int) {
 	}
 	start := time.Since(k.began)
 	token := nuid.Next()
-	// Not cut short by Stop: an acquisition that is carried out and not heard of costs the others the TTL.
+	// Not cancelled by Stop: an acquisition that takes effect without a reply costs the others the TTL.
 	ask, stopAsk := context.WithTimeout(context.WithoutCancel(loop), k.cfg.TTL/2)
 	defer stopAsk()
 	t, free, err := k.scripts.tryAcquire(ask, p, token, k.cfg.Member, k.cfg.TTL)
@@ -323,7 +323,7 @@ func (k *Keeper) runTenure(loop context.Context, p int) {
 	t.end = end
 	t.trust.Store(int64(start + k.trustWindow()))
 	k.mu.Lock()
-	if loop.Err() != nil { // Stop has begun; it does not know this tenure
+	if loop.Err() != nil { // Stop has begun, and does not have this tenure
 		end(ErrHandover)
 	}
 	k.tenures[p] = t
@@ -333,7 +333,7 @@ func (k *Keeper) runTenure(loop context.Context, p int) {
 
 	err = k.cfg.Run(ctx, t)
 	k.endTenure(ctx, t, err)
-	if err != nil && time.Since(k.began)-start < k.cfg.Renew { // whatever kept it from going on is probably still there
+	if err != nil && time.Since(k.began)-start < k.cfg.Renew { // the cause is probably still there
 		pause := time.NewTimer(k.cfg.Renew)
 		defer pause.Stop()
 		select {
@@ -345,7 +345,7 @@ func (k *Keeper) runTenure(loop context.Context, p int) {
 	k.Nudge()
 }
 
-// release ends a tenure. A partition that was handed over in good order is said to be clean.
+// endTenure ends a tenure. A partition whose actor finished is released as clean.
 func (k *Keeper) endTenure(ctx context.Context, t *Tenure, err error) {
 	cause := context.Cause(ctx)
 	k.mu.Lock()
@@ -356,7 +356,7 @@ func (k *Keeper) endTenure(ctx context.Context, t *Tenure, err error) {
 	clean := err == nil && errors.Is(cause, ErrHandover)
 	switch {
 	case clean:
-	case expired, errors.Is(cause, ErrCutOff): // one line for all partitions has been logged
+	case expired, errors.Is(cause, ErrCutOff): // one line for all partitions was logged
 	case errors.Is(cause, ErrHandover): // the next owner repairs what could not be finished
 		k.cfg.Logger.Info("partition handed over unfinished", "partition", t.Part, "cause", err)
 	default:
@@ -367,7 +367,7 @@ func (k *Keeper) endTenure(ctx context.Context, t *Tenure, err error) {
 	}
 }
 
-// giveBack releases the token, and reports whether that was done.
+// releaseToken releases the token, and reports whether that succeeded.
 func (k *Keeper) releaseToken(t *Tenure, clean bool) bool {
 	ctx, stop := context.WithTimeout(context.Background(), k.cfg.TTL)
 	defer stop()

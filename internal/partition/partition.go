@@ -1,57 +1,54 @@
-// Package partition decides which process owns which partition, and holds the fence.
+// Package partition assigns partitions to processes, and has the fence.
 //
 // # One partition
 //
-//	         acquire (OK)                 handover asked
+//	         acquire (OK)                 handover requested
 //	free ─────────────────▶ owned ─────────────────────────▶ handing over
 //	 ▲                        │                                   │ run returned
 //	 │  ttl passed            │ FENCED, ROLLEDBACK,               ▼
-//	 └──────── lost ◀─────────┘ trust over                     release (clean)
+//	 └──────── lost ◀─────────┘ trust expired                  release (clean)
 //
-// A tenure begins with acquire, which writes a token that is random for this
-// acquisition, and ends when the token is replaced, released or expired. Every write
-// of an owner carries the token and is refused (FENCED) once it is not the
-// partition's any more: so two owners can run at once, but only one can write.
+// A tenure begins with acquire, which writes a token that is random for this acquisition, and ends when the token is replaced,
+// released or expired. Every write of an owner carries the token and is rejected (FENCED) once it is no longer the partition's:
+// two owners can run at once, but only one can write.
 //
-// Trust is what the owner believes without asking: it is measured from the start
-// of the last renewal that succeeded, and is over a margin before the token
-// expires in Redis, so that a paused process stops by itself.
+// Trust is how long the owner relies on a renewal: from the start of the last renewal that succeeded until a margin before the
+// token expires in Redis, so that a paused process stops by itself.
 //
-// A renewal names the highest applied position, and the highest number of commits, that Redis has acknowledged to this
-// owner. Redis behind either (ROLLEDBACK) has forgotten writes: the tenure ends and
-// the next one begins from what Redis has; nothing from the earlier one is kept.
+// A renewal names the highest applied position, and the highest number of commits, that Redis has acknowledged to this owner. A
+// Redis behind either (ROLLEDBACK) has lost writes: the tenure ends and the next one begins from what Redis has; nothing from the
+// earlier one is kept.
 //
-// # Who should own what
+// # Assignment
 //
-// Members heartbeat in one sorted set. Rendezvous hashing over the living ones says
-// who should own a partition, so that a member that comes or goes moves only its own
-// share. A member that owns too much hands over: its actor finishes its turns, the
-// token is released, and the others are told, so that the move takes milliseconds.
-// Where members can not be read, everybody keeps what they hold.
+// Members send heartbeats to one hash. Rendezvous hashing over the live ones assigns the partitions, so that a member that joins
+// or leaves moves only its own share. A member that owns too much hands over: its actor finishes its turns, the token is
+// released, and the others are notified, so that the move takes milliseconds. While the members cannot be read, every process
+// keeps its partitions.
 //
-// # Who is cut off
+// # Members that are cut off
 //
-// A member may live, for Redis, and hear nothing of its inputs. Each heartbeat carries the member's reach:
+// A member may be live for Redis and receive none of its inputs. Each heartbeat carries the member's reach:
 //
-//	           heard for CutOff without a gap
+//	           received for CutOff without a gap
 //	unproven ──────────────────────────────────▶ reading
 //	 ▲    ▲           silent for CutOff/2           │
 //	 │    └─────────────────────────────────────────┘
-//	 │ heard again
+//	 │ received again
 //	 │             silent for CutOff
 //	cut off ◀────────────────────────────── unproven
 //
-// A member that is cut off is assigned nothing while another one is reading. It ends its tenures and releases their
-// tokens at once, without waiting for its actors: what they wait for are acknowledgements that cannot come. Where no
-// member is reading, all keep what they have, so a NATS that is away moves nothing. When it is back, the first member
-// that hears it is unproven at first, so the others have CutOff to hear it too before they would have to hand over.
-// A member that is back is assigned its share as one that has joined, by clean hand-overs.
+// A member that is cut off is assigned nothing while another one is reading. It ends its tenures and releases their tokens at
+// once, without waiting for its actors: they wait for acknowledgements that cannot come. While no member is reading, all keep
+// their partitions, so an outage of NATS moves nothing. After it, the first member that receives inputs is unproven, so the
+// others have CutOff to receive theirs before they would have to hand over. A member that recovers is assigned its share like one
+// that joins, by clean hand-overs.
 //
-// Order: the token is released after the tenure has been ended and before its actor has returned. Writes of that actor
-// are fenced from then on; its messages and tasks that arrive late are recognised by their effect ids.
+// Order: the token is released after the tenure has ended and before its actor has returned. Writes of that actor are fenced from
+// then on; its messages and tasks that arrive late are recognized by their effect ids.
 //
-// Crash points: a member that dies costs the TTL (5 s) and no more: the others look again the moment that it is over. Between release and the
-// notice: the others look every second. Between acquire and the first renewal: the token expires.
+// Crash points: the death of a member costs the TTL (5 s) and no more: the others start a round when it is over. Between release
+// and the notice: the others start a round every second. Between acquire and the first renewal: the token expires.
 //
 // The API of this package may change.
 package partition
@@ -85,15 +82,17 @@ var renewLua string
 //go:embed release.lua
 var releaseLua string
 
-// Why a tenure ended: the cause of its context.
+// The causes of the end of a tenure.
 var (
-	// ErrHandover: another member should own the partition, or this one stops. Finish what is begun.
+	// ErrHandover is the cause if another member should own the partition, or this one stops. Finish outstanding work.
 	ErrHandover = errors.New("partition is handed over")
-	// ErrCutOff: this member cannot read its inputs, and another one can. Stop at once; the partition is released already.
+	// ErrCutOff is the cause if this member cannot read its inputs, and another one can. Stop at once; the partition is released
+	// already.
 	ErrCutOff = errors.New("partition is released, inputs cannot be read")
-	// ErrLost: somebody else owns it, or it expired. Stop at once; nothing can be written any more.
+	// ErrLost is the cause if another process owns the partition, or the token expired. Stop at once; nothing can be written any
+	// more.
 	ErrLost = errors.New("partition is lost")
-	// ErrRolledBack: Redis has forgotten acknowledged writes. Stop at once; the next tenure begins from what it has.
+	// ErrRolledBack is the cause if Redis has lost acknowledged writes. Stop at once; the next tenure begins from what it has.
 	ErrRolledBack = errors.New("redis has forgotten acknowledged writes")
 )
 
@@ -103,24 +102,24 @@ const (
 	DefaultRenew = time.Second
 )
 
-// Tenure is the time for which this process owns a partition.
+// Tenure is the time during which this process owns a partition.
 type Tenure struct {
 	Part    int
 	Token   string
-	Applied history.Position // where the inputs stream was left
+	Applied history.Position // applied position of the inputs stream
 	Clean   bool             // the last owner handed over: everything it decided has been published
-	Epoch   int64            // how often the partition has been acquired
+	Epoch   int64            // number of acquisitions of the partition
 	Secret  string           // of the partition, made by its first owner: only orchestrators can read it
 
 	drop    chan struct{}
-	over    bool // given up by the keeper; under its mutex
+	over    bool // ended by the keeper; under its mutex
 	acked   atomic.Pointer[history.Position]
 	commits atomic.Int64 // highest number that Redis has acknowledged
 	end     context.CancelCauseFunc
-	trust   atomic.Int64 // until when the owner may believe that it owns, monotonic ns since the keeper's start
+	trust   atomic.Int64 // end of the trust, monotonic ns since the keeper's start
 }
 
-// Acked says that Redis has acknowledged this applied position. Renewals compare it.
+// Acked records an applied position that Redis has acknowledged. Renewals compare it.
 func (t *Tenure) Acked(p history.Position) { t.acked.Store(&p) }
 
 // Committed records the number of a commit that Redis has acknowledged. Renewals compare the highest.
@@ -132,11 +131,10 @@ func (t *Tenure) Committed(n int64) {
 // Commits returns the highest number that was recorded.
 func (t *Tenure) Commits() int64 { return t.commits.Load() }
 
-// Dropped is closed when a hand-over has no time left: what is not finished is left to the next owner.
+// Dropped is closed when the time of a hand-over is over: unfinished work is left to the next owner.
 func (t *Tenure) Dropped() <-chan struct{} { return t.drop }
 
-// Rendezvous says which of the members should own partition p: the one with the
-// highest hash of both. "" when there are no members.
+// Rendezvous returns the member that should own partition p: the one with the highest hash of both. "" without members.
 func Rendezvous(members []string, p int) string {
 	var best string
 	var high uint64
@@ -149,7 +147,7 @@ func Rendezvous(members []string, p int) string {
 	return best
 }
 
-// scripts are the four of this package.
+// scripts are the scripts of this package.
 type scripts struct {
 	run                           *redisx.Runner
 	space                         redisx.Space
@@ -174,8 +172,7 @@ func newScripts(run *redisx.Runner, space redisx.Space) scripts {
 	}
 }
 
-// members records that this member lives (or leaves) and returns those that live, and in how long the first of them
-// is gone unless it is heard of again.
+// heartbeat records that this member is live (or leaves) and returns the live ones, and in how long the first of them expires.
 func (s scripts) heartbeat(ctx context.Context, own Member, leave bool, span time.Duration) ([]Member, time.Duration, error) {
 	lives := span.Milliseconds()
 	if leave {
@@ -197,7 +194,7 @@ func (s scripts) heartbeat(ctx context.Context, own Member, leave bool, span tim
 	return all, time.Duration(r.Int(2)) * time.Millisecond, r.Err()
 }
 
-// take acquires. Without a tenure and without an error another member holds the partition, for so long unless it renews.
+// tryAcquire acquires a partition. Without a tenure and without an error another member holds it, for so long unless it renews.
 func (s scripts) tryAcquire(ctx context.Context, part int, token, member string, ttl time.Duration) (*Tenure, time.Duration, error) {
 	v, err := s.run.Do(ctx, redisx.Call{
 		Script: s.acquire, Keys: []string{s.space.Part(part).Owner()}, Args: []any{token, member, ttl.Milliseconds(), rand.Text()},
@@ -222,13 +219,13 @@ func (s scripts) tryAcquire(ctx context.Context, part int, token, member string,
 	return t, 0, r.Err()
 }
 
-// keep renews; ErrLost and ErrRolledBack end the tenure, any other error may pass.
+// renewTenure renews; ErrLost and ErrRolledBack end the tenure, any other error is transient.
 func (s scripts) renewTenure(t *Tenure, ttl time.Duration, done func(error)) {
 	acked, commits := t.acked.Load(), t.commits.Load()
 	s.run.Go(redisx.Call{
 		Script: s.renew, Keys: []string{s.space.Part(t.Part).Owner()},
 		Args:   []any{t.Token, ttl.Milliseconds(), strconv.FormatUint(acked.Seq, 10), strconv.FormatInt(acked.Time, 10), commits},
-		Within: ttl / 5, // the next one is on its way by then
+		Within: ttl / 5, // the next one is sent by then
 	}, func(v any, err error) {
 		if err != nil {
 			done(fmt.Errorf("partition %d: renew: %w", t.Part, err))
@@ -249,7 +246,7 @@ func (s scripts) renewTenure(t *Tenure, ttl time.Duration, done func(error)) {
 	})
 }
 
-// give releases; it is harmless when the tenure is over.
+// releaseToken releases; it is harmless when the tenure is over.
 func (s scripts) releaseToken(ctx context.Context, t *Tenure, clean bool) error {
 	c := "0"
 	if clean {

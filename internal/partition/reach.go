@@ -8,14 +8,14 @@ import (
 // DefaultCutOff is the default of Config.CutOff.
 const DefaultCutOff = 5 * time.Second
 
-// Reach is how a member reads its inputs. Its heartbeats carry it.
+// Reach is how a member receives its inputs. Its heartbeats carry it.
 type Reach string
 
 // The states of a member's reach. See the package's doc.
 const (
-	Reading  Reach = "reading"  // heard for Config.CutOff without a gap of half of it
-	Unproven Reach = "unproven" // neither of the others: it has just started, come back, or met a gap
-	CutOff   Reach = "cutoff"   // nothing heard for Config.CutOff
+	Reading  Reach = "reading"  // received for Config.CutOff without a gap of half of it
+	Unproven Reach = "unproven" // neither of the others: it has just started, recovered, or met a gap
+	CutOff   Reach = "cutoff"   // nothing received for Config.CutOff
 )
 
 // Member is a living orchestrator, as its last heartbeat reports it.
@@ -24,7 +24,7 @@ type Member struct {
 	Reach Reach
 }
 
-// reach classifies what a member has heard: nothing for silent, and before that something for steady without a gap.
+// reach classifies a member: nothing was received for silent, and before that it was for steady without a gap.
 func reach(silent, steady, limit time.Duration) Reach {
 	switch {
 	case silent >= limit:
@@ -36,9 +36,8 @@ func reach(silent, steady, limit time.Duration) Reach {
 	}
 }
 
-// Eligible returns the names of the members that partitions are assigned to, ascending: all but those that are cut off
-// while another one is reading. Where none is reading, the fault may be that of the server, and nobody would be better
-// off: all keep what they have.
+// Eligible returns the names of the members that partitions are assigned to, ascending: all but those that are cut off while
+// another one is reading. If none is reading, the fault may be that of the server, and all keep their partitions.
 func Eligible(members []Member) []string {
 	reads := slices.ContainsFunc(members, func(m Member) bool { return m.Reach == Reading })
 	names := make([]string, 0, len(members))
@@ -51,7 +50,7 @@ func Eligible(members []Member) []string {
 	return names
 }
 
-// Reach returns how this member reads its inputs now.
+// Reach returns the reach of this member.
 func (k *Keeper) Reach() Reach {
 	if k.cfg.Inputs == nil {
 		return Reading
@@ -60,8 +59,8 @@ func (k *Keeper) Reach() Reach {
 	return reach(silent, steady, k.cfg.CutOff)
 }
 
-// watchReach looks again soon while some members are reading and others are not: a member that is cut off from NATS
-// cannot notify the others of what it releases.
+// watchReach starts a round soon while some members are reading and others are not: a member that is cut off from NATS cannot
+// notify the others of its releases.
 func (k *Keeper) watchReach(members []Member) {
 	reads := func(m Member) bool { return m.Reach == Reading }
 	not := func(m Member) bool { return m.Reach != Reading }
@@ -70,7 +69,7 @@ func (k *Keeper) watchReach(members []Member) {
 	}
 }
 
-// logReach logs a change of whether this member is cut off and others are reading.
+// logReach logs that this member is cut off while others are reading, and the end of that state.
 func (k *Keeper) logReach(cutOff bool, partitions int) {
 	switch {
 	case cutOff && !k.cutOff:
@@ -82,9 +81,9 @@ func (k *Keeper) logReach(cutOff bool, partitions int) {
 	k.cutOff = cutOff
 }
 
-// handOverNow ends a tenure whose owner is cut off and releases its token without waiting for its actor, which may wait
-// for acknowledgements that cannot come. Whatever the actor still writes is fenced; what it could not publish is
-// repaired by the next owner, as after a crash. The mutex is held.
+// handOverNow ends a tenure whose owner is cut off and releases its token without waiting for its actor, which may wait for
+// acknowledgements that cannot come. Further writes of the actor are fenced; the next owner repairs what it could not publish, as
+// after a crash. The mutex is held.
 func (k *Keeper) handOverNow(t *Tenure) {
 	k.busy[t.Part] = true
 	delete(k.tenures, t.Part)

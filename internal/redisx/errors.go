@@ -7,19 +7,19 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// isReply reports whether the error is what Redis replied. Any other leaves open whether the call was carried out.
+// isReply reports whether the error is a reply of Redis. Any other leaves open whether the call was carried out.
 func isReply(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)
 }
 
-// isRedirect reports whether a node has replied that the slot is, or is coming to be, another's.
+// isRedirect reports whether a node has replied that the slot belongs, or will belong, to another.
 func isRedirect(err error) bool {
 	m := err.Error()
 	return strings.HasPrefix(m, "MOVED") || strings.HasPrefix(m, "ASK") || strings.HasPrefix(m, "TRYAGAIN")
 }
 
-// notNow reports whether a reply is about the state of the node or of its cluster, which changes by itself, and not about the call.
+// isTransient reports whether a reply is about the state of the node or of its cluster, and not about the call.
 func isTransient(err error) bool {
 	m := err.Error()
 	for _, state := range []string{
@@ -32,9 +32,8 @@ func isTransient(err error) bool {
 	return strings.Contains(m, "-READONLY ") // a script repeats the error of the command that failed in it
 }
 
-// Refused reports whether Redis understood the call and will refuse it again as it is: a key of
-// another type, a script's own error. What passes by itself (loading, out of memory, a replica,
-// a cluster that moves) and what never reached Redis is not.
+// Refused reports whether Redis will refuse the call again: a key of another type, an error of the script. Transient states
+// (loading, out of memory, a replica, a cluster that moves) and calls that never reached Redis are not.
 func Refused(err error) bool {
 	var reply redis.Error
 	if !errors.As(err, &reply) || errors.Is(err, redis.Nil) {

@@ -1,5 +1,4 @@
-// Package redisx is how Pawl speaks to Redis: the names of its keys, its scripts,
-// and the runner that lets the calls of one moment travel together.
+// Package redisx has the access to Redis: key names, scripts, and the runner that sends concurrent calls in common pipelines.
 package redisx
 
 import (
@@ -10,44 +9,44 @@ import (
 // Space is the key space of a namespace.
 type Space struct{ ns string }
 
-// NewSpace names the key space of a namespace. The name has been validated by whoever took it from the user.
+// NewSpace returns the key space of a namespace. The caller has validated its name.
 func NewSpace(namespace string) Space { return Space{ns: namespace} }
 
-// Meta is the hash of what the whole namespace shares: the number of partitions.
+// Meta is the hash of the settings of the namespace: the number of partitions.
 func (s Space) Meta() string { return "pawl:{" + s.ns + "}:meta" }
 
-// Members is the sorted set of orchestrators by the time of their last heartbeat, ms.
+// Members is the hash of orchestrators: member → time of its last heartbeat, ms, and its reach.
 func (s Space) Members() string { return "pawl:{" + s.ns + "}:members" }
 
-// Policies is the hash of the policies that are set at run time: level → policy, with a version of its own.
+// Policies is the hash of the policies that were set at run time: level → policy, with a version of its own.
 func (s Space) Policies() string { return "pawl:{" + s.ns + "}:policies" }
 
-// Cancelled is the sorted set of the marks of cancelled children, by the time of that, ms: see history.Mark.
+// Cancelled is the sorted set of the marks of cancelled children, by the time of the cancellation, ms: see history.Mark.
 func (s Space) Cancelled() string { return "pawl:{" + s.ns + "}:cancelled" }
 
-// Gate is the key space of a gate. All its keys carry one hash tag, which is no partition's.
+// Limit returns the key space of a limit. All its keys have one hash tag, which is not that of a partition.
 func (s Space) Limit(name string) Limit { return Limit{prefix: "pawl:{" + s.ns + ".l." + name + "}:"} }
 
-// Gate is the key space of one gate; see docs/decisions/0014-gates.md.
+// Limit is the key space of one limit; see docs/decisions/0014-gates.md.
 type Limit struct{ prefix string }
 
-// Queue is the sorted set of who waits: member → number.
+// Waiters is the sorted set of waiters: member → number.
 func (g Limit) Waiters() string { return g.prefix + "w" }
 
-// Active is the sorted set of who has been let in: member → when it was last known to be wanted, ms.
+// Holders is the sorted set of holders: member → when last known to be required, ms.
 func (g Limit) Holders() string { return g.prefix + "h" }
 
-// Away is the sorted set of who was turned away after waiting, until it has taken note.
+// Rejected is the sorted set of rejected waiters, until their owner has recorded it.
 func (g Limit) Rejected() string { return g.prefix + "r" }
 
-// Rate is the list of the times of the last grants, ms.
+// Grants is the list of the times of the last grants, ms.
 func (g Limit) Grants() string { return g.prefix + "g" }
 
 // State is the hash of the policy in force and the counters.
 func (g Limit) State() string { return g.prefix + "s" }
 
-// Part is the key space of partition p. All its keys carry one hash tag, so that
-// any script over one partition is legal on Redis Cluster.
+// Part returns the key space of partition p. All its keys have one hash tag, so that any script over one partition is legal on
+// Redis Cluster.
 func (s Space) Part(p int) Part {
 	return Part{prefix: "pawl:{" + s.ns + "." + strconv.Itoa(p) + "}:"}
 }
@@ -55,34 +54,34 @@ func (s Space) Part(p int) Part {
 // Part is the key space of one partition.
 type Part struct{ prefix string }
 
-// Prefix is what all keys of the partition begin with.
+// Prefix is the prefix of all keys of the partition.
 func (p Part) Prefix() string { return p.prefix }
 
 // Owner is the hash of the owner's token, its expiry, and the applied position.
 func (p Part) Owner() string { return p.prefix + "p" }
 
-// Agenda is the sorted set instance → when to look at it at the latest, ms.
+// Wakeups is the sorted set instance → next wakeup, ms.
 func (p Part) Wakeups() string { return p.prefix + "wakeups" }
 
-// Gates is the sorted set gate → when to look at it at the latest, ms.
+// Limits is the sorted set limit → next wakeup, ms.
 func (p Part) Limits() string { return p.prefix + "limits" }
 
 // Early is the hash instance → bytes of its inputs that came before its start; of all of them under the empty name.
 func (p Part) Early() string { return p.prefix + "early" }
 
-// Stuck is the hash instance → why it does not move.
+// Stalled is the hash instance → why it is stalled.
 func (p Part) Stalled() string { return p.prefix + "stalled" }
 
-// Refused is the list of the latest inputs that could not be used.
+// Refused is the list of the most recent inputs that could not be used.
 func (p Part) Refused() string { return p.prefix + "refused" }
 
-// Index is the sorted set of the instances of a status, by the time they took it.
+// Index is the sorted set of the instances of a status, by the time of the status.
 func (p Part) Index(status string) string { return p.prefix + "x:" + status }
 
 // Instance is the record of an instance.
 func (p Part) Instance(id string) string { return p.prefix + "i:" + id }
 
-// Seen is the sorted set of the message ids an instance has taken.
+// Seen is the sorted set of the message ids that an instance has received.
 func (p Part) Seen(id string) string { return p.prefix + "d:" + id }
 
 // Inbox is the list of an instance's unread inputs.
@@ -93,7 +92,7 @@ func (p Part) History(id string, execution uint64) string {
 	return p.prefix + "h:" + id + ":" + strconv.FormatUint(execution, 10)
 }
 
-// Reports is the hash activity → how it ended after it was cancelled, as its worker says, of an execution.
+// Reports is the hash activity → how it ended after it was cancelled, of an execution.
 func (p Part) Reports(id string, execution uint64) string {
 	return p.prefix + "r:" + id + ":" + strconv.FormatUint(execution, 10)
 }
@@ -103,7 +102,7 @@ func (p Part) Lease(id string, execution, activity uint64) string {
 	return p.prefix + "l:" + id + ":" + strconv.FormatUint(execution, 10) + ":" + strconv.FormatUint(activity, 10)
 }
 
-// Name is a key of a partition, taken apart.
+// ParsedKey has the parts of a key of a partition.
 type ParsedKey struct {
 	Kind      string // "p", "wakeups", "limits", "early", "stalled", "refused", "x", "i", "d", "in", "h", "l", "r"
 	Instance  string // of i, d, in, h, l, r; the status of x
@@ -111,7 +110,7 @@ type ParsedKey struct {
 	Activity  uint64 // of l
 }
 
-// Parse takes a key of this partition apart. It reports false for a key that Pawl does not write.
+// Parse splits a key of this partition into its parts. It reports false for a key that Pawl does not write.
 func (p Part) Parse(key string) (ParsedKey, bool) {
 	rest, ok := strings.CutPrefix(key, p.prefix)
 	if !ok {
@@ -136,7 +135,7 @@ func (p Part) Parse(key string) (ParsedKey, bool) {
 	return n, ok
 }
 
-// cutNumber splits at the last colon: an instance id may hold colons itself.
+// cutNumber splits at the last colon: an instance id may contain colons.
 func cutNumber(s string) (string, uint64, bool) {
 	i := strings.LastIndexByte(s, ':')
 	if i < 1 {
@@ -146,10 +145,10 @@ func cutNumber(s string) (string, uint64, bool) {
 	return s[:i], n, err == nil
 }
 
-// Pattern matches the keys of all partitions, for SCAN, and those of the gates.
+// Pattern matches the keys of all partitions and limits, for SCAN.
 func (s Space) Pattern() string { return "pawl:{" + s.ns + ".*}:*" }
 
-// PartOf tells the partition of a key that Pattern matches. A gate's key is of none.
+// PartOf returns the partition of a key that Pattern matches. A limit's key has none.
 func (s Space) PartOf(key string) (int, bool) {
 	rest, ok := strings.CutPrefix(key, "pawl:{"+s.ns+".")
 	if !ok {
@@ -163,7 +162,7 @@ func (s Space) PartOf(key string) (int, bool) {
 	return p, err == nil
 }
 
-// GateOf tells the gate of a key that Pattern matches. A partition's key is of none.
+// LimitOf returns the limit of a key that Pattern matches. A partition's key has none.
 func (s Space) LimitOf(key string) (string, bool) {
 	rest, ok := strings.CutPrefix(key, "pawl:{"+s.ns+".l.")
 	if !ok {

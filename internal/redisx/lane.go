@@ -9,13 +9,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// pingTimeout is how long a node that has not replied may take for a PING.
+// pingTimeout bounds the PING of a node that has not replied.
 const pingTimeout = time.Second
 
-// lane is the way to one node. Its phases are described at Runner.
+// lane sends the calls of one node. Its phases are described at Runner.
 type lane struct {
 	runner *Runner
-	client redis.Cmdable // of the node: the lane's place in Runner.lanes
+	client redis.Cmdable // of the node: the key of the lane in Runner.lanes
 	wake   chan struct{}
 	quit   chan struct{} // closed when the lane has ended
 
@@ -52,8 +52,8 @@ func (l *lane) push(f flight) {
 	switch phase {
 	case laneUp:
 		l.signal()
-	case laneDown: // recover looks after it
-	case laneEnded: // as the runner has, or just now, and there is another lane
+	case laneDown: // recover moves it
+	case laneEnded: // the runner has ended, or there is another lane
 		l.runner.later([]flight{f})
 	}
 }
@@ -65,7 +65,7 @@ func (l *lane) signal() {
 	}
 }
 
-// take hands out what is at hand, at most maxBatch and maxBytes, but at least one; nothing unless the lane is up.
+// take returns the next batch: at most maxBatch calls and maxBytes, but at least one; none unless the lane is up.
 func (l *lane) take() []flight {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,7 +87,7 @@ func (l *lane) take() []flight {
 	return batch
 }
 
-// end ends the lane, and gives what was waiting.
+// end ends the lane, and returns the waiting calls.
 func (l *lane) end() []flight {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,7 +100,7 @@ func (l *lane) end() []flight {
 	return left
 }
 
-// down takes the lane down, because these calls got no reply. They stand in front of those that came after them.
+// down takes the lane down because of calls without a reply. They are put in front of later ones.
 func (l *lane) down(lost []flight, err error) {
 	if l.runner.ctx.Err() != nil || errors.Is(err, redis.ErrClosed) && l.runner.slots == nil {
 		for _, f := range lost {
@@ -120,11 +120,11 @@ func (l *lane) down(lost []flight, err error) {
 		l.runner.later(lost)
 	case laneUp:
 		l.runner.start(l.recover) // unless Close has begun: then the senders answer
-	case laneDown: // recover is at it
+	case laneDown: // recover is running
 	}
 }
 
-// recover asks the node until it answers a PING, and meanwhile moves calls to where their slots are.
+// recover repeats PING until the node replies, and meanwhile moves calls to the nodes of their slots.
 func (l *lane) recover() {
 	tick := time.NewTicker(maxBackoff)
 	defer tick.Stop()
@@ -138,7 +138,7 @@ func (l *lane) recover() {
 			case err == nil, isReply(err) && !isTransient(err):
 				l.up()
 				return
-			case errors.Is(err, redis.ErrClosed): // the client has dropped the node: the cluster has it no more
+			case errors.Is(err, redis.ErrClosed): // the client has dropped the node: it left the cluster
 				l.retire()
 				return
 			}
@@ -156,7 +156,7 @@ func (l *lane) recover() {
 	}
 }
 
-// ping asks the node whether it is there.
+// ping sends a PING to the node.
 func (l *lane) ping() <-chan error {
 	answered := make(chan error, 1)
 	l.runner.start(func() {
@@ -167,8 +167,8 @@ func (l *lane) ping() <-chan error {
 	return answered
 }
 
-// bounded gives a client that shares connections and options with another, and has shorter time-outs, and no hooks. A client
-// that is none of the library's keeps its own.
+// bounded returns a client that shares connections and options with another, with shorter timeouts and without hooks. A client of
+// another library keeps its own.
 func bounded(client redis.Cmdable, limit time.Duration) redis.Cmdable {
 	if c, ok := client.(*redis.Client); ok {
 		return c.WithTimeout(limit)
@@ -194,7 +194,7 @@ func (l *lane) retire() {
 	l.runner.later(l.end())
 }
 
-// move hands over the calls whose slots have another master by now, and answers those that have waited for too long.
+// move passes on the calls whose slots have another master by now, and answers those that have waited for too long.
 func (l *lane) move() {
 	l.mu.Lock()
 	idle := len(l.waiting) == 0

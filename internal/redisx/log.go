@@ -5,8 +5,8 @@ import (
 	"log/slog"
 )
 
-// LogFailure logs an operation that failed and is repeated or repaired. One that an outage of Redis explains is logged at
-// debug level: the outage has lines of its own, however many operations it meets.
+// LogFailure logs an operation that failed and is retried or repaired. A failure that an outage of Redis explains is logged at
+// debug level: the outage has lines of its own.
 func LogFailure(log *slog.Logger, msg string, err error, attrs ...any) {
 	level := slog.LevelWarn
 	if Unavailable(err) {

@@ -10,20 +10,20 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// EvictionError is a Redis that may throw keys away.
+// EvictionError is a Redis that may evict keys.
 type EvictionError struct{ Policy string }
 
-// Error says what it is set to, why that is refused, and what to do.
+// Error returns the policy, why it is refused, and what to do.
 func (e *EvictionError) Error() string {
 	return fmt.Sprintf("redis has maxmemory-policy %s: it may throw away history and leases when memory runs out; "+
 		"set it to noeviction (CONFIG SET maxmemory-policy noeviction, and in redis.conf)", e.Policy)
 }
 
-// ErrRing is a client of a kind that Pawl does not work with.
+// ErrRing is the error of an unsupported client.
 var ErrRing = errors.New("redis.Ring moves keys to other nodes while one is away, where they are not: use a cluster, sentinels or one node")
 
-// CheckPolicy refuses a Redis of which any master may evict keys, and waits for an answer of every master within time-outs of
-// its own. A server that does not let itself be asked (managed ones often do not) is believed, with a warning.
+// CheckPolicy refuses a Redis of which any master may evict keys, and waits for the reply of every master within timeouts of its
+// own. A server that does not permit the query (managed ones often do not) is accepted, with a warning.
 func CheckPolicy(ctx context.Context, rdb redis.UniversalClient, log *slog.Logger) error {
 	ctx, stop := context.WithTimeout(ctx, callTimeout)
 	defer stop()
@@ -91,8 +91,7 @@ func masters(ctx context.Context, rdb redis.UniversalClient) ([]redis.Cmdable, e
 	}
 }
 
-// evictionPolicy asks in both ways that there are: hosted servers forbid the one or the other,
-// and miniredis knows neither, and evicts nothing.
+// evictionPolicy tries both commands: hosted servers forbid the one or the other, and miniredis has neither, and evicts nothing.
 func evictionPolicy(ctx context.Context, node redis.Cmdable) (string, error) {
 	config, err := node.ConfigGet(ctx, "maxmemory-policy").Result()
 	if policy := config["maxmemory-policy"]; err == nil && policy != "" {

@@ -6,17 +6,16 @@ import (
 	"strconv"
 )
 
-// ErrReply is an answer of a shape that the script does not give: another version of
-// Pawl, or another program, has written to the keys.
+// ErrReply is a reply that the script does not return: another version of Pawl, or another program, has written to the keys.
 var ErrReply = errors.New("unexpected reply from Redis")
 
-// Reply reads a script's answer: an array whose first element is a word.
+// Reply reads the reply of a script: an array whose first element is a word.
 type Reply struct {
 	list []any
 	err  error
 }
 
-// NewReply begins to read an answer.
+// NewReply reads a reply.
 func NewReply(v any) *Reply {
 	r := &Reply{}
 	var ok bool
@@ -26,10 +25,10 @@ func NewReply(v any) *Reply {
 	return r
 }
 
-// Err is the first thing that did not fit.
+// Err returns the first mismatch.
 func (r *Reply) Err() error { return r.err }
 
-// Len is the number of elements.
+// Len returns the number of elements.
 func (r *Reply) Len() int { return len(r.list) }
 
 func (r *Reply) at(i int) any {
@@ -42,7 +41,7 @@ func (r *Reply) at(i int) any {
 	return nil
 }
 
-// Str is the text at place i; nil reads as "".
+// Str returns the text at place i; "" for nil.
 func (r *Reply) Str(i int) string {
 	s, err := Str(r.at(i))
 	if err != nil && r.err == nil {
@@ -51,7 +50,7 @@ func (r *Reply) Str(i int) string {
 	return s
 }
 
-// Int is the number at place i, given as a number or as decimal text.
+// Int returns the number at place i, which is a number or decimal text.
 func (r *Reply) Int(i int) int64 {
 	n, err := Int(r.at(i))
 	if err != nil && r.err == nil {
@@ -60,7 +59,7 @@ func (r *Reply) Int(i int) int64 {
 	return n
 }
 
-// List is the array at place i.
+// List returns the array at place i.
 func (r *Reply) List(i int) []any {
 	v := r.at(i)
 	l, ok := v.([]any)
@@ -70,7 +69,7 @@ func (r *Reply) List(i int) []any {
 	return l
 }
 
-// Strs is the array of texts at place i.
+// Strs returns the array of texts at place i.
 func (r *Reply) Strs(i int) []string {
 	l := r.List(i)
 	out := make([]string, len(l))
@@ -84,7 +83,7 @@ func (r *Reply) Strs(i int) []string {
 	return out
 }
 
-// Str reads one text.
+// Str converts one text.
 func Str(v any) (string, error) {
 	switch v := v.(type) {
 	case nil:
@@ -98,7 +97,7 @@ func Str(v any) (string, error) {
 	}
 }
 
-// Int reads one number.
+// Int converts one number.
 func Int(v any) (int64, error) {
 	switch v := v.(type) {
 	case nil:

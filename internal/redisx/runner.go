@@ -12,15 +12,15 @@ import (
 	"github.com/pawlrun/pawl/internal/outage"
 )
 
-// Call is one thing to ask of Redis: a script, or (Script nil) a plain command.
+// Call is a call of a script, or (Script nil) a plain command.
 type Call struct {
 	Script *Script
-	Keys   []string      // of a script; the first one says which node is meant
+	Keys   []string      // of a script; the first one selects the node
 	Args   []any         // of a script; or the whole command, its key at place 1
-	Within time.Duration // repeated for at most so long while the node is away; default and maximum 3 s
+	Within time.Duration // maximum time of repetitions while the node is unavailable; default and maximum 3 s
 }
 
-// Command makes a plain command, such as Command("LRANGE", key, 0, -1).
+// Command returns a plain command, such as Command("LRANGE", key, 0, -1).
 func Command(args ...any) Call { return Call{Args: args} }
 
 func (c Call) name() string {
@@ -42,7 +42,7 @@ func (c Call) key() string {
 	return ""
 }
 
-// size is about how many bytes the call sends.
+// size returns about how many bytes the call sends.
 func (c Call) size() int {
 	n := 0
 	for _, k := range c.Keys {
@@ -59,34 +59,32 @@ func (c Call) size() int {
 	return n
 }
 
-// Done takes the answer of a call: what Redis answered (int64, string, []any or
-// nil), or an error. It is called exactly once, on the runner's own goroutine: it
-// hands the answer over and returns.
+// Done receives the reply to a call (int64, string, []any or nil), or an error. It is called exactly once, on the runner's own
+// goroutine, and must not block.
 type Done func(reply any, err error)
 
-// ErrClosed answers calls made after Close.
+// ErrClosed is the error of calls made after Close.
 var ErrClosed = errors.New("redis runner is closed")
 
 const (
 	maxBatch    = 512      // calls in one pipeline
-	maxBytes    = 16 << 20 // of their arguments: more may not get through before the call time-out
-	maxInFlight = 2        // pipelines under way at once to one node
+	maxBytes    = 16 << 20 // of their arguments: more may exceed the call timeout
+	maxInFlight = 2        // outstanding pipelines of one node
 
-	closeGrace = 2 * time.Second // for the pipelines under way, before nothing of them is repeated any more
+	closeGrace = 2 * time.Second // for outstanding pipelines, before repetitions end
 
-	// callTimeout bounds a pipeline: the wait for a connection, the write, the read, and what the client repeats of it. It
-	// also bounds for how long a call is repeated before its error is returned.
+	// callTimeout bounds a pipeline: the wait for a connection, the write, the read, and the client's repetitions. It also bounds
+	// how long a call is repeated before its error is returned.
 	callTimeout = 3 * time.Second
 
-	minBackoff = 20 * time.Millisecond // before a refused call is sent again; it doubles
+	minBackoff = 20 * time.Millisecond // before a refused call is repeated; it doubles
 	maxBackoff = 250 * time.Millisecond
 )
 
-// Runner sends calls in batches. What is at hand when the connection is free
-// travels as one pipeline; nothing ever waits for company. There is one lane to each
-// node, so that the loss of one does not hold up the others.
+// Runner sends calls in batches. The calls that are pending when the connection is free travel as one pipeline; no call waits for
+// others. Each node has a lane, so that the loss of one does not delay the others.
 //
-// # A call's way
+// # Lanes
 //
 //	          Go                     reply
 //	caller ───────▶ lane, up ───────────────────────▶ caller
@@ -96,20 +94,19 @@ const (
 //	               lane, down ──────────────────────▶ caller: the error, after callTimeout
 //	                 │ the slot has another master
 //	                 ▼
-//	               that one's lane
+//	               the lane of that master
 //
-// An error that is no reply (refused or lost connection, time-out) takes the lane of its node down. A lane that is down sends
+// An error that is no reply (refused or lost connection, timeout) takes the lane of its node down. A lane that is down sends
 // nothing but PING, has the cluster's slot map reloaded, and moves its calls to the lanes of the masters that now have their
-// slots. A reply that will pass (LOADING, READONLY, MASTERDOWN, CLUSTERDOWN…) makes its own call wait and leaves the lane alone.
-// The slot map of the client itself is reloaded by nothing but a redirect, and once a minute.
+// slots. A transient reply (LOADING, READONLY, MASTERDOWN, CLUSTERDOWN…) delays its own call and leaves the lane alone. The
+// client itself reloads its slot map only after a redirect, and once a minute.
 //
-// A call is repeated for at most callTimeout, or for what it says itself; then its caller gets the last error, and decides. So a node that hangs costs one
-// call time-out, a master that is replaced costs the time until the election and one reload, and the time-outs, retries and
-// redirects of the client that the user brought change neither.
+// A call is repeated for at most callTimeout, or for Call.Within; then its caller gets the last error, and decides. So a node
+// that hangs costs one call timeout, a master that is replaced costs the time until the election and one reload, whatever the
+// timeouts, retries and redirects of the user's client.
 //
-// Calls in flight together may be carried out in any order. A call whose reply was
-// lost may be carried out twice: every script must bear that. Runner is safe for
-// concurrent use.
+// Concurrent calls may be carried out in any order. A call whose reply was lost may be carried out twice: every script must
+// tolerate it. Runner is safe for concurrent use.
 type Runner struct {
 	rdb   redis.UniversalClient
 	slots *slotMap // nil unless the client is of a cluster
@@ -122,7 +119,7 @@ type Runner struct {
 	wg     sync.WaitGroup
 	ctx    context.Context //nolint:containedctx // ends with Close
 	cancel context.CancelFunc
-	calls  context.Context //nolint:containedctx // of the calls under way: ends closeGrace later
+	calls  context.Context // nolint:containedctx // of outstanding calls: ends closeGrace later
 	abort  context.CancelFunc
 }
 
@@ -137,7 +134,7 @@ func NewRunner(rdb redis.UniversalClient) *Runner {
 	return r
 }
 
-// ReportTo has the runner report what Redis answers and what it does not. It is called before the first call.
+// ReportTo sets the reporter of successes and failures. It is called before the first call.
 func (r *Runner) ReportTo(o *outage.Reporter) *Runner {
 	r.outage = o
 	return r
@@ -157,11 +154,10 @@ func (r *Runner) observe(operation string, err error) {
 	}
 }
 
-// Client is the client that the runner sends on.
+// Client returns the client that the runner sends on.
 func (r *Runner) Client() redis.UniversalClient { return r.rdb }
 
-// Node identifies the node that has the key at this moment, for comparing: what is sent for keys of one node shares its fate.
-// It is nil if no node is known to have the key.
+// Node identifies the node that has the key at this moment, for comparison. It is nil if the node is unknown.
 func (r *Runner) Node(key string) any {
 	l, err := r.lane(Command("", key))
 	if err != nil {
@@ -170,7 +166,7 @@ func (r *Runner) Node(key string) any {
 	return l.client
 }
 
-// Go sends the call and returns; done gets the answer.
+// Go sends the call and returns; done receives the reply.
 func (r *Runner) Go(c Call, done Done) {
 	if c.Script != nil {
 		if err := c.Script.check(c.Keys, c.Args); err != nil {
@@ -185,8 +181,7 @@ func (r *Runner) Go(c Call, done Done) {
 	r.dispatch(flight{call: c, done: done, size: c.size(), until: time.Now().Add(within)})
 }
 
-// Do sends the call and waits for the answer or the end of ctx. When ctx ends
-// first the call may still be carried out.
+// Do sends the call and waits for the reply or the end of ctx. If ctx ends first the call may still be carried out.
 func (r *Runner) Do(ctx context.Context, c Call) (any, error) {
 	type answer struct {
 		reply any
@@ -202,8 +197,8 @@ func (r *Runner) Do(ctx context.Context, c Call) (any, error) {
 	}
 }
 
-// Close ends the runner. Calls that are waiting are answered with ErrClosed; those under way are
-// waited for. From a Redis that does not answer they are given up after a few seconds: then no attempt is repeated any more.
+// Close ends the runner. It answers waiting calls with ErrClosed and waits for outstanding ones. A Redis that does not reply
+// delays it by a few seconds: then no call is repeated any more.
 func (r *Runner) Close() {
 	r.mu.Lock()
 	r.closed = true
@@ -218,13 +213,13 @@ func (r *Runner) Close() {
 	}
 }
 
-// flight is a call on its way.
+// flight is a call in the runner.
 type flight struct {
 	call  Call
 	done  Done
 	size  int
 	until time.Time // repeated until then
-	tries int       // replies so far that will pass
+	tries int       // transient replies so far
 	cmd   *redis.Cmd
 }
 
@@ -240,7 +235,7 @@ func (r *Runner) dispatch(f flight) {
 	l.push(f)
 }
 
-// lane finds the lane of the master that has the call's key.
+// lane returns the lane of the master that has the call's key.
 func (r *Runner) lane(c Call) (*lane, error) {
 	var node redis.Cmdable = r.rdb
 	if r.slots != nil {
@@ -264,7 +259,7 @@ func (r *Runner) lane(c Call) (*lane, error) {
 	return l, nil
 }
 
-// later sends calls again whose replies will pass.
+// later repeats calls after transient replies.
 func (r *Runner) later(fs []flight) {
 	pause := minBackoff
 	for i := range fs {
@@ -296,15 +291,15 @@ func (r *Runner) start(f func()) bool {
 	return !r.closed
 }
 
-// reload has the slot map reloaded and waits a moment for it.
+// reload has the slot map reloaded and waits briefly for it.
 func (r *Runner) reload() {
 	if r.slots != nil {
 		r.slots.reload(r.ctx)
 	}
 }
 
-// redirect lets the cluster client find where the slot has moved; this happens only while a cluster is changed.
-// The client's own time-outs and retries do not keep the caller waiting.
+// redirect lets the cluster client find the new place of the slot; this happens only while a cluster is changed. The client's own
+// timeouts and retries do not delay the caller.
 func (r *Runner) redirect(f flight) {
 	type answer struct {
 		reply any
@@ -350,7 +345,7 @@ func answerAll(fs []flight, err error) {
 	}
 }
 
-// sleep pauses. It reports false when ctx ends first.
+// sleep waits. It reports false when ctx ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -13,22 +13,22 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// errOverdue answers calls whose node takes longer than callTimeout for its reply.
+// errOverdue is the error of calls whose node takes longer than callTimeout for its reply.
 var errOverdue = fmt.Errorf("no reply within %v: %w", callTimeout, os.ErrDeadlineExceeded)
 
-// sender sends the batches of a lane, one at a time. The client may take as long as its own time-outs allow: a batch that is
-// overdue is taken away from its sender, which ends when the client returns, and another takes its place.
+// sender sends the batches of a lane, one at a time. The client may take as long as its own timeouts allow: an overdue batch is
+// taken from its sender, which ends when the client returns, and another sender replaces it.
 type sender struct {
 	lane  *lane
 	timer *time.Timer
 
 	mu       sync.Mutex
-	batch    []flight // under way
+	batch    []flight // outstanding
 	began    time.Time
 	replaced bool
 }
 
-// sender starts one; Runner.mu is held.
+// sender starts a sender; Runner.mu is held.
 func (l *lane) sender() {
 	s := &sender{lane: l}
 	s.timer = time.AfterFunc(callTimeout, s.overdue)
@@ -56,12 +56,12 @@ func (s *sender) run() {
 	}
 }
 
-// overdue takes the batch away from a sender whose client does not return. The sender is not joined any more.
+// overdue takes the batch from a sender whose client does not return. The sender is no longer joined.
 func (s *sender) overdue() {
 	s.mu.Lock()
 	var batch []flight
-	if time.Since(s.began) >= callTimeout { // and not the next one already
-		batch, s.batch = slices.Clone(s.batch), nil // the client goes on writing to the commands
+	if time.Since(s.began) >= callTimeout { // not the next one already
+		batch, s.batch = slices.Clone(s.batch), nil // the client continues to write to the commands
 	}
 	s.replaced = len(batch) > 0
 	s.mu.Unlock()
@@ -94,8 +94,8 @@ func (s *sender) end() bool {
 	return !s.replaced
 }
 
-// send carries out a batch. A master that has forgotten the scripts (restart, fail-over)
-// is taught them, and only what failed for that reason is sent again. It reports false if the sender was replaced.
+// send carries out a batch. It loads the scripts into a master that has lost them (restart, failover), and repeats only what
+// failed for that reason. It reports false if the sender was replaced.
 func (s *sender) send(batch []flight) bool {
 	missing, ok := s.pipeline(batch, nil)
 	if ok && len(missing) > 0 {
@@ -109,10 +109,10 @@ func (s *sender) send(batch []flight) bool {
 	return ok
 }
 
-// pipeline sends a batch and sees to its replies. It gives the calls whose scripts the node does not have.
+// pipeline sends a batch and processes its replies. It returns the calls whose scripts the node does not have.
 func (s *sender) pipeline(batch []flight, load []*Script) (noScript []flight, ok bool) {
 	l := s.lane
-	// Close lets a batch under way end: its writes may be done already, and the caller should know.
+	// Close lets an outstanding batch end: its writes may be done already, and the callers should know.
 	ctx, stop := context.WithTimeout(l.runner.calls, callTimeout)
 	defer stop()
 	pipe := l.client.Pipeline()

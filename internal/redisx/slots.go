@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	reloadEvery = 250 * time.Millisecond // at most so often
-	maxReloads  = 16                     // at once
+	reloadEvery = 250 * time.Millisecond // shortest time between loads
+	maxReloads  = 16                     // concurrent loads
 )
 
-// slotMap has a cluster client reload its map of the slots. The client asks one node after the other, in random order, each with
-// its own time-outs: a load that met a node that hangs is overtaken by the next one. Its methods are safe for concurrent use.
+// slotMap has a cluster client reload its map of the slots. The client queries one node after the other, in random order, each
+// with its own timeouts: a later load overtakes one that met a node that hangs. Its methods are safe for concurrent use.
 type slotMap struct {
 	cluster *redis.ClusterClient
 
 	mu      sync.Mutex
 	began   time.Time       // the latest load
-	loading int             // loads under way
+	loading int             // running loads
 	ended   chan struct{}   // closed when the next of them has ended
-	masters []*redis.Client // as the latest to end has found them
+	masters []*redis.Client // found by the latest load that ended
 	err     error           // its error
 	done    bool            // a load has ended
 	closed  bool
@@ -80,22 +80,22 @@ func (s *slotMap) loaded() bool {
 	return s.done
 }
 
-// latest is what the latest load to end has found.
+// latest returns the result of the latest load that ended.
 func (s *slotMap) latest() ([]*redis.Client, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.masters, s.err
 }
 
-// end begins no more loads. Those under way end by themselves.
+// end begins no more loads. Running ones end by themselves.
 func (s *slotMap) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
 }
 
-// close waits for the loads under way, unless one meets a node that hangs: that ends with the client's own time-out, or when
-// the client is closed.
+// close waits for the running loads, unless one meets a node that hangs: that ends with the client's own timeout, or when the
+// client is closed.
 func (s *slotMap) close() {
 	grace := time.NewTimer(closeGrace)
 	defer grace.Stop()

@@ -12,9 +12,9 @@ import (
 	"github.com/pawlrun/pawl/internal/outage"
 )
 
-// Unavailable reports whether an error says that Redis did not answer, or cannot carry out the call for now: the connection
-// failed, it is loading, a replica, out of memory, or its cluster has no master for the slot. What Redis has refused (the
-// password, the permission, a script) is not, and neither is the end of the caller's own context.
+// Unavailable reports whether an error means that Redis did not reply, or cannot carry out the call for now: the connection
+// failed, it is loading, a replica, out of memory, or its cluster has no master for the slot. A refusal (password, permission, an
+// error of a script) is not, and neither is the end of the caller's own context.
 func Unavailable(err error) bool {
 	if err == nil || errors.Is(err, redis.Nil) || errors.Is(err, context.Canceled) || errors.Is(err, ErrClosed) || errors.Is(err, redis.ErrClosed) ||
 		outage.RefusedTLS(err) {
@@ -35,7 +35,7 @@ func Unavailable(err error) bool {
 	return strings.Contains(reply.Error(), "OOM command not allowed") || strings.Contains(reply.Error(), "-READONLY") || strings.Contains(reply.Error(), "-MISCONF")
 }
 
-// unanswered reports whether an error is of the connection to Redis, or of the client's pool, and not of its caller.
+// isConnectionError reports whether an error is of the connection to Redis, or of the client's pool, and not of its caller.
 func isConnectionError(err error) bool {
 	if _, ok := errors.AsType[net.Error](err); ok {
 		return true
