@@ -17,7 +17,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-const silence = time.Second // before progress is shown
+const progressDelay = time.Second // before progress is shown
 
 type checkCmd struct {
 	JSON               bool `name:"json" help:"Write JSON."`
@@ -28,7 +28,7 @@ type checkCmd struct {
 
 // Help is shown with the flags.
 func (c *checkCmd) Help() string {
-	return "It reads Redis itself, writes nothing, and may run beside the fleet. Without --redis it checks what \"pawl dev\" runs."
+	return "Reads Redis directly, writes nothing, and can run while the fleet runs. Without --redis it checks the Redis of \"pawl dev\"."
 }
 
 // Run checks a namespace. Findings are exit code 1.
@@ -37,7 +37,7 @@ func (c *checkCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rdb.Close() }() // it was only read from
+	defer func() { _ = rdb.Close() }() // it was only read
 	runner := redisx.NewRunner(rdb)
 	defer runner.Close()
 	space := redisx.NewSpace(c.Namespace.Namespace)
@@ -45,7 +45,7 @@ func (c *checkCmd) Run(ctx context.Context, s streams) error {
 		if err != nil {
 			return fmt.Errorf("look for namespace %s: %w", c.Namespace.Namespace, err)
 		}
-		return fmt.Errorf("there is no namespace %s in this Redis: has an orchestrator been started for it?", c.Namespace.Namespace)
+		return fmt.Errorf("there is no namespace %s in this Redis: has an orchestrator been started?", c.Namespace.Namespace)
 	}
 	var checked checkedSpace
 	if checked.CheckResult, err = checkSpace(ctx, s, store.New(runner, space)); err != nil {
@@ -55,7 +55,7 @@ func (c *checkCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	if checked.Findings == nil {
-		checked.Findings = []store.Finding{} // a list, also in JSON
+		checked.Findings = []store.Finding{} // not null in JSON
 	}
 	if c.JSON {
 		err = writeJSON(s.out, checked)
@@ -68,7 +68,7 @@ func (c *checkCmd) Run(ctx context.Context, s streams) error {
 	return err
 }
 
-// checkedSpace is what was looked at in a namespace, and what is wrong.
+// checkedSpace is what was checked in a namespace, and the findings.
 type checkedSpace struct {
 	store.CheckResult
 
@@ -76,13 +76,13 @@ type checkedSpace struct {
 	GateFindings []gateFinding `json:"gate_findings,omitempty"`
 }
 
-// gateFinding is a rule that a gate breaks.
+// gateFinding is an invariant that a limit violates.
 type gateFinding struct {
 	Gate string `json:"gate"`
 	Rule string `json:"rule"`
 }
 
-// checkGates looks at the gates that are in use.
+// checkGates checks the limits in use.
 func (c *checkedSpace) checkGates(ctx context.Context, rdb redis.UniversalClient, runner *redisx.Runner, space redisx.Space) error {
 	partitions, err := rdb.HGet(ctx, space.Meta(), "partitions").Int()
 	if err != nil {
@@ -104,12 +104,12 @@ func (c *checkedSpace) checkGates(ctx context.Context, rdb redis.UniversalClient
 	return nil
 }
 
-// checkSpace shows how far it is, if that takes long enough to be asked.
+// checkSpace shows progress if the check takes long.
 func checkSpace(ctx context.Context, s streams, st *store.Store) (store.CheckResult, error) {
 	begun := time.Now()
 	var p *term.Progress
 	checked, err := st.Check(ctx, func(done, of int) {
-		if p == nil && time.Since(begun) > silence {
+		if p == nil && time.Since(begun) > progressDelay {
 			p = term.NewProgress(s.err, of, "instances")
 		}
 		if p != nil {
@@ -133,7 +133,7 @@ func findings(s streams, c checkedSpace) error {
 		}
 	}
 	if len(c.GateFindings) > 0 {
-		t := &term.Table{Header: []string{"GATE", "FINDING"}, Fold: 2}
+		t := &term.Table{Header: []string{"LIMIT", "FINDING"}, Fold: 2}
 		for _, f := range c.GateFindings {
 			t.Add(f.Gate, f.Rule)
 		}
@@ -141,8 +141,8 @@ func findings(s streams, c checkedSpace) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(s.out, "%s (%d running, %d stuck), %s, %s, %s, %s: %s\n",
+	_, err := fmt.Fprintf(s.out, "%s (%d running, %d stalled), %s, %s, %s, %s: %s\n",
 		diagnose.Counted(c.Instances, "instance"), c.Running, c.Stalled, diagnose.Counted(int(c.Events), "event"), diagnose.Counted(c.Leases, "lease"), //nolint:gosec // far from the bound
-		diagnose.Counted(c.Unread, "unread input"), diagnose.Counted(c.Gates, "gate"), diagnose.Counted(len(c.Findings)+len(c.GateFindings), "finding"))
+		diagnose.Counted(c.Unread, "unread input"), diagnose.Counted(c.Gates, "limit"), diagnose.Counted(len(c.Findings)+len(c.GateFindings), "finding"))
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl/internal/diagnose"
@@ -12,43 +13,56 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// mostKin is how many children of an instance are looked at.
-const mostKin = 10
+const (
+	maxDescribed  = 50 // descendants of an instance that are described; further ones are only listed
+	maxDescendant = 10 // levels of descendants
+)
 
-// kinship is what is known of children, by their id.
-type kinship map[string]kin
-
-// kin is a child that was looked at.
-type kin struct {
+// descendant is a child for whose end its parent waits, below an instance.
+type descendant struct {
+	client.Child
+	level   int // 0: a child of the instance itself
 	d       client.Description
-	unknown bool // its start has not arrived yet, or it has been purged
+	known   bool // described
+	missing bool // its start has not arrived yet, or it has been purged
 }
 
-// childrenOf looks at the first children that an instance waits for. One that can not be
-// looked at is left out.
-func childrenOf(ctx context.Context, cl *client.Client, d client.Description) kinship {
-	all := kinship{}
-	for _, c := range d.Children[:min(len(d.Children), mostKin)] {
-		child, err := cl.Describe(ctx, c.Instance)
-		switch {
-		case errors.Is(err, client.ErrNotFound):
-			all[c.Instance] = kin{unknown: true}
-		case err == nil:
-			all[c.Instance] = kin{d: child}
-		case errors.Is(err, client.ErrNoOwner): // so may be the others', and each costs patience
-			return all
+// descendants are in the order of the tree: each parent before its children.
+type descendants []descendant
+
+// descendantsOf describes the tree of children for which an instance waits.
+func descendantsOf(ctx context.Context, cl *client.Client, d client.Description) (all descendants) {
+	left := maxDescribed
+	var visit func(d client.Description, level int)
+	visit = func(d client.Description, level int) {
+		for _, c := range d.Children {
+			one := descendant{Child: c, level: level}
+			if left > 0 && level < maxDescendant {
+				left--
+				var err error
+				one.d, err = cl.Describe(ctx, c.Instance)
+				one.known, one.missing = err == nil, errors.Is(err, client.ErrNotFound)
+				if errors.Is(err, client.ErrNoOwner) { // a further one may wait as long
+					left = 0
+				}
+			}
+			all = append(all, one)
+			visit(one.d, level+1)
 		}
 	}
+	visit(d, 0)
 	return all
 }
 
-// state says in few words where a child stands, and what it waits for.
-func (k kin) state() string {
+// state describes in a few words the status of a child, and what it waits for.
+func (k descendant) state() string {
 	switch {
-	case k.unknown:
-		return "not known yet"
+	case k.missing:
+		return "not started yet"
+	case !k.known:
+		return ""
 	case k.d.Stalled != "":
-		return "stuck: " + diagnose.OneLine(k.d.Stalled)
+		return "stalled: " + diagnose.OneLine(k.d.Stalled)
 	}
 	if k.d.Status == client.Pending && len(k.d.LimitWaits) > 0 {
 		return string(k.d.Status) + ", " + diagnose.LimitWait(k.d.LimitWaits[0], time.Now())
@@ -59,22 +73,29 @@ func (k kin) state() string {
 	return string(k.d.Status)
 }
 
-// childTable shows, under an empty line, the children that are waited for; nothing if none are.
-func childTable(w io.Writer, children []client.Child, kin kinship) error {
-	if len(children) == 0 {
+// write writes the tree under an empty line; nothing if there are no children.
+func (all descendants) write(w io.Writer) error {
+	if len(all) == 0 {
 		return nil
 	}
-	_, _ = fmt.Fprintln(w) // the table reports
+	_, _ = fmt.Fprintln(w) // the table reports errors
 	t := &term.Table{Header: []string{"CHILD", "NAME", "INSTANCE", "FOR", "STATE"}, Right: []int{0, 3}, Fold: 5}
-	for _, c := range children {
-		state := ""
-		if k, ok := kin[c.Instance]; ok {
-			state = diagnose.Short(k.state(), shortCell)
+	for _, c := range all {
+		id := c.Instance
+		if c.level > 0 {
+			id = strings.Repeat("  ", c.level-1) + "└ " + id
 		}
-		t.Add(c.Event, c.Name, c.Instance, since(c.Scheduled, time.Time{}), state)
+		t.Add(c.Event, c.Name, id, formatElapsed(c.Scheduled, time.Time{}), diagnose.Short(c.state(), maxCell))
 	}
 	return t.Write(w)
 }
 
-// lookup is what is known of a child, for a program.
-func (k kinship) lookup(instance string) client.Summary { return k[instance].d.Summary }
+// lookup returns the summary of a child; zero if it was not described.
+func (all descendants) lookup(instance string) client.Summary {
+	for _, c := range all {
+		if c.Instance == instance {
+			return c.d.Summary
+		}
+	}
+	return client.Summary{}
+}

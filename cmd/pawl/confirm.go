@@ -14,21 +14,21 @@ import (
 
 var errDeclined = errors.New("nothing was done")
 
-// person reports whether somebody is there to be asked.
-func person(s streams) bool { return term.Interactive(os.Stdin) && term.Interactive(s.err) }
+// interactive reports whether a user can answer questions.
+func interactive(s streams) bool { return term.Interactive(os.Stdin) && term.Interactive(s.err) }
 
-// confirm asks a person a question, and gives errDeclined if the answer is not yes.
+// confirm asks a question, and returns errDeclined if the answer is not yes.
 func confirm(ctx context.Context, in io.Reader, out io.Writer, question string) error {
 	if _, err := fmt.Fprintf(out, "%s [y/N] ", question); err != nil {
 		return err
 	}
-	said := make(chan string, 1)
-	go func() { // ends with the process: a read can not be taken back
+	answer := make(chan string, 1)
+	go func() { // ends with the process: a read cannot be interrupted
 		line, _ := bufio.NewReader(in).ReadString('\n')
-		said <- line
+		answer <- line
 	}()
 	select {
-	case line := <-said:
+	case line := <-answer:
 		if a := strings.ToLower(strings.TrimSpace(line)); a == "y" || a == "yes" {
 			return nil
 		}

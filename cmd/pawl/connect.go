@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os/user"
@@ -11,35 +12,36 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// ownerPatience is how long a command waits for an orchestrator to own a partition: longer than another one takes to
-// take over what a dead one owned.
-const ownerPatience = 6 * time.Second
+// ownerTimeout bounds the wait for the owner of a partition: longer than a takeover from a dead orchestrator takes.
+const ownerTimeout = 6 * time.Second
 
-// reach is what every command needs that talks to a namespace.
-type reach struct {
+// connection has the flags of every command that connects to a namespace.
+type connection struct {
 	settings.Namespace
 	settings.NATS
 	settings.Log
+
+	By string `env:"PAWL_BY" placeholder:"NAME" help:"Requester that histories record. Default: the name of the user."`
 }
 
 // AfterApply checks the settings.
-func (r reach) AfterApply() error {
+func (r connection) AfterApply() error {
 	return errors.Join(r.Namespace.AfterApply(), r.NATS.AfterApply())
 }
 
-// openLimit bounds the opening of a namespace: a command does not wait for servers that are away.
-const openLimit = 5 * time.Second
+// connectTimeout bounds the connection: a command does not wait for servers that are unreachable.
+const connectTimeout = 5 * time.Second
 
 // client connects; close ends both the client and the connection.
-func (r reach) client(ctx context.Context, s streams) (c *client.Client, closeAll func(), err error) {
+func (r connection) client(ctx context.Context, s streams) (c *client.Client, closeAll func(), err error) {
 	log := r.Open(s.err)
 	nc, err := r.OpenNATS(log)
 	if err != nil {
 		return nil, nil, err
 	}
-	opening, stop := context.WithTimeout(ctx, openLimit)
+	opening, stop := context.WithTimeout(ctx, connectTimeout)
 	defer stop()
-	c, err = client.New(opening, nc, client.Options{Namespace: r.Namespace.Namespace, By: who(), Patience: ownerPatience, Logger: log})
+	c, err = client.New(opening, nc, client.Options{Namespace: r.Namespace.Namespace, By: cmp.Or(r.By, userName()), Patience: ownerTimeout, Logger: log})
 	if err != nil {
 		nc.Close()
 		return nil, nil, err
@@ -47,16 +49,16 @@ func (r reach) client(ctx context.Context, s streams) (c *client.Client, closeAl
 	return c, func() { c.Close(); nc.Close() }, nil
 }
 
-// about connects, to ask about or speak to one instance. An id that can not be one is a misuse.
-func (r reach) about(ctx context.Context, s streams, id string) (c *client.Client, closeAll func(), err error) {
+// toInstance connects for a command on one instance. An invalid id is a usage error.
+func (r connection) toInstance(ctx context.Context, s streams, id string) (c *client.Client, closeAll func(), err error) {
 	if err := pawl.ValidateID(id); err != nil {
 		return nil, nil, settings.Usage(err)
 	}
 	return r.client(ctx, s)
 }
 
-// who is how histories name the person at the command line.
-func who() string {
+// userName is the default requester.
+func userName() string {
 	u, err := user.Current()
 	if err != nil {
 		return "pawl"

@@ -12,8 +12,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// describe shows one instance, a field a line, and what it has outstanding. kin tells of its children.
-func describe(w io.Writer, d client.Description, kin kinship) error {
+// describe shows one instance, a field per line, and its outstanding activities and children.
+func describe(w io.Writer, d client.Description, children descendants) error {
 	f := &term.Fields{}
 	f.Add("instance", d.Instance)
 	if d.Orchestration != "" {
@@ -25,15 +25,15 @@ func describe(w io.Writer, d client.Description, kin kinship) error {
 	if d.Parent != "" {
 		f.Add("parent", d.Parent)
 	}
-	f.Add("status", standing(d))
+	f.Add("status", statusText(d))
 	if d.Execution > 1 {
 		f.Add("execution", d.Execution)
 	}
 	if !d.Started.IsZero() {
-		f.Add("started", when(d.Started)+" UTC")
+		f.Add("started", formatTime(d.Started)+" UTC")
 	}
 	if !d.Ended.IsZero() {
-		f.Add("ended", when(d.Ended)+" UTC")
+		f.Add("ended", formatTime(d.Ended)+" UTC")
 	}
 	if d.Events > 0 {
 		f.Add("events", d.Events)
@@ -45,19 +45,19 @@ func describe(w io.Writer, d client.Description, kin kinship) error {
 		f.Add("unread events", history.FormatUnread(d.UnreadEvents))
 	}
 	if d.Timers > 0 {
-		f.Add("timers", fmt.Sprintf("%d, the next at %s UTC", d.Timers, when(d.NextTimer)))
+		f.Add("timers", fmt.Sprintf("%d, the next at %s UTC", d.Timers, formatTime(d.NextTimer)))
 	}
 	if text := diagnose.WaitsFor(d); text != "" {
 		f.Add("waits for", text)
 	}
 	for _, text := range diagnose.LimitWaits(d, time.Now()) {
-		f.Add("waits", text)
+		f.Add("limit", text)
 	}
 	if d.PendingMessages > 0 {
-		f.Add("owes", fmt.Sprintf("%s not known to be sent", diagnose.Counted(int(d.PendingMessages), "message"))) //nolint:gosec // a length
+		f.Add("outbox", fmt.Sprintf("%s not acknowledged yet", diagnose.Counted(int(d.PendingMessages), "message"))) //nolint:gosec // a length
 	}
 	if d.Stalled != "" {
-		f.Add("stuck", diagnose.OneLine(d.Stalled))
+		f.Add("stalled", diagnose.OneLine(d.Stalled))
 	}
 	if d.CustomStatus != nil {
 		f.Add("custom status", customText(*d.CustomStatus))
@@ -74,38 +74,45 @@ func describe(w io.Writer, d client.Description, kin kinship) error {
 	if err := activityTable(w, d); err != nil {
 		return err
 	}
-	return childTable(w, d.Children, kin)
+	return children.write(w)
 }
 
-// activityTable shows, under an empty line, what is outstanding; nothing if nothing is.
+// activityTable shows the outstanding activities under an empty line; nothing if there are none.
 func activityTable(w io.Writer, d client.Description) error {
 	if len(d.Activities) == 0 {
 		return nil
 	}
-	_, _ = fmt.Fprintln(w) // the table reports
+	_, _ = fmt.Fprintln(w) // the table reports errors
 	t := &term.Table{Header: []string{"ACTIVITY", "NAME", "QUEUE", "STATE", "FOR"}, Right: []int{0, 4}}
 	for _, o := range d.Activities {
 		state := "waits for a worker"
 		if g, waits := diagnose.WaitOf(d.LimitWaits, o.Event); waits {
-			state = fmt.Sprintf("waits at its gate, place %d of %d", g.Position, g.QueueLength)
+			state = fmt.Sprintf("waits at its limit, position %d of %d", g.Position, g.QueueLength)
 		} else if o.Worker != "" {
 			state = "on " + o.Worker
 		}
 		if o.Claims > 1 {
 			state += fmt.Sprintf(", claim %d", o.Claims)
 		}
-		t.Add(o.Event, o.Name, o.Queue, state, since(o.Scheduled, time.Time{}))
+		t.Add(o.Event, o.Name, o.Queue, state, formatElapsed(o.Scheduled, time.Time{}))
 	}
 	return t.Write(w)
 }
 
-func standing(d client.Description) string {
+func statusText(d client.Description) string {
 	switch {
 	case d.Started.IsZero():
 		return string(d.Status)
 	case d.Ended.IsZero():
-		return string(d.Status) + " for " + since(d.Started, time.Time{})
+		return string(d.Status) + " for " + formatElapsed(d.Started, time.Time{})
 	default:
-		return string(d.Status) + " after " + since(d.Started, d.Ended)
+		return string(d.Status) + " after " + formatElapsed(d.Started, d.Ended)
 	}
+}
+
+func customText(c client.StatusAt[history.Payload]) string {
+	if c.Cleared {
+		return fmt.Sprintf("cleared (version %d)", c.Version)
+	}
+	return fmt.Sprintf("%s (version %d)", diagnose.Short(string(show.Payload(c.Value)), diagnose.MaxText), c.Version)
 }

@@ -22,21 +22,21 @@ import (
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
-// devDrain is short: whoever develops does not wait for an activity that they wrote wrongly.
+// devDrain is short: developers do not wait for a faulty activity.
 const devDrain = 2 * time.Second
 
 const (
 	defaultNamespace = "default"
 	defaultNATSPort  = 4222
-	devRedisPort     = 7296 // not Redis' own, where somebody may have one for something else
+	devRedisPort     = 7296 // not Redis' default, which another Redis may use
 )
 
 type devCmd struct {
 	settings.Data
-	HTTP      string `name:"http" env:"PAWL_HTTP" default:"127.0.0.1:7295" help:"Serve the console, /healthz, /readyz, /metrics and the API under /api/v1 there; empty: nowhere."`
-	NATSPort  int    `name:"nats-port" env:"PAWL_NATS_PORT" default:"4222" help:"TCP port of NATS on 127.0.0.1; 0 is a free one."`
-	RedisPort int    `name:"redis-port" env:"PAWL_REDIS_PORT" default:"${redisport}" help:"TCP port of Redis on 127.0.0.1; 0 is a free one."`
-	RedisKind string `name:"redis-kind" env:"PAWL_REDIS_KIND" enum:"auto,server,memory" default:"auto" help:"Redis as a server from PATH, in memory, or what there is: ${enum}."`
+	HTTP      string `name:"http" env:"PAWL_HTTP" default:"127.0.0.1:7295" help:"Address for the console, /healthz, /readyz, /metrics and the API under /api/v1; empty: none."`
+	NATSPort  int    `name:"nats-port" env:"PAWL_NATS_PORT" default:"4222" help:"TCP port of NATS on 127.0.0.1; 0: a free one."`
+	RedisPort int    `name:"redis-port" env:"PAWL_REDIS_PORT" default:"${redisport}" help:"TCP port of Redis on 127.0.0.1; 0: a free one."`
+	RedisKind string `name:"redis-kind" env:"PAWL_REDIS_KIND" enum:"auto,server,memory" default:"auto" help:"Redis as a server from PATH, in memory, or whichever is available: ${enum}."`
 
 	settings.HTTPAccess
 	settings.Namespace    `group:"Fleets"`
@@ -45,11 +45,11 @@ type devCmd struct {
 	settings.Log          `group:"Fleets"`
 }
 
-// AfterApply refuses what is no port.
+// AfterApply rejects invalid ports.
 func (c *devCmd) AfterApply() error {
 	for flag, port := range map[string]int{"nats": c.NATSPort, "redis": c.RedisPort} {
 		if port < 0 || port > 65535 {
-			return fmt.Errorf("--%s-port %d: want 0 to 65535", flag, port)
+			return fmt.Errorf("--%s-port must be 0 to 65535 (got %d)", flag, port)
 		}
 	}
 	return nil
@@ -71,7 +71,7 @@ func (c *devCmd) Run(ctx context.Context, s streams) (err error) {
 		pawlfx.Orchestrations(examples.Orchestrations),
 		pawlfx.Activities(examples.Activities),
 		pawlfx.Orchestrator(orchestrator.Config{
-			Namespace: c.Namespace.Namespace, Partitions: c.Partitions, Replicas: c.Replicas, InputsMaxBytes: int64(c.InputsMax), Look: c.Look,
+			Namespace: c.Namespace.Namespace, Partitions: c.Partitions, Replicas: c.Replicas, InputsMaxBytes: int64(c.InputsMax), Look: c.Reconcile,
 			Retention: orchestrator.Retention(c.Retention), FailDiverged: c.FailDiverged, Limits: replay.Limits{Depth: c.MaxDepth},
 		}),
 		pawlfx.Worker(worker.Config{
@@ -80,19 +80,19 @@ func (c *devCmd) Run(ctx context.Context, s streams) (err error) {
 		}),
 		fleet.HTTP(c.HTTP, c.HTTPAccess),
 		fx.Invoke(func(lc fx.Lifecycle, program fx.Shutdowner) { endWith(lc, program, stack, log) }),
-		fx.Invoke(func(lc fx.Lifecycle) { lc.Append(fx.StartHook(func() error { return c.welcome(s.out, stack) })) }), // last: all runs
+		fx.Invoke(func(lc fx.Lifecycle) { lc.Append(fx.StartHook(func() error { return c.welcome(s.out, stack) })) }), // last: everything runs
 	))
 }
 
-// advise adds which flag helps.
+// advise adds the flag that changes a port.
 func (c *devCmd) advise(err error) error {
 	if p, ok := errors.AsType[*embedded.PortError](err); ok {
-		return fmt.Errorf("%w: is another pawl dev running? Choose another port with --%s-port", err, strings.ToLower(p.Server))
+		return fmt.Errorf("%w: is another pawl dev running? --%s-port (PAWL_%s_PORT) chooses another port", err, strings.ToLower(p.Server), strings.ToUpper(p.Server))
 	}
 	return err
 }
 
-// welcome says where everything is, and what to do with it.
+// welcome writes the addresses, and example commands.
 func (c *devCmd) welcome(w io.Writer, stack *embedded.Stack) error {
 	f := &term.Fields{}
 	f.Add("NATS", stack.NATSURL())
@@ -104,7 +104,7 @@ func (c *devCmd) welcome(w io.Writer, stack *embedded.Stack) error {
 	if stack.Persistent() {
 		f.Add("Data", c.Data.Data)
 	} else {
-		f.Add("Data", "in memory: all state ends with this process")
+		f.Add("Data", "in memory: all state is lost when this process ends")
 	}
 	if err := f.Write(w); err != nil {
 		return err
@@ -119,11 +119,11 @@ func (c *devCmd) welcome(w io.Writer, stack *embedded.Stack) error {
 	if ns := c.Namespace.Namespace; ns != defaultNamespace {
 		nats, redis = nats+" --namespace "+ns, redis+" --namespace "+ns
 	}
-	_, err := fmt.Fprintf(w, "\nFrom another terminal, for example:\n\n  pawl start hello --input '\"Ada\"' --wait%s\n  pawl list%s\n  pawl check%s\n\nCtrl-C ends it all.\n", nats, nats, redis)
+	_, err := fmt.Fprintf(w, "\nFrom another terminal, for example:\n\n  pawl start hello --input '\"Ada\"' --wait%s\n  pawl list%s\n  pawl check%s\n\nCtrl-C stops everything.\n", nats, nats, redis)
 	return err
 }
 
-// reachable is an address to connect to, of one to listen at, whose host may be left out.
+// reachable returns an address to connect to for one to listen at, whose host may be missing.
 func reachable(addr string) string {
 	if strings.HasPrefix(addr, ":") {
 		return "127.0.0.1" + addr
@@ -131,7 +131,7 @@ func reachable(addr string) string {
 	return addr
 }
 
-// endWith stops the program when Redis ends by itself.
+// endWith stops the program when Redis ends unexpectedly.
 func endWith(lc fx.Lifecycle, program fx.Shutdowner, stack *embedded.Stack, log *slog.Logger) {
 	stopping, joined := make(chan struct{}), make(chan struct{})
 	lc.Append(fx.StartStopHook(

@@ -7,21 +7,23 @@ import (
 	"io"
 
 	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/internal/show"
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/history"
 )
 
 type historyCmd struct {
-	ID        string `arg:"" help:"Id of the instance."`
-	Execution uint64 `placeholder:"N" help:"Which generation; the latest two are kept. Default: the latest."`
-	JSON      bool   `name:"json" help:"Write JSON, an event a line."`
-	reach     `group:"Connection"`
+	ID         string `arg:"" help:"Id of the instance."`
+	Execution  uint64 `placeholder:"N" help:"Execution to show; the latest two are kept. Default: the latest."`
+	JSON       bool   `name:"json" help:"Write one JSON object per event."`
+	connection `group:"Connection"`
 }
 
 // Run shows a history.
 func (c *historyCmd) Run(ctx context.Context, s streams) error {
-	cl, done, err := c.about(ctx, s, c.ID)
+	cl, done, err := c.toInstance(ctx, s, c.ID)
 	if err != nil {
 		return err
 	}
@@ -57,32 +59,31 @@ func (c *historyCmd) Run(ctx context.Context, s streams) error {
 	return eventTable(s.out, entries)
 }
 
-// heading says which execution is shown, if it is not the only one there has been.
+// heading names the execution that is shown, if there has been more than one.
 func (c *historyCmd) heading(ctx context.Context, w io.Writer, cl *client.Client, execution uint64) error {
 	if execution == 1 && c.Execution == 0 {
 		return nil
 	}
 	latest := execution
-	if d, err := cl.Describe(ctx, c.ID); err == nil { // the history is shown without it, too
+	if d, err := cl.Describe(ctx, c.ID); err == nil { // the history is shown without it
 		latest = max(latest, d.Execution)
 	}
 	if latest == 1 {
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "%s, execution %d of %d: %s\n", c.ID, execution, latest, elsewhere(execution, latest))
+	_, err := fmt.Fprintf(w, "%s, execution %d of %d: %s\n", c.ID, execution, latest, otherExecution(execution, latest))
 	return err
 }
 
-// elsewhere says how to see the others.
-func elsewhere(execution, latest uint64) string {
+// otherExecution names the flag that shows another execution.
+func otherExecution(execution, latest uint64) string {
 	if execution == latest {
-		return fmt.Sprintf("--execution %d shows the one before", execution-1)
+		return fmt.Sprintf("--execution %d shows the previous one", execution-1)
 	}
-	return "without --execution it is the latest"
+	return "the latest is shown without --execution"
 }
 
-// missing says why there is no history of an execution that was asked for, if the instance
-// itself is there.
+// missing explains why the requested execution has no history although the instance exists.
 func (c *historyCmd) missing(ctx context.Context, cl *client.Client, notFound error) error {
 	if c.Execution == 0 {
 		return notFound
@@ -92,17 +93,26 @@ func (c *historyCmd) missing(ctx context.Context, cl *client.Client, notFound er
 	case err != nil || c.Execution > d.Execution:
 		return notFound
 	case c.Execution < d.Execution:
-		return fmt.Errorf("execution %d of %s is no longer kept: it is in execution %d, and the latest two are", c.Execution, c.ID, d.Execution)
+		return fmt.Errorf("execution %d of %s is no longer kept: the instance is in execution %d, and the latest two are kept", c.Execution, c.ID, d.Execution)
 	default:
-		return fmt.Errorf("execution %d of %s has not begun, there is no history yet; pawl get %s says what it waits for", d.Execution, c.ID, c.ID)
+		return fmt.Errorf("execution %d of %s has not begun and has no history yet; see pawl get %s", d.Execution, c.ID, c.ID)
 	}
 }
 
 func eventTable(w io.Writer, entries []client.Entry) error {
-	t := &term.Table{Header: []string{"ID", "AT (UTC)", "EVENT", "WHAT"}, Right: []int{0}, Fold: 4}
+	t := &term.Table{Header: []string{"ID", "TIME (UTC)", "EVENT", "DETAILS"}, Right: []int{0}, Fold: 4}
 	for _, e := range entries {
 		m := e.Event.Meta()
-		t.Add(m.ID, m.Time().Format("15:04:05.000"), show.Kind(e.Event), summary(e.Event, e.Report))
+		t.Add(m.ID, formatTime(m.Time()), show.Kind(e.Event), summary(e.Event, e.Report))
 	}
 	return t.Write(w)
+}
+
+// summary describes a history event on one line, and how a cancelled activity ended.
+func summary(e history.Event, r *client.Report) string {
+	text := diagnose.Short(show.Summary(e), maxCell)
+	if r == nil {
+		return text
+	}
+	return text + " → " + diagnose.CancelOutcome(*r)
 }

@@ -19,7 +19,7 @@ type progress struct {
 
 // tours runs an orchestrator whose orchestrations say all that an instance can say to
 // others: a tour waits for a step, goes on twice as new, and then waits for a rest, its child.
-func tours(t *testing.T) (nats string) {
+func startTours(t *testing.T) (nats string) {
 	t.Helper()
 	var (
 		tour    = pawl.NewOrchestration[int, string]("tour")
@@ -60,7 +60,7 @@ func tours(t *testing.T) (nats string) {
 			return "rested at the " + where, status.Clear(ctx)
 		}
 	)
-	return stage(t, fleets{orchestrations: []pawl.OrchestrationBinding{tour.Do(walking, pawl.Version("2")), rest.Do(resting)}})
+	return harness(t, fleets{orchestrations: []pawl.OrchestrationBinding{tour.Do(walking, pawl.Version("2")), rest.Do(resting)}})
 }
 
 // wants demands parts of what a command says, in this order.
@@ -78,7 +78,7 @@ func wants(t *testing.T, out string, parts ...string) {
 }
 
 func TestVersionsExecutionsChildrenAndTheCustomStatusAreSeen(t *testing.T) {
-	nats := tours(t)
+	nats := startTours(t)
 	at := func(args ...string) []string { return append(args, "--nats", nats) }
 
 	if code, out, errs := command(t, at("history", "t-1")...); code != 1 || out != "" || !strings.Contains(errs, "there is no instance t-1") {
@@ -97,13 +97,13 @@ func TestVersionsExecutionsChildrenAndTheCustomStatusAreSeen(t *testing.T) {
 	wants(t, must(t, at("get", "rest-1")...), "parent t-1")
 	wants(t, must(t, at("list")...), "INSTANCE ORCHESTRATION VERSION STATUS", "tour 2 running")
 
-	wants(t, must(t, at("history", "t-1")...), "t-1, execution 3 of 3: --execution 2 shows the one before",
+	wants(t, must(t, at("history", "t-1")...), "t-1, execution 3 of 3: --execution 2 shows the previous one",
 		"Started tour (version 2) 2", "EventSent step to elsewhere 7", `ChildScheduled rest as rest-1 "inn"`)
-	wants(t, must(t, at("history", "t-1", "--execution", "2")...), "t-1, execution 2 of 3: without --execution it is the latest", "ContinuedAsNew (version 2) 2")
+	wants(t, must(t, at("history", "t-1", "--execution", "2")...), "t-1, execution 2 of 3: the latest is shown without --execution", "ContinuedAsNew (version 2) 2")
 	if out := must(t, at("history", "rest-1", "--execution", "1")...); !strings.HasPrefix(out, "ID") || !strings.Contains(out, `rest (child of t-1) "inn"`) {
 		t.Errorf("of one execution:\n%s", out)
 	}
-	for execution, want := range map[string]string{"1": "execution 1 of t-1 is no longer kept: it is in execution 3", "7": "no execution 7"} {
+	for execution, want := range map[string]string{"1": "execution 1 of t-1 is no longer kept: the instance is in execution 3", "7": "no execution 7"} {
 		if code, out, errs := command(t, at("history", "t-1", "--execution", execution)...); code != 1 || out != "" || !strings.Contains(errs, want) {
 			t.Errorf("execution %s: code %d, %q, %q", execution, code, out, errs)
 		}
@@ -116,11 +116,11 @@ func TestVersionsExecutionsChildrenAndTheCustomStatusAreSeen(t *testing.T) {
 }
 
 func TestACustomStatusIsShownAndFollowedToTheEnd(t *testing.T) {
-	nats := tours(t)
+	nats := startTours(t)
 	at := func(args ...string) []string { return append(args, "--nats", nats) }
 	must(t, at("start", "tour", "t-1", "--input", "0")...)
 	eventually(t, "the tour is known", func() bool { code, _, _ := command(t, at("get", "t-1")...); return code == 0 })
-	if code, out, errs := command(t, at("status", "t-1")...); code != 0 || out != "" || errs != "pawl: t-1 has set no custom status\n" {
+	if code, out, errs := command(t, at("status", "t-1")...); code != 0 || out != "" || errs != "pawl: t-1 has no custom status\n" {
 		t.Errorf("before there is a status: code %d, %q, %q", code, out, errs)
 	}
 	if out := must(t, at("status", "t-1", "--json")...); out != `{"instance":"t-1","status":"running"}`+"\n" {
@@ -177,7 +177,7 @@ func TestACustomStatusIsShownAndFollowedToTheEnd(t *testing.T) {
 	brief, stop := context.WithCancel(ctx) // as by Ctrl-C
 	defer stop()
 	var said strings.Builder
-	if code := run(brief, at("status", "rest-2", "--follow"), streams{onWrite(stop), &said}); code != 1 || !strings.Contains(said.String(), "rest-2, which goes on") {
+	if code := run(brief, at("status", "rest-2", "--follow"), streams{onWrite(stop), &said}); code != 1 || !strings.Contains(said.String(), "rest-2 continues") {
 		t.Errorf("interrupted: code %d, %s", code, said.String())
 	}
 }
@@ -191,15 +191,15 @@ func (f onWrite) Write(b []byte) (int, error) {
 }
 
 func TestAVersionThatNobodyHasIsWaitedForAndSaid(t *testing.T) {
-	nats := tours(t)
+	nats := startTours(t)
 	at := func(args ...string) []string { return append(args, "--nats", nats) }
 	must(t, at("start", "tour", "t-9", "--version", "9")...)
-	eventually(t, "t-9 is stuck", func() bool { return strings.Contains(must(t, at("list", "--stuck")...), "t-9") })
+	eventually(t, "t-9 is stuck", func() bool { return strings.Contains(must(t, at("list", "--stalled")...), "t-9") })
 	if code, out, errs := command(t, at("history", "t-9")...); code != 1 || out != "" || !strings.Contains(errs, "t-9 has inputs and has not begun") {
 		t.Errorf("the history of what has not begun: code %d, %q, %q", code, out, errs)
 	}
 	if code, out, errs := command(t, at("history", "t-9", "--execution", "2")...); code != 1 || out != "" || !strings.Contains(errs, "has not begun") {
 		t.Errorf("an execution that there is not: code %d, %q, %q", code, out, errs)
 	}
-	wants(t, must(t, at("get", "t-9")...), "status", "stuck", "9")
+	wants(t, must(t, at("get", "t-9")...), "status", "stalled", "9")
 }

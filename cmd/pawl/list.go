@@ -14,25 +14,25 @@ import (
 )
 
 type listCmd struct {
-	Status string `enum:",pending,running,completed,failed,cancelled" default:"" placeholder:"STATUS" help:"Only instances that are pending (they wait at the gate of their orchestration), running, completed, failed or cancelled."`
-	Stuck  bool   `help:"Only instances that can not go on, and why; also those that wait for their start."`
-	Limit  int    `default:"100" help:"At most so many; 0 is all."`
-	JSON   bool   `name:"json" help:"Write JSON, an instance a line."`
-	reach  `group:"Connection"`
+	Status     string `enum:",pending,running,completed,failed,cancelled" default:"" placeholder:"STATUS" help:"Only instances that are pending (they wait at the limit of their orchestration), running, completed, failed or cancelled."`
+	Stalled    bool   `help:"Only instances that are stalled, with the reason; also those that wait for their start."`
+	Limit      int    `default:"100" help:"Maximum number; 0 is unlimited."`
+	JSON       bool   `name:"json" help:"Write one JSON object per instance."`
+	connection `group:"Connection"`
 }
 
-// Validate refuses what can not be meant together.
+// Validate rejects invalid combinations.
 func (c *listCmd) Validate() error {
 	switch {
 	case c.Limit < 0:
-		return fmt.Errorf("--limit %d: want 0, which is all, or more", c.Limit)
-	case c.Stuck && c.Status != "":
-		return errors.New("--stuck and --status can not be had together")
+		return fmt.Errorf("--limit must not be negative (got %d)", c.Limit)
+	case c.Stalled && c.Status != "":
+		return errors.New("--stalled and --status exclude each other")
 	}
 	return nil
 }
 
-// Run lists instances. What could be listed is shown also when some partitions did not answer.
+// Run lists instances, also if some partitions did not answer.
 func (c *listCmd) Run(ctx context.Context, s streams) error {
 	cl, done, err := c.client(ctx, s)
 	if err != nil {
@@ -70,27 +70,27 @@ func (c *listCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	if more && term.Interactive(s.out) {
-		_, _ = fmt.Fprintf(s.err, "These are the first %d; --limit 0 shows all.\n", n)
+		_, _ = fmt.Fprintf(s.err, "The first %d are shown; --limit 0 shows all.\n", n)
 	}
 	return failed
 }
 
 func (c *listCmd) table(rows []client.Summary) *term.Table {
-	if c.Stuck {
-		return stuckTable(rows)
+	if c.Stalled {
+		return stalledTable(rows)
 	}
 	return listTable(rows)
 }
 
-func stuckTable(rows []client.Summary) *term.Table {
-	t := &term.Table{Header: []string{"INSTANCE", "ORCHESTRATION", "STUCK SINCE (UTC)", "WHY"}, Fold: 4}
+func stalledTable(rows []client.Summary) *term.Table {
+	t := &term.Table{Header: []string{"INSTANCE", "ORCHESTRATION", "STALLED SINCE (UTC)", "REASON"}, Fold: 4}
 	for _, d := range rows {
-		t.Add(d.Instance, d.Orchestration, second(d.Updated), diagnose.OneLine(d.Stalled))
+		t.Add(d.Instance, d.Orchestration, formatSecond(d.Updated), diagnose.OneLine(d.Stalled))
 	}
 	return t
 }
 
-// listTable has versions if an instance has one. The number of events is known of what has ended.
+// listTable has a column for versions if an instance has one. Only ended instances have a number of events.
 func listTable(rows []client.Summary) *term.Table {
 	versions := slices.ContainsFunc(rows, func(d client.Summary) bool { return d.Version != "" })
 	t := &term.Table{Header: []string{"INSTANCE", "ORCHESTRATION", "STATUS", "STARTED (UTC)", "RAN", "EVENTS"}, Right: []int{4, 5}}
@@ -102,7 +102,7 @@ func listTable(rows []client.Summary) *term.Table {
 		if d.Ended.IsZero() {
 			events = ""
 		}
-		row := []any{d.Instance, d.Orchestration, d.Status, second(d.Started), since(d.Started, d.Ended), events}
+		row := []any{d.Instance, d.Orchestration, d.Status, formatSecond(d.Started), formatElapsed(d.Started, d.Ended), events}
 		if versions {
 			row = slices.Insert(row, 2, any(d.Version))
 		}
@@ -113,8 +113,8 @@ func listTable(rows []client.Summary) *term.Table {
 
 func (c *listCmd) none() string {
 	switch {
-	case c.Stuck:
-		return "Nothing is stuck."
+	case c.Stalled:
+		return "No instance is stalled."
 	case c.Status != "":
 		return "No instance is " + c.Status + "."
 	default:
@@ -122,9 +122,9 @@ func (c *listCmd) none() string {
 	}
 }
 
-// rows gives one more than the limit, so that it is known whether there are more.
+// rows returns one more than the limit, which shows whether there are more.
 func (c *listCmd) rows(ctx context.Context, cl *client.Client) iter.Seq2[client.Summary, error] {
-	if c.Stuck {
+	if c.Stalled {
 		return cl.Stalled(ctx)
 	}
 	o := client.ListOptions{Status: client.Status(c.Status)}

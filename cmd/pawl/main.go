@@ -1,7 +1,7 @@
-// Command pawl is Pawl's command line: a whole Pawl in one process (dev), a
-// demonstration, what one does with instances, the invariant checker, and the benchmark.
+// Command pawl is Pawl's command line: a development server (dev), a demo, operations on instances, limits and workers, the
+// invariant checker, and the benchmarks.
 //
-// Exit codes: 0 done, 1 failed, 2 used wrongly.
+// Exit codes: 0 success, 1 failure, 2 wrong usage.
 package main
 
 import (
@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -22,26 +23,26 @@ import (
 	"github.com/pawlrun/pawl/internal/settings"
 )
 
-// commands is the command line's grammar.
+// commands is the grammar of the command line.
 type commands struct {
-	Dev              devCmd              `cmd:"" help:"Run NATS, Redis and both fleets in one process, with the examples."`
-	Demo             demoCmd             `cmd:"" help:"Audit a tree of Go packages on three workers, and lose one of them on the way."`
+	Dev              devCmd              `cmd:"" help:"Run NATS, Redis, an orchestrator and a worker with the examples in one process."`
+	Demo             demoCmd             `cmd:"" help:"Audit a tree of Go packages on three workers, one of which is killed."`
 	UI               uiCmd               `cmd:"" name:"ui" help:"Serve the web console of a fleet."`
 	Start            startCmd            `cmd:"" help:"Start an instance."`
-	Get              getCmd              `cmd:"" help:"Tell about an instance."`
+	Get              getCmd              `cmd:"" help:"Describe an instance."`
 	List             listCmd             `cmd:"" help:"List instances."`
-	History          historyCmd          `cmd:"" help:"Show an instance's history."`
-	Status           statusCmd           `cmd:"" help:"Show or follow what an instance says of itself: its custom status."`
+	History          historyCmd          `cmd:"" help:"Show the history of an instance."`
+	Status           statusCmd           `cmd:"" help:"Show or follow the custom status of an instance."`
 	Send             sendCmd             `cmd:"" help:"Send an event to an instance."`
-	Cancel           cancelCmd           `cmd:"" help:"Ask an instance to end."`
-	Purge            purgeCmd            `cmd:"" help:"Remove instances that have ended, or, by force, any."`
-	Policy           policyCmd           `cmd:"" help:"Limit actions at run time."`
-	Queue            queueCmd            `cmd:"" help:"See and clear the queues in front of limited actions."`
-	Workers          workersCmd          `cmd:"" help:"List the workers that are connected, and what goes wrong on them."`
+	Cancel           cancelCmd           `cmd:"" help:"Request the cancellation of an instance."`
+	Purge            purgeCmd            `cmd:"" help:"Remove ended instances, or any with --force."`
+	Policy           policyCmd           `cmd:"" help:"Set, show and delete limits at run time."`
+	Queue            queueCmd            `cmd:"" help:"Show limits with their waiters and holders, and reject waiters."`
+	Workers          workersCmd          `cmd:"" help:"List the connected workers with their errors."`
 	Check            checkCmd            `cmd:"" help:"Check the invariants of a namespace in Redis."`
-	CheckPermissions checkPermissionsCmd `cmd:"" name:"check-permissions" help:"Compare what a NATS user may do with what its role needs."`
-	Permissions      permissionsCmd      `cmd:"" help:"Print the least permissions of each role."`
-	Bench            benchCmd            `cmd:"" help:"Measure throughput and latency, of a stack started for it or of the fleet at --nats."`
+	CheckPermissions checkPermissionsCmd `cmd:"" name:"check-permissions" help:"Compare the permissions of a NATS and Redis user with those that its role needs."`
+	Permissions      permissionsCmd      `cmd:"" help:"Print the minimum permissions of each role."`
+	Bench            benchCmd            `cmd:"" help:"Measure throughput, latency and recovery, of a fleet that it starts or of the fleet at --nats."`
 
 	Probe       probeCmd       `cmd:"" hidden:"" help:"GET a URL; exit 0 if it answers 200. For health checks."`
 	ServeWorker serveWorkerCmd `cmd:"" hidden:"" help:"Run a worker until standard input ends."`
@@ -50,10 +51,9 @@ type commands struct {
 
 const description = `Pawl, a durable-execution runtime.
 
-Exit codes: 0 done, 1 failed, 2 used wrongly. Settings are flags or variables: --nats is PAWL_NATS.
-pawl --version shows the version of this program.`
+Exit codes: 0 success, 1 failure, 2 wrong usage. Settings are flags or variables: --nats is PAWL_NATS.`
 
-// defaults are those of "pawl dev", so that the other commands find it.
+// defaults are those of "pawl dev", so that other commands connect to it.
 func defaults() kong.Vars {
 	return kong.Vars{"redis": fmt.Sprintf("redis://127.0.0.1:%d", devRedisPort), "redisport": strconv.Itoa(devRedisPort)}
 }
@@ -65,9 +65,23 @@ func version() string {
 	return "pawl (development)"
 }
 
-// streams is where a command reads and writes.
+// streams are the outputs of a command.
 type streams struct {
 	out, err io.Writer
+}
+
+// fail writes an error: with --json as a JSON object.
+func (s streams) fail(args []string, err error) {
+	if slices.Contains(args, "--json") {
+		_ = writeJSON(s.err, errorJSON{userMessage(err)}) // the exit code reports the failure
+		return
+	}
+	_, _ = fmt.Fprintln(s.err, "pawl: "+userMessage(err))
+}
+
+// errorJSON is an error as JSON.
+type errorJSON struct {
+	Error string `json:"error"`
 }
 
 func main() {
@@ -79,7 +93,7 @@ func main() {
 
 func run(ctx context.Context, args []string, s streams) int {
 	var c commands
-	if len(args) == 0 { // whoever does not know what to say is helped
+	if len(args) == 0 { // show the help
 		_, _, _ = settings.Commands(&c, "pawl", description, []string{"--help"}, s.err, s.err, defaults())
 		return settings.ExitUsage
 	}
@@ -100,7 +114,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	case errors.As(err, &e):
 		return int(e)
 	}
-	_, _ = fmt.Fprintln(s.err, "pawl: "+spoken(err))
+	s.fail(args, err)
 	if _, wrong := errors.AsType[settings.UsageError](err); wrong || errors.Is(err, pawl.ErrBadID) || errors.Is(err, pawl.ErrBadName) {
 		return settings.ExitUsage
 	}

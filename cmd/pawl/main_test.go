@@ -80,7 +80,7 @@ func TestWrongUseIsCodeTwo(t *testing.T) {
 		{"demo", "--dir", empty}, {"demo", "--dir", ""}, {"demo", "--dir", filepath.Join(empty, "missing")}, {"get", "x", "--timeout", "1s"}, {"get", "x", "--wait", "--timeout=-1s"},
 		{"purge"}, {"purge", "a/b"}, {"purge", "x", "--status", "failed"}, {"purge", "--status", "running"}, {"purge", "--force", "--older-than", "1h"},
 		{"purge", "--older-than=-1h"}, {"purge", "x", "--timeout", "0s"}, {"dev", "--retention", "soon"}, {"dev", "--grace", "0s"}, {"serve-worker", "--max-abandoned", "0"},
-		{"list", "--limit=-1"}, {"list", "--stuck", "--status", "running"}, {"list", "--namespace", "a.b"}, {"check", "--redis", "localhost"},
+		{"list", "--limit=-1"}, {"list", "--stalled", "--status", "running"}, {"list", "--namespace", "a.b"}, {"check", "--redis", "localhost"},
 		{"dev", "--nats-port", "70000"}, {"dev", "--concurrency", "0"}, {"bench", "hello", "--in-flight", "0"}, {"serve-worker", "--lease-ttl", "1ms"},
 	} {
 		code, out, errs := command(t, args...)
@@ -117,7 +117,7 @@ func TestAFleetWithoutExamplesSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// dev runs `pawl dev` as a process and gives the flags that reach it.
+// dev runs `pawl dev` as a process and gives the flags that connection it.
 func dev(t *testing.T) (nats, redis string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "dev", "--nats-port", "0", "--redis-port", "0", "--http", "", "--partitions", "4",
@@ -182,7 +182,7 @@ func TestAnInstanceIsStartedSentToListedShownAndCancelled(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // as by Ctrl-C
 	defer cancel()
 	var interrupted bytes.Buffer
-	if code := run(ctx, at("get", "e-1", "--wait"), streams{io.Discard, &interrupted}); code != 1 || !strings.Contains(interrupted.String(), "e-1, which goes on") {
+	if code := run(ctx, at("get", "e-1", "--wait"), streams{io.Discard, &interrupted}); code != 1 || !strings.Contains(interrupted.String(), "e-1 continues") {
 		t.Errorf("an interrupted wait: code %d, %s", code, interrupted.String())
 	}
 	must(t, at("cancel", "e-1", "--reason", "no longer needed")...)
@@ -199,7 +199,7 @@ func TestAnInstanceIsStartedSentToListedShownAndCancelled(t *testing.T) {
 		t.Errorf("list:\n%s", out)
 	}
 	must(t, at("start", "nobody-has-it", "s-1")...)
-	eventually(t, "s-1 is stuck", func() bool { return strings.Contains(must(t, at("list", "--stuck", "--json")...), `"s-1"`) })
+	eventually(t, "s-1 is stuck", func() bool { return strings.Contains(must(t, at("list", "--stalled", "--json")...), `"s-1"`) })
 	code, out, errs = command(t, at("start", "nobody-has-it", "s-1", "--wait", "--timeout", "10ms")...)
 	if code != 1 || out != "" || !strings.Contains(errs, "nobody-has-it") || strings.Count(errs, "\n") != 1 {
 		t.Errorf("waiting for what is stuck: code %d, %q, %q", code, out, errs)

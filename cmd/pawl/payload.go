@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// input makes a payload of an argument: JSON, or @FILE, or - for standard input. Empty is nothing.
+// input reads a payload from an argument: JSON, @FILE, or - for standard input. Empty is no payload.
 func input(arg string) (history.Payload, error) {
 	b := []byte(arg)
 	var err error
@@ -28,7 +28,7 @@ func input(arg string) (history.Payload, error) {
 		return history.Payload{}, settings.Usage(fmt.Errorf("read the payload: %w", err))
 	}
 	if !json.Valid(b) {
-		return history.Payload{}, settings.Usage(errors.New(`the payload is not JSON; a text has its quotation marks: '"Ada"'`))
+		return history.Payload{}, settings.Usage(errors.New(`the payload is not JSON; a string needs quotation marks: '"Ada"'`))
 	}
 	return history.Payload{Type: history.TypeJSON, Data: b}, nil
 }
@@ -42,11 +42,11 @@ func readFile(name string) ([]byte, error) {
 	return bounded(f)
 }
 
-// bounded reads no more than tells that it is too much.
+// bounded reads at most one byte more than the limit.
 func bounded(r io.Reader) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(r, queue.MaxPayload+1))
 	if err == nil && len(b) > queue.MaxPayload {
-		err = fmt.Errorf("it has more than %d bytes, which is the limit", queue.MaxPayload)
+		err = fmt.Errorf("more than %d bytes, the maximum", queue.MaxPayload)
 	}
 	return b, err
 }

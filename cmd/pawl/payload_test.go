@@ -24,7 +24,7 @@ func TestAnArgumentMayNameAFile(t *testing.T) {
 }
 
 func TestAFileThatIsTooLongIsNotReadToItsEnd(t *testing.T) {
-	if _, err := input("@/dev/zero"); err == nil || !strings.Contains(err.Error(), "which is the limit") {
+	if _, err := input("@/dev/zero"); err == nil || !strings.Contains(err.Error(), "the maximum") {
 		t.Error(err)
 	}
 }

@@ -51,25 +51,25 @@ func (c *redisPermissionsCmd) Run(s streams) error {
 
 type checkPermissionsCmd struct {
 	Role           string `arg:"" enum:"orchestrator,worker,client,events,operator" help:"Role of the user: ${enum}."`
-	Server         string `name:"server" enum:"nats,redis,both" default:"both" help:"Which server's user: ${enum}. Clients and events have none on Redis."`
-	JSON           bool   `name:"json" help:"Write JSON, a difference a line."`
-	reach          `group:"Connection"`
+	Server         string `name:"server" enum:"nats,redis,both" default:"both" help:"Server whose user is checked: ${enum}. Clients and events have none on Redis."`
+	JSON           bool   `name:"json" help:"Write one JSON object per difference."`
+	connection     `group:"Connection"`
 	settings.Redis `group:"Connection"`
 }
 
 // AfterApply checks the settings.
 func (c *checkPermissionsCmd) AfterApply() error {
-	return errors.Join(c.reach.AfterApply(), c.Redis.AfterApply())
+	return errors.Join(c.connection.AfterApply(), c.Redis.AfterApply())
 }
 
 // Help is shown with the flags.
 func (c *checkPermissionsCmd) Help() string {
-	return "It connects as the user that the settings name, compares the permissions that NATS and Redis report with what the role needs, " +
-		"and lists what the user lacks and what it has too much. Exit code 1: it lacks something. " +
+	return "Connects as the user of the settings, compares the permissions that NATS and Redis report with those that the role needs, " +
+		"and lists missing and excess permissions. Exit code 1: a permission is missing. " +
 		"--nats-inbox-prefix must be that of the user; \"pawl permissions nats\" and \"pawl permissions redis\" print the users of each role."
 }
 
-// Run compares. What is lacking is exit code 1.
+// Run compares. A missing permission is exit code 1.
 func (c *checkPermissionsCmd) Run(ctx context.Context, s streams) error {
 	var all []permissions.Finding
 	if c.Server != "redis" {
@@ -87,7 +87,7 @@ func (c *checkPermissionsCmd) Run(ctx context.Context, s streams) error {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = rdb.Close() }() // it was only read from
+		defer func() { _ = rdb.Close() }() // it was only read
 		found, err := permissions.CheckRedis(ctx, rdb, c.Namespace.Namespace, role)
 		if err != nil {
 			return err
@@ -112,10 +112,10 @@ func (c *checkPermissionsCmd) Run(ctx context.Context, s streams) error {
 
 func showPermissions(w io.Writer, role string, all []permissions.Finding) error {
 	if len(all) == 0 {
-		_, err := fmt.Fprintf(w, "The user has what the role %s needs, and nothing else.\n", role)
+		_, err := fmt.Fprintf(w, "The user has exactly the permissions of the role %s.\n", role)
 		return err
 	}
-	t := &term.Table{Header: []string{"STATUS", "SERVER", "RIGHT", "WHAT"}, Fold: 4}
+	t := &term.Table{Header: []string{"STATUS", "SERVER", "RIGHT", "SUBJECT"}, Fold: 4}
 	for _, f := range all {
 		t.Add(f.Status, f.Server, f.Right, f.What)
 	}

@@ -24,14 +24,14 @@ func TestCheckPermissionsListsWhatARoleLacksAndHasTooMuch(t *testing.T) {
 	check := func(args ...string) (int, string, string) {
 		return command(t, append(append([]string{"check-permissions"}, args...), at...)...)
 	}
-	if code, out, errs := check("client"); code != 0 || !strings.Contains(out, "nothing else") {
+	if code, out, errs := check("client"); code != 0 || !strings.Contains(out, "exactly the permissions") {
 		t.Errorf("code %d, %s%s", code, out, errs)
 	}
 	code, out, errs := check("operator")
 	if code != 1 || errs != "" {
 		t.Errorf("code %d, %s", code, errs)
 	}
-	wants(t, out, "STATUS SERVER RIGHT WHAT", "lacking nats publish pawl.default.ask.*.admin", "lacking nats publish pawl.default.to.*.purge")
+	wants(t, out, "STATUS SERVER RIGHT SUBJECT", "lacking nats publish pawl.default.ask.*.admin", "lacking nats publish pawl.default.to.*.purge")
 	for line := range strings.Lines(out) {
 		if len(line) > 80 {
 			t.Errorf("%d columns: %s", len(line), line)
@@ -59,5 +59,5 @@ func TestCheckPermissionsAsksRedis(t *testing.T) {
 	if code != 0 || errs != "" {
 		t.Errorf("code %d, %s", code, errs)
 	}
-	wants(t, out, "STATUS SERVER RIGHT WHAT", "extra redis command flushall")
+	wants(t, out, "STATUS SERVER RIGHT SUBJECT", "extra redis command flushall")
 }

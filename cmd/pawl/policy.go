@@ -21,13 +21,13 @@ import (
 )
 
 type policyCmd struct {
-	Set    policySetCmd    `cmd:"" help:"Limit an action, a group or everything, from now on."`
-	Get    policyGetCmd    `cmd:"" help:"Show the policy that was set for a level."`
-	List   policyListCmd   `cmd:"" help:"List the policies that were set."`
-	Delete policyDeleteCmd `cmd:"" help:"Take back the policy that was set for a level."`
+	Set    policySetCmd    `cmd:"" help:"Set the limits of an action, a group or everything."`
+	Get    policyGetCmd    `cmd:"" help:"Show the policy of a level."`
+	List   policyListCmd   `cmd:"" help:"List the policies that are set."`
+	Delete policyDeleteCmd `cmd:"" help:"Delete the policy of a level."`
 }
 
-// level is what a policy is for, as queue.CheckLevel wants it. A bare name is an action.
+// level is the level of a policy, in the form of queue.CheckLevel. A bare name is an action.
 type level string
 
 // UnmarshalText reads a level.
@@ -40,23 +40,23 @@ func (l *level) UnmarshalText(text []byte) error {
 	}
 	if kind == "action" || kind == "group" {
 		if err := pawl.ValidateName(name); err != nil {
-			return errors.New(spoken(err))
+			return errors.New(userMessage(err))
 		}
 	}
 	if err := queue.CheckLevel(string(*l)); err != nil {
-		return errors.New(spoken(err))
+		return errors.New(userMessage(err))
 	}
 	return nil
 }
 
-// atLeastOne is a limit: 0 would be none, which nobody means who writes it.
+// atLeastOne is a limit; 0 is rejected because it would be no limit.
 type atLeastOne uint32
 
 // UnmarshalText reads it.
 func (a *atLeastOne) UnmarshalText(text []byte) error {
 	n, err := strconv.ParseUint(string(text), 10, 31)
 	if err != nil || n == 0 {
-		return fmt.Errorf("%q: want a number from 1 to %d; what is not limited is left out", text, math.MaxInt32)
+		return fmt.Errorf("%q: must be 1 to %d; omit the flag for no limit", text, math.MaxInt32)
 	}
 	*a = atLeastOne(n)
 	return nil
@@ -65,22 +65,22 @@ func (a *atLeastOne) UnmarshalText(text []byte) error {
 // keyPath is a path into the payload.
 type keyPath string
 
-// UnmarshalText reads it. What is wrong with a path besides, Validate says.
+// UnmarshalText reads it. Validate checks the path.
 func (k *keyPath) UnmarshalText(text []byte) error {
 	if len(text) == 0 {
-		return errors.New("want a path such as customer.id; without a key the flag is left out")
+		return errors.New("must be a path such as customer.id; omit the flag for no key")
 	}
 	*k = keyPath(text)
 	return nil
 }
 
-// per is a number in a window, such as 100/1s.
+// per is a number per window, such as 100/1s.
 type per struct {
 	n      uint64
 	window time.Duration
 }
 
-// UnmarshalText reads it. A window without a number is one of its unit.
+// UnmarshalText reads it. A window without a number is one unit.
 func (p *per) UnmarshalText(text []byte) error {
 	number, window, _ := strings.Cut(string(text), "/")
 	n, err := strconv.ParseUint(number, 10, 64)
@@ -89,84 +89,87 @@ func (p *per) UnmarshalText(text []byte) error {
 	}
 	d, err2 := time.ParseDuration(window)
 	if err != nil || err2 != nil || n == 0 || d < time.Millisecond {
-		return fmt.Errorf("%q: want a number in a window, such as 100/1s", text)
+		return fmt.Errorf("%q: must be a number per window, such as 100/1s", text)
 	}
 	p.n, p.window = n, wholeMillis(d)
 	return nil
 }
 
-// wholeMillis rounds up, as pawl.Rate does: a limit that was meant is not exceeded.
+// wholeMillis rounds up, as pawl.Rate does, so that the limit is not exceeded.
 func wholeMillis(d time.Duration) time.Duration {
-	if d > history.MaxWindow { // it is refused
+	if d > history.MaxWindow { // it is rejected
 		return d
 	}
 	return time.Duration(history.Millis(d)) * time.Millisecond
 }
 
-// patience is a queue timeout: a duration, or forever.
-type patience time.Duration
+// queueTimeout is a duration, or forever.
+type queueTimeout time.Duration
 
-const forEver patience = -1
+const forever queueTimeout = -1
 
 // UnmarshalText reads it.
-func (p *patience) UnmarshalText(text []byte) error {
+func (p *queueTimeout) UnmarshalText(text []byte) error {
 	if string(text) == "forever" {
-		*p = forEver
+		*p = forever
 		return nil
 	}
 	d, err := time.ParseDuration(string(text))
 	if err != nil || d < time.Millisecond {
-		return fmt.Errorf("%q: want a duration such as 1h, or forever", text)
+		return fmt.Errorf("%q: must be a duration such as 1h, or forever", text)
 	}
-	*p = patience(wholeMillis(d))
+	*p = queueTimeout(wholeMillis(d))
 	return nil
 }
 
 type policySetCmd struct {
-	Level        level      `arg:"" help:"action:NAME (or only NAME), an activity or an orchestration; group:NAME; or global."`
-	Concurrency  atLeastOne `placeholder:"N" help:"At most so many at a time."`
-	Rate         per        `placeholder:"N/WINDOW" help:"At most so many in any window, such as 100/1s."`
-	Quota        per        `placeholder:"N/WINDOW" help:"At most so many in a window that begins with the first of them, such as 10000/24h."`
-	Key          keyPath    `placeholder:"PATH" help:"Path into the payload, such as customer.id: each value of it has a queue and limits of its own."`
-	QueueLimit   atLeastOne `placeholder:"N" help:"At most so many wait; who comes then fails. Default: 10000."`
-	QueueTimeout patience   `placeholder:"DURATION" help:"Who has waited so long fails; or: forever. Default: 1h."`
-	Reject       bool       `help:"Who would have to wait fails."`
-	JSON         bool       `name:"json" help:"Write JSON."`
-	reach        `group:"Connection"`
+	Level        level        `arg:"" help:"action:NAME (or only NAME), an activity or an orchestration; group:NAME; or global."`
+	Concurrency  atLeastOne   `placeholder:"N" help:"Maximum number of concurrent calls."`
+	Rate         per          `placeholder:"N/WINDOW" help:"Maximum number of starts in any window, such as 100/1s."`
+	Quota        per          `placeholder:"N/WINDOW" help:"Maximum number of starts in a window that begins with the first of them, such as 10000/24h."`
+	Key          keyPath      `placeholder:"PATH" help:"Path into the payload, such as customer.id: each value has limits of its own."`
+	QueueLimit   atLeastOne   `placeholder:"N" help:"Maximum number of waiters; further calls fail. Default: 10000."`
+	QueueTimeout queueTimeout `placeholder:"DURATION" help:"Maximum wait, after which a waiter fails, or forever. Default: 1h."`
+	Reject       bool         `help:"Fail instead of waiting."`
+	Unlimited    bool         `help:"No limits, whatever the code and less specific levels say."`
+	JSON         bool         `name:"json" help:"Write JSON."`
+	connection   `group:"Connection"`
 }
 
 // Help is shown with the flags.
 func (c *policySetCmd) Help() string {
-	return "It replaces the policy that was set for the level before, stands above what the code says for it, and is in force everywhere within a second, also for those " +
-		"who wait; nobody who was let in is thrown out. The most specific level that has a policy is in force, as a whole: action, group, global.\n\n" +
-		"Without --concurrency, --rate and --quota the level is not limited, whatever its code and the levels below it say. \"pawl policy delete\" is something else: " +
-		"then what they say is in force again."
+	return "Replaces the previous policy of the level and overrides the code. It applies everywhere within a second, also to waiters; holders are not affected. " +
+		"The most specific level with a policy applies, as a whole: action, group, global.\n\n" +
+		"--unlimited removes all limits. \"pawl policy delete\" restores those of the code and of less specific levels."
 }
 
-// policy is what the flags say.
+// policy returns the policy of the flags.
 func (c *policySetCmd) policy() client.Policy {
 	p := client.Policy{
 		Concurrency: uint32(c.Concurrency), RateWindow: c.Rate.window, Quota: c.Quota.n, QuotaWindow: c.Quota.window,
 		Key: string(c.Key), QueueLimit: uint32(c.QueueLimit), QueueTimeout: time.Duration(c.QueueTimeout), Reject: c.Reject,
 	}
-	p.Rate = uint32(min(c.Rate.n, history.MaxRate+1)) // more than may be stays so, and is refused
+	p.Rate = uint32(min(c.Rate.n, history.MaxRate+1)) // too many stay too many, and are rejected
 	if c.QueueTimeout < 0 {
 		p.QueueTimeout = -1
 	}
 	return p
 }
 
-// Validate refuses what makes no sense.
+// Validate rejects invalid policies.
 func (c *policySetCmd) Validate() error {
 	if c.Rate.n > history.MaxRate {
-		return fmt.Errorf("--rate %d/%s: at most %d in a window; take fewer in a shorter one", c.Rate.n, diagnose.Span(c.Rate.window), history.MaxRate)
+		return fmt.Errorf("--rate %d/%s: at most %d per window; use fewer in a shorter one", c.Rate.n, diagnose.Span(c.Rate.window), history.MaxRate)
 	}
 	p := c.policy()
 	if bad, wrong := errors.AsType[*history.PolicyError](p.Validate()); wrong {
 		return fmt.Errorf("--%s: %s", bad.Field, bad.Rule)
 	}
-	if !p.Limits() && p != (client.Policy{}) {
-		return errors.New("--key, --queue-limit, --queue-timeout and --reject limit nothing by themselves: a policy replaces the other one whole; say --concurrency, --rate or --quota with them")
+	switch {
+	case c.Unlimited && p != client.Policy{}:
+		return errors.New("--unlimited excludes the other flags")
+	case !c.Unlimited && !p.Limits():
+		return errors.New("a policy needs --concurrency, --rate or --quota, or --unlimited; \"pawl policy delete\" removes it")
 	}
 	return nil
 }
@@ -189,8 +192,8 @@ func (c *policySetCmd) Run(ctx context.Context, s streams) error {
 	return err
 }
 
-// policies reads those that were set.
-func (r reach) policies(ctx context.Context, s streams) ([]client.LevelPolicy, error) {
+// policies returns those that are set.
+func (r connection) policies(ctx context.Context, s streams) ([]client.LevelPolicy, error) {
 	cl, done, err := r.client(ctx, s)
 	if err != nil {
 		return nil, err
@@ -200,14 +203,14 @@ func (r reach) policies(ctx context.Context, s streams) ([]client.LevelPolicy, e
 }
 
 type policyGetCmd struct {
-	Level level `arg:"" help:"action:NAME (or only NAME), group:NAME, or global."`
-	JSON  bool  `name:"json" help:"Write JSON."`
-	reach `group:"Connection"`
+	Level      level `arg:"" help:"action:NAME (or only NAME), group:NAME, or global."`
+	JSON       bool  `name:"json" help:"Write JSON."`
+	connection `group:"Connection"`
 }
 
 // Help is shown with the flags.
 func (c *policyGetCmd) Help() string {
-	return "What is in force for an action may come from its code or from another level: \"pawl queue stats\" shows it."
+	return "The policy that applies to an action can come from its code or another level: see \"pawl queue stats\"."
 }
 
 // Run shows a policy.
@@ -218,7 +221,7 @@ func (c *policyGetCmd) Run(ctx context.Context, s streams) error {
 	}
 	i := slices.IndexFunc(all, func(l client.LevelPolicy) bool { return l.Level == string(c.Level) })
 	if i < 0 {
-		return fmt.Errorf("no policy was set for %s: what its code says is in force, or a less specific level", c.Level)
+		return fmt.Errorf("no policy is set for %s: the code or a less specific level applies", c.Level)
 	}
 	if c.JSON {
 		return writeJSON(s.out, api.LevelPolicyOf(all[i]))
@@ -227,13 +230,13 @@ func (c *policyGetCmd) Run(ctx context.Context, s streams) error {
 }
 
 type policyListCmd struct {
-	JSON  bool `name:"json" help:"Write JSON, a policy a line."`
-	reach `group:"Connection"`
+	JSON       bool `name:"json" help:"Write one JSON object per policy."`
+	connection `group:"Connection"`
 }
 
 // Help is shown with the flags.
 func (c *policyListCmd) Help() string {
-	return "What the code declares is not among them: \"pawl queue stats\" shows for each queue what is in force."
+	return "Policies of the code are not listed: \"pawl queue stats\" shows the one that applies to each limit."
 }
 
 // Run lists policies.
@@ -251,7 +254,7 @@ func (c *policyListCmd) Run(ctx context.Context, s streams) error {
 		return nil
 	}
 	if len(all) == 0 && term.Interactive(s.out) {
-		_, err := fmt.Fprintln(s.out, "No policy has been set; what the code says is in force.")
+		_, err := fmt.Fprintln(s.out, "No policy is set; those of the code apply.")
 		return err
 	}
 	t := &term.Table{Header: []string{"LEVEL", "POLICY"}, Fold: 2}
@@ -262,9 +265,9 @@ func (c *policyListCmd) Run(ctx context.Context, s streams) error {
 }
 
 type policyDeleteCmd struct {
-	Level level `arg:"" help:"action:NAME (or only NAME), group:NAME, or global."`
-	JSON  bool  `name:"json" help:"Write JSON."`
-	reach `group:"Connection"`
+	Level      level `arg:"" help:"action:NAME (or only NAME), group:NAME, or global."`
+	JSON       bool  `name:"json" help:"Write JSON."`
+	connection `group:"Connection"`
 }
 
 // Run deletes a policy.
@@ -280,7 +283,7 @@ func (c *policyDeleteCmd) Run(ctx context.Context, s streams) error {
 	if c.JSON {
 		return writeJSON(s.out, map[string]any{"level": string(c.Level), "deleted": true})
 	}
-	_, err = fmt.Fprintf(s.out, "%s: deleted; what its code says is in force again, or a less specific level\n", c.Level)
+	_, err = fmt.Fprintf(s.out, "%s: deleted; the code or a less specific level applies again\n", c.Level)
 	return err
 }
 
@@ -304,7 +307,7 @@ func showPolicy(w io.Writer, l client.LevelPolicy) error {
 		f.Add("key", p.Key)
 	}
 	if p.Limits() {
-		f.Add("when limited", diagnose.WhenLimited(p))
+		f.Add("at the limit", diagnose.WhenLimited(p))
 	}
 	return f.Write(w)
 }

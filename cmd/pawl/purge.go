@@ -16,43 +16,43 @@ import (
 )
 
 const (
-	purgesAtOnce = 64  // instances are purged at a time
-	worthABar    = 200 // instances take long enough for progress to be shown
+	purgeConcurrency = 64  // concurrent purges
+	minForBar        = 200 // instances for which progress is shown
 )
 
 type purgeCmd struct {
-	IDs       []string      `arg:"" optional:"" name:"id" help:"Ids of the instances."`
-	Status    string        `enum:",completed,failed,cancelled" default:"" placeholder:"STATUS" help:"In place of ids: all instances that are completed, failed or cancelled."`
-	OlderThan time.Duration `placeholder:"DURATION" help:"In place of ids, or with --status: all instances that have ended so long ago, such as 24h."`
-	Force     bool          `help:"Also if it runs, or can not go on: its activities and children are cancelled, its code is not asked."`
-	Reason    string        `placeholder:"TEXT" help:"Why; what is cancelled by it is told."`
-	Yes       bool          `short:"y" help:"Do not ask; elsewhere than on a terminal nobody is asked."`
-	Timeout   time.Duration `default:"30s" help:"Wait so long for each to be purged. It is purged later all the same."`
-	JSON      bool          `name:"json" help:"Write JSON, an instance a line."`
-	reach     `group:"Connection"`
+	IDs        []string      `arg:"" optional:"" name:"id" help:"Ids of the instances."`
+	Status     string        `enum:",completed,failed,cancelled" default:"" placeholder:"STATUS" help:"Instead of ids: all instances that are completed, failed or cancelled."`
+	OlderThan  time.Duration `placeholder:"DURATION" help:"Instead of ids, or with --status: all instances that ended that long ago, such as 24h."`
+	Force      bool          `help:"Also purge running and stalled instances: their activities and children are cancelled, and their code does not run."`
+	Reason     string        `placeholder:"TEXT" help:"Reason, which cancelled activities and children receive."`
+	Yes        bool          `short:"y" help:"Do not ask for confirmation, which is asked for on a terminal only."`
+	Timeout    time.Duration `default:"30s" help:"Maximum wait for each purge. It takes effect later nevertheless."`
+	JSON       bool          `name:"json" help:"Write one JSON object per instance."`
+	connection `group:"Connection"`
 }
 
-// Validate refuses what can not be meant together.
+// Validate rejects invalid combinations.
 func (c *purgeCmd) Validate() error {
 	switch {
 	case len(c.IDs) == 0 && !c.many():
-		return errors.New("want the ids of instances, or --status, or --older-than")
+		return errors.New("give the ids of instances, --status or --older-than")
 	case len(c.IDs) > 0 && c.many():
-		return errors.New("--status and --older-than choose instances in place of ids")
+		return errors.New("--status and --older-than select instances instead of ids")
 	case c.Force && c.many():
-		return errors.New("--force needs ids: what --status and --older-than choose has ended")
+		return errors.New("--force needs ids: --status and --older-than select ended instances")
 	case c.OlderThan < 0:
-		return fmt.Errorf("--older-than %s: want more than nothing", c.OlderThan)
+		return fmt.Errorf("--older-than must be positive (got %s)", c.OlderThan)
 	case c.Timeout <= 0:
-		return fmt.Errorf("--timeout %s: want more than nothing", c.Timeout)
+		return fmt.Errorf("--timeout must be positive (got %s)", c.Timeout)
 	}
 	return nil
 }
 
-// many says that the instances are looked for.
+// many reports whether instances are selected by status and age.
 func (c *purgeCmd) many() bool { return c.Status != "" || c.OlderThan != 0 }
 
-// Run purges instances. One that could not be purged is exit code 1, when all have been tried.
+// Run purges instances. If one could not be purged, the exit code is 1, after all others were tried.
 func (c *purgeCmd) Run(ctx context.Context, s streams) error {
 	for _, id := range c.IDs {
 		if err := pawl.ValidateID(id); err != nil {
@@ -70,7 +70,7 @@ func (c *purgeCmd) Run(ctx context.Context, s streams) error {
 			return fmt.Errorf("nothing was purged: %w", err)
 		}
 	}
-	if len(ids) > 0 && (c.Force || c.many()) && !c.Yes && person(s) {
+	if len(ids) > 0 && (c.Force || c.many()) && !c.Yes && interactive(s) {
 		if err := confirm(ctx, os.Stdin, s.err, c.question(len(ids))); err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func (c *purgeCmd) question(n int) string {
 	return fmt.Sprintf("Purge %s with all history?", diagnose.Counted(n, "instance"))
 }
 
-// find looks for the instances that have ended as was asked for.
+// find lists the selected instances.
 func (c *purgeCmd) find(ctx context.Context, cl *client.Client) (ids []string, _ error) {
 	before := time.Now().Add(-c.OlderThan)
 	for d, err := range cl.List(ctx, client.ListOptions{Status: client.Status(c.Status)}) {
@@ -99,20 +99,20 @@ func (c *purgeCmd) find(ctx context.Context, cl *client.Client) (ids []string, _
 	return ids, nil
 }
 
-// purgedLine is for a program what became of one purge.
+// purgedLine is the result of one purge as JSON.
 type purgedLine struct {
 	Instance string `json:"instance"`
 	Purged   bool   `json:"purged"`
 	Error    string `json:"error,omitempty"`
 }
 
-// purge purges instances, several at a time, and tells of each as it is done.
+// purge purges instances concurrently, and reports each result.
 func (c *purgeCmd) purge(ctx context.Context, s streams, cl *client.Client, ids []string) error {
-	tell := &teller{s: s, of: len(ids), each: !c.many(), json: c.JSON}
-	if len(ids) >= worthABar && !tell.each && !tell.json {
-		tell.bar = term.NewProgress(s.err, len(ids), "instances")
+	report := &purgeReport{s: s, of: len(ids), each: !c.many(), json: c.JSON}
+	if len(ids) >= minForBar && !report.each && !report.json {
+		report.bar = term.NewProgress(s.err, len(ids), "instances")
 	}
-	places := make(chan struct{}, purgesAtOnce)
+	places := make(chan struct{}, purgeConcurrency)
 	var wg sync.WaitGroup
 	for _, id := range ids {
 		select {
@@ -124,11 +124,11 @@ func (c *purgeCmd) purge(ctx context.Context, s streams, cl *client.Client, ids 
 		}
 		wg.Go(func() {
 			defer func() { <-places }()
-			tell.outcome(id, c.one(ctx, cl, id))
+			report.outcome(id, c.one(ctx, cl, id))
 		})
 	}
 	wg.Wait()
-	return tell.end(ctx)
+	return report.end(ctx)
 }
 
 // one purges an instance.
@@ -141,31 +141,31 @@ func (c *purgeCmd) one(ctx context.Context, cl *client.Client, id string) error 
 	}
 	err := cl.Purge(limited, id, opts...)
 	switch {
-	case c.many() && errors.Is(err, client.ErrNotFound): // somebody else was first
+	case c.many() && errors.Is(err, client.ErrNotFound): // another purge was first
 		return nil
 	case errors.Is(err, client.ErrStuck), !errors.Is(err, client.ErrNotYet):
 		return err
 	case ctx.Err() == nil:
-		return fmt.Errorf("%s has not been purged within %s, and will be later%s", id, c.Timeout, because(ctx, cl, id))
+		return fmt.Errorf("%s has not been purged within %s, and will be purged later%s", id, c.Timeout, because(ctx, cl, id))
 	default:
-		return fmt.Errorf("no longer waiting for the purge of %s, which takes effect all the same", id)
+		return fmt.Errorf("interrupted; %s will be purged nevertheless", id)
 	}
 }
 
-// teller tells of purges as they are done.
-type teller struct {
+// purgeReport reports the results of purges.
+type purgeReport struct {
 	s    streams
 	of   int
-	each bool // a line for each, else only for those that failed
+	each bool // a line for each, otherwise only for failures
 	json bool
-	bar  *term.Progress // nil: they are few, or each is told
+	bar  *term.Progress // nil: they are few, or each has a line
 
 	mu           sync.Mutex
 	done, failed int
-	trouble      error // of writing
+	writeErr     error
 }
 
-func (t *teller) outcome(id string, err error) {
+func (t *purgeReport) outcome(id string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.done++; err != nil {
@@ -174,22 +174,22 @@ func (t *teller) outcome(id string, err error) {
 	if t.bar != nil {
 		t.bar.Set(t.done)
 	}
-	if trouble := t.say(id, err); t.trouble == nil {
-		t.trouble = trouble
+	if err := t.write(id, err); t.writeErr == nil {
+		t.writeErr = err
 	}
 }
 
-func (t *teller) say(id string, err error) error {
+func (t *purgeReport) write(id string, err error) error {
 	switch {
 	case t.json && err != nil:
-		return writeJSON(t.s.out, purgedLine{Instance: id, Error: spoken(err)})
+		return writeJSON(t.s.out, purgedLine{Instance: id, Error: userMessage(err)})
 	case t.json:
 		return writeJSON(t.s.out, purgedLine{Instance: id, Purged: true})
 	case err != nil && t.bar != nil:
-		t.bar.Printf("pawl: %s", spoken(err))
+		t.bar.Printf("pawl: %s", userMessage(err))
 		return nil
 	case err != nil:
-		_, err = fmt.Fprintf(t.s.err, "pawl: %s\n", spoken(err))
+		_, err = fmt.Fprintf(t.s.err, "pawl: %s\n", userMessage(err))
 		return err
 	case t.each:
 		_, err := fmt.Fprintf(t.s.out, "%s: purged\n", id)
@@ -199,21 +199,21 @@ func (t *teller) say(id string, err error) error {
 	}
 }
 
-// end says how many it were, where that is not plain from the lines above.
-func (t *teller) end(ctx context.Context) error {
+// end writes the number of purged instances, unless each has a line.
+func (t *purgeReport) end(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.bar != nil {
 		t.bar.End()
 	}
-	if t.trouble == nil && !t.json && !t.each {
-		_, t.trouble = fmt.Fprintf(t.s.out, "%s purged\n", diagnose.Counted(t.done-t.failed, "instance"))
+	if t.writeErr == nil && !t.json && !t.each {
+		_, t.writeErr = fmt.Fprintf(t.s.out, "%s purged\n", diagnose.Counted(t.done-t.failed, "instance"))
 	}
 	switch {
-	case t.trouble != nil:
-		return t.trouble
+	case t.writeErr != nil:
+		return t.writeErr
 	case t.done < t.of:
-		return fmt.Errorf("%d of %s left as they are: %w", t.of-t.done, diagnose.Counted(t.of, "instance"), context.Cause(ctx))
+		return fmt.Errorf("interrupted; %d of %s not purged: %w", t.of-t.done, diagnose.Counted(t.of, "instance"), context.Cause(ctx))
 	case t.failed > 0:
 		return settings.ExitCode(settings.ExitFailed)
 	default:

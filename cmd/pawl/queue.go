@@ -20,13 +20,13 @@ import (
 )
 
 type queueCmd struct {
-	Stats queueStatsCmd `cmd:"" help:"Tell how the queues in front of limited actions stand."`
-	List  queueListCmd  `cmd:"" help:"List who waits for an action, or who has been let in."`
-	Clear queueClearCmd `cmd:"" help:"Turn away everybody who waits for an action."`
+	Stats queueStatsCmd `cmd:"" help:"Show the limits in use: waiters, holders and counts."`
+	List  queueListCmd  `cmd:"" help:"List the waiters of an action, or its holders."`
+	Clear queueClearCmd `cmd:"" help:"Reject all waiters of an action."`
 }
 
-// aboutAction connects, to ask about an action. A name that can not be one is a misuse.
-func (r reach) aboutAction(ctx context.Context, s streams, action string) (c *client.Client, closeAll func(), err error) {
+// toAction connects for a command on an action. An invalid name is a usage error.
+func (r connection) toAction(ctx context.Context, s streams, action string) (c *client.Client, closeAll func(), err error) {
 	if err := pawl.ValidateName(action); err != nil {
 		return nil, nil, settings.Usage(err)
 	}
@@ -34,30 +34,30 @@ func (r reach) aboutAction(ctx context.Context, s streams, action string) (c *cl
 }
 
 type queueStatsCmd struct {
-	Action string `arg:"" optional:"" help:"Name of an activity or an orchestration. Without it: every queue in use."`
-	Key    string `placeholder:"KEY" help:"Only the queue of this value of the action's key."`
-	Limit  int    `default:"100" help:"At most so many, those where most wait first; 0 is all."`
-	JSON   bool   `name:"json" help:"Write JSON, a queue a line."`
-	reach  `group:"Connection"`
+	Action     string `arg:"" optional:"" help:"Name of an activity or an orchestration. Default: every limit in use."`
+	Key        string `placeholder:"KEY" help:"Only the limit of this value of the action's key."`
+	Limit      int    `default:"100" help:"Maximum number, those with the most waiters first; 0 is unlimited."`
+	JSON       bool   `name:"json" help:"Write one JSON object per limit."`
+	connection `group:"Connection"`
 }
 
 // Help is shown with the flags.
 func (c *queueStatsCmd) Help() string {
-	return "Every value of an action's key has a queue of its own. Queues of keys that nobody has used for some seconds are listed only with --key, and forgotten after an hour."
+	return "Every value of an action's key has a limit of its own. Limits that have been idle for some seconds are listed only with --key, and forgotten after an hour."
 }
 
-// Validate refuses what can not be meant together.
+// Validate rejects invalid combinations.
 func (c *queueStatsCmd) Validate() error {
 	switch {
 	case c.Limit < 0:
-		return fmt.Errorf("--limit %d: want 0, which is all, or more", c.Limit)
+		return fmt.Errorf("--limit must not be negative (got %d)", c.Limit)
 	case c.Key != "" && c.Action == "":
 		return errors.New("--key needs the name of the action")
 	}
 	return nil
 }
 
-// Run shows queues. What could be listed is shown also when some partitions did not answer.
+// Run shows limits, also if some partitions did not answer.
 func (c *queueStatsCmd) Run(ctx context.Context, s streams) error {
 	if c.Action != "" {
 		if err := pawl.ValidateName(c.Action); err != nil {
@@ -93,12 +93,12 @@ func (c *queueStatsCmd) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	if more && term.Interactive(s.out) {
-		_, _ = fmt.Fprintf(s.err, "These are the first %d; --limit 0 shows all.\n", len(all))
+		_, _ = fmt.Fprintf(s.err, "The first %d are shown; --limit 0 shows all.\n", len(all))
 	}
 	return failed
 }
 
-// find gives the queues that were asked for: that of a key, those of an action with the one that has no key, or all.
+// find returns the limit of a key, those of an action, or all.
 func (c *queueStatsCmd) find(ctx context.Context, cl *client.Client) (all []client.QueueInfo, failed error) {
 	if c.Key != "" {
 		g, err := cl.QueueStats(ctx, c.Action, c.Key)
@@ -126,7 +126,7 @@ func (c *queueStatsCmd) find(ctx context.Context, cl *client.Client) (all []clie
 	return all, nil
 }
 
-// busyFirst orders queues: where something is wrong, where most wait, where most are in.
+// busyFirst orders limits: deadlocks first, then by waiters and by holders.
 func busyFirst(a, b client.QueueInfo) int {
 	wrong := func(g client.QueueInfo) int {
 		if g.Deadlocked {
@@ -137,11 +137,11 @@ func busyFirst(a, b client.QueueInfo) int {
 	return cmp.Or(cmp.Compare(wrong(b), wrong(a)), cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(b.Active, a.Active), cmp.Compare(a.Action, b.Action), cmp.Compare(a.Key, b.Key))
 }
 
-// queueTable has keys if a queue has one.
+// queueTable has a column for keys if a limit has one.
 func queueTable(all []client.QueueInfo, now time.Time) *term.Table {
 	keys := slices.ContainsFunc(all, func(g client.QueueInfo) bool { return g.Key != "" })
 	t := &term.Table{
-		Header: []string{"ACTION", "WAITING", "OLDEST", "IN", "CAME", "COMPLETED", "REJECTED", "TIMED OUT", "WITHDRAWN", "CLEARED", "STATE", "POLICY"},
+		Header: []string{"ACTION", "WAITING", "OLDEST", "ACTIVE", "TOTAL", "COMPLETED", "REJECTED", "TIMED OUT", "WITHDRAWN", "CLEARED", "STATE", "POLICY"},
 		Right:  []int{1, 2, 3, 4, 5, 6, 7, 8, 9}, Fold: 12,
 	}
 	if keys {
@@ -152,7 +152,7 @@ func queueTable(all []client.QueueInfo, now time.Time) *term.Table {
 		if g.Policy.Concurrency > 0 {
 			in += fmt.Sprintf("/%d", g.Policy.Concurrency)
 		}
-		row := []any{g.Action, g.Waiting, since(g.OldestEnqueued, time.Time{}), in, g.Enqueued, g.Completed, g.Rejected, g.TimedOut, g.Withdrawn, g.Cleared, gateState(g, now), diagnose.Policy(g.Policy)}
+		row := []any{g.Action, g.Waiting, formatElapsed(g.OldestEnqueued, time.Time{}), in, g.Enqueued, g.Completed, g.Rejected, g.TimedOut, g.Withdrawn, g.Cleared, gateState(g, now), diagnose.Policy(g.Policy)}
 		if keys {
 			row = slices.Insert(row, 1, any(g.Key))
 		}
@@ -161,7 +161,7 @@ func queueTable(all []client.QueueInfo, now time.Time) *term.Table {
 	return t
 }
 
-// gateState says in a word or two what who comes now would meet.
+// gateState describes what a further call would meet.
 func gateState(g client.QueueInfo, now time.Time) string {
 	switch {
 	case g.Deadlocked:
@@ -176,25 +176,25 @@ func gateState(g client.QueueInfo, now time.Time) string {
 }
 
 type queueListCmd struct {
-	Action  string `arg:"" help:"Name of an activity or an orchestration."`
-	Key     string `placeholder:"KEY" help:"Value of the action's key, if it has one."`
-	Holders bool   `help:"Who has been let in, in place of who waits."`
-	Limit   int    `default:"100" help:"At most so many; 0 is all, of --holders as many as fit into an answer."`
-	JSON    bool   `name:"json" help:"Write JSON, a waiter a line."`
-	reach   `group:"Connection"`
+	Action     string `arg:"" help:"Name of an activity or an orchestration."`
+	Key        string `placeholder:"KEY" help:"Value of the action's key, if it has one."`
+	Holders    bool   `help:"List holders instead of waiters."`
+	Limit      int    `default:"100" help:"Maximum number; 0 is unlimited, of --holders as many as fit into one reply."`
+	JSON       bool   `name:"json" help:"Write one JSON object per waiter."`
+	connection `group:"Connection"`
 }
 
-// Validate refuses what is no number of rows.
+// Validate rejects invalid numbers.
 func (c *queueListCmd) Validate() error {
 	if c.Limit < 0 {
-		return fmt.Errorf("--limit %d: want 0, which is all, or more", c.Limit)
+		return fmt.Errorf("--limit must not be negative (got %d)", c.Limit)
 	}
 	return nil
 }
 
-// Run lists who waits.
+// Run lists waiters or holders.
 func (c *queueListCmd) Run(ctx context.Context, s streams) error {
-	cl, done, err := c.aboutAction(ctx, s, c.Action)
+	cl, done, err := c.toAction(ctx, s, c.Action)
 	if err != nil {
 		return err
 	}
@@ -223,17 +223,17 @@ func (c *queueListCmd) Run(ctx context.Context, s streams) error {
 	return nil
 }
 
-// footer says that there are more rows, or may be, and how to see them, if one can.
+// footer reports that there are more rows, or may be, and how to see them.
 func (c *queueListCmd) footer(rows int, more bool) string {
 	switch {
 	case c.Holders && rows >= queue.MaxGateRows:
-		return fmt.Sprintf("These are %d, as many as fit into an answer; \"pawl queue stats\" says how many are in.\n", rows)
+		return fmt.Sprintf("%d are shown, as many as fit into one reply; \"pawl queue stats\" shows how many there are.\n", rows)
 	case !more:
 		return ""
 	case c.Holders:
-		return fmt.Sprintf("These are %d of them; --limit 0 shows up to %d.\n", rows, queue.MaxGateRows)
+		return fmt.Sprintf("%d are shown; --limit 0 shows up to %d.\n", rows, queue.MaxGateRows)
 	default:
-		return fmt.Sprintf("These are the first %d; --limit 0 shows all.\n", rows)
+		return fmt.Sprintf("The first %d are shown; --limit 0 shows all.\n", rows)
 	}
 }
 
@@ -263,29 +263,29 @@ func (c *queueListCmd) rows(ctx context.Context, cl *client.Client) (rows []clie
 
 func (c *queueListCmd) show(w io.Writer, rows []client.Waiter) error {
 	if len(rows) == 0 && term.Interactive(w) {
-		text := "Nobody waits."
+		text := "There are no waiters."
 		if c.Holders {
-			text = "Nobody is in."
+			text = "There are no holders."
 		}
 		_, err := fmt.Fprintln(w, text)
 		return err
 	}
-	t := &term.Table{Header: []string{"POSITION", "INSTANCE", "WHAT", "SINCE (UTC)", "FOR"}, Right: []int{0, 4}}
+	t := &term.Table{Header: []string{"POSITION", "INSTANCE", "CALL", "SINCE (UTC)", "FOR"}, Right: []int{0, 4}}
 	if c.Holders {
-		t = &term.Table{Header: []string{"INSTANCE", "WHAT"}}
+		t = &term.Table{Header: []string{"INSTANCE", "CALL"}}
 	}
 	for _, x := range rows {
 		if c.Holders {
-			t.Add(x.Instance, what(x))
+			t.Add(x.Instance, callText(x))
 		} else {
-			t.Add(x.Position, x.Instance, what(x), second(x.Since), since(x.Since, time.Time{}))
+			t.Add(x.Position, x.Instance, callText(x), formatSecond(x.Since), formatElapsed(x.Since, time.Time{}))
 		}
 	}
 	return t.Write(w)
 }
 
-// what says which part of an instance is at a gate.
-func what(w client.Waiter) string {
+// callText names the call of an instance that is at a limit.
+func callText(w client.Waiter) string {
 	switch {
 	case w.Event == 0:
 		return "activity of a call that keeps its slot"
@@ -298,7 +298,7 @@ func what(w client.Waiter) string {
 	}
 }
 
-// whichKey says that a key is needed, if that is why a queue was not found, or has nobody in it: inputs without the key have a queue, too.
+// whichKey explains that a key is needed, if that is why a limit was not found or is empty: inputs without the key have a limit, too.
 func whichKey(ctx context.Context, cl *client.Client, action, key string, err error) error {
 	if key != "" || err != nil && !errors.Is(err, client.ErrNotFound) {
 		return err
@@ -308,33 +308,33 @@ func whichKey(ctx context.Context, cl *client.Client, action, key string, err er
 			break
 		}
 		if g.Key != "" {
-			return fmt.Errorf("%s has a queue for every key: which one? Such as --key %s; \"pawl queue stats %s\" lists them", action, g.Key, action)
+			return fmt.Errorf("%s has a limit for every key: choose one, such as --key %s; \"pawl queue stats %s\" lists them", action, g.Key, action)
 		}
 	}
 	return err
 }
 
 type queueClearCmd struct {
-	Action string `arg:"" help:"Name of an activity or an orchestration."`
-	Key    string `placeholder:"KEY" help:"Value of the action's key, if it has one."`
-	Yes    bool   `short:"y" help:"Do not ask; elsewhere than on a terminal nobody is asked."`
-	JSON   bool   `name:"json" help:"Write JSON."`
-	reach  `group:"Connection"`
+	Action     string `arg:"" help:"Name of an activity or an orchestration."`
+	Key        string `placeholder:"KEY" help:"Value of the action's key, if it has one."`
+	Yes        bool   `short:"y" help:"Do not ask for confirmation, which is asked for on a terminal only."`
+	JSON       bool   `name:"json" help:"Write JSON."`
+	connection `group:"Connection"`
 }
 
 // Help is shown with the flags.
 func (c *queueClearCmd) Help() string {
-	return "An activity that waits fails with pawl.ErrQueueCleared, an instance that waits for its start is cancelled. Who has been let in goes on, and who comes after may wait again."
+	return "A waiting activity fails with pawl.ErrQueueCleared; an instance that waits for its start is cancelled. Holders and later calls are not affected."
 }
 
-// Run clears a queue.
+// Run rejects the waiters.
 func (c *queueClearCmd) Run(ctx context.Context, s streams) error {
-	cl, done, err := c.aboutAction(ctx, s, c.Action)
+	cl, done, err := c.toAction(ctx, s, c.Action)
 	if err != nil {
 		return err
 	}
 	defer done()
-	if !c.Yes && person(s) {
+	if !c.Yes && interactive(s) {
 		g, err := c.queue(ctx, cl)
 		if err != nil {
 			return err
@@ -353,11 +353,11 @@ func (c *queueClearCmd) Run(ctx context.Context, s streams) error {
 	if c.JSON {
 		return writeJSON(s.out, map[string]any{"action": c.Action, "key": c.Key, "cleared": n})
 	}
-	_, err = fmt.Fprintf(s.out, "%s: %d turned away\n", diagnose.ActionAndKey(c.Action, c.Key), n)
+	_, err = fmt.Fprintf(s.out, "%s: %d rejected\n", diagnose.ActionAndKey(c.Action, c.Key), n)
 	return err
 }
 
-// queue is the one that is meant: of an action with keys, but without one, that of the inputs which have none.
+// queue returns the limit to clear: without a key, that of inputs without one.
 func (c *queueClearCmd) queue(ctx context.Context, cl *client.Client) (client.QueueInfo, error) {
 	g, err := cl.QueueStats(ctx, c.Action, c.Key)
 	if err != nil || g.Keys == 0 {
@@ -372,5 +372,5 @@ func (c *queueClearCmd) queue(ctx context.Context, cl *client.Client) (client.Qu
 }
 
 func (c *queueClearCmd) question(g client.QueueInfo) string {
-	return fmt.Sprintf("Turn away all who wait for %s, %d at the moment? Activities fail, instances are cancelled.", diagnose.ActionAndKey(c.Action, c.Key), g.Waiting)
+	return fmt.Sprintf("Reject all waiters of %s (%d at present)? Activities fail, instances are cancelled.", diagnose.ActionAndKey(c.Action, c.Key), g.Waiting)
 }

@@ -29,7 +29,7 @@ func shops(t *testing.T, limits ...pawl.ActivityOption) (at func(...string) []st
 	buy := pawl.NewOrchestration[bought, pawl.None]("buy")
 	charge := pawl.NewActivity[bought, pawl.None]("charge-card", limits...)
 	began, end := make(chan string, 100), make(chan struct{}, 100)
-	nats := stage(t, fleets{
+	nats := harness(t, fleets{
 		orchestrations: []pawl.OrchestrationBinding{buy.Do(func(ctx *pawl.Context, b bought) (pawl.None, error) { return charge.Call(ctx, b) })},
 		activities: []pawl.ActivityBinding{charge.Do(func(ctx context.Context, b bought) (pawl.None, error) {
 			began <- b.Shop
@@ -73,7 +73,7 @@ func TestAPolicyThatIsSetAtRunTimeIsInForceIsSeenAndIsTakenBack(t *testing.T) {
 			t.Errorf("%q of what nobody has limited: code %d, %q, %q", args, code, out, errs)
 		}
 	}
-	if code, _, errs := command(t, at("policy", "get", "charge-card")...); code != 1 || !strings.Contains(errs, "no policy was set for action:charge-card") {
+	if code, _, errs := command(t, at("policy", "get", "charge-card")...); code != 1 || !strings.Contains(errs, "no policy is set for action:charge-card") {
 		t.Errorf("get of nothing: code %d, %q", code, errs)
 	}
 
@@ -82,11 +82,11 @@ func TestAPolicyThatIsSetAtRunTimeIsInForceIsSeenAndIsTakenBack(t *testing.T) {
 		t.Errorf("set: %q", out)
 	}
 	must(t, at("policy", "set", "group:payments", "--concurrency", "7", "--reject", "--json")...)
-	wants(t, must(t, at("policy", "set", "global")...), "global: not limited, whatever its code and less specific levels say")
-	wants(t, must(t, at("policy", "list")...), "LEVEL POLICY", "action:charge-card "+text, "global not limited", "group:payments 7 at a time, others are refused")
+	wants(t, must(t, at("policy", "set", "global", "--unlimited")...), "global: not limited (overrides the code and less specific levels)")
+	wants(t, must(t, at("policy", "list")...), "LEVEL POLICY", "action:charge-card "+text, "global not limited", "group:payments 7 at a time, others are rejected")
 	wants(t, must(t, at("policy", "list", "--json")...), `{"level":"action:charge-card","policy":{"concurrency":2,"rate":100,"rate_window_ms":1000,"quota":10000,"quota_window_ms":86400000,"queue_limit":3,"queue_timeout_ms":5400000}}`,
 		`{"level":"global","policy":{}}`, `{"level":"group:payments","policy":{"concurrency":7,"reject":true}}`)
-	wants(t, must(t, at("policy", "get", "charge-card")...), "level action:charge-card", "concurrency 2", "rate 100 per 1s", "quota 10000 per 24h", "when limited up to 3 wait up to 1h30m")
+	wants(t, must(t, at("policy", "get", "charge-card")...), "level action:charge-card", "concurrency 2", "rate 100 per 1s", "quota 10000 per 24h", "at the limit up to 3 wait up to 1h30m")
 	wants(t, must(t, at("policy", "get", "global")...), "level global", "limits not limited")
 	must(t, at("policy", "delete", "global")...)
 	wants(t, must(t, at("policy", "delete", "group:payments", "--json")...), `{"deleted":true,"level":"group:payments"}`)
@@ -99,37 +99,39 @@ func TestAPolicyThatIsSetAtRunTimeIsInForceIsSeenAndIsTakenBack(t *testing.T) {
 		if i < 2 {
 			begin(t, running)
 		} else if i < 5 {
-			eventually(t, "it waits", func() bool { return strings.Contains(must(t, at("get", fmt.Sprint("b-", i))...), "charge-card: place") })
+			eventually(t, "it waits", func() bool {
+				return strings.Contains(must(t, at("get", fmt.Sprint("b-", i))...), "charge-card: position")
+			})
 		}
 	}
-	wants(t, must(t, at("get", "b-3")...), "status running", "waits for activity charge-card (at its gate)", "waits charge-card: place 2 of 3; 2 of 2 slots are taken, since ",
-		"ACTIVITY NAME QUEUE STATE", "waits at its gate, place 2 of 3")
+	wants(t, must(t, at("get", "b-3")...), "status running", "waits for activity charge-card (waits at its limit)", "limit charge-card: position 2 of 3; 2 of 2 slots are in use, since ",
+		"ACTIVITY NAME QUEUE STATE", "waits at its limit, position 2 of 3")
 	wants(t, must(t, at("get", "b-4", "--json")...), `"limit_waits":[{"event":2,"action":"charge-card","position":3,"queue_length":3,"active_count":2,"policy":{"concurrency":2,`, `"since":"20`)
-	if out := must(t, at("get", "b-0")...); strings.Contains(out, "place") {
+	if out := must(t, at("get", "b-0")...); strings.Contains(out, "position") {
 		t.Errorf("one that is in:\n%s", out)
 	}
 	eventually(t, "the sixth found the queue full", func() bool { return strings.Contains(must(t, at("get", "b-5")...), "failed") })
 	wants(t, must(t, at("history", "b-5")...), "ActivityScheduled charge-card", "ActivityFailed of 2", "queue limit")
 
-	wants(t, must(t, at("queue", "stats")...), "ACTION WAITING OLDEST IN CAME COMPLETED REJECTED TIMED OUT WITHDRAWN CLEARED STATE POLICY", "charge-card 3 ", " 2/2 5 0 ", "full "+text)
+	wants(t, must(t, at("queue", "stats")...), "ACTION WAITING OLDEST ACTIVE TOTAL COMPLETED REJECTED TIMED OUT WITHDRAWN CLEARED STATE POLICY", "charge-card 3 ", " 2/2 5 0 ", "full "+text)
 	q := stats(t, must(t, at("queue", "stats", "charge-card", "--json")...))
 	if len(q) != 1 || q[0].QueueLength != 3 || q[0].ActiveCount != 2 || q[0].MaxConcurrent != 2 || q[0].TotalEnqueued != 5 || q[0].Rejected == 0 || q[0].OldestEnqueuedAt == nil || q[0].Keys != 0 {
 		t.Errorf("%+v", q)
 	}
-	wants(t, must(t, at("queue", "list", "charge-card")...), "POSITION INSTANCE WHAT SINCE (UTC) FOR", "1 b-2 activity 2 20", "2 b-3 ", "3 b-4 ")
+	wants(t, must(t, at("queue", "list", "charge-card")...), "POSITION INSTANCE CALL SINCE (UTC) FOR", "1 b-2 activity 2 20", "2 b-3 ", "3 b-4 ")
 	wants(t, must(t, at("queue", "list", "charge-card", "--json", "--limit", "2")...), `{"position":1,"instance":"b-2","execution":1,"event":2,"since":"20`, `"position":2`)
 	if out := must(t, at("queue", "list", "charge-card", "--holders")...); !strings.Contains(out, "b-0") || !strings.Contains(out, "b-1") || strings.Contains(out, "b-2") {
 		t.Errorf("who is in:\n%s", out)
 	}
 	code, out, errs := command(t, at("get", "b-4", "--wait", "--timeout", "2100ms")...)
-	if code != 1 || out != "" || !strings.Contains(errs, "it waits at the gate of charge-card") {
+	if code != 1 || out != "" || !strings.Contains(errs, "it waits at the limit of charge-card") {
 		t.Errorf("a wait in vain: code %d, %q, %q", code, out, errs)
 	}
 
 	let <- struct{}{}
 	begin(t, running)
 	wants(t, must(t, at("queue", "list", "charge-card")...), "1 b-3", "2 b-4")
-	wants(t, must(t, at("history", "b-2")...), "ActivityScheduled charge-card (held up at charge-card)", "Granted of 2")
+	wants(t, must(t, at("history", "b-2")...), "ActivityScheduled charge-card (waits at limit charge-card)", "Granted of 2")
 	if out := must(t, at("queue", "clear", "charge-card", "--yes", "--json")...); out != `{"action":"charge-card","cleared":2,"key":""}`+"\n" {
 		t.Errorf("clear: %s", out)
 	}
@@ -138,10 +140,10 @@ func TestAPolicyThatIsSetAtRunTimeIsInForceIsSeenAndIsTakenBack(t *testing.T) {
 			t.Errorf("%s: code %d, %q", id, code, errs)
 		}
 	}
-	if out := must(t, at("queue", "clear", "charge-card")...); out != "charge-card: 0 turned away\n" {
+	if out := must(t, at("queue", "clear", "charge-card")...); out != "charge-card: 0 rejected\n" {
 		t.Errorf("clear of nothing: %q", out)
 	}
-	if out := must(t, at("policy", "delete", "charge-card")...); !strings.Contains(out, "deleted; what its code says is in force again") {
+	if out := must(t, at("policy", "delete", "charge-card")...); !strings.Contains(out, "deleted; the code or a less specific level applies again") {
 		t.Errorf("delete: %q", out)
 	}
 	let <- struct{}{}
@@ -160,7 +162,7 @@ func TestEveryKeyHasARowAndMostWaitersComeFirst(t *testing.T) {
 		if i == 0 || i == 2 || i == 4 {
 			begin(t, running)
 		} else {
-			eventually(t, "it waits", func() bool { return strings.Contains(must(t, at("get", id)...), "charge-card (key acme): place ") })
+			eventually(t, "it waits", func() bool { return strings.Contains(must(t, at("get", id)...), "charge-card (key acme): position ") })
 		}
 	}
 	out := must(t, at("queue", "stats", "charge-card")...)
@@ -179,7 +181,7 @@ func TestEveryKeyHasARowAndMostWaitersComeFirst(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{{"queue", "list", "charge-card"}, {"queue", "clear", "charge-card"}} {
-		if code, out, errs := command(t, at(args...)...); code != 1 || out != "" || !strings.Contains(errs, "charge-card has a queue for every key: which one?") {
+		if code, out, errs := command(t, at(args...)...); code != 1 || out != "" || !strings.Contains(errs, "charge-card has a limit for every key: choose one") {
 			t.Errorf("%q: code %d, %q, %q", args, code, out, errs)
 		}
 	}
@@ -187,7 +189,7 @@ func TestEveryKeyHasARowAndMostWaitersComeFirst(t *testing.T) {
 	if code, _, errs := command(t, at("queue", "stats", "charge-card", "--key", "nobody")...); code != 1 || !strings.Contains(errs, `no queue for key "nobody"`) {
 		t.Errorf("code %d, %q", code, errs)
 	}
-	if out := must(t, at("queue", "clear", "charge-card", "--key", "acme")...); out != "charge-card (key acme): 2 turned away\n" {
+	if out := must(t, at("queue", "clear", "charge-card", "--key", "acme")...); out != "charge-card (key acme): 2 rejected\n" {
 		t.Errorf("%q", out)
 	}
 }
@@ -200,10 +202,12 @@ func TestAnInputWithoutAKeyHidesNobodyWhoWaits(t *testing.T) {
 	must(t, at("start", "buy", "b-0", "--input", `{"shop":"acme"}`)...)
 	begin(t, running)
 	must(t, at("start", "buy", "b-1", "--input", `{"shop":"acme"}`)...)
-	eventually(t, "it waits", func() bool { return strings.Contains(must(t, at("get", "b-1")...), "charge-card (key acme): place 1") })
+	eventually(t, "it waits", func() bool {
+		return strings.Contains(must(t, at("get", "b-1")...), "charge-card (key acme): position 1")
+	})
 	wants(t, must(t, at("queue", "stats", "charge-card")...), "charge-card acme 1 ")
 	for _, args := range [][]string{{"queue", "list", "charge-card"}, {"queue", "clear", "charge-card"}} {
-		if code, out, errs := command(t, at(args...)...); code != 1 || out != "" || !strings.Contains(errs, "charge-card has a queue for every key: which one? Such as --key acme") {
+		if code, out, errs := command(t, at(args...)...); code != 1 || out != "" || !strings.Contains(errs, "charge-card has a limit for every key: choose one, such as --key acme") {
 			t.Errorf("%q: code %d, %q, %q", args, code, out, errs)
 		}
 	}
@@ -223,7 +227,7 @@ func oddKey(t *testing.T, all []api.QueueStats) string {
 
 func TestAnInstanceThatWaitsForItsStartIsPendingAndToldOf(t *testing.T) {
 	nap, wake := pawl.NewOrchestration[pawl.None, pawl.None]("nap", pawl.Concurrency(1)), pawl.NewEvent[pawl.None]("wake")
-	nats := stage(t, fleets{orchestrations: []pawl.OrchestrationBinding{nap.Do(func(ctx *pawl.Context, _ pawl.None) (pawl.None, error) { return wake.Receive(ctx) })}})
+	nats := harness(t, fleets{orchestrations: []pawl.OrchestrationBinding{nap.Do(func(ctx *pawl.Context, _ pawl.None) (pawl.None, error) { return wake.Receive(ctx) })}})
 	at := func(args ...string) []string { return append(args, "--nats", nats) }
 	must(t, at("start", "nap", "n-1")...)
 	eventually(t, "the first runs", func() bool { return strings.Contains(must(t, at("list")...), "running") })
@@ -231,10 +235,10 @@ func TestAnInstanceThatWaitsForItsStartIsPendingAndToldOf(t *testing.T) {
 		must(t, at("start", "nap", fmt.Sprint("n-", i))...)
 		eventually(t, "it waits", func() bool {
 			code, out, _ := command(t, at("get", fmt.Sprint("n-", i))...)
-			return code == 0 && strings.Contains(out, "nap: place ")
+			return code == 0 && strings.Contains(out, "nap: position ")
 		})
 	}
-	wants(t, must(t, at("get", "n-3")...), "orchestration nap", "status pending", "waits nap: place 2 of 3; 1 of 1 slots are taken, since ")
+	wants(t, must(t, at("get", "n-3")...), "orchestration nap", "status pending", "limit nap: position 2 of 3; 1 of 1 slots are in use, since ")
 	if out := must(t, at("list", "--status", "pending")...); strings.Count(out, "pending") != 3 || strings.Contains(out, "n-1") {
 		t.Errorf("pending:\n%s", out)
 	}
@@ -243,14 +247,14 @@ func TestAnInstanceThatWaitsForItsStartIsPendingAndToldOf(t *testing.T) {
 	}
 	wants(t, must(t, at("queue", "list", "nap")...), "1 n-2 start", "2 n-3 start", "3 n-4 start")
 	code, out, errs := command(t, at("get", "n-3", "--wait", "--timeout", "10ms")...)
-	if code != 1 || out != "" || !strings.Contains(errs, "it waits at the gate of nap") {
+	if code != 1 || out != "" || !strings.Contains(errs, "it waits at the limit of nap") {
 		t.Errorf("a wait in vain: code %d, %q, %q", code, out, errs)
 	}
 	if code, _, errs := command(t, at("purge", "n-4")...); code != 1 || !strings.Contains(errs, "n-4 is running and was not purged") {
 		t.Errorf("purge: code %d, %q", code, errs)
 	}
 	must(t, at("cancel", "n-2")...)
-	eventually(t, "it has left the queue", func() bool { return strings.Contains(must(t, at("get", "n-3")...), "nap: place 1 of 2") })
+	eventually(t, "it has left the queue", func() bool { return strings.Contains(must(t, at("get", "n-3")...), "nap: position 1 of 2") })
 	must(t, at("send", "n-1", "wake")...)
 	eventually(t, "the next runs", func() bool { return strings.Contains(must(t, at("get", "n-3")...), "running") })
 	must(t, at("queue", "clear", "nap")...)
@@ -261,7 +265,7 @@ func TestAnInstanceThatWaitsForItsStartIsPendingAndToldOf(t *testing.T) {
 
 func TestAParentThatWaitsForAChildThatNeedsItsSlotIsSaidToBeDeadlocked(t *testing.T) {
 	nest := pawl.NewOrchestration[int, pawl.None]("nest", pawl.Concurrency(1))
-	nats := stage(t, fleets{orchestrations: []pawl.OrchestrationBinding{nest.Do(func(ctx *pawl.Context, deep int) (pawl.None, error) {
+	nats := harness(t, fleets{orchestrations: []pawl.OrchestrationBinding{nest.Do(func(ctx *pawl.Context, deep int) (pawl.None, error) {
 		if deep == 0 {
 			return pawl.None{}, nil
 		}
@@ -273,11 +277,11 @@ func TestAParentThatWaitsForAChildThatNeedsItsSlotIsSaidToBeDeadlocked(t *testin
 		code, out, _ := command(t, at("get", "n-0")...)
 		return code == 0 && strings.Contains(out, "DEADLOCK")
 	})
-	wants(t, must(t, at("get", "n-0")...), "status pending", "waits nest: place 1 of 1; DEADLOCK: every slot is held by somebody who waits for this queue, since ")
-	wants(t, must(t, at("get", "n-1")...), "waits for child n-0", "pending, nest: place 1 of 1; DEADLOCK")
+	wants(t, must(t, at("get", "n-0")...), "status pending", "limit nest: position 1 of 1; DEADLOCK: every holder waits for a waiter of this limit, since ")
+	wants(t, must(t, at("get", "n-1")...), "waits for child n-0", "pending, nest: position 1 of 1; DEADLOCK")
 	wants(t, must(t, at("queue", "stats")...), "nest 1 ", " DEADLOCK ")
 	code, _, errs := command(t, at("get", "n-1", "--wait", "--timeout", "10ms")...)
-	if code != 1 || !strings.Contains(errs, "its child n-0: it waits at the gate of nest, which is DEADLOCKED") {
+	if code != 1 || !strings.Contains(errs, "its child n-0: it waits at the limit of nest, which is DEADLOCKED") {
 		t.Errorf("code %d, %q", code, errs)
 	}
 	must(t, at("queue", "clear", "nest")...)
@@ -288,10 +292,10 @@ func TestAParentThatWaitsForAChildThatNeedsItsSlotIsSaidToBeDeadlocked(t *testin
 
 func TestAGateThatDoesNotAddUpIsAFinding(t *testing.T) {
 	nap, wake := pawl.NewOrchestration[pawl.None, pawl.None]("nap", pawl.Concurrency(1)), pawl.NewEvent[pawl.None]("wake")
-	nats, at := stageAt(t, fleets{orchestrations: []pawl.OrchestrationBinding{nap.Do(func(ctx *pawl.Context, _ pawl.None) (pawl.None, error) { return wake.Receive(ctx) })}})
+	nats, at := harnessAt(t, fleets{orchestrations: []pawl.OrchestrationBinding{nap.Do(func(ctx *pawl.Context, _ pawl.None) (pawl.None, error) { return wake.Receive(ctx) })}})
 	must(t, "start", "nap", "n-1", "--nats", nats)
 	eventually(t, "it runs", func() bool { return strings.Contains(must(t, "list", "--nats", nats), "running") })
-	if out := must(t, "check", "--redis", at); !strings.Contains(out, "1 gate: 0 findings") {
+	if out := must(t, "check", "--redis", at); !strings.Contains(out, "1 limit: 0 findings") {
 		t.Errorf("%s", out)
 	}
 	rdb, err := settings.Redis{RedisURL: settings.URL(at)}.OpenRedis(t.Context(), slog.New(slog.DiscardHandler))
@@ -303,7 +307,7 @@ func TestAGateThatDoesNotAddUpIsAFinding(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, _ := command(t, "check", "--redis", at)
-	if wants(t, out, "GATE FINDING", "nap 2 have entered, but 0 wait, 1 are in", "1 gate: 1 finding"); code != 1 {
+	if wants(t, out, "LIMIT FINDING", "nap 2 have entered, but 0 wait, 1 are in", "1 limit: 1 finding"); code != 1 {
 		t.Errorf("code %d\n%s", code, out)
 	}
 	code, out, _ = command(t, "check", "--redis", at, "--json")
@@ -316,17 +320,17 @@ func TestWhyItWaitsIsSaidInOneLine(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	g := client.LimitWait{Action: "charge-card", Key: "acme", Position: 17, QueueLength: 230, Active: 5, Policy: client.Policy{Concurrency: 5, Rate: 100, RateWindow: time.Second}, Since: now.Add(-12 * time.Second)}
 	for want, change := range map[string]func(g *client.LimitWait){
-		"charge-card (key acme): place 17 of 230; 5 of 5 slots are taken, since 12s":                      func(*client.LimitWait) {},
-		"charge-card: place 17 of 230; 6 of 5 slots are taken, since 12s":                                 func(g *client.LimitWait) { g.Key, g.Active = "", 6 },
-		"charge-card (key acme): place 17 of 230; about to be let in, since 12s":                          func(g *client.LimitWait) { g.Active = 4 },
-		"charge-card (key acme): place 17 of 230; limited to 100 per 1s, next at 12:00:01 UTC, since 12s": func(g *client.LimitWait) { g.LimitedUntil = now.Add(time.Second) },
-		"charge-card (key acme): place 17 of 230; limited to 100 per 1s and 9 per 24h, next at 12:00:01 UTC, since 12s": func(g *client.LimitWait) {
+		"charge-card (key acme): position 17 of 230; 5 of 5 slots are in use, since 12s":                     func(*client.LimitWait) {},
+		"charge-card: position 17 of 230; 6 of 5 slots are in use, since 12s":                                func(g *client.LimitWait) { g.Key, g.Active = "", 6 },
+		"charge-card (key acme): position 17 of 230; next to be admitted, since 12s":                         func(g *client.LimitWait) { g.Active = 4 },
+		"charge-card (key acme): position 17 of 230; limited to 100 per 1s, next at 12:00:01 UTC, since 12s": func(g *client.LimitWait) { g.LimitedUntil = now.Add(time.Second) },
+		"charge-card (key acme): position 17 of 230; limited to 100 per 1s and 9 per 24h, next at 12:00:01 UTC, since 12s": func(g *client.LimitWait) {
 			g.LimitedUntil, g.Policy.Quota, g.Policy.QuotaWindow = now.Add(time.Second), 9, 24*time.Hour
 		},
-		"charge-card (key acme): place 17 of 230; DEADLOCK: every slot is held by somebody who waits for this queue, since 12s": func(g *client.LimitWait) { g.Deadlocked = true },
-		"charge-card (key acme): its gate does not know it at the moment, or does not answer; it asks again":                    func(g *client.LimitWait) { g.Position = 0 },
-		"charge-card (key acme): let in this moment":                                                                            func(g *client.LimitWait) { g.Position, g.Admitted = 0, true },
-		"charge-card (key acme): place 17 of 230; about to be let in":                                                           func(g *client.LimitWait) { g.Policy, g.Since = client.Policy{}, time.Time{} },
+		"charge-card (key acme): position 17 of 230; DEADLOCK: every holder waits for a waiter of this limit, since 12s": func(g *client.LimitWait) { g.Deadlocked = true },
+		"charge-card (key acme): not known to its limit at present; the request is repeated":                             func(g *client.LimitWait) { g.Position = 0 },
+		"charge-card (key acme): being admitted":                                                                         func(g *client.LimitWait) { g.Position, g.Admitted = 0, true },
+		"charge-card (key acme): position 17 of 230; next to be admitted":                                                func(g *client.LimitWait) { g.Policy, g.Since = client.Policy{}, time.Time{} },
 	} {
 		x := g
 		change(&x)
@@ -346,17 +350,17 @@ func TestOfManyThatWaitTheFirstAreTold(t *testing.T) {
 	if err := describe(&b, d, nil); err != nil {
 		t.Fatal(err)
 	}
-	wants(t, b.String(), "waits for 8 activities", "waits charge (key k0): place 1 of 1", "(key k4)", "waits and 3 more", "2 charge charge waits at its gate, place 1 of 1")
-	if h := diagnose.OwnObstacle(d); h != "it waits at 8 gates" {
+	wants(t, b.String(), "waits for 8 activities", "limit charge (key k0): position 1 of 1", "(key k4)", "limit and 3 more", "2 charge charge waits at its limit, position 1 of 1")
+	if h := diagnose.OwnObstacle(d); h != "it waits at 8 limits" {
 		t.Errorf("%q", h)
 	}
 	d.LimitWaits = d.LimitWaits[:2]
 	d.Activities = d.Activities[:2]
-	if h := diagnose.OwnObstacle(d); h != "it waits at the gates of charge (key k0), charge (key k1)" {
+	if h := diagnose.OwnObstacle(d); h != "it waits at the limits of charge (key k0), charge (key k1)" {
 		t.Errorf("%q", h)
 	}
 	d.LimitWaits[1].Deadlocked = true
-	if h := diagnose.OwnObstacle(d); !strings.Contains(h, "the gate of charge (key k1), which is DEADLOCKED") {
+	if h := diagnose.OwnObstacle(d); !strings.Contains(h, "the limit of charge (key k1), which is DEADLOCKED") {
 		t.Errorf("%q", h)
 	}
 	d.Activities = append(d.Activities, client.Activity{Event: 9, Name: "other", Queue: "other", Scheduled: time.UnixMilli(1)})
@@ -397,7 +401,7 @@ func TestTheStateOfAQueueIsAWord(t *testing.T) {
 	if got != "cdb0a" {
 		t.Errorf("the order is %s", got)
 	}
-	if q := (&queueClearCmd{Action: "charge", Key: "acme"}).question(client.QueueInfo{Waiting: 7}); q != "Turn away all who wait for charge (key acme), 7 at the moment? Activities fail, instances are cancelled." {
+	if q := (&queueClearCmd{Action: "charge", Key: "acme"}).question(client.QueueInfo{Waiting: 7}); q != "Reject all waiters of charge (key acme) (7 at present)? Activities fail, instances are cancelled." {
 		t.Errorf("%q", q)
 	}
 }
@@ -409,10 +413,10 @@ func TestOfManyWhoAreInOnlySoManyArePromisedAsCanBeShown(t *testing.T) {
 		want          string
 	}{
 		{false, false, 100, ""},
-		{false, true, 100, "These are the first 100; --limit 0 shows all.\n"},
+		{false, true, 100, "The first 100 are shown; --limit 0 shows all.\n"},
 		{true, false, 100, ""},
-		{true, true, 100, "These are 100 of them; --limit 0 shows up to 500.\n"},
-		{true, false, 500, "These are 500, as many as fit into an answer; \"pawl queue stats\" says how many are in.\n"},
+		{true, true, 100, "100 are shown; --limit 0 shows up to 500.\n"},
+		{true, false, 500, "500 are shown, as many as fit into one reply; \"pawl queue stats\" shows how many there are.\n"},
 	} {
 		if got := (&queueListCmd{Holders: k.holders}).footer(k.rows, k.more); got != k.want {
 			t.Errorf("%+v: %q", k, got)
@@ -438,8 +442,8 @@ func TestALimitIsReadAsItIsWritten(t *testing.T) {
 			t.Errorf("%s: %s, %v", text, l, err)
 		}
 	}
-	set := policySetCmd{Rate: per{100, time.Second}, QueueTimeout: forEver}
-	if p := set.policy(); !reflect.DeepEqual(p, client.Policy{Rate: 100, RateWindow: time.Second, QueueTimeout: -1}) || diagnose.Policy(p) != "100 per 1s, up to 10000 wait for ever" {
+	set := policySetCmd{Rate: per{100, time.Second}, QueueTimeout: forever}
+	if p := set.policy(); !reflect.DeepEqual(p, client.Policy{Rate: 100, RateWindow: time.Second, QueueTimeout: -1}) || diagnose.Policy(p) != "100 per 1s, up to 10000 wait forever" {
 		t.Errorf("%+v: %s", p, diagnose.Policy(p))
 	}
 	for want, d := range map[string]time.Duration{"24h": 24 * time.Hour, "1h30m": 90 * time.Minute, "1m": time.Minute, "1m30s": 90 * time.Second, "10s": 10 * time.Second, "20m": 20 * time.Minute, "250ms": 250 * time.Millisecond} {
@@ -456,7 +460,7 @@ func TestLimitsThatMakeNoSenseAreCodeTwo(t *testing.T) {
 		{"policy", "set", "x", "--queue-timeout", "0s"}, {"policy", "set", "x", "--queue-timeout", "never"}, {"policy", "get"}, {"policy", "delete", "a/b"},
 		{"queue"}, {"queue", "list"}, {"queue", "list", "a b"}, {"queue", "stats", "a b"}, {"queue", "stats", "--key", "k"}, {"queue", "clear"}, {"queue", "clear", "a/b"}, {"queue", "list", "x", "--limit=-1"},
 		{"queue", "stats", "--limit=-1"}, {"policy", "set", "x", "--concurrency", "0"}, {"policy", "set", "x", "--concurrency", "1", "--queue-limit", "0"},
-		{"policy", "set", "x", "--key", "tenant"}, {"policy", "set", "x", "--queue-limit", "5"}, {"policy", "set", "x", "--reject"},
+		{"policy", "set", "x", "--key", "tenant"}, {"policy", "set", "x", "--queue-limit", "5"}, {"policy", "set", "x", "--reject"}, {"policy", "set", "x"}, {"policy", "set", "x", "--unlimited", "--reject"},
 		{"policy", "set", "x", "--concurrency", "1", "--key", ""}, {"policy", "set", strings.Repeat("x", 101), "--concurrency", "1"},
 	} {
 		code, out, errs := command(t, args...)
@@ -465,11 +469,11 @@ func TestLimitsThatMakeNoSenseAreCodeTwo(t *testing.T) {
 		}
 	}
 	for want, args := range map[string][]string{
-		"--quota: needs a window of at least 1 s":                {"--quota", "5/10ms"},
-		"--rate: has a window of at most ten years":              {"--rate", "5/100000h"},
-		"--quota: has a window of at most ten years":             {"--quota", "5/100000h"},
-		"--queue-timeout: must be at most ten years":             {"--concurrency", "1", "--queue-timeout", "100000h"},
-		`--concurrency: "0": want a number from 1 to 2147483647`: {"--concurrency", "0"},
+		"--quota: needs a window of at least 1 s":     {"--quota", "5/10ms"},
+		"--rate: has a window of at most ten years":   {"--rate", "5/100000h"},
+		"--quota: has a window of at most ten years":  {"--quota", "5/100000h"},
+		"--queue-timeout: must be at most ten years":  {"--concurrency", "1", "--queue-timeout", "100000h"},
+		`--concurrency: "0": must be 1 to 2147483647`: {"--concurrency", "0"},
 	} {
 		if _, _, errs := command(t, append([]string{"policy", "set", "x"}, args...)...); !strings.Contains(errs, want) {
 			t.Errorf("%q, not %s", errs, want)

@@ -9,24 +9,25 @@ import (
 	"github.com/nats-io/nuid"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
 type startCmd struct {
-	Orchestration string `arg:"" help:"Name of the orchestration."`
-	ID            string `arg:"" optional:"" help:"Id of the instance; made up if not given."`
-	Input         string `placeholder:"JSON" help:"Input as JSON, @FILE, or - for standard input."`
-	Version       string `placeholder:"VERSION" help:"Version of the orchestration. Default: the newest that its orchestrator has."`
-	Event         string `placeholder:"NAME=JSON" help:"Send an event too, in the same message: with JSON, @FILE, - or nothing. An instance that runs already gets only the event."`
+	Orchestration string  `arg:"" help:"Name of the orchestration."`
+	ID            *string `arg:"" optional:"" help:"Id of the instance. Default: a generated one."`
+	Input         string  `placeholder:"JSON" help:"Input as JSON, @FILE, or - for standard input."`
+	Version       string  `placeholder:"VERSION" help:"Version of the orchestration. Default: the newest that its orchestrator has."`
+	Event         string  `placeholder:"NAME=JSON" help:"Also send an event, in the same message, with JSON, @FILE, - or nothing. A running instance receives only the event."`
 	waiting
-	reach `group:"Connection"`
+	connection `group:"Connection"`
 }
 
 // AfterApply checks the settings.
 func (c *startCmd) AfterApply() error {
-	return errors.Join(c.waiting.AfterApply(), c.reach.AfterApply())
+	return errors.Join(c.waiting.AfterApply(), c.connection.AfterApply())
 }
 
 // Run starts an instance.
@@ -44,22 +45,31 @@ func (c *startCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
+	note, err := order.check(ctx, cl)
+	if err != nil {
+		return err
+	}
+	if note != "" && !c.Wait { // which reports it
+		if _, err := fmt.Fprintf(s.err, "pawl: %s is started and %s\n", order.id, diagnose.OneLine(note)); err != nil {
+			return err
+		}
+	}
 	switch {
 	case c.Wait:
 		return c.await(ctx, s, cl, run)
 	case c.JSON:
-		return accepted(s.out, true, order.id, "")
+		return accepted(s, true, order.id, "", "")
 	default:
 		_, err = fmt.Fprintln(s.out, order.id)
 		return err
 	}
 }
 
-// order is a start in the client's terms.
+// order is a start as the client sends it.
 type order struct {
 	orchestration, id string
 	input             history.Payload
-	event             string // comes with it; empty: none does
+	event             string // sent with it; empty: none
 	data              history.Payload
 	options           []client.StartOption
 }
@@ -68,17 +78,19 @@ type order struct {
 func (c *startCmd) order() (o order, err error) {
 	name, data, _ := strings.Cut(c.Event, "=")
 	if c.Input == "-" && data == "-" {
-		return o, settings.Usage(errors.New("--input and --event can not both be read from standard input"))
+		return o, settings.Usage(errors.New("--input and --event cannot both be read from standard input"))
 	}
-	o = order{orchestration: c.Orchestration, id: c.ID, event: name}
+	o = order{orchestration: c.Orchestration, event: name}
 	if o.input, err = input(c.Input); err != nil {
 		return o, err
 	}
 	if o.data, err = input(data); err != nil {
 		return o, err
 	}
-	if o.id == "" {
+	if c.ID == nil {
 		o.id = c.Orchestration + "-" + nuid.Next()
+	} else {
+		o.id = *c.ID
 	}
 	bad := []error{pawl.ValidateName(o.orchestration), pawl.ValidateID(o.id)}
 	if c.Event != "" {

@@ -12,14 +12,14 @@ import (
 )
 
 type statusCmd struct {
-	ID     string `arg:"" help:"Id of the instance."`
-	Follow bool   `help:"Show every change, a line each, until the instance ends."`
-	JSON   bool   `name:"json" help:"Write JSON, a status a line."`
-	reach  `group:"Connection"`
+	ID         string `arg:"" help:"Id of the instance."`
+	Follow     bool   `help:"Show every change, one per line, until the instance ends."`
+	JSON       bool   `name:"json" help:"Write one JSON object per status."`
+	connection `group:"Connection"`
 }
 
-// statusLine is a custom status for a program. What is not known is left out: while the
-// instance is followed that is how it stands, and at its end the custom status.
+// statusLine is a custom status as JSON. While an instance is followed, a line has either its custom status or, at its end, its
+// status.
 type statusLine struct {
 	Instance string          `json:"instance"`
 	Status   string          `json:"status,omitempty"`
@@ -30,7 +30,7 @@ type statusLine struct {
 
 // Run shows the custom status.
 func (c *statusCmd) Run(ctx context.Context, s streams) error {
-	cl, done, err := c.about(ctx, s, c.ID)
+	cl, done, err := c.toInstance(ctx, s, c.ID)
 	if err != nil {
 		return err
 	}
@@ -47,14 +47,13 @@ func (c *statusCmd) Run(ctx context.Context, s streams) error {
 		l.Version, l.Value, l.Cleared = d.CustomStatus.Version, show.Payload(d.CustomStatus.Value), d.CustomStatus.Cleared
 	}
 	if l.Version == 0 && !c.JSON {
-		_, err := fmt.Fprintf(s.err, "pawl: %s has set no custom status\n", c.ID)
+		_, err := fmt.Fprintf(s.err, "pawl: %s has no custom status\n", c.ID)
 		return err
 	}
 	return c.show(s, l)
 }
 
-// follow shows every custom status that it is told of. One that is set while the one
-// before is on its way is told in its place.
+// follow shows every custom status that it receives. One that is set while the previous one is on its way replaces it.
 func (c *statusCmd) follow(ctx context.Context, s streams, cl *client.Client) error {
 	handle := pawl.NewStatus[json.RawMessage]()
 	for after := uint64(0); ; {
@@ -67,8 +66,8 @@ func (c *statusCmd) follow(ctx context.Context, s streams, cl *client.Client) er
 			_, err := fmt.Fprintf(s.err, "pawl: %s has ended: %s\n", c.ID, ended.Status)
 			return err
 		case err != nil && ctx.Err() != nil:
-			return fmt.Errorf("no longer following %s, which goes on: %w", c.ID, context.Cause(ctx))
-		case errors.Is(err, pawl.ErrUndecodable): // it carries nothing but its version
+			return fmt.Errorf("interrupted; %s continues: %w", c.ID, context.Cause(ctx))
+		case errors.Is(err, pawl.ErrUndecodable): // it has a version only
 		case err != nil:
 			return err
 		}

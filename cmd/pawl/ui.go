@@ -11,11 +11,11 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// uiStop bounds what requests under way may take after a signal.
+// uiStop bounds the time for running requests to end after a signal.
 const uiStop = 5 * time.Second
 
 type uiCmd struct {
-	reach
+	connection
 	settings.HTTPAccess
 	HTTP string `name:"http" env:"PAWL_HTTP" default:"127.0.0.1:7295" placeholder:"ADDR" help:"Address to serve at; an address that is not a loopback address requires users."`
 }
@@ -34,7 +34,7 @@ func (c *uiCmd) Run(ctx context.Context, s streams) (err error) {
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(s.out, "Console of namespace %s: %s\n\nCtrl-C ends it.\n", c.Namespace.Namespace, srv.URL())
+	_, _ = fmt.Fprintf(s.out, "Console of namespace %s: %s\n\nCtrl-C stops it.\n", c.Namespace.Namespace, srv.URL())
 	<-ctx.Done()
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), uiStop)
 	defer cancel()

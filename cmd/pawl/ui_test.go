@@ -13,7 +13,7 @@ import (
 
 // The console of a fleet is served by a process that has NATS only, until it is told to end.
 func TestUIServesTheConsoleOfAFleet(t *testing.T) {
-	nats := stage(t, fleets{orchestrations: examples.Orchestrations()})
+	nats := harness(t, fleets{orchestrations: examples.Orchestrations()})
 	ctx, cancel := context.WithCancel(t.Context())
 	r, w := io.Pipe()
 	code := make(chan int, 1)

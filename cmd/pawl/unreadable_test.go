@@ -19,7 +19,7 @@ import (
 // end, and the neighbor is shown.
 func TestCommandsNameWhatCannotBeRead(t *testing.T) {
 	nap, wake := pawl.NewOrchestration[pawl.None, pawl.None]("nap"), pawl.NewEvent[pawl.None]("wake")
-	nats, url := stageAt(t, fleets{orchestrations: []pawl.OrchestrationBinding{
+	nats, url := harnessAt(t, fleets{orchestrations: []pawl.OrchestrationBinding{
 		nap.Do(func(ctx *pawl.Context, _ pawl.None) (pawl.None, error) { return wake.Receive(ctx) }),
 	}})
 	at := func(args ...string) []string { return append(args, "--nats", nats) }
@@ -72,8 +72,8 @@ func TestCommandsNameWhatCannotBeRead(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "neighbor") {
 		t.Errorf("list: code %d\n%s\n%s", code, out, errs)
 	}
-	_, out, errs = command(t, at("list", "--stuck")...)
-	readable(t, "list --stuck", out, errs)
+	_, out, errs = command(t, at("list", "--stalled")...)
+	readable(t, "list --stalled", out, errs)
 	code, out, errs = command(t, "check", "--redis", url)
 	readable(t, "check", out, errs)
 	for _, id := range []string{"record-type", "record-garbage", "record-end", "history-type", "history-lies", "inbox-type", "inbox-garbage"} {

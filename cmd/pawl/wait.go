@@ -15,44 +15,43 @@ import (
 )
 
 const (
-	lookAfter = 3 * time.Second // of waiting, and again so often
-	lookTime  = time.Second     // for one look
+	reportInterval  = 3 * time.Second // between two checks for obstacles while waiting
+	describeTimeout = time.Second
 )
 
-// waiting is what start and get have in common when they wait.
+// waiting has the flags that start and get share.
 type waiting struct {
-	Wait    bool          `help:"Wait for the end and show the result; a failed instance is exit code 1."`
-	Timeout time.Duration `placeholder:"DURATION" help:"With --wait: at most so long, such as 30s. Default: for ever."`
+	Wait    bool          `help:"Wait for the end and show the result; exit code 1 if the instance fails."`
+	Timeout time.Duration `placeholder:"DURATION" help:"With --wait: maximum time, such as 30s. Default: forever."`
 	JSON    bool          `name:"json" help:"Write JSON."`
 }
 
-// AfterApply refuses a time in the past, and one that nobody asked for.
+// AfterApply rejects a timeout that is negative or without --wait.
 func (w waiting) AfterApply() error {
 	switch {
 	case w.Timeout < 0:
-		return fmt.Errorf("--timeout %s: want more than nothing", w.Timeout)
+		return fmt.Errorf("--timeout must be positive (got %s)", w.Timeout)
 	case w.Timeout > 0 && !w.Wait:
 		return errors.New("--timeout needs --wait")
 	}
 	return nil
 }
 
-// await waits for the end, shows it, and makes a failed instance an exit code. What
-// keeps an instance for long is said meanwhile, for whoever waits might wait for ever.
+// await waits for the end, shows it, and makes a failed instance an exit code. Obstacles are reported meanwhile.
 func (w waiting) await(ctx context.Context, s streams, cl *client.Client, run *client.RawRun) error {
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if w.Timeout > 0 {
 		limited, cancel = context.WithTimeout(ctx, w.Timeout)
 	}
 	defer cancel()
-	quiet := tellHindrances(limited, s.err, cl, run.ID())
+	stop := reportObstacles(limited, s.err, cl, run.ID())
 	result, err := run.Result(limited)
-	quiet()
+	stop()
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return fmt.Errorf("%s has not ended within %s%s", run.ID(), w.Timeout, because(ctx, cl, run.ID()))
 	}
 	if err != nil && ctx.Err() != nil {
-		return fmt.Errorf("no longer waiting for %s, which goes on: %w", run.ID(), context.Cause(ctx))
+		return fmt.Errorf("interrupted; %s continues: %w", run.ID(), context.Cause(ctx))
 	}
 	o, err := api.OutcomeOf(run.ID(), result, err)
 	if err != nil {
@@ -67,7 +66,7 @@ func (w waiting) show(s streams, o api.Outcome) (err error) {
 		err = writeJSON(s.out, o)
 	case o.Status == client.Completed:
 		_, err = fmt.Fprintln(s.out, string(o.Result))
-	case o.Status == client.Cancelled: // its error says so
+	case o.Status == client.Cancelled: // its error names the status
 		_, err = fmt.Fprintf(s.err, "pawl: %s: %s\n", o.Instance, diagnose.OneLine(o.Error))
 	default:
 		_, err = fmt.Fprintf(s.err, "pawl: %s %s: %s\n", o.Instance, o.Status, diagnose.OneLine(o.Error))
@@ -78,29 +77,28 @@ func (w waiting) show(s streams, o api.Outcome) (err error) {
 	return err
 }
 
-// because looks at an instance that was waited for in vain.
+// because describes the obstacle of an instance that has not ended in time.
 func because(ctx context.Context, cl *client.Client, id string) string {
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
 	d, err := cl.Describe(ctx, id)
 	if err != nil {
-		return ": " + spoken(err)
+		return ": " + userMessage(err)
 	}
 	if h := diagnose.Obstacle(ctx, cl, d); h != "" {
 		return ": " + h
 	}
-	return ", it is " + standing(d)
+	return "; it is " + statusText(d)
 }
 
-// tellHindrances says on w what keeps an instance, each thing once, until the function
-// that it gives is called, which waits for it.
-func tellHindrances(ctx context.Context, w io.Writer, cl *client.Client, id string) (quiet func()) {
+// reportObstacles writes to w what prevents an instance from proceeding, each obstacle once, until stop is called.
+func reportObstacles(ctx context.Context, w io.Writer, cl *client.Client, id string) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		tick := time.NewTicker(lookAfter)
+		tick := time.NewTicker(reportInterval)
 		defer tick.Stop()
-		said := ""
+		last := ""
 		for {
 			select {
 			case <-ctx.Done():
@@ -109,10 +107,10 @@ func tellHindrances(ctx context.Context, w io.Writer, cl *client.Client, id stri
 			}
 			d, err := cl.Describe(ctx, id)
 			if err != nil {
-				continue // who waits is told by the request for the result
+				continue // the request for the result reports it
 			}
-			if h := diagnose.Obstacle(ctx, cl, d); h != "" && h != said {
-				said = h
+			if h := diagnose.Obstacle(ctx, cl, d); h != "" && h != last {
+				last = h
 				_, _ = fmt.Fprintf(w, "pawl: waiting for %s: %s\n", id, h)
 			}
 		}

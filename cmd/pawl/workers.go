@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	abandonedMost = 20 // abandoned activities of a worker are shown to a person
-	shortList     = 60 // bytes of names that stand in one cell
+	maxAbandonedShown = 20 // abandoned activities of a worker in a table
+	maxNames          = 60 // bytes of names in a cell
 )
 
 type workersCmd struct {
-	JSON  bool `name:"json" help:"Write JSON, a worker a line."`
-	reach `group:"Connection"`
+	JSON       bool `name:"json" help:"Write one JSON object per worker."`
+	connection `group:"Connection"`
 }
 
 // Help is shown with the flags.
 func (c *workersCmd) Help() string {
-	return "Workers answer for themselves: one that is cut off from NATS is not listed. An activity is abandoned " +
-		"that runs on although it was cancelled and its grace is over; its place is free, but only the end of its worker's process ends it."
+	return "Every connected worker answers; one without a connection to NATS is not listed. An abandoned activity still runs after " +
+		"its cancellation and grace period; its slot is free, and only the end of the worker's process ends it."
 }
 
 // Run lists the workers.
@@ -51,7 +51,7 @@ func (c *workersCmd) Run(ctx context.Context, s streams) error {
 	return nil
 }
 
-// showWorkers shows a worker a row and, below, what somebody should see to.
+// showWorkers writes a row per worker and, below, abandoned activities and errors.
 func showWorkers(w io.Writer, all []client.WorkerInfo) error {
 	if len(all) == 0 && term.Interactive(w) {
 		_, err := fmt.Fprintln(w, "No worker has answered.")
@@ -59,7 +59,7 @@ func showWorkers(w io.Writer, all []client.WorkerInfo) error {
 	}
 	t := &term.Table{Header: []string{"NAME", "HOST", "PID", "UP", "RUNNING", "ABANDONED", "QUEUES"}, Right: []int{2, 3, 4, 5}, Fold: 7}
 	for _, x := range all {
-		t.Add(x.Name, x.Host, x.PID, since(x.Since, time.Time{}), x.Running, len(x.Abandoned), some(x.Queues))
+		t.Add(x.Name, x.Host, x.PID, formatElapsed(x.Since, time.Time{}), x.Running, len(x.Abandoned), abbreviated(x.Queues))
 	}
 	if err := t.Write(w); err != nil {
 		return err
@@ -67,13 +67,13 @@ func showWorkers(w io.Writer, all []client.WorkerInfo) error {
 	if err := abandonedTable(w, all); err != nil {
 		return err
 	}
-	return troubles(w, all)
+	return problems(w, all)
 }
 
-// some names queues, as many as one looks at.
-func some(queues []string) string {
+// abbreviated lists the first few names.
+func abbreviated(queues []string) string {
 	most := len(queues)
-	for most > 1 && len(strings.Join(queues[:most], ", ")) > shortList {
+	for most > 1 && len(strings.Join(queues[:most], ", ")) > maxNames {
 		most--
 	}
 	text := strings.Join(queues[:most], ", ")
@@ -83,14 +83,14 @@ func some(queues []string) string {
 	return text
 }
 
-// abandonedTable shows, under an empty line, what the workers have abandoned.
+// abandonedTable writes the abandoned activities under an empty line.
 func abandonedTable(w io.Writer, all []client.WorkerInfo) error {
-	t := &term.Table{Header: []string{"ABANDONED", "OF", "ON", "FOR"}, Right: []int{3}}
+	t := &term.Table{Header: []string{"ABANDONED", "INSTANCE", "WORKER", "FOR"}, Right: []int{3}}
 	for _, x := range all {
-		for _, a := range x.Abandoned[:min(len(x.Abandoned), abandonedMost)] {
-			t.Add(a.Activity, a.Instance, x.Name, since(a.Since, time.Time{}))
+		for _, a := range x.Abandoned[:min(len(x.Abandoned), maxAbandonedShown)] {
+			t.Add(a.Activity, a.Instance, x.Name, formatElapsed(a.Since, time.Time{}))
 		}
-		if more := len(x.Abandoned) - abandonedMost; more > 0 {
+		if more := len(x.Abandoned) - maxAbandonedShown; more > 0 {
 			t.Add(fmt.Sprintf("and %d more", more), "", x.Name, "")
 		}
 	}
@@ -101,15 +101,15 @@ func abandonedTable(w io.Writer, all []client.WorkerInfo) error {
 	return t.Write(w)
 }
 
-// troubles says what goes wrong, or lately did.
-func troubles(w io.Writer, all []client.WorkerInfo) error {
+// problems writes the current and the latest errors.
+func problems(w io.Writer, all []client.WorkerInfo) error {
 	f := &term.Fields{}
 	for _, x := range all {
 		if x.NotReady != "" {
 			f.Add(x.Name, "is not ready: "+diagnose.OneLine(x.NotReady))
 		}
 		if x.LastError != "" {
-			f.Add(x.Name, fmt.Sprintf("latest trouble, %s ago: %s", since(x.LastErrorAt, time.Time{}), diagnose.OneLine(x.LastError)))
+			f.Add(x.Name, fmt.Sprintf("latest error, %s ago: %s", formatElapsed(x.LastErrorAt, time.Time{}), diagnose.OneLine(x.LastError)))
 		}
 	}
 	if f.Empty() {

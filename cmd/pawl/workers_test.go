@@ -21,7 +21,7 @@ func TestAnAbandonedActivityIsSeenInItsHistoryAndOnItsWorker(t *testing.T) {
 		let     = make(chan struct{}) // the activity go
 		hearing = make(chan struct{})
 	)
-	nats := stage(t, fleets{
+	nats := harness(t, fleets{
 		orchestrations: []pawl.OrchestrationBinding{deaf.Do(func(ctx *pawl.Context, _ pawl.None) (pawl.None, error) {
 			never.Start(ctx, pawl.None{})
 			return listen.Call(ctx, pawl.None{})
@@ -53,7 +53,7 @@ func TestAnAbandonedActivityIsSeenInItsHistoryAndOnItsWorker(t *testing.T) {
 		}
 	}
 	wants(t, must(t, at("history", "d-1", "--json")...), `"kind":"ActivityCancelRequested"`, `"report":{"how":"abandoned","after_ms":`, `,"worker":"w-1","at":"20`)
-	wants(t, must(t, at("workers")...), "w-1", "0 1 ears", "ABANDONED OF ON FOR", "listen d-1 w-1")
+	wants(t, must(t, at("workers")...), "w-1", "0 1 ears", "ABANDONED INSTANCE WORKER FOR", "listen d-1 w-1")
 	var w api.Worker
 	if err := json.Unmarshal([]byte(must(t, at("workers", "--json")...)), &w); err != nil {
 		t.Fatal(err)
@@ -65,16 +65,16 @@ func TestAnAbandonedActivityIsSeenInItsHistoryAndOnItsWorker(t *testing.T) {
 
 func TestWhatIsWrongOnAWorkerStandsBelowTheTable(t *testing.T) {
 	busy := client.WorkerInfo{Name: "w-1", Queues: []string{strings.Repeat("a", 30), strings.Repeat("b", 28), "c", "d"}, NotReady: "NATS is\naway", LastError: "claim: timeout", LastErrorAt: time.Now()}
-	for range abandonedMost + 3 {
+	for range maxAbandonedShown + 3 {
 		busy.Abandoned = append(busy.Abandoned, client.Abandoned{Activity: "listen", Instance: "d-1", Since: time.UnixMilli(1)})
 	}
 	var b strings.Builder
 	if err := showWorkers(&b, []client.WorkerInfo{busy, {Name: "w-2"}}); err != nil {
 		t.Fatal(err)
 	}
-	wants(t, b.String(), "w-1", "23", "bbb and 2 more", "w-2", "ABANDONED OF", "listen d-1 w-1", "and 3 more w-1",
-		"w-1 is not ready: NATS is; away", "w-1 latest trouble, ", "ago: claim: timeout")
-	if n := strings.Count(b.String(), "listen"); n != abandonedMost {
+	wants(t, b.String(), "w-1", "23", "bbb and 2 more", "w-2", "ABANDONED INSTANCE", "listen d-1 w-1", "and 3 more w-1",
+		"w-1 is not ready: NATS is; away", "w-1 latest error, ", "ago: claim: timeout")
+	if n := strings.Count(b.String(), "listen"); n != maxAbandonedShown {
 		t.Errorf("%d are listed:\n%s", n, b.String())
 	}
 
@@ -90,7 +90,7 @@ func TestHowACancelledActivityEndedIsSaidInFewWords(t *testing.T) {
 		"stopped at once on w-1":           {How: client.HowStopped, Worker: "w-1"},
 		"finished first on w-1":            {How: client.HowFinishedFirst, Worker: "w-1"},
 		"finished first":                   {How: client.HowFinishedFirst},
-		"finished before it was told":      {How: client.HowFinishedLate},
+		"finished before it was notified":  {How: client.HowFinishedLate},
 		"never started":                    {How: client.HowNeverStarted, Worker: "w-1"},
 		"abandoned after 10s on w-2":       {How: client.HowAbandoned, After: 10 * time.Second, Worker: "w-2"},
 		"evaporated on w-9 of a newer day": {How: "evaporated", Worker: "w-9 of a newer day"},

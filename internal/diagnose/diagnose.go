@@ -1,4 +1,4 @@
-// Package diagnose reports in words what an instance waits for and what keeps it from going on. The command line and the
+// Package diagnose describes what an instance waits for, and what prevents it from proceeding. The command line and the
 // console show the same sentences.
 package diagnose
 
@@ -13,33 +13,32 @@ import (
 )
 
 const (
-	slow     = 2 * time.Second // may an activity wait for a worker before somebody should know
-	mostLook = 8               // descendants that are looked at to find one that hinders
+	slowStart    = 2 * time.Second // after which an activity without a worker is reported
+	maxDescribed = 8               // descendants that are described to find an obstacle
 )
 
-// Obstacle says what keeps an instance that somebody could see to, itself or one of its
-// descendants; empty: nothing is known.
+// Obstacle describes what prevents an instance, or one of its descendants, from proceeding; empty: nothing is known.
 func Obstacle(ctx context.Context, cl *client.Client, d client.Description) string {
 	if h := OwnObstacle(d); h != "" {
 		return h
 	}
-	looks := mostLook
-	return below(ctx, cl, d, &looks)
+	left := maxDescribed
+	return below(ctx, cl, d, &left)
 }
 
-// below looks for the hindrance among the descendants, the oldest child and its own first.
-func below(ctx context.Context, cl *client.Client, d client.Description, looks *int) string {
+// below searches the descendants for an obstacle, depth first from the oldest child.
+func below(ctx context.Context, cl *client.Client, d client.Description, left *int) string {
 	for _, c := range d.Children {
-		if *looks--; *looks < 0 {
+		if *left--; *left < 0 {
 			return ""
 		}
 		child, err := cl.Describe(ctx, c.Instance)
 		if err != nil {
-			continue // who waits is told by the request for the result
+			continue // the request for the result reports it
 		}
 		h := OwnObstacle(child)
 		if h == "" {
-			h = below(ctx, cl, child, looks)
+			h = below(ctx, cl, child, left)
 		}
 		if h != "" {
 			return fmt.Sprintf("its child %s: %s", c.Instance, h)
@@ -51,35 +50,34 @@ func below(ctx context.Context, cl *client.Client, d client.Description, looks *
 // OwnObstacle is Obstacle without the descendants.
 func OwnObstacle(d client.Description) string {
 	if d.Stalled != "" {
-		return "it is stuck: " + OneLine(d.Stalled)
+		return "it is stalled: " + OneLine(d.Stalled)
 	}
 	var queues []string
-	gated := d.Status == client.Pending
+	atLimit := d.Status == client.Pending
 	for _, o := range d.Activities {
 		if _, waits := WaitOf(d.LimitWaits, o.Event); waits {
-			gated = gated || tooLong(o.Scheduled)
+			atLimit = atLimit || delayed(o.Scheduled)
 			continue
 		}
 		if o.Worker != "" {
-			return "" // somebody works for it
+			return ""
 		}
-		if tooLong(o.Scheduled) && !slices.Contains(queues, o.Queue) {
+		if delayed(o.Scheduled) && !slices.Contains(queues, o.Queue) {
 			queues = append(queues, o.Queue)
 		}
 	}
 	switch {
-	case len(queues) == 0 && gated:
-		return atGates(d)
+	case len(queues) == 0 && atLimit:
+		return atLimits(d)
 	case len(queues) == 0:
 		return ""
 	}
-	return "no worker has taken its activities from " + strings.Join(queues, ", ") + "; is one running that has them?"
+	return "no worker has taken its activities from " + strings.Join(queues, ", ") + "; is a worker running that has them?"
 }
 
-func tooLong(since time.Time) bool { return time.Since(since) > slow }
+func delayed(since time.Time) bool { return time.Since(since) > slowStart }
 
-// WaitsFor says what would move an instance that runs and is not held up; empty if it does
-// not, or is moving.
+// WaitsFor describes what a running instance waits for; empty if it does not run, is stalled, or has inputs to apply.
 func WaitsFor(d client.Description) string {
 	if d.Status != client.Running || d.Stalled != "" || d.UnreadInputs > 0 {
 		return ""
@@ -117,20 +115,20 @@ func WaitsFor(d client.Description) string {
 	switch {
 	case len(all) == 0:
 		return "an event"
-	case alone: // a timer is a deadline as often as not
+	case alone: // a timer is often a deadline for an event
 		return all[0] + ", perhaps an event"
 	default:
 		return strings.Join(all, ", ")
 	}
 }
 
-// heldBy says where an activity is.
+// heldBy describes where an activity is.
 func heldBy(o client.Activity, waits []client.LimitWait) string {
-	if _, gated := WaitOf(waits, o.Event); gated {
-		return "(at its gate)"
+	if _, atLimit := WaitOf(waits, o.Event); atLimit {
+		return "(waits at its limit)"
 	}
 	if o.Worker == "" {
-		return "(no worker has it)"
+		return "(waits for a worker)"
 	}
 	return "on " + o.Worker
 }

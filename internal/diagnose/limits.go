@@ -9,48 +9,48 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// mostWaits is how many activities of an instance are told of one by one that wait at gates.
-const mostWaits = 5
+// maxWaits bounds the waits of an instance that are described one by one.
+const maxWaits = 5
 
-// LimitWaits say, a line each, at which gates an instance waits, and why; of many the first.
+// LimitWaits describes the first waits of an instance at limits, one per line.
 func LimitWaits(d client.Description, now time.Time) []string {
 	var out []string
-	for _, g := range d.LimitWaits[:min(len(d.LimitWaits), mostWaits)] {
+	for _, g := range d.LimitWaits[:min(len(d.LimitWaits), maxWaits)] {
 		out = append(out, LimitWait(g, now))
 	}
-	if more := len(d.LimitWaits) - mostWaits; more > 0 {
+	if more := len(d.LimitWaits) - maxWaits; more > 0 {
 		out = append(out, fmt.Sprintf("and %d more", more))
 	}
 	return out
 }
 
-// LimitWait says why something waits at a gate.
+// LimitWait describes a wait at a limit.
 func LimitWait(g client.LimitWait, now time.Time) string {
 	if g.Admitted {
-		return ActionAndKey(g.Action, g.Key) + ": let in this moment"
+		return ActionAndKey(g.Action, g.Key) + ": being admitted"
 	}
 	if g.Position == 0 {
-		return ActionAndKey(g.Action, g.Key) + ": its gate does not know it at the moment, or does not answer; it asks again"
+		return ActionAndKey(g.Action, g.Key) + ": not known to its limit at present; the request is repeated"
 	}
 	var why string
 	switch {
 	case g.Deadlocked:
-		why = "DEADLOCK: every slot is held by somebody who waits for this queue"
+		why = "DEADLOCK: every holder waits for a waiter of this limit"
 	case g.LimitedUntil.After(now):
 		why = "limited to " + limitText(g.Policy) + ", next at " + Clock(g.LimitedUntil)
 	case g.Policy.Concurrency > 0 && g.Active >= uint64(g.Policy.Concurrency):
-		why = fmt.Sprintf("%d of %d slots are taken", g.Active, g.Policy.Concurrency)
+		why = fmt.Sprintf("%d of %d slots are in use", g.Active, g.Policy.Concurrency)
 	default:
-		why = "about to be let in"
+		why = "next to be admitted"
 	}
-	text := fmt.Sprintf("%s: place %d of %d; %s", ActionAndKey(g.Action, g.Key), g.Position, g.QueueLength, why)
+	text := fmt.Sprintf("%s: position %d of %d; %s", ActionAndKey(g.Action, g.Key), g.Position, g.QueueLength, why)
 	if !g.Since.IsZero() {
 		text += ", since " + Duration(now.Sub(g.Since))
 	}
 	return text
 }
 
-// limitText names what limits how many are let in over time.
+// limitText describes a rate and a quota.
 func limitText(p client.Policy) string {
 	var all []string
 	if p.Rate > 0 {
@@ -62,7 +62,7 @@ func limitText(p client.Policy) string {
 	return strings.Join(all, " and ")
 }
 
-// WaitOf gives the wait of an event, if it waits at a gate.
+// WaitOf returns the wait of an event, if it waits at a limit.
 func WaitOf(waits []client.LimitWait, event uint64) (client.LimitWait, bool) {
 	i := slices.IndexFunc(waits, func(g client.LimitWait) bool { return g.Event == event })
 	if i < 0 {
@@ -71,8 +71,8 @@ func WaitOf(waits []client.LimitWait, event uint64) (client.LimitWait, bool) {
 	return waits[i], true
 }
 
-// atGates says in few words at which gates an instance waits; empty if it waits at none. Without places, for they change.
-func atGates(d client.Description) string {
+// atLimits names the limits at which an instance waits, without positions, which change; empty: it waits at none.
+func atLimits(d client.Description) string {
 	var names []string
 	dead := ""
 	for _, g := range d.LimitWaits {
@@ -88,12 +88,12 @@ func atGates(d client.Description) string {
 	case len(names) == 0:
 		return ""
 	case dead != "":
-		return "it waits at the gate of " + dead + ", which is DEADLOCKED: everybody who was let in waits for somebody who waits there"
-	case len(names) > mostWaits:
-		return fmt.Sprintf("it waits at %d gates", len(names))
+		return "it waits at the limit of " + dead + ", which is DEADLOCKED: every holder waits for one of its waiters"
+	case len(names) > maxWaits:
+		return fmt.Sprintf("it waits at %d limits", len(names))
 	case len(names) == 1:
-		return "it waits at the gate of " + names[0]
+		return "it waits at the limit of " + names[0]
 	default:
-		return "it waits at the gates of " + strings.Join(names, ", ")
+		return "it waits at the limits of " + strings.Join(names, ", ")
 	}
 }

@@ -10,9 +10,9 @@ import (
 )
 
 // NotLimited describes a policy without limits.
-const NotLimited = "not limited, whatever its code and less specific levels say"
+const NotLimited = "not limited (overrides the code and less specific levels)"
 
-// Policy puts a policy on one line.
+// Policy describes a policy on one line.
 func Policy(p client.Policy) string {
 	if !p.Limits() {
 		return NotLimited
@@ -33,20 +33,20 @@ func Policy(p client.Policy) string {
 	return strings.Join(append(all, WhenLimited(p)), ", ")
 }
 
-// Rate puts the rate of a policy in words.
+// Rate describes the rate of a policy.
 func Rate(p client.Policy) string {
 	return fmt.Sprintf("%d per %s", p.Rate, Span(p.RateWindow))
 }
 
-// Quota puts the quota of a policy in words.
+// Quota describes the quota of a policy.
 func Quota(p client.Policy) string {
 	return fmt.Sprintf("%d per %s", p.Quota, Span(p.QuotaWindow))
 }
 
-// WhenLimited says what becomes of who can not be let in at once.
+// WhenLimited describes what happens to calls over the limit.
 func WhenLimited(p client.Policy) string {
 	if p.Reject {
-		return "others are refused"
+		return "others are rejected"
 	}
 	limit := p.QueueLimit
 	if limit == 0 {
@@ -54,7 +54,7 @@ func WhenLimited(p client.Policy) string {
 	}
 	switch {
 	case p.QueueTimeout < 0:
-		return fmt.Sprintf("up to %d wait for ever", limit)
+		return fmt.Sprintf("up to %d wait forever", limit)
 	case p.QueueTimeout == 0:
 		return fmt.Sprintf("up to %d wait up to %s", limit, Span(history.DefaultQueueTimeout))
 	default:
@@ -62,7 +62,7 @@ func WhenLimited(p client.Policy) string {
 	}
 }
 
-// Span is a duration as one writes it: 24h, not 24h0m0s.
+// Span formats a duration without zero parts: 24h, not 24h0m0s.
 func Span(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {

@@ -8,23 +8,23 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// MaxText bounds the bytes of a text that fills a screen.
+// MaxText is the maximum number of bytes of a long text.
 const MaxText = 2_000
 
-// Short cuts a text that is longer than most bytes.
-func Short(s string, most int) string {
-	if len(s) <= most {
+// Short cuts a text to at most limit bytes.
+func Short(s string, limit int) string {
+	if len(s) <= limit {
 		return s
 	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
+	return strings.ToValidUTF8(s[:limit], "") + "…"
 }
 
-// OneLine is the text of a failure, which may have many lines, for one that has room for one.
+// OneLine joins the lines of a text.
 func OneLine(s string) string {
 	return Short(strings.ReplaceAll(strings.TrimSpace(s), "\n", "; "), MaxText)
 }
 
-// Duration shows a length of time with as many digits as one looks at.
+// Duration formats a duration with about three significant digits.
 func Duration(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -40,7 +40,7 @@ func Duration(d time.Duration) string {
 	}
 }
 
-// Clock is the time of day of Unix milliseconds, in UTC; with the day if that is not soon.
+// Clock formats a time of day in UTC, with the date if it is more than 12 hours ahead.
 func Clock(t time.Time) string {
 	t = t.UTC()
 	if time.Until(t) > 12*time.Hour {
@@ -49,7 +49,7 @@ func Clock(t time.Time) string {
 	return t.Format("15:04:05") + " UTC"
 }
 
-// Counted is a number of things, in English whose plural has an s.
+// Counted formats a number of things whose plural has an s.
 func Counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -57,7 +57,7 @@ func Counted(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// ActionAndKey is an action, and which of its queues.
+// ActionAndKey names a limit.
 func ActionAndKey(action, key string) string {
 	if key == "" {
 		return action
@@ -65,7 +65,7 @@ func ActionAndKey(action, key string) string {
 	return action + " (key " + key + ")"
 }
 
-// CancelOutcome says how a cancelled activity ended.
+// CancelOutcome describes how a cancelled activity ended.
 func CancelOutcome(r client.Report) string {
 	on := ""
 	if r.Worker != "" {
@@ -80,7 +80,7 @@ func CancelOutcome(r client.Report) string {
 	case client.HowFinishedFirst:
 		return "finished first" + on
 	case client.HowFinishedLate:
-		return "finished before it was told" + on
+		return "finished before it was notified" + on
 	case client.HowNeverStarted:
 		return "never started"
 	case client.HowAbandoned:

@@ -92,7 +92,7 @@ type Execution struct {
 
 	// What the code may ask for.
 	started history.Started
-	pending bool  // it waits at its gate, and the program has not begun
+	pending bool  // it waits at its limit, and the program has not begun
 	now     int64 // Unix ms; never goes back
 	seeds   seeds
 

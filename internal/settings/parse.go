@@ -7,13 +7,11 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// DefaultRedis is where Redis is if nobody says otherwise. A program with another default
-// gives the variable redis to Commands.
+// DefaultRedis is the default address of Redis. A program with another default passes the variable redis to Commands.
 const DefaultRedis = "redis://127.0.0.1:6379"
 
-// Parse fills the settings, a pointer to a struct, from args and the environment. If
-// ok is false, the program is to end with the code at once: the help was asked for,
-// or the arguments are wrong and errw says how.
+// Parse fills the settings, a pointer to a struct, from args and the environment. If ok is false, the program must exit with
+// the code: the help was printed, or the arguments are wrong and errw has the error.
 func Parse(settings any, name, description string, args []string, out, errw io.Writer) (code int, ok bool) {
 	_, code, ok = Commands(settings, name, description, args, out, errw)
 	return code, ok

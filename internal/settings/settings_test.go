@@ -56,7 +56,7 @@ func TestWrongUseIsOneLineAndCodeTwo(t *testing.T) {
 		{"--no-such"}, {"--lease-ttl", "soon"}, {"--log-level", "loud"}, {"extra"}, {"--namespace", "a.b"}, {"--redis", "localhost:6379"},
 		{"--redis", "redis://h:1/db"}, {"--redis-ca", "missing.pem"}, {"--nats-ca", "missing.pem"}, {"--nats-nkey", "missing.nk"}, {"--nats-creds", "missing.creds"},
 		{"--nats-inbox-prefix", "a.*"}, {"--nats-inbox-prefix", "a."}, {"--reply-prefixes", "$JS"}, {"--reply-prefixes", "_INBOX,pawl."},
-		{"--partitions", "0"}, {"--partitions", "1025"}, {"--replicas", "0"}, {"--inputs-max-bytes", "1"}, {"--max-child-depth", "0"}, {"--inputs-max-bytes", "9999999TiB"}, {"--inputs-max-bytes", "1 GB"}, {"--look=-1s"}, {"--lease-ttl", "1ms"}, {"--concurrency", "0"}, {"--drain=-1s"},
+		{"--partitions", "0"}, {"--partitions", "1025"}, {"--replicas", "0"}, {"--inputs-max-bytes", "1"}, {"--max-child-depth", "0"}, {"--inputs-max-bytes", "9999999TiB"}, {"--inputs-max-bytes", "1 GB"}, {"--reconcile-interval=-1s"}, {"--lease-ttl", "1ms"}, {"--concurrency", "0"}, {"--drain=-1s"},
 		{"--grace", "0s"}, {"--max-abandoned", "0"}, {"--retention", "0s"}, {"--retention", "72"}, {"--retention", "completed"}, {"--retention", "running=1h"},
 		{"--retention", "completed=1h,failed"}, {"--retention", "completed=-1h"}, {"--retention", ""},
 	} {
@@ -74,7 +74,7 @@ func TestTheHelpShowsEverySettingWithItsVariable(t *testing.T) {
 	}
 	for _, want := range []string{
 		"--namespace", "--nats", "--nats-creds", "--nats-nkey", "--nats-ca", "--nats-inbox-prefix", "--reply-prefixes", "--redis", "--redis-ca", "--partitions", "--replicas",
-		"--inputs-max-bytes", "--max-child-depth", "--lease-ttl", "--look", "--retention", "--fail-diverged", "--grace", "--max-abandoned", "--concurrency", "--drain", "--http", "--log-level", "--log-format", "--examples", "PAWL_NATS", "PAWL_LOOK",
+		"--inputs-max-bytes", "--max-child-depth", "--lease-ttl", "--reconcile-interval", "--retention", "--fail-diverged", "--grace", "--max-abandoned", "--concurrency", "--drain", "--http", "--log-level", "--log-format", "--examples", "PAWL_NATS", "PAWL_RECONCILE_INTERVAL",
 		`--nats="nats://127.0.0.1:4222"`, `--redis="redis://127.0.0.1:6379"`, `--namespace="default"`,
 	} {
 		if !strings.Contains(out, want) {

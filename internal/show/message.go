@@ -7,11 +7,11 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// message is the summary of what concerns other instances, other executions, and other code.
+// message is the summary of events that concern other instances, other executions and other code.
 func message(e history.Event) string {
 	switch e := e.(type) {
 	case *history.ChildScheduled:
-		return called(noted(e.Name+" as "+e.Instance, version(e.Version), fate(e)), e.Payload)
+		return called(noted(e.Name+" as "+e.Instance, version(e.Version), parentClose(e)), e.Payload)
 	case *history.ChildCompleted:
 		return called(fmt.Sprintf("of %d", e.Scheduled), e.Result)
 	case *history.ChildFailed:
@@ -44,7 +44,7 @@ func started(e *history.Started) string {
 	parent, who := "", e.By
 	if e.Parent != nil {
 		parent = "child of " + e.Parent.Instance
-		if who == e.Parent.Instance { // as parents name themselves
+		if who == e.Parent.Instance { // the requester of a start by its parent
 			who = ""
 		}
 	}
@@ -55,12 +55,12 @@ func started(e *history.Started) string {
 	return by(called(noted(e.Name, version(e.Version), parent, waits(e.Limit), cancelled), e.Payload), who, "")
 }
 
-// waits says that an event could not pass its gate at once.
+// waits names the limit at which an event had to wait.
 func waits(g *history.Limit) string {
 	if g == nil || !g.Waiting {
 		return ""
 	}
-	return "held up at " + g.Name
+	return "waits at limit " + g.Name
 }
 
 func cancelRequested(e *history.CancelRequested) string {
@@ -71,8 +71,8 @@ func cancelRequested(e *history.CancelRequested) string {
 	return by(reason, e.By, e.Text)
 }
 
-// fate is what the end of its parent means to a child, if it is not its end.
-func fate(e *history.ChildScheduled) string {
+// parentClose describes a child that does not end with its parent.
+func parentClose(e *history.ChildScheduled) string {
 	switch {
 	case e.Detached:
 		return "detached"
@@ -83,7 +83,7 @@ func fate(e *history.ChildScheduled) string {
 	}
 }
 
-// starts says which orchestration an event starts if its receiver is not there.
+// starts names the orchestration that an event starts if its receiver does not exist.
 func starts(s *history.SentStart) string {
 	if s == nil {
 		return ""
@@ -98,16 +98,16 @@ func version(v string) string {
 	return "version " + v
 }
 
-// noted puts those notes that there are in brackets behind the text.
+// noted appends the notes that are not empty, in parentheses.
 func noted(text string, notes ...string) string {
-	var there []string
+	var present []string
 	for _, n := range notes {
 		if n != "" {
-			there = append(there, n)
+			present = append(present, n)
 		}
 	}
-	if len(there) == 0 {
+	if len(present) == 0 {
 		return text
 	}
-	return strings.TrimSpace(text + " (" + strings.Join(there, ", ") + ")")
+	return strings.TrimSpace(text + " (" + strings.Join(present, ", ") + ")")
 }

@@ -1,5 +1,5 @@
-// Package show puts the events of a history into words, for the command line and for
-// the test kit: one line an event for people, one JSON object an event for programs.
+// Package show formats the events of a history, for the command line, the API and the test kit: as a line of text per event,
+// and as a JSON object per event.
 package show
 
 import (
@@ -17,7 +17,7 @@ import (
 // Kind is the name of an event's type.
 func Kind(e history.Event) string { return reflect.TypeOf(e).Elem().Name() }
 
-// Summary says on one line what an event is about; it may be empty.
+// Summary describes an event on one line, which may be empty.
 func Summary(e history.Event) string {
 	switch e := e.(type) {
 	case *history.Started:
@@ -62,7 +62,7 @@ func Summary(e history.Event) string {
 	case *history.Failed:
 		return e.Failure.Message
 	case *history.Cancelled:
-		if e.Failure.Code == history.CodeCancelled { // it tells who and why
+		if e.Failure.Code == history.CodeCancelled { // it has the requester and the reason
 			return e.Failure.Message
 		}
 		return by(e.Failure.Message, e.By, e.Text)
@@ -77,7 +77,7 @@ func called(name string, p history.Payload) string {
 
 func ended(scheduled uint64, worker string, claims uint32) string {
 	s := fmt.Sprintf("of %d", scheduled)
-	if worker != "" { // else no worker had it
+	if worker != "" {
 		s += " on " + worker
 	}
 	if claims > 1 {
@@ -96,19 +96,23 @@ func by(s, who, text string) string {
 	return strings.TrimSpace(s)
 }
 
-// Payload gives a payload as JSON, and bytes of another content type in base64.
+// Payload returns a payload as JSON: JSON as it is, or as a string if it is invalid, and other content types in base64.
 func Payload(p history.Payload) json.RawMessage {
 	if len(p.Data) == 0 {
 		return nil
 	}
-	if (p.Type == history.TypeJSON || strings.HasSuffix(p.Type, "+json")) && json.Valid(p.Data) {
-		return p.Data
+	if p.Type == history.TypeJSON || strings.HasSuffix(p.Type, "+json") {
+		if json.Valid(p.Data) {
+			return p.Data
+		}
+		b, _ := json.Marshal(string(p.Data)) //nolint:errchkjson // strings always encode
+		return b
 	}
 	b, _ := json.Marshal(p.Data) //nolint:errchkjson // bytes always encode
 	return b
 }
 
-// Failure gives a failure as an object with its data readable.
+// Failure returns a failure as an object with readable data.
 func Failure(f history.Failure) any {
 	return struct {
 		history.Failure
@@ -116,9 +120,8 @@ func Failure(f history.Failure) any {
 	}{f, Payload(f.Data)}
 }
 
-// Line is an event of an exported history. Fields are for whoever reads it; Raw is the
-// event as history.Encode writes it, and what Read reads: nothing is lost on the way. A
-// program may write more beside them, which Read passes over.
+// Line is an event of an exported history. Fields are for readers; Raw is the event as history.Encode writes it, which Read
+// reads, so that nothing is lost. Read ignores further fields.
 type Line struct {
 	Instance string         `json:"instance"`
 	ID       uint64         `json:"id"`
@@ -128,7 +131,7 @@ type Line struct {
 	Raw      []byte         `json:"raw"`
 }
 
-// JSON gives an event of an instance as the object that an exported history has on a line.
+// JSON returns an event of an instance as a line of an exported history.
 func JSON(instance string, e history.Event) (Line, error) {
 	raw, err := history.Encode(e)
 	if err != nil {
@@ -231,15 +234,15 @@ type declared struct {
 	GroupPolicy *history.Policy `json:"groupPolicy,omitempty"`
 }
 
-// Read reads what JSON made, a line an event, of one execution of one instance. The
-// error names the line. An event of a newer build is history.ErrNewerVersion.
+// Read reads lines that JSON has made, of one execution of one instance. The error names the line. An event of a newer build is
+// history.ErrNewerVersion.
 func Read(r io.Reader) (instance string, events []history.Event, err error) {
 	for dec := json.NewDecoder(r); ; {
 		var l Line
 		if err := dec.Decode(&l); errors.Is(err, io.EOF) {
 			return instance, events, nil
 		} else if err != nil {
-			return "", nil, fmt.Errorf("line %d of the exported history is no event: %w", len(events)+1, err)
+			return "", nil, fmt.Errorf("line %d of the exported history is not an event: %w", len(events)+1, err)
 		}
 		switch {
 		case len(l.Raw) == 0:

@@ -33,7 +33,7 @@ func TestAnyPayloadIsShownAsJSON(t *testing.T) {
 		`18446744073709551615`: jsonOf(t, uint64(1<<64-1)),
 		`"AQI="`:               {Type: "image/png", Data: []byte{1, 2}},
 		`"gA=="`:               {Type: "application/msgpack", Data: []byte{0x80}},
-		`"ew=="`:               {Type: history.TypeJSON, Data: []byte("{")},
+		`"{"`:                  {Type: history.TypeJSON, Data: []byte("{")},
 	} {
 		if got := string(show.Payload(p)); got != want {
 			t.Errorf("got %s, want %s", got, want)
@@ -57,9 +57,9 @@ func shownEvents(t *testing.T) []shown {
 		{&history.CancelRequested{By: "ops", Text: "enough"}, "by ops: enough"},
 		{&history.CancelRequested{By: "party-1", Reason: cancel.LostSelect}, "lost-select by party-1"},
 		{&history.ActivityScheduled{Name: "greet", Attempt: 2}, "greet (attempt 2)"},
-		{&history.ActivityScheduled{Name: "greet", Attempt: 2, Limit: &history.Limit{Name: "greet/ada", Ticket: "t", Waiting: true}}, "greet (attempt 2, held up at greet/ada)"},
+		{&history.ActivityScheduled{Name: "greet", Attempt: 2, Limit: &history.Limit{Name: "greet/ada", Ticket: "t", Waiting: true}}, "greet (attempt 2, waits at limit greet/ada)"},
 		{&history.ActivityScheduled{Name: "greet", Limit: &history.Limit{Name: "greet", Ticket: "t"}}, "greet"},
-		{&history.Started{Name: "hello", Limit: &history.Limit{Name: "hello", Ticket: "t", Waiting: true}}, "hello (held up at hello)"},
+		{&history.Started{Name: "hello", Limit: &history.Limit{Name: "hello", Ticket: "t", Waiting: true}}, "hello (waits at limit hello)"},
 		{&history.Granted{Scheduled: 2}, "of 2"},
 		{&history.Observed{}, "every input that had arrived"},
 		{&history.ActivityFailed{Scheduled: 2, Failure: history.Failure{Code: history.CodeQueueFull, Message: "queue full"}}, "of 2 queue full"},

@@ -195,7 +195,7 @@ func (ir *inputReader) ingestApart(ctx context.Context, batch []queue.Input, pre
 }
 
 // arrivals turns messages into elements. What cannot be used is passed: counted, logged, and
-// remembered where list --stuck shows it, for its sender is gone.
+// remembered where list --stalled shows it, for its sender is gone.
 func (ir *inputReader) arrivals(ctx context.Context, batch []queue.Input) []arrival {
 	out := make([]arrival, 0, len(batch))
 	var refused []store.Refusal

@@ -128,7 +128,7 @@ func (h *harness) member(role string, n int, env ...string) *member {
 	}
 	m.Process = stack.NewProcess(h.t, m.name, h.binary, []string{role}, append([]string{
 		"PAWL_NATS=" + natsURL, "PAWL_REDIS=" + redisURL, "PAWL_NAMESPACE=" + namespace, "PAWL_PARTITIONS=" + strconv.Itoa(partitions),
-		"PAWL_REPLICAS=" + strconv.Itoa(h.servers.replicas()), "PAWL_LOOK=" + reconcile.String(), "PAWL_RECONCILE_INTERVAL=" + reconcile.String(),
+		"PAWL_REPLICAS=" + strconv.Itoa(h.servers.replicas()), "PAWL_RECONCILE_INTERVAL=" + reconcile.String(), "PAWL_RECONCILE_INTERVAL=" + reconcile.String(),
 		"PAWL_LEASE_TTL=" + leaseTTL.String(), "PAWL_DRAIN=10s", "CHAOS_OWNER_TTL=" + ownerTTL.String(),
 		"CHAOS_LEDGER=" + h.ledger(), "CHAOS_LOG=" + h.calls(m.name), "CHAOS_NAME=c" + strconv.Itoa(n), "GOMAXPROCS=2",
 	}, env...))

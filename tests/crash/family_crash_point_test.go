@@ -13,7 +13,7 @@ func TestFamilyLosesNothingWhenMembersDieRepeatedlyAtCrashPoint(t *testing.T) {
 	for _, c := range tellingPoints() {
 		t.Run(c.point+":"+c.passes, func(t *testing.T) {
 			t.Parallel()
-			f := newFamily(t, s, "FLEET_OWNER_TTL=600ms", "PAWL_LOOK=500ms")
+			f := newFamily(t, s, "FLEET_OWNER_TTL=600ms", "PAWL_RECONCILE_INTERVAL=500ms")
 			f.tended = true
 			deadly := "PAWL_FAILPOINT=" + c.point + ":" + c.passes
 			for _, role := range []string{"orchestrator", "worker"} {
@@ -40,7 +40,7 @@ func TestFamilyIsTakenOverWhenMemberDiesAtCrashPoint(t *testing.T) {
 		t.Run(c.point+":"+c.passes, func(t *testing.T) {
 			t.Parallel()
 			mark := filepath.Join(t.TempDir(), "passed")
-			f := newFamily(t, s, "FLEET_OWNER_TTL=600ms", "PAWL_LOOK=500ms", "PAWL_FAILPOINT="+c.point+":"+c.passes, "PAWL_FAILPOINT_FILE="+mark)
+			f := newFamily(t, s, "FLEET_OWNER_TTL=600ms", "PAWL_RECONCILE_INTERVAL=500ms", "PAWL_FAILPOINT="+c.point+":"+c.passes, "PAWL_FAILPOINT_FILE="+mark)
 			f.fleets()
 			f.begin(3)
 			f.end()

@@ -17,7 +17,7 @@ func TestOrphansOfLostTurnsReleaseTheirIDs(t *testing.T) {
 	}{{"the orphans run", false}, {"the orphans have ended", true}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			f := newFamily(t, twoMasters(t), "PAWL_LOOK=500ms")
+			f := newFamily(t, twoMasters(t), "PAWL_RECONCILE_INTERVAL=500ms")
 			f.fleets()
 			f.join()
 			const n = 4

@@ -21,11 +21,11 @@ func TestAnErrorIsOneLineWithoutTheNamesOfPackages(t *testing.T) {
 		"no; luck":                   errors.Join(errors.New("embedded: no"), errors.New("queue: luck")),
 		"NATS at x is not reachable: nats: no server": errors.New("queue: NATS at x is not reachable: nats: no server"),
 	} {
-		if got := spoken(err); got != want {
+		if got := userMessage(err); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	if got := spoken(errors.New(strings.Repeat("x\n", 10_000))); len(got) > diagnose.MaxText+10 || strings.Contains(got, "\n") {
+	if got := userMessage(errors.New(strings.Repeat("x\n", 10_000))); len(got) > diagnose.MaxText+10 || strings.Contains(got, "\n") {
 		t.Errorf("%d bytes", len(got))
 	}
 }
@@ -51,10 +51,10 @@ func TestWhatKeepsAnInstanceIsSaid(t *testing.T) {
 		want string
 	}{
 		{client.Description{}, ""},
-		{client.Description{Summary: client.Summary{Stalled: "unregistered: no\nluck"}}, "it is stuck: unregistered: no; luck"},
+		{client.Description{Summary: client.Summary{Stalled: "unregistered: no\nluck"}}, "it is stalled: unregistered: no; luck"},
 		{client.Description{Activities: outstanding("w-1", before)}, ""},
 		{client.Description{Activities: outstanding("", now)}, ""},
-		{client.Description{Activities: append(outstanding("", before), outstanding("", before)...)}, "no worker has taken its activities from payments; is one running that has them?"},
+		{client.Description{Activities: append(outstanding("", before), outstanding("", before)...)}, "no worker has taken its activities from payments; is a worker running that has them?"},
 	} {
 		if got := diagnose.OwnObstacle(c.d); got != c.want {
 			t.Errorf("%d: got %q, want %q", i, got, c.want)
@@ -76,7 +76,7 @@ func TestWhatAnInstanceWaitsForIsNamed(t *testing.T) {
 		{running(func(*client.Description) {}), "an event"},
 		{running(func(d *client.Description) { d.Timers = 1 }), "a timer, perhaps an event"},
 		{running(func(d *client.Description) { d.Timers, d.AwaitedEvents = 1, []string{"approved", "declined"} }), "events approved, declined, a timer"},
-		{running(func(d *client.Description) { d.Timers, d.Activities = 2, []client.Activity{activity} }), "activity charge (no worker has it), 2 timers"},
+		{running(func(d *client.Description) { d.Timers, d.Activities = 2, []client.Activity{activity} }), "activity charge (waits for a worker), 2 timers"},
 		{running(func(d *client.Description) {
 			d.Activities, d.Children = []client.Activity{activity, activity}, []client.Child{child}
 		}), "2 activities, child c-1"},
@@ -103,22 +103,24 @@ func TestADescriptionShowsWhatThereIs(t *testing.T) {
 			{Event: 2, Name: "hare", Queue: "fast", Worker: "w-1", Claims: 2, Scheduled: time.UnixMilli(1000)}, {Event: 3, Name: "tortoise", Queue: "slow"},
 		},
 	}
-	kin := kinship{
-		"ref-1": {d: client.Description{Summary: client.Summary{Status: "running"}, Children: []client.Child{{Instance: "whistle-1"}}}},
-		"ref-2": {d: client.Description{Summary: client.Summary{Instance: "ref-2", Status: "running", Stalled: "unregistered: no\nluck"}}},
-		"ref-3": {unknown: true},
+	children := descendants{
+		{Child: d.Children[0], known: true, d: client.Description{Summary: client.Summary{Status: "running"}, Children: []client.Child{{Instance: "whistle-1"}}}},
+		{Child: client.Child{Event: 4, Name: "whistle", Instance: "whistle-1"}, level: 1, known: true, d: client.Description{Summary: client.Summary{Status: "running"}, AwaitedEvents: []string{"blow"}}},
+		{Child: d.Children[1], known: true, d: client.Description{Summary: client.Summary{Status: "running", Stalled: "unregistered: no\nluck"}}},
+		{Child: d.Children[2], missing: true},
 	}
-	if err := describe(&b, d, kin); err != nil {
+	children[0].d.Instance, children[2].d.Instance = "ref-1", "ref-2"
+	if err := describe(&b, d, children); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"r-1", "race", "running for", "1970-01-01 00:00:01.000 UTC", "1, the next at 1970-01-01 00:00:02.000 UTC", "on w-1, claim 2", "waits for a worker",
-		"2024-b", "cup-1", "21 messages not known to be sent", `{"lap":3} (version 4)`, "CHILD  NAME     INSTANCE       FOR", "17  referee  ref-1",
-		"running, waits for child whistle-1", "stuck: unregistered: no; luck", "not known yet"} {
+		"2024-b", "cup-1", "21 messages not acknowledged yet", `{"lap":3} (version 4)`, "CHILD  NAME     INSTANCE          FOR", "17  referee  ref-1",
+		"running, waits for child whistle-1", "└ whistle-1", "running, waits for event blow", "stalled: unregistered: no; luck", "not started yet"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, b.String())
 		}
 	}
-	j, err := json.Marshal(api.InstanceOf(d, kin.lookup))
+	j, err := json.Marshal(api.InstanceOf(d, children.lookup))
 	if err != nil {
 		t.Fatal(err)
 	}

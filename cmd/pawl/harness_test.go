@@ -22,14 +22,14 @@ type fleets struct {
 }
 
 // stage runs NATS, Redis and the fleets in this process.
-func stage(t *testing.T, f fleets) (nats string) {
+func harness(t *testing.T, f fleets) (nats string) {
 	t.Helper()
-	nats, _ = stageAt(t, f)
+	nats, _ = harnessAt(t, f)
 	return nats
 }
 
 // stageAt is stage for a test that needs Redis, too.
-func stageAt(t *testing.T, f fleets) (nats, redis string) {
+func harnessAt(t *testing.T, f fleets) (nats, redis string) {
 	t.Helper()
 	stack, err := embedded.Start(t.Context(), embedded.Options{Dir: t.TempDir()})
 	if err != nil {

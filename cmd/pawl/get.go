@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/internal/settings"
+	"github.com/pawlrun/pawl/pkg/client"
+)
+
+type getCmd struct {
+	ID string `arg:"" help:"Id of the instance."`
+	waiting
+	connection `group:"Connection"`
+}
+
+// AfterApply checks the settings.
+func (c *getCmd) AfterApply() error {
+	return errors.Join(c.waiting.AfterApply(), c.connection.AfterApply())
+}
+
+// Run describes an instance.
+func (c *getCmd) Run(ctx context.Context, s streams) error {
+	cl, done, err := c.toInstance(ctx, s, c.ID)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if c.Wait {
+		return c.await(ctx, s, cl, cl.AttachRaw(c.ID))
+	}
+	d, err := cl.Describe(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	children := descendantsOf(ctx, cl, d)
+	if c.JSON {
+		return writeJSON(s.out, api.InstanceOf(d, children.lookup))
+	}
+	return describe(s.out, d, children)
+}
+
+type sendCmd struct {
+	ID         string `arg:"" help:"Id of the instance."`
+	Event      string `arg:"" help:"Name of the event."`
+	Data       string `arg:"" optional:"" help:"Data of the event as JSON, @FILE, or - for standard input."`
+	MsgID      string `name:"message-id" placeholder:"ID" help:"Id of the message: a repetition within an hour has no effect."`
+	JSON       bool   `name:"json" help:"Write JSON."`
+	connection `group:"Connection"`
+}
+
+// Run sends an event.
+func (c *sendCmd) Run(ctx context.Context, s streams) error {
+	p, err := input(c.Data)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(pawl.ValidateID(c.ID), pawl.ValidateName(c.Event)); err != nil {
+		return settings.Usage(err)
+	}
+	cl, done, err := c.client(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer done()
+	note, err := receives(ctx, cl, c.ID, "the event is kept for its start, for 24 h")
+	if err != nil {
+		return err
+	}
+	var opts []client.Option
+	if c.MsgID != "" {
+		opts = append(opts, client.MessageID(c.MsgID))
+	}
+	if err := cl.SendRaw(ctx, c.Event, c.ID, p, opts...); err != nil {
+		return err
+	}
+	return accepted(s, c.JSON, c.ID, "event "+c.Event+" accepted", note)
+}
+
+type cancelCmd struct {
+	ID         string `arg:"" help:"Id of the instance."`
+	Reason     string `placeholder:"TEXT" help:"Reason, shown in histories and to workers."`
+	JSON       bool   `name:"json" help:"Write JSON."`
+	connection `group:"Connection"`
+}
+
+// Run requests the cancellation of an instance.
+func (c *cancelCmd) Run(ctx context.Context, s streams) error {
+	cl, done, err := c.toInstance(ctx, s, c.ID)
+	if err != nil {
+		return err
+	}
+	defer done()
+	note, err := receives(ctx, cl, c.ID, "the request takes effect only if its start is on its way")
+	if err != nil {
+		return err
+	}
+	if err := cl.Cancel(ctx, c.ID, c.Reason); err != nil {
+		return err
+	}
+	return accepted(s, c.JSON, c.ID, "cancellation accepted", note)
+}
+
+// receives returns an error for an instance that has ended, which receives no inputs, and a note for one that does not exist.
+func receives(ctx context.Context, cl *client.Client, id, unknown string) (note string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
+	defer cancel()
+	d, err := cl.Describe(ctx, id)
+	switch {
+	case errors.Is(err, client.ErrNotFound):
+		return "there is no instance " + id + ": " + unknown, nil
+	case err == nil && d.Status.Ended():
+		return "", fmt.Errorf("nothing was sent: %s has ended: %s at %s UTC", id, d.Status, formatSecond(d.Ended))
+	default: // without an owner, the input is accepted all the same
+		return "", nil
+	}
+}
+
+// accepted reports that an input is in the stream; the note goes to standard error.
+func accepted(s streams, asJSON bool, id, text, note string) error {
+	if note != "" {
+		if _, err := fmt.Fprintln(s.err, "pawl: "+note); err != nil {
+			return err
+		}
+	}
+	if asJSON {
+		return writeJSON(s.out, api.Accepted{Instance: id, Accepted: true})
+	}
+	_, err := fmt.Fprintf(s.out, "%s: %s\n", id, text)
+	return err
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestStartAndInputsReportThatTheyHaveNoEffect(t *testing.T) {
+	nats := startTours(t)
+	at := func(args ...string) []string { return append(args, "--nats", nats) }
+	fails := func(want string, args ...string) {
+		t.Helper()
+		if code, out, errs := command(t, at(args...)...); code != 1 || out != "" || !strings.HasPrefix(errs, want) || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%q: code %d, %q, %q", args, code, out, errs)
+		}
+	}
+	notes := func(want string, args ...string) {
+		t.Helper()
+		if code, out, errs := command(t, at(args...)...); code != 0 || out == "" || !strings.HasPrefix(errs, want) || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%q: code %d, %q, %q", args, code, out, errs)
+		}
+	}
+	must(t, at("start", "rest", "r-1", "--input", `"inn"`)...)
+	must(t, at("start", "rest", "r-1", "--input", ` "inn" `)...) // has no effect
+	fails("pawl: nothing was started: r-1 exists since ", "start", "rest", "r-1", "--input", `"sea"`)
+	fails("pawl: nothing was started: r-1 is an instance of rest since ", "start", "tour", "r-1", "--wait")
+	if code, _, errs := command(t, at("start", "rest", "")...); code != 2 || !strings.Contains(errs, "id") {
+		t.Errorf("an empty id: code %d, %q", code, errs)
+	}
+
+	stalled := `unregistered: no orchestration "nowhere"`
+	notes("pawl: n-1 is started and stalled: "+stalled, "start", "nowhere", "n-1")
+	wants(t, must(t, at("get", "n-1")...), "status pending", "stalled "+stalled)
+	wants(t, must(t, at("list", "--stalled")...), "n-1 ", stalled)
+
+	notes("pawl: there is no instance x-1: the event is kept", "send", "x-1", "wake")
+	notes("pawl: there is no instance x-2", "cancel", "x-2")
+	must(t, at("send", "r-1", "wake", "--by", "ops")...)
+	must(t, at("get", "r-1", "--wait", "--timeout", "30s")...)
+	wants(t, must(t, at("history", "r-1")...), "TIME (UTC)", " 20", "EventReceived wake by ops")
+	fails("pawl: nothing was sent: r-1 has ended: completed at 20", "send", "r-1", "wake")
+	fails("pawl: nothing was sent: r-1 has ended", "cancel", "r-1")
+	fails(`{"error":"nothing was sent: r-1 has ended`, "cancel", "r-1", "--json")
+}
