@@ -81,6 +81,9 @@ func TestCampaign(t *testing.T) {
 	for _, text := range slices.Sorted(maps.Keys(v.Errors)) {
 		t.Logf("clients received %d times: %s", v.Errors[text], text)
 	}
+	if findings := v.Findings(); len(findings) > 0 {
+		h.show(after, cli, findings)
+	}
 	h.report(v.Findings(), &sum)
 }
 
@@ -94,6 +97,7 @@ func (h *harness) report(findings []string, sum *summary) {
 	if len(findings) > 0 {
 		keep := os.Getenv("CHAOS_KEEP")
 		if keep != "" {
+			_ = os.RemoveAll(keep)
 			if err := os.CopyFS(keep, os.DirFS(h.dir)); err != nil {
 				h.t.Log(err)
 			}

@@ -315,6 +315,23 @@ func find(ctx context.Context, c *client.Client, id string) (verdict.Instance, e
 	return inst, nil
 }
 
+// show logs what the command line shows of the stalled instances, and of one that has findings.
+func (h *harness) show(ctx context.Context, cli string, findings []string) {
+	h.t.Helper()
+	commands := [][]string{{"list", "--stuck"}, {"list", "--stalled"}}
+	for _, f := range findings {
+		if kind, rest, _ := strings.Cut(f, ": "); kind != "violation" {
+			id, _, _ := strings.Cut(rest, ":")
+			commands = append(commands, []string{"get", id}, []string{"history", id})
+			break
+		}
+	}
+	for _, args := range commands {
+		out, err := exec.CommandContext(ctx, cli, append(args, "--nats", h.servers.natsURL(), "--namespace", namespace)...).CombinedOutput()
+		h.t.Logf("pawl %s (%v):\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
 // consistent runs the invariant checker of production.
 func (h *harness) consistent(ctx context.Context, cli string) error {
 	cmd := exec.CommandContext(ctx, cli, "check", "--json", "--redis", h.servers.redisURL(), "--namespace", namespace)

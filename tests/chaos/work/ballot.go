@@ -65,6 +65,7 @@ func (c *Client) ballots(ctx context.Context, name, path string) error {
 	defer func() { _ = f.Close() }()
 	out := json.NewEncoder(f)
 	rng := rand.New(rand.NewPCG(c.Seed, uint64(time.Now().UnixNano())))
+	instance := ""
 	for n := 1; ; n++ {
 		pause := time.NewTimer(time.Duration(10+rng.IntN(150)) * time.Millisecond)
 		select {
@@ -73,12 +74,17 @@ func (c *Client) ballots(ctx context.Context, name, path string) error {
 			pause.Stop()
 			return nil
 		}
+		before := instance
+		instance = fmt.Sprintf("ballot-%d", time.Now().UnixNano()/int64(BallotFor))
 		op := Op{
-			Client: name, N: n, Instance: fmt.Sprintf("ballot-%d", time.Now().UnixNano()/int64(BallotFor)),
+			Client: name, N: n, Instance: instance,
 			Do: []string{"start", "send", "send", "cancel", "describe", "describe", "describe", "describe"}[rng.IntN(8)],
 		}
 		if op.Do == "cancel" && rng.IntN(5) > 0 {
 			op.Do = "send"
+		}
+		if before != instance && before != "" {
+			op.Instance, op.Do = before, "start" // if no other has started it, what was sent to it waits forever
 		}
 		op.Call = time.Now().UnixNano()
 		if err := out.Encode(op); err != nil {
