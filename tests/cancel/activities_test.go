@@ -13,7 +13,7 @@ import (
 )
 
 // Trial starts an activity that goes on until its context is done, waits for Go, and then
-// does what makes somebody not want the activity any more.
+// does what cancels the activity.
 var (
 	Trial  = pawl.NewOrchestration[Try, string]("trial")
 	Parent = pawl.NewOrchestration[Try, string]("parent")
@@ -188,7 +188,7 @@ func orchestrations() []pawl.OrchestrationBinding {
 
 // line is what an activity, or its worker, writes down.
 type line struct {
-	What     string             `json:"what"` // began, told, counts
+	What     string             `json:"what"` // began, cancelled, counts
 	Instance string             `json:"instance,omitempty"`
 	Activity uint64             `json:"activity,omitempty"`
 	Attempt  uint32             `json:"attempt,omitempty"`
@@ -246,7 +246,7 @@ func (l ledger) hold(ctx context.Context, how string) (string, error) {
 		return "", err
 	}
 	<-ctx.Done()
-	return "", errors.Join(context.Cause(ctx), l.say(ctx, "told"))
+	return "", errors.Join(context.Cause(ctx), l.say(ctx, "cancelled"))
 }
 
 // deaf does not look at its context, and ends with a result when the file is there.
@@ -276,7 +276,7 @@ func (l ledger) stray(ctx context.Context, file string) (string, error) {
 		return "found", nil
 	}
 	wait(ctx, file)
-	return "ghost", l.say(ctx, "told")
+	return "ghost", l.say(ctx, "cancelled")
 }
 
 // wait waits for a file, or for the context.

@@ -95,7 +95,7 @@ func (a *harness) neverCompletes(id string) {
 	}
 }
 
-// The worker hears no hint, so it does not know of the cancellation when it acks.
+// The worker receives no hint, so it has not detected the cancellation when it acks.
 func TestAckAfterCancellationIsCountedAsCancelled(t *testing.T) {
 	t.Parallel()
 	a := newHarness(t)
@@ -125,12 +125,12 @@ func TestWorkerCutOffFromRedisCancelsActivityBeforeAnotherClaims(t *testing.T) {
 	a.member(settings{Role: "worker", Name: "other", TTL: time.Second})
 	proxy.Cut()
 	began := a.await("began", "found", 2)[1]
-	told := a.await("told", "found", 1)[0]
-	if told.Worker != "cut" || told.Cause == nil || told.Cause.Reason != cancel.LeaseLost || !told.Canceled {
-		t.Errorf("told %+v, cause %+v", told, told.Cause)
+	ended := a.await("cancelled", "found", 1)[0]
+	if ended.Worker != "cut" || ended.Cause == nil || ended.Cause.Reason != cancel.LeaseLost || !ended.Canceled {
+		t.Errorf("received %+v, cause %+v", ended, ended.Cause)
 	}
-	if began.Worker != "other" || began.Claim != 2 || !told.At.Before(began.At) {
-		t.Errorf("told at %s, and %s began at %s", told.At, began.Worker, began.At)
+	if began.Worker != "other" || began.Claim != 2 || !ended.At.Before(began.At) {
+		t.Errorf("ended at %s, and %s began at %s", ended.At, began.Worker, began.At)
 	}
 	a.foundByOther()
 }
@@ -145,13 +145,13 @@ func (a *harness) foundByOther() {
 	if got, err := author.Result(Found).Decode(end.Result); err != nil || got != "found" {
 		a.Errorf("the result is %q, %v", got, err)
 	}
-	if said := a.history("found", 1); len(said) != 4 { // started, scheduled, completed, the end
-		a.Errorf("%d events", len(said))
+	if recorded := a.history("found", 1); len(recorded) != 4 { // started, scheduled, completed, the end
+		a.Errorf("%d events", len(recorded))
 	}
 	a.check()
 }
 
-// The activity returns a result the moment it wakes, without a look at its context.
+// The activity returns a result as soon as it is resumed, without checking its context.
 func TestResumedWorkerCancelsActivityAndItsAckIsRejected(t *testing.T) {
 	t.Parallel()
 	a := newHarness(t)
@@ -166,7 +166,7 @@ func TestResumedWorkerCancelsActivityAndItsAckIsRejected(t *testing.T) {
 	a.await("began", "found", 2)
 	a.touch(file)
 	paused.Signal(syscall.SIGCONT)
-	a.await("told", "found", 1)
+	a.await("cancelled", "found", 1)
 	poll.Until(t, within, "the worker has counted it as lost", func() bool {
 		return a.counts(paused, "paused")[strings.Replace(lost, "%", "stray", 1)] == 1
 	})
@@ -174,7 +174,7 @@ func TestResumedWorkerCancelsActivityAndItsAckIsRejected(t *testing.T) {
 	a.foundByOther()
 }
 
-// A paused worker whose activity listens is told by its own clock, with nobody to tell it.
+// The context of an activity of a paused worker ends by the clock of the worker, without a message.
 func TestResumedWorkerEndsContextOfItsActivity(t *testing.T) {
 	t.Parallel()
 	a := newHarness(t)
@@ -187,8 +187,8 @@ func TestResumedWorkerEndsContextOfItsActivity(t *testing.T) {
 	a.member(settings{Role: "worker", Name: "other", TTL: time.Second})
 	a.foundByOther()
 	paused.Signal(syscall.SIGCONT)
-	if told := a.await("told", "found", 1)[0]; told.Cause == nil || told.Cause.Reason != cancel.LeaseLost || !told.Canceled {
-		t.Errorf("told %+v, cause %+v", told, told.Cause)
+	if ended := a.await("cancelled", "found", 1)[0]; ended.Cause == nil || ended.Cause.Reason != cancel.LeaseLost || !ended.Canceled {
+		t.Errorf("received %+v, cause %+v", ended, ended.Cause)
 	}
 }
 

@@ -30,9 +30,9 @@ func TestEndOfParentCancelsActivitiesOfItsChildren(t *testing.T) {
 		a.await("began", child, 1)
 		a.send(id)
 		tr := trigger{reason: reason, by: id}
-		tr.toldWell(a, a.await("told", child, 1)[0])
-		if said := a.cancellations(child, 1, 1)[0]; said.Reason != reason {
-			t.Errorf("the child's history says %+v", said.ActivityCancelRequested)
+		tr.checkCause(a, a.await("cancelled", child, 1)[0])
+		if recorded := a.cancellations(child, 1, 1)[0]; recorded.Reason != reason {
+			t.Errorf("the history of the child has %+v", recorded.ActivityCancelRequested)
 		}
 		if end, ok := a.ended(child).(*history.Cancelled); !ok {
 			t.Errorf("the child ended with %+v", end)
@@ -57,9 +57,9 @@ func TestCancellationReachesThreeGenerationsWithItsReason(t *testing.T) {
 	a.await("began", egg, 1)
 	a.must(a.Client.Cancel(a.ctx, ids[0], freeText))
 	tr := trigger{reason: cancel.Requested, by: "ada", text: freeText}
-	tr.toldWell(a, a.await("told", egg, 1)[0])
-	if said := a.cancellations(egg, 1, 1)[0]; said.Reason != cancel.Requested || said.By != "ada" || said.Text != freeText {
-		t.Errorf("history says %+v", said.ActivityCancelRequested)
+	tr.checkCause(a, a.await("cancelled", egg, 1)[0])
+	if recorded := a.cancellations(egg, 1, 1)[0]; recorded.Reason != cancel.Requested || recorded.By != "ada" || recorded.Text != freeText {
+		t.Errorf("the history has %+v", recorded.ActivityCancelRequested)
 	}
 	for _, id := range ids {
 		if end, ok := a.ended(id).(*history.Cancelled); !ok {

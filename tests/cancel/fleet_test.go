@@ -14,7 +14,7 @@ import (
 	"github.com/pawlrun/pawl/tests/stack"
 )
 
-// settings are what a member is told.
+// settings configure a member.
 type settings struct {
 	Role      string        `json:"role"` // orchestrator or worker
 	Name      string        `json:"name"`

@@ -125,15 +125,15 @@ func (l *legacy) print(ctx context.Context, page string) (string, error) {
 
 var errLost = &cancel.Cancelled{Reason: cancel.LostSelect}
 
-// told gives the context of an activity, and what cancels it.
-func told(t *testing.T, grace time.Duration) (context.Context, context.CancelCauseFunc) {
+// cancellable returns the context of an activity, and what cancels it.
+func cancellable(t *testing.T, grace time.Duration) (context.Context, context.CancelCauseFunc) {
 	t.Helper()
 	ctx, stop := context.WithCancelCause(t.Context())
 	return pawl.WithInfo(ctx, pawl.ActivityInfo{Grace: grace}), stop
 }
 
 func TestGuideParcelIsTrackedUntilCancelled(t *testing.T) {
-	ctx, stop := told(t, time.Second)
+	ctx, stop := cancellable(t, time.Second)
 	asked := 0
 	c := &carrier{every: time.Millisecond, locate: func(context.Context, string) (Parcel, error) {
 		if asked++; asked == 3 {
@@ -151,7 +151,7 @@ func TestGuideParcelIsTrackedUntilCancelled(t *testing.T) {
 }
 
 func TestGuideUploadIsAbortedWithinGracePeriod(t *testing.T) {
-	ctx, stop := told(t, time.Minute)
+	ctx, stop := cancellable(t, time.Minute)
 	var mu sync.Mutex
 	var did []string
 	note := func(what string) {
@@ -197,7 +197,7 @@ func TestGuideProgramCleansUpAndExits(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
-	ctx, stop := told(t, 20*time.Second)
+	ctx, stop := cancellable(t, 20*time.Second)
 	film := filepath.Join(dir, "film")
 	done := make(chan error, 1)
 	go func() { _, err := encode(ctx, film); done <- err }()
@@ -217,7 +217,7 @@ func TestGuideProgramCleansUpAndExits(t *testing.T) {
 
 func TestGuideTrainingIsSavedOnlyForAnotherWorker(t *testing.T) {
 	for reason, saved := range map[cancel.Reason]int{cancel.WorkerStopping: 2, cancel.LostSelect: 0} {
-		ctx, stop := told(t, time.Second)
+		ctx, stop := cancellable(t, time.Second)
 		kept := 0
 		m := &model{
 			steps: 4, load: func(string) int { return kept }, save: func(_ string, at int) error { kept = at; return nil },
@@ -239,7 +239,7 @@ func TestGuideTrainingIsSavedOnlyForAnotherWorker(t *testing.T) {
 }
 
 func TestGuideLegacyActivityIsAbandoned(t *testing.T) {
-	ctx, stop := told(t, time.Second)
+	ctx, stop := cancellable(t, time.Second)
 	goOn := make(chan struct{})
 	ended := make(chan struct{})
 	l := &legacy{render: func(page string) string { defer close(ended); <-goOn; return strings.ToUpper(page) }}

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// trigger is one way for an activity not to be wanted any more, and what must be said of it.
+// trigger is one way to cancel an activity, and what must be recorded of it.
 type trigger struct {
 	how      string
 	do       func(a *harness, id string) // once the activity runs; nil: send Go
@@ -88,14 +88,14 @@ func (tr trigger) try(a *harness) {
 	} else {
 		tr.do(a, id)
 	}
-	told := a.await("told", id, attempts)
-	tr.toldWell(a, told[attempts-1])
+	ended := a.await("cancelled", id, attempts)
+	tr.checkCause(a, ended[attempts-1])
 	if tr.purged {
 		return
 	}
-	said := a.cancellations(id, 1, attempts)[attempts-1]
-	if said.Scheduled != told[attempts-1].Activity || said.Reason != tr.reason || said.By != tr.by || !strings.HasPrefix(said.Text, tr.text) || said.Text != told[attempts-1].Cause.Text {
-		a.Errorf("history says %+v of the activity that was told %+v", said.ActivityCancelRequested, told[attempts-1].Cause)
+	recorded := a.cancellations(id, 1, attempts)[attempts-1]
+	if recorded.Scheduled != ended[attempts-1].Activity || recorded.Reason != tr.reason || recorded.By != tr.by || !strings.HasPrefix(recorded.Text, tr.text) || recorded.Text != ended[attempts-1].Cause.Text {
+		a.Errorf("the history has %+v of the activity that received %+v", recorded.ActivityCancelRequested, ended[attempts-1].Cause)
 	}
 	a.reported(id, 1, client.HowStopped)
 	end := tr.end
@@ -107,27 +107,27 @@ func (tr trigger) try(a *harness) {
 		a.Errorf("it ended with %T %+v", got, got)
 	}
 	for _, e := range a.history(id, 1) {
-		if c, ok := e.Event.(*history.ActivityCompleted); ok && c.Scheduled == said.Scheduled {
+		if c, ok := e.Event.(*history.ActivityCompleted); ok && c.Scheduled == recorded.Scheduled {
 			a.Errorf("a completion reached the orchestration: %+v", c)
 		}
 	}
 }
 
-// toldWell checks what the activity saw.
-func (tr trigger) toldWell(a *harness, l line) {
+// checkCause checks the cause that the activity received.
+func (tr trigger) checkCause(a *harness, l line) {
 	c := l.Cause
 	if c == nil || !l.Canceled {
-		a.Fatalf("the activity was told %+v", l)
+		a.Fatalf("the activity received %+v", l)
 	}
 	if c.Reason != tr.reason || c.By != tr.by || !strings.HasPrefix(c.Text, tr.text) || (tr.text == "") != (c.Text == "") {
-		a.Errorf("the activity was told %s by %q: %q; want %s by %q: %q", c.Reason, c.By, c.Text, tr.reason, tr.by, tr.text)
+		a.Errorf("the activity received %s by %q: %q; want %s by %q: %q", c.Reason, c.By, c.Text, tr.reason, tr.by, tr.text)
 	}
 	if after := l.At.Sub(c.At); after < -time.Millisecond || after > 5*time.Second {
-		a.Errorf("decided at %s and told at %s", c.At, l.At)
+		a.Errorf("decided at %s and received at %s", c.At, l.At)
 	}
 }
 
-// The activity of a poison's neighbour is told when the poison has failed the orchestration.
+// The other activity of a poison is cancelled when the poison has failed the orchestration.
 func TestPoisonActivityCancelsOtherActivities(t *testing.T) {
 	t.Parallel()
 	a := newHarness(t)
@@ -141,14 +141,14 @@ func TestPoisonActivityCancelsOtherActivities(t *testing.T) {
 			poisoned.Start()
 		}
 	}
-	poisoned.Start() // whoever looks finds that it was claimed too often; this one lives on
+	poisoned.Start() // the next reconciliation finds that it was claimed too often; this process lives on
 	tr := trigger{reason: cancel.OrchestrationFailed}
-	tr.toldWell(a, a.await("told", "try-poison", 1)[0])
+	tr.checkCause(a, a.await("cancelled", "try-poison", 1)[0])
 	if f, ok := a.ended("try-poison").(*history.Failed); !ok || f.Failure.Code != history.CodePoison {
 		t.Errorf("it ended with %+v", a.ended("try-poison"))
 	}
-	if said := a.cancellations("try-poison", 1, 1)[0]; said.Reason != cancel.OrchestrationFailed {
-		t.Errorf("history says %+v", said.ActivityCancelRequested)
+	if recorded := a.cancellations("try-poison", 1, 1)[0]; recorded.Reason != cancel.OrchestrationFailed {
+		t.Errorf("the history has %+v", recorded.ActivityCancelRequested)
 	}
 	a.check()
 }

@@ -254,8 +254,7 @@ func (a *harness) ended(instance string) *store.Record {
 			a.t.Log(a.describe(instance))
 		}
 	}()
-	a.Ended(within, instance)
-	return a.Record(instance)
+	return a.Ended(within, instance)
 }
 
 // describe shows all that the store has of an instance.

@@ -197,7 +197,7 @@ func TestGarbageFailsItsInstanceByNameOrIsSkipped(t *testing.T) {
 		before := d.journal.count(c.logged)
 		c.send()
 		if c.fails != "" {
-			if f, ok := d.Ended(within, c.fails).(*history.Failed); !ok || f.Failure.Code != pawl.ErrUndecodable.Code() {
+			if f, ok := d.End(within, c.fails).(*history.Failed); !ok || f.Failure.Code != pawl.ErrUndecodable.Code() {
 				t.Errorf("%s: %+v, want that it fails with %s", c.door, f, pawl.ErrUndecodable.Code())
 			}
 		}

@@ -33,7 +33,7 @@ func TestMessagesThatEndedProcessesFailTheirInstanceAtMost(t *testing.T) {
 	failing := h.attack(ctx, nc, lethal)
 	for round := range 2 {
 		for _, id := range failing {
-			failure, ok := h.Ended(within, id).(*history.Failed)
+			failure, ok := h.End(within, id).(*history.Failed)
 			if !ok || id != "wide" && failure.Failure.Code != pawl.ErrUndecodable.Code() {
 				t.Errorf("%s: ended with %+v", id, failure)
 			}

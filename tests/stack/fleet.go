@@ -94,15 +94,20 @@ func (f *Fleet) History(instance string, execution uint64) []history.Event {
 // PartitionOf is the partition of an instance.
 func (f *Fleet) PartitionOf(instance string) int { return queue.PartitionOf(instance, f.Partitions) }
 
-// Ended waits until an instance has ended, and returns its last event.
-func (f *Fleet) Ended(within time.Duration, instance string) history.Event {
+// Ended waits until an instance has ended, and returns its record.
+func (f *Fleet) Ended(within time.Duration, instance string) (rec *store.Record) {
 	f.t.Helper()
-	var rec *store.Record
 	poll.Until(f.t, within, instance+" has ended", func() bool {
 		rec = f.Record(instance)
 		return rec != nil && rec.Status.Ended()
 	})
-	end, err := rec.EndEvent()
+	return rec
+}
+
+// End waits until an instance has ended, and returns its last event.
+func (f *Fleet) End(within time.Duration, instance string) history.Event {
+	f.t.Helper()
+	end, err := f.Ended(within, instance).EndEvent()
 	if err != nil {
 		f.t.Fatal(err)
 	}
