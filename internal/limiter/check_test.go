@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
-func TestACheckFindsEveryBrokenRule(t *testing.T) {
+func TestCheckFindsEveryBrokenInvariant(t *testing.T) {
 	b, _ := server(t)
 	k := func() redisx.Limit { return b.space.Limit(b.gate) }
 	add := func(key, member string, score float64) {

@@ -54,7 +54,7 @@ func (b *bench) drain(first []limiter.Member, atATime int) []limiter.Member {
 	return all
 }
 
-func TestThousandWhoEnterConcurrentlyFromSeveralProcessesAreLetInInTheirOrder(t *testing.T) {
+func TestConcurrentWaitersAreAdmittedInFIFOOrder(t *testing.T) {
 	b, s := server(t)
 	b.policy(concurrency(1))
 	b.enter("first")
@@ -99,7 +99,7 @@ func TestThousandWhoEnterConcurrentlyFromSeveralProcessesAreLetInInTheirOrder(t 
 	b.check()
 }
 
-func TestTenThousandPassInOrderWithinSeconds(t *testing.T) {
+func TestTenThousandWaitersAreAdmittedInOrder(t *testing.T) {
 	b, _ := server(t)
 	b.policy(history.Policy{Concurrency: 100, QueueLimit: 20_000, QueueTimeout: -1})
 	begin := time.Now()
@@ -174,7 +174,7 @@ func TestAWaiterCostsAtMost300Bytes(t *testing.T) {
 	b.want("as many wait as may, unless the policy says otherwise", said(b.enter("last", "one too many")), "10000, queue full")
 }
 
-func TestWhatIsCalledWhileAScriptIsUnderWayGoesIntoTheNextInOrder(t *testing.T) {
+func TestRequestsDuringAScriptAreBatchedInOrder(t *testing.T) {
 	b, s := server(t)
 	b.policy(concurrency(10))
 	b.used(0)
@@ -221,7 +221,7 @@ func TestWhatIsCalledWhileAScriptIsUnderWayGoesIntoTheNextInOrder(t *testing.T) 
 	b.check()
 }
 
-func TestMergedCallsKeepTheirMeaning(t *testing.T) {
+func TestBatchedRequestsHaveTheOutcomesOfSingleOnes(t *testing.T) {
 	b, s := server(t)
 	b.policy(concurrency(1))
 	b.enter("a", "b", "c", "d")
@@ -261,7 +261,7 @@ func TestMergedCallsKeepTheirMeaning(t *testing.T) {
 	b.check()
 }
 
-func TestACallOfThousandsTakesSeveralScriptsAndOneAnswer(t *testing.T) {
+func TestLargeRequestIsSplitAndAnsweredOnce(t *testing.T) {
 	b, _ := server(t)
 	b.policy(concurrency(1_200))
 	var es []limiter.Entry
@@ -280,7 +280,7 @@ func TestACallOfThousandsTakesSeveralScriptsAndOneAnswer(t *testing.T) {
 	b.check()
 }
 
-func TestARedisThatDoesNotAnswerIsSaidAfterTwoSecondsAndOnce(t *testing.T) {
+func TestAdmitWithoutReplyIsErrTimeoutOnce(t *testing.T) {
 	b, s := server(t)
 	b.policy(concurrency(1))
 	b.enter("a")
@@ -318,7 +318,7 @@ func TestARedisThatDoesNotAnswerIsSaidAfterTwoSecondsAndOnce(t *testing.T) {
 	b.check()
 }
 
-func TestWaitersAndScriptsSurviveARestartOfRedis(t *testing.T) {
+func TestWaitersSurviveRedisRestart(t *testing.T) {
 	b, s := server(t, "--appendonly", "yes", "--appendfsync", "always")
 	b.policy(concurrency(1))
 	b.enter("a", "b", "c")
@@ -330,7 +330,7 @@ func TestWaitersAndScriptsSurviveARestartOfRedis(t *testing.T) {
 }
 
 // Trap: a call whose answer is lost is carried out twice.
-func TestLostAnswersChangeNoCounterAndNoPlace(t *testing.T) {
+func TestLostReplyChangesNoCounterAndNoPosition(t *testing.T) {
 	b, s := server(t)
 	b.policy(concurrency(3))
 	proxy, rdb := s.Proxy(t)

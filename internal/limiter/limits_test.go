@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-func TestARateIsNeverExceededInAnyWindowAndTheNextComesWhenTheOldestIsOver(t *testing.T) {
+func TestRateIsNotExceededInAnyWindow(t *testing.T) {
 	b := clock(t)
 	b.policy(history.Policy{Rate: 3, RateWindow: 1_000, QueueTimeout: -1})
 	b.at(0)
@@ -54,7 +54,7 @@ func TestARateIsNeverExceededInAnyWindowAndTheNextComesWhenTheOldestIsOver(t *te
 	}
 }
 
-func TestARateThatIsLoweredCountsWhatWasGranted(t *testing.T) {
+func TestLoweredRateCountsEarlierGrants(t *testing.T) {
 	b := clock(t)
 	b.policy(history.Policy{Rate: 10, RateWindow: 1_000, QueueTimeout: -1})
 	for i := range 5 {
@@ -76,7 +76,7 @@ func TestARateThatIsLoweredCountsWhatWasGranted(t *testing.T) {
 	}
 }
 
-func TestAsManyGrantsAreKeptAsTheRateAllows(t *testing.T) {
+func TestGrantTimesAreBoundedByRate(t *testing.T) {
 	b := clock(t)
 	b.policy(history.Policy{Rate: 150, RateWindow: 1_000})
 	for i := range 20 {
@@ -92,7 +92,7 @@ func TestAsManyGrantsAreKeptAsTheRateAllows(t *testing.T) {
 	}
 }
 
-func TestAQuotaIsForTheWindowThatItsFirstGrantOpens(t *testing.T) {
+func TestQuotaWindowOpensWithFirstGrant(t *testing.T) {
 	b := clock(t)
 	b.policy(history.Policy{Quota: 2, QuotaWindow: 10_000, QueueTimeout: -1})
 	b.at(100)
@@ -120,7 +120,7 @@ func TestAQuotaIsForTheWindowThatItsFirstGrantOpens(t *testing.T) {
 	}
 }
 
-func TestWhenTheClockStepsBack(t *testing.T) {
+func TestClockStepBackVoidsFutureGrants(t *testing.T) {
 	t.Run("the order stays, and so does the queue", func(t *testing.T) {
 		b := clock(t)
 		b.policy(concurrency(1))
@@ -178,7 +178,7 @@ func TestWhenTheClockStepsBack(t *testing.T) {
 }
 
 // All limits at once, and a clock that goes on at random: what was admitted when is judged from outside.
-func TestAnyOrderOfCallsKeepsOrderAndLimits(t *testing.T) {
+func TestRandomRequestsKeepOrderAndLimits(t *testing.T) {
 	mini, rdb := redistest.MiniClient(t)
 	run := redisx.NewRunner(rdb)
 	defer run.Close()
@@ -273,7 +273,7 @@ func TestAnyOrderOfCallsKeepsOrderAndLimits(t *testing.T) {
 
 // Trap: while all slots are taken the gate's next visit does not depend on rate and quota; a slot that is given back before they allow the
 // next one would lie idle until then.
-func TestAGateIsLookedAtWhenItBeginsToWaitForTheRate(t *testing.T) {
+func TestSweepIsRequestedWhenWaitersBeginToWaitForRate(t *testing.T) {
 	for what, p := range map[string]history.Policy{
 		"rate":  {Concurrency: 1, Rate: 1, RateWindow: 1_000, QueueTimeout: -1},
 		"quota": {Concurrency: 1, Quota: 1, QuotaWindow: 1_000, QueueTimeout: -1},

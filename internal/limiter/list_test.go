@@ -56,7 +56,7 @@ func (b *bench) used(ago int64) {
 	b.must(b.rdb.HSet(context.Background(), b.space.Limit(b.gate).State(), "u", b.now()-ago).Err())
 }
 
-func TestWhoeverEntersPutsTheGateOnTheListOfItsPartition(t *testing.T) { each(t, listedCases()) }
+func TestEntrySchedulesLimitInItsPartition(t *testing.T) { each(t, listedCases()) }
 
 func listedCases() map[string]func(b *bench) {
 	put := func(b *bench, at int64) {
@@ -188,7 +188,7 @@ func listedCases() map[string]func(b *bench) {
 	}
 }
 
-func TestATicketIsWantedWhileItsLeaseOrItsInstanceIsThere(t *testing.T) { each(t, wantedCases()) }
+func TestFindOrphansReportsTicketsWithoutLeaseOrInstance(t *testing.T) { each(t, wantedCases()) }
 
 func wantedCases() map[string]func(b *bench) {
 	born := history.Position{Seq: 7, Time: 1_790_000_000_123_456_789}

@@ -17,7 +17,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-func TestTheNameOfAGateSaysItsKeyAsFarAsItCan(t *testing.T) {
+func TestLimitNameShowsKey(t *testing.T) {
 	long := strings.Repeat("k", 10<<10)
 	for key, want := range map[string]string{
 		"":                      "charge",
@@ -51,7 +51,7 @@ func TestTheNameOfAGateSaysItsKeyAsFarAsItCan(t *testing.T) {
 	}
 }
 
-func TestNoTwoKeysHaveTheSameGateAndNoneBreaksItsName(t *testing.T) {
+func TestLimitNamesAreUniqueAndWellFormed(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		key := rapid.OneOf(rapid.String(), rapid.StringMatching(`[a-c{}/ ~]{0,80}`), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }))
 		a, b := key.Draw(rt, "a"), key.Draw(rt, "b")
@@ -83,7 +83,7 @@ func jsoned(text string) history.Payload {
 	return history.Payload{Type: history.TypeJSON, Data: []byte(text)}
 }
 
-func TestKeyIsFoundInWhatGoEncodesAndInForeignJSONAlike(t *testing.T) {
+func TestKeyAtDoesNotDependOnEncoder(t *testing.T) {
 	type customer struct {
 		ID   any      `json:"id"`
 		Tags []string `json:"tags"`
@@ -141,7 +141,7 @@ func TestKeyIsFoundInWhatGoEncodesAndInForeignJSONAlike(t *testing.T) {
 	}
 }
 
-func TestListsAndObjectsAreKeysByWhatTheySay(t *testing.T) {
+func TestListsAndObjectsAreKeysByValue(t *testing.T) {
 	type v = map[string]any
 	one := limiter.KeyAt("k", encoded(t, v{"k": v{"a": 1, "b": []any{"x", nil, true, 2.0}}}))
 	if len(one) != 22 {
@@ -163,7 +163,7 @@ func TestListsAndObjectsAreKeysByWhatTheySay(t *testing.T) {
 }
 
 // Traps: nested garbage that nests the stack ends the process, and no recover helps; and a length that is garbage asks for gigabytes.
-func TestGarbageIsNoKeyAndNoPanic(t *testing.T) {
+func TestGarbageHasNoKey(t *testing.T) {
 	defer debug.SetMaxStack(debug.SetMaxStack(16 << 20))
 	const deep = 200_000 // frames of any size are more than that
 	for name, p := range map[string]history.Payload{
@@ -194,7 +194,7 @@ func TestGarbageIsNoKeyAndNoPanic(t *testing.T) {
 	}
 }
 
-func FuzzNoPayloadIsAPanic(f *testing.F) {
+func FuzzKeyAt(f *testing.F) {
 	f.Add("a.b", []byte(`{"a":{"b":1}}`))
 	f.Add("a.0", []byte(`{"a":[1,"x",null,1e3]}`))
 	f.Add("0", []byte(`[{}]`))
@@ -213,7 +213,7 @@ func FuzzNoPayloadIsAPanic(f *testing.F) {
 	})
 }
 
-func TestAMemberIsReadAsItWasWritten(t *testing.T) {
+func TestMemberRoundTrips(t *testing.T) {
 	born := history.Position{Seq: 7, Time: 1_790_000_000_123_456_789}
 	for _, m := range []limiter.Member{
 		{Ticket: "t", Instance: "i", Place: limiter.ActivityPlace(1, 2)},

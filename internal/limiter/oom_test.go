@@ -7,7 +7,7 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
-func TestWithoutMemoryAGateKeepsItsOrderAndItsSlots(t *testing.T) {
+func TestOutOfMemoryLimitKeepsOrderAndSlots(t *testing.T) {
 	s := redistest.Start(t)
 	rdb := s.Client(t)
 	run := redisx.NewRunner(rdb)

@@ -18,7 +18,7 @@ func (b *bench) disown(at int64, names ...string) limiter.AdmitReply {
 	return got
 }
 
-func TestADisownedHolderLeavesUnlessItWasHeardOfSince(t *testing.T) {
+func TestReleasedOrphanLeavesUnlessActiveSince(t *testing.T) {
 	b := clock(t)
 	b.policy(concurrency(1))
 	b.enter("a")
@@ -36,7 +36,7 @@ func TestADisownedHolderLeavesUnlessItWasHeardOfSince(t *testing.T) {
 	}
 }
 
-func TestADisownedWaiterThatHasEnteredAnewStays(t *testing.T) {
+func TestOrphanThatEnteredAgainStays(t *testing.T) {
 	b := clock(t)
 	b.policy(concurrency(1))
 	b.enter("a")
@@ -56,7 +56,7 @@ func TestADisownedWaiterThatHasEnteredAnewStays(t *testing.T) {
 	}
 }
 
-func TestADisownedTimeoutIsForgotten(t *testing.T) {
+func TestRejectedOrphanIsRemoved(t *testing.T) {
 	b := clock(t)
 	p := concurrency(1)
 	p.QueueTimeout = 100

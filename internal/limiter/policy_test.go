@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-func TestTheMostSpecificLevelThatHasAPolicyIsInForce(t *testing.T) {
+func TestMostSpecificPolicyIsInForce(t *testing.T) {
 	p := func(n uint32) history.Policy { return history.Policy{Concurrency: n} }
 	const action, group, global = "action:a", "group:g", "global"
 	code := func(n uint32) *history.Policy {

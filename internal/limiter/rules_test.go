@@ -15,7 +15,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-func TestAGateLetsInWhileThereIsRoomAndNobodyWaits(t *testing.T) { each(t, letInCases()) }
+func TestEntryIsAdmittedWhileThereIsRoomAndNoWaiter(t *testing.T) { each(t, letInCases()) }
 
 func letInCases() map[string]func(b *bench) {
 	return map[string]func(b *bench){
@@ -93,7 +93,7 @@ func letInCases() map[string]func(b *bench) {
 	}
 }
 
-func TestAGateRefuses(t *testing.T) { each(t, refusedCases()) }
+func TestLimitRejectsEntries(t *testing.T) { each(t, refusedCases()) }
 
 func refusedCases() map[string]func(b *bench) {
 	return map[string]func(b *bench){
@@ -122,7 +122,7 @@ func refusedCases() map[string]func(b *bench) {
 	}
 }
 
-func TestARestoredHolderIsInWhateverTheLimit(t *testing.T) { each(t, restoredCases()) }
+func TestRestoredHolderIsAdmittedAboveLimit(t *testing.T) { each(t, restoredCases()) }
 
 func restoredCases() map[string]func(b *bench) {
 	in := func(name string) limiter.Entry { return limiter.Entry{Member: who(name), Active: true} }
@@ -167,7 +167,7 @@ func restoredCases() map[string]func(b *bench) {
 	}
 }
 
-func TestWhoIsTurnedAwayIsRememberedUntilItLeaves(t *testing.T) { each(t, turnedAwayCases()) }
+func TestRejectedWaiterIsRecordedUntilItLeaves(t *testing.T) { each(t, turnedAwayCases()) }
 
 func turnedAwayCases() map[string]func(b *bench) {
 	return map[string]func(b *bench){
@@ -219,7 +219,7 @@ func turnedAwayCases() map[string]func(b *bench) {
 	}
 }
 
-func TestAPolicyThatChanges(t *testing.T) { each(t, changedCases()) }
+func TestPolicyChange(t *testing.T) { each(t, changedCases()) }
 
 func changedCases() map[string]func(b *bench) {
 	return map[string]func(b *bench){
@@ -260,7 +260,7 @@ func changedCases() map[string]func(b *bench) {
 }
 
 // miniredis takes seconds for a thousand.
-func TestThousandsAreLetInByAPolicyThatGoes(t *testing.T) {
+func TestDeletedPolicyAdmitsAllWaiters(t *testing.T) {
 	b, _ := server(t)
 	suite(t, b.rdb, b.run, thousandCases())
 }
@@ -302,7 +302,7 @@ func thousandCases() map[string]func(b *bench) {
 	}
 }
 
-func TestASweepSaysWhatIsToBeDone(t *testing.T) {
+func TestSweepReportsMembersToNotify(t *testing.T) {
 	b := clock(t)
 	b.policy(concurrency(1))
 	b.enter("a", "b")
@@ -332,7 +332,7 @@ func TestASweepSaysWhatIsToBeDone(t *testing.T) {
 	}
 }
 
-func TestASweepIsWantedWhenTheFirstWaiterTimesOut(t *testing.T) {
+func TestNextSweepIsWhenFirstWaiterTimesOut(t *testing.T) {
 	b := clock(t)
 	b.policy(history.Policy{Concurrency: 1, QueueTimeout: 3_000})
 	b.enter("a", "b")
@@ -363,7 +363,7 @@ func TestASweepIsWantedWhenTheFirstWaiterTimesOut(t *testing.T) {
 	}
 }
 
-func TestADeadlockIsSeen(t *testing.T) { each(t, deadlockedCases()) }
+func TestSweepDetectsDeadlock(t *testing.T) { each(t, deadlockedCases()) }
 
 func deadlockedCases() map[string]func(b *bench) {
 	in := func(ms ...limiter.Member) (es []limiter.Entry) {
@@ -416,7 +416,7 @@ func deadlockedCases() map[string]func(b *bench) {
 	}
 }
 
-func TestStatisticsAndPlaces(t *testing.T) { each(t, seenCases()) }
+func TestStatsAndPlaces(t *testing.T) { each(t, seenCases()) }
 
 func seenCases() map[string]func(b *bench) {
 	return map[string]func(b *bench){
@@ -461,7 +461,7 @@ func seenCases() map[string]func(b *bench) {
 	}
 }
 
-func TestAnIdleGateWithAKeyIsForgottenAfterAnHour(t *testing.T) { each(t, forgottenCases()) }
+func TestIdleLimitWithKeyExpiresAfterAnHour(t *testing.T) { each(t, forgottenCases()) }
 
 func forgottenCases() map[string]func(b *bench) {
 	return map[string]func(b *bench){
@@ -539,7 +539,7 @@ func forgottenCases() map[string]func(b *bench) {
 }
 
 // Trap: keys that are not declared, or in two slots, fail only on a cluster.
-func TestAllOfItHoldsOnACluster(t *testing.T) {
+func TestLimiterOnCluster(t *testing.T) {
 	rdb := redistest.Cluster(t).Client(t)
 	run := redisx.NewRunner(rdb)
 	defer run.Close()

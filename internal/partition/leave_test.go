@@ -81,7 +81,7 @@ func (s *slow) about(cmds []redis.Cmder) (beats, leaves bool) {
 
 // A heartbeat of the last moment that arrives after the farewell would keep a member for a whole TTL that is gone, and its
 // partitions for nobody.
-func TestAMemberThatHasLeftIsNotBroughtBackByItsOwnHeartbeat(t *testing.T) {
+func TestHeartbeatDoesNotReviveMemberThatLeft(t *testing.T) {
 	s := redistest.Start(t)
 	_, f, k := beating(t, s)
 	if err := k.Stop(f.ctx()); err != nil {
@@ -93,7 +93,7 @@ func TestAMemberThatHasLeftIsNotBroughtBackByItsOwnHeartbeat(t *testing.T) {
 }
 
 // Each heartbeat may take a renewal interval where Redis does not answer, and Stop waits for it, whatever its context says.
-func TestAMemberThatIsStoppedBeginsNoFurtherHeartbeat(t *testing.T) {
+func TestStoppedMemberSendsNoHeartbeat(t *testing.T) {
 	s := redistest.Start(t)
 	for range 8 { // which of a nudge and a stop is taken first is chance
 		way, f, k := beating(t, s)

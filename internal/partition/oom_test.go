@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl/internal/redistest"
 )
 
-func TestWithoutMemoryPartitionsAreKeptHandedOverAndTaken(t *testing.T) {
+func TestOutOfMemoryPartitionsAreRenewedAndHandedOver(t *testing.T) {
 	s := redistest.Start(t)
 	f := newFleet(t, s.Client(t))
 	a := f.member("a", time.Second)

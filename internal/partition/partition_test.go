@@ -183,7 +183,7 @@ func (f *fleet) asRendezvousSays(members ...string) func() bool {
 	}
 }
 
-func TestPartitionsGoWhereRendezvousSaysAsMembersComeAndGo(t *testing.T) {
+func TestPartitionsFollowRendezvousAsMembersChange(t *testing.T) {
 	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
 		f := newFleet(t, rdb)
 		f.member("a", 2*time.Second)
@@ -204,7 +204,7 @@ func TestPartitionsGoWhereRendezvousSaysAsMembersComeAndGo(t *testing.T) {
 	})
 }
 
-func TestRendezvousMovesOnlyTheShareOfWhoComesOrGoes(t *testing.T) {
+func TestRendezvousMovesOnlyOneMembersShare(t *testing.T) {
 	three := []string{"a", "b", "c"}
 	for p := range 1000 {
 		with, without := partition.Rendezvous(three, p), partition.Rendezvous(three[:2], p)
@@ -217,7 +217,7 @@ func TestRendezvousMovesOnlyTheShareOfWhoComesOrGoes(t *testing.T) {
 	}
 }
 
-func TestARolledBackRedisEndsTheTenureAndTheNextBeginsFromWhatItHas(t *testing.T) {
+func TestRollbackEndsTenure(t *testing.T) {
 	f := newFleet(t, redistest.Start(t).Client(t))
 	f.member("a", 2*time.Second)
 	f.until("a owns all", f.asRendezvousSays("a"))
@@ -239,7 +239,7 @@ func TestARolledBackRedisEndsTheTenureAndTheNextBeginsFromWhatItHas(t *testing.T
 	}
 }
 
-func TestAnOwnerWhoseTokenIsReplacedStops(t *testing.T) {
+func TestReplacedTokenEndsTenure(t *testing.T) {
 	f := newFleet(t, redistest.Start(t).Client(t))
 	f.member("a", time.Second)
 	f.until("a owns all", f.asRendezvousSays("a"))
@@ -257,7 +257,7 @@ func TestAnOwnerWhoseTokenIsReplacedStops(t *testing.T) {
 	}
 }
 
-func TestAClaimFromBeforeTheClockSteppedBackIsOver(t *testing.T) {
+func TestOwnershipFromBeforeClockStepBackHasExpired(t *testing.T) {
 	f := newFleet(t, redistest.Start(t).Client(t))
 	// Held until tomorrow, for a span of five seconds: that was written by another clock.
 	until := time.Now().Add(24 * time.Hour).UnixMilli()
@@ -270,7 +270,7 @@ func TestAClaimFromBeforeTheClockSteppedBackIsOver(t *testing.T) {
 	f.until("a owns all", f.asRendezvousSays("a"))
 }
 
-func TestARedisThatIsAwayEndsTheTenuresBeforeTheirTokensExpire(t *testing.T) {
+func TestTenuresEndBeforeTokensExpireDuringOutage(t *testing.T) {
 	srv := redistest.Start(t)
 	f := newFleet(t, srv.Client(t))
 	f.member("a", time.Second)
@@ -281,7 +281,7 @@ func TestARedisThatIsAwayEndsTheTenuresBeforeTheirTokensExpire(t *testing.T) {
 	f.until("a owns all again", f.asRendezvousSays("a"))
 }
 
-func TestStartAndStopManyTimesLeavesNothing(t *testing.T) {
+func TestStartStopLeavesNothing(t *testing.T) {
 	f := newFleet(t, redistest.Start(t).Client(t))
 	for i := range 25 {
 		k := f.member(fmt.Sprint("m", i), time.Second)
@@ -297,7 +297,7 @@ func TestStartAndStopManyTimesLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestDeadOwnersPartitionsAreTakenWhenItsTimeIsOver(t *testing.T) {
+func TestPartitionsOfDeadOwnerAreTakenAtExpiry(t *testing.T) {
 	s := redistest.Start(t)
 	f := newFleet(t, s.Client(t))
 	const ttl, renew = 3 * time.Second, 2500 * time.Millisecond // a round that comes in its turn comes at five seconds

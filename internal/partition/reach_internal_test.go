@@ -7,7 +7,7 @@ import (
 
 // A server that is away for all is found again by one member after the other. None of them is cut off while another is
 // reading, unless it finds the server later than the first one by more than what makes a member cut off.
-func TestAFaultOfTheServerMovesNothingWhateverItsLength(t *testing.T) {
+func TestServerOutageMovesNoPartition(t *testing.T) {
 	const limit, probe, beat = 5000, 1000, 1000 // ms
 	for length := 500; length <= 20_000; length += 500 {
 		for late := 0; late <= limit-probe-beat; late += 500 { // by which b finds it later

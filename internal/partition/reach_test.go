@@ -42,7 +42,7 @@ func (f *fleet) reader(name string, after time.Duration) (*partition.Keeper, *in
 	return f.start(partition.Config{Redis: f.rdb, Member: name, TTL: 5 * time.Second, Renew: 200 * time.Millisecond, Inputs: in.heard, CutOff: after}), in
 }
 
-func TestAMemberThatCannotReadItsInputsHandsOverAndTakesItsShareAgain(t *testing.T) {
+func TestCutOffMemberHandsOverAndReturns(t *testing.T) {
 	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
 		f := newFleet(t, rdb)
 		a, ofA := f.reader("a", cutOff)
@@ -79,7 +79,7 @@ func TestAMemberThatCannotReadItsInputsHandsOverAndTakesItsShareAgain(t *testing
 
 // The fault is the server's: to move partitions would help nobody, and to move them as members lose and find the
 // server one after the other would have them moved for nothing.
-func TestMembersThatAreAllCutOffKeepWhatTheyHave(t *testing.T) {
+func TestMembersThatAreAllCutOffKeepTheirPartitions(t *testing.T) {
 	const after = 3 * time.Second // half of it is much longer than a heartbeat is under way, also on a busy machine
 	f := newFleet(t, redistest.Start(t).Client(t))
 	var all []*inputs
@@ -107,7 +107,7 @@ func TestMembersThatAreAllCutOffKeepWhatTheyHave(t *testing.T) {
 }
 
 // An actor that waits for NATS with a lock of the connection held can not be waited for.
-func TestAMemberThatIsCutOffDoesNotWaitForItsActors(t *testing.T) {
+func TestCutOffMemberReleasesWithoutItsActors(t *testing.T) {
 	f := newFleet(t, redistest.Start(t).Client(t))
 	_, ofA := f.reader("a", cutOff)
 	f.until("a owns all", f.asRendezvousSays("a"))
@@ -133,7 +133,7 @@ func TestAMemberThatIsCutOffDoesNotWaitForItsActors(t *testing.T) {
 	}
 }
 
-func TestOnlyMembersThatAreCutOffWhileAnotherIsReadingAreNotEligible(t *testing.T) {
+func TestEligibleExcludesCutOffMembersWhileAnotherReads(t *testing.T) {
 	states := []partition.Reach{partition.Reading, partition.Unproven, partition.CutOff}
 	for _, a := range states {
 		for _, b := range states {

@@ -15,7 +15,7 @@ import (
 
 // An actor that can not even begin (one of its keys is of a foreign type, say) must not make the
 // keeper acquire, release and tell everybody as fast as Redis answers.
-func TestATenureThatFailsAtOnceIsNotTakenAgainAtOnce(t *testing.T) {
+func TestFailedTenureIsNotRetakenAtOnce(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
 	var runs, told atomic.Int64
 	var k *partition.Keeper
@@ -48,7 +48,7 @@ func TestATenureThatFailsAtOnceIsNotTakenAgainAtOnce(t *testing.T) {
 }
 
 // One of three masters is down, and it is the one that has the members: the partitions on the other two do not wait for it.
-func TestAPartitionThatWasLostIsTakenAgainWhileTheMembersCanNotBeRead(t *testing.T) {
+func TestLostPartitionIsRetakenWithoutMembers(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
 	f := newFleet(t, rdb)
 	f.member("a", 2*time.Second)

@@ -31,7 +31,7 @@ func addOne() redisx.Call {
 	return redisx.Call{Script: add, Keys: []string{redisx.NewSpace("t").Part(1).Wakeups()}, Args: []any{1}}
 }
 
-func TestAServerThatHangsIsAnsweredForByTheRunnersOwnTimeout(t *testing.T) {
+func TestHangingServerCostsRunnerTimeout(t *testing.T) {
 	s := redistest.Start(t)
 	r := one(t, s)
 	until(t, r, addOne())
@@ -49,7 +49,7 @@ func TestAServerThatHangsIsAnsweredForByTheRunnersOwnTimeout(t *testing.T) {
 }
 
 // A server that comes back at its address with nothing in memory, or that cannot be written to for a moment, is no error.
-func TestACallOutlastsAServerThatIsAwayForAMoment(t *testing.T) {
+func TestCallSurvivesShortOutage(t *testing.T) {
 	s := redistest.Start(t)
 	r := one(t, s)
 	for name, away := range map[string]func(){
@@ -81,7 +81,7 @@ func TestACallOutlastsAServerThatIsAwayForAMoment(t *testing.T) {
 	}
 }
 
-func TestACallOutlastsAServerThatLoads(t *testing.T) {
+func TestCallSurvivesLoadingServer(t *testing.T) {
 	s := redistest.StartLoading(t, 700)
 	r := one(t, s)
 	if _, err := r.Do(within(t), addOne()); err != nil {

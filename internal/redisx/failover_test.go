@@ -87,7 +87,7 @@ func (f *failover) first(t *testing.T) time.Duration {
 }
 
 // Trap: a client's slot map that nothing reloads when the master of a slot is gone.
-func TestAShardWhoseMasterDiesForGoodGoesOnWhenItsReplicaIsElected(t *testing.T) {
+func TestShardResumesWhenReplicaIsElected(t *testing.T) {
 	for name, with := range users {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -101,7 +101,7 @@ func TestAShardWhoseMasterDiesForGoodGoesOnWhenItsReplicaIsElected(t *testing.T)
 }
 
 // A hanging master costs one call time-out, whatever the time-outs and retries of the client, and the other shards nothing.
-func TestAMasterThatHangsCostsOneCallTimeout(t *testing.T) {
+func TestHangingMasterCostsOneCallTimeout(t *testing.T) {
 	for name, with := range users {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

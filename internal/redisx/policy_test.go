@@ -13,7 +13,7 @@ import (
 )
 
 // The nodes that are asked for the slot map, and the masters, are asked within Pawl's own time-outs.
-func TestTheCheckOfAClusterOfWhichANodeHangsEnds(t *testing.T) {
+func TestCheckPolicyEndsWithHangingNode(t *testing.T) {
 	c := redistest.StartReplicatedCluster(t, 3)
 	for name, node := range map[string]*redistest.Server{"a master": c.Masters[0], "a replica": c.Replicas[1]} {
 		t.Run(name, func(t *testing.T) {
@@ -32,7 +32,7 @@ func TestTheCheckOfAClusterOfWhichANodeHangsEnds(t *testing.T) {
 	}
 }
 
-func TestARingIsRefused(t *testing.T) {
+func TestRingIsRefused(t *testing.T) {
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})
 	defer func() { _ = ring.Close() }()
 	if err := redisx.CheckPolicy(within(t), ring, nil); !errors.Is(err, redisx.ErrRing) {

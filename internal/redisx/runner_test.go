@@ -29,7 +29,7 @@ const addLua = `--! keys counter
 --! args by
 return {'OK', ms(redis.call('INCRBY', counter, by))}`
 
-func TestCallsAtHandTravelTogetherAndEachGetsItsOwnAnswer(t *testing.T) {
+func TestPendingCallsShareAPipeline(t *testing.T) {
 	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
 		r := redisx.NewRunner(rdb)
 		defer r.Close()
@@ -60,7 +60,7 @@ func TestCallsAtHandTravelTogetherAndEachGetsItsOwnAnswer(t *testing.T) {
 }
 
 // Trap: NOSCRIPT after a Redis restart or fail-over; in a pipeline only EVALSHA is sent.
-func TestARedisThatForgotTheScriptsIsTaughtThemAndOnlyWhatFailedIsSentAgain(t *testing.T) {
+func TestScriptsAreLoadedAgainAfterNOSCRIPT(t *testing.T) {
 	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
 		r := redisx.NewRunner(rdb)
 		defer r.Close()
@@ -81,7 +81,7 @@ func TestARedisThatForgotTheScriptsIsTaughtThemAndOnlyWhatFailedIsSentAgain(t *t
 	})
 }
 
-func TestAScriptsErrorIsItsOwnAndNotThatOfItsNeighbours(t *testing.T) {
+func TestScriptErrorAffectsOnlyItsCall(t *testing.T) {
 	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
 		r := redisx.NewRunner(rdb)
 		defer r.Close()
@@ -120,7 +120,7 @@ func TestEveryCallIsAnsweredWhenTheRunnerCloses(t *testing.T) {
 }
 
 // Trap: numbers through Lua lose digits; miniredis hides it, so this runs on a real one, too.
-func TestTimesLeaveLuaWithAllTheirDigits(t *testing.T) {
+func TestLuaNumbersKeepAllDigits(t *testing.T) {
 	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
 		r := redisx.NewRunner(rdb)
 		defer r.Close()
@@ -137,7 +137,7 @@ redis.call('SET', key, ms(now())) return {'OK', redis.call('GET', key), ms(90071
 	})
 }
 
-func TestKeysAreTakenApartAsTheyWerePutTogether(t *testing.T) {
+func TestKeysRoundTrip(t *testing.T) {
 	p := redisx.NewSpace("ns").Part(7)
 	for key, want := range map[string]redisx.ParsedKey{
 		p.Owner():            {Kind: "p"},
@@ -162,7 +162,7 @@ func TestKeysAreTakenApartAsTheyWerePutTogether(t *testing.T) {
 }
 
 // Trap: a namespace that ends in ".g" has partitions that look like gates, and a gate may be named "7".
-func TestAGatesKeysAreTakenForNoPartitions(t *testing.T) {
+func TestLimitKeysBelongToNoPartition(t *testing.T) {
 	space := redisx.NewSpace("ns")
 	for _, name := range []string{"charge-card", "7", "charge-card/7", "a/}:", "a/b:c"} {
 		g := space.Limit(name)
@@ -185,7 +185,7 @@ func TestAGatesKeysAreTakenForNoPartitions(t *testing.T) {
 	}
 }
 
-func TestARedisThatMayEvictIsRefusedWithTheReason(t *testing.T) {
+func TestEvictingRedisIsRefused(t *testing.T) {
 	s := redistest.Start(t, "--maxmemory-policy", "allkeys-lru")
 	err := redisx.CheckPolicy(within(t), s.Client(t), nil)
 	var ev *redisx.EvictionError

@@ -12,7 +12,7 @@ import (
 )
 
 // The numbers and words are in histories and exports.
-func TestEveryReasonKeepsItsNumberAndIsReadAsItWasWritten(t *testing.T) {
+func TestReasonsKeepNumbersAndRoundTrip(t *testing.T) {
 	for i, word := range []string{
 		"requested", "lost-select", "orchestration-failed", "orchestration-completed", "continued-as-new", "purged",
 		"scope-ended", "lease-lost", "worker-stopping", "timed-out",
@@ -36,7 +36,7 @@ func TestEveryReasonKeepsItsNumberAndIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestACancelledIsFoundAsWhatItIs(t *testing.T) {
+func TestCancelledMatchesReasonAndContextCanceled(t *testing.T) {
 	err := fmt.Errorf("charge: %w", &cancel.Cancelled{Reason: cancel.LostSelect, By: "ada", Text: "too late"})
 	for target, want := range map[error]bool{
 		context.Canceled: true, &cancel.Cancelled{}: true, &cancel.Cancelled{Reason: cancel.LostSelect}: true,
@@ -51,7 +51,7 @@ func TestACancelledIsFoundAsWhatItIs(t *testing.T) {
 	}
 }
 
-func TestTheLedgerHasWhatWasScheduledAndNotSettledInAscendingOrder(t *testing.T) {
+func TestLedgerListsOutstandingInOrder(t *testing.T) {
 	var l cancel.Ledger[string]
 	for _, id := range []uint64{7, 3, 9, 5} {
 		l.Schedule(id, fmt.Sprint("activity ", id))

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-func TestAnElementIsReadAsItWasWritten(t *testing.T) {
+func TestElementRoundTrips(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := history.Element{
 			ID:   rapid.StringMatching(`[a-z][A-Za-z0-9_.-]{0,60}`).Draw(t, "id"),
@@ -24,14 +24,14 @@ func TestAnElementIsReadAsItWasWritten(t *testing.T) {
 	})
 }
 
-func TestAnElementHasTheFormThatTheAckScriptWrites(t *testing.T) {
+func TestElementHasFormatOfAckScript(t *testing.T) {
 	e := history.Element{ID: "aEFFECT.TOKEN", At: 1_790_000_000_000, Body: []byte("a\nb")}
 	if got := string(e.Encode()); got != "aEFFECT.TOKEN\n1790000000000\na\nb" {
 		t.Fatalf("%q", got)
 	}
 }
 
-func TestTheEventOfAnElementHasTheElementsTime(t *testing.T) {
+func TestEventOfElementHasItsTime(t *testing.T) {
 	body, err := history.Encode(&history.ActivityCompleted{Scheduled: 7})
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func TestTheEventOfAnElementHasTheElementsTime(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotAnElementIsCorrupt(t *testing.T) {
+func TestMalformedElementIsErrCorrupt(t *testing.T) {
 	for _, b := range []string{"", "id", "id\n12", "\n12\nbody", "id\n1.79e+12\nbody", "id\n\nbody", "id\n99999999999999999999\nbody"} {
 		if _, err := history.ParseElement([]byte(b)); !errors.Is(err, history.ErrCorrupt) {
 			t.Errorf("%q: %v", b, err)

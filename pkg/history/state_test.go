@@ -27,7 +27,7 @@ func done(id uint64) history.Event {
 	return &history.ActivityCompleted{Scheduled: id}
 }
 
-func TestAWholeHistoryHasNoViolations(t *testing.T) {
+func TestCompleteHistoryHasNoViolation(t *testing.T) {
 	s, bad := history.Check(story(
 		start(), schedule(), schedule(), schedule(), &history.TimerScheduled{FireAt: 500}, &history.TimerScheduled{FireAt: 400},
 		done(2), &history.ActivityFailed{Scheduled: 3}, &history.ActivityCancelRequested{Scheduled: 4, Reason: cancel.LostSelect},
@@ -49,7 +49,7 @@ func child() *history.ChildScheduled {
 	return &history.ChildScheduled{Name: "c", Instance: "o~1-2", Effect: "e"}
 }
 
-func TestAMessageIsOwedUntilItIsConfirmedAndAChildUntilItHasEnded(t *testing.T) {
+func TestMessageIsPendingUntilAcked(t *testing.T) {
 	abandoned, detached := child(), child()
 	abandoned.Abandon, detached.Detached = true, true
 	s, bad := history.Check(story(
@@ -83,14 +83,14 @@ func TestAMessageIsOwedUntilItIsConfirmedAndAChildUntilItHasEnded(t *testing.T) 
 	}
 }
 
-func TestAnExecutionThatGoesOnAsAnotherOwesItsParentNothingYet(t *testing.T) {
+func TestContinueAsNewReportsNothingToParent(t *testing.T) {
 	s, bad := history.Check(story(&history.Started{Name: "o", Parent: &history.Parent{Instance: "p"}}, &history.ContinuedAsNew{}))
 	if len(bad) > 0 || s.End == nil || len(s.PendingMessages()) != 0 {
 		t.Fatal(bad, s.End, s.PendingMessages())
 	}
 }
 
-func TestEveryRuleHasItsViolationAndOnlyThat(t *testing.T) {
+func TestEveryRuleHasItsViolation(t *testing.T) {
 	for what, c := range map[string]struct {
 		events []history.Event
 		at     uint64
@@ -122,7 +122,7 @@ func TestEveryRuleHasItsViolationAndOnlyThat(t *testing.T) {
 	}
 }
 
-func TestAnEventThatCanNotStandChangesNothing(t *testing.T) {
+func TestRejectedEventChangesNothing(t *testing.T) {
 	s, bad := history.Check(story(start(), schedule(), &history.TimerScheduled{FireAt: 9}))
 	if len(bad) > 0 {
 		t.Fatal(bad)
@@ -137,7 +137,7 @@ func TestAnEventThatCanNotStandChangesNothing(t *testing.T) {
 	}
 }
 
-func TestNowNeverGoesBack(t *testing.T) {
+func TestNowIsMonotonic(t *testing.T) {
 	events := story(start(), &history.EventReceived{}, &history.EventReceived{})
 	events[1].Meta().At, events[2].Meta().At = 5000, 20
 	if s, _ := history.Check(events); s.Now != 5000 {
@@ -145,7 +145,7 @@ func TestNowNeverGoesBack(t *testing.T) {
 	}
 }
 
-func TestTheTimerDueFirstIsGivenAndOfEqualOnesTheOneSetFirst(t *testing.T) {
+func TestNextTimerIsEarliestThenFirstSet(t *testing.T) {
 	s := &history.State{}
 	if _, ok := s.NextTimer(); ok {
 		t.Fatal("a timer of nobody")
@@ -171,7 +171,7 @@ func TestTheTimerDueFirstIsGivenAndOfEqualOnesTheOneSetFirst(t *testing.T) {
 	}
 }
 
-func TestWhatIsOutstandingIsWhatWasScheduledAndNotSettled(t *testing.T) {
+func TestOutstandingIsScheduledMinusSettled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, open, timers := &history.State{}, map[uint64]bool{}, map[uint64]int64{}
 		pick := func(m []uint64) uint64 { return rapid.SampledFrom(m).Draw(t, "id") }

@@ -57,7 +57,7 @@ func wants(t *testing.T, s *history.State, tickets, left []string) {
 	}
 }
 
-func TestATicketIsWantedFromItsScheduleToItsAnswer(t *testing.T) {
+func TestTicketIsRequiredFromScheduleToEnd(t *testing.T) {
 	s := fold(t, start(), gated(at("x", false)), gated(at("y", true)), gated(at("z", true)), schedule(), done(2), &history.Granted{Scheduled: 3},
 		&history.ActivityCancelRequested{Scheduled: 4})
 	if got := s.Admitted(); !slices.Equal(got, []uint64{3, 5}) || s.WaitingLen() != 0 {
@@ -66,14 +66,14 @@ func TestATicketIsWantedFromItsScheduleToItsAnswer(t *testing.T) {
 	wants(t, s, []string{"y"}, []string{"x", "z"})
 }
 
-func TestWhoWaitsHasNoLease(t *testing.T) {
+func TestWaitingActivityHasNoLease(t *testing.T) {
 	s := fold(t, start(), gated(at("x", true)), schedule())
 	if got := s.Admitted(); !slices.Equal(got, []uint64{3}) || !s.Waiting(2) || s.WaitingLen() != 1 || s.OutstandingLen() != 2 {
 		t.Fatalf("admitted %d, waiting %d", got, s.WaitingLen())
 	}
 }
 
-func TestTheOwnersNoteIsFolded(t *testing.T) {
+func TestSetLimitIsFolded(t *testing.T) {
 	s := fold(t, start(), schedule(), schedule())
 	s.SetLimit(2, at("x", true))
 	s.SetLimit(3, nil)
@@ -84,7 +84,7 @@ func TestTheOwnersNoteIsFolded(t *testing.T) {
 	wants(t, s, []string{"x"}, nil)
 }
 
-func TestAKeptSlotGoesThroughThePauseToTheNextAttempt(t *testing.T) {
+func TestRetainedSlotPassesToNextAttempt(t *testing.T) {
 	failed := &history.ActivityFailed{Scheduled: 2}
 	s := fold(t, start(), gated(kept("x")), failed, &history.TimerScheduled{FireAt: 50, RetainsSlotOf: 2})
 	wants(t, s, []string{"x"}, nil)
@@ -97,7 +97,7 @@ func TestAKeptSlotGoesThroughThePauseToTheNextAttempt(t *testing.T) {
 	}
 }
 
-func TestASlotThatNothingKeepsHasLeft(t *testing.T) {
+func TestUnassignedSlotIsReleased(t *testing.T) {
 	for what, events := range map[string][]history.Event{
 		"no retry":            {&history.ActivityFailed{Scheduled: 2}},
 		"pause of another":    {&history.ActivityFailed{Scheduled: 2}, &history.TimerScheduled{FireAt: 50}},
@@ -113,7 +113,7 @@ func TestASlotThatNothingKeepsHasLeft(t *testing.T) {
 	}
 }
 
-func TestAnInstanceHoldsItsSlotThroughContinueAsNewUntilItEnds(t *testing.T) {
+func TestSlotPassesThroughContinueAsNew(t *testing.T) {
 	begun := func() history.Event { return &history.Started{Name: "o", Limit: at("x", false)} }
 	wants(t, fold(t, begun()), []string{"x"}, nil)
 	wants(t, fold(t, begun(), &history.ContinuedAsNew{}), nil, nil)
@@ -121,7 +121,7 @@ func TestAnInstanceHoldsItsSlotThroughContinueAsNewUntilItEnds(t *testing.T) {
 	wants(t, fold(t, begun(), &history.Failed{}), nil, []string{"x"})
 }
 
-func TestAPendingInstanceDoesNothingBeforeItsGrant(t *testing.T) {
+func TestPendingInstanceWaitsForGrant(t *testing.T) {
 	begun := func() history.Event { return &history.Started{Name: "o", Limit: at("x", true)} }
 	s := fold(t, begun(), &history.EventReceived{Name: "e"}, &history.CancelRequested{}, &history.Cancelled{})
 	wants(t, s, nil, []string{"x"})
@@ -141,7 +141,7 @@ func TestAPendingInstanceDoesNothingBeforeItsGrant(t *testing.T) {
 	}
 }
 
-func TestADeclarationIsReadAsItWasWritten(t *testing.T) {
+func TestDeclarationRoundTrips(t *testing.T) {
 	for _, d := range []history.Declared{
 		{}, {Group: "g"}, {Action: &history.Policy{Concurrency: 5}}, {Group: "g", GroupPolicy: &history.Policy{Rate: 3, RateWindow: 1000, Reject: true}},
 	} {

@@ -7,7 +7,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-func TestUnreadEventsAreCountedByNameAndBounded(t *testing.T) {
+func TestCountUnreadIsBounded(t *testing.T) {
 	if got := history.CountUnread(nil); got != nil {
 		t.Errorf("no events are counted as %v", got)
 	}

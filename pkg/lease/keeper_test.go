@@ -77,7 +77,7 @@ func onServer(t *testing.T) *bench {
 	return newBench(t, redistest.Start(t).Client(t))
 }
 
-func TestAKeptLeaseOutlivesItsTTL(t *testing.T) {
+func TestHeldLeaseOutlivesTTL(t *testing.T) {
 	b := onServer(t)
 	const span = time.Second
 	k := b.keeper(span, noReason)
@@ -94,7 +94,7 @@ func TestAKeptLeaseOutlivesItsTTL(t *testing.T) {
 	b.want("ack", b.ack(h.Claim, "x").Outcome, lease.OK)
 }
 
-func TestACancelledActivityKnowsAtTheNextRenewalAndHistorySaysWhy(t *testing.T) {
+func TestCancellationIsDetectedAtNextRenewalWithCauseFromHistory(t *testing.T) {
 	b := onServer(t)
 	const span = time.Second
 	k := b.keeper(span, func(_ context.Context, _ lease.Ref, activities []uint64) map[uint64]cancel.Cancelled {
@@ -106,7 +106,7 @@ func TestACancelledActivityKnowsAtTheNextRenewalAndHistorySaysWhy(t *testing.T) 
 	b.want("counts", k.Counts().Gone, 1)
 }
 
-func TestALeaseThatIsGoneForNoRecordedReasonIsLost(t *testing.T) {
+func TestGoneLeaseWithoutCauseIsLeaseLost(t *testing.T) {
 	b := onServer(t)
 	k := b.keeper(time.Second, noReason)
 	h := b.held(k, grip(1, "t"), time.Second)
@@ -117,7 +117,7 @@ func TestALeaseThatIsGoneForNoRecordedReasonIsLost(t *testing.T) {
 	}
 }
 
-func TestAHintCancelsAtOnceWithItsOwnWords(t *testing.T) {
+func TestHintCancelsAtOnceWithItsCause(t *testing.T) {
 	b := onServer(t)
 	k := b.keeper(time.Hour, noReason)
 	h := b.held(k, grip(1, "t"), time.Hour)
@@ -132,7 +132,7 @@ func TestAHintCancelsAtOnceWithItsOwnWords(t *testing.T) {
 }
 
 // The claim is answered and the commit that cancels has told its holder, before the holder keeps it.
-func TestAHintThatOvertakesTheAnswerOfTheClaimIsNotLost(t *testing.T) {
+func TestHintBeforeClaimReplyIsApplied(t *testing.T) {
 	b := onServer(t)
 	k := b.keeper(time.Hour, noReason)
 	k.Hint(lease.Hint{Instance: "another", Effect: "e2"}, lease.Hint{
@@ -149,7 +149,7 @@ func TestAHintThatOvertakesTheAnswerOfTheClaimIsNotLost(t *testing.T) {
 	b.still(third)
 }
 
-func TestAForgedHintDoesNothing(t *testing.T) {
+func TestForgedHintHasNoEffect(t *testing.T) {
 	b := onServer(t)
 	const span = time.Second
 	k := b.keeper(span, func(context.Context, lease.Ref, []uint64) map[uint64]cancel.Cancelled {
@@ -164,7 +164,7 @@ func TestAForgedHintDoesNothing(t *testing.T) {
 	b.want("reason", b.cause(h).Reason, cancel.LostSelect)
 }
 
-func TestALeaseLostToAnotherWorkerStopsTheFirstAtOnce(t *testing.T) {
+func TestStolenLeaseStopsFirstWorker(t *testing.T) {
 	b := onServer(t)
 	k := b.keeper(time.Hour, noReason)
 	h := b.held(k, grip(1, "t1"), time.Hour)
@@ -176,7 +176,7 @@ func TestALeaseLostToAnotherWorkerStopsTheFirstAtOnce(t *testing.T) {
 	b.want("ack", b.ack(h.Claim, "x").Outcome, lease.Stolen)
 }
 
-func TestATransientRenewalErrorDoesNotCancel(t *testing.T) {
+func TestTransientRenewalErrorDoesNotCancel(t *testing.T) {
 	for _, trouble := range []string{
 		"LOADING Redis is loading the dataset in memory", "READONLY You can't write against a read only replica.",
 		"CLUSTERDOWN The cluster is down", "ERR whatever",
@@ -201,7 +201,7 @@ func TestATransientRenewalErrorDoesNotCancel(t *testing.T) {
 	}
 }
 
-func TestTheContextIsDoneBeforeAnybodyElseCanHaveClaimed(t *testing.T) {
+func TestContextEndsBeforeLeaseCanBeClaimed(t *testing.T) {
 	s := redistest.Start(t)
 	rdb := redis.NewClient(&redis.Options{Addr: s.Addr, MaxRetries: -1, ReadTimeout: 200 * time.Millisecond})
 	t.Cleanup(func() { _ = rdb.Close() })
@@ -226,7 +226,7 @@ func TestTheContextIsDoneBeforeAnybodyElseCanHaveClaimed(t *testing.T) {
 	}
 }
 
-func TestAProcessThatWasStoppedForLongerThanTheTTLDoesNotTrustItsLease(t *testing.T) {
+func TestPausedProcessDoesNotTrustItsLease(t *testing.T) {
 	b := onServer(t)
 	k := b.keeper(time.Hour, noReason)
 	b.create(ref(1))
@@ -271,7 +271,7 @@ func TestLeasesAreRenewedInBatches(t *testing.T) {
 	}
 }
 
-func TestAfterStopNothingIsKept(t *testing.T) {
+func TestStopReleasesAllHolds(t *testing.T) {
 	b := onServer(t)
 	k := b.keeper(time.Hour, noReason)
 	h := b.held(k, grip(1, "t"), time.Hour)
@@ -285,7 +285,7 @@ func TestAfterStopNothingIsKept(t *testing.T) {
 	k.Stop()
 }
 
-func TestAReleasedLeaseIsNotRenewedAndItsContextIsDone(t *testing.T) {
+func TestReleasedLeaseIsNotRenewed(t *testing.T) {
 	b := onServer(t)
 	k := b.keeper(time.Hour, noReason)
 	h := b.held(k, grip(1, "t"), time.Hour)

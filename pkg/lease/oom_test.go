@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/lease"
 )
 
-func TestWithoutMemoryLeasesAreKeptAndEndedAndNotClaimed(t *testing.T) {
+func TestOutOfMemoryLeasesAreRenewedAndEndedNotClaimed(t *testing.T) {
 	s := redistest.Start(t)
 	b := newBench(t, s.Client(t))
 	for a := range uint64(4) {

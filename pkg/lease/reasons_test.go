@@ -10,7 +10,7 @@ import (
 )
 
 // Leases of two instances are found gone by one renewal, and the history of one of them can not be read for a while.
-func TestNobodyWaitsForTheReasonsOfAnotherInstance(t *testing.T) {
+func TestCauseLookupsDoNotWaitForOtherInstances(t *testing.T) {
 	b := onServer(t)
 	const span = time.Second
 	read := make(chan struct{})

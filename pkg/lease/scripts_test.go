@@ -181,7 +181,7 @@ func (b *bench) untouched(r lease.Ref) {
 	}
 }
 
-func TestTheScripts(t *testing.T) {
+func TestLeaseScripts(t *testing.T) {
 	cases := map[string]func(*bench){
 		"a free lease is claimed, and says by whom and until when":                     freeIsClaimed,
 		"the same token again is the same claim, uncounted":                            sameTokenAgain,

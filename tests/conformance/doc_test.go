@@ -1,16 +1,13 @@
-// Package conformance runs the scripts of Pawl side by side with their model
-// (package model): the same random calls to both, the answers compared, and after
-// each call every key of the partition. The stores are miniredis, a redis-server and a
-// one-node Redis Cluster.
+// Package conformance runs the scripts of Pawl beside their model (package model): the same random calls to both, with the
+// replies compared, and after each call every key of the partition. The stores are miniredis, a redis-server and a one-node
+// Redis Cluster.
 //
-// The calls are what owners and workers may send, and what they should not: former
-// tokens, stale heads, ids that are not at the head of the inbox, requests that
-// arrive a second time, at once or much later. Between calls the store may be rolled
-// back to an earlier copy, and time may pass or step back: what the store remembers
-// of time is moved, in Redis and in the model alike, because no test should wait and
-// no Redis lets its clock be set.
+// The calls are those that owners and workers may send, and those that they should not: former tokens, stale heads, ids that
+// are not at the head of the inbox, requests that arrive again, at once or much later. Between calls the store may be rolled
+// back to an earlier copy, and time may pass or step back: the times that are stored are moved, in Redis and in the model alike,
+// because no test should wait and no Redis lets its clock be set.
 //
-// The scripts about a gate are run likewise beside package gates: see gate_test.go.
+// The scripts of a limit run beside package gates in the same way: see limit_test.go.
 package conformance
 
 import (
@@ -37,16 +34,16 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func TestTheScriptsDoWhatTheModelDoesOnMiniredis(t *testing.T) {
+func TestScriptsMatchModelOnMiniredis(t *testing.T) {
 	_, rdb := redistest.MiniClient(t)
 	conform(t, rdb)
 }
 
-func TestTheScriptsDoWhatTheModelDoesOnRedis(t *testing.T) {
+func TestScriptsMatchModelOnRedis(t *testing.T) {
 	conform(t, redistest.Start(t).Client(t))
 }
 
-func TestTheScriptsDoWhatTheModelDoesOnACluster(t *testing.T) {
+func TestScriptsMatchModelOnCluster(t *testing.T) {
 	conform(t, redistest.Cluster(t).Client(t))
 }
 
@@ -61,8 +58,8 @@ func conform(t *testing.T, rdb redis.UniversalClient) {
 	})
 }
 
-// A test that can not fail is none: a model with a mistake is found out.
-func TestEveryMistakeOfTheModelIsADifference(t *testing.T) {
+// The suite must be able to fail: it detects every mistake that is seeded into the model.
+func TestModelMistakesAreDetected(t *testing.T) {
 	_, rdb := redistest.MiniClient(t)
 	n := 0
 	first := map[model.Mistake]int{ // seeds that find soon what is rare

@@ -15,7 +15,7 @@ import (
 
 // Whatever is asked of many at once, while one orchestrator after the other dies and comes again: all end, nobody is left at any
 // gate, and everybody was counted once.
-func TestWhateverIsDoneAtOnceNobodyIsLeftAtAGate(t *testing.T) {
+func TestConcurrentOperationsLeaveNoMember(t *testing.T) {
 	t.Parallel()
 	a := newArena(t, 3, settings{})
 	seed := rand.Uint64()

@@ -218,7 +218,7 @@ func kept(a *arena) {
 
 // There is one orchestrator: it knows of a policy when whoever sets it is told so. Another would know within a second, and let in
 // meanwhile who comes.
-func TestAPolicyMayBeSetOnAnActionThatHadNoneAndBeDeletedAgain(t *testing.T) {
+func TestPolicyIsSetAndDeletedAtRunTime(t *testing.T) {
 	t.Parallel()
 	a := newArena(t, 1, settings{})
 	early := a.crowds("free", 1, 3, Visit{Hold: true})[0]
@@ -264,7 +264,7 @@ func unlimited(a *arena) {
 	}
 }
 
-func TestTheMostSpecificPolicyIsInForceAndAtEachLevelTheOneSetAtRunTime(t *testing.T) {
+func TestRunTimePolicyTakesPrecedenceAtEachLevel(t *testing.T) {
 	t.Parallel()
 	a := newArena(t, 1, settings{Global: 2})
 	unlimited := client.Policy{}

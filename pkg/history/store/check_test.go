@@ -60,7 +60,7 @@ func (b *bench) set(field string, value any) {
 	b.must(b.rdb.HSet(b.ctx(), b.p.Instance("a"), field, value).Err())
 }
 
-func TestTheCheckFindsNothingWrongWithAnExecution(t *testing.T) {
+func TestCheckFindsNothingInSoundExecution(t *testing.T) {
 	each(t, map[string]func(b *bench){
 		"that has just begun": func(b *bench) {
 			b.sound()
@@ -81,7 +81,7 @@ func TestTheCheckFindsNothingWrongWithAnExecution(t *testing.T) {
 }
 
 // What is wrong is read again and again before it is a finding; so the cases share their waiting, on one store.
-func TestTheCheckFinds(t *testing.T) {
+func TestCheckFindsBrokenInvariants(t *testing.T) {
 	_, rdb := redistest.MiniClient(t)
 	run := redisx.NewRunner(rdb)
 	t.Cleanup(run.Close)

@@ -211,7 +211,7 @@ func TestCommit(t *testing.T) {
 }
 
 // Traps: unpack fails at 8,000; 10,000 activities cancelled in one turn are one script.
-func TestTenThousandActivitiesAreScheduledAndCancelledInOneScriptEach(t *testing.T) {
+func TestTenThousandActivitiesTakeOneScript(t *testing.T) {
 	each(t, map[string]func(b *bench){
 		"it is so": func(b *bench) {
 			const n = 10_000

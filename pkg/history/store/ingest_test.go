@@ -150,7 +150,7 @@ func TestIngest(t *testing.T) {
 }
 
 // A full inbox may cost the instance, but not silently, and never the start that would empty it.
-func TestAFullInboxTakesTheMarkThatItIsAndStillTheStartOfItsInstance(t *testing.T) {
+func TestFullInboxTakesMarkAndStart(t *testing.T) {
 	each(t, map[string]func(b *bench){
 		"it is so": func(b *bench) {
 			fill := b.rdb.Pipeline()
@@ -195,7 +195,7 @@ func TestAFullInboxTakesTheMarkThatItIsAndStillTheStartOfItsInstance(t *testing.
 }
 
 // Trap: a bound by count that is not also a bound by bytes. 1,600 events of 520 KB to one instance filled Redis.
-func TestAnInboxIsBoundedByBytes(t *testing.T) {
+func TestInboxIsBoundedByBytes(t *testing.T) {
 	each(t, map[string]func(b *bench){
 		"of a running instance": func(b *bench) {
 			b.started("a", "h1")

@@ -14,7 +14,7 @@ import (
 
 // Pages of any size, with and without a filter, give every instance once and in order, also if many have changed in the
 // same millisecond.
-func TestAListingPagesThroughInstancesOfTheSameMillisecond(t *testing.T) {
+func TestListPagesWithinOneMillisecond(t *testing.T) {
 	each(t, map[string]func(b *bench){"ties": func(b *bench) {
 		type place struct {
 			id string

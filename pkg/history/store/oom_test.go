@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-func TestWithoutMemoryWhatIsAcceptedGoesOnAndNothingIsTaken(t *testing.T) {
+func TestOutOfMemoryRunningWorkContinues(t *testing.T) {
 	s := redistest.Start(t)
 	rdb := s.Client(t)
 	run := redisx.NewRunner(rdb)

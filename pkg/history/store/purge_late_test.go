@@ -32,7 +32,7 @@ func (b *bench) unchanged(what string, calls func()) {
 	}
 }
 
-func TestNothingThatWasPurgedComesBack(t *testing.T) {
+func TestPurgedInstanceStaysPurged(t *testing.T) {
 	each(t, map[string]func(b *bench){
 		"by what was ingested and is sent again, or published again": func(b *bench) {
 			b.over(events(1, 1)...)
@@ -131,7 +131,7 @@ func (b *bench) late(calls func(ref lease.Ref, ws *lease.Leases)) {
 	})
 }
 
-func TestACommitThatPrunesTakesTheReportsToo(t *testing.T) {
+func TestPruneRemovesReports(t *testing.T) {
 	each(t, map[string]func(b *bench){
 		"of the execution before the last, and of no other": func(b *bench) {
 			b.turned()

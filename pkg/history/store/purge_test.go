@@ -72,7 +72,7 @@ func events(from, to int) (all []store.Message) {
 	return all
 }
 
-func TestAPurgeTakesAllThatTheInstanceHas(t *testing.T) {
+func TestPurgeRemovesAllKeys(t *testing.T) {
 	each(t, map[string]func(b *bench){
 		"every execution, its reports, its place in the index, on the agenda and among what is stuck": func(b *bench) {
 			b.started("c", "h1", 1) // a neighbour
@@ -111,7 +111,7 @@ func TestAPurgeTakesAllThatTheInstanceHas(t *testing.T) {
 	})
 }
 
-func TestWhatCameBehindAPurgeIsKept(t *testing.T) {
+func TestInputsBehindPurgeAreKept(t *testing.T) {
 	each(t, map[string]func(b *bench){
 		"in order, and looked at now": func(b *bench) {
 			b.over(events(1, 3)...)
@@ -181,7 +181,7 @@ func (b *bench) wantSound() {
 	}
 }
 
-func TestAPurgeIsRefusedAndThenNothingIsWritten(t *testing.T) {
+func TestRejectedPurgeWritesNothing(t *testing.T) {
 	each(t, map[string]func(b *bench){
 		"by the fence, by another head, by another inbox": func(b *bench) {
 			b.over(append(events(1, 2), message("a", "s3", store.StartMessage))...)

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-func TestLook(t *testing.T) {
+func TestReconcile(t *testing.T) {
 	each(t, map[string]func(b *bench){
 		"finds leases as they are, and takes away the claims that are over": func(b *bench) {
 			b.started("a", "h1", 1, 2, 3, 4, 5)
@@ -172,7 +172,7 @@ func TestDue(t *testing.T) {
 	})
 }
 
-func TestTheAgendaTellsATakeoverWhoIsDueWithinTheSpan(t *testing.T) {
+func TestWakeupsListsInstancesDueWithinSpan(t *testing.T) {
 	each(t, map[string]func(b *bench){
 		"it is so": func(b *bench) {
 			now := b.now()
@@ -187,7 +187,7 @@ func TestTheAgendaTellsATakeoverWhoIsDueWithinTheSpan(t *testing.T) {
 	})
 }
 
-func TestTheHeadOfAnInboxIsReadInOrderAndWithinItsBounds(t *testing.T) {
+func TestUnreadIsOrderedAndBounded(t *testing.T) {
 	each(t, map[string]func(b *bench){
 		"it is so": func(b *bench) {
 			read := func() []int {

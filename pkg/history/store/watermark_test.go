@@ -17,7 +17,7 @@ func custom(text string) history.Payload {
 	return history.Payload{Type: history.TypeJSON, Data: []byte(`"` + text + `"`)}
 }
 
-func TestMarksAreOrderedByExecutionThenEvent(t *testing.T) {
+func TestWatermarksAreOrdered(t *testing.T) {
 	ordered := []store.Watermark{{}, {Execution: 1, Event: 1}, {Execution: 1, Event: 20}, {Execution: 2, Event: 3}, {Execution: 10, Event: 1}}
 	for i, m := range ordered {
 		for j, n := range ordered {
@@ -39,7 +39,7 @@ func TestMarksAreOrderedByExecutionThenEvent(t *testing.T) {
 	}
 }
 
-func TestTheRecordKeepsWhatACommitDoesNotName(t *testing.T) {
+func TestCommitKeepsUnnamedRecordFields(t *testing.T) {
 	each(t, map[string]func(b *bench){
 		"parent, custom status and marks are read back as written, and stay": func(b *bench) {
 			first := store.Record{
@@ -90,7 +90,7 @@ func TestTheRecordKeepsWhatACommitDoesNotName(t *testing.T) {
 	})
 }
 
-func TestALookWritesDownWhatWasSent(t *testing.T) {
+func TestReconcileRecordsPublishedWatermark(t *testing.T) {
 	each(t, map[string]func(b *bench){
 		"at the head that it saw": func(b *bench) {
 			b.started("a", "h1")
@@ -119,7 +119,7 @@ func TestALookWritesDownWhatWasSent(t *testing.T) {
 	})
 }
 
-func TestTheHistoryThatOwesIsLoaded(t *testing.T) {
+func TestLoadReturnsHistoryWithPendingMessages(t *testing.T) {
 	each(t, map[string]func(b *bench){
 		"of the execution before, of an ended one, and never of the running one": func(b *bench) {
 			load := func(events, past int) {

@@ -31,7 +31,7 @@ type stage struct {
 }
 
 // What owner and workers do to one another; docs/conformance.md says which promise each case holds.
-func TestOwnersAndWorkersMeetInTheStore(t *testing.T) {
+func TestOwnersAndWorkersShareTheStore(t *testing.T) {
 	cases := map[string]func(*stage){
 		"a cancelled activity is deleted, and nobody can claim, renew, ack or give it back":       cancelledIsDeleted,
 		"cancelling what is not there changes nothing else, however often":                        cancelTwice,
@@ -329,7 +329,7 @@ func isolation(s *stage) {
 }
 
 // One consumer gets the tasks of a queue in the order in which they were published.
-func TestTasksOfAQueueWithOneConsumerAreDispatchedInTheirOrder(t *testing.T) {
+func TestSingleConsumerDispatchesInOrder(t *testing.T) {
 	conn, err := queue.Open(t.Context(), natstest.Dial(t, natstest.Start(t).ClientURL()), queue.Options{Partitions: 2})
 	if err != nil {
 		t.Fatal(err)

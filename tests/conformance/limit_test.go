@@ -18,7 +18,7 @@ import (
 	"github.com/pawlrun/pawl/tests/model/gates"
 )
 
-func TestTheGatesDoWhatTheModelDoes(t *testing.T) {
+func TestLimitScriptsMatchModel(t *testing.T) {
 	n := 0
 	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
 		rapid.Check(t, func(rt *rapid.T) {
@@ -31,8 +31,8 @@ func TestTheGatesDoWhatTheModelDoes(t *testing.T) {
 	})
 }
 
-// A test that can not fail is none: a model with a mistake is found out.
-func TestEveryMistakeOfTheModelOfGatesIsADifference(t *testing.T) {
+// The suite must be able to fail: it detects every mistake that is seeded into the model.
+func TestLimitModelMistakesAreDetected(t *testing.T) {
 	_, rdb := redistest.MiniClient(t)
 	n := 0
 	for _, wrong := range gates.ScriptMistakes() {

@@ -56,7 +56,7 @@ func (b *bench) wantHistory(execution uint64, events string) {
 	}
 }
 
-func TestTheCommitThatEndsAnExecutionBeginsTheNext(t *testing.T) {
+func TestContinueAsNewBeginsNextExecutionInOneCommit(t *testing.T) {
 	each(t, map[string]func(b *bench){
 		"the start is first, then what was carried, then what was unread, and it is looked at now": func(b *bench) {
 			b.begun()
@@ -180,7 +180,7 @@ func TestTheCommitThatEndsAnExecutionBeginsTheNext(t *testing.T) {
 	})
 }
 
-func TestAContinueAsNewWhoseReplyWasLostIsRecognised(t *testing.T) {
+func TestContinueAsNewWithLostReplyIsRecognized(t *testing.T) {
 	each(t, map[string]func(b *bench){
 		"it is not pushed again, and answers what begins the next execution": func(b *bench) {
 			b.begun()
@@ -227,7 +227,7 @@ func TestAContinueAsNewWhoseReplyWasLostIsRecognised(t *testing.T) {
 	})
 }
 
-func TestAContinueAsNewIsRefusedWhole(t *testing.T) {
+func TestConflictingContinueAsNewWritesNothing(t *testing.T) {
 	each(t, map[string]func(b *bench){
 		"by the fence, the head, the inbox and the length of the history": func(b *bench) {
 			b.begun()
@@ -261,7 +261,7 @@ func TestAContinueAsNewIsRefusedWhole(t *testing.T) {
 }
 
 // A store that forgets a continue-as-new forgets all of it: the turn is decided again, and both may be sent.
-func TestAForgottenContinueAsNewCanBeDecidedAgain(t *testing.T) {
+func TestLostContinueAsNewIsDecidedAgain(t *testing.T) {
 	each(t, map[string]func(b *bench){
 		"otherwise too": func(b *bench) {
 			b.begun()
@@ -288,7 +288,7 @@ func TestAForgottenContinueAsNewCanBeDecidedAgain(t *testing.T) {
 	})
 }
 
-func TestAnotherBirthInheritsNothing(t *testing.T) {
+func TestNewIncarnationInheritsNothing(t *testing.T) {
 	each(t, map[string]func(b *bench){
 		"of the end, the custom status, the parent and the debts of the one before": func(b *bench) {
 			b.started("a", "h1")
