@@ -94,7 +94,7 @@ func (cfg *config) serve(ctx context.Context, nc *nats.Conn, log *slog.Logger) (
 		}, work.Ledger(cfg.Ledger).Activities()...)
 	} else {
 		m, err = orchestrator.New(orchestrator.Config{
-			NATS: nc, Redis: rdb, Namespace: cfg.Namespace.Namespace, Partitions: cfg.Partitions, Replicas: cfg.Replicas, Look: cfg.Look,
+			NATS: nc, Redis: rdb, Namespace: cfg.Namespace.Namespace, Partitions: cfg.Partitions, Replicas: cfg.Replicas, Look: cfg.Reconcile,
 			OwnerTTL: cfg.OwnerTTL, Logger: log,
 		}, work.Orchestrations()...)
 	}
