@@ -45,9 +45,10 @@ func home(q *request) (view, error) {
 	wg.Go(func() { d.Stalled, problems[1] = q.stalled(homeRows) })
 	wg.Go(func() { d.Limits, problems[2] = q.fullLimits() })
 	wg.Go(func() {
-		ctx, cancel := context.WithTimeout(q.Context(), homeWorkers)
-		defer cancel()
-		all, _ := q.client.Workers(ctx) // those that answered in time
+		all := q.workers(homeWorkers)
+		if len(all) == 0 { // none, or a busy machine: a false alarm is worse than a slow page
+			all = q.workers(requestTime)
+		}
 		d.WorkerCount = len(all)
 		for _, w := range all {
 			if w.NotReady != "" || len(w.Abandoned) > 0 {
@@ -72,6 +73,14 @@ func home(q *request) (view, error) {
 		}
 	}
 	return view{template: "home", title: "Home", section: "home", data: d, live: "/api/v1/watch?"}, nil
+}
+
+// workers are those that answer in time, of half a second at most. Without any worker that is known at once.
+func (q *request) workers(within time.Duration) []client.WorkerInfo {
+	ctx, cancel := context.WithTimeout(q.Context(), within)
+	defer cancel()
+	all, _ := q.client.Workers(ctx) // an error is that time is over
+	return all
 }
 
 // stalled lists what cannot go on, at most n.

@@ -29,8 +29,8 @@ const (
 	roomBatch  = 16   // batches that a stream may be behind
 	maxBatch   = 200  // instances of a batch
 	linger     = 30 * time.Second
-	pace       = 50 * time.Millisecond  // between two batches of a topic
-	perStream  = 500 * time.Microsecond // is added for each stream, so that all of them are written 2,000 times a second
+	pace       = 50 * time.Millisecond // between two batches of a topic
+	perStream  = time.Millisecond      // is added for each stream, so that all of them are written 1,000 times a second
 	maxStreams = 1500
 )
 
