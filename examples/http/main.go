@@ -81,7 +81,7 @@ func (p *api) order(ctx context.Context, id string) error {
 		if out.Status == "running" || out.Status == "pending" {
 			continue
 		}
-		fmt.Println(out.Status, string(out.Result), out.Error)
+		_, _ = fmt.Fprintln(os.Stdout, out.Status, string(out.Result), out.Error)
 		return nil
 	}
 }
@@ -114,7 +114,7 @@ func (p *api) once(ctx context.Context, method, path string, body []byte, key st
 	if key != "" {
 		r.Header.Set("Idempotency-Key", key)
 	}
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := http.DefaultClient.Do(r) //nolint:gosec // the address is that of the user's own Pawl
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (p *api) once(ctx context.Context, method, path string, body []byte, key st
 }
 
 func (p *api) request(ctx context.Context, method, path string, body []byte) (*http.Request, error) {
-	r, err := http.NewRequestWithContext(ctx, method, p.base+path, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, method, p.base+path, bytes.NewReader(body)) //nolint:gosec // likewise
 	if err != nil {
 		return nil, err
 	}
@@ -152,14 +152,14 @@ func (p *api) follow(ctx context.Context, id string) {
 	if err != nil {
 		return
 	}
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := http.DefaultClient.Do(r) //nolint:gosec // the address is that of the user's own Pawl
 	if err != nil {
 		return
 	}
 	defer func() { _ = resp.Body.Close() }()
 	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
 		if data, is := strings.CutPrefix(lines.Text(), "data: "); is && data != "{}" {
-			fmt.Println("changed", data)
+			_, _ = fmt.Fprintln(os.Stdout, "changed", data)
 		}
 	}
 }

@@ -134,7 +134,7 @@ func (h Hook) verify(header http.Header, body []byte, now time.Time) (happening,
 			return happening{}, errBadSignature
 		}
 		// The delivery's own id is not signed: whoever has seen a request could send it again with another.
-		return happening{id: hex.EncodeToString(sum), kind: "github." + header.Get("X-GitHub-Event"), data: body}, nil
+		return happening{id: hex.EncodeToString(sum), kind: "github." + header.Get("X-Github-Event"), data: body}, nil
 	}
 	id, stamp := header.Get("Webhook-Id"), header.Get("Webhook-Timestamp")
 	seconds, err := strconv.ParseInt(stamp, 10, 64)
@@ -153,7 +153,9 @@ func (h Hook) verify(header http.Header, body []byte, now time.Time) (happening,
 		if skew := now.Sub(time.Unix(seconds, 0)).Abs(); skew > hookSkew {
 			return happening{}, errOldSignature
 		}
-		var typed struct{ Type string }
+		var typed struct {
+			Type string `json:"type"`
+		}
 		_ = json.Unmarshal(body, &typed) // a body without a type matches the rules for an empty one
 		return happening{id: id, kind: typed.Type, data: body}, nil
 	}

@@ -142,7 +142,7 @@ func TestCloudEventsAreAppliedByTheFirstRule(t *testing.T) {
 	}{
 		`{"order":{}}`:              {400, binary("com.shop.order.placed", "/shop", "e-5")}, // nothing to make the id of
 		`{"order":{"id":[]}}`:       {400, binary("com.shop.order.placed", "/shop", "e-5")},
-		`{"order":{"id":"1"}} `:     {400, binary("com.shop.order.placed", "/shop", "")},
+		`{"order":{"id":"1"}}`:      {400, binary("com.shop.order.placed", "/shop", "")},
 		`{"id":"1"}`:                {400, append(as, "Content-Type", "application/json")}, // no CloudEvent
 		`<order/>`:                  {415, binary("com.shop.order.placed", "/shop", "e-5", "Content-Type", "application/xml")},
 		`[]`:                        {415, append(as, "Content-Type", "application/cloudevents-batch+json")},

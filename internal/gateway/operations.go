@@ -18,7 +18,7 @@ var (
 
 // operations are what the API can do.
 func operations() []operation {
-	return slices.Concat(instanceOperations(), limitOperations())
+	return slices.Concat(instanceOperations(), messageOperations(), limitOperations())
 }
 
 const root = "/api/v1"
@@ -56,6 +56,12 @@ func instanceOperations() []operation {
 			method: http.MethodGet, path: root + "/counts", id: "countInstances", role: access.Viewer, serve: countInstances,
 			summary: "Count the instances by status, without reading them.", replies: map[int]any{200: api.Counts{}},
 		},
+	}
+}
+
+func messageOperations() []operation {
+	const instance = root + "/instances/{id}"
+	return []operation{
 		{
 			method: http.MethodPost, path: root + "/instances", id: "startInstance", role: access.Operator, serve: startInstance, keyed: true,
 			summary: "Start an instance, send an event with the start, wait for the end.", request: api.Start{},

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -168,8 +169,8 @@ func (r Rule) instance(value func(name string) (string, error)) (string, error) 
 		if !closed {
 			return "", fmt.Errorf("id %q: a brace is not closed", r.ID)
 		}
-		switch root, _, _ := strings.Cut(name, "."); {
-		case root != "data" && root != "id" && root != "source" && root != "subject" && root != "type":
+		root, _, _ := strings.Cut(name, ".")
+		if !slices.Contains([]string{"data", "id", "source", "subject", "type"}, root) {
 			return "", fmt.Errorf("id %q: {%s} is none of {id}, {source}, {subject}, {type} and {data.PATH}", r.ID, name)
 		}
 		v, err := value(name)

@@ -59,11 +59,12 @@ func (c *call) stream(f live.Filter, w http.ResponseWriter) error {
 	defer beat.Stop()
 	for next := first; ; {
 		_ = control.SetWriteDeadline(time.Now().Add(streamWrite))
-		if _, err := w.Write(next); err != nil {
-			return nil //nolint:nilerr // the client has gone, or is too slow: it resumes
+		_, err := w.Write(next) //nolint:gosec // JSON, in a type that no browser renders
+		if err == nil {
+			err = control.Flush()
 		}
-		if err := control.Flush(); err != nil || c.Method == http.MethodHead {
-			return nil //nolint:nilerr // likewise
+		if err != nil || c.Method == http.MethodHead { // the client has gone, or is too slow: it resumes
+			return nil
 		}
 		select {
 		case next = <-s.Frames():
