@@ -15,6 +15,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## the demo: an embedded stack audits the Go distribution's source, and loses a worker; DIR=path audits another tree
+	@echo "Compiling pawl (the first time takes about half a minute)…"
 	@$(GO) run ./cmd/pawl demo $(if $(DIR),--dir $(DIR))
 
 build: ## build pawl, orchestrator, worker and pawlvet into bin/

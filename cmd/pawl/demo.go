@@ -149,6 +149,7 @@ func (c *demoCmd) start(ctx context.Context, s streams) (_ *demo, err error) {
 			err = errors.Join(err, d.stop())
 		}
 	}()
+	_, _ = fmt.Fprintf(s.err, "Starting NATS, Redis, an orchestrator and %d workers…\n", demoWorkers)
 	log := c.Log.Open(demoLog(c.LogLevel, s.err))
 	if d.stack, err = embedded.Start(ctx, embedded.Options{Logger: log}); err != nil {
 		return nil, err

@@ -44,6 +44,11 @@ type commands struct {
 	Permissions      permissionsCmd      `cmd:"" help:"Print the minimum permissions of each role."`
 	Bench            benchCmd            `cmd:"" help:"Measure throughput, latency and recovery, of a fleet that it starts or of the fleet at --nats."`
 
+	Context    contextCmd    `cmd:"" help:"Manage named connections; PAWL_CONTEXT selects one."`
+	Completion completionCmd `cmd:"" help:"Print the completion script of a shell."`
+	Version    versionCmd    `cmd:"" help:"Show the version of this program."`
+	Complete   completeCmd   `cmd:"" hidden:"" help:"Print the candidates of a command line."`
+
 	Probe       probeCmd       `cmd:"" hidden:"" help:"GET a URL; exit 0 if it answers 200. For health checks."`
 	ServeWorker serveWorkerCmd `cmd:"" hidden:"" help:"Run a worker until standard input ends."`
 	bench.Programs
@@ -101,12 +106,20 @@ func run(ctx context.Context, args []string, s streams) int {
 		_, _ = fmt.Fprintln(s.out, version())
 		return settings.ExitDone
 	}
-	k, code, ok := settings.Commands(&c, "pawl", description, args, s.out, s.err, defaults())
+	if args[0] == "help" {
+		args = append(slices.Clone(args[1:]), "--help")
+	}
+	resolver, err := contextFlags()
+	if err != nil {
+		s.fail(args, err)
+		return settings.ExitFailed
+	}
+	k, code, ok := settings.Commands(&c, "pawl", description, args, s.out, s.err, defaults(), kong.Resolvers(resolver))
 	if !ok {
 		return code
 	}
 	k.BindTo(ctx, (*context.Context)(nil))
-	err := k.Run(s)
+	err = k.Run(s)
 	var e settings.ExitCode
 	switch {
 	case err == nil:

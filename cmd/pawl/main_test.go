@@ -99,6 +99,51 @@ func TestTheVersionOfTheProgramIsNotThatOfAnOrchestration(t *testing.T) {
 	}
 }
 
+func TestContextsSelectTheConnection(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_CONFIG_HOME", dir)
+	t.Setenv("HOME", dir)
+	must(t, "context", "add", "dev", "--set", "nats=nats://127.0.0.1:1")
+	must(t, "context", "add", "prod", "--set", "nats=nats://u:secret@127.0.0.1:2", "--set", "namespace=shop")
+	if out := must(t, "context", "list"); !strings.Contains(out, "*        dev") || !strings.Contains(out, "namespace=shop") || strings.Contains(out, "secret") {
+		t.Errorf("%s", out)
+	}
+	server := func(want string, args ...string) {
+		t.Helper()
+		if _, _, errs := command(t, append([]string{"list"}, args...)...); !strings.Contains(errs, want) {
+			t.Errorf("%q: %s", args, errs)
+		}
+	}
+	server("127.0.0.1:1")
+	must(t, "context", "use", "prod")
+	server("127.0.0.1:2")
+	server("127.0.0.1:3", "--nats", "nats://127.0.0.1:3")
+	t.Setenv("PAWL_CONTEXT", "dev")
+	server("127.0.0.1:1")
+	t.Setenv("PAWL_CONTEXT", "none")
+	server("PAWL_CONTEXT is none, which does not exist")
+	if code, _, _ := command(t, "context", "use", "none"); code != 1 {
+		t.Errorf("code %d", code)
+	}
+}
+
+func TestCompletionVersionAndHelp(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		if out := must(t, "completion", shell); !strings.Contains(out, "pawl complete -- ") {
+			t.Errorf("%s: %s", shell, out)
+		}
+	}
+	if out := must(t, "complete", "--", "policy"); !strings.Contains(out, "delete\n") || strings.Contains(out, "serve") {
+		t.Errorf("%s", out)
+	}
+	if out := must(t, "version"); !strings.HasPrefix(out, "pawl ") {
+		t.Errorf("%s", out)
+	}
+	if out := must(t, "help", "start"); !strings.Contains(out, "--event") {
+		t.Errorf("%s", out)
+	}
+}
+
 func TestAServerThatIsNotThereIsOneLineAndCodeOne(t *testing.T) {
 	for _, args := range [][]string{
 		{"start", "hello", "x", "--nats", "nats://127.0.0.1:1"},

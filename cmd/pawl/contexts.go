@@ -1,0 +1,233 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/settings"
+	"github.com/pawlrun/pawl/internal/term"
+)
+
+// contexts are named sets of connection flags, in a file of the user's configuration directory.
+type contexts struct {
+	Current  string                       `json:"current,omitempty"`
+	Contexts map[string]map[string]string `json:"contexts"` // name → flag → value
+}
+
+func contextsFile() (string, error) {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return "", fmt.Errorf("find the configuration directory: %w", err)
+	}
+	return filepath.Join(dir, "pawl", "contexts.json"), nil
+}
+
+// readContexts reads the file; without one there are no contexts.
+func readContexts() (contexts, error) {
+	all := contexts{Contexts: map[string]map[string]string{}}
+	file, err := contextsFile()
+	if err != nil {
+		return all, nil //nolint:nilerr // a process without a home directory has no contexts
+	}
+	b, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return all, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &all)
+	}
+	if err != nil {
+		return all, fmt.Errorf("read the contexts in %s: %w", file, err)
+	}
+	return all, nil
+}
+
+func (all contexts) write() error {
+	file, err := contextsFile()
+	if err != nil {
+		return err
+	}
+	b, err := json.MarshalIndent(all, "", "  ")
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(file), 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(file, append(b, '\n'), 0o600) // a URL can contain a password
+	}
+	if err != nil {
+		return fmt.Errorf("write the contexts: %w", err)
+	}
+	return nil
+}
+
+// selected returns the flags of the context that PAWL_CONTEXT names, or of the current one.
+func (all contexts) selected() (map[string]string, error) {
+	name, from := os.Getenv("PAWL_CONTEXT"), "PAWL_CONTEXT"
+	if name == "" {
+		name, from = all.Current, "the current context"
+	}
+	if name == "" {
+		return nil, nil
+	}
+	flags, ok := all.Contexts[name]
+	if !ok {
+		return nil, fmt.Errorf("%s is %s, which does not exist; see pawl context list", from, name)
+	}
+	if nc := flags["nats-context"]; nc != "" {
+		return natsContext(nc, flags)
+	}
+	return flags, nil
+}
+
+// natsContext adds the settings of a context of the nats command line tool; those of the own context take precedence.
+func natsContext(name string, own map[string]string) (map[string]string, error) {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return nil, err
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "nats", "context", name+".json"))
+	var c struct {
+		URL, Creds, NKey, Cert, Key, CA string
+		Inbox                           string `json:"inbox_prefix"`
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &c)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the NATS context %s: %w", name, err)
+	}
+	all := map[string]string{
+		"nats": c.URL, "nats-creds": c.Creds, "nats-nkey": c.NKey, "nats-cert": c.Cert, "nats-key": c.Key, "nats-ca": c.CA, "nats-inbox-prefix": c.Inbox,
+	}
+	maps.DeleteFunc(all, func(_, v string) bool { return v == "" })
+	maps.Copy(all, own)
+	return all, nil
+}
+
+// contextFlags resolves connection flags from the selected context. Flags and variables take precedence.
+// The commands that start servers of their own, and those on contexts, ignore it.
+func contextFlags() (kong.Resolver, error) {
+	all, err := readContexts()
+	if err != nil {
+		return nil, err
+	}
+	return kong.ResolverFunc(func(c *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+		for _, env := range flag.Envs {
+			if _, ok := os.LookupEnv(env); ok {
+				return nil, nil //nolint:nilnil // not resolved here
+			}
+		}
+		command := c.Selected()
+		own := command != nil && (command.Hidden || slices.Contains([]string{"dev", "demo", "bench"}, command.Name))
+		if own || !slices.Contains(contextFlagNames, flag.Name) {
+			return nil, nil //nolint:nilnil // not resolved here
+		}
+		flags, err := all.selected()
+		if value, ok := flags[flag.Name]; ok {
+			return value, err
+		}
+		return nil, err
+	}), nil
+}
+
+// contextFlagNames are the flags that a context sets.
+var contextFlagNames = []string{
+	"namespace", "nats", "nats-user", "nats-password-file", "nats-creds", "nats-nkey", "nats-inbox-prefix", "nats-ca", "nats-cert", "nats-key",
+	"redis", "redis-user", "redis-password-file", "redis-ca", "redis-cert", "redis-key",
+}
+
+type contextCmd struct {
+	Add  contextAddCmd  `cmd:"" help:"Add or replace a context."`
+	Use  contextUseCmd  `cmd:"" help:"Make a context the current one."`
+	List contextListCmd `cmd:"" help:"List the contexts."`
+}
+
+type contextAddCmd struct {
+	Name  string   `arg:"" help:"Name of the context."`
+	NATS  string   `name:"nats-context" placeholder:"NAME" help:"Context of the nats command line tool, whose server and credentials are used."`
+	Flags []string `name:"set" short:"s" sep:"none" placeholder:"FLAG=VALUE" help:"Connection flag of the context, such as nats=nats://example:4222; repeatable."`
+}
+
+// Run adds a context. The first one becomes the current one.
+func (c *contextAddCmd) Run(s streams) error {
+	if err := pawl.ValidateName(c.Name); err != nil {
+		return settings.Usage(err)
+	}
+	flags := map[string]string{}
+	if c.NATS != "" {
+		flags["nats-context"] = c.NATS
+	}
+	for _, f := range c.Flags {
+		name, value, ok := cutFlag(f)
+		if !ok {
+			return settings.Usage(fmt.Errorf("--set %s: must be FLAG=VALUE with one of %v", name, contextFlagNames))
+		}
+		flags[name] = value
+	}
+	all, err := readContexts()
+	if err != nil {
+		return err
+	}
+	all.Contexts[c.Name] = flags
+	if all.Current == "" {
+		all.Current = c.Name
+	}
+	if err := all.write(); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(s.out, "%s: added\n", c.Name)
+	return err
+}
+
+type contextUseCmd struct {
+	Name string `arg:"" help:"Name of the context."`
+}
+
+// Run selects a context.
+func (c *contextUseCmd) Run(s streams) error {
+	all, err := readContexts()
+	if err != nil {
+		return err
+	}
+	if _, ok := all.Contexts[c.Name]; !ok {
+		return fmt.Errorf("there is no context %s; see pawl context list", c.Name)
+	}
+	all.Current = c.Name
+	if err := all.write(); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(s.out, "%s: current\n", c.Name)
+	return err
+}
+
+type contextListCmd struct{}
+
+// Run lists the contexts, without secrets.
+func (c *contextListCmd) Run(s streams) error {
+	all, err := readContexts()
+	if err != nil {
+		return err
+	}
+	t := &term.Table{Header: []string{"CURRENT", "NAME", "SETTINGS"}, Fold: 3}
+	for _, name := range slices.Sorted(maps.Keys(all.Contexts)) {
+		current := ""
+		if name == all.Current {
+			current = "*"
+		}
+		text := ""
+		for _, flag := range slices.Sorted(maps.Keys(all.Contexts[name])) {
+			text += fmt.Sprintf("%s=%s ", flag, settings.URL(all.Contexts[name][flag]))
+		}
+		t.Add(current, name, text)
+	}
+	return t.Write(s.out)
+}
