@@ -26,7 +26,7 @@ var (
 	moved   = pawl.NewEvent[int]("moved")
 )
 
-func TestAChildIsCalledLikeAnActivityAndGivesItsResult(t *testing.T) {
+func TestChildCallReturnsItsResult(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, in parcel) (string, error) {
 		return ship.Call(ctx, in, pawl.ID("parcel-7"), pawl.Version("2"))
 	}, parcel{"Rome", 3})
@@ -40,7 +40,7 @@ func TestAChildIsCalledLikeAnActivityAndGivesItsResult(t *testing.T) {
 	}
 }
 
-func TestChildrenWithoutAnIdHaveIdsOfTheirOwn(t *testing.T) {
+func TestChildrenWithoutAnIDHaveDerivedIDs(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) ([]string, error) {
 		return pawl.All(ctx, ship.Start(ctx, parcel{}), ship.Start(ctx, parcel{}, pawl.Abandon()))
 	}, pawl.None{})
@@ -56,7 +56,7 @@ func TestChildrenWithoutAnIdHaveIdsOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestTheFailureOfAChildIsFoundByItsSentinels(t *testing.T) {
+func TestFailureOfAChildMatchesItsSentinels(t *testing.T) {
 	for _, c := range []struct {
 		failure *history.Failure
 		is      error
@@ -81,7 +81,7 @@ func TestTheFailureOfAChildIsFoundByItsSentinels(t *testing.T) {
 	}
 }
 
-func TestABadOptionIsTheErrorOfTheChild(t *testing.T) {
+func TestInvalidOptionIsTheErrorOfTheCall(t *testing.T) {
 	bad := pawl.NewOrchestration[parcel, string]("no spaces")
 	for _, c := range []struct {
 		start func(*pawl.Context) error
@@ -126,7 +126,7 @@ func TestABadOptionIsTheErrorOfTheChild(t *testing.T) {
 	}
 }
 
-func TestAChildThatLosesASelectIsCancelled(t *testing.T) {
+func TestChildThatLosesASelectIsCancelled(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (bool, error) {
 		child := ship.Start(ctx, parcel{}, pawl.Abandon())
 		if _, err := pawl.Select(ctx, child, pawl.After(ctx, time.Hour)); err != nil {
@@ -141,7 +141,7 @@ func TestAChildThatLosesASelectIsCancelled(t *testing.T) {
 	}
 }
 
-func TestAChildThatTakesTooLongTimesOut(t *testing.T) {
+func TestChildTimesOutAfterWithin(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, in parcel) (string, error) {
 		return ship.Call(ctx, in, pawl.Within(time.Minute))
 	}, parcel{})
@@ -151,7 +151,7 @@ func TestAChildThatTakesTooLongTimesOut(t *testing.T) {
 	}
 }
 
-func TestADetachedStartIsDoneWithWhenItIsRecorded(t *testing.T) {
+func TestDetachedStartIsRecordedAndNotAwaited(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, in parcel) (string, error) {
 		return "done", ship.StartDetached(ctx, "parcel-7", in, pawl.Version("2"))
 	}, parcel{"Rome", 3})
@@ -161,7 +161,7 @@ func TestADetachedStartIsDoneWithWhenItIsRecorded(t *testing.T) {
 	}
 }
 
-func TestAnEventIsSentToAnotherInstance(t *testing.T) {
+func TestSendRecordsAnEventForAnotherInstance(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, n int) (int, error) { return n, moved.Send(ctx, "parcel-7", n) }, 7)
 	e, ok := r.History[1].(*history.EventSent)
 	if !ok || e.Instance != "parcel-7" || e.Name != "moved" || must(author.Value(moved).Decode(e.Payload)) != 7 || r.result() != 7 {
@@ -169,7 +169,7 @@ func TestAnEventIsSentToAnotherInstance(t *testing.T) {
 	}
 }
 
-func TestAReceiveWithATimeoutGivesItsPlaceBack(t *testing.T) {
+func TestReceiveWithinWithdrawsItsWaitAfterTheTimeout(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (string, error) {
 		var said []string
 		for {
@@ -189,7 +189,7 @@ func TestAReceiveWithATimeoutGivesItsPlaceBack(t *testing.T) {
 	}
 }
 
-func TestAReceiveOfWhatHasArrivedSetsNoTimer(t *testing.T) {
+func TestReceiveWithinOfAnArrivedEventSetsNoTimer(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (int, error) {
 		if _, err := moved.Receive(ctx); err != nil {
 			return 0, err
@@ -217,7 +217,7 @@ func TestAReceiveOfWhatHasArrivedSetsNoTimer(t *testing.T) {
 	}
 }
 
-func TestAWaitForAnEventInACancelledInstanceUsesNothingUp(t *testing.T) {
+func TestReceiveInACancelledInstanceConsumesNoEvent(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (string, error) {
 		_, waited, err1 := moved.ReceiveWithin(ctx, time.Hour)
 		_, again, err2 := moved.ReceiveWithin(ctx, time.Hour)
@@ -233,7 +233,7 @@ func TestAWaitForAnEventInACancelledInstanceUsesNothingUp(t *testing.T) {
 	}
 }
 
-func TestManyEventsAreFoldedInOneTurn(t *testing.T) {
+func TestDrainReceivesAllArrivedEventsInOneTurn(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) ([]int, error) {
 		if err := pawl.Sleep(ctx, time.Hour); err != nil {
 			return nil, err
@@ -258,7 +258,7 @@ func TestManyEventsAreFoldedInOneTurn(t *testing.T) {
 	}
 }
 
-func TestAnEventThatMayStartItsReceiverIsRecordedWithTheStart(t *testing.T) {
+func TestSendOrStartRecordsEventAndStartTogether(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, n int) (int, error) {
 		return n, pawl.SendOrStart(ctx, ship, "parcel-7", parcel{To: "Ulm"}, moved, n, pawl.Version("2"))
 	}, 7)
@@ -272,7 +272,7 @@ func TestAnEventThatMayStartItsReceiverIsRecordedWithTheStart(t *testing.T) {
 	}
 }
 
-func TestAStartAndAnEventThatAreTooLargeTogetherAreRefusedAtTheCall(t *testing.T) {
+func TestSendOrStartRejectsAStartAndEventThatAreTooLargeTogether(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (bool, error) {
 		half := strings.Repeat("x", 500<<10) // each fits by itself
 		err := pawl.SendOrStart(ctx, ship, "p", parcel{To: half}, pawl.NewEvent[string]("note"), half)

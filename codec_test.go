@@ -48,7 +48,7 @@ func example(depth int) everything {
 	return e
 }
 
-func TestValuesComeBackAsTheyWere(t *testing.T) {
+func TestValuesSurviveEncoding(t *testing.T) {
 	h := pawl.NewEvent[everything]("e")
 	want := example(2)
 	want.Secret, want.hidden = "never sent", 7
@@ -59,7 +59,7 @@ func TestValuesComeBackAsTheyWere(t *testing.T) {
 	}
 }
 
-func TestAMapAlwaysGivesTheSameBytes(t *testing.T) {
+func TestEqualMapsEncodeToEqualBytes(t *testing.T) {
 	h := pawl.NewEvent[everything]("e")
 	first := must(author.Value(h).Encode(example(1)))
 	for range 20 {
@@ -91,14 +91,14 @@ func TestMapsOfAnyKindAreInKeyOrder(t *testing.T) {
 	})
 }
 
-func TestJSONFromAForeignClientDecodesIntoTheSameStruct(t *testing.T) {
+func TestJSONOfAnotherClientDecodes(t *testing.T) {
 	got := must(author.Value(Approved).Decode(history.Payload{Type: history.TypeJSON, Data: []byte(`{"by":"finance"}`)}))
 	if got.By != "finance" {
 		t.Fatalf("got %+v", got)
 	}
 }
 
-func TestNoneEncodesToNothingAndReadsAnything(t *testing.T) {
+func TestNoneEncodesToAnEmptyPayloadAndDecodesAny(t *testing.T) {
 	h := pawl.NewEvent[pawl.None]("e")
 	if p := must(author.Value(h).Encode(pawl.None{})); p.Type != "" || p.Data != nil {
 		t.Fatalf("None is %+v", p)
@@ -110,7 +110,7 @@ func TestNoneEncodesToNothingAndReadsAnything(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotDecodeNamesTheType(t *testing.T) {
+func TestDecodeErrorNamesTheType(t *testing.T) {
 	for name, p := range map[string]history.Payload{
 		"empty":        {},
 		"broken json":  {Type: history.TypeJSON, Data: []byte(`{"by":`)},
@@ -128,7 +128,7 @@ func TestWhatDoesNotDecodeNamesTheType(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotEncodeIsAnErrorOfTheCall(t *testing.T) {
+func TestEncodeErrorIsTheErrorOfTheCall(t *testing.T) {
 	bad := pawl.NewActivity[chan int, pawl.None]("bad")
 	big := pawl.NewActivity[[]byte, pawl.None]("big")
 	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (string, error) {
@@ -144,7 +144,7 @@ func TestWhatDoesNotEncodeIsAnErrorOfTheCall(t *testing.T) {
 	}
 }
 
-func TestAnUndecodableInputFailsTheInstance(t *testing.T) {
+func TestUndecodableInputFailsTheInstance(t *testing.T) {
 	r := orchestrate(t, func(*pawl.Context, Order) (string, error) { return "", nil }, order)
 	r.Restart(author.Program(pawl.NewOrchestration[Order, string]("o").Do(func(*pawl.Context, Order) (string, error) { return "", nil })))
 	r.Start(history.Payload{Type: history.TypeJSON, Data: []byte(`"x"`)})
@@ -153,7 +153,7 @@ func TestAnUndecodableInputFailsTheInstance(t *testing.T) {
 	}
 }
 
-func TestAnUndecodableEventIsAnErrorAndUsedUp(t *testing.T) {
+func TestUndecodableEventIsAnErrorAndConsumed(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (string, error) {
 		_, received := Approved.Receive(ctx)
 		if err := pawl.Sleep(ctx, time.Second); err != nil {

@@ -14,7 +14,7 @@ import (
 
 var double = pawl.NewActivity[int, int]("double")
 
-func TestAllWaitsForEveryOneAndJoinsTheErrorsInOrder(t *testing.T) {
+func TestAllWaitsForAllAndJoinsErrorsInOrder(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, n int) ([]int, error) {
 		var fs []*pawl.Future[int]
 		for i := range n {
@@ -37,7 +37,7 @@ func TestAllWaitsForEveryOneAndJoinsTheErrorsInOrder(t *testing.T) {
 	}
 }
 
-func TestAnyCancelsNobody(t *testing.T) {
+func TestAnyCancelsNoFuture(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (int, error) {
 		a, b := double.Start(ctx, 1), double.Start(ctx, 2)
 		first, err := pawl.Any(ctx, a, b)
@@ -57,7 +57,7 @@ func TestAnyCancelsNobody(t *testing.T) {
 	}
 }
 
-func TestATieInASelectGoesToTheFirstArgument(t *testing.T) {
+func TestSelectOfSeveralReadyFuturesReturnsTheFirst(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (bool, error) {
 		bad := pawl.NewActivity[chan int, int]("bad").Start(ctx, nil)
 		now := pawl.After(ctx, 0)
@@ -73,7 +73,7 @@ func TestATieInASelectGoesToTheFirstArgument(t *testing.T) {
 	}
 }
 
-func TestASelectEndedByTheCancellationSwallowsNoEvent(t *testing.T) {
+func TestSelectEndedByACancellationConsumesNoEvent(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (string, error) {
 		e := Approved.Next(ctx)
 		if err := pawl.Sleep(pawl.Detach(ctx), time.Minute); err != nil {
@@ -94,7 +94,7 @@ func TestASelectEndedByTheCancellationSwallowsNoEvent(t *testing.T) {
 	}
 }
 
-func TestMapBoundsItsFanOutAndKeepsTheOrder(t *testing.T) {
+func TestMapBoundsConcurrencyAndKeepsOrder(t *testing.T) {
 	const n, limit = 20, 3
 	in := make([]int, n)
 	for i := range in {
@@ -134,7 +134,7 @@ func TestMapBoundsItsFanOutAndKeepsTheOrder(t *testing.T) {
 	}
 }
 
-func TestMapOfNothingIsNothing(t *testing.T) {
+func TestMapOfAnEmptySliceIsEmpty(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, in []int) (int, error) {
 		out, err := pawl.Map(ctx, 0, in, func(*pawl.Context, int) (int, error) { panic("called") })
 		return len(out), err
@@ -157,7 +157,7 @@ func TestMapEndsWhenTheInstanceIsCancelled(t *testing.T) {
 	}
 }
 
-func TestAnInstanceKnowsWhatItIs(t *testing.T) {
+func TestInstanceDescribesTheInstance(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (string, error) {
 		i := pawl.Instance(ctx)
 		pawl.Logger(ctx).Info("not to be seen")
@@ -172,7 +172,7 @@ func TestAnInstanceKnowsWhatItIs(t *testing.T) {
 	}
 }
 
-func TestAnOldContextIsAnErrorInAnotherInstance(t *testing.T) {
+func TestContextOfAnotherInstanceIsAMisuse(t *testing.T) {
 	var leaked *pawl.Context
 	first := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (int, error) {
 		leaked = ctx
@@ -215,7 +215,7 @@ func TestZeroRetryHasDefaults(t *testing.T) {
 	}
 }
 
-func TestFirstGivesValueAndPlaceOfTheWinnerAndCancelsTheLosers(t *testing.T) {
+func TestFirstReturnsValueAndIndexOfTheWinnerAndCancelsTheOthers(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (string, error) {
 		v, i, err := pawl.First(ctx, double.Start(ctx, 1), double.Start(ctx, 2), double.Start(ctx, 3))
 		if err != nil {
@@ -234,7 +234,7 @@ func TestFirstGivesValueAndPlaceOfTheWinnerAndCancelsTheLosers(t *testing.T) {
 	}
 }
 
-func TestFirstWithoutAWinnerHasNoPlace(t *testing.T) {
+func TestFirstWithoutAWinnerReturnsIndexMinusOne(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (int, error) {
 		_, i, err := pawl.First(ctx, double.Start(ctx, 1))
 		if i != -1 {
@@ -248,7 +248,7 @@ func TestFirstWithoutAWinnerHasNoPlace(t *testing.T) {
 	}
 }
 
-func TestAllOrFailGivesTheResultsInOrder(t *testing.T) {
+func TestAllOrFailReturnsResultsInOrder(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, n int) ([]int, error) {
 		var fs []*pawl.Future[int]
 		for i := range n {
@@ -297,7 +297,7 @@ func TestAllOrFailStopsAtTheFirstErrorAndCancelsTheRest(t *testing.T) {
 	}
 }
 
-func TestAllOrFailTakesTheErrorThatWasFirstInHistoryOrElseTheFirstArgument(t *testing.T) {
+func TestAllOrFailReturnsTheFirstErrorInHistory(t *testing.T) {
 	bad := pawl.NewActivity[chan int, int]("bad") // its input does not encode
 	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (bool, error) {
 		_, err := pawl.AllOrFail(ctx, double.Start(ctx, 1), bad.Start(ctx, nil))
@@ -309,7 +309,7 @@ func TestAllOrFailTakesTheErrorThatWasFirstInHistoryOrElseTheFirstArgument(t *te
 	}
 }
 
-func TestAllOrFailThatFailsSwallowsNoEvent(t *testing.T) {
+func TestAllOrFailThatFailsConsumesNoEvent(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (string, error) {
 		first, second := Approved.Next(ctx), Approved.Next(ctx)
 		if err := pawl.Sleep(ctx, time.Minute); err != nil {
@@ -372,7 +372,7 @@ func TestMapOrFailStopsAtTheFirstErrorAndWaitsForTheRest(t *testing.T) {
 	}
 }
 
-func TestMapOrFailGivesTheResultsInOrder(t *testing.T) {
+func TestMapOrFailReturnsResultsInOrder(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, in []int) ([]int, error) {
 		if _, err := pawl.MapOrFail(ctx, 0, nil, func(*pawl.Context, int) (int, error) { panic("called") }); err != nil {
 			return nil, err

@@ -44,7 +44,7 @@ func count(ctx *pawl.Context, t tally) (_ *tally, err error) {
 	return counter.ContinueAsNew(ctx, t)
 }
 
-func TestACounterRunsForEverWithoutCompensationAndKeepsItsStatusAndItsParent(t *testing.T) {
+func TestContinueAsNewKeepsStatusAndParentAndRunsNoCompensation(t *testing.T) {
 	d := replaytest.New(t, author.Program(counter.Do(count)), replay.Options{Strict: true})
 	d.Feed(&history.Started{
 		Name: "counter", Version: "7", Payload: must(author.Input(counter).Encode(tally{})), Origin: d.X.Identity().Origin,
@@ -72,7 +72,7 @@ func TestACounterRunsForEverWithoutCompensationAndKeepsItsStatusAndItsParent(t *
 	d.CheckReplay()
 }
 
-func TestAnExecutionGoesOnInTheVersionThatIsNamed(t *testing.T) {
+func TestContinueAsNewUsesTheRequestedVersion(t *testing.T) {
 	for want, opts := range map[string][]pawl.ContinueOption{
 		"1": nil, "2": {pawl.Version("2")}, "": {pawl.Latest},
 	} {
@@ -87,7 +87,7 @@ func TestAnExecutionGoesOnInTheVersionThatIsNamed(t *testing.T) {
 	}
 }
 
-func TestAnExecutionGoesOnWhateverItsResultWouldBe(t *testing.T) {
+func TestContinueAsNewIgnoresTheResult(t *testing.T) {
 	odd := pawl.NewOrchestration[int, float64]("odd")
 	d := replaytest.New(t, author.Program(odd.Do(func(ctx *pawl.Context, n int) (float64, error) {
 		_, err := odd.ContinueAsNew(ctx, n)
@@ -99,7 +99,7 @@ func TestAnExecutionGoesOnWhateverItsResultWouldBe(t *testing.T) {
 	}
 }
 
-func TestOnlyAnExecutionOfTheSameOrchestrationGoesOn(t *testing.T) {
+func TestContinueAsNewRejectsAnotherOrchestration(t *testing.T) {
 	other := pawl.NewOrchestration[int, int]("other")
 	r := orchestrate(t, func(ctx *pawl.Context, n int) (int, error) { return other.ContinueAsNew(ctx, n) }, 1)
 	if err := r.failure(); err.Error() != "pawl: an instance of orchestration under-test cannot continue as other; start it as a child, or detached" {
@@ -107,7 +107,7 @@ func TestOnlyAnExecutionOfTheSameOrchestrationGoesOn(t *testing.T) {
 	}
 }
 
-func TestAnInstanceThatWasAskedToEndDoesNotGoOn(t *testing.T) {
+func TestCancelledInstanceDoesNotContinueAsNew(t *testing.T) {
 	for _, early := range []bool{true, false} {
 		d := replaytest.New(t, author.Program(counter.Do(func(ctx *pawl.Context, in tally) (*tally, error) {
 			if early {
@@ -143,7 +143,7 @@ func goOn(ctx *pawl.Context, in tally) (*tally, error) {
 	return counter.ContinueAsNew(ctx, in)
 }
 
-func TestEventsThatNobodyHasReadAreTheNextExecutions(t *testing.T) {
+func TestUnreadEventsAreKeptForTheNextExecution(t *testing.T) {
 	d := replaytest.New(t, author.Program(counter.Do(func(ctx *pawl.Context, in tally) (*tally, error) {
 		early, err := moved.Drain(ctx)
 		if err != nil || in.Rounds > 0 {
@@ -172,7 +172,7 @@ func TestEventsThatNobodyHasReadAreTheNextExecutions(t *testing.T) {
 	}
 }
 
-func TestTheStatusOfAnInstanceIsWhatItSetLast(t *testing.T) {
+func TestStatusIsTheLastValueSet(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (bool, error) {
 		tooLarge := pawl.NewStatus[[]byte]().Set(ctx, make([]byte, 600<<10))
 		noFunc := pawl.NewStatus[func()]().Set(ctx, func() {})

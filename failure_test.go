@@ -56,14 +56,14 @@ func TestSentinelsSurviveHistoryHoweverTheyAreWrapped(t *testing.T) {
 	}
 }
 
-func TestAPlainErrorArrivesWithItsTextAndNoCode(t *testing.T) {
+func TestErrorWithoutASentinelHasItsTextAndNoCode(t *testing.T) {
 	var f *pawl.Failure
 	if err := throughHistory(io.ErrUnexpectedEOF, 2); !errors.As(err, &f) || f.Code != "" || err.Error() != "unexpected EOF" {
 		t.Fatalf("%v, %+v", err, f)
 	}
 }
 
-func TestACancellationSurvivesHistory(t *testing.T) {
+func TestCancellationSurvivesHistory(t *testing.T) {
 	want := &pawl.Cancelled{Reason: cancel.LostSelect, By: "me", Text: "too slow", At: time.Unix(1, 0).UTC()}
 	got := throughHistory(fmt.Errorf("copy: %w", want), 2)
 	var c *pawl.Cancelled
@@ -100,7 +100,7 @@ func TestDataAndPermanenceSurviveHistory(t *testing.T) {
 	}
 }
 
-func TestALongMessageIsCut(t *testing.T) {
+func TestLongMessageIsCut(t *testing.T) {
 	if f := author.ToFailure(errors.New(strings.Repeat("x", 1<<20))); len(f.Message) > 9<<10 {
 		t.Fatalf("%d bytes", len(f.Message))
 	}
@@ -117,14 +117,14 @@ func handle(fn func(context.Context, int) (int, error)) func(context.Context, in
 	}
 }
 
-func TestAnActivityRunsBehindItsEncoding(t *testing.T) {
+func TestActivityInputsAndResultsAreEncoded(t *testing.T) {
 	got, f := handle(func(_ context.Context, n int) (int, error) { return n * 2, nil })(t.Context(), 21)
 	if got != 42 || f != nil {
 		t.Fatalf("got %d, %+v", got, f)
 	}
 }
 
-func TestAnActivityThatPanicsOrExitsIsAFailure(t *testing.T) {
+func TestActivityThatPanicsOrExitsFails(t *testing.T) {
 	_, f := handle(func(context.Context, int) (int, error) { panic("boom") })(t.Context(), 1)
 	if f == nil || f.Code != history.CodePanic || f.Message != "panic: boom" || !strings.Contains(f.Stack, "failure_test.go") {
 		t.Fatalf("panic: %+v", f)
@@ -135,7 +135,7 @@ func TestAnActivityThatPanicsOrExitsIsAFailure(t *testing.T) {
 	}
 }
 
-func TestAnActivitysBadPayloadsArePermanentFailures(t *testing.T) {
+func TestInvalidPayloadsOfActivitiesArePermanentFailures(t *testing.T) {
 	a := pawl.NewActivity[int, []byte]("a")
 	b := a.Do(func(context.Context, int) ([]byte, error) { return make([]byte, 1<<20), nil })
 	if _, f := author.ActivityOf(b).Handle(t.Context(), history.Payload{Type: history.TypeJSON, Data: []byte(`"x"`)}); f == nil || f.Code != history.CodeUndecodable || !f.Permanent {
@@ -146,7 +146,7 @@ func TestAnActivitysBadPayloadsArePermanentFailures(t *testing.T) {
 	}
 }
 
-func TestAnActivityThatReturnsItsContextsErrorTellsTheCause(t *testing.T) {
+func TestActivityThatReturnsItsContextErrorReportsTheCause(t *testing.T) {
 	cause := &pawl.Cancelled{Reason: cancel.Requested, By: "finance", Text: "fraud"}
 	ctx, stop := context.WithCancelCause(t.Context())
 	stop(cause)
@@ -161,7 +161,7 @@ func TestAnActivityThatReturnsItsContextsErrorTellsTheCause(t *testing.T) {
 	}
 }
 
-func TestAnActivityKnowsWhatItRunsFor(t *testing.T) {
+func TestInfoDescribesTheActivity(t *testing.T) {
 	want := pawl.ActivityInfo{Instance: "order-42", Activity: 2, Attempt: 1, Claim: 3, Key: "key"}
 	_, f := handle(func(ctx context.Context, _ int) (int, error) {
 		if pawl.Info(ctx) != want {

@@ -97,7 +97,7 @@ activity weigh: pawl: encode []float64[1]: JSON has no NaN; use a pointer, or a 
 	}
 }
 
-func TestGuidePayloadsComeBack(t *testing.T) {
+func TestGuidePayloadsDecode(t *testing.T) {
 	cart := Cart{Total: Money{1234, "EUR"}, Shares: map[string]Money{"ada": {1200, "EUR"}, "bob": {34, "EUR"}}}
 	if got := must(author.Value(Checkout).Decode(must(author.Value(Checkout).Encode(cart)))); got.Total != cart.Total || got.Shares["bob"] != cart.Shares["bob"] {
 		t.Errorf("%+v", got)
@@ -115,6 +115,6 @@ func TestGuidePayloadsComeBack(t *testing.T) {
 	}
 }
 
-func TestEveryLineOfGoInThePageOnPayloadsIsCompiledHere(t *testing.T) {
+func TestGuidePayloadsCodeIsCompiled(t *testing.T) {
 	doctest.Shown(t, doctest.Read(t, "docs/guide/payloads.md"), 4, doctest.Read(t, "guide_payloads_test.go"))
 }

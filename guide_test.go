@@ -112,7 +112,7 @@ func trips(t *testing.T, code func(*pawl.Context, []string) ([]string, error)) *
 		Refund.Do(func(context.Context, string) (pawl.None, error) { return pawl.None{}, nil }))
 }
 
-func TestTheGuidesTripIsBooked(t *testing.T) {
+func TestGuideTripIsBooked(t *testing.T) {
 	env := trips(t, bookTrip)
 	pawltest.Send(env.BeforeStart(), Change, Stop{City: "Bern"})
 	got, err := pawltest.Run(env, Trip, []string{"Ulm", "Jena"})
@@ -133,7 +133,7 @@ func TestTheGuidesTripIsBooked(t *testing.T) {
 	}
 }
 
-func TestTheGuidesTripIsRefundedWhenItCanNotBeBooked(t *testing.T) {
+func TestGuideTripIsRefundedIfItCannotBeBooked(t *testing.T) {
 	env := trips(t, bookTrip)
 	env.Script(Train, pawltest.Fail(errors.New("no trains")).After(time.Minute))
 	if _, err := pawltest.Run(env, Trip, []string{"Ulm"}); err == nil || err.Error() != "no trains" {
@@ -142,6 +142,6 @@ func TestTheGuidesTripIsRefundedWhenItCanNotBeBooked(t *testing.T) {
 	env.WantLines(`ActivityFailed of 3 on test no trains`, `ActivityScheduled refund "hotel in Ulm"`, "Failed")
 }
 
-func TestEveryLineOfGoInThePageOnSiblingsIsCompiledHere(t *testing.T) {
+func TestGuideSiblingsCodeIsCompiled(t *testing.T) {
 	doctest.Shown(t, doctest.Read(t, "docs/guide/siblings-and-scopes.md"), 4, doctest.Read(t, "guide_test.go"))
 }

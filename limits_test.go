@@ -16,7 +16,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-func TestEachWordOfALimitSetsItsFieldsOfThePolicy(t *testing.T) {
+func TestLimitOptionsSetTheirFieldsOfThePolicy(t *testing.T) {
 	got := must(author.Policy(
 		pawl.Concurrency(5), pawl.Rate(100, time.Second), pawl.Quota(1_000_000, 24*time.Hour),
 		pawl.KeyBy("customer.id"), pawl.QueueLimit(7), pawl.QueueTimeout(time.Minute), pawl.Reject()))
@@ -41,7 +41,7 @@ func TestEachWordOfALimitSetsItsFieldsOfThePolicy(t *testing.T) {
 	}
 }
 
-func TestALimitThatMakesNoSenseSaysWhatWasWrittenAndWhatToDo(t *testing.T) {
+func TestInvalidLimitNamesTheOptionAndItsRule(t *testing.T) {
 	for _, c := range []struct {
 		option pawl.LimitOption
 		want   string
@@ -74,7 +74,7 @@ func TestALimitThatMakesNoSenseSaysWhatWasWrittenAndWhatToDo(t *testing.T) {
 	}
 }
 
-func TestWhatTheWordsOfLimitsAcceptIsAPolicy(t *testing.T) {
+func TestAcceptedLimitOptionsMakeAValidPolicy(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.OneOf(rapid.IntRange(-2, 12_000), rapid.Int()).Draw(rt, "n")
 		d := time.Duration(rapid.OneOf(rapid.Int64Range(-1e9, 1e10), rapid.Int64()).Draw(rt, "d"))
@@ -97,7 +97,7 @@ func TestWhatTheWordsOfLimitsAcceptIsAPolicy(t *testing.T) {
 	})
 }
 
-func TestABadLimitIsAnErrorOfEveryUse(t *testing.T) {
+func TestInvalidLimitIsTheErrorOfEveryUse(t *testing.T) {
 	bad := pawl.NewActivity[int, int]("bad", pawl.Concurrency(0))
 	badGroup := pawl.NewActivity[int, int]("bad-group", pawl.Group("payments", pawl.Rate(0, time.Second)))
 	badOrchestration := pawl.NewOrchestration[int, int]("bad", pawl.KeyBy(""), pawl.Concurrency(1))
@@ -137,7 +137,7 @@ func TestABadLimitIsAnErrorOfEveryUse(t *testing.T) {
 	}
 }
 
-func TestWhatLimitsNothingByItselfDoesNotLiftTheLimitsOfTheGroup(t *testing.T) {
+func TestOptionsWithoutALimitAreRejected(t *testing.T) {
 	group := pawl.Group("payments", pawl.Concurrency(1))
 	for want, o := range map[string]pawl.LimitOption{
 		`KeyBy("tenant")`: pawl.KeyBy("tenant"), "QueueLimit(5)": pawl.QueueLimit(5), "QueueTimeout": pawl.QueueTimeout(time.Second), "Reject()": pawl.Reject(),
@@ -154,7 +154,7 @@ func TestWhatLimitsNothingByItselfDoesNotLiftTheLimitsOfTheGroup(t *testing.T) {
 	}
 }
 
-func TestTheLimitsOfAHandleAreDeclaredWhereItIsUsed(t *testing.T) {
+func TestLimitsOfAHandleAreRecordedWithItsCalls(t *testing.T) {
 	payments := pawl.Group("payments", pawl.Rate(100, time.Second))
 	charge := pawl.NewActivity[int, int]("charge", pawl.Queue("bank"), pawl.Concurrency(5), payments, pawl.KeyBy("id"))
 	refund := pawl.NewActivity[int, int]("refund", pawl.Group("payments"))
@@ -194,7 +194,7 @@ func TestTheLimitsOfAHandleAreDeclaredWhereItIsUsed(t *testing.T) {
 	}
 }
 
-func TestARefusalOfAGateIsFinalUnlessTheAuthorAsks(t *testing.T) {
+func TestRejectionByALimitIsFinalUnlessRetryLimited(t *testing.T) {
 	charge := pawl.NewActivity[int, int]("charge", pawl.Concurrency(1))
 	for _, refusal := range []*pawl.Error{pawl.ErrQueueFull, pawl.ErrQueueTimeout, pawl.ErrQueueCleared, pawl.ErrLimited} {
 		for _, limited := range []bool{false, true} {
@@ -222,7 +222,7 @@ func TestARefusalOfAGateIsFinalUnlessTheAuthorAsks(t *testing.T) {
 	}
 }
 
-func TestAnOrchestrationsLimitsAreNoMatterOfItsProgram(t *testing.T) {
+func TestWaitingOrchestrationRunsNoCode(t *testing.T) {
 	limited := pawl.NewOrchestration[pawl.None, string]("test", pawl.Concurrency(1))
 	d := replaytest.New(t, author.Program(limited.Do(func(ctx *pawl.Context, _ pawl.None) (string, error) {
 		return pawl.Now(ctx).Format(time.TimeOnly), pawl.Err(ctx)

@@ -13,7 +13,7 @@ import (
 	"github.com/pawlrun/pawl/internal/author"
 )
 
-func TestOnlyIdsOfTheAlphabetAreValid(t *testing.T) {
+func TestValidateID(t *testing.T) {
 	for _, id := range []string{"a", "order-42", "A:b@c=d+e~f%20_-9", strings.Repeat("x", 200)} {
 		if err := pawl.ValidateID(id); err != nil {
 			t.Errorf("%q: %v", id, err)
@@ -28,7 +28,7 @@ func TestOnlyIdsOfTheAlphabetAreValid(t *testing.T) {
 	}
 }
 
-func TestEscapedIdsAreValidAndComeBack(t *testing.T) {
+func TestEscapeIDIsValidAndReversible(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		text := rapid.StringN(1, 20, 60).Draw(rt, "text")
 		id := pawl.EscapeID(text)
@@ -49,7 +49,7 @@ func TestEscapedIdsAreValidAndComeBack(t *testing.T) {
 	}
 }
 
-func TestABadNameIsAnErrorOfEveryUse(t *testing.T) {
+func TestInvalidNameIsTheErrorOfEveryUse(t *testing.T) {
 	bad := pawl.NewActivity[int, int]("no spaces")
 	badQueue := pawl.NewActivity[int, int]("fine", pawl.Queue("no>"))
 	badEvent := pawl.NewEvent[int]("")
@@ -78,7 +78,7 @@ func TestABadNameIsAnErrorOfEveryUse(t *testing.T) {
 	r.End()
 }
 
-func TestARegistryHasEachNameOnce(t *testing.T) {
+func TestRegistryRejectsDuplicateNames(t *testing.T) {
 	none := func(context.Context, int) (int, error) { return 0, nil }
 	reserve := pawl.NewActivity[int, int]("reserve", pawl.Queue("stock"))
 	release := pawl.NewActivity[int, int]("release", pawl.Queue("stock"))

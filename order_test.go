@@ -57,7 +57,7 @@ func fulfil(ctx *pawl.Context, o Order) (_ Receipt, err error) {
 
 var order = Order{ID: "order-42", Cents: 1999}
 
-func TestAnOrderIsFulfilled(t *testing.T) {
+func TestOrderIsFulfilled(t *testing.T) {
 	r := orchestrate(t, fulfil, order)
 	if in := inputOf(r.Driver, Reserve, r.Only("reserve-stock")); in != order {
 		t.Fatalf("reserve was called with %+v", in)
@@ -76,7 +76,7 @@ func TestAnOrderIsFulfilled(t *testing.T) {
 	}
 }
 
-func TestAnOrderThatNobodyApprovesReleasesItsStock(t *testing.T) {
+func TestOrderWithoutApprovalReleasesItsStock(t *testing.T) {
 	r := orchestrate(t, fulfil, order)
 	answer(r.Driver, Reserve, Hold{Ref: "shelf 3"})
 	r.Fire()
@@ -89,7 +89,7 @@ func TestAnOrderThatNobodyApprovesReleasesItsStock(t *testing.T) {
 	}
 }
 
-func TestACancelledOrderReleasesItsStock(t *testing.T) {
+func TestCancelledOrderReleasesItsStock(t *testing.T) {
 	r := orchestrate(t, fulfil, order)
 	answer(r.Driver, Reserve, Hold{Ref: "shelf 3"})
 	r.Cancel("support", "customer changed her mind")
@@ -105,7 +105,7 @@ func TestACancelledOrderReleasesItsStock(t *testing.T) {
 	}
 }
 
-func TestADeclinedCardIsNotTriedAgainAndKeepsItsSentinel(t *testing.T) {
+func TestDeclinedCardIsNotRetriedAndKeepsItsSentinel(t *testing.T) {
 	r := orchestrate(t, fulfil, order)
 	answer(r.Driver, Reserve, Hold{})
 	r.Send("approved", must(author.Value(Approved).Encode(Approval{By: "finance"})))

@@ -44,7 +44,7 @@ type priced struct {
 type Details struct{ Note string }
 
 // Trap: a payload type that loses its value in silence (MarshalJSON only).
-func TestTypeWhoseOnlyEncodingIsJSONArrivesAsItWasSent(t *testing.T) {
+func TestTypeWithJSONMethodsSurvivesEncoding(t *testing.T) {
 	want := priced{
 		Price: price{1}, Old: &price{2}, Tiers: []price{{3}, {4}}, By: map[string]price{"a": {5}}, Either: wrapped[price]{price{6}},
 	}
@@ -79,7 +79,7 @@ func TestTypeWhoseOnlyEncodingIsJSONArrivesAsItWasSent(t *testing.T) {
 	}
 }
 
-func TestTypeThatCannotBeAPayloadIsRefusedWhereTheHandleIsDeclared(t *testing.T) {
+func TestTypeThatCannotBeAPayloadIsRejectedByItsHandle(t *testing.T) {
 	in := pawl.NewActivity[secret, int]("a")
 	out := pawl.NewActivity[int, []secret]("a")
 	parent := pawl.NewOrchestration[wrapped[secret], int]("o")
@@ -115,7 +115,7 @@ func TestTypeThatCannotBeAPayloadIsRefusedWhereTheHandleIsDeclared(t *testing.T)
 }
 
 // Trap: a value that encodes and never decodes.
-func TestValueThatDoesNotComeBackIsRefusedAtTheCall(t *testing.T) {
+func TestValueThatWouldChangeIsRejectedAtTheCall(t *testing.T) {
 	loose := pawl.NewActivity[loosely, float64]("loose")
 	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (string, error) {
 		for part, v := range map[string]any{
@@ -143,7 +143,7 @@ func TestValueThatDoesNotComeBackIsRefusedAtTheCall(t *testing.T) {
 
 type loosely struct{ Any any }
 
-func TestNumbersInAnAnyAreFloatsWhereverTheyCameFrom(t *testing.T) {
+func TestNumbersInAnAnyDecodeAsFloats(t *testing.T) {
 	open := pawl.NewEvent[map[string]any]("e")
 	for _, p := range []history.Payload{
 		must(author.Value(open).Encode(map[string]any{"n": int8(3), "d": json.Number("2.5")})),
@@ -155,7 +155,7 @@ func TestNumbersInAnAnyAreFloatsWhereverTheyCameFrom(t *testing.T) {
 	}
 }
 
-func TestErrorOfAnAuthorsMarshalerIsFoundInTheErrorOfTheCall(t *testing.T) {
+func TestErrorOfAMarshalerIsInTheErrorOfTheCall(t *testing.T) {
 	_, err := author.Value(pawl.NewEvent[failing]("e")).Encode(failing{})
 	if !errors.Is(err, errFailing) || !errors.Is(err, pawl.ErrUnencodable) {
 		t.Error(err)

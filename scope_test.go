@@ -12,7 +12,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/cancel"
 )
 
-func TestAScopeCancelsWhatItLeavesAndWaitsForItsSiblings(t *testing.T) {
+func TestScopeCancelsOutstandingWorkAndWaitsForSiblings(t *testing.T) {
 	env := world(t, func(ctx *pawl.Context, _ int) (string, error) {
 		var left *pawl.Future[string]
 		told := ""
@@ -40,7 +40,7 @@ func TestAScopeCancelsWhatItLeavesAndWaitsForItsSiblings(t *testing.T) {
 	env.WantLines("ActivityCancelRequested of 2: scope-ended", "ActivityScheduled echo \"undo\"", "1m1s ActivityCompleted", "1m1s Completed")
 }
 
-func TestAScopeGivesTheErrorOfItsFunctionAndEndsOnAPanicThatIsRecovered(t *testing.T) {
+func TestScopeReturnsTheErrorAndEndsOnARecoveredPanic(t *testing.T) {
 	oops := errors.New("oops")
 	env := world(t, func(ctx *pawl.Context, _ int) (text string, err error) {
 		if err := pawl.Scope(ctx, func(*pawl.Context) error { return oops }); !errors.Is(err, oops) {
@@ -61,7 +61,7 @@ func TestAScopeGivesTheErrorOfItsFunctionAndEndsOnAPanicThatIsRecovered(t *testi
 	env.WantLines("TimerScheduled", "TimerCancelled of 2", "TimerScheduled", "TimerFired of 4")
 }
 
-func TestAScopeThatIsCancelledFromOutsideCanStillTidyUp(t *testing.T) {
+func TestDetachedWorkRunsInACancelledScope(t *testing.T) {
 	env := world(t, func(ctx *pawl.Context, _ int) (string, error) {
 		err := pawl.Scope(ctx, func(ctx *pawl.Context) (err error) {
 			defer func() {
@@ -82,7 +82,7 @@ func TestAScopeThatIsCancelledFromOutsideCanStillTidyUp(t *testing.T) {
 	env.WantLines("CancelRequested by Ada", "TimerScheduled for 2026-01-01 00:05:00.000", "ActivityScheduled echo \"undo\"", "Cancelled")
 }
 
-func TestDetachedWorkThatHangsIsBoundedAsAWhole(t *testing.T) {
+func TestDetachedWorkIsBoundedAsAWhole(t *testing.T) {
 	env := world(t, func(ctx *pawl.Context, _ int) (string, error) {
 		if err := pawl.Sleep(ctx, time.Hour); err == nil {
 			return "", errors.New("not cancelled")
@@ -103,7 +103,7 @@ func TestDetachedWorkThatHangsIsBoundedAsAWhole(t *testing.T) {
 	}
 }
 
-func TestWhatIsDetachedWithoutNeedHasNoBoundAndLeavesNoTrace(t *testing.T) {
+func TestDetachedContextWithoutUseRecordsNothing(t *testing.T) {
 	env := world(t, func(ctx *pawl.Context, _ int) (string, error) {
 		if err := pawl.Sleep(pawl.Detach(ctx), 24*time.Hour); err != nil {
 			return "", err
@@ -132,7 +132,7 @@ func TestWhatIsDetachedWithoutNeedHasNoBoundAndLeavesNoTrace(t *testing.T) {
 	`)
 }
 
-func TestAScopeThatEndsGivesBackTheEventThatNobodyRead(t *testing.T) {
+func TestUnreadEventOfAnEndedScopeStaysAvailable(t *testing.T) {
 	env := world(t, func(ctx *pawl.Context, _ int) (string, error) {
 		err := pawl.Scope(ctx, func(ctx *pawl.Context) error {
 			Approved.Next(ctx)
@@ -150,7 +150,7 @@ func TestAScopeThatEndsGivesBackTheEventThatNobodyRead(t *testing.T) {
 	}
 }
 
-func TestCancelByHandStopsAnActivityATimerAndAWait(t *testing.T) {
+func TestFutureCancelCancelsActivitiesTimersAndWaits(t *testing.T) {
 	env := world(t, func(ctx *pawl.Context, _ int) (string, error) {
 		work, rest, wait := echo.Start(ctx, "a"), pawl.After(ctx, time.Hour), Approved.Next(ctx)
 		work.Cancel("one")
@@ -169,7 +169,7 @@ func TestCancelByHandStopsAnActivityATimerAndAWait(t *testing.T) {
 	env.WantLines("ActivityCancelRequested of 2: requested: one", "TimerCancelled of 3", "Completed")
 }
 
-func TestAThousandScopesLeaveNothingBehind(t *testing.T) {
+func TestThousandScopesLeaveNothingBehind(t *testing.T) {
 	env := world(t, func(ctx *pawl.Context, _ int) (string, error) {
 		for range 1000 {
 			err := pawl.Scope(ctx, func(ctx *pawl.Context) error {

@@ -23,7 +23,7 @@ func world(tb testing.TB, code func(*pawl.Context, int) (string, error)) *pawlte
 	return pawltest.New(tb, probe.Do(code), echo.Do(func(_ context.Context, s string) (string, error) { return s, nil }))
 }
 
-func TestSiblingsGiveTheirVeryValuesAndErrors(t *testing.T) {
+func TestSiblingsReturnValuesAndErrorsWithoutEncoding(t *testing.T) {
 	type secret struct{ unexported int } // would not survive being encoded
 	oops := errors.New("oops")
 	env := world(t, func(ctx *pawl.Context, _ int) (string, error) {
@@ -50,7 +50,7 @@ func TestSiblingsGiveTheirVeryValuesAndErrors(t *testing.T) {
 	}
 }
 
-func TestASiblingThatIsCancelledMayFinishInGoodOrder(t *testing.T) {
+func TestCancelledSiblingMayFinish(t *testing.T) {
 	env := world(t, func(ctx *pawl.Context, _ int) (string, error) {
 		s := pawl.Go(ctx, func(ctx *pawl.Context) (string, error) {
 			err := pawl.Sleep(ctx, 24*time.Hour)
@@ -83,7 +83,7 @@ func TestASiblingThatIsCancelledMayFinishInGoodOrder(t *testing.T) {
 	env.WantLines("TimerCancelled of 3", "TimerScheduled for 2026-01-01 00:06:00.000", "ActivityScheduled echo \"not needed\"", "Completed")
 }
 
-func TestALosingSiblingIsCancelledBySelect(t *testing.T) {
+func TestSiblingThatLosesASelectIsCancelled(t *testing.T) {
 	env := world(t, func(ctx *pawl.Context, _ int) (string, error) {
 		slow := pawl.Go(ctx, func(ctx *pawl.Context) (string, error) { return "", pawl.Sleep(ctx, time.Hour) })
 		quick := pawl.Go(ctx, func(ctx *pawl.Context) (string, error) { return "quick", pawl.Sleep(ctx, time.Second) })
@@ -102,7 +102,7 @@ func TestALosingSiblingIsCancelledBySelect(t *testing.T) {
 	}
 }
 
-func TestASiblingThatPanicsFailsTheInstanceWithItsStack(t *testing.T) {
+func TestPanicInASiblingFailsTheInstanceWithItsStack(t *testing.T) {
 	env := world(t, func(ctx *pawl.Context, _ int) (string, error) {
 		pawl.Go(ctx, func(ctx *pawl.Context) (int, error) {
 			_, _ = echo.Call(ctx, "a")
@@ -127,7 +127,7 @@ func TestASiblingThatPanicsFailsTheInstanceWithItsStack(t *testing.T) {
 	env.WantLines("ActivityScheduled echo", "ActivityCancelRequested of 2: orchestration-failed", "Failed panic: no such order")
 }
 
-func TestManySiblingsWaitForThreePlaces(t *testing.T) {
+func TestAwaitBoundsSiblings(t *testing.T) {
 	const n = 200
 	env := world(t, func(ctx *pawl.Context, _ int) (string, error) {
 		free, most, done := 3, 0, 0
@@ -153,7 +153,7 @@ func TestManySiblingsWaitForThreePlaces(t *testing.T) {
 	}
 }
 
-func TestAConditionThatWaitsOrDecidesIsAMisuse(t *testing.T) {
+func TestAwaitConditionThatWaitsOrDecidesIsAMisuse(t *testing.T) {
 	var word error
 	env := world(t, func(ctx *pawl.Context, _ int) (string, error) {
 		err := pawl.Await(ctx, func() bool {
@@ -175,7 +175,7 @@ func TestAConditionThatWaitsOrDecidesIsAMisuse(t *testing.T) {
 	}
 }
 
-func TestAnAwaitEndsWithTheInstanceAndWithNothingElse(t *testing.T) {
+func TestAwaitEndsOnlyWithTheInstanceOrItsScope(t *testing.T) {
 	env := world(t, func(ctx *pawl.Context, _ int) (string, error) {
 		return "", pawl.Await(ctx, func() bool { return false })
 	})
@@ -193,7 +193,7 @@ func TestAnAwaitEndsWithTheInstanceAndWithNothingElse(t *testing.T) {
 	`)
 }
 
-func TestASideEffectRunsOnceForWhatIsRecorded(t *testing.T) {
+func TestSideEffectRunsOnce(t *testing.T) {
 	calls := 0
 	var inside error
 	env := world(t, func(ctx *pawl.Context, _ int) (string, error) {

@@ -18,7 +18,7 @@ func tell(ctx *pawl.Context) string {
 	return fmt.Sprint(v, ok, err)
 }
 
-func TestAnInstanceReadsTheStatusThatItHasSetLast(t *testing.T) {
+func TestStatusGetReturnsTheLastValue(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) ([]string, error) {
 		said := []string{tell(ctx)}
 		if err := total.Set(ctx, tally{1, 2}); err != nil {
@@ -45,7 +45,7 @@ func TestAnInstanceReadsTheStatusThatItHasSetLast(t *testing.T) {
 	}
 }
 
-func TestAStatusThatDoesNotDecodeIsAnErrorAndNotNone(t *testing.T) {
+func TestUndecodableStatusIsAnError(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (string, error) {
 		if err := pawl.NewStatus[string]().Set(ctx, "text"); err != nil {
 			return "", err
@@ -59,7 +59,7 @@ func TestAStatusThatDoesNotDecodeIsAnErrorAndNotNone(t *testing.T) {
 }
 
 // Each execution reads what the ones before it have left, also where it has set nothing itself; and a replay reads the same.
-func TestTheStatusIsReadAndClearedAcrossExecutions(t *testing.T) {
+func TestStatusIsReadAndClearedAcrossExecutions(t *testing.T) {
 	d := replaytest.New(t, author.Program(counter.Do(func(ctx *pawl.Context, in tally) (*tally, error) {
 		before := tell(ctx)
 		switch in.Rounds {
@@ -93,7 +93,7 @@ func TestTheStatusIsReadAndClearedAcrossExecutions(t *testing.T) {
 	}
 }
 
-func TestAStatusIsReadAndClearedInAnInstanceThatWasAskedToEnd(t *testing.T) {
+func TestStatusIsReadAndClearedInACancelledInstance(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (string, error) {
 		if err := total.Set(ctx, tally{1, 2}); err != nil {
 			return "", err

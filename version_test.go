@@ -20,7 +20,7 @@ func helloAs(version string) pawl.OrchestrationBinding {
 	return hello.Do(func(*pawl.Context, string) (string, error) { return version, nil }, pawl.Version(version))
 }
 
-func TestTheNewestVersionIsThatOfTheGreaterNumbers(t *testing.T) {
+func TestVersionOrder(t *testing.T) {
 	for _, ascending := range [][]string{
 		{"", "1", "2", "9", "10", "11", "100"},
 		{"1.9", "1.10", "1.10.1", "2", "2.0"},
@@ -46,7 +46,7 @@ func TestTheNewestVersionIsThatOfTheGreaterNumbers(t *testing.T) {
 	}
 }
 
-func TestTheRecordedVersionGovernsAndTheNewestIsForWhoStarts(t *testing.T) {
+func TestRecordedVersionGovernsAndNewestStarts(t *testing.T) {
 	p := must(author.NewRegistry(helloAs(""), helloAs("2"), helloAs("10")))
 	for version, want := range map[string]string{"": "", "2": "2", "10": "10"} {
 		if b, ok := p.Recorded("hello", version); !ok || b.Version != want || b.Name != "hello" {
@@ -70,7 +70,7 @@ func TestTheRecordedVersionGovernsAndTheNewestIsForWhoStarts(t *testing.T) {
 	}
 }
 
-func TestARegistryHasEveryVersionOnce(t *testing.T) {
+func TestRegistryRejectsDuplicateVersions(t *testing.T) {
 	r := must(author.NewRegistry(helloAs("2"), helloAs("10")))
 	if b, ok := r.Requested("hello", ""); !ok || b.Version != "10" || len(r.Orchestrations()) != 1 {
 		t.Errorf("the newest is %q", b.Version)
@@ -88,7 +88,7 @@ func TestARegistryHasEveryVersionOnce(t *testing.T) {
 	}
 }
 
-func TestAnInstanceKnowsItsVersionAndWhoseChildItIs(t *testing.T) {
+func TestInstanceHasVersionAndParent(t *testing.T) {
 	d := replaytest.New(t, author.Program(hello.Do(func(ctx *pawl.Context, _ string) (string, error) {
 		if got := pawl.Instance(ctx); got != (pawl.InstanceInfo{Instance: "order-42", Name: "hello", Version: "2", Length: 1, Parent: "p"}) {
 			t.Errorf("%+v", got)
@@ -101,7 +101,7 @@ func TestAnInstanceKnowsItsVersionAndWhoseChildItIs(t *testing.T) {
 	}
 }
 
-func TestAPatchIsTakenByWhoComesToIt(t *testing.T) {
+func TestPatchedIsTrueForNewInstances(t *testing.T) {
 	r := orchestrate(t, func(ctx *pawl.Context, _ pawl.None) (bool, error) { return pawl.Patched(ctx, "fraud"), nil }, pawl.None{})
 	if m, ok := r.History[1].(*history.PatchMarked); !ok || m.Name != "fraud" || !r.result() {
 		t.Errorf("made %+v", r.History[1])

@@ -14,7 +14,7 @@
 //	approval.go people decide, one after the other, each with a deadline
 //	quotes.go   suppliers are asked at once; the first good offer stops the others
 //	parcels.go  an order is shipped in parcels, a child each; one is recalled
-//	counter.go  runs for ever: continues as new, and shows its sum as custom status
+//	counter.go  runs forever: continues as new, and shows its sum as custom status
 //	ratelimit.go so many at a time and so many a second, for each tenant
 //	tenant.go   one instance for each tenant, fed by events, that feeds another
 //	versions.go two versions of one orchestration side by side

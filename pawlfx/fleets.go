@@ -37,13 +37,13 @@ func Activities(constructor any) fx.Option {
 type connected struct {
 	fx.In
 
-	Lifecycle fx.Lifecycle
-	NATS      *nats.Conn
-	Redis     redis.UniversalClient
-	Logger    *slog.Logger          `optional:"true"`
-	Metrics   prometheus.Registerer `optional:"true"`
-	Status    *status               `optional:"true"` // made first, so it is started first and stopped last
-	Untold    *untold               `optional:"true"`
+	Lifecycle   fx.Lifecycle
+	NATS        *nats.Conn
+	Redis       redis.UniversalClient
+	Logger      *slog.Logger          `optional:"true"`
+	Metrics     prometheus.Registerer `optional:"true"`
+	Status      *status               `optional:"true"` // made first, so it is started first and stopped last
+	Termination *termination          `optional:"true"`
 }
 
 // run makes the fleet start and stop with the program, and be seen in /readyz.
@@ -51,7 +51,7 @@ func (c connected) run(ready func() error, start, stop func(context.Context) err
 	if c.Status != nil {
 		c.Status.watch(ready)
 	}
-	c.Lifecycle.Append(fx.StartStopHook(c.Untold.heeding(start), func(ctx context.Context) error {
+	c.Lifecycle.Append(fx.StartStopHook(c.Termination.cancels(start), func(ctx context.Context) error {
 		if c.Status != nil {
 			c.Status.stopping.Store(true)
 		}
@@ -128,7 +128,7 @@ func fill[T comparable](dst *T, v T) {
 
 // Connections provides the connections that the functions open, and closes them when
 // everything that uses them has stopped. The functions may have parameters that are in
-// the container, such as a *slog.Logger and the context.Context that is done when the program is told to end, and return a *nats.Conn and a
+// the container, such as a *slog.Logger and the context.Context that is done when the program has to stop, and return a *nats.Conn and a
 // redis.UniversalClient, each perhaps with an error.
 func Connections(openNATS, openRedis any) fx.Option {
 	return fx.Module("pawl.connections",

@@ -17,8 +17,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
-// apiPatience is how long a request of the API waits for an owner: a caller over HTTP, such as an autoscaler, asks again.
-const apiPatience = 2 * time.Second
+// apiTimeout is the maximum time that a request of the API waits for an owner: HTTP clients, such as an autoscaler, retry.
+const apiTimeout = 2 * time.Second
 
 // HTTP serves, at a TCP address such as "127.0.0.1:7295":
 //
@@ -95,7 +95,7 @@ func (s *status) watch(ready func() error) { s.checks = append(s.checks, ready) 
 func (s *status) serveAPI(lc fx.Lifecycle, nc *nats.Conn, namespace string) {
 	s.api = true
 	lc.Append(fx.StartStopHook(func(ctx context.Context) error {
-		c, err := client.New(ctx, nc, client.Options{Namespace: namespace, Patience: apiPatience, Logger: s.log})
+		c, err := client.New(ctx, nc, client.Options{Namespace: namespace, Patience: apiTimeout, Logger: s.log})
 		if err != nil {
 			return fmt.Errorf("pawlfx: serve the API: %w", err)
 		}

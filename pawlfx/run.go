@@ -19,20 +19,20 @@ import (
 
 const (
 	startPatience = time.Minute     // of programs that fx itself runs
-	stopPatience  = 2 * time.Minute // fleets have their own, shorter bounds
+	stopTimeout   = 2 * time.Minute // fleets have their own, shorter bounds
 )
 
-// Run starts a program, waits until it is told to end (SIGINT, SIGTERM or an
-// fx.Shutdowner), stops it, and gives the code for os.Exit: 0, or 1 if it could not be
-// started or stopped; the error is logged, on one line. Starting takes as long as it
-// needs, for a worker waits for its namespace; told to end meanwhile, also while the connections are made, it is given up. A
-// second signal ends the process at once.
+// Run starts a program, waits until it has to stop (SIGINT, SIGTERM or an
+// fx.Shutdowner), stops it, and returns the code for os.Exit: 0, or 1 if it could not be
+// started or stopped; the error is logged, on one line. The start has no timeout, because
+// a worker waits for its namespace; a signal ends it, also while the connections are made.
+// A second signal ends the process at once.
 func Run(log *slog.Logger, opts ...fx.Option) int {
-	u, untell := tellable()
-	defer untell()
-	app := New(log, append(slices.Clip(opts), fx.Supply(u))...)
+	t, stopSignals := newTermination()
+	defer stopSignals()
+	app := New(log, append(slices.Clip(opts), fx.Supply(t))...)
 	if err := app.Err(); err != nil {
-		if end, ok := u.end(); ok {
+		if end, ok := t.signal(); ok {
 			log.Info("stopping", "because", end.String())
 			return end.ExitCode
 		}
@@ -40,20 +40,20 @@ func Run(log *slog.Logger, opts ...fx.Option) int {
 		return 1
 	}
 	shutdown := app.Wait()
-	err := begin(app, u, shutdown)
+	err := begin(app, t, shutdown)
 	if err == nil {
-		u.wait(shutdown)
+		t.wait(shutdown)
 	}
-	defer impatience()()
-	end, wasTold := u.end()
-	if wasTold {
+	defer exitOnSignal()()
+	end, signalled := t.signal()
+	if signalled {
 		log.Info("stopping", "because", end.String())
 	}
-	stopping, cancel := context.WithTimeout(context.Background(), stopPatience)
+	stopping, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	stopErr := app.Stop(stopping)
 	switch {
-	case !wasTold:
+	case !signalled:
 		log.Error("can not start", "error", dig.RootCause(err))
 		return 1
 	case stopErr != nil:
@@ -63,22 +63,22 @@ func Run(log *slog.Logger, opts ...fx.Option) int {
 	return end.ExitCode
 }
 
-// begin starts the program. If it is told to end meanwhile, the start is given up.
-func begin(app *fx.App, u *untold, shutdown <-chan fx.ShutdownSignal) error {
+// begin starts the program. If it has to stop in the meantime, the start ends with an error.
+func begin(app *fx.App, t *termination, shutdown <-chan fx.ShutdownSignal) error {
 	started := make(chan error, 1)
 	go func() { started <- app.Start(context.Background()) }()
 	select {
 	case err := <-started:
 		return err
-	case said := <-shutdown:
-		u.tell(said)
-	case <-u.ctx.Done():
+	case s := <-shutdown:
+		t.trigger(s)
+	case <-t.ctx.Done():
 	}
 	return <-started
 }
 
-// impatience ends the process at the next signal. What it gives takes that back.
-func impatience() (stop func()) {
+// exitOnSignal ends the process at the next signal, until stop is called.
+func exitOnSignal() (stop func()) {
 	again, done := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
 	var wg sync.WaitGroup
@@ -104,7 +104,7 @@ func New(log *slog.Logger, opts ...fx.Option) *fx.App {
 		fx.Provide(newRegistry, newContext),
 		fx.WithLogger(func() fxevent.Logger { return quiet{log} }),
 		fx.StartTimeout(startPatience),
-		fx.StopTimeout(stopPatience),
+		fx.StopTimeout(stopTimeout),
 		fx.Options(opts...),
 	)
 }
@@ -112,10 +112,10 @@ func New(log *slog.Logger, opts ...fx.Option) *fx.App {
 func newContext(p struct {
 	fx.In
 
-	Untold *untold `optional:"true"`
+	Termination *termination `optional:"true"`
 },
 ) context.Context {
-	return p.Untold.context()
+	return p.Termination.context()
 }
 
 func newRegistry() (*prometheus.Registry, prometheus.Registerer, prometheus.Gatherer, error) {

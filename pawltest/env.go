@@ -81,7 +81,7 @@ func (e *Env) Fake(b pawl.Binding) {
 func (e *Env) MaxExecutions(n int) { e.limit = n }
 
 // Endless is the error of Run when an instance would continue as new once more than
-// MaxExecutions allows. For an instance that is to run for ever that is as good an end of
+// MaxExecutions allows. For an instance that is to run forever that is as good an end of
 // a test as any.
 type Endless struct {
 	Instance   string

@@ -177,7 +177,7 @@ func TestABatchWithALostParcelFails(t *testing.T) {
 	env.WantLines("ChildCompleted", "ChildFailed of 3: lost")
 }
 
-// stock runs for ever: an execution a hundred events.
+// stock runs forever: an execution a hundred events.
 func stock(ctx *pawl.Context, left int) (int, error) {
 	for range 100 {
 		n, err := Taken.Receive(ctx)

@@ -63,7 +63,7 @@ func TestAPollSeesWhatAnotherInstanceHasSentAtItsInstant(t *testing.T) {
 	}
 }
 
-// What a turn schedules can not have ended in the same turn, however quick it is.
+// What a turn schedules cannot have ended in the same turn, however quick it is.
 func TestAPollDoesNotSeeWhatItsOwnTurnHasScheduled(t *testing.T) {
 	work := pawl.NewActivity[int, int]("work")
 	env := pawltest.New(t, work.Do(double), counter.Do(func(ctx *pawl.Context, n int) (int, error) {

@@ -16,7 +16,7 @@ var (
 
 // Errors of an audit.
 var (
-	ErrNoDirectory     = pawl.NewError("audit.no-directory")      // it is missing, no directory, or can not be read
+	ErrNoDirectory     = pawl.NewError("audit.no-directory")      // it is missing, no directory, or cannot be read
 	ErrNoPackages      = pawl.NewError("audit.no-packages")       // the directory has no Go packages
 	ErrTooManyPackages = pawl.NewError("audit.too-many-packages") // more than MaxPackages
 )

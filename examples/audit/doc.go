@@ -31,6 +31,6 @@
 // A package is a directory that holds at least one .go file. As for the go tool,
 // directories named testdata or vendor and names that begin with "." or "_" do not
 // count, and links to directories are not followed, so there are no loops. What
-// can not be read or parsed is named in the report and does not stop it; of a file
+// cannot be read or parsed is named in the report and does not stop it; of a file
 // with syntax errors, the part that the parser understood is counted all the same.
 package audit

@@ -48,7 +48,7 @@ type Hotspot struct {
 }
 
 // Inspect reads the .go files of the directory pkg (as a Page names it) below dir.
-// It has no error: what can not be read is named in the summary.
+// It has no error: what cannot be read is named in the summary.
 func Inspect(dir, pkg string) Summary {
 	s := Summary{Package: pkg}
 	full := filepath.Join(dir, filepath.FromSlash(pkg))

@@ -54,8 +54,8 @@ func List(dir string) (Page, error) {
 // MaxPageEntries. It keeps nothing between calls, so any worker can do the next
 // page; a tree that changes meanwhile yields no package twice.
 //
-// It fails with ErrNoDirectory if dir itself can not be read. Directories below
-// that can not be read are in Problems.
+// It fails with ErrNoDirectory if dir itself cannot be read. Directories below
+// that cannot be read are in Problems.
 func ListPage(dir, after string, limit int) (Page, error) {
 	if limit <= 0 || limit > MaxPageEntries {
 		limit = MaxPageEntries

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// Encode gives the JSON of a value. ptr points to the value, so that methods with pointer receivers are
+// Encode returns the JSON of a value. ptr points to the value, so that methods with pointer receivers are
 // called. The error is an *Error, or that of a method of the author's.
 func (t *Type) Encode(ptr any) ([]byte, error) {
 	var out sink

@@ -162,7 +162,7 @@ func isPromoted(t reflect.Type, method string) bool {
 	return found && strings.Trim(owner[strings.LastIndex(owner, ".")+1:], "(*)") != plainName(t.Name())
 }
 
-// methodOf gives a method of the type, or else of a pointer to it. Its names are constants, so that the
+// methodOf returns a method of the type, or else of a pointer to it. Its names are constants, so that the
 // linker drops the methods of other names.
 func methodOf(t reflect.Type, method string) (m reflect.Method, ok bool) {
 	for _, t := range []reflect.Type{t, reflect.PointerTo(t)} {
@@ -208,7 +208,7 @@ func (o tagOptions) has(option string) bool {
 	return slices.Contains(strings.Split(string(o), ","), option)
 }
 
-// tagOf gives a field's name in JSON, the options of its tag, and whether the name is from the tag. The
+// tagOf returns a field's name in JSON, the options of its tag, and whether the name is from the tag. The
 // name of a field that is left out is "-", and not from the tag.
 func tagOf(f reflect.StructField) (name string, options tagOptions, tagged bool) {
 	tag := f.Tag.Get("json")

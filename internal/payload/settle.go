@@ -104,7 +104,7 @@ func settleAny(v any) (any, error) {
 	return v, nil
 }
 
-// number gives the float64 of a number. An integer that would lose digits is an error: it has no point
+// number returns the float64 of a number. An integer that would lose digits is an error: it has no point
 // and no exponent, and the float64 is printed with other digits.
 func number(n json.Number) (any, error) {
 	f, err := n.Float64()

@@ -20,10 +20,10 @@ type Error struct {
 	cause  error        // of a method of the author's; nil: none
 }
 
-// Error gives the type, the place and the reason.
+// Error returns the type, the place and the reason.
 func (e *Error) Error() string { return fmt.Sprintf("%s%s: %s", e.Type, e.Path, e.Reason) }
 
-// Unwrap gives the error of a method of the author's, or nil.
+// Unwrap returns the error of a method of the author's, or nil.
 func (e *Error) Unwrap() error { return e.cause }
 
 // contents is what a type holds that must be looked at in its values.
@@ -276,7 +276,7 @@ func (b *builder) key(t reflect.Type, path string) {
 
 func isInteger(k reflect.Kind) bool { return k >= reflect.Int && k <= reflect.Uintptr }
 
-// spread gives every type the contents of those it is made of.
+// spread returns every type the contents of those it is made of.
 func (b *builder) spread() {
 	for changed := true; changed; {
 		changed = false

@@ -23,7 +23,7 @@ const (
 // Dropped reports whether the input had no effect.
 func (o Outcome) Dropped() bool { return o != Applied }
 
-// String gives the outcome as logs show it.
+// String returns the outcome as logs show it.
 func (o Outcome) String() string {
 	switch o {
 	case Applied:
@@ -42,7 +42,7 @@ func (o Outcome) String() string {
 // Apply takes one input and runs the code until it is blocked again. The input gets
 // its id, a TimerFired the time of its timer, and an Observed the time of the input before it, so the caller
 // must not reuse it.
-// A dropped input changes nothing. The error is that of an execution that can not be
+// A dropped input changes nothing. The error is that of an execution that cannot be
 // used: a *Divergence, ErrEvicted, ErrNotStarted, ErrBusy.
 func (x *Execution) Apply(in history.Event) (Outcome, error) {
 	if err := x.usable(); err != nil {
@@ -107,7 +107,7 @@ type answer struct {
 	effect string // of a child's end
 }
 
-// answers gives what the input answers, if it answers anything.
+// answers returns what the input answers, if it answers anything.
 func answers(in history.Event) (a answer, ok bool) {
 	switch in := in.(type) {
 	case *history.ActivityCompleted:
@@ -125,7 +125,7 @@ func answers(in history.Event) (a answer, ok bool) {
 	}
 }
 
-// asked gives the outstanding work that the answer is for, or nil.
+// asked returns the outstanding work that the answer is for, or nil.
 func (x *Execution) asked(a answer) *work {
 	w := x.open[a.id]
 	if w == nil || w.kind != a.kind || w.effect != a.effect {
@@ -145,7 +145,7 @@ func (x *Execution) append(ev history.Event) {
 	x.fresh = append(x.fresh, ev)
 	if x.last >= x.opts.Limits.WarnEvents && !x.warned {
 		x.warned = true
-		x.opts.Logger.Warn("the history of an execution grows long",
+		x.opts.Logger.Warn("execution history is long",
 			"instance", x.id.Instance, "execution", x.id.Execution, "events", x.last, "limit", x.opts.Limits.Events)
 	}
 }
@@ -171,7 +171,7 @@ func (x *Execution) step(in history.Event) {
 	}
 	if x.ended || x.unwinding {
 		if err := x.unwind(); err != nil {
-			x.opts.Logger.Error("deferred orchestration code panicked while it was unwound",
+			x.opts.Logger.Error("deferred orchestration code panicked",
 				"instance", x.id.Instance, "execution", x.id.Execution, "error", err)
 		}
 	}

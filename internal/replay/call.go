@@ -109,7 +109,7 @@ func (c *call) what() string {
 	return "activity " + c.spec.Activity
 }
 
-// tooLarge gives the failure of a payload over the limit, or nil.
+// tooLarge returns the failure of a payload over the limit, or nil.
 func (x *Execution) tooLarge(p history.Payload, what string) *history.Failure {
 	limit := x.opts.Limits.Payload
 	if len(p.Data) <= limit {
@@ -138,7 +138,7 @@ func (c *call) begin() {
 	}
 }
 
-// limited gives the failure of a call that passes a limit, or nil. The payload of a further attempt was allowed with the first.
+// limited returns the failure of a call that passes a limit, or nil. The payload of a further attempt was allowed with the first.
 func (c *call) limited() *history.Failure {
 	x := c.x
 	switch limit := x.opts.Limits.Outstanding; {

@@ -213,7 +213,7 @@ func (x *Execution) samePayload(met history.Event, recorded, made history.Payloa
 		x.diverge(id, describe(met)+" with its recorded payload", "the same with another payload")
 		return false
 	}
-	x.opts.Logger.Warn("a payload encodes differently than when it was recorded; the recorded one stands",
+	x.opts.Logger.Warn("payload encodes differently, recorded one kept",
 		"instance", x.id.Instance, "execution", x.id.Execution, "event", id, "what", describe(met))
 	return true
 }

@@ -140,8 +140,8 @@
 //
 // There are none inside: an Execution is memory. A caller that fails between
 // Apply and the commit of what Take gave has forgotten the turn, and must Evict
-// the execution, for its code has already gone on. User code that blocks for ever
-// blocks Apply, Replay or Evict for ever; the caller runs them on a goroutine that
+// the execution, for its code has already gone on. User code that blocks forever
+// blocks Apply, Replay or Evict forever; the caller runs them on a goroutine that
 // it can afford to leave behind, and an Execution holds nothing that others share.
 //
 // # Facts about iter.Pull, and what follows from them

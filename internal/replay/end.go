@@ -53,7 +53,7 @@ func (x *Execution) Continued() (end *history.ContinuedAsNew, unread []*history.
 // Continued does. They must not be changed.
 func (x *Execution) Unread() []*history.EventReceived { return x.unread }
 
-// Successor gives the start of the execution that follows one which has continued as new;
+// Successor returns the start of the execution that follows one which has continued as new;
 // nil after any other. It has the time at which that one ended, and is the caller's.
 func (x *Execution) Successor() *history.Started {
 	if x.continued == nil {
@@ -97,7 +97,7 @@ func (x *Execution) finish(e Ending) {
 	x.ended = true
 }
 
-// endOf gives the end of an execution whose program returned so, and why its outstanding
+// endOf returns the end of an execution whose program returned so, and why its outstanding
 // work is cancelled.
 func (x *Execution) endOf(e Ending) (end history.Event, why cancel.Cancelled) {
 	cause := x.root.cause

@@ -71,7 +71,7 @@ type Options struct {
 	PayloadChanged func(eventID uint64, name string)
 }
 
-// Errors of the calls on an execution that can not be used, or not in this way.
+// Errors of the calls on an execution that cannot be used, or not in this way.
 var (
 	ErrEvicted    = errors.New("replay: the execution was evicted")
 	ErrNotStarted = errors.New("replay: the first input of an execution must be Started")
@@ -172,7 +172,7 @@ func (x *Execution) PutOff(limit uint64, fireAt int64) {
 	}
 }
 
-// Take gives the events appended since the last Take, inputs and decisions in
+// Take returns the events appended since the last Take, inputs and decisions in
 // order, their ids dense. What Replay was given is not among them.
 func (x *Execution) Take() []history.Event {
 	taken := x.fresh
@@ -203,7 +203,7 @@ func (x *Execution) wantedOf(kind workKind) []uint64 {
 	return ids
 }
 
-// NextTimer gives the timer that is due first: its event id and when it is due, in
+// NextTimer returns the timer that is due first: its event id and when it is due, in
 // Unix milliseconds. ok is false if no timer is set.
 func (x *Execution) NextTimer() (id uint64, fireAt int64, ok bool) {
 	for len(x.timers) > 0 {
@@ -235,7 +235,7 @@ func (x *Execution) Evict() error {
 // the step then returns ErrGivenUp. It may be called at any time and from any goroutine. Code that uses no word any more cannot be made to leave.
 func (x *Execution) GiveUp() { x.givenUp.Store(true) }
 
-// usable says why the execution can not take a step, or nil.
+// usable says why the execution cannot take a step, or nil.
 func (x *Execution) usable() error {
 	if x.err != nil {
 		return x.err
@@ -246,7 +246,7 @@ func (x *Execution) usable() error {
 	return nil
 }
 
-// Identity gives the identity it was made with.
+// Identity returns the identity it was made with.
 func (x *Execution) Identity() history.Identity { return x.id }
 
 // Name is the orchestration's, from its Started; empty before that.

@@ -25,7 +25,7 @@ type source interface {
 	withdraw(why cancel.Cancelled) bool
 }
 
-// settle gives the future its value and wakes who waits for it, in the order in
+// settle returns the future its value and wakes who waits for it, in the order in
 // which they began to wait. The first value stands.
 func (f *Future) settle(value history.Payload, err error) {
 	if f.settled {
@@ -42,11 +42,11 @@ func (x *Execution) refused(err error) *Future {
 	return &Future{x: x, settled: true, err: err}
 }
 
-// Refuse gives a future that has settled with the error, for a word that could not
+// Refuse returns a future that has settled with the error, for a word that could not
 // even be tried.
 func (x *Execution) Refuse(err error) *Future { return x.refused(err) }
 
-// Value gives what the future settled with: a payload, or a *history.Failure, a
+// Value returns what the future settled with: a payload, or a *history.Failure, a
 // *cancel.Cancelled or a *Misuse. An event that was read here is used up.
 func (f *Future) Value() (history.Payload, error) {
 	f.taken = f.settled

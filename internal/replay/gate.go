@@ -26,7 +26,7 @@ func (w *work) waits() bool {
 	return w != nil && w.sched != nil && waitsAt(w.sched.Limit) && !w.granted
 }
 
-// slot gives the event id of an attempt whose slot is to be kept, or 0.
+// slot returns the event id of an attempt whose slot is to be kept, or 0.
 func (w *work) slot() uint64 {
 	if w == nil || w.sched == nil || w.waits() {
 		return 0

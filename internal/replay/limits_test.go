@@ -97,7 +97,7 @@ func TestAHistoryOverItsLimitFailsTheExecutionByName(t *testing.T) {
 			wantFailure(t, d, history.CodeTooLarge, "the history has reached its limit of 50 events")
 		})
 	}
-	if n := strings.Count(logs.String(), "grows long"); n < 2 {
+	if n := strings.Count(logs.String(), "history is long"); n < 2 {
 		t.Fatalf("%d warnings", n)
 	}
 }

@@ -42,7 +42,7 @@ func (x *Execution) mailbox(name string) *mailbox {
 	return box
 }
 
-// Next gives a future for the next event of the name that nobody else has: one that
+// Next returns a future for the next event of the name that nobody else has: one that
 // has arrived already, or one to come.
 func (x *Execution) Next(name string, in *Scope) *Future {
 	if _, err := x.enter(); err != nil {
@@ -99,7 +99,7 @@ func (b *mailbox) shift() *history.EventReceived {
 	return first
 }
 
-// post gives a letter to the place that has waited longest, or keeps it where it
+// post returns a letter to the place that has waited longest, or keeps it where it
 // stands in the order of arrival: a letter that was handed back is older than those
 // that stayed.
 func (b *mailbox) post(l *history.EventReceived) {
@@ -150,7 +150,7 @@ func (x *Execution) Awaited() []string {
 	return names
 }
 
-// unreadEvents gives the events that have been received and that no code has read, in
+// unreadEvents returns the events that have been received and that no code has read, in
 // the order of their arrival.
 func (x *Execution) unreadEvents() []*history.EventReceived {
 	var all []*history.EventReceived

@@ -92,7 +92,7 @@ func decide[E history.Event](x *Execution, made E, limited *history.Failure) (ev
 	return ev, nil, true
 }
 
-// stamp gives a decision its effect id, which its event id is part of.
+// stamp returns a decision its effect id, which its event id is part of.
 func (x *Execution) stamp(ev history.Event) {
 	switch ev := ev.(type) {
 	case *history.ActivityScheduled:

@@ -100,7 +100,7 @@ func (w *wanderer) tell() error {
 	}
 }
 
-// scope gives the wanderer's own scope, and sometimes one that outlives it.
+// scope returns the wanderer's own scope, and sometimes one that outlives it.
 func (w *wanderer) scope() *replay.Scope {
 	if w.rng.IntN(5) > 0 {
 		return w.in

@@ -27,7 +27,7 @@ const (
 // commit can be written. What does not fit is refused. The step after it has MaxRoom again.
 func (x *Execution) SetRoom(bytes int) { x.room = bytes }
 
-// refuse gives the failure of a decision that is refused, nil for one that may be made. why is a limit that it passes
+// refuse returns the failure of a decision that is refused, nil for one that may be made. why is a limit that it passes
 // now, besides the room of the step; on replay history stands.
 func (x *Execution) refuse(made history.Event, why *history.Failure) *history.Failure {
 	if x.past.active {
@@ -53,7 +53,7 @@ func (x *Execution) refuse(made history.Event, why *history.Failure) *history.Fa
 	return why
 }
 
-// noRoom gives the failure of a decision that does not fit into the step, or nil.
+// noRoom returns the failure of a decision that does not fit into the step, or nil.
 func (x *Execution) noRoom(made history.Event) *history.Failure {
 	size := sizeOf(made)
 	if size <= x.room {

@@ -71,7 +71,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// play gives the text with the decisions that were made.
+// play returns the text with the decisions that were made.
 func play(t *testing.T, text string) string {
 	t.Helper()
 	var out strings.Builder

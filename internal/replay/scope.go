@@ -61,7 +61,7 @@ func (x *Execution) newScope(parent *Scope) *Scope {
 	return s
 }
 
-// in gives the scope itself, or the root for nil.
+// in returns the scope itself, or the root for nil.
 func (x *Execution) in(s *Scope) *Scope {
 	if s == nil {
 		return x.root
@@ -102,7 +102,7 @@ func (x *Execution) Close(s *Scope) {
 	x.exit()
 }
 
-// Detach gives the scope that outlives the given one by no more than the bound; zero
+// Detach returns the scope that outlives the given one by no more than the bound; zero
 // or less is no bound at all. For one scope and one bound it is always the same. Of a
 // detached scope it is the detached scope of its home.
 func (x *Execution) Detach(s *Scope, bound time.Duration) *Scope {
@@ -135,7 +135,7 @@ func (s *Scope) detached() bool {
 	return s.home != nil
 }
 
-// Over gives the *cancel.Cancelled of a scope that is over, or nil.
+// Over returns the *cancel.Cancelled of a scope that is over, or nil.
 func (x *Execution) Over(s *Scope) error {
 	if _, err := x.enter(); err != nil {
 		return err

@@ -33,7 +33,7 @@ func (x *Execution) seed(purpose string) [32]byte {
 	return sha256.Sum256(b)
 }
 
-// NewID gives an id in the form of a UUID (version 8, RFC 9562) that is unique to
+// NewID returns an id in the form of a UUID (version 8, RFC 9562) that is unique to
 // this place of this execution and the same on replay.
 func (x *Execution) NewID() string {
 	x.mustEnter()
@@ -43,7 +43,7 @@ func (x *Execution) NewID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", id[0:4], id[4:6], id[6:8], id[8:10], id[10:16])
 }
 
-// Rand gives a source of random numbers that is seeded by its place in the
+// Rand returns a source of random numbers that is seeded by its place in the
 // execution, and so gives the same numbers on replay.
 func (x *Execution) Rand() *rand.Rand {
 	x.mustEnter()
@@ -59,7 +59,7 @@ func (x *Execution) mustEnter() {
 		return
 	}
 	if m := (*Misuse)(nil); errors.As(err, &m) && m.foreign {
-		x.opts.Logger.Error("orchestration code broke a rule; its goroutine was ended", "error", err)
+		x.opts.Logger.Error("context used on another goroutine, goroutine ended", "error", err)
 		runtime.Goexit()
 	}
 	panic(err)

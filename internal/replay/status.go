@@ -2,7 +2,7 @@ package replay
 
 import "github.com/pawlrun/pawl/pkg/history"
 
-// SetStatus gives the custom status a new value; an empty payload takes it away. That is in no history: it follows from
+// SetStatus returns the custom status a new value; an empty payload takes it away. That is in no history: it follows from
 // the code, and a replay sets it again. A payload over the limit is a *history.Failure,
 // and sets nothing.
 func (x *Execution) SetStatus(p history.Payload) error {
@@ -17,7 +17,7 @@ func (x *Execution) SetStatus(p history.Payload) error {
 	return nil
 }
 
-// CurrentStatus gives the custom status that the instance has set last, in this execution or in one before it; empty
+// CurrentStatus returns the custom status that the instance has set last, in this execution or in one before it; empty
 // if it has set none, or has taken it away.
 func (x *Execution) CurrentStatus() (history.Payload, error) {
 	if _, err := x.enter(); err != nil {
@@ -33,7 +33,7 @@ func (x *Execution) currentStatus() history.Payload {
 	return x.status
 }
 
-// Status gives the custom status that this execution has set last, and its version: how
+// Status returns the custom status that this execution has set last, and its version: how
 // often it was set, by the executions before this one (Started.Statuses) and by this one,
 // replayed sets included. While this one has set none, the payload is zero.
 func (x *Execution) Status() (p history.Payload, version uint64) {

@@ -173,13 +173,13 @@ func (x *Execution) unwind() error {
 		s.panicked = nil
 		s.dispose()
 		if s.panicked != nil && err == nil {
-			err = fmt.Errorf("replay: %s: deferred code panicked while it was unwound: %w", x.id.Instance, s.panicked)
+			err = fmt.Errorf("replay: %s: deferred code panicked: %w", x.id.Instance, s.panicked)
 		}
 	}
 	return err
 }
 
-// park gives the turn back. It returns when the strand is woken, and does not
+// park returns the turn back. It returns when the strand is woken, and does not
 // return at all when it is unwound.
 func (s *strand) park() {
 	s.yield(struct{}{})

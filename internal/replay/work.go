@@ -82,7 +82,7 @@ type timer struct {
 	work *work
 }
 
-// Timer gives a future that settles, with nothing, once d has passed since Now. It
+// Timer returns a future that settles, with nothing, once d has passed since Now. It
 // is rounded up to milliseconds; zero or less is no timer but a poll.
 func (x *Execution) Timer(d time.Duration, in *Scope) *Future {
 	if _, err := x.enter(); err != nil {

@@ -226,7 +226,7 @@ func (d *Driver) FailChild(scheduled uint64, f history.Failure) []history.Event 
 	return d.Feed(&history.ChildFailed{Scheduled: scheduled, Effect: d.EffectOf(scheduled), Failure: f})
 }
 
-// EffectOf gives the effect id of a child's start.
+// EffectOf returns the effect id of a child's start.
 func (d *Driver) EffectOf(scheduled uint64) string {
 	d.tb.Helper()
 	ev, ok := d.History[scheduled-1].(*history.ChildScheduled)
@@ -271,7 +271,7 @@ func (d *Driver) Fire() []history.Event {
 // Advance moves the time of the inputs to come.
 func (d *Driver) Advance(by time.Duration) { d.Now += by.Milliseconds() }
 
-// Scheduled gives the ids of the outstanding activities of a name, ascending.
+// Scheduled returns the ids of the outstanding activities of a name, ascending.
 func (d *Driver) Scheduled(name string) []uint64 {
 	var ids []uint64
 	for _, id := range d.X.Outstanding() {
@@ -282,7 +282,7 @@ func (d *Driver) Scheduled(name string) []uint64 {
 	return ids
 }
 
-// Only gives the one outstanding activity of a name.
+// Only returns the one outstanding activity of a name.
 func (d *Driver) Only(name string) uint64 {
 	d.tb.Helper()
 	ids := d.Scheduled(name)
@@ -292,7 +292,7 @@ func (d *Driver) Only(name string) uint64 {
 	return ids[0]
 }
 
-// OnlyChild gives the start of the one outstanding child.
+// OnlyChild returns the start of the one outstanding child.
 func (d *Driver) OnlyChild() *history.ChildScheduled {
 	d.tb.Helper()
 	ids := d.X.Children()
@@ -302,7 +302,7 @@ func (d *Driver) OnlyChild() *history.ChildScheduled {
 	return d.History[ids[0]-1].(*history.ChildScheduled) //nolint:forcetypeassert // Children gives the ids of no others
 }
 
-// End gives the event that ended the execution.
+// End returns the event that ended the execution.
 func (d *Driver) End() history.Event {
 	d.tb.Helper()
 	if !d.X.Ended() {

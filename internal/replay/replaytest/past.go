@@ -190,7 +190,7 @@ func (p Past) sameBesides(x *replay.Execution) error {
 	return nil
 }
 
-// untilSideEffect gives the steps before the first that has a side effect.
+// untilSideEffect returns the steps before the first that has a side effect.
 func untilSideEffect(events []history.Event) []history.Event {
 	step := 0
 	for i, ev := range events {

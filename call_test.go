@@ -11,7 +11,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-func TestAllAttemptsOfACallHaveOneKeyAndTwoCallsHaveTwo(t *testing.T) {
+func TestAttemptsOfACallShareItsKey(t *testing.T) {
 	charge := pawl.NewActivity[int, int]("charge")
 	once := pawl.NewOrchestration[pawl.None, int]("once")
 	d := replaytest.New(t, author.Program(once.Do(func(ctx *pawl.Context, _ pawl.None) (int, error) {
@@ -49,7 +49,7 @@ func TestAllAttemptsOfACallHaveOneKeyAndTwoCallsHaveTwo(t *testing.T) {
 	}
 }
 
-func TestErrTellsOnesOwnCancellationFromThatOfACall(t *testing.T) {
+func TestErrDistinguishesCancellationOfTheCodeFromThatOfACall(t *testing.T) {
 	slow := pawl.NewActivity[int, int]("slow")
 	o := pawl.NewOrchestration[pawl.None, string]("o")
 	d := replaytest.New(t, author.Program(o.Do(func(ctx *pawl.Context, _ pawl.None) (string, error) {
@@ -76,7 +76,7 @@ func TestErrTellsOnesOwnCancellationFromThatOfACall(t *testing.T) {
 	d.CheckReplay()
 }
 
-func TestAStartWithoutAnInputGivesTheZeroValue(t *testing.T) {
+func TestStartWithoutAnInputUsesTheZeroValue(t *testing.T) {
 	type order struct{ Lines []string }
 	o := pawl.NewOrchestration[order, int]("o")
 	d := replaytest.New(t, author.Program(o.Do(func(ctx *pawl.Context, in order) (int, error) {
