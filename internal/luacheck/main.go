@@ -49,9 +49,9 @@ func check(root string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("temporary directory: %w", err)
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory
+	defer os.RemoveAll(dir)
 	var files []source
-	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error { //nolint:gosec // the tree that the caller names
 		if err != nil || d.IsDir() || filepath.Ext(path) != ".lua" || filepath.Base(path) == library || filepath.Base(path) == "prelude.lua" {
 			return err
 		}
@@ -87,7 +87,7 @@ func compile(path, compiled string) (source, error) {
 		return source{}, err
 	}
 	offset := strings.Count(s.Source(), "\n") - strings.Count(string(body), "\n")
-	return source{path, compiled, offset}, os.WriteFile(compiled, []byte(s.Source()), 0o600)
+	return source{path, compiled, offset}, os.WriteFile(compiled, []byte(s.Source()), 0o600) //nolint:gosec // in the temporary directory
 }
 
 var warning = regexp.MustCompile(`^(.+?):(\d+):(\d+): (.*)$`)

@@ -50,7 +50,7 @@ func (c *compiler) declare(src string) error {
 func (d *section) parse(text string, args []list) error {
 	d.text = text
 	fixed, lists, _ := strings.Cut(text, "|")
-	for _, f := range strings.Fields(fixed) {
+	for f := range strings.FieldsSeq(fixed) {
 		if !fixedName.MatchString(f) {
 			return fmt.Errorf("%w: %q", errHeader, f)
 		}

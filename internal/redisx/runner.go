@@ -119,7 +119,7 @@ type Runner struct {
 	wg     sync.WaitGroup
 	ctx    context.Context //nolint:containedctx // ends with Close
 	cancel context.CancelFunc
-	calls  context.Context // nolint:containedctx // of outstanding calls: ends closeGrace later
+	calls  context.Context //nolint:containedctx // of outstanding calls: ends closeGrace later
 	abort  context.CancelFunc
 }
 

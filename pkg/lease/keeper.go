@@ -73,7 +73,7 @@ type Hold struct {
 	Claim // constant
 
 	keeper *Keeper
-	ctx    context.Context // nolint:containedctx // of the handler
+	ctx    context.Context //nolint:containedctx // of the handler
 	cancel context.CancelCauseFunc
 
 	renewedAt time.Time // start of the last successful claim or renewal

@@ -26,7 +26,7 @@ var errNoParent = errors.New("not the place of a parent")
 
 func parseParent(text, holds string) (*history.Parent, error) {
 	if text == "" {
-		return nil, nil // nolint:nilnil // no parent
+		return nil, nil //nolint:nilnil // no parent
 	}
 	f := strings.SplitN(text, " ", 5)
 	if len(f) < 5 || f[0] == "" {

@@ -1,7 +1,7 @@
 package store
 
 import (
-	"crypto/sha1" // nolint:gosec // Redis scripts have SHA-1 only; nothing here depends on collisions
+	"crypto/sha1" //nolint:gosec // Redis scripts have SHA-1 only; nothing here depends on collisions
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
