@@ -52,7 +52,7 @@ func (o order) checkInput(ctx context.Context, cl *client.Client, d client.Descr
 	}
 	for e, err := range cl.HistoryAfter(ctx, o.id, 1, 0, 1) {
 		if err != nil {
-			return nil //nolint:nilerr // the first execution is no longer kept
+			return nil // the first execution is no longer kept
 		}
 		if s, ok := e.Event.(*history.Started); ok && !sameJSON(s.Payload.Data, o.input.Data) {
 			return fmt.Errorf("nothing was started: %s exists since %s UTC with another input", o.id, formatSecond(d.Started))

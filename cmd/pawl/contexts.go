@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -76,7 +77,7 @@ func (all contexts) selected() (map[string]string, error) {
 		name, from = all.Current, "the current context"
 	}
 	if name == "" {
-		return nil, nil
+		return map[string]string{}, nil
 	}
 	flags, ok := all.Contexts[name]
 	if !ok {
@@ -96,8 +97,13 @@ func natsContext(name string, own map[string]string) (map[string]string, error) 
 	}
 	b, err := os.ReadFile(filepath.Join(dir, "nats", "context", name+".json"))
 	var c struct {
-		URL, Creds, NKey, Cert, Key, CA string
-		Inbox                           string `json:"inbox_prefix"`
+		URL   string `json:"url"`
+		Creds string `json:"creds"`
+		NKey  string `json:"nkey"`
+		Cert  string `json:"cert"`
+		Key   string `json:"key"`
+		CA    string `json:"ca"`
+		Inbox string `json:"inbox_prefix"`
 	}
 	if err == nil {
 		err = json.Unmarshal(b, &c)
@@ -223,11 +229,11 @@ func (c *contextListCmd) Run(s streams) error {
 		if name == all.Current {
 			current = "*"
 		}
-		text := ""
+		var flags []string
 		for _, flag := range slices.Sorted(maps.Keys(all.Contexts[name])) {
-			text += fmt.Sprintf("%s=%s ", flag, settings.URL(all.Contexts[name][flag]))
+			flags = append(flags, fmt.Sprintf("%s=%s", flag, settings.URL(all.Contexts[name][flag])))
 		}
-		t.Add(current, name, text)
+		t.Add(current, name, strings.Join(flags, " "))
 	}
 	return t.Write(s.out)
 }

@@ -52,7 +52,7 @@ func (c *Command) Validate() error {
 }
 
 // AfterApply records whether --nats names a fleet to measure.
-func (c *Command) AfterApply(k *kong.Context) error { //nolint:unparam // the signature of a hook
+func (c *Command) AfterApply(k *kong.Context) error {
 	c.given = slices.ContainsFunc(k.Path, func(p *kong.Path) bool { return p.Flag != nil && p.Flag.Name == "nats" })
 	return nil
 }

@@ -163,8 +163,9 @@ func (f *fleet) members() []*member { return slices.Concat(f.orchestrators, f.wo
 func (f *fleet) stop() error {
 	runtime.GOMAXPROCS(f.procs)
 	all := f.members()
-	errs := make([]error, len(all))
-	_ = each(context.Background(), len(all), len(all), func(_ context.Context, i int) error { errs[i] = all[i].close(); return nil })
+	closed := make([]error, len(all))
+	_ = each(context.Background(), len(all), len(all), func(_ context.Context, i int) error { closed[i] = all[i].close(); return nil })
+	errs := []error{errors.Join(closed...)}
 	if f.nats != nil {
 		errs = append(errs, f.nats.stop())
 	}

@@ -69,15 +69,12 @@ func (r *report) line(one result) error {
 		r.headed = true
 		b.WriteString("pkg: github.com/pawlrun/pawl\n")
 	}
-	name := "Benchmark"
-	for i, n := range one.names {
-		if i > 0 {
-			name += "/"
-		}
-		name += strings.ToUpper(n[:1]) + n[1:]
+	var names []string
+	for _, n := range one.names {
+		names = append(names, strings.ToUpper(n[:1])+n[1:])
 	}
 	var line strings.Builder
-	_, _ = fmt.Fprintf(&line, "%s %d", name, max(one.runs, 1))
+	_, _ = fmt.Fprintf(&line, "Benchmark%s %d", strings.Join(names, "/"), max(one.runs, 1))
 	for _, m := range one.metrics {
 		better := "lower"
 		if strings.HasSuffix(m.unit, "/s") || strings.HasSuffix(m.unit, "-ratio") {
@@ -159,7 +156,7 @@ func (r *result) read(prefix string, v reflect.Value) {
 
 func (r *result) field(name string, v reflect.Value) {
 	add := func(value float64, text string) { r.metrics = append(r.metrics, metric{name, value, text}) }
-	switch v.Kind() { //nolint:exhaustive // results have no other kinds
+	switch v.Kind() {
 	case reflect.String:
 		r.names = append(r.names, v.String())
 	case reflect.Bool:

@@ -28,7 +28,7 @@ func TestTableAlignsColumnsWithSpaces(t *testing.T) {
 
 func TestTableFitsTheWidthOfTheTerminal(t *testing.T) {
 	tab := &Table{Header: []string{"ID", "EVENT", "TIME OF THE EVENT", "DETAILS"}, Right: []int{0}, Fold: 4}
-	tab.Add(7, "ActivityCancelRequested", "14:24:30.272", "of 5: lost-select → 停止 after 12ms on w-1, "+strings.Repeat("x", 50))
+	tab.Add(7, "ActivityCancelRequested", "14:24:30.272", "of 5: lost-select → \u505c\u6b62 after 12ms on w-1, "+strings.Repeat("x", 50))
 	tab.Add(8, "Cancelled", "", "by ops")
 	for _, width := range []int{200, 80, 60, 40} {
 		var b bytes.Buffer
@@ -41,7 +41,7 @@ func TestTableFitsTheWidthOfTheTerminal(t *testing.T) {
 			}
 		}
 		got := strings.Join(strings.Fields(b.String()), "")
-		if asFields := !strings.HasPrefix(b.String(), "ID  EVENT"); asFields != (width < 60) || !strings.Contains(got, "停止") || strings.Count(got, "x") != 50 {
+		if asFields := !strings.HasPrefix(b.String(), "ID  EVENT"); asFields != (width < 60) || !strings.Contains(got, "\u505c\u6b62") || strings.Count(got, "x") != 50 {
 			t.Errorf("width %d: fields %v:\n%s", width, asFields, b.String())
 		}
 	}
