@@ -62,7 +62,7 @@ func TestFamilyRecoversWhenRedisServersRollBackSeparately(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			f := newFamily(t, twoMasters(t), "PAWL_LOOK=500ms")
+			f := newFamily(t, twoMasters(t), "PAWL_RECONCILE_INTERVAL=500ms")
 			f.fleets()
 			f.begin(4)
 			kept := map[*redistest.Server]string{}
@@ -104,7 +104,7 @@ func TestFamilyRecoversWhenRedisServersRollBackSeparately(t *testing.T) {
 // The tasks are in memory and go with NATS; what instances tell each other waits until it is back.
 func TestFamilyLosesNothingWhenServersRestart(t *testing.T) {
 	t.Parallel()
-	f := newFamily(t, twoMasters(t), "PAWL_LOOK=500ms")
+	f := newFamily(t, twoMasters(t), "PAWL_RECONCILE_INTERVAL=500ms")
 	f.fleets()
 	f.begin(4)
 	for _, steps := range []int{5, 15, 25} {
@@ -122,7 +122,7 @@ func TestFamilyLosesNothingWhenServersRestart(t *testing.T) {
 // Each process is killed at random moments, and started again.
 func TestFamilyLosesNothingWhenProcessesAreKilledAtRandom(t *testing.T) {
 	t.Parallel()
-	f := newFamily(t, startServers(t), "FLEET_OWNER_TTL=600ms", "PAWL_LOOK=500ms")
+	f := newFamily(t, startServers(t), "FLEET_OWNER_TTL=600ms", "PAWL_RECONCILE_INTERVAL=500ms")
 	f.fleets()
 	f.join()
 	tick := time.NewTicker(350 * time.Millisecond)

@@ -24,7 +24,7 @@ type isolated struct {
 // isolate starts three orchestrators, of enough partitions that chance leaves none of them without any, and puts a proxy in front of the third one's server: of NATS, or of Redis.
 func isolate(t *testing.T, redisAway bool) isolated {
 	t.Helper()
-	a := newHarnessOf(t, startServers(t), 32, "FLEET_OWNER_TTL="+ownerTTL.String(), "PAWL_LOOK=10s")
+	a := newHarnessOf(t, startServers(t), 32, "FLEET_OWNER_TTL="+ownerTTL.String(), "PAWL_RECONCILE_INTERVAL=10s")
 	server, variable := a.nats.Addr, "PAWL_NATS=nats://%s"
 	if redisAway {
 		server, variable = a.redis.Addr, "PAWL_REDIS=redis://%s"

@@ -39,7 +39,7 @@ const leakedFor = 5 * time.Second
 
 func newQueueing(t *testing.T, s servers, env ...string) *queueing {
 	t.Helper()
-	a := newHarness(t, s, append([]string{"FLEET_OWNER_TTL=600ms", "PAWL_LOOK=500ms"}, env...)...)
+	a := newHarness(t, s, append([]string{"FLEET_OWNER_TTL=600ms", "PAWL_RECONCILE_INTERVAL=500ms"}, env...)...)
 	run := redisx.NewRunner(a.rdb)
 	t.Cleanup(run.Close)
 	return &queueing{

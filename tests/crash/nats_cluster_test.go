@@ -17,7 +17,7 @@ func TestNATSClusterServerKilledFailsNoClientCall(t *testing.T) {
 	t.Parallel()
 	c := stack.StartNATSCluster(t, bin)
 	a := newHarness(t, servers{nats: c.Nodes[0], redis: redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")},
-		"PAWL_NATS="+c.URL(), "PAWL_REPLICAS=3", "FLEET_OWNER_TTL=5s", "PAWL_LOOK=10s", "PAWL_LEASE_TTL=5s")
+		"PAWL_NATS="+c.URL(), "PAWL_REPLICAS=3", "FLEET_OWNER_TTL=5s", "PAWL_RECONCILE_INTERVAL=10s", "PAWL_LEASE_TTL=5s")
 	a.fleets()
 	nc := c.Client()
 	a.Join(nc, client.Options{Every: time.Second})

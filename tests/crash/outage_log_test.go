@@ -56,7 +56,7 @@ func (c away) run(t *testing.T) {
 	s := startDurableServers(t)
 	nats, redis := proxy(t, s.nats.Addr), proxy(t, s.redis.Addr)
 	a := newHarnessOf(t, s, outageParts, "PAWL_NATS=nats://"+nats.Addr(), "PAWL_REDIS=redis://"+redis.Addr(),
-		"FLEET_OWNER_TTL=5s", "PAWL_LEASE_TTL=3s", "PAWL_LOOK=10s")
+		"FLEET_OWNER_TTL=5s", "PAWL_LEASE_TTL=3s", "PAWL_RECONCILE_INTERVAL=10s")
 	w, o := a.worker("worker"), a.orchestrator("orchestrator")
 	a.join()
 	a.started()

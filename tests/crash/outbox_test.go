@@ -20,7 +20,7 @@ func TestOutboxOfEndedParentIsPublishedAfterNATSOutage(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		t.Run(map[bool]string{false: "the orchestrator lives", true: "the orchestrator dies"}[killed], func(t *testing.T) {
 			t.Parallel()
-			f := newFamily(t, startDurableServers(t), "PAWL_LOOK=500ms", "FLEET_OWNER_TTL=600ms")
+			f := newFamily(t, startDurableServers(t), "PAWL_RECONCILE_INTERVAL=500ms", "FLEET_OWNER_TTL=600ms")
 			o := f.orchestrator("orchestrator")
 			f.worker("worker")
 			f.join()
@@ -60,7 +60,7 @@ func TestOutboxOfEndedParentIsPublishedAfterNATSOutage(t *testing.T) {
 // and a rollback of Redis. A client's cancel does not wait.
 func TestEarlyInputsSurviveCrashesUntilStart(t *testing.T) {
 	t.Parallel()
-	f := newFamily(t, startDurableServers(t), "PAWL_LOOK=500ms", "FLEET_OWNER_TTL=600ms")
+	f := newFamily(t, startDurableServers(t), "PAWL_RECONCILE_INTERVAL=500ms", "FLEET_OWNER_TTL=600ms")
 	o := f.orchestrator("orchestrator")
 	f.worker("worker")
 	f.join()

@@ -13,7 +13,7 @@ import (
 // still has. No purged instance comes back, and its id is free.
 func TestPurgedInstancesStayPurgedAfterCrashAndRollback(t *testing.T) {
 	t.Parallel()
-	f := newFamily(t, startDurableServers(t), "PAWL_LOOK=500ms", "FLEET_OWNER_TTL=600ms")
+	f := newFamily(t, startDurableServers(t), "PAWL_RECONCILE_INTERVAL=500ms", "FLEET_OWNER_TTL=600ms")
 	f.tended = true
 	f.process("orchestrator", "orchestrator", "PAWL_FAILPOINT=orchestrator.purged:2")
 	f.worker("worker")

@@ -103,7 +103,7 @@ func TestNothingIsLostWhenNATSRestarts(t *testing.T) {
 
 func TestDeletedTasksStreamIsRefilledFromHistory(t *testing.T) {
 	t.Parallel()
-	a := newHarness(t, startServers(t), "PAWL_LOOK=1h") // the loss itself must be noticed
+	a := newHarness(t, startServers(t), "PAWL_RECONCILE_INTERVAL=1h") // the loss itself must be noticed
 	a.orchestrator("orchestrator")
 	a.begin(10)
 	js, err := jetstream.New(a.nats.Client())

@@ -80,7 +80,7 @@ func TestWorkerThatIsCutOffHoldsUpFewTasksAndDoublesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := newHarness(t, startServers(t), "PAWL_LEASE_TTL=3s", "PAWL_LOOK=8s")
+			a := newHarness(t, startServers(t), "PAWL_LEASE_TTL=3s", "PAWL_RECONCILE_INTERVAL=8s")
 			a.orchestrator("orchestrator")
 			l := a.lameWorker()
 			a.join()
@@ -129,7 +129,7 @@ func TestWorkerThatIsCutOffHoldsUpFewTasksAndDoublesNothing(t *testing.T) {
 func TestAckLostByRedisIsRepeatedBeforeTheLeaseExpires(t *testing.T) {
 	t.Parallel()
 	s := servers{nats: stack.StartNATS(t, bin), redis: redistest.Start(t)} // no log: what it has after a restart is the copy
-	a := newHarness(t, s, "PAWL_LEASE_TTL=1h", "PAWL_LOOK=1h")
+	a := newHarness(t, s, "PAWL_LEASE_TTL=1h", "PAWL_RECONCILE_INTERVAL=1h")
 	a.orchestrator("orchestrator")
 	a.worker("worker")
 	a.join()

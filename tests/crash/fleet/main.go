@@ -97,7 +97,7 @@ func (cfg *config) member(nc *nats.Conn, rdb redis.UniversalClient, log *slog.Lo
 		}, work.Ledger(cfg.Ledger).Activities()...)
 	}
 	return orchestrator.New(orchestrator.Config{
-		NATS: nc, Redis: rdb, Namespace: cfg.Namespace.Namespace, Partitions: cfg.Partitions, Replicas: cfg.Replicas, Look: cfg.Look,
+		NATS: nc, Redis: rdb, Namespace: cfg.Namespace.Namespace, Partitions: cfg.Partitions, Replicas: cfg.Replicas, Look: cfg.Reconcile,
 		OwnerTTL: cfg.OwnerTTL, Logger: log,
 	}, work.Orchestrations()...)
 }
