@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +22,7 @@ func (exampleTB) Helper()                   {}
 func (exampleTB) Cleanup(func())            {}
 func (exampleTB) Fatal(args ...any)         { panic(fmt.Sprint(args...)) }
 func (exampleTB) Fatalf(f string, a ...any) { panic(fmt.Sprintf(f, a...)) }
-func (exampleTB) Errorf(f string, a ...any) { fmt.Printf(f+"\n", a...) }
+func (exampleTB) Errorf(f string, a ...any) { fmt.Fprintf(os.Stdout, f+"\n", a...) }
 
 // runExample runs an orchestration and prints its result.
 func runExample[In, Out any](fn func(*pawl.Context, In) (Out, error), in In, bindings ...pawl.Binding) *pawltest.Env {
@@ -29,9 +30,9 @@ func runExample[In, Out any](fn func(*pawl.Context, In) (Out, error), in In, bin
 	env := pawltest.New(exampleTB{}, append(bindings, o.Do(fn))...)
 	out, err := pawltest.Run(env, o, in)
 	if err != nil {
-		fmt.Println("error:", err)
+		fmt.Fprintln(os.Stdout, "error:", err)
 	} else {
-		fmt.Println(out)
+		fmt.Fprintln(os.Stdout, out)
 	}
 	return env
 }

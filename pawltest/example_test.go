@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -45,7 +46,7 @@ func (exampleTB) Helper()                   {}
 func (exampleTB) Cleanup(func())            {}
 func (exampleTB) Fatal(args ...any)         { panic(fmt.Sprint(args...)) }
 func (exampleTB) Fatalf(f string, a ...any) { panic(fmt.Sprintf(f, a...)) }
-func (exampleTB) Errorf(f string, a ...any) { fmt.Printf(f+"\n", a...) }
+func (exampleTB) Errorf(f string, a ...any) { fmt.Fprintf(os.Stdout, f+"\n", a...) }
 
 func ExampleRun() {
 	env := pawltest.New(tb, inviteBinding, mailBinding)

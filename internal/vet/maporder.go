@@ -27,7 +27,8 @@ func (s *scanner) loop(n *ast.RangeStmt, stack []ast.Node) {
 		s.channel(n.Pos(), "a loop over a channel")
 	}
 	c, ok := ast.Unparen(n.X).(*ast.CallExpr)
-	if !isMap(t) && !(ok && iterates(callee(s.info, c))) || unnamed(n.Key) && unnamed(n.Value) || s.collects(n) {
+	overMap := isMap(t) || ok && iterates(callee(s.info, c))
+	if !overMap || unnamed(n.Key) && unnamed(n.Value) || s.collects(n) {
 		return
 	}
 	s.add(n.Pos(), hazard{
