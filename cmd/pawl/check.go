@@ -97,7 +97,7 @@ func (c *checkedSpace) checkGates(ctx context.Context, rdb redis.UniversalClient
 		for _, name := range names {
 			c.Gates++
 			for _, broken := range gates.Check(ctx, name) {
-				c.GateFindings = append(c.GateFindings, gateFinding{Gate: name, Rule: strings.TrimPrefix(broken.Error(), "gate "+name+": ")})
+				c.GateFindings = append(c.GateFindings, gateFinding{Gate: name, Rule: strings.TrimPrefix(broken.Error(), "limit "+name+": ")})
 			}
 		}
 	}
