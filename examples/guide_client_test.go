@@ -105,9 +105,9 @@ func export(ctx context.Context, c *client.Client, id string) ([]string, error) 
 }
 
 func remove(ctx context.Context, c *client.Client, id string) error {
-	err := c.Purge(ctx, id, client.Because("customer asked for erasure"))
+	err := c.Purge(ctx, id, client.Reason("customer asked for erasure"))
 	if errors.Is(err, client.ErrRunning) {
-		err = c.Purge(ctx, id, client.Because("customer asked for erasure"), client.Force())
+		err = c.Purge(ctx, id, client.Reason("customer asked for erasure"), client.Force())
 	}
 	if errors.Is(err, client.ErrNotFound) { // already removed
 		return nil

@@ -95,7 +95,7 @@ func (s *status) watch(ready func() error) { s.checks = append(s.checks, ready) 
 func (s *status) serveAPI(lc fx.Lifecycle, nc *nats.Conn, namespace string) {
 	s.api = true
 	lc.Append(fx.StartStopHook(func(ctx context.Context) error {
-		c, err := client.New(ctx, nc, client.Options{Namespace: namespace, Patience: apiTimeout, Logger: s.log})
+		c, err := client.New(ctx, nc, client.Options{Namespace: namespace, OwnerTimeout: apiTimeout, Logger: s.log})
 		if err != nil {
 			return fmt.Errorf("pawlfx: serve the API: %w", err)
 		}

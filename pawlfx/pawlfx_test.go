@@ -24,6 +24,7 @@ import (
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/embedded"
 	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pawlfx"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -149,7 +150,8 @@ func TestAProgramOfBothFleetsRunsAnOrchestrationAndStopsInOrder(t *testing.T) {
 	sayHello(t, conn)
 	var out string
 	eventually(t, "the answer", func() bool {
-		r, err := conn.Ask(t.Context(), conn.PartitionOf("h"), queue.Ask{Op: queue.OpAwait, Instance: "h"})
+		var r request.Answered
+		err := request.Call(t.Context(), conn, conn.PartitionOf("h"), &request.Await{Instance: "h"}, &r)
 		if err != nil || r.Answer == nil || r.Answer.Problem != nil {
 			return false
 		}

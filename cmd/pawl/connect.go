@@ -41,7 +41,7 @@ func (r connection) client(ctx context.Context, s streams) (c *client.Client, cl
 	}
 	opening, stop := context.WithTimeout(ctx, connectTimeout)
 	defer stop()
-	c, err = client.New(opening, nc, client.Options{Namespace: r.Namespace.Namespace, By: cmp.Or(r.By, userName()), Patience: ownerTimeout, Logger: log})
+	c, err = client.New(opening, nc, client.Options{Namespace: r.Namespace.Namespace, By: cmp.Or(r.By, userName()), OwnerTimeout: ownerTimeout, Logger: log})
 	if err != nil {
 		nc.Close()
 		return nil, nil, err

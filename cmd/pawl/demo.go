@@ -185,7 +185,7 @@ func (c *demoCmd) start(ctx context.Context, s streams) (_ *demo, err error) {
 	if d.conn, err = queue.Join(ctx, d.nc, queue.Options{Logger: log}); err != nil {
 		return nil, err
 	}
-	if d.client, err = client.On(d.conn, client.Options{By: userName(), Logger: log}); err != nil {
+	if d.client, err = client.FromConn(d.conn, client.Options{By: userName(), Logger: log}); err != nil {
 		return nil, err
 	}
 	if d.ui, err = serveDemo(ctx, d.client, fleet.DefaultUI); err != nil { // another program is there

@@ -12,8 +12,8 @@ import (
 	"github.com/pawlrun/pawl/examples/audit"
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/process"
+	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 const (
@@ -72,23 +72,23 @@ func (d *demo) follow(ctx context.Context, id string, total int) error {
 	return nil
 }
 
-// read takes the next events. Errors pass: the partition may be on its way to an owner.
+// read takes the next events. Errors pass: the partition may be between two owners.
 func (d *demo) read(ctx context.Context, id string) (more bool, err error) {
-	reply, err := d.conn.Ask(ctx, d.conn.PartitionOf(id), queue.Ask{
-		Op: queue.OpHistory, Instance: id, After: d.events, Limit: watchEvents,
-	})
-	if err != nil || reply.Problem != nil {
-		return false, err
-	}
-	for _, raw := range reply.Events {
-		e, err := history.Decode(d.events+1, raw)
+	n := 0
+	for e, err := range d.client.HistoryAfter(ctx, id, 0, d.events, watchEvents) {
+		if errors.Is(err, client.ErrNotFound) { // not begun
+			return false, nil
+		}
 		if err != nil {
 			return false, err
 		}
-		d.events++
-		d.take(e)
+		d.events = e.ID
+		d.take(e.Event)
+		if n++; n == watchEvents {
+			return true, nil
+		}
 	}
-	return reply.More, nil
+	return false, nil
 }
 
 func (d *demo) take(e history.Event) {

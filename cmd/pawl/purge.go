@@ -135,7 +135,7 @@ func (c *purgeCmd) purge(ctx context.Context, s streams, cl *client.Client, ids 
 func (c *purgeCmd) one(ctx context.Context, cl *client.Client, id string) error {
 	limited, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	opts := []client.PurgeOption{client.Because(c.Reason)}
+	opts := []client.PurgeOption{client.Reason(c.Reason)}
 	if c.Force {
 		opts = append(opts, client.Force())
 	}
@@ -143,7 +143,7 @@ func (c *purgeCmd) one(ctx context.Context, cl *client.Client, id string) error 
 	switch {
 	case c.many() && errors.Is(err, client.ErrNotFound): // another purge was first
 		return nil
-	case errors.Is(err, client.ErrStuck), !errors.Is(err, client.ErrNotYet):
+	case errors.Is(err, client.ErrStalled), !errors.Is(err, client.ErrPurgePending):
 		return err
 	case ctx.Err() == nil:
 		return fmt.Errorf("%s has not been purged within %s, and will be purged later%s", id, c.Timeout, because(ctx, cl, id))

@@ -13,10 +13,10 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/diagnose"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 type queueCmd struct {
@@ -226,12 +226,12 @@ func (c *queueListCmd) Run(ctx context.Context, s streams) error {
 // footer reports that there are more rows, or may be, and how to see them.
 func (c *queueListCmd) footer(rows int, more bool) string {
 	switch {
-	case c.Holders && rows >= queue.MaxGateRows:
+	case c.Holders && rows >= request.MaxLimitRows:
 		return fmt.Sprintf("%d are shown, as many as fit into one reply; \"pawl queue stats\" shows how many there are.\n", rows)
 	case !more:
 		return ""
 	case c.Holders:
-		return fmt.Sprintf("%d are shown; --limit 0 shows up to %d.\n", rows, queue.MaxGateRows)
+		return fmt.Sprintf("%d are shown; --limit 0 shows up to %d.\n", rows, request.MaxLimitRows)
 	default:
 		return fmt.Sprintf("The first %d are shown; --limit 0 shows all.\n", rows)
 	}

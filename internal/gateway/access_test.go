@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/pawlrun/pawl/internal/access"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/client"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 const tokenFile = `
@@ -24,8 +24,8 @@ func TestAnOperationRequiresItsRole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := stand(t, func(queue.Ask) queue.Reply {
-		return queue.Reply{Problem: &queue.Problem{Code: queue.ProblemNotFound, Message: "nothing"}}
+	c := newClient(t, func(request.Request) (request.Reply, error) {
+		return nil, &request.Problem{Code: request.ProblemNotFound, Message: "nothing"}
 	})
 	handler := func(a access.Policy) *Handler {
 		return New(Config{Client: func() *client.Client { return c }, Access: a})

@@ -55,7 +55,7 @@ func newInbound(t *testing.T) *inbound {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, nc := standOn(t, func(queue.Ask) queue.Reply { return queue.Reply{} })
+	c, nc := newClientOn(t, nil)
 	sub, err := nc.SubscribeSync("pawl.default.to.>")
 	if err == nil {
 		err = nc.Flush() // the client has a connection of its own

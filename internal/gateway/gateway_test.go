@@ -21,6 +21,7 @@ import (
 	"github.com/pawlrun/pawl/internal/access"
 	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/natstest"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -28,15 +29,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// stand is a namespace of one partition, whose owner says what the test wants.
-func stand(t *testing.T, says func(queue.Ask) queue.Reply) *client.Client {
+// newClient is a client of a namespace of one partition, whose owner answers with reply; nil: there is none.
+func newClient(t *testing.T, reply func(request.Request) (request.Reply, error)) *client.Client {
 	t.Helper()
-	c, _ := standOn(t, says)
+	c, _ := newClientOn(t, reply)
 	return c
 }
 
-// standOn is stand with another connection to its server.
-func standOn(t *testing.T, says func(queue.Ask) queue.Reply) (*client.Client, *nats.Conn) {
+// newClientOn is newClient with another connection to its server.
+func newClientOn(t *testing.T, reply func(request.Request) (request.Reply, error)) (*client.Client, *nats.Conn) {
 	t.Helper()
 	srv := natstest.Start(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -46,8 +47,8 @@ func standOn(t *testing.T, says func(queue.Ask) queue.Reply) (*client.Client, *n
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Close)
-	if says != nil {
-		s, err := conn.ServeAsks(0, func(_ context.Context, a queue.Ask) queue.Reply { return says(a) })
+	if reply != nil {
+		s, err := request.Serve(conn, 0, func(_ context.Context, q request.Request) (request.Reply, error) { return reply(q) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +57,7 @@ func standOn(t *testing.T, says func(queue.Ask) queue.Reply) (*client.Client, *n
 	if err := conn.NATS().Flush(); err != nil {
 		t.Fatal(err)
 	}
-	c, err := client.New(ctx, natstest.Dial(t, srv.ClientURL()), client.Options{Patience: 50 * time.Millisecond})
+	c, err := client.New(ctx, natstest.Dial(t, srv.ClientURL()), client.Options{OwnerTimeout: 50 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,23 +96,26 @@ func refused(t *testing.T, h http.Handler, method, path string, status int, deta
 }
 
 func TestQueueStatsHaveEveryFieldOfTheAPI(t *testing.T) {
-	full := queue.GateStats{
-		Gate: "charge/acme", Action: "charge", Key: "acme", Waiting: 1, Holding: 2, MaxConcurrent: 3, Oldest: 1_790_000_000_123, Entered: 4, Completed: 5, Rejected: 6,
+	full := request.LimitStats{
+		Action: "charge", Key: "acme", Waiting: 1, Active: 2, OldestEnqueued: 1_790_000_000_123, Enqueued: 4, Completed: 5, Rejected: 6,
 		TimedOut: 7, Withdrawn: 8, Cleared: 9, LimitedUntil: 1_790_000_001_000, Deadlocked: true, Policy: history.Policy{Concurrency: 3, Key: "customer"},
 	}
-	c := stand(t, func(a queue.Ask) queue.Reply {
-		switch {
-		case a.Op == queue.OpGate && a.Gate == "charge" && a.Key == "a/c me?":
-			return queue.Reply{Gates: []queue.GateStats{full}}
-		case a.Op == queue.OpGates && a.Gate == "charge":
-			return queue.Reply{Gates: []queue.GateStats{full, {Gate: "charge/x", Action: "charge", Key: "x"}}}
-		case a.Op == queue.OpGate && a.Gate == "nap" && a.Key == "":
-			return queue.Reply{Gates: []queue.GateStats{{Gate: "nap", Action: "nap"}}}
-		case a.Op == queue.OpGates:
-			return queue.Reply{}
-		default:
-			return queue.Reply{Problem: &queue.Problem{Code: queue.ProblemNotFound, Message: "nobody came"}}
+	c := newClient(t, func(q request.Request) (request.Reply, error) {
+		switch q := q.(type) {
+		case *request.Limits:
+			if q.Action == "charge" {
+				return &request.LimitPage{Limits: []request.LimitStats{full, {Action: "charge", Key: "x"}}}, nil
+			}
+			return new(request.LimitPage), nil
+		case *request.Limit:
+			switch *q {
+			case request.Limit{Action: "charge", Key: "a/c me?"}:
+				return &request.LimitPage{Limits: []request.LimitStats{full}}, nil
+			case request.Limit{Action: "nap"}:
+				return &request.LimitPage{Limits: []request.LimitStats{{Action: "nap"}}}, nil
+			}
 		}
+		return nil, &request.Problem{Code: request.ProblemNotFound, Message: "nobody came"}
 	})
 	h := New(Config{Access: access.Policy{Loopback: true}, Client: func() *client.Client { return c }})
 	for path, want := range map[string]string{
@@ -150,11 +154,11 @@ func TestWhatCanNotBeToldNowIsNoServerError(t *testing.T) {
 	h := New(Config{Access: access.Policy{Loopback: true}, Client: func() *client.Client { return c }, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	const path = "/api/v1/actions/charge/queue-stats"
 	refused(t, h, http.MethodGet, path, http.StatusServiceUnavailable, "not connected")
-	c = stand(t, nil)
+	c = newClient(t, nil)
 	refused(t, h, http.MethodGet, path, http.StatusServiceUnavailable, "partition 0")
 	c.Close()
-	c = stand(t, func(queue.Ask) queue.Reply {
-		return queue.Reply{Problem: &queue.Problem{Code: queue.ProblemInternal, Message: "out of memory"}}
+	c = newClient(t, func(request.Request) (request.Reply, error) {
+		return nil, &request.Problem{Code: request.ProblemInternal, Message: "out of memory"}
 	})
 	refused(t, h, http.MethodGet, path, http.StatusInternalServerError, "out of memory")
 	for range 100 { // trap: a log line per bad message

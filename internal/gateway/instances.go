@@ -16,9 +16,9 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // statuses an instance can have.
@@ -84,7 +84,7 @@ func (c *call) listOptions() (o client.ListOptions, err error) {
 	if o.Status != "" && !slices.Contains(statuses, string(o.Status)) {
 		return o, badRequest("status %q: must be one of %s", o.Status, strings.Join(statuses, ", "))
 	}
-	if _, _, err = queue.ParseListCursor(o.After); err != nil {
+	if _, _, err = request.ParseListCursor(o.After); err != nil {
 		return o, badRequest("%v", err)
 	}
 	if o.StartedSince, err = c.instant("started_since"); err != nil {
@@ -287,7 +287,7 @@ func purgeInstance(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	opts := []client.PurgeOption{client.By(c.user.Name), client.Because(c.query.Get("reason"))}
+	opts := []client.PurgeOption{client.By(c.user.Name), client.Reason(c.query.Get("reason"))}
 	if force {
 		opts = append(opts, client.Force())
 	}
@@ -295,7 +295,7 @@ func purgeInstance(c *call) (answer, error) {
 	ctx, cancel := context.WithTimeout(c.Context(), requestTime)
 	defer cancel()
 	switch err := c.client.Purge(ctx, id, opts...); {
-	case errors.Is(err, client.ErrNotYet) && c.Context().Err() == nil:
+	case errors.Is(err, client.ErrPurgePending) && c.Context().Err() == nil:
 		return accepted(id), nil
 	case err != nil:
 		return answer{}, err

@@ -13,36 +13,36 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nuid"
 
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // Options are the settings of a Client. The zero value is usable.
 type Options struct {
 	Namespace string // default "default"
-	By        string // how histories name who started, sent or cancelled; default empty
+	By        string // requester, as histories record it; default empty
 
-	// Patience is how long a request is repeated while no orchestrator owns the partition,
-	// as in a hand-over or after a crash; default: until its context ends (without a
-	// deadline: for 30 s). It is also how long a listing does, and how long the wait for a
-	// status, or for the result of a Run of Attach, puts up with an instance that is not
-	// known yet; default 2 s.
-	Patience time.Duration
+	// OwnerTimeout is how long a request is repeated while no orchestrator owns the partition, as in a hand-over or after a crash.
+	// Default: until its context ends (without a deadline: for 30 s). It also bounds the wait of a listing for an owner, and how long
+	// the wait for a status, or for the result of a Run of Attach, accepts that the instance is not known yet; default for these: 2 s.
+	OwnerTimeout time.Duration
 
-	// Every is how often whoever waits for a result or a status asks again; default 5 s.
-	// When the owner of a partition changes, they do so within 50 ms.
-	Every time.Duration
+	// RepeatInterval is the interval at which a wait for a result or a status repeats its request; default 5 s. When the owner of a
+	// partition changes, it is repeated within 50 ms.
+	RepeatInterval time.Duration
 
 	Logger *slog.Logger // default: discard
 }
 
-// Client is one namespace's client. It is safe for concurrent use.
+// Client is a client of one namespace. It is safe for concurrent use.
 type Client struct {
-	conn  *queue.Conn
-	own   bool // the Conn is ours to close
-	opts  Options
-	owner time.Duration // how long a request waits for an owner; 0: until its context ends
-	inbox *queue.Inbox
-	done  chan struct{} // closed by Close
+	conn         *queue.Conn
+	ownsConn     bool
+	opts         Options
+	ownerTimeout time.Duration // 0: until the context of the request ends
+	inbox        *queue.Inbox
+	done         chan struct{} // closed by Close
 
 	owners    owners
 	announced *queue.Subscription
@@ -50,20 +50,20 @@ type Client struct {
 
 	mu     sync.Mutex
 	closed bool
-	// waiting finds who waits by the token of its reply subject. The pointers are
-	// weak: a Run that its caller has let go of takes its entry with it.
+	// waiting has the waiters by the token of their reply subject. The pointers are weak: a Run that its caller has dropped
+	// removes its entry.
 	waiting map[string]weak.Pointer[waiter]
 }
 
-// waiter is where an answer arrives.
+// waiter receives one answer.
 type waiter struct {
 	token   string
 	settled chan struct{} // closed when answer is set
 	once    sync.Once
-	answer  queue.Answer
+	answer  request.Answer
 }
 
-func (w *waiter) settle(a queue.Answer) {
+func (w *waiter) settle(a request.Answer) {
 	w.once.Do(func() {
 		w.answer = a
 		close(w.settled)
@@ -73,40 +73,39 @@ func (w *waiter) settle(a queue.Answer) {
 // New opens a namespace on a NATS connection. It waits, until ctx ends, while NATS or JetStream is unavailable. The error is
 // queue.ErrNoNamespace if no orchestrator has created the namespace yet. Close leaves nc open.
 //
-// The NATS user needs no more than the permission to publish inputs and to subscribe to its inbox: without that to look at the
-// INPUTS stream it can start, send, cancel and purge, and await what its own starts come to; everything else is a
-// *queue.PermissionError.
+// The NATS user needs the permission to publish inputs and to subscribe to its inbox. Without the permission to read the state of
+// the INPUTS stream a Client can start, send, cancel and purge, and wait for the results of its own starts; every other operation
+// returns a *queue.PermissionError.
 func New(ctx context.Context, nc *nats.Conn, o Options) (*Client, error) {
 	conn, err := queue.JoinToPublish(ctx, nc, queue.Options{Namespace: o.Namespace, Logger: o.Logger})
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
-	c, err := On(conn, o)
+	c, err := FromConn(conn, o)
 	if err != nil {
 		conn.Close()
 		return nil, err
 	}
-	c.own = true
+	c.ownsConn = true
 	return c, nil
 }
 
-// On makes a Client of a Conn that the program has anyway; o.Namespace is not used.
-// Close leaves the Conn open.
-func On(conn *queue.Conn, o Options) (*Client, error) {
-	owner := o.Patience
-	if o.Patience == 0 {
-		o.Patience = 2 * time.Second
+// FromConn makes a Client that uses a Conn of the program; o.Namespace is not used. Close leaves the Conn open.
+func FromConn(conn *queue.Conn, o Options) (*Client, error) {
+	ownerTimeout := o.OwnerTimeout
+	if o.OwnerTimeout == 0 {
+		o.OwnerTimeout = 2 * time.Second
 	}
-	if o.Every == 0 {
-		o.Every = 5 * time.Second
+	if o.RepeatInterval == 0 {
+		o.RepeatInterval = 5 * time.Second
 	}
-	c := &Client{conn: conn, opts: o, owner: owner, done: make(chan struct{}), waiting: make(map[string]weak.Pointer[waiter])}
-	inbox, err := conn.OnAnswers(c.answered)
+	c := &Client{conn: conn, opts: o, ownerTimeout: ownerTimeout, done: make(chan struct{}), waiting: make(map[string]weak.Pointer[waiter])}
+	inbox, err := request.OnAnswers(conn, c.answered)
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
 	c.inbox = inbox
-	if conn.Partitions() > 0 { // else nothing can be requested
+	if conn.Partitions() > 0 { // without permission to read them, no request can be made
 		if c.announced, err = conn.OnOwners(c.owners.changed); err != nil {
 			inbox.Stop()
 			return nil, fmt.Errorf("client: %w", err)
@@ -117,7 +116,7 @@ func On(conn *queue.Conn, o Options) (*Client, error) {
 	return c, nil
 }
 
-// watch has all questions put again when a lost connection is back.
+// watch has all waits repeat their requests when a lost connection is back.
 func (c *Client) watch(status chan nats.Status) {
 	defer c.conn.NATS().RemoveStatusListener(status)
 	for {
@@ -133,7 +132,7 @@ func (c *Client) watch(status chan nats.Status) {
 	}
 }
 
-// Close ends the waiting of all runs with ErrClosed.
+// Close ends all waits with ErrClosed.
 func (c *Client) Close() {
 	c.mu.Lock()
 	first := !c.closed
@@ -148,13 +147,13 @@ func (c *Client) Close() {
 		c.announced.Stop()
 	}
 	c.inbox.Stop()
-	if c.own {
+	if c.ownsConn {
 		c.conn.Close()
 	}
 }
 
-// wait makes a place for an answer.
-func (c *Client) wait() *waiter {
+// newWaiter registers a waiter for an answer.
+func (c *Client) newWaiter() *waiter {
 	w := &waiter{token: nuid.Next(), settled: make(chan struct{})}
 	c.mu.Lock()
 	c.waiting[w.token] = weak.Make(w)
@@ -169,7 +168,7 @@ func (c *Client) forget(token string) {
 	delete(c.waiting, token)
 }
 
-func (c *Client) answered(token string, a queue.Answer) {
+func (c *Client) answered(token string, a request.Answer) {
 	c.mu.Lock()
 	p, ok := c.waiting[token]
 	delete(c.waiting, token)
@@ -183,61 +182,73 @@ func (c *Client) answered(token string, a queue.Answer) {
 }
 
 const (
-	askOnce     = 2 * time.Second  // bounds the first attempt of a request; each further one has twice as long
-	askPatience = 30 * time.Second // of a request whose context has no deadline
+	firstAttempt   = 2 * time.Second  // bounds the first attempt of a request; each further one has twice as long
+	requestTimeout = 30 * time.Second // of a request whose context has no deadline
+
+	minBackoff = 20 * time.Millisecond
+	maxBackoff = 250 * time.Millisecond
 )
 
-// ask sends a request to the owner of an instance's partition. It is repeated while there is no owner, and when it was
-// not answered, for an owner that dies or is cut off takes the requests that it has with it.
-func (c *Client) ask(ctx context.Context, partition int, a queue.Ask) (queue.Reply, error) {
-	return c.askWithin(ctx, c.owner, partition, a)
+// request makes a request to the owner of a partition and reads the reply into r. It is repeated while there is no owner, and
+// when it was not answered, because an owner that dies or is disconnected loses the requests that it has.
+func (c *Client) request(ctx context.Context, partition int, q request.Request, r request.Reply) error {
+	return c.requestWithin(ctx, c.ownerTimeout, partition, q, r)
 }
 
-// askWithin is ask that waits for an owner no longer than patience; 0: until ctx ends.
-func (c *Client) askWithin(ctx context.Context, patience time.Duration, partition int, a queue.Ask) (queue.Reply, error) {
+// requestWithin is request with a bound on the wait for an owner; 0: until ctx ends.
+func (c *Client) requestWithin(ctx context.Context, ownerTimeout time.Duration, partition int, q request.Request, r request.Reply) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, askPatience)
+		ctx, cancel = context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
 	}
 	var ownerless <-chan time.Time
-	if patience > 0 {
-		t := time.NewTimer(patience)
+	if ownerTimeout > 0 {
+		t := time.NewTimer(ownerTimeout)
 		defer t.Stop()
 		ownerless = t.C
 	}
-	pause, once := 20*time.Millisecond, askOnce
+	backoff, timeout := minBackoff, firstAttempt
 	for {
-		r, err := c.attempt(ctx, once, partition, a)
+		err := c.attempt(ctx, timeout, partition, q, r)
 		late := errors.Is(err, queue.ErrTimeout)
 		switch {
 		case !late && !errors.Is(err, ErrNoOwner):
-			return r, err
+			return err
 		case ctx.Err() != nil:
-			return r, fmt.Errorf("%w (last: %w)", ctx.Err(), err)
+			return fmt.Errorf("%w (last: %w)", ctx.Err(), err)
 		case late:
-			once *= 2
+			timeout *= 2
 			continue
 		}
 		select {
-		case <-time.After(pause):
-			pause = min(2*pause, 250*time.Millisecond)
+		case <-time.After(backoff):
+			backoff = min(2*backoff, maxBackoff)
 		case <-ownerless:
-			return r, err
+			return err
 		case <-c.done:
-			return r, ErrClosed
+			return ErrClosed
 		case <-ctx.Done():
-			return r, fmt.Errorf("%w (last: %w)", ctx.Err(), err)
+			return fmt.Errorf("%w (last: %w)", ctx.Err(), err)
 		}
 	}
 }
 
-func (c *Client) attempt(ctx context.Context, within time.Duration, partition int, a queue.Ask) (queue.Reply, error) {
-	ctx, cancel := context.WithTimeout(ctx, within)
+func (c *Client) attempt(ctx context.Context, timeout time.Duration, partition int, q request.Request, r request.Reply) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	r, err := c.conn.Ask(ctx, partition, a)
-	if err == nil && r.Problem != nil {
-		err = problem(a.Instance, r.Problem)
+	err := request.Call(ctx, c.conn, partition, q, r)
+	if p, ok := errors.AsType[*request.Problem](err); ok {
+		return problem(p)
 	}
-	return r, err
+	return err
+}
+
+// requestInstance makes a request to the owner of an instance.
+func (c *Client) requestInstance(ctx context.Context, id string, q request.Request, r request.Reply) error {
+	if err := pawl.ValidateID(id); err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	err := c.request(ctx, c.conn.PartitionOf(id), q, r)
+	return about(id, err)
 }

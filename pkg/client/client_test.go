@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -24,14 +25,14 @@ func contract() (pawl.Orchestration[order, string], pawl.Event[order]) {
 	return pawl.NewOrchestration[order, string]("fulfil-order"), pawl.NewEvent[order]("approved")
 }
 
-func result(t *testing.T, text string) queue.Answer {
+func result(t *testing.T, text string) request.Answer {
 	t.Helper()
 	fulfil, _ := contract()
 	p, err := author.Result(fulfil).Encode(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return queue.Answer{Status: "completed", Result: p}
+	return request.Answer{Status: "completed", Result: p}
 }
 
 func ok(t *testing.T, err error) {
@@ -42,7 +43,7 @@ func ok(t *testing.T, err error) {
 }
 
 func TestAStartedInstancePushesItsResult(t *testing.T) {
-	w, c := stand(t, Options{By: "me", Every: time.Hour})
+	w, c := stand(t, Options{By: "me", RepeatInterval: time.Hour})
 	fulfil, _ := contract()
 	run, err := Start(soon(t), c, fulfil, "o-1", order{N: 7})
 	ok(t, err)
@@ -63,7 +64,7 @@ func TestAStartedInstancePushesItsResult(t *testing.T) {
 }
 
 func TestAResultWhosePushWasLostIsAskedFor(t *testing.T) {
-	w, c := stand(t, Options{Every: 20 * time.Millisecond})
+	w, c := stand(t, Options{RepeatInterval: 20 * time.Millisecond})
 	fulfil, _ := contract()
 	run, err := Start(soon(t), c, fulfil, "o-1", order{})
 	ok(t, err)
@@ -77,7 +78,7 @@ func TestAResultWhosePushWasLostIsAskedFor(t *testing.T) {
 }
 
 func TestASecondStartGivesTheSameResult(t *testing.T) {
-	w, c := stand(t, Options{Every: time.Hour})
+	w, c := stand(t, Options{RepeatInterval: time.Hour})
 	fulfil, _ := contract()
 	_, err := Start(soon(t), c, fulfil, "o-1", order{})
 	ok(t, err)
@@ -91,7 +92,7 @@ func TestASecondStartGivesTheSameResult(t *testing.T) {
 }
 
 func TestAnAttachedRunAsksAtOnceAndIsPushedTheRest(t *testing.T) {
-	w, c := stand(t, Options{Every: time.Hour})
+	w, c := stand(t, Options{RepeatInterval: time.Hour})
 	fulfil, _ := contract()
 	_, err := Start(soon(t), c, fulfil, "o-1", order{})
 	ok(t, err)
@@ -128,13 +129,13 @@ func TestFailuresArriveAsTheErrorsTheyWere(t *testing.T) {
 	var f *pawl.Failure
 	var cancelled *pawl.Cancelled
 	for id, k := range map[string]struct {
-		answer queue.Answer
+		answer request.Answer
 		right  func(error) bool
 	}{
-		"failed":    {queue.Answer{Status: "failed", Failure: author.ToFailure(fmt.Errorf("charge: %w", declined))}, func(err error) bool { return errors.Is(err, declined) && errors.As(err, &f) }},
-		"cancelled": {queue.Answer{Status: "cancelled", Failure: author.ToFailure(errors.New("gave up"))}, func(err error) bool { return errors.As(err, &cancelled) && errors.Is(err, context.Canceled) }},
-		"told":      {queue.Answer{Status: "cancelled", Failure: author.ToFailure(&pawl.Cancelled{Reason: 1, By: "x"})}, func(err error) bool { return errors.As(err, &cancelled) && cancelled.By == "x" }},
-		"refused":   {queue.Answer{Problem: &queue.Problem{Code: queue.ProblemRefused, Message: "no"}}, func(err error) bool { return errors.Is(err, ErrRefused) }},
+		"failed":    {request.Answer{Status: "failed", Failure: author.ToFailure(fmt.Errorf("charge: %w", declined))}, func(err error) bool { return errors.Is(err, declined) && errors.As(err, &f) }},
+		"cancelled": {request.Answer{Status: "cancelled", Failure: author.ToFailure(errors.New("gave up"))}, func(err error) bool { return errors.As(err, &cancelled) && errors.Is(err, context.Canceled) }},
+		"told":      {request.Answer{Status: "cancelled", Failure: author.ToFailure(&pawl.Cancelled{Reason: 1, By: "x"})}, func(err error) bool { return errors.As(err, &cancelled) && cancelled.By == "x" }},
+		"refused":   {request.Answer{Problem: &request.Problem{Code: request.ProblemRefused, Message: "no"}}, func(err error) bool { return errors.Is(err, ErrRefused) }},
 	} {
 		run, err := c.StartRaw(soon(t), "x", id, history.Payload{})
 		ok(t, err)
@@ -150,7 +151,7 @@ func TestAResultOfAnotherTypeIsUndecodable(t *testing.T) {
 	fulfil, _ := contract()
 	run, err := Start(soon(t), c, fulfil, "o-1", order{})
 	ok(t, err)
-	w.finish("o-1", queue.Answer{Status: "completed", Result: history.Payload{Type: history.TypeJSON, Data: []byte(`{"a":1}`)}})
+	w.finish("o-1", request.Answer{Status: "completed", Result: history.Payload{Type: history.TypeJSON, Data: []byte(`{"a":1}`)}})
 	if _, err := run.Result(soon(t)); !errors.Is(err, pawl.ErrUndecodable) {
 		t.Fatal(err)
 	}
@@ -229,7 +230,7 @@ func TestARunThatNobodyHoldsCostsNothing(t *testing.T) {
 }
 
 func TestWithoutAnOwnerRequestsSaySoAfterALittlePatience(t *testing.T) {
-	w, c := stand(t, Options{Patience: 50 * time.Millisecond})
+	w, c := stand(t, Options{OwnerTimeout: 50 * time.Millisecond})
 	_, err := c.StartRaw(soon(t), "x", "a", history.Payload{})
 	ok(t, err)
 	w.input(0)
@@ -296,15 +297,15 @@ func listed(seq func(func(Summary, error) bool)) (ids []string, last error) {
 }
 
 func TestAListIsMergedFromAllPartitionsAndPages(t *testing.T) {
-	w, c := stand(t, Options{Patience: 20 * time.Millisecond})
+	w, c := stand(t, Options{OwnerTimeout: 20 * time.Millisecond})
 	var want []string
 	w.mu.Lock()
 	for i := range 60 {
 		id := fmt.Sprintf("i-%02d", i)
-		w.rows[id] = &queue.Described{Instance: id, Status: string([]Status{Running, Failed, Completed}[i%3]), Updated: int64(1000 - i)}
+		w.rows[id] = &request.Description{Summary: request.Summary{Instance: id, Status: string([]Status{Running, Failed, Completed}[i%3]), Updated: int64(1000 - i)}}
 		want = append(want, id)
 	}
-	w.rows["i-07"].Stuck = "because"
+	w.rows["i-07"].Stalled = "because"
 	w.mu.Unlock()
 
 	all := c.List(soon(t), ListOptions{})

@@ -2,12 +2,10 @@ package client
 
 import (
 	"context"
-	"fmt"
 	"time"
 
-	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // Status is the state of an instance. The value that an instance publishes about itself is its custom status: see
@@ -16,7 +14,7 @@ type Status string
 
 // The statuses.
 const (
-	Pending   Status = queue.StatusPending // waits at the limit of its orchestration, or for its start
+	Pending   Status = request.StatusPending // waits at the limit of its orchestration, or for its start
 	Running   Status = "running"
 	Completed Status = "completed"
 	Failed    Status = "failed"
@@ -101,43 +99,37 @@ func (c *Client) Describe(ctx context.Context, id string) (Description, error) {
 	return descriptionOf(d), nil
 }
 
-func (c *Client) describe(ctx context.Context, id string) (*queue.Described, error) {
-	if err := pawl.ValidateID(id); err != nil {
-		return nil, fmt.Errorf("client: %w", err)
-	}
-	r, err := c.ask(ctx, c.conn.PartitionOf(id), queue.Ask{Op: queue.OpDescribe, Instance: id})
-	if err == nil && r.Described == nil {
-		err = fmt.Errorf("client: the owner of %s gave no description", id)
-	}
-	return r.Described, err
+func (c *Client) describe(ctx context.Context, id string) (*request.Description, error) {
+	d := new(request.Description)
+	return d, c.requestInstance(ctx, id, &request.Describe{Instance: id}, d)
 }
 
-func summaryOf(d *queue.Described) Summary {
+func summaryOf(s *request.Summary) Summary {
 	return Summary{
-		Instance: d.Instance, Orchestration: d.Orchestration, Version: d.Version, Parent: d.Parent, Status: Status(d.Status), Execution: d.Execution,
-		Started: timeOf(d.Created), Updated: timeOf(d.Updated), Ended: timeOf(d.Ended), Events: d.Events, Stalled: d.Stuck,
+		Instance: s.Instance, Orchestration: s.Orchestration, Version: s.Version, Parent: s.Parent, Status: Status(s.Status), Execution: s.Execution,
+		Started: timeOf(s.Started), Updated: timeOf(s.Updated), Ended: timeOf(s.Ended), Events: s.Events, Stalled: s.Stalled,
 	}
 }
 
-func descriptionOf(d *queue.Described) Description {
+func descriptionOf(d *request.Description) Description {
 	out := Description{
-		Summary: summaryOf(d), Timers: d.Timers, NextTimer: timeOf(d.NextTimer), UnreadInputs: d.Inbox, PendingMessages: d.Owes,
-		Result: d.Result, Failure: d.Failure, UnreadEvents: d.Unread, AwaitedEvents: d.Awaited,
+		Summary: summaryOf(&d.Summary), Timers: d.Timers, NextTimer: timeOf(d.NextTimer), UnreadInputs: d.UnreadInputs,
+		PendingMessages: d.PendingMessages, Result: d.Result, Failure: d.Failure, UnreadEvents: d.UnreadEvents, AwaitedEvents: d.AwaitedEvents,
 	}
-	if c := d.Custom; c != nil {
-		out.CustomStatus = &StatusAt[history.Payload]{Value: c.Payload, Version: c.Version, Cleared: c.Cleared}
+	if s := d.CustomStatus; s != nil {
+		out.CustomStatus = &StatusAt[history.Payload]{Value: s.Payload, Version: s.Version, Cleared: s.Cleared}
 	}
-	for _, a := range d.Outstanding {
+	for _, a := range d.Activities {
 		out.Activities = append(out.Activities, Activity{
-			Event: a.Activity, Name: a.Name, Queue: a.Queue, Worker: a.Worker, Claims: a.Claims, Scheduled: timeOf(a.Since),
+			Event: a.Event, Name: a.Name, Queue: a.Queue, Worker: a.Worker, Claims: a.Claims, Scheduled: timeOf(a.Scheduled),
 		})
 	}
-	for _, c := range d.Children {
-		out.Children = append(out.Children, Child{Event: c.Event, Name: c.Name, Instance: c.Instance, Scheduled: timeOf(c.Since)})
+	for _, x := range d.Children {
+		out.Children = append(out.Children, Child{Event: x.Event, Name: x.Name, Instance: x.Instance, Scheduled: timeOf(x.Scheduled)})
 	}
-	for _, w := range d.Waits {
+	for _, w := range d.LimitWaits {
 		out.LimitWaits = append(out.LimitWaits, LimitWait{
-			Event: w.Event, Action: w.Action, Key: w.Key, Position: w.Position, Admitted: w.In, QueueLength: w.Length, Active: w.Holding,
+			Event: w.Event, Action: w.Action, Key: w.Key, Position: w.Position, Admitted: w.Admitted, QueueLength: w.QueueLength, Active: w.Active,
 			Policy: policyOf(w.Policy), Since: timeOf(w.Since), LimitedUntil: timeOf(w.LimitedUntil), Deadlocked: w.Deadlocked,
 		})
 	}

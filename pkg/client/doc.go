@@ -1,21 +1,15 @@
-// Package client starts instances, sends them events, cancels them, waits for their
-// results and asks about them. It speaks NATS only: it needs no access to Redis and
-// links no code of it.
+// Package client starts instances, sends events to them, cancels them, waits for their results and reads their state. It uses
+// NATS only: it requires no access to Redis and links no code of it.
 //
-// What moves an instance (Start, Send, SendOrStart, Cancel, Purge) is published to a stream and
-// takes effect whether or not an orchestrator is running at the moment; these return when
-// the stream has the message, except Purge, which waits for its effect. What asks about
-// instances (Describe, CustomStatus, List, History, Stuck), and about gates (QueueStats, Queues,
-// Waiters, Holders, ClearQueue, Policies, SetPolicy, DeletePolicy), is answered by the orchestrators
-// that own the partitions; while there are none, or no connection to NATS, it is repeated
-// until its context ends (see Options.Patience), and fails with ErrNoOwner then; Workers is
-// answered by the workers themselves. A result, or a custom status
-// (NextStatus, WatchStatus), is pushed when it is there. A push may be lost with the owner
-// that was to make it, so the request is repeated when a new owner announces itself, when a
-// lost connection is back, and every five seconds.
+// Start, Send, SendOrStart, Client.Cancel and Client.Purge publish a message to a stream and take effect whether or not an
+// orchestrator is running. They return when the stream has stored the message; Purge also waits for its effect. Every message has
+// an id and is repeated under it until it is stored or ctx ends, so it takes effect once. An error matches ErrUnknown if the
+// message may have been accepted; any other error means that it was not, and never will be.
 //
-// Every message carries an id, and is repeated under it until the stream has it or the
-// context ends: it takes effect once. So a call outlasts the election of a stream's leader,
-// and a lost connection. Its error matches ErrUnknown if the message may have been accepted;
-// any other error means that it was not, and never will be.
+// All other operations are requests. Those about instances, limits and policies are answered by the orchestrators that own the
+// partitions, those about workers by the workers. While a partition has no owner, or the connection is lost, a request is repeated
+// until its context ends (see Options.OwnerTimeout), and then fails with ErrNoOwner.
+//
+// A result or a custom status is pushed when it exists. A push may be lost with the owner that would have sent it, so the request
+// is repeated when a new owner announces itself, when the connection is back, and every five seconds.
 package client

@@ -5,100 +5,109 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Errors of requests. Those of a result are *pawl.Failure and *pawl.Cancelled.
+// Errors of operations. Those of an instance that has ended are *pawl.Failure and *pawl.Cancelled.
 var (
-	// ErrNotFound says that there is no instance of that id (any more), or no such gate or policy.
-	ErrNotFound = errors.New("client: no such instance")
-	// ErrRefused says that an input can not take effect, and why.
+	// ErrNotFound is returned if there is no such instance, limit or policy.
+	ErrNotFound = errors.New("client: not found")
+	// ErrRefused is returned for an input or a policy that cannot take effect.
 	ErrRefused = errors.New("client: refused")
-	// ErrRunning matches a *RunningError, which is ErrRefused too.
-	ErrRunning = errors.New("client: the instance is running")
-	// ErrNotYet says that a purge was not waited for any longer, and takes effect all the same.
-	ErrNotYet = errors.New("client: not purged yet, but later")
-	// ErrStuck matches a *StuckError, which is ErrNotYet too.
-	ErrStuck = errors.New("client: the instance is stuck")
-	// ErrNoStatus says that the instance has not set a custom status yet.
+	// ErrRunning matches a *RunningError, which matches ErrRefused too.
+	ErrRunning = errors.New("client: instance is running")
+	// ErrPurgePending is returned if the wait for a purge has ended before the purge; it takes effect later.
+	ErrPurgePending = errors.New("client: purge pending")
+	// ErrStalled matches a *StalledError, which matches ErrPurgePending too.
+	ErrStalled = errors.New("client: instance is stalled")
+	// ErrNoStatus is returned for an instance that has not set a custom status.
 	ErrNoStatus = errors.New("client: no custom status")
 	// ErrEnded matches an *EndedError.
-	ErrEnded = errors.New("client: the instance has ended")
-	// ErrUnknown is matched by every error of a Start, Send, SendOrStart, Cancel or Purge whose message may have been
-	// accepted. Any other error of theirs means that it was not accepted, and never will be.
+	ErrEnded = errors.New("client: instance has ended")
+	// ErrUnknown matches every error of Start, Send, SendOrStart, Cancel and Purge whose message may have been accepted. Any other
+	// error means that it was not accepted, and never will be.
 	ErrUnknown = queue.ErrUnknown
-	// ErrNoOwner says that no orchestrator owns the instance's partition at the moment.
+	// ErrNoOwner is returned while no orchestrator owns the partition of the instance.
 	ErrNoOwner = queue.ErrNoOwner
-	// ErrClosed is the error of everything that is done with a closed Client.
+	// ErrClosed is returned by every operation of a closed Client.
 	ErrClosed = queue.ErrClosed
 )
 
-// EndedError says that nothing more is to be expected of an instance, because it has
-// ended. Attach and Result tell how.
+// EndedError reports that an instance has ended without what was waited for. Attach and Result return its result.
 type EndedError struct {
 	Instance string
 	Status   Status // Completed, Failed or Cancelled
 }
 
-// Error says which instance.
+// Error names the instance.
 func (e *EndedError) Error() string {
 	return fmt.Sprintf("client: instance %s has ended (%s)", e.Instance, e.Status)
 }
 
-// Is makes it match ErrEnded.
+// Is matches ErrEnded.
 func (e *EndedError) Is(target error) bool { return target == ErrEnded }
 
-// RunningError says that an instance was not purged, because it runs.
+// RunningError reports that an instance was not purged because it is running.
 type RunningError struct {
 	Instance string
 }
 
-// Error says which instance, and what to do.
+// Error names the instance.
 func (e *RunningError) Error() string {
 	return fmt.Sprintf("client: instance %s is running and was not purged; cancel it first, or purge it by force", e.Instance)
 }
 
-// Is makes it match ErrRunning and ErrRefused.
+// Is matches ErrRunning and ErrRefused.
 func (e *RunningError) Is(target error) bool { return target == ErrRunning || target == ErrRefused }
 
-// StuckError says that a purge waits in the inbox of an instance that can not go on.
-type StuckError struct {
+// StalledError reports that a purge waits in the inbox of a stalled instance.
+type StalledError struct {
 	Instance string
 	Why      string
 }
 
-// Error says which instance, why, and what to do.
-func (e *StuckError) Error() string {
-	return fmt.Sprintf("client: instance %s is stuck and not purged yet: %s; its purge waits until it goes on, and one by force removes it also if it cannot be read",
+// Error names the instance and the cause.
+func (e *StalledError) Error() string {
+	return fmt.Sprintf("client: instance %s is stalled and not purged yet: %s; its purge waits until it can proceed, and a forced one removes it also if it cannot be read",
 		e.Instance, e.Why)
 }
 
-// Is makes it match ErrStuck and ErrNotYet.
-func (e *StuckError) Is(target error) bool { return target == ErrStuck || target == ErrNotYet }
+// Is matches ErrStalled and ErrPurgePending.
+func (e *StalledError) Is(target error) bool {
+	return target == ErrStalled || target == ErrPurgePending
+}
 
-// notFoundError is an ErrNotFound in the words of the owner, who knows what is missing.
-type notFoundError struct{ text string }
+// problemError is an error with the message of the owner.
+type problemError struct {
+	is   error // ErrNotFound or ErrRefused; nil: neither
+	text string
+}
 
-// Error gives them.
-func (e *notFoundError) Error() string { return "client: " + e.text }
+// Error is the message.
+func (e *problemError) Error() string { return "client: " + e.text }
 
-// Is makes it match ErrNotFound.
-func (e *notFoundError) Is(target error) bool { return target == ErrNotFound }
+// Is matches the sentinel.
+func (e *problemError) Is(target error) bool { return e.is != nil && target == e.is }
 
-// problem makes an error of what an owner says.
-func problem(id string, p *queue.Problem) error {
-	text := p.Message
-	if id != "" && !strings.Contains(text, id) { // else it names what it is about
-		text = "instance " + id + ": " + text
-	}
+// problem is the error of a problem that an owner reports.
+func problem(p *request.Problem) error {
 	switch p.Code {
-	case queue.ProblemNotFound:
-		return &notFoundError{text: text}
-	case queue.ProblemNotOwner:
+	case request.ProblemNotFound:
+		return &problemError{is: ErrNotFound, text: p.Message}
+	case request.ProblemNotOwner:
 		return fmt.Errorf("%w: %s", ErrNoOwner, p.Message)
-	case queue.ProblemRefused:
-		return fmt.Errorf("%w: %s", ErrRefused, text)
+	case request.ProblemRefused:
+		return &problemError{is: ErrRefused, text: "refused: " + p.Message}
 	default:
-		return fmt.Errorf("client: %s (%s)", text, p.Code)
+		return &problemError{text: fmt.Sprintf("%s (%s)", p.Message, p.Code)}
 	}
+}
+
+// about adds the instance to the message of an owner that does not name it.
+func about(id string, err error) error {
+	if p, ok := err.(*problemError); ok && !strings.Contains(p.text, id) { //nolint:errorlint // of problem
+		return &problemError{is: p.is, text: "instance " + id + ": " + p.text}
+	}
+	return err
 }

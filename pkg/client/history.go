@@ -8,9 +8,8 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // Entry is one event of a history.
@@ -27,26 +26,25 @@ type Entry struct {
 // How is how a cancelled activity ended.
 type How string
 
-// The ways.
+// The ways in which a cancelled activity ends.
 const (
 	HowStopped       How = "stopped"        // it returned, Report.After its context was done
-	HowFinishedFirst How = "finished-first" // its result had been accepted before the turn that cancelled it saw it, and was dropped
-	HowFinishedLate  How = "finished-late"  // it returned by itself before its worker was told that nobody wants the result
-	HowNeverStarted  How = "never-started"  // it was cancelled before a worker began with it
-	HowAbandoned     How = "abandoned"      // it did not return within its grace, which was Report.After
+	HowFinishedFirst How = "finished-first" // its result was accepted before the cancelling turn, which did not see it, and was dropped
+	HowFinishedLate  How = "finished-late"  // it returned before its worker was notified of the cancellation
+	HowNeverStarted  How = "never-started"  // it was cancelled before a worker had started it
+	HowAbandoned     How = "abandoned"      // it did not return within its grace period, which was Report.After
 )
 
-// Report says how a cancelled activity ended, as far as its worker, or the owner of the
-// instance, knows. It stands beside the history, not in it: it decides nothing, comes after
-// the fact, and may be missing. A newer worker may say a How that is not listed here.
+// Report is how a cancelled activity ended, as recorded by its worker or by the owner of the instance. It is stored beside the
+// history, decides nothing, is written afterwards, and may be missing. A newer worker may record a How that is not listed here.
 type Report struct {
 	How    How
 	After  time.Duration // from the moment when the activity's context was done
 	Worker string        // empty: no worker had it
-	At     time.Time     // by the clock of whoever reported, UTC; zero: not told
+	At     time.Time     // by the clock of the process that recorded it, UTC; zero: not recorded
 }
 
-// readReport gives nil for a text that is no report: a history is shown without it.
+// readReport returns nil for a text that is not a report: the history is read without it.
 func readReport(text string) *Report {
 	var r struct {
 		How     How    `json:"how"`
@@ -64,33 +62,29 @@ func readReport(text string) *Report {
 	return report
 }
 
-// History gives the events of an execution (0: the latest) of an instance, in order,
-// reading on as they are taken. The first error ends it: those of Describe (ErrNotFound
-// also for an execution that there is not, and for an instance that has not begun), or
-// history's for an event that can not be read.
+// History iterates over the events of an execution (0: the latest) of an instance, in order, and reads them page by page. The first
+// error ends it: those of Describe, ErrNotFound also for an execution that does not exist and for an instance that has not begun, or
+// an error of package history for an event that cannot be decoded.
 func (c *Client) History(ctx context.Context, id string, execution uint64) iter.Seq2[Entry, error] {
 	return c.HistoryAfter(ctx, id, execution, 0, 0)
 }
 
-// HistoryAfter is History from behind an event id on. It gives nothing if there are no events behind it. At most page events
-// are read at a time; 0: as many as the owner sends.
+// HistoryAfter is History for the events after an event id, of which there may be none. At most page events are read at a time; 0:
+// as many as the owner sends.
 func (c *Client) HistoryAfter(ctx context.Context, id string, execution, after uint64, page int) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		if err := pawl.ValidateID(id); err != nil {
-			yield(Entry{}, fmt.Errorf("client: %w", err))
-			return
-		}
 		for {
-			r, err := c.ask(ctx, c.conn.PartitionOf(id), queue.Ask{Op: queue.OpHistory, Instance: id, Execution: execution, After: after, Limit: page})
+			var r request.HistoryPage
+			err := c.requestInstance(ctx, id, &request.History{Instance: id, Execution: execution, After: after, Limit: page}, &r)
 			if err == nil && after == 0 && len(r.Events) == 0 {
-				err = &notFoundError{text: fmt.Sprintf("instance %s has no execution %d", id, r.Execution)}
+				err = &problemError{is: ErrNotFound, text: fmt.Sprintf("instance %s has no execution %d", id, r.Execution)}
 			}
 			if err != nil {
 				yield(Entry{}, err)
 				return
 			}
 			execution = r.Execution // the latest may change between pages
-			if !entries(id, after, r, yield) {
+			if !entries(id, after, &r, yield) {
 				return
 			}
 			if after += uint64(len(r.Events)); !r.More || len(r.Events) == 0 {
@@ -100,11 +94,11 @@ func (c *Client) HistoryAfter(ctx context.Context, id string, execution, after u
 	}
 }
 
-// entries gives the events of one reply, and whether to read on.
-func entries(id string, after uint64, r queue.Reply, yield func(Entry, error) bool) bool {
+// entries yields the events of a page, and returns whether to read on.
+func entries(id string, after uint64, r *request.HistoryPage, yield func(Entry, error) bool) bool {
 	reports := make(map[uint64]*Report, len(r.Reports))
-	for _, rep := range r.Reports {
-		reports[rep.Activity] = readReport(rep.Text)
+	for _, report := range r.Reports {
+		reports[report.Activity] = readReport(report.Text)
 	}
 	for i, raw := range r.Events {
 		entry := Entry{Execution: r.Execution, Raw: raw}

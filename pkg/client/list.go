@@ -8,13 +8,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/internal/request"
 )
 
-// asksAtOnce is how many partitions are asked at a time.
-const asksAtOnce = 256
+// parallelRequests is the maximum of partitions that are requested at a time.
+const parallelRequests = 256
 
-// A partition is asked for so many rows at a time.
+// Rows of a page of one partition.
 const (
 	minPage  = 5
 	pageSize = 100
@@ -28,20 +28,18 @@ type ListOptions struct {
 	Prefix        string    // of the id
 	StartedSince  time.Time // zero: any time
 	StartedBefore time.Time // zero: any time
-	After         string    // only what comes behind the instance of this Cursor; "": from the beginning
+	After         string    // only instances after that of this Cursor; "": from the beginning
 	Limit         int       // maximum number of rows; 0: no limit
 }
 
 // Cursor is the place of an instance in a listing, for ListOptions.After.
-func Cursor(s Summary) string { return queue.ListCursor(unixMilli(s.Updated), s.Instance) }
+func Cursor(s Summary) string { return request.ListCursor(unixMilli(s.Updated), s.Instance) }
 
-// List gives the instances of the namespace, the latest change of status first, reading
-// on as they are taken. All partitions are asked, at the same time. If some can not
-// tell (ErrNoOwner), the others' instances are listed all the same, and the last pair
-// has the error: the list is not complete.
+// List iterates over the instances of the namespace, the latest change of status first, and reads them page by page. All partitions
+// are requested at the same time. If some do not answer (ErrNoOwner), the instances of the others are listed, and the last pair has
+// the error: the list is incomplete.
 //
-// A listing is no snapshot: an instance whose status changes meanwhile may be listed
-// twice or not at all.
+// A listing is not a snapshot: an instance whose status changes meanwhile may be listed twice or not at all.
 func (c *Client) List(ctx context.Context, o ListOptions) iter.Seq2[Summary, error] {
 	statuses := []Status{o.Status}
 	if o.Status == "" {
@@ -49,53 +47,60 @@ func (c *Client) List(ctx context.Context, o ListOptions) iter.Seq2[Summary, err
 	}
 	size := pageSize
 	if o.Limit > 0 { // a partition has its share of the rows, and may have twice as many
-		size = min(2*o.Limit/c.conn.Partitions()+minPage, o.Limit, pageSize)
+		size = min(2*o.Limit/c.partitions()+minPage, o.Limit, pageSize)
 	}
-	var asks []queue.Ask
-	for _, s := range statuses { // within a status an owner answers in order, across them not
-		asks = append(asks, queue.Ask{
-			Op: queue.OpList, Status: string(s), Limit: size, Cursor: o.After,
-			Filter: o.filter(),
+	filter := request.Filter{Orchestration: o.Orchestration, Prefix: o.Prefix, Since: unixMilli(o.StartedSince), Before: unixMilli(o.StartedBefore)}
+	var pages []pageFunc[request.Summary]
+	for _, s := range statuses { // an owner answers in order within a status only
+		pages = append(pages, func(ctx context.Context, partition int, cursor string) ([]request.Summary, string, error) {
+			if cursor == "" {
+				cursor = o.After
+			}
+			return c.instances(ctx, partition, &request.List{Status: string(s), Limit: size, Cursor: cursor, Filter: filter})
 		})
 	}
-	return merged(ctx, c, asks, o.Limit)
+	return c.merged(ctx, pages, o.Limit)
 }
 
-// Stalled gives the instances that can not go on, and why, as List does. Among them are those with an activity that no worker
-// has, or in a queue that no worker reads: such an instance is found within two looks of its orchestrator (20 s by default).
+// Stalled iterates over the stalled instances, as List does, and why they are stalled. Among them are those with an activity that no
+// worker has registered, or in a queue without workers: such an instance is found within two reconcile intervals of its
+// orchestrator (20 s by default).
 func (c *Client) Stalled(ctx context.Context) iter.Seq2[Summary, error] {
-	return merged(ctx, c, []queue.Ask{{Op: queue.OpStuck, Limit: pageSize}}, 0)
+	return c.merged(ctx, []pageFunc[request.Summary]{func(ctx context.Context, partition int, cursor string) ([]request.Summary, string, error) {
+		return c.instances(ctx, partition, &request.Stalled{Cursor: cursor, Limit: pageSize})
+	}}, 0)
 }
 
-// Counts are the instances of a namespace by status, and how many of them cannot go on.
+func (c *Client) instances(ctx context.Context, partition int, q request.Request) ([]request.Summary, string, error) {
+	var r request.InstancePage
+	err := c.requestWithin(ctx, c.opts.OwnerTimeout, partition, q, &r)
+	return r.Instances, r.Cursor, err
+}
+
+// Counts are the instances of a namespace by status, and the number of those that are stalled.
 type Counts struct {
 	Status  map[Status]uint64 // every status
 	Stalled uint64
 }
 
-// Count counts the instances of the namespace; nothing is scanned. All partitions are asked, at the same time. If some do
-// not answer (ErrNoOwner), the error reports it beside the counts of the others. It is no snapshot.
+// Count counts the instances of the namespace without a scan. All partitions are requested at the same time. If some do not answer
+// (ErrNoOwner), the error reports it beside the counts of the others. It is not a snapshot.
 func (c *Client) Count(ctx context.Context) (Counts, error) {
 	sum := Counts{Status: map[Status]uint64{Pending: 0, Running: 0, Completed: 0, Failed: 0, Cancelled: 0}}
-	sources := openAll(ctx, c, []queue.Ask{{Op: queue.OpCount}}, func(r queue.Reply) []queue.Reply { return []queue.Reply{r} })
+	sources := openAll(ctx, c.partitions(), []pageFunc[request.Counts]{func(ctx context.Context, partition int, _ string) ([]request.Counts, string, error) {
+		var r request.Counts
+		err := c.requestWithin(ctx, c.opts.OwnerTimeout, partition, new(request.Count), &r)
+		return []request.Counts{r}, "", err
+	}})
 	for _, s := range sources {
 		for _, r := range s.rows {
-			for _, n := range r.Counts {
+			for _, n := range r.Status {
 				sum.Status[Status(n.Status)] += n.Count
 			}
 			sum.Stalled += r.Stalled
 		}
 	}
-	return sum, missing(sources, c.conn.Partitions())
-}
-
-// filter is nil if all instances pass it.
-func (o ListOptions) filter() *queue.ListFilter {
-	f := queue.ListFilter{Orchestration: o.Orchestration, Prefix: o.Prefix, Since: unixMilli(o.StartedSince), Before: unixMilli(o.StartedBefore)}
-	if f == (queue.ListFilter{}) {
-		return nil
-	}
-	return &f
+	return sum, missing(sources, c.partitions())
 }
 
 // unixMilli is the time in Unix milliseconds; zero is zero.
@@ -106,43 +111,44 @@ func unixMilli(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
+// pageFunc reads a page of a partition, and the cursor of the next; empty: it is the last.
+type pageFunc[T any] func(ctx context.Context, partition int, cursor string) (rows []T, next string, err error)
+
 // source is the rows of one partition and request, read page by page.
 type source[T any] struct {
-	c         *Client
 	partition int
-	ask       queue.Ask
-	of        func(queue.Reply) []T
+	page      pageFunc[T]
 	rows      []T
+	cursor    string
 	end       bool
 	err       error
 }
 
-// fill reads the next page, if there is nothing at hand.
+// fill reads the next page if no rows are left.
 func (s *source[T]) fill(ctx context.Context) {
 	for len(s.rows) == 0 && !s.end {
-		r, err := s.c.askWithin(ctx, s.c.opts.Patience, s.partition, s.ask)
+		rows, next, err := s.page(ctx, s.partition, s.cursor)
 		if err != nil {
 			s.err, s.end = err, true
 			return
 		}
-		s.rows, s.end = s.of(r), r.Cursor == ""
-		s.ask.Cursor = r.Cursor
+		s.rows, s.cursor, s.end = rows, next, next == ""
 	}
 }
 
-// merged gives the rows of all partitions for all the requests, in order, at most
-// limit (0: all), and then what is missing.
-func merged(ctx context.Context, c *Client, asks []queue.Ask, limit int) iter.Seq2[Summary, error] {
+// merged iterates over the rows of all partitions and requests, in order, at most limit (0: all), and ends with the error of an
+// incomplete list.
+func (c *Client) merged(ctx context.Context, pages []pageFunc[request.Summary], limit int) iter.Seq2[Summary, error] {
 	return func(yield func(Summary, error) bool) {
-		sources := openAll(ctx, c, asks, func(r queue.Reply) []queue.Described { return r.Rows })
+		sources := openAll(ctx, c.partitions(), pages)
 		for n := 0; limit == 0 || n < limit; n++ {
 			s := first(sources)
 			if s == nil {
 				break
 			}
-			d := s.rows[0]
+			row := s.rows[0]
 			s.rows = s.rows[1:]
-			if !yield(summaryOf(&d), nil) {
+			if !yield(summaryOf(&row), nil) {
 				return
 			}
 			s.fill(ctx)
@@ -153,41 +159,22 @@ func merged(ctx context.Context, c *Client, asks []queue.Ask, limit int) iter.Se
 	}
 }
 
-// each gives the rows of all partitions for one request, in no order, and then what is missing.
-func each[T any](ctx context.Context, c *Client, ask queue.Ask, of func(queue.Reply) []T, yield func(T, error) bool) {
-	sources := openAll(ctx, c, []queue.Ask{ask}, of)
-	for _, s := range sources {
-		for ; len(s.rows) > 0; s.fill(ctx) {
-			for _, row := range s.rows {
-				if !yield(row, nil) {
-					return
-				}
-			}
-			s.rows = nil
-		}
-	}
-	if err := missing(sources, c.partitions()); err != nil {
-		var none T
-		yield(none, err)
-	}
-}
-
-// openAll reads the first page of every source, partitions beside one another.
-func openAll[T any](ctx context.Context, c *Client, asks []queue.Ask, of func(queue.Reply) []T) []*source[T] {
-	sources := make([]*source[T], c.partitions()*len(asks))
+// openAll reads the first page of every source, partitions in parallel.
+func openAll[T any](ctx context.Context, partitions int, pages []pageFunc[T]) []*source[T] {
+	sources := make([]*source[T], partitions*len(pages))
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	places := make(chan struct{}, asksAtOnce)
-	for p := range c.partitions() {
-		mine := sources[p*len(asks) : (p+1)*len(asks)]
-		for i, a := range asks {
-			mine[i] = &source[T]{c: c, partition: p, ask: a, of: of}
+	places := make(chan struct{}, parallelRequests)
+	for p := range partitions {
+		mine := sources[p*len(pages) : (p+1)*len(pages)]
+		for i, page := range pages {
+			mine[i] = &source[T]{partition: p, page: page}
 		}
 		places <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-places }()
 			for _, s := range mine {
-				if s.fill(ctx); s.err != nil { // its neighbours would wait in vain as well
+				if s.fill(ctx); s.err != nil { // the others of the partition would fail too
 					return
 				}
 			}
@@ -196,12 +183,11 @@ func openAll[T any](ctx context.Context, c *Client, asks []queue.Ask, of func(qu
 	return sources
 }
 
-// partitions is how many partitions a list is of; at least one, for without the permission to know how many there are, its
-// request has the error that tells so.
+// partitions is the number of partitions of a list. It is one without the permission to read it: then the request returns the
+// error.
 func (c *Client) partitions() int { return max(1, c.conn.Partitions()) }
 
-// missing is the error of a list that lacks partitions; nil if it lacks none. It tells
-// on one line why the first of them is missing: with the others it is mostly the same.
+// missing is the error of a list without some of the partitions, with the cause of the first; nil if none is missing.
 func missing[T any](sources []*source[T], of int) error {
 	var first *source[T]
 	lost := make(map[int]struct{})
@@ -217,14 +203,13 @@ func missing[T any](sources []*source[T], of int) error {
 	if first == nil {
 		return nil
 	}
-	return fmt.Errorf("client: the list is not complete, %d of %d partitions could not tell; partition %d: %w",
+	return fmt.Errorf("client: list incomplete, %d of %d partitions did not answer; partition %d: %w",
 		len(lost), of, first.partition, first.err)
 }
 
-// first is the source whose next row comes first: the one that changed last, and of
-// several the one of the highest id, which is the order of each partition.
-func first(sources []*source[queue.Described]) *source[queue.Described] {
-	var best *source[queue.Described]
+// first is the source with the next row: the latest change, and of several the highest id, which is the order of each partition.
+func first(sources []*source[request.Summary]) *source[request.Summary] {
+	var best *source[request.Summary]
 	for _, s := range sources {
 		if len(s.rows) == 0 {
 			continue

@@ -2,19 +2,19 @@ package client
 
 import "github.com/pawlrun/pawl/pkg/queue"
 
-// StartOption is an option of what may start an instance: Version, and every Option.
+// StartOption is an option of Start and SendOrStart: Version, and every Option.
 type StartOption interface {
 	setter
 	starts()
 }
 
-// PurgeOption is an option of Purge: Force, Because, and every Option.
+// PurgeOption is an option of Purge: Force, Reason, and every Option.
 type PurgeOption interface {
 	setter
 	purges()
 }
 
-// Option is an option of everything that is sent: By, MessageID.
+// Option is an option of every message: By, MessageID.
 type Option interface {
 	StartOption
 	PurgeOption
@@ -30,7 +30,7 @@ func (b byOption) apply(in *queue.OutInput) { in.By = string(b) }
 func (byOption) starts()                    {}
 func (byOption) purges()                    {}
 
-// By names who asks, in place of Options.By.
+// By names the requester, instead of Options.By.
 func By(name string) Option { return byOption(name) }
 
 type idOption string
@@ -39,9 +39,8 @@ func (i idOption) apply(in *queue.OutInput) { in.ID = string(i) }
 func (idOption) starts()                    {}
 func (idOption) purges()                    {}
 
-// MessageID gives the message an id of the caller's, at most 256 bytes, unique among
-// the messages to the instance: a repeat of it within an hour takes no effect. Without
-// this option every call makes an id of its own.
+// MessageID sets the id of the message, at most 256 bytes, unique among the messages to the instance: a repeat of it within an hour
+// has no effect. Without this option every call generates an id.
 func MessageID(id string) Option { return idOption(id) }
 
 type versionOption string
@@ -49,10 +48,9 @@ type versionOption string
 func (v versionOption) apply(in *queue.OutInput) { in.Version = string(v) }
 func (versionOption) starts()                    {}
 
-// Version asks for a version of the orchestration: 1 to 100 characters of the alphabet
-// of names. Without it an instance gets the newest that its orchestrator has. The version
-// of an instance that exists is not changed. An instance whose version no orchestrator
-// has waits until one appears.
+// Version requests a version of the orchestration: 1 to 100 characters of the alphabet of names. Without it an instance gets the
+// newest that its orchestrator has. The version of an existing instance is not changed. An instance whose version no orchestrator has
+// waits until one registers it.
 func Version(v string) StartOption { return versionOption(v) }
 
 type forceOption struct{}
@@ -60,14 +58,14 @@ type forceOption struct{}
 func (forceOption) apply(in *queue.OutInput) { in.Force = true }
 func (forceOption) purges()                  {}
 
-// Force purges an instance also if it runs: its code is not asked, its activities are
-// cancelled with the reason Purged, and its children are cancelled.
+// Force purges an instance also if it is running: its code does not run again, its activities are cancelled with the reason Purged,
+// and its children are cancelled.
 func Force() PurgeOption { return forceOption{} }
 
-type becauseOption string
+type reasonOption string
 
-func (b becauseOption) apply(in *queue.OutInput) { in.Text = string(b) }
-func (becauseOption) purges()                    {}
+func (r reasonOption) apply(in *queue.OutInput) { in.Text = string(r) }
+func (reasonOption) purges()                    {}
 
-// Because says why an instance is purged: what is cancelled by it is told. A text is cut at 8 KiB.
-func Because(text string) PurgeOption { return becauseOption(text) }
+// Reason is why an instance is purged, as its activities and children record it. A text is cut at 8 KiB.
+func Reason(text string) PurgeOption { return reasonOption(text) }

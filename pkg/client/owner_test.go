@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -30,15 +31,15 @@ type owner struct {
 	mute    bool // tell nobody of an end or a status
 	inputs  []queue.Input
 	seen    map[string]bool // ids of messages
-	rows    map[string]*queue.Described
-	answers map[string]queue.Answer
+	rows    map[string]*request.Description
+	answers map[string]request.Answer
 	waiting map[string][]string
 	vain    int                 // requests about nobody
 	watch   map[string][]string // who waits for a custom status
 	events  map[string][][]byte
-	reports []queue.Report
+	reports []request.Report
 	changed chan struct{}
-	gates   gates
+	limits  limits
 	hang    func() // called before a request is answered; nil: nothing
 }
 
@@ -51,7 +52,7 @@ func stand(t *testing.T, o Options) (*owner, *Client) {
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Close)
-	w := &owner{t: t, conn: conn, seen: map[string]bool{}, rows: map[string]*queue.Described{}, answers: map[string]queue.Answer{},
+	w := &owner{t: t, conn: conn, seen: map[string]bool{}, rows: map[string]*request.Description{}, answers: map[string]request.Answer{},
 		waiting: map[string][]string{}, watch: map[string][]string{}, events: map[string][][]byte{}, changed: make(chan struct{}, 1)}
 	for p := range conn.Partitions() {
 		w.own(p)
@@ -100,12 +101,12 @@ func (w *owner) own(p int) {
 
 // serve answers the requests to a partition.
 func (w *owner) serve(p int) *queue.Subscription {
-	asks, err := w.conn.ServeAsks(p, w.asked(p))
+	s, err := request.Serve(w.conn, p, w.requested(p))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.t.Cleanup(asks.Stop)
-	return asks
+	w.t.Cleanup(s.Stop)
+	return s
 }
 
 func (w *owner) take(in queue.Input) {
@@ -127,10 +128,10 @@ func (w *owner) take(in queue.Input) {
 		return
 	}
 	if w.rows[in.Instance] == nil {
-		w.rows[in.Instance] = &queue.Described{Instance: in.Instance, Orchestration: in.Name, Status: "running", Born: in.Pos, Updated: in.Pos.Time, Execution: 1}
+		w.rows[in.Instance] = &request.Description{Summary: request.Summary{Instance: in.Instance, Orchestration: in.Name, Status: "running", Origin: in.Pos, Updated: in.Pos.Time, Execution: 1}}
 	}
 	if a, ok := w.answers[in.Instance]; ok {
-		_ = w.conn.Answer(in.Reply, a)
+		_ = request.Publish(w.conn, in.Reply, a)
 	} else {
 		w.waiting[in.Instance] = append(w.waiting[in.Instance], in.Reply)
 	}
@@ -138,20 +139,20 @@ func (w *owner) take(in queue.Input) {
 
 // purge does what a purge asks for, unless the instance is stuck, and answers.
 func (w *owner) purge(in queue.Input) {
-	row, a := w.rows[in.Instance], queue.Answer{Instance: in.Instance, Status: queue.StatusPurged}
+	row, a := w.rows[in.Instance], request.Answer{Instance: in.Instance, Status: request.StatusPurged}
 	switch {
 	case row == nil:
-		a = queue.Answer{Problem: &queue.Problem{Code: queue.ProblemNotFound, Message: "there is no instance " + in.Instance}}
-	case row.Stuck != "":
-		row.Inbox++
+		a = request.Answer{Problem: &request.Problem{Code: request.ProblemNotFound, Message: "there is no instance " + in.Instance}}
+	case row.Stalled != "":
+		row.UnreadInputs++
 		return
 	case !Status(row.Status).Ended() && !in.Force:
-		a = queue.Answer{Problem: &queue.Problem{Code: queue.ProblemRefused, Message: "it is running"}}
+		a = request.Answer{Problem: &request.Problem{Code: request.ProblemRefused, Message: "it is running"}}
 	default:
 		delete(w.rows, in.Instance)
 	}
 	if !w.mute {
-		_ = w.conn.Answer(in.Reply, a)
+		_ = request.Publish(w.conn, in.Reply, a)
 	}
 }
 
@@ -174,7 +175,7 @@ func (w *owner) input(n int) queue.Input {
 }
 
 // finish ends an instance and tells whoever waits.
-func (w *owner) finish(id string, a queue.Answer) {
+func (w *owner) finish(id string, a request.Answer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	a.Instance = id
@@ -184,7 +185,7 @@ func (w *owner) finish(id string, a queue.Answer) {
 	}
 	if !w.mute {
 		for _, to := range w.waiting[id] {
-			_ = w.conn.Answer(to, a)
+			_ = request.Publish(w.conn, to, a)
 		}
 	}
 	delete(w.waiting, id)
@@ -192,10 +193,10 @@ func (w *owner) finish(id string, a queue.Answer) {
 }
 
 // say sets a custom status and tells whoever waits.
-func (w *owner) say(id string, custom queue.Custom) {
+func (w *owner) say(id string, custom request.CustomStatus) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.rows[id].Custom = &custom
+	w.rows[id].CustomStatus = &custom
 	w.show(id)
 }
 
@@ -204,7 +205,7 @@ func (w *owner) show(id string) {
 		return
 	}
 	for _, to := range w.watch[id] {
-		_ = w.conn.Answer(to, queue.Answer{Instance: id, Status: w.rows[id].Status, Custom: w.rows[id].Custom})
+		_ = request.Publish(w.conn, to, request.Answer{Instance: id, Status: w.rows[id].Status, Custom: w.rows[id].CustomStatus})
 	}
 	delete(w.watch, id)
 }
@@ -219,18 +220,18 @@ func (w *owner) watched(id string, n int) {
 	})
 }
 
-func (w *owner) status(row *queue.Described, a queue.Ask) queue.Reply {
-	if row.Status == "running" && (row.Custom == nil || row.Custom.Version <= a.After) {
-		if a.ReplyTo != "" {
-			w.watch[a.Instance] = append(w.watch[a.Instance], a.ReplyTo)
+func (w *owner) status(row *request.Description, q *request.Status) request.Reply {
+	if row.Status == "running" && (row.CustomStatus == nil || row.CustomStatus.Version <= q.After) {
+		if q.ReplyTo != "" {
+			w.watch[q.Instance] = append(w.watch[q.Instance], q.ReplyTo)
 		}
-		return queue.Reply{}
+		return new(request.Answered)
 	}
-	return queue.Reply{Answer: &queue.Answer{Instance: a.Instance, Status: row.Status, Custom: row.Custom}}
+	return &request.Answered{Answer: &request.Answer{Instance: q.Instance, Status: row.Status, Custom: row.CustomStatus}}
 }
 
-func (w *owner) asked(p int) func(context.Context, queue.Ask) queue.Reply {
-	return func(_ context.Context, a queue.Ask) queue.Reply {
+func (w *owner) requested(p int) func(context.Context, request.Request) (request.Reply, error) {
+	return func(_ context.Context, q request.Request) (request.Reply, error) {
 		w.mu.Lock()
 		hang := w.hang
 		w.mu.Unlock()
@@ -239,53 +240,60 @@ func (w *owner) asked(p int) func(context.Context, queue.Ask) queue.Reply {
 		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		switch {
-		case a.Op == queue.OpList || a.Op == queue.OpStuck:
-			return w.list(p, a)
-		case a.Op >= queue.OpGates:
-			return w.gates.asked(p, a)
-		}
-		row := w.rows[a.Instance]
-		if row == nil {
-			w.vain++
-			return queue.Reply{Problem: &queue.Problem{Code: queue.ProblemNotFound, Message: "unknown"}}
-		}
-		switch a.Op {
-		case queue.OpAwait:
-			if ans, ok := w.answers[a.Instance]; ok {
-				return queue.Reply{Answer: &ans}
+		switch q := q.(type) {
+		case *request.List:
+			return w.list(p, q.Cursor, q.Limit, func(s *request.Description) bool { return s.Status == q.Status }), nil
+		case *request.Stalled:
+			return w.list(p, q.Cursor, q.Limit, func(s *request.Description) bool { return s.Stalled != "" }), nil
+		case *request.Await:
+			if err := w.unknown(q.Instance); err != nil {
+				return nil, err
 			}
-			w.waiting[a.Instance] = append(w.waiting[a.Instance], a.ReplyTo)
-			return queue.Reply{}
-		case queue.OpStatus:
-			return w.status(row, a)
-		case queue.OpDescribe:
-			return queue.Reply{Described: row}
-		case queue.OpHistory:
-			if a.Execution > 1 {
-				return queue.Reply{Execution: a.Execution}
+			if a, ok := w.answers[q.Instance]; ok {
+				return &request.Answered{Answer: &a}, nil
 			}
-			all := w.events[a.Instance][a.After:]
+			w.waiting[q.Instance] = append(w.waiting[q.Instance], q.ReplyTo)
+			return new(request.Answered), nil
+		case *request.Status:
+			if err := w.unknown(q.Instance); err != nil {
+				return nil, err
+			}
+			return w.status(w.rows[q.Instance], q), nil
+		case *request.Describe:
+			return w.rows[q.Instance], w.unknown(q.Instance)
+		case *request.History:
+			if err := w.unknown(q.Instance); err != nil || q.Execution > 1 {
+				return &request.HistoryPage{Execution: q.Execution}, err
+			}
+			all := w.events[q.Instance][q.After:]
 			n := min(len(all), 2) // small pages
-			return queue.Reply{Execution: 1, Events: all[:n], More: n < len(all), Reports: w.reports}
+			return &request.HistoryPage{Execution: 1, Events: all[:n], More: n < len(all), Reports: w.reports}, nil
 		default:
-			return queue.Reply{Problem: &queue.Problem{Code: queue.ProblemBadAsk, Message: "?"}}
+			return w.limits.requested(p, q)
 		}
 	}
 }
 
-func (w *owner) list(p int, a queue.Ask) queue.Reply {
-	var rows []queue.Described
+func (w *owner) unknown(id string) error {
+	if w.rows[id] != nil {
+		return nil
+	}
+	w.vain++
+	return &request.Problem{Code: request.ProblemNotFound, Message: "unknown"}
+}
+
+func (w *owner) list(p int, cursor string, limit int, keep func(*request.Description) bool) *request.InstancePage {
+	var rows []request.Summary
 	for id, row := range w.rows {
-		if w.conn.PartitionOf(id) == p && (row.Status == a.Status || a.Op == queue.OpStuck && row.Stuck != "") {
-			rows = append(rows, *row)
+		if w.conn.PartitionOf(id) == p && keep(row) {
+			rows = append(rows, row.Summary)
 		}
 	}
-	slices.SortFunc(rows, func(x, y queue.Described) int { return cmp.Compare(y.Updated, x.Updated) })
+	slices.SortFunc(rows, func(x, y request.Summary) int { return cmp.Compare(y.Updated, x.Updated) })
 	from := 0
-	_, _ = fmt.Sscan(a.Cursor, &from)
-	to := min(from+min(a.Limit, 3), len(rows))
-	r := queue.Reply{Rows: rows[from:to]}
+	_, _ = fmt.Sscan(cursor, &from)
+	to := min(from+min(limit, 3), len(rows))
+	r := &request.InstancePage{Instances: rows[from:to]}
 	if to < len(rows) {
 		r.Cursor = fmt.Sprint(to)
 	}

@@ -4,13 +4,13 @@ import (
 	"sync"
 )
 
-// owners wakes the questions of a partition when its owner has changed. It is safe for concurrent use.
+// owners wakes the waits of a partition when its owner has changed. It is safe for concurrent use.
 type owners struct {
 	mu sync.Mutex
 	of map[int]chan struct{} // by partition; closed at the next change
 }
 
-// next is closed when the owner of the partition changes next.
+// next returns a channel that is closed at the next change of the owner of the partition.
 func (o *owners) next(partition int) <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -25,7 +25,7 @@ func (o *owners) next(partition int) <-chan struct{} {
 	return ch
 }
 
-// changed wakes the questions of one partition.
+// changed wakes the waits of one partition.
 func (o *owners) changed(partition int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -35,7 +35,7 @@ func (o *owners) changed(partition int) {
 	}
 }
 
-// allChanged wakes all questions: what was announced while the connection was lost is not known.
+// allChanged wakes all waits: announcements made while the connection was lost are not known.
 func (o *owners) allChanged() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // lose ends an instance without telling whoever waits, as an owner does that is killed behind its commit.
-func (w *owner) lose(id string, a queue.Answer) {
+func (w *owner) lose(id string, a request.Answer) {
 	w.mu.Lock()
 	w.mute = true
 	w.mu.Unlock()
@@ -45,12 +45,12 @@ func wantResult(t *testing.T, got <-chan string, want string) {
 	}
 }
 
-func raw(text string) queue.Answer {
-	return queue.Answer{Status: "completed", Result: history.Payload{Type: history.TypeJSON, Data: []byte(text)}}
+func raw(text string) request.Answer {
+	return request.Answer{Status: "completed", Result: history.Payload{Type: history.TypeJSON, Data: []byte(text)}}
 }
 
 func TestResultIsRequestedAgainWhenOwnerIsAnnounced(t *testing.T) {
-	w, c := stand(t, Options{Every: time.Hour})
+	w, c := stand(t, Options{RepeatInterval: time.Hour})
 	for i, run := range []func(id string) *RawRun{
 		func(id string) *RawRun {
 			run, err := c.StartRaw(soon(t), "x", id, history.Payload{})
@@ -74,7 +74,7 @@ func TestResultIsRequestedAgainWhenOwnerIsAnnounced(t *testing.T) {
 }
 
 func TestResultIsRequestedWhenOwnerWasAnnouncedBetweenStartAndCall(t *testing.T) {
-	w, c := stand(t, Options{Every: time.Hour})
+	w, c := stand(t, Options{RepeatInterval: time.Hour})
 	run, err := c.StartRaw(soon(t), "x", "a", history.Payload{})
 	ok(t, err)
 	w.input(0)
@@ -92,17 +92,17 @@ func TestResultIsRequestedWhenOwnerWasAnnouncedBetweenStartAndCall(t *testing.T)
 }
 
 func TestLateCallOfResultRequestsAtOnce(t *testing.T) {
-	w, c := stand(t, Options{Every: time.Hour})
+	w, c := stand(t, Options{RepeatInterval: time.Hour})
 	run, err := c.StartRaw(soon(t), "x", "a", history.Payload{})
 	ok(t, err)
 	w.input(0)
 	w.lose("a", raw(`"done"`))
-	run.started = run.started.Add(-c.opts.Every)
+	run.started = run.started.Add(-c.opts.RepeatInterval)
 	wantResult(t, inBackground(t, run), `"done"`)
 }
 
 func TestResultIsRequestedAgainWhenConnectionIsBack(t *testing.T) {
-	w, c := stand(t, Options{Every: time.Hour})
+	w, c := stand(t, Options{RepeatInterval: time.Hour})
 	run, err := c.StartRaw(soon(t), "x", "a", history.Payload{})
 	ok(t, err)
 	w.input(0)
@@ -114,7 +114,7 @@ func TestResultIsRequestedAgainWhenConnectionIsBack(t *testing.T) {
 
 // An owner that is stopped or cut off answers no request, and holds a waiting client for the time-out of one.
 func TestAnnouncedOwnerIsAskedThoughTheOneBeforeDoesNotAnswer(t *testing.T) {
-	w, c := stand(t, Options{Every: time.Hour})
+	w, c := stand(t, Options{RepeatInterval: time.Hour})
 	_, err := c.StartRaw(soon(t), "x", "a", history.Payload{})
 	ok(t, err)
 	w.input(0)
@@ -137,7 +137,7 @@ func TestAnnouncedOwnerIsAskedThoughTheOneBeforeDoesNotAnswer(t *testing.T) {
 }
 
 func TestAttachedRunWaitsForAnInstanceThatWasStartedAMomentAgo(t *testing.T) {
-	w, c := stand(t, Options{Every: time.Hour, Patience: 10 * time.Second})
+	w, c := stand(t, Options{RepeatInterval: time.Hour, OwnerTimeout: 10 * time.Second})
 	got := inBackground(t, c.AttachRaw("a"))
 	poll.Until(t, 20*time.Second, "a request in vain", func() bool {
 		w.mu.Lock()
@@ -152,7 +152,7 @@ func TestAttachedRunWaitsForAnInstanceThatWasStartedAMomentAgo(t *testing.T) {
 }
 
 func TestAttachedRunOfNobodyIsNotFoundAfterPatience(t *testing.T) {
-	_, c := stand(t, Options{Every: time.Hour, Patience: 50 * time.Millisecond})
+	_, c := stand(t, Options{RepeatInterval: time.Hour, OwnerTimeout: 50 * time.Millisecond})
 	began := time.Now()
 	if _, err := c.AttachRaw("nobody").Result(soon(t)); !errors.Is(err, ErrNotFound) {
 		t.Fatal(err)
@@ -163,7 +163,7 @@ func TestAttachedRunOfNobodyIsNotFoundAfterPatience(t *testing.T) {
 }
 
 func TestNextStatusIsRequestedAgainWhenOwnerIsAnnounced(t *testing.T) {
-	w, c, progress := running(t, Options{Every: time.Hour})
+	w, c, progress := running(t, Options{RepeatInterval: time.Hour})
 	ctx, got := soon(t), make(chan error, 1)
 	go func() {
 		_, err := NextStatus(ctx, c, progress, "a-1", 0)

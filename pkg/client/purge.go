@@ -6,98 +6,95 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Purge removes an instance with all that it has: every execution's history, its leases,
-// and its place in listings. It waits until that is done.
+// Purge removes an instance: the histories of all its executions, its leases, and its place in listings. It waits until that is done.
 //
-// A purge is an input like others, and takes effect when those before it have. An instance
-// that runs is not purged without Force: the error is ErrRunning, and nothing has changed.
-// One that has ended is purged when all that it has to tell others is told. What was sent
-// behind the purge is for whoever has the id next.
+// A purge is an input like others, and takes effect after those before it. Without Force a running instance is not purged: the error
+// is ErrRunning, and nothing has changed. One that has ended is purged when its messages to other instances are published. Inputs
+// that are accepted after the purge belong to the next instance of the id.
 //
-//	published ─▶ behind the inputs before it ─▶ purged    (answered, and not found)
-//	                      │       └─ it runs ─▶ refused   (answered)
-//	                      └─ it is stuck ─────▶ waits; a forced one overtakes what can not be read
+//	published ─▶ after the inputs before it ─▶ purged    (answered; then not found)
+//	                      │       └─ running ─▶ refused  (answered)
+//	                      └─ stalled ─────────▶ waits; a forced one overtakes inputs that cannot be read
 //
-// The answer is pushed. It may be lost, so Describe is asked every Options.Every: the
-// instance is gone, or another has its id; or it runs on with nothing unread, and what was
-// not forced is taken for refused.
+// The answer is pushed. It may be lost, so the instance is described every Options.RepeatInterval: it is gone, or another one has its
+// id; or it is running without unread inputs, and a purge without Force counts as refused.
 //
-// Errors: ErrNotFound; ErrRunning, which is ErrRefused too; those of Start while the stream
-// does not have the purge. When it has, the end of ctx and of the Client ends only the waiting,
-// and so does finding that the instance is stuck: the error is ErrNotYet, beside ctx's (and
-// why the last request failed, if it did), ErrClosed, or ErrStuck. Purging again is harmless, unless somebody has started another
-// instance of the id meanwhile.
+// Errors: ErrNotFound; ErrRunning, which is ErrRefused too; those of Start while the stream has not stored the purge. After that the
+// end of ctx and of the Client end the wait only, and so does a stalled instance: the error matches ErrPurgePending, and ctx's error
+// (and that of the last request), ErrClosed or ErrStalled. Purging again is harmless unless another instance of the id has been
+// started.
 func (c *Client) Purge(ctx context.Context, id string, opts ...PurgeOption) error {
-	w := c.wait()
+	w := c.newWaiter()
 	defer c.forget(w.token)
 	in := queue.OutInput{Instance: id, Kind: queue.KindPurge, Reply: c.inbox.Subject(w.token)}
 	seq, err := publish(ctx, c, &in, opts)
 	if err != nil {
 		return err
 	}
-	p := purging{c: c, id: id, seq: seq, force: in.Force}
-	next := time.NewTicker(c.opts.Every)
-	defer next.Stop()
+	p := purge{c: c, id: id, seq: seq, force: in.Force}
+	repeat := time.NewTicker(c.opts.RepeatInterval)
+	defer repeat.Stop()
 	for {
 		select {
 		case <-w.settled:
 			return p.answered(w.answer)
 		case <-c.done:
-			return p.unknown(ErrClosed)
+			return p.pending(ErrClosed)
 		case <-ctx.Done():
-			return p.unknown(ctx.Err())
-		case <-next.C:
-			if over, err := p.look(ctx); over {
+			return p.pending(ctx.Err())
+		case <-repeat.C:
+			if over, err := p.check(ctx); over {
 				return err
 			}
 		}
 	}
 }
 
-// purging is a purge that is in the stream.
-type purging struct {
+// purge is a purge that the stream has stored.
+type purge struct {
 	c     *Client
 	id    string
-	seq   uint64 // of the purge
+	seq   uint64 // in the stream
 	force bool
-	last  error // of the latest look, if it could not tell
+	last  error // of the latest check, if it has failed
 }
 
-func (p *purging) answered(a queue.Answer) error {
+func (p *purge) answered(a request.Answer) error {
 	switch {
 	case a.Problem == nil:
 		return nil
-	case a.Problem.Code == queue.ProblemRefused:
+	case a.Problem.Code == request.ProblemRefused:
 		return &RunningError{Instance: p.id}
 	default:
-		return problem(p.id, a.Problem)
+		return about(p.id, problem(a.Problem))
 	}
 }
 
-func (p *purging) unknown(err error) error {
+func (p *purge) pending(err error) error {
 	if p.last != nil {
-		return fmt.Errorf("%w: %s: %w (last: %w)", ErrNotYet, p.id, err, p.last)
+		return fmt.Errorf("%w: %s: %w (last: %w)", ErrPurgePending, p.id, err, p.last)
 	}
-	return fmt.Errorf("%w: %s: %w", ErrNotYet, p.id, err)
+	return fmt.Errorf("%w: %s: %w", ErrPurgePending, p.id, err)
 }
 
-// look asks how the instance stands, in case the answer was lost.
-func (p *purging) look(ctx context.Context) (over bool, _ error) {
+// check describes the instance, in case the answer was lost.
+func (p *purge) check(ctx context.Context) (over bool, _ error) {
 	d, err := p.c.describe(ctx, p.id)
 	p.last = err
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return true, nil
 	case err != nil:
-		return false, nil //nolint:nilerr // it is asked again
-	case d.Born.Seq > p.seq: // somebody has the id anew
+		return false, nil //nolint:nilerr // the request is repeated
+	case d.Origin.Seq > p.seq: // another instance has the id
 		return true, nil
-	case d.Stuck != "":
-		return true, &StuckError{Instance: p.id, Why: d.Stuck}
-	case !p.force && !Status(d.Status).Ended() && d.Inbox == 0:
+	case d.Stalled != "":
+		return true, &StalledError{Instance: p.id, Why: d.Stalled}
+	case !p.force && !Status(d.Status).Ended() && d.UnreadInputs == 0:
 		return true, &RunningError{Instance: p.id}
 	default:
 		return false, nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -19,7 +20,7 @@ func begin(t *testing.T, w *owner, c *Client, n int, id string, runs bool) {
 	ok(t, err)
 	w.input(n)
 	if !runs {
-		w.finish(id, queue.Answer{Status: "completed"})
+		w.finish(id, request.Answer{Status: "completed"})
 	}
 }
 
@@ -31,9 +32,9 @@ func lose(w *owner) {
 }
 
 func TestAPurgeArrivesWithWhoAndWhyAndEndsWhenTheInstanceIsGone(t *testing.T) {
-	w, c := stand(t, Options{By: "me", Every: time.Hour})
+	w, c := stand(t, Options{By: "me", RepeatInterval: time.Hour})
 	begin(t, w, c, 0, "a", false)
-	ok(t, c.Purge(soon(t), "a", Because("tidy"), By("ops"), MessageID("m-1")))
+	ok(t, c.Purge(soon(t), "a", Reason("tidy"), By("ops"), MessageID("m-1")))
 	if in := w.input(1); in.Kind != queue.KindPurge || in.By != "ops" || in.Text != "tidy" || in.ID != "m-1" || in.Force || in.Reply == "" {
 		t.Errorf("%+v", in)
 	}
@@ -48,7 +49,7 @@ func TestAPurgeArrivesWithWhoAndWhyAndEndsWhenTheInstanceIsGone(t *testing.T) {
 }
 
 func TestWhatRunsIsPurgedOnlyByForce(t *testing.T) {
-	w, c := stand(t, Options{Every: time.Hour})
+	w, c := stand(t, Options{RepeatInterval: time.Hour})
 	begin(t, w, c, 0, "a", true)
 	err := c.Purge(soon(t), "a")
 	var running *RunningError
@@ -65,14 +66,14 @@ func TestWhatRunsIsPurgedOnlyByForce(t *testing.T) {
 }
 
 func TestThePurgeOfNobodyIsNotFound(t *testing.T) {
-	_, c := stand(t, Options{Every: time.Hour})
+	_, c := stand(t, Options{RepeatInterval: time.Hour})
 	if err := c.Purge(soon(t), "nobody"); !errors.Is(err, ErrNotFound) || err.Error() != "client: there is no instance nobody" {
 		t.Fatal(err)
 	}
 }
 
 func TestAPurgeWhoseAnswerWasLostIsSeenByLooking(t *testing.T) {
-	w, c := stand(t, Options{Every: 20 * time.Millisecond})
+	w, c := stand(t, Options{RepeatInterval: 20 * time.Millisecond})
 	begin(t, w, c, 0, "ended", false)
 	begin(t, w, c, 1, "runs", true)
 	lose(w)
@@ -84,10 +85,10 @@ func TestAPurgeWhoseAnswerWasLostIsSeenByLooking(t *testing.T) {
 }
 
 func TestAnotherInstanceThatHasTheIdByThenIsNotWaitedFor(t *testing.T) {
-	w, c := stand(t, Options{Every: time.Hour})
+	w, c := stand(t, Options{RepeatInterval: time.Hour})
 	begin(t, w, c, 0, "a", false)
 	lose(w)
-	c.opts.Every = 500 * time.Millisecond // time for the start
+	c.opts.RepeatInterval = 500 * time.Millisecond // time for the start
 	purged := make(chan error, 1)
 	go func() { purged <- c.Purge(soon(t), "a") }()
 	w.input(1)
@@ -98,20 +99,20 @@ func TestAnotherInstanceThatHasTheIdByThenIsNotWaitedFor(t *testing.T) {
 }
 
 func TestAPurgeThatWaitsBehindWhatIsStuckSaysSo(t *testing.T) {
-	w, c := stand(t, Options{Every: 20 * time.Millisecond})
+	w, c := stand(t, Options{RepeatInterval: 20 * time.Millisecond})
 	begin(t, w, c, 0, "a", true)
 	w.mu.Lock()
-	w.rows["a"].Stuck = "unregistered: nobody has it"
+	w.rows["a"].Stalled = "unregistered: nobody has it"
 	w.mu.Unlock()
 	err := c.Purge(soon(t), "a")
-	var stuck *StuckError
-	if !errors.Is(err, ErrStuck) || !errors.Is(err, ErrNotYet) || !errors.As(err, &stuck) || !strings.Contains(err.Error(), "nobody has it") {
+	var stuck *StalledError
+	if !errors.Is(err, ErrStalled) || !errors.Is(err, ErrPurgePending) || !errors.As(err, &stuck) || !strings.Contains(err.Error(), "nobody has it") {
 		t.Fatal(err)
 	}
 }
 
 func TestWhoStopsWaitingForAPurgeIsToldThatItTakesEffect(t *testing.T) {
-	w, c := stand(t, Options{Every: 10 * time.Millisecond, Patience: 10 * time.Millisecond})
+	w, c := stand(t, Options{RepeatInterval: 10 * time.Millisecond, OwnerTimeout: 10 * time.Millisecond})
 	w.subs[c.conn.PartitionOf("a")].Stop()
 	begin(t, w, c, 0, "a", true)
 	lose(w)
@@ -119,7 +120,7 @@ func TestWhoStopsWaitingForAPurgeIsToldThatItTakesEffect(t *testing.T) {
 	defer cancel()
 	err := c.Purge(ctx, "a")
 	// Whether nobody is there, or somebody who does not answer, depends on when the server hears of the end of the subscription.
-	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrNoOwner) && !errors.Is(err, queue.ErrTimeout) || !errors.Is(err, ErrNotYet) {
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrNoOwner) && !errors.Is(err, queue.ErrTimeout) || !errors.Is(err, ErrPurgePending) {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
@@ -127,7 +128,7 @@ func TestWhoStopsWaitingForAPurgeIsToldThatItTakesEffect(t *testing.T) {
 	w.input(2)
 	c.Close()
 	// Closed before the stream has acknowledged the purge, the client can promise nothing.
-	if err := <-ended; !errors.Is(err, queue.ErrClosed) && (!errors.Is(err, ErrClosed) || !errors.Is(err, ErrNotYet)) {
+	if err := <-ended; !errors.Is(err, queue.ErrClosed) && (!errors.Is(err, ErrClosed) || !errors.Is(err, ErrPurgePending)) {
 		t.Fatal(err)
 	}
 }
@@ -136,10 +137,10 @@ func TestAPurgeThatTheStreamDoesNotHaveIsNotPromised(t *testing.T) {
 	_, c := stand(t, Options{})
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := c.Purge(gone, "a"); !errors.Is(err, context.Canceled) || errors.Is(err, ErrNotYet) {
+	if err := c.Purge(gone, "a"); !errors.Is(err, context.Canceled) || errors.Is(err, ErrPurgePending) {
 		t.Error(err)
 	}
-	if err := c.Purge(soon(t), "a b"); !errors.Is(err, pawl.ErrBadID) || errors.Is(err, ErrNotYet) {
+	if err := c.Purge(soon(t), "a b"); !errors.Is(err, pawl.ErrBadID) || errors.Is(err, ErrPurgePending) {
 		t.Error(err)
 	}
 }
@@ -158,7 +159,7 @@ func TestAHistoryCarriesTheReportsOfWhatWasCancelled(t *testing.T) {
 	}
 	w.mu.Lock()
 	w.events["a"] = events
-	w.reports = []queue.Report{
+	w.reports = []request.Report{
 		{Activity: 7, Text: `{"how":"stopped","after_ms":12,"worker":"w-1","at":1500}`}, {Activity: 8, Text: `{"how":"finished-first"}`}, {Activity: 9, Text: "nonsense"},
 	}
 	w.mu.Unlock()
@@ -180,7 +181,7 @@ func TestWhatIsNotFoundIsSaidInTheWordsOfWhoLooked(t *testing.T) {
 		"instance a has not begun": "client: instance a has not begun",
 		"unknown":                  "client: instance a: unknown",
 	} {
-		err := problem("a", &queue.Problem{Code: queue.ProblemNotFound, Message: message})
+		err := about("a", problem(&request.Problem{Code: request.ProblemNotFound, Message: message}))
 		if !errors.Is(err, ErrNotFound) || err.Error() != want {
 			t.Errorf("%v", err)
 		}

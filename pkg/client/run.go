@@ -8,9 +8,9 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // Run is an instance whose result has the type Out. It is safe for concurrent use.
@@ -19,8 +19,7 @@ type Run[Out any] struct {
 	decode func(history.Payload) (Out, error)
 }
 
-// Attach gives the Run of an instance that somebody has started. It does not ask
-// whether there is one; Result does.
+// Attach returns the Run of an instance that was started elsewhere. It makes no request; Result does.
 func Attach[In, Out any](c *Client, o pawl.Orchestration[In, Out], id string) *Run[Out] {
 	return &Run[Out]{raw: c.AttachRaw(id), decode: author.Result(o).Decode}
 }
@@ -28,15 +27,13 @@ func Attach[In, Out any](c *Client, o pawl.Orchestration[In, Out], id string) *R
 // ID is the id of the instance.
 func (r *Run[Out]) ID() string { return r.raw.id }
 
-// Result waits for the end of the instance and gives its result, or the error it
-// ended with: a *pawl.Failure, in which errors.Is finds the sentinels of the code that
-// returned it, or one in which errors.As finds a *pawl.Cancelled. A result that does not
-// decode into Out is pawl.ErrUndecodable.
+// Result waits for the end of the instance and returns its result, or the error it ended with: a *pawl.Failure, in which errors.Is
+// finds the sentinels of the code that returned it, or one in which errors.As finds a *pawl.Cancelled. A result that does not decode
+// into Out is pawl.ErrUndecodable.
 //
-// Other errors tell of the waiting: ctx's error (which wraps why the last request
-// failed, if it did), ErrClosed, ErrRefused, and, for a Run of Attach, ErrNotFound: after
-// Options.Patience, because an instance that was started a moment ago may not be known
-// yet. It may be called again.
+// Other errors are those of the wait: ctx's error (which wraps that of the last request), ErrClosed, ErrRefused, and, for a Run of
+// Attach, ErrNotFound: after Options.OwnerTimeout, because an instance that was just started may not be known yet. It may be called
+// again.
 func (r *Run[Out]) Result(ctx context.Context) (Out, error) {
 	p, err := r.raw.Result(ctx)
 	if err != nil {
@@ -50,18 +47,18 @@ func (r *Run[Out]) Result(ctx context.Context) (Out, error) {
 	return out, nil
 }
 
-// RawRun is an instance whose result is taken as it is.
+// RawRun is an instance whose result is not decoded.
 type RawRun struct {
 	c       *Client
 	id      string
 	waiter  *waiter
-	started time.Time       // when the stream had our start; zero: it is not ours
-	owner   <-chan struct{} // of a start of ours: closed when the partition's owner changes after it
+	started time.Time       // when the stream had stored our start; zero: it was started elsewhere
+	owner   <-chan struct{} // of our start: closed when the owner of the partition changes after it
 }
 
 // AttachRaw is Attach for an orchestration that is known by its name only, or not at all.
 func (c *Client) AttachRaw(id string) *RawRun {
-	return &RawRun{c: c, id: id, waiter: c.wait()}
+	return &RawRun{c: c, id: id, waiter: c.newWaiter()}
 }
 
 // ID is the id of the instance.
@@ -77,15 +74,15 @@ func (r *RawRun) Result(ctx context.Context) (history.Payload, error) {
 	case err != nil:
 		return history.Payload{}, err
 	case a.Problem != nil:
-		return history.Payload{}, problem(r.id, a.Problem)
+		return history.Payload{}, about(r.id, problem(a.Problem))
 	case a.Failure != nil:
 		return history.Payload{}, ending(a)
 	}
 	return a.Result, nil
 }
 
-// ending is the error of an instance that did not end with a result.
-func ending(a queue.Answer) error {
+// ending is the error of an instance that ended without a result.
+func ending(a request.Answer) error {
 	var err error = &pawl.Failure{Failure: *a.Failure}
 	var c *pawl.Cancelled
 	if a.Status == string(Cancelled) && !errors.As(err, &c) {
@@ -94,16 +91,17 @@ func ending(a queue.Answer) error {
 	return err
 }
 
-// end waits for the end. The result of a start of ours is pushed by the owner of its partition, so it is requested only
-// Options.Every after the start, or at once if the owner was announced anew or the connection was lost since the start:
-// then whoever was to push may be gone. While our instance is not known, it has not been read from the stream yet.
-func (r *RawRun) end(ctx context.Context) (queue.Answer, error) {
-	q := question{
-		c: r.c, id: r.id, ask: queue.Ask{Op: queue.OpAwait, Instance: r.id}, waiter: r.waiter, owner: r.owner, unknown: r.c.opts.Patience,
+// end waits for the end. The owner pushes the result of our own start, so it is requested only Options.RepeatInterval after the
+// start, or at once if the owner or the connection has changed since: the push may be lost then. While our instance is not known, the
+// start has not been read from the stream yet.
+func (r *RawRun) end(ctx context.Context) (request.Answer, error) {
+	a := await{
+		c: r.c, id: r.id, waiter: r.waiter, owner: r.owner, unknown: r.c.opts.OwnerTimeout,
+		request: func(replyTo string) request.Request { return &request.Await{Instance: r.id, ReplyTo: replyTo} },
 	}
 	if !r.started.IsZero() {
-		q.unknown = -1
-		q.first = max(0, r.c.opts.Every-time.Since(r.started))
+		a.unknown = -1
+		a.delay = max(0, r.c.opts.RepeatInterval-time.Since(r.started))
 	}
-	return q.answer(ctx)
+	return a.answer(ctx)
 }

@@ -13,14 +13,12 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Start starts an instance, unless one of that id exists: then nothing is changed,
-// and the Run is that one's. It returns when the start is safely in the stream.
+// Start starts an instance. If one of that id exists, it is not changed, and the Run is that of the existing one. Start returns when
+// the stream has stored the start.
 //
-// Errors: pawl.ErrBadID, pawl.ErrTooLarge and other errors of the encoding, and
-// queue.ErrBadName for a bad Version, before anything is sent; queue.ErrStreamFull if it
-// was not accepted; when ctx ends (without a deadline: after 30 s) ErrUnknown, or, if no
-// attempt can have been accepted, queue.ErrNoStream or queue.ErrDisconnected. Starting
-// again is always harmless.
+// Errors: pawl.ErrBadID, pawl.ErrTooLarge and other errors of the encoding, and queue.ErrBadName for a bad Version, before anything
+// is sent; queue.ErrStreamFull if it was not accepted; when ctx ends (without a deadline: after 30 s) ErrUnknown, or, if no attempt
+// can have been accepted, queue.ErrNoStream or queue.ErrDisconnected. Starting again is always harmless.
 func Start[In, Out any](ctx context.Context, c *Client, o pawl.Orchestration[In, Out], id string, in In, opts ...StartOption) (*Run[Out], error) {
 	p, err := author.Input(o).Encode(in)
 	if err != nil {
@@ -38,23 +36,18 @@ func (c *Client) StartRaw(ctx context.Context, orchestration, id string, in hist
 	return c.start(ctx, queue.OutInput{Instance: id, Name: orchestration, Payload: in}, opts)
 }
 
-// SendOrStart sends an event to an instance, and starts it with in if nobody has the
-// id. Start and event are one message: whoever calls first, and however often, there is
-// one instance, and no event is lost between looking and starting.
+// SendOrStart sends an event to an instance, and starts it with in if the id is free. Start and event are one message: there is one
+// instance, whichever call is first and however often it is repeated, and no event is lost between a check and a start.
 //
-//   - Nobody has the id: the instance is started, and the event waits for it to be received.
-//   - The instance runs, whoever started it: the event is delivered as by Send; in and
-//     Version change nothing.
-//   - The instance has ended: it takes neither. The event is dropped, and Result gives
-//     the old end.
+//   - The id is free: the instance is started, and the event is kept until it is received.
+//   - The instance is running: the event is delivered as by Send; in and Version have no effect.
+//   - The instance has ended: neither has an effect. The event is dropped, and Result returns the end.
 //
-// The event is delivered once: the message is repeated under its id while its fate is
-// unknown, and a call with the MessageID of an earlier one, within an hour, delivers no
-// second event.
+// The event is delivered once: the message is repeated under its id while it is not known to be stored, and a call with the MessageID
+// of an earlier one, within an hour, delivers no second event.
 //
-// It returns when the message is safely in the stream. Errors are those of Start and
-// Send. Input and event may have 512 KiB each, and must together fit into a message of
-// the NATS server (1 MiB, unless it is configured otherwise), or the error is queue.ErrTooLarge.
+// SendOrStart returns when the stream has stored the message. Errors are those of Start and Send. Input and event may have 512 KiB
+// each, and must together fit into a message of the NATS server (1 MiB by default), or the error is queue.ErrTooLarge.
 func SendOrStart[In, Out, T any](
 	ctx context.Context, c *Client, o pawl.Orchestration[In, Out], id string, in In, e pawl.Event[T], v T, opts ...StartOption,
 ) (*Run[Out], error) {
@@ -73,17 +66,15 @@ func SendOrStart[In, Out, T any](
 	return &Run[Out]{raw: raw, decode: author.Result(o).Decode}, nil
 }
 
-// SendOrStartRaw is SendOrStart for an orchestration and an event that are known by
-// their names only.
+// SendOrStartRaw is SendOrStart for an orchestration and an event that are known by their names only.
 func (c *Client) SendOrStartRaw(
 	ctx context.Context, orchestration, id string, in history.Payload, event string, p history.Payload, opts ...StartOption,
 ) (*RawRun, error) {
 	return c.start(ctx, queue.OutInput{Instance: id, Name: orchestration, Payload: in, Event: &queue.OutEvent{Name: event, Payload: p}}, opts)
 }
 
-// Send sends an event to an instance, which need not exist yet: an event for an
-// unknown instance is kept for 24 hours. It returns when the event is safely in the
-// stream; errors as of Start.
+// Send sends an event to an instance, which need not exist yet: an event for an unknown id is kept for 24 hours. It returns when the
+// stream has stored the event. Errors: those of Start.
 func Send[T any](ctx context.Context, c *Client, e pawl.Event[T], id string, v T, opts ...Option) error {
 	p, err := author.Value(e).Encode(v)
 	if err != nil {
@@ -98,17 +89,16 @@ func (c *Client) SendRaw(ctx context.Context, event, id string, p history.Payloa
 	return err
 }
 
-// Cancel asks an instance to end, and says why; a text is cut at 8 KiB. It returns when
-// the request is safely in the stream; errors as of Start. An unknown or ended instance
-// is not an error: there is nothing to end.
+// Cancel requests the end of an instance; text is the reason, cut at 8 KiB. It returns when the stream has stored the request. Errors:
+// those of Start. Cancelling an unknown or ended instance has no effect and is not an error.
 func (c *Client) Cancel(ctx context.Context, id, text string, opts ...Option) error {
 	_, err := publish(ctx, c, &queue.OutInput{Instance: id, Kind: queue.KindCancel, Text: text}, opts)
 	return err
 }
 
 func (c *Client) start(ctx context.Context, in queue.OutInput, opts []StartOption) (*RawRun, error) {
-	w := c.wait()
-	owner := c.owners.next(c.conn.PartitionOf(in.Instance)) // of before: one that takes over behind the start may never push
+	w := c.newWaiter()
+	owner := c.owners.next(c.conn.PartitionOf(in.Instance)) // before the start: an owner that takes over after it may not push
 	in.Kind, in.Reply = queue.KindStart, c.inbox.Subject(w.token)
 	if _, err := publish(ctx, c, &in, opts); err != nil {
 		return nil, err
@@ -116,7 +106,7 @@ func (c *Client) start(ctx context.Context, in queue.OutInput, opts []StartOptio
 	return &RawRun{c: c, id: in.Instance, waiter: w, started: time.Now(), owner: owner}, nil
 }
 
-// publish completes an input with its options and publishes it; seq is its place in the stream.
+// publish completes an input with its options and publishes it; seq is its position in the stream.
 func publish[O setter](ctx context.Context, c *Client, in *queue.OutInput, opts []O) (seq uint64, err error) {
 	in.ID, in.By = nuid.Next(), c.opts.By
 	for _, o := range opts {

@@ -13,7 +13,7 @@ import (
 )
 
 func TestAnEventAndTheStartItMayNeedAreOneMessage(t *testing.T) {
-	w, c := stand(t, Options{By: "me", Every: time.Hour})
+	w, c := stand(t, Options{By: "me", RepeatInterval: time.Hour})
 	fulfil, approved := contract()
 	run, err := SendOrStart(soon(t), c, fulfil, "o-1", order{N: 7}, approved, order{N: 8}, MessageID("m-1"), Version("v2"), By("you"))
 	ok(t, err)

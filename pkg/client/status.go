@@ -8,28 +8,23 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/internal/request"
 )
 
-// StatusAt is a custom status: what an instance says of itself (pawl.Status), and how
-// often it had said something by then. It is not to be confused with Status, which is
-// where the instance stands.
+// StatusAt is a version of the custom status (pawl.Status) of an instance.
 type StatusAt[T any] struct {
 	Value   T
 	Version uint64 // from 1, ascending over all executions of the instance
-	Cleared bool   // the instance has taken the value away: Value is zero
+	Cleared bool   // the instance has removed the value: Value is zero
 }
 
-// CustomStatus gives the custom status of an instance at this moment; one that has ended
-// keeps its last. It does not wait.
+// CustomStatus returns the current custom status of an instance; one that has ended keeps its last. It does not wait.
 //
-// Errors: ErrNoStatus if none was ever set, ErrNotFound, ErrNoOwner, queue.ErrTimeout;
-// pawl.ErrUndecodable for one that does not decode into T: then Version is set all the same.
+// Errors: ErrNoStatus if none was ever set, ErrNotFound, ErrNoOwner, queue.ErrTimeout; pawl.ErrUndecodable for one that does not
+// decode into T, with Version set.
 func CustomStatus[T any](ctx context.Context, c *Client, s pawl.Status[T], id string) (StatusAt[T], error) {
-	if err := pawl.ValidateID(id); err != nil {
-		return StatusAt[T]{}, fmt.Errorf("client: %w", err)
-	}
-	r, err := c.ask(ctx, c.conn.PartitionOf(id), queue.Ask{Op: queue.OpStatus, Instance: id})
+	var r request.Answered
+	err := c.requestInstance(ctx, id, &request.Status{Instance: id}, &r)
 	switch {
 	case err != nil:
 		return StatusAt[T]{}, err
@@ -39,15 +34,13 @@ func CustomStatus[T any](ctx context.Context, c *Client, s pawl.Status[T], id st
 	return statusAt(s, id, r.Answer.Custom)
 }
 
-// NextStatus waits for a custom status of a version greater than after (0: for the
-// first), and gives the latest; versions in between may never be seen. It does not poll:
-// the status is pushed when it is set, and asked for every Options.Every, so that a lost
-// push costs no more than that.
+// NextStatus waits for a custom status of a version greater than after (0: for the first), and returns the latest; versions in
+// between may be missed. It does not poll: the status is pushed when it is set, and requested every Options.RepeatInterval, in case
+// the push was lost.
 //
-// Errors: one that is ErrEnded, an *EndedError, if the instance has ended and said
-// nothing newer (what it said last is still given before that); ErrNotFound, after
-// Options.Patience, because an instance that was started a moment ago may not be known
-// yet; ctx's error, ErrClosed; pawl.ErrUndecodable as CustomStatus.
+// Errors: ErrEnded, an *EndedError, if the instance has ended without a newer one (its last one is returned before that); ErrNotFound,
+// after Options.OwnerTimeout, because an instance that was just started may not be known yet; ctx's error, ErrClosed;
+// pawl.ErrUndecodable as CustomStatus.
 func NextStatus[T any](ctx context.Context, c *Client, s pawl.Status[T], id string, after uint64) (StatusAt[T], error) {
 	custom, err := c.nextStatus(ctx, id, after)
 	if err != nil {
@@ -56,10 +49,9 @@ func NextStatus[T any](ctx context.Context, c *Client, s pawl.Status[T], id stri
 	return statusAt(s, id, custom)
 }
 
-// WatchStatus gives the custom status of an instance, if it has one, and every later one
-// as NextStatus does, until the instance ends: that is the end of the sequence, without
-// an error, and Attach tells the result. Any other error of NextStatus is in the last pair.
-// Versions ascend; some may be missing.
+// WatchStatus iterates over the custom status of an instance, if it has one, and every later one as NextStatus does, until the
+// instance ends: that ends the sequence without an error, and Attach returns the result. Any other error of NextStatus is in the last
+// pair. Versions ascend; some may be missing.
 func WatchStatus[T any](ctx context.Context, c *Client, s pawl.Status[T], id string) iter.Seq2[StatusAt[T], error] {
 	return func(yield func(StatusAt[T], error) bool) {
 		for after := uint64(0); ; {
@@ -75,35 +67,37 @@ func WatchStatus[T any](ctx context.Context, c *Client, s pawl.Status[T], id str
 	}
 }
 
-// nextStatus waits for a version greater than after. An answer that has none, of an
-// instance that has not ended, tells nothing: its owner has forgotten what it had told.
-func (c *Client) nextStatus(ctx context.Context, id string, after uint64) (*queue.Custom, error) {
+// nextStatus waits for a version greater than after. An answer without one, of an instance that has not ended, is repeated: the owner
+// has lost its record of what it had pushed.
+func (c *Client) nextStatus(ctx context.Context, id string, after uint64) (*request.CustomStatus, error) {
 	if err := pawl.ValidateID(id); err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
-	q := question{
-		c: c, id: id, unknown: c.opts.Patience,
-		ask: queue.Ask{Op: queue.OpStatus, Instance: id, After: after},
+	w := await{
+		c: c, id: id, unknown: c.opts.OwnerTimeout,
+		request: func(replyTo string) request.Request {
+			return &request.Status{Instance: id, ReplyTo: replyTo, After: after}
+		},
 	}
 	for {
-		q.waiter = c.wait()
-		a, err := q.answer(ctx)
-		c.forget(q.waiter.token)
+		w.waiter = c.newWaiter()
+		a, err := w.answer(ctx)
+		c.forget(w.waiter.token)
 		switch {
 		case err != nil:
 			return nil, err
 		case a.Problem != nil:
-			return nil, problem(id, a.Problem)
+			return nil, about(id, problem(a.Problem))
 		case a.Custom != nil && a.Custom.Version > after:
 			return a.Custom, nil
 		case Status(a.Status).Ended():
 			return nil, &EndedError{Instance: id, Status: Status(a.Status)}
 		}
-		q.first = c.opts.Every
+		w.delay = c.opts.RepeatInterval
 	}
 }
 
-func statusAt[T any](s pawl.Status[T], id string, custom *queue.Custom) (StatusAt[T], error) {
+func statusAt[T any](s pawl.Status[T], id string, custom *request.CustomStatus) (StatusAt[T], error) {
 	if custom.Cleared {
 		return StatusAt[T]{Version: custom.Version, Cleared: true}, nil
 	}

@@ -10,16 +10,16 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // says encodes what an instance says of itself.
-func says(t *testing.T, s pawl.Status[order], version uint64, n int) queue.Custom {
+func says(t *testing.T, s pawl.Status[order], version uint64, n int) request.CustomStatus {
 	t.Helper()
 	p, err := author.Value(s).Encode(order{N: n})
 	ok(t, err)
-	return queue.Custom{Version: version, Payload: p}
+	return request.CustomStatus{Version: version, Payload: p}
 }
 
 // running gives an owner of one instance, a-1, that runs.
@@ -33,7 +33,7 @@ func running(t *testing.T, o Options) (*owner, *Client, pawl.Status[order]) {
 }
 
 func TestTheCustomStatusIsThereAtOnceAndOutlivesItsInstance(t *testing.T) {
-	w, c, progress := running(t, Options{Every: time.Hour})
+	w, c, progress := running(t, Options{RepeatInterval: time.Hour})
 	if _, err := CustomStatus(soon(t), c, progress, "a-1"); !errors.Is(err, ErrNoStatus) {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestAnEndedInstanceThatNeverSaidAnythingHasNoStatus(t *testing.T) {
 }
 
 func TestTheNextStatusIsPushed(t *testing.T) {
-	w, c, progress := running(t, Options{Every: time.Hour})
+	w, c, progress := running(t, Options{RepeatInterval: time.Hour})
 	w.say("a-1", says(t, progress, 1, 10))
 	if at, err := NextStatus(soon(t), c, progress, "a-1", 0); err != nil || at.Version != 1 || at.Value.N != 10 { // there already
 		t.Fatal(at, err)
@@ -90,7 +90,7 @@ func TestTheNextStatusIsPushed(t *testing.T) {
 }
 
 func TestAStatusThatWasClearedIsPushedAndHasNoValue(t *testing.T) {
-	w, c, progress := running(t, Options{Every: time.Hour})
+	w, c, progress := running(t, Options{RepeatInterval: time.Hour})
 	got := make(chan StatusAt[order], 1)
 	go func() {
 		at, err := NextStatus(soon(t), c, progress, "a-1", 0)
@@ -100,7 +100,7 @@ func TestAStatusThatWasClearedIsPushedAndHasNoValue(t *testing.T) {
 		got <- at
 	}()
 	w.watched("a-1", 1)
-	cleared := queue.Custom{Version: 2, Cleared: true}
+	cleared := request.CustomStatus{Version: 2, Cleared: true}
 	w.say("a-1", cleared)
 	if at := <-got; at != (StatusAt[order]{Version: 2, Cleared: true}) {
 		t.Error(at)
@@ -111,7 +111,7 @@ func TestAStatusThatWasClearedIsPushedAndHasNoValue(t *testing.T) {
 }
 
 func TestAStatusWhosePushWasLostIsAskedFor(t *testing.T) {
-	w, c, progress := running(t, Options{Every: 20 * time.Millisecond})
+	w, c, progress := running(t, Options{RepeatInterval: 20 * time.Millisecond})
 	w.mute = true
 	got := make(chan error, 1)
 	go func() { _, err := NextStatus(soon(t), c, progress, "a-1", 0); got <- err }()
@@ -121,7 +121,7 @@ func TestAStatusWhosePushWasLostIsAskedFor(t *testing.T) {
 }
 
 func TestAnOldStatusThatIsPushedIsNotTakenForTheNext(t *testing.T) {
-	w, c, progress := running(t, Options{Every: 20 * time.Millisecond})
+	w, c, progress := running(t, Options{RepeatInterval: 20 * time.Millisecond})
 	got := make(chan StatusAt[order], 1)
 	go func() {
 		at, err := NextStatus(soon(t), c, progress, "a-1", 5)
@@ -140,11 +140,11 @@ func TestAnOldStatusThatIsPushedIsNotTakenForTheNext(t *testing.T) {
 }
 
 func TestWhoWaitsForAStatusOfAnEndedInstanceIsToldSo(t *testing.T) {
-	w, c, progress := running(t, Options{Every: time.Hour})
+	w, c, progress := running(t, Options{RepeatInterval: time.Hour})
 	got := make(chan error, 1)
 	go func() { _, err := NextStatus(soon(t), c, progress, "a-1", 0); got <- err }()
 	w.watched("a-1", 1)
-	w.finish("a-1", queue.Answer{Status: "failed", Failure: &history.Failure{Message: "no"}})
+	w.finish("a-1", request.Answer{Status: "failed", Failure: &history.Failure{Message: "no"}})
 	var ended *EndedError
 	if err := <-got; !errors.Is(err, ErrEnded) || !errors.As(err, &ended) || ended.Instance != "a-1" || ended.Status != Failed {
 		t.Fatal(err)
@@ -152,7 +152,7 @@ func TestWhoWaitsForAStatusOfAnEndedInstanceIsToldSo(t *testing.T) {
 }
 
 func TestWatchingGivesEveryStatusUntilTheInstanceEnds(t *testing.T) {
-	w, c, progress := running(t, Options{Every: time.Hour})
+	w, c, progress := running(t, Options{RepeatInterval: time.Hour})
 	w.say("a-1", says(t, progress, 1, 10))
 	var versions []uint64
 	for at, err := range WatchStatus(soon(t), c, progress, "a-1") {
@@ -184,8 +184,8 @@ func TestWatchingGivesEveryStatusUntilTheInstanceEnds(t *testing.T) {
 }
 
 func TestAStatusOfAnotherTypeIsUndecodableAndSaysItsVersion(t *testing.T) {
-	w, c, progress := running(t, Options{Every: time.Hour})
-	w.say("a-1", queue.Custom{Version: 2, Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"text"`)}})
+	w, c, progress := running(t, Options{RepeatInterval: time.Hour})
+	w.say("a-1", request.CustomStatus{Version: 2, Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"text"`)}})
 	n := 0
 	for at, err := range WatchStatus(soon(t), c, progress, "a-1") {
 		if n++; n > 1 || !errors.Is(err, pawl.ErrUndecodable) || at.Version != 2 {
@@ -198,7 +198,7 @@ func TestAStatusOfAnotherTypeIsUndecodableAndSaysItsVersion(t *testing.T) {
 }
 
 func TestAnInstanceThatWasStartedAMomentAgoMayBeWaitedFor(t *testing.T) {
-	w, c := stand(t, Options{Every: time.Hour, Patience: 20 * time.Second})
+	w, c := stand(t, Options{RepeatInterval: time.Hour, OwnerTimeout: 20 * time.Second})
 	progress := pawl.NewStatus[order]()
 	got := make(chan error, 1)
 	go func() { _, err := NextStatus(soon(t), c, progress, "late", 0); got <- err }()
@@ -215,7 +215,7 @@ func TestAnInstanceThatWasStartedAMomentAgoMayBeWaitedFor(t *testing.T) {
 }
 
 func TestWaitingForAStatusOfNobodyEndsAfterALittlePatience(t *testing.T) {
-	_, c := stand(t, Options{Every: time.Hour, Patience: 50 * time.Millisecond})
+	_, c := stand(t, Options{RepeatInterval: time.Hour, OwnerTimeout: 50 * time.Millisecond})
 	if _, err := NextStatus(soon(t), c, pawl.NewStatus[order](), "nobody", 0); !errors.Is(err, ErrNotFound) {
 		t.Fatal(err)
 	}

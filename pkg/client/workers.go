@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/internal/request"
 )
 
 // WorkerInfo describes a worker. Times are by the clock of the worker, UTC; zero: none.
@@ -33,7 +33,7 @@ type Abandoned struct {
 	Since    time.Time
 }
 
-func workerOf(w queue.WorkerInfo) WorkerInfo {
+func workerOf(w request.Worker) WorkerInfo {
 	out := WorkerInfo{
 		Name: w.Name, Host: w.Host, PID: w.PID, Since: timeOf(w.Since), Activities: w.Activities, Queues: w.Queues, Concurrency: w.Concurrency,
 		Running: w.Running, NotReady: w.NotReady, LastError: w.LastError, LastErrorAt: timeOf(w.LastErrorAt),
@@ -44,13 +44,13 @@ func workerOf(w queue.WorkerInfo) WorkerInfo {
 	return out
 }
 
-// workersWait is how long answers of workers are waited for: they are given without a look at any store.
+// workersWait is how long the replies of workers are collected.
 const workersWait = 500 * time.Millisecond
 
 // Workers requests a description from every worker and returns, after half a second, those that answered, by name. A worker that
 // is disconnected or too slow is missing. If ctx ends before, the answers so far are returned with its error.
 func (c *Client) Workers(ctx context.Context) ([]WorkerInfo, error) {
-	answers, err := c.conn.AskWorkers(ctx, workersWait)
+	answers, err := request.Workers(ctx, c.conn, workersWait)
 	all := make([]WorkerInfo, len(answers))
 	for i, w := range answers {
 		all[i] = workerOf(w)

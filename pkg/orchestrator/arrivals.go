@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -78,7 +79,7 @@ func (a *inboxes) overBound(arr arrival, early bool) store.Refusal {
 	}
 	a.log.Warn("input over bound dropped", "instance", arr.in.Instance, "kind", arr.in.Kind, "seq", arr.in.Pos.Seq, "reason", why)
 	if arr.in.Kind != queue.KindStart { // who waits for the end of the instance gets that
-		a.commits.answer(arr.in.Reply, queue.Answer{Instance: arr.in.Instance, Problem: &queue.Problem{Code: queue.ProblemRefused, Message: why}})
+		a.commits.answer(arr.in.Reply, request.Answer{Instance: arr.in.Instance, Problem: &request.Problem{Code: request.ProblemRefused, Message: why}})
 	}
 	return store.Refusal{Instance: arr.in.Instance, Seq: arr.in.Pos.Seq, At: arr.in.Pos.Time / int64(time.Millisecond), Reason: why}
 }
@@ -89,9 +90,9 @@ func (a *inboxes) dropped(arr arrival, said store.Ingested) {
 		return // a repeat: its first copy has been answered for; or it is over its bound
 	}
 	a.log.Debug("an input for an instance that nobody has started is dropped", "instance", arr.in.Instance, "kind", arr.in.Kind)
-	a.commits.answer(arr.in.Reply, queue.Answer{
+	a.commits.answer(arr.in.Reply, request.Answer{
 		Instance: arr.in.Instance,
-		Problem:  &queue.Problem{Code: queue.ProblemNotFound, Message: "there is no instance " + arr.in.Instance},
+		Problem:  &request.Problem{Code: request.ProblemNotFound, Message: "there is no instance " + arr.in.Instance},
 	})
 }
 

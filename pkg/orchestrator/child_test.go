@@ -51,7 +51,7 @@ func TestChildrenInOtherPartitionsAndOfOtherOrchestratorsTellTheirParentTheirRes
 func (s *stand) owing(id string) uint64 {
 	s.t.Helper()
 	if d := s.describe(id); d.Instance != "" {
-		return d.Owes
+		return d.PendingMessages
 	}
 	return 1
 }
@@ -147,7 +147,7 @@ func pinged(ctx *pawl.Context, in string) (string, error) {
 
 // place is where the parent schedules its child: behind its start and its event.
 func (s *stand) place(parent, effect string) *history.Parent {
-	return &history.Parent{Instance: parent, Origin: s.describe(parent).Born, Execution: 1, Event: 3, Effect: effect}
+	return &history.Parent{Instance: parent, Origin: s.describe(parent).Origin, Execution: 1, Event: 3, Effect: effect}
 }
 
 func TestTheOrphanOfAForgottenTurnIsCancelledAndItsIDGoesToTheChildThatThereIsNow(t *testing.T) {
@@ -164,13 +164,13 @@ func TestTheOrphanOfAForgottenTurnIsCancelledAndItsIDGoesToTheChildThatThereIsNo
 	s.publish(queue.OutInput{Sender: queue.SenderOrchestrator, Instance: "c-1", Kind: queue.KindStart, Name: "only-child", Parent: s.place("p-1", "forgotten-effect-00000"),
 		Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"forgotten"`)}})
 	s.until("the orphan runs", func() bool { return s.describe("c-1").Status == "running" })
-	orphan := s.describe("c-1").Born
+	orphan := s.describe("c-1").Origin
 	s.event("ping", "p-1", `"go"`)
 	d := s.ended("p-1")
 	if got, err := author.Result(race).Decode(d.Result); err != nil || got != "new: now" {
 		t.Fatalf("%q %v %v", got, err, d.Failure)
 	}
-	if c := s.ended("c-1"); c.Execution != 2 || c.Born == orphan || c.Status != "completed" {
+	if c := s.ended("c-1"); c.Execution != 2 || c.Origin == orphan || c.Status != "completed" {
 		t.Errorf("the child is %+v", c)
 	}
 }
@@ -211,5 +211,5 @@ func TestARepeatedStartIsAnsweredWithTheEndAndARepeatedEndIsDropped(t *testing.T
 	s.publish(queue.OutInput{Sender: queue.SenderOrchestrator, Instance: "c-1", Kind: queue.KindStart, Name: "only-child", Parent: rec.Parent,
 		Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"now"`)}})
 	s.until("the end is told again", func() bool { return dones() == 2 })
-	s.until("and dropped", func() bool { return s.describe("p-1").Inbox == 0 && s.describe("c-1").Inbox == 0 })
+	s.until("and dropped", func() bool { return s.describe("p-1").UnreadInputs == 0 && s.describe("c-1").UnreadInputs == 0 })
 }

@@ -137,10 +137,10 @@ func TestAStartThatNobodyRegistersWaitsInSightAndGoesOnByItself(t *testing.T) {
 	o := s.orchestrate(orchestrator.Config{}, race.Do(callGreet))
 	s.work(worker.Config{}, greet.Do(doGreet))
 	s.start("hello", "w-1", `"you"`)
-	s.until("it is listed as stuck", func() bool { return strings.Contains(s.describe("w-1").Stuck, "unregistered") })
+	s.until("it is listed as stuck", func() bool { return strings.Contains(s.describe("w-1").Stalled, "unregistered") })
 	s.stop(o)
 	s.orchestrate(orchestrator.Config{}, race.Do(callGreet), hello.Do(callGreet))
-	if d := s.ended("w-1"); d.Status != "completed" || d.Stuck != "" {
+	if d := s.ended("w-1"); d.Status != "completed" || d.Stalled != "" {
 		t.Fatalf("%+v", d)
 	}
 }
@@ -156,7 +156,7 @@ func TestCodeThatBlocksDoesNotHoldUpTheNeighbours(t *testing.T) {
 	}))
 	s.work(worker.Config{}, greet.Do(doGreet))
 	s.start("stuck", "b-1", `"x"`)
-	s.until("it is listed as stuck", func() bool { return strings.Contains(s.describe("b-1").Stuck, "blocked") })
+	s.until("it is listed as stuck", func() bool { return strings.Contains(s.describe("b-1").Stalled, "blocked") })
 	part := s.conn.PartitionOf("b-1")
 	neighbour := ""
 	for i := 0; neighbour == ""; i++ {

@@ -55,8 +55,8 @@ func TestNothingUnreadIsLostAcrossContinueAsNewAndOnlyTwoHistoriesAreKept(t *tes
 	if got, err := author.Result(counter).Decode(d.Result); err != nil || got != n*(n+1)/2 {
 		t.Fatalf("counted %d, %v, %v", got, err, d.Failure)
 	}
-	if d.Execution != n+1 || d.Custom == nil || d.Custom.Version != n+1 {
-		t.Errorf("execution %d, status %+v", d.Execution, d.Custom)
+	if d.Execution != n+1 || d.CustomStatus == nil || d.CustomStatus.Version != n+1 {
+		t.Errorf("execution %d, status %+v", d.Execution, d.CustomStatus)
 	}
 	keys := s.redis.Keys(s.ctx(), "pawl:{default.*}:h:c-1:*").Val()
 	if len(keys) != 2 {
@@ -145,7 +145,7 @@ func TestTheVersionAtTheStartGovernsForLifeAndAnInstanceWaitsForOneThatHasIt(t *
 		t.Errorf("old: %q", got)
 	}
 	s.until("new is seen to wait", func() bool {
-		why := s.describe("new").Stuck
+		why := s.describe("new").Stalled
 		return strings.Contains(why, `version "10"`) && strings.Contains(why, "unregistered")
 	})
 	s.stop(third)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -33,13 +34,14 @@ func waitPing(ctx *pawl.Context, _ string) (string, error) { return ping.Receive
 
 func (s *stand) stuck(part int) string {
 	s.t.Helper()
-	r, err := s.conn.Ask(s.ctx(), part, queue.Ask{Op: queue.OpStuck})
+	var r request.InstancePage
+	err := request.Call(s.ctx(), s.conn, part, new(request.Stalled), &r)
 	if err != nil {
 		return ""
 	}
 	var all []string
-	for _, row := range r.Rows {
-		all = append(all, row.Instance+" "+row.Stuck)
+	for _, row := range r.Instances {
+		all = append(all, row.Instance+" "+row.Stalled)
 	}
 	return strings.Join(all, "\n")
 }

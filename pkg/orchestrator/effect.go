@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // effect is one thing that a message has the shell do. Effects are collected while a message is handled and carried out behind it, in
@@ -151,7 +151,7 @@ type sweepRequest struct {
 // clientAnswer is what clients are told who wait for an instance.
 type clientAnswer struct {
 	to     []string // reply subjects
-	answer queue.Answer
+	answer request.Answer
 	// committed marks the crash point behind the commit of an end: it is passed also if no client waits.
 	committed bool
 }

@@ -33,7 +33,7 @@ func TestALoopOfContinueAsNewCanBeCancelledAndPurged(t *testing.T) {
 			for range 400 {
 				s.conn.PublishInputAsync(queue.OutInput{Instance: id, Kind: queue.KindEvent, Name: "add"}, func(uint64, error) {})
 			}
-			s.until("the events are there", func() bool { return s.describe(id).Inbox >= 400 })
+			s.until("the events are there", func() bool { return s.describe(id).UnreadInputs >= 400 })
 		}
 	}
 	for _, id := range []string{"alone", "behind"} {

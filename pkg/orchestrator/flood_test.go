@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -54,9 +55,10 @@ func TestTwoThousandBadMessagesMakeAFewLines(t *testing.T) {
 	if lines := strings.Count(got, "\n"); lines > 40 || len(got) > 40<<10 {
 		t.Errorf("%d lines, %d bytes", lines, len(got))
 	}
-	r, err := s.conn.Ask(s.ctx(), s.conn.PartitionOf("bad-1"), queue.Ask{Op: queue.OpStuck})
-	if err != nil || len(r.Rows) == 0 || len(r.Rows) > 100 || len(r.Rows[0].Stuck) > 700 {
-		t.Errorf("%d rows, %v", len(r.Rows), err)
+	var r request.InstancePage
+	err := request.Call(s.ctx(), s.conn, s.conn.PartitionOf("bad-1"), new(request.Stalled), &r)
+	if err != nil || len(r.Instances) == 0 || len(r.Instances) > 100 || len(r.Instances[0].Stalled) > 700 {
+		t.Errorf("%d rows, %v", len(r.Instances), err)
 	}
 }
 
@@ -64,8 +66,8 @@ func TestTwoThousandBadMessagesMakeAFewLines(t *testing.T) {
 func TestInputsOverTheBoundAreReportedAndOthersGoOn(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, _ string) (string, error) { return ping.Receive(ctx) }))
-	answers := make(chan queue.Answer, 10)
-	inbox, err := s.conn.OnAnswers(func(_ string, a queue.Answer) { answers <- a })
+	answers := make(chan request.Answer, 10)
+	inbox, err := request.OnAnswers(s.conn, func(_ string, a request.Answer) { answers <- a })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +80,7 @@ func TestInputsOverTheBoundAreReportedAndOthersGoOn(t *testing.T) {
 	}
 	select {
 	case a := <-answers:
-		if a.Problem == nil || a.Problem.Code != queue.ProblemRefused || !strings.Contains(a.Problem.Message, "4 MiB") {
+		if a.Problem == nil || a.Problem.Code != request.ProblemRefused || !strings.Contains(a.Problem.Message, "4 MiB") {
 			t.Errorf("%+v", a.Problem)
 		}
 	case <-time.After(20 * time.Second):
@@ -90,8 +92,9 @@ func TestInputsOverTheBoundAreReportedAndOthersGoOn(t *testing.T) {
 		t.Errorf("%+v", d.Failure)
 	}
 	s.until("it is listed", func() bool {
-		r, err := s.conn.Ask(s.ctx(), s.conn.PartitionOf(flooded), queue.Ask{Op: queue.OpStuck})
-		return err == nil && len(r.Rows) > 1 && r.Rows[len(r.Rows)-1].Status == "refused" && strings.Contains(r.Rows[len(r.Rows)-1].Stuck, "4 MiB")
+		var r request.InstancePage
+		err := request.Call(s.ctx(), s.conn, s.conn.PartitionOf(flooded), new(request.Stalled), &r)
+		return err == nil && len(r.Instances) > 1 && r.Instances[len(r.Instances)-1].Status == "refused" && strings.Contains(r.Instances[len(r.Instances)-1].Stalled, "4 MiB")
 	})
 	s.start("hello", flooded, `"x"`)
 	if d := s.ended(flooded); d.Status != "failed" || d.Failure.Code != history.CodeInboxFull {

@@ -55,7 +55,7 @@ func TestAChildThatAForgottenTurnHasStartedIsCancelledByTheTurnThatSchedulesAndC
 	s.publish(queue.OutInput{Instance: parent, Kind: queue.KindCancel, By: "ops", Text: "enough"})
 	s.forget(s.conn.PartitionOf(parent), before)
 	c := s.orchestrate(orchestrator.Config{Member: "c"}, bs[0]) // it has no code for the parent, whose inputs wait for each other
-	s.until("both are unread", func() bool { return s.describe(parent).Inbox == 2 })
+	s.until("both are unread", func() bool { return s.describe(parent).UnreadInputs == 2 })
 	s.stop(c)
 	s.orchestrate(orchestrator.Config{Member: "d"}, bs...)
 	for _, id := range []string{parent, "c-1"} {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -21,52 +22,31 @@ const (
 	gateReaders = 16  // gates that are read at a time for one request
 )
 
-// askGate answers what is asked about gates and policies. A gate is in no partition's keys: it is read, and cleared, by
-// whoever is asked.
-func (qs *queries) askGate(ctx context.Context, q queue.Ask) (queue.Reply, error) {
-	switch q.Op {
-	case queue.OpGates:
-		return qs.gatesListed(ctx, q)
-	case queue.OpGate:
-		return qs.gateStats(ctx, q)
-	case queue.OpWaiters:
-		return qs.gateWaiters(ctx, q)
-	case queue.OpClear:
-		return qs.clearGate(ctx, q)
-	case queue.OpPolicies:
-		return qs.policiesSet(ctx)
-	case queue.OpSetPolicy:
-		return qs.setPolicy(ctx, q)
-	default: // OpDeletePolicy, by who calls
-		return qs.deletePolicy(ctx, q.Level)
-	}
-}
-
-// gatesListed tells about the gates that are in use and fall into the partition, by name; the cursor is the last one of the
-// page before.
-func (qs *queries) gatesListed(ctx context.Context, q queue.Ask) (queue.Reply, error) {
+// limitsListed lists the limits in use that belong to the partition, by name; the cursor is the last one of the page before.
+func (qs *queries) limitsListed(ctx context.Context, q *request.Limits) (request.Reply, error) {
 	names, err := qs.gates.Scheduled(ctx, qs.st.Part)
 	if err != nil {
-		return queue.Reply{}, err
+		return nil, err
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { return name <= q.Cursor || q.Gate != "" && limiter.Action(name) != q.Gate })
+	names = slices.DeleteFunc(names, func(name string) bool { return name <= q.Cursor || q.Action != "" && limiter.Action(name) != q.Action })
 	slices.Sort(names)
-	var r queue.Reply
+	r := new(request.LimitPage)
 	if limit := pageOf(q.Limit); len(names) > limit {
 		names = names[:limit]
 		r.Cursor = names[limit-1]
 	}
-	all := make([]*queue.GateStats, len(names))
+	all := make([]*request.LimitStats, len(names))
 	err = atOnce(len(names), func(i int) error {
 		s, ok, err := qs.statsInForce(ctx, names[i])
-		if err == nil && ok { // else somebody put it on the list and has not come yet
-			all[i] = asStats(names[i], s)
+		if err == nil && ok { // otherwise it is listed, and its first caller has not entered yet
+			stats := asStats(s)
+			all[i] = &stats
 		}
 		return err
 	})
 	for _, s := range all {
 		if s != nil {
-			r.Gates = append(r.Gates, *s)
+			r.Limits = append(r.Limits, *s)
 		}
 	}
 	return r, err
@@ -81,7 +61,7 @@ func pageOf(limit int) int {
 	if limit <= 0 {
 		return gatePage
 	}
-	return min(limit, queue.MaxGateRows)
+	return min(limit, request.MaxLimitRows)
 }
 
 // atOnce does n things, several at a time, and gives the first error.
@@ -94,10 +74,9 @@ func atOnce(n int, do func(i int) error) error {
 	return g.Wait()
 }
 
-func asStats(name string, s limiter.Stats) *queue.GateStats {
-	return &queue.GateStats{
-		Gate: name, Action: s.Action, Key: s.Key, Waiting: length(s.QueueLength), Holding: length(s.Active), MaxConcurrent: length(s.MaxConcurrent),
-		Oldest: s.OldestEnqueuedAt, Entered: s.TotalEnqueued, Completed: s.TotalCompleted, Rejected: s.Rejected, TimedOut: s.TimedOut,
+func asStats(s limiter.Stats) request.LimitStats {
+	return request.LimitStats{
+		Action: s.Action, Key: s.Key, Waiting: length(s.QueueLength), Active: length(s.Active), OldestEnqueued: s.OldestEnqueuedAt, Enqueued: s.TotalEnqueued, Completed: s.TotalCompleted, Rejected: s.Rejected, TimedOut: s.TimedOut,
 		Withdrawn: s.Withdrawn, Cleared: s.Cleared, LimitedUntil: s.LimitedUntil, Deadlocked: s.Deadlocked, Policy: s.Policy,
 	}
 }
@@ -110,61 +89,67 @@ func isHashed(key string) bool {
 	return ok && len(sum) == 22 && limiter.Name("", head+sum) == "/"+head+sum
 }
 
-// findGate gives the gate that a request names, and how it stands. A key may be named as it is or, if its gate's name has
-// only a hash of it, as listings show it.
-func (qs *queries) findGate(ctx context.Context, q queue.Ask) (name string, s limiter.Stats, _ error) {
-	if err := queue.CheckName(q.Gate); err != nil {
-		return "", s, &queue.Problem{Code: queue.ProblemBadAsk, Message: err.Error()}
+// findLimit returns the name and the state of the limit that a request names. A key may be given as it is or, if the name of its limit
+// has a hash of it only, as lists show it.
+func (qs *queries) findLimit(ctx context.Context, action, key string) (name string, s limiter.Stats, _ error) {
+	if err := queue.CheckName(action); err != nil {
+		return "", s, &request.Problem{Code: request.ProblemBadRequest, Message: err.Error()}
 	}
-	names := []string{limiter.Name(q.Gate, q.Key)}
-	if isHashed(q.Key) {
-		names = append(names, q.Gate+"/"+q.Key)
+	names := []string{limiter.Name(action, key)}
+	if isHashed(key) {
+		names = append(names, action+"/"+key)
 	}
 	for _, name := range names {
 		if s, ok, err := qs.statsInForce(ctx, name); ok || err != nil {
 			return name, s, err
 		}
 	}
-	text := "action " + q.Gate + " has no queue: nobody has called it while it was limited"
-	if q.Key != "" {
-		text = fmt.Sprintf("action %s has no queue for key %q: nobody has called it with that key in the last hour, while it was limited", q.Gate, q.Key)
+	text := "action " + action + " has no queue: nobody has called it while it was limited"
+	if key != "" {
+		text = fmt.Sprintf("action %s has no queue for key %q: nobody has called it with that key in the last hour, while it was limited", action, key)
 	}
-	return "", s, &queue.Problem{Code: queue.ProblemNotFound, Message: text}
+	return "", s, &request.Problem{Code: request.ProblemNotFound, Message: text}
 }
 
-func (qs *queries) gateStats(ctx context.Context, q queue.Ask) (queue.Reply, error) {
-	name, s, err := qs.findGate(ctx, q)
+func (qs *queries) limitStats(ctx context.Context, q *request.Limit) (request.Reply, error) {
+	_, s, err := qs.findLimit(ctx, q.Action, q.Key)
 	if err != nil {
-		return queue.Reply{}, err
+		return nil, err
 	}
-	return queue.Reply{Gates: []queue.GateStats{*asStats(name, s)}}, nil
+	return &request.LimitPage{Limits: []request.LimitStats{asStats(s)}}, nil
 }
 
-func (qs *queries) gateWaiters(ctx context.Context, q queue.Ask) (queue.Reply, error) {
-	name, _, err := qs.findGate(ctx, q)
+func (qs *queries) limitHolders(ctx context.Context, q *request.Holders) (request.Reply, error) {
+	name, _, err := qs.findLimit(ctx, q.Action, q.Key)
 	if err != nil {
-		return queue.Reply{}, err
+		return nil, err
 	}
-	var r queue.Reply
-	if q.Status == queue.StatusHolding {
-		n := queue.MaxGateRows
-		if q.Limit > 0 {
-			n = min(q.Limit, queue.MaxGateRows)
-		}
-		in, err := qs.gates.Holders(ctx, name, n)
-		for _, m := range in {
-			r.Waiters = append(r.Waiters, asWaiter(m))
-		}
-		return r, err
+	n := request.MaxLimitRows
+	if q.Limit > 0 {
+		n = min(q.Limit, n)
+	}
+	holders, err := qs.gates.Holders(ctx, name, n)
+	r := new(request.WaiterPage)
+	for _, m := range holders {
+		r.Waiters = append(r.Waiters, asWaiter(m))
+	}
+	return r, err
+}
+
+func (qs *queries) limitWaiters(ctx context.Context, q *request.Waiters) (request.Reply, error) {
+	name, _, err := qs.findLimit(ctx, q.Action, q.Key)
+	if err != nil {
+		return nil, err
 	}
 	from := 0
 	if q.Cursor != "" {
 		if from, err = strconv.Atoi(q.Cursor); err != nil || from < 0 {
-			return r, &queue.Problem{Code: queue.ProblemBadAsk, Message: fmt.Sprintf("cursor %q is no place in a queue", q.Cursor)}
+			return nil, &request.Problem{Code: request.ProblemBadRequest, Message: fmt.Sprintf("cursor %q is not a position in a queue", q.Cursor)}
 		}
 	}
 	n := pageOf(q.Limit)
 	all, err := qs.gates.Waiters(ctx, name, from, n)
+	r := new(request.WaiterPage)
 	for _, w := range all {
 		x := asWaiter(w.Member)
 		x.Position, x.Since = length(w.Position), w.Since
@@ -176,9 +161,9 @@ func (qs *queries) gateWaiters(ctx context.Context, q queue.Ask) (queue.Reply, e
 	return r, err
 }
 
-// asWaiter tells of a member which part of its instance it is, as far as its place says so.
-func asWaiter(m limiter.Member) queue.GateWaiter {
-	w := queue.GateWaiter{Instance: m.Instance}
+// asWaiter is a member, and the part of its instance that it is, as far as its place has it.
+func asWaiter(m limiter.Member) request.Waiter {
+	w := request.Waiter{Instance: m.Instance}
 	if _, start := m.Origin(); start {
 		w.Execution, w.Event = 1, 1
 	} else {
@@ -187,67 +172,64 @@ func asWaiter(m limiter.Member) queue.GateWaiter {
 	return w
 }
 
-// clearGate turns away who waits, and has the gate's owner tell them now.
-func (qs *queries) clearGate(ctx context.Context, q queue.Ask) (queue.Reply, error) {
-	name, _, err := qs.findGate(ctx, q)
+// clearLimit rejects the waiters, and has the owner of the limit notify them now.
+func (qs *queries) clearLimit(ctx context.Context, q *request.Clear) (request.Reply, error) {
+	name, _, err := qs.findLimit(ctx, q.Action, q.Key)
 	if err != nil {
-		return queue.Reply{}, err
+		return nil, err
 	}
 	n, err := qs.gates.Clear(ctx, name)
 	if n > 0 {
 		qs.log.Info("a queue was cleared", "gate", name, "waiters", n)
 		qs.wakeGate(name)
 	}
-	return queue.Reply{Cleared: n}, err
+	return &request.Cleared{Count: n}, err
 }
 
 // policiesSet reads them, for what this process knows may be a second old.
-func (qs *queries) policiesSet(ctx context.Context) (queue.Reply, error) {
+func (qs *queries) policiesSet(ctx context.Context) (request.Reply, error) {
 	o, err := qs.gates.Overrides(ctx)
 	if err != nil {
-		return queue.Reply{}, err
+		return nil, err
 	}
-	var r queue.Reply
+	r := new(request.PolicyList)
 	for level, p := range o.Policies {
-		r.Policies = append(r.Policies, queue.LevelPolicy{Level: level, Policy: p})
+		r.Policies = append(r.Policies, request.LevelPolicy{Level: level, Policy: p})
 	}
-	slices.SortFunc(r.Policies, func(x, y queue.LevelPolicy) int { return cmp.Compare(x.Level, y.Level) })
+	slices.SortFunc(r.Policies, func(x, y request.LevelPolicy) int { return cmp.Compare(x.Level, y.Level) })
 	return r, nil
 }
 
-func (qs *queries) setPolicy(ctx context.Context, q queue.Ask) (queue.Reply, error) {
-	if q.Policy == nil {
-		return queue.Reply{}, &queue.Problem{Code: queue.ProblemBadAsk, Message: "there is no policy in the request"}
-	}
+func (qs *queries) setPolicy(ctx context.Context, q *request.SetPolicy) (request.Reply, error) {
 	if err := queue.CheckLevel(q.Level); err != nil {
-		return queue.Reply{}, &queue.Problem{Code: queue.ProblemRefused, Message: err.Error()}
+		return nil, &request.Problem{Code: request.ProblemRefused, Message: err.Error()}
 	}
-	version, err := qs.gates.SetPolicy(ctx, q.Level, *q.Policy)
+	version, err := qs.gates.SetPolicy(ctx, q.Level, q.Policy)
 	if _, bad := errors.AsType[*history.PolicyError](err); bad {
-		return queue.Reply{}, &queue.Problem{Code: queue.ProblemRefused, Message: "the policy of " + q.Level + ": " + err.Error()}
+		return nil, &request.Problem{Code: request.ProblemRefused, Message: "the policy of " + q.Level + ": " + err.Error()}
 	}
 	if err != nil {
-		return queue.Reply{}, err
+		return nil, err
 	}
-	qs.log.Info("a policy was set", "level", q.Level, "version", version, "policy", *q.Policy)
+	qs.log.Info("a policy was set", "level", q.Level, "version", version, "policy", q.Policy)
 	qs.policyChanged(ctx)
-	return queue.Reply{}, nil
+	return new(request.Done), nil
 }
 
-func (qs *queries) deletePolicy(ctx context.Context, level string) (queue.Reply, error) {
+func (qs *queries) deletePolicy(ctx context.Context, level string) (request.Reply, error) {
 	if err := queue.CheckLevel(level); err != nil {
-		return queue.Reply{}, &queue.Problem{Code: queue.ProblemRefused, Message: err.Error()}
+		return nil, &request.Problem{Code: request.ProblemRefused, Message: err.Error()}
 	}
 	existed, version, err := qs.gates.DeletePolicy(ctx, level)
 	if err == nil && !existed {
-		err = &queue.Problem{Code: queue.ProblemNotFound, Message: "no policy was set for " + level}
+		err = &request.Problem{Code: request.ProblemNotFound, Message: "no policy was set for " + level}
 	}
 	if err != nil {
-		return queue.Reply{}, err
+		return nil, err
 	}
 	qs.log.Info("a policy was deleted", "level", level, "version", version)
 	qs.policyChanged(ctx)
-	return queue.Reply{}, nil
+	return new(request.Done), nil
 }
 
 // policyChanged brings a change into force. It is stored: what fails here is made good within a second.
@@ -257,25 +239,25 @@ func (qs *queries) policyChanged(ctx context.Context) {
 	}
 }
 
-// gateWaits tells what of an instance waits at gates, by event, at most maxOutstanding of it. A gate that does not answer is
-// named without a place.
-func (qs *queries) gateWaits(ctx context.Context, id string, s *history.State) []queue.GateWait {
+// limitWaits describes what of an instance waits at limits, by event, at most maxOutstanding. A limit that cannot be read is listed
+// without a position.
+func (qs *queries) limitWaits(ctx context.Context, id string, s *history.State) []request.LimitWait {
 	if s.WaitingLen() == 0 {
 		return nil
 	}
 	tickets := slices.DeleteFunc(s.Tickets(), func(k history.Ticket) bool { return !k.Waiting })
 	tickets = tickets[:min(len(tickets), maxOutstanding)]
-	out := make([]queue.GateWait, len(tickets))
+	out := make([]request.LimitWait, len(tickets))
 	err := atOnce(len(tickets), func(i int) error {
 		k, w := tickets[i], &out[i]
 		name := k.Limit.Name
-		*w = queue.GateWait{Event: k.Event, Gate: name, Action: limiter.Action(name), Key: limiter.Key(name)}
+		*w = request.LimitWait{Event: k.Event, Action: limiter.Action(name), Key: limiter.Key(name)}
 		p, ok, err := qs.gates.Place(ctx, name, member(id, k.Event, s.Started, k.Limit))
 		if err != nil || !ok {
 			return err
 		}
-		w.Position, w.In, w.Since = length(p.Position), p.Position == 0, p.Since
-		w.Length, w.Holding, w.Policy = length(p.Waiting), length(p.Holding), p.Policy
+		w.Position, w.Admitted, w.Since = length(p.Position), p.Position == 0, p.Since
+		w.QueueLength, w.Active, w.Policy = length(p.Waiting), length(p.Holding), p.Policy
 		w.LimitedUntil, w.Deadlocked = p.LimitedUntil, p.Deadlocked
 		return nil
 	})

@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,9 +11,9 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
@@ -20,9 +21,7 @@ import (
 func (s *stand) crowd(name string, n int) {
 	s.t.Helper()
 	one := history.Policy{Rate: 1, RateWindow: time.Hour.Milliseconds()}
-	if r := s.askGate(0, queue.Ask{Op: queue.OpSetPolicy, Level: "global", Policy: &one}); r.Problem != nil {
-		s.t.Fatal(r.Problem)
-	}
+	s.must(s.request(0, &request.SetPolicy{Level: "global", Policy: one}, new(request.Done)))
 	set, err := s.gates().Overrides(s.ctx())
 	if err != nil {
 		s.t.Fatal(err)
@@ -47,27 +46,43 @@ func (s *stand) crowd(name string, n int) {
 	}
 }
 
-func (s *stand) askGate(part int, q queue.Ask) queue.Reply {
+func (s *stand) must(err error) {
 	s.t.Helper()
-	var r queue.Reply
-	s.until("an owner answers", func() bool {
-		var err error
-		r, err = s.conn.Ask(s.ctx(), part, q)
-		return err == nil && (r.Problem == nil || r.Problem.Code != queue.ProblemNotOwner)
-	})
-	return r
+	if err != nil {
+		s.t.Fatal(err)
+	}
 }
 
-func TestWhoWaitsIsToldPageByPageInOrderByWhoeverIsAsked(t *testing.T) {
+// request makes a request to a partition, again while it has no owner.
+func (s *stand) request(part int, q request.Request, r request.Reply) (err error) {
+	s.t.Helper()
+	s.until("an owner answers", func() bool {
+		err = request.Call(s.ctx(), s.conn, part, q, r)
+		p, ok := errors.AsType[*request.Problem](err)
+		return err == nil || ok && p.Code != request.ProblemNotOwner
+	})
+	return err
+}
+
+func (s *stand) limit(part int, action, key string) (stats request.LimitStats, err error) {
+	s.t.Helper()
+	var r request.LimitPage
+	if err = s.request(part, &request.Limit{Action: action, Key: key}, &r); err == nil {
+		stats = r.Limits[0]
+	}
+	return stats, err
+}
+
+func TestWaitersAreListedPageByPageInOrderByAnyOwner(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(*pawl.Context, string) (string, error) { return "", nil }))
 	s.crowd("bulk", 1201)
 	for _, limit := range []int{0, 7, 1000} {
 		want := uint64(1)
-		for q := (queue.Ask{Op: queue.OpWaiters, Gate: "bulk", Limit: limit}); ; {
-			r := s.askGate(int(want)%8, q)
-			if r.Problem != nil || len(r.Waiters) > 500 {
-				t.Fatalf("%d rows, %+v", len(r.Waiters), r.Problem)
+		for q := (request.Waiters{Action: "bulk", Limit: limit}); ; {
+			var r request.WaiterPage
+			if err := s.request(int(want)%8, &q, &r); err != nil || len(r.Waiters) > 500 {
+				t.Fatalf("%d rows, %v", len(r.Waiters), err)
 			}
 			for _, w := range r.Waiters {
 				i := want // the first of all is in
@@ -91,18 +106,20 @@ func TestWhoWaitsIsToldPageByPageInOrderByWhoeverIsAsked(t *testing.T) {
 			t.Errorf("limit %d: %d waiters", limit, want-1)
 		}
 	}
-	if r := s.askGate(3, queue.Ask{Op: queue.OpClear, Gate: "bulk"}); r.Cleared != 1200 || r.Problem != nil {
-		t.Errorf("%+v", r)
+	var cleared request.Cleared
+	if err := s.request(3, &request.Clear{Action: "bulk"}, &cleared); err != nil || cleared.Count != 1200 {
+		t.Errorf("%+v, %v", cleared, err)
 	}
-	if r := s.askGate(4, queue.Ask{Op: queue.OpWaiters, Gate: "bulk"}); len(r.Waiters) != 0 || r.Problem != nil {
-		t.Errorf("%+v", r)
+	var none request.WaiterPage
+	if err := s.request(4, &request.Waiters{Action: "bulk"}, &none); err != nil || len(none.Waiters) != 0 {
+		t.Errorf("%+v, %v", none, err)
 	}
-	if r := s.askGate(5, queue.Ask{Op: queue.OpGate, Gate: "bulk"}); len(r.Gates) != 1 || r.Gates[0].Cleared != 1200 || r.Gates[0].Waiting != 0 {
-		t.Errorf("%+v", r)
+	if l, err := s.limit(5, "bulk", ""); err != nil || l.Cleared != 1200 || l.Waiting != 0 {
+		t.Errorf("%+v, %v", l, err)
 	}
 }
 
-func TestEveryGateIsListedOnceByTheOwnerOfItsPartition(t *testing.T) {
+func TestEveryLimitIsListedOnceByTheOwnerOfItsPartition(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(*pawl.Context, string) (string, error) { return "", nil }))
 	want := make(map[string]bool)
@@ -116,13 +133,15 @@ func TestEveryGateIsListedOnceByTheOwnerOfItsPartition(t *testing.T) {
 	for _, limit := range []int{0, 3} {
 		seen := make(map[string]bool)
 		for p := range 8 {
-			for q := (queue.Ask{Op: queue.OpGates, Gate: "many", Limit: limit}); ; {
-				r := s.askGate(p, q)
-				for _, g := range r.Gates {
-					if seen[g.Gate] || g.Action != "many" || g.Waiting != 1 || g.Entered != 2 || s.conn.PartitionOf(g.Gate) != p || limit > 0 && len(r.Gates) > limit {
-						t.Fatalf("%+v in partition %d", g, p)
+			for q := (request.Limits{Action: "many", Limit: limit}); ; {
+				var r request.LimitPage
+				s.must(s.request(p, &q, &r))
+				for _, l := range r.Limits {
+					name := l.Action + "/" + l.Key
+					if seen[name] || l.Action != "many" || l.Waiting != 1 || l.Enqueued != 2 || s.conn.PartitionOf(name) != p || limit > 0 && len(r.Limits) > limit {
+						t.Fatalf("%+v in partition %d", l, p)
 					}
-					seen[g.Gate] = true
+					seen[name] = true
 				}
 				if q.Cursor = r.Cursor; q.Cursor == "" {
 					break
@@ -133,22 +152,24 @@ func TestEveryGateIsListedOnceByTheOwnerOfItsPartition(t *testing.T) {
 			t.Errorf("limit %d: %d of %d", limit, len(seen), len(want))
 		}
 	}
-	if r := s.askGate(s.conn.PartitionOf("other"), queue.Ask{Op: queue.OpGates}); !slices.ContainsFunc(r.Gates, func(g queue.GateStats) bool { return g.Gate == "other" }) {
-		t.Errorf("%+v", r)
+	var all request.LimitPage
+	s.must(s.request(s.conn.PartitionOf("other"), new(request.Limits), &all))
+	if !slices.ContainsFunc(all.Limits, func(l request.LimitStats) bool { return l.Action == "other" }) {
+		t.Errorf("%+v", all)
 	}
 	// A key that can not stand in a name is found as it is, and as listings show it.
 	shown := limiter.Key(limiter.Name("many", "key 7"))
 	for _, key := range []string{"key 7", shown} {
-		if r := s.askGate(0, queue.Ask{Op: queue.OpGate, Gate: "many", Key: key}); len(r.Gates) != 1 || r.Gates[0].Key != shown {
-			t.Errorf("%s: %+v", key, r)
+		if l, err := s.limit(0, "many", key); err != nil || l.Key != shown {
+			t.Errorf("%s: %+v, %v", key, l, err)
 		}
 	}
-	if r := s.askGate(0, queue.Ask{Op: queue.OpGate, Gate: "many", Key: "x} y~" + strings.Repeat("a", 22)}); r.Problem == nil || r.Problem.Code != queue.ProblemNotFound {
-		t.Errorf("%+v", r)
+	if _, err := s.limit(0, "many", "x} y~"+strings.Repeat("a", 22)); !hasCode(err, request.ProblemNotFound) {
+		t.Error(err)
 	}
 }
 
-func TestAnIdleGateIsShownWithThePolicyThatIsInForce(t *testing.T) {
+func TestIdleLimitIsShownWithThePolicyInForce(t *testing.T) {
 	s, stile := newStand(t), newTurnstile()
 	busy := pawl.NewActivity[string, string]("busy", pawl.Rate(1, time.Hour))
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return busy.Call(ctx, who) }))
@@ -159,66 +180,69 @@ func TestAnIdleGateIsShownWithThePolicyThatIsInForce(t *testing.T) {
 	s.quiet("busy")
 	part := s.conn.PartitionOf("busy")
 	s.until("nobody visits the gate any more", func() bool {
-		return len(s.askGate(part, queue.Ask{Op: queue.OpGates, Gate: "busy"}).Gates) == 0
+		var r request.LimitPage
+		s.must(s.request(part, &request.Limits{Action: "busy"}, &r))
+		return len(r.Limits) == 0
 	})
-	shown := func() queue.GateStats {
+	shown := func() request.LimitStats {
 		t.Helper()
-		r := s.askGate(part, queue.Ask{Op: queue.OpGate, Gate: "busy"})
-		if r.Problem != nil || len(r.Gates) != 1 {
-			t.Fatalf("%+v", r)
-		}
-		return r.Gates[0]
+		l, err := s.limit(part, "busy", "")
+		s.must(err)
+		return l
 	}
 	if g := shown(); g.Policy.Rate != 1 || g.LimitedUntil == 0 {
 		t.Errorf("by its code: %+v", g)
 	}
-	if r := s.askGate(part, queue.Ask{Op: queue.OpSetPolicy, Level: "action:busy", Policy: &history.Policy{Concurrency: 7, Key: "who"}}); r.Problem != nil {
-		t.Fatal(r.Problem)
-	}
-	if g := shown(); g.Policy != (history.Policy{Concurrency: 7, Key: "who"}) || g.MaxConcurrent != 7 || g.LimitedUntil != 0 || g.Completed != 1 {
+	s.must(s.request(part, &request.SetPolicy{Level: "action:busy", Policy: history.Policy{Concurrency: 7, Key: "who"}}, new(request.Done)))
+	if g := shown(); g.Policy != (history.Policy{Concurrency: 7, Key: "who"}) || g.LimitedUntil != 0 || g.Completed != 1 {
 		t.Errorf("set at run time: %+v", g)
 	}
-	if r := s.askGate(part, queue.Ask{Op: queue.OpDeletePolicy, Level: "action:busy"}); r.Problem != nil {
-		t.Fatal(r.Problem)
-	}
+	s.must(s.request(part, &request.DeletePolicy{Level: "action:busy"}, new(request.Done)))
 	if g := shown(); g.Policy.Rate != 1 || g.LimitedUntil == 0 {
 		t.Errorf("by its code again: %+v", g)
 	}
 }
 
-func TestAskingAboutGatesAndPoliciesWhatMakesNoSenseIsAProblem(t *testing.T) {
+func TestInvalidRequestAboutLimitsAndPoliciesIsAProblem(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(*pawl.Context, string) (string, error) { return "", nil }))
 	s.crowd("bulk", 1)
 	for _, k := range []struct {
-		q    queue.Ask
+		q    request.Request
+		r    request.Reply
 		code string
 	}{
-		{queue.Ask{Op: queue.OpGate, Gate: "a b"}, queue.ProblemBadAsk},
-		{queue.Ask{Op: queue.OpGate}, queue.ProblemBadAsk},
-		{queue.Ask{Op: queue.OpGate, Gate: "unknown"}, queue.ProblemNotFound},
-		{queue.Ask{Op: queue.OpGate, Gate: "bulk", Key: "k"}, queue.ProblemNotFound},
-		{queue.Ask{Op: queue.OpWaiters, Gate: "unknown"}, queue.ProblemNotFound},
-		{queue.Ask{Op: queue.OpWaiters, Gate: "bulk", Cursor: "x"}, queue.ProblemBadAsk},
-		{queue.Ask{Op: queue.OpWaiters, Gate: "bulk", Cursor: "-1"}, queue.ProblemBadAsk},
-		{queue.Ask{Op: queue.OpClear, Gate: "unknown"}, queue.ProblemNotFound},
-		{queue.Ask{Op: queue.OpSetPolicy, Level: "global"}, queue.ProblemBadAsk},
-		{queue.Ask{Op: queue.OpSetPolicy, Level: "team:x", Policy: &history.Policy{}}, queue.ProblemRefused},
-		{queue.Ask{Op: queue.OpSetPolicy, Level: "global", Policy: &history.Policy{Rate: 1}}, queue.ProblemRefused},
-		{queue.Ask{Op: queue.OpDeletePolicy, Level: "team:x"}, queue.ProblemRefused},
-		{queue.Ask{Op: queue.OpDeletePolicy, Level: "group:x"}, queue.ProblemNotFound},
+		{&request.Limit{Action: "a b"}, new(request.LimitPage), request.ProblemBadRequest},
+		{&request.Limit{}, new(request.LimitPage), request.ProblemBadRequest},
+		{&request.Limit{Action: "unknown"}, new(request.LimitPage), request.ProblemNotFound},
+		{&request.Limit{Action: "bulk", Key: "k"}, new(request.LimitPage), request.ProblemNotFound},
+		{&request.Waiters{Action: "unknown"}, new(request.WaiterPage), request.ProblemNotFound},
+		{&request.Holders{Action: "unknown"}, new(request.WaiterPage), request.ProblemNotFound},
+		{&request.Waiters{Action: "bulk", Cursor: "x"}, new(request.WaiterPage), request.ProblemBadRequest},
+		{&request.Waiters{Action: "bulk", Cursor: "-1"}, new(request.WaiterPage), request.ProblemBadRequest},
+		{&request.Clear{Action: "unknown"}, new(request.Cleared), request.ProblemNotFound},
+		{&request.SetPolicy{Level: "team:x"}, new(request.Done), request.ProblemRefused},
+		{&request.SetPolicy{Level: "global", Policy: history.Policy{Rate: 1}}, new(request.Done), request.ProblemRefused},
+		{&request.DeletePolicy{Level: "team:x"}, new(request.Done), request.ProblemRefused},
+		{&request.DeletePolicy{Level: "group:x"}, new(request.Done), request.ProblemNotFound},
 	} {
-		if r := s.askGate(0, k.q); r.Problem == nil || r.Problem.Code != k.code {
-			t.Errorf("%+v: %+v", k.q, r.Problem)
+		if err := s.request(0, k.q, k.r); !hasCode(err, k.code) {
+			t.Errorf("%T %+v: %v", k.q, k.q, err)
 		}
 	}
 	// The own gate of an action whose inputs all have keys has seen nobody, and is no stranger.
 	s.crowd(limiter.Name("keyed", "acme"), 1)
 	s.until("the action is known", func() bool {
-		r := s.askGate(0, queue.Ask{Op: queue.OpGate, Gate: "keyed"})
-		return r.Problem == nil && len(r.Gates) == 1 && r.Gates[0].Entered == 0 && r.Gates[0].Policy.Rate == 1
+		l, err := s.limit(0, "keyed", "")
+		return err == nil && l.Enqueued == 0 && l.Policy.Rate == 1
 	})
-	if r := s.askGate(0, queue.Ask{Op: queue.OpPolicies}); r.Problem != nil || len(r.Policies) != 1 || r.Policies[0].Level != "global" {
-		t.Errorf("%+v", r)
+	var set request.PolicyList
+	if err := s.request(0, new(request.Policies), &set); err != nil || len(set.Policies) != 1 || set.Policies[0].Level != "global" {
+		t.Errorf("%+v, %v", set, err)
 	}
+}
+
+func hasCode(err error, code string) bool {
+	p, ok := errors.AsType[*request.Problem](err)
+	return ok && p.Code == code
 }

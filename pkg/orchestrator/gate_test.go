@@ -16,6 +16,7 @@ import (
 	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
@@ -145,7 +146,7 @@ func TestWhoFindsRoomGoesInAtOnceAndTheOthersInOrder(t *testing.T) {
 			s.waiting("limited", i-1)
 		}
 	}
-	if w := s.describe("h-4").Waits; len(w) != 1 || w[0].Position != 3 || w[0].Gate != "limited" {
+	if w := s.describe("h-4").LimitWaits; len(w) != 1 || w[0].Position != 3 || w[0].Action != "limited" {
 		t.Fatalf("waits %+v", w)
 	}
 	for i := 2; i < 5; i++ {
@@ -332,7 +333,7 @@ func TestAWordThatTheGateDoesNotConfirmIsNoGrant(t *testing.T) {
 	s.orchestrate(orchestrator.Config{Look: 10 * time.Second, Metrics: met.reg}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
 	s.work(worker.Config{}, limited.Do(stile.do))
 	waiter := s.oneWaits(stile)
-	s.until("it is in its history", func() bool { return len(s.describe("h-1").Waits) == 1 && s.describe("h-1").Events == 2 })
+	s.until("it is in its history", func() bool { return len(s.describe("h-1").LimitWaits) == 1 && s.describe("h-1").Events == 2 })
 	forged := time.Now().Add(time.Hour).UnixMilli() // whoever can publish can say so
 	for _, w := range []queue.Word{{Kind: queue.WordGranted, At: waiter.Since - 1}, {Kind: queue.WordTimedOut, At: waiter.Since - 1}, {Kind: queue.WordGranted, At: forged}, {Kind: queue.WordCleared, At: forged}} {
 		asked := met.get("pawl_orchestrator_gate_asks_total")
@@ -342,7 +343,7 @@ func TestAWordThatTheGateDoesNotConfirmIsNoGrant(t *testing.T) {
 		}
 		s.until("the gate is asked", func() bool { return met.get("pawl_orchestrator_gate_asks_total") > asked })
 	}
-	if d := s.describe("h-1"); len(d.Waits) != 1 || d.Events != 2 {
+	if d := s.describe("h-1"); len(d.LimitWaits) != 1 || d.Events != 2 {
 		t.Fatalf("%+v", d)
 	}
 	close(stile.end)
@@ -362,8 +363,8 @@ func TestATicketLeavesTheGateThatItsHistoryDoesNotName(t *testing.T) {
 	waiter := s.oneWaits(stile)
 	s.enter("limited/old", waiter.Member)
 	s.quiet("limited/old")
-	if d := s.describe("h-1"); len(d.Waits) != 1 || d.Waits[0].Gate != "limited" {
-		t.Fatalf("%+v", d.Waits)
+	if d := s.describe("h-1"); len(d.LimitWaits) != 1 || d.LimitWaits[0].Action != "limited" {
+		t.Fatalf("%+v", d.LimitWaits)
 	}
 	other := waiter.Member // the code was to keep the slot, then
 	other.Place = limiter.RetainedPlace
@@ -405,8 +406,8 @@ func TestAPolicyThatChangesIsInForceAtOnceForWhoWaits(t *testing.T) {
 	set := func(n uint32) {
 		t.Helper()
 		s.until("the policy is taken", func() bool {
-			r, err := s.conn.Ask(s.ctx(), 0, queue.Ask{Op: queue.OpSetPolicy, Level: "action:plain", Policy: &history.Policy{Concurrency: n}})
-			return err == nil && r.Problem == nil
+			q := &request.SetPolicy{Level: "action:plain", Policy: history.Policy{Concurrency: n}}
+			return request.Call(s.ctx(), s.conn, 0, q, new(request.Done)) == nil
 		})
 	}
 	set(1)
@@ -428,9 +429,8 @@ func TestAPolicyThatChangesIsInForceAtOnceForWhoWaits(t *testing.T) {
 	if got := s.stats("plain"); got.Active != 10 || got.QueueLength != 10 {
 		t.Fatalf("%+v", got)
 	}
-	r, err := s.conn.Ask(s.ctx(), 0, queue.Ask{Op: queue.OpDeletePolicy, Level: "action:plain"})
-	if err != nil || r.Problem != nil {
-		t.Fatal(err, r.Problem)
+	if err := request.Call(s.ctx(), s.conn, 0, &request.DeletePolicy{Level: "action:plain"}, new(request.Done)); err != nil {
+		t.Fatal(err)
 	}
 	for range 10 {
 		s.receive(stile.began)

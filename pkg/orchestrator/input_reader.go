@@ -10,6 +10,7 @@ import (
 	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/internal/partition"
 	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -206,7 +207,7 @@ func (ir *inputReader) arrivals(ctx context.Context, batch []queue.Input) []arri
 			ir.met.refused.Inc()
 			ir.log.Warn("an input can not be used and is skipped", "instance", in.Instance, "seq", in.Pos.Seq, "error", err)
 			refused = append(refused, store.Refusal{Instance: in.Instance, Seq: in.Pos.Seq, At: in.Pos.Time / int64(time.Millisecond), Reason: err.Error()})
-			ir.answer(in.Reply, queue.Answer{Instance: in.Instance, Problem: &queue.Problem{Code: queue.ProblemRefused, Message: err.Error()}})
+			ir.answer(in.Reply, request.Answer{Instance: in.Instance, Problem: &request.Problem{Code: request.ProblemRefused, Message: err.Error()}})
 			continue
 		}
 		out = ir.arrive(out, in, ev, kind)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
@@ -99,7 +100,7 @@ func TestAnElementOfANewerBuildStallsItsInstanceWithoutASpin(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.lookNow("v-1")
-	s.until("it is listed", func() bool { return strings.Contains(s.describe("v-1").Stuck, "unreadable") })
+	s.until("it is listed", func() bool { return strings.Contains(s.describe("v-1").Stalled, "unreadable") })
 	before := c.get("pawl_orchestrator_loads_total")
 	for range 20 {
 		s.lookNow("v-1") // inputs go on coming
@@ -111,7 +112,7 @@ func TestAnElementOfANewerBuildStallsItsInstanceWithoutASpin(t *testing.T) {
 	if err := s.redis.Del(s.ctx(), key).Err(); err != nil {
 		t.Fatal(err)
 	}
-	s.until("it is no longer listed", func() bool { s.lookNow("v-1"); return s.describe("v-1").Stuck == "" })
+	s.until("it is no longer listed", func() bool { s.lookNow("v-1"); return s.describe("v-1").Stalled == "" })
 	s.until("nobody is to look at it", func() bool {
 		return errors.Is(s.redis.ZScore(s.ctx(), s.key("v-1", "wakeups"), "v-1").Err(), redis.Nil)
 	})
@@ -123,8 +124,8 @@ func TestASecondStartAndACancelOfAnEndedInstanceAreAnsweredAndChangeNothing(t *t
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, hello.Do(callGreet))
 	s.work(worker.Config{}, greet.Do(doGreet))
-	answers := make(chan queue.Answer, 10)
-	inbox, err := s.conn.OnAnswers(func(_ string, a queue.Answer) { answers <- a })
+	answers := make(chan request.Answer, 10)
+	inbox, err := request.OnAnswers(s.conn, func(_ string, a request.Answer) { answers <- a })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +149,7 @@ func TestASecondStartAndACancelOfAnEndedInstanceAreAnsweredAndChangeNothing(t *t
 			t.Fatalf("input %d is not answered", i)
 		}
 	}
-	s.until("the inbox is empty", func() bool { return s.describe("d-1").Inbox == 0 })
+	s.until("the inbox is empty", func() bool { return s.describe("d-1").UnreadInputs == 0 })
 	if n := len(s.history("d-1")); n != before {
 		t.Errorf("%d events, were %d", n, before)
 	}

@@ -2,9 +2,11 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -37,17 +39,19 @@ const statusUnavailable = "unavailable"
 
 // outcome asks the owner of an instance how it ended.
 func (s *shared) outcome(ctx context.Context, instance string) queue.Outcome {
-	r, err := s.conn.Ask(ctx, s.conn.PartitionOf(instance), queue.Ask{Op: queue.OpAwait, Instance: instance})
+	var r request.Answered
+	err := request.Call(ctx, s.conn, s.conn.PartitionOf(instance), &request.Await{Instance: instance}, &r)
+	p, refused := errors.AsType[*request.Problem](err)
 	o := queue.Outcome{Instance: instance, Status: string(store.Running)}
 	switch {
+	case refused && p.Code == request.ProblemNotFound:
+		o.Status, o.Error = p.Code, p.Message
+	case refused:
+		o.Status, o.Error, o.Code = statusUnavailable, p.Message, p.Code
 	case err != nil:
 		o.Status, o.Error = statusUnavailable, err.Error()
-	case r.Problem != nil && r.Problem.Code == queue.ProblemNotFound:
-		o.Status, o.Error = r.Problem.Code, r.Problem.Message
-	case r.Problem != nil:
-		o.Status, o.Error, o.Code = statusUnavailable, r.Problem.Message, r.Problem.Code
 	case r.Answer != nil:
-		o = queue.OutcomeOf(*r.Answer)
+		o = r.Answer.Outcome()
 	}
 	return o
 }
@@ -60,7 +64,8 @@ func (a *commits) publishCommit(in *instance, t *turn, c *store.Commit, now int6
 	}
 	status := in.rec.Status
 	if status.Ended() && c.From != status && t.fold != nil {
-		o := queue.OutcomeOf(endAnswer(in, t))
+		ans := endAnswer(in, t)
+		o := ans.Outcome()
 		o.Orchestration, o.At = in.rec.Name, queue.LiveTime(now)
 		a.emit(effect{kind: publishOutcome, body: o})
 	}
@@ -74,8 +79,8 @@ func (a *commits) publishCommit(in *instance, t *turn, c *store.Commit, now int6
 	a.commits.publishChange(in, n, now)
 }
 
-func endAnswer(in *instance, t *turn) queue.Answer {
-	ans := queue.Answer{Instance: in.id, Execution: in.rec.Execution, Status: string(in.rec.Status)}
+func endAnswer(in *instance, t *turn) request.Answer {
+	ans := request.Answer{Instance: in.id, Execution: in.rec.Execution, Status: string(in.rec.Status)}
 	ans.Result, ans.Failure, _ = outcome(t.fold.End)
 	return ans
 }

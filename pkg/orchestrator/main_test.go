@@ -18,6 +18,7 @@ import (
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redistest"
 	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
@@ -167,19 +168,19 @@ func (s *stand) event(name, id, json string) {
 	s.publish(queue.OutInput{Instance: id, Kind: queue.KindEvent, Name: name, Payload: history.Payload{Type: history.TypeJSON, Data: []byte(json)}})
 }
 
-func (s *stand) describe(id string) *queue.Described {
+func (s *stand) describe(id string) *request.Description {
 	s.t.Helper()
-	r, err := s.conn.Ask(s.ctx(), s.conn.PartitionOf(id), queue.Ask{Op: queue.OpDescribe, Instance: id})
-	if err != nil || r.Described == nil {
-		return &queue.Described{}
+	d := new(request.Description)
+	if err := request.Call(s.ctx(), s.conn, s.conn.PartitionOf(id), &request.Describe{Instance: id}, d); err != nil {
+		return new(request.Description)
 	}
-	return r.Described
+	return d
 }
 
 // ended waits for the end of an instance.
-func (s *stand) ended(id string) *queue.Described {
+func (s *stand) ended(id string) *request.Description {
 	s.t.Helper()
-	var d *queue.Described
+	var d *request.Description
 	defer func() {
 		if s.t.Failed() {
 			s.t.Logf("%+v", *d)

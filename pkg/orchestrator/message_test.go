@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -154,15 +155,15 @@ func TestAClientIsToldOfACustomStatusWithoutAsking(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, counter.Do(count))
 	s.start("counter", "c-1", `{}`)
-	answers := make(chan queue.Answer, 10)
-	inbox, err := s.conn.OnAnswers(func(_ string, a queue.Answer) { answers <- a })
+	answers := make(chan request.Answer, 10)
+	inbox, err := request.OnAnswers(s.conn, func(_ string, a request.Answer) { answers <- a })
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer inbox.Stop()
-	ask := func(after uint64) queue.Reply {
-		r, err := s.conn.Ask(s.ctx(), s.conn.PartitionOf("c-1"), queue.Ask{Op: queue.OpStatus, Instance: "c-1", After: after, ReplyTo: inbox.Subject("t")})
-		if err != nil {
+	ask := func(after uint64) (r request.Answered) {
+		q := &request.Status{Instance: "c-1", After: after, ReplyTo: inbox.Subject("t")}
+		if err := request.Call(s.ctx(), s.conn, s.conn.PartitionOf("c-1"), q, &r); err != nil {
 			t.Fatal(err)
 		}
 		return r
@@ -220,8 +221,8 @@ func TestAnExecutionReadsAndClearsTheStatusOfTheOneBeforeAlsoWithAnotherOwner(t 
 	if got, err := author.Result(counter).Decode(d.Result); err != nil || got != 7 {
 		t.Errorf("%d, %v, %v", got, err, d.Failure)
 	}
-	if d.Custom == nil || !d.Custom.Cleared || d.Custom.Version != 2 {
-		t.Errorf("the status is %+v", d.Custom)
+	if d.CustomStatus == nil || !d.CustomStatus.Cleared || d.CustomStatus.Version != 2 {
+		t.Errorf("the status is %+v", d.CustomStatus)
 	}
 }
 

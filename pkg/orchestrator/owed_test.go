@@ -53,7 +53,7 @@ func TestWhatAStalledInstanceOwesIsSentOnceMoreAndThenWrittenDown(t *testing.T) 
 	s.owesAgain("p-1")
 	s.publish(queue.OutInput{Instance: "p-1", Kind: queue.KindCancel, By: "ops"})
 	b := s.orchestrate(orchestrator.Config{Member: "b"}, only.Do(waitForPing))
-	s.until("it is stalled, and what it owes is written down", func() bool { return s.describe("p-1").Stuck != "" && s.describe("p-1").Owes == 0 })
+	s.until("it is stalled, and what it owes is written down", func() bool { return s.describe("p-1").Stalled != "" && s.describe("p-1").PendingMessages == 0 })
 	s.stop(b)
 	s.orchestrate(orchestrator.Config{Member: "c"}, hello.Do(pingFar))
 	if d := s.ended("p-1"); d.Status != "cancelled" {
@@ -129,16 +129,16 @@ func TestACustomStatusIsSeenAlsoWhereTheCodeNowSetsItLessOftenThanItDid(t *testi
 	}
 	first := s.orchestrate(orchestrator.Config{Member: "a"}, hello.Do(told(3)))
 	s.start("hello", "s-1", `"x"`)
-	s.until("it is shown", func() bool { d := s.describe("s-1"); return d.Custom != nil && d.Custom.Version == 3 })
+	s.until("it is shown", func() bool { d := s.describe("s-1"); return d.CustomStatus != nil && d.CustomStatus.Version == 3 })
 	s.stop(first)
 	s.orchestrate(orchestrator.Config{Member: "b"}, hello.Do(told(1)))
 	s.event("ping", "s-1", `"go"`)
 	s.until("what the new code says is shown", func() bool {
 		d := s.describe("s-1")
-		if d.Custom == nil || d.Custom.Version != 4 {
+		if d.CustomStatus == nil || d.CustomStatus.Version != 4 {
 			return false
 		}
-		n, err := author.Value(shown).Decode(d.Custom.Payload)
+		n, err := author.Value(shown).Decode(d.CustomStatus.Payload)
 		return err == nil && n == 99
 	})
 }

@@ -115,7 +115,7 @@ func TestAPollIsCompleteInFrontOfAPurge(t *testing.T) {
 	}))
 	s.until("the poll is complete", func() bool {
 		d := s.describe("d-8")
-		return d.Status == "running" && d.Inbox == 0 && s.count("d-8", history.KindObserved) == 1
+		return d.Status == "running" && d.UnreadInputs == 0 && s.count("d-8", history.KindObserved) == 1
 	})
 	s.event("add", "d-8", `9`)
 	s.wantResult("d-8", "0 9")
@@ -143,10 +143,10 @@ func TestEventsThatAreUnreadWhenTheCodeReturnsAreReported(t *testing.T) {
 		}
 		return "some", err
 	}))
-	if got := s.ended("u-1").Unread; history.FormatUnread(got) != "3 ping, 2 add" {
+	if got := s.ended("u-1").UnreadEvents; history.FormatUnread(got) != "3 ping, 2 add" {
 		t.Errorf("unread: %v", got)
 	}
-	if got := s.ended("u-2").Unread; got != nil {
+	if got := s.ended("u-2").UnreadEvents; got != nil {
 		t.Errorf("unread: %v", got)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
@@ -104,8 +105,8 @@ func (a *removals) purgeRequested(in *instance, p *history.PurgeRequested) {
 		a.removals.purge(in, p, in.unread[0].id)
 	case !p.Force:
 		a.met.dropped.Inc()
-		a.commits.answer(p.Reply, queue.Answer{Instance: in.id, Problem: &queue.Problem{
-			Code: queue.ProblemRefused, Message: fmt.Sprintf("instance %s is running and was not purged; cancel it first, or purge it by force", in.id),
+		a.commits.answer(p.Reply, request.Answer{Instance: in.id, Problem: &request.Problem{
+			Code: request.ProblemRefused, Message: fmt.Sprintf("instance %s is running and was not purged; cancel it first, or purge it by force", in.id),
 		}})
 		a.commits.takeOut(in, 1)
 	default:
@@ -198,10 +199,10 @@ func (a *removals) purgeAnswered(in *instance, r *removal, err error) {
 	case err == nil:
 		a.sawClock(r.now)
 		a.met.purged.Inc()
-		a.commits.publishChange(in, queue.Change{Status: queue.StatusPurged, Was: string(in.status())}, r.now)
+		a.commits.publishChange(in, queue.Change{Status: request.StatusPurged, Was: string(in.status())}, r.now)
 		if p := r.asked; p != nil {
 			a.removals.notBegun(in, p, r.dropped)
-			a.commits.answer(p.Reply, queue.Answer{Instance: in.id, Status: queue.StatusPurged})
+			a.commits.answer(p.Reply, request.Answer{Instance: in.id, Status: request.StatusPurged})
 		}
 	case errors.Is(err, store.ErrConflict): // perhaps the reply of an earlier try was lost
 		a.met.conflicts.Inc()

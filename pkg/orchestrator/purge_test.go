@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
@@ -19,10 +20,10 @@ import (
 )
 
 // purge asks for a purge and gives the answer.
-func (s *stand) purge(id string, force bool) queue.Answer {
+func (s *stand) purge(id string, force bool) request.Answer {
 	s.t.Helper()
-	answers := make(chan queue.Answer, 1)
-	inbox, err := s.conn.OnAnswers(func(_ string, a queue.Answer) { answers <- a })
+	answers := make(chan request.Answer, 1)
+	inbox, err := request.OnAnswers(s.conn, func(_ string, a request.Answer) { answers <- a })
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -33,7 +34,7 @@ func (s *stand) purge(id string, force bool) queue.Answer {
 		return a
 	case <-s.ctx().Done():
 		s.t.Fatalf("no answer to the purge of %s", id)
-		return queue.Answer{}
+		return request.Answer{}
 	}
 }
 
@@ -60,8 +61,8 @@ func TestAPurgeTakesEveryExecutionAndWhatCameBehindItIsForTheNext(t *testing.T) 
 	for _, n := range []string{`1`, `2`, `0`} {
 		s.event("add", "c-1", n)
 	}
-	born := s.ended("c-1").Born
-	if a := s.purge("c-1", false); a.Status != queue.StatusPurged {
+	born := s.ended("c-1").Origin
+	if a := s.purge("c-1", false); a.Status != request.StatusPurged {
 		t.Fatalf("%+v", a.Problem)
 	}
 	if left := s.left("c-1"); len(left) > 0 {
@@ -79,7 +80,7 @@ func TestAPurgeTakesEveryExecutionAndWhatCameBehindItIsForTheNext(t *testing.T) 
 	s.event("add", "c-2", `0`)
 	s.until("the next one ends", func() bool { d := s.describe("c-2"); return d.Status == "completed" && d.Execution == 2 })
 	d := s.describe("c-2")
-	if got, err := author.Result(counter).Decode(d.Result); err != nil || got != 5 || d.Born == born {
+	if got, err := author.Result(counter).Decode(d.Result); err != nil || got != 5 || d.Origin == born {
 		t.Errorf("%d, %v", got, err)
 	}
 }
@@ -109,10 +110,10 @@ func TestARunningInstanceIsPurgedOnlyByForceAndThenItsActivitiesAndChildrenAreTo
 	}))
 	s.start("race", "top", `"x"`)
 	<-running
-	if a := s.purge("p-1", false); a.Problem == nil || a.Problem.Code != queue.ProblemRefused || !strings.Contains(a.Problem.Message, "is running") {
+	if a := s.purge("p-1", false); a.Problem == nil || a.Problem.Code != request.ProblemRefused || !strings.Contains(a.Problem.Message, "is running") {
 		t.Fatalf("%+v", a)
 	}
-	if a := s.purge("p-1", true); a.Status != queue.StatusPurged {
+	if a := s.purge("p-1", true); a.Status != request.StatusPurged {
 		t.Fatalf("%+v", a.Problem)
 	}
 	var c *cancel.Cancelled
@@ -145,8 +146,8 @@ func TestAStalledInstanceIsPurgedByForceAlsoIfItHasNotBegun(t *testing.T) {
 		s.event("ping", "crowded", `"x"`)
 	}
 	for _, id := range []string{"begun", "fresh", "crowded"} {
-		s.until(id+" is stalled", func() bool { return s.describe(id).Stuck != "" })
-		if a := s.purge(id, true); a.Status != queue.StatusPurged {
+		s.until(id+" is stalled", func() bool { return s.describe(id).Stalled != "" })
+		if a := s.purge(id, true); a.Status != request.StatusPurged {
 			t.Fatalf("%s: %+v", id, a.Problem)
 		}
 		if left := s.left(id); len(left) > 0 {
@@ -159,8 +160,8 @@ func TestAParentIsToldOfAChildThatIsPurgedBeforeItHasBegun(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, in string) (string, error) { return only.Call(ctx, in, pawl.ID("child")) }))
 	s.start("hello", "p-1", `"x"`)
-	s.until("the child is stalled", func() bool { return s.describe("child").Stuck != "" })
-	if a := s.purge("child", true); a.Status != queue.StatusPurged {
+	s.until("the child is stalled", func() bool { return s.describe("child").Stalled != "" })
+	if a := s.purge("child", true); a.Status != request.StatusPurged {
 		t.Fatalf("%+v", a.Problem)
 	}
 	if d := s.ended("p-1"); d.Failure == nil || d.Failure.Code != history.CodeCancelled {

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // queries answers the requests of clients for a partition. All but the changes of policies and the clearing of a gate only read.
@@ -21,46 +21,61 @@ type queries struct {
 }
 
 // serve answers one request.
-func (qs *queries) serve(ctx context.Context, q queue.Ask) queue.Reply {
+func (qs *queries) serve(ctx context.Context, q request.Request) (request.Reply, error) {
 	ctx, stop := context.WithTimeout(ctx, loadTimeout)
 	defer stop()
-	var r queue.Reply
-	var err error
-	switch q.Op {
-	case queue.OpAwait:
-		r, err = qs.await(ctx, q)
-	case queue.OpDescribe:
-		r, err = qs.describe(ctx, q.Instance)
-	case queue.OpHistory:
-		r, err = qs.historyPage(ctx, q)
-	case queue.OpList:
-		r, err = qs.list(ctx, q)
-	case queue.OpStuck:
-		r, err = qs.stuck(ctx, q)
-	case queue.OpCount:
-		r, err = qs.instanceCounts(ctx)
-	case queue.OpStatus:
-		r, err = qs.customStatus(ctx, q)
-	case queue.OpGates, queue.OpGate, queue.OpWaiters, queue.OpClear, queue.OpPolicies, queue.OpSetPolicy, queue.OpDeletePolicy:
-		r, err = qs.askGate(ctx, q)
-	default:
-		err = &queue.Problem{Code: queue.ProblemBadAsk, Message: fmt.Sprintf("request %d is not known to this orchestrator", q.Op)}
+	r, err := qs.reply(ctx, q)
+	if err == nil {
+		return r, nil
 	}
-	var p *queue.Problem
-	switch {
-	case err == nil:
-		return r
-	case errors.As(err, &p):
-	case qs.ctx.Err() != nil:
-		p = &queue.Problem{Code: queue.ProblemNotOwner, Message: fmt.Sprintf("partition %d is being handed over; ask again", qs.st.Part)}
-	default:
-		logFailure(qs.log, "request not answered", err, "op", q.Op, "instance", q.Instance)
-		p = &queue.Problem{Code: queue.ProblemInternal, Message: err.Error()}
+	if _, ok := errors.AsType[*request.Problem](err); ok {
+		return nil, err
 	}
-	return queue.Reply{Problem: p}
+	if qs.ctx.Err() != nil {
+		return nil, &request.Problem{Code: request.ProblemNotOwner, Message: fmt.Sprintf("partition %d is being handed over", qs.st.Part)}
+	}
+	logFailure(qs.log, "request not answered", err, "request", fmt.Sprintf("%T", q))
+	return nil, err
 }
 
-// pending tells an instance that has not begun from one that is not there.
+func (qs *queries) reply(ctx context.Context, q request.Request) (request.Reply, error) {
+	switch q := q.(type) {
+	case *request.Await:
+		return qs.await(ctx, q)
+	case *request.Status:
+		return qs.customStatus(ctx, q)
+	case *request.Describe:
+		return qs.describe(ctx, q.Instance)
+	case *request.History:
+		return qs.historyPage(ctx, q)
+	case *request.List:
+		return qs.list(ctx, q)
+	case *request.Stalled:
+		return qs.stalled(ctx, q)
+	case *request.Count:
+		return qs.instanceCounts(ctx)
+	case *request.Limits:
+		return qs.limitsListed(ctx, q)
+	case *request.Limit:
+		return qs.limitStats(ctx, q)
+	case *request.Waiters:
+		return qs.limitWaiters(ctx, q)
+	case *request.Holders:
+		return qs.limitHolders(ctx, q)
+	case *request.Clear:
+		return qs.clearLimit(ctx, q)
+	case *request.Policies:
+		return qs.policiesSet(ctx)
+	case *request.SetPolicy:
+		return qs.setPolicy(ctx, q)
+	case *request.DeletePolicy:
+		return qs.deletePolicy(ctx, q.Level)
+	default:
+		return nil, &request.Problem{Code: request.ProblemBadRequest, Message: fmt.Sprintf("request %T is not known to this orchestrator", q)}
+	}
+}
+
+// pending distinguishes an instance that has not begun from one that does not exist.
 func (qs *queries) pending(ctx context.Context, id string, is error) error {
 	n, err := qs.store.InboxLen(ctx, qs.st.Part, id)
 	if err != nil {
@@ -73,39 +88,39 @@ func (qs *queries) pending(ctx context.Context, id string, is error) error {
 }
 
 func notFound(id string) error {
-	return &queue.Problem{Code: queue.ProblemNotFound, Message: "there is no instance " + id}
+	return &request.Problem{Code: request.ProblemNotFound, Message: "there is no instance " + id}
 }
 
-// register notes who wants to be told, and then reads the record, so that what happens in between is told all the
-// same. It gives nil for an instance that has not begun.
-func (qs *queries) register(ctx context.Context, q queue.Ask, as messageKind) (*store.Record, error) {
-	if q.ReplyTo != "" {
-		qs.box.post(message{kind: as, id: q.Instance, body: q.ReplyTo})
+// register registers a reply subject, and then reads the record, so that no change in between is missed. It returns nil for an
+// instance that has not begun.
+func (qs *queries) register(ctx context.Context, id, replyTo string, as messageKind) (*store.Record, error) {
+	if replyTo != "" {
+		qs.box.post(message{kind: as, id: id, body: replyTo})
 	}
-	rec, err := qs.store.Record(ctx, qs.st.Part, q.Instance)
+	rec, err := qs.store.Record(ctx, qs.st.Part, id)
 	if err == nil && rec == nil {
-		err = qs.pending(ctx, q.Instance, nil)
+		err = qs.pending(ctx, id, nil)
 	}
 	return rec, err
 }
 
-// await answers how the instance ended, or remembers who wants to know.
-func (qs *queries) await(ctx context.Context, q queue.Ask) (queue.Reply, error) {
-	rec, err := qs.register(ctx, q, endAwaited)
+// await answers with the end of the instance, or registers the reply subject for it.
+func (qs *queries) await(ctx context.Context, q *request.Await) (request.Reply, error) {
+	rec, err := qs.register(ctx, q.Instance, q.ReplyTo, endAwaited)
 	if err != nil || rec == nil || !rec.Status.Ended() {
-		return queue.Reply{}, err
+		return new(request.Answered), err
 	}
 	ans := ended(q.Instance, rec)
-	return queue.Reply{Answer: &ans}, nil
+	return &request.Answered{Answer: &ans}, nil
 }
 
-// ended says how an instance ended.
-func ended(id string, rec *store.Record) queue.Answer {
-	ans := queue.Answer{Instance: id, Born: rec.Origin, Execution: rec.Execution, Status: string(rec.Status)}
+// ended is the answer to a wait for the end.
+func ended(id string, rec *store.Record) request.Answer {
+	ans := request.Answer{Instance: id, Origin: rec.Origin, Execution: rec.Execution, Status: string(rec.Status)}
 	end, err := rec.EndEvent()
 	var ok bool
 	if ans.Result, ans.Failure, ok = outcome(end); !ok {
-		ans.Problem = &queue.Problem{Code: queue.ProblemInternal, Message: fmt.Sprintf("the end of instance %s can not be read: %v", id, err)}
+		ans.Problem = &request.Problem{Code: request.ProblemInternal, Message: fmt.Sprintf("the end of instance %s cannot be read: %v", id, err)}
 	}
 	return ans
 }
@@ -124,42 +139,42 @@ func outcome(end history.Event) (result history.Payload, failure *history.Failur
 	}
 }
 
-func (qs *queries) describe(ctx context.Context, id string) (queue.Reply, error) {
-	stuck, err := qs.store.StalledReason(ctx, qs.st.Part, id)
+func (qs *queries) describe(ctx context.Context, id string) (request.Reply, error) {
+	stalled, err := qs.store.StalledReason(ctx, qs.st.Part, id)
 	if err != nil {
-		return queue.Reply{}, err
+		return nil, err
 	}
 	l, err := qs.store.Load(ctx, qs.st.Part, id)
-	if err != nil && stuck == "" {
-		return queue.Reply{}, err
+	if err != nil && stalled == "" {
+		return nil, err
 	}
-	if l.Record == nil && len(l.Unread) == 0 && stuck == "" {
-		return queue.Reply{}, notFound(id)
+	if l.Record == nil && len(l.Unread) == 0 && stalled == "" {
+		return nil, notFound(id)
 	}
-	d := qs.row(id, l.Record, stuck)
-	if d.Inbox, err = qs.store.InboxLen(ctx, qs.st.Part, id); err != nil || l.Record == nil {
-		return queue.Reply{Described: &d}, err
+	d := described(id, l.Record, stalled)
+	if d.UnreadInputs, err = qs.store.InboxLen(ctx, qs.st.Part, id); err != nil || l.Record == nil {
+		return d, err
 	}
 	state, _ := history.Check(l.Events)
 	for _, id := range state.Children() {
 		if e := state.Child(id); len(d.Children) < maxOutstanding {
-			d.Children = append(d.Children, queue.OutstandingChild{Event: id, Name: e.Name, Instance: e.Instance, Since: e.At})
+			d.Children = append(d.Children, request.Child{Event: id, Name: e.Name, Instance: e.Instance, Scheduled: e.At})
 		}
 	}
-	d.Owes = pendingCount(id, l, state)
+	d.PendingMessages = pendingCount(id, l, state)
 	if !l.Record.Status.Ended() {
 		d.Events = state.Len
 		d.Timers = uint64(state.TimerLen()) //nolint:gosec // a length
 		if t, ok := state.NextTimer(); ok {
 			d.NextTimer = t.FireAt
 		}
-		if d.Outstanding, err = qs.outstanding(ctx, id, l.Record, state); err != nil {
-			return queue.Reply{}, err
+		if d.Activities, err = qs.outstanding(ctx, id, l.Record, state); err != nil {
+			return nil, err
 		}
-		d.Waits = qs.gateWaits(ctx, id, state)
-		d.Awaited = qs.awaited(ctx, id)
+		d.LimitWaits = qs.limitWaits(ctx, id, state)
+		d.AwaitedEvents = qs.awaited(ctx, id)
 	}
-	return queue.Reply{Described: &d}, nil
+	return d, nil
 }
 
 // awaited returns the names of the events that an instance waits for, if it is in memory and between two turns.
@@ -188,60 +203,70 @@ func pendingCount(id string, l store.Loaded, state *history.State) uint64 {
 // maxOutstanding bounds how many outstanding activities a description lists.
 const maxOutstanding = 100
 
-func (qs *queries) outstanding(ctx context.Context, id string, rec *store.Record, state *history.State) ([]queue.Outstanding, error) {
+func (qs *queries) outstanding(ctx context.Context, id string, rec *store.Record, state *history.State) ([]request.Activity, error) {
 	ids := state.Outstanding()
 	ids = ids[:min(len(ids), maxOutstanding)]
 	held, err := qs.store.Holders(ctx, qs.st.Part, id, rec.Execution, ids)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]queue.Outstanding, len(ids))
+	out := make([]request.Activity, len(ids))
 	for i, n := range ids {
 		e := state.Activity(n)
-		out[i] = queue.Outstanding{Activity: n, Name: e.Name, Queue: e.Queue, Worker: held[i].Worker, Claims: held[i].Claims, Since: e.At}
+		out[i] = request.Activity{Event: n, Name: e.Name, Queue: e.Queue, Worker: held[i].Worker, Claims: held[i].Claims, Scheduled: e.At}
 	}
 	return out, nil
 }
 
-// row is what a listing shows of an instance.
-func (qs *queries) row(id string, rec *store.Record, stuck string) queue.Described {
-	d := queue.Described{Instance: id}
-	if stuck != "" {
-		s := parseStall(stuck)
-		d.Stuck = s.Why
+// summary is what a list contains of an instance.
+func summary(id string, rec *store.Record, stalled string) request.Summary {
+	sum := request.Summary{Instance: id}
+	if stalled != "" {
+		s := parseStall(stalled)
+		sum.Stalled = s.Why
 		if s.Kind != "" {
-			d.Stuck = string(s.Kind) + ": " + s.Why
+			sum.Stalled = string(s.Kind) + ": " + s.Why
 		}
-		d.Updated = s.Since
+		sum.Updated = s.Since
 	}
 	if rec == nil {
-		d.Status = "pending"
+		sum.Status = request.StatusPending
+		return sum
+	}
+	sum.Orchestration, sum.Version, sum.Status = rec.Name, rec.Version, string(rec.Status)
+	sum.Origin, sum.Execution, sum.Events = rec.Origin, rec.Execution, rec.Events
+	sum.Started, sum.Updated, sum.Ended = rec.Created, rec.Updated, rec.Ended
+	if rec.Parent != nil {
+		sum.Parent = rec.Parent.Instance
+	}
+	return sum
+}
+
+// described is what the record reports of an instance.
+func described(id string, rec *store.Record, stalled string) *request.Description {
+	d := &request.Description{Summary: summary(id, rec, stalled)}
+	if rec == nil {
 		return d
 	}
-	d.Orchestration, d.Version, d.Status = rec.Name, rec.Version, string(rec.Status)
-	d.Born, d.Execution, d.Created, d.Updated, d.Ended, d.Events = rec.Origin, rec.Execution, rec.Created, rec.Updated, rec.Ended, rec.Events
-	if rec.Parent != nil {
-		d.Parent = rec.Parent.Instance
-	}
-	d.Custom = custom(rec)
+	d.CustomStatus = custom(rec)
 	if rec.Status.Ended() {
 		ans := ended(id, rec)
-		d.Result, d.Failure, d.Unread = ans.Result, ans.Failure, rec.Unread
+		d.Result, d.Failure, d.UnreadEvents = ans.Result, ans.Failure, rec.Unread
 	}
-	if d.Custom != nil && len(d.Custom.Payload.Data)+len(d.Result.Data) > queue.MaxReply {
-		d.Custom.Payload = history.Payload{} // both do not fit into one message; the status can be asked for by itself
+	if d.CustomStatus != nil && len(d.CustomStatus.Payload.Data)+len(d.Result.Data) > request.MaxReply {
+		d.CustomStatus.Payload = history.Payload{} // both do not fit into one message; the status can be requested by itself
 	}
 	return d
 }
 
-func (qs *queries) historyPage(ctx context.Context, q queue.Ask) (queue.Reply, error) {
+func (qs *queries) historyPage(ctx context.Context, q *request.History) (request.Reply, error) {
 	rec, err := qs.store.Record(ctx, qs.st.Part, q.Instance)
 	if err != nil {
-		return queue.Reply{}, err
+		return nil, err
 	}
 	if rec == nil {
-		return queue.Reply{}, qs.pending(ctx, q.Instance, &queue.Problem{
-			Code: queue.ProblemNotFound, Message: "instance " + q.Instance + " has inputs and has not begun: there is no history yet; `pawl get` says what it waits for",
+		return nil, qs.pending(ctx, q.Instance, &request.Problem{
+			Code: request.ProblemNotFound, Message: "instance " + q.Instance + " has inputs and has not begun: there is no history yet; `pawl get` says what it waits for",
 		})
 	}
 	execution := q.Execution
@@ -257,10 +282,10 @@ func (qs *queries) historyPage(ctx context.Context, q queue.Ask) (queue.Reply, e
 	}
 	raw, err := qs.store.RawHistory(ctx, qs.st.Part, q.Instance, execution, q.After, limit+1)
 	if err != nil {
-		return queue.Reply{}, err
+		return nil, err
 	}
-	r := queue.Reply{Execution: execution}
-	room := queue.MaxReply
+	r := &request.HistoryPage{Execution: execution}
+	room := request.MaxReply
 	for i, e := range raw {
 		if room -= len(e); i == limit || room < 0 && i > 0 {
 			r.More = true
@@ -272,38 +297,37 @@ func (qs *queries) historyPage(ctx context.Context, q queue.Ask) (queue.Reply, e
 	return r, err
 }
 
-func (qs *queries) list(ctx context.Context, q queue.Ask) (queue.Reply, error) {
-	updated, instance, err := queue.ParseListCursor(q.Cursor)
+func (qs *queries) list(ctx context.Context, q *request.List) (request.Reply, error) {
+	updated, instance, err := request.ParseListCursor(q.Cursor)
 	if err == nil && !slices.Contains(store.Statuses(), store.Status(q.Status)) {
 		err = fmt.Errorf("status %.40q is not one of an instance", q.Status)
 	}
 	if err != nil {
-		return queue.Reply{}, &queue.Problem{Code: queue.ProblemBadAsk, Message: err.Error()}
+		return nil, &request.Problem{Code: request.ProblemBadRequest, Message: err.Error()}
 	}
 	page, err := qs.store.List(ctx, qs.st.Part, store.ListQuery{
 		Status: store.Status(q.Status), Updated: updated, Instance: instance, Limit: q.Limit, Keep: keep(q.Filter),
 	})
 	if err != nil {
-		return queue.Reply{}, err
+		return nil, err
 	}
-	var r queue.Reply
+	r := new(request.InstancePage)
 	if page.More {
-		r.Cursor = queue.ListCursor(page.Updated, page.Instance)
+		r.Cursor = request.ListCursor(page.Updated, page.Instance)
 	}
 	for _, row := range page.Rows {
-		d := qs.row(row.Instance, row.Record, "")
+		sum := summary(row.Instance, row.Record, "")
 		if row.Record == nil {
-			d.Status, d.Updated, d.Stuck = q.Status, row.Updated, "unreadable: "+row.Problem
+			sum.Status, sum.Updated, sum.Stalled = q.Status, row.Updated, "unreadable: "+row.Problem
 		}
-		d.Result, d.Failure, d.Custom = history.Payload{}, nil, nil // a listing is not for results
-		r.Rows = append(r.Rows, d)
+		r.Instances = append(r.Instances, sum)
 	}
 	return r, nil
 }
 
 // keep is what a filter of a listing keeps; nil: all.
-func keep(f *queue.ListFilter) func(string, *store.Record) bool {
-	if f == nil {
+func keep(f request.Filter) func(string, *store.Record) bool {
+	if f == (request.Filter{}) {
 		return nil
 	}
 	return func(id string, rec *store.Record) bool {
@@ -313,16 +337,18 @@ func keep(f *queue.ListFilter) func(string, *store.Record) bool {
 }
 
 // instanceCounts answers how many instances of each status the partition has, and how many are stalled, without reading them.
-func (qs *queries) instanceCounts(ctx context.Context) (r queue.Reply, err error) {
+func (qs *queries) instanceCounts(ctx context.Context) (request.Reply, error) {
+	r := new(request.Counts)
 	for _, s := range store.Statuses() {
 		n, err := qs.store.Count(ctx, qs.st.Part, s)
 		if err != nil {
-			return r, err
+			return nil, err
 		}
-		r.Counts = append(r.Counts, queue.StatusCount{Status: string(s), Count: n})
+		r.Status = append(r.Status, request.StatusCount{Status: string(s), Count: n})
 	}
+	var err error
 	if r.Stalled, err = qs.store.StalledCount(ctx, qs.st.Part); err != nil {
-		return r, err
+		return nil, err
 	}
 	lacking := slices.Collect(maps.Keys(qs.unserved.list()))
 	both, err := qs.store.StalledReasons(ctx, qs.st.Part, lacking)
@@ -330,15 +356,15 @@ func (qs *queries) instanceCounts(ctx context.Context) (r queue.Reply, err error
 	return r, err
 }
 
-// stuckMost bounds a page of what is stalled.
-const stuckMost = 500
+// maxStalled bounds a page of stalled instances.
+const maxStalled = 500
 
-// stuck lists what is stalled, by instance id; the cursor is the last one of the page before. Of a list that a flood of early inputs
+// stalled lists the stalled instances, by id; the cursor is the last one of the page before. Of a list that a flood of early inputs
 // has made long only the ids are read for each page.
-func (qs *queries) stuck(ctx context.Context, q queue.Ask) (queue.Reply, error) {
+func (qs *queries) stalled(ctx context.Context, q *request.Stalled) (request.Reply, error) {
 	ids, err := qs.store.StalledIDs(ctx, qs.st.Part)
 	if err != nil {
-		return queue.Reply{}, err
+		return nil, err
 	}
 	lacking := qs.unserved.list()
 	ids = append(ids, slices.Collect(maps.Keys(lacking))...)
@@ -349,16 +375,16 @@ func (qs *queries) stuck(ctx context.Context, q queue.Ask) (queue.Reply, error) 
 		from++
 	}
 	limit := q.Limit
-	if limit <= 0 || limit > stuckMost {
-		limit = stuckMost
+	if limit <= 0 || limit > maxStalled {
+		limit = maxStalled
 	}
 	page := ids[from:min(len(ids), from+limit)]
 	whys, err := qs.store.StalledReasons(ctx, qs.st.Part, page)
 	if err != nil {
-		return queue.Reply{}, err
+		return nil, err
 	}
-	var r queue.Reply
-	room := queue.MaxReply
+	r := new(request.InstancePage)
+	room := request.MaxReply
 	for _, id := range page {
 		why := whys[id]
 		s, lacks := lacking[id]
@@ -368,8 +394,8 @@ func (qs *queries) stuck(ctx context.Context, q queue.Ask) (queue.Reply, error) 
 		if why == "" { // since
 			continue
 		}
-		if room -= len(why) + 1024; room < 0 && len(r.Rows) > 0 {
-			r.Cursor = r.Rows[len(r.Rows)-1].Instance
+		if room -= len(why) + 1024; room < 0 && len(r.Instances) > 0 {
+			r.Cursor = r.Instances[len(r.Instances)-1].Instance
 			return r, nil
 		}
 		rec, err := qs.store.Record(ctx, qs.st.Part, id)
@@ -380,7 +406,7 @@ func (qs *queries) stuck(ctx context.Context, q queue.Ask) (queue.Reply, error) 
 			qs.unserved.drop(id)
 			continue
 		}
-		r.Rows = append(r.Rows, qs.row(id, rec, why))
+		r.Instances = append(r.Instances, summary(id, rec, why))
 	}
 	if from+limit < len(ids) {
 		r.Cursor = page[len(page)-1]
@@ -390,15 +416,15 @@ func (qs *queries) stuck(ctx context.Context, q queue.Ask) (queue.Reply, error) 
 }
 
 // refusals adds the refused inputs to the last page, at most a hundred, behind everything that may still move.
-func (qs *queries) refusals(ctx context.Context, r queue.Reply) (queue.Reply, error) {
+func (qs *queries) refusals(ctx context.Context, r *request.InstancePage) (request.Reply, error) {
 	refused, err := qs.store.Refusals(ctx, qs.st.Part)
 	if err != nil {
 		return r, err
 	}
 	for _, x := range refused {
-		r.Rows = append(r.Rows, queue.Described{
+		r.Instances = append(r.Instances, request.Summary{
 			Instance: x.Instance, Status: "refused", Updated: x.At,
-			Stuck: fmt.Sprintf("refused: input %d can not be used: %s", x.Seq, x.Reason),
+			Stalled: fmt.Sprintf("refused: input %d cannot be used: %s", x.Seq, x.Reason),
 		})
 	}
 	return r, nil

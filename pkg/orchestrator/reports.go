@@ -3,9 +3,9 @@ package orchestrator
 import (
 	"context"
 
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/lease"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // How a cancelled activity ended stands beside history, not in it: see lease.Report. A worker says most of it. That
@@ -32,7 +32,7 @@ func (t *turn) noteLate(ev history.Event) {
 }
 
 // reports reads how the activities ended whose cancellations are among the events.
-func (qs *queries) reports(ctx context.Context, id string, execution, after uint64, raw [][]byte) ([]queue.Report, error) {
+func (qs *queries) reports(ctx context.Context, id string, execution, after uint64, raw [][]byte) ([]request.Report, error) {
 	var ids []uint64
 	for i, b := range raw {
 		e, err := history.Decode(after+uint64(i)+1, b)
@@ -50,10 +50,10 @@ func (qs *queries) reports(ctx context.Context, id string, execution, after uint
 	if err != nil {
 		return nil, err
 	}
-	var out []queue.Report
+	var out []request.Report
 	for i, text := range texts {
 		if text != "" {
-			out = append(out, queue.Report{Activity: ids[i], Text: text})
+			out = append(out, request.Report{Activity: ids[i], Text: text})
 		}
 	}
 	return out, nil

@@ -108,7 +108,7 @@ func TestATaskThatIsLostIsSentAgain(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{Look: 300 * time.Millisecond}, hello.Do(callGreet))
 	s.start("hello", "t-1", `"you"`)
-	s.until("the task is published", func() bool { return len(s.describe("t-1").Outstanding) == 1 })
+	s.until("the task is published", func() bool { return len(s.describe("t-1").Activities) == 1 })
 	js, err := s.nats.JetStream()
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +126,7 @@ func TestAnActivityClaimedTooOftenIsPoisonAndFailsByName(t *testing.T) {
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{Look: 200 * time.Millisecond, MaxClaims: 2}, hello.Do(callGreet))
 	s.start("hello", "p-1", `"you"`)
-	s.until("it is outstanding", func() bool { return len(s.describe("p-1").Outstanding) == 1 })
+	s.until("it is outstanding", func() bool { return len(s.describe("p-1").Activities) == 1 })
 	part, lease := s.conn.PartitionOf("p-1"), "l:p-1:1:2"
 	key := fmt.Sprintf("pawl:{default.%d}:%s", part, lease)
 	for claims := 1; claims <= 2; claims++ { // two workers that claimed and died

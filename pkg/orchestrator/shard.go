@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nuid"
 
 	"github.com/pawlrun/pawl/internal/partition"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -135,7 +136,7 @@ func (s *shard) takeOver() error {
 	if err != nil {
 		return fmt.Errorf("take over: %w", err)
 	}
-	for some := range slices.Chunk(ids, stuckMost) {
+	for some := range slices.Chunk(ids, maxStalled) {
 		stuck, err := s.store.StalledReasons(ctx, s.st.Part, some)
 		if err != nil {
 			return fmt.Errorf("take over: %w", err)
@@ -190,7 +191,7 @@ func (s *shard) subscribe() ([]*queue.Subscription, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for doorbells: %w", err)
 	}
-	asks, err := s.conn.ServeAsks(s.st.Part, s.queries.serve)
+	asks, err := request.Serve(s.conn, s.st.Part, s.queries.serve)
 	if err != nil {
 		return []*queue.Subscription{bells}, fmt.Errorf("listen for requests: %w", err)
 	}

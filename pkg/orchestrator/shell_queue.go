@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
@@ -75,12 +76,12 @@ func (s *shell) answerClients(a *clientAnswer) {
 }
 
 // answer sends a reply to a client. What is lost the client requests again.
-func (s *shell) answer(reply string, ans queue.Answer) {
+func (s *shell) answer(reply string, ans request.Answer) {
 	if reply == "" {
 		return
 	}
-	if err := s.conn.Answer(reply, ans); err != nil {
-		s.log.Debug("an answer could not be sent; who waits asks again", "instance", ans.Instance, "error", err)
+	if err := request.Publish(s.conn, reply, ans); err != nil {
+		s.log.Debug("answer not sent", "instance", ans.Instance, "error", err)
 	}
 }
 

@@ -45,7 +45,7 @@ func TestTenThousandActivitiesAreScheduledInOneTurnAndCancelledInAnother(t *test
 	t.Logf("scheduled and published in %v", time.Since(begin))
 	begin = time.Now()
 	s.event("ping", "f-1", `"enough"`)
-	if d := s.ended("f-1"); d.Status != "completed" || len(d.Outstanding) != 0 {
+	if d := s.ended("f-1"); d.Status != "completed" || len(d.Activities) != 0 {
 		t.Fatalf("%+v", d)
 	}
 	t.Logf("ended after %v", time.Since(begin))
@@ -83,7 +83,7 @@ func TestPayloadsAtTheLimitPassThroughInputsInboxTurnAndResult(t *testing.T) {
 	for range events {
 		s.event("ping", "b-1", `"`+big+`"`) // before the start, so that all of it is in the inbox at once
 	}
-	s.until("all are in the inbox", func() bool { return s.describe("b-1").Inbox == events })
+	s.until("all are in the inbox", func() bool { return s.describe("b-1").UnreadInputs == events })
 	s.start("sum", "b-1", `"`+big+`"`)
 	d := s.ended("b-1")
 	if got, err := author.Result(sum).Decode(d.Result); err != nil || got != (events+1)*len(big) {
@@ -142,7 +142,7 @@ func TestAFanOutThatDoesNotFitIntoACommitFailsAtTheCall(t *testing.T) {
 	s.start("wide", "w-1", fmt.Sprint(n))
 	s.until("all of it is done", func() bool {
 		d := s.describe("w-1")
-		return d.Status != "running" || d.Events > 2*n && len(d.Outstanding) == 0
+		return d.Status != "running" || d.Events > 2*n && len(d.Activities) == 0
 	})
 	s.stop(first)
 	s.orchestrate(orchestrator.Config{Member: "b", TurnLimit: time.Minute}, bs...)

@@ -3,31 +3,30 @@ package orchestrator
 import (
 	"context"
 
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history/store"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // custom is the custom status of a record, nil if none was ever set.
-func custom(rec *store.Record) *queue.Custom {
+func custom(rec *store.Record) *request.CustomStatus {
 	if rec.CustomVersion == 0 {
 		return nil
 	}
-	return &queue.Custom{Version: rec.CustomVersion, Payload: rec.Custom, Cleared: rec.Custom.Type == ""}
+	return &request.CustomStatus{Version: rec.CustomVersion, Payload: rec.Custom, Cleared: rec.Custom.Type == ""}
 }
 
-func statusAnswer(id string, rec *store.Record) queue.Answer {
-	return queue.Answer{Instance: id, Born: rec.Origin, Execution: rec.Execution, Status: string(rec.Status), Custom: custom(rec)}
+func statusAnswer(id string, rec *store.Record) request.Answer {
+	return request.Answer{Instance: id, Origin: rec.Origin, Execution: rec.Execution, Status: string(rec.Status), Custom: custom(rec)}
 }
 
-// customStatus answers with a custom status that the client does not have, or remembers who wants to know the
-// next one.
-func (qs *queries) customStatus(ctx context.Context, q queue.Ask) (queue.Reply, error) {
-	rec, err := qs.register(ctx, q, statusAwaited)
+// customStatus answers with a custom status that the client does not have, or registers the reply subject for the next one.
+func (qs *queries) customStatus(ctx context.Context, q *request.Status) (request.Reply, error) {
+	rec, err := qs.register(ctx, q.Instance, q.ReplyTo, statusAwaited)
 	if err != nil || rec == nil || rec.CustomVersion <= q.After && !rec.Status.Ended() {
-		return queue.Reply{}, err
+		return new(request.Answered), err
 	}
 	ans := statusAnswer(q.Instance, rec)
-	return queue.Reply{Answer: &ans}, nil
+	return &request.Answered{Answer: &ans}, nil
 }
 
 // showStatus tells who waits for it that the custom status has changed, or will not change any more. Who

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -65,7 +66,7 @@ func (f *fleet) ask(ctx context.Context, then func(*served)) {
 
 func (f *fleet) read(ctx context.Context) *served {
 	began := time.Now()
-	all, err := f.conn.AskWorkers(ctx, workersWait)
+	all, err := request.Workers(ctx, f.conn, workersWait)
 	// Without any worker the server says so at once. Silence may be a lack of permission.
 	if err != nil || len(all) == 0 && time.Since(began) >= workersWait {
 		return nil

@@ -7,21 +7,22 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
-	"github.com/pawlrun/pawl/pkg/queue"
 	"github.com/pawlrun/pawl/pkg/worker"
 )
 
 // listedStuck is why an instance is listed with the stalled ones, empty if it is not.
 func (s *stand) listedStuck(id string) string {
 	s.t.Helper()
-	r, err := s.conn.Ask(s.ctx(), s.conn.PartitionOf(id), queue.Ask{Op: queue.OpStuck})
+	var r request.InstancePage
+	err := request.Call(s.ctx(), s.conn, s.conn.PartitionOf(id), new(request.Stalled), &r)
 	if err != nil {
 		return err.Error()
 	}
-	for _, d := range r.Rows {
+	for _, d := range r.Instances {
 		if d.Instance == id {
-			return d.Stuck
+			return d.Stalled
 		}
 	}
 	return ""
@@ -39,8 +40,8 @@ func TestAnActivityThatNoWorkerCanTakeIsListedWithTheStalled(t *testing.T) {
 	s.until("the queue without a worker is listed", func() bool {
 		return strings.Contains(s.listedStuck("h-1"), `no-worker: no worker reads queue "shared", where activity "wanted" waits; start a worker`)
 	})
-	if d := s.describe("h-1"); d.Status != "running" || d.Stuck != "" {
-		t.Errorf("described as %s, %q: it is not stalled itself", d.Status, d.Stuck)
+	if d := s.describe("h-1"); d.Status != "running" || d.Stalled != "" {
+		t.Errorf("described as %s, %q: it is not stalled itself", d.Status, d.Stalled)
 	}
 
 	s.work(worker.Config{}, other.Do(echo))

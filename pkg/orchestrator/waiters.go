@@ -3,7 +3,7 @@ package orchestrator
 import (
 	"slices"
 
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/internal/request"
 )
 
 // waiters are the clients that want to be told how an instance ends. They ask again every five
@@ -95,7 +95,7 @@ func (a *commits) answerWaiters(in *instance, committed bool) {
 }
 
 // answer has one client told.
-func (a *commits) answer(reply string, ans queue.Answer) {
+func (a *commits) answer(reply string, ans request.Answer) {
 	if reply != "" {
 		a.emit(effect{kind: answerClients, body: &clientAnswer{to: []string{reply}, answer: ans}})
 	}

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
-	"github.com/pawlrun/pawl/pkg/queue"
 )
 
 // Removing an instance that cannot be read.
@@ -113,7 +113,7 @@ func (a *removals) wiped(in *instance, w *wipe, err error) {
 			_, end := purged(w.purge, a.clock.now())
 			a.outbox.reply(in, done(w.rec.Parent, end))
 		}
-		a.commits.answer(w.purge.Reply, queue.Answer{Instance: in.id, Status: queue.StatusPurged})
+		a.commits.answer(w.purge.Reply, request.Answer{Instance: in.id, Status: request.StatusPurged})
 	case errors.Is(err, store.ErrConflict): // something came in front, or the reply of an earlier try was lost
 		a.met.conflicts.Inc()
 	default:

@@ -53,7 +53,7 @@ func spoils(s *stand) map[string]func(p redisx.Part, id string) {
 func TestAForcedPurgeRemovesWhateverIsThere(t *testing.T) {
 	s := newStand(t)
 	os := []pawl.OrchestrationBinding{race.Do(waitPing), hello.Do(callSlow)}
-	c, err := client.New(s.ctx(), s.nats, client.Options{Every: time.Second})
+	c, err := client.New(s.ctx(), s.nats, client.Options{RepeatInterval: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/pawlrun/pawl/internal/wire"
 )
 
 // maxMessage is how much of a list goes into one core-NATS message, in bytes.
@@ -16,15 +18,14 @@ const maxMessage = 256 << 10
 // inboxes two seconds later.
 func (c *Conn) Ring(partition int, bells []Bell) error {
 	return inParts(bells, func(b Bell) int { return len(b.Instance) + len(b.Effect) + len(b.Element) + len(b.Proof) + 16 }, func(part []Bell) error {
-		return c.send(c.subj.bell(partition), encodeBells(part))
+		return c.send(c.subj.bell(partition), encodeList(part, wireBell))
 	})
 }
 
 // OnBells calls fn for every doorbell of a partition, in order. A doorbell may be forged: only its proof tells.
 func (c *Conn) OnBells(partition int, fn func([]Bell)) (*Subscription, error) {
 	return subscribe(c.nc, c.subj.bell(partition), func(m *nats.Msg) {
-		var bells []Bell
-		err := decode("doorbell", m.Data, func(w *wire) { list(w, &bells, wireBell) })
+		bells, err := decodeList("doorbell", m.Data, wireBell)
 		for _, b := range bells {
 			if err == nil {
 				err = CheckInstance(b.Instance)
@@ -45,7 +46,7 @@ func (c *Conn) SendHints(worker string, hints []Hint) error {
 		return err
 	}
 	return inParts(hints, func(h Hint) int { return len(h.Instance) + len(h.Effect) + len(h.By) + len(h.Text) + len(h.Token) + 64 }, func(part []Hint) error {
-		return c.send(c.subj.hint(worker), encodeHints(part))
+		return c.send(c.subj.hint(worker), encodeList(part, wireHint))
 	})
 }
 
@@ -56,8 +57,8 @@ func (c *Conn) OnHints(worker string, fn func([]Hint)) (*Subscription, error) {
 		return nil, err
 	}
 	return subscribe(c.nc, c.subj.hint(worker), func(m *nats.Msg) {
-		var hints []Hint
-		if err := decode("hint", m.Data, func(w *wire) { list(w, &hints, wireHint) }); err != nil {
+		hints, err := decodeList("hint", m.Data, wireHint)
+		if err != nil {
 			c.ignore(m, err)
 			return
 		}
@@ -66,13 +67,13 @@ func (c *Conn) OnHints(worker string, fn func([]Hint)) (*Subscription, error) {
 }
 
 // Notify tells all orchestrators of the namespace about a partition or a member.
-func (c *Conn) Notify(n Notice) error { return c.send(c.subj.notice(), n.encode()) }
+func (c *Conn) Notify(n Notice) error { return c.send(c.subj.notice(), wire.Encode(n.fields)) }
 
 // OnNotices calls fn for every notice, also for those of this process, in order.
 func (c *Conn) OnNotices(fn func(Notice)) (*Subscription, error) {
 	return subscribe(c.nc, c.subj.notice(), func(m *nats.Msg) {
 		var n Notice
-		err := decode("notice", m.Data, n.wire)
+		err := decode("notice", m.Data, n.fields)
 		if err == nil && n.Partition >= c.parts {
 			err = fmt.Errorf("%w: partition %d of %d", ErrMalformed, n.Partition, c.parts)
 		}

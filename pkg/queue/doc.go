@@ -9,7 +9,7 @@
 //	pawl.<ns>.task.<queue>                    what workers pull; the TASKS stream takes it
 //	pawl.<ns>.bell.<p>                        doorbell: an inbox of partition p has become non-empty
 //	pawl.<ns>.hint.<worker>                   these leases of yours are deleted: renew now
-//	pawl.<ns>.ask.<p>.<read|admin>            request to the owner of partition p; see Op.Access
+//	pawl.<ns>.ask.<p>.<read|admin>            request to the owner of partition p; see Access
 //	pawl.<ns>.word.<p>                        gates tell instances of partition p that they were let in, or gates of p want to be looked at
 //	pawl.<ns>.owner.<p>                       partition p has an owner that is new or was cut off: clients that wait for
 //	                                          something in it request it again (no body)

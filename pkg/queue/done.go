@@ -1,6 +1,11 @@
 package queue
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/pawlrun/pawl/internal/wire"
+	"github.com/pawlrun/pawl/pkg/history"
+)
 
 // typeDone is the content type of a Done.
 const typeDone = "application/msgpack"
@@ -8,15 +13,15 @@ const typeDone = "application/msgpack"
 // maxDone bounds the body of a done, in bytes: a payload, and what a failure says beside it.
 const maxDone = 2 * MaxPayload
 
-func (d *Done) wire(w *wire) {
-	w.uint(&d.Scheduled)
-	w.str(&d.Effect)
-	w.payload(&d.Result)
-	optional(w, &d.Failure, failureFields, wireFailure)
+func (d *Done) fields(c *wire.Codec) {
+	c.Uint(&d.Scheduled)
+	c.String(&d.Effect)
+	d.Result.WireFields(c)
+	wire.Optional(c, &d.Failure, func(c *wire.Codec, f *history.Failure) { f.WireFields(c) })
 }
 
 func (d *Done) encode() ([]byte, error) {
-	b := encode(5, d.wire)
+	b := wire.Encode(d.fields)
 	return b, checkDoneSize(b)
 }
 
@@ -32,7 +37,7 @@ func decodeDone(b []byte) (*Done, error) {
 		return nil, err
 	}
 	d := new(Done)
-	if err := decode("done", b, d.wire); err != nil {
+	if err := decode("done", b, d.fields); err != nil {
 		return nil, err
 	}
 	return d, d.check()

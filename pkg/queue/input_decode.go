@@ -113,10 +113,10 @@ func (in *Input) headers(h nats.Header) error {
 	return nil
 }
 
-// repliesTo reports whether a reply may be sent to a subject. Whoever may publish an input or a request names the subject, and
+// RepliesTo reports whether a reply may be sent to a subject. The sender of an input or a request names the subject, and
 // must not have an orchestrator, which may do more, publish what other applications or the server subscribe to. So it is an
 // inbox, or what Options.ReplyPrefixes allows.
-func (c *Conn) repliesTo(subject string) bool {
+func (c *Conn) RepliesTo(subject string) bool {
 	return safeReply(subject) && slices.ContainsFunc(c.opts.ReplyPrefixes, func(p string) bool { return strings.HasPrefix(subject, p) })
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"pgregory.net/rapid"
 
+	"github.com/pawlrun/pawl/internal/wire"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/history"
 )
@@ -141,7 +142,7 @@ func TestAForeignersStartMayBringAnEventToo(t *testing.T) {
 func TestNonsenseAboutFamilyIsAProblemOfTheInput(t *testing.T) {
 	root := subjectsOf("default").root
 	long := strings.Repeat("x", MaxPayload+1)
-	newer := encode(5, (&Done{Scheduled: 1, Effect: "e"}).wire)
+	newer := wire.Encode((&Done{Scheduled: 1, Effect: "e"}).fields)
 	newer[1] = 2
 	for _, k := range []struct {
 		subject, header, value, body string
@@ -168,9 +169,9 @@ func TestNonsenseAboutFamilyIsAProblemOfTheInput(t *testing.T) {
 		{subject: "cancel", body: long, want: ErrTooLarge},
 		{subject: "done", want: ErrMalformed},
 		{subject: "done", body: `{"scheduled":1}`, want: ErrMalformed},
-		{subject: "done", body: string(encode(5, (&Done{Effect: "e"}).wire)), want: ErrMalformed},
-		{subject: "done", body: string(encode(5, (&Done{Scheduled: 1}).wire)), want: ErrMalformed},
-		{subject: "done", body: string(encode(5, (&Done{Scheduled: 1, Effect: "e", Result: packed(long)}).wire)), want: ErrTooLarge},
+		{subject: "done", body: string(wire.Encode((&Done{Effect: "e"}).fields)), want: ErrMalformed},
+		{subject: "done", body: string(wire.Encode((&Done{Scheduled: 1}).fields)), want: ErrMalformed},
+		{subject: "done", body: string(wire.Encode((&Done{Scheduled: 1, Effect: "e", Result: packed(long)}).fields)), want: ErrTooLarge},
 		{subject: "done", body: long + long, want: ErrTooLarge},
 		{subject: "done", body: string(newer), want: ErrNewer},
 		{subject: "done.x", want: ErrBadName},

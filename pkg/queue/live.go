@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-
-	"github.com/pawlrun/pawl/pkg/history"
 )
 
 // What is in this file is JSON, for NATS clients of any language: docs/http-api.md has the subjects. See decision 48.
@@ -49,23 +47,6 @@ type Outcome struct {
 
 // LiveTime formats Unix milliseconds as At of a Change and of an Outcome.
 func LiveTime(ms int64) string { return time.UnixMilli(ms).UTC().Format(liveTime) }
-
-// OutcomeOf is the outcome in an answer.
-func OutcomeOf(a Answer) Outcome {
-	o := Outcome{Instance: a.Instance, Status: a.Status, Execution: a.Execution}
-	switch {
-	case a.Problem != nil:
-		o.Status, o.Error, o.Code = a.Problem.Code, a.Problem.Message, a.Problem.Code
-	case a.Failure != nil:
-		o.Error, o.Code = a.Failure.Message, a.Failure.Code
-	case len(a.Result.Data) == 0:
-	case a.Result.Type == history.TypeJSON && json.Valid(a.Result.Data):
-		o.Result = a.Result.Data
-	default:
-		o.Result, _ = json.Marshal(a.Result.Data) //nolint:errchkjson // bytes always encode
-	}
-	return o
-}
 
 // PublishChange publishes a change to those who watch. The error need not be handled.
 func (c *Conn) PublishChange(n Change) error { return c.sendJSON(c.subj.change(n.Instance), n) }
@@ -116,7 +97,7 @@ func (c *Conn) ServeOutcomes(fn func(ctx context.Context, instance string) Outco
 	prefix := len(c.subj.result(""))
 	s, err := subscribeGroup(c.nc, c.subj.result("*"), "pawl", func(m *nats.Msg) {
 		instance := m.Subject[prefix:]
-		if err := CheckInstance(instance); err != nil || !c.repliesTo(m.Reply) {
+		if err := CheckInstance(instance); err != nil || !c.RepliesTo(m.Reply) {
 			c.ignore(m, fmt.Errorf("%w: request for an outcome", ErrMalformed))
 			return
 		}
@@ -128,7 +109,7 @@ func (c *Conn) ServeOutcomes(fn func(ctx context.Context, instance string) Outco
 				err = c.answer(m.Reply, b)
 			}
 			if err != nil {
-				c.log.Debug("a request can not be answered", "subject", m.Subject, "error", err)
+				c.log.Debug("reply not sent", "subject", m.Subject, "error", err)
 			}
 		})
 	})

@@ -144,16 +144,16 @@ func (s subjects) task(queue string) string  { return s.root + "task." + queueTo
 func (s subjects) taskAll() string           { return s.root + "task.*" }
 func (s subjects) bell(p int) string         { return s.root + "bell." + strconv.Itoa(p) }
 func (s subjects) hint(worker string) string { return s.root + "hint." + worker }
-func (s subjects) ask(p int, a Access) string {
+func (s subjects) request(p int, a Access) string {
 	return s.root + "ask." + strconv.Itoa(p) + "." + a.String()
 }
-func (s subjects) askAny(p int) string { return s.root + "ask." + strconv.Itoa(p) + ".*" }
-func (s subjects) word(p int) string   { return s.root + "word." + strconv.Itoa(p) }
-func (s subjects) notice() string      { return s.root + "notice" }
-func (s subjects) owner(p int) string  { return s.root + "owner." + strconv.Itoa(p) }
-func (s subjects) ownerAll() string    { return s.root + "owner.*" }
-func (s subjects) workers() string     { return s.root + "workers" }
-func (s subjects) watch() string       { return s.root + "watch" }
+func (s subjects) requestAny(p int) string { return s.root + "ask." + strconv.Itoa(p) + ".*" }
+func (s subjects) word(p int) string       { return s.root + "word." + strconv.Itoa(p) }
+func (s subjects) notice() string          { return s.root + "notice" }
+func (s subjects) owner(p int) string      { return s.root + "owner." + strconv.Itoa(p) }
+func (s subjects) ownerAll() string        { return s.root + "owner.*" }
+func (s subjects) workers() string         { return s.root + "workers" }
+func (s subjects) watch() string           { return s.root + "watch" }
 
 // change, ended and result are of an instance; docs/http-api.md has their content.
 func (s subjects) change(instance string) string { return s.root + "change." + instance }
@@ -166,3 +166,23 @@ func queueToken(queue string) string { return strings.ReplaceAll(queue, ".", "="
 
 func inputsStream(ns string) string { return "PAWL-" + ns + "-INPUTS" }
 func tasksStream(ns string) string  { return "PAWL-" + ns + "-TASKS" }
+
+// LevelGlobal is the level of a policy for every action that has none of its own nor of its group.
+const LevelGlobal = "global"
+
+// CheckLevel returns an error that is ErrBadName unless the level is LevelGlobal, or action: or
+// group: with a name.
+func CheckLevel(level string) error {
+	kind, name, _ := strings.Cut(level, ":")
+	switch {
+	case level == LevelGlobal:
+		return nil
+	case kind == "action", kind == "group":
+		if err := CheckName(name); err != nil {
+			return fmt.Errorf("level %.*q: %w", maxHeader, level, err)
+		}
+		return nil
+	default:
+		return fmt.Errorf("%w: level %.*q, want action:NAME, group:NAME or %s", ErrBadName, maxHeader, level, LevelGlobal)
+	}
+}

@@ -135,7 +135,7 @@ func (r *Reader) take(m *nats.Msg, asked bool) {
 		return
 	}
 	in := decodeInput(m, r.c.subj.root, pos)
-	if in.Reply != "" && !r.c.repliesTo(in.Reply) { // the stream has accepted the input, and its sender has been told so
+	if in.Reply != "" && !r.c.RepliesTo(in.Reply) { // the stream has accepted the input, and its sender has been told so
 		r.c.log.Warn("reply subject not allowed, input taken without reply", "instance", text.Cut(in.Instance, maxHeader), "reply", in.Reply)
 		in.Reply = ""
 	}

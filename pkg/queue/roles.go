@@ -44,7 +44,7 @@ func PermissionsOf(namespace string, r Role, inbox func(Role) string) (Permissio
 		p = Permissions{Publish: []string{s.input(SenderClient, "*", KindEvent, ">")}}
 	case RoleOperator:
 		p = s.client(namespace)
-		p.Publish = append(p.Publish, s.input(SenderClient, "*", KindPurge, ""), s.askAll(AccessAdmin), s.workers())
+		p.Publish = append(p.Publish, s.input(SenderClient, "*", KindPurge, ""), s.requestAll(AccessAdmin), s.workers())
 	default:
 		return p, false
 	}
@@ -64,7 +64,7 @@ func (s subjects) orchestrator(ns string, inbox func(Role) string) Permissions {
 			s.input(SenderOrchestrator, "*", KindCancel, ""), s.input(SenderOrchestrator, "*", KindDone, ""),
 			s.taskAll(), s.hint("*"), s.wordAll(), s.notice(), s.ownerAll(), s.workers(),
 			s.change("*"), s.ended("*"),
-			s.askAll(AccessRead), s.watch(), // for the HTTP API
+			s.requestAll(AccessRead), s.watch(), // for the HTTP API
 			js("STREAM.PURGE." + inputs), js("STREAM.DELETE." + tasks), // of a stream that lost its leader: see TasksWatch
 			js("CONSUMER.CREATE." + inputs + ".>"), js("CONSUMER.DELETE." + inputs + ".*"), js("CONSUMER.MSG.NEXT." + inputs + ".*"),
 		},
@@ -100,15 +100,15 @@ func (s subjects) client(ns string) Permissions {
 	return Permissions{
 		Publish: []string{
 			s.input(SenderClient, "*", KindStart, ">"), s.input(SenderClient, "*", KindEvent, ">"), s.input(SenderClient, "*", KindCancel, ""),
-			s.askAll(AccessRead), js("STREAM.INFO." + inputsStream(ns)), // for the number of partitions
+			s.requestAll(AccessRead), js("STREAM.INFO." + inputsStream(ns)), // for the number of partitions
 			s.watch(), s.result("*"),
 		},
 		Subscribe: []string{s.ownerAll(), s.change("*"), s.ended("*")},
 	}
 }
 
-func (s subjects) askAll(a Access) string { return s.root + "ask.*." + a.String() }
-func (s subjects) bellAll() string        { return s.root + "bell.*" }
-func (s subjects) wordAll() string        { return s.root + "word.*" }
+func (s subjects) requestAll(a Access) string { return s.root + "ask.*." + a.String() }
+func (s subjects) bellAll() string            { return s.root + "bell.*" }
+func (s subjects) wordAll() string            { return s.root + "word.*" }
 
 func js(call string) string { return "$JS.API." + call }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/pawlrun/pawl/internal/wire"
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
@@ -35,23 +36,23 @@ type Task struct {
 	CallKey     string // the same for all attempts of a call; empty: the effect id
 }
 
-func (t *Task) wire(w *wire) {
-	w.str(&t.Instance)
-	w.position(&t.Born)
-	w.uint(&t.Execution)
-	w.uint(&t.Activity)
-	w.str(&t.Effect)
-	w.str(&t.Name)
-	w.str(&t.Queue)
-	number(w, &t.Attempt)
-	w.payload(&t.Payload)
-	w.int(&t.ScheduledAt)
-	number(w, &t.MaxClaims)
-	w.str(&t.CallKey)
+func (t *Task) fields(c *wire.Codec) {
+	c.String(&t.Instance)
+	t.Born.WireFields(c)
+	c.Uint(&t.Execution)
+	c.Uint(&t.Activity)
+	c.String(&t.Effect)
+	c.String(&t.Name)
+	c.String(&t.Queue)
+	wire.Number(c, &t.Attempt)
+	t.Payload.WireFields(c)
+	c.Int(&t.ScheduledAt)
+	wire.Number(c, &t.MaxClaims)
+	c.String(&t.CallKey)
 }
 
-// Encode gives the bytes that travel.
-func (t Task) Encode() []byte { return encode(14, t.wire) }
+// Encode is the body of the message.
+func (t Task) Encode() []byte { return wire.Encode(t.fields) }
 
 // ContentID is the effect id of the activity that the task describes.
 func (t *Task) ContentID() string {
@@ -63,7 +64,7 @@ func (t *Task) ContentID() string {
 // DecodeTask reads what Encode wrote. The error is ErrNewer, ErrMalformed, or ErrForged.
 func DecodeTask(b []byte) (Task, error) {
 	var t Task
-	if err := decode("task", b, t.wire); err != nil {
+	if err := decode("task", b, t.fields); err != nil {
 		return Task{}, err
 	}
 	if CheckInstance(t.Instance) != nil || t.Execution == 0 || t.Activity == 0 || t.Effect == "" || t.Name == "" {

@@ -3,7 +3,6 @@ package queue
 import (
 	"context"
 	"errors"
-	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -11,77 +10,64 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-func TestAllWorkersTellAboutThemselves(t *testing.T) {
-	s := newStand(t)
-	asker := s.open(Options{})
-	all := []WorkerInfo{
-		{
-			Name: "w1", Host: "h", PID: 7, Since: 1_790_000_000_000, Activities: []string{"charge", "reserve"}, Queues: []string{"q"}, Concurrency: 64, Running: 3,
-			Abandoned: []Abandoned{{Activity: "charge", Instance: "order-1", Since: 9}}, LastError: "redis: away", LastErrorAt: 8, NotReady: "too many",
-		},
-		{Name: "w2"},
-	}
-	for _, info := range all {
-		sub, err := s.open(Options{}).ServeWorkers(func() WorkerInfo { return info })
-		stop(t, sub, err)
-	}
-	other := s.open(Options{Namespace: "other"})
-	sub, err := other.ServeWorkers(func() WorkerInfo { return WorkerInfo{Name: "elsewhere"} })
-	stop(t, sub, err)
-
-	var got []WorkerInfo
-	eventually(t, "both", func() bool { // how long is long enough nobody knows: see AskWorkers
-		got, err = asker.AskWorkers(soon(t), 50*time.Millisecond)
-		ok(t, err)
-		return len(got) == 2
+func replies(t *testing.T, c *Conn, wait time.Duration) (all []string, err error) {
+	t.Helper()
+	err = c.RequestWorkers(soon(t), wait, func(b []byte) error {
+		all = append(all, string(b))
+		return nil
 	})
-	slices.SortFunc(got, func(a, b WorkerInfo) int { return b.PID - a.PID })
-	if !reflect.DeepEqual(got, all) {
-		t.Fatalf("%+v", got)
-	}
+	slices.Sort(all)
+	return all, err
 }
 
-func TestWhereThereIsNoWorkerThatIsKnownAtOnce(t *testing.T) {
+func TestAllWorkersOfTheNamespaceReply(t *testing.T) {
+	s := newStand(t)
+	c := s.open(Options{})
+	for _, name := range []string{"w1", "w2"} {
+		sub, err := s.open(Options{}).ServeWorkers(func() []byte { return []byte(name) })
+		stop(t, sub, err)
+	}
+	sub, err := s.open(Options{Namespace: "other"}).ServeWorkers(func() []byte { return []byte("elsewhere") })
+	stop(t, sub, err)
+	eventually(t, "both", func() bool {
+		got, err := replies(t, c, 50*time.Millisecond)
+		return err == nil && slices.Equal(got, []string{"w1", "w2"})
+	})
+}
+
+func TestRequestWorkersReturnsAtOnceIfThereIsNone(t *testing.T) {
 	c := newStand(t).open(Options{})
-	if got, err := c.AskWorkers(soon(t), time.Hour); err != nil || len(got) > 0 {
+	if got, err := replies(t, c, time.Hour); err != nil || len(got) > 0 {
 		t.Fatal(got, err)
 	}
 }
 
-func TestAWorkerThatIsSilentCostsTheWaitAndNonsenseIsNoWorker(t *testing.T) {
+func TestMalformedReplyOfAWorkerIsCounted(t *testing.T) {
 	s := newStand(t)
 	c := s.open(Options{})
-	asked := make(chan struct{}, 9)
 	nc := s.dial()
-	sub, err := subscribe(nc, "pawl.default.workers", func(m *nats.Msg) {
-		_ = m.Respond([]byte("hello"))
-		asked <- struct{}{}
-	})
+	sub, err := subscribe(nc, "pawl.default.workers", func(m *nats.Msg) { _ = m.Respond([]byte("hello")) })
 	stop(t, sub, err)
 	ok(t, nc.Flush()) // the server knows of it
 	ctx, cancel := context.WithCancelCause(context.Background())
 	enough := errors.New("enough")
-	go func() {
-		<-asked
-		for c.Stats().Ignored == 0 {
-			<-time.After(time.Millisecond)
-		}
+	err = c.RequestWorkers(ctx, time.Hour, func([]byte) error {
 		cancel(enough)
-	}()
-	if got, err := c.AskWorkers(ctx, time.Hour); !errors.Is(err, enough) || len(got) > 0 {
-		t.Fatal(got, err)
+		return ErrMalformed
+	})
+	if !errors.Is(err, enough) || c.Stats().Ignored != 1 {
+		t.Fatal(err, c.Stats().Ignored)
 	}
 }
 
-func TestARequestThatWantsItsAnswerToBecomeAnInputIsNotAnswered(t *testing.T) {
+func TestWorkersDoNotReplyToSubjectsOfInputs(t *testing.T) {
 	c := newStand(t).open(Options{})
-	sub, err := c.ServeWorkers(func() WorkerInfo { return WorkerInfo{Name: "w"} })
+	sub, err := c.ServeWorkers(func() []byte { return []byte("w") })
 	stop(t, sub, err)
 	ok(t, c.nc.PublishRequest("pawl.default.workers", "pawl.default.to.order-1.cancel", nil))
-	eventually(t, "an answer to a request behind it", func() bool {
-		got, err := c.AskWorkers(soon(t), 50*time.Millisecond)
-		ok(t, err)
-		return len(got) == 1
+	eventually(t, "the reply to a later request", func() bool {
+		got, err := replies(t, c, 50*time.Millisecond)
+		return err == nil && len(got) == 1
 	})
 	stream, err := c.js.Stream(soon(t), c.inputs.Name)
 	ok(t, err)

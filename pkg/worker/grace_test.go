@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/lease"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -195,7 +196,7 @@ func TestTooManyAbandonedActivitiesMakeTheWorkerUnready(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.until("said", func() bool { return len(book.lines("worker not ready")) == 1 })
-	all, err := o.conn.AskWorkers(context.Background(), 100*time.Millisecond)
+	all, err := request.Workers(context.Background(), o.conn, 100*time.Millisecond)
 	o.must(err)
 	if len(all) != 1 || all[0].NotReady == "" || len(all[0].Abandoned) != 3 || all[0].Abandoned[0].Activity != "deaf" || all[0].Abandoned[0].Instance == "" {
 		t.Fatalf("%+v", all)
@@ -230,7 +231,7 @@ func TestWorkerDescribesItself(t *testing.T) {
 	o.start(cfg, b.do("block"), pawl.NewActivity[pawl.None, string]("other", pawl.Queue("shared")).Do(b.run))
 	o.send("block", nothing)
 	o.wait("start", b.started)
-	all, err := o.conn.AskWorkers(context.Background(), 100*time.Millisecond)
+	all, err := request.Workers(context.Background(), o.conn, 100*time.Millisecond)
 	o.must(err)
 	if len(all) != 1 {
 		t.Fatalf("%+v", all)

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/internal/request"
 )
 
 // health records the errors of requests to Redis. The zero value is healthy.
@@ -31,13 +31,13 @@ func (h *health) redisReplied(err error) {
 }
 
 // info returns the description of the worker for pawl workers.
-func (w *Worker) info() queue.WorkerInfo {
-	i := queue.WorkerInfo{
+func (w *Worker) info() request.Worker {
+	i := request.Worker{
 		Name: w.cfg.Name, Host: hostname(), PID: os.Getpid(), Since: w.startedAt.UnixMilli(),
 		Activities: w.registry.Activities(), Queues: w.registry.Queues(), Concurrency: w.cfg.Concurrency, Running: len(w.tasks.running()),
 	}
 	for _, r := range w.Abandoned() {
-		i.Abandoned = append(i.Abandoned, queue.Abandoned{Activity: r.Name, Instance: r.Instance, Since: r.Since.UnixMilli()})
+		i.Abandoned = append(i.Abandoned, request.Abandoned{Activity: r.Name, Instance: r.Instance, Since: r.Since.UnixMilli()})
 	}
 	last := w.health.last.Load()
 	if at, err := w.keeper.LastFailure(); err != nil && (last == nil || at.After(last.at)) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/cancel"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -115,7 +116,7 @@ func TestRedisOutageLongerThanTheTTLCancelsActivitiesWhichRunAgain(t *testing.T)
 				t.Errorf("activity %d was claimed %d times", task.Activity, c.Claims)
 			}
 		}
-		all, err := o.conn.AskWorkers(context.Background(), 100*time.Millisecond)
+		all, err := request.Workers(context.Background(), o.conn, 100*time.Millisecond)
 		o.must(err)
 		if len(all) != 1 || all[0].LastError == "" || all[0].LastErrorAt == 0 {
 			t.Fatalf("the outage is forgotten: %+v", all)

@@ -9,6 +9,7 @@ import (
 	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/internal/queuemetrics"
 	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/lease"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
@@ -72,7 +73,7 @@ func (w *Worker) open(ctx context.Context) error {
 	}
 	w.nodes = newRedisNodes(w)
 	w.startedAt = time.Now()
-	if w.requests, err = w.conn.ServeWorkers(w.info); err != nil {
+	if w.requests, err = request.ServeWorker(w.conn, w.info); err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
 	return nil

@@ -60,7 +60,7 @@ func newHarness(t *testing.T) *harness {
 		a.member(settings{Role: "orchestrator", Name: name})
 	}
 	a.Fleet = stack.NewFleet(t, a.ns, partitions, a.redis.Client(t))
-	a.Join(natstest.Dial(t, a.nats), client.Options{By: "ada", Every: time.Second})
+	a.Join(natstest.Dial(t, a.nats), client.Options{By: "ada", RepeatInterval: time.Second})
 	return a
 }
 

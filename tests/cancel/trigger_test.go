@@ -39,7 +39,7 @@ func triggers() []trigger {
 		{how: "continues", reason: cancel.ContinuedAsNew, end: completed},
 		{
 			how: "purged", do: func(a *harness, id string) {
-				a.must(a.Client.Purge(a.ctx, id, client.Force(), client.Because("by mistake"), client.By("bob")))
+				a.must(a.Client.Purge(a.ctx, id, client.Force(), client.Reason("by mistake"), client.By("bob")))
 			},
 			reason: cancel.Purged, by: "bob", text: "by mistake", purged: true,
 		},

@@ -219,7 +219,7 @@ func (h *harness) verdict(ctx context.Context) (*verdict.Verdict, error) {
 		return nil, err
 	}
 	defer nc.Close()
-	c, err := client.New(ctx, nc, client.Options{Namespace: namespace, Patience: 20 * time.Second})
+	c, err := client.New(ctx, nc, client.Options{Namespace: namespace, OwnerTimeout: 20 * time.Second})
 	if err != nil {
 		return nil, err
 	}

@@ -164,7 +164,7 @@ func (a *harness) worker(name string, env ...string) *stack.Process {
 // join waits until the namespace exists, and opens it.
 func (a *harness) join() {
 	a.t.Helper()
-	a.Join(a.nats.Client(), client.Options{Every: time.Second})
+	a.Join(a.nats.Client(), client.Options{RepeatInterval: time.Second})
 }
 
 func id(n int) string { return fmt.Sprintf("mixed-%d", n) }

@@ -20,7 +20,7 @@ func TestNATSClusterServerKilledFailsNoClientCall(t *testing.T) {
 		"PAWL_NATS="+c.URL(), "PAWL_REPLICAS=3", "FLEET_OWNER_TTL=5s", "PAWL_RECONCILE_INTERVAL=10s", "PAWL_LEASE_TTL=5s")
 	a.fleets()
 	nc := c.Client()
-	a.Join(nc, client.Options{Every: time.Second})
+	a.Join(nc, client.Options{RepeatInterval: time.Second})
 	a.started()
 	inputs := "PAWL-" + a.Namespace + "-INPUTS"
 	leader, _ := c.Leader(nc, inputs, nil, 3)

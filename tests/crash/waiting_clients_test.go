@@ -22,7 +22,7 @@ func TestWaitingClientsGetResultsAcrossRollingRestartAndKill(t *testing.T) {
 	rdb := a.redis.Client(t)
 	a.worker("worker")
 	first := a.orchestrator("orchestrator-1")
-	a.Join(a.nats.Client(), client.Options{Every: time.Hour})
+	a.Join(a.nats.Client(), client.Options{RepeatInterval: time.Hour})
 
 	a.waitFor(40)
 	a.orchestrator("orchestrator-2")

@@ -73,7 +73,7 @@ func newArena(t *testing.T, orchestrators int, s settings) *arena {
 	a.gates = limiter.New(runner, space, func(name string) int { return queue.PartitionOf(name, partitions) })
 	nc := natstest.Dial(t, a.nats)
 	poll.Until(t, within, "the namespace exists", func() bool {
-		c, err := client.New(a.ctx, nc, client.Options{Namespace: namespace, By: "ada", Every: time.Second, Patience: 10 * time.Second})
+		c, err := client.New(a.ctx, nc, client.Options{Namespace: namespace, By: "ada", RepeatInterval: time.Second, OwnerTimeout: 10 * time.Second})
 		if err != nil {
 			return false
 		}

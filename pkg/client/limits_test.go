@@ -11,71 +11,75 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// gates is what an owner knows of gates. It is set before anybody asks, and answers small pages.
-type gates struct {
-	policies []queue.LevelPolicy
-	stats    map[int][]queue.GateStats // by the partition that lists them
-	waiters  []queue.GateWaiter        // of every gate
-	seen     []queue.Ask
-	lost     int // partition whose gates can not be listed, if not nought
+// limits are what an owner knows of limits. It is set before the first request, and the pages are small.
+type limits struct {
+	policies []request.LevelPolicy
+	stats    map[int][]request.LimitStats // by the partition that lists them
+	waiters  []request.Waiter             // of every limit
+	seen     int                          // requests
+	lost     int                          // partition whose limits cannot be listed; 0: none
 }
 
-func (g *gates) asked(p int, a queue.Ask) queue.Reply {
-	g.seen = append(g.seen, a)
-	if a.Op == queue.OpGates && p == g.lost && p != 0 {
-		return queue.Reply{Problem: &queue.Problem{Code: queue.ProblemInternal, Message: "no idea"}}
+func (l *limits) requested(p int, q request.Request) (request.Reply, error) {
+	l.seen++
+	find := func(action, key string) (*request.LimitPage, error) {
+		for _, rows := range l.stats {
+			if i := slices.IndexFunc(rows, func(s request.LimitStats) bool { return s.Action == action && s.Key == key }); i >= 0 {
+				return &request.LimitPage{Limits: rows[i : i+1]}, nil
+			}
+		}
+		return nil, &request.Problem{Code: request.ProblemNotFound, Message: "no limit of " + action}
 	}
-	none := queue.Reply{Problem: &queue.Problem{Code: queue.ProblemNotFound, Message: "nobody has ever come to a gate " + a.Gate + a.Level}}
-	known := func(s queue.GateStats) bool { return s.Action == a.Gate && s.Key == a.Key }
-	there := slices.ContainsFunc(slices.Concat(g.stats[0], g.stats[1], g.stats[2], g.stats[3]), known)
-	switch a.Op {
-	case queue.OpGates:
-		from, _ := strconv.Atoi(a.Cursor)
-		rows := slices.DeleteFunc(slices.Clone(g.stats[p]), func(s queue.GateStats) bool { return a.Gate != "" && s.Action != a.Gate })
+	switch q := q.(type) {
+	case *request.Limits:
+		if p == l.lost && p != 0 {
+			return nil, &request.Problem{Code: request.ProblemInternal, Message: "no idea"}
+		}
+		from, _ := strconv.Atoi(q.Cursor)
+		rows := slices.DeleteFunc(slices.Clone(l.stats[p]), func(s request.LimitStats) bool { return q.Action != "" && s.Action != q.Action })
 		to := min(from+2, len(rows))
-		r := queue.Reply{Gates: rows[from:to]}
+		r := &request.LimitPage{Limits: rows[from:to]}
 		if to < len(rows) {
 			r.Cursor = strconv.Itoa(to)
 		}
-		return r
-	case queue.OpGate:
-		for _, rows := range g.stats {
-			if i := slices.IndexFunc(rows, known); i >= 0 {
-				return queue.Reply{Gates: rows[i : i+1]}
-			}
+		return r, nil
+	case *request.Limit:
+		return find(q.Action, q.Key)
+	case *request.Holders:
+		_, err := find(q.Action, q.Key)
+		return &request.WaiterPage{Waiters: []request.Waiter{{Instance: "h"}}[:min(1, q.Limit)]}, err
+	case *request.Waiters:
+		_, err := find(q.Action, q.Key)
+		from, _ := strconv.Atoi(q.Cursor)
+		to := min(from+3, len(l.waiters))
+		r := &request.WaiterPage{Waiters: l.waiters[from:to]}
+		if to < len(l.waiters) {
+			r.Cursor = strconv.Itoa(to)
 		}
-	case queue.OpWaiters:
-		if a.Status == queue.StatusHolding && there {
-			return queue.Reply{Waiters: []queue.GateWaiter{{Instance: "h"}}[:min(1, a.Limit)]}
+		return r, err
+	case *request.Clear:
+		_, err := find(q.Action, q.Key)
+		return &request.Cleared{Count: len(l.waiters)}, err
+	case *request.Policies:
+		return &request.PolicyList{Policies: l.policies}, nil
+	case *request.SetPolicy:
+		l.policies = append(l.policies, request.LevelPolicy{Level: q.Level, Policy: q.Policy})
+		return new(request.Done), nil
+	case *request.DeletePolicy:
+		was := len(l.policies)
+		l.policies = slices.DeleteFunc(l.policies, func(p request.LevelPolicy) bool { return p.Level == q.Level })
+		if len(l.policies) == was {
+			return nil, &request.Problem{Code: request.ProblemNotFound, Message: "no policy was set for " + q.Level}
 		}
-		from, _ := strconv.Atoi(a.Cursor)
-		if to := min(from+3, len(g.waiters)); there && to < len(g.waiters) {
-			return queue.Reply{Waiters: g.waiters[from:to], Cursor: strconv.Itoa(to)}
-		} else if there {
-			return queue.Reply{Waiters: g.waiters[from:to]}
-		}
-	case queue.OpClear:
-		if there {
-			return queue.Reply{Cleared: len(g.waiters)}
-		}
-	case queue.OpPolicies:
-		return queue.Reply{Policies: g.policies}
-	case queue.OpSetPolicy:
-		g.policies = append(g.policies, queue.LevelPolicy{Level: a.Level, Policy: *a.Policy})
-		return queue.Reply{}
-	case queue.OpDeletePolicy:
-		was := len(g.policies)
-		g.policies = slices.DeleteFunc(g.policies, func(l queue.LevelPolicy) bool { return l.Level == a.Level })
-		if len(g.policies) < was {
-			return queue.Reply{}
-		}
-	default: // is not about gates
+		return new(request.Done), nil
+	default:
+		return nil, &request.Problem{Code: request.ProblemBadRequest, Message: "?"}
 	}
-	return none
 }
 
 func TestAPolicyIsSetListedAndDeletedAndOneThatMakesNoSenseNeverLeaves(t *testing.T) {
@@ -90,7 +94,7 @@ func TestAPolicyIsSetListedAndDeletedAndOneThatMakesNoSenseNeverLeaves(t *testin
 	if err := c.DeletePolicy(soon(t), "action:charge-card"); !errors.Is(err, ErrNotFound) {
 		t.Error(err)
 	}
-	asked := len(w.gates.seen)
+	before := w.limits.seen
 	var bad *history.PolicyError
 	if err := c.SetPolicy(soon(t), "global", Policy{Rate: 1}); !errors.As(err, &bad) {
 		t.Error(err)
@@ -103,24 +107,24 @@ func TestAPolicyIsSetListedAndDeletedAndOneThatMakesNoSenseNeverLeaves(t *testin
 			t.Error(err)
 		}
 	}
-	if len(w.gates.seen) != asked {
-		t.Errorf("asked %+v", w.gates.seen[asked:])
+	if w.limits.seen != before {
+		t.Errorf("%d requests were made", w.limits.seen-before)
 	}
 }
 
 // keyed has gates of two actions all over the partitions.
 func keyed(w *owner) {
-	w.gates.stats = map[int][]queue.GateStats{0: {{Gate: "nap", Action: "nap", Waiting: 1}}}
+	w.limits.stats = map[int][]request.LimitStats{0: {{Action: "nap", Waiting: 1}}}
 	for i := range 10 {
-		g := queue.GateStats{Gate: fmt.Sprint("charge/k", i), Action: "charge", Key: fmt.Sprint("k", i), Waiting: 2, Holding: 1, MaxConcurrent: 3, Entered: 9, Completed: 4,
+		g := request.LimitStats{Action: "charge", Key: fmt.Sprint("k", i), Waiting: 2, Active: 1, Enqueued: 9, Completed: 4,
 			Rejected: 5, TimedOut: 1, Withdrawn: 2, Cleared: 3, Policy: history.Policy{Concurrency: 3}}
 		switch i {
 		case 3:
-			g.Oldest, g.LimitedUntil = 70, 900
+			g.OldestEnqueued, g.LimitedUntil = 70, 900
 		case 4:
-			g.Oldest, g.LimitedUntil, g.Deadlocked = 50, 1000, true
+			g.OldestEnqueued, g.LimitedUntil, g.Deadlocked = 50, 1000, true
 		}
-		w.gates.stats[i%4] = append(w.gates.stats[i%4], g)
+		w.limits.stats[i%4] = append(w.limits.stats[i%4], g)
 	}
 }
 
@@ -147,7 +151,7 @@ func TestAnActionWithKeysHasTheSumOfItsGatesAndEachOneByItsKey(t *testing.T) {
 	if _, err := c.QueueStats(soon(t), "a b", ""); !errors.Is(err, pawl.ErrBadName) {
 		t.Error(err)
 	}
-	w.gates.lost = 2
+	w.limits.lost = 2
 	if _, err := c.QueueStats(soon(t), "charge", ""); err == nil || errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "1 of 4 partitions") {
 		t.Errorf("a sum that lacks a part: %v", err)
 	}
@@ -156,25 +160,25 @@ func TestAnActionWithKeysHasTheSumOfItsGatesAndEachOneByItsKey(t *testing.T) {
 func TestAnInputWithoutAKeyDoesNotHideTheGatesOfTheOthers(t *testing.T) {
 	w, c := stand(t, Options{})
 	policy := history.Policy{Concurrency: 1, Key: "tenant"}
-	at := func(key string, waiting uint64) queue.GateStats {
-		return queue.GateStats{Gate: strings.TrimSuffix("debit/"+key, "/"), Action: "debit", Key: key, Waiting: waiting, MaxConcurrent: 1, Policy: policy}
+	at := func(key string, waiting uint64) request.LimitStats {
+		return request.LimitStats{Action: "debit", Key: key, Waiting: waiting, Policy: policy}
 	}
-	w.gates.stats = map[int][]queue.GateStats{1: {at("", 3), at("acme", 5)}, 2: {at("other", 7)}}
+	w.limits.stats = map[int][]request.LimitStats{1: {at("", 3), at("acme", 5)}, 2: {at("other", 7)}}
 	want := QueueInfo{Action: "debit", Keys: 3, Waiting: 15, Policy: policyOf(policy)}
 	if got, err := c.QueueStats(soon(t), "debit", ""); err != nil || got != want {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
-	w.gates.stats = map[int][]queue.GateStats{1: {at("", 3)}}
+	w.limits.stats = map[int][]request.LimitStats{1: {at("", 3)}}
 	if got, err := c.QueueStats(soon(t), "debit", ""); err != nil || got != queueOf(at("", 3)) {
 		t.Errorf("of one alone: %+v, %v", got, err)
 	}
-	w.gates.stats = map[int][]queue.GateStats{1: {at("", 0), at("acme", 5)}}
+	w.limits.stats = map[int][]request.LimitStats{1: {at("", 0), at("acme", 5)}}
 	want.Keys, want.Waiting = 1, 5
 	if got, err := c.QueueStats(soon(t), "debit", ""); err != nil || got != want {
 		t.Errorf("all inputs have had a key: %+v, %v, want %+v", got, err, want)
 	}
 	policy.Key, want.Policy.Key = "", ""
-	w.gates.stats = map[int][]queue.GateStats{1: {at("", 0), at("acme", 5)}}
+	w.limits.stats = map[int][]request.LimitStats{1: {at("", 0), at("acme", 5)}}
 	if got, err := c.QueueStats(soon(t), "debit", ""); err != nil || got != want {
 		t.Errorf("the policy has lost its key, and nobody has come since: %+v, %v, want %+v", got, err, want)
 	}
@@ -202,7 +206,7 @@ func TestAllGatesAreListedPageByPageAndWhatIsMissingIsSaid(t *testing.T) {
 	for range c.Queues(soon(t), "") { // may be left at any moment
 		break
 	}
-	w.gates.lost = 1
+	w.limits.lost = 1
 	if got, err := names("charge"); err == nil || !strings.Contains(err.Error(), "1 of 4 partitions") {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -215,14 +219,14 @@ func TestWhoWaitsIsListedInOrderAndTurnedAway(t *testing.T) {
 	w, c := stand(t, Options{})
 	keyed(w)
 	for i := range 10 {
-		w.gates.waiters = append(w.gates.waiters, queue.GateWaiter{Position: uint64(i + 1), Instance: fmt.Sprint("i-", i)})
+		w.limits.waiters = append(w.limits.waiters, request.Waiter{Position: uint64(i + 1), Instance: fmt.Sprint("i-", i)})
 	}
 	var got []Waiter
 	for x, err := range c.Waiters(soon(t), "charge", "k1") {
 		ok(t, err)
 		got = append(got, x)
 	}
-	if !reflect.DeepEqual(got, waitersOf(queue.Reply{Waiters: w.gates.waiters})) {
+	if !reflect.DeepEqual(got, convert(w.limits.waiters, waiterOf)) {
 		t.Errorf("%+v", got)
 	}
 	if h, err := c.Holders(soon(t), "charge", "k1", 5); err != nil || len(h) != 1 || h[0].Instance != "h" {
@@ -242,9 +246,11 @@ func TestWhoWaitsIsListedInOrderAndTurnedAway(t *testing.T) {
 }
 
 func TestAnInstanceThatIsPendingIsListedAndItsPurgeIsRefused(t *testing.T) {
-	w, c := stand(t, Options{Every: 20 * time.Millisecond})
+	w, c := stand(t, Options{RepeatInterval: 20 * time.Millisecond})
 	w.mute = true
-	w.rows["p"] = &queue.Described{Instance: "p", Status: queue.StatusPending, Waits: []queue.GateWait{{Event: 1, Gate: "nap", Position: 2}}}
+	w.rows["p"] = &request.Description{
+		Summary: request.Summary{Instance: "p", Status: request.StatusPending}, LimitWaits: []request.LimitWait{{Event: 1, Action: "nap", Position: 2}},
+	}
 	for _, status := range []Status{"", Pending} {
 		n := 0
 		for d, err := range c.List(soon(t), ListOptions{Status: status}) {

@@ -1,0 +1,151 @@
+package request
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/pawlrun/pawl/internal/wire"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// Call sends a request to the owner of a partition and reads its reply into r. Errors: a *Problem of the owner; those of
+// Conn.Request; queue.ErrMalformed or queue.ErrNewer for a reply that cannot be read.
+func Call(ctx context.Context, conn *queue.Conn, partition int, q Request, r Reply) error {
+	b, err := conn.Request(ctx, partition, AccessOf(q), encode(q))
+	if err != nil {
+		return err
+	}
+	return decodeReply(b, r)
+}
+
+func encode(q Request) []byte {
+	op := q.operation()
+	return wire.Encode(func(c *wire.Codec) {
+		wire.Number(c, &op)
+		c.Record(q.fields)
+	})
+}
+
+func decode(what string, b []byte, fields func(*wire.Codec)) error {
+	return queue.Decoded(what, wire.Decode(b, fields))
+}
+
+// decodeRequest reads a request that came with a permission.
+func decodeRequest(b []byte, access queue.Access) (q Request, err error) {
+	var op operation
+	err = decode("request", b, func(c *wire.Codec) {
+		if wire.Number(c, &op); op.empty() != nil {
+			q = op.empty()
+			c.Record(q.fields)
+		}
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case q == nil:
+		return nil, fmt.Errorf("request %d is not known to this orchestrator", op)
+	case AccessOf(q) == queue.AccessAdmin && access != queue.AccessAdmin:
+		return nil, fmt.Errorf("%w: request %d with the permission %s", queue.ErrMalformed, op, access)
+	}
+	return q, nil
+}
+
+func encodeReply(r Reply, p *Problem) []byte {
+	return wire.Encode(func(c *wire.Codec) {
+		wire.Optional(c, &p, func(c *wire.Codec, p *Problem) { p.fields(c) })
+		if p == nil {
+			c.Record(r.fields)
+		}
+	})
+}
+
+func decodeReply(b []byte, r Reply) error {
+	var p *Problem
+	err := decode("reply", b, func(c *wire.Codec) {
+		wire.Optional(c, &p, func(c *wire.Codec, p *Problem) { p.fields(c) })
+		c.Record(r.fields)
+	})
+	if err == nil && p != nil {
+		return p
+	}
+	return err
+}
+
+// Serve answers the requests to a partition until Stop, each on a goroutine of its own, at most 16 at a time; see
+// Conn.ServeRequests. An error of fn that is not a *Problem is replied as ProblemInternal. A reply subject that no answer may be
+// published to is removed from the request.
+func Serve(conn *queue.Conn, partition int, fn func(context.Context, Request) (Reply, error)) (*queue.Subscription, error) {
+	return conn.ServeRequests(partition, func(ctx context.Context, access queue.Access, b []byte) ([]byte, error) {
+		q, err := decodeRequest(b, access)
+		if err != nil {
+			return encodeReply(nil, &Problem{Code: ProblemBadRequest, Message: err.Error()}), err
+		}
+		switch q := q.(type) {
+		case *Await:
+			q.ReplyTo = allowed(conn, q.ReplyTo)
+		case *Status:
+			q.ReplyTo = allowed(conn, q.ReplyTo)
+		}
+		r, err := fn(ctx, q)
+		if err != nil {
+			return encodeReply(nil, problemOf(err)), nil
+		}
+		body, most := encodeReply(r, nil), conn.NATS().MaxPayload()
+		if int64(len(body)) > most {
+			return encodeReply(nil, &Problem{Code: ProblemInternal,
+				Message: fmt.Sprintf("the reply has %d bytes, the NATS server takes %d: request less at a time", len(body), most)}), nil
+		}
+		return body, nil
+	})
+}
+
+func allowed(conn *queue.Conn, subject string) string {
+	if !conn.RepliesTo(subject) {
+		return ""
+	}
+	return subject
+}
+
+func problemOf(err error) *Problem {
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return p
+	}
+	return &Problem{Code: ProblemInternal, Message: err.Error()}
+}
+
+// Publish sends an answer to a reply subject. The error need not be handled: the client repeats its request.
+func Publish(conn *queue.Conn, to string, a Answer) error {
+	return conn.Answer(to, wire.Encode(a.fields))
+}
+
+// OnAnswers opens an inbox and calls fn for every answer in it, in order, with the token of its subject.
+func OnAnswers(conn *queue.Conn, fn func(token string, a Answer)) (*queue.Inbox, error) {
+	return conn.OnAnswers(func(token string, b []byte) error {
+		var a Answer
+		if err := decode("answer", b, a.fields); err != nil {
+			return err
+		}
+		fn(token, a)
+		return nil
+	})
+}
+
+// Outcome is the answer in the form for other languages.
+func (a *Answer) Outcome() queue.Outcome {
+	o := queue.Outcome{Instance: a.Instance, Status: a.Status, Execution: a.Execution}
+	switch {
+	case a.Problem != nil:
+		o.Status, o.Error, o.Code = a.Problem.Code, a.Problem.Message, a.Problem.Code
+	case a.Failure != nil:
+		o.Error, o.Code = a.Failure.Message, a.Failure.Code
+	case len(a.Result.Data) == 0:
+	case a.Result.Type == history.TypeJSON && json.Valid(a.Result.Data):
+		o.Result = a.Result.Data
+	default:
+		o.Result, _ = json.Marshal(a.Result.Data) //nolint:errchkjson // bytes always encode
+	}
+	return o
+}

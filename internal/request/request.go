@@ -1,0 +1,273 @@
+package request
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/pawlrun/pawl/internal/wire"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// Request is a request to the owner of a partition: one of the types of this package.
+type Request interface {
+	operation() operation
+	fields(c *wire.Codec)
+}
+
+// operation identifies the type of a request.
+type operation uint8
+
+const (
+	opAwait        operation = 1
+	opDescribe     operation = 2
+	opHistory      operation = 3
+	opList         operation = 4
+	opStalled      operation = 5
+	opStatus       operation = 6
+	opLimits       operation = 7
+	opLimit        operation = 8
+	opWaiters      operation = 9
+	opClear        operation = 10
+	opPolicies     operation = 11
+	opSetPolicy    operation = 12
+	opDeletePolicy operation = 13
+	opCount        operation = 14
+	opHolders      operation = 15
+)
+
+// empty is a request of the operation; nil if the operation is unknown.
+func (o operation) empty() Request {
+	switch o {
+	case opAwait:
+		return new(Await)
+	case opDescribe:
+		return new(Describe)
+	case opHistory:
+		return new(History)
+	case opList:
+		return new(List)
+	case opStalled:
+		return new(Stalled)
+	case opStatus:
+		return new(Status)
+	case opLimits:
+		return new(Limits)
+	case opLimit:
+		return new(Limit)
+	case opWaiters:
+		return new(Waiters)
+	case opHolders:
+		return new(Holders)
+	case opClear:
+		return new(Clear)
+	case opPolicies:
+		return new(Policies)
+	case opSetPolicy:
+		return new(SetPolicy)
+	case opDeletePolicy:
+		return new(DeletePolicy)
+	case opCount:
+		return new(Count)
+	default:
+		return nil
+	}
+}
+
+// AccessOf is the permission that a request requires.
+func AccessOf(q Request) queue.Access {
+	switch q.(type) {
+	case *Clear, *SetPolicy, *DeletePolicy:
+		return queue.AccessAdmin
+	default:
+		return queue.AccessRead
+	}
+}
+
+// Await requests the end of an instance. Reply: Answered, without an answer while the instance has not ended; then the answer is
+// published to ReplyTo when it ends.
+type Await struct {
+	Instance string
+	ReplyTo  string // empty: no answer is published
+}
+
+func (*Await) operation() operation   { return opAwait }
+func (q *Await) fields(c *wire.Codec) { c.String(&q.Instance); c.String(&q.ReplyTo) }
+
+// Status requests the custom status of an instance if it is newer than After, or the instance has ended. Reply: Answered, as for
+// Await.
+type Status struct {
+	Instance string
+	ReplyTo  string
+	After    uint64 // the version that the client has; 0: none
+}
+
+func (*Status) operation() operation { return opStatus }
+func (q *Status) fields(c *wire.Codec) {
+	c.String(&q.Instance)
+	c.String(&q.ReplyTo)
+	c.Uint(&q.After)
+}
+
+// Describe requests the state of an instance. Reply: Description.
+type Describe struct{ Instance string }
+
+func (*Describe) operation() operation   { return opDescribe }
+func (q *Describe) fields(c *wire.Codec) { c.String(&q.Instance) }
+
+// History requests a page of the events of an execution. Reply: HistoryPage.
+type History struct {
+	Instance  string
+	Execution uint64 // 0: the latest
+	After     uint64 // id of an event
+	Limit     int    // 0: chosen by the owner
+}
+
+func (*History) operation() operation { return opHistory }
+func (q *History) fields(c *wire.Codec) {
+	c.String(&q.Instance)
+	c.Uint(&q.Execution)
+	c.Uint(&q.After)
+	c.Count(&q.Limit)
+}
+
+// List requests a page of the instances of a status in the partition, the latest change first. Reply: InstancePage.
+type List struct {
+	Status string
+	Cursor string // of the page before; empty: the first page
+	Limit  int    // 0: chosen by the owner
+	Filter Filter
+}
+
+// Filter selects instances of a list. The zero value selects all.
+type Filter struct {
+	Orchestration string
+	Prefix        string // of the id
+	Since, Before int64  // of the start, Unix milliseconds; 0: any time
+}
+
+func (*List) operation() operation { return opList }
+func (q *List) fields(c *wire.Codec) {
+	c.String(&q.Status)
+	c.String(&q.Cursor)
+	c.Count(&q.Limit)
+	c.String(&q.Filter.Orchestration)
+	c.String(&q.Filter.Prefix)
+	c.Int(&q.Filter.Since)
+	c.Int(&q.Filter.Before)
+}
+
+// Stalled requests a page of the stalled instances of the partition. Reply: InstancePage.
+type Stalled struct {
+	Cursor string
+	Limit  int
+}
+
+func (*Stalled) operation() operation   { return opStalled }
+func (q *Stalled) fields(c *wire.Codec) { c.String(&q.Cursor); c.Count(&q.Limit) }
+
+// Count requests the number of instances of the partition by status. Reply: Counts.
+type Count struct{}
+
+func (*Count) operation() operation { return opCount }
+func (*Count) fields(*wire.Codec)   {}
+
+// Limits requests a page of the limits in use that belong to the partition. Reply: LimitPage.
+type Limits struct {
+	Action string // empty: all
+	Cursor string
+	Limit  int
+}
+
+func (*Limits) operation() operation { return opLimits }
+func (q *Limits) fields(c *wire.Codec) {
+	c.String(&q.Action)
+	c.String(&q.Cursor)
+	c.Count(&q.Limit)
+}
+
+// Limit requests the state of one limit. Any owner can answer this request and the ones below. Reply: LimitPage, with one limit.
+type Limit struct {
+	Action string
+	Key    string // value of the action's key, as it is or as LimitStats has it
+}
+
+func (*Limit) operation() operation   { return opLimit }
+func (q *Limit) fields(c *wire.Codec) { c.String(&q.Action); c.String(&q.Key) }
+
+// Waiters requests a page of the waiters of a limit, in order. Reply: WaiterPage.
+type Waiters struct {
+	Action, Key string
+	Cursor      string
+	Limit       int
+}
+
+func (*Waiters) operation() operation { return opWaiters }
+func (q *Waiters) fields(c *wire.Codec) {
+	c.String(&q.Action)
+	c.String(&q.Key)
+	c.String(&q.Cursor)
+	c.Count(&q.Limit)
+}
+
+// Holders requests the holders of a limit, in no order. Reply: WaiterPage.
+type Holders struct {
+	Action, Key string
+	Limit       int // 0: MaxLimitRows
+}
+
+func (*Holders) operation() operation { return opHolders }
+func (q *Holders) fields(c *wire.Codec) {
+	c.String(&q.Action)
+	c.String(&q.Key)
+	c.Count(&q.Limit)
+}
+
+// Clear rejects the waiters of a limit. Reply: Cleared.
+type Clear struct{ Action, Key string }
+
+func (*Clear) operation() operation   { return opClear }
+func (q *Clear) fields(c *wire.Codec) { c.String(&q.Action); c.String(&q.Key) }
+
+// Policies requests the policies that were set at run time. Reply: PolicyList.
+type Policies struct{}
+
+func (*Policies) operation() operation { return opPolicies }
+func (*Policies) fields(*wire.Codec)   {}
+
+// SetPolicy sets the policy of a level. Reply: Done.
+type SetPolicy struct {
+	Level  string
+	Policy history.Policy
+}
+
+func (*SetPolicy) operation() operation { return opSetPolicy }
+func (q *SetPolicy) fields(c *wire.Codec) {
+	c.String(&q.Level)
+	c.Record(q.Policy.WireFields)
+}
+
+// DeletePolicy deletes the policy of a level. Reply: Done.
+type DeletePolicy struct{ Level string }
+
+func (*DeletePolicy) operation() operation   { return opDeletePolicy }
+func (q *DeletePolicy) fields(c *wire.Codec) { c.String(&q.Level) }
+
+// ListCursor is the place of an instance in the lists of all partitions.
+func ListCursor(updated int64, instance string) string {
+	return strconv.FormatInt(updated, 10) + "." + instance
+}
+
+// ParseListCursor reads a ListCursor. The empty cursor is the beginning.
+func ParseListCursor(cursor string) (updated int64, instance string, _ error) {
+	if cursor == "" {
+		return 0, "", nil
+	}
+	at, instance, _ := strings.Cut(cursor, ".")
+	updated, err := strconv.ParseInt(at, 10, 64)
+	if err != nil || queue.CheckInstance(instance) != nil {
+		return 0, "", fmt.Errorf("cursor %.40q is not one that a listing gave", cursor)
+	}
+	return updated, instance, nil
+}

@@ -1,0 +1,230 @@
+package request
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/pawlrun/pawl/internal/natstest"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func ok(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func soon(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func open(t *testing.T) *queue.Conn {
+	t.Helper()
+	c, err := queue.Open(soon(t), natstest.Dial(t, natstest.Start(t).ClientURL()), queue.Options{Partitions: 4})
+	ok(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+// fill sets every field of a value to something of its own, so that a field that is not encoded is noticed.
+func fill(t testing.TB, v reflect.Value, n *int) {
+	t.Helper()
+	*n++
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(fmt.Sprint("text", *n))
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(int64(*n))
+	case reflect.Uint8, reflect.Uint32, reflect.Uint64:
+		v.SetUint(uint64(*n))
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(t, v.Elem(), n)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		for i := range v.Len() {
+			fill(t, v.Index(i), n)
+		}
+	case reflect.Struct:
+		for _, f := range v.Fields() {
+			fill(t, f, n)
+		}
+	default:
+		t.Fatalf("cannot fill a %s", v.Type())
+	}
+}
+
+func requests() (all []Request) {
+	for op := operation(1); op.empty() != nil; op++ {
+		all = append(all, op.empty())
+	}
+	return all
+}
+
+func replies() []Reply {
+	return []Reply{
+		&Answered{}, &Answer{}, &Description{}, &HistoryPage{}, &InstancePage{}, &Counts{}, &LimitPage{}, &WaiterPage{}, &Cleared{}, &PolicyList{}, &Done{}, &Worker{},
+	}
+}
+
+func empty[T any](v T) T {
+	return reflect.New(reflect.TypeOf(v).Elem()).Interface().(T) //nolint:forcetypeassert // of the same type
+}
+
+func TestEveryFieldOfARequestAndAReplyIsReadAsItWasWritten(t *testing.T) {
+	n := 0
+	for _, q := range requests() {
+		fill(t, reflect.ValueOf(q).Elem(), &n)
+		if got, err := decodeRequest(encode(q), queue.AccessAdmin); err != nil || !reflect.DeepEqual(got, q) {
+			t.Errorf("got %+v, %v, want %+v", got, err, q)
+		}
+	}
+	for _, r := range replies() {
+		fill(t, reflect.ValueOf(r).Elem(), &n)
+		got := empty(r)
+		if err := decodeReply(encodeReply(r, nil), got); err != nil || !reflect.DeepEqual(got, r) {
+			t.Errorf("got %+v, %v, want %+v", got, err, r)
+		}
+	}
+}
+
+func TestRequestIsAnsweredWithAReplyAProblemOrLater(t *testing.T) {
+	conn := open(t)
+	answers := make(chan Answer, 1)
+	inbox, err := OnAnswers(conn, func(_ string, a Answer) { answers <- a })
+	ok(t, err)
+	defer inbox.Stop()
+	s, err := Serve(conn, 1, func(_ context.Context, q Request) (Reply, error) {
+		switch q := q.(type) {
+		case *Describe:
+			return &Description{Summary: Summary{Instance: q.Instance}}, nil
+		case *Await:
+			return &Answered{}, Publish(conn, q.ReplyTo, Answer{Instance: q.Instance, Status: "completed"})
+		case *Status:
+			return &Answered{Answer: &Answer{Instance: q.ReplyTo}}, nil
+		case *History:
+			return &HistoryPage{Events: [][]byte{make([]byte, 2<<20)}}, nil
+		case *Count:
+			return nil, errors.New("redis: away")
+		default:
+			return nil, &Problem{Code: ProblemNotFound, Message: "no"}
+		}
+	})
+	ok(t, err)
+	defer s.Stop()
+	var d Description
+	if err := Call(soon(t), conn, 1, &Describe{Instance: "a"}, &d); err != nil || d.Instance != "a" {
+		t.Errorf("%+v, %v", d, err)
+	}
+	var r Answered
+	if err := Call(soon(t), conn, 1, &Await{Instance: "a", ReplyTo: inbox.Subject("t")}, &r); err != nil || r.Answer != nil {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if a := <-answers; a.Instance != "a" || a.Status != "completed" {
+		t.Errorf("%+v", a)
+	}
+	if err := Call(soon(t), conn, 1, &Status{ReplyTo: "orders.ship"}, &r); err != nil || r.Answer.Instance != "" {
+		t.Errorf("an answer may be published to %q, %v", r.Answer.Instance, err)
+	}
+	for want, q := range map[string]Request{ProblemNotFound: &Clear{}, ProblemInternal: &Count{}} {
+		var p *Problem
+		if err := Call(soon(t), conn, 1, q, &Done{}); !errors.As(err, &p) || p.Code != want {
+			t.Errorf("%T: %v", q, err)
+		}
+	}
+	var p *Problem
+	if err := Call(soon(t), conn, 1, &History{}, &HistoryPage{}); !errors.As(err, &p) || p.Code != ProblemInternal {
+		t.Errorf("a reply that does not fit into a message: %v", err)
+	}
+	if err := Call(soon(t), conn, 2, &Count{}, &Counts{}); !errors.Is(err, queue.ErrNoOwner) {
+		t.Errorf("a partition without an owner: %v", err)
+	}
+}
+
+// Trap: a subject shared by roles. The permission that the subject requires must be that of the operation.
+func TestOperationRequiresThePermissionOfItsSubject(t *testing.T) {
+	admin := 0
+	for _, q := range requests() {
+		_, err := decodeRequest(encode(q), queue.AccessRead)
+		if denied := errors.Is(err, queue.ErrMalformed); denied != (AccessOf(q) == queue.AccessAdmin) {
+			t.Errorf("%T with the permission to read: %v", q, err)
+		} else if denied {
+			admin++
+		}
+	}
+	if admin != 3 { // Clear, SetPolicy, DeletePolicy
+		t.Errorf("%d operations require the permission of an administrator", admin)
+	}
+}
+
+func TestWorkersDescribeThemselves(t *testing.T) {
+	conn := open(t)
+	want := Worker{Name: "w", PID: 7, Queues: []string{"q"}, Abandoned: make([]Abandoned, maxAbandoned+1)}
+	s, err := ServeWorker(conn, func() Worker { return want })
+	ok(t, err)
+	defer s.Stop()
+	ok(t, conn.NATS().Flush())
+	got, err := Workers(soon(t), conn, 200*time.Millisecond)
+	if err != nil || len(got) != 1 || got[0].Name != "w" || got[0].PID != 7 || len(got[0].Abandoned) != maxAbandoned {
+		t.Errorf("%d workers, %v", len(got), err)
+	}
+}
+
+// FuzzRequests decodes bytes as a request and as every reply. An error is typed; what is accepted is the same when it is written
+// and read again.
+func FuzzRequests(f *testing.F) {
+	n := 0
+	for _, q := range requests() {
+		fill(f, reflect.ValueOf(q).Elem(), &n)
+		f.Add(encode(q))
+	}
+	for _, r := range replies() {
+		fill(f, reflect.ValueOf(r).Elem(), &n)
+		f.Add(encodeReply(r, nil))
+	}
+	f.Add([]byte("\x82\xa6tenant\xa1x\xa5cents\xdd\xff\xff\xff\xff"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if q, err := decodeRequest(b, queue.AccessAdmin); err == nil {
+			if again, err := decodeRequest(encode(q), queue.AccessAdmin); err != nil || !reflect.DeepEqual(again, q) {
+				t.Errorf("%+v became %+v, %v", q, again, err)
+			}
+		}
+		for _, r := range replies() {
+			err := decodeReply(b, r)
+			if p, problem := errors.AsType[*Problem](err); err != nil && !problem && !errors.Is(err, queue.ErrMalformed) && !errors.Is(err, queue.ErrNewer) {
+				t.Errorf("%T: untyped error %v %v", r, err, p)
+			}
+			if err == nil {
+				if err := decodeReply(encodeReply(r, nil), empty(r)); err != nil {
+					t.Errorf("%T does not survive: %v", r, err)
+				}
+			}
+		}
+		if updated, instance, err := ParseListCursor(string(b)); err == nil && len(b) > 0 {
+			if again, id, err := ParseListCursor(ListCursor(updated, instance)); err != nil || again != updated || id != instance {
+				t.Errorf("%q became %d %q, %v", b, again, id, err)
+			}
+		}
+	})
+}
+
+func TestAnswerOfAnotherContentTypeIsBase64ForOtherLanguages(t *testing.T) {
+	a := Answer{Instance: "i", Status: "completed", Result: history.Payload{Type: "image/png", Data: []byte{1, 2}}}
+	if o := a.Outcome(); string(o.Result) != `"AQI="` {
+		t.Errorf("%s", o.Result)
+	}
+}

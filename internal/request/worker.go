@@ -1,0 +1,81 @@
+package request
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/wire"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// Worker describes a worker. Times are Unix milliseconds by its clock.
+type Worker struct {
+	Name        string // in leases and histories
+	Host        string
+	PID         int
+	Since       int64 // its start
+	Activities  []string
+	Queues      []string
+	Concurrency int // of each queue
+	Running     int // without the abandoned ones
+	Abandoned   []Abandoned
+	LastError   string // the latest since its start; it may be over
+	LastErrorAt int64
+	NotReady    string // why it takes no work at present; empty: it does
+}
+
+// Abandoned is an activity that runs although its grace period is over.
+type Abandoned struct {
+	Activity string // its name
+	Instance string
+	Since    int64
+}
+
+// maxAbandoned is the maximum of abandoned activities in a reply, so that it fits into a message.
+const maxAbandoned = 1000
+
+func (w *Worker) fields(c *wire.Codec) {
+	c.String(&w.Name)
+	c.String(&w.Host)
+	c.Count(&w.PID)
+	c.Int(&w.Since)
+	wire.List(c, &w.Activities, (*wire.Codec).String)
+	wire.List(c, &w.Queues, (*wire.Codec).String)
+	c.Count(&w.Concurrency)
+	c.Count(&w.Running)
+	wire.List(c, &w.Abandoned, func(c *wire.Codec, a *Abandoned) {
+		c.Record(func(c *wire.Codec) {
+			c.String(&a.Activity)
+			c.String(&a.Instance)
+			c.Int(&a.Since)
+		})
+	})
+	c.String(&w.LastError)
+	c.Int(&w.LastErrorAt)
+	c.String(&w.NotReady)
+}
+
+// ServeWorker answers requests for the workers of the namespace until Stop. fn must not block. Of more than 1,000 abandoned
+// activities the first are reported.
+func ServeWorker(conn *queue.Conn, fn func() Worker) (*queue.Subscription, error) {
+	return conn.ServeWorkers(func() []byte {
+		w := fn()
+		w.Abandoned = w.Abandoned[:min(len(w.Abandoned), maxAbandoned)]
+		return wire.Encode(w.fields)
+	})
+}
+
+// Workers requests a description from every worker of the namespace and returns those that arrive within wait, in the order of
+// their arrival. Errors: queue.ErrDisconnected, queue.ErrPermission, and that of ctx with the replies so far.
+func Workers(ctx context.Context, conn *queue.Conn, wait time.Duration) ([]Worker, error) {
+	var all []Worker
+	err := conn.RequestWorkers(ctx, wait, func(b []byte) error {
+		var w Worker
+		if err := decode("worker", b, w.fields); err != nil {
+			return err
+		}
+		all = append(all, w)
+		return nil
+	})
+	return all, err
+}

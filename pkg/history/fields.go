@@ -1,0 +1,32 @@
+package history
+
+import "github.com/pawlrun/pawl/internal/wire"
+
+// WireFields are the fields of the position in a message.
+func (p *Position) WireFields(c *wire.Codec) { c.Uint(&p.Seq); c.Int(&p.Time) }
+
+// WireFields are the fields of the payload in a message.
+func (p *Payload) WireFields(c *wire.Codec) { c.String(&p.Type); c.Bytes(&p.Data) }
+
+// WireFields are the fields of the failure in a message.
+func (f *Failure) WireFields(c *wire.Codec) {
+	c.String(&f.Code)
+	c.String(&f.Message)
+	f.Data.WireFields(c)
+	c.Bool(&f.Permanent)
+	c.String(&f.Stack)
+	wire.List(c, &f.Also, (*wire.Codec).String)
+}
+
+// WireFields are the fields of the policy in a message.
+func (p *Policy) WireFields(c *wire.Codec) {
+	wire.Number(c, &p.Concurrency)
+	wire.Number(c, &p.Rate)
+	c.Int(&p.RateWindow)
+	c.Uint(&p.Quota)
+	c.Int(&p.QuotaWindow)
+	c.String(&p.Key)
+	wire.Number(c, &p.QueueLimit)
+	c.Int(&p.QueueTimeout)
+	c.Bool(&p.Reject)
+}

@@ -1,0 +1,200 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/pawlrun/pawl/internal/text"
+)
+
+const (
+	requestTimeout  = 5 * time.Second // of a Request whose context has no deadline
+	requestDrain    = 250 * time.Millisecond
+	requestParallel = 16 // requests of one partition that are served at a time
+)
+
+// Access is the permission that a request requires. It is the last token of its subject.
+type Access uint8
+
+// The permissions. AccessAdmin includes AccessRead.
+const (
+	AccessRead  Access = 1 // results, statuses, histories, lists, limits
+	AccessAdmin Access = 2 // clears limits, changes policies
+)
+
+// String is the token in the subject.
+func (a Access) String() string {
+	if a == AccessRead {
+		return "read"
+	}
+	return "admin"
+}
+
+func accessOf(subject string) Access {
+	if strings.HasSuffix(subject, "."+AccessAdmin.String()) {
+		return AccessAdmin
+	}
+	return AccessRead
+}
+
+// Request sends a request to the owner of a partition and returns the body of its reply. Errors: ErrNoOwner if no process owns the
+// partition at present; ErrTimeout when ctx ends (without a deadline: after 5 s); ErrPermission.
+func (c *Conn) Request(ctx context.Context, partition int, access Access, body []byte) ([]byte, error) {
+	if c.unjoined != nil {
+		return nil, fmt.Errorf("queue: request: number of partitions unknown: %w", c.unjoined)
+	}
+	if partition < 0 || partition >= c.parts {
+		return nil, fmt.Errorf("queue: request to partition %d: there are %d", partition, c.parts)
+	}
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+	}
+	subject := c.subj.request(partition, access)
+	allowed, settle := c.whileAllowed(ctx, subject)
+	m, err := c.nc.RequestWithContext(allowed, subject, body)
+	switch err = settle(err); {
+	case errors.Is(err, nats.ErrNoResponders):
+		return nil, &NoOwnerError{Namespace: c.opts.Namespace, Partition: partition}
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, fmt.Errorf("%w: owner of partition %d: %w", ErrTimeout, partition, err)
+	case err != nil:
+		return nil, fmt.Errorf("queue: request to partition %d: %w", partition, err)
+	}
+	return m.Data, nil
+}
+
+// ServeRequests answers the requests to a partition until Stop. fn is called for each on a goroutine of its own, at most 16 at a
+// time, with the permission that the subject of the request required; it returns the body of the reply, and why the request is
+// counted and logged as malformed, if it is. Stop lets the requests that this process has received be served, for at most 250 ms;
+// then ctx is done, and Stop waits.
+func (c *Conn) ServeRequests(partition int, fn func(ctx context.Context, access Access, body []byte) ([]byte, error)) (*Subscription, error) {
+	ctx, cancel := context.WithCancel(c.ctx)
+	var running sync.WaitGroup
+	places := make(chan struct{}, requestParallel)
+	s, err := subscribe(c.nc, c.subj.requestAny(partition), func(m *nats.Msg) {
+		places <- struct{}{}
+		running.Go(func() {
+			defer func() { <-places }()
+			body, err := fn(ctx, accessOf(m.Subject), m.Data)
+			if err != nil {
+				c.ignore(m, err)
+			}
+			c.reply(m, body)
+		})
+	})
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	s.before = func() {
+		s.drain(requestDrain)
+		cancel()
+	}
+	s.after = running.Wait
+	return s, nil
+}
+
+// reply answers a request, if the subject that it names may be replied to.
+func (c *Conn) reply(m *nats.Msg, body []byte) {
+	if !c.RepliesTo(m.Reply) {
+		return
+	}
+	if err := c.answer(m.Reply, body); err != nil {
+		c.log.Debug("reply not sent", "subject", m.Subject, "error", err)
+	}
+}
+
+// Answer publishes an answer to a reply subject.
+func (c *Conn) Answer(to string, body []byte) error {
+	if !c.RepliesTo(to) {
+		return fmt.Errorf("%w: reply subject %q", ErrMalformed, text.Cut(to, maxHeader))
+	}
+	return c.send(to, body)
+}
+
+// answer publishes the reply to a request, on the subject that the requester has named.
+func (c *Conn) answer(to string, body []byte) error {
+	if !safeReply(to) {
+		return fmt.Errorf("%w: reply subject %q", ErrMalformed, text.Cut(to, maxHeader))
+	}
+	return c.send(to, body)
+}
+
+// Inbox receives answers on subjects of its own, one a token.
+type Inbox struct {
+	*Subscription
+	prefix string
+}
+
+// Subject is the reply subject of a token, which the caller chooses: one token of a subject.
+func (i *Inbox) Subject(token string) string { return i.prefix + token }
+
+// OnAnswers opens an inbox and calls fn for every answer in it, in order. fn returns why an answer is counted as malformed, if it is.
+func (c *Conn) OnAnswers(fn func(token string, body []byte) error) (*Inbox, error) {
+	prefix := c.nc.NewInbox() + "."
+	c.answers.Store(prefix + "*")
+	s, err := subscribe(c.nc, prefix+"*", func(m *nats.Msg) {
+		if err := fn(m.Subject[len(prefix):], m.Data); err != nil {
+			c.ignore(m, err)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Inbox{Subscription: s, prefix: prefix}, nil
+}
+
+// ServeWorkers answers requests for the workers of the namespace until Stop. fn must not block.
+func (c *Conn) ServeWorkers(fn func() []byte) (*Subscription, error) {
+	return subscribe(c.nc, c.subj.workers(), func(m *nats.Msg) {
+		if c.RepliesTo(m.Reply) {
+			c.reply(m, fn())
+		}
+	})
+}
+
+// RequestWorkers sends a request to all workers of the namespace and calls fn for every reply that arrives within wait, in order.
+// The number of workers is not known: a slower one is missing. If there is none, it returns at once. The error is
+// ErrDisconnected, ErrPermission, or the cause of ctx.
+func (c *Conn) RequestWorkers(ctx context.Context, wait time.Duration, fn func(body []byte) error) error {
+	if !c.nc.IsConnected() {
+		return ErrDisconnected
+	}
+	inbox := c.nc.NewInbox()
+	replies := make(chan *nats.Msg, 256)
+	sub, err := c.nc.ChanSubscribe(inbox, replies)
+	if err != nil {
+		return fmt.Errorf("queue: request to workers: %w", err)
+	}
+	defer func() { _ = sub.Unsubscribe() }()
+	ctx, settle := c.whileAllowed(ctx, c.subj.workers())
+	defer func() { _ = settle(nil) }()
+	if err := c.nc.PublishRequest(c.subj.workers(), inbox, nil); err != nil {
+		return fmt.Errorf("queue: request to workers: %w", err)
+	}
+	over := time.NewTimer(wait)
+	defer over.Stop()
+	for {
+		select {
+		case m := <-replies:
+			if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
+				return nil
+			}
+			if err := fn(m.Data); err != nil {
+				c.ignore(m, err)
+			}
+		case <-over.C:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
