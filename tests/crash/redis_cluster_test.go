@@ -104,8 +104,9 @@ func TestFleetStartedWhileClusterMasterHangsWaitsForElection(t *testing.T) {
 // Activities run on and are completed, partitions and leases are kept, and what is new waits.
 func TestRedisOutOfMemoryKeepsOwnersAndAcceptsInputsLater(t *testing.T) {
 	t.Parallel()
-	a := newHarness(t, startServers(t))
+	a := newHarnessOf(t, startServers(t), 32, "FLEET_OWNER_TTL=3s")
 	a.fleets()
+	a.spread(a.rdb, 2) // later changes of owners are losses
 	a.begin(6)
 	a.steps(4)
 	a.redis.OutOfMemory(t)
