@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 )
 
 // prelude is the beginning of every script: time, the fence, wakeups.
@@ -20,14 +21,24 @@ type Script struct {
 	keys, args        section
 }
 
+// compiled has the scripts of NewScript, which are immutable, by name, library and body.
+var compiled sync.Map
+
 // NewScript compiles a script. library is Lua that several scripts share, or "". keys and args repeat the declarations of the
 // script's header, so that the calls in Go and the script cannot drift apart: NewScript panics if they differ, or if the header
 // is malformed. See Compile.
+// A script is compiled once in a process.
 func NewScript(name, library, body, keys, args string) *Script {
-	s, err := Compile(name, library, body)
-	if err != nil {
-		panic(err)
+	id := [...]string{name, library, body}
+	known, ok := compiled.Load(id)
+	if !ok {
+		s, err := Compile(name, library, body)
+		if err != nil {
+			panic(err)
+		}
+		known, _ = compiled.LoadOrStore(id, s)
 	}
+	s := known.(*Script)
 	if s.keys.text != keys || s.args.text != args {
 		panic(fmt.Sprintf("script %s: its header declares keys %q and args %q, its caller passes %q and %q", name, s.keys.text, s.args.text, keys, args))
 	}
