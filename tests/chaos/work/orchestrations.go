@@ -64,11 +64,11 @@ func want(outcomes ...string) func(Input) []string {
 
 // Orchestrations returns the bindings for the orchestrators.
 func Orchestrations() []pawl.OrchestrationBinding {
-	out := make([]pawl.OrchestrationBinding, len(kinds))
-	for i, k := range kinds {
-		out[i] = k.Handle.Do(k.Code)
+	out := []pawl.OrchestrationBinding{Ballot.Do(ballot)}
+	for _, k := range kinds {
+		out = append(out, k.Handle.Do(k.Code))
 	}
-	return append(out, Ballot.Do(ballot))
+	return out
 }
 
 func numbers(n int) string {
