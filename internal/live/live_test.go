@@ -154,6 +154,7 @@ func TestSlowStreamsAreBounded(t *testing.T) {
 			s.Close()
 		}
 		<-time.After(linger + time.Second)
+		synctest.Wait() // for the end of the watching
 		if src.stopped != 1 || h.streams != 0 || len(h.topics) != 0 {
 			t.Errorf("%d stopped, %d streams, %d topics", src.stopped, h.streams, len(h.topics))
 		}
