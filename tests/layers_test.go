@@ -86,3 +86,44 @@ func TestWhatAnAuthorAClientAGatewayAndATestKitLinkHasNoRedis(t *testing.T) {
 		}
 	}
 }
+
+// TestProgramsLinkOnlyTheNamedModules holds the dependencies of those who import Pawl. A server module (nats-server, fx, kong) in a
+// list would be linked into every program of a user.
+func TestProgramsLinkOnlyTheNamedModules(t *testing.T) {
+	clients := []string{
+		"github.com/klauspost/compress", "github.com/nats-io/nats.go", "github.com/nats-io/nkeys", "github.com/nats-io/nuid",
+		"github.com/vmihailenco/msgpack/v5", "github.com/vmihailenco/tagparser/v2", "golang.org/x/crypto", "golang.org/x/sys",
+	}
+	fleets := append(slices.Clone(clients),
+		"github.com/beorn7/perks", "github.com/cespare/xxhash/v2", "github.com/munnerz/goautoneg", "github.com/prometheus/client_golang",
+		"github.com/prometheus/client_model", "github.com/prometheus/common", "github.com/prometheus/procfs",
+		"github.com/redis/go-redis/v9", "go.uber.org/atomic", "google.golang.org/protobuf",
+	)
+	for _, program := range []struct {
+		imports []string
+		allowed []string
+	}{
+		{[]string{"", "/pkg/client"}, clients},
+		{[]string{"", "/pkg/worker"}, fleets},
+		{[]string{"", "/pkg/orchestrator"}, append(slices.Clone(fleets), "github.com/hashicorp/golang-lru/v2", "golang.org/x/sync")},
+	} {
+		args := []string{"list", "-deps", "-f", `{{with .Module}}{{.Path}} {{end}}{{.ImportPath}}`}
+		for _, p := range program.imports {
+			args = append(args, module+p)
+		}
+		out, err := exec.Command("go", args...).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(out)) {
+			mod, pkg, ok := strings.Cut(strings.TrimSpace(line), " ")
+			switch {
+			case !ok: // of the standard library
+			case mod == module && (pkg == module+"/internal/embedded" || pkg == module+"/internal/gateway" || pkg == module+"/pawltest"):
+				t.Errorf("%v links %s", program.imports, pkg)
+			case mod != module && !slices.Contains(program.allowed, mod):
+				t.Errorf("%v links %s of %s", program.imports, pkg, mod)
+			}
+		}
+	}
+}
