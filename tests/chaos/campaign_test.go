@@ -28,6 +28,7 @@ type summary struct {
 	Violations int            `json:"violations"`
 	Stuck      int            `json:"stuck"`
 	Settled    float64        `json:"settled_s"` // from the end of the last fault until every instance had ended
+	Checked    float64        `json:"checked_s"` // how long pawl check took
 	Ballots    int            `json:"ballots"`   // instances whose operations are linearizable
 	Undecided  int            `json:"undecided"` // ballots that the check gave up
 	ByFault    map[string]int `json:"by_fault"`
@@ -65,9 +66,11 @@ func TestCampaign(t *testing.T) {
 	after, end := context.WithTimeout(context.Background(), settleWithin)
 	defer end()
 	v, err := h.verdict(after)
+	checking := time.Now()
 	if err == nil {
 		err = h.consistent(after, cli)
 	}
+	sum.Checked = time.Since(checking).Seconds()
 	if err != nil {
 		t.Fatal(err)
 	}
