@@ -5,16 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nuid"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl/examples/audit"
@@ -37,12 +38,15 @@ const (
 	demoLook        = 2 * time.Second
 	demoPartitions  = 8
 	demoStopTimeout = 15 * time.Second
+
+	auditID = "audit" // of every demonstration: the next one finds the instance of an interrupted one
 )
 
 type demoCmd struct {
 	settings.Log
 	Dir  *string `placeholder:"DIR" help:"Tree to audit. Default: the source of the Go distribution."`
 	Out  string  `type:"path" default:"pawl-audit" placeholder:"DIR" help:"Directory of the report."`
+	Data string  `name:"data" type:"path" placeholder:"DIR" help:"Directory of the embedded NATS and Redis, from which an interrupted audit resumes. Default: .data in --out."`
 	JSON bool    `name:"json" help:"Write one JSON object as the last line."`
 }
 
@@ -66,6 +70,9 @@ func (c *demoCmd) Run(ctx context.Context, s streams) error {
 	}
 	result, err := d.audit(ctx, dir, c.Out, total)
 	d.progress.End()
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("interrupted at %d of %d; the same command %s", d.inspected, total, d.next)
+	}
 	if err = errors.Join(err, d.stop()); err != nil {
 		return err
 	}
@@ -136,26 +143,31 @@ type demo struct {
 	client   *client.Client
 	workers  []*process.Process
 	ui       *gateway.Server
-	killed   string // name of the worker that was; empty: none yet
+	ready    atomic.Pointer[client.Client] // of the console; nil until everything has started
+	next     string                        // what the next demonstration does after an interruption
+	killed   string                        // name of the worker that was; empty: none yet
 	progress *term.Progress
 	*watch
 }
 
 // start brings up the stack, the orchestrator in this process and the workers as children.
 func (c *demoCmd) start(ctx context.Context, s streams) (_ *demo, err error) {
-	d := &demo{watch: newWatch(), progress: term.NewProgress(io.Discard, 0, "")}
+	d := &demo{watch: newWatch(s.err), progress: term.NewProgress(io.Discard, 0, "")}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.stop())
 		}
 	}()
+	if d.ui, err = d.serve(ctx, fleet.DefaultUI); err != nil { // another program is there
+		if d.ui, err = d.serve(ctx, "127.0.0.1:0"); err != nil {
+			return nil, err
+		}
+	}
+	_, _ = fmt.Fprintf(s.err, "Watch it in a browser: %sinstances/%s\n", d.ui.URL(), auditID)
 	_, _ = fmt.Fprintf(s.err, "Starting NATS, Redis, an orchestrator and %d workers…\n", demoWorkers)
 	log := c.Log.Open(demoLog(c.LogLevel, s.err))
-	if d.stack, err = embedded.Start(ctx, embedded.Options{Logger: log}); err != nil {
+	if err = d.startStack(ctx, c.data(), log); err != nil {
 		return nil, err
-	}
-	if w := d.stack.Warning(); w != "" {
-		_, _ = fmt.Fprintln(s.err, w)
 	}
 	if d.nc, err = (settings.NATS{NATSURL: settings.URL(d.stack.NATSURL())}).OpenNATS(log); err != nil {
 		return nil, err
@@ -188,16 +200,37 @@ func (c *demoCmd) start(ctx context.Context, s streams) (_ *demo, err error) {
 	if d.client, err = client.FromConn(d.conn, client.Options{By: userName(), Logger: log}); err != nil {
 		return nil, err
 	}
-	if d.ui, err = serveDemo(ctx, d.client, fleet.DefaultUI); err != nil { // another program is there
-		d.ui, err = serveDemo(ctx, d.client, "127.0.0.1:0")
-	}
-	d.progress = term.NewProgress(s.err, 0, "packages")
-	d.err = s.err
-	return d, err
+	d.ready.Store(d.client)
+	return d, nil
 }
 
-func serveDemo(ctx context.Context, c *client.Client, addr string) (*gateway.Server, error) {
-	return gateway.Open(ctx, gateway.Options{Config: gateway.Config{Client: func() *client.Client { return c }}, Addr: addr})
+// data is the directory of the servers.
+func (c *demoCmd) data() string {
+	if c.Data != "" {
+		return c.Data
+	}
+	return filepath.Join(c.Out, ".data")
+}
+
+// startStack starts NATS and Redis. If Redis can only run in memory, NATS keeps nothing either: messages without their histories
+// could not be processed.
+func (d *demo) startStack(ctx context.Context, dir string, log *slog.Logger) (err error) {
+	d.next = "resumes there"
+	if !embedded.RedisInstalled() {
+		dir, d.next = "", "starts over, because Redis runs in memory"
+	}
+	d.stack, err = embedded.Start(ctx, embedded.Options{Dir: dir, Logger: log})
+	if errors.Is(err, embedded.ErrInUse) {
+		return fmt.Errorf("%w: is another pawl demo running? --data names another directory", err)
+	}
+	if err == nil && d.stack.Warning() != "" {
+		_, _ = fmt.Fprintln(d.err, d.stack.Warning()+"; an interrupted audit starts over")
+	}
+	return err
+}
+
+func (d *demo) serve(ctx context.Context, addr string) (*gateway.Server, error) {
+	return gateway.Open(ctx, gateway.Options{Config: gateway.Config{Client: d.ready.Load}, Addr: addr})
 }
 
 // demoLog shows logs only to who asked for more than the default: a demonstration is to be read.
@@ -240,25 +273,50 @@ func (d *demo) stop() error {
 	return errors.Join(errs...)
 }
 
+// begin starts the audit, or attaches to the same one that an earlier demonstration did not finish. Any other is purged.
+func (d *demo) begin(ctx context.Context, in audit.Request) (*client.Run[audit.Result], error) {
+	found, err := d.client.Describe(ctx, auditID)
+	switch {
+	case errors.Is(err, client.ErrNotFound):
+		return client.Start(ctx, d.client, audit.Audit, auditID, in)
+	case err != nil:
+		return nil, err
+	case found.Status == client.Running && found.Stalled == "":
+		for more := true; more; {
+			if more, err = d.read(ctx, auditID); err != nil {
+				return nil, err
+			}
+		}
+		if d.input == in && !d.ended {
+			return client.Attach(d.client, audit.Audit, auditID), nil
+		}
+	}
+	d.watch = newWatch(d.err)
+	if err := d.client.Purge(ctx, auditID, client.Force(), client.Reason("another audit")); err != nil && !errors.Is(err, client.ErrNotFound) {
+		return nil, err
+	}
+	return client.Start(ctx, d.client, audit.Audit, auditID, in)
+}
+
 // audit runs one audit and kills a worker part-way.
 func (d *demo) audit(ctx context.Context, dir, out string, total int) (audit.Result, error) {
-	d.progress = term.NewProgress(d.err, total, "packages")
-	id := "audit-" + nuid.Next()
-	d.progress.Printf("Watch it in a browser: %sinstances/%s", d.ui.URL(), id)
-	d.progress.Printf("Auditing %s below %s: one orchestrator, %d workers as processes of their own, lease TTL %s",
-		diagnose.Counted(total, "package"), dir, demoWorkers, demoLeaseTTL)
-	run, err := client.Start(ctx, d.client, audit.Audit, id, audit.Request{
-		Dir: dir, Out: out, Parallel: 2 * demoWorkers * demoConcurrency,
-	})
+	run, err := d.begin(ctx, audit.Request{Dir: dir, Out: out, Parallel: 2 * demoWorkers * demoConcurrency})
 	if err != nil {
 		return audit.Result{}, err
+	}
+	d.progress = term.NewProgress(d.err, total, "packages")
+	d.progress.Printf("Auditing %s below %s: one orchestrator, %d workers as processes of their own, lease TTL %s",
+		diagnose.Counted(total, "package"), dir, demoWorkers, demoLeaseTTL)
+	if d.events > 0 {
+		d.progress.StartAt(d.inspected)
+		d.progress.Printf("resuming at %d of %d", d.inspected, total)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		if err := d.follow(ctx, id, total); err != nil {
+		if err := d.follow(ctx, auditID, total); err != nil {
 			cancel(err) // nobody is to wait for a result that does not come
 		}
 	}()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/examples/audit"
+	"github.com/pawlrun/pawl/internal/embedded"
 	"github.com/pawlrun/pawl/internal/settings"
 )
 
@@ -84,9 +86,13 @@ func TestADemonstrationThatCanNotWriteItsReportSaysSoBeforeItBegins(t *testing.T
 	}
 }
 
-func TestAnInterruptedDemonstrationLeavesNothing(t *testing.T) {
-	root, tmp := bigTree(t, 300), tmpDir(t)
-	cmd := exec.Command(os.Args[0], "demo", "--dir", root, "--out", t.TempDir())
+func TestAnInterruptedDemonstrationLeavesNoProcessAndTheNextOneResumes(t *testing.T) {
+	if !embedded.RedisInstalled() {
+		t.Skip("Redis in memory: nothing to resume")
+	}
+	const n = 300
+	root, out, tmp := bigTree(t, n), t.TempDir(), tmpDir(t)
+	cmd := exec.Command(os.Args[0], "demo", "--dir", root, "--out", out)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -94,22 +100,41 @@ func TestAnInterruptedDemonstrationLeavesNothing(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	var said strings.Builder
-	for b := make([]byte, 1); !strings.Contains(said.String(), "Auditing"); { // it is under way
-		if _, err := stderr.Read(b); err != nil {
-			t.Fatalf("%v after %s", err, said.String())
+	lines := bufio.NewReader(stderr)
+	var first string
+	for line := ""; !strings.HasPrefix(line, "Killed"); { // at 30 of 100 packages
+		if line, err = lines.ReadString('\n'); err != nil {
+			t.Fatalf("%v after %s", err, line)
 		}
-		said.Write(b)
+		if first == "" {
+			first = line
+		}
+	}
+	if !strings.HasPrefix(first, "Watch it in a browser: http://127.0.0.1:") {
+		t.Errorf("first line %q", first)
 	}
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.Copy(io.Discard, stderr); err != nil {
+	rest, err := io.ReadAll(lines)
+	if err != nil {
 		t.Error(err)
 	}
-	_ = cmd.Wait() // the code tells
-	if code := cmd.ProcessState.ExitCode(); code != 1 {
-		t.Errorf("code %d", code)
+	_ = cmd.Wait() // the exit code is checked
+	if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(string(rest), "of 300; the same command resumes there") {
+		t.Errorf("code %d\n%s", code, rest)
+	}
+	nothingIn(t, tmp)
+
+	code, stdout, again := command(t, "demo", "--dir", root, "--out", out, "--json")
+	var got demoResult
+	if err := json.Unmarshal([]byte(stdout), &got); code != 0 || err != nil || got.Packages != n || got.Failed != 0 {
+		t.Errorf("code %d, %v, %+v\n%s", code, err, got, again)
+	}
+	var at int
+	_, after, _ := strings.Cut(again, "resuming at ")
+	if _, err := fmt.Sscanf(after, "%d of 300\n", &at); err != nil || at < n*killAfter/100 {
+		t.Errorf("%v, resumed at %d:\n%s", err, at, again)
 	}
 	nothingIn(t, tmp)
 }
@@ -118,7 +143,8 @@ func TestADemonstrationWhoseWorkersAllEndSaysSo(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	tmp := tmpDir(t)
-	c := &demoCmd{Log: settings.Log{LogLevel: "info", LogFormat: "text"}}
+	t.Setenv("PATH", t.TempDir()) // no Redis server
+	c := &demoCmd{Log: settings.Log{LogLevel: "info", LogFormat: "text"}, Out: t.TempDir()}
 	var errs bytes.Buffer
 	d, err := c.start(ctx, streams{io.Discard, &errs})
 	if err != nil {
@@ -132,6 +158,9 @@ func TestADemonstrationWhoseWorkersAllEndSaysSo(t *testing.T) {
 	_, err = d.audit(ctx, bigTree(t, 3), t.TempDir(), 3)
 	if err == nil || !strings.Contains(err.Error(), "all workers have ended") {
 		t.Errorf("%v", err)
+	}
+	if !strings.Contains(errs.String(), "an interrupted audit starts over") {
+		t.Errorf("the loss of the state is not reported:\n%s", errs.String())
 	}
 	if err := d.stop(); err != nil {
 		t.Error(err)

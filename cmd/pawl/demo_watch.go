@@ -26,6 +26,7 @@ const (
 // watch is what has been read of the audit's history.
 type watch struct {
 	err       io.Writer
+	input     audit.Request
 	events    uint64
 	scheduled map[uint64]*history.ActivityScheduled // outstanding
 	inspected int
@@ -40,7 +41,9 @@ type watch struct {
 // takeover is a package that another worker took from one that was lost.
 type takeover struct{ pkg, worker string }
 
-func newWatch() *watch { return &watch{scheduled: make(map[uint64]*history.ActivityScheduled)} }
+func newWatch(w io.Writer) *watch {
+	return &watch{err: w, scheduled: make(map[uint64]*history.ActivityScheduled)}
+}
 
 // follow reads the history as it grows, shows it, and kills a worker when the time has come.
 func (d *demo) follow(ctx context.Context, id string, total int) error {
@@ -93,6 +96,8 @@ func (d *demo) read(ctx context.Context, id string) (more bool, err error) {
 
 func (d *demo) take(e history.Event) {
 	switch e := e.(type) {
+	case *history.Started:
+		d.input, _ = author.Input(audit.Audit).Decode(e.Payload) // one that does not decode is another audit
 	case *history.ActivityScheduled:
 		d.scheduled[e.ID] = e
 	case *history.ActivityCompleted:
@@ -120,7 +125,7 @@ func (d *demo) settle(id uint64, worker string, claims uint32) {
 		return
 	}
 	d.inspected++
-	if claims > 1 {
+	if claims > 1 && d.killed != "" { // otherwise an earlier demonstration had it
 		t := takeover{pkg: packageOf(s), worker: worker}
 		d.taken = append(d.taken, t)
 		d.progress.Printf("  %s took over %s from %s", t.worker, t.pkg, d.killed)

@@ -160,6 +160,12 @@ func (r *Redis) Stop() error {
 	return r.child.stop()
 }
 
+// RedisInstalled reports whether RedisAuto runs a server, which keeps its state in files.
+func RedisInstalled() bool {
+	_, err := findServer()
+	return err == nil
+}
+
 func findServer() (string, error) {
 	for _, name := range []string{"redis-server", "valkey-server"} {
 		if path, err := exec.LookPath(name); err == nil {
