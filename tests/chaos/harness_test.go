@@ -318,7 +318,7 @@ func find(ctx context.Context, c *client.Client, id string) (verdict.Instance, e
 // show logs what the command line shows of the stalled instances, and of one that has findings.
 func (h *harness) show(ctx context.Context, cli string, findings []string) {
 	h.t.Helper()
-	commands := [][]string{{"list", "--stuck"}, {"list", "--stalled"}}
+	commands := [][]string{{"list", "--stalled"}}
 	for _, f := range findings {
 		if kind, rest, _ := strings.Cut(f, ": "); kind != "violation" {
 			id, _, _ := strings.Cut(rest, ":")
