@@ -39,10 +39,6 @@
 
   // ---- What the server's markup lacks. It is repeated after a change. ----
   function decorate() {
-    for (const t of all("time[datetime]")) {
-      const at = new Date(t.dateTime);
-      if (!isNaN(at)) t.title = `${t.dateTime}\n${at.toLocaleString()} here`;
-    }
     for (const code of all("code.cli")) {
       if (code.childElementCount) continue;
       const b = add(code, "button", { type: "button", className: "copy", textContent: "Copy" });
@@ -54,15 +50,25 @@
     dispatchEvent(new Event("pawl-changed"));
   }
 
+  addEventListener("pointerover", (e) => { // the time of this place
+    const t = e.target.closest && e.target.closest("time[datetime]"), at = t && new Date(t.dateTime);
+    if (t && !isNaN(at)) t.title = `${t.dateTime}\n${at.toLocaleString()} here`;
+  });
+
   // ---- Live: events report that something has changed; the page is read again, and what differs is replaced. ----
-  let source = null, last = "", busy = false, again = false, next = 0;
+  // A change is read at once. Together no page takes more than a fifth of its server, of which it may take some in advance.
+  const advance = 200; // ms of its server
+  let source = null, last = "", busy = false, again = false, spent = 0, at = 0, later = 0;
   const state = (text) => { const s = $("#live"); if (s && s.textContent !== text) s.textContent = text; };
   async function refresh() {
-    if (busy) { again = true; return; }
+    again = busy;
+    if (busy) return;
     busy = true;
-    const begin = performance.now();
-    if (next > begin) await new Promise((done) => setTimeout(done, next - begin));
-    again = false;
+    clearTimeout(later);
+    spent = Math.max(0, spent - (performance.now() - at) / 5);
+    at = performance.now();
+    if (spent > advance) await new Promise((done) => setTimeout(done, 5 * (spent - advance)));
+    again = false; // what has changed until now is read
     const asked = performance.now();
     try {
       const r = await fetch(location.href, { headers: { "Pawl-Part": "main" }, cache: "no-store" });
@@ -75,10 +81,15 @@
         state("Live · ");
       } else state("Not answered · ");
     } catch { state("Not reached · "); }
-    const took = performance.now() - asked;
-    next = performance.now() + Math.max(50, 4 * took); // no page takes more than a fifth of its server
+    spent += performance.now() - asked;
     busy = false;
-    if (again) refresh();
+    if (again) refresh(); else awaitRest();
+  }
+  // awaitRest reads the page again when the server has what this one could not wait for.
+  function awaitRest() {
+    const rest = $("[data-later]", main);
+    clearTimeout(later);
+    if (rest) later = setTimeout(refresh, +rest.dataset.later);
   }
   function connect() {
     if (source || !main.dataset.live) return;
@@ -192,4 +203,5 @@
   }
   decorate();
   connect();
+  awaitRest();
 })();
