@@ -16,7 +16,7 @@ import (
 // up the rate.
 func TestATurnThatItsGatesMakeTooLargeLeavesNobodyInAQueue(t *testing.T) {
 	s, stile := newStand(t), newTurnstile()
-	const n, besides = 1000, 115 // bytes of a schedule, besides its input: a note adds 38
+	const n, besides = 1000, 100 // bytes of a schedule, besides its input: a note adds 38
 	const marker = 3 << 20       // bytes that no call can be refused for: those of calls alone would be, before their commit is full
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
 	fan := pawl.NewOrchestration[int, string]("fan")

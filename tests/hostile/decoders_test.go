@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -49,6 +50,12 @@ func (j *journal) Handle(_ context.Context, r slog.Record) error {
 	defer j.mu.Unlock()
 	j.lines[r.Message]++
 	return nil
+}
+
+func (j *journal) all() map[string]int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return maps.Clone(j.lines)
 }
 
 func (j *journal) count(message string) int {
@@ -206,7 +213,7 @@ func TestGarbageFailsItsInstanceByNameOrIsSkipped(t *testing.T) {
 		}
 	}
 	d.refuses()
-	for message, n := range d.journal.lines {
+	for message, n := range d.journal.all() {
 		if n > maxLines && message != foreign { // at level debug
 			t.Errorf("%q was logged %d times", message, n)
 		}

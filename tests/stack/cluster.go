@@ -70,7 +70,7 @@ func (c *NATSCluster) URL() string {
 // Client connects to any of the servers; the test closes the connection at its end.
 func (c *NATSCluster) Client() *nats.Conn {
 	c.t.Helper()
-	nc, err := nats.Connect(c.URL(), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
+	nc, err := nats.Connect(c.URL(), nats.Timeout(clusterWithin/3), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
 	if err != nil {
 		c.t.Fatal(err)
 	}
