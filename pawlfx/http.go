@@ -74,6 +74,11 @@ func HTTPTriggers(file string) HTTPOption {
 	return func(s *status) { s.options.TriggersFile = file }
 }
 
+// HTTPSetting names the setting that the address is from, such as a flag. The error for an address in use names it.
+func HTTPSetting(name string) HTTPOption {
+	return func(s *status) { s.options.Setting = name }
+}
+
 // status is the server. start and stop are called once each, in this order; checks, and
 // what says whether there is an API, are added before.
 type status struct {

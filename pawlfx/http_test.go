@@ -9,10 +9,18 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/pawlrun/pawl/examples"
+	"github.com/pawlrun/pawl/internal/embedded"
+	"github.com/pawlrun/pawl/internal/netfault"
 	"github.com/pawlrun/pawl/pawlfx"
 	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/queue"
+	"github.com/pawlrun/pawl/pkg/worker"
 )
 
 // An address that others can reach serves the API to users with a token only, and without tokens not at all.
@@ -64,4 +72,54 @@ func TestAPIOnANetworkAddressRequiresTokens(t *testing.T) {
 		t.Errorf("without a token: %d", code)
 	}
 	eventually(t, "the list", func() bool { code, _ := call(held, list, token); return code == http.StatusOK })
+}
+
+// A probe usually has a timeout of a second.
+func TestReadinessIsAnsweredWithinASecondWhileRedisIsBlackHoled(t *testing.T) {
+	servers, err := embedded.Start(t.Context(), embedded.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = servers.Stop() })
+	line, err := netfault.Listen(strings.TrimPrefix(servers.RedisURL(), "redis://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(line.Close)
+	addr := freeAddress(t)
+	stop := start(t, pawlfx.New(slog.New(slog.DiscardHandler),
+		pawlfx.Connections(
+			func() (*nats.Conn, error) { return queue.Dial(servers.NATSURL()) },
+			func() redis.UniversalClient { return redis.NewClient(&redis.Options{Addr: line.Addr()}) },
+		),
+		pawlfx.Orchestrator(orchestrator.Config{Partitions: 1}), pawlfx.Orchestrations(examples.Orchestrations),
+		pawlfx.Worker(worker.Config{}), pawlfx.Activities(examples.Activities),
+		pawlfx.HTTP(addr)))
+	eventually(t, "ready", func() bool { code, _ := get(t, "http://"+addr+"/readyz"); return code == http.StatusOK })
+	line.BlackHole()
+	fastest := time.Hour
+	for range 3 { // a loaded machine may delay one
+		began := time.Now()
+		if code, body := get(t, "http://"+addr+"/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "redis") {
+			t.Errorf("%d %s", code, body)
+		}
+		fastest = min(fastest, time.Since(began))
+	}
+	if fastest >= time.Second {
+		t.Errorf("answered after %s", fastest)
+	}
+	line.Heal()
+	stop()
+}
+
+func TestAnAddressInUseIsAnErrorThatNamesItsSetting(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	app := pawlfx.New(slog.New(slog.DiscardHandler), pawlfx.HTTP(l.Addr().String(), pawlfx.HTTPSetting("--http")))
+	if err := app.Start(t.Context()); err == nil || !strings.Contains(err.Error(), l.Addr().String()) || !strings.Contains(err.Error(), "--http chooses another address") {
+		t.Errorf("%v", err)
+	}
 }

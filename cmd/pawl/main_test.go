@@ -90,6 +90,16 @@ func TestWrongUseIsCodeTwo(t *testing.T) {
 	}
 }
 
+func TestUsageErrorIsJSONWithTheFlag(t *testing.T) {
+	for _, args := range [][]string{{"list", "--json", "--status", "weird"}, {"get", "a/b", "--json"}, {"purge", "--json"}, {"policy", "set", "x", "--json"}} {
+		code, out, errs := command(t, args...)
+		var e errorJSON
+		if err := json.Unmarshal([]byte(errs), &e); code != 2 || out != "" || err != nil || e.Error == "" {
+			t.Errorf("%q: code %d, out %q, err %q", args, code, out, errs)
+		}
+	}
+}
+
 func TestTheVersionOfTheProgramIsNotThatOfAnOrchestration(t *testing.T) {
 	if out := must(t, "--version"); !strings.HasPrefix(out, "pawl ") || strings.Count(out, "\n") != 1 {
 		t.Errorf("%q", out)

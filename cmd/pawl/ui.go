@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/access"
+	"github.com/pawlrun/pawl/internal/fleet"
 	"github.com/pawlrun/pawl/internal/gateway"
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/pkg/client"
@@ -28,7 +29,7 @@ func (c *uiCmd) Run(ctx context.Context, s streams) (err error) {
 	}
 	defer closeAll()
 	srv, err := gateway.Open(ctx, gateway.Options{
-		Config: gateway.Config{Client: func() *client.Client { return cl }, Logger: c.Open(s.err)}, Addr: c.HTTP,
+		Config: gateway.Config{Client: func() *client.Client { return cl }, Logger: c.Open(s.err)}, Addr: c.HTTP, Setting: fleet.HTTPFlag,
 		TokensFile: c.Tokens, TriggersFile: c.Triggers, OIDC: oidcOf(c.HTTPAccess),
 	})
 	if err != nil {

@@ -31,6 +31,9 @@ type Orchestrator struct {
 // DefaultUI is where a console is served unless an address is given.
 const DefaultUI = "127.0.0.1:7295"
 
+// HTTPFlag is the setting of the address, in errors.
+const HTTPFlag = "--http (PAWL_HTTP)"
+
 // Run runs the program until a signal, and gives its exit code. opts are added to it.
 func (o Orchestrator) Run(errw io.Writer, opts ...fx.Option) int {
 	if !o.Examples {
@@ -99,7 +102,8 @@ func (w Worker) Config() worker.Config {
 
 // HTTP serves at an address as the settings say; an empty one is nowhere.
 func HTTP(addr string, a settings.HTTPAccess) fx.Option {
-	return pawlfx.HTTP(addr, pawlfx.HTTPTokens(a.Tokens), pawlfx.HTTPOIDC(a.OIDCIssuer, a.OIDCAudience, a.OIDCRoles), pawlfx.HTTPTriggers(a.Triggers))
+	return pawlfx.HTTP(addr, pawlfx.HTTPSetting(HTTPFlag), pawlfx.HTTPTokens(a.Tokens), pawlfx.HTTPOIDC(a.OIDCIssuer, a.OIDCAudience, a.OIDCRoles),
+		pawlfx.HTTPTriggers(a.Triggers))
 }
 
 func connections(f settings.Fleet) fx.Option { return pawlfx.Connections(f.DialNATS, f.DialRedis) }

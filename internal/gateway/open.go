@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"syscall"
 
 	"github.com/pawlrun/pawl/internal/access"
 )
@@ -17,6 +18,7 @@ type Options struct {
 	Config
 
 	Addr         string            // see Listen
+	Setting      string            // that Addr is from, for the error if the address is in use; empty: not named
 	TokensFile   string            // users; empty: none
 	OIDC         access.OIDCConfig // its zero value: none
 	TriggersFile string            // empty: none
@@ -42,6 +44,9 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 		return nil, err
 	}
 	l, err := Listen(ctx, o.Addr)
+	if errors.Is(err, syscall.EADDRINUSE) && o.Setting != "" {
+		err = fmt.Errorf("%w: %s chooses another address", err, o.Setting)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}

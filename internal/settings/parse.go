@@ -1,8 +1,10 @@
 package settings
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/alecthomas/kong"
 )
@@ -11,7 +13,7 @@ import (
 const DefaultRedis = "redis://127.0.0.1:6379"
 
 // Parse fills the settings, a pointer to a struct, from args and the environment. If ok is false, the program must exit with
-// the code: the help was printed, or the arguments are wrong and errw has the error.
+// the code: the help was printed, or the arguments are wrong and errw has the error, with --json as a JSON object.
 func Parse(settings any, name, description string, args []string, out, errw io.Writer) (code int, ok bool) {
 	_, code, ok = Commands(settings, name, description, args, out, errw)
 	return code, ok
@@ -37,7 +39,11 @@ func Commands(settings any, name, description string, args []string, out, errw i
 		return nil, exited, false
 	}
 	if err != nil {
-		_, _ = fmt.Fprintf(errw, "%s: %v; see %s --help\n", name, err, name)
+		if slices.Contains(args, "--json") {
+			_ = json.NewEncoder(errw).Encode(map[string]string{"error": fmt.Sprintf("%v; see %s --help", err, name)}) // the exit code reports the failure
+		} else {
+			_, _ = fmt.Fprintf(errw, "%s: %v; see %s --help\n", name, err, name)
+		}
 		return nil, ExitUsage, false
 	}
 	return ctx, ExitDone, true

@@ -126,17 +126,22 @@ func (w *Worker) reportOutages(ctx context.Context) {
 	w.stopReporter = func() { stop(); wg.Wait() }
 }
 
+// readyTimeout bounds the request of Ready, so that a probe with a timeout of a second receives the cause.
+const readyTimeout = 500 * time.Millisecond
+
 // Ready returns nil if the worker takes tasks and can claim them, and otherwise an error that names the cause. It also returns an error
 // if more abandoned activities run than Config.MaxAbandoned: the worker takes tasks, but should be restarted. It sends a request to
-// Redis, and may take up to a second.
+// Redis, and may take up to half a second.
 func (w *Worker) Ready() error {
 	if err := w.notReady(); err != nil {
 		return err
 	}
 	// An idle worker has sent no request to Redis recently.
-	ctx, stop := context.WithTimeout(context.Background(), time.Second)
+	ctx, stop := context.WithTimeout(context.Background(), readyTimeout)
 	defer stop()
-	if _, err := w.runner.Do(ctx, redisx.Command("PING")); err != nil {
+	ping := redisx.Command("PING")
+	ping.Within = readyTimeout
+	if _, err := w.runner.Do(ctx, ping); err != nil {
 		return fmt.Errorf("worker: redis did not reply: %w", err)
 	}
 	return nil
