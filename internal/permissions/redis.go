@@ -35,14 +35,14 @@ var redisKeyless = []string{"acl|dryrun", "acl|whoami", "client|setname", "clust
 // Commands of the orchestrator's scripts and requests, and those among them that write nothing.
 var (
 	redisReads = []string{
-		"exists", "hexists", "hget", "hgetall", "hkeys", "hmget", "lindex", "llen", "lrange", "memory|usage", "zcard", "zrange", "zrangebyscore",
+		"exists", "hexists", "hget", "hgetall", "hkeys", "hlen", "hmget", "lindex", "llen", "lrange", "memory|usage", "zcard", "zcount", "zrange", "zrangebyscore",
 		"zrank", "zrevrange", "zrevrangebyscore", "zscore",
 	}
 	redisWrites = []string{
 		"del", "hdel", "hincrby", "hset", "hsetnx", "lpush", "lrem", "ltrim", "persist", "pexpire", "pexpireat", "rpush", "unlink", "zadd", "zrem",
 		"zremrangebyrank", "zremrangebyscore",
 	}
-	redisScans = []string{"hlen", "hscan", "pttl", "scan", "scard", "strlen", "type", "zscan"} // of the operator
+	redisScans = []string{"hscan", "pttl", "scan", "scard", "strlen", "type", "zscan"} // of the operator
 )
 
 // redisRules are those of a role in a namespace; the first is the user's own, without keys where it has none.
@@ -133,7 +133,7 @@ func CheckRedis(ctx context.Context, rdb redis.UniversalClient, namespace string
 var redisArguments = map[string][]string{
 	"hdel": {"f"}, "hexists": {"f"}, "hget": {"f"}, "hincrby": {"f", "1"}, "hmget": {"f"}, "hscan": {"0"}, "hset": {"f", "v"}, "hsetnx": {"f", "v"},
 	"lindex": {"0"}, "lpush": {"v"}, "lrange": {"0", "1"}, "lrem": {"1", "v"}, "ltrim": {"0", "1"}, "pexpire": {"1"}, "pexpireat": {"1"}, "rpush": {"v"},
-	"zadd": {"1", "m"}, "zrange": {"0", "1"}, "zrangebyscore": {"0", "1"}, "zrank": {"m"}, "zrem": {"m"}, "zremrangebyrank": {"0", "1"},
+	"zadd": {"1", "m"}, "zcount": {"0", "1"}, "zrange": {"0", "1"}, "zrangebyscore": {"0", "1"}, "zrank": {"m"}, "zrem": {"m"}, "zremrangebyrank": {"0", "1"},
 	"zremrangebyscore": {"0", "1"}, "zrevrange": {"0", "1"}, "zrevrangebyscore": {"1", "0"}, "zscan": {"0"}, "zscore": {"m"},
 }
 

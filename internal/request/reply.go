@@ -99,6 +99,7 @@ type Summary struct {
 	Started, Updated, Ended          int64
 	Events                           uint64
 	Stalled                          string // why it cannot take a turn
+	Code                             string // of the failure that ended it; empty also for one without
 }
 
 func (s *Summary) fields(c *wire.Codec) {
@@ -114,6 +115,7 @@ func (s *Summary) fields(c *wire.Codec) {
 	c.Int(&s.Ended)
 	c.Uint(&s.Events)
 	c.String(&s.Stalled)
+	c.String(&s.Code)
 }
 
 // Description is the reply to Describe.
@@ -253,7 +255,11 @@ type Counts struct {
 
 func (r *Counts) fields(c *wire.Codec) {
 	wire.List(c, &r.Status, func(c *wire.Codec, x *StatusCount) {
-		c.Record(func(c *wire.Codec) { c.String(&x.Status); c.Uint(&x.Count) })
+		c.Record(func(c *wire.Codec) {
+			c.String(&x.Status)
+			c.Uint(&x.Count)
+			wire.List(c, &x.Since, (*wire.Codec).Uint)
+		})
 	})
 	c.Uint(&r.Stalled)
 }
@@ -262,6 +268,7 @@ func (r *Counts) fields(c *wire.Codec) {
 type StatusCount struct {
 	Status string
 	Count  uint64
+	Since  []uint64 // of an end: those that have ended since each of the times
 }
 
 // LimitPage is the reply to Limits and Limit.

@@ -167,11 +167,16 @@ type Stalled struct {
 func (*Stalled) operation() operation   { return opStalled }
 func (q *Stalled) fields(c *wire.Codec) { c.String(&q.Cursor); c.Count(&q.Limit) }
 
-// Count requests the number of instances of the partition by status. Reply: Counts.
-type Count struct{}
+// MaxSince bounds the times of a Count.
+const MaxSince = 4
 
-func (*Count) operation() operation { return opCount }
-func (*Count) fields(*wire.Codec)   {}
+// Count requests the number of instances of the partition by status. Reply: Counts.
+type Count struct {
+	Since []int64 // Unix milliseconds: how many have ended since each of these times; at most 4
+}
+
+func (*Count) operation() operation   { return opCount }
+func (q *Count) fields(c *wire.Codec) { wire.List(c, &q.Since, (*wire.Codec).Int) }
 
 // Limits requests a page of the limits in use that belong to the partition. Reply: LimitPage.
 type Limits struct {

@@ -37,6 +37,7 @@ type Summary struct {
 	Ended         time.Time
 	Events        uint64 // of the history of the latest execution
 	Stalled       string // why the instance cannot take a turn; empty: it can
+	Code          string // of the failure that ended it; empty also for a plain error
 }
 
 // Description describes one instance.
@@ -107,7 +108,7 @@ func (c *Client) describe(ctx context.Context, id string) (*request.Description,
 func summaryOf(s *request.Summary) Summary {
 	return Summary{
 		Instance: s.Instance, Orchestration: s.Orchestration, Version: s.Version, Parent: s.Parent, Status: Status(s.Status), Execution: s.Execution,
-		Started: timeOf(s.Started), Updated: timeOf(s.Updated), Ended: timeOf(s.Ended), Events: s.Events, Stalled: s.Stalled,
+		Started: timeOf(s.Started), Updated: timeOf(s.Updated), Ended: timeOf(s.Ended), Events: s.Events, Stalled: s.Stalled, Code: s.Code,
 	}
 }
 

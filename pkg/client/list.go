@@ -81,21 +81,31 @@ func (c *Client) instances(ctx context.Context, partition int, q request.Request
 type Counts struct {
 	Status  map[Status]uint64 // every status
 	Stalled uint64
+	Ended   []map[Status]uint64 // those that have ended since each of the times that were given, by how
 }
 
-// Count counts the instances of the namespace without a scan. All partitions are requested at the same time. If some do not answer
+// Count counts the instances of the namespace without a scan, and how many of them have ended since times, which are at most 4. A
+// purged instance is not counted. All partitions are requested at the same time. If some do not answer
 // (ErrNoOwner), the error reports it beside the counts of the others. It is not a snapshot.
-func (c *Client) Count(ctx context.Context) (Counts, error) {
+func (c *Client) Count(ctx context.Context, since ...time.Time) (Counts, error) {
 	sum := Counts{Status: map[Status]uint64{Pending: 0, Running: 0, Completed: 0, Failed: 0, Cancelled: 0}}
+	q := new(request.Count)
+	for _, t := range since {
+		q.Since = append(q.Since, unixMilli(t))
+		sum.Ended = append(sum.Ended, map[Status]uint64{Completed: 0, Failed: 0, Cancelled: 0})
+	}
 	sources := openAll(ctx, c.partitions(), []pageFunc[request.Counts]{func(ctx context.Context, partition int, _ string) ([]request.Counts, string, error) {
 		var r request.Counts
-		err := c.requestWithin(ctx, c.opts.OwnerTimeout, partition, new(request.Count), &r)
+		err := c.requestWithin(ctx, c.opts.OwnerTimeout, partition, q, &r)
 		return []request.Counts{r}, "", err
 	}})
 	for _, s := range sources {
 		for _, r := range s.rows {
 			for _, n := range r.Status {
 				sum.Status[Status(n.Status)] += n.Count
+				for i := range min(len(n.Since), len(since)) {
+					sum.Ended[i][Status(n.Status)] += n.Since[i]
+				}
 			}
 			sum.Stalled += r.Stalled
 		}

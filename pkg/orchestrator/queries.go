@@ -53,7 +53,7 @@ func (qs *queries) reply(ctx context.Context, q request.Request) (request.Reply,
 	case *request.Stalled:
 		return qs.stalled(ctx, q)
 	case *request.Count:
-		return qs.instanceCounts(ctx)
+		return qs.instanceCounts(ctx, q.Since)
 	case *request.Limits:
 		return qs.limitsListed(ctx, q)
 	case *request.Limit:
@@ -236,6 +236,11 @@ func summary(id string, rec *store.Record, stalled string) request.Summary {
 	sum.Orchestration, sum.Version, sum.Status = rec.Name, rec.Version, string(rec.Status)
 	sum.Origin, sum.Execution, sum.Events = rec.Origin, rec.Execution, rec.Events
 	sum.Started, sum.Updated, sum.Ended = rec.Created, rec.Updated, rec.Ended
+	if rec.Status == store.Failed {
+		if f := ended(id, rec).Failure; f != nil {
+			sum.Code = f.Code
+		}
+	}
 	if rec.Parent != nil {
 		sum.Parent = rec.Parent.Instance
 	}
@@ -336,15 +341,29 @@ func keep(f request.Filter) func(string, *store.Record) bool {
 	}
 }
 
-// instanceCounts answers how many instances of each status the partition has, and how many are stalled, without reading them.
-func (qs *queries) instanceCounts(ctx context.Context) (request.Reply, error) {
+// instanceCounts answers how many instances of each status the partition has, how many of them have ended since some times, and
+// how many are stalled, without reading them.
+func (qs *queries) instanceCounts(ctx context.Context, since []int64) (request.Reply, error) {
+	if len(since) > request.MaxSince {
+		return nil, &request.Problem{Code: request.ProblemBadRequest, Message: fmt.Sprintf("%d times to count from; at most %d", len(since), request.MaxSince)}
+	}
 	r := new(request.Counts)
 	for _, s := range store.Statuses() {
 		n, err := qs.store.Count(ctx, qs.st.Part, s)
 		if err != nil {
 			return nil, err
 		}
-		r.Status = append(r.Status, request.StatusCount{Status: string(s), Count: n})
+		count := request.StatusCount{Status: string(s), Count: n}
+		for _, at := range since {
+			if !s.Ended() {
+				break
+			}
+			if n, err = qs.store.CountSince(ctx, qs.st.Part, s, at); err != nil {
+				return nil, err
+			}
+			count.Since = append(count.Since, n)
+		}
+		r.Status = append(r.Status, count)
 	}
 	var err error
 	if r.Stalled, err = qs.store.StalledCount(ctx, qs.st.Part); err != nil {

@@ -32,16 +32,21 @@ func (s *Reader) InboxLen(ctx context.Context, part int, instance string) (uint6
 
 // Count reads the number of instances of a status in a partition, in constant time.
 func (s *Reader) Count(ctx context.Context, part int, status Status) (uint64, error) {
-	return s.size(ctx, part, "ZCARD", s.space.Part(part).Index(string(status)))
+	return s.size(ctx, part, redisx.Command("ZCARD", s.space.Part(part).Index(string(status))))
+}
+
+// CountSince reads the number of instances of a status in a partition that have reached it at a time (Unix ms) or later.
+func (s *Reader) CountSince(ctx context.Context, part int, status Status, since int64) (uint64, error) {
+	return s.size(ctx, part, redisx.Command("ZCOUNT", s.space.Part(part).Index(string(status)), since, "+inf"))
 }
 
 // StalledCount reads the number of stalled instances of a partition, in constant time.
 func (s *Reader) StalledCount(ctx context.Context, part int) (uint64, error) {
-	return s.size(ctx, part, "HLEN", s.space.Part(part).Stalled())
+	return s.size(ctx, part, redisx.Command("HLEN", s.space.Part(part).Stalled()))
 }
 
-func (s *Reader) size(ctx context.Context, part int, command, key string) (uint64, error) {
-	v, err := s.run.Do(ctx, redisx.Command(command, key))
+func (s *Reader) size(ctx context.Context, part int, count redisx.Call) (uint64, error) {
+	v, err := s.run.Do(ctx, count)
 	if err != nil {
 		return 0, fmt.Errorf("partition %d: count instances: %w", part, err)
 	}
