@@ -75,6 +75,7 @@ func functions() template.FuncMap {
 		"pill":   func(status string) string { return pills[status] },
 		"short":  func(n int, s string) string { return diagnose.Short(s, n) },
 		"time":   timeText,
+		"stamp":  api.Timestamp,
 		"json":   formatJSON,
 		"ms":     func(d int64) string { return diagnose.Duration(time.Duration(d) * time.Millisecond) },
 		"since":  func(from string, now time.Time) string { return spanText(from, "", now) },

@@ -23,7 +23,7 @@ const (
 	maxShownFail = 20     // failures of a job that are shown
 )
 
-// jobs are changes of many instances. They run in this process and end with it. It is safe for concurrent use.
+// jobs are changes of many instances, and what else runs beside the requests. They run in this process and end with it. It is safe for concurrent use.
 type jobs struct {
 	ctx  context.Context //nolint:containedctx // ends with the console
 	stop context.CancelFunc
@@ -62,6 +62,9 @@ func (j *jobs) close() {
 	j.stop()
 	j.wg.Wait()
 }
+
+// run calls a function beside its caller; its context ends with the console.
+func (j *jobs) run(f func(context.Context)) { j.wg.Go(func() { f(j.ctx) }) }
 
 func (j *jobs) find(id string) *job {
 	j.mu.Lock()

@@ -38,8 +38,9 @@ const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src
 type console struct {
 	Config
 
-	assets *assets
-	jobs   *jobs
+	assets  *assets
+	jobs    *jobs
+	workers *workers
 }
 
 // Handler serves the console. It is safe for concurrent use. Close ends what its pages have begun.
@@ -55,6 +56,7 @@ func (h *Handler) Close() { h.jobs.close() }
 // New makes the handler of the console.
 func New(cfg Config) *Handler {
 	c := &console{Config: cfg, assets: loadAssets(), jobs: newJobs()}
+	c.workers = &workers{jobs: c.jobs}
 	mux := http.NewServeMux()
 	mux.Handle("GET /assets/{file}", c.assets)
 	mux.HandleFunc("GET /login", c.login)
@@ -91,7 +93,7 @@ func (c *console) pages() map[string]page {
 	operator := func(f func(*request) (view, error)) page { return page{access.Operator, f} }
 	admin := func(f func(*request) (view, error)) page { return page{access.Admin, f} }
 	return map[string]page{
-		"GET /{$}":                    viewer(home),
+		"GET /{$}":                    viewer(c.home),
 		"GET /instances":              viewer(listInstances),
 		"GET /instances/{id}":         viewer(showInstance),
 		"GET /instances/{id}/send":    operator(sendForm),

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -104,10 +105,14 @@ func TestRolesDecideWhatIsShownAndPermitted(t *testing.T) {
 // The home page with what it loads is small, is answered quickly, and permits nothing that is not embedded.
 func TestFirstPageIsSmallAndClosed(t *testing.T) {
 	h := newHarness(t, access.Policy{Loopback: true})
-	h.do("GET", "/", "")
-	begin := time.Now()
 	w, body := h.do("GET", "/", "")
-	took := time.Since(begin)
+	var took []time.Duration
+	for range 100 {
+		begin := time.Now()
+		h.do("GET", "/", "")
+		took = append(took, time.Since(begin))
+	}
+	slices.Sort(took)
 	if got := w.Header.Get("Content-Security-Policy"); !strings.HasPrefix(got, "default-src 'none'; style-src 'self'; script-src 'self'") || strings.Contains(got, "unsafe") {
 		t.Error(got)
 	}
@@ -122,12 +127,12 @@ func TestFirstPageIsSmallAndClosed(t *testing.T) {
 		}
 		size += h.sent(asset)
 	}
-	t.Logf("the first page has %d bytes compressed and took %s", size, took)
+	t.Logf("the first page has %d bytes compressed and took p50 %s, p99 %s", size, took[50], took[99])
 	if size > 60<<10 {
 		t.Errorf("%d bytes", size)
 	}
-	if took > 3*time.Second { // 150 ms on an idle machine
-		t.Errorf("took %s", took)
+	if took[50] > time.Second { // 150 ms on an idle machine
+		t.Errorf("took %s", took[50])
 	}
 }
 
@@ -139,6 +144,47 @@ func (h *harness) sent(path string) int {
 		h.Errorf("%s is not compressed: %v", path, w.Header)
 	}
 	return len(body)
+}
+
+// The home page reports failures by code, how many instances have ended, and the workers: which it does not wait for.
+func TestHomeReportsFailuresRatesAndWorkers(t *testing.T) {
+	h := newHarness(t, access.Policy{Loopback: true})
+	for id, in := range map[string]string{"payment-1": "a", "payment-2": "b", "done-1": ""} {
+		var err error
+		if id == "done-1" {
+			_, err = client.Start(t.Context(), h.client, ship, id, in)
+		} else {
+			_, err = client.Start(t.Context(), h.client, pay, id, in)
+		}
+		check(t, err)
+	}
+	h.status("payment-1", client.Failed)
+	h.status("payment-2", client.Failed)
+	h.status("done-1", client.Completed)
+	_, first := h.do("GET", "/", "")
+	for _, want := range []string{
+		"Their answers are awaited", `data-later="600"`, "Failures of the last hour", `data-row="code shop.declined"`, `<td class="n">2</td>`, "<b>2</b><span>failed</span><small>2 in the last minute<br>2 in the last hour</small>",
+		"<b>1</b><span>completed</span><small>1 in the last minute<br>1 in the last hour</small>", "<b>0</b><span>running</span></a>",
+	} {
+		if !strings.Contains(first, want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+	if strings.Index(first, "Needs attention") > strings.Index(first, `class="tiles"`) {
+		t.Error("what needs attention is not first")
+	}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(30 * time.Second); ; {
+		if _, page := h.do("GET", "/", ""); strings.Contains(page, "1 worker is ready") {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatal("the worker is not reported")
+		}
+	}
 }
 
 // Of a history one page is read and drawn, however long it is.

@@ -2,7 +2,7 @@ package console_test
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -26,6 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const hostile = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>"'>{{.}}`
 
 var (
+	declined = pawl.NewError("shop.declined")
 	approved = pawl.NewEvent[string]("approved")
 	progress = pawl.NewStatus[string]()
 	reserve  = pawl.NewActivity[string, string]("reserve-stock")
@@ -80,7 +81,7 @@ func activities() []pawl.ActivityBinding {
 	untilCancelled := func(ctx context.Context, _ string) (string, error) { <-ctx.Done(); return "", ctx.Err() }
 	return []pawl.ActivityBinding{
 		reserve.Do(func(_ context.Context, in string) (string, error) { return in, nil }),
-		charge.Do(func(context.Context, string) (string, error) { return "", errors.New(hostile) }),
+		charge.Do(func(context.Context, string) (string, error) { return "", fmt.Errorf("%w: %s", declined, hostile) }),
 		quote.Do(untilCancelled), debit.Do(untilCancelled),
 	}
 }

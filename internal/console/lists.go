@@ -2,13 +2,10 @@ package console
 
 import (
 	"cmp"
-	"context"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
-	"sync"
-	"time"
 
 	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/diagnose"
@@ -16,72 +13,9 @@ import (
 )
 
 const (
-	homeRows    = 8
-	homeWorkers = 80 * time.Millisecond // how long the home page waits for the answers of workers; they need a few
-	listRows    = "50"
-	maxStalled  = 200
+	listRows   = "50"
+	maxStalled = 200
 )
-
-// homeData is what needs attention.
-type homeData struct {
-	Counts      api.Counts
-	Stalled     []api.Instance
-	Limits      []api.QueueStats // deadlocked, or with waiters
-	Workers     []api.Worker     // not ready, or with abandoned activities
-	WorkerCount int
-	Latest      []api.Instance
-	Problem     string // what could not be read
-}
-
-// home shows counts and what needs attention. Its parts are read beside one another.
-func home(q *request) (view, error) {
-	var d homeData
-	var problems [5]error
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		n, err := q.client.Count(q.Context())
-		d.Counts, problems[0] = api.CountsOf(n), err
-	})
-	wg.Go(func() { d.Stalled, problems[1] = q.stalled(homeRows) })
-	wg.Go(func() { d.Limits, problems[2] = q.fullLimits() })
-	wg.Go(func() {
-		all := q.workers(homeWorkers)
-		if len(all) == 0 { // none, or a busy machine: a false alarm is worse than a slow page
-			all = q.workers(requestTime)
-		}
-		d.WorkerCount = len(all)
-		for _, w := range all {
-			if w.NotReady != "" || len(w.Abandoned) > 0 {
-				d.Workers = append(d.Workers, api.WorkerOf(w))
-			}
-		}
-	})
-	wg.Go(func() {
-		for row, err := range q.client.List(q.Context(), client.ListOptions{Limit: homeRows}) {
-			if err != nil {
-				problems[4] = err
-				return
-			}
-			d.Latest = append(d.Latest, api.SummaryOf(row))
-		}
-	})
-	wg.Wait()
-	for _, err := range problems {
-		if err != nil {
-			d.Problem = err.Error()
-			break
-		}
-	}
-	return view{template: "home", title: "Home", section: "home", data: d, live: "/api/v1/watch?"}, nil
-}
-
-// workers are those that answer in time, of half a second at most. Without any worker that is known at once.
-func (q *request) workers(within time.Duration) []client.WorkerInfo {
-	ctx, cancel := context.WithTimeout(q.Context(), within)
-	defer cancel()
-	all, _ := q.client.Workers(ctx) // an error is that time is over
-	return all
-}
 
 // stalled lists what cannot go on, at most n.
 func (q *request) stalled(n int) (out []api.Instance, _ error) {

@@ -1,0 +1,167 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/pkg/client"
+)
+
+const (
+	homeRows     = 8
+	homeFailures = 100 // the latest failures that are grouped by their code
+	workersFresh = time.Second
+	workersKept  = time.Minute
+)
+
+// homeData is what needs attention.
+type homeData struct {
+	Stalled      []api.Instance
+	Limits       []api.QueueStats // deadlocked, or with waiters
+	Workers      []api.Worker     // not ready, or with abandoned activities
+	WorkerCount  int
+	WorkersKnown bool
+	WorkersLater bool // they have been asked, and have not answered yet
+	Failures     []failureGroup
+	FailuresOf   int // that are grouped
+	Tiles        []tile
+	Latest       []api.Instance
+	Problem      string // what could not be read
+}
+
+// tile is the number of instances of a status, and how many have reached it in the last minute and hour.
+type tile struct {
+	Name, Class, URL    string
+	Count, Minute, Hour uint64
+	Ends                bool // the status is an end
+}
+
+// failureGroup are failed instances with the same code.
+type failureGroup struct {
+	Code           string // empty: of plain errors
+	Count          int
+	Orchestrations []string
+	Latest         client.Summary
+}
+
+// home shows what needs attention and counts. Its parts are read beside one another, and no part waits for workers.
+func (c *console) home(q *request) (view, error) {
+	var d homeData
+	var problems [4]error
+	var wg sync.WaitGroup
+	wg.Go(func() { problems[0] = q.rates(&d) })
+	wg.Go(func() { d.Stalled, problems[1] = q.stalled(homeRows) })
+	wg.Go(func() { d.Limits, problems[2] = q.fullLimits() })
+	wg.Go(func() {
+		for row, err := range q.client.List(q.Context(), client.ListOptions{Limit: homeRows}) {
+			if err != nil {
+				problems[3] = err
+				return
+			}
+			d.Latest = append(d.Latest, api.SummaryOf(row))
+		}
+	})
+	wg.Wait()
+	all, known, later := c.workers.latest(q.client) // the end of the page is when most of them have answered
+	d.WorkerCount, d.WorkersKnown, d.WorkersLater = len(all), known, later
+	for _, w := range all {
+		if w.NotReady != "" || len(w.Abandoned) > 0 {
+			d.Workers = append(d.Workers, api.WorkerOf(w))
+		}
+	}
+	for _, err := range problems {
+		if err != nil {
+			d.Problem = err.Error()
+			break
+		}
+	}
+	return view{template: "home", title: "Home", section: "home", data: d, live: "/api/v1/watch?"}, nil
+}
+
+// rates counts the instances, and groups the failures of the last hour if there are any.
+func (q *request) rates(d *homeData) error {
+	hour := q.now.Add(-time.Hour)
+	n, err := q.client.Count(q.Context(), q.now.Add(-time.Minute), hour)
+	for _, s := range []client.Status{client.Running, client.Pending, client.Completed, client.Failed, client.Cancelled} {
+		d.Tiles = append(d.Tiles, tile{
+			Name: string(s), Class: pills[string(s)], URL: "/instances?status=" + string(s), Ends: s.Ended(),
+			Count: n.Status[s], Minute: n.Ended[0][s], Hour: n.Ended[1][s],
+		})
+	}
+	stalled := tile{Name: "stalled", Class: "ok", URL: "/stalled", Count: n.Stalled}
+	if n.Stalled > 0 {
+		stalled.Class = "bad"
+	}
+	d.Tiles = append(d.Tiles, stalled)
+	if err != nil || n.Ended[1][client.Failed] == 0 {
+		return err
+	}
+	return q.failures(d, hour)
+}
+
+// failures groups the latest failures since a time by their code, the most frequent one first.
+func (q *request) failures(d *homeData, since time.Time) error {
+	for row, err := range q.client.List(q.Context(), client.ListOptions{Status: client.Failed, Limit: homeFailures}) {
+		if err != nil {
+			return err
+		}
+		if row.Updated.Before(since) {
+			break
+		}
+		d.FailuresOf++
+		i := slices.IndexFunc(d.Failures, func(g failureGroup) bool { return g.Code == row.Code })
+		if i < 0 {
+			i = len(d.Failures)
+			d.Failures = append(d.Failures, failureGroup{Code: row.Code, Latest: row})
+		}
+		g := &d.Failures[i]
+		if g.Count++; !slices.Contains(g.Orchestrations, row.Orchestration) {
+			g.Orchestrations = append(g.Orchestrations, row.Orchestration)
+		}
+	}
+	slices.SortStableFunc(d.Failures, func(a, b failureGroup) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Code, b.Code))
+	})
+	return nil
+}
+
+// workers are the latest answers of the workers. How many there are is not known, so that answers are waited for, for half a
+// second; a page does not. It is safe for concurrent use.
+type workers struct {
+	jobs *jobs
+
+	mu     sync.Mutex
+	all    []client.WorkerInfo
+	at     time.Time // of the answers; zero: none were asked for
+	asking bool
+}
+
+// latest returns the answers of the last minute, and whether there are any. Those older than a second are asked for again:
+// later.
+func (w *workers) latest(cl *client.Client) (all []client.WorkerInfo, known, later bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	age := time.Since(w.at)
+	if age > workersFresh && !w.asking {
+		w.asking = true
+		w.jobs.run(func(ctx context.Context) { w.ask(ctx, cl) })
+	}
+	if age > workersKept {
+		return nil, false, true
+	}
+	return w.all, true, w.asking
+}
+
+func (w *workers) ask(ctx context.Context, cl *client.Client) {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	all, _ := cl.Workers(ctx) // an error is that there is no connection: nobody has answered
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.all, w.at, w.asking = all, time.Now(), false
+}
