@@ -185,11 +185,29 @@ func (c *policySetCmd) Run(ctx context.Context, s streams) error {
 	if err := cl.SetPolicy(ctx, string(c.Level), p); err != nil {
 		return err
 	}
+	c.warnUnknown(ctx, s, cl)
 	if c.JSON {
 		return writeJSON(s.out, api.LevelPolicy{Level: string(c.Level), Policy: api.PolicyOf(p)})
 	}
 	_, err = fmt.Fprintf(s.out, "%s: %s\n", c.Level, diagnose.Policy(p))
 	return err
+}
+
+// warnUnknown warns about an action that neither an orchestrator nor a connected worker registers: the name may be misspelled.
+func (c *policySetCmd) warnUnknown(ctx context.Context, s streams, cl *client.Client) {
+	name, isAction := strings.CutPrefix(string(c.Level), "action:")
+	if !isAction {
+		return
+	}
+	known, err := cl.Orchestrations(ctx)
+	if err != nil || slices.Contains(known, name) {
+		return
+	}
+	workers, err := cl.Workers(ctx)
+	if err != nil || slices.ContainsFunc(workers, func(w client.WorkerInfo) bool { return slices.Contains(w.Activities, name) }) {
+		return
+	}
+	_, _ = fmt.Fprintf(s.err, "pawl: warning: no orchestrator or connected worker registers %s\n", name)
 }
 
 // policies returns those that are set.

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/pawlrun/pawl"
 )
 
@@ -131,5 +133,24 @@ func TestAPersonIsAskedAndNothingButYesIsYes(t *testing.T) {
 	defer func() { _ = w.Close() }() // lets the reader end
 	if err := confirm(ctx, r, io.Discard, "Purge?"); !errors.Is(err, errDeclined) {
 		t.Error(err)
+	}
+}
+
+func TestPurgeOfARefusedInputNamesTheRefusal(t *testing.T) {
+	at := naps(t)
+	nc, err := nats.Connect(at()[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	if err := nc.Publish("pawl.default.to.lost.cancel", []byte("\xff\xfe")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the input is refused", func() bool {
+		return strings.Contains(must(t, at("list", "--stalled")...), "lost")
+	})
+	code, out, errs := command(t, at("purge", "lost")...)
+	if code != 1 || out != "" || !strings.Contains(errs, "there is no instance lost; refused: input 1 cannot be used") || !strings.Contains(errs, "its row expires within 24 hours") {
+		t.Errorf("code %d, %q, %q", code, out, errs)
 	}
 }

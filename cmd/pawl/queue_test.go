@@ -77,6 +77,20 @@ func TestAPolicyThatIsSetAtRunTimeIsInForceIsSeenAndIsTakenBack(t *testing.T) {
 		t.Errorf("get of nothing: code %d, %q", code, errs)
 	}
 
+	if _, _, errs := command(t, at("policy", "set", "charge-crad", "--concurrency", "1")...); errs != "pawl: warning: no orchestrator or connected worker registers charge-crad\n" {
+		t.Errorf("unknown action: %q", errs)
+	}
+	must(t, at("policy", "delete", "charge-crad")...)
+	for _, known := range []string{"buy", "group:any"} {
+		if _, _, errs := command(t, at("policy", "set", known, "--unlimited")...); errs != "" {
+			t.Errorf("%s: %q", known, errs)
+		}
+		must(t, at("policy", "delete", known)...)
+	}
+	if _, _, errs := command(t, at("policy", "set", "charge-card", "--unlimited")...); errs != "" {
+		t.Errorf("known activity: %q", errs)
+	}
+
 	const text = "2 at a time, 100 per 1s, quota 10000 per 24h, up to 3 wait up to 1h30m"
 	if out := must(t, at("policy", "set", "charge-card", "--concurrency", "2", "--rate", "100/1s", "--quota", "10000/24h", "--queue-limit", "3", "--queue-timeout", "90m")...); out != "action:charge-card: "+text+"\n" {
 		t.Errorf("set: %q", out)

@@ -344,12 +344,16 @@ type Cleared struct{ Count int } // waiters that were rejected
 func (r *Cleared) fields(c *wire.Codec) { c.Count(&r.Count) }
 
 // PolicyList is the reply to Policies.
-type PolicyList struct{ Policies []LevelPolicy } // by level
+type PolicyList struct {
+	Policies       []LevelPolicy // by level
+	Orchestrations []string      // names that the owner registers
+}
 
 func (r *PolicyList) fields(c *wire.Codec) {
 	wire.List(c, &r.Policies, func(c *wire.Codec, l *LevelPolicy) {
 		c.Record(func(c *wire.Codec) { c.String(&l.Level); c.Record(l.Policy.WireFields) })
 	})
+	wire.List(c, &r.Orchestrations, func(c *wire.Codec, name *string) { c.String(name) })
 }
 
 // LevelPolicy is a policy that was set at run time.

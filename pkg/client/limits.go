@@ -124,6 +124,13 @@ func (c *Client) Policies(ctx context.Context) ([]LevelPolicy, error) {
 	}), err
 }
 
+// Orchestrations returns the names of the orchestrations that an orchestrator registers, sorted. Errors: ErrNoOwner, queue.ErrTimeout.
+func (c *Client) Orchestrations(ctx context.Context) ([]string, error) {
+	var r request.PolicyList
+	err := c.request(ctx, policyPartition, new(request.Policies), &r)
+	return r.Orchestrations, err
+}
+
 // SetPolicy sets the policy of a level: "action:NAME", "group:NAME" or "global". It replaces the one that was set before, overrides
 // what the code declares for that level and for less specific ones, and is in force everywhere within a second, also for waiters.
 // The zero Policy makes the actions of the level unlimited. Holders keep their slots.

@@ -192,7 +192,7 @@ func (qs *queries) policiesSet(ctx context.Context) (request.Reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := new(request.PolicyList)
+	r := &request.PolicyList{Orchestrations: qs.programs.Orchestrations()}
 	for level, p := range o.Policies {
 		r.Policies = append(r.Policies, request.LevelPolicy{Level: level, Policy: p})
 	}

@@ -237,7 +237,7 @@ func TestInvalidRequestAboutLimitsAndPoliciesIsAProblem(t *testing.T) {
 		return err == nil && l.Enqueued == 0 && l.Policy.Rate == 1
 	})
 	var set request.PolicyList
-	if err := s.request(0, new(request.Policies), &set); err != nil || len(set.Policies) != 1 || set.Policies[0].Level != "global" {
+	if err := s.request(0, new(request.Policies), &set); err != nil || len(set.Policies) != 1 || set.Policies[0].Level != "global" || len(set.Orchestrations) == 0 {
 		t.Errorf("%+v, %v", set, err)
 	}
 }
