@@ -1,0 +1,191 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// Handles of an application; its orchestrators, workers and clients import them from one package.
+var (
+	fulfil   = pawl.NewOrchestration[string, string]("fulfil")
+	approved = pawl.NewEvent[bool]("approved")
+	progress = pawl.NewStatus[int]() // in per cent
+)
+
+var (
+	ctx = context.Background()
+	c   *client.Client // see ExampleNew
+)
+
+func ExampleNew() {
+	nc, err := queue.Dial("nats://127.0.0.1:4222")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer nc.Close()
+	c, err := client.New(context.Background(), nc, client.Options{By: "shop"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+}
+
+// Starting an id again is harmless: the Run is that of the existing instance.
+func ExampleStart() {
+	run, err := client.Start(ctx, c, fulfil, "order-17", "3 apples")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(run.ID())
+}
+
+func ExampleAttach() {
+	receipt, err := client.Attach(c, fulfil, "order-17").Result(ctx)
+	if errors.Is(err, client.ErrNotFound) {
+		log.Fatal("order-17 was never started, or is purged")
+	}
+	fmt.Println(receipt, err)
+}
+
+func ExampleRun_Result() {
+	run, err := client.Start(ctx, c, fulfil, "order-17", "3 apples")
+	if err != nil {
+		log.Fatal(err)
+	}
+	limited, cancel := context.WithTimeout(ctx, time.Minute) // ends the wait, not the instance
+	defer cancel()
+	receipt, err := run.Result(limited)
+	var failure *pawl.Failure
+	switch {
+	case errors.As(err, &failure):
+		fmt.Println("failed:", failure.Message)
+	case err != nil:
+		fmt.Println("still running:", err)
+	default:
+		fmt.Println(receipt)
+	}
+}
+
+// A repeat with the same message id within an hour is not delivered again.
+func ExampleSend() {
+	if err := client.Send(ctx, c, approved, "order-17", true, client.MessageID("approval-17")); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func ExampleSendOrStart() {
+	run, err := client.SendOrStart(ctx, c, fulfil, "order-17", "3 apples", approved, true)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(run.ID())
+}
+
+func ExampleClient_Cancel() {
+	if err := c.Cancel(ctx, "order-17", "the customer has changed the order"); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func ExampleClient_Describe() {
+	d, err := c.Describe(ctx, "order-17")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(d.Status, d.Started, d.Stalled)
+	for _, a := range d.Activities {
+		fmt.Println(a.Name, "on", a.Worker)
+	}
+}
+
+func ExampleClient_List() {
+	for d, err := range c.List(ctx, client.ListOptions{Status: client.Failed, Orchestration: fulfil.Name(), Limit: 20}) {
+		if err != nil {
+			log.Fatal(err) // the list is incomplete
+		}
+		fmt.Println(d.Instance, d.Ended)
+	}
+}
+
+func ExampleClient_History() {
+	for e, err := range c.History(ctx, "order-17", 0) { // of the latest execution
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(e.ID, e.At, e.Type)
+	}
+}
+
+func ExampleClient_Purge() {
+	err := c.Purge(ctx, "order-17")
+	if errors.Is(err, client.ErrRunning) {
+		err = c.Purge(ctx, "order-17", client.Force(), client.Reason("test data"))
+	}
+	if err != nil && !errors.Is(err, client.ErrNotFound) {
+		log.Fatal(err)
+	}
+}
+
+// Missed is called first when the watcher is known to all orchestrators, and whenever a list must be read again.
+func ExampleClient_Watch() {
+	refresh := make(chan struct{}, 1)
+	notify := func() {
+		select {
+		case refresh <- struct{}{}:
+		default: // a refresh is due already
+		}
+	}
+	stop, err := c.Watch(client.Watcher{
+		Changed: func(client.Change) { notify() },
+		Missed:  notify,
+		Ended:   func() {},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer stop()
+	<-refresh
+}
+
+func ExampleCustomStatus() {
+	at, err := client.CustomStatus(ctx, c, progress, "order-17")
+	if errors.Is(err, client.ErrNoStatus) {
+		return
+	}
+	fmt.Println(at.Value, at.Version, err)
+}
+
+func ExampleNextStatus() {
+	first, err := client.NextStatus(ctx, c, progress, "order-17", 0)
+	if err != nil {
+		log.Fatal(err)
+	}
+	next, err := client.NextStatus(ctx, c, progress, "order-17", first.Version) // waits
+	fmt.Println(next.Value, err)
+}
+
+func ExampleWatchStatus() {
+	for at, err := range client.WatchStatus(ctx, c, progress, "order-17") {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("%d%%\n", at.Value)
+	}
+}
+
+// At most 5 concurrent payments and 100 per second for each customer, in the whole fleet.
+func ExampleClient_SetPolicy() {
+	err := c.SetPolicy(ctx, "action:charge", client.Policy{
+		Concurrency: 5, Rate: 100, RateWindow: time.Second, Key: "customer.id",
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+}
