@@ -95,12 +95,12 @@ func (c *devCmd) advise(err error) error {
 // welcome writes the addresses, and example commands.
 func (c *devCmd) welcome(w io.Writer, stack *embedded.Stack) error {
 	f := &term.Fields{}
+	if c.HTTP != "" {
+		f.Add("Console", "http://"+reachable(c.HTTP)+"/")
+		f.Add("HTTP", "http://"+c.HTTP+"  /healthz /readyz /metrics /api/v1")
+	}
 	f.Add("NATS", stack.NATSURL())
 	f.Add("Redis", stack.RedisURL())
-	if c.HTTP != "" {
-		f.Add("HTTP", "http://"+c.HTTP+"  /healthz /readyz /metrics /api/v1")
-		f.Add("Console", "http://"+reachable(c.HTTP)+"/")
-	}
 	if stack.Persistent() {
 		f.Add("Data", c.Data.Data)
 	} else {

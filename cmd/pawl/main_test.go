@@ -6,6 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -172,10 +174,15 @@ func TestAFleetWithoutExamplesSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// dev runs `pawl dev` as a process and gives the flags that connection it.
-func dev(t *testing.T) (nats, redis string) {
+// dev runs `pawl dev` as a process and gives its addresses. The first line that it writes has the one of the console.
+func dev(t *testing.T) (console, nats, redis string) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], "dev", "--nats-port", "0", "--redis-port", "0", "--http", "", "--partitions", "4",
+	free, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = free.Close()
+	cmd := exec.Command(os.Args[0], "dev", "--nats-port", "0", "--redis-port", "0", "--http", free.Addr().String(), "--partitions", "4",
 		"--data", t.TempDir(), "--log-level", "warn")
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
@@ -193,6 +200,9 @@ func dev(t *testing.T) (nats, redis string) {
 		}
 	})
 	lines := bufio.NewScanner(out)
+	if lines.Scan() {
+		console = strings.TrimSpace(strings.TrimPrefix(lines.Text(), "Console"))
+	}
 	for redis == "" && lines.Scan() {
 		name, value, _ := strings.Cut(lines.Text(), " ")
 		switch name {
@@ -206,13 +216,22 @@ func dev(t *testing.T) (nats, redis string) {
 		t.Fatalf("dev does not say where it is: %s", errs.String())
 	}
 	go func() { _, _ = io.Copy(io.Discard, out) }() // ends with the process
-	return nats, redis
+	return console, nats, redis
 }
 
 func TestAnInstanceIsStartedSentToListedShownAndCancelled(t *testing.T) {
-	nats, redis := dev(t)
+	console, nats, redis := dev(t)
 	at := func(args ...string) []string { return append(args, "--nats", nats) }
 	eventually(t, "the namespace is there", func() bool { code, _, _ := command(t, at("list")...); return code == 0 })
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, console, nil)
+	if err != nil {
+		t.Fatalf("the first line of dev has %q: %v", console, err)
+	}
+	page, err := http.DefaultClient.Do(req)
+	if err != nil || page.StatusCode != http.StatusOK {
+		t.Fatalf("the console at %q: %+v, %v", console, page, err)
+	}
+	_ = page.Body.Close()
 
 	if out := must(t, at("start", "hello", "h-1", "--input", `"Ada"`, "--wait", "--timeout", "30s")...); out != "\"Hello, Ada!\"\n" {
 		t.Errorf("start --wait: %q", out)
