@@ -170,6 +170,9 @@ func TestHomeReportsFailuresRatesAndWorkers(t *testing.T) {
 			t.Errorf("%q is missing", want)
 		}
 	}
+	if _, err := h.client.Count(t.Context(), make([]time.Time, 5)...); err == nil || !strings.Contains(err.Error(), "at most 4") {
+		t.Errorf("five times to count from: %v", err)
+	}
 	if strings.Index(first, "Needs attention") > strings.Index(first, `class="tiles"`) {
 		t.Error("what needs attention is not first")
 	}
