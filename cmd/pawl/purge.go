@@ -160,7 +160,7 @@ func (c *purgeCmd) one(ctx context.Context, cl *client.Client, id string) error 
 func refusedInput(ctx context.Context, cl *client.Client, id string) error {
 	for d, err := range cl.Stalled(ctx) {
 		if err != nil {
-			return nil //nolint:nilerr // only the explanation is missing
+			return nil // only the explanation is missing
 		}
 		if d.Instance == id && d.Status == statusRefused {
 			return fmt.Errorf("%s; nothing is stored for it: send it again without the error, its row expires within 24 hours", d.Stalled)

@@ -39,11 +39,13 @@ func Commands(settings any, name, description string, args []string, out, errw i
 		return nil, exited, false
 	}
 	if err != nil {
+		problem := fmt.Sprintf("%v; see %s --help", err, name)
 		if slices.Contains(args, "--json") {
-			_ = json.NewEncoder(errw).Encode(map[string]string{"error": fmt.Sprintf("%v; see %s --help", err, name)}) // the exit code reports the failure
-		} else {
-			_, _ = fmt.Fprintf(errw, "%s: %v; see %s --help\n", name, err, name)
+			if err := json.NewEncoder(errw).Encode(map[string]string{"error": problem}); err == nil {
+				return nil, ExitUsage, false
+			}
 		}
+		_, _ = fmt.Fprintf(errw, "%s: %s\n", name, problem)
 		return nil, ExitUsage, false
 	}
 	return ctx, ExitDone, true

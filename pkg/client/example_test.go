@@ -32,7 +32,8 @@ func ExampleNew() {
 	defer nc.Close()
 	c, err := client.New(context.Background(), nc, client.Options{By: "shop"})
 	if err != nil {
-		log.Fatal(err)
+		log.Print(err)
+		return
 	}
 	defer c.Close()
 }
