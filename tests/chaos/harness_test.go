@@ -74,10 +74,8 @@ func build(t *testing.T, dir string) (bin stack.Binaries, fleet, cli string) {
 	bin = stack.Binaries{NATS: filepath.Join(dir, "natsd")}
 	fleet, cli = filepath.Join(dir, "fleet"), filepath.Join(dir, "pawl")
 	for path, pkg := range map[string]string{bin.NATS: "./tests/stack/natsd", fleet: "./tests/chaos/fleet", cli: "./cmd/pawl"} {
-		cmd := exec.Command("go", "build", "-o", path, pkg)
-		cmd.Dir = filepath.Join("..", "..")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("go build %s: %v\n%s", pkg, err, out)
+		if err := stack.GoBuild("-o", path, pkg); err != nil {
+			t.Fatal(err)
 		}
 	}
 	return bin, fleet, cli
@@ -224,7 +222,17 @@ func (h *harness) verdict(ctx context.Context) (*verdict.Verdict, error) {
 		return nil, err
 	}
 	defer c.Close()
-	e.Find = func(id string) (verdict.Instance, error) { return find(ctx, c, id) }
+	ended := map[string]verdict.Instance{} // an end is read once: nothing changes it any more
+	e.Find = func(id string) (verdict.Instance, error) {
+		if inst, ok := ended[id]; ok {
+			return inst, nil
+		}
+		inst, err := find(ctx, c, id)
+		if err == nil && inst.Ended {
+			ended[id] = inst
+		}
+		return inst, err
+	}
 	h.settled(ctx, e)
 	return verdict.Of(e)
 }

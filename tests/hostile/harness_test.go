@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -45,9 +44,7 @@ func build(t *testing.T) {
 		t.Fatal(err)
 	}
 	programs = dir
-	cmd := exec.Command("go", "build", "-o", dir, "./cmd/orchestrator", "./cmd/worker", "./tests/stack/natsd")
-	cmd.Dir, cmd.Stderr = filepath.Join("..", ".."), os.Stderr
-	if err := cmd.Run(); err != nil {
+	if err := stack.GoBuild("-o", dir, "./cmd/orchestrator", "./cmd/worker", "./tests/stack/natsd"); err != nil {
 		t.Fatal(err)
 	}
 }

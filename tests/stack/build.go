@@ -13,19 +13,24 @@ type Binaries struct {
 	Fleet string // tests/crash/fleet, with crash points and the race detector
 }
 
-// Build makes the binaries in a directory. The module's root is two above a test's own directory.
+// Build makes the binaries in a directory.
 func Build(dir string) (Binaries, error) {
 	b := Binaries{NATS: filepath.Join(dir, "natsd"), Fleet: filepath.Join(dir, "fleet")}
-	for _, args := range [][]string{
-		{"build", "-o", b.NATS, "./tests/stack/natsd"},
-		{"build", "-race", "-tags", "failpoint", "-o", b.Fleet, "./tests/crash/fleet"},
-	} {
-		cmd := exec.Command("go", args...)
-		cmd.Dir = filepath.Join("..", "..")
-		cmd.Stderr = os.Stderr
-		if err := cmd.Run(); err != nil {
-			return Binaries{}, fmt.Errorf("go %v: %w", args, err)
-		}
+	if err := GoBuild("-o", b.NATS, "./tests/stack/natsd"); err != nil {
+		return Binaries{}, err
+	}
+	if err := GoBuild("-race", "-tags", "failpoint", "-o", b.Fleet, "./tests/crash/fleet"); err != nil {
+		return Binaries{}, err
 	}
 	return b, nil
+}
+
+// GoBuild runs go build in the module's root, which is two above a test's own directory.
+func GoBuild(args ...string) error {
+	cmd := exec.Command("go", append([]string{"build"}, args...)...)
+	cmd.Dir, cmd.Stderr = filepath.Join("..", ".."), os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("go build %v: %w", args, err)
+	}
+	return nil
 }
