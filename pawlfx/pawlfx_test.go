@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +24,7 @@ import (
 	"github.com/pawlrun/pawl/examples"
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/embedded"
+	"github.com/pawlrun/pawl/internal/freeport"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pawlfx"
@@ -61,12 +63,7 @@ func connections(t *testing.T) fx.Option {
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(freeport.Take(t)))
 }
 
 func start(t *testing.T, app *fx.App) (stop func()) {

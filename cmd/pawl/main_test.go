@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/internal/freeport"
 	"github.com/pawlrun/pawl/internal/poll"
 )
 
@@ -177,12 +179,7 @@ func TestAFleetWithoutExamplesSaysWhatToDo(t *testing.T) {
 // dev runs `pawl dev` as a process and gives its addresses. The first line that it writes has the one of the console.
 func dev(t *testing.T) (console, nats, redis string) {
 	t.Helper()
-	free, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = free.Close()
-	cmd := exec.Command(os.Args[0], "dev", "--nats-port", "0", "--redis-port", "0", "--http", free.Addr().String(), "--partitions", "4",
+	cmd := exec.Command(os.Args[0], "dev", "--nats-port", "0", "--redis-port", "0", "--http", net.JoinHostPort("127.0.0.1", strconv.Itoa(freeport.Take(t))), "--partitions", "4",
 		"--data", t.TempDir(), "--log-level", "warn")
 	var errs bytes.Buffer
 	cmd.Stderr = &errs

@@ -4,11 +4,13 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/pawlrun/pawl/internal/doctest"
 	"github.com/pawlrun/pawl/internal/embedded"
+	"github.com/pawlrun/pawl/internal/freeport"
 	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/pkg/client"
@@ -27,12 +29,7 @@ func TestProgramServesUntilItIsSignalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = stack.Stop() })
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	_ = l.Close()
+	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(freeport.Take(t)))
 	t.Setenv("PAWL_NATS", stack.NATSURL())
 	t.Setenv("PAWL_REDIS", stack.RedisURL())
 	t.Setenv("HTTP_ADDR", addr)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/freeport"
 	"github.com/pawlrun/pawl/internal/netfault"
 )
 
@@ -234,12 +235,7 @@ func (s *Server) poll(t testing.TB, try func(context.Context, *redis.Client) err
 
 func freePort(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed two lines further on
-	if err != nil {
-		t.Fatalf("find a free port: %v", err)
-	}
-	defer func() { _ = l.Close() }()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port) //nolint:forcetypeassert // a TCP listener
+	return strconv.Itoa(freeport.Take(t))
 }
 
 // OutOfMemory sets maxmemory so low that Redis refuses every command that may take memory; HasMemory takes it back.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/pawlrun/pawl/internal/freeport"
 	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/internal/poll"
 )
@@ -28,8 +29,8 @@ func StartNATSCluster(t testing.TB, bin Binaries) *NATSCluster {
 	c := &NATSCluster{t: t}
 	ports, routes := make([]int, 3), make([]string, 3)
 	for i := range ports {
-		ports[i] = freePort(t)
-		routes[i] = local(freePort(t))
+		ports[i] = freeport.Take(t)
+		routes[i] = local(freeport.Take(t))
 	}
 	for i, port := range ports {
 		name := "nats-" + strconv.Itoa(i+1)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/pawlrun/pawl/internal/freeport"
 	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/internal/poll"
 )
@@ -28,7 +29,7 @@ const SyncInterval = "NATSD_SYNC=interval"
 // StartNATS starts a server from the binary that Build has made of tests/stack/natsd.
 func StartNATS(t testing.TB, bin Binaries, env ...string) *NATS {
 	t.Helper()
-	port := freePort(t)
+	port := freeport.Take(t)
 	n := &NATS{
 		Process: NewProcess(t, "nats-"+strconv.Itoa(port), bin.NATS, []string{strconv.Itoa(port), t.TempDir()}, env),
 		Addr:    local(port), t: t,

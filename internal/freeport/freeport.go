@@ -1,0 +1,79 @@
+// Package freeport gives the servers of tests their ports.
+//
+// A port that the kernel picked for a listener, which is closed before the server binds it, may be taken meanwhile: by an
+// outgoing connection, by a server of another test process, or by the next call. Such a test then talks to the wrong
+// server. The ports of this package are below the range from which the kernel picks, and belong to one test until its end,
+// so that a server may also be killed and started again on its port.
+package freeport
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+)
+
+// The ports from first to last are below the ephemeral ports of Linux (32768) and macOS (49152), and above those of well-known servers.
+const (
+	first = 20000
+	last  = 32000
+)
+
+// Take returns a port of 127.0.0.1 on which nothing listens, and which no other test is given before the end of t.
+// It is safe for concurrent use, also by several processes.
+func Take(t testing.TB) int {
+	t.Helper()
+	n := last - first + 1
+	start := rand.IntN(n)
+	for i := range n {
+		port := first + (start+i)%n
+		lock, err := reserve(file(t, port), port)
+		if err != nil {
+			t.Fatalf("reserve port %d: %v", port, err)
+		}
+		if lock != nil {
+			t.Cleanup(func() { _ = lock.Close() })
+			return port
+		}
+	}
+	t.Fatalf("every port from %d to %d is in use", first, last)
+	return 0
+}
+
+// file is the path of the file that stands for the port, the same for all processes of this user.
+func file(t testing.TB, port int) string {
+	t.Helper()
+	dir := filepath.Join(os.TempDir(), "pawl-ports-"+strconv.Itoa(os.Getuid()))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, strconv.Itoa(port))
+}
+
+// reserve returns the locked file that stands for the port, nil if another test has it or somebody listens on it.
+// The lock ends with the process at the latest.
+func reserve(path string, port int) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, nil //nolint:nilnil // taken is no error
+		}
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))) //nolint:noctx // closed at once
+	if err != nil {
+		_ = f.Close()
+		return nil, nil //nolint:nilnil,nilerr // somebody else listens
+	}
+	_ = l.Close()
+	return f, nil
+}
