@@ -274,7 +274,7 @@ func (d *demo) stop() error {
 }
 
 // begin starts the audit, or attaches to the same one that an earlier demonstration did not finish. Any other is purged.
-func (d *demo) begin(ctx context.Context, in audit.Request) (*client.Run[audit.Result], error) {
+func (d *demo) begin(ctx context.Context, in audit.Request) (*client.Instance[audit.Result], error) {
 	found, err := d.client.Describe(ctx, auditID)
 	switch {
 	case errors.Is(err, client.ErrNotFound):

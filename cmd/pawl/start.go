@@ -106,7 +106,7 @@ func (c *startCmd) order() (o order, err error) {
 	return o, nil
 }
 
-func (o order) send(ctx context.Context, cl *client.Client) (*client.RawRun, error) {
+func (o order) send(ctx context.Context, cl *client.Client) (*client.RawInstance, error) {
 	if o.event == "" {
 		return cl.StartRaw(ctx, o.orchestration, o.id, o.input, o.options...)
 	}

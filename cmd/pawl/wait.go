@@ -38,7 +38,7 @@ func (w waiting) AfterApply() error {
 }
 
 // await waits for the end, shows it, and makes a failed instance an exit code. Obstacles are reported meanwhile.
-func (w waiting) await(ctx context.Context, s streams, cl *client.Client, run *client.RawRun) error {
+func (w waiting) await(ctx context.Context, s streams, cl *client.Client, run *client.RawInstance) error {
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if w.Timeout > 0 {
 		limited, cancel = context.WithTimeout(ctx, w.Timeout)

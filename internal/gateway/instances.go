@@ -134,7 +134,7 @@ func startInstance(c *call) (answer, error) {
 	if err := errors.Join(append(bad, pawl.ValidateID(s.ID))...); err != nil {
 		return answer{}, err
 	}
-	var run *client.RawRun
+	var run *client.RawInstance
 	if s.Event == nil {
 		run, err = c.client.StartRaw(c.Context(), s.Orchestration, s.ID, payload(s.Input), opts...)
 	} else if err = pawl.ValidateName(s.Event.Name); err == nil {
@@ -164,7 +164,7 @@ func payload(data []byte) history.Payload {
 }
 
 // await answers with the outcome if the instance ends within the time, and otherwise that it was accepted.
-func (c *call) await(run *client.RawRun, within time.Duration) (answer, error) {
+func (c *call) await(run *client.RawInstance, within time.Duration) (answer, error) {
 	running := answer{
 		status: http.StatusAccepted, location: instancePath(run.ID()), body: api.Accepted{Instance: run.ID(), Accepted: true},
 	}

@@ -25,7 +25,7 @@ type Options struct {
 
 	// OwnerTimeout is how long a request is repeated while no orchestrator owns the partition, as in a hand-over or after a crash.
 	// Default: until its context ends (without a deadline: for 30 s). It also bounds the wait of a listing for an owner, and how long
-	// the wait for a status, or for the result of a Run of Attach, accepts that the instance is not known yet; default for these: 2 s.
+	// the wait for a status, or for the result of an Instance of Attach, accepts that the instance is not known yet; default for these: 2 s.
 	OwnerTimeout time.Duration
 
 	// RepeatInterval is the interval at which a wait for a result or a status repeats its request; default 5 s. When the owner of a
@@ -50,7 +50,7 @@ type Client struct {
 
 	mu     sync.Mutex
 	closed bool
-	// waiting has the waiters by the token of their reply subject. The pointers are weak: a Run that its caller has dropped
+	// waiting has the waiters by the token of their reply subject. The pointers are weak: an Instance that its caller has dropped
 	// removes its entry.
 	waiting map[string]weak.Pointer[waiter]
 }

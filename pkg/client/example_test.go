@@ -38,7 +38,7 @@ func ExampleNew() {
 	defer c.Close()
 }
 
-// Starting an id again is harmless: the Run is that of the existing instance.
+// Starting an id again is harmless: the Instance is that of the existing instance.
 func ExampleStart() {
 	run, err := client.Start(ctx, c, fulfil, "order-17", "3 apples")
 	if err != nil {

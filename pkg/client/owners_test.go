@@ -23,7 +23,7 @@ func (w *owner) lose(id string, a request.Answer) {
 }
 
 // inBackground waits for the result of a run in a goroutine, which the test joins through the channel.
-func inBackground(t *testing.T, r *RawRun) <-chan string {
+func inBackground(t *testing.T, r *RawInstance) <-chan string {
 	t.Helper()
 	ctx, got := soon(t), make(chan string, 1)
 	go func() {
@@ -51,13 +51,13 @@ func raw(text string) request.Answer {
 
 func TestResultIsRequestedAgainWhenOwnerIsAnnounced(t *testing.T) {
 	w, c := stand(t, Options{RepeatInterval: time.Hour})
-	for i, run := range []func(id string) *RawRun{
-		func(id string) *RawRun {
+	for i, run := range []func(id string) *RawInstance{
+		func(id string) *RawInstance {
 			run, err := c.StartRaw(soon(t), "x", id, history.Payload{})
 			ok(t, err)
 			return run
 		},
-		func(id string) *RawRun {
+		func(id string) *RawInstance {
 			_, err := c.StartRaw(soon(t), "x", id, history.Payload{})
 			ok(t, err)
 			return c.AttachRaw(id)

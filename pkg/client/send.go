@@ -13,13 +13,13 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Start starts an instance. If one of that id exists, it is not changed, and the Run is that of the existing one. Start returns when
+// Start starts an instance. If one of that id exists, it is not changed, and the Instance is the existing one. Start returns when
 // the stream has stored the start.
 //
 // Errors: pawl.ErrBadID, pawl.ErrTooLarge and other errors of the encoding, and queue.ErrBadName for a bad Version, before anything
 // is sent; queue.ErrStreamFull if it was not accepted; when ctx ends (without a deadline: after 30 s) ErrUnknown, or, if no attempt
 // can have been accepted, queue.ErrNoStream or queue.ErrDisconnected. Starting again is always harmless.
-func Start[In, Out any](ctx context.Context, c *Client, o pawl.Orchestration[In, Out], id string, in In, opts ...StartOption) (*Run[Out], error) {
+func Start[In, Out any](ctx context.Context, c *Client, o pawl.Orchestration[In, Out], id string, in In, opts ...StartOption) (*Instance[Out], error) {
 	p, err := author.Input(o).Encode(in)
 	if err != nil {
 		return nil, fmt.Errorf("client: start %s: %w", id, err)
@@ -28,11 +28,11 @@ func Start[In, Out any](ctx context.Context, c *Client, o pawl.Orchestration[In,
 	if err != nil {
 		return nil, err
 	}
-	return &Run[Out]{raw: raw, decode: author.Result(o).Decode}, nil
+	return &Instance[Out]{raw: raw, decode: author.Result(o).Decode}, nil
 }
 
 // StartRaw is Start for an orchestration that is known by its name only.
-func (c *Client) StartRaw(ctx context.Context, orchestration, id string, in history.Payload, opts ...StartOption) (*RawRun, error) {
+func (c *Client) StartRaw(ctx context.Context, orchestration, id string, in history.Payload, opts ...StartOption) (*RawInstance, error) {
 	return c.start(ctx, queue.OutInput{Instance: id, Name: orchestration, Payload: in}, opts)
 }
 
@@ -50,7 +50,7 @@ func (c *Client) StartRaw(ctx context.Context, orchestration, id string, in hist
 // each, and must together fit into a message of the NATS server (1 MiB by default), or the error is queue.ErrTooLarge.
 func SendOrStart[In, Out, T any](
 	ctx context.Context, c *Client, o pawl.Orchestration[In, Out], id string, in In, e pawl.Event[T], v T, opts ...StartOption,
-) (*Run[Out], error) {
+) (*Instance[Out], error) {
 	input, err := author.Input(o).Encode(in)
 	if err != nil {
 		return nil, fmt.Errorf("client: start %s: %w", id, err)
@@ -63,13 +63,13 @@ func SendOrStart[In, Out, T any](
 	if err != nil {
 		return nil, err
 	}
-	return &Run[Out]{raw: raw, decode: author.Result(o).Decode}, nil
+	return &Instance[Out]{raw: raw, decode: author.Result(o).Decode}, nil
 }
 
 // SendOrStartRaw is SendOrStart for an orchestration and an event that are known by their names only.
 func (c *Client) SendOrStartRaw(
 	ctx context.Context, orchestration, id string, in history.Payload, event string, p history.Payload, opts ...StartOption,
-) (*RawRun, error) {
+) (*RawInstance, error) {
 	return c.start(ctx, queue.OutInput{Instance: id, Name: orchestration, Payload: in, Event: &queue.OutEvent{Name: event, Payload: p}}, opts)
 }
 
@@ -96,14 +96,14 @@ func (c *Client) Cancel(ctx context.Context, id, text string, opts ...Option) er
 	return err
 }
 
-func (c *Client) start(ctx context.Context, in queue.OutInput, opts []StartOption) (*RawRun, error) {
+func (c *Client) start(ctx context.Context, in queue.OutInput, opts []StartOption) (*RawInstance, error) {
 	w := c.newWaiter()
 	owner := c.owners.next(c.conn.PartitionOf(in.Instance)) // before the start: an owner that takes over after it may not push
 	in.Kind, in.Reply = queue.KindStart, c.inbox.Subject(w.token)
 	if _, err := publish(ctx, c, &in, opts); err != nil {
 		return nil, err
 	}
-	return &RawRun{c: c, id: in.Instance, waiter: w, started: time.Now(), owner: owner}, nil
+	return &RawInstance{c: c, id: in.Instance, waiter: w, started: time.Now(), owner: owner}, nil
 }
 
 // publish completes an input with its options and publishes it; seq is its position in the stream.

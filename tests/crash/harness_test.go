@@ -208,7 +208,7 @@ func (a *harness) must(err error) {
 }
 
 // wait waits for a result in the background. It is joined by end, or when the test ends.
-func (a *harness) wait(run *client.Run[int]) {
+func (a *harness) wait(run *client.Instance[int]) {
 	o := &outcome{received: make(chan struct{})}
 	a.mixed = append(a.mixed, o)
 	go func() {

@@ -46,7 +46,7 @@ func (l lame) heal() {
 }
 
 // holds starts an instance whose activity runs until the ledger is opened, and waits until it runs.
-func (a *harness) holds(instance string) *client.Run[pawl.None] {
+func (a *harness) holds(instance string) *client.Instance[pawl.None] {
 	a.t.Helper()
 	run, err := client.Start(a.ctx, a.Client, work.Keep, instance, pawl.None{})
 	a.must(err)

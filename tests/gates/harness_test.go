@@ -125,7 +125,7 @@ func (a *arena) must(err error) {
 }
 
 // visit starts an instance that makes visits, in one turn.
-func (a *arena) visit(id string, c Crowd) *client.Run[[]string] {
+func (a *arena) visit(id string, c Crowd) *client.Instance[[]string] {
 	a.Helper()
 	run, err := client.Start(a.ctx, a.client, crowds, id, c)
 	a.must(err)
@@ -136,7 +136,7 @@ func (a *arena) visit(id string, c Crowd) *client.Run[[]string] {
 func one(action string, v Visit) Crowd { return Crowd{Action: action, Visits: []Visit{v}} }
 
 // stay starts an instance of a limited orchestration.
-func (a *arena) stay(hall, id string, s Stay) *client.Run[string] {
+func (a *arena) stay(hall, id string, s Stay) *client.Instance[string] {
 	a.Helper()
 	h, err := named(halls(), hall)
 	a.must(err)
@@ -146,7 +146,7 @@ func (a *arena) stay(hall, id string, s Stay) *client.Run[string] {
 }
 
 // said waits for what has become of the visits of an instance.
-func (a *arena) said(run *client.Run[[]string], want ...string) {
+func (a *arena) said(run *client.Instance[[]string], want ...string) {
 	a.Helper()
 	got, err := result(a, run)
 	if err != nil || !slices.Equal(got, want) {
@@ -155,14 +155,14 @@ func (a *arena) said(run *client.Run[[]string], want ...string) {
 }
 
 // went waits for what an orchestration returns.
-func (a *arena) went(run *client.Run[string], want string) {
+func (a *arena) went(run *client.Instance[string], want string) {
 	a.Helper()
 	if got, err := result(a, run); err != nil || got != want {
 		a.Errorf("%s gave %q (%v), want %q", run.ID(), got, err, want)
 	}
 }
 
-func result[Out any](a *arena, run *client.Run[Out]) (Out, error) {
+func result[Out any](a *arena, run *client.Instance[Out]) (Out, error) {
 	a.Helper()
 	ctx, stop := context.WithTimeout(a.ctx, within)
 	defer stop()
@@ -262,7 +262,7 @@ func events[E history.Event](a *arena, id string, execution uint64) (all []E) {
 }
 
 // refused waits for the end of an instance that must end thus, and with this sentinel, for whoever waits for it.
-func refused[Out any](a *arena, run *client.Run[Out], want *pawl.Error, status client.Status) {
+func refused[Out any](a *arena, run *client.Instance[Out], want *pawl.Error, status client.Status) {
 	a.Helper()
 	if _, err := result(a, run); !errors.Is(err, want) {
 		a.Errorf("who waits for %s was told %v, want %v", run.ID(), err, want)

@@ -35,7 +35,7 @@ func orderly() []promise {
 
 // three also has nothing but its own queue to decide who comes next: everybody comes when the one before waits already.
 func three(a *arena) {
-	runs := []*client.Run[[]string]{a.visit("three-0", one("three", Visit{Hold: true}))}
+	runs := []*client.Instance[[]string]{a.visit("three-0", one("three", Visit{Hold: true}))}
 	a.until("three", 1)
 	for i := 1; i <= 3; i++ {
 		runs = append(runs, a.visit(fmt.Sprint("three-", i), one("three", Visit{Hold: true})))
@@ -69,10 +69,10 @@ func three(a *arena) {
 }
 
 // crowds starts instances all at once, each with so many visits in one turn.
-func (a *arena) crowds(action string, instances, each int, v Visit) (runs []*client.Run[[]string]) {
+func (a *arena) crowds(action string, instances, each int, v Visit) (runs []*client.Instance[[]string]) {
 	a.Helper()
 	type started struct {
-		run *client.Run[[]string]
+		run *client.Instance[[]string]
 		err error
 	}
 	all := make(chan started, instances)
@@ -212,7 +212,7 @@ func busy(a *arena) {
 }
 
 func keyed(a *arena) {
-	runs := []*client.Run[[]string]{a.visit("red-1", one("keyed", Visit{Key: "red", Hold: true}))}
+	runs := []*client.Instance[[]string]{a.visit("red-1", one("keyed", Visit{Key: "red", Hold: true}))}
 	a.until("keyed/red", 1)
 	runs = append(runs, a.visit("red-2", one("keyed", Visit{Key: "red"})))
 	a.queued("keyed/red", 1)
@@ -252,7 +252,7 @@ func keyed(a *arena) {
 // scattered has every gate visited by the owner of its partition in the moment in which it comes to be.
 func scattered(a *arena) {
 	const each, keys = 3, 100
-	var runs []*client.Run[[]string]
+	var runs []*client.Instance[[]string]
 	for i := range 10 {
 		c := Crowd{Action: "scattered"}
 		for k := range keys / 10 {

@@ -28,7 +28,7 @@ func again(action string) Crowd {
 }
 
 // held lets somebody into an action, who stays until its room is opened.
-func (a *arena) held(action string) *client.Run[[]string] {
+func (a *arena) held(action string) *client.Instance[[]string] {
 	a.Helper()
 	run := a.visit(action+"-held", one(action, Visit{Hold: true}))
 	a.until(action, 1)
@@ -109,7 +109,7 @@ func cleared(a *arena) {
 }
 
 // host starts an instance that calls a limited orchestration.
-func (a *arena) host(hall, id string) *client.Run[string] {
+func (a *arena) host(hall, id string) *client.Instance[string] {
 	a.Helper()
 	run, err := client.Start(a.ctx, a.client, host, id, Call{Name: hall, ID: id + "-child"})
 	a.must(err)
@@ -117,7 +117,7 @@ func (a *arena) host(hall, id string) *client.Run[string] {
 }
 
 // inHall lets an instance into a limited orchestration, which stays until its room is opened.
-func (a *arena) inHall(hall string) *client.Run[string] {
+func (a *arena) inHall(hall string) *client.Instance[string] {
 	a.Helper()
 	run := a.stay(hall, hall+"-held", Stay{Hold: true})
 	a.until(hall, 1)

@@ -69,7 +69,7 @@ func letGo(a *arena) {
 
 func killed(a *arena) {
 	victim := a.member(settings{Role: "worker", Name: "victim", Only: "killed", TTL: time.Second})
-	runs := []*client.Run[[]string]{a.held("killed")}
+	runs := []*client.Instance[[]string]{a.held("killed")}
 	for i, id := range []string{"killed-2", "killed-3"} {
 		runs = append(runs, a.visit(id, one("killed", Visit{})))
 		a.queued("killed", i+1)
@@ -160,7 +160,7 @@ func hurried(a *arena) {
 }
 
 // paused lets somebody fail who keeps its slot for an hour, in front of somebody else.
-func (a *arena) paused(action string) *client.Run[[]string] {
+func (a *arena) paused(action string) *client.Instance[[]string] {
 	a.Helper()
 	a.visit(action+"-1", Crowd{Action: action, Visits: []Visit{{Fails: 1}}, Retry: 2, Pause: time.Hour, Keep: true})
 	a.describe(action+"-1", "rests", func(d client.Description) bool { return d.Timers == 1 })
@@ -227,7 +227,7 @@ func TestPolicyIsSetAndDeletedAtRunTime(t *testing.T) {
 		a.Errorf("a gate where there is no limit: %v", err)
 	}
 	a.must(a.client.SetPolicy(a.ctx, "action:free", client.Policy{Concurrency: 1}))
-	var runs []*client.Run[[]string]
+	var runs []*client.Instance[[]string]
 	for _, id := range []string{"free-a", "free-b", "free-c"} {
 		runs = append(runs, a.visit(id, one("free", Visit{Hold: true})))
 	}
@@ -272,7 +272,7 @@ func TestRunTimePolicyTakesPrecedenceAtEachLevel(t *testing.T) {
 		a.must(a.client.SetPolicy(a.ctx, "action:"+name, unlimited))
 	}
 	names := []string{"own", "of-few", "of-nobody", "of-none"}
-	var runs []*client.Run[[]string]
+	var runs []*client.Instance[[]string]
 	for _, name := range names {
 		runs = append(runs, a.crowds(name, 1, 9, Visit{Hold: true})...)
 	}

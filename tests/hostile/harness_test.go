@@ -90,7 +90,7 @@ func (h *harness) limited(name, program string) *stack.Process {
 	return h.Process(name, "/bin/sh", []string{"-c", limit, filepath.Join(programs, program)})
 }
 
-func start[In, Out any](ctx context.Context, h *harness, o pawl.Orchestration[In, Out], id string, in In) *client.Run[Out] {
+func start[In, Out any](ctx context.Context, h *harness, o pawl.Orchestration[In, Out], id string, in In) *client.Instance[Out] {
 	h.t.Helper()
 	run, err := client.Start(ctx, h.Client, o, id, in)
 	if err != nil {

@@ -109,7 +109,7 @@ func choose(rng *rand.Rand) string {
 func (c *Client) instance(ctx context.Context, id string) {
 	k, in := KindOf(id), InputOf(id)
 	c.log(Call{ID: id, Call: Intend})
-	var run *client.Run[string]
+	var run *client.Instance[string]
 	if !c.until(ctx, id, Start, func(ctx context.Context) (err error) {
 		run, err = client.Start(ctx, c.Client, k.Handle, id, in, client.MessageID("start"))
 		return err

@@ -13,28 +13,28 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Run is an instance whose result has the type Out. It is safe for concurrent use.
-type Run[Out any] struct {
-	raw    *RawRun
+// Instance is an instance whose result has the type Out. It is safe for concurrent use.
+type Instance[Out any] struct {
+	raw    *RawInstance
 	decode func(history.Payload) (Out, error)
 }
 
-// Attach returns the Run of an instance that was started elsewhere. It makes no request; Result does.
-func Attach[In, Out any](c *Client, o pawl.Orchestration[In, Out], id string) *Run[Out] {
-	return &Run[Out]{raw: c.AttachRaw(id), decode: author.Result(o).Decode}
+// Attach returns the Instance of one that was started elsewhere. It makes no request; Result does.
+func Attach[In, Out any](c *Client, o pawl.Orchestration[In, Out], id string) *Instance[Out] {
+	return &Instance[Out]{raw: c.AttachRaw(id), decode: author.Result(o).Decode}
 }
 
 // ID is the id of the instance.
-func (r *Run[Out]) ID() string { return r.raw.id }
+func (r *Instance[Out]) ID() string { return r.raw.id }
 
 // Result waits for the end of the instance and returns its result, or the error it ended with: a *pawl.Failure, in which errors.Is
 // finds the sentinels of the code that returned it, or one in which errors.As finds a *pawl.Cancelled. A result that does not decode
 // into Out is pawl.ErrUndecodable.
 //
-// Other errors are those of the wait: ctx's error (which wraps that of the last request), ErrClosed, ErrRefused, and, for a Run of
+// Other errors are those of the wait: ctx's error (which wraps that of the last request), ErrClosed, ErrRefused, and, for an Instance of
 // Attach, ErrNotFound: after Options.OwnerTimeout, because an instance that was just started may not be known yet. It may be called
 // again.
-func (r *Run[Out]) Result(ctx context.Context) (Out, error) {
+func (r *Instance[Out]) Result(ctx context.Context) (Out, error) {
 	p, err := r.raw.Result(ctx)
 	if err != nil {
 		var zero Out
@@ -47,8 +47,8 @@ func (r *Run[Out]) Result(ctx context.Context) (Out, error) {
 	return out, nil
 }
 
-// RawRun is an instance whose result is not decoded.
-type RawRun struct {
+// RawInstance is an Instance whose result is not decoded.
+type RawInstance struct {
 	c       *Client
 	id      string
 	waiter  *waiter
@@ -57,15 +57,15 @@ type RawRun struct {
 }
 
 // AttachRaw is Attach for an orchestration that is known by its name only, or not at all.
-func (c *Client) AttachRaw(id string) *RawRun {
-	return &RawRun{c: c, id: id, waiter: c.newWaiter()}
+func (c *Client) AttachRaw(id string) *RawInstance {
+	return &RawInstance{c: c, id: id, waiter: c.newWaiter()}
 }
 
 // ID is the id of the instance.
-func (r *RawRun) ID() string { return r.id }
+func (r *RawInstance) ID() string { return r.id }
 
-// Result is Run.Result without the decoding.
-func (r *RawRun) Result(ctx context.Context) (history.Payload, error) {
+// Result is Instance.Result without the decoding.
+func (r *RawInstance) Result(ctx context.Context) (history.Payload, error) {
 	if err := pawl.ValidateID(r.id); err != nil {
 		return history.Payload{}, fmt.Errorf("client: %w", err)
 	}
@@ -94,7 +94,7 @@ func ending(a request.Answer) error {
 // end waits for the end. The owner pushes the result of our own start, so it is requested only Options.RepeatInterval after the
 // start, or at once if the owner or the connection has changed since: the push may be lost then. While our instance is not known, the
 // start has not been read from the stream yet.
-func (r *RawRun) end(ctx context.Context) (request.Answer, error) {
+func (r *RawInstance) end(ctx context.Context) (request.Answer, error) {
 	a := await{
 		c: r.c, id: r.id, waiter: r.waiter, owner: r.owner, unknown: r.c.opts.OwnerTimeout,
 		request: func(replyTo string) request.Request { return &request.Await{Instance: r.id, ReplyTo: replyTo} },
