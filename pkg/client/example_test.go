@@ -55,7 +55,7 @@ func ExampleAttach() {
 	fmt.Println(receipt, err)
 }
 
-func ExampleRun_Result() {
+func ExampleInstance_Result() {
 	run, err := client.Start(ctx, c, fulfil, "order-17", "3 apples")
 	if err != nil {
 		log.Fatal(err)
