@@ -30,15 +30,15 @@ func (e *NameError) Error() string { return fmt.Sprintf("%v %q: %s", e.kind, e.T
 // Unwrap returns ErrBadName or ErrBadID.
 func (e *NameError) Unwrap() error { return e.kind }
 
-// ValidateID checks an instance id: 1 to 200 characters of A-Z a-z 0-9 _ : @ = + ~ % -.
+// ValidateID checks an instance id: 1 to 200 characters of A-Z a-z 0-9 _ : @ = + ~ % . -, without a leading or trailing dot.
 // EscapeID converts any other text.
 func ValidateID(id string) error {
-	if len(id) >= 1 && len(id) <= maxID && onlyOf(id, isID) {
+	if len(id) >= 1 && len(id) <= maxID && onlyOf(id, isID) && id[0] != '.' && id[len(id)-1] != '.' {
 		return nil
 	}
 	return &NameError{
 		Text: id, kind: ErrBadID,
-		Rule: fmt.Sprintf("1 to %d characters of [A-Za-z0-9_:@=+~%%-] are allowed; EscapeID makes an id of any text", maxID),
+		Rule: fmt.Sprintf("1 to %d characters of [A-Za-z0-9_:@=+~%%.-] are allowed, no dot at an end; EscapeID makes an id of any text", maxID),
 	}
 }
 
@@ -63,16 +63,13 @@ func ofHandle(kind, name string, err error) error {
 	return fmt.Errorf("%s %q: %w", kind, name, err)
 }
 
-// EscapeID converts any text to an instance id: invalid bytes, and the percent sign, become % and two hexadecimal digits. Different texts
-// have different ids. The result may exceed the maximum length of an id, which ValidateID checks.
+// EscapeID converts any text to an instance id: invalid bytes, the percent sign, and a dot at an end become % and two hexadecimal digits.
+// Different texts have different ids. The result may exceed the maximum length of an id, which ValidateID checks.
 func EscapeID(text string) string {
-	plain := func(c byte) bool { return isID(c) && c != '%' }
-	if onlyOf(text, plain) {
-		return text
-	}
 	var b strings.Builder
 	for i := range len(text) {
-		if c := text[i]; plain(c) {
+		c, end := text[i], i == 0 || i == len(text)-1
+		if isID(c) && c != '%' && (c != '.' || !end) {
 			b.WriteByte(c)
 		} else {
 			fmt.Fprintf(&b, "%%%02X", c)
@@ -129,4 +126,4 @@ func isAlnum(c byte) bool {
 
 func isName(c byte) bool { return isAlnum(c) || strings.IndexByte("_.-", c) >= 0 }
 
-func isID(c byte) bool { return isAlnum(c) || strings.IndexByte("_:@=+~%-", c) >= 0 }
+func isID(c byte) bool { return isAlnum(c) || strings.IndexByte("_:@=+~%.-", c) >= 0 }

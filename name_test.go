@@ -14,12 +14,12 @@ import (
 )
 
 func TestValidateID(t *testing.T) {
-	for _, id := range []string{"a", "order-42", "A:b@c=d+e~f%20_-9", strings.Repeat("x", 200)} {
+	for _, id := range []string{"a", "order-42", "A:b@c=d+e~f%20_-9", "order.42", "a..b", strings.Repeat("x", 200)} {
 		if err := pawl.ValidateID(id); err != nil {
 			t.Errorf("%q: %v", id, err)
 		}
 	}
-	for _, id := range []string{"", "a b", "a.b", "a*", "a>", "ä", "a/b", "a\x00", strings.Repeat("x", 201)} {
+	for _, id := range []string{"", "a b", ".", "..", ".a", "a.", "a,b", "a*", "a>", "ä", "a/b", "a\x00", strings.Repeat("x", 201)} {
 		err := pawl.ValidateID(id)
 		var n *pawl.NameError
 		if !errors.Is(err, pawl.ErrBadID) || !errors.As(err, &n) || n.Text != id {
@@ -39,8 +39,10 @@ func TestEscapeIDIsValidAndReversible(t *testing.T) {
 			rt.Fatalf("%q came back as %q, %v", text, back, err)
 		}
 	})
-	if id := pawl.EscapeID("order-42"); id != "order-42" {
-		t.Fatalf("a valid id became %q", id)
+	for _, id := range []string{"order-42", "order.42", "a..b"} {
+		if got := pawl.EscapeID(id); got != id {
+			t.Fatalf("the valid id %q became %q", id, got)
+		}
 	}
 	for _, id := range []string{"%", "a%2", "%g0", "%0g"} {
 		if _, err := pawl.UnescapeID(id); !errors.Is(err, pawl.ErrBadID) {

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	natsgo "github.com/nats-io/nats.go"
 	"go.uber.org/goleak"
 
 	"github.com/pawlrun/pawl/internal/api"
@@ -239,15 +240,10 @@ func TestAnInstanceIsStartedSentToListedShownAndCancelled(t *testing.T) {
 	if out := must(t, at("history", "h-1")...); !strings.Contains(out, "ActivityCompleted") || !strings.Contains(out, "greet") {
 		t.Errorf("history:\n%s", out)
 	}
-	must(t, at("start", "fulfil-order", "o-1", "--input", `{"id":"o-1","item":"pen","quantity":1,"cents":990}`)...)
-	must(t, at("send", "o-1", "approved", `{"by":"finance"}`)...)
-	var got api.Outcome
-	if err := json.Unmarshal([]byte(must(t, at("get", "o-1", "--wait", "--json", "--timeout", "30s")...)), &got); err != nil {
-		t.Fatal(err)
-	}
-	if got.Status != "completed" || !strings.Contains(string(got.Result), `"cents":990`) {
-		t.Errorf("%+v", got)
-	}
+	must(t, at("start", "fulfil-order", "order.1", "--input", `{"id":"o-1","item":"pen","quantity":1,"cents":990}`)...)
+	idWithDots(t, console, nats, func() string {
+		return must(t, at("get", "order.1", "--wait", "--json", "--timeout", "30s")...)
+	})
 
 	must(t, at("start", "event", "e-1")...)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // as by Ctrl-C
@@ -289,6 +285,44 @@ func TestAnInstanceIsStartedSentToListedShownAndCancelled(t *testing.T) {
 	}
 	if code, out, errs := command(t, "check", "--redis", redis, "--namespace", "elsewhere"); code != 1 || out != "" || !strings.Contains(errs, "no namespace elsewhere") {
 		t.Errorf("check of nothing: code %d, %q, %q", code, out, errs)
+	}
+}
+
+// idWithDots sends the event that order.1 waits for in a subject, and compares its outcome in the command line, a subject and
+// the HTTP API.
+func idWithDots(t *testing.T, console, url string, wait func() string) {
+	t.Helper()
+	nc, err := natsgo.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	if _, err := nc.Request("pawl.default.to.order,1.event.approved", []byte(`{"by":"finance"}`), 30*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	outcomes := map[string][]byte{"get": []byte(wait())}
+	m, err := nc.Request("pawl.default.result.order,1", nil, 30*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcomes["subject"] = m.Data
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.TrimRight(console, "/")+"/api/v1/instances/order.1/result", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if outcomes["http"], err = io.ReadAll(resp.Body); err != nil {
+		t.Fatal(err)
+	}
+	for from, text := range outcomes {
+		var got api.Outcome
+		if err := json.Unmarshal(text, &got); err != nil || got.Instance != "order.1" || got.Status != "completed" || !strings.Contains(string(got.Result), `"cents":990`) {
+			t.Errorf("%s: %s, %v", from, text, err)
+		}
 	}
 }
 

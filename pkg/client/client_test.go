@@ -176,7 +176,7 @@ func TestBadIdsNamesAndSizesAreErrorsAtTheCall(t *testing.T) {
 	fulfil, approved := contract()
 	_, err := Start(soon(t), c, fulfil, "a b", order{})
 	_, err2 := c.StartRaw(soon(t), "x y", "a", history.Payload{})
-	_, err3 := c.Describe(soon(t), "a.b")
+	_, err3 := c.Describe(soon(t), "a,b")
 	_, err4 := c.AttachRaw("").Result(soon(t))
 	large := history.Payload{Type: history.TypeJSON, Data: []byte(strings.Repeat("1", queue.MaxPayload+1))}
 	for i, k := range []struct{ err, want error }{

@@ -61,7 +61,7 @@ func TestWhatCanNotTravelInAStartIsAnErrorAtTheCall(t *testing.T) {
 	full := history.Payload{Type: history.TypeJSON, Data: []byte(strings.Repeat("1", queue.MaxPayload))}
 	bad := pawl.NewEvent[order]("not good")
 	_, err := Start(soon(t), c, fulfil, "a", order{}, Version("v 1"))
-	_, err2 := SendOrStart(soon(t), c, fulfil, "a.b", order{}, approved, order{})
+	_, err2 := SendOrStart(soon(t), c, fulfil, "a,b", order{}, approved, order{})
 	_, err3 := SendOrStart(soon(t), c, fulfil, "a", order{}, bad, order{})
 	_, err4 := c.SendOrStartRaw(soon(t), "x", "a", full, "y", full)
 	for i, k := range []struct{ err, want error }{

@@ -219,10 +219,10 @@ func TestWaitingForAStatusOfNobodyEndsAfterALittlePatience(t *testing.T) {
 	if _, err := NextStatus(soon(t), c, pawl.NewStatus[order](), "nobody", 0); !errors.Is(err, ErrNotFound) {
 		t.Fatal(err)
 	}
-	if _, err := NextStatus(soon(t), c, pawl.NewStatus[order](), "a.b", 0); !errors.Is(err, pawl.ErrBadID) {
+	if _, err := NextStatus(soon(t), c, pawl.NewStatus[order](), "a,b", 0); !errors.Is(err, pawl.ErrBadID) {
 		t.Fatal(err)
 	}
-	if _, err := CustomStatus(soon(t), c, pawl.NewStatus[order](), "a.b"); !errors.Is(err, pawl.ErrBadID) {
+	if _, err := CustomStatus(soon(t), c, pawl.NewStatus[order](), "a,b"); !errors.Is(err, pawl.ErrBadID) {
 		t.Fatal(err)
 	}
 }

@@ -20,6 +20,8 @@
 //	pawl.<ns>.ended.<instance>                JSON: how an instance has ended
 //	pawl.<ns>.result.<instance>               request for that, answered in JSON by one of the orchestrators
 //
+// <instance> is the id with a comma for each dot, so that it is one token; no id has a comma.
+//
 // A client publishes to …to.> and …ask.*.read, and subscribes to its own reply inbox and to …owner.*. Without the
 // permission for the last it still works: what an owner that died had to push to it arrives when the client requests it
 // the next time, up to five seconds later.

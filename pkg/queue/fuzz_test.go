@@ -3,6 +3,7 @@ package queue
 import (
 	"encoding/hex"
 	"errors"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -74,6 +75,7 @@ func FuzzInput(f *testing.F) {
 	for _, h := range []string{HeaderID, HeaderReply, HeaderParent, HeaderHolds, HeaderEvent, HeaderSplit, HeaderVersion, HeaderOf, HeaderReason, HeaderOrchestrationVersion, HeaderEventType} {
 		f.Add("0.own.i.start.o", h, "1", []byte(`{"a":[1]}`))
 	}
+	f.Add("0.to.order,42.event.a.b", "", "", []byte("1"))
 	f.Add("0.to.i.cancel", HeaderBy, "\x1b[2J", []byte(`{"by":"x","text":"t"}`))
 	f.Add("0.to.i.purge", HeaderReply, "a b", []byte(`{"force":true}`))
 	f.Fuzz(func(t *testing.T, subject, header, value string, body []byte) {
@@ -87,6 +89,9 @@ func FuzzInput(f *testing.F) {
 				t.Errorf("problem of %d bytes: %q", n, in.Problem)
 			}
 			return
+		}
+		if again := subjectsOf("ns").input(in.Sender, in.Instance, in.Kind, in.Name); !strings.HasSuffix(subject, strings.TrimPrefix(again, "pawl.ns.")) {
+			t.Errorf("%q was read as %q", subject, again)
 		}
 		if CheckInstance(in.Instance) != nil || in.Name != "" && CheckName(in.Name) != nil || len(in.ID) > maxHeader || len(in.By) > maxHeader {
 			t.Errorf("accepted: %+v", in)

@@ -46,8 +46,9 @@ func (in *Input) read(m *nats.Msg, root string) error {
 	if !ok || !ok2 || !ok3 {
 		return fmt.Errorf("%w: subject %q", ErrMalformed, m.Subject)
 	}
-	in.Sender, in.Instance, in.Name = sender, instance, name
-	if err := CheckInstance(instance); err != nil {
+	in.Sender, in.Name = sender, name
+	var err error
+	if in.Instance, err = instanceOf(instance); err != nil {
 		return err
 	}
 	switch kind {

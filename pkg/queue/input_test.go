@@ -158,7 +158,7 @@ func TestNonsenseAboutFamilyIsAProblemOfTheInput(t *testing.T) {
 		{subject: "start.x", header: "Pawl-Parent", value: "order-42 1 2 3 0 e 1 -", want: ErrMalformed},
 		{subject: "start.x", header: "Pawl-Parent", value: "order-42 1 2 3 4 " + long[:maxEffect+1] + " 1 -", want: ErrMalformed},
 		{subject: "start.x", header: "Pawl-Parent", value: "order-42 1 2 3 4 e x -", want: ErrMalformed},
-		{subject: "start.x", header: "Pawl-Parent", value: "a.b 1 2 3 4 e 1 -", want: ErrBadInstance},
+		{subject: "start.x", header: "Pawl-Parent", value: "a,b 1 2 3 4 e 1 -", want: ErrBadInstance},
 		{subject: "start.x", header: "Pawl-Orchestration-Version", value: "v 1", want: ErrBadName},
 		{subject: "start.x", header: "Pawl-Orchestration-Version", value: long[:maxVersion+1], want: ErrBadName},
 		{subject: "start.x", header: "Pawl-Event", value: "paid!", want: ErrBadName},
@@ -274,10 +274,36 @@ func TestAnInputThatItsReaderWouldRefuseIsNotSent(t *testing.T) {
 	}
 }
 
+// instanceIDs draws valid ids, most of which have dots.
+func instanceIDs() *rapid.Generator[string] {
+	return rapid.StringMatching(`[A-Za-z0-9_:@=+~%-]{1,99}(\.{0,2}[A-Za-z0-9_:@=+~%-]{1,99})?`)
+}
+
+func TestSubjectsOfInstancesAreReversibleAndDistinct(t *testing.T) {
+	root := subjectsOf("default")
+	rapid.Check(t, func(t *rapid.T) {
+		id, other := instanceIDs().Draw(t, "id"), rapid.OneOf(instanceIDs(), rapid.SampledFrom([]string{"a.event.b", "a,b", "a.b", "a"})).Draw(t, "other")
+		subject := root.input(SenderClient, id, KindEvent, "x.y")
+		var in Input
+		err := in.read(&nats.Msg{Subject: strings.Replace(subject, "default.", "default.in.7.", 1)}, "pawl.default.")
+		if err != nil || in.Instance != id || in.Kind != KindEvent || in.Name != "x.y" {
+			t.Fatalf("%s: %+v %v", subject, in, err)
+		}
+		if tokens := strings.Split(root.result(id), "."); len(tokens) != 4 || !strings.Contains(id, ".") && tokens[3] != id {
+			t.Fatalf("%q became %q", id, tokens)
+		}
+		for _, of := range []func(string) string{root.change, root.ended, root.result} {
+			if id != other && CheckInstance(other) == nil && of(id) == of(other) {
+				t.Fatalf("%q and %q share %s", id, other, of(id))
+			}
+		}
+	})
+}
+
 func TestAParentIsReadFromItsHeaderAsItWasWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := &history.Parent{
-			Instance: rapid.StringMatching(`[A-Za-z0-9_:@=+~%-]{1,200}`).Draw(t, "instance"), Origin: history.Position{Seq: rapid.Uint64Min(1).Draw(t, "seq"), Time: rapid.Int64Min(1).Draw(t, "time")},
+			Instance: instanceIDs().Draw(t, "instance"), Origin: history.Position{Seq: rapid.Uint64Min(1).Draw(t, "seq"), Time: rapid.Int64Min(1).Draw(t, "time")},
 			Execution: rapid.Uint64Min(1).Draw(t, "execution"), Event: rapid.Uint64Min(1).Draw(t, "event"), Effect: rapid.StringMatching(`[!-~]{1,100}`).Draw(t, "effect"),
 			Depth: rapid.Uint64().Draw(t, "depth"), AncestorMarks: rapid.StringMatching(`([A-Za-z0-9_-]{11}(,[A-Za-z0-9_-]{11}){0,9})?`).Filter(func(s string) bool { return s != "-" }).Draw(t, "above"),
 		}

@@ -19,7 +19,7 @@ import (
 func TestEveryInstanceIsFiledUnderThePartitionThatGoComputes(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 64})
 	const alphabet = "ABCxyz019_:@=+~%-"
-	ids := []string{"a", "order-42", "%25~x", strings.Repeat("z", 200)}
+	ids := []string{"a", "order-42", "%25~x", strings.Repeat("z", 200), "order.42", "a..b", "a.event.e", "%2Ea.b"}
 	for range 300 {
 		id := make([]byte, 1+rand.IntN(40))
 		for i := range id {
@@ -34,7 +34,7 @@ func TestEveryInstanceIsFiledUnderThePartitionThatGoComputes(t *testing.T) {
 		ok(t, err)
 		m, err := stream.GetMsg(soon(t), seq)
 		ok(t, err)
-		if want := fmt.Sprintf("pawl.default.in.%d.to.%s.event.e", c.PartitionOf(id), id); m.Subject != want {
+		if want := fmt.Sprintf("pawl.default.in.%d.to.%s.event.e", c.PartitionOf(id), strings.ReplaceAll(id, ".", ",")); m.Subject != want {
 			t.Fatalf("filed as %s, want %s", m.Subject, want)
 		}
 	}
@@ -88,6 +88,7 @@ func TestForeignersCanSpeakWithNothingButASubject(t *testing.T) {
 		{subject: "a.cancel", body: `{"text":"t","by":"b"}`, want: Input{Kind: KindCancel, Text: "t", By: "b"}},
 		{subject: "a.event.b!d", problem: ErrBadName},
 		{subject: "ü.event.x", problem: ErrBadInstance},
+		{subject: ",a.event.x", problem: ErrBadInstance},
 		{subject: "a.event.large", body: long, problem: ErrTooLarge},
 		{subject: "a.event.new", header: nats.Header{"Pawl-Version": {"2"}}, problem: ErrNewer},
 		{subject: "a.event.new", header: nats.Header{"Pawl-Version": {"x"}}, problem: ErrMalformed},
@@ -134,7 +135,8 @@ func TestABadInputIsRefusedBeforeItIsSent(t *testing.T) {
 		want error
 	}{
 		{event("", "x", "1"), ErrBadInstance},
-		{event("a.b", "x", "1"), ErrBadInstance},
+		{event("a,b", "x", "1"), ErrBadInstance},
+		{event("a.", "x", "1"), ErrBadInstance},
 		{event(strings.Repeat("a", 201), "x", "1"), ErrBadInstance},
 		{event("a", "", "1"), ErrBadName},
 		{event("a", "x..y", "1"), ErrBadName},

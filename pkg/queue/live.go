@@ -96,8 +96,8 @@ func (c *Conn) ServeOutcomes(fn func(ctx context.Context, instance string) Outco
 	places := make(chan struct{}, outcomeServed)
 	prefix := len(c.subj.result(""))
 	s, err := subscribeGroup(c.nc, c.subj.result("*"), "pawl", func(m *nats.Msg) {
-		instance := m.Subject[prefix:]
-		if err := CheckInstance(instance); err != nil || !c.RepliesTo(m.Reply) {
+		instance, err := instanceOf(m.Subject[prefix:])
+		if err != nil || !c.RepliesTo(m.Reply) {
 			c.ignore(m, fmt.Errorf("%w: request for an outcome", ErrMalformed))
 			return
 		}

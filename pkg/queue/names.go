@@ -24,16 +24,19 @@ const (
 	maxTask  = MaxPayload + maxEnvelope
 )
 
-// CheckInstance returns an error that is ErrBadInstance unless id consists of 1 to
-// 200 characters of the alphabet [A-Za-z0-9_:@=+~%-].
+// CheckInstance returns an error that is ErrBadInstance unless id consists of 1 to 200 characters of the alphabet
+// [A-Za-z0-9_:@=+~%.-] and neither begins nor ends with a dot.
 func CheckInstance(id string) error {
 	if id == "" || len(id) > MaxInstance {
 		return fmt.Errorf("%w: %d characters, want 1 to %d", ErrBadInstance, len(id), MaxInstance)
 	}
 	for i := range len(id) {
-		if c := id[i]; !alphanumeric(c) && strings.IndexByte("_:@=+~%-", c) < 0 {
-			return fmt.Errorf("%w: %q has %q, want only A-Z a-z 0-9 _ : @ = + ~ %% - (EscapeID makes an id of anything)", ErrBadInstance, id, c)
+		if c := id[i]; !alphanumeric(c) && strings.IndexByte("_:@=+~%.-", c) < 0 {
+			return fmt.Errorf("%w: %q has %q, want only A-Z a-z 0-9 _ : @ = + ~ %% . - (EscapeID makes an id of any text)", ErrBadInstance, id, c)
 		}
+	}
+	if id[0] == '.' || id[len(id)-1] == '.' {
+		return fmt.Errorf("%w: %q begins or ends with a dot", ErrBadInstance, id)
 	}
 	return nil
 }
@@ -92,12 +95,22 @@ func checkNamespace(ns string) error {
 	return nil
 }
 
-// PartitionOf is the partition that the server's {{partition(n,1)}} gives an
-// instance: FNV-1a of 32 bits, modulo n. A test compares it with the server.
+// instanceToken returns the subject token of an instance: the id with a comma for each dot. No id has a comma, so
+// different ids have different tokens, and an id without dots is its own token.
+func instanceToken(id string) string { return strings.ReplaceAll(id, ".", ",") }
+
+// instanceOf returns the id whose token is given. The error is ErrBadInstance if there is none.
+func instanceOf(token string) (string, error) {
+	id := strings.ReplaceAll(token, ",", ".")
+	return id, CheckInstance(id)
+}
+
+// PartitionOf returns the partition that the server's {{partition(n,1)}} assigns to the token of an instance: FNV-1a of
+// 32 bits, modulo n. A test compares it with the server.
 func PartitionOf(instance string, n int) int {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(instance))  // a hash.Hash never fails
-	return int(h.Sum32() % uint32(n)) //nolint:gosec // 1 to MaxPartitions
+	_, _ = h.Write([]byte(instanceToken(instance))) // a hash.Hash never fails
+	return int(h.Sum32() % uint32(n))               //nolint:gosec // 1 to MaxPartitions
 }
 
 // subjects builds the subjects of one namespace.
@@ -107,7 +120,7 @@ func subjectsOf(ns string) subjects { return subjects{root: "pawl." + ns + "."} 
 
 // input is where an input is published. Clients and orchestrators have a prefix each, so that permissions can tell them apart.
 func (s subjects) input(from Sender, instance string, k InputKind, name string) string {
-	subject := s.root + from.String() + "." + instance + "." + k.String()
+	subject := s.root + from.String() + "." + instanceToken(instance) + "." + k.String()
 	if name != "" {
 		subject += "." + name
 	}
@@ -156,9 +169,9 @@ func (s subjects) workers() string         { return s.root + "workers" }
 func (s subjects) watch() string           { return s.root + "watch" }
 
 // change, ended and result are of an instance; docs/http-api.md has their content.
-func (s subjects) change(instance string) string { return s.root + "change." + instance }
-func (s subjects) ended(instance string) string  { return s.root + "ended." + instance }
-func (s subjects) result(instance string) string { return s.root + "result." + instance }
+func (s subjects) change(instance string) string { return s.root + "change." + instanceToken(instance) }
+func (s subjects) ended(instance string) string  { return s.root + "ended." + instanceToken(instance) }
+func (s subjects) result(instance string) string { return s.root + "result." + instanceToken(instance) }
 
 // queueToken makes one subject token of a queue's name. The equals sign is not in
 // the alphabet of names, so that no two queues meet.
