@@ -18,8 +18,6 @@ import (
 const (
 	purgeConcurrency = 64  // concurrent purges
 	minForBar        = 200 // instances for which progress is shown
-
-	statusRefused client.Status = "refused" // of a row of "pawl list --stalled" for an input that cannot be used
 )
 
 type purgeCmd struct {
@@ -145,8 +143,6 @@ func (c *purgeCmd) one(ctx context.Context, cl *client.Client, id string) error 
 	switch {
 	case c.many() && errors.Is(err, client.ErrNotFound): // another purge was first
 		return nil
-	case errors.Is(err, client.ErrNotFound):
-		return errors.Join(err, refusedInput(ctx, cl, id))
 	case errors.Is(err, client.ErrStalled), !errors.Is(err, client.ErrPurgePending):
 		return err
 	case ctx.Err() == nil:
@@ -154,19 +150,6 @@ func (c *purgeCmd) one(ctx context.Context, cl *client.Client, id string) error 
 	default:
 		return fmt.Errorf("interrupted; %s will be purged nevertheless", id)
 	}
-}
-
-// refusedInput explains why an id is listed that has no instance; nil: it is not listed.
-func refusedInput(ctx context.Context, cl *client.Client, id string) error {
-	for d, err := range cl.Stalled(ctx) {
-		if err != nil {
-			return nil // only the explanation is missing
-		}
-		if d.Instance == id && d.Status == statusRefused {
-			return fmt.Errorf("%s; nothing is stored for it: send it again without the error, its row expires within 24 hours", d.Stalled)
-		}
-	}
-	return nil
 }
 
 // purgeReport reports the results of purges.

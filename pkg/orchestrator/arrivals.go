@@ -89,11 +89,12 @@ func (a *inboxes) dropped(arr arrival, said store.Ingested) {
 	if !said.Unknown {
 		return // a repeat: its first copy has been answered for; or it is over its bound
 	}
-	a.log.Debug("an input for an instance that nobody has started is dropped", "instance", arr.in.Instance, "kind", arr.in.Kind)
-	a.commits.answer(arr.in.Reply, request.Answer{
-		Instance: arr.in.Instance,
-		Problem:  &request.Problem{Code: request.ProblemNotFound, Message: "there is no instance " + arr.in.Instance},
-	})
+	a.log.Debug("input for unknown instance dropped", "instance", arr.in.Instance, "kind", arr.in.Kind)
+	if arr.in.Kind == queue.KindPurge {
+		a.emit(effect{kind: forgetRefusals, id: arr.in.Instance, body: arr.in.Reply})
+		return
+	}
+	a.commits.answer(arr.in.Reply, request.Answer{Instance: arr.in.Instance, Problem: notFound(arr.in.Instance)})
 }
 
 // arrived puts an input that is now in the store's inbox into memory, if memory knows the

@@ -44,6 +44,7 @@ const (
 	readDue                              // ──▶ dueRead
 	readSchedule                         // after: so far ahead ──▶ scheduleRead
 	listRefusals                         // body: []store.Refusal
+	forgetRefusals                       // id, body: the reply subject of a purge of an unknown instance
 	reportLate                           // id, turn: how cancelled activities have ended
 	noteCancelled                        // body: []string, marks of cancelled children
 )
@@ -83,7 +84,7 @@ const (
 
 var effectKinds = [...]string{
 	loadInstance: "load", readInbox: "read inbox", searchInbox: "search inbox", fetchHead: "fetch head", commitTurn: "commit", reconcileWith: "reconcile",
-	removeInstance: "remove", findWipe: "find wipe", wipeInstance: "wipe", readDue: "read due", readSchedule: "read schedule", listRefusals: "list refusals",
+	removeInstance: "remove", findWipe: "find wipe", wipeInstance: "wipe", readDue: "read due", readSchedule: "read schedule", listRefusals: "list refusals", forgetRefusals: "forget refusals",
 	reportLate: "report late", noteCancelled: "note cancelled", runTurn: "run turn", evictCode: "evict code", callGate: "call gate",
 	releaseTickets: "release tickets", sweepGate: "sweep gate", relistGate: "relist gate", unlistGate: "unlist gate", findUnwanted: "find unwanted",
 	passNotices: "pass notices", wakeGate: "wake gate", publishTask: "publish task", publishMessage: "publish message", sendHints: "send hints",

@@ -87,7 +87,7 @@ func (qs *queries) pending(ctx context.Context, id string, is error) error {
 	return is
 }
 
-func notFound(id string) error {
+func notFound(id string) *request.Problem {
 	return &request.Problem{Code: request.ProblemNotFound, Message: "there is no instance " + id}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/partition"
 	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history/store"
 	"github.com/pawlrun/pawl/pkg/lease"
 	"github.com/pawlrun/pawl/pkg/queue"
@@ -53,6 +54,9 @@ func (s *shell) do(e *effect) {
 	case listRefusals:
 		refused := e.body.([]store.Refusal)
 		s.waits.Go(func() { s.listRefusals(s.life, refused) })
+	case forgetRefusals:
+		id, reply := e.id, e.body.(string)
+		s.waits.Go(func() { s.forgetRefusals(s.life, id, reply) })
 	case reportLate:
 		s.report(e.id, e.turn)
 	case noteCancelled:
@@ -157,6 +161,21 @@ func (s *shell) listRefusals(ctx context.Context, refused []store.Refusal) {
 	if err := s.store.Refuse(ctx, s.st, refused); err != nil && ctx.Err() == nil {
 		logFailure(s.log, "refused inputs not listed", err, "inputs", len(refused))
 	}
+}
+
+// forgetRefusals completes the purge of an id that has no instance: it removes the refused inputs of the id.
+func (s *shell) forgetRefusals(ctx context.Context, id, reply string) {
+	ctx, stop := context.WithTimeout(ctx, lastRetry)
+	defer stop()
+	found, err := s.store.ForgetRefusals(ctx, s.st, id)
+	if err != nil && ctx.Err() == nil {
+		logFailure(s.log, "refused inputs not removed", err, "instance", id)
+	}
+	ans := request.Answer{Instance: id}
+	if !found || err != nil {
+		ans.Problem = notFound(id)
+	}
+	s.answer(reply, ans)
 }
 
 func (s *shell) runTurn(t *turn) { s.turns.do(&turnRun{turn: t, shell: s}) }

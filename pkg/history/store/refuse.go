@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawlrun/pawl/internal/redisx"
@@ -32,19 +33,41 @@ type Refusal struct {
 
 // Refuse records refusals.
 func (s *Store) Refuse(ctx context.Context, t Tenure, rs []Refusal) error {
-	p := s.space.Part(t.Part)
-	args := []any{t.Token, refusalsKept, refusalsSpan.Milliseconds()}
+	var entries []string
 	for _, r := range rs[max(0, len(rs)-refusalsKept):] {
 		r.Reason = text.Shorten(r.Reason, maxReason)
 		b, err := json.Marshal(r)
 		if err != nil {
 			return fmt.Errorf("partition %d: encode a refusal: %w", t.Part, err)
 		}
-		args = append(args, b)
+		entries = append(entries, string(b))
+	}
+	return s.writeRefusals(ctx, t, entries, nil)
+}
+
+// ForgetRefusals removes the refusals of an id, and reports whether there were any.
+func (s *Store) ForgetRefusals(ctx context.Context, t Tenure, instance string) (bool, error) {
+	var gone []string
+	err := s.refusals(ctx, t.Part, func(x Refusal, encoded string) {
+		if x.Instance == instance {
+			gone = append(gone, encoded)
+		}
+	})
+	if err != nil || len(gone) == 0 {
+		return false, err
+	}
+	return true, s.writeRefusals(ctx, t, nil, gone)
+}
+
+func (s *Store) writeRefusals(ctx context.Context, t Tenure, entries, gone []string) error {
+	p := s.space.Part(t.Part)
+	args := []any{t.Token, refusalsKept, refusalsSpan.Milliseconds(), len(entries)}
+	for _, entry := range slices.Concat(entries, gone) {
+		args = append(args, entry)
 	}
 	v, err := s.run.Do(ctx, redisx.Call{Script: s.refuse, Keys: []string{p.Owner(), p.Refused()}, Args: args})
 	if err != nil {
-		return fmt.Errorf("partition %d: remember refusals: %w", t.Part, err)
+		return fmt.Errorf("partition %d: write refusals: %w", t.Part, err)
 	}
 	if r := redisx.NewReply(v); r.Str(0) != "OK" {
 		return replyError("refuse", r)
@@ -53,19 +76,22 @@ func (s *Store) Refuse(ctx context.Context, t Tenure, rs []Refusal) error {
 }
 
 // Refusals reads the recent refusals of a partition, newest first.
-func (s *Reader) Refusals(ctx context.Context, part int) ([]Refusal, error) {
+func (s *Reader) Refusals(ctx context.Context, part int) (all []Refusal, err error) {
+	return all, s.refusals(ctx, part, func(x Refusal, _ string) { all = append(all, x) })
+}
+
+func (s *Reader) refusals(ctx context.Context, part int, each func(x Refusal, encoded string)) error {
 	v, err := s.run.Do(ctx, redisx.Command("LRANGE", s.space.Part(part).Refused(), 0, -1))
 	if err != nil {
-		return nil, fmt.Errorf("partition %d: read what was refused: %w", part, err)
+		return fmt.Errorf("partition %d: read refusals: %w", part, err)
 	}
 	r := redisx.NewReply([]any{v})
-	var out []Refusal
 	for _, encoded := range r.Strs(0) {
 		var x Refusal
 		if err := json.Unmarshal([]byte(encoded), &x); err != nil {
-			return out, fmt.Errorf("partition %d: a refusal does not decode: %w", part, err)
+			return fmt.Errorf("partition %d: a refusal does not decode: %w", part, err)
 		}
-		out = append(out, x)
+		each(x, encoded)
 	}
-	return out, r.Err()
+	return r.Err()
 }

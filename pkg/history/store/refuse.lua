@@ -1,13 +1,15 @@
--- refuse records inputs that cannot be used, newest first, because their senders no longer wait for an answer.
+-- refuse records inputs that cannot be used, newest first, because their senders no longer wait for an answer, and removes
+-- records of a purged id.
 --
 --! keys  partition refused
---! args  token max# span# | entry*
+--! args  token max# span# | entry* gone*
 --! reply FENCED | OK now
 --
 -- max: how many are kept; span: for how long, ms.
 local t = now()
 if fenced(partition, token, t) then return {'FENCED'} end
 for k = 1, #entry do redis.call('LPUSH', refused, entry[k]) end
+for k = 1, #gone do redis.call('LREM', refused, 0, gone[k]) end
 redis.call('LTRIM', refused, 0, max - 1)
 redis.call('PEXPIRE', refused, ms(span))
 return {'OK', ms(t)}

@@ -126,7 +126,7 @@ func New(run *redisx.Runner, space redisx.Space) *Store {
 			"token max#"),
 		refuse: redisx.NewScript("refuse", "", refuseLua,
 			"partition refused",
-			"token max# span# | entry*"),
+			"token max# span# | entry* gone*"),
 		purge: redisx.NewScript("purge", "", purgeLua,
 			"partition wakeups record inbox stalled index | data*",
 			"token instance head applied | pop*"),
