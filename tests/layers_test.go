@@ -16,7 +16,7 @@ const module = "github.com/pawlrun/pawl"
 // floors are those of docs/architecture.md. A package imports only from lower floors, and 6 also from its own.
 func floor(pkg string) int {
 	switch strings.TrimPrefix(strings.TrimPrefix(pkg, module), "/") {
-	case "internal/author", "internal/queuemetrics", "internal/request":
+	case "internal/author", "internal/promx", "internal/request":
 		return 3
 	case "":
 		return 4

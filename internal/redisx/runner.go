@@ -111,7 +111,8 @@ type Runner struct {
 	rdb   redis.UniversalClient
 	slots *slotMap // nil unless the client is of a cluster
 
-	outage *outage.Reporter // may be nil
+	outage *outage.Reporter                      // may be nil
+	timed  func(took time.Duration, failed bool) // may be nil
 
 	mu     sync.Mutex
 	lanes  map[redis.Cmdable]*lane // by the client's own client of the node
@@ -138,6 +139,20 @@ func NewRunner(rdb redis.UniversalClient) *Runner {
 func (r *Runner) ReportTo(o *outage.Reporter) *Runner {
 	r.outage = o
 	return r
+}
+
+// Time sets a function that receives the duration of every pipeline, and whether the node did not reply. It is called before the
+// first call; the function must not block.
+func (r *Runner) Time(timed func(took time.Duration, failed bool)) *Runner {
+	r.timed = timed
+	return r
+}
+
+// took reports the duration of a pipeline.
+func (r *Runner) took(d time.Duration, failed bool) {
+	if r.timed != nil {
+		r.timed(d, failed)
+	}
 }
 
 // observe reports the outcome of an operation.

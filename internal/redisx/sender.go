@@ -69,6 +69,7 @@ func (s *sender) overdue() {
 		return
 	}
 	l := s.lane
+	l.runner.took(callTimeout, true)
 	l.down(batch, errOverdue)
 	l.runner.mu.Lock()
 	if !l.runner.closed {
@@ -123,7 +124,8 @@ func (s *sender) pipeline(batch []flight, load []*Script) (noScript []flight, ok
 		batch[i].cmd = pipe.Do(ctx, batch[i].call.wire()...)
 	}
 	s.begin(batch)
-	_, _ = pipe.Exec(ctx) // each command carries its own error
+	_, _ = pipe.Exec(ctx)       // each command carries its own error
+	took := time.Since(s.began) // only this goroutine writes it
 	if !s.end() {
 		return nil, false
 	}
@@ -150,6 +152,7 @@ func (s *sender) pipeline(batch []flight, load []*Script) (noScript []flight, ok
 			f.fail(err)
 		}
 	}
+	l.runner.took(took, len(lost) > 0)
 	if len(passing) > 0 {
 		l.runner.later(passing)
 	}

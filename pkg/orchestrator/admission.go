@@ -300,7 +300,7 @@ func (a *admission) applyVerdict(in *instance, g *history.Limit, now int64, v li
 	case limiter.Admitted:
 	case limiter.Waiting:
 		g.WaitingSince = now
-		a.met.waited.WithLabelValues(limiter.Action(g.Name)).Inc()
+		a.met.waited.WithLabelValues(a.met.actions.Of(limiter.Action(g.Name))).Inc()
 	case unanswered:
 		in.gateAt = a.clock.now() + askSilentGate.Milliseconds()
 	default:

@@ -193,7 +193,7 @@ func (a *commits) commitAnswered(m *message) {
 func (a *commits) committed(in *instance, t *turn, c *store.Commit, done store.Committed) {
 	a.to(in, idle)
 	a.sawClock(done.Now)
-	a.met.commits.Inc()
+	a.met.committed(t, c, done.Now)
 	if c.NewHead != "" {
 		if len(c.Record.Unread) > 0 {
 			a.log.Info("instance ended with unread events", "instance", in.id, "events", history.FormatUnread(c.Record.Unread))

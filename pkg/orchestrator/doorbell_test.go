@@ -54,7 +54,7 @@ func TestDoorbellsForUnknownInstancesCostRedisNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if loads, looks := met.get("pawl_orchestrator_loads_total"), met.get("pawl_orchestrator_looks_total"); loads+looks != 0 {
+	if loads, looks := met.get("pawl_orchestrator_loads_total"), met.get("pawl_orchestrator_reconciliations_total"); loads+looks != 0 {
 		t.Errorf("%v loads, %v looks", loads, looks)
 	}
 }

@@ -336,12 +336,12 @@ func TestAWordThatTheGateDoesNotConfirmIsNoGrant(t *testing.T) {
 	s.until("it is in its history", func() bool { return len(s.describe("h-1").LimitWaits) == 1 && s.describe("h-1").Events == 2 })
 	forged := time.Now().Add(time.Hour).UnixMilli() // whoever can publish can say so
 	for _, w := range []queue.Word{{Kind: queue.WordGranted, At: waiter.Since - 1}, {Kind: queue.WordTimedOut, At: waiter.Since - 1}, {Kind: queue.WordGranted, At: forged}, {Kind: queue.WordCleared, At: forged}} {
-		asked := met.get("pawl_orchestrator_gate_asks_total")
+		asked := met.get("pawl_orchestrator_limit_requests_repeated_total")
 		late := queue.Word{Kind: w.Kind, Gate: "limited", Member: waiter.Member.String(), At: w.At}
 		if err := s.conn.SendWords(s.conn.PartitionOf("h-1"), []queue.Word{late}); err != nil {
 			t.Fatal(err)
 		}
-		s.until("the gate is asked", func() bool { return met.get("pawl_orchestrator_gate_asks_total") > asked })
+		s.until("the gate is asked", func() bool { return met.get("pawl_orchestrator_limit_requests_repeated_total") > asked })
 	}
 	if d := s.describe("h-1"); len(d.LimitWaits) != 1 || d.Events != 2 {
 		t.Fatalf("%+v", d)

@@ -115,7 +115,7 @@ func (a *notices) unwantedFound(name string, found *unwantedMembers, err error) 
 
 // count keeps the gauges, and says when a gate is deadlocked, or no longer is.
 func (a *notices) count(name string, v *visit, got limiter.SweepReply) {
-	action := limiter.Action(name)
+	action := a.met.actions.Of(limiter.Action(name))
 	a.met.gateWaiting.WithLabelValues(action).Add(float64(got.Waiting - v.waiting))
 	a.met.gateHolding.WithLabelValues(action).Add(float64(got.Holding - v.holding))
 	v.waiting, v.holding = got.Waiting, got.Holding

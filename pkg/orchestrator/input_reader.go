@@ -100,6 +100,7 @@ func (ir *inputReader) drain(ctx context.Context, r *queue.Reader, at history.Po
 			}
 			next = tail
 		}
+		ir.lag.begin(batch)
 		for first := true; first || len(batch) > 0; first = false {
 			n := chunk(batch)
 			to := next
@@ -110,6 +111,7 @@ func (ir *inputReader) drain(ctx context.Context, r *queue.Reader, at history.Po
 				return at
 			}
 			at, batch = to, batch[n:]
+			ir.lag.begin(batch)
 		}
 	}
 }
@@ -159,6 +161,7 @@ func (ir *inputReader) ingest(ctx context.Context, batch []queue.Input, prev, ne
 		case got.err == nil:
 			failpoint.Here("orchestrator.ingested")
 			ir.tenure.Acked(next)
+			ir.lag.end(ir.met, got.now)
 			ir.met.ingested.Add(float64(len(arrivals)))
 			return ir.box.post(message{kind: inputsIngested, body: &ingested{now: got.now, to: next, arrivals: arrivals, results: got.said}})
 		case errors.Is(got.err, store.ErrFenced):

@@ -96,7 +96,7 @@ func newInteraction(t *testing.T) *interaction {
 	}
 	cfg := Config{}
 	cfg.setDefaults()
-	met, err := newMetrics(nil)
+	met, err := newMetrics(&Config{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ import (
 	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/internal/partition"
-	"github.com/pawlrun/pawl/internal/queuemetrics"
+	"github.com/pawlrun/pawl/internal/promx"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -144,7 +144,7 @@ func New(cfg Config, orchestrations ...pawl.OrchestrationBinding) (*Orchestrator
 	if err != nil {
 		return nil, fmt.Errorf("orchestrator: Config.Global: %w", err)
 	}
-	met, err := newMetrics(cfg.Metrics)
+	met, err := newMetrics(&cfg, programs.Orchestrations())
 	if err != nil {
 		return nil, err
 	}
@@ -236,6 +236,8 @@ func (o *Orchestrator) Start(ctx context.Context) error {
 		"orchestrations", strings.Join(o.programs.Orchestrations(), " "))
 	wg.Go(func() { s.turners.watch(background) })
 	wg.Go(func() { s.trim(background, keeper) })
+	wg.Go(func() { s.sample(background, keeper) })
+	wg.Go(func() { s.met.nats.ProbeNATS(background, s.conn.NATS()) })
 	wg.Go(func() { s.policies.watch(background) })
 	wg.Go(func() { s.descendants.watch(background) })
 	wg.Go(func() { s.watchTasks(background) })
@@ -272,11 +274,11 @@ func (o *Orchestrator) open(ctx context.Context, opened *[]func()) (*shared, *pa
 		return nil, nil, err
 	}
 	*opened = append(*opened, conn.Close)
-	unregister, err := queuemetrics.Register(o.cfg.Metrics, "orchestrator", conn)
+	unregister, err := promx.RegisterConn(o.cfg.Metrics, "orchestrator", conn)
 	if err != nil {
 		return nil, nil, err
 	}
-	run := redisx.NewRunner(o.cfg.Redis).ReportTo(o.outage)
+	run := redisx.NewRunner(o.cfg.Redis).ReportTo(o.outage).Time(o.met.redis.Observe)
 	s := o.newShared(conn, run, space)
 	*opened = append(*opened, unregister, run.Close, s.queueAges.wg.Wait, s.fleet.wg.Wait)
 	// The policies are read before the first turn.
@@ -310,6 +312,7 @@ func (o *Orchestrator) newShared(conn *queue.Conn, run *redisx.Runner, space red
 		gates: limiter.New(run, space, conn.PartitionOf), shards: newShards(), queueAges: newQueueAges(conn), fleet: newFleet(conn, o.cfg.Look), lost: &tasksLoss{}, turners: newTurners(o.cfg.TurnLimit),
 		watched: &watched{}, trace: newTrace(o.cfg.Trace),
 	}
+	s.met.lags.shards.Store(s.shards)
 	s.descendants = newDescendants(s.store, conn, s.log)
 	var global *history.Policy
 	if len(o.cfg.Global) > 0 {
@@ -326,7 +329,11 @@ func (s *shared) newKeeper(space redisx.Space) *partition.Keeper {
 		Run: func(ctx context.Context, t *partition.Tenure) error {
 			s.met.partitions.Inc()
 			defer s.met.partitions.Dec()
-			return newShard(ctx, s, t).run()
+			err := newShard(ctx, s, t).run()
+			if err != nil {
+				s.met.tenuresLost.Inc()
+			}
+			return err
 		},
 		Released: func(p int) {
 			n := queue.Notice{Kind: queue.PartitionReleased, Partition: p, Member: s.cfg.Member}

@@ -30,6 +30,7 @@ type shell struct {
 	ctx    context.Context //nolint:containedctx // ends with the tenure
 	life   context.Context //nolint:containedctx // ends with the shard: later, for a hand-over finishes what is under way
 	waits  sync.WaitGroup  // of what has been sent off
+	lag    lag
 }
 
 // do carries out one effect.
@@ -109,8 +110,10 @@ func (s *shell) read(kind effectKind, in *instance, span time.Duration) {
 }
 
 func (s *shell) commit(in *instance, t *turn, c *store.Commit) {
+	begin := time.Now()
 	s.store.Commit(s.st, c, func(done store.Committed, err error) {
 		failpoint.Here("orchestrator.committed")
+		s.met.commitSeconds.Observe(time.Since(begin).Seconds())
 		if err == nil {
 			s.tenure.Committed(done.Number)
 		}

@@ -37,7 +37,7 @@ func (a *admission) rejectionFailure(name string, why limiter.Kind, until int64)
 			f.Message += "; there is room again at " + time.UnixMilli(until).UTC().Format(time.RFC3339Nano)
 		}
 	}
-	a.met.refusedAt.WithLabelValues(limiter.Action(name), f.Code).Inc()
+	a.met.refusedAt.WithLabelValues(a.met.actions.Of(limiter.Action(name)), f.Code).Inc()
 	return f
 }
 

@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"sync"
+	"time"
 
 	"github.com/pawlrun/pawl/internal/failpoint"
 	"github.com/pawlrun/pawl/internal/replay"
@@ -146,6 +147,8 @@ type turnRun struct {
 }
 
 func (r *turnRun) work() {
+	begin := time.Now()
+	defer func() { r.shell.met.turnSeconds.Observe(time.Since(begin).Seconds()) }()
 	t, d := r.turn, &r.turn.from
 	if t.exec == nil {
 		t.runs(replay.New(d.identity, d.program, r.shell.replayOptions(t.in.id)))

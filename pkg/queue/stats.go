@@ -2,7 +2,7 @@ package queue
 
 import "sync/atomic"
 
-// Stats are counts since the Conn was opened. Package queuemetrics shows them to Prometheus.
+// Stats are counts since the Conn was opened. Package promx exports them to Prometheus.
 type Stats struct {
 	Inputs, Tasks uint64 // acknowledged publishes
 	Failed        uint64 // publishes that failed, or whose fate is unknown

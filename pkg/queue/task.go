@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -120,4 +121,22 @@ func (c *Conn) OldestTask(ctx context.Context, queue string) (at time.Time, ok b
 		return time.Time{}, false, fmt.Errorf("queue: oldest task of %s: %w", queue, err)
 	}
 	return m.Time, true, nil
+}
+
+// Backlog returns how many tasks each queue has in the stream: those that no worker has claimed. A queue without tasks is missing.
+func (c *Conn) Backlog(ctx context.Context) (map[string]uint64, error) {
+	info := new(jetstream.StreamInfo)
+	err := c.api(ctx, "STREAM.INFO."+c.tasks.Name, struct {
+		Filter string `json:"subjects_filter"`
+	}{c.subj.taskAll()}, info)
+	c.observe("count tasks", err)
+	if err != nil {
+		return nil, fmt.Errorf("queue: count tasks: %w", err)
+	}
+	prefix := strings.TrimSuffix(c.subj.taskAll(), "*")
+	out := make(map[string]uint64, len(info.State.Subjects))
+	for subject, n := range info.State.Subjects {
+		out[strings.ReplaceAll(strings.TrimPrefix(subject, prefix), "=", ".")] = n // see queueToken
+	}
+	return out, nil
 }

@@ -17,6 +17,9 @@ import (
 func (t *task) watch() {
 	defer close(t.grace.watched)
 	t.w.tasks.cancelled(t)
+	if cause := t.cause(); cause != nil && !cause.At.IsZero() {
+		t.w.count.cancelled.Observe(max(0, time.Since(cause.At).Seconds()))
+	}
 	if t.grace.period > 0 {
 		timer := time.NewTimer(t.grace.period)
 		defer timer.Stop()

@@ -2,81 +2,135 @@ package worker
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/pawlrun/pawl/internal/promx"
 	"github.com/pawlrun/pawl/pkg/lease"
 )
 
-// metrics are the counters of one worker.
+// metrics are the metrics of a worker. docs/metrics.md lists them.
 type metrics struct {
-	registerer   prometheus.Registerer // nil: none
+	registerer   prometheus.Registerer
 	collectors   []prometheus.Collector
 	claims       map[lease.Outcome]prometheus.Counter
 	unclaimed    prometheus.Counter
 	unregistered prometheus.Counter
 	byActivity   map[string]*activityMetrics
+	redis, nats  *promx.RoundTrips
+
+	cancelled      prometheus.Observer // from the commit to the end of the context
+	cancelReturned prometheus.Observer // from there to the return of the handler
 }
 
 // activityMetrics counts the outcomes of one activity's claims. Completed and failed are counted after the ack; cancelled and lost are not
 // errors. An abandoned activity is counted only as abandoned.
 type activityMetrics struct {
 	completed, failed, cancelled, lost, returned, abandoned prometheus.Counter
-	seconds                                                 prometheus.Observer
+	scheduleToStart, startToEnd                             prometheus.Observer
 }
 
 func newMetrics(reg prometheus.Registerer, w *Worker) (*metrics, error) {
-	tasks := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "pawl_worker_tasks_total",
-		Help: "Tasks delivered, by outcome: the reply to the claim, unclaimed (no reply), or unregistered (no handler in this worker).",
-	}, []string{"outcome"})
-	ends := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "pawl_worker_activities_total",
-		Help: "Activities that ended, by outcome: completed, failed (both acked), cancelled, lost (the lease), returned (the worker stopped), abandoned (after the grace period).",
-	}, []string{"activity", "outcome"})
-	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name:    "pawl_worker_activity_seconds",
-		Help:    "Duration of the activities' functions.",
-		Buckets: prometheus.ExponentialBuckets(0.001, 4, 10), // 1 ms to 4 min
-	}, []string{"activity"})
 	m := &metrics{
-		registerer: reg, claims: make(map[lease.Outcome]prometheus.Counter), byActivity: make(map[string]*activityMetrics),
-		unclaimed: tasks.WithLabelValues("unclaimed"), unregistered: tasks.WithLabelValues("unregistered"),
+		registerer: promx.Namespace(reg, w.cfg.Namespace), claims: make(map[lease.Outcome]prometheus.Counter), byActivity: make(map[string]*activityMetrics),
+		redis: promx.NewRoundTrips("redis", "Redis", "worker"), nats: promx.NewRoundTrips("nats", "NATS", "worker"),
 	}
+	m.collectors = append(m.collectors, m.redis, m.nats, promx.Build("worker"), newSlots(w))
+	m.tasks()
+	m.activities(w.registry.Activities())
+	m.gauges(w)
+	return m, m.register()
+}
+
+func (m *metrics) counters(name, help string, labels ...string) *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	m.collectors = append(m.collectors, c)
+	return c
+}
+
+func (m *metrics) latencies(name, help string, labels ...string) *prometheus.HistogramVec {
+	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: promx.Buckets()}, labels)
+	m.collectors = append(m.collectors, h)
+	return h
+}
+
+func (m *metrics) tasks() {
+	tasks := m.counters("pawl_worker_tasks_total",
+		"Tasks delivered, by outcome: the reply to the claim (acquired, held, exhausted, gone), unclaimed (no reply), or unregistered (no handler in this worker).", "outcome")
+	m.unclaimed, m.unregistered = tasks.WithLabelValues("unclaimed"), tasks.WithLabelValues("unregistered")
 	for o, name := range map[lease.Outcome]string{
-		lease.Acquired: "yours", lease.Held: "held", lease.Exhausted: "exhausted", lease.Gone: "gone",
+		lease.Acquired: "acquired", lease.Held: "held", lease.Exhausted: "exhausted", lease.Gone: "gone",
 	} {
 		m.claims[o] = tasks.WithLabelValues(name)
 	}
-	for _, name := range w.registry.Activities() {
+}
+
+func (m *metrics) activities(names []string) {
+	ends := m.counters("pawl_worker_activities_total",
+		"Activities that ended, by outcome: completed, failed (both acked), cancelled, lost (the lease), returned (the worker stopped), abandoned (after the grace period).", "activity", "outcome")
+	waited := m.latencies("pawl_worker_activity_schedule_to_start_seconds", "Time from the turn that schedules an activity to the start of its function; the clocks of orchestrator and worker are compared.", "activity")
+	ran := m.latencies("pawl_worker_activity_start_to_end_seconds", "Duration of the activities' functions.", "activity")
+	for _, name := range names {
 		m.byActivity[name] = &activityMetrics{
 			completed: ends.WithLabelValues(name, "completed"), failed: ends.WithLabelValues(name, "failed"),
 			cancelled: ends.WithLabelValues(name, "cancelled"), lost: ends.WithLabelValues(name, "lost"),
 			returned: ends.WithLabelValues(name, "returned"), abandoned: ends.WithLabelValues(name, "abandoned"),
-			seconds: seconds.WithLabelValues(name),
+			scheduleToStart: waited.WithLabelValues(name), startToEnd: ran.WithLabelValues(name),
 		}
 	}
-	running := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "pawl_worker_running", Help: "Activities that run now.",
-	}, func() float64 { return float64(len(w.tasks.running())) })
-	abandoned := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "pawl_worker_abandoned", Help: "Activities that run after the end of their grace period.",
-	}, func() float64 { return float64(w.tasks.abandonedCount()) })
+}
+
+func (m *metrics) gauges(w *Worker) {
+	m.cancelled = m.latencies("pawl_worker_cancellation_seconds",
+		"Time from the commit of a cancellation to the end of the activity's context; the clocks of Redis and worker are compared.").WithLabelValues()
+	m.cancelReturned = m.latencies("pawl_worker_cancellation_return_seconds",
+		"Time from the end of an activity's context to the return of its function.").WithLabelValues()
+	gauge := func(name, help string, value func() int) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value()) })
+	}
 	renewals := func(name, help string, value func(lease.Counts) uint64) prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value(w.renewals())) })
 	}
-	m.collectors = []prometheus.Collector{
-		tasks, ends, seconds, running, abandoned,
+	m.collectors = append(m.collectors,
+		gauge("pawl_worker_running", "Activities that run now.", func() int { return len(w.tasks.running()) }),
+		gauge("pawl_worker_abandoned", "Activities that run after the end of their grace period.", w.tasks.abandonedCount),
 		renewals("pawl_worker_renewals_total", "Leases renewed.", func(c lease.Counts) uint64 { return c.Renewed }),
 		renewals("pawl_worker_renewal_failures_total", "Leases whose renewal had no reply.", func(c lease.Counts) uint64 { return c.Failed }),
+	)
+}
+
+// slots collects the slots of a worker by queue.
+type slots struct {
+	w    *Worker
+	desc *prometheus.Desc
+}
+
+func newSlots(w *Worker) *slots {
+	return &slots{w, prometheus.NewDesc("pawl_worker_slots", "Slots for activities, by queue and state: used, free.", []string{"queue", "state"}, nil)}
+}
+
+// Describe implements prometheus.Collector.
+func (s *slots) Describe(ch chan<- *prometheus.Desc) { ch <- s.desc }
+
+// Collect implements prometheus.Collector.
+func (s *slots) Collect(ch chan<- prometheus.Metric) {
+	used := s.w.tasks.slotsByQueue()
+	for _, name := range s.w.registry.Queues() {
+		n := used[name]
+		ch <- prometheus.MustNewConstMetric(s.desc, prometheus.GaugeValue, float64(n), name, "used")
+		ch <- prometheus.MustNewConstMetric(s.desc, prometheus.GaugeValue, float64(max(0, s.w.cfg.Concurrency-n)), name, "free")
 	}
-	return m, m.register()
+}
+
+// started measures the start of a task's function.
+func (m *activityMetrics) started(scheduledAt int64) {
+	if scheduledAt > 0 {
+		m.scheduleToStart.Observe(max(0, time.Since(time.UnixMilli(scheduledAt)).Seconds()))
+	}
 }
 
 func (m *metrics) register() error {
-	if m.registerer == nil {
-		return nil
-	}
 	for i, c := range m.collectors {
 		if err := m.registerer.Register(c); err != nil {
 			m.collectors = m.collectors[:i]
@@ -88,9 +142,6 @@ func (m *metrics) register() error {
 }
 
 func (m *metrics) unregister() {
-	if m.registerer == nil {
-		return
-	}
 	for _, c := range m.collectors {
 		m.registerer.Unregister(c)
 	}

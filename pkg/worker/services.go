@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/outage"
-	"github.com/pawlrun/pawl/internal/queuemetrics"
+	"github.com/pawlrun/pawl/internal/promx"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/lease"
@@ -48,14 +48,14 @@ func (w *Worker) open(ctx context.Context) error {
 	if w.conn, err = w.join(ctx); err != nil {
 		return fmt.Errorf("worker: namespace %s: %w", w.cfg.Namespace, err)
 	}
-	if w.unregisterMetrics, err = queuemetrics.Register(w.cfg.Metrics, "worker", w.conn); err != nil {
+	if w.unregisterMetrics, err = promx.RegisterConn(w.cfg.Metrics, "worker", w.conn); err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
 	space := redisx.NewSpace(w.cfg.Namespace)
 	if err = w.awaitRedis(ctx, "compare partitions", func(ctx context.Context) error { return w.checkPartitions(ctx, space) }); err != nil {
 		return err
 	}
-	w.runner = redisx.NewRunner(w.cfg.Redis).ReportTo(w.outage)
+	w.runner = redisx.NewRunner(w.cfg.Redis).ReportTo(w.outage).Time(w.count.redis.Observe)
 	w.leases = lease.New(w.runner, space)
 	reasons := &reasonFinder{runner: w.runner, space: space}
 	w.keeper = lease.NewKeeper(w.leases, w.cfg.LeaseTTL, reasons.reasonsOf, w.log)

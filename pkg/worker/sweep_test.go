@@ -101,7 +101,7 @@ func TestSweepClaimsNothingAndReturnsRequiredTasks(t *testing.T) {
 	o.start(cfg, b.do("block"))
 	o.wait("start", b.started)
 	o.until("all that is gone is away", func() bool { return counted(t, reg, "pawl_worker_tasks_total", "gone") == 500 })
-	if n := counted(t, reg, "pawl_worker_tasks_total", "yours"); n != 1 {
+	if n := counted(t, reg, "pawl_worker_tasks_total", "acquired"); n != 1 {
 		t.Fatalf("a worker with one place has claimed %v", n)
 	}
 	other := o.config()

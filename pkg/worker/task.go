@@ -155,9 +155,10 @@ func (t *task) run() {
 	}
 	unwatch := context.AfterFunc(hold.Context(), t.watch)
 	started := time.Now()
+	t.count.started(t.task.ScheduledAt)
 	result, failure := t.activity.Handle(ctx, t.task.Payload)
 	clearLabels()
-	t.count.seconds.Observe(time.Since(started).Seconds())
+	t.count.startToEnd.Observe(time.Since(started).Seconds())
 	failpoint.Here("worker.handled")
 	close(t.grace.returned)
 	if !unwatch() {
@@ -212,6 +213,7 @@ func (t *task) cause() *cancel.Cancelled {
 // drop drops a result that is not required, or whose lease is lost. A lost lease has been logged already.
 func (t *task) drop(cause *cancel.Cancelled) {
 	after, log := t.sinceCancelled(), t.w.log.Info
+	t.w.count.cancelReturned.Observe(after.Seconds())
 	if cause.Reason == cancel.LeaseLost {
 		log = t.w.log.Debug
 	}

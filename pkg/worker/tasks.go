@@ -113,6 +113,19 @@ func (s *taskSet) running() []*task {
 	return s.list(func(t *taskState) bool { return t.hold != nil && !t.returned && !t.abandoned })
 }
 
+// slotsByQueue returns the number of slots that tasks have, by queue.
+func (s *taskSet) slotsByQueue() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make(map[string]int)
+	for t := range s.all {
+		if !t.state.returned && !t.state.abandoned {
+			out[t.task.Queue]++
+		}
+	}
+	return out
+}
+
 // tokens returns the tokens of all tasks.
 func (s *taskSet) tokens() map[string]bool {
 	s.mu.Lock()

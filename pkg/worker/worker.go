@@ -123,6 +123,7 @@ func (w *Worker) reportOutages(ctx context.Context) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	wg.Go(func() { w.outage.Run(ctx) })
+	wg.Go(func() { w.count.nats.ProbeNATS(ctx, w.cfg.NATS) })
 	w.stopReporter = func() { stop(); wg.Wait() }
 }
 

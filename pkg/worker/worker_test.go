@@ -103,7 +103,7 @@ func TestActivityRunsAndItsCompletionIsInTheInbox(t *testing.T) {
 	}
 	o.drained("greet")
 	o.until("counted", func() bool { return counted(t, reg, "pawl_worker_activities_total", "greet", "completed") == 1 })
-	if counted(t, reg, "pawl_worker_tasks_total", "yours") != 1 {
+	if counted(t, reg, "pawl_worker_tasks_total", "acquired") != 1 {
 		t.Fatal("the claim is not counted")
 	}
 }

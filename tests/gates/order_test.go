@@ -46,9 +46,9 @@ func three(a *arena) {
 		a.Errorf("three-3 waits thus: %+v", w)
 	}
 	poll.Until(a.T, within, "it is measured that three wait and one is in", func() bool {
-		return a.counts("pawl_gate_waiting,three") == 3 && a.counts("pawl_gate_holding,three") == 1
+		return a.counts("pawl_limit_waiting,three") == 3 && a.counts("pawl_limit_active,three") == 1
 	})
-	if n := a.counts("pawl_gate_waited_total,three"); n != 3 {
+	if n := a.counts("pawl_limit_waited_total,three"); n != 3 {
 		a.Errorf("it is counted that %v had to wait", n)
 	}
 	for i, run := range runs {

@@ -149,7 +149,7 @@ func (a *arena) knotted(hall string, s Stay) {
 // the later ones came to the fleet when the gate was deadlocked already.
 func (a *arena) reported(hall string) {
 	a.Helper()
-	found, logged := a.counts("pawl_gate_deadlocks_total,"+hall), 0
+	found, logged := a.counts("pawl_limit_deadlocks_total,"+hall), 0
 	for _, p := range a.fleets {
 		said := 0
 		for line := range strings.Lines(p.Log()) {

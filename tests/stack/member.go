@@ -143,7 +143,9 @@ func (c *counting) count() error {
 		for _, m := range f.GetMetric() {
 			key := []string{f.GetName()}
 			for _, l := range m.GetLabel() {
-				key = append(key, l.GetValue())
+				if l.GetName() != "namespace" {
+					key = append(key, l.GetValue())
+				}
 			}
 			counts[strings.Join(key, ",")] = m.GetCounter().GetValue() + m.GetGauge().GetValue()
 		}

@@ -1,4 +1,4 @@
-package queuemetrics
+package promx
 
 import (
 	"context"
@@ -23,7 +23,7 @@ func TestEveryCountIsShownOnceAndTwoRolesShareARegistry(t *testing.T) {
 
 	reg := prometheus.NewPedanticRegistry()
 	for _, role := range []string{"passing", "orchestrator", "worker"} {
-		unregister, err := Register(reg, role, conn)
+		unregister, err := RegisterConn(reg, role, conn)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,10 +31,10 @@ func TestEveryCountIsShownOnceAndTwoRolesShareARegistry(t *testing.T) {
 			unregister()
 		}
 	}
-	if _, err := Register(reg, "worker", conn); err == nil {
+	if _, err := RegisterConn(reg, "worker", conn); err == nil {
 		t.Fatal("a role can be registered twice")
 	}
-	if _, err := Register(nil, "x", conn); err != nil {
+	if _, err := RegisterConn(nil, "x", conn); err != nil {
 		t.Fatal("nobody can go without")
 	}
 	families, err := reg.Gather()

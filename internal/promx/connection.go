@@ -1,6 +1,4 @@
-// Package queuemetrics shows the counts of a queue.Conn to Prometheus. It is apart
-// from package queue so that clients need not link Prometheus.
-package queuemetrics
+package promx
 
 import (
 	"fmt"
@@ -10,15 +8,15 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// Register registers the counts of a Conn as pawl_queue_…_total, with the labels
-// namespace and role; role tells apart the connections of one process. A nil
-// Registerer registers nothing. Two connections of one namespace and role are an error.
-// What it gives back takes the counts away again, for when the Conn is closed.
-func Register(reg prometheus.Registerer, role string, conn *queue.Conn) (unregister func(), err error) {
+// RegisterConn registers the counts of a Conn as pawl_queue_…_total, with the labels namespace and role; role distinguishes the
+// connections of one process. A nil registerer registers nothing. Two connections of one namespace and role are an error. The
+// result removes the counts, for when the Conn is closed.
+func RegisterConn(reg prometheus.Registerer, role string, conn *queue.Conn) (unregister func(), err error) {
 	if reg == nil {
 		return func() {}, nil
 	}
-	c := newCollector(role, conn)
+	c := NewConn(role, conn.Stats)
+	reg = Namespace(reg, conn.Namespace())
 	if err := reg.Register(c); err != nil {
 		return nil, fmt.Errorf("queue: register metrics of role %s: %w", role, err)
 	}
@@ -26,7 +24,7 @@ func Register(reg prometheus.Registerer, role string, conn *queue.Conn) (unregis
 }
 
 type collector struct {
-	conn   *queue.Conn
+	stats  func() queue.Stats
 	counts []count
 }
 
@@ -35,24 +33,25 @@ type count struct {
 	read func(queue.Stats) uint64
 }
 
-func newCollector(role string, conn *queue.Conn) *collector {
-	labels := prometheus.Labels{"namespace": conn.Namespace(), "role": role}
-	c := &collector{conn: conn}
+// NewConn returns the counts of a connection.
+func NewConn(role string, stats func() queue.Stats) prometheus.Collector {
+	labels := prometheus.Labels{"role": role}
+	c := &collector{stats: stats}
 	add := func(name, help string, read func(queue.Stats) uint64) {
 		c.counts = append(c.counts, count{prometheus.NewDesc("pawl_queue_"+name+"_total", help, nil, labels), read})
 	}
 	add("inputs_published", "Inputs that the stream has acknowledged.", func(s queue.Stats) uint64 { return s.Inputs })
 	add("tasks_published", "Tasks that the stream has acknowledged.", func(s queue.Stats) uint64 { return s.Tasks })
-	add("publishes_failed", "Publishes that failed, or whose fate is unknown.", func(s queue.Stats) uint64 { return s.Failed })
+	add("publishes_failed", "Publishes that failed, or whose outcome is unknown.", func(s queue.Stats) uint64 { return s.Failed })
 	add("inputs_received", "Inputs read from the stream.", func(s queue.Stats) uint64 { return s.Received })
-	add("inputs_unusable", "Inputs read that can not be used: unknown kind, bad id, too large, newer version.", func(s queue.Stats) uint64 { return s.Unusable })
+	add("inputs_unusable", "Inputs read that cannot be used: unknown kind, bad id, too large, newer version.", func(s queue.Stats) uint64 { return s.Unusable })
 	add("input_gaps", "Attaches that found inputs removed before they were read.", func(s queue.Stats) uint64 { return s.Gaps })
 	add("tasks_delivered", "Tasks taken by this process.", func(s queue.Stats) uint64 { return s.Delivered })
-	add("tasks_returned", "Tasks given back unread.", func(s queue.Stats) uint64 { return s.Returned })
+	add("tasks_returned", "Tasks returned unread.", func(s queue.Stats) uint64 { return s.Returned })
 	add("poison_tasks", "Task messages that do not decode, removed.", func(s queue.Stats) uint64 { return s.Poison })
-	add("forged_tasks", "Task messages whose content is not that of their effect id, removed.", func(s queue.Stats) uint64 { return s.Forged })
-	add("resets", "Times that a reading had to be set up again.", func(s queue.Stats) uint64 { return s.Resets })
-	add("ignored", "Messages on our core-NATS subjects that do not decode.", func(s queue.Stats) uint64 { return s.Ignored })
+	add("forged_tasks", "Task messages whose content does not match their effect id, removed.", func(s queue.Stats) uint64 { return s.Forged })
+	add("resets", "Times that a consumer was set up again.", func(s queue.Stats) uint64 { return s.Resets })
+	add("ignored", "Messages on Pawl's core-NATS subjects that do not decode.", func(s queue.Stats) uint64 { return s.Ignored })
 	return c
 }
 
@@ -65,7 +64,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
-	s := c.conn.Stats()
+	s := c.stats()
 	for _, n := range c.counts {
 		ch <- prometheus.MustNewConstMetric(n.desc, prometheus.CounterValue, float64(n.read(s)))
 	}

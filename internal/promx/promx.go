@@ -1,0 +1,142 @@
+// Package promx has what the fleets share of their Prometheus metrics: the namespace label, the buckets, the build, round trips to
+// the servers, and the counts of a connection. docs/metrics.md lists all metrics. It is apart from package queue so that clients need
+// not link Prometheus.
+package promx
+
+import (
+	"cmp"
+	"context"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Other is the label value of names that are not registered.
+const Other = "other"
+
+// Buckets are the upper bounds of latencies, in seconds: from 1 ms to 10 min.
+func Buckets() []float64 {
+	return []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 600}
+}
+
+// Sizes are the upper bounds of sizes, in bytes: from 256 B to 16 MiB.
+func Sizes() []float64 { return prometheus.ExponentialBuckets(256, 4, 9) }
+
+// Namespace returns a registerer that adds the label namespace to every metric. A nil registerer registers nothing.
+func Namespace(reg prometheus.Registerer, namespace string) prometheus.Registerer {
+	return prometheus.WrapRegistererWith(prometheus.Labels{"namespace": namespace}, reg)
+}
+
+// Build returns pawl_build_info, whose value is 1, for a role of the process.
+func Build(role string) prometheus.Collector {
+	version, revision, goVersion := "unknown", "unknown", "unknown"
+	if b, ok := debug.ReadBuildInfo(); ok {
+		version, goVersion = cmp.Or(b.Main.Version, version), b.GoVersion
+		if i := slices.IndexFunc(b.Settings, func(s debug.BuildSetting) bool { return s.Key == "vcs.revision" }); i >= 0 {
+			revision = b.Settings[i].Value
+		}
+	}
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "pawl_build_info", Help: "Build of the process; the value is 1.",
+		ConstLabels: prometheus.Labels{"role": role, "version": version, "revision": revision, "goversion": goVersion},
+	}, func() float64 { return 1 })
+}
+
+// Names bounds the values of a label: the names that are given, the first others up to a maximum, and Other for the rest. It is safe
+// for concurrent use.
+type Names struct {
+	mu    sync.Mutex
+	known map[string]bool
+	room  int
+}
+
+// NewNames returns the names, with room for so many others.
+func NewNames(room int, names ...string) *Names {
+	n := &Names{known: make(map[string]bool, len(names)), room: room}
+	for _, name := range names {
+		n.known[name] = true
+	}
+	return n
+}
+
+// Of returns the name if it is one of the names, and otherwise Other.
+func (n *Names) Of(name string) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.known[name] {
+		if n.room == 0 {
+			return Other
+		}
+		n.room--
+		n.known[name] = true
+	}
+	return name
+}
+
+// RoundTrips measures requests to a server.
+type RoundTrips struct {
+	seconds prometheus.Histogram
+	errors  prometheus.Counter
+}
+
+// NewRoundTrips returns pawl_<server>_round_trip_seconds and pawl_<server>_errors_total for a role of the process.
+func NewRoundTrips(server, title, role string) *RoundTrips {
+	labels := prometheus.Labels{"role": role}
+	return &RoundTrips{
+		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "pawl_" + server + "_round_trip_seconds", Help: "Round trips to " + title + ".", Buckets: Buckets(), ConstLabels: labels,
+		}),
+		errors: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "pawl_" + server + "_errors_total", Help: "Round trips to " + title + " that had no reply.", ConstLabels: labels,
+		}),
+	}
+}
+
+// Observe measures one round trip.
+func (r *RoundTrips) Observe(took time.Duration, failed bool) {
+	r.seconds.Observe(took.Seconds())
+	if failed {
+		r.errors.Inc()
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (r *RoundTrips) Describe(ch chan<- *prometheus.Desc) {
+	r.seconds.Describe(ch)
+	r.errors.Describe(ch)
+}
+
+// Collect implements prometheus.Collector.
+func (r *RoundTrips) Collect(ch chan<- prometheus.Metric) {
+	r.seconds.Collect(ch)
+	r.errors.Collect(ch)
+}
+
+const (
+	probeEvery   = 15 * time.Second
+	probeTimeout = 2 * time.Second
+)
+
+// ProbeNATS measures a round trip every 15 s until ctx ends.
+func (r *RoundTrips) ProbeNATS(ctx context.Context, nc *nats.Conn) {
+	tick := time.NewTicker(probeEvery)
+	defer tick.Stop()
+	for {
+		begin := time.Now()
+		flush, stop := context.WithTimeout(ctx, probeTimeout)
+		err := nc.FlushWithContext(flush)
+		stop()
+		if ctx.Err() == nil {
+			r.Observe(time.Since(begin), err != nil)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
