@@ -349,7 +349,7 @@ func (h *harness) consistent(ctx context.Context, cli string) error {
 	var checked struct {
 		Findings     []struct{ Instance, Rule string }
 		GateFindings []json.RawMessage `json:"gate_findings"`
-		Stuck        int
+		Stalled      int
 		Leases       int
 	}
 	if jerr := json.Unmarshal(out, &checked); jerr != nil {
@@ -361,8 +361,8 @@ func (h *harness) consistent(ctx context.Context, cli string) error {
 	for _, f := range checked.GateFindings {
 		h.violationf("pawl check: %s", f)
 	}
-	if checked.Stuck > 0 {
-		h.violationf("pawl check: %d instances are listed as stalled although all have ended", checked.Stuck)
+	if checked.Stalled > 0 {
+		h.violationf("pawl check: %d instances are listed as stalled although all have ended", checked.Stalled)
 	}
 	if checked.Leases > 0 {
 		h.violationf("pawl check: %d leases are left although all instances have ended", checked.Leases)

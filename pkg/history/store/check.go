@@ -1,17 +1,14 @@
 package store
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
-	"github.com/pawlrun/pawl/internal/redisx"
+	"golang.org/x/sync/errgroup"
 )
 
 // Finding is an invariant that the store breaks.
@@ -44,19 +41,15 @@ type CheckResult struct {
 const (
 	checkTries = 4
 	checkPause = 250 * time.Millisecond
-	// checkParallel bounds the instances that are checked at the same time: their requests travel in common pipelines.
-	checkParallel = 256
+
+	checkBatch    = 128 // instances that are read together: their requests travel in common pipelines
+	checkParallel = 4   // batches, or partitions, at the same time
+	// checkKeys bounds the memory: a namespace with more keys is checked in several sweeps, each over some of the partitions. The
+	// names of so many keys take about 100 MB.
+	checkKeys = 500_000
 )
 
-// Checker checks the invariants of one namespace. It writes nothing and may run beside the fleet.
-type Checker struct{ *Reader }
-
-// Check runs the check of a Checker.
-func (s *Store) Check(ctx context.Context, progress func(done, of int)) (CheckResult, error) {
-	return (&Checker{&s.Reader}).Check(ctx, progress)
-}
-
-// Check reads the whole namespace and reports every broken invariant:
+// Check reads the whole namespace and reports every broken invariant. It writes nothing and may run beside the fleet:
 //
 //   - histories decode and keep the rules of history.Check;
 //   - a record has the history that it names, and is in the index of its status and no other;
@@ -71,192 +64,153 @@ func (s *Store) Check(ctx context.Context, progress func(done, of int)) (CheckRe
 //   - early inputs are counted for instances without a record, and their bytes add up;
 //   - an instance that must be reconciled (unread inputs, outstanding activities and children, timers, pending messages) has a wakeup.
 //
-// Instances are checked in parallel, partition by partition. progress, if not nil, is called after each instance.
-func (c *Checker) Check(ctx context.Context, progress func(done, of int)) (CheckResult, error) {
-	found, err := c.scan(ctx)
-	if err != nil {
-		return CheckResult{}, err
+// progress, if not nil, is called with the number of instances that were checked, and about how many there are.
+func (s *Store) Check(ctx context.Context, progress func(done, of int)) (CheckResult, error) {
+	return s.check(ctx, checkKeys, progress)
+}
+
+func (s *Store) check(ctx context.Context, keys int, progress func(done, of int)) (CheckResult, error) {
+	c := &checker{Reader: &s.Reader, maxKeys: keys, progress: progress, sweeps: []sweep{{0, 1}}}
+	for len(c.sweeps) > 0 {
+		if err := c.next(ctx); err != nil {
+			return c.out, err
+		}
 	}
-	var out CheckResult
-	total, done := 0, 0
+	slices.SortStableFunc(c.out.Findings, func(a, b Finding) int {
+		return cmp.Or(a.Partition-b.Partition, cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Rule, b.Rule))
+	})
+	return c.out, nil
+}
+
+// checker checks one namespace.
+//
+//	SCAN, lists of the partitions ──▶ instances ──▶ batches ──▶ rules ──▶ counts
+//	                                      ▲                       │
+//	                                      └── suspects, after a pause ──▶ findings, after the last try
+type checker struct {
+	*Reader
+
+	maxKeys  int
+	progress func(done, of int)
+
+	mu       sync.Mutex
+	sweeps   []sweep // to do
+	out      CheckResult
+	done     int
+	suspects []*subject
+}
+
+// sweep is a part of the namespace: the partitions with number n modulo of.
+type sweep struct{ n, of int }
+
+func (s sweep) has(part int) bool { return part%s.of == s.n }
+
+// subject is an instance to check: what the scan and the lists have of it.
+type subject struct {
+	part     int
+	id       string
+	held     []heldKey // its leases, histories and reports
+	statuses uint8     // whose indexes have it, as bits in the order of Statuses
+	inbox    bool
+	listed   bool // on the list of the stalled instances
+	early    bool // its early inputs are counted
+	due      bool // has a wakeup
+	wakeup   float64
+}
+
+// heldKey is a key of an execution of an instance.
+type heldKey struct {
+	kind                byte // h, l, r
+	execution, activity uint64
+}
+
+// next does a sweep.
+func (c *checker) next(ctx context.Context) error {
+	found, of, err := c.scan(ctx)
+	if err != nil {
+		return err
+	}
+	g, listing := errgroup.WithContext(ctx)
+	g.SetLimit(checkParallel)
 	for part, keys := range found {
-		if err := c.addListed(ctx, part, keys); err != nil {
-			return CheckResult{}, err
-		}
-		total += len(keys.instances)
+		g.Go(func() error { return c.partition(listing, part, keys) })
 	}
-	for _, part := range slices.Sorted(maps.Keys(found)) {
-		keys := found[part]
-		for _, key := range keys.foreign {
-			out.Findings = append(out.Findings, Finding{Partition: part, Rule: "key " + key + " is not one of Pawl's"})
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	var subjects []*subject
+	for _, keys := range found {
+		for _, x := range keys.instances {
+			subjects = append(subjects, x)
 		}
-		if err := c.checkInstances(ctx, part, keys.instances, &out, func() {
-			if done++; progress != nil {
-				progress(done, total)
+		keys.instances = nil
+	}
+	total := max(len(subjects)*of, c.done+len(subjects))
+	for try := 1; len(subjects) > 0; try++ {
+		if try > 1 {
+			pause := time.NewTimer(checkPause)
+			select {
+			case <-ctx.Done():
+				pause.Stop()
+				return context.Cause(ctx)
+			case <-pause.C:
 			}
-		}); err != nil {
-			return out, err
 		}
-		stalled, err := c.StalledIDs(ctx, part)
-		if err != nil {
-			return out, err
+		if err := c.all(ctx, subjects, try, total); err != nil {
+			return err
 		}
-		out.Stalled += len(stalled)
-		early, err := c.early(ctx, part)
-		if err != nil {
-			return out, err
-		}
-		if bad := checkEarly(early); bad != "" {
-			out.Findings = append(out.Findings, Finding{Partition: part, Rule: bad})
-		}
-	}
-	return out, nil
-}
-
-// checkInstances checks the instances of a partition in parallel, and adds what it finds in the order of their ids.
-func (c *Checker) checkInstances(ctx context.Context, part int, instances map[string][]redisx.ParsedKey, out *CheckResult, checked func()) error {
-	ids := slices.Sorted(maps.Keys(instances))
-	results := make([]CheckResult, len(ids))
-	errs := make([]error, len(ids))
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	slots := make(chan struct{}, checkParallel)
-	for i, id := range ids {
-		slots <- struct{}{}
-		wg.Go(func() {
-			errs[i] = c.checkInstance(ctx, part, id, instances[id], &results[i])
-			mu.Lock()
-			checked()
-			mu.Unlock()
-			<-slots
-		})
-	}
-	wg.Wait()
-	for i := range ids {
-		out.add(results[i])
-	}
-	return errors.Join(errs...)
-}
-
-// partitionKeys are the keys of a partition, by instance.
-type partitionKeys struct {
-	instances map[string][]redisx.ParsedKey // the leases, histories and reports of each
-	foreign   []string
-}
-
-func (c *Checker) scan(ctx context.Context) (map[int]*partitionKeys, error) {
-	var mu sync.Mutex
-	found := make(map[int]*partitionKeys)
-	take := func(key string) {
-		mu.Lock()
-		defer mu.Unlock()
-		c.addKey(found, key)
-	}
-	scan := func(ctx context.Context, node redis.Cmdable) error {
-		it := node.Scan(ctx, 0, c.space.Pattern(), 1000).Iterator()
-		for it.Next(ctx) {
-			take(it.Val())
-		}
-		return it.Err()
-	}
-	var err error
-	if cluster, ok := c.run.Client().(*redis.ClusterClient); ok {
-		err = cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return scan(ctx, node) })
-	} else {
-		err = scan(ctx, c.run.Client())
-	}
-	if err != nil {
-		return nil, fmt.Errorf("check: list the keys: %w", err)
-	}
-	return found, nil
-}
-
-// addKey adds a key to those of its partition.
-func (c *Checker) addKey(found map[int]*partitionKeys, key string) {
-	part, ok := c.space.PartOf(key)
-	if !ok {
-		return
-	}
-	keys := found[part]
-	if keys == nil {
-		keys = &partitionKeys{instances: make(map[string][]redisx.ParsedKey)}
-		found[part] = keys
-	}
-	name, ok := c.space.Part(part).Parse(key)
-	switch {
-	case !ok:
-		keys.foreign = append(keys.foreign, key)
-	case name.Kind == "i", name.Kind == "in":
-		keys.instances[name.Instance] = append(keys.instances[name.Instance], redisx.ParsedKey{})
-	case name.Kind == "h", name.Kind == "l", name.Kind == "r":
-		keys.instances[name.Instance] = append(keys.instances[name.Instance], name)
-	}
-}
-
-// addListed adds the instances of the partition's lists, also those that have no keys of their own.
-func (c *Checker) addListed(ctx context.Context, part int, keys *partitionKeys) error {
-	p := c.space.Part(part)
-	lists := map[string]string{p.Wakeups(): "ZSCAN", p.Stalled(): "HSCAN", p.Early(): "HSCAN"}
-	for _, st := range Statuses() {
-		lists[p.Index(string(st))] = "ZSCAN"
-	}
-	for key, scan := range lists {
-		if err := c.addMembers(ctx, scan, key, keys); err != nil && !redisx.Refused(err) { // a key of another type is found later
-			return fmt.Errorf("check: partition %d: list %s: %w", part, key, err)
-		}
+		subjects, c.suspects = c.suspects, nil
 	}
 	return nil
 }
 
-func (c *Checker) addMembers(ctx context.Context, scan, key string, keys *partitionKeys) error {
-	for cursor := "0"; ; {
-		v, err := c.run.Do(ctx, redisx.Command(scan, key, cursor, "COUNT", 1000))
-		if err != nil {
-			return err
-		}
-		r := redisx.NewReply(v)
-		members := r.List(1)
-		for i := 0; i < len(members); i += 2 { // each with its score, or its value
-			id, err := redisx.Str(members[i])
-			if err != nil {
+// all checks instances in batches. Those that seem to break a rule become suspects, or findings at the last try.
+func (c *checker) all(ctx context.Context, subjects []*subject, try, total int) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(checkParallel)
+	for batch := range slices.Chunk(subjects, checkBatch) {
+		g.Go(func() error {
+			checks := make([]*instanceCheck, len(batch))
+			for i, x := range batch {
+				checks[i] = &instanceCheck{subject: x, result: CheckResult{Instances: 1}}
+			}
+			if err := c.read(ctx, checks, try > 1); err != nil {
 				return err
 			}
-			if _, known := keys.instances[id]; !known && id != "" { // the sum of the early inputs
-				keys.instances[id] = nil
+			for _, x := range checks {
+				x.run()
 			}
+			c.take(checks, try, total)
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// take adds the results of a batch.
+func (c *checker) take(checks []*instanceCheck, try, total int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, x := range checks {
+		if len(x.violations) > 0 && try < checkTries {
+			c.suspects = append(c.suspects, x.subject)
+			continue
 		}
-		if cursor = r.Str(0); cursor == "0" || r.Err() != nil {
-			return r.Err()
+		c.done++
+		c.out.add(x.result)
+		for _, rule := range x.violations {
+			c.out.Findings = append(c.out.Findings, Finding{Partition: x.part, Instance: x.id, Rule: rule})
 		}
+	}
+	if c.progress != nil {
+		c.progress(c.done, total)
 	}
 }
 
-func (c *Checker) checkInstance(ctx context.Context, part int, id string, keys []redisx.ParsedKey, out *CheckResult) error {
-	for try := 1; ; try++ {
-		x := &instanceCheck{store: c.Reader, part: part, instance: id, keys: keys, result: CheckResult{Instances: 1}}
-		err := x.run(ctx)
-		seen, rules := x.result, x.violations
-		if redisx.Refused(err) { // a key of another type is a finding
-			rules, err = append(rules, err.Error()), nil
-		}
-		if err != nil {
-			return err
-		}
-		if len(rules) == 0 || try == checkTries {
-			out.add(seen)
-			for _, r := range rules {
-				out.Findings = append(out.Findings, Finding{Partition: part, Instance: id, Rule: r})
-			}
-			return nil
-		}
-		pause := time.NewTimer(checkPause)
-		select {
-		case <-ctx.Done():
-			pause.Stop()
-			return context.Cause(ctx)
-		case <-pause.C:
-		}
-	}
+func (c *checker) findf(part int, format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.out.Findings = append(c.out.Findings, Finding{Partition: part, Rule: fmt.Sprintf(format, args...)})
 }
 
 func (c *CheckResult) add(x CheckResult) {
@@ -265,5 +219,4 @@ func (c *CheckResult) add(x CheckResult) {
 	c.Events += x.Events
 	c.Leases += x.Leases
 	c.Unread += x.Unread
-	c.Findings = append(c.Findings, x.Findings...)
 }

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -195,5 +196,22 @@ func TestCheckFindsBrokenInvariants(t *testing.T) {
 			t.Parallel()
 			f(newBench(t, rdb, run))
 		})
+	}
+}
+
+func TestCheckInSweepsFindsWhatOneFinds(t *testing.T) {
+	t.Parallel()
+	_, rdb := redistest.MiniClient(t)
+	run := redisx.NewRunner(rdb)
+	t.Cleanup(run.Close)
+	b := newBench(t, rdb, run)
+	b.turned()
+	b.must(rdb.RPush(b.ctx(), b.space.Part(part+1).History("orphan", 1), "x").Err())
+	whole, err := b.st.Check(b.ctx(), nil)
+	b.must(err)
+	parts, err := b.st.CheckInSweeps(b.ctx(), 1)
+	b.must(err)
+	if whole.Instances != 2 || len(whole.Findings) != 1 || !reflect.DeepEqual(parts, whole) {
+		t.Errorf("in sweeps: %+v, at once: %+v", parts, whole)
 	}
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/pkg/history"
@@ -92,40 +93,57 @@ func pairs(v any) (map[string]string, error) {
 
 // History reads the events of an execution. See Load for its errors.
 func (s *Reader) History(ctx context.Context, part int, instance string, execution uint64) ([]history.Event, error) {
-	key := s.space.Part(part).History(instance, execution)
 	var events []history.Event
 	for {
-		from := len(events)
-		v, err := s.run.Do(ctx, redisx.Command("LRANGE", key, from, from+historyChunk-1))
-		if err != nil {
-			return nil, fmt.Errorf("instance %s: read the history: %w", instance, err)
-		}
-		chunk, ok := v.([]any)
-		if !ok && v != nil {
-			return nil, fmt.Errorf("instance %s: history: %w: %T", instance, redisx.ErrReply, v)
-		}
-		for _, raw := range chunk {
-			b, err := redisx.Str(raw)
-			if err != nil {
-				return events, fmt.Errorf("instance %s: history: %w", instance, err)
-			}
-			e, err := history.Decode(uint64(len(events)+1), []byte(b))
-			if err != nil {
-				return events, fmt.Errorf("instance %s: %w", instance, err)
-			}
-			events = append(events, e)
-		}
-		if len(chunk) < historyChunk {
-			return events, nil
+		v, err := s.run.Do(ctx, s.historyCall(part, instance, execution, len(events)))
+		read := len(events)
+		if events, err = appendEvents(events, instance, v, err); err != nil || len(events)-read < historyChunk {
+			return events, err
 		}
 	}
 }
 
+// historyCall reads a chunk of a history.
+func (s *Reader) historyCall(part int, instance string, execution uint64, from int) redisx.Call {
+	return redisx.Command("LRANGE", s.space.Part(part).History(instance, execution), from, from+historyChunk-1)
+}
+
+// appendEvents decodes the reply to historyCall.
+func appendEvents(events []history.Event, instance string, v any, err error) ([]history.Event, error) {
+	if err != nil {
+		return events, fmt.Errorf("instance %s: read the history: %w", instance, err)
+	}
+	chunk, ok := v.([]any)
+	if !ok && v != nil {
+		return events, fmt.Errorf("instance %s: history: %w: %T", instance, redisx.ErrReply, v)
+	}
+	events = slices.Grow(events, len(chunk))
+	for _, raw := range chunk {
+		b, err := redisx.Str(raw)
+		if err != nil {
+			return events, fmt.Errorf("instance %s: history: %w", instance, err)
+		}
+		e, err := history.Decode(uint64(len(events)+1), []byte(b))
+		if err != nil {
+			return events, fmt.Errorf("instance %s: %w", instance, err)
+		}
+		events = append(events, e)
+	}
+	return events, nil
+}
+
 // Unread reads the head of the inbox: up to UnreadBatch elements and 4 MiB, like the reply to a commit.
 func (s *Reader) Unread(ctx context.Context, part int, instance string) ([][]byte, error) {
-	v, err := s.run.Do(ctx, redisx.Call{
-		Script: s.unread, Keys: []string{s.space.Part(part).Inbox(instance)}, Args: []any{UnreadBatch, unreadBytes},
-	})
+	v, err := s.run.Do(ctx, s.unreadCall(part, instance))
+	return unread(instance, v, err)
+}
+
+func (s *Reader) unreadCall(part int, instance string) redisx.Call {
+	return redisx.Call{Script: s.unread, Keys: []string{s.space.Part(part).Inbox(instance)}, Args: []any{UnreadBatch, unreadBytes}}
+}
+
+// unread parses the reply to unreadCall.
+func unread(instance string, v any, err error) ([][]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("instance %s: read the inbox: %w", instance, err)
 	}

@@ -1,0 +1,181 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl/internal/redisx"
+)
+
+// partitionKeys are the keys of a partition, by instance.
+type partitionKeys struct {
+	part      int
+	keys      redisx.Part
+	instances map[string]*subject
+	foreign   []string
+	n         int
+}
+
+// of returns the subject of an instance.
+func (p *partitionKeys) of(id string) *subject {
+	x := p.instances[id]
+	if x == nil {
+		x = &subject{part: p.part, id: strings.Clone(id)} // does not keep the whole key in memory
+		p.instances[x.id] = x
+	}
+	return x
+}
+
+// scan lists the keys of the last sweep of c.sweeps. Whenever they become too many, half of their partitions are left to another
+// sweep. It also returns how many sweeps of this size make up the namespace.
+func (c *checker) scan(ctx context.Context) (_ map[int]*partitionKeys, of int, _ error) {
+	last := len(c.sweeps) - 1
+	found, now, n := make(map[int]*partitionKeys), c.sweeps[last], 0
+	c.sweeps = c.sweeps[:last]
+	take := func(keys []string) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, key := range keys {
+			if part, ok := c.space.PartOf(key); ok && now.has(part) {
+				c.addKey(found, part, key)
+				n++
+			}
+		}
+		for n > c.maxKeys && len(found) > 1 {
+			c.sweeps = append(c.sweeps, sweep{now.n + now.of, 2 * now.of})
+			now.of *= 2
+			for part, p := range found {
+				if !now.has(part) {
+					n -= p.n
+					delete(found, part)
+				}
+			}
+		}
+	}
+	scan := func(ctx context.Context, node redis.Cmdable) error {
+		for cursor := uint64(0); ; {
+			keys, next, err := node.Scan(ctx, cursor, c.space.Pattern(), 1000).Result()
+			if err != nil {
+				return err
+			}
+			take(keys)
+			if cursor = next; cursor == 0 {
+				return nil
+			}
+		}
+	}
+	var err error
+	if cluster, ok := c.run.Client().(*redis.ClusterClient); ok {
+		err = cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return scan(ctx, node) })
+	} else {
+		err = scan(ctx, c.run.Client())
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("check: list the keys: %w", err)
+	}
+	return found, now.of, nil
+}
+
+// addKey adds a key to those of its partition.
+func (c *checker) addKey(found map[int]*partitionKeys, part int, key string) {
+	p := found[part]
+	if p == nil {
+		p = &partitionKeys{part: part, keys: c.space.Part(part), instances: make(map[string]*subject)}
+		found[part] = p
+	}
+	p.n++
+	name, ok := p.keys.Parse(key)
+	switch {
+	case !ok:
+		p.foreign = append(p.foreign, key)
+	case name.Kind == "i":
+		p.of(name.Instance)
+	case name.Kind == "in":
+		p.of(name.Instance).inbox = true
+	case name.Kind == "h", name.Kind == "l", name.Kind == "r":
+		x := p.of(name.Instance)
+		x.held = append(x.held, heldKey{name.Kind[0], name.Execution, name.Activity})
+	}
+}
+
+// partition adds the instances of the partition's lists, also those that have no keys of their own, and checks the lists.
+func (c *checker) partition(ctx context.Context, part int, p *partitionKeys) error {
+	type list struct {
+		scan, key string
+		set       func(x *subject, value any) error
+	}
+	lists := []list{
+		{"ZSCAN", p.keys.Wakeups(), func(x *subject, value any) (err error) {
+			x.due = true
+			x.wakeup, err = score(value)
+			return err
+		}},
+		{"HSCAN", p.keys.Stalled(), func(x *subject, _ any) error {
+			x.listed = true
+			return nil
+		}},
+		{"HSCAN", p.keys.Early(), func(x *subject, _ any) error {
+			x.early = true
+			return nil
+		}},
+	}
+	for i, st := range Statuses() {
+		lists = append(lists, list{"ZSCAN", p.keys.Index(string(st)), func(x *subject, _ any) error {
+			x.statuses |= 1 << i
+			return nil
+		}})
+	}
+	for _, key := range p.foreign {
+		c.findf(part, "key %s is not one of Pawl's", key)
+	}
+	for _, l := range lists {
+		err := c.members(ctx, l.scan, l.key, p, l.set)
+		if redisx.Refused(err) {
+			c.findf(part, "list %s cannot be read: %v", l.key, err)
+		} else if err != nil {
+			return fmt.Errorf("check: partition %d: list %s: %w", part, l.key, err)
+		}
+	}
+	stalled, err := c.StalledCount(ctx, part)
+	if err != nil && !redisx.Refused(err) {
+		return err
+	}
+	early, err := c.early(ctx, part)
+	if err != nil && !redisx.Refused(err) {
+		return err
+	}
+	if bad := checkEarly(early); bad != "" {
+		c.findf(part, "%s", bad)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.out.Stalled += int(stalled) //nolint:gosec // far from the bound
+	return nil
+}
+
+// members reads the members of a list, each with its score or its value.
+func (c *checker) members(ctx context.Context, scan, key string, p *partitionKeys, set func(*subject, any) error) error {
+	for cursor := "0"; ; {
+		v, err := c.run.Do(ctx, redisx.Command(scan, key, cursor, "COUNT", 1000))
+		if err != nil {
+			return err
+		}
+		r := redisx.NewReply(v)
+		members := r.List(1)
+		for i := 0; i+1 < len(members); i += 2 {
+			id, err := redisx.Str(members[i])
+			if err == nil && id != "" { // the sum of the early inputs
+				err = set(p.of(id), members[i+1])
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if cursor = r.Str(0); cursor == "0" || r.Err() != nil {
+			return r.Err()
+		}
+	}
+}
