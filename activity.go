@@ -74,12 +74,15 @@ func (a Activity[In, Out]) Start(ctx *Context, in In, opts ...CallOption) *Futur
 }
 
 // Do binds the function that a worker runs. It may run several times for one call; Info has the key that makes its side effects
-// safe to repeat. Its context ends when the result is no longer needed, and context.Cause returns the *Cancelled.
+// safe to repeat. A call without an input passes the zero value. Its context ends when the result is no longer needed, and context.Cause returns the *Cancelled.
 func (a Activity[In, Out]) Do(fn func(context.Context, In) (Out, error)) ActivityBinding {
 	run := func(ctx context.Context, p history.Payload) (history.Payload, error) {
-		in, err := decode[In](a.in, p)
-		if err != nil {
-			return history.Payload{}, fmt.Errorf("input of activity %s: %w", a.name, err)
+		var in In
+		if p.Type != "" || len(p.Data) > 0 { // no input: the zero value
+			var err error
+			if in, err = decode[In](a.in, p); err != nil {
+				return history.Payload{}, fmt.Errorf("input of activity %s: %w", a.name, err)
+			}
 		}
 		out, err := fn(ctx, in)
 		if err != nil {

@@ -22,6 +22,9 @@ type Cmd struct {
 	// and waits for its last Read, so a reader that may block must end with the context.
 	Stdin io.Reader
 
+	// Stderr also receives the standard error, while the program runs; nil: only Output has it. Its Write must not block.
+	Stderr io.Writer
+
 	// OutputLimit is the maximum number of bytes that Run keeps of the standard output, and of the standard error; default
 	// 64 KiB. Of longer output Run keeps the first and the last half of it.
 	OutputLimit int

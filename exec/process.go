@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"io"
 	"os/exec"
 	"runtime"
 	"time"
@@ -53,7 +54,11 @@ func (p *process) connect(c Cmd) error {
 		return err
 	}
 	p.cmd.Stdout = stdout
-	stderr, err := p.pipes.reader(p.stderr)
+	errs := io.Writer(p.stderr)
+	if c.Stderr != nil {
+		errs = io.MultiWriter(p.stderr, c.Stderr)
+	}
+	stderr, err := p.pipes.reader(errs)
 	if err != nil {
 		return err
 	}

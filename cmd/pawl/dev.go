@@ -42,6 +42,7 @@ type devCmd struct {
 	settings.Namespace    `group:"Fleets"`
 	settings.Orchestrator `group:"Fleets"`
 	settings.Worker       `group:"Fleets"`
+	fleet.External        `group:"Fleets"`
 	settings.Log          `group:"Fleets"`
 }
 
@@ -58,6 +59,10 @@ func (c *devCmd) AfterApply() error {
 // Run runs everything in this process until a signal.
 func (c *devCmd) Run(ctx context.Context, s streams) (err error) {
 	log := c.Log.Open(s.err)
+	activities, err := c.External.Read()
+	if err != nil {
+		return settings.Usage(err)
+	}
 	stack, err := embedded.Start(ctx, embedded.Options{
 		Dir: c.Data.Data, Logger: log, NATSPort: c.NATSPort, RedisPort: c.RedisPort, Redis: embedded.RedisKind(c.RedisKind),
 	})
@@ -70,13 +75,14 @@ func (c *devCmd) Run(ctx context.Context, s streams) (err error) {
 		pawlfx.Connections(natsAt.DialNATS, redisAt.DialRedis),
 		pawlfx.Orchestrations(examples.Orchestrations),
 		pawlfx.Activities(examples.Activities),
+		pawlfx.Activities(activities.Bindings),
 		pawlfx.Orchestrator(orchestrator.Config{
 			Namespace: c.Namespace.Namespace, Partitions: c.Partitions, Replicas: c.Replicas, InputsMaxBytes: int64(c.InputsMax), Look: c.Reconcile,
 			Retention: orchestrator.Retention(c.Retention), FailDiverged: c.FailDiverged, Limits: replay.Limits{Depth: c.MaxDepth},
 		}),
 		pawlfx.Worker(worker.Config{
 			Namespace: c.Namespace.Namespace, LeaseTTL: c.LeaseTTL, Concurrency: c.Concurrency, Drain: devDrain,
-			Grace: c.Grace, MaxAbandoned: c.MaxAbandoned,
+			Grace: c.Grace, MaxAbandoned: c.MaxAbandoned, QueueConcurrency: activities.Concurrency(),
 		}),
 		fleet.HTTP(c.HTTP, c.HTTPAccess),
 		fx.Invoke(func(lc fx.Lifecycle, program fx.Shutdowner) { endWith(lc, program, stack, log) }),

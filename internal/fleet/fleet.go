@@ -6,11 +6,13 @@ package fleet
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 
 	"go.uber.org/fx"
 
 	"github.com/pawlrun/pawl/examples"
+	"github.com/pawlrun/pawl/internal/external"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/internal/settings"
 	"github.com/pawlrun/pawl/pawlfx"
@@ -37,7 +39,9 @@ const HTTPFlag = "--http (PAWL_HTTP)"
 // Run runs the program until a signal, and gives its exit code. opts are added to it.
 func (o Orchestrator) Run(errw io.Writer, opts ...fx.Option) int {
 	if !o.Examples {
-		return empty(errw, "orchestrations", "orchestrator.New(cfg, Fulfil.Do(fulfil))")
+		_, _ = fmt.Fprintln(errw, "no orchestrations are registered in this binary: start it with --examples, or build your own, which is a few lines: "+
+			"orchestrator.New(cfg, Fulfil.Do(fulfil)) (see the README)")
+		return settings.ExitUsage
 	}
 	if o.UI && o.HTTP == "" {
 		o.HTTP = DefaultUI
@@ -70,23 +74,74 @@ func (o Orchestrator) Config() orchestrator.Config {
 	}
 }
 
+// External has the activities of a worker that are programs and HTTP endpoints.
+type External struct {
+	Exec       []string `name:"exec" sep:"none" placeholder:"NAME=COMMAND" help:"Activity that runs a program: the input is its standard input, the result its standard output, in JSON. Repeatable."`
+	Post       []string `name:"post" sep:"none" placeholder:"NAME=URL" help:"Activity that POSTs the input, in JSON, and whose result is the response. Repeatable."`
+	Private    bool     `name:"post-private" help:"Let --post connect to loopback, private and link-local addresses."`
+	Activities string   `name:"activities" env:"PAWL_ACTIVITIES" type:"existingfile" placeholder:"FILE" help:"YAML file of such activities with their queues, concurrency, timeouts and retries."`
+}
+
+// Read returns the activities of the flags and of the file.
+func (e External) Read() (c external.Config, err error) {
+	if e.Activities != "" {
+		if c, err = external.Read(e.Activities); err != nil {
+			return c, fmt.Errorf("--activities: %w", err)
+		}
+	}
+	for _, arg := range e.Exec {
+		if err := c.AddExec(arg); err != nil {
+			return c, fmt.Errorf("--exec %w", err)
+		}
+	}
+	for _, arg := range e.Post {
+		if err := c.AddHTTP(arg, e.Private); err != nil {
+			return c, fmt.Errorf("--post %w", err)
+		}
+	}
+	return c, nil
+}
+
+// AfterApply rejects activities that are wrong.
+func (e External) AfterApply() error {
+	c, err := e.Read()
+	if err == nil {
+		_, err = c.Bindings(slog.New(slog.DiscardHandler))
+	}
+	return err
+}
+
 // Worker is the settings of the worker program.
 type Worker struct {
 	settings.Fleet
 	settings.Worker
+	External
 
 	Name string `name:"name" env:"PAWL_NAME" placeholder:"NAME" help:"Name of the worker, unique in the namespace. Made up if not given."`
 }
 
 // Run runs the program until a signal, and gives its exit code. opts are added to it.
 func (w Worker) Run(errw io.Writer, opts ...fx.Option) int {
-	if !w.Examples {
-		return empty(errw, "activities", "worker.New(cfg, Charge.Do(svc.charge))")
+	c, err := w.External.Read()
+	if err != nil {
+		_, _ = fmt.Fprintln(errw, err)
+		return settings.ExitUsage
 	}
-	return pawlfx.Run(w.Log.Open(errw),
+	if !w.Examples && len(c.Activities) == 0 {
+		_, _ = fmt.Fprintln(errw, "no activities are registered in this binary: give it some with --exec, --post or --activities, start it with --examples, "+
+			"or build your own, which is a few lines: worker.New(cfg, Charge.Do(svc.charge)) (see the README)")
+		return settings.ExitUsage
+	}
+	log := w.Log.Open(errw)
+	if w.Examples {
+		opts = append(opts, pawlfx.Activities(examples.Activities))
+	}
+	cfg := w.Config()
+	cfg.QueueConcurrency = c.Concurrency()
+	return pawlfx.Run(log,
 		connections(w.Fleet),
-		pawlfx.Activities(examples.Activities),
-		pawlfx.Worker(w.Config()),
+		pawlfx.Activities(c.Bindings),
+		pawlfx.Worker(cfg),
 		HTTP(w.HTTP, w.HTTPAccess),
 		fx.Options(opts...),
 	)
@@ -107,8 +162,3 @@ func HTTP(addr string, a settings.HTTPAccess) fx.Option {
 }
 
 func connections(f settings.Fleet) fx.Option { return pawlfx.Connections(f.DialNATS, f.DialRedis) }
-
-func empty(w io.Writer, what, how string) int {
-	_, _ = fmt.Fprintf(w, "no %s are registered in this binary: start it with --examples, or build your own, which is a few lines: %s (see the README)\n", what, how)
-	return settings.ExitUsage
-}

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +36,9 @@ type Config struct {
 
 	// Concurrency is the maximum number of activities of one task queue that run at a time; default 64.
 	Concurrency int
+
+	// QueueConcurrency replaces Concurrency for the task queues that it names.
+	QueueConcurrency map[string]int
 
 	// Drain is the time that Stop waits for running activities before it cancels them; default 30 s. It is shorter if the context of Stop
 	// ends earlier.
@@ -84,6 +89,8 @@ func (c Config) check() error {
 		return errors.New("worker: Config.Redis is not set")
 	case c.LeaseTTL < minLeaseTTL:
 		return fmt.Errorf("worker: lease TTL must be at least %s (got %s)", minLeaseTTL, c.LeaseTTL)
+	case slices.ContainsFunc(slices.Collect(maps.Values(c.QueueConcurrency)), func(n int) bool { return n < 1 }):
+		return fmt.Errorf("worker: queue concurrency must be positive (got %v)", c.QueueConcurrency)
 	case c.Partitions < 0 || c.Concurrency < 1 || c.Drain < 0:
 		return fmt.Errorf("worker: partitions %d, concurrency %d, drain %s: must not be negative, and concurrency must be positive",
 			c.Partitions, c.Concurrency, c.Drain)

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -111,7 +112,7 @@ func (w *Worker) Start(ctx context.Context) error {
 	}
 	w.phase.Store(taking)
 	for _, q := range w.queues {
-		q.start(w.cfg.Concurrency)
+		q.start(cmp.Or(w.cfg.QueueConcurrency[q.name], w.cfg.Concurrency))
 	}
 	w.log.Info("worker started", "namespace", w.cfg.Namespace, "partitions", w.conn.Partitions(),
 		"activities", strings.Join(w.registry.Activities(), " "), "queues", len(w.queues), "concurrency", w.cfg.Concurrency)

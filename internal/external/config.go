@@ -1,0 +1,251 @@
+package external
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/text"
+)
+
+// Activity configures one activity. Exec or HTTP is required, and not both.
+type Activity struct {
+	Exec Command `json:"exec,omitempty"` // program with its arguments; a text is split at spaces, quotation marks group
+	HTTP string  `json:"http,omitempty"` // URL
+
+	Queue       string        `json:"queue,omitempty"`       // task queue; default: the name of the activity
+	Concurrency int           `json:"concurrency,omitempty"` // maximum at a time on this worker, of all activities of the queue; default: that of the worker
+	Grace       text.Duration `json:"grace,omitempty"`       // time to end after a cancellation; default: that of the worker
+	Timeout     text.Duration `json:"timeout,omitempty"`     // of one attempt on the worker; default: none
+	Retry       *Retry        `json:"retry,omitempty"`       // in place, on the worker; default: see the package comment
+
+	Dir       string            `json:"dir,omitempty"`       // of a program: working directory; default: the worker's
+	Env       map[string]string `json:"env,omitempty"`       // of a program: added variables; $NAME is a variable of the worker
+	Permanent []int             `json:"permanent,omitempty"` // of a program: exit codes that are final; default: 65
+
+	Headers      map[string]string `json:"headers,omitempty"`       // of an endpoint: added to the request; $NAME is a variable of the worker
+	AllowPrivate bool              `json:"allow_private,omitempty"` // of an endpoint: also loopback, private and link-local addresses
+}
+
+// Retry repeats failed attempts on the worker.
+type Retry struct {
+	Attempts int           `json:"attempts,omitempty"` // maximum number, the first included; default 5
+	Initial  text.Duration `json:"initial,omitempty"`  // backoff after the first failure, doubled after each further one; default 1 s
+	Max      text.Duration `json:"max,omitempty"`      // maximum backoff, and maximum Retry-After; default 1 minute
+
+	onRequest bool // only after a Retry-After
+}
+
+// Command is a program with its arguments: in JSON a list, or a text that is split.
+type Command []string
+
+// UnmarshalJSON reads either form.
+func (c *Command) UnmarshalJSON(b []byte) error {
+	var line string
+	if json.Unmarshal(b, &line) == nil {
+		var err error
+		*c, err = split(line)
+		return err
+	}
+	return json.Unmarshal(b, (*[]string)(c))
+}
+
+// Config is a set of activities by name.
+type Config struct {
+	Activities map[string]Activity `json:"activities"`
+}
+
+// Read reads a file in YAML, of which JSON is a part:
+//
+//	activities:
+//	  resize-image: {exec: [python3, resize.py], queue: images, concurrency: 2}
+//	  charge:       {http: https://pay.example/charge, retry: {attempts: 5, initial: 1s, max: 1m}}
+//
+// Unknown members are an error.
+func Read(file string) (Config, error) {
+	c := Config{}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return c, err
+	}
+	var tree any
+	if err := yaml.Unmarshal(b, &tree); err != nil {
+		return c, fmt.Errorf("%s: %w", file, err)
+	}
+	if b, err = json.Marshal(tree); err != nil {
+		return c, fmt.Errorf("%s: %w", file, err)
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&c); err != nil {
+		return c, fmt.Errorf("%s: %w", file, err)
+	}
+	return c, nil
+}
+
+// AddExec adds a program in the form NAME=COMMAND.
+func (c *Config) AddExec(arg string) error {
+	name, line, ok := strings.Cut(arg, "=")
+	command, err := split(line)
+	if err != nil {
+		return fmt.Errorf("%q: %w", arg, err)
+	}
+	if !ok || len(command) == 0 {
+		return fmt.Errorf("%q: must be NAME=COMMAND, such as 'resize-image=python3 resize.py'", arg)
+	}
+	return c.add(name, Activity{Exec: command})
+}
+
+// AddHTTP adds an endpoint in the form NAME=URL.
+func (c *Config) AddHTTP(arg string, allowPrivate bool) error {
+	name, to, ok := strings.Cut(arg, "=")
+	if !ok {
+		return fmt.Errorf("%q: must be NAME=URL, such as 'charge=https://pay.example/charge'", arg)
+	}
+	return c.add(name, Activity{HTTP: to, AllowPrivate: allowPrivate})
+}
+
+func (c *Config) add(name string, a Activity) error {
+	if _, dup := c.Activities[name]; dup {
+		return fmt.Errorf("activity %q is configured twice", name)
+	}
+	if c.Activities == nil {
+		c.Activities = make(map[string]Activity)
+	}
+	c.Activities[name] = a
+	return nil
+}
+
+// Bindings returns the activities, in the order of their names, for a worker that logs their output to log. It starts nothing. The error
+// names every activity that is wrong.
+func (c Config) Bindings(log *slog.Logger) ([]pawl.ActivityBinding, error) {
+	var bindings []pawl.ActivityBinding
+	var wrong []error
+	for _, name := range slices.Sorted(maps.Keys(c.Activities)) {
+		b, err := c.Activities[name].bind(name, log)
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("activity %q: %w", name, err))
+			continue
+		}
+		bindings = append(bindings, b)
+	}
+	return bindings, errors.Join(wrong...)
+}
+
+// Concurrency returns the maximum of each task queue for which one is configured: the smallest, if several activities have one.
+func (c Config) Concurrency() map[string]int {
+	queues := make(map[string]int)
+	for name, a := range c.Activities {
+		if q := cmp.Or(a.Queue, name); a.Concurrency > 0 && (queues[q] == 0 || a.Concurrency < queues[q]) {
+			queues[q] = a.Concurrency
+		}
+	}
+	return queues
+}
+
+// run is the function of an activity. An error is a *failure, or the cause of a context that is done.
+type run func(ctx context.Context, in json.RawMessage) (json.RawMessage, error)
+
+func (a Activity) bind(name string, log *slog.Logger) (pawl.ActivityBinding, error) {
+	if err := a.check(name); err != nil {
+		return pawl.ActivityBinding{}, err
+	}
+	attempt := a.endpoint()
+	if a.HTTP == "" {
+		attempt = a.program(log)
+	}
+	handle := pawl.NewActivity[json.RawMessage, json.RawMessage](name, pawl.Queue(cmp.Or(a.Queue, name)))
+	b := handle.Do(a.retry().repeat(a.bounded(attempt)))
+	if a.Grace > 0 {
+		b = b.WithGrace(a.Grace.Std())
+	}
+	return b, nil
+}
+
+func (a Activity) check(name string) error {
+	if err := errors.Join(pawl.ValidateName(name), pawl.ValidateName(cmp.Or(a.Queue, name))); err != nil {
+		return err
+	}
+	switch {
+	case (len(a.Exec) == 0) == (a.HTTP == ""):
+		return errors.New("one of exec and http is required")
+	case a.Concurrency < 0:
+		return fmt.Errorf("concurrency must be positive (got %d)", a.Concurrency)
+	case a.Retry != nil && a.Retry.Attempts < 0:
+		return fmt.Errorf("retry.attempts must be positive (got %d)", a.Retry.Attempts)
+	case a.HTTP == "":
+		if a.Headers != nil || a.AllowPrivate {
+			return errors.New("headers and allow_private are for http")
+		}
+		return nil
+	case a.Dir != "" || a.Env != nil || a.Permanent != nil:
+		return errors.New("dir, env and permanent are for exec")
+	}
+	u, err := url.Parse(a.HTTP)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
+		return errors.New("http: must be a URL such as https://pay.example/charge")
+	}
+	return nil
+}
+
+func (a Activity) retry() Retry {
+	r := Retry{onRequest: true}
+	if a.Retry != nil {
+		r = *a.Retry
+	}
+	r.Attempts = cmp.Or(r.Attempts, 5)
+	r.Initial = cmp.Or(r.Initial, text.Duration(time.Second))
+	r.Max = cmp.Or(r.Max, text.Duration(time.Minute))
+	return r
+}
+
+// split splits a command line at spaces. Single and double quotation marks group, and a backslash takes the next character as it is,
+// also within double ones. There is no shell: nothing else has a meaning.
+func split(line string) ([]string, error) {
+	var words []string
+	var word strings.Builder
+	var quote rune
+	inWord, escaped := false, false
+	for _, c := range line {
+		switch {
+		case escaped:
+			word.WriteRune(c)
+			escaped = false
+		case c == '\\' && quote != '\'':
+			inWord, escaped = true, true
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote == 0 && (c == '\'' || c == '"'):
+			inWord, quote = true, c
+		case quote == 0 && (c == ' ' || c == '\t'):
+			if inWord {
+				words = append(words, word.String())
+				word.Reset()
+			}
+			inWord = false
+		default:
+			inWord = true
+			word.WriteRune(c)
+		}
+	}
+	if quote != 0 || escaped {
+		return nil, errors.New("a quotation mark or a backslash at the end is not closed")
+	}
+	if inWord {
+		words = append(words, word.String())
+	}
+	return words, nil
+}

@@ -1,0 +1,171 @@
+package external
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/text"
+)
+
+const (
+	dialTimeout    = 10 * time.Second
+	maxHeaderBytes = 64 << 10
+	idleConns      = 64 // to one host, kept for later requests
+)
+
+// endpoint returns the function that calls the endpoint of the activity.
+func (a Activity) endpoint() run {
+	dialer := &net.Dialer{Timeout: dialTimeout}
+	if !a.AllowPrivate {
+		dialer.Control = public
+	}
+	client := &http.Client{
+		Transport: &http.Transport{
+			DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout, MaxResponseHeaderBytes: maxHeaderBytes,
+			MaxIdleConnsPerHost: idleConns, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return func(ctx context.Context, in json.RawMessage) (json.RawMessage, error) {
+		req, err := a.request(ctx, in)
+		if err != nil {
+			return nil, &failure{error: err, final: true}
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return nil, a.unreachable(ctx, err)
+		}
+		defer func() { _ = resp.Body.Close() }()
+		body, err := io.ReadAll(io.LimitReader(resp.Body, maxBytes+1))
+		if err != nil {
+			return nil, a.unreachable(ctx, err)
+		}
+		if resp.StatusCode/100 == 2 {
+			return result(body, len(body) > maxBytes, a.place())
+		}
+		f := &failure{error: fmt.Errorf("%s: %s: %s", a.place(), resp.Status, text.Shorten(string(body), maxQuote)), final: !repeatable(resp.StatusCode)}
+		if !f.final {
+			f.after = retryAfter(resp.Header.Get("Retry-After"), time.Now())
+		}
+		return nil, f.describe(body)
+	}
+}
+
+func (a Activity) request(ctx context.Context, in json.RawMessage) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.HTTP, bytes.NewReader(in))
+	if err != nil {
+		return nil, err
+	}
+	info := pawl.Info(ctx)
+	h := req.Header
+	h.Set("Content-Type", "application/json")
+	h.Set("Idempotency-Key", info.Key)
+	h.Set("Pawl-Activity", info.Name)
+	h.Set("Pawl-Instance", info.Instance)
+	h.Set("Pawl-Attempt", strconv.FormatUint(uint64(info.Attempt), 10))
+	for name, v := range a.Headers {
+		h.Set(name, os.ExpandEnv(v))
+	}
+	return req, nil
+}
+
+// unreachable returns the failure of a request without a response. The refusal of an address is final.
+func (a Activity) unreachable(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		err = e.Err // it quotes the URL
+	}
+	return &failure{error: fmt.Errorf("%s: %w", a.place(), err), final: isRefused(err)}
+}
+
+// place is the URL for messages, without its user and its query, which may be secret.
+func (a Activity) place() string {
+	u, err := url.Parse(a.HTTP)
+	if err != nil {
+		return "the endpoint"
+	}
+	return u.Scheme + "://" + u.Host + u.Path
+}
+
+// repeatable reports whether a later request may succeed.
+func repeatable(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return true
+	default:
+		return status >= http.StatusInternalServerError
+	}
+}
+
+// retryAfter reads a Retry-After: seconds, or a date. Zero is none.
+func retryAfter(v string, now time.Time) time.Duration {
+	if s, err := strconv.ParseInt(v, 10, 32); err == nil {
+		return max(0, time.Duration(s)*time.Second)
+	}
+	if at, err := http.ParseTime(v); err == nil {
+		return max(0, at.Sub(now))
+	}
+	return 0
+}
+
+// addressError is the refusal of an address that is not public.
+type addressError struct{ address string }
+
+func (e *addressError) Error() string {
+	return fmt.Sprintf("address %s is not public, and allow_private is not set", e.address)
+}
+
+// public is the Control of a dialer: it runs for the address that is being dialed, after every lookup.
+func public(_, address string, _ syscall.RawConn) error {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil || !isPublic(to.Addr()) {
+		return &addressError{address}
+	}
+	return nil
+}
+
+// reserved are the ranges besides those that netip knows that are not of the public internet: of RFC 6890, and those that embed
+// addresses of IPv4, which a gateway may translate to private ones.
+func reserved() []netip.Prefix {
+	var all []netip.Prefix
+	for _, p := range []string{
+		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
+		"240.0.0.0/4", "::/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "fec0::/10",
+	} {
+		all = append(all, netip.MustParsePrefix(p))
+	}
+	return all
+}
+
+func isPublic(a netip.Addr) bool {
+	a = a.Unmap().WithZone("")
+	if !a.IsGlobalUnicast() || a.IsPrivate() { // neither loopback, link-local, multicast, unspecified
+		return false
+	}
+	for _, p := range reserved() {
+		if p.Contains(a) {
+			return false
+		}
+	}
+	return true
+}
+
+func isRefused(err error) bool {
+	_, is := errors.AsType[*addressError](err)
+	return is
+}

@@ -1,0 +1,76 @@
+package external
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// called is the end of a call, as its caller gets it.
+type called struct {
+	result  string
+	failure *pawl.Failure
+	log     string
+}
+
+// call runs an activity as a worker does.
+func call(ctx context.Context, t *testing.T, a Activity, in string) called {
+	t.Helper()
+	var log bytes.Buffer
+	bindings, err := Config{Activities: map[string]Activity{"work": a}}.Bindings(slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	input := history.Payload{}
+	if in != "" {
+		input = history.Payload{Type: history.TypeJSON, Data: []byte(in)}
+	}
+	ctx = pawl.WithInfo(ctx, pawl.ActivityInfo{Name: "work", Instance: "i-1", Key: "key-1", Attempt: 2, Grace: pawl.Info(ctx).Grace})
+	p, f := author.ActivityOf(bindings[0]).Handle(ctx, input)
+	c := called{result: string(p.Data), log: log.String()}
+	if f != nil {
+		c.failure = &pawl.Failure{Failure: *f}
+	}
+	return c
+}
+
+// cancellable is the context of an activity, and its cancellation.
+func cancellable(t *testing.T) (context.Context, func()) {
+	t.Helper()
+	ctx, end := context.WithCancelCause(t.Context())
+	return ctx, func() { end(&pawl.Cancelled{Reason: cancel.Requested, Text: "wrong customer"}) }
+}
+
+var errDeclined = pawl.NewError("card-declined")
+
+// wantDescribed holds that a failure is what the error object describes.
+func wantDescribed(t *testing.T, f *pawl.Failure, permanent bool) {
+	t.Helper()
+	var data struct{ Limit int }
+	if f == nil || f.Message != "declined" || !errors.Is(f, errDeclined) || f.Permanent != permanent || f.DecodeData(&data) != nil || data.Limit != 500 {
+		t.Errorf("%+v, data %+v", f, data)
+	}
+}
+
+func declined(t *testing.T, retryable bool) string {
+	t.Helper()
+	b, err := json.Marshal(map[string]any{"error": map[string]any{
+		"message": "declined", "code": "card-declined", "retryable": retryable, "data": map[string]int{"Limit": 500},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
