@@ -18,6 +18,7 @@ import (
 
 const (
 	idleAdvance = 30 * time.Second // how often an idle partition moves applied to the end of the stream
+	stallCheck  = 3 * time.Second  // likewise at first, and after a reader lacked an input: it may not receive it any more
 	firstRetry  = 50 * time.Millisecond
 	lastRetry   = 2 * time.Second
 	lastAttach  = 250 * time.Millisecond // between attempts to read inputs: a new leader has been elected meanwhile
@@ -77,7 +78,7 @@ func sleep(ctx context.Context, d time.Duration) {
 
 // drain ingests what the reader gives until the reader or the tenure ends, and answers how far it came.
 func (ir *inputReader) drain(ctx context.Context, r *queue.Reader, at history.Position) history.Position {
-	idle := time.NewTicker(idleAdvance)
+	idle := time.NewTimer(stallCheck)
 	defer idle.Stop()
 	for {
 		var batch []queue.Input
@@ -94,6 +95,10 @@ func (ir *inputReader) drain(ctx context.Context, r *queue.Reader, at history.Po
 			next = batch[len(batch)-1].Pos
 		case <-idle.C:
 			tail, ok, err := r.Tail(ctx)
+			idle.Reset(idleAdvance)
+			if r.Behind() {
+				idle.Reset(stallCheck)
+			}
 			// A stream that was restored without its tail ends before `at`, until something new comes.
 			if err != nil || !ok || tail.Time <= at.Time {
 				continue

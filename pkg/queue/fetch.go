@@ -225,6 +225,13 @@ func (f *fetch) fail(err error) {
 	}
 }
 
+// owes reports whether the server has requests that it has not answered.
+func (f *fetch) owes() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.open > 0
+}
+
 // reason is why the fetch ended.
 func (f *fetch) reason() error {
 	f.mu.Lock()

@@ -47,6 +47,8 @@ type Reader struct {
 	hand   []Input
 	size   int    // bytes of one message, an average that follows slowly
 	asked  int    // messages asked for or at hand
+	came   uint64 // sequence of the last message that has arrived, or before our begin
+	behind uint64 // of the partition's last message, when it had not arrived at the last call of Tail; else 0
 	number uint64 // of the consumer's last delivery
 	err    error
 }
@@ -55,6 +57,7 @@ func (c *Conn) newReader(partition int, consumer string, begin startPoint, lapse
 	r := &Reader{c: c, partition: partition, consumer: consumer, gap: begin.gap, lapse: lapse,
 		batches: make(chan []Input), more: make(chan struct{}, 1), done: make(chan struct{}), stop: make(chan struct{})}
 	r.handed.Store(begin.seq - 1)
+	r.came = begin.seq - 1
 	r.asked = maxBatch
 	f, err := newFetch(c.nc, c.apiSubject("CONSUMER.MSG.NEXT."+c.inputs.Name+"."+consumer), readExpires, r.take)
 	if err != nil {
@@ -100,6 +103,11 @@ func (r *Reader) Stop() {
 //
 // The end is read first and the partition's last message second. So a message up to
 // that end is known by the second look, and has been handed over or is missing.
+//
+// A message that is missing at two calls although the server owes us messages is not
+// delivered any more: the server that has our consumer is alive, and its replica of the
+// stream does not follow the leader. Then the reader ends, and the next one may be placed
+// on another server. The caller waits for a while between two calls.
 func (r *Reader) Tail(ctx context.Context) (pos history.Position, ok bool, err error) {
 	fail := func(err error) (history.Position, bool, error) {
 		return history.Position{}, false, fmt.Errorf("queue: tail of partition %d: %w", r.partition, err)
@@ -116,10 +124,35 @@ func (r *Reader) Tail(ctx context.Context) (pos history.Position, ok bool, err e
 	if r.Err() != nil { // the stream may have been replaced meanwhile
 		return fail(r.Err())
 	}
+	r.checkStall(last.Seq)
 	if end.LastSeq == 0 || last.Seq > r.handed.Load() {
 		return history.Position{}, false, nil
 	}
 	return history.Position{Seq: end.LastSeq, Time: end.LastTime.UnixNano()}, true, nil
+}
+
+// errStalled ends a reader whose consumer does not deliver what the stream has.
+var errStalled = errors.New("the consumer delivers nothing, and the stream has more")
+
+// checkStall ends the reader if it still lacks the message that it has lacked before. last is the partition's last message.
+func (r *Reader) checkStall(last uint64) {
+	owes := r.fetch.owes()
+	r.mu.Lock()
+	stalled := owes && r.behind > r.came
+	if r.behind = 0; last > r.came {
+		r.behind = last
+	}
+	r.mu.Unlock()
+	if stalled {
+		r.fetch.stop(errStalled)
+	}
+}
+
+// Behind reports whether the last call of Tail has found a message that had not arrived.
+func (r *Reader) Behind() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.behind > 0
 }
 
 // take is called for every message that arrives.
@@ -143,7 +176,7 @@ func (r *Reader) take(m *nats.Msg, asked bool) {
 	if in.Problem != nil {
 		r.c.count.unusable.Add(1)
 	}
-	r.number = number
+	r.number, r.came = number, pos.Seq
 	r.size += (len(m.Data) - r.size) / 8
 	r.hand = append(r.hand, in)
 	select {

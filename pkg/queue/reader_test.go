@@ -302,6 +302,34 @@ func TestTheTailIsGivenOnlyWhenEverythingWasHandedOver(t *testing.T) {
 	}
 }
 
+// A consumer that is paused sends heartbeats and no messages, as one does whose server has a replica of the stream that does not
+// follow.
+func TestReaderWhoseConsumerStallsEndsAndTheNextContinues(t *testing.T) {
+	c := newStand(t).open(Options{Partitions: 1})
+	r, err := c.Attach(soon(t), 0, history.Position{})
+	ok(t, err)
+	defer r.Stop()
+	publish(t, c, 0, 1)
+	first := read(t, r, 1)
+	if _, whole, err := r.Tail(soon(t)); err != nil || !whole {
+		t.Fatalf("the tail of a reader that has everything: %v, %v", whole, err)
+	}
+	_, err = c.js.PauseConsumer(soon(t), c.inputs.Name, r.consumer, time.Now().Add(time.Hour))
+	ok(t, err)
+	want := publish(t, c, 1, 1)
+	for range 2 {
+		if _, whole, err := r.Tail(soon(t)); err != nil || whole {
+			t.Fatalf("the tail of a reader that lacks a message: %v, %v", whole, err)
+		}
+	}
+	get(t, r.Done(), "the end of the reader")
+	if !errors.Is(r.Err(), ErrDetached) || !errors.Is(r.Err(), errStalled) {
+		t.Fatal(r.Err())
+	}
+	rest, _ := readAfter(t, c, first[0].Pos, 1)
+	same(t, rest, want)
+}
+
 func TestTrimKeepsItsAnchorAndEverythingInTheWindow(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 1})
 	publish(t, c, 0, 10)
