@@ -123,7 +123,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 func TestAProgramOfBothFleetsRunsAnOrchestrationAndStopsInOrder(t *testing.T) {
-	addr := freeAddress(t)
+	addr, profiles := freeAddress(t), freeAddress(t)
 	var nc *nats.Conn
 	stop := start(t, pawlfx.New(slog.New(slog.DiscardHandler),
 		connections(t),
@@ -135,6 +135,7 @@ func TestAProgramOfBothFleetsRunsAnOrchestrationAndStopsInOrder(t *testing.T) {
 			return []pawl.ActivityBinding{examples.Greet.Do(g.greet)}
 		}),
 		pawlfx.HTTP(addr),
+		pawlfx.Profiles(profiles),
 		fx.Populate(&nc),
 	))
 	eventually(t, "ready", func() bool { code, _ := get(t, "http://"+addr+"/readyz"); return code == http.StatusOK })
@@ -158,10 +159,15 @@ func TestAProgramOfBothFleetsRunsAnOrchestrationAndStopsInOrder(t *testing.T) {
 	if out != "Hello, Ada" {
 		t.Errorf("%q", out)
 	}
-	for path, want := range map[string]string{"/healthz": "ok", "/readyz": "ready", "/metrics": "pawl_orchestrator_turns_total"} {
+	for path, want := range map[string]string{
+		"/healthz": "ok", "/readyz": "ready", "/metrics": `pawl_orchestrator_instances_started_total{namespace="default",orchestration="hello"} 1`,
+	} {
 		if code, body := get(t, "http://"+addr+path); code != http.StatusOK || !strings.Contains(body, want) {
 			t.Errorf("%s: %d %s", path, code, body)
 		}
+	}
+	if code, body := get(t, "http://"+profiles+"/debug/pprof/goroutine?debug=1"); code != http.StatusOK || !strings.Contains(body, "goroutine profile") {
+		t.Errorf("profiles: %d %s", code, body)
 	}
 	if code, body := get(t, "http://"+addr+"/api/v1/actions/greet/queue-stats"); code != http.StatusNotFound || !strings.Contains(body, "action greet has no queue") {
 		t.Errorf("the API: %d %s", code, body)

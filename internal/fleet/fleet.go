@@ -61,6 +61,7 @@ func (o Orchestrator) Run(errw io.Writer, opts ...fx.Option) int {
 		pawlfx.Orchestrations(examples.Orchestrations),
 		pawlfx.Orchestrator(cfg),
 		HTTP(o.HTTP, o.HTTPAccess),
+		pawlfx.Profiles(o.Pprof),
 		fx.Options(opts...),
 	)
 }
@@ -143,6 +144,7 @@ func (w Worker) Run(errw io.Writer, opts ...fx.Option) int {
 		pawlfx.Activities(c.Bindings),
 		pawlfx.Worker(cfg),
 		HTTP(w.HTTP, w.HTTPAccess),
+		pawlfx.Profiles(w.Pprof),
 		fx.Options(opts...),
 	)
 }

@@ -144,6 +144,7 @@ func newMetrics(cfg *Config, orchestrations []string) (*metrics, error) {
 		held:       gauge("due_held", "Instances for which something is due and waits until all inputs accepted before are ingested."),
 		inputsFill: gauge("inputs_stream_used_ratio", "Part of its size limit that the inputs stream has used; set by the owner of partition 0."),
 	}
+	gauge("namespace_partitions", "Partitions of the namespace.").Set(float64(cfg.Partitions))
 	m.measure(r, orchestrations)
 	if r.err != nil {
 		return nil, fmt.Errorf("orchestrator: metrics: %w", r.err)

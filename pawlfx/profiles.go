@@ -1,0 +1,65 @@
+package pawlfx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"time"
+
+	"go.uber.org/fx"
+)
+
+// Profiles serves the profiles of the process at /debug/pprof/ of a TCP address, without access control: give it a loopback address
+// such as "127.0.0.1:7296". An address without a host is on the loopback interface. An empty address serves nothing. An address in
+// use is an error of the start.
+func Profiles(addr string) fx.Option {
+	if addr == "" {
+		return fx.Options()
+	}
+	return fx.Module("pawl.profiles", fx.Invoke(func(lc fx.Lifecycle, log *slog.Logger) {
+		p := &profiles{log: log, ended: make(chan struct{})}
+		lc.Append(fx.StartStopHook(func(ctx context.Context) error { return p.start(ctx, addr) }, p.stop))
+	}))
+}
+
+type profiles struct {
+	log    *slog.Logger
+	server http.Server
+	ended  chan struct{}
+}
+
+func (p *profiles) start(ctx context.Context, addr string) error {
+	if host, port, err := net.SplitHostPort(addr); err == nil && host == "" {
+		addr = net.JoinHostPort("127.0.0.1", port)
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return fmt.Errorf("pawlfx: serve profiles: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	p.server = http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second} //nolint:exhaustruct // a profile takes as long as it is asked to
+	p.log.Info("serving profiles", "address", l.Addr().String())
+	go func() {
+		defer close(p.ended)
+		if err := p.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			p.log.Error("profiles not served", "error", err)
+		}
+	}()
+	return nil
+}
+
+// stop ends the server at once: profiles that are being written are cut off.
+func (p *profiles) stop() error {
+	err := p.server.Close()
+	<-p.ended
+	return err
+}
