@@ -31,7 +31,7 @@ func TestCheckPermissionsListsWhatARoleLacksAndHasTooMuch(t *testing.T) {
 	if code != 1 || errs != "" {
 		t.Errorf("code %d, %s", code, errs)
 	}
-	wants(t, out, "STATUS SERVER RIGHT SUBJECT", "lacking nats publish pawl.default.ask.*.admin", "lacking nats publish pawl.default.to.*.purge")
+	wants(t, out, "STATUS SERVER RIGHT SUBJECT", "lacking nats publish pawl.default.request.*.admin", "lacking nats publish pawl.default.to.*.purge")
 	for line := range strings.Lines(out) {
 		if len(line) > 80 {
 			t.Errorf("%d columns: %s", len(line), line)

@@ -154,7 +154,7 @@ func TestEachRoleHasWhatItNeedsAndNoMore(t *testing.T) {
 	shared := s.dial("client", "_INBOX") // without a prefix of its own
 	got, err := CheckNATS(soon(t), shared, "default", queue.RoleOperator)
 	want := []Finding{
-		{"nats", Lacking, "publish", "pawl.default.ask.*.admin"}, {"nats", Lacking, "publish", "pawl.default.to.*.purge"}, {"nats", Lacking, "publish", "pawl.default.workers"},
+		{"nats", Lacking, "publish", "pawl.default.request.*.admin"}, {"nats", Lacking, "publish", "pawl.default.to.*.purge"}, {"nats", Lacking, "publish", "pawl.default.workers"},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("a client as an operator: %v, %v", got, err)
@@ -172,23 +172,23 @@ func TestEachRoleHasWhatItNeedsAndNoMore(t *testing.T) {
 func TestEachRoleIsRefusedWhatOthersDo(t *testing.T) {
 	s := secure(t, "default", "other")
 	everyone := []string{
-		"pawl.other.to.a.event.x", "pawl.other.own.a.done", "pawl.other.ask.0.read", "pawl.other.task.q", "pawl.other.bell.0", "orders.ship",
+		"pawl.other.to.a.event.x", "pawl.other.own.a.done", "pawl.other.request.0.read", "pawl.other.task.q", "pawl.other.doorbell.0", "orders.ship",
 		"$JS.API.STREAM.DELETE.PAWL-default-INPUTS", "$JS.API.STREAM.INFO.PAWL-other-INPUTS", "$JS.API.STREAM.MSG.GET.PAWL-other-INPUTS",
 		"$JS.API.CONSUMER.CREATE.PAWL-other-TASKS.x", "$JS.API.STREAM.CREATE.PAWL-other-INPUTS", "_INBOX_other_client.x", "_INBOX.x",
 	}
 	inputs := []string{"pawl.default.to.a.start.x", "pawl.default.to.a.event.x", "pawl.default.to.a.cancel"}
-	operator := []string{"pawl.default.to.a.purge", "pawl.default.ask.0.admin"}
+	operator := []string{"pawl.default.to.a.purge", "pawl.default.request.0.admin"}
 	internal := []string{
 		"pawl.default.own.a.start.x", "pawl.default.own.a.event.x", "pawl.default.own.a.cancel", "pawl.default.own.a.done", "pawl.default.in.0.to.a.event.x",
-		"pawl.default.task.q", "pawl.default.hint.w", "pawl.default.word.0", "pawl.default.notice", "pawl.default.owner.0",
+		"pawl.default.task.q", "pawl.default.hint.w", "pawl.default.limit.0", "pawl.default.notice", "pawl.default.owner.0",
 		"$JS.API.STREAM.MSG.GET.PAWL-default-INPUTS", "$JS.API.STREAM.PURGE.PAWL-default-INPUTS", "$JS.API.CONSUMER.CREATE.PAWL-default-INPUTS.x",
 	}
-	pulls := []string{"$JS.API.CONSUMER.MSG.NEXT.PAWL-default-TASKS.q", "$JS.ACK.PAWL-default-TASKS.q.1.1.1.1.1", "pawl.default.bell.0"}
+	pulls := []string{"$JS.API.CONSUMER.MSG.NEXT.PAWL-default-TASKS.q", "$JS.ACK.PAWL-default-TASKS.q.1.1.1.1.1", "pawl.default.doorbell.0"}
 	for r, publish := range map[queue.Role][]string{
 		queue.RoleOrchestrator: slices.Concat(everyone, inputs, operator, pulls),
-		queue.RoleWorker:       slices.Concat(everyone, inputs, operator, internal, []string{"pawl.default.ask.0.read", "_INBOX_default_client.x"}),
+		queue.RoleWorker:       slices.Concat(everyone, inputs, operator, internal, []string{"pawl.default.request.0.read", "_INBOX_default_client.x"}),
 		queue.RoleClient:       slices.Concat(everyone, operator, internal, pulls, []string{"pawl.default.workers", "_INBOX_default_client.x"}),
-		queue.RoleEvents:       slices.Concat(everyone, operator, internal, pulls, []string{inputs[0], inputs[2], "pawl.default.ask.0.read"}),
+		queue.RoleEvents:       slices.Concat(everyone, operator, internal, pulls, []string{inputs[0], inputs[2], "pawl.default.request.0.read"}),
 		queue.RoleOperator:     slices.Concat(everyone, internal, pulls),
 	} {
 		subscribe := []string{">", "pawl.>", "pawl.default.>", "pawl.default.to.>", "pawl.default.own.>", "pawl.other.owner.*", "_INBOX.>", "_INBOX_other_" + string(r) + ".>"}

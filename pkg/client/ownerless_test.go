@@ -42,7 +42,7 @@ func TestARequestThatNobodyAnswersIsRepeated(t *testing.T) {
 	w.input(0)
 	p := c.conn.PartitionOf("a")
 	w.subs[p].Stop()
-	mute, err := w.conn.NATS().SubscribeSync("pawl.default.ask.*.read")
+	mute, err := w.conn.NATS().SubscribeSync("pawl.default.request.*.read")
 	ok(t, err)
 	told := make(chan error, 1)
 	go func() { _, err := c.Describe(soon(t), "a"); told <- err }()

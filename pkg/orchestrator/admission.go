@@ -471,7 +471,7 @@ func (a *admission) gateAnswered(c *gateCall, got limiter.AdmitReply, err error)
 func (a *admission) gateSpoke(m *message) {
 	switch m.kind {
 	case noticesReceived:
-		a.notices.onNotices(m.body.([]queue.Word))
+		a.notices.onNotices(m.body.([]queue.LimitNotice))
 	case noticesPassed:
 		for _, w := range m.body.([]gateNotice) {
 			a.notices.deliver(w)

@@ -122,7 +122,7 @@ func (in *instance) lacks(u unread) bool {
 }
 
 // onDoorbells is told by a worker that it has pushed a completion into an empty inbox.
-func (a *inboxes) onDoorbells(bells []queue.Bell) {
+func (a *inboxes) onDoorbells(bells []queue.Doorbell) {
 	for _, b := range bells {
 		in := a.instance(b.Instance)
 		u, err := a.inbox.parseElement(b.Element)

@@ -25,8 +25,8 @@ func TestForgedDoorbellFreesNoSlot(t *testing.T) {
 		t.Fatal(err)
 	}
 	element := history.Element{ID: "a" + scheduled.Effect + ".token", At: time.Now().UnixMilli(), Body: body}.Encode()
-	forged := []queue.Bell{{Instance: "h-0", Effect: scheduled.Effect, Element: element, Proof: "da39a3ee5e6b4b0d3255bfef95601890afd80709"}, {Instance: "h-0", Effect: scheduled.Effect}}
-	if err := s.conn.Ring(s.conn.PartitionOf("h-0"), forged); err != nil {
+	forged := []queue.Doorbell{{Instance: "h-0", Effect: scheduled.Effect, Element: element, Proof: "da39a3ee5e6b4b0d3255bfef95601890afd80709"}, {Instance: "h-0", Effect: scheduled.Effect}}
+	if err := s.conn.SendDoorbells(s.conn.PartitionOf("h-0"), forged); err != nil {
 		t.Fatal(err)
 	}
 	s.until("both are dropped", func() bool { return met.get("pawl_orchestrator_doorbells_forged_total") == 2 })
@@ -45,12 +45,12 @@ func TestDoorbellsForUnknownInstancesCostRedisNothing(t *testing.T) {
 	const messages, each = 100, 500
 	s, met := newStand(t), counters(t)
 	s.orchestrate(orchestrator.Config{Metrics: met.reg}, hello.Do(callGreet))
-	bells := make([]queue.Bell, each)
+	bells := make([]queue.Doorbell, each)
 	for m := 0; met.get("pawl_orchestrator_doorbells_forged_total") < messages*each; m++ {
 		for i := range bells {
-			bells[i] = queue.Bell{Instance: fmt.Sprintf("unknown-%d-%d", m, i), Effect: "e", Element: []byte("a.b\n1\n\x90"), Proof: "p"}
+			bells[i] = queue.Doorbell{Instance: fmt.Sprintf("unknown-%d-%d", m, i), Effect: "e", Element: []byte("a.b\n1\n\x90"), Proof: "p"}
 		}
-		if err := s.conn.Ring(m%s.conn.Partitions(), bells); err != nil {
+		if err := s.conn.SendDoorbells(m%s.conn.Partitions(), bells); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -38,9 +38,9 @@ type notices struct {
 }
 
 // onNotices takes the words of other processes: of gates, for instances of this partition, and for the gates of it.
-func (a *notices) onNotices(ws []queue.Word) {
+func (a *notices) onNotices(ws []queue.LimitNotice) {
 	for _, w := range ws {
-		if w.Kind == queue.WordLook {
+		if w.Kind == queue.LimitSweep {
 			if a.notices.visits[w.Gate] != nil || len(a.notices.visits) < maxUnverified { // otherwise its place on the list of gates brings it
 				a.notices.visitGate(w.Gate)
 			}
@@ -58,11 +58,11 @@ func (a *notices) onNotices(ws []queue.Word) {
 	}
 }
 
-func noticeKind(k queue.WordKind) limiter.Kind {
+func noticeKind(k queue.LimitNoticeKind) limiter.Kind {
 	switch k {
-	case queue.WordTimedOut:
+	case queue.LimitTimedOut:
 		return limiter.TimedOut
-	case queue.WordCleared:
+	case queue.LimitCleared:
 		return limiter.Cleared
 	default:
 		return limiter.Admitted
@@ -70,15 +70,15 @@ func noticeKind(k queue.WordKind) limiter.Kind {
 }
 
 // encode is the word in the form in which it goes to another process.
-func (w gateNotice) encode() queue.Word {
-	out := queue.Word{Gate: w.gate, Member: w.member.String(), At: w.at}
+func (w gateNotice) encode() queue.LimitNotice {
+	out := queue.LimitNotice{Gate: w.gate, Member: w.member.String(), At: w.at}
 	switch w.kind {
 	case limiter.TimedOut:
-		out.Kind = queue.WordTimedOut
+		out.Kind = queue.LimitTimedOut
 	case limiter.Cleared:
-		out.Kind = queue.WordCleared
+		out.Kind = queue.LimitCleared
 	default:
-		out.Kind = queue.WordGranted
+		out.Kind = queue.LimitGranted
 	}
 	return out
 }

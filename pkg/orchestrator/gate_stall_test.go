@@ -170,8 +170,8 @@ func TestASlotOfNobodyIsGivenBackByALookThatCameBehindTheWord(t *testing.T) {
 	s.enterWith("limited", history.Policy{Concurrency: 2}, before)
 	s.looked(held)
 	s.enterWith("limited", history.Policy{Concurrency: 2}, behind)
-	word := queue.Word{Kind: queue.WordGranted, Gate: "limited", Member: behind.String(), At: time.Now().Add(time.Second).UnixMilli()}
-	if err := s.conn.SendWords(s.conn.PartitionOf("h"), []queue.Word{word}); err != nil {
+	word := queue.LimitNotice{Kind: queue.LimitGranted, Gate: "limited", Member: behind.String(), At: time.Now().Add(time.Second).UnixMilli()}
+	if err := s.conn.SendLimitNotices(s.conn.PartitionOf("h"), []queue.LimitNotice{word}); err != nil {
 		t.Fatal(err)
 	}
 	for range 10 {

@@ -335,10 +335,10 @@ func TestAWordThatTheGateDoesNotConfirmIsNoGrant(t *testing.T) {
 	waiter := s.oneWaits(stile)
 	s.until("it is in its history", func() bool { return len(s.describe("h-1").LimitWaits) == 1 && s.describe("h-1").Events == 2 })
 	forged := time.Now().Add(time.Hour).UnixMilli() // whoever can publish can say so
-	for _, w := range []queue.Word{{Kind: queue.WordGranted, At: waiter.Since - 1}, {Kind: queue.WordTimedOut, At: waiter.Since - 1}, {Kind: queue.WordGranted, At: forged}, {Kind: queue.WordCleared, At: forged}} {
+	for _, w := range []queue.LimitNotice{{Kind: queue.LimitGranted, At: waiter.Since - 1}, {Kind: queue.LimitTimedOut, At: waiter.Since - 1}, {Kind: queue.LimitGranted, At: forged}, {Kind: queue.LimitCleared, At: forged}} {
 		asked := met.get("pawl_orchestrator_limit_requests_repeated_total")
-		late := queue.Word{Kind: w.Kind, Gate: "limited", Member: waiter.Member.String(), At: w.At}
-		if err := s.conn.SendWords(s.conn.PartitionOf("h-1"), []queue.Word{late}); err != nil {
+		late := queue.LimitNotice{Kind: w.Kind, Gate: "limited", Member: waiter.Member.String(), At: w.At}
+		if err := s.conn.SendLimitNotices(s.conn.PartitionOf("h-1"), []queue.LimitNotice{late}); err != nil {
 			t.Fatal(err)
 		}
 		s.until("the gate is asked", func() bool { return met.get("pawl_orchestrator_limit_requests_repeated_total") > asked })
@@ -522,7 +522,7 @@ func TestAWordAboutAnInstanceThatHasEndedDoesNotKeepItFromItsInbox(t *testing.T)
 		m := limiter.Member{Ticket: "ticket", Instance: id, Place: limiter.RetainedPlace}
 		s.event("late", id, `1`)
 		for range 5 {
-			if err := s.conn.SendWords(s.conn.PartitionOf(id), []queue.Word{{Kind: queue.WordGranted, Gate: "limited", Member: m.String(), At: 1}}); err != nil {
+			if err := s.conn.SendLimitNotices(s.conn.PartitionOf(id), []queue.LimitNotice{{Kind: queue.LimitGranted, Gate: "limited", Member: m.String(), At: 1}}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -269,7 +269,7 @@ func (x *interaction) complete(id, number string, silent bool) []string {
 	if silent {
 		return nil
 	}
-	return x.step(message{kind: doorbellsReceived, bells: []queue.Bell{{Instance: id, Effect: effect, Element: el}}})
+	return x.step(message{kind: doorbellsReceived, bells: []queue.Doorbell{{Instance: id, Effect: effect, Element: el}}})
 }
 
 // answer carries out the outstanding request of an instance, unless it fails, and posts the answer, unless that is lost.

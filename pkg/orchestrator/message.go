@@ -26,7 +26,7 @@ type message struct {
 	call      *gateCall
 	admitted  limiter.AdmitReply
 	out       *outgoing
-	bells     []queue.Bell
+	bells     []queue.Doorbell
 	body      any // of the rare kinds: see the comment of each
 }
 
@@ -37,7 +37,7 @@ const (
 	inputsIngested    messageKind = iota + 1 // body: *ingested
 	tenureFailed                             // err ends the tenure
 	doorbellsReceived                        // bells
-	noticesReceived                          // body: []queue.Word, of other processes
+	noticesReceived                          // body: []queue.LimitNotice, of other processes
 	noticesPassed                            // body: []gateNotice, of an actor of this process
 	endAwaited                               // by a client: id, body: reply subject
 	statusAwaited                            // likewise, the next custom status

@@ -183,7 +183,7 @@ func (s *shard) leave() error {
 
 // subscribe listens to what hurries the partition and to the requests of clients.
 func (s *shard) subscribe() ([]*queue.Subscription, error) {
-	bells, err := s.conn.OnBells(s.st.Part, func(bs []queue.Bell) {
+	bells, err := s.conn.OnDoorbells(s.st.Part, func(bs []queue.Doorbell) {
 		if bs = s.proven(bs); len(bs) > 0 {
 			s.post(message{kind: doorbellsReceived, bells: bs})
 		}
@@ -195,7 +195,7 @@ func (s *shard) subscribe() ([]*queue.Subscription, error) {
 	if err != nil {
 		return []*queue.Subscription{bells}, fmt.Errorf("listen for requests: %w", err)
 	}
-	words, err := s.conn.OnWords(s.st.Part, func(ws []queue.Word) { s.post(message{kind: noticesReceived, body: ws}) })
+	words, err := s.conn.OnLimitNotices(s.st.Part, func(ws []queue.LimitNotice) { s.post(message{kind: noticesReceived, body: ws}) })
 	if err != nil {
 		return []*queue.Subscription{bells, asks}, fmt.Errorf("listen for words of gates: %w", err)
 	}
@@ -205,8 +205,8 @@ func (s *shard) subscribe() ([]*queue.Subscription, error) {
 // proven drops the doorbells without proof, before they cost anything: the completion of one would be turned, and free a
 // place at a gate, before Redis is asked. One that was genuine all the same costs nothing but time: its instance is due two
 // seconds after the push. It runs on the subscription's goroutine.
-func (s *shell) proven(bells []queue.Bell) []queue.Bell {
-	return slices.DeleteFunc(bells, func(b queue.Bell) bool {
+func (s *shell) proven(bells []queue.Doorbell) []queue.Doorbell {
+	return slices.DeleteFunc(bells, func(b queue.Doorbell) bool {
 		if s.st.VerifyProof(b.Instance, b.Effect, b.Element, b.Proof) {
 			return false
 		}

@@ -239,7 +239,7 @@ func (s *shell) passNotices(p int, ws []gateNotice) {
 		here.post(message{kind: noticesPassed, body: ws})
 		return
 	}
-	out := make([]queue.Word, len(ws))
+	out := make([]queue.LimitNotice, len(ws))
 	for i, w := range ws {
 		out[i] = w.encode()
 	}
@@ -253,11 +253,11 @@ func (s *shell) wakeGate(name string) {
 		here.post(message{kind: gateDue, id: name})
 		return
 	}
-	s.sendWords(p, []queue.Word{{Kind: queue.WordLook, Gate: name}})
+	s.sendWords(p, []queue.LimitNotice{{Kind: queue.LimitSweep, Gate: name}})
 }
 
-func (s *shell) sendWords(p int, ws []queue.Word) {
-	if err := s.conn.SendWords(p, ws); err != nil {
+func (s *shell) sendWords(p int, ws []queue.LimitNotice) {
+	if err := s.conn.SendLimitNotices(p, ws); err != nil {
 		s.log.Debug("a gate's words could not be sent; its sweep says them again", "partition", p, "error", err)
 	}
 }

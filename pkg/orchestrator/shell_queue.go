@@ -56,7 +56,7 @@ func (s *shell) doQueue(e *effect) {
 func (s *shell) publishTask(e *effect) {
 	instance, rec, act := e.id, e.rec, e.activity
 	s.conn.PublishTask(queue.Task{
-		Instance: instance, Born: rec.Origin, Execution: rec.Execution, Activity: act.ID, Effect: act.Effect,
+		Instance: instance, Origin: rec.Origin, Execution: rec.Execution, Activity: act.ID, Effect: act.Effect,
 		Name: act.Name, Queue: act.Queue, Attempt: act.Attempt, Payload: act.Payload, ScheduledAt: act.At,
 		MaxClaims: uint32(s.cfg.MaxClaims), //nolint:gosec // validated by New
 		CallKey:   act.First,

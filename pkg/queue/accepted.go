@@ -11,18 +11,18 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Accepted is what the inputs stream had accepted for a partition at a moment of its own clock.
+// Accepted is what INPUTS had stored of a partition at one moment of the clock of its leader.
 type Accepted struct {
 	At   time.Time        // by the clock of the stream's leader
 	Last history.Position // the partition's last input in the stream; zero: it has none
 }
 
-// Accepted asks the stream's leader for its time first and for the partition's last input second. So every input that was
-// acknowledged by the time At is at or before Last, or was removed from the stream. The errors are those of Attach, except
-// that no stream is created: jetstream.ErrStreamNotFound.
-func (c *Conn) Accepted(ctx context.Context, partition int) (Accepted, error) {
-	lapse := c.lapses.next()
-	ctx, release := c.whileConnected(ctx, lapse)
+// Accepted requests from the stream's leader its time first and the last input of the partition second. So every input that
+// was acknowledged by the time At is at or before Last, or was removed from the stream. The errors are those of Attach,
+// except that no stream is created: jetstream.ErrStreamNotFound.
+func (c *inputStream) Accepted(ctx context.Context, partition int) (Accepted, error) {
+	disconnected := c.disconnects.next()
+	ctx, release := c.whileConnected(ctx, disconnected)
 	defer release()
 	a, err := c.accepted(ctx, partition)
 	if errors.Is(err, context.Canceled) {
@@ -34,7 +34,7 @@ func (c *Conn) Accepted(ctx context.Context, partition int) (Accepted, error) {
 	return a, nil
 }
 
-func (c *Conn) accepted(ctx context.Context, partition int) (Accepted, error) {
+func (c *inputStream) accepted(ctx context.Context, partition int) (Accepted, error) {
 	stream, err := c.info(ctx, c.inputs.Name)
 	if err != nil {
 		return Accepted{}, err

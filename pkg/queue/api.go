@@ -11,33 +11,35 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A stream without a leader answers nothing, and neither does a server whose leader has just died: what bounds a request
-// is what its caller waits for in vain before it asks the next leader.
+// A stream without a leader does not reply, and neither does a server whose leader has just failed. The timeouts bound
+// how long a caller waits before its request can reach the next leader.
 const (
 	apiTimeout    = 2 * time.Second // of a request to JetStream
-	createTimeout = 4 * time.Second // of one that the cluster has to agree on
-	readAgain     = time.Second / 4 // after which a request that was not answered is sent again: there may be a leader now
+	createTimeout = 4 * time.Second // of a request that the cluster has to agree on
+	readAgain     = time.Second / 4 // after which a request without reply is sent again: there may be a leader now
 	createAgain   = time.Second / 2
 	placeTimeout  = time.Second // of the first creation of a consumer on one server, which may be dead
 )
 
 // messageGet is the body of a request for one stored message.
 type messageGet struct {
-	Seq     uint64 `json:"seq,omitempty"`          // this one; with NextFor, the first from here on
+	Seq     uint64 `json:"seq,omitempty"`          // this message; with NextFor, the first one from here on
 	NextFor string `json:"next_by_subj,omitempty"` // of this subject
 	LastFor string `json:"last_by_subj,omitempty"` // the last one of this subject
 }
 
-// stored is what we want to know of a stored message.
+// stored is the part of a stored message that this package uses.
 type stored struct {
 	Seq  uint64    `json:"seq"`
 	Time time.Time `json:"time"`
 }
 
-// message gets one stored message from the stream's leader, and from nobody else,
-// for the answer of a follower that is behind would be taken for a lost tail. The
-// error is jetstream.ErrMsgNotFound or jetstream.ErrStreamNotFound, if it is one of those.
-func (c *Conn) message(ctx context.Context, stream string, get messageGet) (stored, error) {
+// message gets one stored message from the stream's leader. A follower that lags would report a lost tail. Errors:
+// jetstream.ErrMsgNotFound, jetstream.ErrStreamNotFound.
+//
+// It is not Stream.GetMsg of the library, which sends its request once: a request that arrives while the stream has no
+// leader is never answered.
+func (c *streams) message(ctx context.Context, stream string, get messageGet) (stored, error) {
 	var answer struct {
 		Message stored `json:"message"`
 	}
@@ -45,15 +47,15 @@ func (c *Conn) message(ctx context.Context, stream string, get messageGet) (stor
 	return answer.Message, err
 }
 
-// info reads the state of a stream from its leader.
-func (c *Conn) info(ctx context.Context, stream string) (*jetstream.StreamInfo, error) {
+// info requests the state of a stream from its leader.
+func (c *streams) info(ctx context.Context, stream string) (*jetstream.StreamInfo, error) {
 	info := new(jetstream.StreamInfo)
 	return info, c.api(ctx, "STREAM.INFO."+stream, struct{}{}, info)
 }
 
-// api makes one request to JetStream that only reads.
-func (c *Conn) api(ctx context.Context, what string, request, answer any) error {
-	if !c.Connected() { // else it would wait for its time-out, or be sent when nothing waits for it any more
+// api makes one read-only request to JetStream.
+func (c *streams) api(ctx context.Context, what string, request, answer any) error {
+	if !c.Connected() { // otherwise it would wait for its timeout, or be sent after its caller has returned
 		return ErrDisconnected
 	}
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
@@ -79,10 +81,10 @@ func (c *Conn) api(ctx context.Context, what string, request, answer any) error 
 	return json.Unmarshal(m.Data, answer)
 }
 
-// read sends a request, again every readAgain until there is a reply to any of them: one that was sent while there was no
-// leader is never answered.
-func (c *Conn) read(ctx context.Context, subject string, body []byte) (*nats.Msg, error) {
-	inbox, replies := c.nc.NewInbox(), make(chan *nats.Msg, apiTimeout/readAgain+1) // a channel of the library has half a megabyte
+// read sends a request, and repeats it every readAgain until one of them is answered: a request that was sent while there
+// was no leader is never answered.
+func (c *streams) read(ctx context.Context, subject string, body []byte) (*nats.Msg, error) {
+	inbox, replies := c.nc.NewInbox(), make(chan *nats.Msg, apiTimeout/readAgain+1) // a channel of the library takes half a megabyte
 	sub, err := c.nc.ChanSubscribe(inbox, replies)
 	if err != nil {
 		return nil, err
@@ -104,7 +106,7 @@ func (c *Conn) read(ctx context.Context, subject string, body []byte) (*nats.Msg
 	})
 }
 
-// repeated makes a request, and makes it again whenever it is not answered for a while, until ctx is done.
+// repeated makes a request, and repeats it whenever it is not answered within a while, until ctx ends.
 func repeated[T any](ctx context.Context, while time.Duration, request func(context.Context) (T, error)) (T, error) {
 	for {
 		once, cancel := context.WithTimeout(ctx, while)
@@ -116,9 +118,9 @@ func repeated[T any](ctx context.Context, while time.Duration, request func(cont
 	}
 }
 
-func (c *Conn) apiSubject(what string) string { return jetstream.DefaultAPIPrefix + what }
+func (c *streams) apiSubject(what string) string { return jetstream.DefaultAPIPrefix + what }
 
-// apiError makes the sentinels of what callers tell apart.
+// apiError returns the sentinels that callers distinguish.
 func apiError(e *jetstream.APIError) error {
 	switch e.ErrorCode {
 	case jetstream.JSErrCodeMessageNotFound:

@@ -12,43 +12,41 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// attachTimeout bounds an Attach, also one whose context does not.
+// attachTimeout bounds an Attach whose context does not.
 const attachTimeout = 15 * time.Second
 
 // startPoint is where a reader begins.
 type startPoint struct {
-	seq uint64 // everything of the partition from here on
+	seq uint64 // of the first message that is read
 	gap *Gap
 }
 
-// Attach reads the inputs of a partition, in order, beginning after the position
-// that is stored with its state (the zero position: from the beginning). It looks
-// before it begins:
+// Attach reads the inputs of a partition, in order, from the position that is stored with its state (the zero position:
+// from the beginning). It compares that position with the stream first:
 //
-//   - the stream has a message at that sequence, of that time: go on behind it;
-//   - the stream begins behind that sequence, so it was trimmed: go on, and if the
-//     message that should be next is gone too, Reader.Gap says so;
+//   - the stream has a message with that sequence and time: continue behind it;
+//   - the stream begins behind that sequence, so it was trimmed: continue, and if the
+//     next message is gone too, Reader.Gap reports that;
 //   - anything else (the stream was deleted, restored or has lost its tail, and its
-//     sequences may have started again): begin with the first message strictly later
-//     than the position's time.
+//     sequences may have started again): begin with the first message that is strictly
+//     later than the position's time.
 //
-// A stream that does not exist is created again. Any error later on, a missed
-// heartbeat or a lapse of the connection ends the reader; its caller attaches again.
-// ctx bounds the attaching, not the reading; it takes 15 s at most.
-func (c *Conn) Attach(ctx context.Context, partition int, after history.Position) (*Reader, error) {
-	lapse := c.lapses.next() // before the look: a lapse after it must not go unseen
-	if !c.Connected() {      // all partitions try, twice a second
+// A stream that does not exist is created again. Any later error, a missed heartbeat or a disconnect ends the reader; its
+// caller attaches again. ctx bounds the attaching, not the reading; it takes at most 15 s.
+func (c *inputStream) Attach(ctx context.Context, partition int, after history.Position) (*Reader, error) {
+	disconnected := c.disconnects.next() // first, so that no later disconnect is missed
+	if !c.Connected() {                  // all partitions retry, twice a second
 		c.observe("read inputs", ErrDisconnected)
 		return nil, ErrDisconnected
 	}
 	ctx, cancel := context.WithTimeout(ctx, attachTimeout)
 	defer cancel()
-	ctx, release := c.whileConnected(ctx, lapse)
+	ctx, release := c.whileConnected(ctx, disconnected)
 	defer release()
-	r, err := c.attach(ctx, partition, after, lapse)
+	r, err := c.attach(ctx, partition, after, disconnected)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		if err = c.mend(ctx, c.inputs); err == nil {
-			r, err = c.attach(ctx, partition, after, lapse)
+			r, err = c.attach(ctx, partition, after, disconnected)
 		}
 	}
 	if errors.Is(err, context.Canceled) {
@@ -61,7 +59,7 @@ func (c *Conn) Attach(ctx context.Context, partition int, after history.Position
 	return r, nil
 }
 
-func (c *Conn) attach(ctx context.Context, partition int, after history.Position, lapse <-chan struct{}) (*Reader, error) {
+func (c *inputStream) attach(ctx context.Context, partition int, after history.Position, disconnected <-chan struct{}) (*Reader, error) {
 	if partition < 0 || partition >= c.parts {
 		return nil, fmt.Errorf("there are %d partitions", c.parts)
 	}
@@ -77,7 +75,7 @@ func (c *Conn) attach(ctx context.Context, partition int, after history.Position
 	if err != nil {
 		return nil, c.explain(err)
 	}
-	// The stream that was looked at must be the one that the consumer is of.
+	// The stream may have been replaced before the consumer was created.
 	now, err := c.info(ctx, c.inputs.Name)
 	if err == nil && (!now.Created.Equal(before.Created) || now.State.LastSeq < before.State.LastSeq) {
 		err = fmt.Errorf("%w: the stream was replaced at this moment", ErrDetached)
@@ -87,15 +85,15 @@ func (c *Conn) attach(ctx context.Context, partition int, after history.Position
 		return nil, c.explain(err)
 	}
 	if begin.gap != nil {
-		c.count.gaps.Add(1) // the caller says so: see Reader.Gap
+		c.count.gaps.Add(1) // the caller logs it: see Reader.Gap
 	}
-	return c.newReader(partition, name, begin, lapse)
+	return c.newReader(partition, name, begin, disconnected)
 }
 
-// createReader creates the consumer of a reader. Its name is ours, so that a request that is repeated creates no other one.
-// A cluster places it on one server and does not move it; a server that has just died is not known to be dead, and then no
-// request with that name is answered. So after a while, which doubles, another name is tried.
-func (c *Conn) createReader(ctx context.Context, cfg jetstream.ConsumerConfig) (name string, err error) {
+// createReader creates the consumer of a reader. Its name is chosen here, so that a repeated request creates no second one.
+// A cluster places a consumer on one server and does not move it. While the cluster has not yet detected that this server
+// has failed, requests with that name are not answered. So another name is tried after a timeout that doubles.
+func (c *inputStream) createReader(ctx context.Context, cfg jetstream.ConsumerConfig) (name string, err error) {
 	for within := placeTimeout; ; within *= 2 {
 		cfg.Name = nuid.Next()
 		placed, cancel := context.WithTimeout(ctx, within)
@@ -113,7 +111,7 @@ func (c *Conn) createReader(ctx context.Context, cfg jetstream.ConsumerConfig) (
 }
 
 // look decides where to begin.
-func (c *Conn) look(ctx context.Context, st jetstream.StreamState, after history.Position) (startPoint, error) {
+func (c *inputStream) look(ctx context.Context, st jetstream.StreamState, after history.Position) (startPoint, error) {
 	first := st.FirstSeq
 	if st.Msgs == 0 {
 		first = st.LastSeq + 1
@@ -139,10 +137,9 @@ func (c *Conn) look(ctx context.Context, st jetstream.StreamState, after history
 	return startPoint{seq: seq}, err
 }
 
-// firstLater is the first sequence whose message is later than a time in Unix
-// nanoseconds, or the one behind the stream's last. It searches by halves, for the
-// stream's times ascend.
-func (c *Conn) firstLater(ctx context.Context, st jetstream.StreamState, than int64) (uint64, error) {
+// firstLater returns the first sequence whose message is later than a time in Unix nanoseconds, or the sequence behind the
+// stream's last. It is a binary search, because the times of a stream ascend.
+func (c *inputStream) firstLater(ctx context.Context, st jetstream.StreamState, than int64) (uint64, error) {
 	low, high := max(st.FirstSeq, 1), st.LastSeq+1
 	for low < high {
 		mid := low + (high-low)/2
@@ -162,7 +159,7 @@ func (c *Conn) firstLater(ctx context.Context, st jetstream.StreamState, than in
 }
 
 // anchored reports whether the stream has at p.Seq the message of p.Time.
-func (c *Conn) anchored(ctx context.Context, st jetstream.StreamState, p history.Position) (bool, error) {
+func (c *inputStream) anchored(ctx context.Context, st jetstream.StreamState, p history.Position) (bool, error) {
 	if p.Seq == 0 || p.Seq > st.LastSeq {
 		return p.Seq == 0 && p.Time == 0, nil
 	}
@@ -176,7 +173,8 @@ func (c *Conn) anchored(ctx context.Context, st jetstream.StreamState, p history
 	return m.Time.UnixNano() == p.Time, nil
 }
 
-// consumer is a plain one: in memory, without acknowledgements, gone when nobody asks it.
+// consumer is the configuration of a consumer in memory, without acknowledgements, that the server deletes when it is
+// unused.
 func (p startPoint) consumer(filter string) jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{
 		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
@@ -189,8 +187,8 @@ func (p startPoint) consumer(filter string) jetstream.ConsumerConfig {
 	}
 }
 
-// dropConsumer spares the server the minute after which it would notice.
-func (c *Conn) dropConsumer(name string) {
+// dropConsumer deletes a consumer before it expires.
+func (c *inputStream) dropConsumer(name string) {
 	if c.nc.IsConnected() {
 		_ = c.nc.Publish(c.apiSubject("CONSUMER.DELETE."+c.inputs.Name+"."+name), nil)
 	}

@@ -14,11 +14,11 @@ import (
 	"github.com/pawlrun/pawl/internal/redact"
 )
 
-// errNoJetStream is NATS that answers, and JetStream that does not.
+// errNoJetStream is reported while NATS is reachable and JetStream is not.
 var errNoJetStream = errors.New("queue: JetStream does not answer: it is starting, or electing a leader")
 
-// passingCodes are errors of JetStream that pass by themselves: a cluster without a leader, or a stream or consumer of which
-// no replica can answer.
+// passingCodes are transient errors of JetStream: a cluster without a leader, or a stream or consumer without an available
+// replica.
 var passingCodes = []jetstream.ErrorCode{
 	10004,        // incomplete results
 	10007,        // cluster not assigned to this server
@@ -29,8 +29,8 @@ var passingCodes = []jetstream.ErrorCode{
 	10119, 10195, // consumer is offline
 }
 
-// Unavailable reports whether an error says that NATS, or its JetStream, did not take or answer a request for now: the
-// connection is lost, no leader is elected, no answer came in time. What NATS has refused is not.
+// Unavailable reports whether an error means that NATS, or its JetStream, temporarily did not accept or answer a request:
+// the connection is lost, no leader is elected, or no reply came in time. A rejected request is not.
 func Unavailable(err error) bool {
 	for _, passing := range []error{
 		ErrDisconnected, ErrTimeout, ErrUnknown, ErrNoStream, errNoJetStream, errSilence, errLost, context.DeadlineExceeded,
@@ -45,12 +45,12 @@ func Unavailable(err error) bool {
 	return errors.As(err, &api) && api.APIError() != nil && slices.Contains(passingCodes, api.APIError().ErrorCode)
 }
 
-// refusedConnection reports whether a connection failed for a reason that does not pass: who we are, or TLS.
+// refusedConnection reports whether a connection failed for a reason that does not pass: credentials, or TLS.
 func refusedConnection(err error) bool {
 	if err == nil {
 		return false
 	}
-	text := strings.ToLower(err.Error()) // of a refusal of the credentials the library has no typed error
+	text := strings.ToLower(err.Error()) // the library has no typed error for rejected credentials
 	for _, refusal := range []string{"authorization violation", "authentication expired", "authentication revoked"} {
 		if strings.Contains(text, refusal) {
 			return true
@@ -64,7 +64,7 @@ func refusedConnection(err error) bool {
 	return outage.RefusedTLS(err)
 }
 
-// connected is nil if the connection can be used; else why not: an error that is Unavailable, or a final one.
+// connected returns nil if the connection can be used, otherwise the reason: an error that is Unavailable, or a final one.
 func connected(nc *nats.Conn) error {
 	err := nc.LastError()
 	switch {
@@ -82,7 +82,7 @@ func connected(nc *nats.Conn) error {
 func at(nc *nats.Conn) string { return redact.URLs(strings.Join(nc.Servers(), ",")) }
 
 // await repeats an attempt until NATS and JetStream are available, or ctx ends.
-func (c *Conn) await(ctx context.Context, operation string, attempt func(context.Context) error) error {
+func (c *link) await(ctx context.Context, operation string, attempt func(context.Context) error) error {
 	return c.outage.Await(ctx, outage.NATS, operation, Unavailable, func(ctx context.Context) error {
 		if err := connected(c.nc); err != nil {
 			return err
@@ -92,7 +92,7 @@ func (c *Conn) await(ctx context.Context, operation string, attempt func(context
 }
 
 // observe reports the outcome of an operation.
-func (c *Conn) observe(operation string, err error) {
+func (c *link) observe(operation string, err error) {
 	switch {
 	case err == nil:
 		c.outage.Succeeded(outage.NATS)
@@ -101,8 +101,8 @@ func (c *Conn) observe(operation string, err error) {
 	}
 }
 
-// explain makes one of our errors of those JetStream errors whose own text does not say what to do.
-func (c *Conn) explain(err error) error {
+// explain adds advice to those errors of JetStream that have none.
+func (c *link) explain(err error) error {
 	switch {
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled):
 		return c.withoutJetStream()
@@ -115,9 +115,9 @@ func (c *Conn) explain(err error) error {
 	}
 }
 
-// withoutJetStream tells a server that has no JetStream from one whose JetStream does not answer for now. In a cluster
-// another server may have it.
-func (c *Conn) withoutJetStream() error {
+// withoutJetStream distinguishes a server that has no JetStream from one whose JetStream is temporarily unavailable. In a
+// cluster another server may have it.
+func (c *link) withoutJetStream() error {
 	enabled, _ := c.nc.ConnectedServerJetStream()
 	clustered := c.nc.ConnectedClusterName() != ""
 	switch {

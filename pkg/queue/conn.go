@@ -5,9 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -16,42 +13,23 @@ import (
 	"github.com/pawlrun/pawl/internal/outage"
 )
 
-// Conn is one namespace on one NATS connection. It is safe for concurrent use. It
-// does not own the NATS connection: Close leaves that open.
+// Conn is one namespace on one NATS connection. It is safe for concurrent use. Close does not close the NATS connection.
+//
+// Its methods are those of its parts: inputs and tasks are the two streams, signals are messages of core NATS, requests have
+// replies.
 type Conn struct {
-	nc    *nats.Conn
-	js    jetstream.JetStream
-	opts  Options
-	subj  subjects
-	log   *slog.Logger
-	parts int // 0: not known
-	count counters
-
-	unjoined *PermissionError // why parts is not known; nil: it is
-	answers  atomic.Value     // string: the subject of the latest inbox of OnAnswers
-
-	outage    *outage.Reporter
-	ownOutage bool // no one else runs it
-
-	inputs, tasks jetstream.StreamConfig // as they are created again if they are lost
-	mended        time.Time              // when a lost stream was last looked at; under mendMu
-	mendMu        sync.Mutex
-	taskSeq       atomic.Uint64 // highest sequence that TASKS has acknowledged
-
-	toInputs *publisher
-	toTasks  *publisher
-	contact  *contact
-	lapses   *lapses
-	ctx      context.Context // done when the Conn is closed
-	cancel   context.CancelFunc
-	wg       sync.WaitGroup
+	*link
+	*streams
+	*inputStream
+	*taskStream
+	*signals
+	*requests
 }
 
-// Open creates the streams of a namespace, or verifies those that exist: a stream
-// that differs in what can not be changed is refused with a *MismatchError. It is
-// for orchestrators; whoever has no say in the number of partitions uses Join.
+// Open creates the streams of a namespace, or verifies existing ones: a stream that differs in what cannot be changed is a
+// *MismatchError. It is for orchestrators; programs that do not decide the number of partitions use Join.
 //
-// Open and Join wait, until ctx ends, while NATS or JetStream is unavailable, and fail at once when waiting cannot help.
+// Open and Join wait, until ctx ends, while NATS or JetStream is unavailable, and fail at once if waiting cannot help.
 func Open(ctx context.Context, nc *nats.Conn, o Options) (*Conn, error) {
 	o.Partitions = cmp.Or(o.Partitions, DefaultPartitions)
 	c, err := newConn(nc, o)
@@ -74,8 +52,8 @@ func Open(ctx context.Context, nc *nats.Conn, o Options) (*Conn, error) {
 	return c, c.start()
 }
 
-// Join opens a namespace that exists, with the number of partitions that it has;
-// it is ErrNoNamespace if it does not exist yet.
+// Join opens an existing namespace with the number of partitions that it has. The error is ErrNoNamespace if it does not
+// exist.
 func Join(ctx context.Context, nc *nats.Conn, o Options) (*Conn, error) {
 	c, err := newConn(nc, o)
 	if err != nil {
@@ -102,8 +80,9 @@ func Join(ctx context.Context, nc *nats.Conn, o Options) (*Conn, error) {
 	return c, c.start()
 }
 
-// JoinToPublish is Join for a client, which needs less: the TASKS stream is not looked at, and without the permission to look
-// at INPUTS the number of partitions is not known. Inputs can be published all the same; Ask returns the *PermissionError.
+// JoinToPublish is Join for a client, which needs fewer permissions: it does not read TASKS, and without permission to read
+// the state of INPUTS the number of partitions is unknown. Inputs can be published nevertheless; Request returns the
+// *PermissionError.
 func JoinToPublish(ctx context.Context, nc *nats.Conn, o Options) (*Conn, error) {
 	c, err := newConn(nc, o)
 	if err != nil {
@@ -138,12 +117,16 @@ func newConn(nc *nats.Conn, o Options) (*Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("queue: JetStream: %w", err)
 	}
-	c := &Conn{nc: nc, js: js, opts: o, subj: subjectsOf(o.Namespace), outage: o.Outage, ownOutage: o.Outage == nil}
-	if c.ownOutage {
-		c.outage = outage.New(o.Logger)
+	l := &link{nc: nc, js: js, opts: o, subj: subjectsOf(o.Namespace), outage: o.Outage, ownOutage: o.Outage == nil, disconnects: newDisconnects()}
+	if l.ownOutage {
+		l.outage = outage.New(o.Logger)
 	}
-	c.log = c.outage.Logger().With("namespace", o.Namespace)
-	return c, nil
+	l.log = l.outage.Logger().With("namespace", o.Namespace)
+	s := &streams{link: l}
+	return &Conn{
+		link: l, streams: s, inputStream: &inputStream{streams: s, contact: newContact()}, taskStream: &taskStream{streams: s},
+		signals: &signals{l}, requests: &requests{link: l},
+	}, nil
 }
 
 func (c *Conn) start() error {
@@ -158,7 +141,6 @@ func (c *Conn) start() error {
 		c.cancel()
 		return err
 	}
-	c.contact, c.lapses = newContact(), newLapses()
 	status := c.nc.StatusChanged(nats.CONNECTED, nats.RECONNECTING, nats.CLOSED)
 	c.wg.Go(func() { c.watch(status) })
 	if c.ownOutage {
@@ -167,11 +149,11 @@ func (c *Conn) start() error {
 	return nil
 }
 
-// sweepEvery is how often publishes are looked for whose acknowledgement has not come in time.
+// sweepEvery is the interval at which publishes without an acknowledgement are ended.
 const sweepEvery = 250 * time.Millisecond
 
-// watch fails what was under way when the connection lapsed. Nothing is known
-// about it, and waiting for a time-out would only delay whoever can repeat it.
+// watch ends what was under way when the connection was lost. Its outcome is unknown, and waiting for a timeout would only
+// delay the repetition.
 func (c *Conn) watch(status chan nats.Status) {
 	defer c.nc.RemoveStatusListener(status)
 	sweep, refusals := time.NewTicker(min(c.opts.PublishTimeout/4, sweepEvery)), time.NewTicker(violationEvery)
@@ -199,8 +181,8 @@ func (c *Conn) watch(status chan nats.Status) {
 	}
 }
 
-// receivesAt reports whether a subject is an inbox of the Conn. They are subscribed to one after the other, and if the server
-// refuses one it refuses all.
+// receivesAt reports whether a subject is an inbox of the Conn. They are subscribed to one after the other, and a server
+// that refuses one refuses all.
 func (c *Conn) receivesAt(subject string) bool {
 	return subject == c.toInputs.inbox+"*" || subject == c.toTasks.inbox+"*" || subject == c.answers.Load()
 }
@@ -212,80 +194,19 @@ func (c *Conn) statusChanged(now nats.Status) {
 		return
 	case now == nats.RECONNECTING:
 		c.observe("connection", ErrDisconnected)
-	case now == nats.CLOSED && err != nil: // not by its owner: the server has refused it
+	case now == nats.CLOSED && err != nil: // by the server, which has refused it
 		c.log.Error("nats connection closed", "error", err)
 	}
-	c.lapses.lapse()
+	c.disconnects.notify()
 	c.toInputs.failAll(ErrDisconnected)
 	c.toTasks.failAll(ErrDisconnected)
 }
 
-// Close ends what the Conn does by itself and fails the publishes under way with
-// ErrClosed. Readers, pullers and subscriptions are stopped by whoever has them, before.
+// Close ends the goroutines of the Conn and fails outstanding publishes with ErrClosed. Readers, pullers and subscriptions
+// are stopped by their owners before.
 func (c *Conn) Close() {
 	c.cancel()
 	c.wg.Wait()
 	c.toInputs.close()
 	c.toTasks.close()
-}
-
-// Namespace is the name that the streams and subjects carry.
-func (c *Conn) Namespace() string { return c.opts.Namespace }
-
-// Partitions is the number of partitions of the INPUTS stream; 0 if it is not known, see JoinToPublish.
-func (c *Conn) Partitions() int { return c.parts }
-
-// PartitionOf is the partition of an instance; -1 if the number of partitions is not known, see JoinToPublish.
-func (c *Conn) PartitionOf(instance string) int {
-	if c.parts == 0 {
-		return -1
-	}
-	return PartitionOf(instance, c.parts)
-}
-
-// Connected reports whether NATS can be sent anything. While it cannot, requests fail at once with ErrDisconnected.
-func (c *Conn) Connected() bool { return c.nc.IsConnected() }
-
-// NATS is the connection that the Conn was opened on.
-func (c *Conn) NATS() *nats.Conn { return c.nc }
-
-// lapses tells everybody who reads that the connection was lost for a moment.
-type lapses struct {
-	mu sync.Mutex
-	ch chan struct{} // closed at the next lapse
-}
-
-func newLapses() *lapses { return &lapses{ch: make(chan struct{})} }
-
-// next is closed when the connection lapses next.
-func (l *lapses) next() <-chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.ch
-}
-
-func (l *lapses) lapse() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	close(l.ch)
-	l.ch = make(chan struct{})
-}
-
-// whileConnected is a context that is done, with ErrDisconnected as its cause, when
-// the connection lapses: what was asked then is not answered any more. The function
-// returned must be called.
-func (c *Conn) whileConnected(ctx context.Context, lapse <-chan struct{}) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		select {
-		case <-lapse:
-			cancel(ErrDisconnected)
-		case <-ctx.Done():
-		}
-	})
-	return ctx, func() {
-		cancel(nil)
-		wg.Wait()
-	}
 }

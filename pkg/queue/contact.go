@@ -11,22 +11,22 @@ import (
 )
 
 const (
-	contactGap   = 2500 * time.Millisecond // silence after which contact begins anew
+	contactGap   = 2500 * time.Millisecond // silence that ends a contact
 	probeEvery   = time.Second
 	probeTimeout = 2 * time.Second
 )
 
-// contact records when the INPUTS stream was heard of: a message or heartbeat of any reader, or the reply to a probe. It
+// contact records when INPUTS was last received from: a message or heartbeat of any reader, or the reply to a probe. It
 // depends on no option of the NATS connection, and on no lock that a write to a dead connection may hold.
 type contact struct {
 	began time.Time
 	last  atomic.Int64 // ns since began
-	since atomic.Int64 // likewise: from when on it was heard of without a gap
+	since atomic.Int64 // likewise: the beginning of the current contact
 }
 
 func newContact() *contact { return &contact{began: time.Now()} }
 
-// heard records contact. It is called for every message of every reader; others have no contact to record it in.
+// heard records contact. It is called for every message of every reader; a nil contact records nothing.
 func (k *contact) heard(now time.Time) {
 	if k == nil {
 		return
@@ -37,18 +37,17 @@ func (k *contact) heard(now time.Time) {
 	}
 }
 
-// InputsHeard reports for how long nothing has been heard of the INPUTS stream, and for how long it had been heard of
-// without a gap of 2.5 s before that. It is kept up by ProbeInputs, and by readers.
-func (c *Conn) InputsHeard() (silent, steady time.Duration) {
+// InputsHeard reports for how long nothing has been received from INPUTS, and for how long messages had arrived without a
+// gap of 2.5 s before that. ProbeInputs and readers keep it up to date.
+func (c *inputStream) InputsHeard() (silent, steady time.Duration) {
 	k := c.contact
 	last := k.last.Load()
 	return max(0, time.Since(k.began)-time.Duration(last)), max(0, time.Duration(last-k.since.Load()))
 }
 
-// ProbeInputs sends a request to the leader of the INPUTS stream once a second, until ctx is done, so that InputsHeard
-// is meaningful also for a process that reads no partition. Whoever is asked for a message that cannot exist does
-// no work for the answer.
-func (c *Conn) ProbeInputs(ctx context.Context) {
+// ProbeInputs sends a request to the leader of INPUTS once a second, until ctx ends, so that InputsHeard is meaningful also
+// in a process that reads no partition. The requested message cannot exist, so the leader does no work for its reply.
+func (c *inputStream) ProbeInputs(ctx context.Context) {
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
 	for {
@@ -63,7 +62,7 @@ func (c *Conn) ProbeInputs(ctx context.Context) {
 	}
 }
 
-func (c *Conn) probe(ctx context.Context) {
+func (c *inputStream) probe(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	_, err := c.message(ctx, c.inputs.Name, messageGet{Seq: math.MaxInt64})

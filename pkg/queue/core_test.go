@@ -25,29 +25,29 @@ func stop(t *testing.T, s *Subscription, err error) {
 
 func TestDoorbellsHintsAndNoticesArriveAndNonsenseIsCounted(t *testing.T) {
 	c := newStand(t).open(Options{})
-	bells, hints, notices := make(chan []Bell, 9), make(chan []Hint, 9), make(chan Notice, 9)
-	s, err := c.OnBells(3, func(b []Bell) { bells <- b })
+	bells, hints, notices := make(chan []Doorbell, 9), make(chan []Hint, 9), make(chan Notice, 9)
+	s, err := c.OnDoorbells(3, func(b []Doorbell) { bells <- b })
 	stop(t, s, err)
 	s, err = c.OnHints("w1", func(h []Hint) { hints <- h })
 	stop(t, s, err)
 	s, err = c.OnNotices(func(n Notice) { notices <- n })
 	stop(t, s, err)
 
-	subjects := []string{"pawl.default.bell.3", "pawl.default.hint.w1", "pawl.default.notice"}
+	subjects := []string{"pawl.default.doorbell.3", "pawl.default.hint.w1", "pawl.default.notice"}
 	for _, subject := range subjects {
 		for _, nonsense := range []string{"", "hello", "\xc0", "\x90", "\xdd\xff\xff\xff\xff\x01", "\x92\x01\xdd\x7f\xff\xff\xff", "\x92\x02\x90", "\x92\x00\x90"} {
 			ok(t, c.nc.Publish(subject, []byte(nonsense)))
 		}
 	}
-	ok(t, c.Ring(2, []Bell{{Instance: "elsewhere"}}))
-	ok(t, c.Ring(3, []Bell{{Instance: "a", Effect: "e", Element: []byte("el"), Proof: "p"}, {Instance: "b"}}))
+	ok(t, c.SendDoorbells(2, []Doorbell{{Instance: "elsewhere"}}))
+	ok(t, c.SendDoorbells(3, []Doorbell{{Instance: "a", Effect: "e", Element: []byte("el"), Proof: "p"}, {Instance: "b"}}))
 	h := Hint{Instance: "a", Execution: 1, Activity: 2, Effect: "e", Reason: cancel.LostSelect, By: "b", Text: "t", At: 3}
 	ok(t, c.SendHints("w1", []Hint{h}))
 	n := Notice{Kind: PartitionReleased, Partition: 3, Member: "m"}
 	ok(t, c.Notify(Notice{Kind: PartitionReleased, Partition: 4}))
 	ok(t, c.Notify(n))
 
-	if got := get(t, bells, "a doorbell"); !reflect.DeepEqual(got, []Bell{{Instance: "a", Effect: "e", Element: []byte("el"), Proof: "p"}, {Instance: "b"}}) {
+	if got := get(t, bells, "a doorbell"); !reflect.DeepEqual(got, []Doorbell{{Instance: "a", Effect: "e", Element: []byte("el"), Proof: "p"}, {Instance: "b"}}) {
 		t.Errorf("%+v", got)
 	}
 	if got := get(t, hints, "a hint"); !reflect.DeepEqual(got, []Hint{h}) {
@@ -63,14 +63,14 @@ func TestDoorbellsHintsAndNoticesArriveAndNonsenseIsCounted(t *testing.T) {
 
 func TestAListThatIsTooLongForAMessageTravelsInSeveral(t *testing.T) {
 	c := newStand(t).open(Options{})
-	got := make(chan []Bell, 99)
-	s, err := c.OnBells(0, func(b []Bell) { got <- b })
+	got := make(chan []Doorbell, 99)
+	s, err := c.OnDoorbells(0, func(b []Doorbell) { got <- b })
 	stop(t, s, err)
-	bells := make([]Bell, 200)
+	bells := make([]Doorbell, 200)
 	for i := range bells {
-		bells[i] = Bell{Instance: fmt.Sprint("i", i), Element: make([]byte, history.MaxDoorbellElement)}
+		bells[i] = Doorbell{Instance: fmt.Sprint("i", i), Element: make([]byte, history.MaxDoorbellElement)}
 	}
-	ok(t, c.Ring(0, bells))
+	ok(t, c.SendDoorbells(0, bells))
 	for n := 0; n < len(bells); {
 		for _, b := range get(t, got, "bells") {
 			if b.Instance != bells[n].Instance || len(b.Element) != history.MaxDoorbellElement {
@@ -211,7 +211,7 @@ func TestMessagesOfVersion1AreReadAsTheyWereWritten(t *testing.T) {
 	done := Done{Scheduled: 17, Effect: "e", Result: p, Failure: f}
 	doneBytes, err := done.encode()
 	ok(t, err)
-	bells := []Bell{{Instance: "a", Effect: "e", Element: []byte{1}, Proof: "p"}, {Instance: "b"}}
+	bells := []Doorbell{{Instance: "a", Effect: "e", Element: []byte{1}, Proof: "p"}, {Instance: "b"}}
 	for _, k := range []struct {
 		name, golden string
 		bytes        []byte
@@ -220,7 +220,7 @@ func TestMessagesOfVersion1AreReadAsTheyWereWritten(t *testing.T) {
 	}{
 		{"task", goldenTask, task("q.r", 1).Encode(), func(b []byte) (any, error) { return DecodeTask(b) }, task("q.r", 1)},
 		{"done", goldenDone, doneBytes, func(b []byte) (any, error) { return decodeDone(b) }, &done},
-		{"bells", goldenBells, encodeList(bells, wireBell), func(b []byte) (any, error) { return decodeList("bells", b, wireBell) }, bells},
+		{"bells", goldenBells, encodeList(bells, wireDoorbell), func(b []byte) (any, error) { return decodeList("bells", b, wireDoorbell) }, bells},
 	} {
 		if got := hex.EncodeToString(k.bytes); got != k.golden {
 			t.Errorf("%s is written as %s", k.name, got)
@@ -267,7 +267,7 @@ func TestTaskIsReadAsItWasWritten(t *testing.T) {
 	text := rapid.StringN(0, 10, 30)
 	rapid.Check(t, func(t *rapid.T) {
 		want := Task{Instance: "i" + strings.Repeat("x", rapid.IntRange(0, 50).Draw(t, "n")), Execution: rapid.Uint64Min(1).Draw(t, "x"), Activity: rapid.Uint64Min(1).Draw(t, "a"),
-			Born: history.Position{Seq: rapid.Uint64().Draw(t, "s"), Time: rapid.Int64().Draw(t, "t")}, Name: "n" + text.Draw(t, "n"), Queue: text.Draw(t, "q"),
+			Origin: history.Position{Seq: rapid.Uint64().Draw(t, "s"), Time: rapid.Int64().Draw(t, "t")}, Name: "n" + text.Draw(t, "n"), Queue: text.Draw(t, "q"),
 			Attempt: rapid.Uint32().Draw(t, "at"), Payload: history.Payload{Type: text.Draw(t, "pt"), Data: rapid.SliceOfN(rapid.Byte(), 1, 50).Draw(t, "pd")}, ScheduledAt: rapid.Int64().Draw(t, "sa")}
 		want.Effect = want.ContentID()
 		got, err := DecodeTask(want.Encode())

@@ -15,25 +15,26 @@ import (
 	"github.com/pawlrun/pawl/internal/redact"
 )
 
-// pingEvery has a dead connection detected after 3 to 4.5 s: at the third ping, if the two before it were not answered.
+// pingEvery is the interval of pings. A dead connection is detected after 3 to 4.5 s: at the third ping, if the two before
+// it were not answered.
 const pingEvery = 1500 * time.Millisecond
 
 // dialTimeout bounds one attempt at one server.
 const dialTimeout = 2 * time.Second
 
-// Dial connects to NATS with the defaults that Pawl wants: it reconnects forever, waiting 50 ms to 1 s between attempts with
-// jitter, and takes a connection for lost on which nothing has been answered for 4.5 s. If no server is reachable now (each is tried for 2 s), the connection is returned all the same and made in the
-// background: Open and Join, and so the Start of an orchestrator or worker, wait for it. The error, on one line, is a
-// connection that was refused: bad credentials, TLS that does not fit, a bad URL. With nats.RetryOnFailedConnect(false) an
-// unreachable server is an error, too.
+// Dial connects to NATS with Pawl's defaults: it reconnects indefinitely, with 50 ms to 1 s and jitter between attempts,
+// and considers a connection lost if no ping has been answered for 4.5 s. If no server is reachable (each is tried for 2
+// s), the connection is returned nevertheless and made in the background: Open and Join, and so the Start of an
+// orchestrator or worker, wait for it. The error, on one line, is a rejected connection: bad credentials, TLS that does not
+// match, a bad URL. With nats.RetryOnFailedConnect(false) an unreachable server is an error, too.
 //
-// url may list several servers, separated by commas. opts come after the defaults and win; errors that the connection meets
-// by itself are logged to slog.Default unless nats.ErrorHandler is among them.
+// url may list several servers, separated by commas. opts override the defaults. Asynchronous errors of the connection are
+// logged to slog.Default unless nats.ErrorHandler is among opts.
 func Dial(url string, opts ...nats.Option) (*nats.Conn, error) {
 	return DialContext(context.Background(), url, opts...)
 }
 
-// DialContext is Dial for a program that can be stopped while it waits for a server that does not answer: when ctx ends
+// DialContext is Dial for a program that can be stopped while it waits for a server that does not reply: when ctx ends
 // first, it returns the cause at once. The attempt under way ends by itself, and closes what it has opened. ctx bounds the
 // first attempt only.
 func DialContext(ctx context.Context, url string, opts ...nats.Option) (*nats.Conn, error) {
@@ -70,11 +71,11 @@ func dial(url string, opts []nats.Option) (*nats.Conn, error) {
 		nats.Timeout(dialTimeout),
 		nats.RetryOnFailedConnect(true),
 		nats.MaxReconnects(-1),
-		nats.IgnoreAuthErrorAbort(), // a password that is being replaced is refused for a while
+		nats.IgnoreAuthErrorAbort(), // a password that is being replaced is rejected for a while
 		nats.CustomReconnectDelay(reconnectDelay),
 		nats.PingInterval(pingEvery),
 		nats.MaxPingsOutstanding(2),
-		nats.FlusherTimeout(5 * time.Second), // a write holds a lock of the connection, also against the detection above
+		nats.FlusherTimeout(5 * time.Second), // a blocked write holds a lock that the detection above needs
 		nats.ErrorHandler(func(_ *nats.Conn, s *nats.Subscription, err error) {
 			subject := ""
 			if s != nil {
@@ -105,7 +106,7 @@ func dial(url string, opts []nats.Option) (*nats.Conn, error) {
 	}
 }
 
-// firstFailure sends the error of the first attempt that failed.
+// firstFailure sends the error of the first failed attempt.
 func firstFailure(failed chan<- error) nats.Option {
 	return func(o *nats.Options) error {
 		next := o.ReconnectErrCB

@@ -1,91 +1,84 @@
-// Package queue is everything Pawl says over NATS: the two JetStream streams that
-// carry work, and the core-NATS messages that make it fast. It knows no Redis.
+// Package queue is Pawl's use of NATS: the two JetStream streams that transport inputs and tasks, and the core-NATS messages
+// that shorten latency. It does not use Redis.
 //
 // # Subjects
 //
-//	pawl.<ns>.to.<instance>.<kind>[.<name>]   inputs from clients; the INPUTS stream takes them
-//	pawl.<ns>.own.<instance>.<kind>[.<name>]  inputs from orchestrators: what instances send to each other; INPUTS takes them, too
-//	pawl.<ns>.in.<p>.<to|own>.<instance>.…    how the INPUTS stream files both: p is a hash of the instance
-//	pawl.<ns>.task.<queue>                    what workers pull; the TASKS stream takes it
-//	pawl.<ns>.bell.<p>                        doorbell: an inbox of partition p has become non-empty
-//	pawl.<ns>.hint.<worker>                   these leases of yours are deleted: renew now
-//	pawl.<ns>.ask.<p>.<read|admin>            request to the owner of partition p; see Access
-//	pawl.<ns>.word.<p>                        gates tell instances of partition p that they were let in, or gates of p want to be looked at
-//	pawl.<ns>.owner.<p>                       partition p has an owner that is new or was cut off: clients that wait for
-//	                                          something in it request it again (no body)
-//	pawl.<ns>.notice                          a partition was released, a member came or went, a policy was changed
-//	pawl.<ns>.workers                         request to all workers, from operators and orchestrators: tell about yourselves
+//	pawl.<ns>.to.<instance>.<kind>[.<name>]   inputs from clients, stored in INPUTS
+//	pawl.<ns>.own.<instance>.<kind>[.<name>]  inputs from orchestrators: messages between instances, stored in INPUTS
+//	pawl.<ns>.in.<p>.<to|own>.<instance>.…    both as INPUTS stores them: p is a hash of the instance
+//	pawl.<ns>.task.<queue>                    tasks for workers, stored in TASKS
+//	pawl.<ns>.doorbell.<p>                    an inbox of partition p has become non-empty
+//	pawl.<ns>.hint.<worker>                   leases of the worker were deleted: renew now
+//	pawl.<ns>.request.<p>.<read|admin>        request to the owner of partition p; see Access
+//	pawl.<ns>.limit.<p>                       notices of limits to the owner of partition p; see LimitNotice
+//	pawl.<ns>.owner.<p>                       partition p has a new owner, or its owner was disconnected: clients repeat
+//	                                          their requests (no body)
+//	pawl.<ns>.notice                          a partition was released, a member joined or left, a policy was changed
+//	pawl.<ns>.workers                         request to all workers, from operators and orchestrators
 //	pawl.<ns>.watch                           there is a watcher: publish changes for WatchTTL (no body)
 //	pawl.<ns>.change.<instance>               JSON, while there is a watcher: what a commit has changed
-//	pawl.<ns>.ended.<instance>                JSON: how an instance has ended
+//	pawl.<ns>.ended.<instance>                JSON: how an instance ended
 //	pawl.<ns>.result.<instance>               request for that, answered in JSON by one of the orchestrators
 //
 // <instance> is the id with a comma for each dot, so that it is one token; no id has a comma.
 //
-// A client publishes to …to.> and …ask.*.read, and subscribes to its own reply inbox and to …owner.*. Without the
-// permission for the last it still works: what an owner that died had to push to it arrives when the client requests it
-// the next time, up to five seconds later.
+// A client publishes to …to.> and …request.*.read, and subscribes to its own reply inbox and to …owner.*. The last permission
+// is optional: without it, a result that a failed owner should have pushed arrives with the client's next request, up to five
+// seconds later.
 //
-// The subject is all that is known of a sender. So what only an orchestrator may say (a child's end, whose child an
-// instance is, which start a cancel takes back) is believed from …own.> only, and permissions keep everyone else from publishing there.
+// The subject is the only verified information about a sender. So what only orchestrators may assert (the end of a child, the
+// parent of an instance, the start that a cancel revokes) is accepted on …own.> only, and permissions keep all others from
+// publishing there.
 //
 // # Inputs
 //
-// What moves an instance is a message on one of these subjects; whoever may publish
-// needs nothing else. A header that is not given is empty.
+// Any NATS client with permission for one of these subjects can publish an input. All headers are optional.
 //
-//	…to.<instance>.start.<orchestration>   the body is its input. Pawl-Orchestration-Version: which one.
-//	                                       Pawl-Reply: where its end is told
-//	…to.<instance>.event.<name>            the body is its payload
-//	…to.<instance>.cancel                  the body says why: text, or {"text":…,"by":…}
-//	…to.<instance>.purge                   the body as that of a cancel, and "force":true to purge one that runs
-//	…own.<instance>.start, event, cancel   from an instance. Pawl-Parent: whose child; Pawl-Holds: the gates that its
-//	                                       ancestors hold; Pawl-Of: which start a cancel takes back; Pawl-Reason
-//	…own.<instance>.done                   a child's end, for its parent: see Done
+//	…to.<instance>.start.<orchestration>   body: the input. Pawl-Orchestration-Version; Pawl-Reply: the subject that
+//	                                       receives the outcome
+//	…to.<instance>.event.<name>            body: the payload
+//	…to.<instance>.cancel                  body: the reason, as text or {"text":…,"by":…}
+//	…to.<instance>.purge                   body: as that of a cancel, and "force":true to purge a running instance
+//	…own.<instance>.start, event, cancel   from an instance. Pawl-Parent: its parent; Pawl-Holds: the limits that its
+//	                                       ancestors hold; Pawl-Of: the start that a cancel revokes; Pawl-Reason
+//	…own.<instance>.done                   the end of a child, for its parent; see Done
 //
-// Content-Type (absent: JSON), Pawl-Id (a repeat of it takes no effect), Pawl-By and
-// Pawl-Version (of these conventions) go with any of them. A start can bring an event,
-// so that an instance gets it whether or not it is there already:
+// Content-Type (default: JSON), Pawl-Id (a repeated id has no effect), Pawl-By and Pawl-Version (of these conventions) are
+// valid for all of them. A start can carry an event, so that the instance receives the event whether or not it already exists:
 //
 //	nats req pawl.default.to.t-1.start.tenant '{"paid":3}' -H Pawl-Event:paid
 //
-// Then the body is the event's payload and the input is empty; with Pawl-Split: n the
-// first n bytes are the input. Pawl-Event-Type is the event's content type, if it is
-// another one.
+// The body is then the payload of the event, and the input is empty; with Pawl-Split: n the first n bytes are the input.
+// Pawl-Event-Type is the content type of the event, if it differs.
 //
-// The stream takes these subjects and no others, messages of at most 1,088 KiB, and so many bytes in all
-// (Options.InputsMaxBytes). What it refuses has no acknowledgement, or one with an error. What else breaks these rules is accepted,
-// for the stream knows none of them; the reader passes it with a Problem.
+// The stream accepts these subjects only, messages of at most 1,088 KiB, and a total size (Options.InputsMaxBytes). A rejected
+// message gets no acknowledgement, or one with an error. The stream does not check the other rules: a message that violates
+// them is stored, and the reader returns it with a Problem.
 //
-// # What each may lose
+// # Durability
 //
-// INPUTS is the only stream whose loss loses anything: what it had accepted and no
-// orchestrator had ingested. It is kept on disk, refuses new messages when it is
-// full, and is trimmed only behind what is stored elsewhere. TASKS lives in memory:
-// the history of every instance knows its outstanding activities, and the look of
-// its orchestrator sends again what was lost. Core-NATS messages are hurries: each
-// may be lost, repeated or forged, and costs at most seconds.
+// INPUTS is the only stream whose loss loses data: the inputs that were accepted and not yet ingested. It is stored on disk,
+// rejects messages when it is full, and is trimmed only behind positions that are stored in Redis. TASKS is in memory: the
+// history of an instance lists its outstanding activities, and reconciliation publishes lost tasks again. Core-NATS messages
+// only shorten latency: each may be lost, repeated or forged, which costs seconds.
 //
 // # Reading
 //
-// Both streams are read by pull requests that this package keeps open itself, so
-// that the number of messages asked for is always the number of places free:
+// Both streams are read with pull requests that this package keeps open, so that the number of requested messages is always
+// the number of free places:
 //
-//	wanted ──request──▶ open ──message──▶ in hand ──taken──▶ the caller's
+//	wanted ──request──▶ open ──message──▶ buffered ──received──▶ the caller
 //	   ▲                  │
 //	   └── 408: remainder ┘
 //
-// A reader of INPUTS (Attach) ends at the first irregularity, and whoever reads
-// attaches again from the position that is stored with the state. A puller of TASKS
-// (Pull) repairs itself, because nothing depends on what it had asked for.
+// A reader of INPUTS (Attach) ends at the first irregularity, and its caller attaches again at the position stored with the
+// state. A puller of TASKS (Pull) repairs itself, because nothing depends on what it had requested.
 //
-// What the stream had accepted for a partition at a moment of its own clock is asked of
-// its leader (Accepted), because a reader's consumer may be on a server that is behind:
-// an owner that has not ingested so far knows less than the stream.
+// Accepted requests from the stream's leader which inputs of a partition it had stored at one moment of its clock, because the
+// consumer of a reader may be on a server that lags: an owner that has not ingested these inputs is behind the stream.
 //
-// Messages of Pawl itself are msgpack arrays whose first element is a version. One
-// of a later version is ErrNewer; anything else that does not decode is nonsense
-// from a foreigner, counted and ignored.
+// Messages between Pawl's processes are msgpack arrays whose first element is a version. A later version is ErrNewer; anything
+// else that does not decode is counted and ignored.
 //
 // The API of this package may change.
 package queue

@@ -10,7 +10,7 @@ import (
 // typeDone is the content type of a Done.
 const typeDone = "application/msgpack"
 
-// maxDone bounds the body of a done, in bytes: a payload, and what a failure says beside it.
+// maxDone bounds the body of a Done, in bytes: a payload, and the other fields of a failure.
 const maxDone = 2 * MaxPayload
 
 func (d *Done) fields(c *wire.Codec) {

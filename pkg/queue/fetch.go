@@ -15,30 +15,28 @@ import (
 // Times of pull requests.
 const (
 	readExpires    = 30 * time.Second
-	pullExpires    = 2 * time.Second // for so long a worker that is dead, and of which the server does not know it, is sent tasks
-	fetchHeartbeat = time.Second     // the server takes no more than half of the expiry
-	fetchSilence   = 3 * time.Second // without a heartbeat or message the server has forgotten us
-	fetchCheck     = time.Second / 2 // between two looks at that
+	pullExpires    = 2 * time.Second // for so long the server delivers tasks to a worker whose death it has not detected
+	fetchHeartbeat = time.Second     // the server allows at most half of the expiry
+	fetchSilence   = 3 * time.Second // without a heartbeat or message the requests are considered lost
+	fetchCheck     = time.Second / 2 // interval of that check
 	fetchGrace     = 5 * time.Second // after its expiry a request has been answered, or is lost
-	fetchDrain     = 2 * time.Second // for what the server has sent when the fetch is closed
+	fetchDrain     = 2 * time.Second // for messages in transit when the fetch is closed
 )
 
-// fetch keeps pull requests open at one consumer, through one inbox, so that the
-// number of messages that may come is exactly the number that is wanted:
+// fetch keeps pull requests open at one consumer, through one inbox, so that the number of messages that may arrive is
+// exactly the number wanted:
 //
 //	want ──request(n)──▶ open ──data──▶ the caller
 //	  ▲                    │
 //	  └──── 408, m left ───┘
 //
-// A message does not tell which request it answers, but the sum is enough: open =
-// Σ requested − messages − Σ left over. The server sends all of it through one
-// ordered queue, so the sum is exact, unless something was lost on the way; then
-// the fetch ends, its inbox with it, and a new one starts from what is wanted.
+// A message does not identify the request that it answers, but the sum is sufficient: open = Σ requested − messages − Σ
+// left over. The server sends all of it through one ordered queue, so the sum is exact unless a message was lost; then the
+// fetch ends, its inbox with it, and a new one starts from what is wanted.
 //
-// A request is made only when at least as much is wanted as is open. So with many
-// places free and few messages there are about log₂(places) requests at the server,
-// not one a place, and with no place free each one that becomes free is asked for
-// at once.
+// A request is sent only when at least as much is wanted as is open. So with many free places and few messages the server
+// has about log₂(places) requests, not one per place, and with no free place each one that becomes free is requested at
+// once.
 type fetch struct {
 	nc      *nats.Conn
 	subject string // of requests
@@ -54,7 +52,7 @@ type fetch struct {
 	ended  bool
 	wanted int
 	open   int
-	narrow bool // one message is asked for at a time, with a permit for each
+	narrow bool // one message is requested at a time, with a permit for each
 	may    bool // narrow: there is a permit
 	last   uint64
 	reqs   map[uint64]request
@@ -66,8 +64,8 @@ type request struct {
 	at time.Time
 }
 
-// newFetch subscribes. Requests end after expires and are made again. take is called for every message, in order, on one
-// goroutine; asked is false for one that nobody asked for.
+// newFetch subscribes. Requests end after expires and are repeated. take is called for every message, in order, on one
+// goroutine; asked is false for a message that was not requested.
 func newFetch(nc *nats.Conn, subject string, expires time.Duration, take func(m *nats.Msg, asked bool)) (*fetch, error) {
 	f := &fetch{nc: nc, subject: subject, inbox: nc.NewInbox() + ".", expires: expires, take: take,
 		done: make(chan struct{}), reqs: make(map[uint64]request)}
@@ -87,7 +85,7 @@ func (f *fetch) want(n int) {
 	f.ask()
 }
 
-// ask sends a request if it is time for one. The lock is held.
+// ask sends a request if one is due. The lock is held.
 func (f *fetch) ask() {
 	n := f.wanted
 	switch {
@@ -119,7 +117,7 @@ func (f *fetch) ask() {
 	}
 }
 
-// setNarrow begins or ends asking for one message at a time.
+// setNarrow switches between requesting one message at a time and all that are wanted.
 func (f *fetch) setNarrow(on bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -127,7 +125,7 @@ func (f *fetch) setNarrow(on bool) {
 	f.ask()
 }
 
-// permit lets a narrow fetch ask for one more.
+// permit lets a narrow fetch request one more message.
 func (f *fetch) permit() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -139,7 +137,7 @@ func (f *fetch) permit() {
 func (f *fetch) message(m *nats.Msg) {
 	f.mu.Lock()
 	f.heard = time.Now()
-	if !strings.HasPrefix(m.Subject, f.inbox) { // a message keeps its own subject; what the server says to us has ours
+	if !strings.HasPrefix(m.Subject, f.inbox) { // a message has its own subject, a status of the server has that of the inbox
 		f.contact.heard(f.heard)
 		asked := f.open > 0
 		if asked {
@@ -158,11 +156,11 @@ func (f *fetch) message(m *nats.Msg) {
 		f.contact.heard(f.heard)
 		f.leftOver(m)
 	default:
-		f.fail(fmt.Errorf("the server says %s %s", status, m.Header.Get("Description")))
+		f.fail(fmt.Errorf("server status %s %s", status, m.Header.Get("Description")))
 	}
 }
 
-// leftOver books the end of a request. The lock is held.
+// leftOver records the end of a request. The lock is held.
 func (f *fetch) leftOver(m *nats.Msg) {
 	id, err := strconv.ParseUint(strings.TrimPrefix(m.Subject, f.inbox), 36, 64)
 	if err != nil {
@@ -180,7 +178,7 @@ func (f *fetch) leftOver(m *nats.Msg) {
 	delete(f.reqs, id)
 	f.open -= n
 	f.wanted += n
-	f.may = f.may || n > 0 // it was not used
+	f.may = f.may || n > 0 // the permit was not used
 	f.ask()
 }
 
@@ -189,11 +187,11 @@ var (
 	errLost    = errors.New("a request was lost")
 )
 
-// check ends the fetch if the server has forgotten it. It is called about once a second.
+// check ends the fetch if the server has lost its requests. It is called about twice a second.
 func (f *fetch) check(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	alive := 0 // what the requests that may still be answered have asked for
+	alive := 0 // sum of the requests that may still be answered
 	for id, r := range f.reqs {
 		if now.Sub(r.at) > f.expires+fetchGrace {
 			delete(f.reqs, id)
@@ -216,7 +214,7 @@ func (f *fetch) stop(err error) {
 	f.fail(err)
 }
 
-// fail ends the fetch; the first reason stays. The lock is held.
+// fail ends the fetch; the first reason counts. The lock is held.
 func (f *fetch) fail(err error) {
 	if !f.ended {
 		f.ended = true
@@ -225,23 +223,22 @@ func (f *fetch) fail(err error) {
 	}
 }
 
-// owes reports whether the server has requests that it has not answered.
-func (f *fetch) owes() bool {
+// outstanding reports whether the server has requests that it has not answered.
+func (f *fetch) outstanding() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.open > 0
 }
 
-// reason is why the fetch ended.
+// reason returns why the fetch ended.
 func (f *fetch) reason() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.err
 }
 
-// close gives up the inbox and waits until take is not called any more. With drain,
-// what the server has already sent is still handed to take. It returns how many
-// messages are still wanted.
+// close unsubscribes and waits until take is no longer called. With drain, messages in transit are still passed to take. It
+// returns how many messages are still wanted.
 func (f *fetch) close(drain bool) int {
 	f.stop(ErrClosed)
 	if drain {

@@ -33,8 +33,8 @@ func FuzzMessages(f *testing.F) {
 	task := Task{Instance: "i", Activity: 2, Name: "a", Execution: 1}
 	for _, b := range append(issueBytes(f),
 		task.Encode(), wire.Encode((&Notice{Kind: 1, Partition: 2, Member: "m"}).fields), wire.Encode((&Done{Scheduled: 1, Effect: "e", Failure: failure}).fields),
-		encodeList([]Bell{{Instance: "i", Element: []byte("id\n1\nbody")}}, wireBell), encodeList([]Hint{{Instance: "i", Effect: "e"}}, wireHint),
-		encodeList([]Word{{Gate: "g"}}, wireWord),
+		encodeList([]Doorbell{{Instance: "i", Element: []byte("id\n1\nbody")}}, wireDoorbell), encodeList([]Hint{{Instance: "i", Effect: "e"}}, wireHint),
+		encodeList([]LimitNotice{{Gate: "g"}}, wireLimitNotice),
 	) {
 		f.Add(b)
 	}
@@ -46,15 +46,15 @@ func FuzzMessages(f *testing.F) {
 			}
 			return err == nil
 		}
-		if bells, err := decodeList("bell", b, wireBell); typed(err) {
-			again, err := decodeList("bell", encodeList(bells, wireBell), wireBell)
+		if bells, err := decodeList("bell", b, wireDoorbell); typed(err) {
+			again, err := decodeList("bell", encodeList(bells, wireDoorbell), wireDoorbell)
 			if err != nil || len(again) != len(bells) {
 				t.Errorf("%+v became %+v, %v", bells, again, err)
 			}
 		}
 		_, err := decodeList("hint", b, wireHint)
 		typed(err)
-		_, err = decodeList("word", b, wireWord)
+		_, err = decodeList("limit notice", b, wireLimitNotice)
 		typed(err)
 		var n Notice
 		typed(decode("notice", b, n.fields))

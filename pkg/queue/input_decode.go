@@ -16,8 +16,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// decodeInput reads a message as the stream has filed it. It never fails: what is
-// wrong with the message is its Problem.
+// decodeInput decodes a message as the stream has stored it. It does not fail: an invalid message has a Problem.
 func decodeInput(m *nats.Msg, root string, pos history.Position) Input {
 	in := Input{Pos: pos, Size: len(m.Data)}
 	if err := in.read(m, root); err != nil {
@@ -101,7 +100,7 @@ func (in *Input) headers(h nats.Header) error {
 	}
 	reply := h.Get(HeaderReply)
 	if in.ID, in.By = h.Get(HeaderID), h.Get(HeaderBy); safeReply(reply) {
-		in.Reply = reply // also of what is refused
+		in.Reply = reply // also of rejected inputs
 	}
 	if in.ID == "" {
 		in.ID = h.Get(nats.MsgIdHdr)
@@ -115,13 +114,13 @@ func (in *Input) headers(h nats.Header) error {
 }
 
 // RepliesTo reports whether a reply may be sent to a subject. The sender of an input or a request names the subject, and
-// must not have an orchestrator, which may do more, publish what other applications or the server subscribe to. So it is an
-// inbox, or what Options.ReplyPrefixes allows.
-func (c *Conn) RepliesTo(subject string) bool {
+// must not make an orchestrator, which has more permissions, publish to subjects of other applications or of the server. So
+// it is an inbox, or matches Options.ReplyPrefixes.
+func (c *link) RepliesTo(subject string) bool {
 	return safeReply(subject) && slices.ContainsFunc(c.opts.ReplyPrefixes, func(p string) bool { return strings.HasPrefix(subject, p) })
 }
 
-// safeReply reports whether something is one subject, and neither the server's nor Pawl's.
+// safeReply reports whether a text is one subject that belongs neither to the server nor to Pawl.
 func safeReply(s string) bool {
 	return checkSubject(s) == nil && len(s) <= maxHeader && !strings.HasPrefix(s, "$") && !strings.HasPrefix(s, "pawl.") &&
 		!strings.ContainsAny(s, "*>") && !strings.Contains(s, "..") && s[0] != '.' && s[len(s)-1] != '.'
@@ -132,7 +131,7 @@ func (in *Input) body(h nats.Header, data []byte) (err error) {
 	return err
 }
 
-// start reads a start, alone or with an event.
+// start decodes a start, alone or with an event.
 func (in *Input) start(h nats.Header, data []byte) error {
 	in.Version = h.Get(HeaderOrchestrationVersion)
 	if err := checkVersion(in.Version); err != nil {
@@ -173,8 +172,7 @@ func (in *Input) start(h nats.Header, data []byte) error {
 	return err
 }
 
-// cancel reads who wants it and why. A reason that this program does not know counts as
-// none: that the instance is to end matters more.
+// cancel decodes the requester and the reason. An unknown reason counts as none: that the instance ends is more important.
 func (in *Input) cancel(h nats.Header, data []byte) error {
 	if in.Sender == SenderOrchestrator {
 		if in.Of = h.Get(HeaderOf); in.Of != "" {
@@ -201,13 +199,13 @@ func (in *Input) cancel(h nats.Header, data []byte) error {
 		return fmt.Errorf("%w: body of a cancel is neither JSON nor text", ErrMalformed)
 	}
 	in.Text, in.Force = text.Cut(body.Text, maxText), body.Force && in.Kind == KindPurge
-	if body.By != "" { // on one line, as in the header that its children will be told it in
+	if body.By != "" { // on one line, because its children receive it in a header
 		in.By = text.Cut(strings.Join(strings.Fields(body.By), " "), maxHeader)
 	}
 	return nil
 }
 
-// payload makes one of a body, or of a part of one.
+// payload decodes a body, or a part of one.
 func payload(data []byte, typ string) (history.Payload, error) {
 	if len(data) > MaxPayload {
 		return history.Payload{}, fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrTooLarge, len(data), MaxPayload)
@@ -222,8 +220,8 @@ func payload(data []byte, typ string) (history.Payload, error) {
 	return history.Payload{Type: t, Data: data}, nil
 }
 
-// contentType is the type of a payload: JSON unless it is named. A type that Pawl
-// does not know travels as it is; decoding it is somebody else's failure.
+// contentType returns the type of a payload: JSON by default. Unknown types are passed on; decoding them fails at the
+// receiver.
 func contentType(v string) (string, error) {
 	if v == "" {
 		return history.TypeJSON, nil
@@ -235,8 +233,7 @@ func contentType(v string) (string, error) {
 	return t, nil
 }
 
-// positionOf reads where the stream has the message, and the number under which
-// the consumer delivered it.
+// positionOf returns the position of a message in the stream, and the number of its delivery by the consumer.
 func positionOf(m *nats.Msg) (pos history.Position, delivery uint64, err error) {
 	meta, err := m.Metadata()
 	if err != nil {

@@ -12,18 +12,18 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Limits of what an input says beside its payload, in bytes. Whatever is longer is a mistake.
+// Limits of the other fields of an input, in bytes.
 const (
 	maxHeader  = 256
 	maxProblem = 512     // bytes of the text that reports why an input cannot be used
 	maxVersion = 100     // of an orchestration's version
 	maxEffect  = 100     // of an effect id
-	maxAbove   = 9 << 10 // of the ancestors that a child is cancelled with
-	maxHolds   = 8 << 10 // of the gates that ancestors hold; what is longer is cut, for it only helps to find a deadlock
-	maxText    = 8 << 10 // of a cancel; what is longer is cut, for that somebody is to end matters more
+	maxAbove   = 9 << 10 // of the ancestors with which a child is cancelled
+	maxHolds   = 8 << 10 // of the limits that ancestors hold; cut, because they only serve to detect deadlocks
+	maxText    = 8 << 10 // of a cancel; cut, because the cancellation is more important
 )
 
-// check says whether the input may be published.
+// check returns an error if the input may not be published.
 func (o *OutInput) check() error {
 	if err := CheckInstance(o.Instance); err != nil {
 		return err
@@ -51,7 +51,7 @@ func (o *OutInput) check() error {
 			return nil
 		}
 		return checkEffect(o.Of)
-	default: // a done, for there is no other
+	default: // done, the only other kind
 		return o.checkDone()
 	}
 }
@@ -107,7 +107,7 @@ func (o *OutInput) checkPayload(name string, p history.Payload) error {
 
 func (o *OutInput) checkDone() error {
 	if o.Done == nil {
-		return fmt.Errorf("%w: a done for instance %s that does not say what", ErrMalformed, o.Instance)
+		return fmt.Errorf("%w: a done for instance %s without content", ErrMalformed, o.Instance)
 	}
 	if err := o.Done.check(); err != nil {
 		return fmt.Errorf("%w, for instance %s", err, o.Instance)
@@ -115,7 +115,7 @@ func (o *OutInput) checkDone() error {
 	return nil
 }
 
-// checkVersion checks the version of an orchestration; none is the newest.
+// checkVersion checks the version of an orchestration; empty is the newest.
 func checkVersion(v string) error {
 	if len(v) > maxVersion {
 		return fmt.Errorf("%w: a version of %d characters, at most %d are allowed", ErrBadName, len(v), maxVersion)
@@ -129,7 +129,7 @@ func checkVersion(v string) error {
 	return nil
 }
 
-// checkEffect checks an effect id: it has no spaces, so that a header can list it.
+// checkEffect checks an effect id: it has no spaces, so that headers can list them.
 func checkEffect(id string) error {
 	ok := id != "" && len(id) <= maxEffect
 	for i := range len(id) {
@@ -141,7 +141,7 @@ func checkEffect(id string) error {
 	return nil
 }
 
-// message gives the headers and the body of an input that was checked.
+// message encodes a checked input as headers and a body.
 func (o *OutInput) message() (nats.Header, []byte, error) {
 	h := headers{}
 	h.set(HeaderID, o.ID)
@@ -163,7 +163,7 @@ func (o *OutInput) message() (nats.Header, []byte, error) {
 	}
 }
 
-// headers sets those that say something.
+// headers sets only headers with a value.
 type headers nats.Header
 
 func (h headers) set(key, value string) {

@@ -11,27 +11,25 @@ import (
 )
 
 const (
-	publishPatience = 30 * time.Second // of a PublishInput whose context has no deadline
-	attemptTimeout  = 2 * time.Second  // of one of its attempts, if it may make another
-	firstBackoff    = 50 * time.Millisecond
-	maxBackoff      = 250 * time.Millisecond
+	publishTimeout = 30 * time.Second // of a PublishInput whose context has no deadline
+	attemptTimeout = 2 * time.Second  // of one of its attempts, if it may make another
+	firstBackoff   = 50 * time.Millisecond
+	maxBackoff     = 250 * time.Millisecond
 )
 
-// PublishInput publishes an input and waits until the stream has it; seq is its
-// sequence there. While the stream has no leader, or there is no connection, it tries
-// again until ctx is done (without a deadline: for 30 s). If in has an ID, so does an
-// attempt whose fate is unknown, for a repeat of an ID takes no effect; without an ID
-// such an attempt is the last.
+// PublishInput publishes an input and waits until the stream has stored it; seq is its sequence there. While the stream has
+// no leader, or there is no connection, it retries until ctx ends (without a deadline: for 30 s). If in has an ID, an
+// attempt with an unknown outcome is retried too, because a repeated ID has no effect; without an ID such an attempt is the
+// last.
 //
-// Errors: after an attempt whose fate is unknown always ErrUnknown, whatever later
-// attempts were answered, and none of those that follow. Else the input was not accepted:
-// ErrBadInstance, ErrBadName, ErrUnknownKind, ErrMalformed, ErrTooLarge, ErrPermission and ErrStreamFull
-// are returned at once, ErrNoStream and ErrDisconnected when ctx is done. Both
-// ErrUnknown and these match ctx's error too, if it was ctx that ended the attempts.
-func (c *Conn) PublishInput(ctx context.Context, in OutInput) (seq uint64, err error) {
+// Errors: after an attempt with an unknown outcome always ErrUnknown, whatever the later attempts returned, and none of
+// those that follow. Otherwise the input was not accepted: ErrBadInstance, ErrBadName, ErrUnknownKind, ErrMalformed,
+// ErrTooLarge, ErrPermission and ErrStreamFull are returned at once, ErrNoStream and ErrDisconnected when ctx ends. Both
+// ErrUnknown and these match ctx's error too, if ctx ended the attempts.
+func (c *inputStream) PublishInput(ctx context.Context, in OutInput) (seq uint64, err error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, publishPatience)
+		ctx, cancel = context.WithTimeout(ctx, publishTimeout)
 		defer cancel()
 	}
 	p := publication{in: in}
@@ -54,7 +52,7 @@ func (c *Conn) PublishInput(ctx context.Context, in OutInput) (seq uint64, err e
 	}
 }
 
-// publication is what is known of the attempts to publish an input.
+// publication is the state of the attempts to publish an input.
 type publication struct {
 	in       OutInput
 	attempts int
@@ -68,7 +66,7 @@ func (p *publication) failed(err error) {
 	p.unknown = p.unknown || errors.Is(err, ErrUnknown)
 }
 
-// again reports whether another attempt may help, and does no harm.
+// again reports whether another attempt is safe and may succeed.
 func (p *publication) again() bool {
 	switch {
 	case errors.Is(p.last, ErrClosed), errors.Is(p.last, ErrPermission):
@@ -80,8 +78,8 @@ func (p *publication) again() bool {
 	}
 }
 
-// error is what the caller is given; done is why there is no time for another attempt, or nil. The last answer is text
-// only, if an attempt before it may have been accepted: it speaks for itself alone.
+// error returns the error for the caller; done is why no time remains for another attempt, or nil. If an attempt before the
+// last may have been accepted, the last error is included as text only: it is about the last attempt alone.
 func (p *publication) error(done error) error {
 	err := p.last
 	switch {
@@ -99,9 +97,9 @@ func (p *publication) error(done error) error {
 	return fmt.Errorf("queue: publish %s of %s, %d attempts: %w: %w", p.in.Kind, p.in.Instance, p.attempts, done, err)
 }
 
-// publishOnce makes one attempt. It waits for the acknowledgement no longer than attemptTimeout, if there may be
-// another attempt: the leader that had it may be gone.
-func (c *Conn) publishOnce(ctx context.Context, in OutInput) (uint64, error) {
+// publishOnce makes one attempt. It waits for the acknowledgement at most attemptTimeout if another attempt is possible:
+// the leader that received it may have failed.
+func (c *inputStream) publishOnce(ctx context.Context, in OutInput) (uint64, error) {
 	type end struct {
 		seq uint64
 		err error
@@ -122,10 +120,10 @@ func (c *Conn) publishOnce(ctx context.Context, in OutInput) (uint64, error) {
 	}
 }
 
-// PublishInputAsync makes one attempt and does not wait. done is called exactly
-// once, from any goroutine (perhaps this one), and must not block. Errors as of
-// PublishInput, each about this attempt alone, and ErrBusy when 65,536 publishes are under way.
-func (c *Conn) PublishInputAsync(in OutInput, done func(seq uint64, err error)) {
+// PublishInputAsync makes one attempt and does not wait. done is called exactly once, from any goroutine (perhaps this
+// one), and must not block. Errors as of PublishInput, each about this attempt alone, and ErrBusy when 65,536 publishes are
+// outstanding.
+func (c *inputStream) PublishInputAsync(in OutInput, done func(seq uint64, err error)) {
 	if err := in.check(); err != nil {
 		done(0, err)
 		return
@@ -149,7 +147,7 @@ func (c *Conn) PublishInputAsync(in OutInput, done func(seq uint64, err error)) 
 	})
 }
 
-// explain says what was too large together, though each of its parts was not.
+// explain describes parts that are too large together, though each of them is not.
 func (o *OutInput) explain(err error) error {
 	if o.Event == nil {
 		return fmt.Errorf("%s of instance %s: %w", o.Kind, o.Instance, err)
@@ -158,8 +156,8 @@ func (o *OutInput) explain(err error) error {
 		o.Name, o.Instance, len(o.Payload.Data), o.Event.Name, len(o.Event.Payload.Data), err)
 }
 
-// mendSoon has a lost stream looked at, at most once a second.
-func (c *Conn) mendSoon(want jetstream.StreamConfig) {
+// mendSoon repairs a lost stream in the background, at most once a second.
+func (c *streams) mendSoon(want jetstream.StreamConfig) {
 	c.mendMu.Lock()
 	defer c.mendMu.Unlock()
 	if time.Since(c.mended) < time.Second || c.ctx.Err() != nil {

@@ -20,7 +20,8 @@ const (
 	outcomeServed = 16 // requests for outcomes that a process serves at a time
 )
 
-// Change reports what a commit has changed of an instance. It may be lost or forged: it says what to read again.
+// Change reports what a commit has changed of an instance. It may be lost or forged: it is a reason to read the instance
+// again.
 type Change struct {
 	Instance      string `json:"instance"`
 	Orchestration string `json:"orchestration,omitempty"`
@@ -28,11 +29,11 @@ type Change struct {
 	Was           string `json:"was,omitempty"` // the status before; left out: the same, or there was no instance
 	Execution     uint64 `json:"execution,omitempty"`
 	Events        uint64 `json:"events,omitempty"`  // of the execution's history
-	Stalled       string `json:"stalled,omitempty"` // why the instance cannot go on
+	Stalled       string `json:"stalled,omitempty"` // why the instance cannot continue
 	At            string `json:"at"`                // RFC 3339, UTC, by the clock of Redis
 }
 
-// Outcome is how an instance ended, or how it stands.
+// Outcome is how an instance ended, or its current status.
 type Outcome struct {
 	Instance      string          `json:"instance"`
 	Orchestration string          `json:"orchestration,omitempty"` // not in the reply to a request
@@ -48,11 +49,11 @@ type Outcome struct {
 // LiveTime formats Unix milliseconds as At of a Change and of an Outcome.
 func LiveTime(ms int64) string { return time.UnixMilli(ms).UTC().Format(liveTime) }
 
-// PublishChange publishes a change to those who watch. The error need not be handled.
-func (c *Conn) PublishChange(n Change) error { return c.sendJSON(c.subj.change(n.Instance), n) }
+// PublishChange publishes a change to watchers. The error need not be handled.
+func (c *signals) PublishChange(n Change) error { return c.sendJSON(c.subj.change(n.Instance), n) }
 
 // OnChanges calls fn for every change, in the order of their arrival. A change may be forged.
-func (c *Conn) OnChanges(fn func(Change)) (*Subscription, error) {
+func (c *signals) OnChanges(fn func(Change)) (*Subscription, error) {
 	return subscribe(c.nc, c.subj.change("*"), func(m *nats.Msg) {
 		var n Change
 		err := json.Unmarshal(m.Data, &n)
@@ -67,30 +68,30 @@ func (c *Conn) OnChanges(fn func(Change)) (*Subscription, error) {
 	})
 }
 
-// Watching has orchestrators publish changes for WatchTTL.
-func (c *Conn) Watching() error { return c.send(c.subj.watch(), nil) }
+// Watching requests that orchestrators publish changes for WatchTTL.
+func (c *signals) Watching() error { return c.send(c.subj.watch(), nil) }
 
 // OnWatching calls fn for every Watching.
-func (c *Conn) OnWatching(fn func()) (*Subscription, error) {
+func (c *signals) OnWatching(fn func()) (*Subscription, error) {
 	return subscribe(c.nc, c.subj.watch(), func(*nats.Msg) { fn() })
 }
 
-// PublishOutcome publishes how an instance has ended. The error need not be handled.
-func (c *Conn) PublishOutcome(o Outcome) error {
+// PublishOutcome publishes how an instance ended. The error need not be handled.
+func (c *signals) PublishOutcome(o Outcome) error {
 	return c.sendJSON(c.subj.ended(o.Instance), c.fitted(o))
 }
 
-// fitted leaves out a result that the server would refuse.
-func (c *Conn) fitted(o Outcome) Outcome {
+// fitted omits a result that the server would reject.
+func (c *link) fitted(o Outcome) Outcome {
 	if int64(len(o.Result)+maxEnvelope) > c.nc.MaxPayload() {
 		o.Result, o.Omitted = nil, true
 	}
 	return o
 }
 
-// ServeOutcomes answers requests for the outcome of an instance until Stop. Of all processes that serve them one takes a
-// request. fn is called on a goroutine of its own, at most 16 at a time; its context is done when Stop is called.
-func (c *Conn) ServeOutcomes(fn func(ctx context.Context, instance string) Outcome) (*Subscription, error) {
+// ServeOutcomes answers requests for the outcome of an instance until Stop. One of all processes that serve them receives a
+// request. fn is called on a goroutine of its own, at most 16 at a time; its context ends with Stop.
+func (c *requests) ServeOutcomes(fn func(ctx context.Context, instance string) Outcome) (*Subscription, error) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	var running sync.WaitGroup
 	places := make(chan struct{}, outcomeServed)
@@ -121,7 +122,7 @@ func (c *Conn) ServeOutcomes(fn func(ctx context.Context, instance string) Outco
 	return s, nil
 }
 
-func (c *Conn) sendJSON(subject string, v any) error {
+func (c *link) sendJSON(subject string, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("queue: encode for %s: %w", subject, err)

@@ -16,9 +16,9 @@ const (
 	MaxPayload    = 512 << 10 // bytes of one payload
 	MaxPartitions = 1024
 
-	// maxEnvelope is more than a message takes beside its payloads: headers, names, and what a failure reports.
+	// maxEnvelope bounds a message without its payloads: headers, names, and the fields of a failure.
 	maxEnvelope = 64 << 10
-	// maxInput and maxTask bound a message of each stream with its headers, in bytes. The NATS server has a bound of its own
+	// maxInput and maxTask bound a message of each stream with its headers, in bytes. The NATS server has a limit of its own
 	// (max_payload, 1 MiB unless configured otherwise), which may be lower.
 	maxInput = 2*MaxPayload + maxEnvelope // a start and its event, or the end of a child
 	maxTask  = MaxPayload + maxEnvelope
@@ -51,7 +51,7 @@ func CheckName(name string) error {
 	return checkQueue(name)
 }
 
-// checkQueue is CheckName without the rule of the dots: they are encoded.
+// checkQueue is CheckName without the rule about dots: they are encoded.
 func checkQueue(name string) error {
 	if name == "" || len(name) > MaxName {
 		return fmt.Errorf("%w: %d characters, want 1 to %d", ErrBadName, len(name), MaxName)
@@ -64,11 +64,11 @@ func checkQueue(name string) error {
 	return nil
 }
 
-// maxSubject is more than the longest subject of Pawl, and less than the server reads: it ends a connection, for good, whose
-// line has more than 4 KiB.
+// maxSubject is longer than the longest subject of Pawl, and less than the server's limit: it closes, permanently, a
+// connection that sends a line of more than 4 KiB.
 const maxSubject = 1 << 10
 
-// checkSubject is for every subject before it is published: a part of it may come from elsewhere, such as the name of a worker.
+// checkSubject checks every subject before it is published: a part of it may be untrusted, such as the name of a worker.
 func checkSubject(s string) error {
 	bad := s == "" || len(s) > maxSubject
 	for i := 0; i < len(s) && !bad; i++ {
@@ -118,7 +118,8 @@ type subjects struct{ root string } // "pawl.<ns>."
 
 func subjectsOf(ns string) subjects { return subjects{root: "pawl." + ns + "."} }
 
-// input is where an input is published. Clients and orchestrators have a prefix each, so that permissions can tell them apart.
+// input returns the subject of an input. Clients and orchestrators have a prefix each, so that permissions can distinguish
+// them.
 func (s subjects) input(from Sender, instance string, k InputKind, name string) string {
 	subject := s.root + from.String() + "." + instanceToken(instance) + "." + k.String()
 	if name != "" {
@@ -127,11 +128,12 @@ func (s subjects) input(from Sender, instance string, k InputKind, name string) 
 	return subject
 }
 
-// source and transform are how the stream files inputs: source matches all of inputs, and its second wildcard is the instance.
+// source and transform define how the stream stores inputs: source matches all inputs, and its second wildcard is the
+// instance.
 func (s subjects) source() string { return s.root + "*.*.>" }
 
-// inputs lists the subjects of the INPUTS stream, one for each sender and kind of input. No stream takes a message on any
-// other subject below "to" and "own", so its publisher gets no acknowledgement.
+// inputs lists the subjects of INPUTS, one per sender and kind of input. No stream stores messages on other subjects below
+// "to" and "own", so their publishers get no acknowledgement.
 func (s subjects) inputs() []string {
 	var all []string
 	for _, from := range [...]Sender{SenderClient, SenderOrchestrator} {
@@ -155,13 +157,13 @@ func (s subjects) transform(partitions int) string {
 func (s subjects) in(p int) string           { return s.root + "in." + strconv.Itoa(p) + ".>" }
 func (s subjects) task(queue string) string  { return s.root + "task." + queueToken(queue) }
 func (s subjects) taskAll() string           { return s.root + "task.*" }
-func (s subjects) bell(p int) string         { return s.root + "bell." + strconv.Itoa(p) }
+func (s subjects) doorbell(p int) string     { return s.root + "doorbell." + strconv.Itoa(p) }
 func (s subjects) hint(worker string) string { return s.root + "hint." + worker }
 func (s subjects) request(p int, a Access) string {
-	return s.root + "ask." + strconv.Itoa(p) + "." + a.String()
+	return s.root + "request." + strconv.Itoa(p) + "." + a.String()
 }
-func (s subjects) requestAny(p int) string { return s.root + "ask." + strconv.Itoa(p) + ".*" }
-func (s subjects) word(p int) string       { return s.root + "word." + strconv.Itoa(p) }
+func (s subjects) requestAny(p int) string { return s.root + "request." + strconv.Itoa(p) + ".*" }
+func (s subjects) limit(p int) string      { return s.root + "limit." + strconv.Itoa(p) }
 func (s subjects) notice() string          { return s.root + "notice" }
 func (s subjects) owner(p int) string      { return s.root + "owner." + strconv.Itoa(p) }
 func (s subjects) ownerAll() string        { return s.root + "owner.*" }
@@ -173,18 +175,17 @@ func (s subjects) change(instance string) string { return s.root + "change." + i
 func (s subjects) ended(instance string) string  { return s.root + "ended." + instanceToken(instance) }
 func (s subjects) result(instance string) string { return s.root + "result." + instanceToken(instance) }
 
-// queueToken makes one subject token of a queue's name. The equals sign is not in
-// the alphabet of names, so that no two queues meet.
+// queueToken returns the subject token of a queue: its name with an equals sign for each dot. No name has an equals sign,
+// so different queues have different tokens.
 func queueToken(queue string) string { return strings.ReplaceAll(queue, ".", "=") }
 
 func inputsStream(ns string) string { return "PAWL-" + ns + "-INPUTS" }
 func tasksStream(ns string) string  { return "PAWL-" + ns + "-TASKS" }
 
-// LevelGlobal is the level of a policy for every action that has none of its own nor of its group.
+// LevelGlobal is the level of the policy for all actions that have none, nor one of their group.
 const LevelGlobal = "global"
 
-// CheckLevel returns an error that is ErrBadName unless the level is LevelGlobal, or action: or
-// group: with a name.
+// CheckLevel returns an error that is ErrBadName unless the level is LevelGlobal, or action: or group: with a name.
 func CheckLevel(level string) error {
 	kind, name, _ := strings.Cut(level, ":")
 	switch {

@@ -16,7 +16,7 @@ const (
 	DefaultPartitions = 64
 
 	DefaultReplyPrefix = "_INBOX"
-	// DefaultInputsMaxBytes holds what comes in ten minutes at 1.7 MB/s.
+	// DefaultInputsMaxBytes holds ten minutes of inputs at 1.7 MB/s.
 	DefaultInputsMaxBytes = 1 << 30
 )
 
@@ -24,23 +24,23 @@ const (
 type Options struct {
 	Namespace string // default "default"; 1 to 64 characters of A-Z a-z 0-9 _ -
 
-	// Partitions is fixed when the namespace is created. Open: default 64, at most
-	// 1024; a stream that has another number is refused. Join: 0 takes the stream's.
+	// Partitions is fixed when the namespace is created. Open: default 64, maximum
+	// 1024; a stream with another number is an error. Join: 0 accepts the stream's.
 	Partitions int
 
 	Replicas       int   // of both streams, when Open creates them; default 1
-	InputsMaxBytes int64 // limit of the INPUTS stream, which Open sets; default 1 GiB; NATS reserves it
+	InputsMaxBytes int64 // size limit of INPUTS, set by Open; default 1 GiB; NATS reserves it
 
-	// AckWait is how long a worker may take to claim a delivered task before it is
-	// delivered again; default 10 s. It must not exceed the lease TTL. What was delivered to a worker that is cut off
-	// waits for so long.
+	// AckWait is the time in which a worker must claim a delivered task before it is
+	// delivered again; default 10 s. It must not exceed the lease TTL. Tasks delivered to a worker that is then
+	// disconnected wait for so long.
 	AckWait time.Duration
 
-	// ReplyPrefixes are what a subject may begin with that an orchestrator or worker sends a reply to; default DefaultReplyPrefix,
-	// which is NATS's inboxes, also those of a role ("_INBOX_client"). Subjects of the server ("$") and of Pawl are never replied to.
+	// ReplyPrefixes are the prefixes of subjects to which orchestrators and workers reply; default DefaultReplyPrefix,
+	// the inboxes of NATS, also those of a role ("_INBOX_client"). There are no replies to subjects of the server ("$") and of Pawl.
 	ReplyPrefixes []string
 
-	// PublishTimeout is how long an acknowledgement is waited for; default 3 s.
+	// PublishTimeout is the maximum wait for an acknowledgement; default 3 s.
 	PublishTimeout time.Duration
 
 	Logger *slog.Logger     // default: discard
@@ -76,7 +76,8 @@ func (o Options) check() error {
 	return CheckReplyPrefixes(o.ReplyPrefixes)
 }
 
-// CheckReplyPrefixes returns an error unless each can be the beginning of a subject that is neither the server's nor Pawl's.
+// CheckReplyPrefixes returns an error unless each prefix can be the beginning of a subject that belongs neither to the
+// server nor to Pawl.
 func CheckReplyPrefixes(prefixes []string) error {
 	for _, p := range prefixes {
 		if strings.Contains(p, "..") || !safeReply(strings.TrimSuffix(p, ".")+".x") {

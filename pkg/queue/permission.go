@@ -15,15 +15,15 @@ import (
 // ErrPermission matches a *PermissionError.
 var ErrPermission = errors.New("queue: permission missing")
 
-// PermissionError is a publish or a subscription that the NATS server has refused. The server reports it apart from the call
-// that it concerns, and answers nothing; this package reports it as the error of that call.
+// PermissionError is a publish or a subscription that the NATS server has rejected. The server reports it asynchronously
+// and answers nothing; this package returns it as the error of the call that it concerns.
 type PermissionError struct {
 	Operation string // publish or subscribe
 	Subject   string
-	Inbox     bool // it is where replies are received
+	Inbox     bool // the subject is an inbox, where replies are received
 }
 
-// Error says which permission is missing.
+// Error names the missing permission.
 func (e *PermissionError) Error() string {
 	text := fmt.Sprintf("queue: the NATS user has no permission to %s to %q", e.Operation, e.Subject)
 	if e.Inbox {
@@ -32,19 +32,19 @@ func (e *PermissionError) Error() string {
 	return text
 }
 
-// Is makes it match ErrPermission.
+// Is matches ErrPermission.
 func (e *PermissionError) Is(target error) bool { return target == ErrPermission }
 
-// violationEvery is how often the connection is read for refusals.
+// violationEvery is the interval at which rejections are read from the connection.
 const violationEvery = 50 * time.Millisecond
 
 var violation = regexp.MustCompile(`Permissions Violation for (Publish|Subscription) to "([^"]+)"`)
 
-// violations reads the refusals of a connection, of which the library keeps the last one. A refusal that another one overtakes
-// within 50 ms is not seen; the call that it concerns ends by its timeout then. It is used by one goroutine.
+// violations reads the rejections of a connection, of which the library keeps the last one. A rejection that is followed by
+// another within 50 ms is missed; the call that it concerns ends by its timeout. It is used by one goroutine.
 type violations struct {
 	nc   *nats.Conn
-	last error // compared by identity: each refusal is an error of its own
+	last error // compared by identity: each rejection is a separate error
 }
 
 func newViolations(nc *nats.Conn) *violations {
@@ -53,7 +53,7 @@ func newViolations(nc *nats.Conn) *violations {
 	return v
 }
 
-// next gives the refusal since the last call, or nil.
+// next returns the rejection since the last call, or nil.
 func (v *violations) next() *PermissionError {
 	err := v.nc.LastError()
 	if !errors.Is(err, nats.ErrPermissionViolation) || err == v.last { //nolint:errorlint // is it this one?
@@ -81,17 +81,20 @@ func (v *violations) inbox() string {
 // whileAllowed is a context that is done, with a *PermissionError as its cause, when the server refuses a publish to a subject
 // that begins with prefix, or the inbox: no answer comes then. The function returned must be called; it gives the error of
 // what was done with the context, which is that cause if there is one.
-func (c *Conn) whileAllowed(ctx context.Context, prefix string) (context.Context, func(error) error) {
+func (c *link) whileAllowed(ctx context.Context, prefix string) (context.Context, func(error) error) {
 	return whileAllowed(ctx, c.nc, prefix)
 }
 
-// RequestAllowed makes a request that ends with a *PermissionError if the server refuses it, or its inbox.
+// RequestAllowed makes a request that ends with a *PermissionError if the server rejects it, or its inbox.
 func RequestAllowed(ctx context.Context, nc *nats.Conn, subject string) (*nats.Msg, error) {
 	ctx, settle := whileAllowed(ctx, nc, subject)
 	m, err := nc.RequestWithContext(ctx, subject, nil)
 	return m, settle(err)
 }
 
+// whileAllowed returns a context that ends, with a *PermissionError as its cause, when the server rejects a publish to a
+// subject with the prefix, or the inbox: no reply arrives then. The returned function must be called; it returns that
+// cause, if there is one, instead of the error of the operation.
 func whileAllowed(ctx context.Context, nc *nats.Conn, prefix string) (context.Context, func(error) error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	seen := newViolations(nc)

@@ -13,20 +13,18 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// maxInFlight is how many publishes may wait for their acknowledgement.
+// maxInFlight is the maximum number of publishes without an acknowledgement.
 const maxInFlight = 1 << 16
 
-// publisher publishes to streams and matches the acknowledgements: one inbox
-// subscription, one map, ids in ascending order. It exists beside the library's
-// asynchronous publishing because that stalls its caller, keeps a timer and two
-// channels a message, and tells the end of a message in three different ways.
+// publisher publishes to a stream and matches the acknowledgements: one inbox subscription, one map, ids in ascending
+// order. It replaces the library's asynchronous publishing, which blocks its caller, keeps a timer and two channels per
+// message, and reports the end of a message in three different ways.
 //
-// Every publish ends exactly once, by whoever removes it from the map: its
-// acknowledgement, the sweep after the time-out, the lapse of the connection, or
-// the end of the publisher.
+// Every publish ends exactly once, by the code that removes it from the map: its acknowledgement, the sweep after the
+// timeout, a disconnect, or the end of the publisher.
 //
-// A publisher is for one stream, which answers in the order of sending. So what was sent before a message that has been
-// acknowledged, or that no stream took, and is not answered itself, was lost with a leader, and the sweep ends it.
+// A publisher is for one stream, which answers in the order of sending. So a message without an answer was lost with a
+// leader if a later one has been acknowledged, or was rejected for lack of a stream; the sweep ends it.
 type publisher struct {
 	nc      *nats.Conn
 	inbox   string // with the dot
@@ -35,11 +33,11 @@ type publisher struct {
 
 	mu      sync.Mutex
 	closed  bool
-	deaf    *PermissionError // the server refuses our inbox, until we connect again; else nil
-	last    uint64           // id given last
+	deaf    *PermissionError // the server rejects the inbox, until the next connection; otherwise nil
+	last    uint64           // id used last
 	first   uint64           // no id below it is pending
-	past    uint64           // the stream has acknowledged it, or lacked a leader when it came; what was sent before is answered or lost
-	lost    uint64           // past at the last sweep: what was sent before has had time to be answered
+	past    uint64           // the highest id with an answer; messages sent before it are answered or lost
+	lost    uint64           // past at the last sweep: earlier messages have had time to be answered
 	pending map[uint64]inFlight
 }
 
@@ -61,7 +59,7 @@ func newPublisher(nc *nats.Conn, timeout time.Duration) (*publisher, error) {
 
 // publish sends one message and returns; done is called once.
 func (p *publisher) publish(subject string, header nats.Header, data []byte, done func(uint64, error)) {
-	if !p.nc.IsConnected() { // else it would wait in the reconnect buffer, and arrive late or twice
+	if !p.nc.IsConnected() { // otherwise it would wait in the reconnect buffer, and arrive late or twice
 		done(0, ErrDisconnected)
 		return
 	}
@@ -80,8 +78,8 @@ func (p *publisher) publish(subject string, header nats.Header, data []byte, don
 	}
 }
 
-// unsent types an error of the library's publish. Those that it returns before it writes anything are named here; any
-// other one may have come in the middle of a write.
+// unsent types an error of the library's publish. The errors that it returns before it writes anything are named here; any
+// other one may have occurred in the middle of a write.
 func (p *publisher) unsent(err error, size int) error {
 	switch {
 	case errors.Is(err, nats.ErrMaxPayload):
@@ -112,7 +110,7 @@ func (p *publisher) add(subject string, done func(uint64, error)) (uint64, error
 	return p.last, nil
 }
 
-// end takes the publish out of the map, if it is still there, and tells its end.
+// end removes the publish from the map, if it is still there, and reports its end.
 func (p *publisher) end(id, seq uint64, err error) {
 	p.mu.Lock()
 	f, ok := p.pending[id]
@@ -135,7 +133,7 @@ func (p *publisher) acknowledged(m *nats.Msg) {
 	p.end(id, seq, err)
 }
 
-// sweep ends what has waited too long. Ids and deadlines ascend together.
+// sweep ends publishes that have waited too long. Ids and deadlines ascend together.
 func (p *publisher) sweep(now time.Time) {
 	var late []inFlight
 	p.mu.Lock()
@@ -161,8 +159,8 @@ func (p *publisher) sweep(now time.Time) {
 	}
 }
 
-// refused ends what the server has refused: the publishes to a subject, which were not accepted, or all that wait for an
-// acknowledgement in an inbox that we may not have, which may have been.
+// refused ends publishes that the server has rejected: those to a subject, which were not accepted, or, if the inbox is not
+// permitted, all that wait for an acknowledgement in it, which may have been accepted.
 func (p *publisher) refused(v *PermissionError) {
 	if v.Inbox {
 		p.mu.Lock()
@@ -185,8 +183,8 @@ func (p *publisher) refused(v *PermissionError) {
 	}
 }
 
-// failAll ends everything under way when the connection is lost: it may have been accepted. Another server may have other
-// permissions.
+// failAll ends all outstanding publishes when the connection is lost: they may have been accepted. Another server may have
+// other permissions.
 func (p *publisher) failAll(err error) {
 	p.mu.Lock()
 	p.deaf = nil
@@ -213,8 +211,8 @@ func (p *publisher) close() {
 	p.failAll(ErrClosed)
 }
 
-// parseAck reads a PubAck: the sequence, or why there is none. One that cannot be read is ErrUnknown, not
-// ErrMalformed: that is for a message that can never be accepted.
+// parseAck decodes a PubAck: the sequence, or the error. One that cannot be read is ErrUnknown, not ErrMalformed, which is
+// for a message that can never be accepted.
 func parseAck(m *nats.Msg) (uint64, error) {
 	if len(m.Data) == 0 {
 		if m.Header.Get("Status") == "503" {
@@ -239,9 +237,9 @@ func parseAck(m *nats.Msg) (uint64, error) {
 	return ack.Seq, nil
 }
 
-// refusal types the error of a PubAck. The server says that a stream is full with a
-// code that it uses for every failure to store, so the text decides. Any other failure of the leader's store (a disk
-// error) does not keep the followers from storing what they have agreed on.
+// refusal types the error of a PubAck. The server reports a full stream with a code that it uses for every failure to
+// store, so the text decides. Any other failure of the leader's store (a disk error) does not keep the followers from
+// storing what they have agreed on.
 func refusal(e *jetstream.APIError) error {
 	switch {
 	case strings.HasPrefix(e.Description, "maximum bytes exceeded"), strings.HasPrefix(e.Description, "maximum messages exceeded"),

@@ -15,16 +15,15 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// maxWaiting is how many pull requests a queue's consumer keeps. The server drops
-// further ones silently; then they are found missing and made again.
+// maxWaiting is the maximum number of pull requests of a queue's consumer. The server drops further ones silently; they are
+// found missing and repeated.
 const maxWaiting = 16384
 
-// Puller takes tasks from one queue. It never has more in hand than was asked for
-// with Want, so that no task waits behind a busy worker while another is idle. It
-// repairs itself: after a lapse of the connection, missed heartbeats, or the loss of
-// its consumer or stream, it sets up again and asks again for what had not come.
+// Puller pulls tasks from one queue. It never has more than were requested with Want, so that no task waits behind a busy
+// worker while another is idle. It repairs itself: after a disconnect, missed heartbeats, or the loss of its consumer or
+// stream, it sets up again and requests again what had not arrived.
 type Puller struct {
-	c     *Conn
+	c     *taskStream
 	queue string
 	tasks chan *Delivery
 
@@ -32,29 +31,29 @@ type Puller struct {
 	cancel  context.CancelFunc
 	stopped chan struct{} // the goroutine has ended
 
-	mu     sync.Mutex
-	fetch  *fetch // nil while it is set up
-	held   int    // wanted meanwhile
-	narrow bool   // one task is asked for at a time
+	mu       sync.Mutex
+	consumer jetstream.Consumer // as it was created last
+	fetch    *fetch             // nil while it is set up
+	held     int                // wanted meanwhile
+	narrow   bool               // one task is requested at a time
 }
 
-// Delivery is one task in the hand of this process. Exactly one of its methods
-// should be called within the AckWait, or the task is delivered again. They do not
-// wait and may be lost: only the claim decides.
+// Delivery is a task that was delivered to this process. Exactly one of its methods should be called within AckWait, or the
+// task is delivered again. They do not wait and may be lost: only the claim decides.
 type Delivery struct {
 	Task  Task
 	reply string
 	nc    *nats.Conn
 }
 
-// Ack removes the task from the queue: it is claimed, or nobody wants it any more.
+// Ack removes the task from the queue: it is claimed, or no longer required.
 func (d *Delivery) Ack() { d.say("+ACK") }
 
-// Nak gives the task back, to be delivered at once to whoever asks.
+// Nak returns the task, to be delivered at once to any worker.
 func (d *Delivery) Nak() { d.say("-NAK") }
 
-// GiveBack gives the task back to be delivered to another worker: at once if it was delivered for the first time, else
-// after a delay that grows to a second, so that workers which all cannot run it do not hand it round without a pause.
+// GiveBack returns the task to be delivered to another worker: at once after its first delivery, otherwise after a delay
+// that grows to a second, so that workers that all cannot run it do not pass it on without a pause.
 func (d *Delivery) GiveBack() {
 	n := deliveries(d.reply)
 	if n <= 1 {
@@ -69,8 +68,8 @@ const (
 	maxGiveBackDelay = time.Second
 )
 
-// deliveries reads off the reply subject of a delivery how often its message has been delivered:
-// $JS.ACK.[<domain>.<account>.]<stream>.<consumer>.<deliveries>.… 0: it is none.
+// deliveries returns how often the message of a delivery has been delivered, from its reply subject:
+// $JS.ACK.[<domain>.<account>.]<stream>.<consumer>.<deliveries>.… 0: the subject is none of a delivery.
 func deliveries(reply string) int {
 	tokens := strings.Split(reply, ".")
 	at := 4
@@ -84,41 +83,40 @@ func deliveries(reply string) int {
 	return n
 }
 
-// NakAfter gives the task back, to be delivered after a delay.
+// NakAfter returns the task, to be delivered after a delay.
 func (d *Delivery) NakAfter(delay time.Duration) {
 	d.say(fmt.Sprintf(`-NAK {"delay": %d}`, delay.Nanoseconds()))
 }
 
-// Term removes the task because it can not be understood.
+// Term removes a task that cannot be decoded.
 func (d *Delivery) Term() { d.say("+TERM") }
 
 func (d *Delivery) say(word string) {
 	_ = d.nc.Publish(d.reply, []byte(word)) // lost or not sent: delivered again
 }
 
-// Pull opens a queue, creating its consumer if need be. Nothing is delivered until
-// Want is called. ctx bounds the opening, not the pulling; until it ends, Pull waits
-// while NATS or JetStream is unavailable. The error is ErrBadName,
-// or of JetStream; a queue that was opened once is not given up any more.
-func (c *Conn) Pull(ctx context.Context, queue string) (*Puller, error) {
+// Pull opens a queue, and creates its consumer if necessary. Nothing is delivered until Want is called. ctx bounds the
+// opening, not the pulling; until it ends, Pull waits while NATS or JetStream is unavailable. The error is ErrBadName, or
+// of JetStream; a queue that was opened once is retried indefinitely.
+func (c *taskStream) Pull(ctx context.Context, queue string) (*Puller, error) {
 	if err := checkQueue(queue); err != nil {
 		return nil, err
 	}
 	p := &Puller{c: c, queue: queue, tasks: make(chan *Delivery), stopped: make(chan struct{})}
 	p.ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	lapse := c.lapses.next()
+	disconnected := c.disconnects.next()
 	if err := c.await(ctx, "pull tasks", p.setUp); err != nil {
 		p.cancel()
 		return nil, fmt.Errorf("queue: pull from %s: %w", queue, err)
 	}
-	go p.run(lapse)
+	go p.run(disconnected)
 	return p, nil
 }
 
-// Tasks delivers what was asked for. It is never closed.
+// Tasks delivers what was requested. It is never closed.
 func (p *Puller) Tasks() <-chan *Delivery { return p.tasks }
 
-// Want asks for n more tasks: n places have become free. It does not wait.
+// Want requests n more tasks: n slots have become free. It does not wait.
 func (p *Puller) Want(n int) {
 	if n <= 0 {
 		return
@@ -132,11 +130,11 @@ func (p *Puller) Want(n int) {
 	p.fetch.want(n)
 }
 
-// Narrow has one task at a time asked for from now on, the first and each further one only when Next is called.
-// What the server was asked for before still comes, until those requests expire. Want only adds to what is wanted.
+// Narrow limits the requests to one task at a time: the first one, and each further one, when Next is called. Tasks that
+// were requested before still arrive until those requests expire. Want only adds to what is wanted.
 func (p *Puller) Narrow() { p.setNarrow(true) }
 
-// Widen has all tasks asked for that are wanted. It is how a Puller begins.
+// Widen requests all tasks that are wanted, as a new Puller does.
 func (p *Puller) Widen() { p.setNarrow(false) }
 
 func (p *Puller) setNarrow(on bool) {
@@ -148,7 +146,7 @@ func (p *Puller) setNarrow(on bool) {
 	}
 }
 
-// Next lets one more task be asked for. It has no effect unless the Puller is narrow.
+// Next permits one more request. It has no effect unless the Puller is narrow.
 func (p *Puller) Next() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,16 +155,16 @@ func (p *Puller) Next() {
 	}
 }
 
-// Stop ends the pulling and waits. What was delivered and not taken is given back
-// first, so that others get it at once. Nothing may be received from Tasks afterwards.
+// Stop ends the pulling and waits. Tasks that were delivered and not received are returned first, so that other workers get
+// them at once. Nothing may be received from Tasks afterwards.
 func (p *Puller) Stop() {
 	p.cancel()
 	<-p.stopped
 }
 
-// resume begins to fetch again. The consumer is created only if it is gone: while one that exists has no leader, a request
-// to create it is not answered, and each costs the cluster an agreement; one to describe it costs nothing, and is answered
-// as soon as there is a leader.
+// resume fetches again. The consumer is created only if it is gone: while an existing one has no leader, a request to
+// create it is not answered, and costs the cluster an agreement; a request to describe it is cheap, and is answered as soon
+// as there is a leader.
 func (p *Puller) resume(ctx context.Context) error {
 	var ignored struct{}
 	err := p.c.api(ctx, "CONSUMER.INFO."+p.c.tasks.Name+"."+queueToken(p.queue), struct{}{}, &ignored)
@@ -180,7 +178,7 @@ func (p *Puller) resume(ctx context.Context) error {
 	}
 }
 
-// setUp makes sure of the consumer and begins to fetch what was wanted meanwhile.
+// setUp ensures that the consumer exists and fetches what was wanted meanwhile.
 func (p *Puller) setUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
@@ -199,20 +197,24 @@ func (p *Puller) setUp(ctx context.Context) error {
 		consumer, err := p.c.js.CreateOrUpdateConsumer(ctx, p.c.tasks.Name, cfg)
 		return consumer, settle(err)
 	}
-	_, err := repeated(ctx, createAgain, create)
+	consumer, err := repeated(ctx, createAgain, create)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		if err = p.c.mend(ctx, p.c.tasks); err == nil {
-			_, err = repeated(ctx, createAgain, create)
+			consumer, err = repeated(ctx, createAgain, create)
 		}
 	}
 	if err != nil {
 		return p.c.explain(err)
 	}
+	p.mu.Lock()
+	p.consumer = consumer
+	p.mu.Unlock()
 	return p.begin()
 }
 
 func (p *Puller) begin() error {
-	f, err := newFetch(p.c.nc, p.requests(), pullExpires, p.take)
+	requests := p.c.apiSubject("CONSUMER.MSG.NEXT." + p.c.tasks.Name + "." + queueToken(p.queue))
+	f, err := newFetch(p.c.nc, requests, pullExpires, p.take)
 	if err != nil {
 		return err
 	}
@@ -236,7 +238,7 @@ func (p *Puller) take(m *nats.Msg, asked bool) {
 		p.giveBack(&Delivery{reply: m.Reply, nc: p.c.nc})
 		return
 	}
-	d := p.open(m)
+	d := p.open(m.Reply, m.Data)
 	if d == nil {
 		p.Want(1)
 		p.Next()
@@ -254,13 +256,57 @@ func (p *Puller) take(m *nats.Msg, asked bool) {
 	}
 }
 
+// open decodes a task. It returns nil if the task cannot be read, and has been removed or returned.
+func (p *Puller) open(reply string, data []byte) *Delivery {
+	d := &Delivery{reply: reply, nc: p.c.nc}
+	var err error
+	d.Task, err = DecodeTask(data)
+	if err == nil && d.Task.Queue != p.queue {
+		err = fmt.Errorf("%w: activity %s of %s was scheduled for queue %q", ErrForged, d.Task.Name, d.Task.Instance, d.Task.Queue)
+	}
+	if err != nil {
+		p.refuse(d, err)
+		return nil
+	}
+	return d
+}
+
+// Burst returns at most n of the tasks that the queue has at this moment, in the order of the queue, beside those requested with
+// Want. It is for callers that settle many tasks without running them; a task that is to run is returned with Nak. What arrived
+// is returned also with an error.
+func (p *Puller) Burst(ctx context.Context, n int) (all []*Delivery, _ error) {
+	p.mu.Lock()
+	consumer := p.consumer
+	p.mu.Unlock()
+	batch, err := consumer.FetchNoWait(n)
+	if err != nil {
+		return nil, fmt.Errorf("queue: burst from %s: %w", p.queue, err)
+	}
+	for {
+		select {
+		case m, more := <-batch.Messages():
+			if err := batch.Error(); !more && err != nil {
+				return all, fmt.Errorf("queue: burst from %s: %w", p.queue, err)
+			}
+			if !more {
+				return all, nil
+			}
+			if d := p.open(m.Reply(), m.Data()); d != nil {
+				all = append(all, d)
+			}
+		case <-ctx.Done(): // what arrives later is delivered again after AckWait
+			return all, context.Cause(ctx)
+		}
+	}
+}
+
 func (p *Puller) giveBack(d *Delivery) {
 	p.c.count.returned.Add(1)
 	d.Nak()
 }
 
-// refuse handles a message that is not a task. One of a newer version goes to a
-// newer worker, if there is one; anything else would come back for ever.
+// refuse handles a message that is not a task. One of a newer version is left for a newer worker; any other one would be
+// delivered again indefinitely.
 func (p *Puller) refuse(d *Delivery, err error) {
 	switch {
 	case errors.Is(err, ErrNewer):
@@ -274,11 +320,11 @@ func (p *Puller) refuse(d *Delivery, err error) {
 		d.Term()
 		p.c.count.poison.Add(1)
 	}
-	p.c.log.Error("a message on a task queue is not a task that can be read", "queue", p.queue, "error", err)
+	p.c.log.Error("task not decodable", "queue", p.queue, "error", err)
 }
 
-// run watches over the fetch and replaces it when it has ended.
-func (p *Puller) run(lapse <-chan struct{}) {
+// run supervises the fetch and replaces it when it has ended.
+func (p *Puller) run(disconnected <-chan struct{}) {
 	defer close(p.stopped)
 	tick := time.NewTicker(fetchCheck)
 	defer tick.Stop()
@@ -288,8 +334,8 @@ func (p *Puller) run(lapse <-chan struct{}) {
 		case <-p.ctx.Done():
 			p.giveUp(f)
 			return
-		case <-lapse:
-			lapse = p.c.lapses.next()
+		case <-disconnected:
+			disconnected = p.c.disconnects.next()
 			f.stop(ErrDisconnected)
 		case now := <-tick.C:
 			f.check(now)
@@ -297,15 +343,15 @@ func (p *Puller) run(lapse <-chan struct{}) {
 			p.c.count.resets.Add(1)
 			p.c.failedPull("pulling interrupted", p.queue, f.reason())
 			p.giveUp(f)
-			if lapse = p.again(); lapse == nil {
+			if disconnected = p.again(); disconnected == nil {
 				return
 			}
 		}
 	}
 }
 
-// giveUp closes a fetch. What it had in hand goes where it was going, to the caller
-// or, when stopping, back to the queue; what had not come is wanted again.
+// giveUp closes a fetch. Tasks in its buffer go to the caller or, when stopping, back to the queue; tasks that had not
+// arrived are wanted again.
 func (p *Puller) giveUp(f *fetch) {
 	p.mu.Lock()
 	p.fetch = nil
@@ -316,8 +362,7 @@ func (p *Puller) giveUp(f *fetch) {
 	p.mu.Unlock()
 }
 
-// again sets up until it succeeds, and returns what is closed at the next lapse of
-// the connection; nil if Stop is called.
+// again sets up until it succeeds, and returns the channel of the next disconnect; nil if Stop is called.
 func (p *Puller) again() <-chan struct{} {
 	wait := 20 * time.Millisecond
 	for {
@@ -326,14 +371,14 @@ func (p *Puller) again() <-chan struct{} {
 			return nil
 		case <-time.After(wait/2 + rand.N(wait/2)):
 		}
-		lapse := p.c.lapses.next()
+		disconnected := p.c.disconnects.next()
 		if p.c.nc.IsConnected() {
-			ctx, cancel := p.c.whileConnected(p.ctx, lapse)
+			ctx, cancel := p.c.whileConnected(p.ctx, disconnected)
 			err := p.resume(ctx)
 			cancel()
 			if err == nil {
 				p.c.observe("pull tasks", nil)
-				return lapse
+				return disconnected
 			}
 			if p.ctx.Err() != nil {
 				return nil
@@ -346,8 +391,8 @@ func (p *Puller) again() <-chan struct{} {
 	}
 }
 
-// failedPull logs why no tasks come. An outage has lines of its own.
-func (c *Conn) failedPull(what, queue string, err error) {
+// failedPull logs why no tasks arrive. An outage has log lines of its own.
+func (c *taskStream) failedPull(what, queue string, err error) {
 	c.observe("pull tasks", err)
 	level := slog.LevelWarn
 	if Unavailable(err) {

@@ -14,7 +14,7 @@ import (
 )
 
 func task(queue string, n int) Task {
-	t := Task{Instance: fmt.Sprintf("i-%d", n), Born: history.Position{Seq: 7, Time: 9}, Execution: 1, Activity: uint64(n) + 2, Name: "charge-card",
+	t := Task{Instance: fmt.Sprintf("i-%d", n), Origin: history.Position{Seq: 7, Time: 9}, Execution: 1, Activity: uint64(n) + 2, Name: "charge-card",
 		Queue: queue, Attempt: 1, Payload: history.Payload{Type: history.TypeJSON, Data: []byte("1")}, ScheduledAt: 1700000000000}
 	t.Effect = t.ContentID()
 	return t
@@ -402,7 +402,7 @@ func TestForgedTaskIsDropped(t *testing.T) {
 		"payload type":      func(t *Task) { t.Payload.Type = "text/plain" },
 		"name":              func(t *Task) { t.Name = "refund-card" },
 		"instance":          func(t *Task) { t.Instance = "i-2" },
-		"incarnation":       func(t *Task) { t.Born.Seq++ },
+		"incarnation":       func(t *Task) { t.Origin.Seq++ },
 		"execution":         func(t *Task) { t.Execution++ },
 		"activity":          func(t *Task) { t.Activity++ },
 		"queue":             func(t *Task) { t.Queue = "other" },

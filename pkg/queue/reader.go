@@ -16,45 +16,45 @@ import (
 )
 
 const (
-	maxBatch   = 256     // messages of one batch, and messages that a reader has asked for
-	readAhead  = 8 << 20 // bytes that a reader tries not to ask for
-	leastAhead = 8       // messages asked for, however large they are
+	maxBatch  = 256     // messages of one batch, and requested messages of a reader
+	readAhead = 8 << 20 // bytes that a reader tries not to exceed with its requests
+	minAhead  = 8       // requested messages, however large they are
 )
 
-// Reader reads one partition's inputs, from Attach to the first irregularity.
+// Reader reads the inputs of one partition, from Attach to the first irregularity.
 //
-//	server ──≤ 256 asked for──▶ at hand ──one batch──▶ Batches
+//	server ──≤ 256 requested──▶ buffered ──one batch──▶ Batches
 //
-// Nothing is acknowledged: where to go on is stored with the state. What the caller
-// has not taken holds back the server, so that a slow owner costs no memory.
+// Nothing is acknowledged: the position to continue from is stored with the state. Inputs that the caller has not received
+// stop the server from sending more, so a slow owner costs no memory.
 type Reader struct {
-	c         *Conn
-	partition int
-	consumer  string
-	gap       *Gap
-	lapse     <-chan struct{}
-	fetch     *fetch
+	c            *inputStream
+	partition    int
+	consumer     string
+	gap          *Gap
+	disconnected <-chan struct{}
+	fetch        *fetch
 
 	batches chan []Input
-	more    chan struct{} // something has come to hand
+	more    chan struct{} // signals that something was buffered
 	done    chan struct{} // the reader has ended
-	handed  atomic.Uint64 // everything up to this sequence was handed over, or is before our begin
+	handed  atomic.Uint64 // everything up to this sequence was received by the caller, or is before the start point
 
 	stopOnce sync.Once
 	stop     chan struct{}
 
 	mu     sync.Mutex
 	hand   []Input
-	size   int    // bytes of one message, an average that follows slowly
-	asked  int    // messages asked for or at hand
-	came   uint64 // sequence of the last message that has arrived, or before our begin
-	behind uint64 // of the partition's last message, when it had not arrived at the last call of Tail; else 0
+	size   int    // bytes of one message, a moving average
+	asked  int    // messages requested or buffered
+	came   uint64 // sequence of the last message that has arrived, or before the start point
+	behind uint64 // of the partition's last message, if it had not arrived at the last call of Tail; otherwise 0
 	number uint64 // of the consumer's last delivery
 	err    error
 }
 
-func (c *Conn) newReader(partition int, consumer string, begin startPoint, lapse <-chan struct{}) (*Reader, error) {
-	r := &Reader{c: c, partition: partition, consumer: consumer, gap: begin.gap, lapse: lapse,
+func (c *inputStream) newReader(partition int, consumer string, begin startPoint, disconnected <-chan struct{}) (*Reader, error) {
+	r := &Reader{c: c, partition: partition, consumer: consumer, gap: begin.gap, disconnected: disconnected,
 		batches: make(chan []Input), more: make(chan struct{}, 1), done: make(chan struct{}), stop: make(chan struct{})}
 	r.handed.Store(begin.seq - 1)
 	r.came = begin.seq - 1
@@ -71,16 +71,14 @@ func (c *Conn) newReader(partition int, consumer string, begin startPoint, lapse
 	return r, nil
 }
 
-// Batches delivers the inputs, in order, at most 256 at a time: what is at hand
-// whenever it is received from. It is never closed; see Done.
+// Batches delivers the inputs, in order, at most 256 at a time: those that are buffered at that moment. It is never closed;
+// see Done.
 func (r *Reader) Batches() <-chan []Input { return r.batches }
 
-// Done is closed when the reader has ended. What was not taken by then is read
-// again by the next reader.
+// Done is closed when the reader has ended. Inputs that were not received by then are read again by the next reader.
 func (r *Reader) Done() <-chan struct{} { return r.done }
 
-// Err says why the reader has ended: ErrClosed after Stop, else an error that is
-// ErrDetached. It is nil before.
+// Err returns why the reader has ended: ErrClosed after Stop, otherwise an error that is ErrDetached. It is nil before.
 func (r *Reader) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -96,18 +94,16 @@ func (r *Reader) Stop() {
 	<-r.done
 }
 
-// Tail gives the end of the stream as a position to go on from, if this reader has
-// handed over everything of its partition up to there; else ok is false. An owner
-// moves the stored position of an idle partition by it, once it has ingested what it
-// was handed, so that the stream can be trimmed.
+// Tail returns the end of the stream as a position to continue from if the caller has received everything of its partition
+// up to there; otherwise ok is false. An owner moves the stored position of an idle partition there once it has ingested
+// what it received, so that the stream can be trimmed.
 //
-// The end is read first and the partition's last message second. So a message up to
-// that end is known by the second look, and has been handed over or is missing.
+// The end is read first and the partition's last message second. So a message up to that end is seen by the second request,
+// and was received or is missing.
 //
-// A message that is missing at two calls although the server owes us messages is not
-// delivered any more: the server that has our consumer is alive, and its replica of the
-// stream does not follow the leader. Then the reader ends, and the next one may be placed
-// on another server. The caller waits for a while between two calls.
+// A message that is missing at two calls, although requests are outstanding, is no longer delivered: the server of the
+// consumer is alive, and its replica of the stream does not follow the leader. Then the reader ends, and the next one may be
+// placed on another server. The caller waits for a while between two calls.
 func (r *Reader) Tail(ctx context.Context) (pos history.Position, ok bool, err error) {
 	fail := func(err error) (history.Position, bool, error) {
 		return history.Position{}, false, fmt.Errorf("queue: tail of partition %d: %w", r.partition, err)
@@ -136,7 +132,7 @@ var errStalled = errors.New("the consumer delivers nothing, and the stream has m
 
 // checkStall ends the reader if it still lacks the message that it has lacked before. last is the partition's last message.
 func (r *Reader) checkStall(last uint64) {
-	owes := r.fetch.owes()
+	owes := r.fetch.outstanding()
 	r.mu.Lock()
 	stalled := owes && r.behind > r.came
 	if r.behind = 0; last > r.came {
@@ -168,7 +164,7 @@ func (r *Reader) take(m *nats.Msg, asked bool) {
 		return
 	}
 	in := decodeInput(m, r.c.subj.root, pos)
-	if in.Reply != "" && !r.c.RepliesTo(in.Reply) { // the stream has accepted the input, and its sender has been told so
+	if in.Reply != "" && !r.c.RepliesTo(in.Reply) { // the stream has accepted the input and acknowledged it
 		r.c.log.Warn("reply subject not allowed, input taken without reply", "instance", text.Cut(in.Instance, maxHeader), "reply", in.Reply)
 		in.Reply = ""
 	}
@@ -185,8 +181,7 @@ func (r *Reader) take(m *nats.Msg, asked bool) {
 	}
 }
 
-// run hands over batches until something ends the reader. The channel to hand over
-// on is nil while nothing is at hand.
+// run delivers batches until something ends the reader. The channel is nil while nothing is buffered.
 func (r *Reader) run() {
 	tick := time.NewTicker(fetchCheck)
 	defer tick.Stop()
@@ -207,9 +202,9 @@ func (r *Reader) run() {
 		case <-r.more:
 		case now := <-tick.C:
 			r.fetch.check(now)
-		case <-r.lapse:
+		case <-r.disconnected:
 			r.fetch.stop(ErrDisconnected)
-			r.lapse = nil
+			r.disconnected = nil
 		case <-r.stop:
 			r.end(ErrClosed)
 			return
@@ -220,13 +215,12 @@ func (r *Reader) run() {
 	}
 }
 
-// refill asks for as many messages as were taken, or for fewer, and later for more
-// again, while they are large.
+// refill requests as many messages as were received, or fewer while messages are large.
 func (r *Reader) refill(taken int) {
 	r.mu.Lock()
 	room := maxBatch
 	if r.size > 0 {
-		room = min(maxBatch, max(leastAhead, readAhead/r.size))
+		room = min(maxBatch, max(minAhead, readAhead/r.size))
 	}
 	n := room - (r.asked - taken)
 	r.asked += max(n, 0) - taken
@@ -236,7 +230,7 @@ func (r *Reader) refill(taken int) {
 	}
 }
 
-// next takes what is at hand, at most a batch.
+// next takes a batch from the buffer.
 func (r *Reader) next() []Input {
 	r.mu.Lock()
 	defer r.mu.Unlock()

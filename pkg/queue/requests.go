@@ -45,7 +45,7 @@ func accessOf(subject string) Access {
 
 // Request sends a request to the owner of a partition and returns the body of its reply. Errors: ErrNoOwner if no process owns the
 // partition at present; ErrTimeout when ctx ends (without a deadline: after 5 s); ErrPermission.
-func (c *Conn) Request(ctx context.Context, partition int, access Access, body []byte) ([]byte, error) {
+func (c *requests) Request(ctx context.Context, partition int, access Access, body []byte) ([]byte, error) {
 	if c.unjoined != nil {
 		return nil, fmt.Errorf("queue: request: number of partitions unknown: %w", c.unjoined)
 	}
@@ -75,7 +75,7 @@ func (c *Conn) Request(ctx context.Context, partition int, access Access, body [
 // time, with the permission that the subject of the request required; it returns the body of the reply, and why the request is
 // counted and logged as malformed, if it is. Stop lets the requests that this process has received be served, for at most 250 ms;
 // then ctx is done, and Stop waits.
-func (c *Conn) ServeRequests(partition int, fn func(ctx context.Context, access Access, body []byte) ([]byte, error)) (*Subscription, error) {
+func (c *requests) ServeRequests(partition int, fn func(ctx context.Context, access Access, body []byte) ([]byte, error)) (*Subscription, error) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	var running sync.WaitGroup
 	places := make(chan struct{}, requestParallel)
@@ -103,7 +103,7 @@ func (c *Conn) ServeRequests(partition int, fn func(ctx context.Context, access 
 }
 
 // reply answers a request, if the subject that it names may be replied to.
-func (c *Conn) reply(m *nats.Msg, body []byte) {
+func (c *requests) reply(m *nats.Msg, body []byte) {
 	if !c.RepliesTo(m.Reply) {
 		return
 	}
@@ -113,7 +113,7 @@ func (c *Conn) reply(m *nats.Msg, body []byte) {
 }
 
 // Answer publishes an answer to a reply subject.
-func (c *Conn) Answer(to string, body []byte) error {
+func (c *requests) Answer(to string, body []byte) error {
 	if !c.RepliesTo(to) {
 		return fmt.Errorf("%w: reply subject %q", ErrMalformed, text.Cut(to, maxHeader))
 	}
@@ -121,7 +121,7 @@ func (c *Conn) Answer(to string, body []byte) error {
 }
 
 // answer publishes the reply to a request, on the subject that the requester has named.
-func (c *Conn) answer(to string, body []byte) error {
+func (c *link) answer(to string, body []byte) error {
 	if !safeReply(to) {
 		return fmt.Errorf("%w: reply subject %q", ErrMalformed, text.Cut(to, maxHeader))
 	}
@@ -138,7 +138,7 @@ type Inbox struct {
 func (i *Inbox) Subject(token string) string { return i.prefix + token }
 
 // OnAnswers opens an inbox and calls fn for every answer in it, in order. fn returns why an answer is counted as malformed, if it is.
-func (c *Conn) OnAnswers(fn func(token string, body []byte) error) (*Inbox, error) {
+func (c *requests) OnAnswers(fn func(token string, body []byte) error) (*Inbox, error) {
 	prefix := c.nc.NewInbox() + "."
 	c.answers.Store(prefix + "*")
 	s, err := subscribe(c.nc, prefix+"*", func(m *nats.Msg) {
@@ -153,7 +153,7 @@ func (c *Conn) OnAnswers(fn func(token string, body []byte) error) (*Inbox, erro
 }
 
 // ServeWorkers answers requests for the workers of the namespace until Stop. fn must not block.
-func (c *Conn) ServeWorkers(fn func() []byte) (*Subscription, error) {
+func (c *requests) ServeWorkers(fn func() []byte) (*Subscription, error) {
 	return subscribe(c.nc, c.subj.workers(), func(m *nats.Msg) {
 		if c.RepliesTo(m.Reply) {
 			c.reply(m, fn())
@@ -164,7 +164,7 @@ func (c *Conn) ServeWorkers(fn func() []byte) (*Subscription, error) {
 // RequestWorkers sends a request to all workers of the namespace and calls fn for every reply that arrives within wait, in order.
 // The number of workers is not known: a slower one is missing. If there is none, it returns at once. The error is
 // ErrDisconnected, ErrPermission, or the cause of ctx.
-func (c *Conn) RequestWorkers(ctx context.Context, wait time.Duration, fn func(body []byte) error) error {
+func (c *requests) RequestWorkers(ctx context.Context, wait time.Duration, fn func(body []byte) error) error {
 	if !c.nc.IsConnected() {
 		return ErrDisconnected
 	}

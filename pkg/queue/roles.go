@@ -2,15 +2,15 @@ package queue
 
 import "slices"
 
-// Role is what a NATS user is for. Each has the permissions of PermissionsOf, and an inbox prefix of its own, so that it cannot
-// read what the others are replied.
+// Role is the purpose of a NATS user. Each role has the permissions of PermissionsOf, and an inbox prefix of its own, so
+// that it cannot read the replies to others.
 type Role string
 
 // The roles.
 const (
-	RoleOrchestrator Role = "orchestrator" // its HTTP API may read; to change something it needs the permissions of an operator, too
+	RoleOrchestrator Role = "orchestrator" // its HTTP API may read; for changes it needs the permissions of an operator, too
 	RoleWorker       Role = "worker"
-	RoleClient       Role = "client"   // starts, sends, cancels, awaits, asks
+	RoleClient       Role = "client"   // starts, sends, cancels, awaits, reads
 	RoleEvents       Role = "events"   // sends events, and nothing else
 	RoleOperator     Role = "operator" // a client that also purges, clears queues, changes policies and lists workers
 )
@@ -25,11 +25,11 @@ type Permissions struct {
 	Publish, Subscribe []string
 }
 
-// UserInfoSubject is where a user can ask what its own permissions are.
+// UserInfoSubject is where a user can request its own permissions.
 const UserInfoSubject = "$SYS.REQ.USER.INFO"
 
-// PermissionsOf are the permissions that a role needs in a namespace, in order; false if there is no such role. inbox gives
-// the inbox prefix of a role.
+// PermissionsOf returns the permissions that a role needs in a namespace, in order; false if there is no such role. inbox
+// returns the inbox prefix of a role.
 func PermissionsOf(namespace string, r Role, inbox func(Role) string) (Permissions, bool) {
 	s := subjectsOf(namespace)
 	var p Permissions
@@ -62,14 +62,14 @@ func (s subjects) orchestrator(ns string, inbox func(Role) string) Permissions {
 		Publish: []string{
 			s.input(SenderOrchestrator, "*", KindStart, ">"), s.input(SenderOrchestrator, "*", KindEvent, ">"),
 			s.input(SenderOrchestrator, "*", KindCancel, ""), s.input(SenderOrchestrator, "*", KindDone, ""),
-			s.taskAll(), s.hint("*"), s.wordAll(), s.notice(), s.ownerAll(), s.workers(),
+			s.taskAll(), s.hint("*"), s.limitAll(), s.notice(), s.ownerAll(), s.workers(),
 			s.change("*"), s.ended("*"),
 			s.requestAll(AccessRead), s.watch(), // for the HTTP API
 			js("STREAM.PURGE." + inputs), js("STREAM.DELETE." + tasks), // of a stream that lost its leader: see TasksWatch
 			js("CONSUMER.CREATE." + inputs + ".>"), js("CONSUMER.DELETE." + inputs + ".*"), js("CONSUMER.MSG.NEXT." + inputs + ".*"),
 		},
 		Subscribe: []string{
-			s.bellAll(), s.root + "ask.*.*", s.wordAll(), s.notice(), s.ownerAll(), s.watch(), s.result("*"),
+			s.doorbellAll(), s.root + "request.*.*", s.limitAll(), s.notice(), s.ownerAll(), s.watch(), s.result("*"),
 			s.change("*"), // for the HTTP API
 		},
 	}
@@ -90,7 +90,7 @@ func (s subjects) worker(ns string, inbox func(Role) string) Permissions {
 		Publish: []string{
 			js("STREAM.INFO." + inputsStream(ns)), js("STREAM.INFO." + tasks),
 			js("CONSUMER.CREATE." + tasks + ".>"), js("CONSUMER.INFO." + tasks + ".*"), js("CONSUMER.MSG.NEXT." + tasks + ".*"), "$JS.ACK." + tasks + ".>",
-			s.bellAll(), inbox(RoleOperator) + ".>", inbox(RoleOrchestrator) + ".>", // who ask which workers there are
+			s.doorbellAll(), inbox(RoleOperator) + ".>", inbox(RoleOrchestrator) + ".>", // which request the list of workers
 		},
 		Subscribe: []string{s.hint("*"), s.workers()},
 	}
@@ -107,8 +107,8 @@ func (s subjects) client(ns string) Permissions {
 	}
 }
 
-func (s subjects) requestAll(a Access) string { return s.root + "ask.*." + a.String() }
-func (s subjects) bellAll() string            { return s.root + "bell.*" }
-func (s subjects) wordAll() string            { return s.root + "word.*" }
+func (s subjects) requestAll(a Access) string { return s.root + "request.*." + a.String() }
+func (s subjects) doorbellAll() string        { return s.root + "doorbell.*" }
+func (s subjects) limitAll() string           { return s.root + "limit.*" }
 
 func js(call string) string { return "$JS.API." + call }

@@ -5,24 +5,24 @@ import "sync/atomic"
 // Stats are counts since the Conn was opened. Package promx exports them to Prometheus.
 type Stats struct {
 	Inputs, Tasks uint64 // acknowledged publishes
-	Failed        uint64 // publishes that failed, or whose fate is unknown
+	Failed        uint64 // publishes that failed, or whose outcome is unknown
 	Received      uint64 // inputs read, also those with a Problem
 	Unusable      uint64 // inputs read that have a Problem
 	Gaps          uint64 // attaches that found messages removed before they were read
-	Delivered     uint64 // tasks taken by their worker
-	Returned      uint64 // tasks given back unread, by a puller that stopped or was set up again
+	Delivered     uint64 // tasks received by their worker
+	Returned      uint64 // tasks returned by a puller that stopped or was set up again
 	Poison        uint64 // task messages that do not decode, removed
-	Forged        uint64 // task messages whose content is not that of their effect id, removed
-	Resets        uint64 // times that a reading had to be set up again
-	Ignored       uint64 // messages on our core-NATS subjects that do not decode
+	Forged        uint64 // task messages whose content does not match their effect id, removed
+	Resets        uint64 // readers and pullers that had to be set up again
+	Ignored       uint64 // core-NATS messages that do not decode
 }
 
 type counters struct {
 	inputs, tasks, failed, received, unusable, gaps, delivered, returned, poison, forged, resets, ignored atomic.Uint64
 }
 
-// Stats reads the counts.
-func (c *Conn) Stats() Stats {
+// Stats returns the counts.
+func (c *link) Stats() Stats {
 	n := &c.count
 	return Stats{
 		Inputs: n.inputs.Load(), Tasks: n.tasks.Load(), Failed: n.failed.Load(),

@@ -12,8 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// inputsConfig is the INPUTS stream: nothing that was accepted is ever dropped by
-// the server; when it is full, publishers are told.
+// inputsConfig is the configuration of INPUTS: the server never drops an accepted input; a full stream rejects publishes.
 func inputsConfig(o Options, s subjects) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:             inputsStream(o.Namespace),
@@ -26,11 +25,11 @@ func inputsConfig(o Options, s subjects) jetstream.StreamConfig {
 		MaxBytes:         o.InputsMaxBytes,
 		MaxMsgSize:       maxInput,
 		Replicas:         o.Replicas,
-		Duplicates:       100 * time.Millisecond, // the least that the server allows
+		Duplicates:       100 * time.Millisecond, // the minimum that the server allows
 	}
 }
 
-// tasksConfig is the TASKS stream: in memory, for it is repaired from history.
+// tasksConfig is the configuration of TASKS: in memory, because it is repaired from history.
 func tasksConfig(o Options, s subjects) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:        tasksStream(o.Namespace),
@@ -45,8 +44,8 @@ func tasksConfig(o Options, s subjects) jetstream.StreamConfig {
 	}
 }
 
-// ensure creates the stream, or verifies and updates the one that exists.
-func (c *Conn) ensure(ctx context.Context, want jetstream.StreamConfig) error {
+// ensure creates the stream, or verifies and updates the existing one.
+func (c *streams) ensure(ctx context.Context, want jetstream.StreamConfig) error {
 	have, err := c.existing(ctx, want.Name)
 	if errors.Is(err, ErrNoNamespace) {
 		allowed, settle := c.whileAllowed(ctx, c.apiSubject("STREAM.CREATE."+want.Name))
@@ -54,7 +53,7 @@ func (c *Conn) ensure(ctx context.Context, want jetstream.StreamConfig) error {
 		switch err = settle(err); {
 		case err == nil:
 			return nil
-		case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse): // somebody else was faster
+		case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse): // another process was faster
 			have, err = c.existing(ctx, want.Name)
 		default:
 			return fmt.Errorf("queue: create stream %s: %w", want.Name, c.explain(noSpace(err, want.MaxBytes)))
@@ -69,9 +68,9 @@ func (c *Conn) ensure(ctx context.Context, want jetstream.StreamConfig) error {
 	return c.update(ctx, have, want)
 }
 
-// update gives an existing stream the subjects and the limits of this program. What else its operator has set stays: replicas,
-// placement, a description. Of orchestrators with different limits the one that started last decides.
-func (c *Conn) update(ctx context.Context, have, want jetstream.StreamConfig) error {
+// update sets the subjects and the limits of this program on an existing stream. Other settings of its operator stay:
+// replicas, placement, a description. Of orchestrators with different limits the one that started last wins.
+func (c *streams) update(ctx context.Context, have, want jetstream.StreamConfig) error {
 	if slices.Equal(have.Subjects, want.Subjects) && sizeLimit(have.MaxBytes) == sizeLimit(want.MaxBytes) && have.MaxMsgSize == want.MaxMsgSize {
 		return nil
 	}
@@ -85,10 +84,10 @@ func (c *Conn) update(ctx context.Context, have, want jetstream.StreamConfig) er
 	return nil
 }
 
-// sizeLimit is a limit of a stream in bytes, 0 for none: the server reports that as -1.
+// sizeLimit returns a limit of a stream in bytes, 0 for none: the server reports that as -1.
 func sizeLimit(n int64) int64 { return max(n, 0) }
 
-// noSpace adds what to do to the error of a server that cannot reserve the size of a stream.
+// noSpace adds advice to the error of a server that cannot reserve the size of a stream.
 func noSpace(err error, size int64) error {
 	var api *jetstream.APIError
 	if size <= 0 || !errors.As(err, &api) {
@@ -102,8 +101,8 @@ func noSpace(err error, size int64) error {
 	}
 }
 
-// existing is the configuration of a stream; ErrNoNamespace if there is none.
-func (c *Conn) existing(ctx context.Context, name string) (jetstream.StreamConfig, error) {
+// existing returns the configuration of a stream. The error is ErrNoNamespace if it does not exist.
+func (c *streams) existing(ctx context.Context, name string) (jetstream.StreamConfig, error) {
 	allowed, settle := c.whileAllowed(ctx, c.apiSubject("STREAM.INFO."+name))
 	s, err := c.js.Stream(allowed, name)
 	switch err = settle(err); {
@@ -115,8 +114,8 @@ func (c *Conn) existing(ctx context.Context, name string) (jetstream.StreamConfi
 	return s.CachedInfo().Config, nil
 }
 
-// mend creates a stream again if it was lost.
-func (c *Conn) mend(ctx context.Context, want jetstream.StreamConfig) error {
+// mend creates a lost stream again.
+func (c *streams) mend(ctx context.Context, want jetstream.StreamConfig) error {
 	c.mendMu.Lock()
 	defer c.mendMu.Unlock()
 	if _, err := c.existing(ctx, want.Name); !errors.Is(err, ErrNoNamespace) {
@@ -152,7 +151,7 @@ func transformText(c jetstream.StreamConfig) string {
 	return c.SubjectTransform.Source + " to " + c.SubjectTransform.Destination
 }
 
-// partitionsOf reads the number of partitions off the stream's transform.
+// partitionsOf returns the number of partitions from the stream's transform.
 func partitionsOf(have jetstream.StreamConfig, s subjects) (int, error) {
 	wrong := &MismatchError{Stream: have.Name, Field: "transform", Have: transformText(have), Want: s.source() + " to " + s.transform(DefaultPartitions)}
 	if have.SubjectTransform == nil {

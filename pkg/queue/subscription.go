@@ -8,13 +8,12 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Subscription is an interest in messages. Its callback runs on one goroutine, a
-// message at a time.
+// Subscription receives messages. Its callback runs on one goroutine, one message at a time.
 type Subscription struct {
 	nc     *nats.Conn
 	sub    *nats.Subscription
 	closed chan struct{} // the goroutine of the callback has ended
-	before func()        // asks what the callback has started to end; may be nil
+	before func()        // ends what the callback has started; may be nil
 	after  func()        // joins it; may be nil
 }
 
@@ -22,12 +21,12 @@ func subscribe(nc *nats.Conn, subject string, fn nats.MsgHandler) (*Subscription
 	return subscribeGroup(nc, subject, "", fn)
 }
 
-// subscribeGroup is subscribe as a member of a group, of which one member gets a message; an empty group is none.
+// subscribeGroup subscribes as a member of a group, of which one member receives a message; an empty group is none.
 func subscribeGroup(nc *nats.Conn, subject, group string, fn nats.MsgHandler) (*Subscription, error) {
 	s := &Subscription{nc: nc, closed: make(chan struct{})}
 	ready := make(chan struct{})
 	sub, err := nc.QueueSubscribe(subject, group, func(m *nats.Msg) {
-		<-ready // so that fn may use what its caller gets from here
+		<-ready // so that fn may use the result of this function
 		fn(m)
 	})
 	if err != nil {
@@ -39,8 +38,8 @@ func subscribeGroup(nc *nats.Conn, subject, group string, fn nats.MsgHandler) (*
 	return s, nil
 }
 
-// Stop ends the interest and waits until the callback is not running and will not
-// run again. It must not be called from the callback. Stopping twice is harmless.
+// Stop unsubscribes and waits until the callback is not running and will not run again. It must not be called from the
+// callback. A second call has no effect.
 func (s *Subscription) Stop() {
 	if s.before != nil {
 		s.before()
@@ -54,7 +53,7 @@ func (s *Subscription) Stop() {
 	}
 }
 
-// Dropped counts the messages that were lost because the callback was too slow.
+// Dropped returns the number of messages that were lost because the callback was too slow.
 func (s *Subscription) Dropped() int {
 	n, err := s.sub.Dropped()
 	if err != nil { // it has ended
@@ -63,16 +62,16 @@ func (s *Subscription) Dropped() int {
 	return n
 }
 
-// gone is true of the errors after which the callback's goroutine ends by itself.
+// gone reports errors after which the callback's goroutine ends by itself.
 func gone(err error) bool {
 	return errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrBadSubscription) || errors.Is(err, nats.ErrConnectionDraining)
 }
 
-// drain ends the interest, but lets the callback have what the server has already sent.
-func (s *Subscription) drain(patience time.Duration) {
-	deadline := time.Now().Add(patience)
+// drain unsubscribes, and lets the callback process messages in transit.
+func (s *Subscription) drain(timeout time.Duration) {
+	deadline := time.Now().Add(timeout)
 	if s.nc.IsConnected() && s.sub.Drain() == nil {
-		_ = s.nc.FlushTimeout(patience) // in vain if the connection is lost: then nothing more comes
+		_ = s.nc.FlushTimeout(timeout) // fails if the connection is lost: then nothing more arrives
 	}
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()

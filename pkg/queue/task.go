@@ -13,18 +13,17 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Task asks a worker to run one activity. It is an invitation: only the claim of
-// the lease decides whether it is run. So a task may be delivered twice, or late,
-// or be lost, and carries no message id.
+// Task requests that a worker runs one activity. It is an invitation: only the claim of the lease decides whether it runs.
+// So a task may be delivered twice, or late, or be lost, and has no message id.
 //
-// A task may be forged. Its effect id covers all that a worker acts on, and the lease has the effect id of what was
-// scheduled. So a task whose content is not that of its effect id, or that came by another queue, is dropped when it is
-// read (ErrForged), and the claim of any other is refused unless that very content was scheduled. Neither ScheduledAt,
-// which only shows in traces, nor MaxClaims is covered: with another MaxClaims an activity whose workers die may be
-// claimed more often than its owner allows, until the owner reconciles its lease.
+// A task may be forged. Its effect id covers everything that a worker acts on, and the lease has the effect id of the
+// scheduled activity. So a task whose content does not match its effect id, or that was delivered by another queue, is
+// dropped when it is read (ErrForged), and the claim of any other is rejected unless that very content was scheduled.
+// Neither ScheduledAt, which only appears in traces, nor MaxClaims is covered: with another MaxClaims an activity whose
+// workers die may be claimed more often than its owner allows, until the owner reconciles its lease.
 type Task struct {
 	Instance    string
-	Born        history.Position
+	Origin      history.Position
 	Execution   uint64
 	Activity    uint64 // event id of the schedule
 	Effect      string // effect id; see package replay
@@ -33,13 +32,13 @@ type Task struct {
 	Attempt     uint32 // of the author's Retry, from 1
 	Payload     history.Payload
 	ScheduledAt int64  // Unix milliseconds
-	MaxClaims   uint32 // how often the owner lets it be claimed; 0: no limit
+	MaxClaims   uint32 // maximum number of claims; 0: no limit
 	CallKey     string // the same for all attempts of a call; empty: the effect id
 }
 
 func (t *Task) fields(c *wire.Codec) {
 	c.String(&t.Instance)
-	t.Born.WireFields(c)
+	t.Origin.WireFields(c)
 	c.Uint(&t.Execution)
 	c.Uint(&t.Activity)
 	c.String(&t.Effect)
@@ -52,24 +51,24 @@ func (t *Task) fields(c *wire.Codec) {
 	c.String(&t.CallKey)
 }
 
-// Encode is the body of the message.
+// Encode returns the body of the message.
 func (t Task) Encode() []byte { return wire.Encode(t.fields) }
 
-// ContentID is the effect id of the activity that the task describes.
+// ContentID returns the effect id of the activity that the task describes.
 func (t *Task) ContentID() string {
-	return history.ActivityEffect(history.Identity{Instance: t.Instance, Origin: t.Born, Execution: t.Execution}, &history.ActivityScheduled{
+	return history.ActivityEffect(history.Identity{Instance: t.Instance, Origin: t.Origin, Execution: t.Execution}, &history.ActivityScheduled{
 		Head: history.Head{ID: t.Activity}, Name: t.Name, Queue: t.Queue, Payload: t.Payload, Attempt: t.Attempt, First: t.CallKey,
 	})
 }
 
-// DecodeTask reads what Encode wrote. The error is ErrNewer, ErrMalformed, or ErrForged.
+// DecodeTask decodes a body of Encode. The error is ErrNewer, ErrMalformed, or ErrForged.
 func DecodeTask(b []byte) (Task, error) {
 	var t Task
 	if err := decode("task", b, t.fields); err != nil {
 		return Task{}, err
 	}
 	if CheckInstance(t.Instance) != nil || t.Execution == 0 || t.Activity == 0 || t.Effect == "" || t.Name == "" {
-		return Task{}, fmt.Errorf("%w: task without its essentials (instance %q, execution %d, activity %d, effect %q, name %q)",
+		return Task{}, fmt.Errorf("%w: task with missing fields (instance %q, execution %d, activity %d, effect %q, name %q)",
 			ErrMalformed, t.Instance, t.Execution, t.Activity, t.Effect, t.Name)
 	}
 	if id := t.ContentID(); id != t.Effect {
@@ -78,14 +77,12 @@ func DecodeTask(b []byte) (Task, error) {
 	return t, nil
 }
 
-// PublishTask puts a task into its queue. It does not wait: done is called exactly
-// once, from any goroutine (perhaps this one, before PublishTask returns), with nil
-// when the stream has acknowledged, or with ErrTimeout, ErrDisconnected, ErrBusy,
-// ErrNoStream, ErrBadName or the server's refusal. done must not block.
+// PublishTask publishes a task to its queue. It does not wait: done is called exactly once, from any goroutine (perhaps
+// this one, before PublishTask returns), with nil when the stream has acknowledged, or with ErrTimeout, ErrDisconnected,
+// ErrBusy, ErrNoStream, ErrBadName or the server's error. done must not block.
 //
-// It is right to do nothing about an error: a task that nobody claims is sent again
-// by the look.
-func (c *Conn) PublishTask(t Task, done func(error)) {
+// The error need not be handled: reconciliation publishes a task again that no worker claims.
+func (c *taskStream) PublishTask(t Task, done func(error)) {
 	if err := checkQueue(t.Queue); err != nil {
 		c.count.failed.Add(1)
 		done(err)
@@ -106,9 +103,9 @@ func (c *Conn) PublishTask(t Task, done func(error)) {
 	})
 }
 
-// OldestTask gives the time at which the oldest task of the queue was published,
-// by the server's clock; ok is false if the queue is empty.
-func (c *Conn) OldestTask(ctx context.Context, queue string) (at time.Time, ok bool, err error) {
+// OldestTask returns when the oldest task of the queue was published, by the server's clock; ok is false if the queue is
+// empty.
+func (c *taskStream) OldestTask(ctx context.Context, queue string) (at time.Time, ok bool, err error) {
 	if err := checkQueue(queue); err != nil {
 		return time.Time{}, false, err
 	}

@@ -10,20 +10,17 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Trim removes inputs that every partition has stored: those before lowest, the
-// lowest stored position of all, that are older than the window by the server's
-// clock. The message at lowest is kept, for it is the anchor by which the next Trim
-// and the next Attach see that the stream is still the same one. If it is not (no
-// message there, or one of another time), nothing is removed and the error is
-// ErrMoved. A stream that begins behind lowest was trimmed already: nothing to do.
+// Trim removes inputs that every partition has stored: those before lowest, the lowest stored position of all partitions,
+// that are older than the window by the server's clock. The message at lowest is kept: it is the anchor by which the next
+// Trim and the next Attach detect whether the stream is still the same. If it is not (no message there, or one of another
+// time), nothing is removed and the error is ErrMoved. A stream that begins behind lowest was trimmed already.
 //
-// A stream that fills up keeps less than the window, so that publishers are refused only where orchestrators do not keep up: see
-// Fill.
+// A stream that fills up keeps less than the window, so that publishers are rejected only where orchestrators do not keep
+// up: see Fill.
 //
-// JetStream can not tie a purge to a condition, so a stream that is replaced in the
-// milliseconds between the look and the purge could lose what it has below lowest.
-// A new stream would have to hold that much within those milliseconds.
-func (c *Conn) Trim(ctx context.Context, lowest history.Position, window time.Duration) (purged uint64, err error) {
+// JetStream has no conditional purge, so a stream that is replaced in the milliseconds between the check and the purge
+// could lose what it has below lowest. A new stream would have to hold that much within those milliseconds.
+func (c *inputStream) Trim(ctx context.Context, lowest history.Position, window time.Duration) (purged uint64, err error) {
 	fail := func(err error) (uint64, error) {
 		return 0, fmt.Errorf("queue: trim the inputs up to %d: %w", lowest.Seq, err)
 	}
@@ -63,7 +60,7 @@ func (c *Conn) Trim(ctx context.Context, lowest history.Position, window time.Du
 		Purged uint64 `json:"purged"`
 	}
 	request := struct {
-		Seq uint64 `json:"seq"` // kept, with all that follow
+		Seq uint64 `json:"seq"` // kept, as are all that follow
 	}{upTo}
 	if err := c.api(ctx, "STREAM.PURGE."+c.inputs.Name, request, &answer); err != nil {
 		return fail(err)
@@ -71,11 +68,11 @@ func (c *Conn) Trim(ctx context.Context, lowest history.Position, window time.Du
 	return answer.Purged, nil
 }
 
-// HalfFull is the Fill from which a stream keeps less than its window.
+// HalfFull is the Fill at which a stream begins to keep less than its window.
 const HalfFull = 0.5
 
-// Fill is how much of its limit the INPUTS stream has used, from 0 to 1; 0 if it has no limit.
-func (c *Conn) Fill(ctx context.Context) (float64, error) {
+// Fill returns the used share of the size limit of INPUTS, from 0 to 1; 0 if it has no limit.
+func (c *inputStream) Fill(ctx context.Context) (float64, error) {
 	info, err := c.info(ctx, c.inputs.Name)
 	if err != nil {
 		return 0, fmt.Errorf("queue: state of the inputs stream: %w", err)
@@ -91,8 +88,8 @@ func fillOf(info *jetstream.StreamInfo) float64 {
 	return float64(info.State.Bytes) / float64(limit)
 }
 
-// shrunk is the window of a stream that is so full: all of it up to the half, a tenth of it up to three quarters, and then a
-// sixtieth. Of ten minutes that is ten seconds, which is longer than what a Redis that is rolled back has normally lost.
+// shrunk returns the window of a stream with that fill: all of it below one half, a tenth of it up to three quarters, and a
+// sixtieth above. Of ten minutes that is ten seconds, longer than what a Redis that is rolled back has normally lost.
 func shrunk(window time.Duration, fill float64) time.Duration {
 	switch {
 	case fill < HalfFull:

@@ -55,7 +55,7 @@ func (o *owner) scheduleAll(n int) []queue.Task {
 				id := uint64(i + 1)
 				t := queue.Task{
 					Instance: "bench-" + strconv.Itoa(i%500), Execution: 1, Activity: id,
-					Name: "nop", Queue: "nop", Attempt: 1, Payload: history.Payload{}, Born: history.Position{Seq: 1, Time: 1},
+					Name: "nop", Queue: "nop", Attempt: 1, Payload: history.Payload{}, Origin: history.Position{Seq: 1, Time: 1},
 				}
 				t.Effect = t.ContentID()
 				p.HSet(context.Background(), o.leaseKey(t), "e", t.Effect, "n", "0", "c", "1")

@@ -64,7 +64,7 @@ func TestResultOfADeletedActivityIsDroppedAfterItsIDIsReused(t *testing.T) {
 	o.wait("start", first.started)
 
 	again := old
-	again.Born.Seq++ // another decision
+	again.Origin.Seq++ // another decision
 	again.Effect = again.ContentID()
 	ctx := context.Background()
 	o.must(o.rdb.Del(ctx, o.leaseKey(old)).Err())

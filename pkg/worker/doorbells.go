@@ -18,13 +18,13 @@ type doorbellSender struct {
 	done chan struct{}
 
 	mu      sync.Mutex
-	pending map[int][]queue.Bell // by partition
+	pending map[int][]queue.Doorbell // by partition
 }
 
 func newDoorbellSender(conn *queue.Conn) *doorbellSender {
 	s := &doorbellSender{
 		conn: conn, wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
-		pending: make(map[int][]queue.Bell),
+		pending: make(map[int][]queue.Doorbell),
 	}
 	go s.run()
 	return s
@@ -32,7 +32,7 @@ func newDoorbellSender(conn *queue.Conn) *doorbellSender {
 
 // ring adds a doorbell. It does not block.
 func (s *doorbellSender) ring(of lease.Ref, a lease.Acked) {
-	partition, b := of.Part, queue.Bell{Instance: of.Instance, Effect: of.Effect, Proof: a.Proof}
+	partition, b := of.Part, queue.Doorbell{Instance: of.Instance, Effect: of.Effect, Proof: a.Proof}
 	if len(a.Element.Body) < history.MaxDoorbellElement {
 		b.Element = a.Element.Encode()
 	}
@@ -70,10 +70,10 @@ func (s *doorbellSender) run() {
 func (s *doorbellSender) send() {
 	s.mu.Lock()
 	now := s.pending
-	s.pending = make(map[int][]queue.Bell, len(now))
+	s.pending = make(map[int][]queue.Doorbell, len(now))
 	s.mu.Unlock()
 	for partition, doorbells := range now {
-		_ = s.conn.Ring(partition, doorbells) // reconciliation finds the inbox if the doorbell is lost
+		_ = s.conn.SendDoorbells(partition, doorbells) // reconciliation finds the inbox if the doorbell is lost
 		failpoint.Here("worker.rung")
 	}
 }

@@ -92,7 +92,7 @@ func (o *owner) schedule(name, queueName string, in history.Payload) queue.Task 
 	n := o.next.Add(1)
 	t := queue.Task{
 		Instance: "order-" + strconv.FormatUint(n%7, 10), Execution: 1, Activity: n,
-		Name: name, Queue: queueName, Attempt: 1, Payload: in, Born: history.Position{Seq: 1, Time: 1},
+		Name: name, Queue: queueName, Attempt: 1, Payload: in, Origin: history.Position{Seq: 1, Time: 1},
 	}
 	t.Effect = t.ContentID()
 	o.must(o.rdb.HSet(context.Background(), o.leaseKey(t), "e", t.Effect, "n", "0", "c", time.Now().UnixMilli()).Err())

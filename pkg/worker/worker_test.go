@@ -72,8 +72,8 @@ func TestActivityRunsAndItsCompletionIsInTheInbox(t *testing.T) {
 		return "hello " + who, nil
 	}))
 	task := o.schedule("greet", "greet", encoded(t, "world"))
-	bells := make(chan queue.Bell, 1)
-	sub, err := o.conn.OnBells(o.ref(task).Part, func(b []queue.Bell) { bells <- b[0] })
+	bells := make(chan queue.Doorbell, 1)
+	sub, err := o.conn.OnDoorbells(o.ref(task).Part, func(b []queue.Doorbell) { bells <- b[0] })
 	o.must(err)
 	t.Cleanup(sub.Stop)
 	o.publish(task)

@@ -156,7 +156,7 @@ func (d *doors) element(id, element string) {
 
 const (
 	skipped = "an input can not be used and is skipped"
-	foreign = "a message on one of our subjects is not one of ours"
+	foreign = "malformed message ignored"
 )
 
 // Each place where bytes from outside are decoded gets some that do not decode. Either the instance fails by name, or the bytes
@@ -165,7 +165,7 @@ func TestGarbageFailsItsInstanceByNameOrIsSkipped(t *testing.T) {
 	t.Parallel()
 	d := openDoors(t)
 	d.begin(asking, "neighbor", "")
-	bell := fmt.Sprint("bell.", d.PartitionOf("neighbor"))
+	bell := fmt.Sprint("doorbell.", d.PartitionOf("neighbor"))
 	tests := []struct {
 		door   string
 		send   func()
@@ -192,10 +192,10 @@ func TestGarbageFailsItsInstanceByNameOrIsSkipped(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "", "policies not read, keeping known ones"},
-		{"task", func() { d.publish("task.held", "", longString) }, "", "a message on a task queue is not a task that can be read"},
-		{"task, other version", func() { d.publish("task.held", "", "\x91\xcc\xff") }, "", "a message on a task queue is not a task that can be read"},
+		{"task", func() { d.publish("task.held", "", longString) }, "", "task not decodable"},
+		{"task, other version", func() { d.publish("task.held", "", "\x91\xcc\xff") }, "", "task not decodable"},
 		{"doorbell", func() { d.publish(bell, "", longString) }, "", foreign},
-		{"gate notice", func() { d.publish("word.0", "", longString) }, "", foreign},
+		{"gate notice", func() { d.publish("limit.0", "", longString) }, "", foreign},
 		{"notice", func() { d.publish("notice", "", longString) }, "", foreign},
 		{"hint", func() { d.publish("hint.w", "", longString) }, "", foreign},
 		{"owner", func() { d.publish("owner.x", "", longString) }, "", ""}, // read by clients
@@ -234,7 +234,7 @@ func (d *doors) refuses() {
 		d.t.Fatal(err)
 	}
 	defer conn.Close()
-	for _, subject := range []string{"ask.0.read", "ask.0.admin"} {
+	for _, subject := range []string{"request.0.read", "request.0.admin"} {
 		m, err := d.nats.Request("pawl."+namespace+"."+subject, []byte(longString), within)
 		if err != nil || !strings.Contains(string(m.Data), "malformed") {
 			d.t.Errorf("%s: %v, want a named problem", subject, err)

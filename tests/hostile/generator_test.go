@@ -64,7 +64,7 @@ func (g *generator) subject(kind string) string {
 		}
 		return root + "hint.w"
 	case "ask":
-		return root + "ask." + part + "." + pick(g, "read", "read", "admin", "nonsense")
+		return root + "request." + part + "." + pick(g, "read", "read", "admin", "nonsense")
 	case "notice", "workers":
 		return root + kind
 	case "other":

@@ -77,7 +77,7 @@ func (h *harness) attack(ctx context.Context, nc *nats.Conn, lethal *nats.Msg) (
 	}
 	subjects := []string{"task.greet", "hint.worker", "notice", "workers", "to.x.done", "own.x.done", "to.neighbor.cancelled", "to.x.purge", "own.neighbor.done"}
 	for p := range partitions {
-		for _, kind := range []string{"bell.%d", "word.%d", "ask.%d.read", "ask.%d.admin", "owner.%d"} {
+		for _, kind := range []string{"doorbell.%d", "limit.%d", "request.%d.read", "request.%d.admin", "owner.%d"} {
 			subjects = append(subjects, fmt.Sprintf(kind, p))
 		}
 	}

@@ -10,15 +10,15 @@ import (
 
 func TestWordsArriveInOrderWhereTheyAreSentAndNonsenseIsCounted(t *testing.T) {
 	c := newStand(t).open(Options{})
-	got := make(chan []Word, 9)
-	s, err := c.OnWords(3, func(ws []Word) { got <- ws })
+	got := make(chan []LimitNotice, 9)
+	s, err := c.OnLimitNotices(3, func(ws []LimitNotice) { got <- ws })
 	stop(t, s, err)
 	for _, nonsense := range []string{"", "hello", "\x92\x02\x90"} {
-		ok(t, c.nc.Publish("pawl.default.word.3", []byte(nonsense)))
+		ok(t, c.nc.Publish("pawl.default.limit.3", []byte(nonsense)))
 	}
-	want := []Word{{Kind: WordGranted, Gate: "charge/acme", Member: "t a 1.2"}, {Kind: WordTimedOut, Gate: "charge", Member: "u b 1.2"}, {Kind: WordCleared, Gate: "charge", Member: "v c -"}, {Kind: WordLook, Gate: "nap"}, {Kind: 99, Gate: "later"}}
-	ok(t, c.SendWords(2, []Word{{Kind: WordLook, Gate: "elsewhere"}}))
-	ok(t, c.SendWords(3, want))
+	want := []LimitNotice{{Kind: LimitGranted, Gate: "charge/acme", Member: "t a 1.2"}, {Kind: LimitTimedOut, Gate: "charge", Member: "u b 1.2"}, {Kind: LimitCleared, Gate: "charge", Member: "v c -"}, {Kind: LimitSweep, Gate: "nap"}, {Kind: 99, Gate: "later"}}
+	ok(t, c.SendLimitNotices(2, []LimitNotice{{Kind: LimitSweep, Gate: "elsewhere"}}))
+	ok(t, c.SendLimitNotices(3, want))
 	if ws := get(t, got, "words"); !reflect.DeepEqual(ws, want) {
 		t.Errorf("%+v", ws)
 	}
@@ -29,14 +29,14 @@ func TestWordsArriveInOrderWhereTheyAreSentAndNonsenseIsCounted(t *testing.T) {
 
 func TestWordsForManyWaitersTravelInSeveralMessages(t *testing.T) {
 	c := newStand(t).open(Options{})
-	got := make(chan []Word, 99)
-	s, err := c.OnWords(0, func(ws []Word) { got <- ws })
+	got := make(chan []LimitNotice, 99)
+	s, err := c.OnLimitNotices(0, func(ws []LimitNotice) { got <- ws })
 	stop(t, s, err)
-	ws := make([]Word, 10_000)
+	ws := make([]LimitNotice, 10_000)
 	for i := range ws {
-		ws[i] = Word{Kind: WordCleared, Gate: "charge", Member: fmt.Sprintf("%022d instance-%d 1.2", i, i)}
+		ws[i] = LimitNotice{Kind: LimitCleared, Gate: "charge", Member: fmt.Sprintf("%022d instance-%d 1.2", i, i)}
 	}
-	ok(t, c.SendWords(0, ws))
+	ok(t, c.SendLimitNotices(0, ws))
 	for n := 0; n < len(ws); {
 		for _, w := range get(t, got, "words") {
 			if w != ws[n] {

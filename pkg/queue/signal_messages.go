@@ -8,19 +8,18 @@ import (
 	"github.com/pawlrun/pawl/pkg/cancel"
 )
 
-// Bell reports that an activity has ended and its completion is in an inbox that was empty before.
-type Bell struct {
+// Doorbell reports that an activity has ended and that its completion is in an inbox that was empty before.
+type Doorbell struct {
 	Instance string
 	Effect   string // effect id of the activity
-	Element  []byte // the element as it was pushed, if it is at most history.MaxRung; otherwise nil
-	Proof    string // that Redis has made: see Tenure.Proves of package store
+	Element  []byte // the element as it was pushed; nil if it is larger than history.MaxRung
+	Proof    string // made by Redis: see Tenure.Proves of package store
 }
 
-// Hint says that a lease of the worker was deleted. The worker renews at once; only
-// the renewal's answer cancels.
+// Hint reports that a lease of the worker was deleted. The worker renews at once; only the result of the renewal cancels.
 //
-// With a Token it is a question instead: whether the worker has the claim with that token. One that it does not have,
-// it acknowledges again or gives back; only the script's comparison of the token decides.
+// A hint with a Token is a question: whether the worker has the claim with that token. A claim that it does not have, it
+// acknowledges again or releases; only the script's comparison of the token decides.
 type Hint struct {
 	Instance            string
 	Execution, Activity uint64
@@ -31,26 +30,26 @@ type Hint struct {
 	Token               string
 }
 
-// NoticeKind is what a Notice is about.
+// NoticeKind is the subject of a Notice.
 type NoticeKind uint8
 
 // The kinds of notice.
 const (
-	PartitionReleased NoticeKind = 1 // Partition has no owner any more: whoever should own it may take it
+	PartitionReleased NoticeKind = 1 // Partition has no owner any more
 	MemberJoined      NoticeKind = 2
 	MemberLeft        NoticeKind = 3
-	PolicyChanged     NoticeKind = 4 // a policy was set or deleted: read them again
-	ChildrenCancelled NoticeKind = 5 // children were cancelled whose descendants must not begin: read which
+	PolicyChanged     NoticeKind = 4 // a policy was set or deleted
+	ChildrenCancelled NoticeKind = 5 // children were cancelled whose descendants must not begin
 )
 
-// Notice hurries the handing over of partitions, and policies. One that is lost costs a look.
+// Notice shortens the hand-over of partitions, and the propagation of policies. A lost one costs a reconcile interval.
 type Notice struct {
 	Kind      NoticeKind
 	Partition int // of PartitionReleased
 	Member    string
 }
 
-func wireBell(c *wire.Codec, b *Bell) {
+func wireDoorbell(c *wire.Codec, b *Doorbell) {
 	c.Record(func(c *wire.Codec) {
 		c.String(&b.Instance)
 		c.Bytes(&b.Element)
@@ -84,16 +83,19 @@ func encodeList[T any](items []T, item func(*wire.Codec, *T)) []byte {
 	return wire.Encode(func(c *wire.Codec) { wire.List(c, &items, item) })
 }
 
+// decodeList decodes a message that is a list.
 func decodeList[T any](what string, b []byte, item func(*wire.Codec, *T)) (items []T, err error) {
 	err = decode(what, b, func(c *wire.Codec) { wire.List(c, &items, item) })
 	return items, err
 }
 
+// decode decodes a message; see Decoded for its errors.
 func decode(what string, b []byte, fields func(*wire.Codec)) error {
 	return Decoded(what, wire.Decode(b, fields))
 }
 
-// Decoded is the error of a message that could not be decoded: a *NewerError, or one that matches ErrMalformed. nil stays nil.
+// Decoded returns the error of a message that could not be decoded: a *NewerError, or one that matches ErrMalformed. It
+// returns nil for nil.
 func Decoded(what string, err error) error {
 	if err == nil {
 		return nil

@@ -1,0 +1,130 @@
+package queue
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawlrun/pawl/internal/outage"
+)
+
+// link is what all parts of a Conn share: the NATS connection and the settings of the namespace.
+type link struct {
+	nc    *nats.Conn
+	js    jetstream.JetStream
+	opts  Options
+	subj  subjects
+	log   *slog.Logger
+	parts int // 0: unknown
+	count counters
+
+	outage      *outage.Reporter
+	ownOutage   bool // not shared with other components of the process
+	disconnects *disconnects
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+// streams creates and repairs the two streams of a namespace, and makes requests to JetStream.
+type streams struct {
+	*link
+
+	inputs, tasks jetstream.StreamConfig // with which lost streams are created again
+	mendMu        sync.Mutex
+	mended        time.Time // last attempt to repair a stream; under mendMu
+}
+
+// inputStream publishes to INPUTS, reads a partition of it, and trims it.
+type inputStream struct {
+	*streams
+
+	toInputs *publisher
+	contact  *contact
+}
+
+// taskStream publishes to TASKS and pulls from its queues.
+type taskStream struct {
+	*streams
+
+	toTasks *publisher
+	taskSeq atomic.Uint64 // highest sequence that TASKS has acknowledged
+}
+
+// signals are messages of core NATS without replies. Each may be lost, repeated or forged.
+type signals struct{ *link }
+
+// requests are messages of core NATS with replies.
+type requests struct {
+	*link
+
+	unjoined *PermissionError // why the number of partitions is unknown; nil: it is known
+	answers  atomic.Value     // string: the subject of the latest inbox of OnAnswers
+}
+
+// Namespace returns the name that the streams and subjects contain.
+func (c *link) Namespace() string { return c.opts.Namespace }
+
+// Partitions returns the number of partitions of INPUTS; 0 if it is unknown, see JoinToPublish.
+func (c *link) Partitions() int { return c.parts }
+
+// PartitionOf returns the partition of an instance; -1 if the number of partitions is unknown, see JoinToPublish.
+func (c *link) PartitionOf(instance string) int {
+	if c.parts == 0 {
+		return -1
+	}
+	return PartitionOf(instance, c.parts)
+}
+
+// Connected reports whether messages can be sent. While they cannot, requests fail at once with ErrDisconnected.
+func (c *link) Connected() bool { return c.nc.IsConnected() }
+
+// NATS returns the connection on which the Conn was opened.
+func (c *link) NATS() *nats.Conn { return c.nc }
+
+// disconnects notifies readers that the connection was lost, if only for a moment.
+type disconnects struct {
+	mu sync.Mutex
+	ch chan struct{} // closed at the next disconnect
+}
+
+func newDisconnects() *disconnects { return &disconnects{ch: make(chan struct{})} }
+
+// next returns a channel that is closed at the next disconnect.
+func (l *disconnects) next() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ch
+}
+
+// notify closes the channel of next.
+func (l *disconnects) notify() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.ch)
+	l.ch = make(chan struct{})
+}
+
+// whileConnected returns a context that ends at a disconnect, with ErrDisconnected as its cause: requests sent before it are no longer
+// answered. The returned function must be called.
+func (c *link) whileConnected(ctx context.Context, disconnected <-chan struct{}) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		select {
+		case <-disconnected:
+			cancel(ErrDisconnected)
+		case <-ctx.Done():
+		}
+	})
+	return ctx, func() {
+		cancel(nil)
+		wg.Wait()
+	}
+}
