@@ -24,32 +24,21 @@ type panel struct {
 
 const selector = `{namespace="$namespace"}`
 
-// with adds the namespace of the dashboard to the selector of a metric.
-func with(metric, more string) string {
-	if more == "" {
-		return metric + selector
-	}
-	return metric + `{namespace="$namespace",` + more + `}`
+func rate(by, metric string) string {
+	return "sum by (" + by + ") (rate(" + metric + selector + "[$__rate_interval]))"
 }
 
-func rate(by, metric, more string) string {
-	return "sum by (" + by + ") (rate(" + with(metric, more) + "[$__rate_interval]))"
-}
-
-func sum(by, metric, more string) string { return "sum by (" + by + ") (" + with(metric, more) + ")" }
+func sum(by, metric string) string { return "sum by (" + by + ") (" + metric + selector + ")" }
 
 // quantiles are the median and the 99th percentile of a histogram.
 func quantiles(title, metric string, by ...string) panel {
 	p := panel{title: title, unit: "s"}
-	for q, name := range map[string]string{"0.5": "p50", "0.99": "p99"} {
-		legend := name
-		for _, l := range by {
-			legend += " {{" + l + "}}"
-		}
-		p.queries = append(p.queries, [2]string{legend, "histogram_quantile(" + q + ", " + rate(strings.Join(append([]string{"le"}, by...), ", "), metric+"_bucket", "") + ")"})
+	legend := ""
+	if len(by) > 0 {
+		legend = " {{" + strings.Join(by, "}} {{") + "}}"
 	}
-	if p.queries[0][0] > p.queries[1][0] {
-		p.queries[0], p.queries[1] = p.queries[1], p.queries[0]
+	for _, q := range [][2]string{{"p50", "0.5"}, {"p99", "0.99"}} {
+		p.queries = append(p.queries, [2]string{q[0] + legend, "histogram_quantile(" + q[1] + ", " + rate(strings.Join(append([]string{"le"}, by...), ", "), metric+"_bucket") + ")"})
 	}
 	return p
 }
@@ -58,52 +47,52 @@ func quantiles(title, metric string, by ...string) panel {
 func dashboards() []dashboard {
 	return []dashboard{
 		{"pawl-orchestrators", "Pawl: orchestrators", []panel{
-			{"Instances started", "ops", [][2]string{{"{{orchestration}}", rate("orchestration", "pawl_orchestrator_instances_started_total", "")}}},
-			{"Instances ended", "ops", [][2]string{{"{{orchestration}} {{outcome}}", rate("orchestration, outcome", "pawl_orchestrator_instances_ended_total", "")}}},
-			{"Instances", "short", [][2]string{{"{{status}}", sum("status", "pawl_orchestrator_instances", "")}}},
+			{"Instances started", "ops", [][2]string{{"{{orchestration}}", rate("orchestration", "pawl_orchestrator_instances_started_total")}}},
+			{"Instances ended", "ops", [][2]string{{"{{orchestration}} {{outcome}}", rate("orchestration, outcome", "pawl_orchestrator_instances_ended_total")}}},
+			{"Instances", "short", [][2]string{{"{{status}}", sum("status", "pawl_orchestrator_instances")}}},
 			{"Turns and commits", "ops", [][2]string{
-				{"turns", rate("namespace", "pawl_orchestrator_turns_total", "")}, {"commits", rate("namespace", "pawl_orchestrator_commits_total", "")},
-				{"replays", rate("namespace", "pawl_orchestrator_replays_total", "")}, {"conflicts", rate("namespace", "pawl_orchestrator_conflicts_total", "")},
+				{"turns", rate("namespace", "pawl_orchestrator_turns_total")}, {"commits", rate("namespace", "pawl_orchestrator_commits_total")},
+				{"replays", rate("namespace", "pawl_orchestrator_replays_total")}, {"conflicts", rate("namespace", "pawl_orchestrator_conflicts_total")},
 			}},
 			quantiles("Turn duration", "pawl_orchestrator_turn_seconds"),
 			quantiles("Commit duration", "pawl_orchestrator_commit_seconds"),
-			{"Turn size, p99", "bytes", [][2]string{{"p99", "histogram_quantile(0.99, " + rate("le", "pawl_orchestrator_turn_bytes_bucket", "") + ")"}}},
+			{"Turn size, p99", "bytes", [][2]string{{"p99", "histogram_quantile(0.99, " + rate("le", "pawl_orchestrator_turn_bytes_bucket") + ")"}}},
 			quantiles("Input to inbox", "pawl_orchestrator_ingest_seconds"),
-			{"Input lag by partition", "s", [][2]string{{"{{partition}}", "max by (partition) (" + with("pawl_orchestrator_input_lag_seconds", "") + ") > 0"}}},
+			{"Input lag by partition", "s", [][2]string{{"{{partition}}", "max by (partition) (" + "pawl_orchestrator_input_lag_seconds" + selector + ") > 0"}}},
 			quantiles("Timer lateness", "pawl_orchestrator_timer_lateness_seconds"),
-			{"Partitions owned", "short", [][2]string{{"{{instance}}", sum("instance", "pawl_orchestrator_partitions", "")}}},
-			{"Inputs stream", "percentunit", [][2]string{{"used", "max(" + with("pawl_orchestrator_inputs_stream_used_ratio", "") + ")"}}},
+			{"Partitions owned", "short", [][2]string{{"{{instance}}", sum("instance", "pawl_orchestrator_partitions")}}},
+			{"Inputs stream", "percentunit", [][2]string{{"used", "max(" + "pawl_orchestrator_inputs_stream_used_ratio" + selector + ")"}}},
 			{"Repairs", "ops", [][2]string{
-				{"claims expired", rate("namespace", "pawl_orchestrator_claims_expired_total", "")}, {"tasks resent", rate("namespace", "pawl_orchestrator_tasks_resent_total", "")},
-				{"leases restored", rate("namespace", "pawl_orchestrator_leases_restored_total", "")}, {"partitions lost", rate("namespace", "pawl_orchestrator_partitions_lost_total", "")},
+				{"claims expired", rate("namespace", "pawl_orchestrator_claims_expired_total")}, {"tasks resent", rate("namespace", "pawl_orchestrator_tasks_resent_total")},
+				{"leases restored", rate("namespace", "pawl_orchestrator_leases_restored_total")}, {"partitions lost", rate("namespace", "pawl_orchestrator_partitions_lost_total")},
 			}},
-			{"Limits: waiters and slots in use", "short", [][2]string{{"{{action}} waiting", sum("action", "pawl_limit_waiting", "")}, {"{{action}} active", sum("action", "pawl_limit_active", "")}}},
+			{"Limits: waiters and slots in use", "short", [][2]string{{"{{action}} waiting", sum("action", "pawl_limit_waiting")}, {"{{action}} active", sum("action", "pawl_limit_active")}}},
 			quantiles("Wait at limits", "pawl_limit_wait_seconds"),
-			{"Rejected by limits", "ops", [][2]string{{"{{action}} {{why}}", rate("action, why", "pawl_limit_rejected_total", "")}}},
+			{"Rejected by limits", "ops", [][2]string{{"{{action}} {{why}}", rate("action, why", "pawl_limit_rejected_total")}}},
 		}},
 		{"pawl-workers", "Pawl: workers", []panel{
-			{"Activities ended", "ops", [][2]string{{"{{activity}} {{outcome}}", rate("activity, outcome", "pawl_worker_activities_total", "")}}},
-			{"Slots", "short", [][2]string{{"{{queue}} {{state}}", sum("queue, state", "pawl_worker_slots", "")}}},
-			{"Tasks that wait", "short", [][2]string{{"{{queue}}", "max by (queue) (" + with("pawl_queue_tasks", "") + ")"}}},
-			{"Oldest task", "s", [][2]string{{"{{queue}}", "max by (queue) (" + with("pawl_queue_oldest_task_seconds", "") + ")"}}},
+			{"Activities ended", "ops", [][2]string{{"{{activity}} {{outcome}}", rate("activity, outcome", "pawl_worker_activities_total")}}},
+			{"Slots", "short", [][2]string{{"{{queue}} {{state}}", sum("queue, state", "pawl_worker_slots")}}},
+			{"Tasks that wait", "short", [][2]string{{"{{queue}}", "max by (queue) (" + "pawl_queue_tasks" + selector + ")"}}},
+			{"Oldest task", "s", [][2]string{{"{{queue}}", "max by (queue) (" + "pawl_queue_oldest_task_seconds" + selector + ")"}}},
 			quantiles("Schedule to start", "pawl_worker_activity_schedule_to_start_seconds", "activity"),
 			quantiles("Start to end", "pawl_worker_activity_start_to_end_seconds", "activity"),
 			quantiles("Cancellation: commit to context", "pawl_worker_cancellation_seconds"),
 			quantiles("Cancellation: context to return", "pawl_worker_cancellation_return_seconds"),
-			{"Abandoned activities", "short", [][2]string{{"{{instance}}", sum("instance", "pawl_worker_abandoned", "")}}},
-			{"Deliveries", "ops", [][2]string{{"{{outcome}}", rate("outcome", "pawl_worker_tasks_total", "")}}},
-			{"Lease renewals", "ops", [][2]string{{"renewed", rate("namespace", "pawl_worker_renewals_total", "")}, {"no reply", rate("namespace", "pawl_worker_renewal_failures_total", "")}}},
+			{"Abandoned activities", "short", [][2]string{{"{{instance}}", sum("instance", "pawl_worker_abandoned")}}},
+			{"Deliveries", "ops", [][2]string{{"{{outcome}}", rate("outcome", "pawl_worker_tasks_total")}}},
+			{"Lease renewals", "ops", [][2]string{{"renewed", rate("namespace", "pawl_worker_renewals_total")}, {"no reply", rate("namespace", "pawl_worker_renewal_failures_total")}}},
 		}},
 		{"pawl-servers", "Pawl: Redis and NATS", []panel{
 			quantiles("Redis round trip", "pawl_redis_round_trip_seconds", "role"),
 			quantiles("NATS round trip", "pawl_nats_round_trip_seconds", "role"),
-			{"Redis errors", "ops", [][2]string{{"{{role}}", rate("role", "pawl_redis_errors_total", "")}}},
-			{"NATS errors", "ops", [][2]string{{"{{role}}", rate("role", "pawl_nats_errors_total", "")}, {"{{role}} publishes", rate("role", "pawl_queue_publishes_failed_total", "")}}},
+			{"Redis errors", "ops", [][2]string{{"{{role}}", rate("role", "pawl_redis_errors_total")}}},
+			{"NATS errors", "ops", [][2]string{{"{{role}}", rate("role", "pawl_nats_errors_total")}, {"{{role}} publishes", rate("role", "pawl_queue_publishes_failed_total")}}},
 			{"Messages", "ops", [][2]string{
-				{"inputs published", rate("namespace", "pawl_queue_inputs_published_total", "")}, {"inputs received", rate("namespace", "pawl_queue_inputs_received_total", "")},
-				{"tasks published", rate("namespace", "pawl_queue_tasks_published_total", "")}, {"tasks delivered", rate("namespace", "pawl_queue_tasks_delivered_total", "")},
+				{"inputs published", rate("namespace", "pawl_queue_inputs_published_total")}, {"inputs received", rate("namespace", "pawl_queue_inputs_received_total")},
+				{"tasks published", rate("namespace", "pawl_queue_tasks_published_total")}, {"tasks delivered", rate("namespace", "pawl_queue_tasks_delivered_total")},
 			}},
-			{"Builds", "short", [][2]string{{"{{role}} {{version}} {{revision}}", "count by (role, version, revision) (" + with("pawl_build_info", "") + ")"}}},
+			{"Builds", "short", [][2]string{{"{{role}} {{version}} {{revision}}", "count by (role, version, revision) (" + "pawl_build_info" + selector + ")"}}},
 		}},
 	}
 }

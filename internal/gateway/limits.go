@@ -116,6 +116,15 @@ func deletePolicy(c *call) (answer, error) {
 	return answer{status: http.StatusNoContent}, err
 }
 
+// queueDemand counts the work of a task queue.
+func queueDemand(c *call) (answer, error) {
+	d, err := c.client.Demand(c.Context(), c.PathValue("queue"))
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{body: api.DemandOf(c.PathValue("queue"), d)}, nil
+}
+
 // listWorkers lists the workers that answer within half a second.
 func listWorkers(c *call) (answer, error) {
 	all, err := c.client.Workers(c.Context())

@@ -151,6 +151,10 @@ func limitOperations() []operation {
 			summary: "Remove a policy that was set; what the code declares is in force again.", replies: map[int]any{204: nil},
 		},
 		{
+			method: http.MethodGet, path: root + "/queues/{queue}/demand", id: "getDemand", role: access.Viewer, serve: queueDemand,
+			summary: "Count the slots that a task queue can use now, for an autoscaler of its workers.", replies: map[int]any{200: api.Demand{}},
+		},
+		{
 			method: http.MethodGet, path: root + "/workers", id: "listWorkers", role: access.Viewer, serve: listWorkers,
 			summary: "List the workers that answer within half a second.", replies: map[int]any{200: api.Workers{}},
 		},

@@ -271,6 +271,21 @@ type StatusCount struct {
 	Since  []uint64 // of an end: those that have ended since each of the times
 }
 
+// QueueDemand is the reply to Demand.
+type QueueDemand struct {
+	Unclaimed uint64 // tasks in the stream
+	Claimed   uint64 // activities that run in the workers that answered
+	Slots     uint64 // of these workers, for the queue
+	Workers   int    // that read the queue
+}
+
+func (r *QueueDemand) fields(c *wire.Codec) {
+	c.Uint(&r.Unclaimed)
+	c.Uint(&r.Claimed)
+	c.Uint(&r.Slots)
+	c.Count(&r.Workers)
+}
+
 // LimitPage is the reply to Limits and Limit.
 type LimitPage struct {
 	Limits []LimitStats

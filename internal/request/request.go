@@ -35,6 +35,7 @@ const (
 	opDeletePolicy operation = 13
 	opCount        operation = 14
 	opHolders      operation = 15
+	opDemand       operation = 16
 )
 
 // empty is a request of the operation; nil if the operation is unknown.
@@ -70,6 +71,8 @@ func (o operation) empty() Request {
 		return new(DeletePolicy)
 	case opCount:
 		return new(Count)
+	case opDemand:
+		return new(Demand)
 	default:
 		return nil
 	}
@@ -177,6 +180,12 @@ type Count struct {
 
 func (*Count) operation() operation   { return opCount }
 func (q *Count) fields(c *wire.Codec) { wire.List(c, &q.Since, (*wire.Codec).Int) }
+
+// Demand requests the work of a task queue. Any owner can answer it. Reply: QueueDemand.
+type Demand struct{ Queue string }
+
+func (*Demand) operation() operation   { return opDemand }
+func (q *Demand) fields(c *wire.Codec) { c.String(&q.Queue) }
 
 // Limits requests a page of the limits in use that belong to the partition. Reply: LimitPage.
 type Limits struct {

@@ -77,7 +77,7 @@ func requests() (all []Request) {
 
 func replies() []Reply {
 	return []Reply{
-		&Answered{}, &Answer{}, &Description{}, &HistoryPage{}, &InstancePage{}, &Counts{}, &LimitPage{}, &WaiterPage{}, &Cleared{}, &PolicyList{}, &Done{}, &Worker{},
+		&Answered{}, &Answer{}, &Description{}, &HistoryPage{}, &InstancePage{}, &Counts{}, &QueueDemand{}, &LimitPage{}, &WaiterPage{}, &Cleared{}, &PolicyList{}, &Done{}, &Worker{},
 	}
 }
 

@@ -18,10 +18,18 @@ type Worker struct {
 	Queues      []string
 	Concurrency int // of each queue
 	Running     int // without the abandoned ones
+	Used        []Used
 	Abandoned   []Abandoned
 	LastError   string // the latest since its start; it may be over
 	LastErrorAt int64
 	NotReady    string // why it takes no work at present; empty: it does
+}
+
+// Used is the number of slots in use for a queue.
+type Used struct {
+	Queue string
+	Slots int // in use
+	Of    int // all
 }
 
 // Abandoned is an activity that runs although its grace period is over.
@@ -43,6 +51,13 @@ func (w *Worker) fields(c *wire.Codec) {
 	wire.List(c, &w.Queues, (*wire.Codec).String)
 	c.Count(&w.Concurrency)
 	c.Count(&w.Running)
+	wire.List(c, &w.Used, func(c *wire.Codec, u *Used) {
+		c.Record(func(c *wire.Codec) {
+			c.String(&u.Queue)
+			c.Count(&u.Slots)
+			c.Count(&u.Of)
+		})
+	})
 	wire.List(c, &w.Abandoned, func(c *wire.Codec, a *Abandoned) {
 		c.Record(func(c *wire.Codec) {
 			c.String(&a.Activity)

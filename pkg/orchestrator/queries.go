@@ -54,6 +54,8 @@ func (qs *queries) reply(ctx context.Context, q request.Request) (request.Reply,
 		return qs.stalled(ctx, q)
 	case *request.Count:
 		return qs.instanceCounts(ctx, q.Since)
+	case *request.Demand:
+		return qs.demand(ctx, q.Queue)
 	case *request.Limits:
 		return qs.limitsListed(ctx, q)
 	case *request.Limit:

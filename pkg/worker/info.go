@@ -36,6 +36,10 @@ func (w *Worker) info() request.Worker {
 		Name: w.cfg.Name, Host: hostname(), PID: os.Getpid(), Since: w.startedAt.UnixMilli(),
 		Activities: w.registry.Activities(), Queues: w.registry.Queues(), Concurrency: w.cfg.Concurrency, Running: len(w.tasks.running()),
 	}
+	used := w.tasks.slotsByQueue()
+	for _, name := range i.Queues {
+		i.Used = append(i.Used, request.Used{Queue: name, Slots: used[name], Of: w.slots(name)})
+	}
 	for _, r := range w.Abandoned() {
 		i.Abandoned = append(i.Abandoned, request.Abandoned{Activity: r.Name, Instance: r.Instance, Since: r.Since.UnixMilli()})
 	}

@@ -119,7 +119,7 @@ func (s *slots) Collect(ch chan<- prometheus.Metric) {
 	for _, name := range s.w.registry.Queues() {
 		n := used[name]
 		ch <- prometheus.MustNewConstMetric(s.desc, prometheus.GaugeValue, float64(n), name, "used")
-		ch <- prometheus.MustNewConstMetric(s.desc, prometheus.GaugeValue, float64(max(0, s.w.cfg.Concurrency-n)), name, "free")
+		ch <- prometheus.MustNewConstMetric(s.desc, prometheus.GaugeValue, float64(max(0, s.w.slots(name)-n)), name, "free")
 	}
 }
 

@@ -112,11 +112,16 @@ func (w *Worker) Start(ctx context.Context) error {
 	}
 	w.phase.Store(taking)
 	for _, q := range w.queues {
-		q.start(cmp.Or(w.cfg.QueueConcurrency[q.name], w.cfg.Concurrency))
+		q.start(w.slots(q.name))
 	}
 	w.log.Info("worker started", "namespace", w.cfg.Namespace, "partitions", w.conn.Partitions(),
 		"activities", strings.Join(w.registry.Activities(), " "), "queues", len(w.queues), "concurrency", w.cfg.Concurrency)
 	return nil
+}
+
+// slots returns the number of slots for a queue.
+func (w *Worker) slots(queue string) int {
+	return cmp.Or(w.cfg.QueueConcurrency[queue], w.cfg.Concurrency)
 }
 
 // reportOutages runs the outage reporter until close.
