@@ -9,6 +9,7 @@
 --
 -- The first owner makes the secret, and it stays. It is lost only together with everything that depends on it, which is
 -- in the same slot and was written later.
+if ms(2 ^ 52) ~= '4503599627370496' then return redis.error_reply('ERR Pawl requires a 64-bit build of Redis') end
 local t = now()
 local o = redis.call('HMGET', partition, 'owner', 'until', 'span', 'member', 'seq', 'time', 'clean', 'commits', 'secret')
 local owner = o[1] or ''

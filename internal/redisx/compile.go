@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -31,9 +32,9 @@ func (c *compiler) declare(src string) error {
 		var d *section
 		switch m[1] {
 		case "keys":
-			d, c.keys.array = &c.keys, "KEYS"
+			d, c.keys.array, c.keys.last = &c.keys, "KEYS", "#KEYS"
 		case "args":
-			d, c.args.array = &c.args, "ARGV"
+			d, c.args.array, c.args.last = &c.args, "ARGV", "#ARGV"
 		default:
 			continue
 		}
@@ -71,8 +72,11 @@ func (d *section) parse(text string, args []list) error {
 	return nil
 }
 
+// place returns the Lua expression of an index of the section, which is counted from 1.
+func (d *section) place(index int) string { return d.array + "[" + d.from + strconv.Itoa(index) + "]" }
+
 // locals returns the declaration of what the script uses of a section, on one line.
-func (d section) locals(args []list, uses func(string) bool) string {
+func (d *section) locals(args []list, uses func(string) bool) string {
 	var names, values []string
 	add := func(name, format string, args ...any) {
 		if uses(name) {
@@ -81,19 +85,20 @@ func (d section) locals(args []list, uses func(string) bool) string {
 	}
 	for i, f := range d.fixed {
 		if name, ok := strings.CutSuffix(f, "#"); ok {
-			add(name, "tonumber(%s[%d])", d.array, i+1)
+			add(name, "tonumber(%s)", d.place(i+1))
 		} else {
-			add(f, "%s[%d]", d.array, i+1)
+			add(f, "%s", d.place(i+1))
 		}
 	}
 	var out strings.Builder
 	if len(names) > 0 {
 		fmt.Fprintf(&out, "local %s = %s ", strings.Join(names, ", "), strings.Join(values, ", "))
 	}
-	at := fmt.Sprint(len(d.fixed))
+	first := len(d.fixed)
 	if d.array == "ARGV" && len(d.lists) > 1 {
-		at = fmt.Sprint(len(d.fixed) + len(d.lists) - 1)
+		first += len(d.lists) - 1
 	}
+	at := d.from + strconv.Itoa(first)
 	for i, l := range d.lists {
 		if i == len(d.lists)-1 && !uses(l.name) {
 			break
@@ -102,13 +107,13 @@ func (d section) locals(args []list, uses func(string) bool) string {
 		switch {
 		case i == len(d.lists)-1 && !uses("#"+l.name):
 		case i == len(d.lists)-1 && l.width() == 1:
-			fmt.Fprintf(&out, "local %s_n = #%s - %s_at ", l.name, d.array, l.name)
+			fmt.Fprintf(&out, "local %s_n = %s - %s_at ", l.name, d.last, l.name)
 		case i == len(d.lists)-1:
-			fmt.Fprintf(&out, "local %s_n = (#%s - %s_at) / %d ", l.name, d.array, l.name, l.width())
+			fmt.Fprintf(&out, "local %s_n = (%s - %s_at) / %d ", l.name, d.last, l.name, l.width())
 		case l.as >= 0:
 			fmt.Fprintf(&out, "local %s_n = %s_n ", l.name, args[l.as].name)
 		default:
-			fmt.Fprintf(&out, "local %s_n = tonumber(%s[%d]) ", l.name, d.array, len(d.fixed)+i+1)
+			fmt.Fprintf(&out, "local %s_n = tonumber(%s) ", l.name, d.place(len(d.fixed)+i+1))
 		}
 		at = l.name + "_at + " + l.name + "_n"
 		if l.width() > 1 {
@@ -152,13 +157,13 @@ func (c *compiler) compile(src, all string) (string, error) {
 }
 
 // find returns the section and the list of a name.
-func (c *compiler) find(name string) (section, list, bool) {
-	for _, d := range []section{c.keys, c.args} {
+func (c *compiler) find(name string) (*section, list, bool) {
+	for _, d := range []*section{&c.keys, &c.args} {
 		if i := slices.IndexFunc(d.lists, func(l list) bool { return l.name == name }); i >= 0 {
 			return d, d.lists[i], true
 		}
 	}
-	return section{}, list{}, false
+	return nil, list{}, false
 }
 
 // expand replaces the uses of lists.

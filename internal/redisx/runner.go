@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -18,6 +19,7 @@ type Call struct {
 	Keys   []string      // of a script; the first one selects the node
 	Args   []any         // of a script; or the whole command, its key at place 1
 	Within time.Duration // maximum time of repetitions while the node is unavailable; default and maximum 3 s
+	Join   bool          // may be carried out in one script with other calls of it; see Runner
 }
 
 // Command returns a plain command, such as Command("LRANGE", key, 0, -1).
@@ -105,14 +107,19 @@ const (
 // that hangs costs one call timeout, a master that is replaced costs the time until the election and one reload, whatever the
 // timeouts, retries and redirects of the user's client.
 //
+// Of the calls that are pending together, those of a script that set Call.Join travel as one command, an array: the node pays for the
+// command once. Each has its own reply, or its own error. A script may set Join unless it must be refused while Redis is out of memory
+// and others of it may be carried out: behind a write of the array nothing is refused any more.
+//
 // Concurrent calls may be carried out in any order. A call whose reply was lost may be carried out twice: every script must
 // tolerate it. Runner is safe for concurrent use.
 type Runner struct {
 	rdb   redis.UniversalClient
 	slots *slotMap // nil unless the client is of a cluster
 
-	outage *outage.Reporter                      // may be nil
-	timed  func(took time.Duration, failed bool) // may be nil
+	outage  *outage.Reporter                      // may be nil
+	timed   func(took time.Duration, failed bool) // may be nil
+	divided atomic.Bool                           // arrays have keys of one slot only, although the client is of no cluster
 
 	mu     sync.Mutex
 	lanes  map[redis.Cmdable]*lane // by the client's own client of the node
@@ -235,7 +242,6 @@ type flight struct {
 	size  int
 	until time.Time // repeated until then
 	tries int       // transient replies so far
-	cmd   *redis.Cmd
 }
 
 func (f flight) fail(err error) { f.done(nil, fmt.Errorf("redis: %s: %w", f.call.name(), err)) }
@@ -325,7 +331,7 @@ func (r *Runner) redirect(f flight) {
 	try := func() {
 		var cmd *redis.Cmd
 		if s := f.call.Script; s != nil {
-			cmd = r.slots.cluster.Eval(ctx, s.source, f.call.Keys, f.call.Args...)
+			cmd = r.slots.cluster.Eval(ctx, s.one.source, f.call.Keys, f.call.Args...)
 		} else {
 			cmd = r.slots.cluster.Do(ctx, f.call.Args...)
 		}

@@ -100,6 +100,62 @@ func TestScriptErrorAffectsOnlyItsCall(t *testing.T) {
 	})
 }
 
+func TestJoinedCallsAreCarriedOutAsIfEachWereAlone(t *testing.T) {
+	const calls = 1000
+	s := redisx.NewScript("join", "", strings.Replace(joinLua, "local out", "redis.call('INCR', first) local out", 1),
+		"first | left=pair* right*", "a b# unused | word* pair(name value)* more*")
+	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
+		part := redisx.NewSpace(redistest.Namespace()).Part
+		if err := rdb.LPush(within(t), part(0).Stalled(), "no number").Err(); err != nil {
+			t.Fatal(err)
+		}
+		check := func(r *redisx.Runner) {
+			t.Helper()
+			defer r.Close()
+			var wg sync.WaitGroup
+			for i := range calls {
+				p, n := part(i%8), i%3
+				first := p.Wakeups()
+				if i%100 == 0 {
+					first = p.Stalled() // of another type in partition 0
+				}
+				c := redisx.Call{Script: s, Keys: []string{first}, Args: []any{i, n, "", 1, n}, Join: true}
+				want := fmt.Sprintf("%s|%d|%d|w%d", first, i, n+1, i)
+				c.Args = append(c.Args, fmt.Sprint("w", i))
+				for k := range n {
+					c.Keys, c.Args = append(c.Keys, p.Inbox(fmt.Sprint(k))), append(c.Args, k, i)
+					want += fmt.Sprintf("|%s %d %d", p.Inbox(fmt.Sprint(k)), k, i)
+				}
+				c.Keys, c.Args = append(c.Keys, p.Early()), append(c.Args, "m", i)
+				want += fmt.Sprintf("|%s|m #more %d", p.Early(), i)
+				wg.Add(1)
+				r.Go(c, func(v any, err error) {
+					defer wg.Done()
+					if bad := i%200 == 0; bad != (err != nil) || bad != redisx.Refused(err) {
+						t.Errorf("call %d: %v", i, err)
+					}
+					if rep := redisx.NewReply([]any{v}); err == nil && strings.Join(rep.Strs(0), "|") != want {
+						t.Errorf("call %d: %v, want %s", i, v, want)
+					}
+				})
+			}
+			wg.Wait()
+		}
+		check(redisx.NewRunner(rdb))
+		if info, err := rdb.Info(within(t), "commandstats").Result(); err == nil && strings.Contains(info, "cmdstat_evalsha") {
+			_, stats, _ := strings.Cut(info, "cmdstat_evalsha:calls=")
+			if text, _, _ := strings.Cut(stats, ","); len(text) > 2 {
+				t.Errorf("%d calls were %s scripts", calls, text)
+			}
+		}
+		if cluster, ok := rdb.(*redis.ClusterClient); ok { // like a proxy in front of several nodes: it refuses keys of two slots
+			proxy := redis.NewClient(&redis.Options{Addr: cluster.Options().Addrs[0]})
+			defer func() { _ = proxy.Close() }()
+			check(redisx.NewRunner(proxy))
+		}
+	})
+}
+
 func TestEveryCallIsAnsweredWhenTheRunnerCloses(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
 	for range 20 {

@@ -17,8 +17,17 @@ var prelude string
 
 // Script is a Lua script with the name that its errors have. Scripts are immutable; each package makes its own where it starts.
 type Script struct {
-	name, source, sha string
-	keys, args        section
+	name       string
+	one, array form // array carries out several calls; it is empty for a script with a library
+	keys, args section
+}
+
+// form is the source of a script, and its name in Redis.
+type form struct{ source, sha string }
+
+func newForm(source string) form {
+	sum := sha1.Sum([]byte(source)) //nolint:gosec // Redis names scripts by SHA-1
+	return form{source: source, sha: hex.EncodeToString(sum[:])}
 }
 
 // compiled has the scripts of NewScript, which are immutable, by name, library and body.
@@ -59,7 +68,6 @@ func NewScript(name, library, body, keys, args string) *Script {
 // All of it is done here: a compiled script does what one that counts places by hand would do. The lines keep their numbers.
 // A library declares the keys of the scripts that share it.
 func Compile(name, library, body string) (*Script, error) {
-	s := &Script{name: name}
 	c := &compiler{}
 	if err := c.declare(library + body); err != nil {
 		return nil, fmt.Errorf("script %s: %w", name, err)
@@ -73,14 +81,21 @@ func Compile(name, library, body string) (*Script, error) {
 		}
 		src.WriteString(text)
 	}
-	s.source, s.keys, s.args = src.String(), c.keys, c.args
-	sum := sha1.Sum([]byte(s.source)) //nolint:gosec // see above
-	s.sha = hex.EncodeToString(sum[:])
+	s := &Script{name: name, one: newForm(src.String()), keys: c.keys, args: c.args}
+	if library == "" {
+		c.keys.from, c.keys.last = "key + ", "last_key"
+		c.args.from, c.args.last = "arg + ", "last_arg"
+		text, err := c.compile(body, body)
+		if err != nil {
+			return nil, fmt.Errorf("script %s: %w", name, err)
+		}
+		s.array = newForm(prelude + fmt.Sprintf(arrayLua, text))
+	}
 	return s, nil
 }
 
 // Source returns the compiled script.
-func (s *Script) Source() string { return s.source }
+func (s *Script) Source() string { return s.one.source }
 
 // ErrArguments is a call that does not fit the header of its script.
 var ErrArguments = errors.New("the call does not fit the header of its script")
@@ -98,6 +113,8 @@ func (s *Script) check(keys []string, args []any) error {
 type section struct {
 	text  string
 	array string // KEYS or ARGV
+	from  string // Lua: what is added to an index, or ""
+	last  string // Lua: the last index
 	fixed []string
 	lists []list
 }

@@ -5,13 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 )
+
+// errNoScript is the error of a node that does not keep the scripts that it is given.
+var errNoScript = errors.New("the node has forgotten a script that was just loaded")
 
 // errOverdue is the error of calls whose node takes longer than callTimeout for its reply.
 var errOverdue = fmt.Errorf("no reply within %v: %w", callTimeout, os.ErrDeadlineExceeded)
@@ -61,7 +63,7 @@ func (s *sender) overdue() {
 	s.mu.Lock()
 	var batch []flight
 	if time.Since(s.began) >= callTimeout { // not the next one already
-		batch, s.batch = slices.Clone(s.batch), nil // the client continues to write to the commands
+		batch, s.batch = s.batch, nil
 	}
 	s.replaced = len(batch) > 0
 	s.mu.Unlock()
@@ -98,30 +100,34 @@ func (s *sender) end() bool {
 // send carries out a batch. It loads the scripts into a master that has lost them (restart, failover), and repeats only what
 // failed for that reason. It reports false if the sender was replaced.
 func (s *sender) send(batch []flight) bool {
-	missing, ok := s.pipeline(batch, nil)
+	missing, ok := s.pipeline(batch, false)
 	if ok && len(missing) > 0 {
-		missing, ok = s.pipeline(missing, scriptsOf(missing))
+		missing, ok = s.pipeline(missing, true)
 	}
 	if ok {
 		for _, f := range missing {
-			f.fail(f.cmd.Err())
+			f.fail(errNoScript)
 		}
 	}
 	return ok
 }
 
-// pipeline sends a batch and processes its replies. It returns the calls whose scripts the node does not have.
-func (s *sender) pipeline(batch []flight, load []*Script) (noScript []flight, ok bool) {
+// pipeline sends a batch, after loading its scripts if load is set, and processes its replies. It returns the calls whose scripts the
+// node does not have.
+func (s *sender) pipeline(batch []flight, load bool) (noScript []flight, ok bool) {
 	l := s.lane
 	// Close lets an outstanding batch end: its writes may be done already, and the callers should know.
 	ctx, stop := context.WithTimeout(l.runner.calls, callTimeout)
 	defer stop()
 	pipe := l.client.Pipeline()
-	for _, s := range load {
-		pipe.ScriptLoad(ctx, s.source)
+	commands := l.runner.commands(batch)
+	if load {
+		for _, f := range formsOf(commands) {
+			pipe.ScriptLoad(ctx, f.source)
+		}
 	}
-	for i := range batch {
-		batch[i].cmd = pipe.Do(ctx, batch[i].call.wire()...)
+	for i := range commands {
+		commands[i].cmd = pipe.Do(ctx, commands[i].wire()...)
 	}
 	s.begin(batch)
 	_, _ = pipe.Exec(ctx)       // each command carries its own error
@@ -129,59 +135,53 @@ func (s *sender) pipeline(batch []flight, load []*Script) (noScript []flight, ok
 	if !s.end() {
 		return nil, false
 	}
-	var lost, passing []flight
-	for _, f := range batch {
-		reply, err := f.cmd.Result()
-		if err == nil || isReply(err) {
-			l.runner.observe(f.call.name(), err)
-		}
-		switch {
-		case err == nil:
-			f.done(reply, nil)
-		case errors.Is(err, redis.Nil):
-			f.done(nil, nil)
-		case !isReply(err):
-			lost = append(lost, f)
-		case strings.HasPrefix(err.Error(), "NOSCRIPT"):
-			noScript = append(noScript, f)
-		case l.runner.slots != nil && isRedirect(err):
-			l.runner.redirect(f)
-		case isTransient(err) && time.Now().Before(f.until):
-			passing = append(passing, f)
-		default:
-			f.fail(err)
-		}
+	var failed failures
+	for i := range commands {
+		commands[i].replies(func(f flight, reply any, err error) { l.replied(f, reply, err, &failed) })
 	}
-	l.runner.took(took, len(lost) > 0)
-	if len(passing) > 0 {
-		l.runner.later(passing)
+	l.runner.took(took, len(failed.lost) > 0)
+	if len(failed.passing) > 0 {
+		l.runner.later(failed.passing)
 	}
-	if len(lost) > 0 {
-		l.down(lost, lost[0].cmd.Err())
+	if len(failed.lost) > 0 {
+		l.down(failed.lost, failed.lostBy)
 	}
-	return noScript, true
+	return failed.noScript, true
 }
 
-func (c Call) wire() []any {
-	if c.Script == nil {
-		return c.Args
-	}
-	args := make([]any, 0, 3+len(c.Keys)+len(c.Args))
-	args = append(args, "EVALSHA", c.Script.sha, len(c.Keys))
-	for _, k := range c.Keys {
-		args = append(args, k)
-	}
-	return append(args, c.Args...)
+// failures are the calls of a batch that are repeated.
+type failures struct {
+	lost, passing, noScript []flight
+	lostBy                  error
 }
 
-func scriptsOf(fs []flight) []*Script {
-	seen := make(map[*Script]bool)
-	var out []*Script
-	for _, f := range fs {
-		if !seen[f.call.Script] {
-			seen[f.call.Script] = true
-			out = append(out, f.call.Script)
-		}
+// replied processes the reply to a call.
+func (l *lane) replied(f flight, reply any, err error, failed *failures) {
+	if err == nil || isReply(err) {
+		l.runner.observe(f.call.name(), err)
 	}
-	return out
+	switch {
+	case err == nil:
+		f.done(reply, nil)
+	case errors.Is(err, redis.Nil):
+		f.done(nil, nil)
+	case errors.Is(err, ErrReply):
+		f.fail(err)
+	case !isReply(err):
+		failed.lost = append(failed.lost, f)
+		if failed.lostBy == nil {
+			failed.lostBy = err
+		}
+	case strings.HasPrefix(err.Error(), "NOSCRIPT"):
+		failed.noScript = append(failed.noScript, f)
+	case l.runner.slots != nil && isRedirect(err):
+		l.runner.redirect(f)
+	case strings.HasPrefix(err.Error(), "CROSSSLOT") && f.call.Join && f.tries == 0: // a proxy in front of several nodes
+		l.runner.divided.Store(true)
+		failed.passing = append(failed.passing, f)
+	case isTransient(err) && time.Now().Before(f.until):
+		failed.passing = append(failed.passing, f)
+	default:
+		f.fail(err)
+	}
 }

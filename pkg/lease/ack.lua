@@ -20,7 +20,7 @@ allowOOM(lease)
 local element = id .. '\n' .. ms(t) .. '\n' .. body
 local length = redis.call('RPUSH', inbox, element)
 redis.call('DEL', lease)
-if length > 1 then return { 'OK', length, ms(t), '' } end
+if length > 1 then return { 'OK', length, t, '' } end
 advance(wakeups, instance, t + 2000)
 if #element > largest then element = '' end
-return { 'OK', length, ms(t), redis.sha1hex((f[5] or '') .. redis.sha1hex(element)) }
+return { 'OK', length, t, redis.sha1hex((f[5] or '') .. redis.sha1hex(element)) }

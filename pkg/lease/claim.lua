@@ -1,7 +1,7 @@
 -- claim takes a lease that is free or whose claim has expired.
 --
 --! keys  lease
---! args  effect token worker ttl# max_claims#
+--! args  effect token worker ttl max_claims#
 --! reply GONE | HELD until | EXHAUSTED claims | ACQUIRED claims until now
 --
 -- GONE: there is no lease, or it is for another effect. HELD: another worker holds it. EXHAUSTED: it is free, and was claimed as
@@ -9,25 +9,26 @@
 --
 -- Checks before it writes: the effect; then whether a claim is current, and whose; then the number of claims: claims are counted, not
 -- deliveries.
-local f = redis.call('HMGET', lease, 'e', 't', 'u', 'd', 'n')
-local is = { effect = f[1], token = f[2], till = f[3], span = f[4], claims = tonumber(f[5]) or 0 }
+local is = redis.call('HMGET', lease, 'e', 't', 'u', 'd', 'n')
+local holder, held_until, span, claims = is[2], is[3], is[4], tonumber(is[5]) or 0
 
-if is.effect ~= effect then
+if is[1] ~= effect then
   return { 'GONE' }
 end
 
 local t = now()
-if is.token and not expired(is.till, is.span, t) then
-  if is.token == token then
-    return { 'ACQUIRED', ms(is.claims), is.till, ms(t) }
+if holder and not expired(held_until, span, t) then
+  if holder == token then
+    return { 'ACQUIRED', claims, held_until, t }
   end
-  return { 'HELD', is.till }
+  return { 'HELD', held_until }
 end
 
-if is.claims >= max_claims then
-  return { 'EXHAUSTED', ms(is.claims) }
+if claims >= max_claims then
+  return { 'EXHAUSTED', claims }
 end
 
-local claims, till = ms(is.claims + 1), ms(t + ttl)
-redis.call('HSET', lease, 't', token, 'w', worker, 'u', till, 'd', ms(ttl), 'n', claims)
-return { 'ACQUIRED', claims, till, ms(t) }
+claims = claims + 1
+local till = t + ttl
+redis.call('HSET', lease, 't', token, 'w', worker, 'u', ms(till), 'd', ttl, 'n', ms(claims))
+return { 'ACQUIRED', claims, till, t }

@@ -89,7 +89,7 @@ func New(runner *redisx.Runner, space redisx.Space) *Leases {
 		runner: runner, space: space,
 		claim: redisx.NewScript("claim", "", claimLua,
 			"lease",
-			"effect token worker ttl# max_claims#"),
+			"effect token worker ttl max_claims#"),
 		renew: redisx.NewScript("renew", "", renewLua,
 			"| lease*",
 			"ttl# | token*"),
@@ -140,6 +140,7 @@ func (l *Leases) Claim(b ClaimRequest, done func(ClaimReply, error)) {
 		Script: l.claim,
 		Keys:   []string{l.key(b.Ref)},
 		Args:   []any{b.Effect, b.Token, b.Worker, b.TTL.Milliseconds(), b.MaxClaims},
+		Join:   true,
 	}, func(reply any, err error) {
 		if err != nil {
 			done(ClaimReply{}, err)
@@ -211,6 +212,7 @@ func (l *Leases) Ack(c Completion, done func(Acked, error)) {
 		Script: l.ack,
 		Keys:   []string{l.key(c.Ref), p.Inbox(c.Instance), p.Wakeups()},
 		Args:   []any{c.Effect, c.Token, c.Instance, id, c.Body, history.MaxDoorbellElement},
+		Join:   true,
 	}, func(reply any, err error) {
 		if err != nil {
 			done(Acked{}, err)

@@ -110,7 +110,8 @@ func (s *Store) Commit(t Tenure, c *Commit, done func(Committed, error)) {
 		args = append(args, retainedField+ticket)
 	}
 	deleted := c.Delete
-	s.run.Go(redisx.Call{Script: s.commit, Keys: keys, Args: args}, func(v any, err error) {
+	// Out of memory Redis refuses a commit that pops nothing, because it begins something new: it must not be behind another's writes.
+	s.run.Go(redisx.Call{Script: s.commit, Keys: keys, Args: args, Join: len(c.Pop) > 0}, func(v any, err error) {
 		if err != nil {
 			done(Committed{}, err)
 			return

@@ -67,7 +67,8 @@ while fits and #unread < max_unread do
   at = at + 1
   fits = append(batch[k])
 end
-if again then return {'OK', ms(t), unread, {}, redis.call('HGET', partition, 'commits') or '0'} end
+if again then return {'OK', t, unread, {}, redis.call('HGET', partition, 'commits') or '0'} end
+local stamp = ms(t)
 
 -- What pops frees memory first. Out of memory, only a commit that deletes leases and creates none, or changes the status, succeeds.
 if #created == 0 and #deleted > 0 or from_index ~= to_index then allowOOM(partition) end
@@ -98,9 +99,9 @@ if string.sub(pruned, -2) ~= ':0' then redis.call('UNLINK', pruned, pruned_repor
 -- Create, then delete: what was scheduled and cancelled in one turn must not leave a lease.
 for i = 1, #created do
   -- An orphan may be there, or a key of another type: an error here would leave the events of a turn that is not in the record.
-  if redis.pcall('HSET', created[i], 'e', create[i].effect, 'n', '0', 'c', ms(t), 'k', create[i].proof) ~= 4 then
+  if redis.pcall('HSET', created[i], 'e', create[i].effect, 'n', '0', 'c', stamp, 'k', create[i].proof) ~= 4 then
     redis.call('DEL', created[i])
-    redis.call('HSET', created[i], 'e', create[i].effect, 'n', '0', 'c', ms(t), 'k', create[i].proof)
+    redis.call('HSET', created[i], 'e', create[i].effect, 'n', '0', 'c', stamp, 'k', create[i].proof)
   end
 end
 local workers = {}
@@ -116,7 +117,7 @@ if new_head ~= '' then
   if new_incarnation == '1' then
     redis.call('HDEL', record, 'ended', 'end', 'unread', 'parent', 'held', 'custom.type', 'custom.data', 'custom.version', 'prod', 'pub')
   end
-  redis.call('HSET', record, 'head', new_head, 'updated', ms(t), 'events', ms(prepends > 0 and 0 or length))
+  redis.call('HSET', record, 'head', new_head, 'updated', stamp, 'events', ms(prepends > 0 and 0 or length))
   for i = 1, #release, 500 do
     redis.call('HDEL', record, unpack(release, i, math.min(i + 499, #release)))
   end
@@ -125,13 +126,13 @@ if new_head ~= '' then
   end
   if from_index ~= to_index then
     redis.call('ZREM', from_index, instance)
-    redis.call('ZADD', to_index, ms(t), instance)
+    redis.call('ZADD', to_index, stamp, instance)
   end
   redis.call('HDEL', stalled, instance)
 end
 if prepends > 0 then
-  schedule(wakeups, prepend[1], instance, ms(t), '', t)
+  schedule(wakeups, prepend[1], instance, stamp, '', t)
 else
   schedule(wakeups, elements[pops + 1], instance, wakeup, '', t)
 end
-return {'OK', ms(t), unread, workers, ms(redis.call('HINCRBY', partition, 'commits', 1))}
+return {'OK', t, unread, workers, redis.call('HINCRBY', partition, 'commits', '1')}

@@ -1,7 +1,7 @@
 -- ingest moves a batch of messages from the stream into inboxes, together with the applied position.
 --
 --! keys  partition wakeups early | to(record inbox ids)*
---! args  token from_seq from_time to_seq to_time max_inbox# max_ids# span# max_inbox_bytes# max_early# max_all_early# seal | message(instance id kind element)*
+--! args  token from_seq from_time to_seq to_time max_inbox# max_ids# span max_inbox_bytes# max_early# max_all_early# seal | message(instance id kind element)*
 --! reply FENCED | CONFLICT sequence time | DONE now | OK now message*
 --
 -- max_ids, span: how many message ids an instance remembers, and for how many ms.
@@ -22,10 +22,11 @@ local t = now()
 if fenced(partition, token, t) then return {'FENCED'} end
 local applied = redis.call('HMGET', partition, 'seq', 'time')
 local seq, time = applied[1] or '0', applied[2] or '0'
-if seq == to_seq and time == to_time and (seq ~= from_seq or time ~= from_time) then return {'DONE', ms(t)} end
+if seq == to_seq and time == to_time and (seq ~= from_seq or time ~= from_time) then return {'DONE', t} end
 if seq ~= from_seq or time ~= from_time then return {'CONFLICT', seq, time} end
 
-seal = seal .. '\n'     -- workers can push elements, but not this
+seal = seal .. '\n' -- workers can push elements, but not this
+local stamp, horizon = ms(t), ms(t - span)
 local largest = 1200000 -- bytes: no element is larger, so that short inboxes need not be measured
 local overhead = 512    -- of an early input: what Redis keeps for it beside the element
 local known, length, size, started, taken, early_bytes, reply = {}, {}, {}, {}, {}, {}, {}
@@ -111,10 +112,10 @@ for m = 1, #message do
       redis.call('RPUSH', inbox, element)
     end
     if id ~= '' then
-      redis.call('ZADD', ids, ms(t), id)
-      redis.call('ZREMRANGEBYSCORE', ids, '-inf', ms(t - span))
+      redis.call('ZADD', ids, stamp, id)
+      redis.call('ZREMRANGEBYSCORE', ids, '-inf', horizon)
       redis.call('ZREMRANGEBYRANK', ids, 0, -max_ids - 1)
-      redis.call('PEXPIRE', ids, ms(span))
+      redis.call('PEXPIRE', ids, span)
     end
   end
   if verdict == 'f' or verdict == 'o' then
@@ -140,4 +141,4 @@ if changed then
   end
 end
 redis.call('HSET', partition, 'seq', to_seq, 'time', to_time)
-return {'OK', ms(t), reply}
+return {'OK', t, reply}

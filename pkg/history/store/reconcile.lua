@@ -62,5 +62,5 @@ elseif reason ~= '' then
   redis.call('HSET', stalled, instance, reason)
 end
 if published ~= '' and head ~= '' then redis.call('HSET', record, 'pub', published) end
-schedule(wakeups, unread > 0 and redis.call('LINDEX', inbox, 0), instance, next_wakeup, hold, t)
+schedule(wakeups, unread > 0 and redis.call('LINDEX', inbox, 0), instance, next_wakeup and ms(next_wakeup), hold, t)
 return {'OK', ms(t), unread, reply}

@@ -114,7 +114,7 @@ func New(run *redisx.Runner, space redisx.Space) *Store {
 		Reader: *NewReader(run, space),
 		ingest: redisx.NewScript("ingest", "", ingestLua,
 			"partition wakeups early | to(record inbox ids)*",
-			"token from_seq from_time to_seq to_time max_inbox# max_ids# span# max_inbox_bytes# max_early# max_all_early# seal | message(instance id kind element)*"),
+			"token from_seq from_time to_seq to_time max_inbox# max_ids# span max_inbox_bytes# max_early# max_all_early# seal | message(instance id kind element)*"),
 		commit: redisx.NewScript("commit", "", commitLua,
 			"partition wakeups record inbox history stalled from_index to_index pruned pruned_reports early | created=create* deleted*",
 			"token instance head new_head wakeup new_incarnation max_unread# max_bytes# due applied | pop* event* create(effect proof)* field* prepend* release*"),
@@ -188,7 +188,7 @@ func (s *Store) Ingest(t Tenure, prev, next history.Position, batch []Message, d
 		keys = append(keys, p.Instance(m.Instance), p.Inbox(m.Instance), p.Seen(m.Instance))
 		args = append(args, m.Instance, m.ID, string(m.Kind), m.Element)
 	}
-	s.run.Go(redisx.Call{Script: s.ingest, Keys: keys, Args: args}, func(v any, err error) {
+	s.run.Go(redisx.Call{Script: s.ingest, Keys: keys, Args: args, Join: true}, func(v any, err error) {
 		if err != nil {
 			done(0, nil, err)
 			return

@@ -1,0 +1,158 @@
+package redisx
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// arrayLua carries out the calls of an array one after the other, each as if it were alone: the error of one is its reply. The
+// arguments are the number of calls, the numbers of keys and arguments of each, and then the arguments of all.
+const arrayLua = `local function call(key, last_key, arg, last_arg)
+%s
+end
+local replies, n = {}, tonumber(ARGV[1])
+local key, arg = 0, 1 + 2 * n
+for i = 1, n do
+  local last_key, last_arg = key + ARGV[2 * i], arg + ARGV[2 * i + 1]
+  local ok, reply = pcall(call, key, last_key, arg, last_arg)
+  if not ok and type(reply) ~= 'table' then -- before Redis 7, and of Lua itself
+    reply = tostring(reply)
+    reply = { err = string.find(reply, '^%%u+ ') and reply or 'ERR ' .. reply }
+  end
+  replies[i] = reply or false
+  key, arg = last_key, last_arg
+end
+return replies
+`
+
+// Bounds of an array: other clients of the node wait while it runs.
+const (
+	maxArray     = 32
+	maxArrayArgs = 64       // keys and arguments of a call; one with more is expensive itself
+	maxArraySize = 64 << 10 // bytes of a call
+)
+
+// command is one command of a pipeline: the only call of a plain command or script, or those of an array.
+type command struct {
+	calls []flight
+	cmd   *redis.Cmd
+}
+
+// commands divides a batch into commands. Calls that may be joined become arrays: those of a script, and in a cluster of a slot.
+// The calls of a command keep their order.
+func (r *Runner) commands(batch []flight) []command {
+	out := make([]command, 0, len(batch))
+	var open map[arrayID]int // places of arrays that have room
+	for i, f := range batch {
+		if !f.joins() || len(batch) == 1 {
+			out = append(out, command{calls: batch[i : i+1 : i+1]})
+			continue
+		}
+		id := arrayID{script: f.call.Script}
+		if r.slots != nil || r.divided.Load() {
+			id.tag = hashTag(f.call.Keys[0])
+		}
+		at, ok := open[id]
+		if ok && len(out[at].calls) < maxArray {
+			out[at].calls = append(out[at].calls, f)
+			continue
+		}
+		if open == nil {
+			open = make(map[arrayID]int)
+		}
+		open[id] = len(out)
+		out = append(out, command{calls: batch[i : i+1 : i+1]})
+	}
+	return out
+}
+
+type arrayID struct {
+	script *Script
+	tag    string // "": of any slot
+}
+
+// joins reports whether the call may be part of an array.
+func (f *flight) joins() bool {
+	c := &f.call
+	return c.Join && c.Script.array.sha != "" && len(c.Keys)+len(c.Args) <= maxArrayArgs && f.size <= maxArraySize
+}
+
+// hashTag returns what determines the slot of one of our keys.
+func hashTag(key string) string { return key[:strings.IndexByte(key, '}')+1] }
+
+// form returns the script that the command runs.
+func (c *command) form() form {
+	s := c.calls[0].call.Script
+	if len(c.calls) > 1 {
+		return s.array
+	}
+	return s.one
+}
+
+// wire returns the command as Redis gets it.
+func (c *command) wire() []any {
+	first := &c.calls[0].call
+	if first.Script == nil {
+		return first.Args
+	}
+	keys, args := 0, 0
+	for i := range c.calls {
+		keys += len(c.calls[i].call.Keys)
+		args += len(c.calls[i].call.Args)
+	}
+	out := make([]any, 0, 4+2*len(c.calls)+keys+args)
+	out = append(out, "EVALSHA", c.form().sha, keys)
+	for i := range c.calls {
+		for _, k := range c.calls[i].call.Keys {
+			out = append(out, k)
+		}
+	}
+	if len(c.calls) > 1 {
+		out = append(out, len(c.calls))
+		for i := range c.calls {
+			out = append(out, len(c.calls[i].call.Keys), len(c.calls[i].call.Args))
+		}
+	}
+	for i := range c.calls {
+		out = append(out, c.calls[i].call.Args...)
+	}
+	return out
+}
+
+// replies calls f with the reply or the error of each call.
+func (c *command) replies(f func(flight, any, error)) {
+	all, err := c.cmd.Result()
+	if len(c.calls) == 1 {
+		f(c.calls[0], all, err)
+		return
+	}
+	list, _ := all.([]any)
+	for i, call := range c.calls {
+		switch {
+		case err != nil:
+			f(call, nil, err)
+		case len(list) != len(c.calls):
+			f(call, nil, fmt.Errorf("%w: %d replies to %d calls", ErrReply, len(list), len(c.calls)))
+		default:
+			if failed, ok := list[i].(error); ok {
+				f(call, nil, failed)
+			} else {
+				f(call, list[i], nil)
+			}
+		}
+	}
+}
+
+// formsOf returns the scripts that commands run.
+func formsOf(commands []command) []form {
+	var out []form
+	for i := range commands {
+		if s := commands[i].form(); !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}

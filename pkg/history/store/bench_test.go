@@ -1,0 +1,158 @@
+package store_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl/internal/redistest"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/lease"
+)
+
+// BenchmarkScripts reports the time that Redis spends in each script of an activity, alone and pending together with others, by its
+// own account: the shortest of the rounds, because other processes may take its processor meanwhile.
+func BenchmarkScripts(b *testing.B) {
+	for _, pending := range []int{1, 512} {
+		b.Run(fmt.Sprintf("pending=%d", pending), func(b *testing.B) {
+			rdb := redistest.Start(b, "--appendonly", "yes", "--save", "").Client(b)
+			run := redisx.NewRunner(rdb)
+			defer run.Close()
+			space := redisx.NewSpace(redistest.Namespace())
+			s := &scripts{
+				B: b, rdb: rdb, pending: pending, best: map[string]float64{}, st: store.New(run, space), leases: lease.New(run, space),
+				own: store.Tenure{Part: part, Token: token},
+			}
+			until := strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10)
+			if err := rdb.HSet(b.Context(), space.Part(part).Owner(), "owner", token, "until", until, "span", time.Hour.Milliseconds()).Err(); err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				s.activity()
+			}
+			for name, us := range s.best {
+				b.ReportMetric(us, name+"-us")
+			}
+		})
+	}
+}
+
+type scripts struct {
+	*testing.B
+	rdb     redis.UniversalClient
+	st      *store.Store
+	leases  *lease.Leases
+	own     store.Tenure
+	pending int
+	round   int
+	best    map[string]float64
+}
+
+// activity takes one instance for each pending call through the second activity of a chain.
+func (s *scripts) activity() {
+	s.round++
+	id := func(i int) string { return fmt.Sprintf("chain-GqDlXG-%d-%d", s.round, i) }
+	claim := func(i int) lease.Claim {
+		return lease.Claim{Token: "token-" + id(i), Ref: lease.Ref{Part: part, Instance: id(i), Execution: 1, Activity: 2, Effect: "e2"}}
+	}
+	s.measure("first-commit", func(i int, done func(error)) {
+		s.st.Commit(s.own, &store.Commit{
+			Instance: id(i), Execution: 1, NewHead: "h1", Events: [][]byte{make([]byte, 80), make([]byte, 120)}, Create: leases(2),
+			Record: &store.Record{Name: "chain", Version: "1", Origin: at(1), Execution: 1, Status: store.Running, Created: 5}, Wakeup: time.Now().UnixMilli(), MaxUnread: 256,
+		}, func(_ store.Committed, err error) { done(err) })
+	})
+	s.measure("claim", func(i int, done func(error)) {
+		s.leases.Claim(lease.ClaimRequest{Claim: claim(i), Worker: "worker-1", TTL: time.Minute, MaxClaims: 10}, func(_ lease.ClaimReply, err error) { done(err) })
+	})
+	popped := make([]string, s.pending)
+	s.measure("ack", func(i int, done func(error)) {
+		s.leases.Ack(lease.Completion{Claim: claim(i), Body: make([]byte, 60)}, func(a lease.Acked, err error) {
+			popped[i] = a.Element.ID
+			done(err)
+		})
+	})
+	s.measure("commit", func(i int, done func(error)) {
+		s.st.Commit(s.own, &store.Commit{
+			Instance: id(i), Execution: 1, Head: "h1", NewHead: "h2", Pop: popped[i : i+1], Events: [][]byte{make([]byte, 60), make([]byte, 120)},
+			Create: []store.Lease{{Activity: 4, Effect: "e4"}}, Record: &store.Record{}, From: store.Running, Wakeup: time.Now().UnixMilli(), MaxUnread: 256,
+		}, func(_ store.Committed, err error) { done(err) })
+	})
+	s.measure("ingest", func(i int, done func(error)) {
+		if i > 0 { // one batch of a partition at a time
+			done(nil)
+			return
+		}
+		n := uint64(s.round)
+		from := history.Position{}
+		if n > 1 {
+			from = at(n - 1)
+		}
+		s.st.Ingest(s.own, from, at(n), []store.Message{{Instance: id(-1), ID: "m", Kind: store.StartMessage, Element: element("!m")}},
+			func(_ int64, _ []store.Ingested, err error) { done(err) })
+	})
+}
+
+// measure makes the pending calls, and keeps the shortest time of one call.
+func (s *scripts) measure(name string, call func(i int, done func(error))) {
+	s.Helper()
+	s.rdb.ConfigResetStat(s.Context())
+	cpu := s.cpu()
+	var wg sync.WaitGroup
+	for i := range s.pending {
+		wg.Add(1)
+		call(i, func(err error) {
+			if err != nil {
+				s.Errorf("%s: %v", name, err)
+			}
+			wg.Done()
+		})
+	}
+	wg.Wait()
+	info, err := s.rdb.Info(s.Context(), "commandstats").Result()
+	if err != nil {
+		s.Fatal(err)
+	}
+	_, stats, _ := strings.Cut(info, "cmdstat_evalsha:")
+	var calls int
+	var us float64
+	if _, err := fmt.Sscanf(strings.ReplaceAll(stats, ",", " "), "calls=%d usec=%g", &calls, &us); err != nil {
+		s.Fatalf("%q: %v", stats, err)
+	}
+	if s.round == 1 { // it loads the scripts
+		return
+	}
+	s.keep(name, us/float64(s.pending))
+	s.keep(name+"-cpu", (s.cpu()-cpu)/float64(s.pending))
+}
+
+func (s *scripts) keep(name string, us float64) {
+	if best, ok := s.best[name]; !ok || us < best {
+		s.best[name] = us
+	}
+}
+
+// cpu returns the processor time that Redis has taken, in µs: with reading calls, writing replies, and the append-only file.
+func (s *scripts) cpu() float64 {
+	info, err := s.rdb.Info(s.Context(), "cpu").Result()
+	if err != nil {
+		s.Fatal(err)
+	}
+	var sum float64
+	for _, field := range []string{"used_cpu_sys:", "used_cpu_user:"} {
+		_, text, _ := strings.Cut(info, field)
+		text, _, _ = strings.Cut(text, "\r")
+		seconds, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			s.Fatal(err)
+		}
+		sum += 1e6 * seconds
+	}
+	return sum
+}
