@@ -126,7 +126,7 @@ func answers(in history.Event) (a answer, ok bool) {
 }
 
 // asked returns the outstanding work that the answer is for, or nil.
-func (x *Execution) asked(a answer) *work {
+func (x *outstanding) asked(a answer) *work {
 	w := x.open[a.id]
 	if w == nil || w.kind != a.kind || w.effect != a.effect {
 		return nil
@@ -135,7 +135,7 @@ func (x *Execution) asked(a answer) *work {
 }
 
 // append records a live event. The time of a decision is the Now of its step.
-func (x *Execution) append(ev history.Event) {
+func (x *record) append(ev history.Event) {
 	head := ev.Meta()
 	x.last++
 	head.ID = x.last

@@ -81,12 +81,12 @@ type call struct {
 // Call schedules the activity, or starts the child. The future settles with its result,
 // with a *history.Failure, or with a *cancel.Cancelled: at once when it is cancelled, for
 // nobody waits until the activity or the child has really ended.
-func (x *Execution) Call(spec Call) *Future {
+func (x *Code) Call(spec Call) *Future {
 	if _, err := x.enter(); err != nil {
-		return x.refused(err)
+		return x.Refuse(err)
 	}
 	if over := x.over(spec.Scope); over != nil {
-		return x.refused(over)
+		return x.Refuse(over)
 	}
 	if spec.Child != nil {
 		spec.Retry, spec.AttemptTimeout = Retry{}, 0
@@ -95,7 +95,7 @@ func (x *Execution) Call(spec Call) *Future {
 	c.source = c
 	c.begin()
 	if spec.Within > 0 && !c.settled && !x.unwinding {
-		c.deadline = x.scheduleTimer(spec.Within, c.home, c)
+		c.deadline = x.scheduleTimer(&history.TimerScheduled{}, spec.Within, c.home, c)
 	}
 	x.exit()
 	return &c.Future
@@ -110,7 +110,7 @@ func (c *call) what() string {
 }
 
 // tooLarge returns the failure of a payload over the limit, or nil.
-func (x *Execution) tooLarge(p history.Payload, what string) *history.Failure {
+func (x *record) tooLarge(p history.Payload, what string) *history.Failure {
 	limit := x.opts.Limits.Payload
 	if len(p.Data) <= limit {
 		return nil
@@ -134,7 +134,7 @@ func (c *call) begin() {
 		return
 	}
 	if c.attempt != nil && c.spec.AttemptTimeout > 0 {
-		c.limit = c.x.scheduleLimit(c.attempt, c.spec.AttemptTimeout, c.home, c)
+		c.limit = c.x.scheduleTimer(&history.TimerScheduled{AttemptTimeoutOf: c.attempt.id}, c.spec.AttemptTimeout, c.home, c)
 	}
 }
 
@@ -213,7 +213,7 @@ func (c *call) letIn() {
 		return
 	}
 	c.drop(cancel.Cancelled{Reason: cancel.LostSelect}, &c.limit)
-	c.limit = c.x.scheduleLimit(c.attempt, c.spec.AttemptTimeout, c.home, c)
+	c.limit = c.x.scheduleTimer(&history.TimerScheduled{AttemptTimeoutOf: c.attempt.id}, c.spec.AttemptTimeout, c.home, c)
 }
 
 // failed goes on after the failure of an attempt, or of a child.
@@ -223,7 +223,7 @@ func (c *call) failed(attempt *work, f *history.Failure) {
 		return
 	}
 	if d := c.spec.Retry.pause(c.number); d > 0 {
-		c.pause = c.x.scheduleTimerThatKeeps(attempt.slot(), d, c.home, c)
+		c.pause = c.x.scheduleTimer(&history.TimerScheduled{RetainsSlotOf: attempt.slot()}, d, c.home, c)
 		return
 	}
 	c.begin()

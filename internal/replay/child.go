@@ -48,7 +48,7 @@ func ChildID(parent history.Identity, event uint64) string {
 // outstanding, and its end is told to nobody. The start is recorded once; the id of an
 // instance that exists already is no error, and nothing happens then. The error is that
 // of a scope that is over, or a *history.Failure of a payload over the limit.
-func (x *Execution) Launch(child Child, payload history.Payload, in *Scope) error {
+func (x *Code) Launch(child Child, payload history.Payload, in *Scope) error {
 	if _, err := x.enter(); err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (x *Execution) Launch(child Child, payload history.Payload, in *Scope) erro
 }
 
 // depth is how many ancestors the instance has.
-func (x *Execution) depth() uint64 {
+func (x *record) depth() uint64 {
 	if x.started.Parent == nil {
 		return 0
 	}
@@ -71,7 +71,7 @@ func (x *Execution) depth() uint64 {
 
 // scheduleChild decides the start of the call's child. What is abandoned, with the
 // deadline that its call may have, is in no scope.
-func (x *Execution) scheduleChild(c *call) (w *work, refused *history.Failure) {
+func (x *Code) scheduleChild(c *call) (w *work, refused *history.Failure) {
 	ev, refused, ok := x.decideChild(*c.spec.Child, c.spec.Payload, c.home.detached(), false, c.limited())
 	if !ok {
 		return nil, refused
@@ -82,14 +82,14 @@ func (x *Execution) scheduleChild(c *call) (w *work, refused *history.Failure) {
 	return x.add(&work{id: ev.ID, kind: childWork, effect: ev.Effect, abandoned: ev.Abandon, owner: c}, c.home), nil
 }
 
-func (x *Execution) decideChild(
+func (x *Code) decideChild(
 	child Child, payload history.Payload, apart, detached bool, limited *history.Failure,
 ) (ev *history.ChildScheduled, refused *history.Failure, ok bool) {
 	if child.Instance == "" {
 		x.collectOwed() // the place of the start is behind them
 		child.Instance = ChildID(x.id, x.last+1)
 	}
-	return decide(x, &history.ChildScheduled{
+	return decide(&x.record, &history.ChildScheduled{
 		Name: child.Name, Version: child.Version, Instance: child.Instance, Payload: payload,
 		Abandon: child.Abandon, Detached: detached, InDetachedScope: apart,
 	}, limited)

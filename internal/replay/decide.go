@@ -69,13 +69,13 @@ func (x *Execution) Replay(events []history.Event) error {
 	return x.err
 }
 
-func (x *Execution) consume() {
+func (x *record) consume() {
 	x.past.at++
 	x.last++
 }
 
 // peek is the next event of history, or nil.
-func (x *Execution) peek() history.Event {
+func (x *record) peek() history.Event {
 	if x.past.at < len(x.past.events) {
 		return x.past.events[x.past.at]
 	}
@@ -85,7 +85,7 @@ func (x *Execution) peek() history.Event {
 // meet takes the event that history has for a decision of the code, or notes the
 // divergence and gives nil. about is what must be the same besides the kind: see
 // subject. made is the decision for the text, if there is one.
-func (x *Execution) meet(kind history.Kind, about string, made history.Event) history.Event {
+func (x *record) meet(kind history.Kind, about string, made history.Event) history.Event {
 	if x.err != nil {
 		return nil
 	}
@@ -109,7 +109,7 @@ func (x *Execution) meet(kind history.Kind, about string, made history.Event) hi
 
 // collectOwed moves the cancellations that history has next into owed, and passes over
 // the markers among them: see Patched. When history is not being replayed there are none.
-func (x *Execution) collectOwed() {
+func (x *record) collectOwed() {
 	for {
 		ev := x.peek()
 		id, owed := cancels(ev)
@@ -173,7 +173,7 @@ func (x *Execution) settleOwed() {
 	clear(x.past.owed)
 }
 
-func (x *Execution) sortedOwed() []history.Event {
+func (x *record) sortedOwed() []history.Event {
 	if len(x.past.owed) == 0 {
 		return nil
 	}
@@ -187,9 +187,9 @@ func (x *Execution) sortedOwed() []history.Event {
 
 // scheduleActivity decides an attempt of the call. It gives nil if that was one
 // decision too many, or not the one that history has, or if it was refused.
-func (x *Execution) scheduleActivity(c *call) (w *work, refused *history.Failure) {
+func (x *Code) scheduleActivity(c *call) (w *work, refused *history.Failure) {
 	c.number++
-	ev, refused, ok := decide(x, &history.ActivityScheduled{
+	ev, refused, ok := decide(&x.record, &history.ActivityScheduled{
 		Name: c.spec.Activity, Queue: c.spec.Queue, Payload: c.spec.Payload, Attempt: c.number, First: c.first, Limit: c.gate(),
 	}, c.limited())
 	if !ok {
@@ -201,7 +201,7 @@ func (x *Execution) scheduleActivity(c *call) (w *work, refused *history.Failure
 
 // samePayload compares what the code gives now with what it gave then. A difference
 // is allowed unless the options are strict: a field was added.
-func (x *Execution) samePayload(met history.Event, recorded, made history.Payload) bool {
+func (x *record) samePayload(met history.Event, recorded, made history.Payload) bool {
 	if recorded.Type == made.Type && bytes.Equal(recorded.Data, made.Data) {
 		return true
 	}
@@ -218,22 +218,9 @@ func (x *Execution) samePayload(met history.Event, recorded, made history.Payloa
 	return true
 }
 
-// scheduleTimer decides a timer; one without a scope is cancelled with none.
-func (x *Execution) scheduleTimer(d time.Duration, in *Scope, by owner) *work {
-	return x.setTimer(&history.TimerScheduled{FireAt: due(x.now, d)}, in, by)
-}
-
-// scheduleTimerThatKeeps decides a timer during which the slot of a schedule is kept; 0: of none.
-func (x *Execution) scheduleTimerThatKeeps(slot uint64, d time.Duration, in *Scope, by owner) *work {
-	return x.setTimer(&history.TimerScheduled{FireAt: due(x.now, d), RetainsSlotOf: slot}, in, by)
-}
-
-// scheduleLimit decides the timer at which an attempt is over. See PutOff.
-func (x *Execution) scheduleLimit(attempt *work, d time.Duration, in *Scope, by owner) *work {
-	return x.setTimer(&history.TimerScheduled{FireAt: due(x.now, d), AttemptTimeoutOf: attempt.id}, in, by)
-}
-
-func (x *Execution) setTimer(ev *history.TimerScheduled, in *Scope, by owner) *work {
+// scheduleTimer decides the timer ev, d after now. Without a scope no end of one cancels it.
+func (x *Code) scheduleTimer(ev *history.TimerScheduled, d time.Duration, in *Scope, by owner) *work {
+	ev.FireAt = due(x.now, d)
 	if x.past.active {
 		met, ok := x.meet(history.KindTimerScheduled, "", nil).(*history.TimerScheduled)
 		if !ok {
@@ -256,7 +243,7 @@ func (x *Execution) setTimer(ev *history.TimerScheduled, in *Scope, by owner) *w
 
 // cancel decides that nobody wants the work any more. On replay, one that history
 // does not have stays open, withdrawn, until history answers it or ends.
-func (x *Execution) cancel(w *work, why cancel.Cancelled) {
+func (x *Code) cancel(w *work, why cancel.Cancelled) {
 	if x.past.active {
 		x.collectOwed()
 		if _, ok := x.past.owed[w.id]; ok {
@@ -313,7 +300,7 @@ const excessText = "the history has reached its limit"
 
 // overdrawn reports whether the execution must end because its history is too long.
 // On replay history says so.
-func (x *Execution) overdrawn() bool {
+func (x *record) overdrawn() bool {
 	if !x.past.active {
 		return x.last >= x.opts.Limits.Events
 	}
@@ -331,7 +318,7 @@ func isExcess(ev history.Event) bool {
 }
 
 // exceed ends the execution as soon as the strand that runs has left.
-func (x *Execution) exceed() {
+func (x *record) exceed() {
 	x.excess = &history.Failure{
 		Code: history.CodeTooLarge, Permanent: true,
 		Message: fmt.Sprintf("%s of %d events; split the work over several instances", excessText, x.opts.Limits.Events),

@@ -29,7 +29,7 @@ func (d *Divergence) Error() string {
 }
 
 // diverge breaks the execution. The first divergence stands.
-func (x *Execution) diverge(id uint64, expected, met string) {
+func (x *record) diverge(id uint64, expected, met string) {
 	if x.err != nil {
 		return
 	}

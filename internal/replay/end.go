@@ -16,7 +16,7 @@ import (
 // to end does not go on. If that comes between the word and the return, the end is
 // Cancelled: the next execution would know nothing of it. The scope of the call may refuse
 // it, too, and a payload over the limit is a *history.Failure.
-func (x *Execution) ContinueAsNew(payload history.Payload, version string, in *Scope) error {
+func (x *Code) ContinueAsNew(payload history.Payload, version string, in *Scope) error {
 	if _, err := x.enter(); err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (x *Execution) ContinueAsNew(payload history.Payload, version string, in *S
 
 // Continues reports whether ContinueAsNew was used: the result of the program is of no
 // account then, if it has one.
-func (x *Execution) Continues() bool { return x.next != nil }
+func (x *Code) Continues() bool { return x.next != nil }
 
 // Continued gives, of an execution that has ended so, its ContinuedAsNew, and the events
 // that it has received and not read, in the order of their arrival: those that nobody
@@ -93,7 +93,7 @@ func (x *Execution) finish(e Ending) {
 	x.continued, _ = end.(*history.ContinuedAsNew)
 	x.unread = x.unreadEvents()
 	clear(x.open)
-	x.wanted, x.timers, x.mail = 0, nil, nil
+	x.wanted, x.timers, x.boxes = 0, nil, nil
 	x.ended = true
 }
 

@@ -79,73 +79,84 @@ var (
 	ErrGivenUp    = errors.New("replay: the execution was given up in the middle of a step")
 )
 
-// Execution is one generation of an instance, in memory. Its methods are of two
-// kinds. Replay, Apply, Take, PutOff, Ended, Len, NextTimer, Outstanding, Children, Polling, Status,
-// Continued, Unread and Evict are for its owner, one call at a time. All others are words: only
-// the program may call them, on the strand it runs on; from anywhere else they return a
-// *Misuse, or panic with one if they have no error to return.
+// Execution is one generation of an instance, in memory. Its own methods are for its owner, one call at a time, as are Take, Len,
+// SetRoom, PutOff, NextTimer, Outstanding, Children and Awaited. Those of Code are for the program.
 type Execution struct {
-	id      history.Identity
+	Code
+
 	program Program
-	opts    Options
-	logger  *slog.Logger
-
-	// What the code may ask for.
-	started history.Started
-	pending bool  // it waits at its limit, and the program has not begun
-	now     int64 // Unix ms; never goes back
-	seeds   seeds
-
-	// The record. last counts events met or made; fresh are those since the last Take.
-	last  uint64
-	fresh []history.Event
-	past  past
-
-	// The strands. current is atomic only so that a misuse from another goroutine is
-	// noticed without a data race.
-	current   atomic.Pointer[strand]
-	strands   list[*strand] // all that have not ended, in order of creation
-	runnable  []*strand
-	main      *strand       // the one that runs the program
-	ending    Ending        // of the program, once it has returned
-	awaiting  list[*strand] // for a condition, in the order in which they began to
-	moved     bool          // one of them has been let go in this pass
-	made      uint64        // strands so far
-	replaying atomic.Bool
-
-	// The scopes.
-	root   *Scope
-	scopes uint64 // so far
-
-	// What is outstanding.
-	open   map[uint64]*work
-	wanted int // how many in open are activities and children that the code wants
-	timers timerHeap
-	mail   map[string]*mailbox
-	places uint64 // waits for events so far
-
-	// What looks without waiting.
-	polls    list[*poll]
-	observed bool // the input of the step is Observed: a poll is complete at once
-
-	room int // bytes that the decisions of the step may still take
-
-	// What the code has said of itself.
-	patches map[string]bool // the answers of Patched so far
-	status  history.Payload
-	sets    uint64                  // of the status, by this execution
-	next    *history.ContinuedAsNew // the code asks for another execution
+	main    *strand // runs the program
+	ending  Ending  // of the program, once it has returned
+	pending bool    // it waits at its limit, and the program has not begun
+	ended   bool
 
 	// Of an execution that has ended.
 	continued *history.ContinuedAsNew // it has continued as new
 	unread    []*history.EventReceived
+}
 
-	excess    *history.Failure // a limit of the whole execution was passed
-	unwinding bool             // every word leaves its strand
-	givenUp   atomic.Bool      // by its owner, in the middle of a step: see GiveUp
-	ended     bool
-	warned    bool
-	err       error // broken or evicted
+// Code is the part of an execution that its program uses. Only the program may call these methods, on the strand that it runs on;
+// from anywhere else they return a *Misuse, or panic with one if they have no error to return. GiveUp is the exception.
+type Code struct {
+	record
+	outstanding
+	mailboxes
+
+	root     *Scope
+	scopes   uint64 // created so far
+	polls    list[*poll]
+	observed bool                    // the input of the step is Observed: a poll is complete at once
+	next     *history.ContinuedAsNew // the code has called ContinueAsNew
+}
+
+// record is what has been recorded of the execution, and what follows from it. The decisions of a program are made here.
+type record struct {
+	scheduler
+
+	started history.Started
+	now     int64 // Unix ms; never decreases
+	seeds   seeds
+	last    uint64          // events recorded or met so far
+	fresh   []history.Event // recorded since the last Take
+	past    past
+	room    int             // bytes that further decisions of the step may take
+	patches map[string]bool // results of Patched
+	status  history.Payload
+	sets    uint64 // of the status, by this execution
+	excess  *history.Failure
+	warned  bool
+	err     error // broken or evicted
+}
+
+// scheduler runs the strands, one at a time. current is atomic only so that a misuse from another goroutine is detected without
+// a data race.
+type scheduler struct {
+	id        history.Identity
+	opts      Options
+	logger    *slog.Logger
+	replaying atomic.Bool
+
+	current   atomic.Pointer[strand]
+	strands   list[*strand] // all that have not ended, in order of creation
+	runnable  []*strand
+	awaiting  list[*strand] // those in Await, in the order in which they began to wait
+	moved     bool          // one of them has continued in this pass
+	made      uint64        // strands created so far
+	unwinding bool          // every call of the program leaves its strand
+	givenUp   atomic.Bool   // see GiveUp
+}
+
+// outstanding is the work that was scheduled and not answered.
+type outstanding struct {
+	open   map[uint64]*work
+	wanted int // activities and children in open that the code still requires
+	timers timerHeap
+}
+
+// mailboxes are the received events and the waits for events.
+type mailboxes struct {
+	boxes  map[string]*mailbox
+	places uint64 // waits for events so far
 }
 
 // New prepares an execution of program. Nothing runs before Replay or Apply.
@@ -154,10 +165,9 @@ func New(id history.Identity, program Program, opts Options) *Execution {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	x := &Execution{
-		id: id, program: program, opts: opts,
-		open: make(map[uint64]*work), room: MaxRoom,
-	}
+	x := &Execution{program: program}
+	x.id, x.opts, x.room = id, opts, MaxRoom
+	x.open = make(map[uint64]*work)
 	x.root = x.newScope(nil)
 	x.logger = slog.New(&quietHandler{inner: opts.Logger.Handler(), replaying: &x.replaying})
 	return x
@@ -165,7 +175,7 @@ func New(id history.Identity, program Program, opts Options) *Execution {
 
 // PutOff is the owner's note on the limit of an attempt (a TimerScheduled with Limits) that the last step has decided: it is over then, Unix ms.
 // The step counts from Now, which is old if its input is; the owner knows what time it is.
-func (x *Execution) PutOff(limit uint64, fireAt int64) {
+func (x *outstanding) PutOff(limit uint64, fireAt int64) {
 	if w := x.open[limit]; w != nil && w.kind == timerWork {
 		w.fireAt = fireAt
 		x.timers.push(timerDue{fireAt: fireAt, id: limit})
@@ -174,7 +184,7 @@ func (x *Execution) PutOff(limit uint64, fireAt int64) {
 
 // Take returns the events appended since the last Take, inputs and decisions in
 // order, their ids dense. What Replay was given is not among them.
-func (x *Execution) Take() []history.Event {
+func (x *record) Take() []history.Event {
 	taken := x.fresh
 	x.fresh = nil
 	return taken
@@ -184,15 +194,15 @@ func (x *Execution) Take() []history.Event {
 func (x *Execution) Ended() bool { return x.ended }
 
 // Len is the number of events so far, those not yet taken included.
-func (x *Execution) Len() uint64 { return x.last }
+func (x *record) Len() uint64 { return x.last }
 
 // Outstanding lists the ids of the activities whose results are wanted, ascending.
-func (x *Execution) Outstanding() []uint64 { return x.wantedOf(activityWork) }
+func (x *outstanding) Outstanding() []uint64 { return x.wantedOf(activityWork) }
 
 // Children lists the ids of the children whose ends are wanted, ascending.
-func (x *Execution) Children() []uint64 { return x.wantedOf(childWork) }
+func (x *outstanding) Children() []uint64 { return x.wantedOf(childWork) }
 
-func (x *Execution) wantedOf(kind workKind) []uint64 {
+func (x *outstanding) wantedOf(kind workKind) []uint64 {
 	ids := make([]uint64, 0, x.wanted)
 	for id, w := range x.open {
 		if w.kind == kind && w.withdrawn == nil {
@@ -205,7 +215,7 @@ func (x *Execution) wantedOf(kind workKind) []uint64 {
 
 // NextTimer returns the timer that is due first: its event id and when it is due, in
 // Unix milliseconds. ok is false if no timer is set.
-func (x *Execution) NextTimer() (id uint64, fireAt int64, ok bool) {
+func (x *outstanding) NextTimer() (id uint64, fireAt int64, ok bool) {
 	for len(x.timers) > 0 {
 		first := x.timers[0]
 		if w := x.open[first.id]; w != nil && w.withdrawn == nil && w.fireAt == first.fireAt {
@@ -233,10 +243,10 @@ func (x *Execution) Evict() error {
 
 // GiveUp makes the code of a step that its owner no longer waits for leave at its next word, as Evict does; the call that runs
 // the step then returns ErrGivenUp. It may be called at any time and from any goroutine. Code that uses no word any more cannot be made to leave.
-func (x *Execution) GiveUp() { x.givenUp.Store(true) }
+func (x *scheduler) GiveUp() { x.givenUp.Store(true) }
 
 // usable says why the execution cannot take a step, or nil.
-func (x *Execution) usable() error {
+func (x *record) usable() error {
 	if x.err != nil {
 		return x.err
 	}
@@ -247,30 +257,30 @@ func (x *Execution) usable() error {
 }
 
 // Identity returns the identity it was made with.
-func (x *Execution) Identity() history.Identity { return x.id }
+func (x *record) Identity() history.Identity { return x.id }
 
 // Name is the orchestration's, from its Started; empty before that.
-func (x *Execution) Name() string { return x.started.Name }
+func (x *record) Name() string { return x.started.Name }
 
 // Version is the one that Started recorded.
-func (x *Execution) Version() string { return x.started.Version }
+func (x *record) Version() string { return x.started.Version }
 
 // Parent says whose child the instance is, from its Started; nil if nobody's.
-func (x *Execution) Parent() *history.Parent { return x.started.Parent }
+func (x *record) Parent() *history.Parent { return x.started.Parent }
 
 // Input is the payload that the execution was started with.
-func (x *Execution) Input() history.Payload { return x.started.Payload }
+func (x *record) Input() history.Payload { return x.started.Payload }
 
 // Length counts the inputs taken and the work scheduled so far. Unlike Len it is the same on
 // replay wherever the code asks: cancellations, which are matched as a set, are not counted.
-func (x *Execution) Length() uint64 { return x.seeds.position }
+func (x *record) Length() uint64 { return x.seeds.position }
 
 // Now is the time of the step: the greatest time of an input so far, in UTC with
 // millisecond precision. It stands still while the code runs.
-func (x *Execution) Now() time.Time {
+func (x *record) Now() time.Time {
 	x.leaveIfGivenUp() // code that waits for a time to pass
 	return time.UnixMilli(x.now).UTC()
 }
 
 // Logger is the logger of the options, silent during replay.
-func (x *Execution) Logger() *slog.Logger { return x.logger }
+func (x *record) Logger() *slog.Logger { return x.logger }

@@ -8,7 +8,7 @@ import (
 // Future is something that the code may wait for: a call, a timer, an event, a
 // sibling. It settles once.
 type Future struct {
-	x       *Execution
+	x       *Code
 	waiters list[*strand]
 	source  source // nil if there is nothing to withdraw
 	settled bool
@@ -37,14 +37,10 @@ func (f *Future) settle(value history.Payload, err error) {
 	}
 }
 
-// refused is a future of a word that was not carried out.
-func (x *Execution) refused(err error) *Future {
+// Refuse returns a future that has settled with the error.
+func (x *Code) Refuse(err error) *Future {
 	return &Future{x: x, settled: true, err: err}
 }
-
-// Refuse returns a future that has settled with the error, for a word that could not
-// even be tried.
-func (x *Execution) Refuse(err error) *Future { return x.refused(err) }
 
 // Value returns what the future settled with: a payload, or a *history.Failure, a
 // *cancel.Cancelled or a *Misuse. An event that was read here is used up.
@@ -65,7 +61,7 @@ func (f *Future) Withdraw(reason cancel.Reason, text string) {
 	f.x.exit()
 }
 
-func (x *Execution) withdraw(f *Future, why cancel.Cancelled) {
+func (x *Code) withdraw(f *Future, why cancel.Cancelled) {
 	if f.source == nil || !f.source.withdraw(why) {
 		return
 	}
@@ -79,13 +75,13 @@ func (x *Execution) withdraw(f *Future, why cancel.Cancelled) {
 
 // Wait blocks until the future is settled. It ends early with a *cancel.Cancelled when
 // the scope ends, or at once if it has ended before.
-func (x *Execution) Wait(f *Future, in *Scope) error {
+func (x *Code) Wait(f *Future, in *Scope) error {
 	s, err := x.enter()
 	if err != nil {
 		return err
 	}
 	if f.x != x {
-		return x.foreign()
+		return foreign(x)
 	}
 	for !f.settled {
 		if over := x.over(in); over != nil {
@@ -99,13 +95,13 @@ func (x *Execution) Wait(f *Future, in *Scope) error {
 }
 
 // Join is Wait that the end of no scope ends.
-func (x *Execution) Join(f *Future) error {
+func (x *Code) Join(f *Future) error {
 	s, err := x.enter()
 	if err != nil {
 		return err
 	}
 	if f.x != x {
-		return x.foreign()
+		return foreign(x)
 	}
 	for !f.settled {
 		f.waiters.push(&s.wait)
@@ -114,7 +110,7 @@ func (x *Execution) Join(f *Future) error {
 	return nil
 }
 
-func (x *Execution) foreign() error {
+func foreign(x *Code) error {
 	return &Misuse{Instance: x.id.Instance, What: "to wait for a future of another instance"}
 }
 
@@ -122,14 +118,14 @@ func (x *Execution) foreign() error {
 // are, the first of them. It ends early as Wait does, and also when a future is
 // settled but the scope has ended. With no futures at all it waits for nothing but
 // that.
-func (x *Execution) WaitAny(fs []*Future, in *Scope) (int, error) {
+func (x *Code) WaitAny(fs []*Future, in *Scope) (int, error) {
 	s, err := x.enter()
 	if err != nil {
 		return -1, err
 	}
 	for _, f := range fs {
 		if f.x != x {
-			return -1, x.foreign()
+			return -1, foreign(x)
 		}
 	}
 	for {

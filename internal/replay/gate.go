@@ -74,6 +74,6 @@ func (x *Execution) turnedAway(ev history.Event) bool {
 		return false
 	}
 	x.consume()
-	x.ended, x.unread, x.mail = true, x.unreadEvents(), nil
+	x.ended, x.unread, x.boxes = true, x.unreadEvents(), nil
 	return true
 }

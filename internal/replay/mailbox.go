@@ -30,26 +30,26 @@ type place struct {
 	letter *history.EventReceived
 }
 
-func (x *Execution) mailbox(name string) *mailbox {
-	if x.mail == nil {
-		x.mail = make(map[string]*mailbox)
+func (x *mailboxes) mailbox(name string) *mailbox {
+	if x.boxes == nil {
+		x.boxes = make(map[string]*mailbox)
 	}
-	box := x.mail[name]
+	box := x.boxes[name]
 	if box == nil {
 		box = &mailbox{}
-		x.mail[name] = box
+		x.boxes[name] = box
 	}
 	return box
 }
 
 // Next returns a future for the next event of the name that nobody else has: one that
 // has arrived already, or one to come.
-func (x *Execution) Next(name string, in *Scope) *Future {
+func (x *Code) Next(name string, in *Scope) *Future {
 	if _, err := x.enter(); err != nil {
-		return x.refused(err)
+		return x.Refuse(err)
 	}
 	if over := x.over(in); over != nil {
-		return x.refused(over)
+		return x.Refuse(over)
 	}
 	x.places++
 	box := x.mailbox(name)
@@ -66,7 +66,7 @@ func (x *Execution) Next(name string, in *Scope) *Future {
 
 // TryNext takes the next event of the name if it has arrived; ok is false if not. If none is at hand it polls.
 // It takes no place: an event that arrives meanwhile goes to a place that waits, if there is one.
-func (x *Execution) TryNext(name string, in *Scope) (payload history.Payload, ok bool, err error) {
+func (x *Code) TryNext(name string, in *Scope) (payload history.Payload, ok bool, err error) {
 	if _, err := x.enter(); err != nil {
 		return history.Payload{}, false, err
 	}
@@ -84,8 +84,8 @@ func (x *Execution) TryNext(name string, in *Scope) (payload history.Payload, ok
 }
 
 // takeLetter takes the first letter of the name, if there is one.
-func (x *Execution) takeLetter(name string) (payload history.Payload, ok bool) {
-	box := x.mail[name]
+func (x *mailboxes) takeLetter(name string) (payload history.Payload, ok bool) {
+	box := x.boxes[name]
 	if box == nil || len(box.letters) == 0 {
 		return history.Payload{}, false
 	}
@@ -139,9 +139,9 @@ func (p *place) withdraw(cancel.Cancelled) bool {
 }
 
 // Awaited returns the names of the events that the code waits for, sorted.
-func (x *Execution) Awaited() []string {
+func (x *mailboxes) Awaited() []string {
 	var names []string
-	for name, box := range x.mail {
+	for name, box := range x.boxes {
 		if box.places.head != nil {
 			names = append(names, name)
 		}
@@ -152,9 +152,9 @@ func (x *Execution) Awaited() []string {
 
 // unreadEvents returns the events that have been received and that no code has read, in
 // the order of their arrival.
-func (x *Execution) unreadEvents() []*history.EventReceived {
+func (x *mailboxes) unreadEvents() []*history.EventReceived {
 	var all []*history.EventReceived
-	for _, box := range x.mail {
+	for _, box := range x.boxes {
 		all = append(all, box.letters...)
 		for n := box.handed.head; n != nil; n = n.next {
 			all = append(all, n.value.letter)

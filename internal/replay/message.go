@@ -11,14 +11,14 @@ import (
 // one effect id, by which the receiver knows a repeat. What becomes of it there is not
 // told. The error is that of a scope that is over, or a *history.Failure of a payload
 // over the limit.
-func (x *Execution) Send(instance, name string, payload history.Payload, in *Scope) error {
+func (x *Code) Send(instance, name string, payload history.Payload, in *Scope) error {
 	if _, err := x.enter(); err != nil {
 		return err
 	}
 	if over := x.over(in); over != nil {
 		return over
 	}
-	_, refused, _ := decide(x, &history.EventSent{Instance: instance, Name: name, Payload: payload}, x.tooLarge(payload, "event "+name))
+	_, refused, _ := decide(&x.record, &history.EventSent{Instance: instance, Name: name, Payload: payload}, x.tooLarge(payload, "event "+name))
 	x.exit()
 	return refusal(refused)
 }
@@ -37,7 +37,7 @@ const togetherRoom = 64 << 10
 
 // SendOrStart is Send of an event that starts the instance if nobody has the id. Start and event are one message, so together
 // they must be smaller than two payloads at the limit by 64 KiB.
-func (x *Execution) SendOrStart(instance, name string, payload history.Payload, start history.SentStart, in *Scope) error {
+func (x *Code) SendOrStart(instance, name string, payload history.Payload, start history.SentStart, in *Scope) error {
 	if _, err := x.enter(); err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (x *Execution) SendOrStart(instance, name string, payload history.Payload, 
 	f := cmp.Or(x.tooLarge(payload, "event "+name), x.tooLarge(start.Payload, "the input of orchestration "+start.Name),
 		x.tooLargeTogether(name, payload, start))
 	made := &history.EventSent{Instance: instance, Name: name, Payload: payload, Start: &start}
-	ev, refused, ok := decide(x, made, f)
+	ev, refused, ok := decide(&x.record, made, f)
 	if ok && ev != made { // it was met
 		x.samePayload(ev, ev.Start.Payload, start.Payload)
 	}
@@ -55,7 +55,7 @@ func (x *Execution) SendOrStart(instance, name string, payload history.Payload, 
 	return refusal(refused)
 }
 
-func (x *Execution) tooLargeTogether(event string, payload history.Payload, start history.SentStart) *history.Failure {
+func (x *record) tooLargeTogether(event string, payload history.Payload, start history.SentStart) *history.Failure {
 	limit, sum := max(2*x.opts.Limits.Payload-togetherRoom, x.opts.Limits.Payload), len(payload.Data)+len(start.Payload.Data)
 	if sum <= limit {
 		return nil
@@ -69,7 +69,7 @@ func (x *Execution) tooLargeTogether(event string, payload history.Payload, star
 // decide carries out a decision that asks something of the world: live it records made, with
 // its effect id; on replay it gives the event that history has for it. limited is a limit that it passes now, if there is one:
 // then it is refused. ok is false if it was, if that was one decision too many, or if it is not the one that history has.
-func decide[E history.Event](x *Execution, made E, limited *history.Failure) (ev E, refused *history.Failure, ok bool) {
+func decide[E history.Event](x *record, made E, limited *history.Failure) (ev E, refused *history.Failure, ok bool) {
 	if refused = x.refuse(made, limited); refused != nil {
 		return ev, refused, false
 	}
@@ -93,7 +93,7 @@ func decide[E history.Event](x *Execution, made E, limited *history.Failure) (ev
 }
 
 // stamp returns a decision its effect id, which its event id is part of.
-func (x *Execution) stamp(ev history.Event) {
+func (x *record) stamp(ev history.Event) {
 	switch ev := ev.(type) {
 	case *history.ActivityScheduled:
 		ev.Effect = history.ActivityEffect(x.id, ev)

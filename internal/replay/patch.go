@@ -21,7 +21,7 @@ import "github.com/pawlrun/pawl/pkg/history"
 //
 // A call that is moved to an earlier place, or removed while instances with false are
 // left, makes the code do what history does not have, and is found as a *Divergence.
-func (x *Execution) Patched(name string) bool {
+func (x *Code) Patched(name string) bool {
 	x.mustEnter()
 	x.collectOwed()
 	answer, known := x.patches[name]
@@ -44,7 +44,7 @@ func (x *Execution) Patched(name string) bool {
 }
 
 // answer keeps the first answer for the name.
-func (x *Execution) answer(name string, yes bool) {
+func (x *record) answer(name string, yes bool) {
 	if _, known := x.patches[name]; known {
 		return
 	}

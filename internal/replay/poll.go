@@ -13,7 +13,7 @@ type poll struct {
 	self node[*poll] // in Execution.polls, while it is neither settled nor withdrawn
 }
 
-func (x *Execution) newPoll() *poll {
+func (x *Code) newPoll() *poll {
 	p := &poll{Future: Future{x: x}}
 	if p.settled = x.observed; p.settled {
 		return p
@@ -43,7 +43,7 @@ func (x *Execution) Polling() bool { return x.polls.head != nil && !x.ended }
 
 // Poll blocks until every input that had arrived has been applied. Like Wait it ends early with a
 // *cancel.Cancelled when the scope ends.
-func (x *Execution) Poll(in *Scope) error {
+func (x *Code) Poll(in *Scope) error {
 	if _, err := x.enter(); err != nil {
 		return err
 	}

@@ -25,11 +25,11 @@ const (
 
 // SetRoom is the owner's bound on what the decisions of the next step may take in history, in bytes, so that the
 // commit can be written. What does not fit is refused. The step after it has MaxRoom again.
-func (x *Execution) SetRoom(bytes int) { x.room = bytes }
+func (x *record) SetRoom(bytes int) { x.room = bytes }
 
 // refuse returns the failure of a decision that is refused, nil for one that may be made. why is a limit that it passes
 // now, besides the room of the step; on replay history stands.
-func (x *Execution) refuse(made history.Event, why *history.Failure) *history.Failure {
+func (x *record) refuse(made history.Event, why *history.Failure) *history.Failure {
 	if x.past.active {
 		x.collectOwed()
 		ev, ok := x.peek().(*history.Refused)
@@ -54,7 +54,7 @@ func (x *Execution) refuse(made history.Event, why *history.Failure) *history.Fa
 }
 
 // noRoom returns the failure of a decision that does not fit into the step, or nil.
-func (x *Execution) noRoom(made history.Event) *history.Failure {
+func (x *record) noRoom(made history.Event) *history.Failure {
 	size := sizeOf(made)
 	if size <= x.room {
 		return nil

@@ -50,7 +50,7 @@ type Scope struct {
 	shelters []*Scope
 }
 
-func (x *Execution) newScope(parent *Scope) *Scope {
+func (x *Code) newScope(parent *Scope) *Scope {
 	x.scopes++
 	s := &Scope{number: x.scopes, parent: parent}
 	s.self.value = s
@@ -62,7 +62,7 @@ func (x *Execution) newScope(parent *Scope) *Scope {
 }
 
 // in returns the scope itself, or the root for nil.
-func (x *Execution) in(s *Scope) *Scope {
+func (x *Code) in(s *Scope) *Scope {
 	if s == nil {
 		return x.root
 	}
@@ -72,7 +72,7 @@ func (x *Execution) in(s *Scope) *Scope {
 // Open makes a scope inside another. What is opened in a scope that is over, is over.
 // Whoever opens a scope closes it. Where no word may be used it is the parent again, and
 // so are the scopes that Detach gives: the next word says why.
-func (x *Execution) Open(parent *Scope) *Scope {
+func (x *Code) Open(parent *Scope) *Scope {
 	if _, err := x.enter(); err != nil {
 		return parent
 	}
@@ -82,7 +82,7 @@ func (x *Execution) Open(parent *Scope) *Scope {
 // Close ends the scope with ScopeEnded, gives back the events that had arrived in it
 // and that nobody has read, and waits for the siblings that were started in it. That
 // wait is ended by nothing but their return.
-func (x *Execution) Close(s *Scope) {
+func (x *Code) Close(s *Scope) {
 	if _, err := x.enter(); err != nil {
 		return
 	}
@@ -105,7 +105,7 @@ func (x *Execution) Close(s *Scope) {
 // Detach returns the scope that outlives the given one by no more than the bound; zero
 // or less is no bound at all. For one scope and one bound it is always the same. Of a
 // detached scope it is the detached scope of its home.
-func (x *Execution) Detach(s *Scope, bound time.Duration) *Scope {
+func (x *Code) Detach(s *Scope, bound time.Duration) *Scope {
 	if _, err := x.enter(); err != nil {
 		return s
 	}
@@ -136,7 +136,7 @@ func (s *Scope) detached() bool {
 }
 
 // Over returns the *cancel.Cancelled of a scope that is over, or nil.
-func (x *Execution) Over(s *Scope) error {
+func (x *Code) Over(s *Scope) error {
 	if _, err := x.enter(); err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (x *Execution) Over(s *Scope) error {
 
 // over is asked by every word that a scope can refuse. It leaves the strand if the
 // bound that it may have to set breaks the execution.
-func (x *Execution) over(s *Scope) *cancel.Cancelled {
+func (x *Code) over(s *Scope) *cancel.Cancelled {
 	s = x.in(s)
 	if s.cause == nil {
 		top := s
@@ -164,7 +164,7 @@ func (x *Execution) over(s *Scope) *cancel.Cancelled {
 }
 
 // arm bounds a detached scope whose home is over.
-func (x *Execution) arm(s *Scope) {
+func (x *Code) arm(s *Scope) {
 	if s.armed || s.bound == 0 || s.cause != nil || x.unwinding {
 		return
 	}
@@ -175,7 +175,7 @@ func (x *Execution) arm(s *Scope) {
 		b.answered(nil, nil)
 		return
 	}
-	x.scheduleTimer(left, nil, b)
+	x.scheduleTimer(&history.TimerScheduled{}, left, nil, b)
 }
 
 // bound is the timer of a detached scope.
@@ -202,7 +202,7 @@ type reach struct {
 }
 
 // end makes a scope over. If it was already, nothing happens.
-func (x *Execution) end(s *Scope, why cancel.Cancelled) {
+func (x *Code) end(s *Scope, why cancel.Cancelled) {
 	if s.cause != nil {
 		return
 	}

@@ -23,7 +23,7 @@ func (s *seeds) advance() {
 	s.draw = 0
 }
 
-func (x *Execution) seed(purpose string) [32]byte {
+func (x *record) seed(purpose string) [32]byte {
 	x.seeds.draw++
 	b := make([]byte, 0, 256)
 	b = history.AppendText(b, purpose)
@@ -35,7 +35,7 @@ func (x *Execution) seed(purpose string) [32]byte {
 
 // NewID returns an id in the form of a UUID (version 8, RFC 9562) that is unique to
 // this place of this execution and the same on replay.
-func (x *Execution) NewID() string {
+func (x *record) NewID() string {
 	x.mustEnter()
 	id := x.seed("id")
 	id[6] = id[6]&0x0f | 0x80
@@ -45,7 +45,7 @@ func (x *Execution) NewID() string {
 
 // Rand returns a source of random numbers that is seeded by its place in the
 // execution, and so gives the same numbers on replay.
-func (x *Execution) Rand() *rand.Rand {
+func (x *record) Rand() *rand.Rand {
 	x.mustEnter()
 	return rand.New(rand.NewChaCha8(x.seed("rand")))
 }
@@ -53,7 +53,7 @@ func (x *Execution) Rand() *rand.Rand {
 // mustEnter is enter for words that have no error to return. On a strand it panics,
 // and the execution fails; on a goroutine of the author's a panic would end the
 // process, and so the goroutine ends instead.
-func (x *Execution) mustEnter() {
+func (x *scheduler) mustEnter() {
 	_, err := x.enter()
 	if err == nil {
 		return

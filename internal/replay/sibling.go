@@ -15,9 +15,9 @@ type sibling struct {
 // wait, never at the same time. It has a scope of its own inside the given one, which
 // is closed when fn returns; then the future settles, with nothing. To withdraw the
 // future is to end that scope. A panic in fn fails the execution.
-func (x *Execution) Go(in *Scope, fn func(*Scope)) *Future {
+func (x *Code) Go(in *Scope, fn func(*Scope)) *Future {
 	if _, err := x.enter(); err != nil {
-		return x.refused(err)
+		return x.Refuse(err)
 	}
 	g := &sibling{Future: Future{x: x}, scope: x.newScope(x.in(in))}
 	g.source, g.scope.sibling = g, g
@@ -42,7 +42,7 @@ func (g *sibling) withdraw(why cancel.Cancelled) bool {
 // condition that is awaited is asked once, in the order in which the waits began, and
 // whose is true goes on at once; and so on, until none is. It ends early with a
 // *cancel.Cancelled when the scope ends. Words that cond calls are a Misuse.
-func (x *Execution) Await(cond func() bool, in *Scope) error {
+func (x *Code) Await(cond func() bool, in *Scope) error {
 	s, err := x.enter()
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (x *Execution) recheck() bool {
 // gives; on replay it gives what was recorded, and fn is not run. A payload over the
 // limit is recorded as the failure that it is. Between the run and the commit of the
 // turn the process may die; then fn runs again.
-func (x *Execution) SideEffect(fn func() (history.Payload, *history.Failure), in *Scope) (history.Payload, error) {
+func (x *Code) SideEffect(fn func() (history.Payload, *history.Failure), in *Scope) (history.Payload, error) {
 	s, err := x.enter()
 	if err != nil {
 		return history.Payload{}, err

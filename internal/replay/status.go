@@ -5,7 +5,7 @@ import "github.com/pawlrun/pawl/pkg/history"
 // SetStatus returns the custom status a new value; an empty payload takes it away. That is in no history: it follows from
 // the code, and a replay sets it again. A payload over the limit is a *history.Failure,
 // and sets nothing.
-func (x *Execution) SetStatus(p history.Payload) error {
+func (x *Code) SetStatus(p history.Payload) error {
 	if _, err := x.enter(); err != nil {
 		return err
 	}
@@ -19,14 +19,14 @@ func (x *Execution) SetStatus(p history.Payload) error {
 
 // CurrentStatus returns the custom status that the instance has set last, in this execution or in one before it; empty
 // if it has set none, or has taken it away.
-func (x *Execution) CurrentStatus() (history.Payload, error) {
+func (x *Code) CurrentStatus() (history.Payload, error) {
 	if _, err := x.enter(); err != nil {
 		return history.Payload{}, err
 	}
 	return x.currentStatus(), nil
 }
 
-func (x *Execution) currentStatus() history.Payload {
+func (x *record) currentStatus() history.Payload {
 	if x.sets == 0 {
 		return x.started.CustomStatus
 	}

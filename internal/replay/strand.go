@@ -18,7 +18,7 @@ import (
 //	                    ├── returns, panics ──▶ over
 //	                    └── Goexit ──▶ over, but its stack still hangs in leave; dispose frees it
 type strand struct {
-	x    *Execution
+	x    *Code
 	fn   func()
 	self node[*strand] // in Execution.strands
 
@@ -42,7 +42,7 @@ type strand struct {
 }
 
 // spawn makes a strand that runs after those already woken.
-func (x *Execution) spawn(fn func()) *strand {
+func (x *Code) spawn(fn func()) *strand {
 	x.made++
 	s := &strand{x: x, fn: fn, number: x.made}
 	s.self.value, s.wait.value, s.within.value = s, s, s
@@ -51,7 +51,7 @@ func (x *Execution) spawn(fn func()) *strand {
 	return s
 }
 
-func (x *Execution) wake(s *strand) {
+func (x *scheduler) wake(s *strand) {
 	if !s.queued && !s.over {
 		s.queued = true
 		x.runnable = append(x.runnable, s)
@@ -84,7 +84,7 @@ func (x *Execution) runWoken() {
 }
 
 // resume switches to the strand until it parks or is over.
-func (x *Execution) resume(s *strand) {
+func (x *scheduler) resume(s *strand) {
 	if s.next == nil {
 		s.next, _ = iter.Pull(s.body)
 	}
@@ -160,7 +160,7 @@ func (s *strand) dispose() {
 
 // unwind disposes of every strand that is not over, the youngest first, and tells
 // of panics in their deferred functions.
-func (x *Execution) unwind() error {
+func (x *scheduler) unwind() error {
 	x.unwinding = true
 	var err error
 	for n := x.strands.tail; n != nil; n = x.strands.tail {
@@ -215,7 +215,7 @@ func (m *Misuse) Error() string {
 }
 
 // enter is the first thing that a word does. It leaves the strand if that is being unwound.
-func (x *Execution) enter() (*strand, error) {
+func (x *scheduler) enter() (*strand, error) {
 	if !debug.SetPanicOnFault(true) {
 		debug.SetPanicOnFault(false)
 		return nil, &Misuse{Instance: x.id.Instance, What: "on a goroutine that is not its own", foreign: true}
@@ -237,7 +237,7 @@ func (x *Execution) enter() (*strand, error) {
 }
 
 // leaveIfGivenUp is for what looks and is no word: see GiveUp.
-func (x *Execution) leaveIfGivenUp() {
+func (x *scheduler) leaveIfGivenUp() {
 	if x.givenUp.Load() {
 		_, _ = x.enter()
 	}
@@ -245,7 +245,7 @@ func (x *Execution) leaveIfGivenUp() {
 
 // exit is the last thing that a deciding word does: the decision may have been the
 // one that broke the execution.
-func (x *Execution) exit() {
+func (x *scheduler) exit() {
 	if x.unwinding {
 		runtime.Goexit()
 	}

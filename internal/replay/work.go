@@ -43,7 +43,7 @@ type owner interface {
 	future() *Future
 }
 
-func (x *Execution) add(w *work, in *Scope) *work {
+func (x *outstanding) add(w *work, in *Scope) *work {
 	if in != nil {
 		w.member.value = w
 		in.works.push(&w.member)
@@ -57,7 +57,7 @@ func (x *Execution) add(w *work, in *Scope) *work {
 	return w
 }
 
-func (x *Execution) remove(w *work) {
+func (x *outstanding) remove(w *work) {
 	delete(x.open, w.id)
 	w.member.unlink()
 	if w.kind != timerWork && w.withdrawn == nil {
@@ -67,7 +67,7 @@ func (x *Execution) remove(w *work) {
 
 // ascending lists the open work by event id, so that whoever decides by it decides
 // the same on every replay.
-func (x *Execution) ascending() []*work {
+func (x *outstanding) ascending() []*work {
 	all := make([]*work, 0, len(x.open))
 	for _, w := range x.open {
 		all = append(all, w)
@@ -84,19 +84,19 @@ type timer struct {
 
 // Timer returns a future that settles, with nothing, once d has passed since Now. It
 // is rounded up to milliseconds; zero or less is no timer but a poll.
-func (x *Execution) Timer(d time.Duration, in *Scope) *Future {
+func (x *Code) Timer(d time.Duration, in *Scope) *Future {
 	if _, err := x.enter(); err != nil {
-		return x.refused(err)
+		return x.Refuse(err)
 	}
 	if over := x.over(in); over != nil {
-		return x.refused(over)
+		return x.Refuse(over)
 	}
 	if d <= 0 {
 		return &x.newPoll().Future
 	}
 	t := &timer{Future: Future{x: x}}
 	t.source = t
-	t.work = x.scheduleTimer(d, x.in(in), t)
+	t.work = x.scheduleTimer(&history.TimerScheduled{}, d, x.in(in), t)
 	x.exit()
 	return &t.Future
 }

@@ -132,9 +132,9 @@ var errStalled = errors.New("the consumer delivers nothing, and the stream has m
 
 // checkStall ends the reader if it still lacks the message that it has lacked before. last is the partition's last message.
 func (r *Reader) checkStall(last uint64) {
-	owes := r.fetch.outstanding()
+	outstanding := r.fetch.outstanding()
 	r.mu.Lock()
-	stalled := owes && r.behind > r.came
+	stalled := outstanding && r.behind > r.came
 	if r.behind = 0; last > r.came {
 		r.behind = last
 	}
