@@ -39,8 +39,9 @@ func NewActivity[In, Out any](name string, opts ...ActivityOption) Activity[In, 
 	}
 	in, out := formOf[In](), formOf[Out]()
 	err = ofHandle("activity", name, cmp.Or(err, in.err, out.err))
+	limits := s.limits.declaration()
 	return Activity[In, Out]{
-		handle: handleOf[In, Out](in, out, err), name: name, queue: s.queue, limits: s.limits.declaration(), in: in, out: out, err: err,
+		handle: handleOf[In, Out](in, out, limits, err), name: name, queue: s.queue, limits: limits, in: in, out: out, err: err,
 	}
 }
 

@@ -130,8 +130,8 @@ func (c codec[T]) Decode(p history.Payload) (T, error) { return decode[T](c.form
 
 type handle[In, Out any] = author.Handle[In, Out]
 
-func handleOf[In, Out any](in, out form, err error) handle[In, Out] {
-	return author.NewHandle[In, Out](codec[In]{in, err}, codec[Out]{out, err})
+func handleOf[In, Out any](in, out form, limits *history.Declared, err error) handle[In, Out] {
+	return author.NewHandle[In, Out](codec[In]{in, err}, codec[Out]{out, err}, limits)
 }
 
 type typed[T any] = author.Typed[T]

@@ -49,19 +49,7 @@ type Retry struct {
 }
 
 func (r Retry) applyCall(c *replay.Call) {
-	c.Retry = replay.Retry{Attempts: r.Attempts, Initial: r.Initial, Factor: r.Factor, Max: r.Max, Limited: r.Limited}
-	if r.Attempts == 0 {
-		c.Retry.Attempts = 5
-	}
-	if r.Initial <= 0 {
-		c.Retry.Initial = time.Second
-	}
-	if r.Factor < 1 {
-		c.Retry.Factor = 2
-	}
-	if r.Max <= 0 {
-		c.Retry.Max = time.Minute
-	}
+	c.Retry = replay.Retry{Attempts: r.Attempts, Initial: r.Initial, Factor: r.Factor, Max: r.Max, Limited: r.Limited}.WithDefaults()
 	for _, e := range r.Unless {
 		c.Retry.Unless = append(c.Retry.Unless, e.Code())
 	}

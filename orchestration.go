@@ -35,7 +35,8 @@ func NewOrchestration[In, Out any](name string, opts ...OrchestrationOption) Orc
 	}
 	in, out := formOf[In](), formOf[Out]()
 	err = ofHandle("orchestration", name, cmp.Or(err, in.err, out.err))
-	return Orchestration[In, Out]{handle: handleOf[In, Out](in, out, err), name: name, limits: s.declaration(), in: in, out: out, err: err}
+	limits := s.declaration()
+	return Orchestration[In, Out]{handle: handleOf[In, Out](in, out, limits, err), name: name, limits: limits, in: in, out: out, err: err}
 }
 
 // Name returns the orchestration's name, which histories record.

@@ -29,6 +29,7 @@ type commands struct {
 	Demo             demoCmd             `cmd:"" help:"Audit a tree of Go packages on three workers, one of which is killed."`
 	UI               uiCmd               `cmd:"" name:"ui" help:"Serve the web console of a fleet."`
 	Start            startCmd            `cmd:"" help:"Start an instance."`
+	Run              runCmd              `cmd:"" help:"Run an activity as a job."`
 	Get              getCmd              `cmd:"" help:"Describe an instance."`
 	List             listCmd             `cmd:"" help:"List instances."`
 	History          historyCmd          `cmd:"" help:"Show the history of an instance."`

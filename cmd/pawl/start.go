@@ -36,33 +36,7 @@ func (c *startCmd) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	cl, done, err := c.client(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer done()
-	run, err := order.send(ctx, cl)
-	if err != nil {
-		return err
-	}
-	note, err := order.check(ctx, cl)
-	if err != nil {
-		return err
-	}
-	if note != "" && !c.Wait { // which reports it
-		if _, err := fmt.Fprintf(s.err, "pawl: %s is started and %s\n", order.id, diagnose.OneLine(note)); err != nil {
-			return err
-		}
-	}
-	switch {
-	case c.Wait:
-		return c.await(ctx, s, cl, run)
-	case c.JSON:
-		return accepted(s, true, order.id, "", "")
-	default:
-		_, err = fmt.Fprintln(s.out, order.id)
-		return err
-	}
+	return order.start(ctx, s, c.connection, c.waiting)
 }
 
 // order is a start as the client sends it.
@@ -111,4 +85,35 @@ func (o order) send(ctx context.Context, cl *client.Client) (*client.RawInstance
 		return cl.StartRaw(ctx, o.orchestration, o.id, o.input, o.options...)
 	}
 	return cl.SendOrStartRaw(ctx, o.orchestration, o.id, o.input, o.event, o.data, o.options...)
+}
+
+// start sends the start, reports what prevents the instance from running, and waits for its end if it is to.
+func (o order) start(ctx context.Context, s streams, c connection, w waiting) error {
+	cl, done, err := c.client(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer done()
+	run, err := o.send(ctx, cl)
+	if err != nil {
+		return err
+	}
+	note, err := o.check(ctx, cl)
+	if err != nil {
+		return err
+	}
+	if note != "" && !w.Wait { // which reports it
+		if _, err := fmt.Fprintf(s.err, "pawl: %s is started and %s\n", o.id, diagnose.OneLine(note)); err != nil {
+			return err
+		}
+	}
+	switch {
+	case w.Wait:
+		return w.await(ctx, s, cl, run)
+	case w.JSON:
+		return accepted(s, true, o.id, "", "")
+	default:
+		_, err = fmt.Fprintln(s.out, o.id)
+		return err
+	}
 }

@@ -10,13 +10,21 @@ type Codec[T any] interface {
 
 // Handle is embedded in pawl.Activity and pawl.Orchestration.
 type Handle[In, Out any] struct {
-	in  Codec[In]
-	out Codec[Out]
+	in     Codec[In]
+	out    Codec[Out]
+	limits *history.Declared
 }
 
-// NewHandle returns the codecs of a handle in the form that it embeds.
-func NewHandle[In, Out any](in Codec[In], out Codec[Out]) Handle[In, Out] {
-	return Handle[In, Out]{in: in, out: out}
+// NewHandle returns the codecs of a handle, and its limits (nil: none), in the form that it embeds.
+func NewHandle[In, Out any](in Codec[In], out Codec[Out], limits *history.Declared) Handle[In, Out] {
+	return Handle[In, Out]{in: in, out: out, limits: limits}
+}
+
+func (h Handle[In, Out]) declared() *history.Declared { return h.limits }
+
+// Limits returns the limits that a handle declares; nil: none.
+func Limits(handle interface{ declared() *history.Declared }) *history.Declared {
+	return handle.declared()
 }
 
 func (h Handle[In, Out]) input() Codec[In] { return h.in }

@@ -38,10 +38,8 @@ const HTTPFlag = "--http (PAWL_HTTP)"
 
 // Run runs the program until a signal, and gives its exit code. opts are added to it.
 func (o Orchestrator) Run(errw io.Writer, opts ...fx.Option) int {
-	if !o.Examples {
-		_, _ = fmt.Fprintln(errw, "no orchestrations are registered in this binary: start it with --examples, or build your own, which is a few lines: "+
-			"orchestrator.New(cfg, Fulfil.Do(fulfil)) (see the README)")
-		return settings.ExitUsage
+	if o.Examples {
+		opts = append(opts, pawlfx.Orchestrations(examples.Orchestrations))
 	}
 	if o.UI && o.HTTP == "" {
 		o.HTTP = DefaultUI
@@ -58,7 +56,6 @@ func (o Orchestrator) Run(errw io.Writer, opts ...fx.Option) int {
 	}
 	return pawlfx.Run(o.Log.Open(errw),
 		connections(o.Fleet),
-		pawlfx.Orchestrations(examples.Orchestrations),
 		pawlfx.Orchestrator(cfg),
 		HTTP(o.HTTP, o.HTTPAccess),
 		pawlfx.Profiles(o.Pprof),

@@ -37,6 +37,23 @@ type Retry struct {
 	Limited  bool          // failures that a gate has made are not
 }
 
+// WithDefaults returns the policy of an author: zero fields are 5 attempts and a backoff of one second, doubled up to one minute.
+func (r Retry) WithDefaults() Retry {
+	if r.Attempts == 0 {
+		r.Attempts = 5
+	}
+	if r.Initial <= 0 {
+		r.Initial = time.Second
+	}
+	if r.Factor < 1 {
+		r.Factor = 2
+	}
+	if r.Max <= 0 {
+		r.Max = time.Minute
+	}
+	return r
+}
+
 func (r *Retry) again(attempt uint32, f *history.Failure) bool {
 	if int64(attempt) >= int64(r.Attempts) || f.Permanent {
 		return false

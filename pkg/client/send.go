@@ -33,7 +33,7 @@ func Start[In, Out any](ctx context.Context, c *Client, o pawl.Orchestration[In,
 
 // StartRaw is Start for an orchestration that is known by its name only.
 func (c *Client) StartRaw(ctx context.Context, orchestration, id string, in history.Payload, opts ...StartOption) (*RawInstance, error) {
-	return c.start(ctx, queue.OutInput{Instance: id, Name: orchestration, Payload: in}, opts)
+	return start(ctx, c, queue.OutInput{Instance: id, Name: orchestration, Payload: in}, opts)
 }
 
 // SendOrStart sends an event to an instance, and starts it with in if the id is free. Start and event are one message: there is one
@@ -70,7 +70,7 @@ func SendOrStart[In, Out, T any](
 func (c *Client) SendOrStartRaw(
 	ctx context.Context, orchestration, id string, in history.Payload, event string, p history.Payload, opts ...StartOption,
 ) (*RawInstance, error) {
-	return c.start(ctx, queue.OutInput{Instance: id, Name: orchestration, Payload: in, Event: &queue.OutEvent{Name: event, Payload: p}}, opts)
+	return start(ctx, c, queue.OutInput{Instance: id, Name: orchestration, Payload: in, Event: &queue.OutEvent{Name: event, Payload: p}}, opts)
 }
 
 // Send sends an event to an instance, which need not exist yet: an event for an unknown id is kept for 24 hours. It returns when the
@@ -96,7 +96,7 @@ func (c *Client) Cancel(ctx context.Context, id, text string, opts ...Option) er
 	return err
 }
 
-func (c *Client) start(ctx context.Context, in queue.OutInput, opts []StartOption) (*RawInstance, error) {
+func start[O setter](ctx context.Context, c *Client, in queue.OutInput, opts []O) (*RawInstance, error) {
 	w := c.newWaiter()
 	owner := c.owners.next(c.conn.PartitionOf(in.Instance)) // before the start: an owner that takes over after it may not push
 	in.Kind, in.Reply = queue.KindStart, c.inbox.Subject(w.token)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/builtin"
 	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/internal/partition"
@@ -85,10 +86,6 @@ type Config struct {
 	Metrics prometheus.Registerer // default: none
 }
 
-// ErrNothingRegistered says that New was given no orchestrations.
-var ErrNothingRegistered = errors.New(
-	"orchestrator: no orchestration is registered: pass what Orchestration.Do gives to orchestrator.New")
-
 // ErrStarted says that the orchestrator runs already.
 var ErrStarted = errors.New("orchestrator: already started; stop it first, or make another")
 
@@ -124,9 +121,6 @@ func New(cfg Config, orchestrations ...pawl.OrchestrationBinding) (*Orchestrator
 	if cfg.NATS == nil || cfg.Redis == nil {
 		return nil, errors.New("orchestrator: Config.NATS and Config.Redis are needed")
 	}
-	if len(orchestrations) == 0 {
-		return nil, ErrNothingRegistered
-	}
 	cfg.setDefaults()
 	if cfg.Partitions < 1 || cfg.Partitions > queue.MaxPartitions || cfg.Replicas < 1 || cfg.MaxClaims < 1 || cfg.Parked < 1 ||
 		cfg.MaxClaims > math.MaxInt32 || cfg.Look < 0 || cfg.TurnLimit < 0 || cfg.OwnerTTL < 0 || cfg.InputsMaxBytes < 0 {
@@ -136,7 +130,11 @@ func New(cfg Config, orchestrations ...pawl.OrchestrationBinding) (*Orchestrator
 	if err := queue.CheckReplyPrefixes(cfg.ReplyPrefixes); err != nil {
 		return nil, fmt.Errorf("orchestrator: %w", err)
 	}
-	programs, err := author.NewRegistry(orchestrations...)
+	bindings := builtin.Orchestrations()
+	for _, o := range orchestrations {
+		bindings = append(bindings, o)
+	}
+	programs, err := author.NewRegistry(bindings...)
 	if err != nil {
 		return nil, fmt.Errorf("orchestrator: %w", err)
 	}

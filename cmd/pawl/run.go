@@ -1,0 +1,77 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nuid"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/builtin"
+	"github.com/pawlrun/pawl/internal/settings"
+	"github.com/pawlrun/pawl/internal/text"
+)
+
+// jobFlags describe a job.
+type jobFlags struct {
+	Input          string        `placeholder:"JSON" help:"Input as JSON, @FILE, or - for standard input."`
+	Queue          string        `placeholder:"NAME" help:"Task queue of the activity. Default: the name of the activity."`
+	Attempts       int           `default:"1" help:"Maximum number of attempts, with a backoff of one second that is doubled up to a minute."`
+	AttemptTimeout time.Duration `placeholder:"DURATION" help:"Maximum time of an attempt, such as 30s. Default: none."`
+	Within         time.Duration `placeholder:"DURATION" help:"Maximum time of all attempts, backoffs and waits. Default: none."`
+}
+
+// job reads and checks the flags.
+func (f jobFlags) job(activity string) (builtin.Job, error) {
+	if f.Attempts < 1 || f.AttemptTimeout < 0 || f.Within < 0 {
+		return builtin.Job{}, settings.Usage(fmt.Errorf("--attempts, --attempt-timeout and --within must be positive (got %d, %s, %s)", f.Attempts, f.AttemptTimeout, f.Within))
+	}
+	in, err := input(f.Input)
+	if err != nil {
+		return builtin.Job{}, err
+	}
+	j := builtin.Job{
+		Activity: activity, Queue: f.Queue, Input: in.Data, AttemptTimeout: text.Duration(f.AttemptTimeout), Within: text.Duration(f.Within),
+	}
+	if f.Attempts > 1 {
+		j.Retry = &builtin.Retry{Attempts: f.Attempts}
+	}
+	return j, nil
+}
+
+type runCmd struct {
+	Activity string        `arg:"" help:"Name of the activity."`
+	ID       string        `arg:"" optional:"" help:"Id of the job. Default: a generated one."`
+	After    time.Duration `placeholder:"DURATION" help:"Delay, such as 1h. Default: none."`
+	jobFlags
+	waiting
+	connection `group:"Connection"`
+}
+
+// AfterApply checks the settings.
+func (c *runCmd) AfterApply() error {
+	if c.After < 0 {
+		return fmt.Errorf("--after must not be negative (got %s)", c.After)
+	}
+	return errors.Join(c.waiting.AfterApply(), c.connection.AfterApply())
+}
+
+// Run runs an activity as a job.
+func (c *runCmd) Run(ctx context.Context, s streams) error {
+	j, err := c.job(c.Activity)
+	if err != nil {
+		return err
+	}
+	j.After = text.Duration(c.After)
+	o := order{orchestration: builtin.JobName, id: cmp.Or(c.ID, c.Activity+"-"+nuid.Next())}
+	if o.input, err = j.Payload(); err == nil {
+		err = pawl.ValidateID(o.id)
+	}
+	if err != nil {
+		return settings.Usage(err)
+	}
+	return o.start(ctx, s, c.connection, c.waiting)
+}
