@@ -6,15 +6,18 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/diagnose"
+	"github.com/pawlrun/pawl/internal/filter"
 	"github.com/pawlrun/pawl/internal/term"
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
 type listCmd struct {
 	Status     string `enum:",pending,running,completed,failed,cancelled" default:"" placeholder:"STATUS" help:"Only instances that are pending (they wait at the limit of their orchestration), running, completed, failed or cancelled."`
+	Where      string `placeholder:"FILTER" help:"Only instances that pass a filter, such as 'orchestration = fulfil and started > -24h and id starts order-'."`
 	Stalled    bool   `help:"Only instances that are stalled, with the reason; also those that wait for their start."`
 	Limit      int    `default:"100" help:"Maximum number; 0 is unlimited."`
 	JSON       bool   `name:"json" help:"Write one JSON object per instance."`
@@ -26,8 +29,16 @@ func (c *listCmd) Validate() error {
 	switch {
 	case c.Limit < 0:
 		return fmt.Errorf("--limit must not be negative (got %d)", c.Limit)
-	case c.Stalled && c.Status != "":
-		return errors.New("--stalled and --status exclude each other")
+	case c.Stalled && (c.Status != "" || c.Where != ""):
+		return errors.New("--stalled excludes --status and --where")
+	}
+	return checkWhere(c.Where)
+}
+
+// checkWhere rejects a filter before anything is connected to.
+func checkWhere(text string) error {
+	if _, err := filter.Parse(text, time.Now()); err != nil {
+		return fmt.Errorf("--where: %w", err)
 	}
 	return nil
 }
@@ -115,6 +126,8 @@ func (c *listCmd) none() string {
 	switch {
 	case c.Stalled:
 		return "No instance is stalled."
+	case c.Where != "":
+		return "No instance passes the filter."
 	case c.Status != "":
 		return "No instance is " + c.Status + "."
 	default:
@@ -127,7 +140,7 @@ func (c *listCmd) rows(ctx context.Context, cl *client.Client) iter.Seq2[client.
 	if c.Stalled {
 		return cl.Stalled(ctx)
 	}
-	o := client.ListOptions{Status: client.Status(c.Status)}
+	o := client.ListOptions{Where: c.Where, Status: client.Status(c.Status)}
 	if c.Limit > 0 {
 		o.Limit = c.Limit + 1
 	}

@@ -23,6 +23,7 @@ const (
 type purgeCmd struct {
 	IDs        []string      `arg:"" optional:"" name:"id" help:"Ids of the instances."`
 	Status     string        `enum:",completed,failed,cancelled" default:"" placeholder:"STATUS" help:"Instead of ids: all instances that are completed, failed or cancelled."`
+	Where      string        `placeholder:"FILTER" help:"Instead of ids, or with --status: all ended instances that pass a filter, such as 'code = shop.declined and ended < -7d'."`
 	OlderThan  time.Duration `placeholder:"DURATION" help:"Instead of ids, or with --status: all instances that ended that long ago, such as 24h."`
 	Force      bool          `help:"Also purge running and stalled instances: their activities and children are cancelled, and their code does not run."`
 	Reason     string        `placeholder:"TEXT" help:"Reason, which cancelled activities and children receive."`
@@ -36,21 +37,21 @@ type purgeCmd struct {
 func (c *purgeCmd) Validate() error {
 	switch {
 	case len(c.IDs) == 0 && !c.many():
-		return errors.New("give the ids of instances, --status or --older-than")
+		return errors.New("give the ids of instances, --status, --where or --older-than")
 	case len(c.IDs) > 0 && c.many():
-		return errors.New("--status and --older-than select instances instead of ids")
+		return errors.New("--status, --where and --older-than select instances instead of ids")
 	case c.Force && c.many():
-		return errors.New("--force needs ids: --status and --older-than select ended instances")
+		return errors.New("--force needs ids: --status, --where and --older-than select ended instances")
 	case c.OlderThan < 0:
 		return fmt.Errorf("--older-than must be positive (got %s)", c.OlderThan)
 	case c.Timeout <= 0:
 		return fmt.Errorf("--timeout must be positive (got %s)", c.Timeout)
 	}
-	return nil
+	return checkWhere(c.Where)
 }
 
-// many reports whether instances are selected by status and age.
-func (c *purgeCmd) many() bool { return c.Status != "" || c.OlderThan != 0 }
+// many reports whether instances are selected by status, filter or age.
+func (c *purgeCmd) many() bool { return c.Status != "" || c.Where != "" || c.OlderThan != 0 }
 
 // Run purges instances. If one could not be purged, the exit code is 1, after all others were tried.
 func (c *purgeCmd) Run(ctx context.Context, s streams) error {
@@ -88,7 +89,7 @@ func (c *purgeCmd) question(n int) string {
 // find lists the selected instances.
 func (c *purgeCmd) find(ctx context.Context, cl *client.Client) (ids []string, _ error) {
 	before := time.Now().Add(-c.OlderThan)
-	for d, err := range cl.List(ctx, client.ListOptions{Status: client.Status(c.Status)}) {
+	for d, err := range cl.List(ctx, client.ListOptions{Where: c.Where, Status: client.Status(c.Status)}) {
 		if err != nil {
 			return nil, err
 		}

@@ -17,8 +17,10 @@ type Instance struct {
 	Status        string `json:"status"`           // pending, running, completed, failed or cancelled
 	Execution     uint64 `json:"execution,omitempty"`
 	Started       string `json:"started,omitempty"`
-	Updated       string `json:"updated,omitempty"` // latest change of status
+	StatusSince   string `json:"status_since,omitempty"` // latest change of status; in a list only, which it orders
+	Updated       string `json:"updated,omitempty"`      // latest commit
 	Ended         string `json:"ended,omitempty"`
+	Code          string `json:"code,omitempty"`   // of the failure that ended it
 	Events        uint64 `json:"events,omitempty"` // of the latest execution's history
 	Stalled       string `json:"stalled,omitempty"`
 
@@ -109,7 +111,8 @@ func InstanceOf(d client.Description, lookup func(instance string) client.Summar
 func SummaryOf(s client.Summary) Instance {
 	return Instance{
 		Instance: s.Instance, Orchestration: s.Orchestration, Version: s.Version, Parent: s.Parent, Status: string(s.Status), Execution: s.Execution,
-		Started: Timestamp(s.Started), Updated: Timestamp(s.Updated), Ended: Timestamp(s.Ended), Events: s.Events, Stalled: s.Stalled,
+		Started: Timestamp(s.Started), StatusSince: Timestamp(s.StatusSince), Updated: Timestamp(s.Updated), Ended: Timestamp(s.Ended),
+		Events: s.Events, Stalled: s.Stalled, Code: s.Code,
 	}
 }
 

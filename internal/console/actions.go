@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/pawlrun/pawl/internal/api"
-	"github.com/pawlrun/pawl/pkg/client"
 )
 
 // confirmData is the page in front of a change that cannot be taken back.
@@ -144,25 +143,17 @@ func purgeInstance(q *request) (view, error) {
 // startData is the form of a start.
 type startData struct {
 	Orchestration, ID, Version, Input, Problem string
-	Known                                      []string // orchestrations of the latest instances
+	Known                                      []string // orchestrations
 }
 
-func (q *request) knownOrchestrations() (names []string) {
-	seen := map[string]bool{}
-	for d, err := range q.client.List(q.Context(), client.ListOptions{Limit: 100}) {
-		if err != nil { // the form works without them
-			return names
-		}
-		if d.Orchestration != "" && !seen[d.Orchestration] {
-			seen[d.Orchestration] = true
-			names = append(names, d.Orchestration)
-		}
-	}
-	return names
+// orchestrations are those that the fleet has registered.
+func (q *request) orchestrations() []string {
+	known, _ := q.client.Orchestrations(q.Context()) // the form works without them
+	return known
 }
 
 func startForm(q *request) (view, error) {
-	d := startData{Orchestration: q.FormValue("orchestration"), Known: q.knownOrchestrations()}
+	d := startData{Orchestration: q.FormValue("orchestration"), Known: q.orchestrations()}
 	return view{template: "start", title: "Start an instance", section: "start", data: d}, nil
 }
 
@@ -182,6 +173,6 @@ func startInstance(q *request) (view, error) {
 	if e.Status >= http.StatusInternalServerError {
 		return view{}, err
 	}
-	d.Problem, d.Known = e.Detail, q.knownOrchestrations()
+	d.Problem, d.Known = e.Detail, q.orchestrations()
 	return view{template: "start", title: "Start an instance", section: "start", status: e.Status, data: d}, nil
 }

@@ -42,7 +42,7 @@ func newBrowser(h *harness) *browser {
 	check(h.T, chromedp.Listen(ctx, func(event any) {
 		switch e := event.(type) {
 		case *cdplog.EventEntryAdded: // violations of the Content-Security-Policy are among them
-			if !strings.Contains(e.Entry.Text, "404 (Not Found)") {
+			if !strings.Contains(e.Entry.Text, "404 (Not Found)") && !strings.Contains(e.Entry.Text, "400 (Bad Request)") {
 				b.find("log: " + e.Entry.Text)
 			}
 		case *runtime.EventConsoleAPICalled:
@@ -269,7 +269,7 @@ func TestManyInstancesAreChangedAtOnce(t *testing.T) {
 		h.status(fmt.Sprintf("many-%d", i), client.Running)
 	}
 	b := newBrowser(h)
-	b.open("/instances?prefix=many-")
+	b.open("/instances?where=id+starts+many-")
 	b.run(click(`input[value="many-1"]`), visible("#live:not(:empty)"), click(`input[value="many-3"]`))
 	b.eval(`dispatchEvent(new KeyboardEvent("keydown", {key: "r"})); ""`) // a selection outlives what is read again
 	if got := b.eval(`document.querySelector("#picked").textContent`); got != "Selected: 2" {
@@ -291,7 +291,7 @@ func TestManyInstancesAreChangedAtOnce(t *testing.T) {
 	for i, want := range []client.Status{client.Running, client.Cancelled, client.Running, client.Cancelled} {
 		h.status(fmt.Sprintf("many-%d", i), want)
 	}
-	b.open("/instances?prefix=many-")
+	b.open("/instances?where=id+starts+many-")
 	b.run(click(`.bulk input[name="all"]`), click(`.bulk button[value="purge"]`))
 	job("Purge 2 instances")
 	for i, want := range []bool{true, false, true, false} {
@@ -300,4 +300,42 @@ func TestManyInstancesAreChangedAtOnce(t *testing.T) {
 		}
 	}
 	b.quiet("bulk")
+}
+
+// The filter offers fields, comparisons and known values, by keyboard and mouse, and a mistake is shown with its column.
+func TestFilterIsCompleted(t *testing.T) {
+	h := newHarness(t, access.Policy{Loopback: true})
+	_, err := client.Start(t.Context(), h.client, long, "long-1", 1)
+	check(t, err)
+	h.status("long-1", client.Running)
+	b := newBrowser(h)
+	b.open("/instances")
+	field := `input[name="where"]`
+	value := func(want string) {
+		t.Helper()
+		if got := b.eval(`document.querySelector('input[name="where"]').value`); got != want {
+			t.Errorf("the filter is %q, want %q", got, want)
+		}
+	}
+	press := func(key string) { // without the character that a prevented key does not make
+		b.eval(`document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: "` + key + `", bubbles: true, cancelable: true})); ""`)
+	}
+	b.run(fill(field, "orc"), visible(".offers li"), chromedp.KeyEvent(kb.Tab))
+	press("ArrowDown")
+	press("Enter")
+	value("orchestration = ")
+	b.run(chromedp.KeyEvent("lo"), click(".offers li"), chromedp.KeyEvent("and status in ("))
+	if wrong := b.eval(audit); wrong != "" {
+		t.Error(wrong)
+	}
+	b.run(chromedp.KeyEvent("run"), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(")"), chromedp.KeyEvent(kb.Escape))
+	value("orchestration = long-history and status in (running )")
+	b.run(chromedp.KeyEvent(kb.Enter), visible(`tr[data-row="long-1"]`), visible(`.facets a[href*="failed"]`))
+	b.run(click(`.facets a[href*="failed"]`), visible("p.empty"))
+	value("orchestration = long-history and status = failed")
+	b.open("/instances?where=status+is+failed")
+	if got := b.eval(`document.querySelector(".wrong").textContent`); !strings.Contains(got, "column 8: expected =, !=, in or starts") {
+		t.Error(got)
+	}
+	b.quiet("completion")
 }

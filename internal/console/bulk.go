@@ -144,9 +144,6 @@ type bulk struct {
 	more  bool     // there are more than 10,000
 }
 
-// filterFields are the fields of the list's filter.
-var filterFields = []string{"status", "orchestration", "prefix", "started_since", "started_before"}
-
 // selection reads which instances are meant: those that are checked, or all that pass the filter.
 func (q *request) selection() (b bulk, err error) {
 	switch q.PostFormValue("op") {
@@ -168,12 +165,7 @@ func (q *request) selection() (b bulk, err error) {
 		b.ids = b.ids[:min(len(b.ids), maxBulk)]
 		return b, nil
 	}
-	query := url.Values{"limit": {"1000"}}
-	for _, name := range filterFields {
-		if v := q.PostFormValue(name); v != "" {
-			query.Set(name, v)
-		}
-	}
+	query := url.Values{"limit": {"1000"}, "where": {q.PostFormValue("where")}}
 	for {
 		var page api.Instances
 		if err := q.call(http.MethodGet, "/instances", query, nil, &page); err != nil {
@@ -231,10 +223,7 @@ func bulkForm(q *request) (view, error) {
 		c.Effects = append(c.Effects, "There are more: a job changes 10,000 instances. Repeat it for the rest.")
 	}
 	if all := q.PostFormValue("all"); all != "" {
-		c.Fields = append(c.Fields, field{Name: "all", Value: all, Hidden: true})
-		for _, name := range filterFields {
-			c.Fields = append(c.Fields, field{Name: name, Value: q.PostFormValue(name), Hidden: true})
-		}
+		c.Fields = append(c.Fields, field{Name: "all", Value: all, Hidden: true}, field{Name: "where", Value: q.PostFormValue("where"), Hidden: true})
 		c.Effects = append(c.Effects, "The list is read again when you confirm: instances that have come in between are included.")
 	} else {
 		for _, id := range b.ids {

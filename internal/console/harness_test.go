@@ -165,7 +165,7 @@ func (h *harness) until(what string, done func(client.Description) bool, id stri
 
 // screens are the pages by the name of their picture.
 var screens = map[string]string{
-	"home": "/", "instances": "/instances?prefix=order&status=running", "instance": "/instances/order-42", "instance-cancelled": "/instances/order-44",
+	"home": "/", "instances": "/instances?where=id+starts+order-+and+status+%3D+running", "instances-wrong": "/instances?where=status+is+failed", "instances-none": "/instances?where=id+%3D+nothing", "instance": "/instances/order-42", "instance-cancelled": "/instances/order-44",
 	"instance-failed": "/instances/payment-7", "instance-waits": "/instances/invoice-3", "limits": "/limits", "limit": "/limits/debit", "policy": "/policies/action:debit",
 	"workers": "/workers", "stalled": "/stalled", "start": "/start", "send": "/instances/order-42/send", "cancel": "/instances/order-42/cancel",
 	"purge": "/instances/order-42/purge", "clear": "/limits/debit/clear", "missing": "/instances/nothing-here",

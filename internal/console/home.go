@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/internal/filter"
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
@@ -89,7 +90,7 @@ func (q *request) rates(d *homeData) error {
 	n, err := q.client.Count(q.Context(), q.now.Add(-time.Minute), hour)
 	for _, s := range []client.Status{client.Running, client.Pending, client.Completed, client.Failed, client.Cancelled} {
 		d.Tiles = append(d.Tiles, tile{
-			Name: string(s), Class: pills[string(s)], URL: "/instances?status=" + string(s), Ends: s.Ended(),
+			Name: string(s), Class: pills[string(s)], URL: listPath(filter.Where{}.Is(filter.Status, string(s)).String(), ""), Ends: s.Ended(),
 			Count: n.Status[s], Minute: n.Ended[0][s], Hour: n.Ended[1][s],
 		})
 	}

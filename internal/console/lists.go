@@ -2,13 +2,16 @@ package console
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/pawlrun/pawl/internal/api"
 	"github.com/pawlrun/pawl/internal/diagnose"
+	"github.com/pawlrun/pawl/internal/filter"
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
@@ -61,10 +64,12 @@ func worstFirst(all []api.QueueStats) {
 type listData struct {
 	api.Instances
 
-	Query    url.Values // the filter, without the cursor
+	Where    string // the filter as it was written
+	Problem  string // of the filter
 	Statuses []link
 	NextPage string   // address; empty: this is the last
-	Known    []string // orchestrations of the page, to complete the filter
+	Complete string   // JSON: what the filter is completed with
+	Examples []string // of filters
 	First    string   // address of the first page; empty: this is it
 	Counts   api.Counts
 }
@@ -78,72 +83,83 @@ type link struct {
 }
 
 func listInstances(q *request) (view, error) {
-	d := listData{Query: url.Values{}}
-	for _, name := range []string{"status", "orchestration", "prefix", "started_since", "started_before"} {
-		if v := q.FormValue(name); v != "" { // a form sends its empty fields, too
-			d.Query.Set(name, v)
-		}
-	}
-	asked := url.Values{"limit": {listRows}}
-	maps.Copy(asked, d.Query)
+	d := listData{Where: strings.TrimSpace(q.FormValue("where"))}
+	asked := url.Values{"limit": {listRows}, "where": {d.Where}}
 	if cursor := q.FormValue("cursor"); cursor != "" {
 		asked.Set("cursor", cursor)
-		d.First = "/instances?" + d.Query.Encode()
+		d.First = listPath(d.Where, "")
 	}
-	if err := q.call(http.MethodGet, "/instances", asked, nil, &d.Instances); err != nil {
-		return view{}, err
-	}
-	if d.Next != "" {
-		d.NextPage = "/instances?" + with(d.Query, "cursor", d.Next)
-	}
-	for _, i := range d.Instances.Instances {
-		if i.Orchestration != "" && !slices.Contains(d.Known, i.Orchestration) {
-			d.Known = append(d.Known, i.Orchestration)
+	v := view{template: "instances", title: "Instances", section: "instances"}
+	where, bad := filter.Parse(d.Where, q.now)
+	if bad != nil {
+		d.Problem, v.status = bad.Error(), http.StatusBadRequest
+	} else {
+		if err := q.call(http.MethodGet, "/instances", asked, nil, &d.Instances); err != nil {
+			return view{}, err
 		}
+		if d.Next != "" {
+			d.NextPage = listPath(d.Where, d.Next)
+		}
+		v.live = "/api/v1/watch?where=" + url.QueryEscape(d.Where) + "&"
 	}
-	slices.Sort(d.Known)
+	d.complete(q.orchestrations())
 	n, _ := q.client.Count(q.Context()) // the list is shown without them, too
-	c := api.CountsOf(n)
-	all := c.Pending + c.Running + c.Completed + c.Failed + c.Cancelled
-	current := d.Query.Get("status")
-	d.Statuses = []link{{Name: "all", Count: all, URL: "/instances?" + with(d.Query, "status", ""), Current: current == ""}}
-	for _, s := range []struct {
-		name  client.Status
-		count uint64
-	}{
-		{client.Running, c.Running}, {client.Pending, c.Pending}, {client.Completed, c.Completed}, {client.Failed, c.Failed}, {client.Cancelled, c.Cancelled},
-	} {
-		name := string(s.name)
+	d.facets(where, n.Status)
+	v.data = d
+	return v, nil
+}
+
+// facets are links to the same filter with another status.
+func (d *listData) facets(where filter.Where, counts map[client.Status]uint64) {
+	rest := where.Without(filter.Status)
+	chosen, _ := where.Exactly(filter.Status)
+	all := link{Name: "all", URL: listPath(rest.String(), ""), Current: len(rest) == len(where)}
+	d.Statuses = []link{{}}
+	for _, s := range []client.Status{client.Running, client.Pending, client.Completed, client.Failed, client.Cancelled} {
+		name := string(s)
+		all.Count += counts[s]
 		d.Statuses = append(d.Statuses, link{
-			Name: name, Class: pills[name], Count: s.count, URL: "/instances?" + with(d.Query, "status", name), Current: current == name,
+			Name: name, Class: pills[name], Count: counts[s], URL: listPath(rest.Is(filter.Status, name).String(), ""), Current: slices.Contains(chosen, name),
 		})
 	}
-	return view{template: "instances", title: "Instances", section: "instances", data: d, live: "/api/v1/watch?" + watched(d.Query)}, nil
+	d.Statuses[0] = all
 }
 
-// watched is the part of a filter that a stream of changes has.
-func watched(q url.Values) string {
-	w := url.Values{}
-	for _, name := range []string{"status", "orchestration", "prefix"} {
-		if v := q.Get(name); v != "" {
-			w.Set(name, v)
+// complete sets what the filter is completed with: fields, and values that are known.
+func (d *listData) complete(orchestrations []string) {
+	codes := map[string]bool{}
+	for _, i := range d.Instances.Instances {
+		if i.Code != "" {
+			codes[i.Code] = true
 		}
 	}
-	if len(w) == 0 {
-		return ""
+	values := map[filter.Field][]string{
+		filter.Status: filter.Statuses(), filter.Orchestration: orchestrations, filter.Code: slices.Sorted(maps.Keys(codes)),
 	}
-	return w.Encode() + "&"
+	b, _ := json.Marshal(struct { //nolint:errchkjson // texts
+		Fields []filter.Field            `json:"fields"`
+		Times  []filter.Field            `json:"times"`
+		Values map[filter.Field][]string `json:"values"`
+	}{filter.Fields(), slices.DeleteFunc(filter.Fields(), func(f filter.Field) bool { return !f.Timed() }), values})
+	d.Complete = string(b)
+	d.Examples = []string{"status = failed and ended > -1h", "id starts order-", "started > -24h"}
+	for _, name := range orchestrations {
+		d.Examples = append(d.Examples, filter.Where{}.Is(filter.Orchestration, name).String())
+	}
 }
 
-// with is a query in which one parameter has another value; an empty one is left out.
-func with(q url.Values, name, value string) string {
-	c := url.Values{}
-	maps.Copy(c, q)
-	c.Del(name)
-	if value != "" {
-		c.Set(name, value)
+func listPath(where, cursor string) string {
+	q := url.Values{}
+	if where != "" {
+		q.Set("where", where)
 	}
-	return c.Encode()
+	if cursor != "" {
+		q.Set("cursor", cursor)
+	}
+	if len(q) == 0 {
+		return "/instances"
+	}
+	return "/instances?" + q.Encode()
 }
 
 // stalledGroup are stalled instances with the same cause.

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -175,7 +176,7 @@ func TestAnInstanceIsStartedAndMovedOverHTTP(t *testing.T) {
 
 	h.do(202, "POST", "/instances", `{"orchestration":"family","id":"f-1"}`)
 	h.until("the child runs", func() bool {
-		rows, _ := h.do(200, "GET", "/instances?prefix=f-1-child&status=running", "")["instances"].([]any)
+		rows, _ := h.do(200, "GET", "/instances?where=id+starts+f-1-child+and+status+%3D+running", "")["instances"].([]any)
 		return len(rows) == 1
 	})
 	tree := h.do(200, "GET", "/instances/f-1/tree", "")
@@ -222,7 +223,7 @@ func TestInstancesAreListedInPagesAndByFilter(t *testing.T) {
 		}
 		return ids, next
 	}
-	h.until("all run", func() bool { ids, _ := list("status=running&limit=100"); return len(ids) == n+1 })
+	h.until("all run", func() bool { ids, _ := list("limit=100&where=status%3Drunning"); return len(ids) == n+1 })
 
 	seen := map[string]int{}
 	pages := 0
@@ -247,8 +248,10 @@ func TestInstancesAreListedInPagesAndByFilter(t *testing.T) {
 		}
 	}
 	for query, want := range map[string]int{
-		"orchestration=pay": 1, "prefix=nap-1": 10, "prefix=nap-1&orchestration=pay": 0, "status=completed": 0, "started_since=1h": n + 1, "started_before=1h": 0,
-		"prefix=nap-&started_since=2020-01-01T00:00:00Z&limit=3": 3, "stalled=true": 0,
+		"where=" + url.QueryEscape(`orchestration = "pay"`): 1, "where=id+starts+nap-1": 10, "where=id+starts+nap-1+and+orchestration%3Dpay": 0,
+		"where=status+in+(completed,failed)": 0, "where=started+>+-1h": n + 1, "where=started+<+-1h": 0, "where=ended+>+-1h": 0,
+		"where=id+in+(nap-03,nobody,nap-03,nap-12)": 2, "where=id+in+(nap-03,nap-04)+and+id+!%3D+nap-04+and+code%3D''": 1,
+		"where=id+starts+nap-+and+started+>+2020-01-01&limit=3": 3, "stalled=true": 0,
 	} {
 		if ids, _ := list(query); len(ids) != want {
 			t.Errorf("%s: %v", query, ids)
@@ -256,12 +259,9 @@ func TestInstancesAreListedInPagesAndByFilter(t *testing.T) {
 	}
 	h.want(h.do(200, "GET", "/counts", ""), "running", n+1)
 	for query, detail := range map[string]string{
-		"statsu=running": "statsu", "status=running&status=x": "", "status=nope": "status", "limit=0": "limit", "limit=1001": "limit", "cursor=x": "cursor", "started_since=yesterday": "started_since",
-		"stalled=perhaps": "stalled", "stalled=true&status=running": "stalled",
+		"status=running": "status", "where=statsu": "where: column 1", "where=status+%3D+nope": "column 10: ", "limit=0": "limit", "limit=1001": "limit", "cursor=x": "cursor", "where=started+>+yesterday": "column 11: ",
+		"stalled=perhaps": "stalled", "stalled=true&where=id+starts+a": "stalled",
 	} {
-		if detail == "" {
-			continue
-		}
 		if p := h.do(400, "GET", "/instances?"+query, ""); !strings.Contains(fmt.Sprint(p["detail"]), detail) {
 			t.Errorf("%s: %v", query, p)
 		}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,13 +15,11 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/api"
+	"github.com/pawlrun/pawl/internal/filter"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
 )
-
-// statuses an instance can have.
-var statuses = []string{string(client.Pending), string(client.Running), string(client.Completed), string(client.Failed), string(client.Cancelled)}
 
 func listInstances(c *call) (answer, error) {
 	o, err := c.listOptions()
@@ -77,21 +74,23 @@ func (c *call) listOptions() (o client.ListOptions, err error) {
 	if err != nil {
 		return o, err
 	}
-	o = client.ListOptions{
-		Status: client.Status(c.query.Get("status")), Orchestration: c.query.Get("orchestration"), Prefix: c.query.Get("prefix"),
-		After: c.query.Get("cursor"), Limit: limit + 1,
+	if _, err := c.where(); err != nil {
+		return o, err
 	}
-	if o.Status != "" && !slices.Contains(statuses, string(o.Status)) {
-		return o, badRequest("status %q: must be one of %s", o.Status, strings.Join(statuses, ", "))
-	}
+	o = client.ListOptions{Where: c.query.Get("where"), After: c.query.Get("cursor"), Limit: limit + 1}
 	if _, _, err = request.ParseListCursor(o.After); err != nil {
 		return o, badRequest("%v", err)
 	}
-	if o.StartedSince, err = c.instant("started_since"); err != nil {
-		return o, err
+	return o, nil
+}
+
+// where is the filter of the query parameter where.
+func (c *call) where() (filter.Where, error) {
+	w, err := filter.Parse(c.query.Get("where"), time.Now())
+	if err != nil {
+		return nil, badRequest("where: %v", err)
 	}
-	o.StartedBefore, err = c.instant("started_before")
-	return o, err
+	return w, nil
 }
 
 func getInstance(c *call) (answer, error) {

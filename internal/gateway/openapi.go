@@ -65,9 +65,6 @@ func (s schemas) operation(o operation) object {
 			kind = "string"
 		}
 		schema := object{"type": kind}
-		if p.values != nil {
-			schema["enum"] = p.values
-		}
 		params = append(params, object{"name": p.name, "in": "query", "description": p.description, "schema": schema})
 	}
 	if o.keyed {

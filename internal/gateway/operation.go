@@ -45,7 +45,6 @@ type operation struct {
 type parameter struct {
 	name, description string
 	kind              string // a JSON type; string if empty
-	values            []string
 }
 
 // call is a request that is being served.
@@ -140,22 +139,6 @@ func wait(text string) (time.Duration, error) {
 		return 0, badRequest("wait %q: must be a duration such as 30s, at most %s", text, maxWait)
 	}
 	return d, nil
-}
-
-// instant reads an RFC 3339 time, or a duration before now such as 24h.
-func (c *call) instant(name string) (time.Time, error) {
-	text := c.query.Get(name)
-	if text == "" {
-		return time.Time{}, nil
-	}
-	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
-		return time.Now().Add(-d), nil
-	}
-	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return time.Time{}, badRequest("%s %q: must be an RFC 3339 time such as 2026-11-22T08:00:00Z, or a duration before now such as 24h", name, text)
-	}
-	return t, nil
 }
 
 // read reads the request's body.

@@ -10,6 +10,10 @@ import (
 )
 
 var (
+	whereParam = parameter{
+		name:        "where",
+		description: `A filter such as status = failed and orchestration = "fulfil" and started > -24h; docs/http-api.md describes it. Of a stream, the terms of id, orchestration and status.`,
+	}
 	limitParam = parameter{name: "limit", description: "Rows of the page, 1 to 1000. Default 100.", kind: "integer"}
 	waitParam  = parameter{name: "wait", description: "Wait so long, such as 30s, at most 1m. Default: answer at once."}
 	lastParam  = parameter{name: "last", description: "Resume behind the event of this id, as the header Last-Event-ID does."}
@@ -30,23 +34,13 @@ func instanceOperations() []operation {
 			method: http.MethodGet, path: root + "/instances", id: "listInstances", role: access.Viewer, serve: listInstances,
 			summary: "List instances, the latest change of status first.", replies: map[int]any{200: api.Instances{}},
 			query: []parameter{
-				{name: "status", description: "Only instances of this status.", values: statuses},
-				{name: "orchestration", description: "Only instances of this orchestration."},
-				{name: "prefix", description: "Only instances whose id begins with this."},
-				{name: "started_since", description: "Only instances that were started at this RFC 3339 time or later; or a duration before now, such as 24h."},
-				{name: "started_before", description: "Only instances that were started before this time."},
-				{name: "stalled", description: "Only instances that cannot go on, with the reason. No other filter is allowed beside it.", kind: "boolean"},
+				whereParam, {name: "stalled", description: "Only instances that cannot go on, with the reason. No other filter is allowed beside it.", kind: "boolean"},
 				{name: "cursor", description: "The next of the page before."}, limitParam,
 			},
 		},
 		{
 			method: http.MethodGet, path: root + "/watch", id: "watchInstances", role: access.Viewer, stream: watchInstances,
-			summary: "Stream the changes of instances as server-sent events.",
-			query: []parameter{
-				{name: "status", description: "Only changes from or to this status.", values: statuses},
-				{name: "orchestration", description: "Only instances of this orchestration."},
-				{name: "prefix", description: "Only instances whose id begins with this."}, lastParam,
-			},
+			summary: "Stream the changes of instances as server-sent events.", query: []parameter{whereParam, lastParam},
 		},
 		{
 			method: http.MethodGet, path: instance + "/watch", id: "watchInstance", role: access.Viewer, stream: watchInstance,

@@ -3,8 +3,6 @@ package gateway
 import (
 	"errors"
 	"net/http"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/pawlrun/pawl"
@@ -18,11 +16,11 @@ const (
 
 // watchInstances streams the changes that a filter selects; watchInstance those of an instance.
 func watchInstances(c *call, w http.ResponseWriter) error {
-	f := live.Filter{Orchestration: c.query.Get("orchestration"), Prefix: c.query.Get("prefix"), Status: c.query.Get("status")}
-	if f.Status != "" && !slices.Contains(statuses, f.Status) {
-		return badRequest("status %q: must be one of %s", f.Status, strings.Join(statuses, ", "))
+	where, err := c.where()
+	if err != nil {
+		return err
 	}
-	return c.stream(f, w)
+	return c.stream(live.Filter{Where: where}, w)
 }
 
 func watchInstance(c *call, w http.ResponseWriter) error {

@@ -50,7 +50,7 @@ func TestStreamsReportChangesAndResume(t *testing.T) {
 	h.until("it runs", func() bool {
 		return h.do(200, "GET", "/counts", "")["running"] != 0.0
 	})
-	one, others, every := h.stream("/instances/nap-1/watch", ""), h.stream("/watch?prefix=other", ""), h.stream("/watch?status=cancelled", "")
+	one, others, every := h.stream("/instances/nap-1/watch", ""), h.stream("/watch?where=id+starts+other", ""), h.stream("/watch?where=status+%3D+cancelled", "")
 	id, _ := one("ready")
 	one("resync") // until it has begun, changes may be missed
 	h.want(h.do(202, "GET", "/instances/nap-1/result?wait="+(shortRead*3/2).String(), ""), "status", "running")
@@ -72,7 +72,7 @@ func TestStreamsReportChangesAndResume(t *testing.T) {
 		t.Errorf("resumed: %s", data)
 	}
 	h.stream("/watch", id)("resync") // from before the gap of the beginning
-	h.do(400, "GET", "/watch?status=nope", "")
+	h.do(400, "GET", "/watch?where=status+%3D+nope", "")
 	h.do(400, "GET", "/watch?filter=x", "")
 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)

@@ -1,7 +1,8 @@
 // Package live distributes the changes of a namespace to streams of server-sent events.
 //
 // All streams of a process share one subscription, which exists while there are streams and a little longer. Streams of
-// the same filter are a topic: its changes are encoded once, in batches.
+// the same filter are a topic. A change is encoded once, and compared with the filters of those topics only that have its
+// instance, its orchestration or the beginning of its id, and of those that have none of these.
 //
 //	subscription ──▶ ring of the latest changes ──▶ topic: pending changes ──batch──▶ stream: 16 batches ──▶ writer
 //
@@ -13,14 +14,14 @@ package live
 import (
 	"encoding/json"
 	"errors"
-	"maps"
+	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nuid"
 
+	"github.com/pawlrun/pawl/internal/filter"
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
@@ -37,12 +38,80 @@ const (
 // ErrFull reports that a process has as many streams as it serves.
 var ErrFull = errors.New("live: too many streams")
 
-// Filter selects changes. Empty fields select all.
-type Filter struct{ Instance, Orchestration, Prefix, Status string }
+// Filter selects changes: those of an instance, or those that pass the terms of Where which a change can decide.
+type Filter struct {
+	Instance string
+	Where    filter.Where
+}
 
-func (f Filter) matches(c *client.Change) bool {
-	return (f.Instance == "" || f.Instance == c.Instance) && (f.Orchestration == "" || f.Orchestration == c.Orchestration) &&
-		strings.HasPrefix(c.Instance, f.Prefix) && (f.Status == "" || f.Status == c.Status || f.Status == c.Was)
+// decidable are the terms that a change can decide: the others may have become true, which a reader sees when it reads again.
+func decidable(w filter.Where) filter.Where {
+	return w.On(filter.ID, filter.Orchestration, filter.Status)
+}
+
+// bucket is what a change must have for a topic: the id of its instance, its orchestration, or the beginning of its id.
+type bucket struct {
+	by    filter.Op // of the id: Equal or Starts; In: of orchestrations; empty: nothing
+	value string
+}
+
+// topic are the streams of a filter.
+type topic struct {
+	key     string
+	where   filter.Where
+	buckets []bucket // a change is in one of them at most
+	streams map[*Stream]struct{}
+	pending map[string]*change // by instance
+	lost    bool               // there were too many
+	timer   *time.Timer
+	sent    time.Time
+}
+
+func newTopic(key string, f Filter) *topic {
+	t := &topic{key: key, where: f.Where, streams: make(map[*Stream]struct{}), pending: make(map[string]*change), buckets: []bucket{{}}}
+	in := func(by filter.Op, values []string) {
+		t.buckets = nil
+		for _, v := range values {
+			if b := (bucket{by, v}); !slices.Contains(t.buckets, b) {
+				t.buckets = append(t.buckets, b)
+			}
+		}
+	}
+	starts := slices.IndexFunc(f.Where, func(t filter.Term) bool { return t.Field == filter.ID && t.Op == filter.Starts })
+	if ids, ok := f.Where.Exactly(filter.ID); f.Instance != "" {
+		in(filter.Equal, []string{f.Instance})
+	} else if ok {
+		in(filter.Equal, ids)
+	} else if names, ok := f.Where.Exactly(filter.Orchestration); ok {
+		in(filter.In, names)
+	} else if starts >= 0 {
+		in(filter.Starts, f.Where[starts].Texts)
+	}
+	return t
+}
+
+// matches reports that the instance passes the filter now, or did before the change.
+func (t *topic) matches(c *client.Change) bool {
+	r := filter.Row{ID: c.Instance, Orchestration: c.Orchestration, Status: c.Status}
+	if t.where.Match(&r) {
+		return true
+	}
+	r.Status = c.Was
+	return c.Was != "" && t.where.Match(&r)
+}
+
+// change is a change, and its encoding.
+type change struct {
+	client.Change
+
+	json []byte // nil: not yet
+}
+
+func (c *change) encoded() []byte {
+	if c.json == nil {
+		c.json, _ = json.Marshal(c.Change) //nolint:errchkjson // strings and numbers
+	}
+	return c.json
 }
 
 // Source watches a namespace: see the method Watch of client.Client.
@@ -59,25 +128,16 @@ type Hub struct {
 	idle    *time.Timer
 	epoch   string
 	seq     uint64 // of the latest change
-	ring    []client.Change
+	ring    []*change
 	streams int
-	topics  map[Filter]*topic
-	single  map[string]*topic // of filters that are an instance, by it
-}
-
-// topic are the streams of a filter.
-type topic struct {
-	filter  Filter
-	streams map[*Stream]struct{}
-	pending map[string]client.Change
-	lost    bool // there were too many
-	timer   *time.Timer
-	sent    time.Time
+	topics  map[string]*topic // by key
+	buckets map[bucket][]*topic
+	lengths map[int]int // of the beginnings of ids that topics have: how many topics
 }
 
 // New makes a hub. Nothing is watched before the first stream.
 func New(source Source) *Hub {
-	return &Hub{source: source, epoch: nuid.Next(), topics: make(map[Filter]*topic), single: make(map[string]*topic)}
+	return &Hub{source: source, epoch: nuid.Next(), topics: make(map[string]*topic), buckets: make(map[bucket][]*topic), lengths: make(map[int]int)}
 }
 
 // Close ends the streams and the watching.
@@ -100,7 +160,7 @@ func (h *Hub) detach() (stop func()) {
 		h.idle.Stop()
 		h.idle = nil
 	}
-	for t := range h.all() {
+	for _, t := range h.topics {
 		for s := range t.streams {
 			close(s.ended)
 		}
@@ -109,24 +169,10 @@ func (h *Hub) detach() (stop func()) {
 		}
 	}
 	clear(h.topics)
-	clear(h.single)
+	clear(h.buckets)
+	clear(h.lengths)
 	h.streams = 0
 	return stop
-}
-
-func (h *Hub) all() func(yield func(*topic) bool) {
-	return func(yield func(*topic) bool) {
-		for t := range maps.Values(h.topics) {
-			if !yield(t) {
-				return
-			}
-		}
-		for t := range maps.Values(h.single) {
-			if !yield(t) {
-				return
-			}
-		}
-	}
 }
 
 // Position is an id to begin a stream with: the stream receives what changes from now on. Watching begins.
@@ -161,7 +207,7 @@ func (h *Hub) watch() error {
 		return err
 	}
 	if h.stop = stop; h.ring == nil {
-		h.ring = make([]client.Change, ringSize)
+		h.ring = make([]*change, ringSize)
 	}
 	return nil
 }
@@ -205,36 +251,46 @@ func (h *Hub) missed(tenure int) {
 		return
 	}
 	h.epoch = nuid.Next()
-	for t := range h.all() {
+	for _, t := range h.topics {
 		t.lost = true
 		h.flushSoon(t)
 	}
 }
 
-func (h *Hub) change(tenure int, c client.Change) {
+func (h *Hub) change(tenure int, changed client.Change) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.tenure != tenure {
 		return
 	}
 	h.seq++
+	c := &change{Change: changed}
 	h.ring[h.seq%ringSize] = c
-	if t := h.single[c.Instance]; t != nil {
-		h.add(t, c)
+	h.addTo(bucket{}, c)
+	h.addTo(bucket{filter.Equal, c.Instance}, c)
+	h.addTo(bucket{filter.In, c.Orchestration}, c)
+	for n := range h.lengths {
+		if n <= len(c.Instance) {
+			h.addTo(bucket{filter.Starts, c.Instance[:n]}, c)
+		}
 	}
-	for _, t := range h.topics {
-		if t.filter.matches(&c) {
+}
+
+func (h *Hub) addTo(b bucket, c *change) {
+	for _, t := range h.buckets[b] {
+		if t.matches(&c.Change) {
 			h.add(t, c)
 		}
 	}
 }
 
-func (h *Hub) add(t *topic, c client.Change) {
-	if _, known := t.pending[c.Instance]; !known && len(t.pending) == maxBatch {
+func (h *Hub) add(t *topic, c *change) {
+	if before := t.pending[c.Instance]; before == nil && len(t.pending) == maxBatch {
 		t.lost = true
 	} else {
-		if known && t.pending[c.Instance].Was != "" {
-			c.Was = t.pending[c.Instance].Was
+		if before != nil && before.Was != "" && before.Was != c.Was {
+			c = &change{Change: c.Change}
+			c.Was = before.Was
 		}
 		t.pending[c.Instance] = c
 	}
@@ -278,16 +334,13 @@ func (h *Hub) flush(t *topic) {
 	}
 }
 
-// changes encodes a batch.
-func (h *Hub) changes(by map[string]client.Change) []byte {
-	all := make([]client.Change, 0, len(by))
+// changes makes a batch.
+func (h *Hub) changes(by map[string]*change) []byte {
+	data := []byte(`{"changes":[`)
 	for _, c := range by {
-		all = append(all, c)
+		data = append(append(data, c.encoded()...), ',')
 	}
-	b, _ := json.Marshal(struct { //nolint:errchkjson // strings and numbers
-		Changes []client.Change `json:"changes"`
-	}{all})
-	return h.frame("changes", b)
+	return h.frame("changes", append(data[:len(data)-1], "]}"...))
 }
 
 func (h *Hub) resync() []byte { return h.frame("resync", []byte("{}")) }

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/filter"
 	"github.com/pawlrun/pawl/pkg/client"
 )
 
@@ -55,6 +56,15 @@ func parse(t *testing.T, frame []byte) (e event) {
 	return e
 }
 
+func where(t *testing.T, text string) Filter {
+	t.Helper()
+	w, err := filter.Parse(text, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Filter{Where: w}
+}
+
 func open(t *testing.T, h *Hub, f Filter, last string) (*Stream, event) {
 	t.Helper()
 	s, first, err := h.Open(f, last)
@@ -70,7 +80,7 @@ func TestStreamsReceiveWhatTheirFilterSelects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := &fake{}
 		h := New(src.watch)
-		running, ready := open(t, h, Filter{Status: "running"}, "")
+		running, ready := open(t, h, where(t, "status = running"), "")
 		one, _ := open(t, h, Filter{Instance: "b"}, "")
 		change := func(id, status, was string) {
 			src.Changed(client.Change{Instance: id, Status: status, Was: was})
@@ -98,7 +108,7 @@ func TestStreamsReceiveWhatTheirFilterSelects(t *testing.T) {
 
 		change("d", "running", "")
 		for id, want := range map[string]string{ready.id: "changes a b d", last.id: "changes d", "": "ready", "other-1": "resync", last.id + "9": "resync", "x": "resync"} {
-			s, e := open(t, h, Filter{Status: "running"}, id)
+			s, e := open(t, h, where(t, "status = running"), id)
 			if got := strings.TrimSpace(e.name + " " + strings.Join(e.instances, " ")); got != want {
 				t.Errorf("resumed at %q: %s, want %s", id, got, want)
 			}
@@ -115,6 +125,63 @@ func TestStreamsReceiveWhatTheirFilterSelects(t *testing.T) {
 		<-one.Ended()
 		if _, _, err := h.Open(Filter{}, ""); err == nil || src.stopped != 1 {
 			t.Errorf("after Close: %v, %d stopped", err, src.stopped)
+		}
+	})
+}
+
+// A change reaches the streams whose filter it passes, whichever of its terms they are found by, and is encoded once.
+func TestChangesReachTheFiltersTheyPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := &fake{}
+		h := New(src.watch)
+		defer h.Close()
+		streams := map[string]*Stream{}
+		for _, text := range []string{
+			"", "id = order-1", "id in (order-1, order-1, x)", "id starts order-", "id starts order-2", "id starts order- and status = failed",
+			"orchestration = fulfil", "orchestration in (fulfil, pay) and id != order-1", "orchestration != fulfil", "started > -1h and code = x", "status != running",
+		} {
+			streams[text], _ = open(t, h, where(t, text), "")
+		}
+		same, _ := open(t, h, where(t, " id = order-1 and updated > -3h"), "")
+		if len(h.topics) != len(streams)-1 { // what a change cannot decide is left out: "" and started are one
+			t.Errorf("%d topics", len(h.topics))
+		}
+		received := func(s *Stream) string {
+			synctest.Wait()
+			select {
+			case f := <-s.Frames():
+				return strings.Join(parse(t, f).instances, " ")
+			default:
+				return ""
+			}
+		}
+		for _, x := range []struct {
+			change client.Change
+			want   []string
+		}{
+			{client.Change{Instance: "order-1", Orchestration: "fulfil", Status: "running"}, []string{
+				"", "id = order-1", "id in (order-1, order-1, x)", "id starts order-", "orchestration = fulfil", "started > -1h and code = x",
+			}},
+			{client.Change{Instance: "order-22", Orchestration: "pay", Status: "purged", Was: "failed"}, []string{
+				"", "id starts order-", "id starts order-2", "id starts order- and status = failed", "orchestration in (fulfil, pay) and id != order-1",
+				"orchestration != fulfil", "started > -1h and code = x", "status != running",
+			}},
+		} {
+			<-time.After(time.Minute)
+			src.Changed(x.change)
+			for text, s := range streams {
+				if got := received(s) != ""; got != slices.Contains(x.want, text) {
+					t.Errorf("%s, filter %q: %t", x.change.Instance, text, got)
+				}
+			}
+			received(same)
+		}
+		for _, s := range streams {
+			s.Close()
+		}
+		same.Close()
+		if len(h.topics)+len(h.buckets)+len(h.lengths) != 0 {
+			t.Errorf("after the last stream: %d topics, %d buckets, %d lengths", len(h.topics), len(h.buckets), len(h.lengths))
 		}
 	})
 }

@@ -1,11 +1,12 @@
 package live
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
-	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/internal/filter"
 )
 
 // Stream receives the events of a filter. One goroutine may use it.
@@ -37,29 +38,49 @@ func (h *Hub) Open(f Filter, last string) (s *Stream, first []byte, err error) {
 		h.idle.Stop()
 		h.idle = nil
 	}
-	return s, h.since(f, last), nil
+	return s, h.since(t, f, last), nil
 }
 
 // topic finds or makes the topic of a filter.
 func (h *Hub) topic(f Filter) *topic {
-	only := f == Filter{Instance: f.Instance} && f.Instance != ""
-	t := h.topics[f]
-	if only {
-		t = h.single[f.Instance]
+	f.Where = decidable(f.Where)
+	key := f.Instance + "\n" + f.Where.String() // an id has no line end
+	t := h.topics[key]
+	if t != nil {
+		return t
 	}
-	if t == nil {
-		t = &topic{filter: f, streams: make(map[*Stream]struct{}), pending: make(map[string]client.Change)}
-		if only {
-			h.single[f.Instance] = t
-		} else {
-			h.topics[f] = t
+	t = newTopic(key, f)
+	h.topics[key] = t
+	for _, b := range t.buckets {
+		h.buckets[b] = append(h.buckets[b], t)
+		if b.by == filter.Starts {
+			h.lengths[len(b.value)]++
 		}
 	}
 	return t
 }
 
+// drop removes a topic without streams.
+func (h *Hub) drop(t *topic) {
+	if t.timer != nil {
+		t.timer.Stop()
+		t.timer = nil
+	}
+	delete(h.topics, t.key)
+	for _, b := range t.buckets {
+		if h.buckets[b] = slices.DeleteFunc(h.buckets[b], func(x *topic) bool { return x == t }); len(h.buckets[b]) == 0 {
+			delete(h.buckets, b)
+		}
+		if n := len(b.value); b.by == filter.Starts {
+			if h.lengths[n]--; h.lengths[n] == 0 {
+				delete(h.lengths, n)
+			}
+		}
+	}
+}
+
 // since is the first event of a stream: what has changed behind an id, or that this is not known.
-func (h *Hub) since(f Filter, last string) []byte {
+func (h *Hub) since(t *topic, f Filter, last string) []byte {
 	if last == "" {
 		return h.frame("ready", []byte("{}"))
 	}
@@ -68,10 +89,10 @@ func (h *Hub) since(f Filter, last string) []byte {
 	if err != nil || epoch != h.epoch || from > h.seq || h.seq-from > ringSize {
 		return h.resync()
 	}
-	missed := make(map[string]client.Change)
+	missed := make(map[string]*change)
 	for n := from + 1; n <= h.seq; n++ {
 		c := h.ring[n%ringSize]
-		if !f.matches(&c) {
+		if f.Instance != "" && f.Instance != c.Instance || !t.matches(&c.Change) {
 			continue
 		}
 		if missed[c.Instance] = c; len(missed) > maxBatch {
@@ -120,14 +141,7 @@ func (s *Stream) Close() {
 	}
 	h.streams--
 	if len(s.topic.streams) == 0 {
-		if s.topic.timer != nil {
-			s.topic.timer.Stop()
-			s.topic.timer = nil
-		}
-		if h.single[s.topic.filter.Instance] == s.topic {
-			delete(h.single, s.topic.filter.Instance)
-		}
-		delete(h.topics, s.topic.filter)
+		h.drop(s.topic)
 	}
 	h.rest()
 }

@@ -97,6 +97,7 @@ type Summary struct {
 	Origin                           history.Position
 	Execution                        uint64
 	Started, Updated, Ended          int64
+	StatusSince                      int64 // the order of a list
 	Events                           uint64
 	Stalled                          string // why it cannot take a turn
 	Code                             string // of the failure that ended it; empty also for one without
@@ -113,6 +114,7 @@ func (s *Summary) fields(c *wire.Codec) {
 	c.Int(&s.Started)
 	c.Int(&s.Updated)
 	c.Int(&s.Ended)
+	c.Int(&s.StatusSince)
 	c.Uint(&s.Events)
 	c.String(&s.Stalled)
 	c.String(&s.Code)

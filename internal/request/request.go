@@ -137,28 +137,16 @@ func (q *History) fields(c *wire.Codec) {
 
 // List requests a page of the instances of a status in the partition, the latest change first. Reply: InstancePage.
 type List struct {
-	Status string
+	Where  string // a filter, see package filter; empty: all
 	Cursor string // of the page before; empty: the first page
 	Limit  int    // 0: chosen by the owner
-	Filter Filter
-}
-
-// Filter selects instances of a list. The zero value selects all.
-type Filter struct {
-	Orchestration string
-	Prefix        string // of the id
-	Since, Before int64  // of the start, Unix milliseconds; 0: any time
 }
 
 func (*List) operation() operation { return opList }
 func (q *List) fields(c *wire.Codec) {
-	c.String(&q.Status)
+	c.String(&q.Where)
 	c.String(&q.Cursor)
 	c.Count(&q.Limit)
-	c.String(&q.Filter.Orchestration)
-	c.String(&q.Filter.Prefix)
-	c.Int(&q.Filter.Since)
-	c.Int(&q.Filter.Before)
 }
 
 // Stalled requests a page of the stalled instances of the partition. Reply: InstancePage.

@@ -302,7 +302,7 @@ func TestAListIsMergedFromAllPartitionsAndPages(t *testing.T) {
 	w.mu.Lock()
 	for i := range 60 {
 		id := fmt.Sprintf("i-%02d", i)
-		w.rows[id] = &request.Description{Summary: request.Summary{Instance: id, Status: string([]Status{Running, Failed, Completed}[i%3]), Updated: int64(1000 - i)}}
+		w.rows[id] = &request.Description{Summary: request.Summary{Instance: id, Status: string([]Status{Running, Failed, Completed}[i%3]), StatusSince: int64(1000 - i), Updated: int64(2000 + i)}}
 		want = append(want, id)
 	}
 	w.rows["i-07"].Stalled = "because"
@@ -315,6 +315,15 @@ func TestAListIsMergedFromAllPartitionsAndPages(t *testing.T) {
 		}
 	}
 	if ids, err := listed(c.List(soon(t), ListOptions{Status: Failed, Limit: 5})); err != nil || !slices.Equal(ids, []string{"i-01", "i-04", "i-07", "i-10", "i-13"}) {
+		t.Fatal(ids, err)
+	}
+	for d := range all {
+		if got := Cursor(d); got != "1000.i-00" { // the commits since do not move a place in a list
+			t.Errorf("cursor %s", got)
+		}
+		break
+	}
+	if ids, err := listed(c.List(soon(t), ListOptions{Where: "status != failed or"})); err == nil || len(ids) > 0 || !strings.Contains(err.Error(), "where: column 18") {
 		t.Fatal(ids, err)
 	}
 	if ids, err := listed(c.Stalled(soon(t))); err != nil || !slices.Equal(ids, []string{"i-07"}) {

@@ -33,7 +33,8 @@ type Summary struct {
 	Status        Status
 	Execution     uint64 // the latest, from 1; 0: not begun
 	Started       time.Time
-	Updated       time.Time // latest change of status
+	StatusSince   time.Time // latest change of status; in a list only
+	Updated       time.Time // latest commit
 	Ended         time.Time
 	Events        uint64 // of the history of the latest execution
 	Stalled       string // why the instance cannot take a turn; empty: it can
@@ -108,7 +109,7 @@ func (c *Client) describe(ctx context.Context, id string) (*request.Description,
 func summaryOf(s *request.Summary) Summary {
 	return Summary{
 		Instance: s.Instance, Orchestration: s.Orchestration, Version: s.Version, Parent: s.Parent, Status: Status(s.Status), Execution: s.Execution,
-		Started: timeOf(s.Started), Updated: timeOf(s.Updated), Ended: timeOf(s.Ended), Events: s.Events, Stalled: s.Stalled, Code: s.Code,
+		Started: timeOf(s.Started), StatusSince: timeOf(s.StatusSince), Updated: timeOf(s.Updated), Ended: timeOf(s.Ended), Events: s.Events, Stalled: s.Stalled, Code: s.Code,
 	}
 }
 

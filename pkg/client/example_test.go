@@ -107,7 +107,7 @@ func ExampleClient_Describe() {
 }
 
 func ExampleClient_List() {
-	for d, err := range c.List(ctx, client.ListOptions{Status: client.Failed, Orchestration: fulfil.Name(), Limit: 20}) {
+	for d, err := range c.List(ctx, client.ListOptions{Where: `orchestration = fulfil and started > -24h`, Status: client.Failed, Limit: 20}) {
 		if err != nil {
 			log.Fatal(err) // the list is incomplete
 		}

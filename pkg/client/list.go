@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/filter"
 	"github.com/pawlrun/pawl/internal/request"
 )
 
@@ -20,55 +21,53 @@ const (
 	pageSize = 100
 )
 
-// ListOptions select instances. The zero value selects all. The orchestrators filter; every row that they skip costs them
-// a read.
+// ListOptions select instances. The zero value selects all.
 type ListOptions struct {
-	Status        Status    // "": all
-	Orchestration string    // "": all
-	Prefix        string    // of the id
-	StartedSince  time.Time // zero: any time
-	StartedBefore time.Time // zero: any time
-	After         string    // only instances after that of this Cursor; "": from the beginning
-	Limit         int       // maximum number of rows; 0: no limit
+	Where  string // a filter such as `orchestration = "fulfil" and started > -24h`; "": all. docs/http-api.md describes it
+	Status Status // "": all
+	After  string // only instances after that of this Cursor; "": from the beginning
+	Limit  int    // maximum number of rows; 0: no limit
 }
 
 // Cursor is the place of an instance in a listing, for ListOptions.After.
-func Cursor(s Summary) string { return request.ListCursor(unixMilli(s.Updated), s.Instance) }
+func Cursor(s Summary) string { return request.ListCursor(unixMilli(s.StatusSince), s.Instance) }
 
 // List iterates over the instances of the namespace, the latest change of status first, and reads them page by page. All partitions
 // are requested at the same time. If some do not answer (ErrNoOwner), the instances of the others are listed, and the last pair has
-// the error: the list is incomplete.
+// the error: the list is incomplete. A Where that is not valid is the only pair, with an error that names the column.
+//
+// The orchestrators filter. Terms of id, status, code and ended, and in a list of ended instances those of updated, choose what is
+// read; of a row that another term skips, its orchestrator reads the record.
 //
 // A listing is not a snapshot: an instance whose status changes meanwhile may be listed twice or not at all.
 func (c *Client) List(ctx context.Context, o ListOptions) iter.Seq2[Summary, error] {
-	statuses := []Status{o.Status}
-	if o.Status == "" {
-		statuses = []Status{Pending, Running, Completed, Failed, Cancelled}
+	where, err := filter.Parse(o.Where, time.Now())
+	if err != nil {
+		return func(yield func(Summary, error) bool) { yield(Summary{}, fmt.Errorf("client: list: where: %w", err)) }
+	}
+	if o.Status != "" {
+		where = where.Is(filter.Status, string(o.Status))
 	}
 	size := pageSize
 	if o.Limit > 0 { // a partition has its share of the rows, and may have twice as many
 		size = min(2*o.Limit/c.partitions()+minPage, o.Limit, pageSize)
 	}
-	filter := request.Filter{Orchestration: o.Orchestration, Prefix: o.Prefix, Since: unixMilli(o.StartedSince), Before: unixMilli(o.StartedBefore)}
-	var pages []pageFunc[request.Summary]
-	for _, s := range statuses { // an owner answers in order within a status only
-		pages = append(pages, func(ctx context.Context, partition int, cursor string) ([]request.Summary, string, error) {
-			if cursor == "" {
-				cursor = o.After
-			}
-			return c.instances(ctx, partition, &request.List{Status: string(s), Limit: size, Cursor: cursor, Filter: filter})
-		})
-	}
-	return c.merged(ctx, pages, o.Limit)
+	text := where.Fixed().String() // times are the same for all partitions and pages
+	return c.merged(ctx, func(ctx context.Context, partition int, cursor string) ([]request.Summary, string, error) {
+		if cursor == "" {
+			cursor = o.After
+		}
+		return c.instances(ctx, partition, &request.List{Where: text, Limit: size, Cursor: cursor})
+	}, o.Limit)
 }
 
 // Stalled iterates over the stalled instances, as List does, and why they are stalled. Among them are those with an activity that no
 // worker has registered, or in a queue without workers: such an instance is found within two reconcile intervals of its
 // orchestrator (20 s by default).
 func (c *Client) Stalled(ctx context.Context) iter.Seq2[Summary, error] {
-	return c.merged(ctx, []pageFunc[request.Summary]{func(ctx context.Context, partition int, cursor string) ([]request.Summary, string, error) {
+	return c.merged(ctx, func(ctx context.Context, partition int, cursor string) ([]request.Summary, string, error) {
 		return c.instances(ctx, partition, &request.Stalled{Cursor: cursor, Limit: pageSize})
-	}}, 0)
+	}, 0)
 }
 
 func (c *Client) instances(ctx context.Context, partition int, q request.Request) ([]request.Summary, string, error) {
@@ -94,11 +93,11 @@ func (c *Client) Count(ctx context.Context, since ...time.Time) (Counts, error) 
 		q.Since = append(q.Since, unixMilli(t))
 		sum.Ended = append(sum.Ended, map[Status]uint64{Completed: 0, Failed: 0, Cancelled: 0})
 	}
-	sources := openAll(ctx, c.partitions(), []pageFunc[request.Counts]{func(ctx context.Context, partition int, _ string) ([]request.Counts, string, error) {
+	sources := openAll(ctx, c.partitions(), func(ctx context.Context, partition int, _ string) ([]request.Counts, string, error) {
 		var r request.Counts
 		err := c.requestWithin(ctx, c.opts.OwnerTimeout, partition, q, &r)
 		return []request.Counts{r}, "", err
-	}})
+	})
 	for _, s := range sources {
 		for _, r := range s.rows {
 			for _, n := range r.Status {
@@ -146,11 +145,10 @@ func (s *source[T]) fill(ctx context.Context) {
 	}
 }
 
-// merged iterates over the rows of all partitions and requests, in order, at most limit (0: all), and ends with the error of an
-// incomplete list.
-func (c *Client) merged(ctx context.Context, pages []pageFunc[request.Summary], limit int) iter.Seq2[Summary, error] {
+// merged iterates over the rows of all partitions, in order, at most limit (0: all), and ends with the error of an incomplete list.
+func (c *Client) merged(ctx context.Context, page pageFunc[request.Summary], limit int) iter.Seq2[Summary, error] {
 	return func(yield func(Summary, error) bool) {
-		sources := openAll(ctx, c.partitions(), pages)
+		sources := openAll(ctx, c.partitions(), page)
 		for n := 0; limit == 0 || n < limit; n++ {
 			s := first(sources)
 			if s == nil {
@@ -169,25 +167,18 @@ func (c *Client) merged(ctx context.Context, pages []pageFunc[request.Summary], 
 	}
 }
 
-// openAll reads the first page of every source, partitions in parallel.
-func openAll[T any](ctx context.Context, partitions int, pages []pageFunc[T]) []*source[T] {
-	sources := make([]*source[T], partitions*len(pages))
+// openAll reads the first page of every partition, in parallel.
+func openAll[T any](ctx context.Context, partitions int, page pageFunc[T]) []*source[T] {
+	sources := make([]*source[T], partitions)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	places := make(chan struct{}, parallelRequests)
 	for p := range partitions {
-		mine := sources[p*len(pages) : (p+1)*len(pages)]
-		for i, page := range pages {
-			mine[i] = &source[T]{partition: p, page: page}
-		}
+		sources[p] = &source[T]{partition: p, page: page}
 		places <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-places }()
-			for _, s := range mine {
-				if s.fill(ctx); s.err != nil { // the others of the partition would fail too
-					return
-				}
-			}
+			sources[p].fill(ctx)
 		})
 	}
 	return sources
@@ -200,21 +191,19 @@ func (c *Client) partitions() int { return max(1, c.conn.Partitions()) }
 // missing is the error of a list without some of the partitions, with the cause of the first; nil if none is missing.
 func missing[T any](sources []*source[T], of int) error {
 	var first *source[T]
-	lost := make(map[int]struct{})
+	lost := 0
 	for _, s := range sources {
 		if s.err == nil {
 			continue
 		}
-		if first == nil {
+		if lost++; first == nil {
 			first = s
 		}
-		lost[s.partition] = struct{}{}
 	}
 	if first == nil {
 		return nil
 	}
-	return fmt.Errorf("client: list incomplete, %d of %d partitions did not answer; partition %d: %w",
-		len(lost), of, first.partition, first.err)
+	return fmt.Errorf("client: list incomplete, %d of %d partitions did not answer; partition %d: %w", lost, of, first.partition, first.err)
 }
 
 // first is the source with the next row: the latest change, and of several the highest id, which is the order of each partition.
@@ -224,7 +213,7 @@ func first(sources []*source[request.Summary]) *source[request.Summary] {
 		if len(s.rows) == 0 {
 			continue
 		}
-		if best == nil || cmp.Or(cmp.Compare(s.rows[0].Updated, best.rows[0].Updated), cmp.Compare(s.rows[0].Instance, best.rows[0].Instance)) > 0 {
+		if best == nil || cmp.Or(cmp.Compare(s.rows[0].StatusSince, best.rows[0].StatusSince), cmp.Compare(s.rows[0].Instance, best.rows[0].Instance)) > 0 {
 			best = s
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/pawlrun/pawl/internal/filter"
 	"github.com/pawlrun/pawl/internal/natstest"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/request"
@@ -242,7 +243,8 @@ func (w *owner) requested(p int) func(context.Context, request.Request) (request
 		defer w.mu.Unlock()
 		switch q := q.(type) {
 		case *request.List:
-			return w.list(p, q.Cursor, q.Limit, func(s *request.Description) bool { return s.Status == q.Status }), nil
+			where, err := filter.Parse(q.Where, time.Now())
+			return w.list(p, q.Cursor, q.Limit, func(s *request.Description) bool { return where.Match(&filter.Row{Status: s.Status}) }), err
 		case *request.Stalled:
 			return w.list(p, q.Cursor, q.Limit, func(s *request.Description) bool { return s.Stalled != "" }), nil
 		case *request.Await:
@@ -289,7 +291,7 @@ func (w *owner) list(p int, cursor string, limit int, keep func(*request.Descrip
 			rows = append(rows, row.Summary)
 		}
 	}
-	slices.SortFunc(rows, func(x, y request.Summary) int { return cmp.Compare(y.Updated, x.Updated) })
+	slices.SortFunc(rows, func(x, y request.Summary) int { return cmp.Compare(y.StatusSince, x.StatusSince) })
 	from := 0
 	_, _ = fmt.Sscan(cursor, &from)
 	to := min(from+min(limit, 3), len(rows))

@@ -37,7 +37,7 @@ func TestACancellationOutrunsATreeThatKeepsStartingChildren(t *testing.T) {
 	s.publish(queue.OutInput{Instance: "root", Kind: queue.KindCancel, By: "ops"})
 	s.until("nobody runs", func() bool {
 		for p := range 8 {
-			if list, err := s.store.List(s.ctx(), p, store.ListQuery{Status: store.Running, Limit: 1}); err != nil || len(list.Rows) > 0 {
+			if list, err := s.store.List(s.ctx(), p, store.ListQuery{Statuses: []store.Status{store.Running}, Limit: 1}); err != nil || len(list.Rows) > 0 {
 				return false
 			}
 		}

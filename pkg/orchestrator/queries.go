@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
+	"time"
 
+	"github.com/pawlrun/pawl/internal/filter"
 	"github.com/pawlrun/pawl/internal/request"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/pkg/history/store"
@@ -229,7 +230,7 @@ func summary(id string, rec *store.Record, stalled string) request.Summary {
 		if s.Kind != "" {
 			sum.Stalled = string(s.Kind) + ": " + s.Why
 		}
-		sum.Updated = s.Since
+		sum.Updated, sum.StatusSince = s.Since, s.Since
 	}
 	if rec == nil {
 		sum.Status = request.StatusPending
@@ -238,11 +239,7 @@ func summary(id string, rec *store.Record, stalled string) request.Summary {
 	sum.Orchestration, sum.Version, sum.Status = rec.Name, rec.Version, string(rec.Status)
 	sum.Origin, sum.Execution, sum.Events = rec.Origin, rec.Execution, rec.Events
 	sum.Started, sum.Updated, sum.Ended = rec.Created, rec.Updated, rec.Ended
-	if rec.Status == store.Failed {
-		if f := ended(id, rec).Failure; f != nil {
-			sum.Code = f.Code
-		}
-	}
+	sum.Code = failureCode(id, rec)
 	if rec.Parent != nil {
 		sum.Parent = rec.Parent.Instance
 	}
@@ -306,15 +303,30 @@ func (qs *queries) historyPage(ctx context.Context, q *request.History) (request
 
 func (qs *queries) list(ctx context.Context, q *request.List) (request.Reply, error) {
 	updated, instance, err := request.ParseListCursor(q.Cursor)
-	if err == nil && !slices.Contains(store.Statuses(), store.Status(q.Status)) {
-		err = fmt.Errorf("status %.40q is not one of an instance", q.Status)
-	}
-	if err != nil {
+	where, bad := filter.Parse(q.Where, time.Now())
+	if err = errors.Join(err, bad); err != nil {
 		return nil, &request.Problem{Code: request.ProblemBadRequest, Message: err.Error()}
 	}
-	page, err := qs.store.List(ctx, qs.st.Part, store.ListQuery{
-		Status: store.Status(q.Status), Updated: updated, Instance: instance, Limit: q.Limit, Keep: keep(q.Filter),
-	})
+	query := store.ListQuery{
+		Updated: updated, Instance: instance, Limit: q.Limit,
+		Span: func(s store.Status) (from, until int64) {
+			span := where.StatusSince(s.Ended())
+			return span.From, span.Until
+		},
+	}
+	for _, s := range store.Statuses() {
+		if where.Has(string(s), s.Ended()) {
+			query.Statuses = append(query.Statuses, s)
+		}
+	}
+	query.IDs, _ = where.Exactly(filter.ID)
+	if ids := where.On(filter.ID); ids != nil {
+		query.Pick = func(id string) bool { return ids.Match(&filter.Row{ID: id}) }
+	}
+	if where.Without(filter.ID).Without(filter.Status) != nil {
+		query.Keep = func(id string, rec *store.Record) bool { return where.Match(filterRow(id, rec)) }
+	}
+	page, err := qs.store.List(ctx, qs.st.Part, query)
 	if err != nil {
 		return nil, err
 	}
@@ -325,22 +337,34 @@ func (qs *queries) list(ctx context.Context, q *request.List) (request.Reply, er
 	for _, row := range page.Rows {
 		sum := summary(row.Instance, row.Record, "")
 		if row.Record == nil {
-			sum.Status, sum.Updated, sum.Stalled = q.Status, row.Updated, "unreadable: "+row.Problem
+			sum.Status, sum.Updated, sum.Stalled = string(row.Status), row.Updated, "unreadable: "+row.Problem
 		}
+		sum.StatusSince = row.Updated
 		r.Instances = append(r.Instances, sum)
 	}
 	return r, nil
 }
 
-// keep is what a filter of a listing keeps; nil: all.
-func keep(f request.Filter) func(string, *store.Record) bool {
-	if f == (request.Filter{}) {
-		return nil
+// filterRow is what a filter compares of an instance.
+func filterRow(id string, rec *store.Record) *filter.Row {
+	r := &filter.Row{
+		ID: id, Status: string(rec.Status), Orchestration: rec.Name, Version: rec.Version, Code: failureCode(id, rec),
+		Started: rec.Created, Updated: rec.Updated, Ended: rec.Ended,
 	}
-	return func(id string, rec *store.Record) bool {
-		return strings.HasPrefix(id, f.Prefix) && (f.Orchestration == "" || rec.Name == f.Orchestration) &&
-			rec.Created >= f.Since && (f.Before == 0 || rec.Created < f.Before)
+	if rec.Parent != nil {
+		r.Parent = rec.Parent.Instance
 	}
+	return r
+}
+
+// failureCode is the code of the failure that ended an instance.
+func failureCode(id string, rec *store.Record) string {
+	if rec.Status == store.Failed {
+		if f := ended(id, rec).Failure; f != nil {
+			return f.Code
+		}
+	}
+	return ""
 }
 
 // instanceCounts answers how many instances of each status the partition has, how many of them have ended since some times, and

@@ -34,19 +34,18 @@ func (f *family) kin() (map[string]*relative, error) {
 	defer stop()
 	all := map[string]*relative{}
 	for p := range f.Partitions {
-		for _, status := range store.Statuses() {
-			for page := (store.Page{More: true}); page.More; {
-				var err error
-				page, err = f.Store.List(ctx, p, store.ListQuery{Status: status, Updated: page.Updated, Instance: page.Instance, Limit: 500})
+		for page := (store.Page{More: true}); page.More; {
+			var err error
+			page, err = f.Store.List(ctx, p, store.ListQuery{Statuses: store.Statuses(), Updated: page.Updated, Instance: page.Instance, Limit: 500})
+			if err != nil {
+				return nil, err
+			}
+			for _, row := range page.Rows {
+				rec, err := f.Store.Record(ctx, p, row.Instance)
 				if err != nil {
 					return nil, err
 				}
-				for _, row := range page.Rows {
-					if row.Record == nil {
-						return nil, fmt.Errorf("%s: %s", row.Instance, row.Problem)
-					}
-					all[row.Instance] = &relative{id: row.Instance, rec: row.Record}
-				}
+				all[row.Instance] = &relative{id: row.Instance, rec: rec}
 			}
 		}
 	}
@@ -68,7 +67,7 @@ func (f *family) running() (ids []string, ok bool) {
 	ctx, stop := context.WithTimeout(f.ctx, 2*time.Second)
 	defer stop()
 	for p := range f.Partitions {
-		page, err := f.Store.List(ctx, p, store.ListQuery{Status: store.Running, Limit: 500})
+		page, err := f.Store.List(ctx, p, store.ListQuery{Statuses: []store.Status{store.Running}, Limit: 500})
 		if err != nil {
 			return nil, false
 		}

@@ -8,7 +8,8 @@
 
   // ---- Replace what has changed. Elements with an id or data-row are matched by it, others by their place. ----
   const key = (n) => n.nodeType === 1 ? n.getAttribute("id") || n.getAttribute("data-row") || "" : ""; // a field named id hides the property
-  const mine = (from, name) => name === "open" && from.nodeName === "DETAILS" || name === "hidden" && from.matches(".lane");
+  const mine = (from, name) => name === "open" && from.nodeName === "DETAILS" || name === "hidden" && from.matches(".lane") ||
+    from.matches("input[data-complete]") && /^(role|list|aria-(autocomplete|controls|expanded|activedescendant))$/.test(name); // made here
   function morph(from, to) {
     if (from.isEqualNode(to)) return;
     if (from.nodeType !== to.nodeType || from.nodeName !== to.nodeName || key(from) !== key(to)) { from.replaceWith(to); return; }
@@ -47,6 +48,7 @@
       });
     }
     timeline();
+    all("input[data-complete]").forEach(complete);
     dispatchEvent(new Event("pawl-changed"));
   }
 
@@ -160,6 +162,72 @@
       down = null;
     });
     box.addEventListener("dblclick", () => { zoom = whole(); timeline(); });
+  }
+
+  // ---- Completion of the filter: fields, comparisons, values that are known. ----
+  const compare = { text: ["=", "!=", "in (", "starts"], time: [">", "<", ">=", "<="] };
+  // offers are what may stand at the end of a text, and how much of its end they replace.
+  function offers(text, known) {
+    const tokens = [...text.matchAll(/"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?|[\w\-.:+\/@]+|!=|<=|>=|[=<>!(),]/g)].map((m) => m[0]);
+    const partial = tokens.length && /[^\s=<>(),]$/.test(text) ? tokens.pop() : "";
+    let state = "field", field = "";
+    for (const t of tokens) {
+      if (state === "field") { field = t.toLowerCase(); state = "op"; }
+      else if (state === "op") state = t.toLowerCase() === "in" ? "open" : "value";
+      else if (state === "open") state = "values";
+      else if (state === "values") state = "next";
+      else if (state === "value") state = "and";
+      else if (state === "next") state = t === "," ? "values" : "and";
+      else state = "field";
+    }
+    const time = known.times.includes(field), word = (v) => /^[\w\-.:+\/@]+$/.test(v) && v !== "and" ? v : '"' + v.replace(/["\\]/g, "\\$&") + '"';
+    const values = time ? ["-15m", "-1h", "-24h", "-7d"] : (known.values[field] || []).map(word);
+    const all = { field: known.fields, op: time ? compare.time : compare.text, open: ["("], value: values, values, next: [",", ")"], and: ["and"] }[state];
+    const begun = partial.toLowerCase().replace(/^["']/, "");
+    return { partial, all: all.filter((o) => o.toLowerCase().replace(/^"/, "").startsWith(begun) && o !== partial).slice(0, 12) };
+  }
+  function complete(field) {
+    field.removeAttribute("list"); // it is for readers without JavaScript
+    if (field.getAttribute("role")) return;
+    const box = add(field.parentElement, "ul", { id: "offers", className: "offers", hidden: true });
+    const set = (to, attributes) => { for (const [name, value] of Object.entries(attributes)) to.setAttribute(name, value); };
+    set(box, { role: "listbox", "aria-label": "Completions", "data-script": "" });
+    set(field, { role: "combobox", "aria-autocomplete": "list", "aria-controls": "offers", "aria-expanded": "false" });
+    let chosen = -1, partial = "";
+    const mark = (i) => {
+      chosen = i;
+      [...box.children].forEach((o, n) => o.setAttribute("aria-selected", n === i));
+      if (i < 0) field.removeAttribute("aria-activedescendant"); else { field.setAttribute("aria-activedescendant", box.children[i].id); box.children[i].scrollIntoView({ block: "nearest" }); }
+    };
+    const close = () => { box.hidden = true; field.setAttribute("aria-expanded", "false"); mark(-1); };
+    const show = () => {
+      const at = field.selectionStart, o = offers(field.value.slice(0, at), JSON.parse(field.dataset.complete));
+      partial = o.partial;
+      box.replaceChildren();
+      o.all.forEach((text, i) => set(add(box, "li", { textContent: text, id: "offer-" + i }), { role: "option", "aria-selected": "false" }));
+      if (!o.all.length) { close(); return; }
+      box.hidden = false;
+      field.setAttribute("aria-expanded", "true");
+      mark(-1);
+    };
+    const take = (i) => {
+      const at = field.selectionStart, front = field.value.slice(0, at - partial.length), back = field.value.slice(at);
+      const text = (front && !/[\s(]$/.test(front) ? front + " " : front) + box.children[i].textContent + (/\($/.test(box.children[i].textContent) ? "" : " ");
+      field.value = text + back.trimStart();
+      field.setSelectionRange(text.length, text.length);
+      show();
+    };
+    field.addEventListener("input", show);
+    field.addEventListener("click", show);
+    field.addEventListener("blur", close);
+    box.addEventListener("pointerdown", (e) => { const i = [...box.children].indexOf(e.target); if (i >= 0) { e.preventDefault(); take(i); } });
+    field.addEventListener("keydown", (e) => {
+      const n = box.children.length;
+      if (box.hidden) { if (e.key === "ArrowDown") { e.preventDefault(); show(); } return; }
+      if (e.key === "ArrowDown" || e.key === "ArrowUp") { e.preventDefault(); mark(e.key === "ArrowDown" ? (chosen + 1) % n : (Math.max(chosen, 0) + n - 1) % n); }
+      else if (e.key === "Enter" && chosen >= 0 || e.key === "Tab" && partial && !e.shiftKey) { e.preventDefault(); take(Math.max(chosen, 0)); }
+      else if (e.key === "Escape") { e.preventDefault(); e.stopPropagation(); close(); }
+    });
   }
 
   // ---- Selection ----

@@ -33,7 +33,7 @@ func TestListPagesWithinOneMillisecond(t *testing.T) {
 			for name, keep := range map[string]func(string) bool{
 				"all": nil, "even": func(id string) bool { return (id[len(id)-1]-'0')%2 == 0 }, "none": func(string) bool { return false },
 			} {
-				q := store.ListQuery{Status: store.Running, Limit: limit}
+				q := store.ListQuery{Statuses: store.Statuses(), Limit: limit}
 				if keep != nil {
 					q.Keep = func(id string, _ *store.Record) bool { return keep(id) }
 				}

@@ -1,10 +1,14 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/pawlrun/pawl/internal/redisx"
@@ -151,11 +155,18 @@ func Unreadable(err error) bool {
 	return errors.Is(err, history.ErrCorrupt) || errors.Is(err, history.ErrNewerVersion) || redisx.Refused(err)
 }
 
+// Fields of a record that a listing reads: those that may be large are left out, but for the end of a failed one, which has the code.
+var (
+	listed       = []any{"name", "version", "orig", "execution", "status", "head", "created", "updated", "events", "ended", "parent", "held"}
+	listedFailed = append(slices.Clone(listed), "end")
+)
+
 // Row is an instance in a listing.
 type Row struct {
 	Instance string
-	Updated  int64   // of the index, Unix milliseconds
-	Record   *Record // nil: it cannot be read, for the reason in Problem
+	Status   Status  // of the index
+	Updated  int64   // when it reached the status, Unix milliseconds
+	Record   *Record // without payloads, watermarks and tickets, and End only if it failed; nil: it cannot be read, for the reason in Problem
 	Problem  string
 }
 
@@ -170,22 +181,26 @@ type Page struct {
 
 // ListQuery selects instances.
 type ListQuery struct {
-	Status Status
+	Statuses []Status
 	// Only rows behind this place in the order of the listing; Instance "": from the beginning.
 	Updated  int64
 	Instance string
 	Limit    int // rows; 0: 100; at most 500
 
-	Keep func(instance string, rec *Record) bool // nil: all; not called for what cannot be read
+	IDs  []string                              // only these instances; nil: all
+	Span func(Status) (from, until int64)      // only rows whose Updated is in it, both included; nil: all
+	Pick func(instance string) bool            // nil: all; decides before the record is read
+	Keep func(instance string, _ *Record) bool // nil: all; not called for what cannot be read
 }
 
 const (
 	defaultPage = 100
 	maxPage     = 500
-	maxScan     = 1000 // members of the index that one page reads
+	maxScan     = 1000   // records that one page reads
+	maxMembers  = 10_000 // of the indexes, that one page reads
 )
 
-// List reads instances of a status, newest change first and, within a millisecond, the highest id first. A page reads a bounded
+// List reads instances, the newest change of status first and, within a millisecond, the highest id first. A page reads a bounded
 // number of records, so a filter may leave it short or empty although there are more.
 func (s *Reader) List(ctx context.Context, part int, q ListQuery) (Page, error) {
 	if q.Limit <= 0 {
@@ -193,45 +208,98 @@ func (s *Reader) List(ctx context.Context, part int, q ListQuery) (Page, error) 
 	}
 	q.Limit = min(q.Limit, maxPage)
 	page := Page{Updated: q.Updated, Instance: q.Instance}
-	for scanned := 0; ; {
-		batch := q.Limit - len(page.Rows)
-		if q.Keep != nil {
-			batch = defaultPage
-		}
-		rows, end, err := s.indexed(ctx, part, q.Status, page, batch)
+	batch := q.Limit
+	for records, members := 0, 0; ; batch = min(2*batch, maxPage) { // few pass the filter, if one batch is not enough
+		rows, end, err := s.indexed(ctx, part, q, page, batch)
 		if err != nil {
 			return Page{}, err
 		}
-		if err := s.fill(ctx, part, rows); err != nil {
+		picked := rows
+		if q.Pick != nil {
+			picked = slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return !q.Pick(r.Instance) })
+		}
+		if err := s.fill(ctx, part, picked); err != nil {
 			return Page{}, err
 		}
-		for i, row := range rows {
+		for i, row := range picked {
 			gone := row.Record == nil && row.Problem == ""
-			page.Updated, page.Instance = row.Updated, row.Instance
 			if gone || q.Keep != nil && row.Record != nil && !q.Keep(row.Instance, row.Record) {
 				continue
 			}
 			if page.Rows = append(page.Rows, row); len(page.Rows) == q.Limit {
-				page.More = !end || i+1 < len(rows)
+				page.Updated, page.Instance = row.Updated, row.Instance
+				page.More = !end || i+1 < len(picked)
 				return page, nil
 			}
 		}
-		if scanned += len(rows); end || scanned >= maxScan {
+		if len(rows) > 0 {
+			page.Updated, page.Instance = rows[len(rows)-1].Updated, rows[len(rows)-1].Instance
+		}
+		records, members = records+len(picked), members+len(rows)
+		if end || records >= maxScan || members >= maxMembers {
 			page.More = !end
 			return page, nil
 		}
 	}
 }
 
-// indexed reads at most n members of the index of a status behind a place, and reports whether they are the last.
-func (s *Reader) indexed(ctx context.Context, part int, status Status, behind Page, n int) (rows []Row, end bool, _ error) {
-	from := "+inf"
+// indexed reads the next n members of the indexes behind a place, and reports whether they are the last.
+func (s *Reader) indexed(ctx context.Context, part int, q ListQuery, behind Page, n int) (rows []Row, end bool, _ error) {
+	type answer struct {
+		rows []Row
+		end  bool
+		err  error
+	}
+	answers := make([]answer, len(q.Statuses))
+	var wg sync.WaitGroup
+	for i, status := range q.Statuses[min(1, len(q.Statuses)):] {
+		wg.Go(func() {
+			a := &answers[i+1]
+			a.rows, a.end, a.err = s.index(ctx, part, status, q, behind, n)
+		})
+	}
+	if len(q.Statuses) > 0 {
+		a := &answers[0]
+		a.rows, a.end, a.err = s.index(ctx, part, q.Statuses[0], q, behind, n)
+	}
+	wg.Wait()
+	end = true
+	for _, a := range answers {
+		if a.err != nil {
+			return nil, false, a.err
+		}
+		rows, end = append(rows, a.rows...), end && a.end
+	}
+	if len(answers) > 1 {
+		newestFirst(rows)
+	}
+	return rows[:min(n, len(rows))], end && len(rows) <= n, nil
+}
+
+// index reads at most n members of the index of a status behind a place, and reports whether they are the last.
+func (s *Reader) index(ctx context.Context, part int, status Status, q ListQuery, behind Page, n int) (rows []Row, end bool, _ error) {
+	from, until := int64(0), int64(1<<53)
+	if q.Span != nil {
+		from, until = q.Span(status)
+	}
 	if behind.Instance != "" {
-		from = strconv.FormatInt(behind.Updated, 10)
+		until = min(until, behind.Updated)
+	}
+	key := s.space.Part(part).Index(string(status))
+	if q.IDs != nil {
+		rows, err := s.scores(ctx, key, status, q.IDs)
+		if err != nil {
+			return nil, false, fmt.Errorf("partition %d: list %s: %w", part, status, err)
+		}
+		rows = slices.DeleteFunc(rows, func(r Row) bool {
+			return r.Updated < from || r.Updated > until || behind.Instance != "" && r.Updated == behind.Updated && r.Instance >= behind.Instance
+		})
+		newestFirst(rows)
+		return rows[:min(n, len(rows))], len(rows) <= n, nil
 	}
 	// Members of the same millisecond in front of the place are read again and skipped.
 	for offset := 0; ; {
-		v, err := s.run.Do(ctx, redisx.Command("ZREVRANGEBYSCORE", s.space.Part(part).Index(string(status)), from, "-inf", "WITHSCORES", "LIMIT", offset, n))
+		v, err := s.run.Do(ctx, redisx.Command("ZREVRANGEBYSCORE", key, until, from, "WITHSCORES", "LIMIT", offset, n))
 		if err != nil {
 			return nil, false, fmt.Errorf("partition %d: list %s: %w", part, status, err)
 		}
@@ -241,6 +309,7 @@ func (s *Reader) indexed(ctx context.Context, part int, status Status, behind Pa
 		}
 		for _, m := range members {
 			if behind.Instance == "" || m.Updated < behind.Updated || m.Instance < behind.Instance {
+				m.Status = status
 				rows = append(rows, m)
 			}
 		}
@@ -248,6 +317,32 @@ func (s *Reader) indexed(ctx context.Context, part int, status Status, behind Pa
 			return rows, len(members) < n, nil
 		}
 	}
+}
+
+func newestFirst(rows []Row) {
+	slices.SortFunc(rows, func(x, y Row) int {
+		return cmp.Or(cmp.Compare(y.Updated, x.Updated), strings.Compare(y.Instance, x.Instance))
+	})
+}
+
+// scores looks up instances in an index.
+func (s *Reader) scores(ctx context.Context, key string, status Status, ids []string) (rows []Row, _ error) {
+	for _, id := range slices.Compact(slices.Sorted(slices.Values(ids))) {
+		v, err := s.run.Do(ctx, redisx.Command("ZSCORE", key, id))
+		if err != nil {
+			return nil, err
+		}
+		if v == nil {
+			continue
+		}
+		found, err := scored([]any{id, v})
+		if err != nil {
+			return nil, err
+		}
+		found[0].Status = status
+		rows = append(rows, found[0])
+	}
+	return rows, nil
 }
 
 // scored parses members with their scores, in either version of the protocol.
@@ -297,7 +392,11 @@ func (s *Reader) fill(ctx context.Context, part int, rows []Row) error {
 	}
 	answers := make(chan answer, len(rows))
 	for i, row := range rows {
-		s.run.Go(redisx.Command("HGETALL", s.space.Part(part).Instance(row.Instance)), func(reply any, err error) {
+		fields := listed
+		if row.Status == Failed {
+			fields = listedFailed
+		}
+		s.run.Go(redisx.Command(append([]any{"HMGET", s.space.Part(part).Instance(row.Instance)}, fields...)...), func(reply any, err error) {
 			answers <- answer{i, reply, err}
 		})
 	}
@@ -308,7 +407,7 @@ func (s *Reader) fill(ctx context.Context, part int, rows []Row) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		rec, err := record(rows[a.row].Instance, a.reply, a.err)
+		rec, err := listedRecord(rows[a.row], a.reply, a.err)
 		if err != nil && !Unreadable(err) {
 			return err
 		}
@@ -318,6 +417,28 @@ func (s *Reader) fill(ctx context.Context, part int, rows []Row) error {
 		rows[a.row].Record = rec
 	}
 	return nil
+}
+
+// listedRecord parses the reply to HMGET of a record; nil: it is gone.
+func listedRecord(row Row, v any, err error) (*Record, error) {
+	if err != nil {
+		return nil, fmt.Errorf("instance %s: read the record: %w", row.Instance, err)
+	}
+	r := redisx.NewReply(v)
+	m := make(map[string]string, r.Len())
+	for i := range r.Len() {
+		if text := r.Str(i); text != "" {
+			m[listedFailed[i].(string)] = text //nolint:forcetypeassert // they are texts
+		}
+	}
+	if r.Err() != nil || len(m) == 0 {
+		return nil, r.Err()
+	}
+	rec, err := parseRecord(m)
+	if err != nil {
+		return nil, fmt.Errorf("instance %s: %w", row.Instance, err)
+	}
+	return rec, nil
 }
 
 // Applied reads the position up to which a partition has ingested the inputs stream.

@@ -1,0 +1,17 @@
+// Package filter is the language that selects instances: of lists, of streams of changes, and of changes of many at once.
+//
+//	orchestration = "fulfil" and status in (failed, cancelled) and started > -24h and id starts "order-"
+//
+//	where  = [ term { "and" term } ]
+//	term   = field ( "=" | "!=" | "starts" ) value
+//	       | field "in" "(" value { "," value } ")"
+//	       | time ( "<" | "<=" | ">" | ">=" ) moment
+//	field  = "id" | "status" | "orchestration" | "version" | "parent" | "code"
+//	time   = "started" | "updated" | "ended"
+//	value  = word | text in single or double quotes, in which a backslash takes the next character as it is
+//	moment = RFC 3339 time | date | duration before now, such as -24h or -7d
+//
+// All terms must match. Where nothing is set, as the end of a running instance, no term of time matches, and a value is "".
+//
+// The package is pure. Parse bounds what it accepts, since anybody may send a text; its errors name the column.
+package filter

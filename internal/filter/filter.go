@@ -1,0 +1,276 @@
+package filter
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Field is a property of an instance.
+type Field string
+
+// The fields.
+const (
+	ID            Field = "id"
+	Status        Field = "status"
+	Orchestration Field = "orchestration"
+	Version       Field = "version"
+	Parent        Field = "parent" // instance
+	Code          Field = "code"   // of the failure that ended it
+	Started       Field = "started"
+	Updated       Field = "updated"
+	Ended         Field = "ended"
+)
+
+// Fields lists the fields in the order in which they are offered.
+func Fields() []Field {
+	return []Field{Status, Orchestration, ID, Started, Updated, Ended, Code, Version, Parent}
+}
+
+// Timed reports that the field is a time.
+func (f Field) Timed() bool { return f == Started || f == Updated || f == Ended }
+
+// Op is how a term compares.
+type Op string
+
+// The comparisons: those of texts, and those of times.
+const (
+	Equal      Op = "="
+	NotEqual   Op = "!="
+	In         Op = "in"
+	Starts     Op = "starts"
+	Before     Op = "<"
+	BeforeOrAt Op = "<="
+	After      Op = ">"
+	AfterOrAt  Op = ">="
+)
+
+const (
+	failed     = "failed"
+	day        = 24 * time.Hour
+	timeLayout = "2006-01-02T15:04:05.000Z07:00"
+	maxTime    = 253_402_300_799_999                 // Unix ms: the last of RFC 3339
+	clockSkew  = int64(time.Hour / time.Millisecond) // of the stores
+)
+
+// Term is a condition.
+type Term struct {
+	Field Field
+	Op    Op
+	Texts []string // of a text; one, or those of In
+	At    int64    // of a time, Unix ms
+	Ago   string   // the duration before now that At was read from, such as 24h; empty: none
+}
+
+// Where is a filter: all of its terms must match. The empty one selects everything.
+type Where []Term
+
+// Row is what terms are compared with. Times are Unix ms, 0 if there is none.
+type Row struct {
+	ID, Status, Orchestration, Version, Parent, Code string
+	Started, Updated, Ended                          int64
+}
+
+func (r *Row) text(f Field) string {
+	switch f {
+	case ID:
+		return r.ID
+	case Status:
+		return r.Status
+	case Orchestration:
+		return r.Orchestration
+	case Version:
+		return r.Version
+	case Parent:
+		return r.Parent
+	case Code:
+		return r.Code
+	default:
+		return ""
+	}
+}
+
+func (r *Row) time(f Field) int64 {
+	switch f {
+	case Started:
+		return r.Started
+	case Updated:
+		return r.Updated
+	default:
+		return r.Ended
+	}
+}
+
+// Match reports whether all terms match.
+func (w Where) Match(r *Row) bool {
+	for i := range w {
+		if !w[i].match(r) {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *Term) match(r *Row) bool {
+	if t.Field.Timed() {
+		at := r.time(t.Field)
+		switch t.Op {
+		case Before:
+			return at != 0 && at < t.At
+		case BeforeOrAt:
+			return at != 0 && at <= t.At
+		case After:
+			return at > t.At && at != 0
+		default:
+			return at >= t.At && at != 0
+		}
+	}
+	return t.matchText(r.text(t.Field))
+}
+
+func (t *Term) matchText(v string) bool {
+	switch t.Op {
+	case NotEqual:
+		return v != t.Texts[0]
+	case Starts:
+		return strings.HasPrefix(v, t.Texts[0])
+	default:
+		return slices.Contains(t.Texts, v)
+	}
+}
+
+// On returns the terms of some fields: what can be decided where only these are known.
+func (w Where) On(fields ...Field) (on Where) {
+	for _, t := range w {
+		if slices.Contains(fields, t.Field) {
+			on = append(on, t)
+		}
+	}
+	return on
+}
+
+// Without returns the terms of the other fields.
+func (w Where) Without(f Field) (rest Where) {
+	for _, t := range w {
+		if t.Field != f {
+			rest = append(rest, t)
+		}
+	}
+	return rest
+}
+
+// Is returns the filter with one term more: that a field has a value.
+func (w Where) Is(f Field, value string) Where {
+	return append(slices.Clip(w), Term{Field: f, Op: Equal, Texts: []string{value}})
+}
+
+// Exactly returns the values that a field may have: those of a term that lists them. Ok is false if no term does.
+func (w Where) Exactly(f Field) (values []string, ok bool) {
+	for _, t := range w {
+		if t.Field == f && (t.Op == Equal || t.Op == In) {
+			return t.Texts, true
+		}
+	}
+	return nil, false
+}
+
+// Has reports that a row with a status can pass the filter. Only a failed instance has a code, and only an ended one an end.
+func (w Where) Has(status string, final bool) bool {
+	for i := range w {
+		switch t := &w[i]; {
+		case t.Field == Status && !t.matchText(status), t.Field == Ended && !final, t.Field == Code && status != failed && !t.matchText(""):
+			return false
+		}
+	}
+	return true
+}
+
+// Span is a span of time, Unix ms, both ends included.
+type Span struct{ From, Until int64 }
+
+// StatusSince returns the span in which a row of the filter has reached its status. A status is reached at or before the last
+// commit, and with it if it is final; and at or after the start, for which there is an hour more, since a start has the time of
+// another clock.
+func (w Where) StatusSince(final bool) Span {
+	s := Span{Until: maxTime}
+	for _, t := range w {
+		if t.Op == Before || t.Op == BeforeOrAt {
+			if t.Field != Started {
+				s.Until = min(s.Until, t.At)
+			}
+			continue
+		}
+		switch {
+		case t.Field == Started:
+			s.From = max(s.From, t.At-clockSkew)
+		case final && t.Field.Timed():
+			s.From = max(s.From, t.At)
+		}
+	}
+	return s
+}
+
+// Fixed returns the filter with times in place of durations, so that it stays the same.
+func (w Where) Fixed() Where {
+	w = slices.Clone(w)
+	for i := range w {
+		w[i].Ago = ""
+	}
+	return w
+}
+
+// String writes the filter so that Parse returns it again.
+func (w Where) String() string {
+	var b strings.Builder
+	for i, t := range w {
+		if i > 0 {
+			b.WriteString(" and ")
+		}
+		b.WriteString(string(t.Field) + " " + string(t.Op) + " ")
+		switch {
+		case t.Ago != "":
+			b.WriteString(quote("-" + t.Ago))
+		case t.Field.Timed():
+			b.WriteString(time.UnixMilli(t.At).UTC().Format(timeLayout))
+		case t.Op == In:
+			b.WriteString("(")
+			for j, v := range t.Texts {
+				if j > 0 {
+					b.WriteString(", ")
+				}
+				b.WriteString(quote(v))
+			}
+			b.WriteString(")")
+		default:
+			b.WriteString(quote(t.Texts[0]))
+		}
+	}
+	return b.String()
+}
+
+// quote leaves a word as it is, unless it could be taken for a keyword.
+func quote(s string) string {
+	if s != "" && s != "and" && strings.IndexFunc(s, func(r rune) bool { return !wordRune(r) }) < 0 {
+		return s
+	}
+	var b strings.Builder
+	b.WriteByte('"')
+	for i := range len(s) {
+		if s[i] == '"' || s[i] == '\\' {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(s[i])
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// Error is what is wrong with a text.
+type Error struct {
+	Column  int // of the character, from 1
+	Message string
+}
+
+// Error is the column and the message.
+func (e *Error) Error() string { return "column " + strconv.Itoa(e.Column) + ": " + e.Message }

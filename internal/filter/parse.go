@@ -1,0 +1,256 @@
+package filter
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Bounds of a text.
+const (
+	MaxBytes  = 4 << 10
+	maxTerms  = 32
+	maxValues = 200 // of in
+)
+
+// Statuses are the values of the field status.
+func Statuses() []string { return []string{"pending", "running", "completed", failed, "cancelled"} }
+
+// Parse reads a filter; durations are before now. The error is an *Error.
+func Parse(text string, now time.Time) (w Where, err error) {
+	p := &parser{text: text, now: now}
+	defer func() {
+		if stopped, is := recover().(*Error); is {
+			w, err = nil, stopped
+		}
+	}()
+	if len(text) > MaxBytes {
+		p.fail(0, "the filter has %d bytes; at most %d", len(text), MaxBytes)
+	}
+	if !utf8.ValidString(text) {
+		p.fail(0, "the filter is not UTF-8")
+	}
+	p.next()
+	for p.kind != end {
+		if len(w) == maxTerms {
+			p.fail(p.start, "more than %d terms", maxTerms)
+		}
+		w = append(w, p.term())
+		if p.kind == end {
+			break
+		}
+		if !p.keyword("and") {
+			p.fail(p.start, "expected and or the end, got %s%s", p.got(), p.hint())
+		}
+		if p.next(); p.kind == end {
+			p.fail(p.start, "a term is missing behind and")
+		}
+	}
+	return w, nil
+}
+
+type kind int
+
+const (
+	end kind = iota
+	word
+	quoted
+	symbol
+)
+
+// parser reads tokens. It panics with an *Error.
+type parser struct {
+	text string
+	now  time.Time
+
+	at    int // behind the token
+	start int // of the token
+	kind  kind
+	token string // without quotes
+}
+
+func (p *parser) fail(at int, format string, args ...any) {
+	panic(&Error{Column: utf8.RuneCountInString(p.text[:at]) + 1, Message: fmt.Sprintf(format, args...)})
+}
+
+func (p *parser) got() string {
+	if p.kind == end {
+		return "the end"
+	}
+	return fmt.Sprintf("%.40q", p.token)
+}
+
+// hint explains what other languages have.
+func (p *parser) hint() string {
+	if p.keyword("or") {
+		return "; values of one field are listed with in (…)"
+	}
+	return ""
+}
+
+func (p *parser) keyword(name string) bool { return p.kind == word && strings.EqualFold(p.token, name) }
+
+// wordRune reports that a word may have the character without quotes.
+func wordRune(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-.:+/@", r)
+}
+
+func (p *parser) next() {
+	for p.at < len(p.text) && strings.IndexByte(" \t\r\n", p.text[p.at]) >= 0 {
+		p.at++
+	}
+	p.start = p.at
+	if p.at == len(p.text) {
+		p.kind, p.token = end, ""
+		return
+	}
+	rest := p.text[p.at:]
+	switch c := rest[0]; c {
+	case '"', '\'':
+		p.quoted(c)
+		return
+	case '=', '(', ')', ',':
+		p.kind, p.token = symbol, rest[:1]
+	case '!', '<', '>':
+		p.kind, p.token = symbol, rest[:1]
+		if strings.HasPrefix(rest[1:], "=") {
+			p.token = rest[:2]
+		}
+	default:
+		n := strings.IndexFunc(rest, func(r rune) bool { return !wordRune(r) })
+		if n < 0 {
+			n = len(rest)
+		}
+		if n == 0 {
+			p.fail(p.at, "unexpected character; a value with it is in quotes")
+		}
+		p.kind, p.token = word, rest[:n]
+	}
+	p.at += len(p.token)
+}
+
+func (p *parser) quoted(mark byte) {
+	var b strings.Builder
+	for i := p.at + 1; i < len(p.text); i++ {
+		switch c := p.text[i]; {
+		case c == mark:
+			p.kind, p.token, p.at = quoted, b.String(), i+1
+			return
+		case c == '\\' && i+1 < len(p.text):
+			i++
+			b.WriteByte(p.text[i])
+		default:
+			b.WriteByte(c)
+		}
+	}
+	p.fail(p.start, "the quote is not closed")
+}
+
+func (p *parser) term() Term {
+	t := Term{Field: Field(strings.ToLower(p.token))}
+	if p.kind != word || !slices.Contains(Fields(), t.Field) {
+		p.fail(p.start, "expected a field, got %s; the fields are %s", p.got(), fieldNames())
+	}
+	p.next()
+	t.Op = Op(strings.ToLower(p.token))
+	allowed := []Op{Equal, NotEqual, In, Starts}
+	if t.Field.Timed() {
+		allowed = []Op{Before, BeforeOrAt, After, AfterOrAt}
+	}
+	if p.kind == quoted || !slices.Contains(allowed, t.Op) {
+		p.fail(p.start, "expected %s behind %s, got %s", list(allowed), t.Field, p.got())
+	}
+	p.next()
+	switch {
+	case t.Field.Timed():
+		t.At, t.Ago = p.moment()
+	case t.Op == In:
+		t.Texts = p.values(t.Field)
+	default:
+		t.Texts = []string{p.value(t.Field, t.Op)}
+	}
+	return t
+}
+
+func (p *parser) values(f Field) (all []string) {
+	if p.token != "(" || p.kind != symbol {
+		p.fail(p.start, "expected ( behind in, got %s", p.got())
+	}
+	for {
+		p.next()
+		if len(all) == maxValues {
+			p.fail(p.start, "more than %d values", maxValues)
+		}
+		all = append(all, p.value(f, In))
+		if p.kind == symbol && p.token == ")" {
+			p.next()
+			return all
+		}
+		if p.kind != symbol || p.token != "," {
+			p.fail(p.start, "expected , or ), got %s", p.got())
+		}
+	}
+}
+
+func (p *parser) value(f Field, op Op) string {
+	if p.kind != word && p.kind != quoted {
+		p.fail(p.start, "expected a value of %s, got %s", f, p.got())
+	}
+	v := p.token
+	if f == Status && op != Starts && !slices.Contains(Statuses(), v) {
+		p.fail(p.start, "%.40q is not a status; they are %s", v, list(Statuses()))
+	}
+	p.next()
+	return v
+}
+
+// moment reads a time.
+func (p *parser) moment() (at int64, ago string) {
+	if p.kind != word && p.kind != quoted {
+		p.fail(p.start, "expected a time, got %s", p.got())
+	}
+	t, ok := p.instant()
+	if !ok || t.UnixMilli() <= 0 || t.UnixMilli() > maxTime {
+		p.fail(p.start, "%.40q is not a time; write -24h, -7d, 2026-11-22 or 2026-11-22T08:00:00Z", p.token)
+	}
+	ago, relative := strings.CutPrefix(p.token, "-")
+	if p.next(); !relative {
+		ago = ""
+	}
+	return t.UnixMilli(), ago
+}
+
+func (p *parser) instant() (time.Time, bool) {
+	if back, found := strings.CutPrefix(p.token, "-"); found {
+		if days, isDays := strings.CutSuffix(back, "d"); isDays {
+			n, err := strconv.ParseUint(days, 10, 16)
+			return p.now.Add(-time.Duration(min(n, math.MaxInt16)) * day), err == nil && n <= math.MaxInt16
+		}
+		d, err := time.ParseDuration(back)
+		return p.now.Add(-d), err == nil && d >= 0
+	}
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if t, err := time.Parse(layout, p.token); err == nil {
+			return t, true
+		}
+	}
+	return time.Time{}, false
+}
+
+func fieldNames() string { return list(Fields()) }
+
+// list names the alternatives.
+func list[T ~string](all []T) string {
+	names := make([]string, len(all))
+	for i, v := range all {
+		names[i] = string(v)
+	}
+	if len(names) == 1 {
+		return names[0]
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+}
