@@ -35,7 +35,7 @@ check: fmt vet lint vuln test ## what CI runs: fmt, vet, lint, vuln, test
 fuzz: ## every fuzz target for FUZZTIME (30s)
 	@GO="$(GO)" ./scripts/fuzz.sh $(FUZZTIME)
 
-chaos: setup ## a fault campaign of MINUTES (3) with SEED; TOPOLOGY=single, failover, cluster or nats3
+chaos: setup ## a fault campaign of MINUTES (3) with SEED; TOPOLOGY=single, failover, cluster, …
 	@mkdir -p bin; rm -f bin/chaos.json; echo "chaos: SEED=$(SEED) MINUTES=$(MINUTES) TOPOLOGY=$(TOPOLOGY)"
 	@SEED=$(SEED) MINUTES=$(MINUTES) TOPOLOGY=$(TOPOLOGY) CHAOS_SUMMARY=$(CURDIR)/bin/chaos.json \
 		$(GO) test -tags chaos -count 1 -timeout 0 ./tests/chaos; code=$$?; cat bin/chaos.json; exit $$code

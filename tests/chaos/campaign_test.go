@@ -86,6 +86,7 @@ func TestCampaign(t *testing.T) {
 	}
 	if findings := v.Findings(); len(findings) > 0 {
 		h.show(after, cli, findings)
+		h.explain(after, v.Stuck)
 	}
 	h.report(v.Findings(), &sum)
 }

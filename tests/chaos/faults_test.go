@@ -101,6 +101,10 @@ func (h *harness) choose() fault {
 		all = h.ofServers()
 	case n == 3:
 		all = []fault{h.everyone(h.rng.IntN(2) == 0)}
+	case n == 4:
+		if special := h.ofTopology(); len(special) > 0 {
+			all = special
+		}
 	}
 	return all[h.rng.IntN(len(all))]
 }
@@ -263,10 +267,48 @@ func (h *harness) ofRedis() (all []fault) {
 				}
 			})
 		})
+	case sentinel:
+		node := []*redistest.Server{s.redis, s.replica}[h.rng.IntN(2)]
+		on(node, "a redis node")
+		all = all[:len(all)-1] // the sentinels close the connection that changes maxmemory
+		p := s.sentinels[h.rng.IntN(len(s.sentinels))]
+		all = append(all, fault{name: "kill a sentinel", parts: []string{"sentinels"}, do: func(d time.Duration) {
+			p.Kill()
+			wait(d)
+			p.Start()
+		}})
 	default:
 		on(s.redis, "redis")
 	}
-	return all
+	return append(all, h.ofTopology()...)
+}
+
+// ofTopology returns the faults that one topology is for.
+func (h *harness) ofTopology() []fault {
+	s := h.servers
+	switch {
+	case s.topology == power:
+		return []fault{{name: "lose power", parts: []string{"redis", "nats"}, do: func(d time.Duration) {
+			if err := s.losePower(d); err != nil {
+				h.violationf("power loss: %v", err)
+			}
+		}}}
+	case s.full != nil:
+		free := uint64(h.rng.IntN(256 << 10)) //nolint:gosec // positive
+		return []fault{{name: "fill the disk of redis", parts: []string{"redis"}, do: func(d time.Duration) {
+			h.recordf("fill the disk: %v", s.full.resize(free))
+			wait(d)
+			if err := s.full.resize(tmpfsSize); err != nil {
+				h.violationf("the disk is still full: %v", err)
+			}
+		}}}
+	case s.topology == upgrade:
+		m := h.members[h.rng.IntN(orchestrators)]
+		if m.release.Load() == 1 {
+			return []fault{{name: "upgrade an orchestrator", parts: []string{m.name}, do: func(time.Duration) { h.upgrade(m) }}}
+		}
+	}
+	return nil
 }
 
 // tasks purges the TASKS stream, or deletes it.

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -21,7 +22,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/pawlrun/pawl/internal/netfault"
-	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/pkg/client"
 	"github.com/pawlrun/pawl/pkg/history"
 	"github.com/pawlrun/pawl/tests/chaos/verdict"
@@ -50,6 +50,8 @@ type member struct {
 	name  string
 	nats  *netfault.Proxy // nil: it reaches the servers without a proxy
 	redis *netfault.Proxy
+
+	release atomic.Int32 // of the orchestrations' code; 0: it has one only
 }
 
 // harness is a campaign's fleets and servers.
@@ -57,7 +59,7 @@ type harness struct {
 	t       *testing.T
 	rng     *rand.Rand
 	dir     string
-	binary  string // tests/chaos/fleet
+	binary  string // tests/fleet
 	servers *servers
 	members []*member
 	clients []*member
@@ -73,7 +75,7 @@ func build(t *testing.T, dir string) (bin stack.Binaries, fleet, cli string) {
 	t.Helper()
 	bin = stack.Binaries{NATS: filepath.Join(dir, "natsd")}
 	fleet, cli = filepath.Join(dir, "fleet"), filepath.Join(dir, "pawl")
-	for path, pkg := range map[string]string{bin.NATS: "./tests/stack/natsd", fleet: "./tests/chaos/fleet", cli: "./cmd/pawl"} {
+	for path, pkg := range map[string]string{bin.NATS: "./tests/stack/natsd", fleet: "./tests/fleet", cli: "./cmd/pawl"} {
 		if err := stack.GoBuild("-o", path, pkg); err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +101,7 @@ func newHarness(t *testing.T, seed uint64, fleet string, s *servers) *harness {
 		h.members = append(h.members, h.member("worker", i+1))
 	}
 	for i := range clients {
-		c := h.member("client", i+1, "CHAOS_SEED="+strconv.FormatUint(seed*10+uint64(i), 10))
+		c := h.member("client", i+1, "FLEET_SEED="+strconv.FormatUint(seed*10+uint64(i), 10))
 		h.clients = append(h.clients, c)
 		h.members = append(h.members, c)
 	}
@@ -118,19 +120,38 @@ func (h *harness) member(role string, n int, env ...string) *member {
 	natsURL, redisURL := h.servers.natsURL(), h.servers.redisURL()
 	if a := h.servers.natsProxied(); a != "" {
 		m.nats = h.proxy(a)
-		natsURL = "nats://" + m.nats.Addr()
+		natsURL = scheme(h.servers.topology, "nats", "tls") + m.nats.Addr()
 	}
 	if a := h.servers.redisProxied(); a != "" {
 		m.redis = h.proxy(a)
-		redisURL = "redis://" + m.redis.Addr()
+		redisURL = scheme(h.servers.topology, "redis", "rediss") + m.redis.Addr()
 	}
 	m.Process = stack.NewProcess(h.t, m.name, h.binary, []string{role}, append([]string{
 		"PAWL_NATS=" + natsURL, "PAWL_REDIS=" + redisURL, "PAWL_NAMESPACE=" + namespace, "PAWL_PARTITIONS=" + strconv.Itoa(partitions),
-		"PAWL_REPLICAS=" + strconv.Itoa(h.servers.replicas()), "PAWL_RECONCILE_INTERVAL=" + reconcile.String(), "PAWL_RECONCILE_INTERVAL=" + reconcile.String(),
-		"PAWL_LEASE_TTL=" + leaseTTL.String(), "PAWL_DRAIN=10s", "CHAOS_OWNER_TTL=" + ownerTTL.String(),
-		"CHAOS_LEDGER=" + h.ledger(), "CHAOS_LOG=" + h.calls(m.name), "CHAOS_NAME=c" + strconv.Itoa(n), "GOMAXPROCS=2",
+		"PAWL_REPLICAS=" + strconv.Itoa(h.servers.replicas()), "PAWL_RECONCILE_INTERVAL=" + reconcile.String(), "FLEET_CAMPAIGN=true",
+		"PAWL_LEASE_TTL=" + leaseTTL.String(), "PAWL_DRAIN=10s", "FLEET_OWNER_TTL=" + ownerTTL.String(),
+		"FLEET_LEDGER=" + h.ledger(), "FLEET_CALLS=" + h.calls(m.name), "FLEET_NAME=c" + strconv.Itoa(n), "GOMAXPROCS=2",
 	}, env...))
+	if role == "orchestrator" && h.servers.topology == upgrade {
+		m.release.Store(1)
+		m.Setenv("FLEET_RELEASE=1")
+	}
 	return m
+}
+
+// scheme is that of the URLs of members.
+func scheme(topology, plain, encrypted string) string {
+	if topology == encrypt {
+		return encrypted + "://"
+	}
+	return plain + "://"
+}
+
+// upgrade restarts an orchestrator with the second release of the code.
+func (h *harness) upgrade(m *member) {
+	m.release.Store(2)
+	m.Setenv("FLEET_RELEASE=2")
+	h.restart(m)
 }
 
 func (h *harness) proxy(server string) *netfault.Proxy {
@@ -184,6 +205,11 @@ func (h *harness) settle() (took time.Duration) {
 	}
 	for _, c := range h.clients {
 		c.Signal(syscall.SIGTERM)
+	}
+	for _, m := range h.members {
+		if m.release.Load() == 1 { // what the second release has decided, the first does not continue
+			h.upgrade(m)
+		}
 	}
 	late := time.NewTimer(settleWithin)
 	defer late.Stop()
@@ -263,16 +289,25 @@ func (h *harness) linear() (checked, undecided int) {
 // settled waits for the instances that no client waits for.
 func (h *harness) settled(ctx context.Context, e verdict.Evidence) {
 	h.t.Helper()
-	poll.Until(h.t, settleWithin, "the instances that pairs have started have ended", func() bool {
-		for _, call := range e.Calls {
-			if rest, ok := strings.CutPrefix(call.ID, "pair-"); ok && call.Call == work.Result && call.Outcome == "sent" {
-				if i, err := e.Find("listener-" + rest); err != nil || !i.Ended {
-					return ctx.Err() != nil
-				}
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	late := time.NewTimer(settleWithin / 3)
+	defer late.Stop()
+	for _, call := range e.Calls {
+		rest, ok := strings.CutPrefix(call.ID, "pair-")
+		if !ok || call.Call != work.Result || call.Outcome != "sent" {
+			continue
+		}
+		for i, err := e.Find("listener-" + rest); err != nil || !i.Ended; i, err = e.Find("listener-" + rest) {
+			select {
+			case <-tick.C:
+			case <-late.C: // the verdict says so
+				return
+			case <-ctx.Done():
+				return
 			}
 		}
-		return true
-	})
+	}
 }
 
 func find(ctx context.Context, c *client.Client, id string) (verdict.Instance, error) {

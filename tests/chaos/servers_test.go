@@ -5,6 +5,10 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +16,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/internal/freeport"
 	"github.com/pawlrun/pawl/internal/netfault"
 	"github.com/pawlrun/pawl/internal/poll"
 	"github.com/pawlrun/pawl/internal/redistest"
@@ -24,9 +29,14 @@ const (
 	failover = "failover" // Redis with a replica that lags; a fail-over loses acknowledged writes
 	cluster  = "cluster"  // Redis Cluster of 3 masters and 3 replicas: elections, and slots that move
 	nats3    = "nats3"    // three nats-servers, streams of three replicas
+	sentinel = "sentinel" // Redis with a replica, and three sentinels that the clients ask for the master
+	encrypt  = "tls"      // single, with TLS between the members and both servers
+	power    = "power"    // single; the machine loses power: what is not synced is lost
+	disk     = "disk"     // single; the disk of Redis fills up
+	upgrade  = "upgrade"  // single; the orchestrators are upgraded to another release of the code, one after the other
 )
 
-var topologies = []string{single, failover, cluster, nats3}
+var topologies = []string{single, failover, cluster, nats3, sentinel, encrypt, power, disk, upgrade}
 
 // servers are the NATS and Redis of a campaign.
 type servers struct {
@@ -37,10 +47,14 @@ type servers struct {
 	redis    *redistest.Server
 	cluster  *redistest.ReplicatedCluster // instead of redis
 
+	sentinels []*stack.Process
+	redisTLS  string // address of redis for clients with TLS
+	full      *tmpfs // that has the AOF; nil: none
+
 	clock *clock // of every redis-server
 
 	mu      sync.Mutex
-	replica *redistest.Server // of failover
+	replica *redistest.Server // of failover and sentinel
 	lag     *netfault.Proxy   // between the replica and its master
 	front   *netfault.Proxy   // in front of the master, for the checker
 }
@@ -50,20 +64,40 @@ var aof = []string{"--appendonly", "yes", "--appendfsync", "everysec", "--enable
 func startServers(t *testing.T, bin stack.Binaries, topology string) *servers {
 	t.Helper()
 	s := &servers{t: t, topology: topology, clock: newClock(t)}
-	if topology == nats3 {
+	args := aof
+	switch topology {
+	case nats3:
 		s.natsAll = stack.StartNATSCluster(t, bin)
-	} else {
+	case encrypt:
+		dir := certificate(t)
+		s.redisTLS = net.JoinHostPort("127.0.0.1", strconv.Itoa(freeport.Take(t)))
+		_, port, _ := strings.Cut(s.redisTLS, ":")
+		args = append(slices.Clone(aof), "--tls-port", port, "--tls-auth-clients", "no", "--tls-cert-file", filepath.Join(dir, "cert.pem"),
+			"--tls-key-file", filepath.Join(dir, "key.pem"), "--tls-ca-cert-file", filepath.Join(dir, "cert.pem"))
+		s.nats = stack.StartNATS(t, bin, "NATSD_TLS="+dir)
+		t.Setenv("PAWL_NATS_CA", filepath.Join(dir, "cert.pem"))
+		t.Setenv("PAWL_REDIS_CA", filepath.Join(dir, "cert.pem"))
+	case disk:
+		if s.full = mount(t); s.full != nil {
+			args = append(slices.Clone(aof), "--dir", s.full.dir)
+		}
+	}
+	if s.natsAll == nil && s.nats == nil {
 		s.nats = stack.StartNATS(t, bin)
 	}
 	if topology == cluster {
 		s.cluster = redistest.StartReplicatedCluster(t, 3, aof...)
 		return s
 	}
-	s.redis = redistest.Start(t, aof...)
-	if topology == failover {
+	s.redis = redistest.Start(t, args...)
+	switch topology {
+	case failover:
 		s.front = s.proxy(s.redis.Addr)
 		s.replica = redistest.Start(t, aof...)
 		s.follow()
+	case sentinel:
+		s.replica = redistest.Start(t, aof...)
+		s.watch()
 	}
 	return s
 }
@@ -98,6 +132,14 @@ func (s *servers) redisURL() string {
 	switch {
 	case s.cluster != nil:
 		return "redis+cluster://" + strings.Join(s.cluster.Addrs(), ",")
+	case s.sentinels != nil:
+		var all []string
+		for _, p := range s.sentinels {
+			all = append(all, p.Name())
+		}
+		return "redis+sentinel://" + strings.Join(all, ",") + "?master_name=" + namespace
+	case s.redisTLS != "":
+		return "rediss://" + s.redisTLS
 	case s.front != nil:
 		return "redis://" + s.front.Addr()
 	}
@@ -105,8 +147,11 @@ func (s *servers) redisURL() string {
 }
 
 func (s *servers) redisProxied() string {
-	if s.cluster != nil {
+	switch {
+	case s.cluster != nil, s.sentinels != nil:
 		return ""
+	case s.redisTLS != "":
+		return s.redisTLS
 	}
 	return s.redis.Addr
 }
@@ -119,7 +164,9 @@ func (s *servers) replicas() int {
 }
 
 // rollback reports whether Redis may lose what it has acknowledged.
-func (s *servers) rollback() bool { return s.topology == failover || s.topology == cluster }
+func (s *servers) rollback() bool {
+	return slices.Contains([]string{failover, cluster, sentinel, power}, s.topology)
+}
 
 // follow makes the replica one of the master, through a proxy that can hold it back, and waits until it is in sync.
 func (s *servers) follow() {

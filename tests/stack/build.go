@@ -10,7 +10,7 @@ import (
 // Binaries are the programs that the tests run.
 type Binaries struct {
 	NATS  string // tests/stack/natsd
-	Fleet string // tests/crash/fleet, with crash points and the race detector
+	Fleet string // tests/fleet, with crash points and the race detector
 }
 
 // Build makes the binaries in a directory.
@@ -19,7 +19,7 @@ func Build(dir string) (Binaries, error) {
 	if err := GoBuild("-o", b.NATS, "./tests/stack/natsd"); err != nil {
 		return Binaries{}, err
 	}
-	if err := GoBuild("-race", "-tags", "failpoint", "-o", b.Fleet, "./tests/crash/fleet"); err != nil {
+	if err := GoBuild("-race", "-tags", "failpoint", "-o", b.Fleet, "./tests/fleet"); err != nil {
 		return Binaries{}, err
 	}
 	return b, nil

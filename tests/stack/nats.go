@@ -19,6 +19,7 @@ const readyWithin = 20 * time.Second
 type NATS struct {
 	*Process
 	Addr string
+	Dir  string // its files
 	t    testing.TB
 }
 
@@ -29,10 +30,10 @@ const SyncInterval = "NATSD_SYNC=interval"
 // StartNATS starts a server from the binary that Build has made of tests/stack/natsd.
 func StartNATS(t testing.TB, bin Binaries, env ...string) *NATS {
 	t.Helper()
-	port := freeport.Take(t)
+	port, dir := freeport.Take(t), t.TempDir()
 	n := &NATS{
-		Process: NewProcess(t, "nats-"+strconv.Itoa(port), bin.NATS, []string{strconv.Itoa(port), t.TempDir()}, env),
-		Addr:    local(port), t: t,
+		Process: NewProcess(t, "nats-"+strconv.Itoa(port), bin.NATS, []string{strconv.Itoa(port), dir}, env),
+		Addr:    local(port), Dir: dir, t: t,
 	}
 	n.Start()
 	return n

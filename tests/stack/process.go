@@ -46,6 +46,9 @@ func NewProcess(t testing.TB, name, path string, args, env []string) *Process {
 	return p
 }
 
+// Setenv changes the environment from the next Start on.
+func (p *Process) Setenv(variable string) { p.env = append(p.env, variable) }
+
 // Start starts the process, also again after it has ended.
 func (p *Process) Start() {
 	p.t.Helper()

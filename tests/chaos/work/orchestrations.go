@@ -42,6 +42,7 @@ var kinds = []Kind{
 	kind("pair", 2, pair, want("sent")),
 	kind("fail", 1, fail, want(Declined)),
 	kind("sleep", 2, sleep, want("slept")),
+	kind("change", 3, change, func(in Input) []string { return []string{strconv.Itoa(in.N), strconv.Itoa(in.N + 1)} }),
 	kind("listener", 0, listener, func(in Input) []string { return []string{"heard " + strconv.Itoa(in.N)} }),
 }
 
@@ -62,10 +63,13 @@ func want(outcomes ...string) func(Input) []string {
 	return func(Input) []string { return outcomes }
 }
 
-// Orchestrations returns the bindings for the orchestrators.
-func Orchestrations() []pawl.OrchestrationBinding {
+// Orchestrations returns the bindings for the orchestrators. Release 2 changes one of them.
+func Orchestrations(release int) []pawl.OrchestrationBinding {
 	out := []pawl.OrchestrationBinding{Ballot.Do(ballot)}
 	for _, k := range kinds {
+		if k.Name == "change" && release < 2 {
+			k.Code = unchanged
+		}
 		out = append(out, k.Handle.Do(k.Code))
 	}
 	return out
@@ -220,6 +224,26 @@ func hurry(ctx *pawl.Context, in Input) (string, error) {
 		return "timed out", nil
 	}
 	return "in", err
+}
+
+// unchanged is change in the release before: it does not have the step of the patch.
+func unchanged(ctx *pawl.Context, in Input) (string, error) {
+	if err := pawl.Sleep(ctx, 300*time.Millisecond); err != nil {
+		return "", err
+	}
+	n, err := Step.Call(ctx, in.N-1)
+	return strconv.Itoa(n), err
+}
+
+func change(ctx *pawl.Context, in Input) (string, error) {
+	if err := pawl.Sleep(ctx, 300*time.Millisecond); err != nil {
+		return "", err
+	}
+	n, err := Step.Call(ctx, in.N-1)
+	if err == nil && pawl.Patched(ctx, "second-step") {
+		n, err = Step.Call(ctx, n)
+	}
+	return strconv.Itoa(n), err
 }
 
 // pair starts an instance that it is not the parent of, and sends it an event.

@@ -1,13 +1,16 @@
 // Command natsd is a nats-server with JetStream on disk, as a process that a test can
 // kill: natsd PORT DIR, or, of a cluster, natsd PORT DIR NAME ROUTE ROUTES: its own address for the other servers,
-// and those of all, separated by commas. With NATSD_SYNC=interval it syncs its files in intervals, as a server by default does.
+// and those of all, separated by commas. With NATSD_TLS=DIR it offers
+// TLS with DIR/cert.pem and DIR/key.pem, to clients that want it. With NATSD_SYNC=interval it syncs its files in intervals, as a server by default does.
 package main
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -35,6 +38,13 @@ func run(args []string) error {
 		Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: args[1], NoSigs: true,
 		SyncAlways:        os.Getenv("NATSD_SYNC") != "interval", // so that kill -9 loses nothing that was acknowledged
 		JetStreamMaxStore: 1 << 40,                               // streams reserve their limit
+	}
+	if dir := os.Getenv("NATSD_TLS"); dir != "" {
+		pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"))
+		if err != nil {
+			return err
+		}
+		options.TLSConfig, options.AllowNonTLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, true
 	}
 	if len(args) == 5 {
 		if err := join(options, args[2], args[3], args[4]); err != nil {

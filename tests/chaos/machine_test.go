@@ -1,0 +1,156 @@
+//go:build chaos
+
+package chaos
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	mathrand "math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl/internal/freeport"
+	"github.com/pawlrun/pawl/internal/poll"
+	"github.com/pawlrun/pawl/tests/stack"
+)
+
+// certificate writes a certificate for 127.0.0.1, which is its own authority, and returns the directory of cert.pem and key.pem.
+func certificate(t *testing.T) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "pawl"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	cert, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, block := range map[string]*pem.Block{"cert.pem": {Type: "CERTIFICATE", Bytes: cert}, "key.pem": {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// watch makes the replica one of the master, starts three sentinels, and waits until they agree. A node has no configuration
+// file: it comes back as a master, and the sentinels make it a replica of the one that they have promoted.
+func (s *servers) watch() {
+	s.t.Helper()
+	host, port, _ := strings.Cut(s.redis.Addr, ":")
+	if err := s.replica.Client(s.t).Do(s.t.Context(), "REPLICAOF", host, port).Err(); err != nil {
+		s.t.Fatal(err)
+	}
+	for range 3 {
+		addr, dir := net.JoinHostPort("127.0.0.1", strconv.Itoa(freeport.Take(s.t))), s.t.TempDir()
+		_, own, _ := strings.Cut(addr, ":")
+		conf := filepath.Join(dir, "sentinel.conf") // the sentinel writes into it
+		text := fmt.Sprintf("port %s\nbind 127.0.0.1\ndir %s\nsentinel monitor %[3]s %s %s 2\nsentinel down-after-milliseconds %[3]s 1000\n"+
+			"sentinel failover-timeout %[3]s 3000\nsentinel parallel-syncs %[3]s 1\n", own, dir, namespace, host, port)
+		if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+			s.t.Fatal(err)
+		}
+		p := stack.NewProcess(s.t, addr, "redis-server", []string{conf, "--sentinel"}, []string{"LD_PRELOAD="}) // with a clock that does not step
+		p.Start()
+		s.sentinels = append(s.sentinels, p)
+	}
+	for _, p := range s.sentinels {
+		rdb := redis.NewSentinelClient(&redis.Options{Addr: p.Name(), DisableIdentity: true})
+		poll.Until(s.t, time.Minute, "the sentinel knows the others and the replica", func() bool {
+			m, err := rdb.Master(s.t.Context(), namespace).Result()
+			return err == nil && m["num-other-sentinels"] == "2" && m["num-slaves"] == "1"
+		})
+		_ = rdb.Close()
+	}
+}
+
+// losePower kills both servers at the same moment. Of the AOF, which Redis syncs once a second, the end is lost, from an offset
+// since d before; of NATS, which syncs what it acknowledges, the index of a stream is, which it does not sync.
+func (s *servers) losePower(d time.Duration) error {
+	s.t.Helper()
+	synced := map[string]int64{}
+	logs, err := filepath.Glob(filepath.Join(s.redis.Dir, "appendonlydir", "*.incr.aof"))
+	if err != nil {
+		return err
+	}
+	for _, path := range logs {
+		if info, err := os.Stat(path); err == nil {
+			synced[path] = info.Size()
+		}
+	}
+	wait(min(d, time.Second))
+	s.nats.Signal(syscall.SIGKILL)
+	s.redis.Kill()
+	s.nats.Kill()
+	for path, size := range synced {
+		if info, err := os.Stat(path); err == nil && info.Size() > size { // else Redis has rewritten it
+			if err := os.Truncate(path, size+mathrand.Int64N(info.Size()-size)); err != nil {
+				return err
+			}
+		}
+	}
+	indexes, err := filepath.Glob(filepath.Join(s.nats.Dir, "jetstream", "*", "streams", "*", "msgs", "index.db"))
+	for _, path := range indexes {
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+	}
+	s.nats.Start()
+	s.redis.Restart(s.t)
+	return err
+}
+
+// tmpfs is a file system whose size can be changed.
+type tmpfs struct{ dir string }
+
+// mount returns a file system; nil if this process may not mount any.
+func mount(t *testing.T) *tmpfs {
+	t.Helper()
+	dir := t.TempDir()
+	if err := syscall.Mount("pawl-chaos", dir, "tmpfs", 0, "size="+strconv.Itoa(tmpfsSize)); err != nil {
+		t.Logf("the disk of Redis does not fill up: mount: %v", err)
+		return nil
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return &tmpfs{dir: dir}
+}
+
+const tmpfsSize = 4 << 30 // takes as much memory as its files have
+
+// resize leaves so many bytes free.
+func (d *tmpfs) resize(free uint64) error {
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(d.dir, &st); err != nil {
+		return err
+	}
+	used := (st.Blocks - st.Bfree) * uint64(st.Bsize) //nolint:gosec // positive
+	return syscall.Mount("pawl-chaos", d.dir, "tmpfs", syscall.MS_REMOUNT, "size="+strconv.FormatUint(used+free, 10))
+}

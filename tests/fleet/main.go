@@ -1,0 +1,140 @@
+// Command fleet is a member of the fleets of the crash tests and of the fault campaign, as a process of its own: an orchestrator,
+// a worker, or a client of the campaign. It is what a user's own fleet is, with another registry; settings come from PAWL_*
+// variables as in Pawl's own binaries.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/settings"
+	"github.com/pawlrun/pawl/pkg/client"
+	"github.com/pawlrun/pawl/pkg/orchestrator"
+	"github.com/pawlrun/pawl/pkg/worker"
+	"github.com/pawlrun/pawl/tests/chaos/work"
+	crash "github.com/pawlrun/pawl/tests/crash/work"
+)
+
+type config struct {
+	settings.Fleet
+	settings.Orchestrator
+	settings.Worker
+
+	Role     string        `arg:"" enum:"orchestrator,worker,client" help:"What to be."`
+	Campaign bool          `env:"FLEET_CAMPAIGN" help:"Run the workload of the fault campaign, instead of that of the crash tests."`
+	Ledger   string        `env:"FLEET_LEDGER" help:"File for side effects."`
+	OwnerTTL time.Duration `env:"FLEET_OWNER_TTL" default:"5s" help:"How long a silent orchestrator keeps its partitions."`
+	Masters  []string      `env:"FLEET_MASTERS" help:"Several Redis servers that share the slots, instead of PAWL_REDIS."`
+	Release  int           `env:"FLEET_RELEASE" default:"2" help:"Of the code of the campaign's orchestrations."`
+
+	Name        string `env:"FLEET_NAME" help:"Of a client."`
+	Calls       string `env:"FLEET_CALLS" help:"File for a client's calls."`
+	Seed        uint64 `env:"FLEET_SEED" help:"Of a client's choices."`
+	Rate        int    `env:"FLEET_RATE" default:"60" help:"Instances a second that a client starts."`
+	Outstanding int    `env:"FLEET_OUTSTANDING" default:"200" help:"Instances of a client at a time."`
+}
+
+// member is an orchestrator or a worker.
+type member interface {
+	Start(ctx context.Context) error
+	Stop(ctx context.Context) error
+}
+
+func main() {
+	var cfg config
+	if code, ok := settings.Parse(&cfg, "fleet", "a member of a fleet of the tests", os.Args[1:], os.Stdout, os.Stderr); !ok {
+		os.Exit(code)
+	}
+	if err := run(&cfg); err != nil && !errors.Is(err, context.Canceled) { // stopped while it waited
+		fmt.Fprintln(os.Stderr, "fleet:", err)
+		os.Exit(1)
+	}
+}
+
+func run(cfg *config) (err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	log := cfg.Open(os.Stderr)
+	nc, err := cfg.DialNATS(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	if cfg.Role == "client" {
+		return cfg.client(ctx, nc, log)
+	}
+	rdb, err := cfg.redis(log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rdb.Close()) }()
+	m, err := cfg.member(nc, rdb, log)
+	if err != nil {
+		return err
+	}
+	if err := m.Start(ctx); err != nil {
+		return err
+	}
+	log.Info("started", "role", cfg.Role)
+	<-ctx.Done()
+	begun := time.Now()
+	drain, end := context.WithTimeout(context.Background(), cfg.Drain)
+	defer end()
+	err = m.Stop(drain)
+	log.Info("stopped", "after", time.Since(begun), "error", err)
+	return err
+}
+
+func (cfg *config) redis(log *slog.Logger) (redis.UniversalClient, error) {
+	if len(cfg.Masters) > 0 {
+		return crash.Masters(cfg.Masters), nil
+	}
+	return cfg.DialRedis(log)
+}
+
+func (cfg *config) registry() ([]pawl.OrchestrationBinding, []pawl.ActivityBinding) {
+	if cfg.Campaign {
+		return work.Orchestrations(cfg.Release), work.Ledger(cfg.Ledger).Activities()
+	}
+	return crash.Orchestrations(), crash.Ledger(cfg.Ledger).Activities()
+}
+
+func (cfg *config) member(nc *nats.Conn, rdb redis.UniversalClient, log *slog.Logger) (member, error) {
+	orchestrations, activities := cfg.registry()
+	if cfg.Role == "worker" {
+		return worker.New(worker.Config{
+			NATS: nc, Redis: rdb, Namespace: cfg.Namespace.Namespace, LeaseTTL: cfg.LeaseTTL, Drain: cfg.Drain,
+			Concurrency: cfg.Concurrency, Logger: log,
+		}, activities...)
+	}
+	return orchestrator.New(orchestrator.Config{
+		NATS: nc, Redis: rdb, Namespace: cfg.Namespace.Namespace, Partitions: cfg.Partitions, Replicas: cfg.Replicas, Look: cfg.Reconcile,
+		OwnerTTL: cfg.OwnerTTL, Logger: log,
+	}, orchestrations...)
+}
+
+func (cfg *config) client(ctx context.Context, nc *nats.Conn, log *slog.Logger) error {
+	o := client.Options{Namespace: cfg.Namespace.Namespace, By: cfg.Name, Logger: log}
+	c, err := client.New(ctx, nc, o)
+	for err != nil { // until an orchestrator has made the namespace
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return err
+		}
+		c, err = client.New(ctx, nc, o)
+	}
+	defer c.Close()
+	w := work.Client{Name: cfg.Name, Client: c, Log: cfg.Calls, Outstanding: cfg.Outstanding, Rate: cfg.Rate, Seed: cfg.Seed}
+	return w.Run(context.Background(), ctx.Done())
+}
