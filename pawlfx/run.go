@@ -42,7 +42,9 @@ func Run(log *slog.Logger, opts ...fx.Option) int {
 	shutdown := app.Wait()
 	err := begin(app, t, shutdown)
 	if err == nil {
+		notifySystemd(log, systemdReady)
 		t.wait(shutdown)
+		notifySystemd(log, systemdStopping)
 	}
 	defer exitOnSignal()()
 	end, signalled := t.signal()

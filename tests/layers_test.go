@@ -20,7 +20,7 @@ func floor(pkg string) int {
 		return 3
 	case "":
 		return 4
-	case "internal/filter", "internal/text", "internal/stacks":
+	case "internal/build", "internal/filter", "internal/text", "internal/stacks":
 		return -2
 	case "internal/outage":
 		return -1

@@ -11,7 +11,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"syscall"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/bench"
+	"github.com/pawlrun/pawl/internal/build"
 	"github.com/pawlrun/pawl/internal/settings"
 )
 
@@ -65,10 +65,8 @@ func defaults() kong.Vars {
 }
 
 func version() string {
-	if b, ok := debug.ReadBuildInfo(); ok && b.Main.Version != "" {
-		return "pawl " + b.Main.Version + " " + b.GoVersion
-	}
-	return "pawl (development)"
+	b := build.Read()
+	return "pawl " + b.Version + " " + b.Go
 }
 
 // streams are the outputs of a command.

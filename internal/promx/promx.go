@@ -4,15 +4,14 @@
 package promx
 
 import (
-	"cmp"
 	"context"
-	"runtime/debug"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/pawlrun/pawl/internal/build"
 )
 
 // Other is the label value of names that are not registered.
@@ -33,16 +32,10 @@ func Namespace(reg prometheus.Registerer, namespace string) prometheus.Registere
 
 // Build returns pawl_build_info, whose value is 1, for a role of the process.
 func Build(role string) prometheus.Collector {
-	version, revision, goVersion := "unknown", "unknown", "unknown"
-	if b, ok := debug.ReadBuildInfo(); ok {
-		version, goVersion = cmp.Or(b.Main.Version, version), b.GoVersion
-		if i := slices.IndexFunc(b.Settings, func(s debug.BuildSetting) bool { return s.Key == "vcs.revision" }); i >= 0 {
-			revision = b.Settings[i].Value
-		}
-	}
+	b := build.Read()
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "pawl_build_info", Help: "Build of the process; the value is 1.",
-		ConstLabels: prometheus.Labels{"role": role, "version": version, "revision": revision, "goversion": goVersion},
+		ConstLabels: prometheus.Labels{"role": role, "version": b.Version, "revision": b.Revision, "goversion": b.Go},
 	}, func() float64 { return 1 })
 }
 
