@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// wrappers are the functions that log a message of their caller, and which argument it is.
-var wrappers = map[string]int{"logFailure": 1, "LogFailure": 1, "failedPull": 0}
+// wrappers are the functions that log a message of their caller, and which argument it is; writeLog has it from the owner.
+var wrappers = map[string]int{"logFailure": 1, "LogFailure": 1, "reportFailure": 1, "writeLog": 9, "failedPull": 0}
 
 // logged is a message that production code logs as a warning or an error. One that is put together has several parts.
 type logged struct {

@@ -16,6 +16,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/shard"
+
 	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
@@ -23,15 +26,12 @@ import (
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/author"
 	"github.com/pawlrun/pawl/internal/builtin"
-	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/outage"
 	"github.com/pawlrun/pawl/internal/partition"
 	"github.com/pawlrun/pawl/internal/promx"
 	"github.com/pawlrun/pawl/internal/redisx"
 	"github.com/pawlrun/pawl/internal/replay"
 	"github.com/pawlrun/pawl/pkg/history"
-	"github.com/pawlrun/pawl/pkg/history/store"
-	"github.com/pawlrun/pawl/pkg/lease"
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
@@ -42,12 +42,6 @@ const (
 	DefaultMaxClaims = 10
 	DefaultParked    = 10_000
 	DefaultTurnLimit = 5 * time.Second
-
-	watchTick  = 250 * time.Millisecond
-	trimEvery  = time.Minute
-	trimWindow = 10 * time.Minute
-	fillEvery  = 2 * time.Second // how often the size of the inputs stream is read
-	nearlyFull = 0.9             // of its limit, from which it is reported
 )
 
 // Config is what an orchestrator needs. Only NATS and Redis have no default.
@@ -106,7 +100,7 @@ func (e *PartitionsError) Error() string {
 type Orchestrator struct {
 	cfg      Config
 	programs *author.Registry
-	met      *metrics
+	met      *shard.Metrics
 	global   history.Policy
 	outage   *outage.Reporter
 
@@ -142,7 +136,7 @@ func New(cfg Config, orchestrations ...pawl.OrchestrationBinding) (*Orchestrator
 	if err != nil {
 		return nil, fmt.Errorf("orchestrator: Config.Global: %w", err)
 	}
-	met, err := newMetrics(&cfg, programs.Orchestrations())
+	met, err := shard.NewMetrics(cfg.Metrics, cfg.Namespace, cfg.Partitions, programs.Orchestrations())
 	if err != nil {
 		return nil, err
 	}
@@ -167,36 +161,6 @@ func (c *Config) setDefaults() {
 			host = "orchestrator"
 		}
 		c.Member = host + "-" + strconv.Itoa(os.Getpid()) + "-" + rand.Text()[:6]
-	}
-}
-
-// shared is what all shards of a running orchestrator use.
-type shared struct {
-	cfg       Config
-	outage    *outage.Reporter
-	log       *slog.Logger // repeated lines are limited; for what is not an author's
-	programs  *author.Registry
-	met       *metrics
-	store     *store.Store
-	gates     *limiter.Limiter
-	policies  *policies
-	shards    *shards
-	leases    *lease.Leases // for reports only: the scripts of the owner create and delete them
-	conn      *queue.Conn
-	queueAges *queueAges
-	fleet     *fleet
-	lost      *tasksLoss
-	turners   *turners
-	watched   *watched
-	trace     *trace
-
-	descendants *descendants
-}
-
-func (s *shared) replayOptions(instance string) replay.Options {
-	return replay.Options{
-		Logger: s.cfg.Logger.With("instance", instance), Limits: s.cfg.Limits,
-		PayloadChanged: func(uint64, string) { s.met.payloadsChanged.Inc() },
 	}
 }
 
@@ -232,20 +196,13 @@ func (o *Orchestrator) Start(ctx context.Context) error {
 	}
 	o.cfg.Logger.Info("orchestrator started", "member", o.cfg.Member, "namespace", o.cfg.Namespace, "partitions", o.cfg.Partitions,
 		"orchestrations", strings.Join(o.programs.Orchestrations(), " "))
-	wg.Go(func() { s.turners.watch(background) })
-	wg.Go(func() { s.trim(background, keeper) })
-	wg.Go(func() { s.sample(background, keeper) })
-	wg.Go(func() { s.met.nats.ProbeNATS(background, s.conn.NATS()) })
-	wg.Go(func() { s.policies.watch(background) })
-	wg.Go(func() { s.descendants.watch(background) })
-	wg.Go(func() { s.watchTasks(background) })
-	wg.Go(func() { s.conn.ProbeInputs(background) })
+	s.Run(background, keeper, &wg)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.keeper = keeper
 	o.stop = func(ctx context.Context) error {
 		err := keeper.Stop(ctx)
-		_ = s.conn.Notify(queue.Notice{Kind: queue.MemberLeft, Member: o.cfg.Member})
+		s.Leave()
 		closeAll()
 		return err
 	}
@@ -253,7 +210,7 @@ func (o *Orchestrator) Start(ctx context.Context) error {
 }
 
 // open reaches Redis and NATS and starts the keeper. What is to be undone is added to opened, also on an error.
-func (o *Orchestrator) open(ctx context.Context, opened *[]func()) (*shared, *partition.Keeper, error) {
+func (o *Orchestrator) open(ctx context.Context, opened *[]func()) (*shard.Process, *partition.Keeper, error) {
 	space, log := redisx.NewSpace(o.cfg.Namespace), o.outage.Logger()
 	err := o.outage.Await(ctx, outage.Redis, "check settings", redisx.Unavailable, func(ctx context.Context) error {
 		if err := redisx.CheckPolicy(ctx, o.cfg.Redis, log); err != nil {
@@ -276,71 +233,25 @@ func (o *Orchestrator) open(ctx context.Context, opened *[]func()) (*shared, *pa
 	if err != nil {
 		return nil, nil, err
 	}
-	run := redisx.NewRunner(o.cfg.Redis).ReportTo(o.outage).Time(o.met.redis.Observe)
-	s := o.newShared(conn, run, space)
-	*opened = append(*opened, unregister, run.Close, s.queueAges.wg.Wait, s.fleet.wg.Wait)
-	// The policies are read before the first turn.
-	if err := o.outage.Await(ctx, outage.Redis, "read policies", redisx.Unavailable, s.policies.read); err != nil {
-		return nil, nil, fmt.Errorf("orchestrator: %w", err)
-	}
-	keeper := s.newKeeper(space)
-	notices, err := conn.OnNotices(func(n queue.Notice) {
-		switch n.Kind {
-		case queue.PolicyChanged:
-			s.policies.notice()
-		case queue.ChildrenCancelled:
-			s.descendants.notice()
-		default:
-			keeper.Nudge()
-		}
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	*opened = append(*opened, notices.Stop)
-	if err := s.serveLive(opened); err != nil {
-		return nil, nil, err
-	}
-	return s, keeper, keeper.Start(ctx)
+	run := redisx.NewRunner(o.cfg.Redis).ReportTo(o.outage).Time(o.met.ObserveRedis)
+	s := shard.New(o.shards(), conn, run, space)
+	*opened = append(*opened, unregister, run.Close)
+	keeper, err := s.Open(ctx, space, opened)
+	return s, keeper, err
 }
 
-func (o *Orchestrator) newShared(conn *queue.Conn, run *redisx.Runner, space redisx.Space) *shared {
-	s := &shared{
-		cfg: o.cfg, outage: o.outage, log: o.outage.Logger(), programs: o.programs, met: o.met, store: store.New(run, space), leases: lease.New(run, space), conn: conn,
-		gates: limiter.New(run, space, conn.PartitionOf), shards: newShards(), queueAges: newQueueAges(conn), fleet: newFleet(conn, o.cfg.Look), lost: &tasksLoss{}, turners: newTurners(o.cfg.TurnLimit),
-		watched: &watched{}, trace: newTrace(o.cfg.Trace),
+// shards is what the shards of the process are made with.
+func (o *Orchestrator) shards() shard.Config {
+	cfg := shard.Config{
+		Redis: o.cfg.Redis, Partitions: o.cfg.Partitions, Member: o.cfg.Member,
+		Look: o.cfg.Look, MaxClaims: o.cfg.MaxClaims, Parked: o.cfg.Parked, TurnLimit: o.cfg.TurnLimit, OwnerTTL: o.cfg.OwnerTTL,
+		FailDiverged: o.cfg.FailDiverged, Retention: core.Retention(o.cfg.Retention), Limits: o.cfg.Limits, Programs: o.programs,
+		Trace: o.cfg.Trace, Logger: o.cfg.Logger, Outage: o.outage, Metrics: o.met,
 	}
-	s.met.lags.shards.Store(s.shards)
-	s.descendants = newDescendants(s.store, conn, s.log)
-	var global *history.Policy
 	if len(o.cfg.Global) > 0 {
-		global = &o.global
+		cfg.Global = &o.global
 	}
-	s.policies = newPolicies(s.gates, conn, s.log, s.shards, global)
-	return s
-}
-
-func (s *shared) newKeeper(space redisx.Space) *partition.Keeper {
-	return partition.NewKeeper(partition.Config{
-		Redis: s.cfg.Redis, Space: space, Partitions: s.cfg.Partitions, Member: s.cfg.Member, TTL: s.cfg.OwnerTTL, Logger: s.log, Outage: s.outage,
-		Inputs: s.conn.InputsHeard,
-		Run: func(ctx context.Context, t *partition.Tenure) error {
-			s.met.partitions.Inc()
-			defer s.met.partitions.Dec()
-			err := newShard(ctx, s, t).run()
-			if err != nil {
-				s.met.tenuresLost.Inc()
-			}
-			return err
-		},
-		Released: func(p int) {
-			n := queue.Notice{Kind: queue.PartitionReleased, Partition: p, Member: s.cfg.Member}
-			if p < 0 {
-				n.Kind = queue.MemberJoined
-			}
-			_ = s.conn.Notify(n) // lost: the others look every second
-		},
-	})
+	return cfg
 }
 
 // Stop hands every partition over and joins everything that Start has started. When ctx ends
@@ -428,3 +339,13 @@ func checkPartitions(ctx context.Context, cfg Config, space redisx.Space) error 
 	}
 	return nil
 }
+
+// Retention says how long instances are kept that have ended. Zero is the default, 72
+// hours; less than zero is forever. A child is kept at least until its parent cannot miss
+// its end: until the inputs stream has it, and for six reconcile intervals (a minute).
+type Retention struct {
+	Completed, Failed, Cancelled time.Duration
+}
+
+// DefaultRetention is how long an instance that has ended is kept, unless Retention says otherwise.
+const DefaultRetention = 72 * time.Hour

@@ -1,0 +1,518 @@
+package core
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// The instance's side of the gates: see docs/decisions/0014. What the fold of its history wants, is wanted:
+//
+//	turn ──enter──▶ gate ──let in──▶ commit, with the lease     ──task──▶ …
+//	                 └──waits──▶ commit, without ──word──▶ Granted: commit, with the lease ──task──▶ …
+//	                                               └─────▶ turned away: a failure
+//	… ──answered, cancelled, ended──▶ commit ──leave──▶ gate
+//
+// Crash points: between enter and commit, commit and leave, a notice and the commit of what it says. In all of them the gate
+// has a ticket that the history wants, or not: it says its word again until one of the two agrees with the other.
+
+const (
+	askSilentGate = 2 * time.Second // after a gate did not answer, or has refused and that is not in the history
+	gateAsks      = 3               // looks, before a ticket is asked for again
+	lastGateAsk   = 5 * time.Minute // the pause grows up to this
+)
+
+// entry is a schedule, or a start, in front of a gate.
+type entry struct {
+	event   uint64
+	gate    *history.Limit
+	inForce limiter.InForce
+}
+
+// admission takes what must pass a limit there.
+type admission struct {
+	*Owner
+	policies Policies
+	calls    map[uint64]*gateCall // that are not answered
+}
+
+// enter takes what a turn has scheduled through its gates, and commits.
+func (a *admission) enter(in *instance, t *turn) {
+	entries := a.admission.entries(t)
+	t.takeLeft()
+	if len(entries)+len(t.tickets) == 0 { // as most
+		a.admission.commitEntered(in, t)
+		return
+	}
+	ended := t.endedByWorkers()
+	calls := t.gateCalls(entries, ended)
+	a.admission.leaveGates(in, t, ended)
+	if len(calls) == 0 {
+		a.admission.commitEntered(in, t)
+		return
+	}
+	a.to(in, admitting)
+	t.calls = len(calls)
+	for _, c := range calls {
+		c.why, c.turn = EnterTurn, t
+		a.admission.admit(c)
+	}
+}
+
+// turnEntered takes what a gate says to what a turn has scheduled.
+func (a *admission) turnEntered(t *turn, c *gateCall, got limiter.AdmitReply, err error) {
+	for i, e := range c.entries {
+		a.admission.entered(t.in, t, e, got.Now, verdict(got, i, err))
+	}
+	if t.calls--; t.calls == 0 {
+		a.admission.commitEntered(t.in, t)
+	}
+}
+
+// unanswered is what a gate says that does not answer: who enters waits, and asks again.
+const unanswered limiter.Kind = 0
+
+func verdict(got limiter.AdmitReply, i int, err error) limiter.Verdict {
+	if err != nil || i >= len(got.Verdicts) {
+		return limiter.Verdict{Kind: unanswered}
+	}
+	return got.Verdicts[i]
+}
+
+// entries are the activities of the turn that must pass a gate. What passes none says nothing of gates.
+func (a *admission) entries(t *turn) []entry {
+	var out []entry
+	for _, ev := range t.Events {
+		e, ok := ev.(*history.ActivityScheduled)
+		if !ok {
+			continue
+		}
+		said := history.Limit{}
+		if e.Limit != nil {
+			said, e.Limit = *e.Limit, nil
+			t.stamped = append(t.stamped, e)
+		}
+		if t.Fold.Activity(e.ID) == nil { // cancelled in the same turn
+			continue
+		}
+		ticket := e.Effect
+		if said.Retain {
+			ticket = e.CallKey()
+		}
+		if kept, ok := t.Fold.Retained(ticket); ok {
+			t.Fold.SetLimit(e.ID, &kept)
+			continue // it was declared to be kept, so it is encoded again
+		}
+		f, ok := a.admission.policies.inForce(e.Name, said.Declared)
+		if !ok {
+			continue
+		}
+		if said == (history.Limit{}) { // else it is among them
+			t.stamped = append(t.stamped, e)
+		}
+		g := newGate(e.Name, e.Payload, ticket, f, t.Fold.Started)
+		g.Retain = said.Retain
+		out = append(out, entry{event: e.ID, gate: g, inForce: f})
+	}
+	return out
+}
+
+// newGate is the note of the gate that an action of the execution has to pass.
+func newGate(action string, p history.Payload, ticket string, f limiter.InForce, s *history.Started) *history.Limit {
+	g := &history.Limit{Name: limiter.Name(action, limiter.KeyAt(f.Policy.Key, p)), Ticket: ticket, Declared: f.Declared}
+	g.HeldByAncestor = under(g.Name, s)
+	return g
+}
+
+// Member is how a gate knows a ticket.
+func Member(instance string, event uint64, s *history.Started, g *history.Limit) limiter.Member {
+	m := limiter.Member{Ticket: g.Ticket, Instance: instance, HeldByAncestor: g.HeldByAncestor}
+	switch {
+	case event == 1:
+		m.Place = limiter.StartPlace(s.Origin)
+	case g.Retain:
+		m.Place = limiter.RetainedPlace
+	default:
+		m.Place = limiter.ActivityPlace(s.Execution, event)
+	}
+	return m
+}
+
+// under finds who of the ancestors, or the instance itself, holds the gate.
+func under(name string, s *history.Started) string {
+	for held := range strings.FieldsSeq(holds(s)) {
+		if g, ticket := cutHeld(held); g == name {
+			return ticket
+		}
+	}
+	return ""
+}
+
+// cutHeld takes gate=ticket apart. The key of a gate may have the sign, a ticket has not.
+func cutHeld(held string) (name, ticket string) {
+	if at := strings.LastIndexByte(held, '='); at >= 0 {
+		return held[:at], held[at+1:]
+	}
+	return "", ""
+}
+
+// holds lists the gates that an instance and its ancestors hold, for its children.
+func holds(s *history.Started) string {
+	above := ""
+	if s.Parent != nil {
+		above = s.Parent.HeldLimits
+	}
+	if s.Limit == nil {
+		return above
+	}
+	all := []string{s.Limit.Name + "=" + s.Limit.Ticket} // the nearest comes first, and is the only one of its gate: recursion may be deep
+	for held := range strings.FieldsSeq(above) {
+		if g, _ := cutHeld(held); g != s.Limit.Name {
+			all = append(all, held)
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// gateCall is one call of a gate, and what is in it.
+type gateCall struct {
+	why     callReason
+	call    limiter.AdmitRequest
+	in      *instance
+	turn    *turn      // of enterTurn
+	entries []entry    // of enterTurn and enterStart
+	asked   []question // of askGate
+}
+
+// callReason is why a gate is called.
+type callReason uint8
+
+// Reasons for calls.
+const (
+	EnterTurn  callReason = iota + 1 // with what a turn has scheduled, before its commit
+	EnterStart                       // with a start, before its turn
+	LeaveGate                        // behind a commit
+	AskGate                          // again, for what the history wants
+)
+
+// gateCalls are calls of different gates, in the order in which these came.
+type gateCalls struct {
+	all []*gateCall
+	of  map[string]*gateCall
+}
+
+// at gives the call of a gate.
+func (s *gateCalls) at(name string) *gateCall {
+	c := s.of[name]
+	if c == nil {
+		c = &gateCall{call: limiter.AdmitRequest{Limit: name}}
+		if s.of == nil {
+			s.of = make(map[string]*gateCall)
+		}
+		s.of[name] = c
+		s.all = append(s.all, c)
+	}
+	return c
+}
+
+// leave has a ticket of the turn leave in this call.
+func (c *gateCall) leave(t *turn, k history.Ticket) {
+	c.call.Leave = append(c.call.Leave, Member(t.in.id, k.Event, t.Fold.Started, k.Limit))
+}
+
+// takeLeft notes which tickets are not wanted any more.
+func (t *turn) takeLeft() {
+	left := t.Fold.TakeReleased()
+	t.tickets = append(t.tickets, left...)
+	for _, k := range left {
+		if k.Limit.Retain {
+			t.forgone = append(t.forgone, k.ID)
+		}
+	}
+}
+
+// keeps gives the tickets of the turn whose slots the instance has, and keeps from one attempt to the next.
+func (t *turn) keeps() (kept []string) {
+	for s := range t.letIn {
+		if s.Limit == nil || !s.Limit.Retain {
+			continue
+		}
+		if k, ok := t.Fold.Find(s.Limit.Ticket); ok && !k.Waiting {
+			kept = append(kept, k.ID)
+		}
+	}
+	return kept
+}
+
+// gateCalls groups the entries by gate. A ticket that enters again, as that of an attempt whose predecessor was turned away,
+// leaves in the same call.
+func (t *turn) gateCalls(entries []entry, ended func(history.Ticket) bool) []*gateCall {
+	var calls gateCalls
+	again := make(map[string]bool)
+	for _, e := range entries {
+		c := calls.at(e.gate.Name)
+		if len(c.entries) == 0 {
+			c.call.InForce = e.inForce
+		}
+		c.entries = append(c.entries, e)
+		c.call.Enter = append(c.call.Enter, limiter.Entry{Member: Member(t.in.id, e.event, t.Fold.Started, e.gate)})
+		again[e.gate.Ticket] = true
+	}
+	t.tickets = slices.DeleteFunc(t.tickets, func(k history.Ticket) bool {
+		c := calls.of[k.Limit.Name]
+		if c == nil || !ended(k) && !again[k.ID] {
+			return false
+		}
+		c.leave(t, k)
+		return true
+	})
+	return calls.all
+}
+
+// endedByWorkers tells which tickets are of activities that a worker has acknowledged. They are over whatever becomes of the turn, so
+// they leave before its commit; all others leave after it.
+func (t *turn) endedByWorkers() func(history.Ticket) bool {
+	ended := make(map[uint64]bool)
+	for _, ev := range t.Events {
+		switch e := ev.(type) {
+		case *history.ActivityCompleted:
+			ended[e.Scheduled] = true
+		case *history.ActivityFailed:
+			ended[e.Scheduled] = e.Worker != "" // else it is poison, or the gate's own word
+		}
+	}
+	return func(k history.Ticket) bool { return ended[k.Event] }
+}
+
+// entered takes what a gate says to a schedule of the turn.
+func (a *admission) entered(in *instance, t *turn, e entry, now int64, v limiter.Verdict) {
+	away := a.admission.applyVerdict(in, e.gate, now, v)
+	t.Fold.SetLimit(e.event, e.gate)
+	if away {
+		t.refused = append(t.refused, a.admission.rejectedActivity(e.event, e.gate.Name, v.Kind, v.Until))
+	}
+}
+
+// applyVerdict writes what a gate says to an entry of the instance into the note of it. away: it was turned away.
+func (a *admission) applyVerdict(in *instance, g *history.Limit, now int64, v limiter.Verdict) (away bool) {
+	g.Waiting = v.Kind != limiter.Admitted
+	switch v.Kind {
+	case limiter.Admitted:
+	case limiter.Waiting:
+		g.WaitingSince = now
+		a.countLimit(limiter.Action(g.Name), LimitCount{What: LimitWaited, N: 1})
+	case unanswered:
+		in.gateAt = a.clock.now() + askSilentGate.Milliseconds()
+	default:
+		in.gateAt = a.clock.now() + askSilentGate.Milliseconds() // only memory knows it until it is committed
+		return true
+	}
+	return false
+}
+
+func (a *admission) commitEntered(in *instance, t *turn) {
+	if err := t.encodeAgain(); err != nil {
+		a.to(in, idle)
+		a.removals.stall(in, stallUnreadable, err.Error())
+		return
+	}
+	if t.Size > store.CommitBytes {
+		a.to(in, idle)
+		t.tickets = t.hasEntered()
+		a.admission.leaveGates(in, t, allTickets)
+		a.turns.tooLarge(in, t)
+		return
+	}
+	a.commits.commit(in, t)
+}
+
+// hasEntered gives the tickets that the turn has brought to their gates. (A slot that is kept may be from before: it leaves with the
+// instance, or its gate asks after it.)
+func (t *turn) hasEntered() []history.Ticket {
+	return slices.DeleteFunc(t.Fold.Tickets(), func(k history.Ticket) bool {
+		return k.Event < t.Events[0].Meta().ID || k.Limit.Retain && !k.Waiting
+	})
+}
+
+// encodeAgain encodes the schedules whose gates have been noted since they were recorded.
+func (t *turn) encodeAgain() error {
+	for _, e := range t.stamped {
+		b, err := history.Encode(e)
+		if err != nil {
+			return err
+		}
+		i := e.ID - t.Events[0].Meta().ID // ids are dense
+		t.Size += len(b) - len(t.encoded[i])
+		t.encoded[i] = b
+	}
+	return nil
+}
+
+// leaveGates takes tickets of a turn out of their gates. What is lost on the way is found by the gate's sweep.
+func (a *admission) leaveGates(in *instance, t *turn, which func(history.Ticket) bool) {
+	var calls gateCalls
+	t.tickets = slices.DeleteFunc(t.tickets, func(k history.Ticket) bool {
+		if which(k) {
+			calls.at(k.Limit.Name).leave(t, k)
+			return true
+		}
+		return false
+	})
+	for _, c := range calls.all {
+		c.why, c.in = LeaveGate, in
+		a.admission.admit(c)
+	}
+}
+
+func allTickets(history.Ticket) bool { return true }
+
+// askGates asks again for every ticket that is wanted: a gate may have forgotten who waits, and who is in.
+func (a *admission) askGates(in *instance) {
+	now := a.clock.now()
+	if in.state == nil || in.state.TicketLen() == 0 || in.gateAt > now {
+		return
+	}
+	in.gateAt = now + a.admission.gatePause(in, now)
+	var calls gateCalls
+	for _, k := range in.state.Tickets() {
+		c := calls.at(k.Limit.Name)
+		if len(c.asked) == 0 {
+			c.call.InForce, _ = a.admission.policies.resolve(limiter.Action(k.Limit.Name), k.Limit.Declared)
+			c.call.InForce.Version = 0 // for a gate that has forgotten everything
+		}
+		c.ask(in, k)
+	}
+	for _, c := range calls.all {
+		a.admission.askCall(in, c)
+	}
+}
+
+// ask has a ticket asked about in this call.
+func (c *gateCall) ask(in *instance, k history.Ticket) {
+	m := Member(in.id, k.Event, in.state.Started, k.Limit)
+	c.call.Enter = append(c.call.Enter, limiter.Entry{Member: m, Active: !k.Waiting})
+	c.asked = append(c.asked, question{member: m, in: !k.Waiting, since: k.Limit.WaitingSince})
+}
+
+func (a *admission) askCall(in *instance, c *gateCall) {
+	a.met.GateAsks.Inc()
+	in.gateRequests++
+	c.why, c.in = AskGate, in
+	a.admission.admit(c)
+}
+
+// question is what a gate is asked about a ticket that the history has.
+type question struct {
+	member limiter.Member
+	in     bool // it has been let in: the gate is told, and asked nothing
+	since  int64
+}
+
+// gatePause is half as long as the youngest ticket is old, ms: it follows from history, for an instance that waits may be out of
+// memory between any two looks.
+func (a *admission) gatePause(in *instance, now int64) int64 {
+	youngest := in.state.Started.At
+	for _, k := range in.state.Tickets() {
+		if e := in.state.Activity(k.Event); e != nil {
+			youngest = max(youngest, e.At)
+		}
+	}
+	return min(max((now-youngest)/2, a.admission.firstGateAsk()), lastGateAsk.Milliseconds())
+}
+
+func (a *admission) firstGateAsk() int64 { return gateAsks * a.cfg.Look.Milliseconds() }
+
+func (a *admission) askedGate(id string, c *gateCall, got limiter.AdmitReply, err error) {
+	in := a.instances[id]
+	if in != nil && in.gateRequests > 0 {
+		in.gateRequests--
+	}
+	if err != nil {
+		if in != nil && in.state != nil { // else its next wake-up asks
+			in.gateAt = a.clock.now() + askSilentGate.Milliseconds()
+			a.outbox.retrySoon(in, askSilentGate)
+		}
+		reportFailure(a.log, "gate request failed, retrying", err, "instance", id, "gate", c.call.Limit)
+		return
+	}
+	for i, q := range c.asked {
+		if v := verdict(got, i, nil); !q.in && v.Kind != limiter.Waiting && v.Kind != unanswered {
+			a.notices.deliver(GateNotice{gate: c.call.Limit, Member: q.member, kind: v.Kind, at: got.Now, requested: true, since: q.since})
+		}
+	}
+	if in != nil && in.phase == idle {
+		a.advance(in)
+	}
+}
+
+// admit calls a gate.
+func (a *admission) admit(c *gateCall) {
+	n := a.nextNumber()
+	a.admission.calls[n] = c
+	a.emit(Effect{Kind: CallGate, Number: n, Why: c.why, Call: &c.call})
+}
+
+// gateAnswered passes on what follows from a call for others, and goes on with the instance that has made it.
+func (a *admission) gateAnswered(number uint64, got limiter.AdmitReply, err error) {
+	c := a.admission.calls[number]
+	delete(a.admission.calls, number)
+	if err == nil {
+		a.admission.passOn(c.call.Limit, got)
+	}
+	switch c.why {
+	case EnterTurn:
+		a.admission.turnEntered(c.turn, c, got, err)
+	case EnterStart:
+		a.admission.startEntered(c.in, c.entries[0].gate, got, err)
+	case LeaveGate:
+		if err != nil {
+			reportFailure(a.log, "slot not released, swept later", err, "instance", c.in.id, "gate", c.call.Limit)
+		}
+	case AskGate:
+		a.admission.askedGate(c.in.id, c, got, err)
+	}
+}
+
+// gateSpoke handles what comes from gates, and for those of the partition.
+func (a *admission) gateSpoke(m *Message) {
+	switch m.Kind {
+	case NoticesReceived:
+		a.notices.onNotices(m.Body.([]queue.LimitNotice))
+	case NoticesPassed:
+		for _, w := range m.Body.([]GateNotice) {
+			a.notices.deliver(w)
+		}
+	case PoliciesChanged:
+		a.admission.policies.Set = m.Body.(*limiter.Overrides)
+		a.notices.visitGates()
+	case GateDue:
+		a.notices.visitGate(m.ID)
+	case GateAnswered:
+		a.admission.gateAnswered(m.Number, m.Admitted, m.Err)
+	case TicketsReleased:
+		if m.Err == nil { // else the sweep says it again
+			a.admission.passOn(m.ID, m.Admitted)
+		}
+	case GateSwept:
+		a.notices.gateSwept(m.ID, m.Body.(limiter.SweepReply), m.Err)
+	case GateRelisted:
+		if m.Err == nil { // else it is reconciled in two seconds
+			a.schedule.pollBy(a.clock.wall.Add(m.Body.(time.Duration)))
+		}
+	default: // unwantedFound
+		a.notices.unwantedFound(m.ID, m.Body.(*UnwantedMembers), m.Err)
+	}
+}
+
+// passOn tells whom a call has let in besides, and has the gate reconciled if it wants to be.
+func (a *admission) passOn(name string, got limiter.AdmitReply) {
+	a.notices.notify(name, got.Granted, limiter.Admitted, got.Now)
+	if got.SweepNow {
+		a.emit(Effect{Kind: WakeGate, ID: name})
+	}
+}

@@ -1,0 +1,31 @@
+package core
+
+import (
+	"time"
+
+	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// noteCancelled notes the children that a turn has cancelled.
+func (a *commits) noteCancelled(debts []*pendingMessage) {
+	var marks []string
+	for _, o := range debts {
+		if o.cancelMark != "" {
+			marks = append(marks, o.cancelMark)
+		}
+	}
+	if len(marks) > 0 {
+		a.emit(Effect{Kind: NoteCancelled, Body: marks})
+	}
+}
+
+// refuseBelow ends an instance before its code begins, because an ancestor was cancelled.
+func (a *turns) refuseBelow(in *instance) {
+	a.met.ChildRefused.Inc()
+	why := &cancel.Cancelled{
+		Reason: cancel.Requested, Text: "an ancestor of this instance was cancelled before it began", At: time.UnixMilli(a.clock.now()).UTC(),
+	}
+	a.turns.endByName(in, why, &history.Cancelled{Failure: *author.ToFailure(why), Text: why.Text}, 0)
+}

@@ -1,0 +1,113 @@
+package core
+
+import (
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// The boundary between two executions of an instance.
+//
+// Continue-as-new puts the start of the next execution in front of the inbox, and what came meanwhile stays behind it. Code that
+// continues at once never reaches that. So what is to end the instance is looked for before the first turn of each execution after the
+// first, wherever it is in the inbox:
+//
+//	commit of ContinuedAsNew ──▶ boundary ──nothing──▶ (pace) ──▶ the start is turned
+//	                               ├── a cancellation ──▶ noted in the start: the code begins cancelled, and cannot continue as new
+//	                               └── a forced purge ──▶ ended by name, without its code; the inputs before the purge are dropped
+//
+// A cancellation is not popped: it stays in its place, and is dropped as a repeat when it is turned, or with what an ended instance does
+// not read. So the commit pops a prefix of the inbox here, too. Crash points: before the commit of the turn nothing of this is written,
+// and the next owner looks again.
+//
+// Memory has the head of a long inbox only. Then all of it is read once, and again when a cancellation or a purge has been ingested.
+//
+// An instance may begin burstExecutions at any rate, and then executionsPerSecond. What exceeds that waits in memory, with its start in the
+// inbox and no other instance behind it; an input wakes it, and a new owner begins to count anew.
+
+const (
+	executionsPerSecond = 20
+	burstExecutions     = 400
+)
+
+// continues reports that the next input of the instance is the start of an execution that follows another.
+func (in *instance) continues() bool {
+	return in.rec != nil && in.rec.Execution > 1 && (in.state == nil || in.state.Len == 0) && len(in.unread) > 0 &&
+		in.unread[0].start() && strings.HasPrefix(in.unread[0].ID, StartID(in.rec.Execution)) // behind it is the seal
+}
+
+// ending gives what is to end the instance: the first forced purge that is unread, and its place, or the first cancellation.
+func (in *instance) ending() (n int, purge *history.PurgeRequested, c *history.CancelRequested) {
+	if n, purge = in.forcedPurge(); purge != nil {
+		return n, purge, nil
+	}
+	for _, u := range in.unread {
+		if c, ok := u.Ev.(*history.CancelRequested); ok && in.concerns(u, c) {
+			return 0, nil, c
+		}
+	}
+	return 0, nil, in.cancelled
+}
+
+// concerns reports that a cancellation is meant for this incarnation of the instance, and for the start that it has had.
+func (in *instance) concerns(u Unread, c *history.CancelRequested) bool {
+	if c.Of == "" {
+		return !u.Before(in.rec.Origin)
+	}
+	return in.rec.Parent != nil && in.rec.Parent.Effect == c.Of
+}
+
+// atBoundary does what is to be done before the first turn of an execution that follows another. It reports that the turn has to wait.
+func (a *turns) atBoundary(in *instance) (waits bool) {
+	if in.cut && !in.searched {
+		a.inbox.search(in, operation{})
+		in.searched = true // what is ingested meanwhile says otherwise
+		return true
+	}
+	n, purge, c := in.ending()
+	switch {
+	case purge != nil:
+		a.removals.endPurged(in, purge, n)
+		return true
+	case c != nil:
+		if s, ok := in.unread[0].Ev.(*history.Started); ok {
+			s.Cancel = &history.CancelNote{At: c.At, By: c.By, Text: c.Text, Reason: c.Reason}
+		}
+		return false
+	default:
+		return a.turns.pace(in)
+	}
+}
+
+// inboxSearched looks in the whole inbox for what is to end the instance.
+func (a *turns) inboxSearched(in *instance, inbox []Unread) {
+	head := in.unread
+	in.unread = inbox
+	n, purge, c := in.ending()
+	if purge != nil && in.continues() {
+		a.removals.endPurged(in, purge, n)
+		return
+	}
+	in.cancelled, in.unread = c, head
+	a.resume(in, sawNothing)
+}
+
+// pace reports that the instance has begun too many executions, and has it turned when it may begin another.
+func (a *turns) pace(in *instance) (waits bool) {
+	const interval = time.Second / executionsPerSecond
+	now := a.clock.wall
+	if in.paced.Before(now) {
+		in.paced = now
+	}
+	if wait := in.paced.Sub(now) - (burstExecutions-1)*interval; wait > 0 {
+		if !in.pacing {
+			in.pacing = true
+			a.met.Paced.Inc()
+			a.later(wait, Message{Kind: paceDue, ID: in.id})
+		}
+		return true
+	}
+	in.paced = in.paced.Add(interval)
+	return false
+}

@@ -1,0 +1,52 @@
+package core
+
+import (
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// doubtEvery bounds how often a tenure doubts the claims anew: an instance that was spoilt may conflict at every try.
+const doubtEvery = 10 * time.Second
+
+// doubt begins to doubt all claims there are. A store that has forgotten writes may show claims whose workers have
+// acknowledged or given back their activities, and have forgotten them: nobody renews those, and they would stand
+// until they expire. So their workers are asked, once each has been found by a reconciliation:
+//
+//	unclean takeover, or a conflict ──▶ doubted = now, reconcile ──▶ look: claim made or renewed before doubted
+//	                                          ──▶ Hint with its token ──▶ the worker: see its settleDoubts
+//
+// A claim that is kept is renewed within a third of its TTL, and is not doubted any more. A hint that is lost, or a worker
+// that is dead, costs the rest of the TTL, as ever.
+func (a *leases) doubt() {
+	now := a.clock.now()
+	if now-a.leases.doubted < doubtEvery.Milliseconds() {
+		return
+	}
+	a.leases.doubted = now
+	a.leases.reconcile()
+}
+
+// doubtClaim adds the question to those for the worker of the claim.
+func (a *leases) doubtClaim(doubts map[string][]queue.Hint, in *instance, l store.LeaseState) map[string][]queue.Hint {
+	if doubts == nil {
+		doubts = make(map[string][]queue.Hint)
+	}
+	doubts[l.Worker] = append(doubts[l.Worker], queue.Hint{
+		Instance: in.id, Execution: in.execution(), Activity: l.Activity, Effect: l.Effect, Token: l.Token,
+	})
+	return doubts
+}
+
+// reconcile looks at once at every instance that is due within the reconcile interval: those with activities outstanding
+// are among them. If the schedule cannot be read, each is reconciled when it is due.
+func (a *leases) reconcile() { a.emit(Effect{Kind: ReadSchedule, After: a.cfg.Look}) }
+
+func (a *leases) scheduleRead(due []string, err error) {
+	if err != nil {
+		a.storeFailed("wakeups", err)
+		return
+	}
+	a.schedule.todo = append(a.schedule.todo, due...)
+}

@@ -1,0 +1,180 @@
+package core
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/lease"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// Effect is one thing that a message has the shell do. Effects are collected while a message is handled and carried out behind it, in
+// their order. The kind determines which of the fields are set, and which message answers it, if one does.
+type Effect struct {
+	Kind     EffectKind
+	ID       string // of an instance, a gate, a worker or a queue
+	phase    Phase  // of the instance
+	Number   uint64
+	Why      callReason
+	Given    *Given
+	Commit   *store.Commit
+	Decided  *Decided // that it commits
+	Recon    *store.Reconciliation
+	Call     *limiter.AdmitRequest
+	Input    *queue.OutInput
+	Rec      *store.Record
+	Activity *history.ActivityScheduled
+	After    time.Duration
+	Later    *Message
+	Body     any // of the rare kinds: see the comment of each
+}
+
+// EffectKind is the kind of an effect.
+type EffectKind uint8
+
+// Of the store. All but those from readDue on belong to the phase of their instance.
+const (
+	LoadInstance   EffectKind = iota + 1 // id ──▶ instanceLoaded
+	ReadInbox                            // id, its head ──▶ inboxRead
+	SearchInbox                          // id, all of it ──▶ inboxRead
+	FetchHead                            // id ──▶ headRead
+	CommitTurn                           // id, commit, decided ──▶ commitAnswered
+	ReconcileWith                        // id, recon ──▶ reconciled
+	RemoveInstance                       // id, body: *store.Purge ──▶ purgeAnswered
+	FindWipe                             // id ──▶ wipeFound
+	WipeInstance                         // id, body: *wipe ──▶ wiped
+	ReadDue                              // ──▶ dueRead
+	ReadSchedule                         // after: so far ahead ──▶ scheduleRead
+	ListRefusals                         // body: []store.Refusal
+	ForgetRefusals                       // id, body: the reply subject of a purge of an unknown instance
+	ReportLate                           // id, body: *lateReports
+	NoteCancelled                        // body: []string, marks of cancelled children
+	ListUnserved                         // id, body: stall
+	UnlistUnserved                       // id
+)
+
+// Of the turner.
+const (
+	RunTurn   EffectKind = iota + UnlistUnserved + 1 // id, given ──▶ turnDone, or turnBlocked
+	EvictCode                                        // id
+)
+
+// Of the gates.
+const (
+	CallGate       EffectKind = iota + EvictCode + 1 // number, why, call ──▶ gateAnswered
+	ReleaseTickets                                   // id, body: []limiter.Orphan ──▶ ticketsReleased
+	SweepGate                                        // id, body: *limiter.InForce, nil: the gate has the one in force ──▶ gateSwept
+	RelistGate                                       // id, after ──▶ gateRelisted
+	UnlistGate                                       // id
+	FindUnwanted                                     // id, body: limiter.SweepReply ──▶ unwantedFound
+	PassNotices                                      // body: []gateNotice
+	WakeGate                                         // id
+)
+
+// Of the queues, and of time.
+const (
+	PublishTask    EffectKind = iota + WakeGate + 1 // id, rec, activity ──▶ taskPublished
+	PublishMessage                                  // id: of the sender, number, input ──▶ messagePublished
+	SendHints                                       // id: worker, body: []queue.Hint
+	AnswerClients                                   // body: *clientAnswer
+	PublishOutcome                                  // body: queue.Outcome
+	PublishChange                                   // body: queue.Change
+	ReadHorizon                                     // after ──▶ horizonAnswered
+	ReadQueueAge                                    // id: of the queue, number ──▶ queueAgeRead
+	ReadFleet                                       // number ──▶ fleetRead
+	PostResend                                      // after ──▶ resendDue
+	PostLater                                       // after ──▶ later
+)
+
+// What is said of it.
+const (
+	WriteLog   EffectKind = iota + PostLater + 1 // body: *logLine
+	CountLimit                                   // id: of the action, body: limitCount
+)
+
+var effectKinds = [...]string{
+	LoadInstance: "load", ReadInbox: "read inbox", SearchInbox: "search inbox", FetchHead: "fetch head", CommitTurn: "commit", ReconcileWith: "reconcile",
+	RemoveInstance: "remove", FindWipe: "find wipe", WipeInstance: "wipe", ReadDue: "read due", ReadSchedule: "read schedule", ListRefusals: "list refusals", ForgetRefusals: "forget refusals",
+	ReportLate: "report late", NoteCancelled: "note cancelled", ListUnserved: "list unserved", UnlistUnserved: "unlist unserved", RunTurn: "run turn", EvictCode: "evict code", CallGate: "call gate",
+	ReleaseTickets: "release tickets", SweepGate: "sweep gate", RelistGate: "relist gate", UnlistGate: "unlist gate", FindUnwanted: "find unwanted",
+	PassNotices: "pass notices", WakeGate: "wake gate", PublishTask: "publish task", PublishMessage: "publish message", SendHints: "send hints",
+	AnswerClients: "answer clients", PublishOutcome: "publish outcome", PublishChange: "publish change", ReadHorizon: "read horizon", ReadQueueAge: "read queue age",
+	ReadFleet: "read fleet", PostResend: "post resend", PostLater: "post later", WriteLog: "log", CountLimit: "count",
+}
+
+func (k EffectKind) String() string { return effectKinds[k] }
+
+// String names the kind, and what the effect is about.
+func (e *Effect) String() string {
+	switch {
+	case e.Kind == CommitTurn:
+		return fmt.Sprintf("commit %s: %d events, head %q to %q, pop %d", e.ID, len(e.Commit.Events), e.Commit.Head, e.Commit.NewHead, len(e.Commit.Pop))
+	case e.Kind == ReconcileWith:
+		return fmt.Sprintf("%s %s (%s)", e.Kind, e.ID, e.phase)
+	case e.Kind == WriteLog:
+		return e.Body.(*LogLine).String()
+	case e.Activity != nil:
+		return fmt.Sprintf("%s %s event %d %s", e.Kind, e.ID, e.Activity.ID, e.Activity.Name)
+	case e.Input != nil:
+		return fmt.Sprintf("%s %s to %s", e.Kind, e.Input.Kind, e.Input.Instance)
+	case e.Call != nil:
+		return e.Kind.String() + " " + e.Call.Limit
+	case e.Later != nil:
+		return fmt.Sprintf("%s %v: %s", e.Kind, e.After, e.Later)
+	case e.ID != "":
+		return e.Kind.String() + " " + e.ID
+	default:
+		return e.Kind.String()
+	}
+}
+
+// emit collects an effect of the message that is being handled.
+func (a *Owner) emit(e Effect) { a.effects = append(a.effects, e) }
+
+// later has a message posted after a pause.
+func (a *Owner) later(after time.Duration, m Message) {
+	a.emit(Effect{Kind: PostLater, After: after, Later: &m})
+}
+
+// outstanding is the request that the phase of an instance waits for, and what follows from its answer.
+type outstanding struct {
+	turn    *turn                 // of turning, admitting and committing
+	commit  *store.Commit         // of committing
+	rest    []uint64              // of reconciling: activities whose leases come behind these
+	stall   *Stall                // of suspending
+	notices map[string]GateNotice // of suspending, keepingEarly and releasing: about tickets that the instance does not use
+	recon   *store.Reconciliation // of these
+	removal *removal              // of purging
+	wipe    *Wipe                 // of wiping
+}
+
+// removal is a purge that is under way.
+type removal struct {
+	purge   *store.Purge
+	asked   *history.PurgeRequested // nil: its retention is over
+	dropped []Unread                // in front of the purge, and the purge
+}
+
+// ClientAnswer is what clients are told who wait for an instance.
+type ClientAnswer struct {
+	To     []string // reply subjects
+	Answer request.Answer
+	// Committed marks the crash point behind the commit of an end: it is passed also if no client waits.
+	Committed bool
+}
+
+// LateReports are how cancelled activities of an execution have ended.
+type LateReports struct {
+	Execution uint64
+	Reports   []lease.Reported
+}
+
+// QueueAge is the age of the oldest task of a queue.
+type QueueAge struct {
+	At   time.Time
+	Some bool
+}

@@ -1,0 +1,256 @@
+package core
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// GateNotice is what a gate has said about a ticket: LetIn, or why not.
+type GateNotice struct {
+	gate       string
+	Member     limiter.Member
+	kind       limiter.Kind
+	at         int64 // by the gate's clock, Unix ms
+	requested  bool  // it is the answer to this owner, who has asked about the ticket
+	unverified bool  // it came as a message, which anybody may send: the gate is asked before anything is done
+	since      int64 // that waits since then
+}
+
+// concerns reports whether the notice concerns the entry of the ticket that the history tells of. One from before that is about
+// another: of a turn that was lost, whose ticket has left and has entered again since.
+func (w GateNotice) concerns(k history.Ticket) bool {
+	since := k.Limit.WaitingSince
+	if w.requested { // whatever has become of the gate's clock
+		return w.since == since
+	}
+	return w.at > since && since != 0
+}
+
+// notices has what limits report about tickets, and the limits of the partition.
+type notices struct {
+	*Owner
+	visits map[string]*visit
+}
+
+// onNotices takes the words of other processes: of gates, for instances of this partition, and for the gates of it.
+func (a *notices) onNotices(ws []queue.LimitNotice) {
+	for _, w := range ws {
+		if w.Kind == queue.LimitSweep {
+			if a.notices.visits[w.Gate] != nil || len(a.notices.visits) < maxUnverified { // otherwise its place on the list of gates brings it
+				a.notices.visitGate(w.Gate)
+			}
+			continue
+		}
+		m, err := limiter.ParseMember(w.Member)
+		if err != nil {
+			a.log.Debug("a word of a gate names nobody", "gate", w.Gate, "error", err)
+			continue
+		}
+		if a.instances[m.Instance] == nil && len(a.schedule.todo) >= maxUnverified {
+			continue // the gate's sweep sends it again
+		}
+		a.notices.deliver(GateNotice{gate: w.Gate, Member: m, kind: noticeKind(w.Kind), at: w.At, unverified: true})
+	}
+}
+
+func noticeKind(k queue.LimitNoticeKind) limiter.Kind {
+	switch k {
+	case queue.LimitTimedOut:
+		return limiter.TimedOut
+	case queue.LimitCleared:
+		return limiter.Cleared
+	default:
+		return limiter.Admitted
+	}
+}
+
+// Encode is the word in the form in which it goes to another process.
+func (w GateNotice) Encode() queue.LimitNotice {
+	out := queue.LimitNotice{Gate: w.gate, Member: w.Member.String(), At: w.at}
+	switch w.kind {
+	case limiter.TimedOut:
+		out.Kind = queue.LimitTimedOut
+	case limiter.Cleared:
+		out.Kind = queue.LimitCleared
+	default:
+		out.Kind = queue.LimitGranted
+	}
+	return out
+}
+
+func (a *notices) deliver(w GateNotice) {
+	in := a.instance(w.Member.Instance)
+	a.notices.keepNotice(in, w)
+	if in.phase == Absent && a.busy >= maxNoticeLoads {
+		a.schedule.todo = append(a.schedule.todo, in.id)
+		return
+	}
+	a.advance(in)
+}
+
+// maxUnverified bounds what is kept because of messages that anybody may send: instances that wait to be loaded, gates. Beyond it a
+// message is dropped, and what it was about is found by the sweep.
+const maxUnverified = 10_000
+
+// maxNoticeLoads bounds how many instances are brought into memory at a time because a gate has told them something.
+const maxNoticeLoads = 128
+
+func (a *notices) keepNotice(in *instance, w GateNotice) {
+	if in.notices == nil {
+		in.notices = make(map[string]GateNotice)
+	}
+	in.notices[w.Member.Ticket] = w
+}
+
+// keepNotices takes words up again, except where a newer one has come meanwhile.
+func (a *notices) keepNotices(in *instance, words map[string]GateNotice) {
+	for id, w := range words {
+		if _, newer := in.notices[id]; !newer {
+			a.notices.keepNotice(in, w)
+		}
+	}
+}
+
+// applyNotices makes inputs of the notices about tickets that are wanted. The others are kept: what is unread may want them still,
+// as the turn did that was decided before a crash, and entered the gate.
+func (a *notices) applyNotices(in *instance) {
+	if len(in.notices) == 0 || in.state == nil || in.status().Ended() {
+		return
+	}
+	type heard struct {
+		ticket history.Ticket
+		notice GateNotice
+	}
+	var all []heard
+	for id, w := range in.notices {
+		k, ok := in.matches(w)
+		if !ok {
+			continue
+		}
+		delete(in.notices, id)
+		if k.Waiting {
+			all = append(all, heard{k, w})
+		}
+	}
+	slices.SortFunc(all, func(x, y heard) int { return cmp.Compare(x.ticket.Event, y.ticket.Event) }) // as they came to the gate
+	var calls gateCalls
+	for _, h := range all {
+		a.notices.applyNotice(in, h.ticket, h.notice, &calls)
+	}
+	for _, c := range calls.all {
+		a.admission.askCall(in, c)
+	}
+}
+
+// matches finds the ticket that a notice is about. A lost turn may have entered another gate, for its key path was another, or as another
+// member: it was not to keep its slot.
+func (in *instance) matches(w GateNotice) (history.Ticket, bool) {
+	k, ok := in.state.Find(w.Member.Ticket)
+	return k, ok && w.gate == k.Limit.Name && w.Member == Member(in.id, k.Event, in.state.Started, k.Limit)
+}
+
+// applyNotice acts on a notice about a ticket that waits. What only the gate can tell is added to calls.
+func (a *notices) applyNotice(in *instance, k history.Ticket, w GateNotice, calls *gateCalls) {
+	switch {
+	case w.requested && !w.concerns(k): // the ticket has entered anew since, and that was answered
+	case w.unverified, !w.concerns(k):
+		calls.at(k.Limit.Name).ask(in, k)
+	case w.kind == limiter.Admitted:
+		ev := &history.Granted{Scheduled: k.Event}
+		ev.At = a.clock.now()
+		in.localInputs = append(in.localInputs, ev)
+	case k.Event == 1:
+		in.rejection, in.rejectedAt = limiter.Verdict{Kind: w.kind}, 0
+		if w.kind == limiter.TimedOut {
+			in.rejectedAt = a.clock.now()
+		}
+	case w.kind == limiter.TimedOut:
+		in.overdue = append(in.overdue, a.admission.rejectedActivity(k.Event, w.gate, w.kind, 0))
+	default:
+		in.localInputs = append(in.localInputs, a.admission.rejectedActivity(k.Event, w.gate, w.kind, 0))
+	}
+}
+
+// confirmOrphans takes out of their gates the tickets that nothing in the instance wants. Memory may be that of an owner who was paused
+// and has been replaced, so the store is asked first: nothing is unread, and the history is as it is known.
+func (a *notices) confirmOrphans(in *instance) {
+	words := in.notices
+	in.notices = nil
+	a.to(in, releasing)
+	l := &store.Reconciliation{Instance: in.id, Execution: in.execution(), Head: in.head(), Wakeup: a.commits.nextWakeup(in, in.state), Published: in.sent}
+	in.outstanding.notices = words
+	a.leases.sendReconciliation(in, l)
+}
+
+func (a *notices) releaseOrphans(words map[string]GateNotice) {
+	of := make(map[string][]limiter.Orphan)
+	for _, w := range words {
+		of[w.gate] = append(of[w.gate], limiter.Orphan{Member: w.Member, At: w.at})
+		a.met.Orphans.Inc()
+	}
+	for name, ds := range of {
+		a.emit(Effect{Kind: ReleaseTickets, ID: name, Body: ds})
+	}
+}
+
+// releaseUnused takes out of their gates what a stalled instance does not use there: it may be stalled for days, and others wait. What
+// memory has may be half a turn, and has the head of the inbox only, so all of it is read again.
+func (a *notices) releaseUnused(in *instance, s *Stall) {
+	if s.Kind == stallUnreadable || len(in.outbox) > 0 { // what is owed is sent again by each who loads it
+		a.removals.suspend(in, s, nil)
+		return
+	}
+	words := in.notices
+	a.unload(in)
+	a.inbox.load(in, operation{goal: toRelease, stall: s, notices: words})
+}
+
+func (a *notices) unusedFound(in *instance, op operation, inbox []Unread) {
+	if op.stall.until <= a.clock.now() { // a forced purge has come meanwhile, or it is time to try again
+		a.unload(in)
+		a.advance(in)
+		return
+	}
+	a.notices.keepNotices(in, op.notices) // to those that came behind the first: they come together
+	a.outbox.flushOutbox(in)
+	a.removals.suspend(in, op.stall, in.unused(inbox))
+}
+
+// unused gives the notices about tickets that the instance does not use, whatever its next turn decides: its history does not name them, and a
+// turn that is decided again enters anew; or the activity has been ended by its worker, and its end is unread.
+func (in *instance) unused(inbox []Unread) map[string]GateNotice {
+	out := make(map[string]GateNotice)
+	for id, w := range in.notices {
+		k, ok := in.matches(w)
+		if ok && (k.Waiting || k.Limit.Retain || !slices.ContainsFunc(inbox, in.ends(k.Event))) {
+			continue
+		}
+		out[id] = w
+	}
+	return out
+}
+
+// ends tells which input is the end of an activity.
+func (in *instance) ends(activity uint64) func(Unread) bool {
+	return func(u Unread) bool {
+		id, ok := u.Completes()
+		return ok && id == activity && u.Fits(in.state.Activity(id))
+	}
+}
+
+// notify tells instances what a gate has for them.
+func (a *notices) notify(name string, ms []limiter.Member, kind limiter.Kind, at int64) {
+	if len(ms) == 0 {
+		return
+	}
+	all := make([]GateNotice, len(ms))
+	for i, m := range ms {
+		all[i] = GateNotice{gate: name, Member: m, kind: kind, at: at}
+	}
+	a.emit(Effect{Kind: PassNotices, Body: all})
+}

@@ -1,0 +1,141 @@
+package core
+
+import (
+	"time"
+
+	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// The gate's side. The owner of the partition that a gate's name falls into visits it while anybody waits or holds: the
+// list of the partition says when, as the schedule does for instances. A visit says again what may have been lost, and asks
+// after the holders whom nobody seems to want; see docs/decisions/0014.
+
+const (
+	// gateKept is how long a gate stays on its partition's list when it is idle: longer than anybody relies on having put it there.
+	gateKept = 5 * time.Second
+	// gatePace is the least time between two visits, where a rate lets one in every millisecond.
+	gatePace = 5 * time.Millisecond
+)
+
+// visit is what the actor knows of a gate of its partition.
+type visit struct {
+	busy       bool // a sweep is under way
+	again      bool // and another is wanted
+	known      bool // declared and version are the gate's
+	declared   history.Declared
+	version    uint64
+	waiting    int // as counted in the gauges
+	holding    int
+	deadlocked bool
+}
+
+// visitGate visits a gate.
+func (a *notices) visitGate(name string) {
+	v := a.notices.visits[name]
+	if v == nil {
+		v = &visit{}
+		a.notices.visits[name] = v
+	}
+	if v.busy {
+		v.again = true
+		return
+	}
+	if a.leaving || a.err != nil {
+		return
+	}
+	v.busy, v.again = true, false
+	a.emit(Effect{Kind: SweepGate, ID: name, Body: a.notices.newPolicy(name, v)})
+}
+
+func (a *notices) gateSwept(name string, got limiter.SweepReply, err error) {
+	v := a.notices.visits[name] // a visit under way keeps its place
+	if v == nil {
+		return
+	}
+	v.busy = false
+	if err != nil {
+		a.storeFailed("sweep of gate "+name, err) // the list has it still
+		return
+	}
+	a.notices.swept(name, v, got)
+}
+
+// newPolicy is the policy in force, if the gate is known to have an older one.
+func (a *notices) newPolicy(name string, v *visit) *limiter.InForce {
+	if !v.known {
+		return nil
+	}
+	return a.admission.policies.Newer(name, v.version, v.declared)
+}
+
+// swept acts on what a visit has found.
+func (a *notices) swept(name string, v *visit, got limiter.SweepReply) {
+	// A gate that is not there yet has no policy, and is not to be given one before who enters it.
+	v.known = got.Version != 0 || got.Next != 0
+	v.declared, v.version = got.Declared, got.Version
+	a.notices.count(name, v, got)
+	a.notices.notify(name, got.Granted, limiter.Admitted, got.Now)
+	var timedOut, cleared []limiter.Member
+	for _, away := range got.Rejected {
+		if away.Cleared {
+			cleared = append(cleared, away.Member)
+		} else {
+			timedOut = append(timedOut, away.Member)
+		}
+	}
+	a.notices.notify(name, timedOut, limiter.TimedOut, got.Now)
+	a.notices.notify(name, cleared, limiter.Cleared, got.Now)
+	if len(got.Stale) > 0 {
+		a.emit(Effect{Kind: FindUnwanted, ID: name, Body: got})
+	}
+	switch {
+	case v.again || got.More || a.notices.newPolicy(name, v) != nil:
+		a.notices.visitGate(name)
+	case got.Next != 0:
+		a.emit(Effect{Kind: RelistGate, ID: name, After: max(time.Duration(got.Next-got.Now)*time.Millisecond, gatePace)})
+	case got.IdleFor > gateKept:
+		delete(a.notices.visits, name)
+		a.emit(Effect{Kind: UnlistGate, ID: name})
+	default: // the list has it in two seconds
+	}
+}
+
+// unwantedFound sends the grant again to holders whose lease, kept slot, or instance, is not there: they take it up, or leave.
+func (a *notices) unwantedFound(name string, found *UnwantedMembers, err error) {
+	if err != nil {
+		a.storeFailed("holders of gate "+name, err)
+		return
+	}
+	a.met.GrantsAgain.Add(float64(len(found.Members)))
+	a.notices.notify(name, found.Members, limiter.Admitted, found.At)
+}
+
+// count keeps the gauges, and says when a gate is deadlocked, or no longer is.
+func (a *notices) count(name string, v *visit, got limiter.SweepReply) {
+	action := limiter.Action(name)
+	a.countLimit(action, LimitCount{What: LimitWaiting, N: float64(got.Waiting - v.waiting)})
+	a.countLimit(action, LimitCount{What: LimitHolding, N: float64(got.Holding - v.holding)})
+	v.waiting, v.holding = got.Waiting, got.Holding
+	if got.Deadlocked && !v.deadlocked {
+		a.countLimit(action, LimitCount{What: LimitDeadlocked, N: 1})
+		a.log.Error("a gate is deadlocked: every holder waits for somebody in its queue; raise the limit, or cancel one of them", "gate", name,
+			"waiting", got.Waiting, "holding", got.Holding)
+	}
+	v.deadlocked = got.Deadlocked
+}
+
+// forgetGates takes the gates of a tenure that ends out of the gauges.
+func (a *notices) forgetGates() {
+	for name, v := range a.notices.visits {
+		a.notices.count(name, v, limiter.SweepReply{})
+	}
+	clear(a.notices.visits)
+}
+
+// visitGates visits all gates that the actor knows: their policy may have changed.
+func (a *notices) visitGates() {
+	for name := range a.notices.visits {
+		a.notices.visitGate(name)
+	}
+}

@@ -1,0 +1,204 @@
+package core
+
+import (
+	"math"
+	"time"
+
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// Time and inputs.
+//
+// What time decides (a timer, a retry, the limit of an attempt, a queue timeout, an activity that was claimed too often, the end of
+// retention, events that no start came for) is decided behind every input that INPUTS had acknowledged before it was due. Two
+// clocks and one position say when that is so. Redis' clock has passed the due time, and the schedule names the instance. The
+// clock of the stream's leader has passed it, too, and the partition's inputs up to there are in their inboxes: that is the
+// horizon. It moves in two ways:
+//
+//	an input of the stream's time t has been ingested  ─────────────────────────────▶ horizon = t
+//	something is due ──▶ the leader gives its time T, then the partition's last input L
+//	                     ──▶ L has been ingested, and the inboxes that it concerns are known ──▶ horizon = T
+//
+// So a busy partition asks nothing, and an idle one asks once for all that is due at the same moment. What is due and
+// behind the horizon waits (held), its instance with it if nothing older is unread, and goes on when the horizon has passed it.
+//
+// A stream that cannot be read, for whatever reason, stops time for the partition: nothing that was accepted before the fault can
+// be told from nothing. There is no time after which an owner goes on without it. A member that is cut off by itself
+// hands over; while all of them are cut off no task could be sent either.
+//
+// Within the inbox the order is that of the inputs' own times against due times: a timer is applied before an input if no
+// input from there on is older. A completion may be in the inbox without its doorbell having been heard, so a commit names
+// the time up to which it has decided, and the store refuses it if something older is unread. It names the position, too: a
+// store that has forgotten inputs, while this owner still believes in its horizon, refuses as well.
+//
+// Crash points: there are none. The horizon is memory, and a new owner begins without one.
+
+const (
+	horizonGap   = 5 * time.Millisecond // between two of them, if the first was not enough
+	horizonStale = time.Second          // after that the last input of an answer may have been removed, and is asked for again
+)
+
+// horizon is up to when, by the stream's clock, the owner knows all inputs of its partition.
+type horizon struct {
+	applied history.Position // up to which inputs have been ingested, as the actor has seen
+	reached int64            // Unix ms by the stream's clock: every input acknowledged before has been ingested and is known
+	began   int64            // the first that was reached by asking: what was accepted before the tenure is known; 0: not yet
+	asking  bool             // a question is under way
+	asked   time.Time        // when the pending answer came
+	pending *queue.Accepted  // an answer whose last input has not been ingested yet
+	held    map[string]int64 // instances that wait, and until when
+}
+
+// isDue reports whether the time has come, and everything that was accepted before is known. If only the latter is missing, the
+// instance goes on when it is.
+func (a *schedule) isDue(id string, at int64) bool {
+	switch {
+	case at == 0 || at > a.clock.now():
+		return false
+	case at <= a.schedule.horizon.reached:
+		return true
+	}
+	if was, ok := a.schedule.horizon.held[id]; !ok || at < was {
+		if !ok {
+			a.met.Held.Inc()
+		}
+		a.schedule.horizon.held[id] = at
+	}
+	a.schedule.askHorizon(0)
+	return false
+}
+
+// notBefore gives the time at which an instance must be reconciled for what is due then: if that is over and waits for inputs,
+// within the time for which a due instance is put off.
+func (a *schedule) notBefore(at int64) int64 {
+	if now := a.clock.now(); at != 0 && at <= now && at > a.schedule.horizon.reached {
+		return now + FirstPause.Milliseconds()
+	}
+	return at
+}
+
+// askHorizon asks the stream how far it is, unless that is under way, or its answer is still to be reached. If NATS is away
+// the next poll tries again.
+func (a *schedule) askHorizon(after time.Duration) {
+	h := &a.schedule.horizon
+	if h.asking || h.pending != nil && a.clock.wall.Sub(h.asked) < horizonStale {
+		return
+	}
+	h.asking = true
+	a.emit(Effect{Kind: ReadHorizon, After: after})
+}
+
+func (a *schedule) answeredHorizon(got queue.Accepted, err error) {
+	h := &a.schedule.horizon
+	h.asking = false
+	if err != nil { // the next poll asks again; that inputs cannot be read says who reads them
+		a.log.Debug("the inputs stream does not say how far it is; what is due waits", "held", len(h.held), "error", err)
+		return
+	}
+	if h.pending == nil || !follows(got.Last, h.pending.Last) { // the last one was removed, or the stream is another
+		h.pending = &got
+	}
+	h.asked = a.clock.wall
+	a.schedule.reachHorizon()
+}
+
+// checkHorizon asks again for those who wait, if the stream did not answer, or its answer cannot be reached.
+func (a *schedule) checkHorizon() {
+	if len(a.schedule.horizon.held) > 0 || a.schedule.horizon.began == 0 {
+		a.schedule.askHorizon(0)
+	}
+}
+
+// advanceHorizon notes that the inputs up to a position have been ingested, and are known.
+func (a *schedule) advanceHorizon(to history.Position) {
+	h := &a.schedule.horizon
+	h.applied = to
+	h.reached = max(h.reached, to.Time/int64(time.Millisecond))
+	a.schedule.reachHorizon()
+}
+
+func (a *schedule) reachHorizon() {
+	h := &a.schedule.horizon
+	if h.pending == nil || !follows(h.applied, h.pending.Last) {
+		return
+	}
+	h.reached = max(h.reached, h.pending.At.UnixMilli())
+	h.pending = nil
+	if h.began == 0 {
+		h.began = h.reached
+		a.outbox.repeatStartsNow()
+	}
+	next := int64(math.MaxInt64)
+	for id, at := range h.held {
+		if at > h.reached {
+			next = min(next, at)
+			continue
+		}
+		delete(h.held, id)
+		a.met.Held.Add(-1)
+		in := a.instance(id)
+		if in.phase == Absent && a.busy >= maxNoticeLoads {
+			a.schedule.todo = append(a.schedule.todo, id)
+			continue
+		}
+		a.advance(in)
+	}
+	if len(h.held) > 0 && next != math.MaxInt64 { // due since the question, or the stream's clock is behind that of Redis
+		a.schedule.askHorizon(max(time.Duration(next-h.reached)*time.Millisecond, horizonGap))
+	}
+}
+
+// follows reports whether a position is not before another one. Of a stream that was made again the sequences say nothing, and of
+// two inputs of one moment the times; so both have to.
+func follows(p, q history.Position) bool { return p.Seq >= q.Seq && p.Time >= q.Time }
+
+// NextDue is when time decides next about an execution: its first timer, or a failure that waits. ok: something is set.
+func NextDue(s *history.State, overdue []history.Event) (at int64, ok bool) {
+	if s == nil || s.Len == 0 {
+		return 0, false
+	}
+	t, ok := s.NextTimer()
+	if ok {
+		at = t.FireAt
+	}
+	if len(overdue) > 0 && (!ok || overdue[0].Meta().At < at) {
+		at, ok = overdue[0].Meta().At, true
+	}
+	return at, ok
+}
+
+// Bounds gives for each input up to when time goes on before it: the time of the oldest from there on. If the inbox has more than
+// these, nothing is known of the rest but that the stream's inputs are in their order: then it is their last one that counts.
+func Bounds(inputs []Unread, more bool) []int64 {
+	out := make([]int64, len(inputs))
+	oldest := int64(math.MaxInt64)
+	if more {
+		oldest = 0
+		for _, u := range inputs {
+			if u.Ev != nil && u.seq() != 0 {
+				oldest = u.Ev.Meta().At
+			}
+		}
+	}
+	for i := len(inputs) - 1; i >= 0; i-- {
+		if ev := inputs[i].Ev; ev != nil {
+			oldest = min(oldest, ev.Meta().At)
+		}
+		out[i] = oldest
+	}
+	return out
+}
+
+// turnable reports whether there is something for the code: inputs, or what time has decided. If the latter comes first and waits
+// for inputs, what is unread waits with it.
+func (a *schedule) turnable(in *instance) bool {
+	at, ok := NextDue(in.state, in.overdue)
+	if !ok || at > a.clock.now() || len(in.unread) > 0 && at > Bounds(in.unread, in.partial())[0] {
+		return len(in.unread) > 0
+	}
+	return a.schedule.isDue(in.id, at)
+}
+
+// partial reports whether the inbox may have more than memory has of it.
+func (in *instance) partial() bool { return in.cut || in.pending.stale }

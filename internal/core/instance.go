@@ -1,0 +1,278 @@
+package core
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/internal/text"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+)
+
+// instance is what the owner has in memory of one instance.
+type instance struct {
+	memory
+	id          string
+	phase       Phase
+	op          operation // of the phase
+	outstanding outstanding
+	pending     pending // what has arrived in a busy phase
+
+	wakeupDue             bool          // it is to be reconciled
+	retryScheduled        bool          // a reconciliation after a failed publish is on its way
+	gateRequests          int           // gates that have not answered yet
+	repeatPause           time.Duration // between two requests for outstanding children
+	turned                uint64        // greatest stream sequence of an input that has been turned
+	batch                 uint64        // the last of the ingested batches that had an input for it
+	notifiedStatusVersion uint64        // version of the custom status that has been told to who waits for it
+	paced                 time.Time     // when the executions so far would have begun at the highest rate
+	pacing                bool          // it waits for that
+}
+
+// memory is what memory assumes of the store. All of it goes when that may be wrong.
+type memory struct {
+	rec             *store.Record         // nil: there is no record
+	sent            store.Watermark       // of the last message that the stream has, as far as this tenure knows
+	unread          []Unread              // the head of the inbox, in order
+	cut             bool                  // there may be more behind that
+	needsInboxRead  bool                  // the inbox has to be read
+	inboxOverflowed bool                  // the inbox is at its bound
+	outbox          []*pendingMessage     // messages to others, in order; the stream is not known to have the first: see outbox.go
+	notices         map[string]GateNotice // of gates, not yet acted on, by ticket
+	// Of the inbox, before an execution that follows another: see boundary.go.
+	searched   bool                     // all of it has been, for what is to end the instance
+	cancelled  *history.CancelRequested // found by that
+	rejectedAt int64                    // when the gate has turned the start away, Unix ms, if time has decided it
+	gateAt     int64                    // when tickets are asked for again, Unix ms; 0: when the instance is reconciled
+	current
+}
+
+// current is what is known of the current execution. The next one begins without.
+type current struct {
+	state           *history.State      // what the store has
+	resident        bool                // its code is in memory, as far as the state; otherwise it replays events
+	events          []history.Event     // loaded, and not yet replayed
+	localInputs     []history.Event     // inputs that no inbox has: what gates say, activities claimed too often, children that cannot be started
+	overdue         []history.Event     // failures that time has decided, which come behind what was accepted before: see horizon.go
+	repeatStartsAt  int64               // when outstanding children are asked for again, Unix ms; 0: when the instance is reconciled
+	lastRepeated    uint64              // the last child that this round has asked for
+	startedChildren map[string]struct{} // effects of the outstanding children whose start the stream has, as far as this tenure knows
+	startAdmitted   bool                // the start has been at its gate, which
+	startGate       *history.Limit      // said so; nil: there is none
+	rejection       limiter.Verdict     // with which the gate has turned the instance away
+}
+
+// pending is what has arrived for an instance while a request or a turn of it was outstanding.
+type pending struct {
+	inputs []Unread // each was the head of an empty inbox when it came
+	stale  bool     // an input came that no reading of the inbox sent since is known to show
+}
+
+// goal is what an instance is loaded, or its inbox searched, for.
+type goal uint8
+
+const (
+	toContinue goal = iota // with its next step
+	toFail                 // by op.failure
+	toPurge                // if a forced purge is anywhere in its inbox; otherwise it is stalled by op.kind and op.why
+	toRelease              // tickets that it does not use, for it is stalled
+)
+
+// operation is what the outstanding request of an instance is made for.
+type operation struct {
+	goal    goal
+	failure *history.Failure
+	kind    stallKind
+	why     string
+	stall   *Stall
+	notices map[string]GateNotice
+	from    Phase // of findingWipe
+}
+
+// unread0 is the event at the head of the inbox; nil: there is none, or it does not decode.
+func (in *instance) unread0() history.Event {
+	if len(in.unread) == 0 {
+		return nil
+	}
+	return in.unread[0].Ev
+}
+
+func (in *instance) head() string {
+	if in.rec == nil {
+		return ""
+	}
+	return in.rec.Head
+}
+
+// execution is the generation that its keys are named by: the first, until a record says otherwise.
+func (in *instance) execution() uint64 {
+	if in.rec == nil {
+		return 1
+	}
+	return in.rec.Execution
+}
+
+func (in *instance) status() store.Status {
+	if in.rec == nil {
+		return ""
+	}
+	return in.rec.Status
+}
+
+// noteUnread notes that the inbox may have an input of which memory knows neither content nor place. While something is under
+// way the note is kept until a reading of the inbox is sent (load, readInbox, a commit): its answer shows the input.
+func (in *instance) noteUnread() {
+	if in.phase.busy() {
+		in.pending.stale = true
+		return
+	}
+	in.needsInboxRead = in.phase == idle
+}
+
+// previousHasPending reports whether an execution before the current one has not told everything. Until it has,
+// the current one does not turn: no more than one execution owes.
+func (in *instance) previousHasPending() bool {
+	return len(in.outbox) > 0 && in.outbox[0].mark.Execution < in.execution()
+}
+
+// hasLocalInputs reports a failure to be turned that no inbox has. Before its execution has begun it is that of the one before.
+func (in *instance) hasLocalInputs() bool { return len(in.localInputs) > 0 && in.state.Len > 0 }
+
+// sending names an activity whose task has been published.
+type sending struct {
+	instance string
+	activity uint64
+}
+
+// Unread is an input at the head of the inbox.
+type Unread struct {
+	ID string
+	Ev history.Event // nil: it does not decode, or is forged; it is taken out and counted
+
+	forged bool // it is not sealed, and no completion
+}
+
+// overflown reports the mark that ingest.lua leaves where it had to drop an input.
+func (u Unread) overflown() bool { return !u.forged && strings.HasPrefix(u.ID, "full.") }
+
+// Before reports an input that came before the instance was born. Events that did are kept for it; a cancellation or a
+// purge was meant for who had the id then, and has stayed behind a purge of that one.
+func (u Unread) Before(born history.Position) bool {
+	s := u.seq()
+	return s != 0 && s < born.Seq && u.Ev.Meta().At <= born.Time/int64(time.Millisecond)
+}
+
+// forgotten reports an input that no start to come can want: it is for an instance that is no more.
+func (u Unread) forgotten() bool {
+	switch ev := u.Ev.(type) {
+	case *history.Started, *history.EventReceived:
+		return false
+	case *history.CancelRequested:
+		return ev.Of == "" // a parent's may have overtaken the start that it takes back
+	default:
+		return true
+	}
+}
+
+// Purge reports a request to remove the instance.
+func (u Unread) Purge() bool {
+	_, ok := u.Ev.(*history.PurgeRequested)
+	return ok
+}
+
+func (u Unread) start() bool {
+	_, ok := u.Ev.(*history.Started)
+	return ok
+}
+
+// Completes gives the activity that the input is the end of.
+func (u Unread) Completes() (id uint64, ok bool) {
+	switch ev := u.Ev.(type) {
+	case *history.ActivityCompleted:
+		return ev.Scheduled, true
+	case *history.ActivityFailed:
+		return ev.Scheduled, true
+	default:
+		return 0, false
+	}
+}
+
+// Fits reports whether a completion is for this very activity, and not for the one of that number in an execution
+// before: the id of the element names the effect.
+func (u Unread) Fits(e *history.ActivityScheduled) bool {
+	return e != nil && strings.HasPrefix(u.ID, "a"+e.Effect+".")
+}
+
+// parseUnread reads what the store answered. An element of a newer build stalls the
+// instance; one that is nonsense is kept by its id, to be taken out of the inbox.
+func (a *inboxes) parseUnread(raw [][]byte) ([]Unread, error) {
+	out := make([]Unread, 0, len(raw))
+	for _, b := range raw {
+		u, err := a.inbox.parseElement(b)
+		if err != nil {
+			return out, err
+		}
+		out = append(out, u)
+	}
+	return out, nil
+}
+
+// maxWhy is how many bytes the reason of a stall has at most: it quotes names and errors that code and publishers have made.
+const maxWhy = 1 << 10
+
+// Stall is why an instance does not move. It is kept in the store as JSON, by instance.
+type Stall struct {
+	Kind  stallKind `json:"kind"`
+	Why   string    `json:"why"`
+	Since int64     `json:"since"` // Unix ms
+	Tries int       `json:"tries"`
+	until int64     // not tried again before, Unix ms
+}
+
+type stallKind string
+
+const (
+	stallUnregistered stallKind = "unregistered"    // no orchestration of that name in this process
+	stallDiverged     stallKind = "non-determinism" // the code does not do what the history says
+	stallUnreadable   stallKind = "unreadable"      // record, history or inbox do not decode
+	stallBlocked      stallKind = "blocked"         // the code did not come back
+	stallEarly        stallKind = "not-started"     // inputs wait for a start
+	stallNoWorker     stallKind = "no-worker"       // no worker can take an activity; it is not stored, and its instance is turned as ever
+)
+
+// The pause before a stalled instance is tried again doubles from the first to the last.
+const (
+	FirstPause = 2 * time.Second
+	lastPause  = time.Minute
+	// blockedTries is how often code may block before the instance fails.
+	blockedTries = 3
+	// earlyKept is how long inputs wait for the start of their instance.
+	earlyKept = 24 * time.Hour
+)
+
+func (s *Stall) pause() time.Duration {
+	return min(FirstPause<<min(s.Tries, 6), lastPause)
+}
+
+// Encode returns the form in which the store keeps it.
+func (s *Stall) Encode() string {
+	cut := *s
+	cut.Why = text.Shorten(s.Why, maxWhy)
+	b, err := json.Marshal(cut)
+	if err != nil {
+		return fmt.Sprintf(`{"kind":%q}`, s.Kind)
+	}
+	return string(b)
+}
+
+// ParseStall reads what the store has kept.
+func ParseStall(encoded string) *Stall {
+	s := &Stall{}
+	if json.Unmarshal([]byte(encoded), s) != nil {
+		return &Stall{Why: encoded}
+	}
+	return s
+}

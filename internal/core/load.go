@@ -1,0 +1,206 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+)
+
+// parseElement reads an element of an inbox. One that is not sealed can have been pushed by whoever has a worker's credentials: it is
+// believed as far as it is the end of an activity. Whether that is outstanding is for fits and stale.
+func (a *inboxes) parseElement(b []byte) (Unread, error) {
+	el, err := history.ParseElement(b)
+	if err != nil {
+		return Unread{}, err
+	}
+	u := Unread{ID: el.ID}
+	sealed := strings.HasSuffix(u.ID, a.seal)
+	if !sealed && !strings.HasPrefix(u.ID, "a") {
+		return a.inbox.forged(u), nil
+	}
+	ev, err := el.Event()
+	if errors.Is(err, history.ErrNewerVersion) {
+		return u, err
+	}
+	if err == nil { // nonsense is taken out by its id
+		u.Ev = ev
+	}
+	if sealed || u.Ev == nil {
+		return u, nil
+	}
+	if _, ok := u.Completes(); !ok {
+		return a.inbox.forged(u), nil
+	}
+	if now := a.clock.now(); el.At > now+clockSlack { // by the clock of Redis, if the ack script has written it
+		ev.Meta().At = now
+	}
+	return u, nil
+}
+
+// clockSlack is how far the clock of Redis may be ahead of what the owner knows of it, ms.
+const clockSlack = 5000
+
+func (a *inboxes) forged(u Unread) Unread {
+	u.Ev, u.forged = nil, true
+	a.met.ForgedInputs.Inc()
+	a.log.Error("forged input dropped", "cause", "an element of an inbox is not sealed and no completion")
+	return u
+}
+
+// load reads an instance whole.
+func (a *inboxes) load(in *instance, op operation) {
+	a.to(in, loading)
+	in.op = op
+	a.emit(Effect{Kind: LoadInstance, ID: in.id})
+}
+
+// loaded goes on with what the instance was loaded for.
+func (a *inboxes) loaded(in *instance, l store.Loaded, err error) {
+	a.met.Loads.Inc()
+	if err == nil {
+		err = a.inbox.take(in, l)
+	}
+	if err != nil {
+		a.to(in, Absent)
+		a.inbox.unreadable(in, err)
+		return
+	}
+	op := in.op
+	a.to(in, idle)
+	switch op.goal {
+	case toContinue:
+		a.outbox.flushOutbox(in)
+		a.resume(in, sawHead)
+	case toFail:
+		a.turns.failByName(in, op.failure)
+	case toPurge, toRelease:
+		a.inbox.search(in, op)
+	}
+}
+
+// search reads an inbox of which memory has only the head.
+func (a *inboxes) search(in *instance, op operation) {
+	a.to(in, searching)
+	in.op = op
+	a.emit(Effect{Kind: SearchInbox, ID: in.id})
+}
+
+// take makes memory of what the store has.
+func (a *inboxes) take(in *instance, l store.Loaded) error {
+	us, err := a.inbox.parseUnread(l.Unread)
+	if err != nil {
+		return err
+	}
+	state := &history.State{}
+	for _, e := range l.Events {
+		if err := state.Apply(e); err != nil {
+			return fmt.Errorf("%w: %w", history.ErrCorrupt, err)
+		}
+	}
+	if l.Record != nil && !l.Record.Status.Ended() && state.Len != l.Record.Events {
+		return fmt.Errorf("the history has %d events, and the record says %d: %w", state.Len, l.Record.Events, history.ErrCorrupt)
+	}
+	state.TakeReleased() // those of the turns before have left, or their gates ask after them
+	in.needsInboxRead = false
+	in.rec, in.state, in.events, in.unread, in.cut = l.Record, state, l.Events, us, store.Truncated(l.Unread)
+	return in.restoreOutbox(l)
+}
+
+// restoreOutbox finds what the instance has to tell others, or had, the last time that somebody wrote it down.
+func (in *instance) restoreOutbox(l store.Loaded) error {
+	if in.outbox = nil; in.rec == nil {
+		return nil
+	}
+	in.sent, in.notifiedStatusVersion = in.rec.Published, in.rec.CustomVersion
+	if in.rec.HasPendingMessages() && (in.rec.Status.Ended() || in.rec.Produced.Execution < in.rec.Execution) {
+		if uint64(len(l.Previous)) < in.rec.Produced.Event {
+			return fmt.Errorf("execution %d owes messages up to event %d, and its history has %d: %w",
+				in.rec.Produced.Execution, in.rec.Produced.Event, len(l.Previous), history.ErrCorrupt)
+		}
+		past := &history.State{}
+		for _, e := range l.Previous {
+			if err := past.Apply(e); err != nil {
+				return fmt.Errorf("execution %d: %w: %w", in.rec.Produced.Execution, history.ErrCorrupt, err)
+			}
+		}
+		in.restoreMessages(past, in.rec.Produced.Execution)
+	}
+	in.restoreMessages(in.state, in.rec.Execution)
+	return nil
+}
+
+func (in *instance) restoreMessages(s *history.State, execution uint64) {
+	if in.sent.Execution > execution {
+		return
+	}
+	if in.sent.Execution == execution {
+		s.TrimAcked(in.sent.Event)
+	}
+	in.outbox = append(in.outbox, newMessages(in.id, execution, s)...)
+}
+
+// inboxRead takes an inbox, or its head.
+func (a *inboxes) inboxRead(in *instance, raw [][]byte, err error) {
+	whole, op := in.phase == searching, in.op
+	a.to(in, idle)
+	var inbox []Unread
+	if err == nil {
+		inbox, err = a.inbox.parseUnread(raw)
+	}
+	switch {
+	case err != nil:
+		a.inbox.unreadable(in, err)
+	case !whole:
+		a.met.Reads.Inc()
+		in.unread, in.cut = inbox, store.Truncated(raw)
+		a.resume(in, sawHead)
+	case op.goal == toPurge:
+		in.unread = inbox
+		a.removals.purgeFound(in, op)
+	case op.goal == toRelease:
+		a.notices.unusedFound(in, op, inbox)
+	default:
+		a.turns.inboxSearched(in, inbox)
+	}
+}
+
+// takePending takes what came while a request was outstanding. It came into an empty inbox:
+// if the answer shows an inbox that is not empty, it is in there, or was turned before.
+func (a *inboxes) takePending(in *instance) {
+	late := in.pending.inputs
+	in.pending.inputs = nil
+	if len(in.unread) > 0 || len(late) == 0 {
+		return
+	}
+	for _, last := range slices.Backward(late) { // of several the inbox was emptied in between, or the doorbell is an old one
+		if s := last.seq(); s > in.turned || s == 0 && a.inbox.wanted(in, last) {
+			in.unread = append(in.unread, last)
+			return
+		}
+	}
+}
+
+// unreadable sorts the errors of reading an instance: what is there and cannot be
+// understood stalls it; anything else passes, and the schedule has the instance still.
+func (a *inboxes) unreadable(in *instance, err error) {
+	if store.Unreadable(err) {
+		a.removals.stall(in, stallUnreadable, err.Error())
+		return
+	}
+	a.storeFailed("load "+in.id, err)
+	a.forget(in)
+}
+
+// PendingCount counts the messages that the store does not know to be sent, and takes them out of the state.
+func PendingCount(id string, l store.Loaded, state *history.State) uint64 {
+	in := &instance{id: id}
+	in.rec, in.state = l.Record, state
+	if in.restoreOutbox(l) != nil {
+		return 0
+	}
+	return uint64(len(in.outbox))
+}

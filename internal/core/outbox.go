@@ -1,0 +1,420 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/text"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// What an instance tells others travels as their input. Two kinds of debt, see
+// docs/decisions/0013:
+//
+//   - a message (event, detached start, cancellation of a child, the end that a parent
+//     waits for) is owed until the stream has it. in.outbox has those that memory knows of,
+//     in order; rec.Out and rec.Published say the same in the store, later;
+//   - the start of a child is owed as long as the child is outstanding.
+//
+// Crash points: between commit and publish, between publish and its acknowledgement,
+// between that and the mark in the store. In all of them the schedule has the instance
+// within one reconcile interval, and what is not known to have arrived is sent again.
+
+const (
+	firstRepeats = 3                // looks, before a child's start is repeated, if this tenure has sent it
+	lastRepeat   = 10 * time.Minute // the pause doubles up to this
+	repeatBytes  = 4 << 20          // of starts that one look repeats
+	publishRetry = time.Second / 2  // after a message or a task could not be published
+
+	shortMessage = 4 << 10 // bytes of a failure that is told in short
+)
+
+// pendingMessage is a message that the stream is not known to have.
+type pendingMessage struct {
+	mark   store.Watermark
+	in     queue.OutInput
+	before *queue.OutInput // the start that in takes back; nil: the stream has it
+	// cancels is the mark of the child that in cancels: see descendants.go.
+	cancelMark string
+	inFlight   bool // sent, and not answered
+	failed     bool
+	acked      bool // the stream has it
+}
+
+// newMessages makes messages of those that a fold has, and takes them out of it.
+func newMessages(id string, execution uint64, s *history.State) []*pendingMessage {
+	ms := s.PendingMessages()
+	if len(ms) == 0 {
+		return nil
+	}
+	out := make([]*pendingMessage, len(ms))
+	for i, m := range ms {
+		out[i] = &pendingMessage{mark: store.Watermark{Execution: execution, Event: m.ID}, in: asInput(id, s, m), before: takenBackStart(id, s, m)}
+		if m.Cancel != nil {
+			depth, _ := s.Started.Parent.Lineage(m.Cancel)
+			out[i].cancelMark = history.Mark(depth, m.Cancel.Effect)
+		}
+	}
+	s.TrimAcked(ms[len(ms)-1].ID)
+	return out
+}
+
+// takenBackStart is the start that a cancellation concerns. It goes ahead of the cancellation, unless it is known to be
+// in the stream: nobody owes it any more, and a cancellation without it would wait for it in vain. (That
+// of an abandoned child is a message of its own.)
+func takenBackStart(id string, s *history.State, m history.Message) *queue.OutInput {
+	if m.Cancel == nil || m.Cancel.Abandon {
+		return nil
+	}
+	start := childStart(id, s.Started, m.Cancel)
+	return &start
+}
+
+// asInput is what another instance is told.
+func asInput(id string, s *history.State, m history.Message) queue.OutInput {
+	switch e := m.Event.(type) {
+	case *history.EventSent:
+		return sent(id, e)
+	case *history.ChildScheduled:
+		return childStart(id, s.Started, e)
+	case *history.ChildCancelRequested:
+		by := e.By
+		if by == "" {
+			by = id
+		}
+		return queue.OutInput{Instance: m.Cancel.Instance, Kind: queue.KindCancel, Of: m.Cancel.Effect, Reason: e.Reason, By: by, Text: e.Text}
+	default:
+		return done(s.Started.Parent, m.Event)
+	}
+}
+
+// sent is an event from the instance id, alone or with the start of its receiver.
+func sent(id string, e *history.EventSent) queue.OutInput {
+	if s := e.Start; s != nil {
+		return queue.OutInput{
+			Instance: e.Instance, Kind: queue.KindStart, Name: s.Name, Version: s.Version, Payload: s.Payload, ID: e.Effect, By: id,
+			Event: &queue.OutEvent{Name: e.Name, Payload: e.Payload},
+		}
+	}
+	return queue.OutInput{Instance: e.Instance, Kind: queue.KindEvent, Name: e.Name, Payload: e.Payload, ID: e.Effect, By: id}
+}
+
+// done tells a parent how its child has ended.
+func done(p *history.Parent, end history.Event) queue.OutInput {
+	d := &queue.Done{Scheduled: p.Event, Effect: p.Effect}
+	d.Result, d.Failure, _ = outcome(end)
+	return queue.OutInput{Instance: p.Instance, Kind: queue.KindDone, Done: d}
+}
+
+// childStart is the start of a child, or of somebody detached, by the execution that has begun as s.
+func childStart(id string, s *history.Started, e *history.ChildScheduled) queue.OutInput {
+	out := queue.OutInput{Instance: e.Instance, Kind: queue.KindStart, Name: e.Name, Version: e.Version, Payload: e.Payload, By: id}
+	if !e.Detached {
+		depth, above := s.Parent.Lineage(e)
+		out.Parent = &history.Parent{
+			Instance: id, Origin: s.Origin, Execution: s.Execution, Event: e.ID, Effect: e.Effect, HeldLimits: holds(s), Depth: depth, AncestorMarks: above,
+		}
+	}
+	return out
+}
+
+// enqueue sends what a turn has decided to tell others.
+func (a *outbox) enqueue(in *instance, ds []*pendingMessage) {
+	in.outbox = append(in.outbox, ds...)
+	in.trimAcked()
+	a.outbox.flushOutbox(in)
+}
+
+// trimAcked takes out what the stream has, up to the first that it may lack.
+func (in *instance) trimAcked() {
+	for len(in.outbox) > 0 && in.outbox[0].acked {
+		in.sent = in.outbox[0].mark
+		in.outbox[0] = nil
+		in.outbox = in.outbox[1:]
+	}
+}
+
+// outgoing is an input on its way to another instance.
+type outgoing struct {
+	why     sendReason
+	from    *instance // as it was: it may have been parked or forgotten since
+	in      queue.OutInput
+	message *pendingMessage         // of sendPending and sendStartBefore
+	start   *history.ChildScheduled // of sendStart
+	short   bool                    // it is told in short, because all of it did not fit into a message
+}
+
+// sendReason is what an input is published for.
+type sendReason uint8
+
+const (
+	sendPending     sendReason = iota + 1
+	sendStartBefore            // the start that an owed cancellation takes back
+	sendStart                  // of a child
+	sendReply                  // to the parent behind a start
+)
+
+// outbox has what instances send to others.
+type outbox struct {
+	*Owner
+	unsent   int                  // messages that were not published, in this tenure
+	underway map[uint64]*outgoing // what the stream has not answered
+}
+
+// repeatStartsNow asks at once for the children of whom this tenure knows nothing: it had to wait until it had
+// read what has been answered already.
+func (a *outbox) repeatStartsNow() {
+	a.turns.turnObservers()
+	for id, in := range a.instances {
+		if !in.phase.busy() && in.state != nil && in.state.ChildLen() > 0 && in.repeatStartsAt == 0 {
+			a.schedule.wake(id)
+		}
+	}
+}
+
+// flushOutbox sends what is owed and not under way.
+func (a *outbox) flushOutbox(in *instance) {
+	for _, o := range in.outbox {
+		if !o.inFlight && !o.acked {
+			o.inFlight = true
+			a.outbox.sendMessage(in, o)
+		}
+	}
+}
+
+func (a *outbox) sendMessage(in *instance, o *pendingMessage) {
+	if o.before == nil {
+		a.outbox.publish(&outgoing{why: sendPending, from: in, in: o.in, message: o})
+		return
+	}
+	a.outbox.publish(&outgoing{why: sendStartBefore, from: in, in: *o.before, message: o})
+}
+
+// inShort is the end of a child in a few words.
+func inShort(child string, d *queue.Done, why error) *queue.Done {
+	f := &history.Failure{
+		Code: history.CodeTooLarge, Permanent: true,
+		Message: fmt.Sprintf("child %s has completed, and its result can not be told: %v; let it give less, or keep it elsewhere", child, why),
+	}
+	if is := d.Failure; is != nil {
+		f.Code, f.Permanent = is.Code, is.Permanent
+		f.Message = fmt.Sprintf("%s (child %s; what else its failure says can not be told: %v)", text.Shorten(is.Message, shortMessage), child, why)
+	}
+	return &queue.Done{Scheduled: d.Scheduled, Effect: d.Effect, Failure: f}
+}
+
+// publish publishes an input.
+func (a *outbox) publish(out *outgoing) {
+	out.in.Sender = queue.SenderOrchestrator
+	a.publishing++
+	a.met.Told.Inc()
+	n := a.nextNumber()
+	a.outbox.underway[n] = out
+	a.emit(Effect{Kind: PublishMessage, ID: out.from.id, Number: n, Input: &out.in})
+}
+
+// messagePublished takes the stream's answer. An end that does not fit into a message is told in short: without any its parent would
+// wait forever.
+func (a *outbox) messagePublished(number uint64, err error) {
+	out := a.outbox.underway[number]
+	delete(a.outbox.underway, number)
+	a.publishing--
+	if err != nil {
+		a.met.PublishErrors.Inc()
+	}
+	if out.in.Kind == queue.KindDone && unsendable(err) && !out.short {
+		a.log.Error("the end of a child can not be told; its parent is told in short", "instance", out.from.id, "parent", out.in.Instance, "error", err)
+		out.in.Done, out.short = inShort(out.from.id, out.in.Done, err), true
+		a.outbox.publish(out)
+		return
+	}
+	switch out.why {
+	case sendPending:
+		a.outbox.acknowledged(out.from, out.message, err)
+	case sendStartBefore:
+		if err != nil { // if it can never be sent, there is nobody to be told
+			a.outbox.acknowledged(out.from, out.message, err)
+			return
+		}
+		out.message.before = nil
+		a.outbox.sendMessage(out.from, out.message)
+	case sendStart:
+		a.outbox.childStarted(out.from, out.start, err)
+	case sendReply:
+		if err != nil {
+			a.log.Debug("a parent could not be answered; it asks again", "instance", out.from.id, "parent", out.in.Instance, "error", err)
+		}
+	}
+}
+
+// acknowledged takes the stream's word for a message.
+func (a *outbox) acknowledged(in *instance, o *pendingMessage, err error) {
+	o.inFlight = false
+	if o.failed {
+		o.failed = false
+		a.outbox.unsent--
+	}
+	if unsendable(err) {
+		a.log.Error("an instance can not be told, ever; the message is dropped", "instance", in.id, "to", o.in.Instance, "kind", o.in.Kind, "error", err)
+		err = nil
+	}
+	if err != nil {
+		o.failed = true
+		a.outbox.unsent++
+		if !in.retryScheduled { // thousands may fail at once, and are sent again together
+			reportFailure(a.log, "message not published, retrying", err, "instance", in.id, "to", o.in.Instance, "kind", o.in.Kind,
+				"messages", len(in.outbox))
+		}
+		a.outbox.retrySoon(in, publishRetry)
+		return
+	}
+	o.acked = true
+	if a.instances[in.id] != in {
+		return // parked or forgotten since; a reconciliation sends it again, and the receiver recognises it
+	}
+	if in.trimAcked(); len(in.outbox) == 0 {
+		a.advance(in)
+	}
+}
+
+// unsendable reports an error that no further attempt mends: what is to be said does not fit into a message of this
+// server, or is none.
+func unsendable(err error) bool {
+	return errors.Is(err, queue.ErrTooLarge) || errors.Is(err, queue.ErrMalformed) || errors.Is(err, queue.ErrBadInstance) || errors.Is(err, queue.ErrBadName)
+}
+
+// retrySoon has what could not be published, or asked, tried again, unless the instance has been parked or forgotten by then.
+func (a *outbox) retrySoon(in *instance, after time.Duration) {
+	if in.retryScheduled {
+		return
+	}
+	in.retryScheduled = true
+	a.later(after, Message{Kind: retryDue, ID: in.id})
+}
+
+func (a *outbox) retry(id string) {
+	in := a.instances[id]
+	if in == nil {
+		return
+	}
+	if in.retryScheduled = false; !a.leaving {
+		a.outbox.flushOutbox(in)
+		a.schedule.wake(id)
+	}
+}
+
+// startChild publishes the start of a child.
+func (a *outbox) startChild(in *instance, s *history.Started, e *history.ChildScheduled) {
+	a.outbox.publish(&outgoing{why: sendStart, from: in, in: childStart(in.id, s, e), start: e})
+}
+
+// childStarted takes the stream's answer. A start that is not accepted is published again soon.
+func (a *outbox) childStarted(in *instance, e *history.ChildScheduled, err error) {
+	switch {
+	case err == nil:
+		in.childBegan(e.Effect)
+		return
+	case unsendable(err):
+		failed := &history.ChildFailed{Scheduled: e.ID, Effect: e.Effect, Failure: history.Failure{
+			Code: history.CodeTooLarge, Permanent: true, Message: fmt.Sprintf("child %s can not be started: %v", e.Instance, err),
+		}}
+		failed.At = a.clock.now()
+		in = a.instance(in.id) // it may have been parked or forgotten meanwhile
+		in.localInputs = append(in.localInputs, failed)
+	default:
+		reportFailure(a.log, "child start not published, retrying", err, "instance", in.id, "child", e.Instance)
+		in.repeatStartsAt = 0
+	}
+	a.outbox.retrySoon(in, publishRetry)
+}
+
+// repeatChildStarts repeats the starts of the children whose end has not been told, if it is time.
+// Nobody is asked before what has been answered already has been read.
+func (a *outbox) repeatChildStarts(in *instance) {
+	a.outbox.flushOutbox(in)
+	now := a.clock.now()
+	if in.state == nil || in.state.ChildLen() == 0 || a.schedule.horizon.began == 0 || in.repeatStartsAt > now {
+		return
+	}
+	size := 0
+	for _, id := range in.state.Children() {
+		if id <= in.lastRepeated {
+			continue
+		}
+		if size > repeatBytes {
+			in.repeatStartsAt = now + publishRetry.Milliseconds()
+			return
+		}
+		e := in.state.Child(id)
+		size += len(e.Payload.Data) + 512
+		in.lastRepeated = id
+		a.met.Asked.Inc()
+		a.outbox.startChild(in, in.state.Started, e)
+	}
+	in.lastRepeated = 0
+	in.repeatPause = min(max(2*in.repeatPause, a.outbox.firstRepeat()), lastRepeat)
+	in.repeatStartsAt = now + in.repeatPause.Milliseconds()
+}
+
+// startChildren starts the children of a turn that are outstanding. The abandoned are among the debts; and so is the cancellation of
+// one that a later input of the same turn has taken back, with its start ahead of it: a turn that the store has forgotten
+// may have taken only the first of the two inputs, and started it.
+func (a *outbox) startChildren(in *instance, t *turn) {
+	some := false
+	for _, ev := range t.Events {
+		e, ok := ev.(*history.ChildScheduled)
+		if ok && !e.Detached && !e.Abandon && t.Fold.Child(e.ID) != nil {
+			a.outbox.startChild(in, t.Fold.Started, e)
+			some = true
+		}
+	}
+	if some && in.repeatStartsAt == 0 {
+		in.repeatPause = a.outbox.firstRepeat()
+		in.repeatStartsAt = a.clock.now() + in.repeatPause.Milliseconds()
+	}
+}
+
+// childBegan notes that the stream has the start of a child.
+func (in *instance) childBegan(effect string) {
+	if in.startedChildren == nil {
+		in.startedChildren = make(map[string]struct{})
+	}
+	in.startedChildren[effect] = struct{}{}
+}
+
+// forgetSettled forgets the starts of the children that the events have settled; a cancellation does not take along a start that the
+// stream has.
+func (in *instance) forgetSettled(t *turn) {
+	for _, o := range t.messages {
+		if _, ok := in.startedChildren[o.in.Of]; ok && o.before != nil {
+			o.before = nil
+			delete(in.startedChildren, o.in.Of)
+		}
+	}
+	for _, e := range t.Events {
+		switch e := e.(type) {
+		case *history.ChildCompleted:
+			delete(in.startedChildren, e.Effect)
+		case *history.ChildFailed:
+			delete(in.startedChildren, e.Effect)
+		}
+	}
+}
+
+func (a *outbox) firstRepeat() time.Duration { return firstRepeats * a.cfg.Look }
+
+// reply tells the parent behind a start that this instance is not its child, or how it has ended. It
+// may be lost: the parent asks again.
+func (a *outbox) reply(in *instance, msg queue.OutInput) {
+	a.outbox.publish(&outgoing{why: sendReply, from: in, in: msg})
+}
+
+// notePublished notes what a reconciliation has written.
+func (in *instance) notePublished(m store.Watermark) {
+	if m != (store.Watermark{}) && in.rec != nil {
+		in.rec.Published = m
+	}
+}

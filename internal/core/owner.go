@@ -1,0 +1,463 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// Config are those of all owners of a process.
+type Config struct {
+	Look         time.Duration // between two reconciliations of an instance with activities outstanding
+	MaxClaims    int           // of an activity
+	Parked       int           // executions kept in memory
+	Retention    Retention
+	FailDiverged bool             // rather than to suspend them
+	Programs     *author.Registry // which is immutable
+	Global       *history.Policy  // of every action without one; nil: none
+}
+
+// Owner decides for one tenure of one partition. It does no I/O: it handles messages, one at a time, and collects effects. See the
+// package's doc.
+type Owner struct {
+	cfg     Config
+	seal    string // of the elements that the owner makes
+	log     logger
+	met     Counts
+	effects []Effect
+	number  uint64 // of the last effect that has one
+
+	instances map[string]*instance
+	parked    *simplelru.LRU[string, *instance] // those of instances that are idle and have their code in memory
+
+	clock      clock
+	busy       int // instances with a request or a turn outstanding
+	publishing int // tasks and messages not yet acknowledged by the stream
+	leaving    bool
+	err        error // ends the tenure
+	parts
+}
+
+// parts are the concerns of an actor. Each has the state that is its own, and decides for the others through the actor.
+type parts struct {
+	schedule  schedule  // what is due, and until when time may go on
+	inbox     inboxes   // what arrives, and is loaded
+	turns     turns     // what the code of an instance is given
+	admission admission // what must pass a limit
+	commits   commits   // what a turn writes, and sends then
+	outbox    outbox    // what other instances are sent
+	leases    leases    // what has been dispatched, and does not end
+	notices   notices   // what limits report, and those of the partition
+	removals  removals  // what is stalled, or purged
+}
+
+// Beginning is what an owner begins with.
+type Beginning struct {
+	Seal    string           // of the elements that the owner makes
+	Heads   string           // what the heads of its commits begin with: no other tenure has had it
+	Applied history.Position // up to which inputs have been ingested
+	Commits int64            // highest number that the store has acknowledged
+}
+
+// New returns an owner that has seen nothing yet: its first message is TenureBegan.
+func New(cfg Config, begin Beginning, now time.Time) *Owner {
+	a := &Owner{cfg: cfg, seal: begin.Seal, instances: make(map[string]*instance)}
+	a.log = logger{a}
+	a.clock.tick(now)
+	a.clock.set(a.clock.wall.UnixMilli())
+	// NewLRU refuses only sizes below one.
+	a.parked, _ = simplelru.NewLRU(max(cfg.Parked, 1), a.evicted)
+	a.parts = parts{
+		schedule:  schedule{Owner: a, horizon: horizon{applied: begin.Applied, held: make(map[string]int64)}},
+		inbox:     inboxes{Owner: a},
+		turns:     turns{Owner: a, observers: make(map[string]bool)},
+		admission: admission{Owner: a, policies: Policies{Set: &limiter.Overrides{}, Global: cfg.Global}, calls: make(map[uint64]*gateCall)},
+		commits: commits{
+			Owner: a, number: begin.Commits, heads: begin.Heads, sent: make(map[sending]int64), waiters: newWaiters(), watchers: newWaiters(),
+			resends: resends{failed: make(map[string]struct{})},
+		},
+		outbox: outbox{Owner: a, underway: make(map[uint64]*outgoing)},
+		leases: leases{
+			Owner: a, unserved: make(map[string]bool), ages: make(map[uint64]*unsureTasks), fleet: make(map[uint64]*unclaimed),
+		},
+		notices:  notices{Owner: a, visits: make(map[string]*visit)},
+		removals: removals{Owner: a, stalls: make(map[string]*Stall), forced: make(map[string]bool)},
+	}
+	return a
+}
+
+// clock guesses Redis TIME from the last answer that reported it. Time moves from message to message.
+type clock struct {
+	wall time.Time // of the message
+	at   time.Time // of the last answer, and what it reported
+	ms   int64
+}
+
+func (c *clock) tick(now time.Time) { c.wall = now }
+func (c *clock) set(ms int64)       { c.at, c.ms = c.wall, ms }
+func (c *clock) now() int64         { return c.ms + c.wall.Sub(c.at).Milliseconds() }
+func (a *Owner) sawClock(ms int64)  { a.clock.set(ms) }
+
+// Step handles one message, and returns the effects of it in their order. They are valid until the next step.
+func (a *Owner) Step(now time.Time, m *Message) []Effect {
+	clear(a.effects)
+	a.effects = a.effects[:0]
+	a.clock.tick(now)
+	switch m.Kind {
+	case InstanceLoaded, InboxRead, HeadRead, TurnDone, TurnBlocked, CommitAnswered, commitRetryDue, Reconciled, PurgeAnswered, WipeFound, Wiped:
+		if in := a.instances[m.ID]; in != nil && in.phase.busy() {
+			a.answered(in, m)
+		} else {
+			a.fail(fmt.Errorf("%w: instance %s has nothing outstanding, and gets %q", ErrIllegal, m.ID, m.Kind))
+		}
+	case MessagePublished, TaskPublished, retryDue, ResendDue, paceDue, QueueAgeRead, FleetRead:
+		a.published(m)
+	case NoticesReceived, NoticesPassed, PoliciesChanged, GateDue, GateAnswered, TicketsReleased, GateSwept, GateRelisted, UnwantedFound:
+		a.admission.gateSpoke(m)
+	case TenureBegan, TenureFailed, HandoverBegan, TenureEnded:
+		a.tenure(m)
+	case InputsIngested:
+		a.inbox.ingested(m.Body.(*Ingested))
+	case DoorbellsReceived:
+		a.inbox.onDoorbells(m.Bells)
+	case EndAwaited:
+		a.commits.waiters.add(m.ID, m.Body.(string), a.clock.now())
+	case StatusAwaited:
+		a.commits.watchers.add(m.ID, m.Body.(string), a.clock.now())
+	case WatchExtended:
+		a.commits.watched = m.Body.(time.Time)
+	case WakeupsDue:
+		a.schedule.pollAt = now.Truncate(pollEvery).Add(pollEvery) // all partitions together: one pipeline
+		a.schedule.poll()
+	case DueRead:
+		a.schedule.dueRead(m.Body.(store.DueSet), m.Err)
+	case TasksLost:
+		a.leases.lost = m.Body.(time.Time)
+		a.leases.reconcile()
+	case ScheduleRead:
+		a.leases.scheduleRead(m.Body.([]string), m.Err)
+	case HorizonAnswered:
+		a.schedule.answeredHorizon(m.Body.(queue.Accepted), m.Err)
+	}
+	a.schedule.startDeferred()
+	return a.effects
+}
+
+// Err returns what ends the tenure; nil: nothing has.
+func (a *Owner) Err() error { return a.err }
+
+// Counts returns what has been counted. The caller takes it, and sets it back to zero.
+func (a *Owner) Counts() *Counts { return &a.met }
+
+// NextPoll returns when wakeupsDue is to be sent at the latest.
+func (a *Owner) NextPoll() time.Time { return a.schedule.pollAt }
+
+// Underway returns how many instances have a request or a turn outstanding, and how many publishes are not acknowledged.
+func (a *Owner) Underway() (instances, publishes int) { return a.busy, a.publishing }
+
+// Unfinished tells what the next owner has to repair; nil: there is nothing.
+func (a *Owner) Unfinished() error { return a.schedule.unfinished() }
+
+// PhaseOf returns the phase of an instance.
+func (a *Owner) PhaseOf(id string) Phase {
+	if in := a.instances[id]; in != nil {
+		return in.phase
+	}
+	return Absent
+}
+
+// Describe returns phase, inputs in memory, and what is pending of an instance.
+func (a *Owner) Describe(id string) string {
+	in := a.instances[id]
+	if in == nil {
+		return "forgotten"
+	}
+	stale := ""
+	if in.pending.stale {
+		stale = ", stale"
+	}
+	return fmt.Sprintf("%s, %d in memory, %d pending%s", in.phase, len(in.unread), len(in.pending.inputs), stale)
+}
+
+// tenure handles what begins and ends the tenure.
+func (a *Owner) tenure(m *Message) {
+	switch m.Kind {
+	case TenureBegan:
+		a.schedule.takeOver(m.Body.(*Takeover))
+	case HandoverBegan:
+		a.leaving = true
+	case TenureFailed:
+		a.fail(m.Err)
+	default: // tenureEnded
+		a.end()
+	}
+}
+
+// answered handles the answers that end or change the phase of an instance.
+func (a *Owner) answered(in *instance, m *Message) {
+	o := in.outstanding
+	switch m.Kind {
+	case InstanceLoaded:
+		a.inbox.loaded(in, m.Body.(store.Loaded), m.Err)
+	case InboxRead:
+		a.inbox.inboxRead(in, m.Body.([][]byte), m.Err)
+	case HeadRead:
+		a.removals.headRead(in, m.Body.(string), m.Err)
+	case TurnDone:
+		o.turn.Decided = *m.Decided
+		a.turns.turned(in, o.turn)
+	case TurnBlocked:
+		a.turns.blocked(in)
+	case CommitAnswered:
+		a.commits.commitAnswered(in, o.turn, o.commit, m)
+	case commitRetryDue:
+		a.emit(Effect{Kind: CommitTurn, ID: in.id, Commit: o.commit, Decided: &o.turn.Decided})
+	case Reconciled:
+		a.leases.reconciled(in, &o, m.Looked, m.Err)
+	case PurgeAnswered:
+		a.removals.purgeAnswered(in, o.removal, m.Body.(int64), m.Err)
+	case WipeFound:
+		a.removals.wipeFound(in, m.Body.(*Wipe), m.Err)
+	default: // wiped
+		a.removals.wiped(in, o.wipe, m.Body.(int64), m.Err)
+	}
+}
+
+// published handles what follows a publication, and pauses.
+func (a *Owner) published(m *Message) {
+	switch m.Kind {
+	case MessagePublished:
+		a.outbox.messagePublished(m.Number, m.Err)
+	case TaskPublished:
+		a.commits.taskAnswered(m.ID, m.Event, m.Err)
+	case retryDue:
+		a.outbox.retry(m.ID)
+	case ResendDue:
+		a.commits.resend(m.Body.(bool))
+	case paceDue:
+		if in := a.instances[m.ID]; in != nil {
+			in.pacing = false
+			a.advance(in)
+		}
+	case QueueAgeRead:
+		a.leases.queueAgeRead(m.Number, m.Body.(QueueAge), m.Err)
+	default: // fleetRead
+		a.leases.fleetRead(m.Number, m.Body.(*Served))
+	}
+}
+
+// ErrIllegal is the error of a transition that the table does not have, and of an answer without a request.
+var ErrIllegal = errors.New("illegal transition")
+
+// next gives a number to an effect, of which several of an instance may be outstanding.
+func (a *Owner) nextNumber() uint64 {
+	a.number++
+	return a.number
+}
+
+// fail ends the tenure: what memory believes is not what the store has.
+func (a *Owner) fail(err error) {
+	if a.err == nil {
+		a.err = err
+	}
+}
+
+// storeFailed sorts an error of the store: what ends the tenure, and what will pass.
+func (a *Owner) storeFailed(what string, err error) {
+	switch {
+	case errors.Is(err, store.ErrFenced), errors.Is(err, store.ErrRolledBack):
+		a.fail(fmt.Errorf("%s: %w", what, err))
+	default:
+		a.met.StoreErrors.Inc()
+		reportFailure(a.log, "redis request failed, retrying", err, "operation", what)
+	}
+}
+
+// instance gives the instance's place in memory.
+func (a *Owner) instance(id string) *instance {
+	in, ok := a.instances[id]
+	if !ok {
+		in = &instance{id: id}
+		a.instances[id] = in
+	}
+	return in
+}
+
+// park puts an idle instance away: parked if its code is in memory, else forgotten. One that would forget that the stream has
+// its messages says so first: it would send them again at every look, for longer than their receivers remember.
+func (a *Owner) park(in *instance) {
+	switch {
+	case in.gateRequests > 0, in.retryScheduled: // the answer puts it away, or the reconciliation to come
+	case len(in.overdue) > 0, in.rejection.Kind != 0: // only memory knows it; it waits for inputs
+	case in.resident && !in.status().Ended():
+		in.wakeupDue = false
+		a.parked.Add(in.id, in)
+	case len(in.outbox) > 0: // on its way; the stream's answer puts it away
+	case in.rec != nil && in.rec.Published.Before(in.sent):
+		in.wakeupDue = true
+		a.advance(in)
+	default:
+		a.forget(in)
+	}
+}
+
+// evicted is called by the LRU when an instance has left it: because it is used (then it is
+// busy), or because there are too many.
+func (a *Owner) evicted(_ string, in *instance) {
+	if !in.phase.busy() {
+		a.forget(in)
+	}
+}
+
+// forget takes an instance out of memory.
+func (a *Owner) forget(in *instance) {
+	delete(a.instances, in.id)
+	a.unload(in)
+}
+
+// unload forgets what memory believes of an instance and ends its coroutines. The next step loads it.
+func (a *Owner) unload(in *instance) {
+	a.unloadCode(in)
+	in.memory, in.pending.inputs = memory{}, nil
+	if in.phase != Absent {
+		a.to(in, Absent)
+	}
+}
+
+// unloadCode ends the coroutines of an instance that is idle.
+func (a *Owner) unloadCode(in *instance) {
+	if in.resident {
+		a.emit(Effect{Kind: EvictCode, ID: in.id})
+	}
+	in.resident = false
+}
+
+// end takes everything out of memory at the end of the tenure.
+func (a *Owner) end() {
+	for _, in := range a.instances {
+		if in.phase == turning {
+			in.resident = true // or will be
+		}
+		a.unloadCode(in)
+	}
+	clear(a.instances)
+	a.notices.forgetGates()
+	a.met.Held.Add(-float64(len(a.schedule.horizon.held)))
+	a.leaving = true
+}
+
+// to moves an instance to a phase.
+func (a *Owner) to(in *instance, p Phase) {
+	was := in.phase.busy()
+	if err := in.transition(p); err != nil {
+		a.log.Error("illegal transition", "instance", in.id, "error", err)
+		a.fail(fmt.Errorf("%w: %w", ErrIllegal, err))
+	}
+	switch {
+	case p.busy() && !was:
+		a.busy++
+		a.parked.Remove(in.id)
+	case was && !p.busy():
+		a.busy--
+		in.outstanding = outstanding{}
+	}
+	if p.showsInbox() {
+		in.pending.stale = false
+	}
+}
+
+// resume is where an instance goes on behind every answer that leaves it in memory: what has arrived meanwhile is taken in, and then
+// the next step is made.
+func (a *Owner) resume(in *instance, saw sight) {
+	if in.phase.busy() {
+		a.to(in, idle)
+	}
+	switch {
+	case saw == sawHead:
+		in.needsInboxRead = in.pending.stale && len(in.unread) == 0
+	case saw >= 0:
+		in.needsInboxRead = in.needsInboxRead || in.pending.stale || int(saw) > len(in.unread)
+	}
+	a.inbox.takePending(in)
+	a.advance(in)
+}
+
+// sight is what an answer has shown of an inbox: how many inputs it has, or one of these.
+type sight int
+
+const (
+	sawHead    sight = -1 // the inputs at its head, which are in memory now
+	sawNothing sight = -2
+)
+
+// advance makes the next step of an instance, if nothing is outstanding.
+func (a *Owner) advance(in *instance) {
+	if in.phase.busy() || a.leaving || a.err != nil {
+		return
+	}
+	stalled := a.removals.stalls[in.id]
+	switch {
+	case a.turns.observers[in.id]: // until turnObservers
+	case stalled != nil && stalled.until > a.clock.now() && len(in.notices) > 0:
+		a.notices.releaseUnused(in, stalled)
+	case stalled != nil && stalled.until > a.clock.now():
+		a.removals.suspend(in, stalled, nil)
+	case in.phase == Absent:
+		a.inbox.load(in, operation{})
+	case in.needsInboxRead:
+		a.to(in, reading)
+		in.needsInboxRead = false
+		a.emit(Effect{Kind: ReadInbox, ID: in.id})
+	default:
+		a.notices.applyNotices(in)
+		a.next(in)
+	}
+}
+
+// next does the next thing for an instance that is in memory whole.
+func (a *Owner) next(in *instance) {
+	switch {
+	case len(in.notices) > 0 && in.status().Ended() && len(in.unread) == 0: // else what is unread comes first: it may be for an successor
+		a.notices.confirmOrphans(in)
+	case in.purgeNext() != nil:
+		a.removals.purgeRequested(in, in.purgeNext())
+	case in.status().Ended():
+		a.commits.discard(in)
+	case in.previousHasPending():
+		a.outbox.flushOutbox(in) // and go on when the stream has it
+	case in.rec == nil && len(in.unread) == 0 && len(in.notices) > 0:
+		a.notices.confirmOrphans(in)
+	case in.rec == nil && len(in.unread) == 0:
+		a.leases.settle(in)
+	case in.rec == nil && !in.unread[0].start():
+		a.leases.early(in)
+	case in.inboxOverflowed || slices.ContainsFunc(in.unread, Unread.overflown):
+		a.turns.failByName(in, &history.Failure{
+			Code: history.CodeInboxFull,
+			Message: fmt.Sprintf("instance %s: more than %d unread inputs or %d MiB of them (%d MiB before its start); inputs come faster than the orchestration reads them",
+				in.id, store.InboxBound, store.InboxBytes>>20, store.EarlyBytes>>20),
+		})
+	case in.rejection.Kind != 0 && a.admission.rejectionDue(in):
+		a.admission.rejectStart(in)
+	case in.continues() && a.turns.atBoundary(in): // it waits, or has been ended
+	case a.admission.startNeedsAdmission(in):
+		a.admission.admitStart(in)
+	case in.hasLocalInputs() || a.schedule.turnable(in):
+		a.turns.turn(in)
+	case len(in.notices) > 0 && len(in.unread) == 0: // else they wait with what is unread
+		a.notices.confirmOrphans(in)
+	case in.wakeupDue:
+		a.leases.reconcileLeases(in)
+	default:
+		a.park(in)
+	}
+}

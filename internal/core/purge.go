@@ -1,0 +1,220 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// Removing an instance.
+//
+//	running ──purge, forced──▶ cancelled, by name ──▶ ended ──everything told──▶ purged: one script
+//	   └──purge──▶ refused, and answered             ended ──purge, or its retention is over──┘
+//
+// A purge is an input like others: it takes effect when what came before it has, and it
+// stays at the head of the inbox until the script has removed the instance, and
+// takes it out. A crash anywhere before that finds it there again; after it nothing is
+// there that could bring the instance back, for what was ingested is behind the position.
+// What came behind the purge is for whoever has the id next.
+//
+// An instance that is stalled does not come to its purge by itself. A forced one overtakes
+// what it cannot read; see wipe.go for the one of which record, history or inbox cannot be read.
+
+// Retention is how long instances are kept that have ended. Zero is the default, 72 hours; less than zero is forever.
+type Retention struct{ Completed, Failed, Cancelled time.Duration }
+
+const defaultRetention = 72 * time.Hour
+
+// childLooks is for how many looks a child is kept at the least, so that its parent does not find it gone.
+const childLooks = 6
+
+// of gives the time for a status; ok is false for one that is kept forever, or has not ended.
+func (r Retention) of(s store.Status) (d time.Duration, ok bool) {
+	switch s {
+	case store.Completed:
+		d = r.Completed
+	case store.Failed:
+		d = r.Failed
+	case store.Cancelled:
+		d = r.Cancelled
+	case store.Pending, store.Running:
+		return 0, false
+	}
+	if d == 0 {
+		d = defaultRetention
+	}
+	return d, d > 0
+}
+
+// removals has instances that are stalled, or removed.
+type removals struct {
+	*Owner
+	stalls map[string]*Stall
+	forced map[string]bool // instances in whose inbox, behind what is loaded of it, there may be a forced purge
+}
+
+// keptUntil is when the record may be removed, Unix ms; 0: never, or not yet known.
+func (a *removals) keptUntil(rec *store.Record) int64 {
+	if rec == nil || !rec.Status.Ended() {
+		return 0
+	}
+	d, ok := a.cfg.Retention.of(rec.Status)
+	if !ok {
+		return 0
+	}
+	if rec.Parent != nil { // which may still have the end before it, in its stream, and ask for it meanwhile
+		d = max(d, childLooks*a.cfg.Look)
+	}
+	return rec.Ended + d.Milliseconds()
+}
+
+// retired reports whether nobody is to keep the instance any longer.
+func (a *removals) retired(in *instance) bool {
+	return len(in.outbox) == 0 && a.schedule.isDue(in.id, a.removals.keptUntil(in.rec))
+}
+
+// purgeNext gives the purge that the inbox begins with, or nil.
+func (in *instance) purgeNext() *history.PurgeRequested {
+	if len(in.unread) == 0 {
+		return nil
+	}
+	p, _ := in.unread[0].Ev.(*history.PurgeRequested)
+	return p
+}
+
+// purgeRequested does what the purge at the head of the inbox asks for, or the next step to it.
+func (a *removals) purgeRequested(in *instance, p *history.PurgeRequested) {
+	switch {
+	case in.rec == nil, in.unread[0].Before(in.rec.Origin): // for who had the id before; or the start was forgotten, and comes again
+		a.commits.takeOut(in, 1)
+	case in.status().Ended() && len(in.outbox) > 0:
+		a.outbox.flushOutbox(in) // and go on when the stream has it: its children and its parent must be told
+	case in.status().Ended():
+		a.removals.purge(in, p, in.unread[0].ID)
+	case !p.Force:
+		a.met.Dropped.Inc()
+		a.commits.answer(p.Reply, request.Answer{Instance: in.id, Problem: &request.Problem{
+			Code: request.ProblemRefused, Message: fmt.Sprintf("instance %s is running and was not purged; cancel it first, or purge it by force", in.id),
+		}})
+		a.commits.takeOut(in, 1)
+	default:
+		a.removals.endPurged(in, p, 0)
+	}
+}
+
+// forcedPurge finds the first forced purge among what is unread.
+func (in *instance) forcedPurge() (n int, p *history.PurgeRequested) {
+	for i, u := range in.unread {
+		if p, ok := u.Ev.(*history.PurgeRequested); ok && p.Force && (in.rec == nil || !u.Before(in.rec.Origin)) {
+			return i, p
+		}
+	}
+	return 0, nil
+}
+
+// purgeStalled removes an instance that cannot be turned, if a forced purge is anywhere in its inbox. Memory has
+// the head of the inbox only, so all of it is read first.
+func (a *removals) purgeStalled(in *instance, op operation) {
+	delete(a.removals.forced, in.id)
+	a.unloadCode(in)
+	a.inbox.search(in, op)
+}
+
+func (a *removals) purgeFound(in *instance, op operation) {
+	n, p := in.forcedPurge()
+	if p == nil {
+		in.cut = len(in.unread) > store.UnreadBatch
+		in.unread = in.unread[:min(len(in.unread), store.UnreadBatch)]
+		a.removals.deferInstance(in, op.kind, op.why)
+		return
+	}
+	delete(a.removals.stalls, in.id)
+	switch {
+	case in.rec == nil:
+		ids := make([]string, n+1)
+		for i := range ids {
+			ids[i] = in.unread[i].ID
+		}
+		a.removals.purge(in, p, ids...)
+	case in.status().Ended():
+		a.advance(in)
+	default:
+		a.removals.endPurged(in, p, n)
+	}
+}
+
+// endPurged ends a running instance whose purge is forced. Its code is not asked; the inputs before the purge, so
+// many, are dropped, and the purge itself stays in the inbox.
+func (a *removals) endPurged(in *instance, p *history.PurgeRequested, before int) {
+	a.unloadCode(in)
+	why, end := purged(p, max(in.state.Now, a.clock.now()))
+	a.turns.endByName(in, why, end, before)
+}
+
+// purged is how an instance ends that a purge ends.
+func purged(p *history.PurgeRequested, at int64) (why *cancel.Cancelled, end *history.Cancelled) {
+	why = &cancel.Cancelled{Reason: cancel.Purged, By: p.By, Text: p.Text, At: time.UnixMilli(at).UTC()}
+	return why, &history.Cancelled{Failure: *author.ToFailure(why), By: p.By, Text: p.Text}
+}
+
+// notBegun tells the parents behind starts that were purged before anything came of them. If that is lost, the parent asks for its
+// child again.
+func (a *removals) notBegun(in *instance, p *history.PurgeRequested, inputs []Unread) {
+	for _, u := range inputs {
+		if s, ok := u.Ev.(*history.Started); ok && s.Parent != nil {
+			_, end := purged(p, a.clock.now())
+			a.outbox.reply(in, done(s.Parent, end))
+		}
+	}
+}
+
+// purge removes an instance that has ended; popped is the purge that asks for it, if one does.
+func (a *removals) purge(in *instance, p *history.PurgeRequested, popped ...string) {
+	a.to(in, purging)
+	r := &removal{
+		purge: &store.Purge{Instance: in.id, Execution: in.execution(), Head: in.head(), Status: in.status(), Pop: popped},
+		asked: p, dropped: in.unread[:len(popped)],
+	}
+	if p == nil { // its time is over
+		r.purge.Applied = a.schedule.horizon.applied.Time
+	}
+	in.outstanding.removal = r
+	a.emit(Effect{Kind: RemoveInstance, ID: in.id, Body: r.purge})
+}
+
+func (a *removals) purgeAnswered(in *instance, r *removal, now int64, err error) {
+	a.to(in, idle)
+	switch {
+	case err == nil:
+		a.sawClock(now)
+		a.met.Purged.Inc()
+		a.commits.publishChange(in, queue.Change{Status: request.StatusPurged, Was: string(in.status())}, now)
+		if p := r.asked; p != nil {
+			a.removals.notBegun(in, p, r.dropped)
+			a.commits.answer(p.Reply, request.Answer{Instance: in.id, Status: request.StatusPurged})
+		}
+	case errors.Is(err, store.ErrConflict): // perhaps the reply of an earlier try was lost
+		a.met.Conflicts.Inc()
+	default: // ErrRolledBack among them
+		a.storeFailed("purge of "+in.id, err)
+	}
+	late := len(in.pending.inputs) > 0 || in.pending.stale
+	delete(a.removals.forced, in.id)
+	a.removals.removed(in, errors.Is(err, store.ErrConflict) || err == nil && (late || len(r.purge.Pop) > 0))
+}
+
+// removed forgets an instance that a script has removed, and looks at what came behind the purge.
+func (a *removals) removed(in *instance, more bool) {
+	delete(a.removals.stalls, in.id)
+	a.forget(in)
+	if more {
+		a.schedule.wake(in.id)
+	}
+}

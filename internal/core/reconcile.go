@@ -1,0 +1,382 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/text"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+const (
+	maxLeases = 1000 // leases that one look sees to
+	// sentSlack is how much later than its sending, by our clock, a task may have reached its
+	// queue by the server's, ms: else the oldest task of a queue seems younger than itself.
+	sentSlack = 1000
+)
+
+// leases has what is dispatched and does not end, and instances that have nothing to turn.
+type leases struct {
+	*Owner
+	unserved map[string]bool         // instances that are listed, because no worker can take one of their activities
+	ages     map[uint64]*unsureTasks // by the number of the question to their queue
+	fleet    map[uint64]*unclaimed   // by the number of the question to the workers
+	lost     time.Time               // tasks that were published before it are gone; zero: none are known to be
+	doubted  int64                   // the store may have forgotten the ends of claims that were made or renewed before it, Unix ms; see doubt
+}
+
+// reconcileLeases is the reconciliation at an instance that has nothing to turn.
+func (a *leases) reconcileLeases(in *instance) {
+	in.wakeupDue = false
+	a.outbox.repeatChildStarts(in)
+	a.admission.askGates(in)
+	var ids []uint64
+	if in.state != nil {
+		ids = in.state.Admitted()
+	}
+	a.to(in, reconciling)
+	a.leases.reconcileChunk(in, ids)
+}
+
+func (a *leases) reconcileChunk(in *instance, ids []uint64) {
+	now := ids[:min(len(ids), maxLeases)]
+	l := &store.Reconciliation{
+		Instance: in.id, Execution: in.execution(), Head: in.head(), MaxClaims: a.cfg.MaxClaims, Wakeup: a.commits.nextWakeup(in, in.state),
+		Published: in.sent,
+		Leases:    make([]store.Lease, len(now)),
+	}
+	if a.removals.stalls[in.id] != nil {
+		l.Stalled = store.NotStalled // it has come as far as a reconciliation
+	}
+	for i, id := range now {
+		l.Leases[i] = store.Lease{Activity: id, Effect: in.state.Activity(id).Effect}
+	}
+	in.outstanding.rest = ids[len(now):]
+	a.leases.sendReconciliation(in, l)
+}
+
+// sendReconciliation sends a reconciliation, for what the phase of the instance says.
+func (a *leases) sendReconciliation(in *instance, r *store.Reconciliation) {
+	a.met.Looks.Inc()
+	in.outstanding.recon = r
+	a.emit(Effect{Kind: ReconcileWith, ID: in.id, phase: in.phase, Recon: r})
+}
+
+// reconciled takes the answer of a reconciliation.
+func (a *leases) reconciled(in *instance, r *outstanding, got store.Reconciled, err error) {
+	if err != nil {
+		a.leases.notReconciled(in, err)
+		return
+	}
+	a.sawClock(got.Now)
+	if r.recon.Wakeup != 0 {
+		a.schedule.pollBy(a.clock.wall.Add(time.Duration(r.recon.Wakeup-got.Now) * time.Millisecond))
+	}
+	in.notePublished(r.recon.Published)
+	switch in.phase {
+	case reconciling:
+		delete(a.removals.stalls, in.id)
+		a.leases.found(in, got)
+		if len(r.rest) > 0 {
+			a.leases.reconcileChunk(in, r.rest)
+			return
+		}
+	case settling:
+		delete(a.removals.stalls, in.id)
+	case suspending:
+		a.to(in, idle)
+		a.notices.releaseOrphans(r.notices)
+		a.removals.suspended(in, r.stall, r.recon.Published)
+		return
+	case keepingEarly:
+		a.leases.keptEarly(in, r.notices)
+		return
+	default: // releasing
+		if got.Unread > 0 || in.pending.stale || len(in.pending.inputs) > 0 { // they may want them
+			a.notices.keepNotices(in, r.notices)
+		} else {
+			a.notices.releaseOrphans(r.notices)
+		}
+	}
+	a.resume(in, sight(got.Unread))
+}
+
+func (a *leases) notReconciled(in *instance, err error) {
+	a.to(in, idle)
+	a.unload(in)
+	if errors.Is(err, store.ErrConflict) { // memory was wrong
+		a.met.Conflicts.Inc()
+		a.leases.doubt()
+		a.schedule.wake(in.id)
+		return
+	}
+	a.storeFailed("look at "+in.id, err) // the schedule still has it, two seconds from now at the latest
+	delete(a.instances, in.id)
+}
+
+// found acts on the state of the leases.
+func (a *leases) found(in *instance, got store.Reconciled) {
+	waiting := make(map[string][]*history.ActivityScheduled)
+	var doubts map[string][]queue.Hint
+	for _, l := range got.Leases {
+		e := in.state.Activity(l.Activity)
+		switch l.Status {
+		case store.LeaseUnclaimed:
+			switch {
+			case l.ReturnedAt > got.Now: // given back for later
+			case l.ReturnedAt > a.commits.sent[sending{in.id, e.ID}]: // given back since: its task is not in the queue
+				a.commits.publish(in.id, in.rec, e)
+			default:
+				waiting[e.Queue] = append(waiting[e.Queue], e)
+			}
+		case store.LeaseClaimed:
+			a.schedule.pollBy(a.clock.wall.Add(time.Duration(l.Until+1-got.Now) * time.Millisecond))
+			if l.Until-l.Span < a.leases.doubted {
+				doubts = a.leases.doubtClaim(doubts, in, l)
+			}
+		case store.ClaimExpired:
+			a.met.Expired.Inc()
+			a.log.Info("a claim is over; the activity is dispatched again", "instance", in.id, "activity", e.Name, "event", e.ID, "claims", l.Claims)
+			a.commits.publish(in.id, in.rec, e)
+		case store.LeaseRecreated:
+			a.met.Restored.Inc()
+			a.log.Warn("a lease was lost by the store and is made again", "instance", in.id, "activity", e.Name, "event", e.ID)
+			a.commits.publish(in.id, in.rec, e)
+		case store.ClaimsExhausted:
+			a.leases.exhausted(in, e, l.Claims, got.Now)
+		case store.LeaseMissing:
+			in.needsInboxRead = true
+		}
+	}
+	for q, es := range waiting {
+		a.leases.resendIfLost(in, q, es)
+	}
+	for worker, claims := range doubts {
+		a.emit(Effect{Kind: SendHints, ID: worker, Body: claims})
+	}
+	a.leases.findUnserved(in, got)
+}
+
+// exhausted makes a failure of an activity that was claimed as often as allowed and never ended.
+func (a *leases) exhausted(in *instance, e *history.ActivityScheduled, claims int, now int64) {
+	if slices.ContainsFunc(in.overdue, func(ev history.Event) bool {
+		f, ok := ev.(*history.ActivityFailed)
+		return ok && f.Scheduled == e.ID
+	}) {
+		return // it waits already
+	}
+	a.met.Poisoned.Inc()
+	ev := &history.ActivityFailed{Scheduled: e.ID, Claims: uint32(claims), Failure: history.Failure{ //nolint:gosec // at most MaxClaims
+		Code: history.CodePoison, Permanent: true,
+		Message: fmt.Sprintf("activity %s was claimed %d times and never ended: its workers died, or lost their leases", e.Name, claims),
+	}}
+	ev.At = now
+	a.log.Error("an activity is poison", "instance", in.id, "activity", e.Name, "event", e.ID, "claims", claims)
+	in.overdue = append(in.overdue, ev)
+}
+
+// resendIfLost finds the tasks that nobody has claimed and that cannot be in their queue
+// any more: those sent before the stream has lost its content are not. Of the others: queues are first in, first out, and
+// as long as the oldest task in the queue is older than the last sending, ours may be behind it.
+//
+// The instance may have been parked or forgotten before the queue has answered, so what is needed of it is kept here.
+func (a *leases) resendIfLost(in *instance, queue string, es []*history.ActivityScheduled) {
+	rec, lost := in.rec, a.leases.lostBefore()
+	var unsure []*history.ActivityScheduled
+	var sent []int64
+	for _, e := range es {
+		at, known := a.commits.sent[sending{in.id, e.ID}]
+		if !known {
+			at = e.At // not sent before that; and a copy too many is dropped by its claim
+		}
+		if at < lost {
+			a.met.Resent.Inc()
+			a.commits.publish(in.id, rec, e)
+			continue
+		}
+		unsure, sent = append(unsure, e), append(sent, at)
+	}
+	if len(unsure) == 0 {
+		return
+	}
+	n := a.nextNumber()
+	a.leases.ages[n] = &unsureTasks{instance: in.id, rec: rec, queue: queue, tasks: unsure, sent: sent}
+	a.emit(Effect{Kind: ReadQueueAge, ID: queue, Number: n})
+}
+
+// unsureTasks are tasks of an instance that their queue may have lost.
+type unsureTasks struct {
+	instance string
+	rec      *store.Record
+	queue    string
+	tasks    []*history.ActivityScheduled
+	sent     []int64 // when, Unix ms
+}
+
+// lostBefore is the time before which all tasks are lost, Unix ms by the clock; 0: none are.
+func (a *leases) lostBefore() int64 {
+	if a.leases.lost.IsZero() {
+		return 0
+	}
+	return a.clock.now() - a.clock.wall.Sub(a.leases.lost).Milliseconds() + sentSlack
+}
+
+// queueAgeRead publishes again what cannot be in the queue any more.
+func (a *leases) queueAgeRead(number uint64, got QueueAge, err error) {
+	q := a.leases.ages[number]
+	delete(a.leases.ages, number)
+	if err != nil {
+		reportFailure(a.log, "queue not inspected, retrying", err, "queue", q.queue)
+		return
+	}
+	in := a.instances[q.instance] // nil: parked or forgotten since
+	for i, e := range q.tasks {
+		ended := in != nil && in.phase == idle && in.state != nil && in.state.Activity(e.ID) == nil // while it is busy, its claim tells
+		if !ended && (!got.Some || got.At.UnixMilli() > q.sent[i]+sentSlack) {
+			a.met.Resent.Inc()
+			a.commits.publish(q.instance, q.rec, e)
+		}
+	}
+}
+
+// settle says that nothing is due but what is still owed, and forgets the instance.
+func (a *leases) settle(in *instance) {
+	if !in.wakeupDue && a.removals.stalls[in.id] == nil {
+		a.park(in)
+		return
+	}
+	in.wakeupDue = false
+	a.outbox.flushOutbox(in)
+	l := &store.Reconciliation{Instance: in.id, Head: in.head(), Wakeup: a.commits.nextWakeup(in, in.state), Published: in.sent}
+	if a.removals.stalls[in.id] != nil {
+		l.Stalled = store.NotStalled
+	}
+	a.to(in, settling)
+	a.leases.sendReconciliation(in, l)
+}
+
+// stall keeps an instance from being turned for a while, and says why.
+func (a *removals) stall(in *instance, kind stallKind, why string) {
+	if kind == stallUnreadable {
+		a.removals.wipeOr(in, operation{kind: kind, why: why})
+		return
+	}
+	if _, purge := in.forcedPurge(); purge != nil || a.removals.forced[in.id] {
+		a.removals.purgeStalled(in, operation{goal: toPurge, kind: kind, why: why})
+		return
+	}
+	a.removals.deferInstance(in, kind, why)
+}
+
+func (a *removals) deferInstance(in *instance, kind stallKind, why string) {
+	s := a.removals.stalls[in.id]
+	if s == nil || s.Kind != kind {
+		s = &Stall{Kind: kind, Since: a.clock.now()}
+		a.removals.stalls[in.id] = s
+		a.met.Stalls.Inc()
+		a.log.Warn("the instance is stalled", "instance", in.id, "kind", kind, "why", why)
+		a.commits.publishChange(in, queue.Change{Status: string(in.status()), Stalled: text.Shorten(why, maxWhy)}, s.Since)
+	}
+	pause := s.pause()
+	s.Why, s.Tries, s.until = why, s.Tries+1, a.clock.now()+pause.Milliseconds()
+	a.removals.suspend(in, s, nil)
+}
+
+// suspend puts a stalled instance off, and takes out of their gates what it does not use there. What it has unread stays where it is.
+func (a *removals) suspend(in *instance, s *Stall, unused map[string]GateNotice) {
+	a.unloadCode(in)
+	if in.phase == Absent { // not even the record may be readable: the head alone is enough to hold it
+		a.to(in, fetchingHead)
+		in.op = operation{stall: s, notices: unused}
+		a.emit(Effect{Kind: FetchHead, ID: in.id})
+		return
+	}
+	a.removals.suspendAt(in, in.head(), s, unused)
+}
+
+func (a *removals) suspendAt(in *instance, head string, s *Stall, unused map[string]GateNotice) {
+	a.to(in, suspending)
+	l := &store.Reconciliation{Instance: in.id, Head: head, Wakeup: s.until, InboxHold: store.HoldAll, Stalled: s.Encode(), Published: in.sent}
+	in.outstanding.stall, in.outstanding.notices = s, unused
+	a.leases.sendReconciliation(in, l)
+}
+
+func (a *removals) headRead(in *instance, head string, err error) {
+	if err != nil {
+		a.to(in, Absent)
+		a.storeFailed("look at "+in.id, err)
+		delete(a.instances, in.id)
+		return
+	}
+	a.removals.suspendAt(in, head, in.op.stall, in.op.notices)
+}
+
+// suspended puts a stalled instance away. Only what it owes stays, until the stream has it and the store knows that: each try
+// would send it again.
+func (a *removals) suspended(in *instance, s *Stall, said store.Watermark) {
+	owed, sent := in.outbox, in.sent
+	a.unload(in)
+	in.outbox, in.sent = owed, sent
+	switch {
+	case len(owed) > 0: // the stream's answer has it held once more
+	case sent != said, s.until == 0: // a forced purge has come meanwhile, and does not wait for the next try
+		a.advance(in)
+	default:
+		delete(a.instances, in.id)
+	}
+}
+
+// early keeps inputs that came before their instance was started, for a day.
+func (a *leases) early(in *instance) {
+	over := func(u Unread) bool {
+		return u.forgotten() || !u.start() && a.schedule.isDue(in.id, u.Ev.Meta().At+earlyKept.Milliseconds())
+	}
+	if over(in.unread[0]) {
+		n := 1
+		for n < len(in.unread) && over(in.unread[n]) { // the younger ones have their day still
+			n++
+		}
+		if !in.unread[0].forgotten() {
+			a.log.Warn("inputs have waited a day for the start of their instance and are dropped", "instance", in.id, "inputs", n)
+		}
+		a.leases.discardEarly(in, n)
+		return
+	}
+	oldest := in.unread[0].Ev.Meta().At
+	drop := oldest + earlyKept.Milliseconds()
+	s := &Stall{Kind: stallEarly, Since: oldest, Why: fmt.Sprintf("inputs came before a start of this instance; they are kept for %v", earlyKept), until: drop}
+	words := in.notices // about somebody who had the id before, or will enter anew
+	in.notices = nil
+	a.to(in, keepingEarly)
+	l := &store.Reconciliation{Instance: in.id, Head: in.head(), Wakeup: a.schedule.notBefore(drop), InboxHold: store.HoldEarly, Stalled: s.Encode()}
+	in.outstanding.notices = words
+	a.leases.sendReconciliation(in, l)
+}
+
+// keptEarly forgets an instance that waits for its start, unless something has come meanwhile.
+func (a *leases) keptEarly(in *instance, words map[string]GateNotice) {
+	came := len(in.pending.inputs) > 0 || in.pending.stale // perhaps the start
+	in.pending.inputs = nil
+	switch {
+	case came:
+		a.notices.keepNotices(in, words)
+		in.needsInboxRead = true
+	default:
+		a.notices.releaseOrphans(words)
+		if len(in.notices) == 0 {
+			a.to(in, idle)
+			a.forget(in)
+			return
+		} // else they came behind the reconciliation, which does not speak for them
+	}
+	a.resume(in, sawNothing)
+}
+
+func (a *leases) discardEarly(in *instance, n int) {
+	a.removals.stalls[in.id] = &Stall{Kind: stallEarly} // so that the listing is taken back
+	a.commits.takeOut(in, n)
+}

@@ -1,0 +1,123 @@
+package core
+
+import (
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/history"
+)
+
+// rejectedActivity is the failure of an activity that a gate did not let in.
+func (a *admission) rejectedActivity(event uint64, name string, why limiter.Kind, until int64) *history.ActivityFailed {
+	failed := &history.ActivityFailed{Scheduled: event, Failure: a.admission.rejectionFailure(name, why, until)}
+	failed.At = a.clock.now()
+	return failed
+}
+
+// rejectionFailure is why a gate has turned somebody away, counted.
+func (a *admission) rejectionFailure(name string, why limiter.Kind, until int64) history.Failure {
+	what := "action " + limiter.Action(name)
+	if key := limiter.Key(name); key != "" {
+		what += " (key " + key + ")"
+	}
+	f := history.Failure{}
+	switch why {
+	case limiter.QueueFull:
+		f.Code, f.Message = history.CodeQueueFull, what+": as many wait already as its queue limit allows"
+	case limiter.TimedOut:
+		f.Code, f.Message = history.CodeQueueTimeout, what+": it was not let in within the queue timeout"
+	case limiter.Cleared:
+		f.Code, f.Message = history.CodeQueueCleared, what+": its queue was cleared"
+	default:
+		f.Code, f.Message = history.CodeLimited, what+": its limit is reached, and its policy is to refuse"
+		if until > 0 {
+			f.Message += "; there is room again at " + time.UnixMilli(until).UTC().Format(time.RFC3339Nano)
+		}
+	}
+	a.countLimit(limiter.Action(name), LimitCount{What: LimitRefused, Why: f.Code, N: 1})
+	return f
+}
+
+// startNeedsAdmission reports a start that has not been at its gate. The next execution of an instance has: it holds its slot.
+func (a *admission) startNeedsAdmission(in *instance) bool {
+	if in.startAdmitted || len(in.unread) == 0 || in.state != nil && in.state.Len > 0 {
+		return false
+	}
+	s, ok := in.unread[0].Ev.(*history.Started)
+	return ok && s.Limit == nil && (in.rec == nil || strings.HasPrefix(in.unread[0].ID, successorMark))
+}
+
+// admitStart takes a start to its gate, before its code has run.
+func (a *admission) admitStart(in *instance) {
+	b, ok := a.turns.binding(in)
+	if !ok {
+		a.removals.stall(in, stallUnregistered, a.turns.lack(in))
+		return
+	}
+	s := in.unread[0].Ev.(*history.Started) //nolint:forcetypeassert // startNeedsAdmission looks
+	f, ok := a.admission.policies.inForce(s.Name, b.Declared)
+	if !ok {
+		in.startAdmitted = true
+		a.advance(in)
+		return
+	}
+	g := newGate(s.Name, s.Payload, limiter.StartTicket(in.id, s.Origin), f, s)
+	a.to(in, admittingStart)
+	a.admission.admit(&gateCall{
+		why: EnterStart, in: in, entries: []entry{{event: 1, gate: g}},
+		call: limiter.AdmitRequest{Limit: g.Name, InForce: f, Enter: []limiter.Entry{{Member: Member(in.id, 1, s, g)}}},
+	})
+}
+
+// startEntered takes what the gate says to a start.
+func (a *admission) startEntered(in *instance, g *history.Limit, got limiter.AdmitReply, err error) {
+	in.startAdmitted, in.startGate = true, g
+	if v := verdict(got, 0, err); a.admission.applyVerdict(in, g, got.Now, v) {
+		in.rejection = v
+	}
+	a.resume(in, sawNothing)
+}
+
+// passGate writes into a start that is about to be turned what its gate has said.
+func (in *instance) passGate() {
+	if len(in.unread) == 0 || in.startGate == nil {
+		return
+	}
+	if s, ok := in.unread[0].Ev.(*history.Started); ok {
+		s.Limit = in.startGate
+	}
+}
+
+// rejectionDue reports whether a start that its gate has turned away can be ended. If its time in the queue was over, what was accepted before comes first.
+func (a *admission) rejectionDue(in *instance) bool {
+	if in.rejectedAt == 0 {
+		return true
+	}
+	return (len(in.unread) == 0 || Bounds(in.unread, in.partial())[0] >= in.rejectedAt) && a.schedule.isDue(in.id, in.rejectedAt)
+}
+
+// rejectStart ends an instance that its gate has turned away; its code has not run.
+func (a *admission) rejectStart(in *instance) {
+	g, why := in.startGate, in.rejection
+	if g == nil {
+		g = in.state.Started.Limit
+	} else {
+		in.passGate()
+	}
+	in.rejection = limiter.Verdict{}
+	defer func() { in.rejectedAt = 0 }()
+	a.unloadCode(in)
+	f := a.admission.rejectionFailure(g.Name, why.Kind, why.Until)
+	f.Message = "instance " + in.id + ": " + f.Message
+	if why.Kind != limiter.Cleared {
+		a.turns.endByName(in, &cancel.Cancelled{Reason: cancel.OrchestrationFailed}, &history.Failed{Failure: f}, 0)
+		return
+	}
+	c := &cancel.Cancelled{Reason: cancel.Requested, Text: f.Message, At: time.UnixMilli(a.clock.now()).UTC()}
+	failure := *author.ToFailure(c)
+	failure.Also = append(failure.Also, f.Code)
+	a.turns.endByName(in, c, &history.Cancelled{Failure: failure, Text: c.Text}, 0)
+}

@@ -1,0 +1,61 @@
+package core
+
+import "time"
+
+// resends has the tasks published again that could not be published: without it they would wait for the reconciliation
+// of their instance, up to Config.Look.
+//
+//	publish ──error──▶ failed ──a task was published──▶ todo ──look──▶ publish
+//	                     │ ▲
+//	                     └─┘ every resendTask: one instance is reconciled
+//
+// While the stream has no leader, or NATS is away, one instance tries for all of the partition.
+type resends struct {
+	failed map[string]struct{} // instances
+	timer  bool                // one is under way
+}
+
+// resendTask is between two attempts of a partition to publish a task.
+const resendTask = time.Second / 4
+
+// notSent is the time of the last sending of a task that was not accepted, or may not have been: earlier than any. The
+// look at its instance publishes it, whatever else is in its queue.
+const notSent = -1
+
+// taskFailed notes that a task of an instance could not be published.
+func (a *commits) taskFailed(instance string) {
+	a.commits.resends.failed[instance] = struct{}{}
+	a.commits.tryResend()
+}
+
+// taskPublished has all instances tried again: the stream takes tasks.
+func (a *commits) taskPublished() {
+	for id := range a.commits.resends.failed {
+		a.schedule.todo = append(a.schedule.todo, id)
+	}
+	clear(a.commits.resends.failed)
+}
+
+// tryResend looks at one of the instances in a while.
+func (a *commits) tryResend() {
+	if a.commits.resends.timer || len(a.commits.resends.failed) == 0 {
+		return
+	}
+	a.commits.resends.timer = true
+	a.emit(Effect{Kind: PostResend, After: resendTask})
+}
+
+// resend looks at one of the instances.
+func (a *commits) resend(connected bool) {
+	a.commits.resends.timer = false
+	if !connected {
+		a.commits.tryResend()
+		return
+	}
+	for id := range a.commits.resends.failed {
+		delete(a.commits.resends.failed, id)
+		a.schedule.todo = append(a.schedule.todo, id)
+		break
+	}
+	a.commits.tryResend()
+}

@@ -1,0 +1,317 @@
+package core
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/internal/text"
+	"github.com/pawlrun/pawl/pkg/cancel"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/lease"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// turn is one turn of an instance, from its beginning until the fate of its commit is known. The state of the instance stays what the
+// store has until then.
+type turn struct {
+	in        *instance
+	now       int64
+	successor *history.Started // of an orphan's id
+	Decided
+	admitted
+	attempt
+}
+
+// Given is what the code of an instance is given for a turn.
+type Given struct {
+	Identity history.Identity
+	Program  replay.Program
+	Parent   *history.Parent // of an instance that has not begun
+	Seal     string          // of the elements that the turn makes
+
+	Resident bool            // its code is in memory
+	Events   []history.Event // otherwise: its history
+	Inputs   []Unread
+	Local    []history.Event // inputs that no inbox has
+	Overdue  []history.Event // failures that time has decided
+
+	Now    int64 // Unix ms
+	Until  int64 // time has passed up to here, and every input that was accepted before is known
+	Part   bool  // the inbox may have more than memory knows of
+	More   bool  // it has inputs behind those of the turn, for sure
+	Behind bool  // the owner had not caught up when the turn began
+}
+
+// Decided is what a turn leads to.
+type Decided struct {
+	Fold      *history.State // the state behind the turn
+	Events    []history.Event
+	encoded   [][]byte
+	Size      int               // of what is encoded
+	cancelled map[uint64]string // the effects of the activities that the turn cancels: a hint must name them
+	Pop       []string
+	Dropped   int
+	Overdue   []history.Event  // failures that wait on
+	Due       int64            // the latest time that the turn has decided by, behind all of the inbox; 0: none
+	Late      []lease.Reported // completions of activities that had been cancelled
+	Replies   []queue.OutInput // to the parents of starts that found the instance there
+	Front     [][]byte         // what the next execution begins with
+	Status    *StatusChange    // nil: it has not been set
+	Unread    []string         // names of the events that the code has received and not read
+	Early     bool             // its code polls, and the owner has not caught up: it is to be decided again
+	Forbidden bool             // an ancestor was cancelled before it began, and its code has not run
+	Diverged  bool             // err is a divergence
+	Err       error
+}
+
+// StatusChange is a custom status that a turn has set, so often.
+type StatusChange struct {
+	Payload history.Payload
+	Sets    uint64
+}
+
+// admitted is what a turn has at limits, and sends.
+type admitted struct {
+	calls    int                          // not answered
+	messages []*pendingMessage            // to other instances
+	tickets  []history.Ticket             // that are not wanted any more
+	forgone  []string                     // those among them whose slots were kept from one attempt to the next
+	refused  []history.Event              // inputs of the next turn
+	stamped  []*history.ActivityScheduled // noted with their gates since they were encoded
+}
+
+// attempt is the commit of a turn.
+type attempt struct {
+	execution uint64        // that it belongs to
+	after     int64         // number of the last commit that was acknowledged when it was decided
+	retry     time.Duration // the next pause, if its fate is unknown
+}
+
+// turns has what the code of an instance is given, and ends instances without their code.
+type turns struct {
+	*Owner
+	observers map[string]bool // instances whose code polls, and whose turn waits until the owner has caught up: see polls.go
+}
+
+// turn hands the inputs of an instance to its code.
+func (a *turns) turn(in *instance) {
+	b, ok := a.turns.binding(in)
+	if !ok {
+		a.removals.stall(in, stallUnregistered, a.turns.lack(in))
+		return
+	}
+	in.passGate()
+	a.to(in, turning)
+	g := &Given{
+		Identity: in.identity(), Program: b.Program, Seal: a.seal, Resident: in.resident, Events: in.events, Local: in.localInputs, Overdue: in.overdue,
+		Now: a.clock.now(), Behind: a.schedule.horizon.began == 0, Part: in.partial(),
+	}
+	g.Until = min(g.Now, a.schedule.horizon.reached)
+	g.takeInputs(in)
+	if s, ok := in.unread0().(*history.Started); ok && in.rec == nil {
+		g.Parent = s.Parent
+	}
+	in.outstanding.turn = &turn{in: in, now: g.Now}
+	in.events, in.localInputs, in.overdue = nil, nil, nil
+	a.emit(Effect{Kind: RunTurn, ID: in.id, Given: g})
+}
+
+// binding finds the code of an instance: that of the version which its start has recorded, or, for a start
+// that asks for none, the newest one; and has the start record it.
+func (a *turns) binding(in *instance) (author.Orchestration, bool) {
+	name, version, begins := in.orchestration()
+	if !begins || version != "" {
+		return a.cfg.Programs.Recorded(name, version)
+	}
+	b, ok := a.cfg.Programs.Requested(name, version)
+	if ok {
+		in.unread[0].Ev.(*history.Started).Version = b.Version //nolint:forcetypeassert // begins
+	}
+	return b, ok
+}
+
+// lack says what code the instance waits for.
+func (a *turns) lack(in *instance) string {
+	name, version, _ := in.orchestration()
+	has := a.cfg.Programs.Versions(name)
+	if len(has) == 0 {
+		return fmt.Sprintf("no orchestration %q is registered in the orchestrator that owns the instance; start one that has it", name)
+	}
+	return fmt.Sprintf("orchestration %q is registered in the orchestrator that owns the instance, but not version %q, only %q; start one that has it",
+		name, version, has)
+}
+
+// orchestration names the code of the instance; begins says that its execution has not, and then the
+// version may be left to us.
+func (in *instance) orchestration() (name, version string, begins bool) {
+	if in.state != nil && in.state.Len > 0 {
+		return in.rec.Name, in.rec.Version, false
+	}
+	if s, ok := in.unread[0].Ev.(*history.Started); ok {
+		return s.Name, s.Version, true
+	}
+	return "", "", false
+}
+
+// identity names the execution: of the record, or of the start that is about to be turned.
+func (in *instance) identity() history.Identity {
+	if in.rec != nil {
+		return history.Identity{Instance: in.id, Origin: in.rec.Origin, Execution: in.rec.Execution}
+	}
+	s, _ := in.unread[0].Ev.(*history.Started) // advance looks before it turns
+	return history.Identity{Instance: in.id, Origin: s.Origin, Execution: s.Execution}
+}
+
+// Record adds events to what the turn has decided, and to its state. It reports false if that failed.
+func (t *Decided) Record(events []history.Event) bool {
+	for _, e := range events {
+		t.noteCancelled(e)
+		if err := t.Fold.Apply(e); err != nil {
+			t.Err = fmt.Errorf("the turn breaks its history: %w", err)
+			return false
+		}
+		b, err := history.Encode(e)
+		if err != nil {
+			t.Err = err
+			return false
+		}
+		t.Events = append(t.Events, e)
+		t.encoded = append(t.encoded, b)
+		t.Size += len(b)
+	}
+	return true
+}
+
+// noteCancelled keeps the effect of an activity that is about to be forgotten.
+func (t *Decided) noteCancelled(e history.Event) {
+	c, ok := e.(*history.ActivityCancelRequested)
+	if !ok {
+		return
+	}
+	if s := t.Fold.Activity(c.Scheduled); s != nil {
+		if t.cancelled == nil {
+			t.cancelled = make(map[uint64]string)
+		}
+		t.cancelled[c.Scheduled] = s.Effect
+	}
+}
+
+// turned takes a turn back from the turner.
+func (a *turns) turned(in *instance, t *turn) {
+	in.resident = !t.Forbidden
+	a.met.Turns.Inc()
+	a.met.Dropped.Add(float64(t.Dropped))
+	switch {
+	case t.Forbidden:
+		a.to(in, idle)
+		a.turns.refuseBelow(in)
+	case t.Diverged:
+		a.to(in, idle)
+		a.met.Diverged.Inc()
+		a.turns.divergedFrom(in, t.Err.Error())
+	case t.Err != nil:
+		a.to(in, idle)
+		a.removals.stall(in, stallUnreadable, t.Err.Error())
+	case t.Size > store.CommitBytes:
+		a.to(in, idle)
+		a.turns.tooLarge(in, t)
+	case t.Early:
+		a.to(in, idle)
+		a.turns.waitToObserve(in)
+	case len(t.Events) == 0 && len(t.Pop) == 0:
+		a.to(in, idle) // a timer fired that had been cancelled meanwhile: nothing to write
+		in.overdue = t.Overdue
+		a.leases.reconcileLeases(in)
+	default:
+		a.admission.enter(in, t)
+	}
+}
+
+// divergedFrom keeps an instance until code comes that fits its history, or fails it, as configured.
+func (a *turns) divergedFrom(in *instance, why string) {
+	if !a.cfg.FailDiverged {
+		a.removals.stall(in, stallDiverged, why)
+		return
+	}
+	a.turns.failByName(in, &history.Failure{Code: history.CodeDiverged, Permanent: true, Message: fmt.Sprintf("instance %s: %s", in.id, why)})
+}
+
+// tooLarge fails an instance whose turn does not fit into a commit.
+func (a *turns) tooLarge(in *instance, t *turn) {
+	message := fmt.Sprintf("instance %s: one turn decided %d bytes of events, the limit is %d; schedule less at once", in.id, t.Size, store.CommitBytes)
+	if n := len(t.Front); n > 0 {
+		message = fmt.Sprintf("instance %s: to continue as new takes %d bytes, with %d events that it has received and not read, and the limit is %d; read the events first",
+			in.id, t.Size, n-1, store.CommitBytes)
+	}
+	a.turns.failByName(in, &history.Failure{Code: history.CodeTooLarge, Message: message})
+}
+
+// takenBack cancels what an instance that is ended by name has outstanding.
+func takenBack(s *history.State, why *cancel.Cancelled) []history.Event {
+	var out []history.Event
+	short := text.Shorten(why.Text, replay.MaxReason)
+	for _, id := range s.Outstanding() {
+		out = append(out, &history.ActivityCancelRequested{Scheduled: id, Reason: why.Reason, By: why.By, Text: short})
+	}
+	for _, id := range s.Children() {
+		if !s.Child(id).Abandon {
+			out = append(out, &history.ChildCancelRequested{Scheduled: id, Reason: why.Reason, By: why.By, Text: short})
+		}
+	}
+	return out
+}
+
+// blocked gives up a turn whose code does not come back.
+func (a *turns) blocked(in *instance) {
+	a.to(in, idle)
+	in.resident = false // it belongs to the goroutine that was left behind, and so do the inputs that it was given
+	s := a.removals.stalls[in.id]
+	if s == nil || s.Kind != stallBlocked || s.Tries+1 < blockedTries {
+		a.removals.stall(in, stallBlocked, "the orchestration's code did not come back; it may wait for something outside, such as a channel, a lock or the network")
+		return
+	}
+	a.unload(in)
+	a.inbox.load(in, operation{goal: toFail, failure: &history.Failure{
+		Code:    history.CodeBlocked,
+		Message: fmt.Sprintf("instance %s: the orchestration's code blocked %d times; orchestration code may wait only for futures", in.id, blockedTries),
+	}})
+}
+
+// failByName ends an instance without asking its code: its outstanding activities and children are cancelled, and
+// its inbox is read no further.
+func (a *turns) failByName(in *instance, f *history.Failure) {
+	a.log.Error("the instance fails", "instance", in.id, "error", f.Message)
+	a.unloadCode(in)
+	a.turns.endByName(in, &cancel.Cancelled{Reason: cancel.OrchestrationFailed}, &history.Failed{Failure: *f}, 0)
+}
+
+// endByName ends an instance with the event given; what is outstanding is cancelled for the reason given, and the
+// first so many inputs are dropped.
+func (a *turns) endByName(in *instance, why *cancel.Cancelled, end history.Event, drop int) {
+	if in.state == nil {
+		in.state = &history.State{}
+	}
+	t := &turn{in: in, now: a.clock.now(), Decided: Decided{Fold: in.state, Due: in.rejectedAt}} // it is not decided again
+	if in.state.Len == 0 && len(in.unread) > 0 && in.unread[0].start() {
+		in.unread[0].Ev.Meta().ID = 1
+		t.Record([]history.Event{in.unread[0].Ev})
+		drop = max(drop, 1)
+	}
+	for _, u := range in.unread[:drop] {
+		t.Pop = append(t.Pop, u.ID)
+	}
+	at := max(in.state.Now, t.now)
+	for _, ev := range takenBack(in.state, why) {
+		*ev.Meta() = history.Head{ID: in.state.Len + 1, At: at}
+		t.Record([]history.Event{ev})
+	}
+	*end.Meta() = history.Head{ID: in.state.Len + 1, At: at}
+	if !t.Record([]history.Event{end}) {
+		a.removals.stall(in, stallUnreadable, t.Err.Error())
+		return
+	}
+	a.commits.commit(in, t)
+}

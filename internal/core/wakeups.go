@@ -1,0 +1,141 @@
+package core
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/pkg/history/store"
+)
+
+// How often the schedule is read, and how much of it.
+const (
+	pollEvery = time.Second            // the schedule is read at least so often
+	pollGap   = 250 * time.Millisecond // and, for what memory does not know, at most so often
+	pollFull  = 10 * time.Millisecond  // but sooner if there were more than one poll takes
+	DueBatch  = 256
+
+	startsAtOnce = 32 // instances that a takeover or a loss of tasks has reconciled at a time
+)
+
+// schedule has what is due: it reads the wake-ups of the partition, and knows up to when all inputs are known.
+type schedule struct {
+	*Owner
+	polling   bool
+	pollAgain bool // a poll was due while one was under way, which may have read the schedule too early
+	pollAt    time.Time
+	todo      []string // to be reconciled when there is room: what a takeover found
+	horizon   horizon
+}
+
+// poll asks the schedule which instances and gates are due.
+func (a *schedule) poll() {
+	if a.schedule.polling {
+		a.schedule.pollAgain = true
+		return
+	}
+	a.schedule.polling = true
+	a.schedule.checkHorizon()
+	a.emit(Effect{Kind: ReadDue})
+}
+
+func (a *schedule) dueRead(d store.DueSet, err error) {
+	a.schedule.polling = false
+	if a.schedule.pollAgain {
+		a.schedule.pollAgain = false
+		a.schedule.pollBy(a.clock.wall)
+	}
+	if err != nil {
+		a.storeFailed("due", err)
+		return
+	}
+	a.sawClock(d.Now)
+	a.schedule.pollFor(d.Now, d.Next, len(d.Instances))
+	for _, id := range d.Instances {
+		a.schedule.wake(id)
+	}
+	a.schedule.pollFor(d.Now, d.NextLimit, len(d.Limits))
+	for _, name := range d.Limits {
+		a.notices.visitGate(name)
+	}
+}
+
+// pollFor brings the next poll forward to what is due next, 0: nothing, when the last poll has found so many.
+func (a *schedule) pollFor(now, next int64, found int) {
+	if next == 0 {
+		return
+	}
+	gap := pollGap
+	if found == DueBatch { // thousands of stalled ones must not keep a neighbor's timer waiting
+		gap = pollFull
+	}
+	a.schedule.pollBy(a.clock.wall.Add(max(time.Duration(next-now)*time.Millisecond, gap)))
+}
+
+// pollBy brings the next poll forward.
+func (a *schedule) pollBy(t time.Time) {
+	if t.Before(a.schedule.pollAt) {
+		a.schedule.pollAt = t
+	}
+}
+
+// wake has the instance reconciled, unless what is outstanding sets its next wake-up.
+func (a *schedule) wake(id string) {
+	in := a.instance(id)
+	if in.phase.busy() { // a commit or reconciliation sets the next wake-up; a load does not
+		in.wakeupDue = in.wakeupDue || in.phase == loading || in.phase == fetchingHead
+		return
+	}
+	in.wakeupDue = true
+	a.advance(in)
+}
+
+// startDeferred reconciles what a takeover or a loss of tasks has found, a bounded number at a time.
+func (a *schedule) startDeferred() {
+	for len(a.schedule.todo) > 0 && a.busy < startsAtOnce && !a.leaving && a.err == nil {
+		id := a.schedule.todo[0]
+		a.schedule.todo = a.schedule.todo[1:]
+		in := a.instance(id)
+		in.wakeupDue = true // also of one that is busy: what is outstanding may set a wake-up that is far away
+		a.advance(in)
+	}
+}
+
+// Takeover is what the store has for a new owner.
+type Takeover struct {
+	Stalls   map[string]string // encoded, by instance
+	Due      []string
+	Now      int64
+	Clean    bool               // the owner before has handed over
+	Lost     time.Time          // tasks that were published before it are gone; zero: none are known to be
+	Watched  time.Time          // changes are watched until then
+	Policies *limiter.Overrides // that are set
+}
+
+// takeOver begins the tenure.
+func (a *schedule) takeOver(found *Takeover) {
+	a.leases.lost, a.commits.watched, a.admission.policies.Set = found.Lost, found.Watched, found.Policies
+	for id, why := range found.Stalls {
+		a.removals.stalls[id] = ParseStall(why)
+		a.removals.forced[id] = true
+		a.schedule.todo = append(a.schedule.todo, id)
+	}
+	if !found.Clean {
+		a.leases.doubted = found.Now
+	}
+	a.sawClock(found.Now) // before the first timer is judged: this process' own clock may be ahead
+	a.schedule.todo = append(a.schedule.todo, found.Due...)
+	a.schedule.askHorizon(0)
+}
+
+// unfinished tells what the next owner has to repair; nil if there is nothing.
+func (a *schedule) unfinished() error {
+	switch {
+	case a.outbox.unsent > 0 || len(a.commits.resends.failed) > 0:
+		return fmt.Errorf("hand-over: %d messages and tasks of %d instances could not be published", a.outbox.unsent, len(a.commits.resends.failed))
+	case len(a.schedule.todo) > 0:
+		return fmt.Errorf("hand-over: %d instances of the owner before have not been looked at", len(a.schedule.todo))
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,78 @@
+package core
+
+import (
+	"errors"
+
+	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+)
+
+// Removing an instance that cannot be read.
+//
+//	forced purge ──refused by Redis──▶ inbox, message ids of another type removed ──▶ ingested
+//	ingested ──instance unreadable──▶ searched for in the raw inbox ──found──▶ keys scanned ──▶ wiped: one script
+//	                                                                  └─none──▶ stalled
+//
+// The purge stays where it is until the step behind it is done: in the stream until its inbox takes it, and in the inbox until the
+// script removes it together with the instance. So a crash at any point repeats the step. What the record still names is done:
+// the parent is told. Activities end at the next renewal of their leases, and gates find slots that nobody wants. Only the children of
+// an unreadable history are unknown; they run on.
+
+// Wipe is a forced purge that was found in front of an instance that cannot be read.
+type Wipe struct {
+	Request store.Wipe
+	Purge   *history.PurgeRequested
+	Ahead   []Unread      // inputs in front of it that can be read
+	Rec     *store.Record // nil: there is none that can be read
+}
+
+// wipeOr removes an instance that cannot be read, if a forced purge is anywhere in its inbox. Otherwise it is stalled.
+func (a *removals) wipeOr(in *instance, op operation) {
+	delete(a.removals.forced, in.id)
+	a.unloadCode(in)
+	op.from = in.phase
+	a.to(in, findingWipe)
+	in.op = op
+	a.emit(Effect{Kind: FindWipe, ID: in.id})
+}
+
+func (a *removals) wipeFound(in *instance, w *Wipe, err error) {
+	op := in.op
+	a.to(in, op.from)
+	switch {
+	case err != nil:
+		a.storeFailed("load "+in.id, err)
+		a.forget(in)
+	case w != nil:
+		a.to(in, wiping)
+		in.outstanding.wipe = w
+		a.emit(Effect{Kind: WipeInstance, ID: in.id, Body: w})
+	case a.removals.forced[in.id]: // it has come meanwhile
+		a.removals.wipeOr(in, op)
+	default:
+		a.removals.deferInstance(in, op.kind, op.why)
+	}
+}
+
+// wiped tells those who can be told that the instance is removed.
+func (a *removals) wiped(in *instance, w *Wipe, now int64, err error) {
+	a.to(in, idle)
+	switch {
+	case err == nil:
+		a.sawClock(now)
+		a.met.Purged.Inc()
+		a.log.Warn("unreadable instance purged by force", "instance", in.id, "by", w.Purge.By)
+		a.removals.notBegun(in, w.Purge, w.Ahead)
+		if w.Rec != nil && w.Rec.Parent != nil && !w.Rec.Status.Ended() {
+			_, end := purged(w.Purge, a.clock.now())
+			a.outbox.reply(in, done(w.Rec.Parent, end))
+		}
+		a.commits.answer(w.Purge.Reply, request.Answer{Instance: in.id, Status: request.StatusPurged})
+	case errors.Is(err, store.ErrConflict): // something came in front, or the reply of an earlier try was lost
+		a.met.Conflicts.Inc()
+	default:
+		a.storeFailed("purge of "+in.id, err)
+	}
+	a.removals.removed(in, err == nil || errors.Is(err, store.ErrConflict))
+}

@@ -1,0 +1,35 @@
+package shard
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/request"
+)
+
+// demandWait is how long the answers of the workers are collected.
+const demandWait = 500 * time.Millisecond
+
+// demand answers how much work a task queue has. The stream is read first: a task that is claimed meanwhile is counted twice rather
+// than not at all, so that an autoscaler stops no worker that has work.
+func (qs *queries) demand(ctx context.Context, queue string) (request.Reply, error) {
+	backlog, err := qs.conn.Backlog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	workers, err := request.Workers(ctx, qs.conn, demandWait)
+	if err != nil {
+		return nil, err
+	}
+	r := &request.QueueDemand{Unclaimed: backlog[queue]}
+	for _, w := range workers {
+		for _, u := range w.Used {
+			if u.Queue == queue {
+				r.Workers++
+				r.Claimed += uint64(max(0, u.Slots)) //nolint:gosec // not negative
+				r.Slots += uint64(max(0, u.Of))      //nolint:gosec // not negative
+			}
+		}
+	}
+	return r, nil
+}

@@ -1,0 +1,272 @@
+package shard
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pawlrun/pawl/internal/core"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+const (
+	gatePage    = 100 // gates, or waiters, of one reply, if the client does not say
+	gateReaders = 16  // gates that are read at a time for one request
+)
+
+// limitsListed lists the limits in use that belong to the partition, by name; the cursor is the last one of the page before.
+func (qs *queries) limitsListed(ctx context.Context, q *request.Limits) (request.Reply, error) {
+	names, err := qs.gates.Scheduled(ctx, qs.st.Part)
+	if err != nil {
+		return nil, err
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return name <= q.Cursor || q.Action != "" && limiter.Action(name) != q.Action })
+	slices.Sort(names)
+	r := new(request.LimitPage)
+	if limit := pageOf(q.Limit); len(names) > limit {
+		names = names[:limit]
+		r.Cursor = names[limit-1]
+	}
+	all := make([]*request.LimitStats, len(names))
+	err = atOnce(len(names), func(i int) error {
+		s, ok, err := qs.statsInForce(ctx, names[i])
+		if err == nil && ok { // otherwise it is listed, and its first caller has not entered yet
+			stats := asStats(s)
+			all[i] = &stats
+		}
+		return err
+	})
+	for _, s := range all {
+		if s != nil {
+			r.Limits = append(r.Limits, *s)
+		}
+	}
+	return r, err
+}
+
+// statsInForce reads how a gate stands by the policy that is in force, whether or not the gate has been given it.
+func (qs *queries) statsInForce(ctx context.Context, name string) (limiter.Stats, bool, error) {
+	return qs.gates.StatsInForce(ctx, name, func(has limiter.InForce) *limiter.InForce {
+		return qs.policies.now().Newer(name, has.Version, has.Declared)
+	})
+}
+
+func pageOf(limit int) int {
+	if limit <= 0 {
+		return gatePage
+	}
+	return min(limit, request.MaxLimitRows)
+}
+
+// atOnce does n things, several at a time, and gives the first error.
+func atOnce(n int, do func(i int) error) error {
+	var g errgroup.Group
+	g.SetLimit(gateReaders)
+	for i := range n {
+		g.Go(func() error { return do(i) })
+	}
+	return g.Wait()
+}
+
+func asStats(s limiter.Stats) request.LimitStats {
+	return request.LimitStats{
+		Action: s.Action, Key: s.Key, Waiting: length(s.QueueLength), Active: length(s.Active), OldestEnqueued: s.OldestEnqueuedAt, Enqueued: s.TotalEnqueued, Completed: s.TotalCompleted, Rejected: s.Rejected, TimedOut: s.TimedOut,
+		Withdrawn: s.Withdrawn, Cleared: s.Cleared, LimitedUntil: s.LimitedUntil, Deadlocked: s.Deadlocked, Policy: s.Policy,
+	}
+}
+
+func length(n int) uint64 { return uint64(max(n, 0)) }
+
+// isHashed reports whether a key is one as a gate's name has it when it could not stand there as it is.
+func isHashed(key string) bool {
+	head, sum, ok := strings.Cut(key, "~")
+	return ok && len(sum) == 22 && limiter.Name("", head+sum) == "/"+head+sum
+}
+
+// findLimit returns the name and the state of the limit that a request names. A key may be given as it is or, if the name of its limit
+// has a hash of it only, as lists show it.
+func (qs *queries) findLimit(ctx context.Context, action, key string) (name string, s limiter.Stats, _ error) {
+	if err := queue.CheckName(action); err != nil {
+		return "", s, &request.Problem{Code: request.ProblemBadRequest, Message: err.Error()}
+	}
+	names := []string{limiter.Name(action, key)}
+	if isHashed(key) {
+		names = append(names, action+"/"+key)
+	}
+	for _, name := range names {
+		if s, ok, err := qs.statsInForce(ctx, name); ok || err != nil {
+			return name, s, err
+		}
+	}
+	text := "action " + action + " has no queue: nobody has called it while it was limited"
+	if key != "" {
+		text = fmt.Sprintf("action %s has no queue for key %q: nobody has called it with that key in the last hour, while it was limited", action, key)
+	}
+	return "", s, &request.Problem{Code: request.ProblemNotFound, Message: text}
+}
+
+func (qs *queries) limitStats(ctx context.Context, q *request.Limit) (request.Reply, error) {
+	_, s, err := qs.findLimit(ctx, q.Action, q.Key)
+	if err != nil {
+		return nil, err
+	}
+	return &request.LimitPage{Limits: []request.LimitStats{asStats(s)}}, nil
+}
+
+func (qs *queries) limitHolders(ctx context.Context, q *request.Holders) (request.Reply, error) {
+	name, _, err := qs.findLimit(ctx, q.Action, q.Key)
+	if err != nil {
+		return nil, err
+	}
+	n := request.MaxLimitRows
+	if q.Limit > 0 {
+		n = min(q.Limit, n)
+	}
+	holders, err := qs.gates.Holders(ctx, name, n)
+	r := new(request.WaiterPage)
+	for _, m := range holders {
+		r.Waiters = append(r.Waiters, asWaiter(m))
+	}
+	return r, err
+}
+
+func (qs *queries) limitWaiters(ctx context.Context, q *request.Waiters) (request.Reply, error) {
+	name, _, err := qs.findLimit(ctx, q.Action, q.Key)
+	if err != nil {
+		return nil, err
+	}
+	from := 0
+	if q.Cursor != "" {
+		if from, err = strconv.Atoi(q.Cursor); err != nil || from < 0 {
+			return nil, &request.Problem{Code: request.ProblemBadRequest, Message: fmt.Sprintf("cursor %q is not a position in a queue", q.Cursor)}
+		}
+	}
+	n := pageOf(q.Limit)
+	all, err := qs.gates.Waiters(ctx, name, from, n)
+	r := new(request.WaiterPage)
+	for _, w := range all {
+		x := asWaiter(w.Member)
+		x.Position, x.Since = length(w.Position), w.Since
+		r.Waiters = append(r.Waiters, x)
+	}
+	if len(all) == n {
+		r.Cursor = strconv.Itoa(from + n)
+	}
+	return r, err
+}
+
+// asWaiter is a member, and the part of its instance that it is, as far as its place has it.
+func asWaiter(m limiter.Member) request.Waiter {
+	w := request.Waiter{Instance: m.Instance}
+	if _, start := m.Origin(); start {
+		w.Execution, w.Event = 1, 1
+	} else {
+		w.Execution, w.Event, _ = m.Activity() // of a kept slot, or a newer build's: not known
+	}
+	return w
+}
+
+// clearLimit rejects the waiters, and has the owner of the limit notify them now.
+func (qs *queries) clearLimit(ctx context.Context, q *request.Clear) (request.Reply, error) {
+	name, _, err := qs.findLimit(ctx, q.Action, q.Key)
+	if err != nil {
+		return nil, err
+	}
+	n, err := qs.gates.Clear(ctx, name)
+	if n > 0 {
+		qs.log.Info("a queue was cleared", "gate", name, "waiters", n)
+		qs.wakeGate(name)
+	}
+	return &request.Cleared{Count: n}, err
+}
+
+// policiesSet reads them, for what this process knows may be a second old.
+func (qs *queries) policiesSet(ctx context.Context) (request.Reply, error) {
+	o, err := qs.gates.Overrides(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &request.PolicyList{Orchestrations: qs.cfg.Programs.Orchestrations()}
+	for level, p := range o.Policies {
+		r.Policies = append(r.Policies, request.LevelPolicy{Level: level, Policy: p})
+	}
+	slices.SortFunc(r.Policies, func(x, y request.LevelPolicy) int { return cmp.Compare(x.Level, y.Level) })
+	return r, nil
+}
+
+func (qs *queries) setPolicy(ctx context.Context, q *request.SetPolicy) (request.Reply, error) {
+	if err := queue.CheckLevel(q.Level); err != nil {
+		return nil, &request.Problem{Code: request.ProblemRefused, Message: err.Error()}
+	}
+	version, err := qs.gates.SetPolicy(ctx, q.Level, q.Policy)
+	if _, bad := errors.AsType[*history.PolicyError](err); bad {
+		return nil, &request.Problem{Code: request.ProblemRefused, Message: "the policy of " + q.Level + ": " + err.Error()}
+	}
+	if err != nil {
+		return nil, err
+	}
+	qs.log.Info("a policy was set", "level", q.Level, "version", version, "policy", q.Policy)
+	qs.policyChanged(ctx)
+	return new(request.Done), nil
+}
+
+func (qs *queries) deletePolicy(ctx context.Context, level string) (request.Reply, error) {
+	if err := queue.CheckLevel(level); err != nil {
+		return nil, &request.Problem{Code: request.ProblemRefused, Message: err.Error()}
+	}
+	existed, version, err := qs.gates.DeletePolicy(ctx, level)
+	if err == nil && !existed {
+		err = &request.Problem{Code: request.ProblemNotFound, Message: "no policy was set for " + level}
+	}
+	if err != nil {
+		return nil, err
+	}
+	qs.log.Info("a policy was deleted", "level", level, "version", version)
+	qs.policyChanged(ctx)
+	return new(request.Done), nil
+}
+
+// policyChanged brings a change into force. It is stored: what fails here is made good within a second.
+func (qs *queries) policyChanged(ctx context.Context) {
+	if err := qs.policies.changed(ctx); err != nil {
+		logFailure(qs.log, "changed policy not read, retrying", err)
+	}
+}
+
+// limitWaits describes what of an instance waits at limits, by event, at most maxOutstanding. A limit that cannot be read is listed
+// without a position.
+func (qs *queries) limitWaits(ctx context.Context, id string, s *history.State) []request.LimitWait {
+	if s.WaitingLen() == 0 {
+		return nil
+	}
+	tickets := slices.DeleteFunc(s.Tickets(), func(k history.Ticket) bool { return !k.Waiting })
+	tickets = tickets[:min(len(tickets), maxOutstanding)]
+	out := make([]request.LimitWait, len(tickets))
+	err := atOnce(len(tickets), func(i int) error {
+		k, w := tickets[i], &out[i]
+		name := k.Limit.Name
+		*w = request.LimitWait{Event: k.Event, Action: limiter.Action(name), Key: limiter.Key(name)}
+		p, ok, err := qs.gates.Place(ctx, name, core.Member(id, k.Event, s.Started, k.Limit))
+		if err != nil || !ok {
+			return err
+		}
+		w.Position, w.Admitted, w.Since = length(p.Position), p.Position == 0, p.Since
+		w.QueueLength, w.Active, w.Policy = length(p.Waiting), length(p.Holding), p.Policy
+		w.LimitedUntil, w.Deadlocked = p.LimitedUntil, p.Deadlocked
+		return nil
+	})
+	if err != nil {
+		logFailure(qs.log, "gate not read, describing without its place", err, "instance", id)
+	}
+	return out
+}

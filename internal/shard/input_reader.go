@@ -1,0 +1,232 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/core"
+
+	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+const (
+	idleAdvance = 30 * time.Second // how often an idle partition moves applied to the end of the stream
+	stallCheck  = 3 * time.Second  // likewise at first, and after a reader lacked an input: it may not receive it any more
+	firstRetry  = 50 * time.Millisecond
+	lastRetry   = 2 * time.Second
+	lastAttach  = 250 * time.Millisecond // between attempts to read inputs: a new leader has been elected meanwhile
+	ingestBytes = 4 << 20                // payload of one script
+)
+
+// inputReader puts the inputs of a partition into the inboxes of their instances, from where the store left them, for as long as the
+// tenure lasts. It runs on a goroutine of its own: a batch is read when the one before it is in the store.
+type inputReader struct{ *shell }
+
+// run reads until ctx ends.
+func (ir *inputReader) run(ctx context.Context) {
+	at := ir.tenure.Applied
+	pause, cutOff := firstRetry, false
+	for ctx.Err() == nil {
+		r, err := ir.conn.Attach(ctx, ir.st.Part, at)
+		if err != nil {
+			if ctx.Err() == nil {
+				logFailure(ir.log, "inputs not read, retrying", err, "after", at.Seq, "pause", pause)
+			}
+			pause = min(wait(ctx, pause), lastAttach)
+			continue
+		}
+		if gap := r.Gap(); gap != nil {
+			ir.met.gaps.Inc()
+			ir.log.Error("inputs removed from stream before being read", "error", gap)
+		}
+		pause = firstRetry
+		if cutOff {
+			ir.announce() // what was pushed meanwhile is lost
+		}
+		at = ir.drain(ctx, r, at)
+		r.Stop()
+		cutOff = true
+		if err := r.Err(); err != nil && ctx.Err() == nil {
+			ir.log.Debug("reading inputs interrupted, attaching again", "after", at.Seq, "error", err)
+			pause = wait(ctx, pause)
+		}
+	}
+}
+
+// wait pauses and gives the next pause.
+func wait(ctx context.Context, d time.Duration) time.Duration {
+	sleep(ctx, d)
+	return min(2*d, lastRetry)
+}
+
+// sleep returns when d has passed or ctx is over.
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+// drain ingests what the reader gives until the reader or the tenure ends, and answers how far it came.
+func (ir *inputReader) drain(ctx context.Context, r *queue.Reader, at history.Position) history.Position {
+	idle := time.NewTimer(stallCheck)
+	defer idle.Stop()
+	for {
+		var batch []queue.Input
+		var next history.Position
+		select {
+		case <-ctx.Done():
+			return at
+		case <-r.Done():
+			return at
+		case batch = <-r.Batches():
+			if len(batch) == 0 {
+				continue
+			}
+			next = batch[len(batch)-1].Pos
+		case <-idle.C:
+			tail, ok, err := r.Tail(ctx)
+			idle.Reset(idleAdvance)
+			if r.Behind() {
+				idle.Reset(stallCheck)
+			}
+			// A stream that was restored without its tail ends before `at`, until something new comes.
+			if err != nil || !ok || tail.Time <= at.Time {
+				continue
+			}
+			next = tail
+		}
+		ir.lag.begin(batch)
+		for first := true; first || len(batch) > 0; first = false {
+			n := chunk(batch)
+			to := next
+			if n < len(batch) {
+				to = batch[n-1].Pos
+			}
+			if !ir.ingest(ctx, batch[:n], at, to) {
+				return at
+			}
+			at, batch = to, batch[n:]
+			ir.lag.begin(batch)
+		}
+	}
+}
+
+// chunk is how many messages go into one script: it must not keep Redis, or a slow connection to
+// it, busy for so long that it is given up, and then tried again forever.
+func chunk(batch []queue.Input) int {
+	n, size := 0, 0
+	for n < len(batch) && (n == 0 || size+batch[n].Size <= ingestBytes) {
+		size += batch[n].Size
+		n++
+	}
+	return n
+}
+
+// ingest puts a batch into the inboxes. It reports false when the tenure is over.
+func (ir *inputReader) ingest(ctx context.Context, batch []queue.Input, prev, next history.Position) bool {
+	arrivals := ir.arrivals(ctx, batch)
+	msgs := make([]store.Message, len(arrivals))
+	for i := range arrivals {
+		msgs[i] = arrivals[i].Msg
+	}
+	type answer struct {
+		now  int64
+		said []store.Ingested
+		err  error
+	}
+	answers := make(chan answer, 1)
+	for pause := firstRetry; ; pause = wait(ctx, pause) {
+		ir.store.Ingest(ir.st, prev, next, msgs, func(now int64, said []store.Ingested, err error) {
+			answers <- answer{now, said, err} // has room: one call at a time
+		})
+		var got answer
+		select {
+		case got = <-answers:
+		case <-ctx.Done(): // whatever becomes of it: the fence and the position keep it from being taken twice
+			return false
+		}
+		switch {
+		case got.err == nil:
+			failpoint.Here("orchestrator.ingested")
+			ir.tenure.Acked(next)
+			ir.lag.end(ir.met, got.now)
+			ir.met.ingested.Add(float64(len(arrivals)))
+			return ir.post(core.Message{Kind: core.InputsIngested, Body: &core.Ingested{Now: got.now, To: next, Arrivals: arrivals, Results: got.said}})
+		case errors.Is(got.err, store.ErrFenced):
+			ir.post(core.Message{Kind: core.TenureFailed, Err: got.err})
+			return false
+		case errors.Is(got.err, store.ErrConflict):
+			ir.met.conflicts.Inc()
+			ir.post(core.Message{Kind: core.TenureFailed, Err: fmt.Errorf("%w: %w", store.ErrRolledBack, got.err)})
+			return false
+		case ctx.Err() != nil:
+			return false
+		case redisx.Refused(got.err) && len(batch) > 0:
+			return ir.ingestApart(ctx, batch, prev, next, got.err)
+		}
+		ir.met.storeErrors.Inc()
+		logFailure(ir.log, "inputs not ingested, retrying", got.err, "pause", pause)
+	}
+}
+
+// ingestApart finds the one message that Redis refuses (a key of its instance is none of Pawl's), so that it
+// does not hold up the others, and puts it aside.
+func (ir *inputReader) ingestApart(ctx context.Context, batch []queue.Input, prev, next history.Position, why error) bool {
+	if half := len(batch) / 2; half > 0 {
+		middle := batch[half-1].Pos
+		return ir.ingest(ctx, batch[:half], prev, middle) && ir.ingest(ctx, batch[half:], middle, next)
+	}
+	in := batch[0]
+	if ir.unblock(ctx, in) {
+		return ir.ingest(ctx, batch, prev, next)
+	}
+	ir.met.refused.Inc()
+	ir.log.Error("an input is refused by Redis and is skipped", "instance", in.Instance, "seq", in.Pos.Seq, "error", why)
+	ir.listRefusals(ctx, []store.Refusal{{Instance: in.Instance, Seq: in.Pos.Seq, At: in.Pos.Time / int64(time.Millisecond), Reason: why.Error()}})
+	return ir.ingest(ctx, nil, prev, next)
+}
+
+// arrivals turns messages into elements. What cannot be used is passed: counted, logged, and
+// remembered where list --stalled shows it, for its sender is gone.
+func (ir *inputReader) arrivals(ctx context.Context, batch []queue.Input) []core.Arrival {
+	out := make([]core.Arrival, 0, len(batch))
+	var refused []store.Refusal
+	defer func() { ir.listRefusals(ctx, refused) }()
+	for _, in := range batch {
+		var err error
+		if out, err = core.Arrivals(out, in, ir.seal); err != nil {
+			ir.met.refused.Inc()
+			ir.log.Warn("an input can not be used and is skipped", "instance", in.Instance, "seq", in.Pos.Seq, "error", err)
+			refused = append(refused, store.Refusal{Instance: in.Instance, Seq: in.Pos.Seq, At: in.Pos.Time / int64(time.Millisecond), Reason: err.Error()})
+			ir.answer(in.Reply, request.Answer{Instance: in.Instance, Problem: &request.Problem{Code: request.ProblemRefused, Message: err.Error()}})
+		}
+	}
+	return out
+}
+
+// unblock lets a forced purge into an inbox that Redis refuses to push to. It reports whether anything was in its way.
+func (ir *inputReader) unblock(ctx context.Context, in queue.Input) bool {
+	if in.Kind != queue.KindPurge || !in.Force || in.Problem != nil {
+		return false
+	}
+	ctx, stop := context.WithTimeout(ctx, lastRetry)
+	defer stop()
+	was, err := ir.store.Unblock(ctx, ir.st, in.Instance)
+	switch {
+	case err != nil:
+		logFailure(ir.log, "keys of another type not removed", err, "instance", in.Instance)
+	case was:
+		ir.log.Warn("keys of another type removed by forced purge", "instance", in.Instance)
+	}
+	return was
+}

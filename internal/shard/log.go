@@ -1,0 +1,31 @@
+package shard
+
+import (
+	"log/slog"
+
+	"github.com/pawlrun/pawl/internal/core"
+
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// logFailure logs an operation that failed and is repeated or repaired. One that an outage explains is logged at debug
+// level: the outage has lines of its own, however many operations it meets.
+func logFailure(log *slog.Logger, msg string, err error, attrs ...any) {
+	if queue.Unavailable(err) {
+		log.Debug(msg, append(attrs, "error", err)...)
+		return
+	}
+	redisx.LogFailure(log, msg, err, attrs...)
+}
+
+// writeLog writes a line of the owner.
+func (s *shell) writeLog(l *core.LogLine) {
+	switch {
+	case l.Failure != nil && s.ctx.Err() != nil: // the tenure is over
+	case l.Failure != nil:
+		logFailure(s.log, l.Text, l.Failure, l.Attrs...)
+	default:
+		s.log.Log(s.life, [...]slog.Level{core.LevelDebug: slog.LevelDebug, core.LevelInfo: slog.LevelInfo, core.LevelWarn: slog.LevelWarn, core.LevelError: slog.LevelError}[l.Level], l.Text, l.Attrs...)
+	}
+}

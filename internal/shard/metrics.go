@@ -1,0 +1,328 @@
+package shard
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/promx"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// Metrics are the metrics of an orchestrator. docs/metrics.md lists them.
+type Metrics struct {
+	ingested, refused, dropped, overBound, gaps      prometheus.Counter
+	turns, commits, conflicts, loads, reads, replays prometheus.Counter
+	published, publishErrors, resent, hints          prometheus.Counter
+	told, asked, taken, purged, childRefused         prometheus.Counter
+	looks, expired, restored, poisoned               prometheus.Counter
+	stalls, diverged, leftBehind, storeErrors        prometheus.Counter
+	payloadsChanged, paced, tenuresLost              prometheus.Counter
+	partitions, held, inputsFill                     prometheus.Gauge
+	forgedBells, forgedInputs                        prometheus.Counter
+
+	// Of limits.
+	gateAsks, grantsAgain, orphans prometheus.Counter
+	waited, refusedAt, deadlocks   *prometheus.CounterVec // by action; why
+	gateWaiting, gateHolding       *prometheus.GaugeVec   // by action
+	actions                        *promx.Names
+
+	turnSeconds, commitSeconds, ingestSeconds, timerLateness, limitWait prometheus.Histogram
+	turnSize                                                            prometheus.Histogram
+	byOrchestration                                                     map[string]*orchestrationMetrics // and promx.Other
+	instances, queueTasks, queueAge                                     *prometheus.GaugeVec
+	redis, nats                                                         *promx.RoundTrips
+	lags                                                                *lags
+}
+
+// orchestrationMetrics count the instances of one orchestration.
+type orchestrationMetrics struct {
+	started prometheus.Counter
+	ended   map[store.Status]prometheus.Counter
+}
+
+// maxActions bounds the values of the label action: the names of activities are those of the authors' code, and no orchestrator has a
+// list of them.
+const maxActions = 100
+
+// registration creates and registers metrics.
+type registration struct {
+	reg prometheus.Registerer
+	err error
+}
+
+func (r *registration) add(c prometheus.Collector) { r.err = errors.Join(r.err, r.reg.Register(c)) }
+
+func (r *registration) counter(name, help string) prometheus.Counter {
+	c := prometheus.NewCounter(prometheus.CounterOpts{Namespace: "pawl", Subsystem: "orchestrator", Name: name, Help: help})
+	r.add(c)
+	return c
+}
+
+func (r *registration) gauge(name, help string) prometheus.Gauge {
+	g := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "pawl", Subsystem: "orchestrator", Name: name, Help: help})
+	r.add(g)
+	return g
+}
+
+func (r *registration) counters(subsystem, name, help string, labels ...string) *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "pawl", Subsystem: subsystem, Name: name, Help: help}, labels)
+	r.add(c)
+	return c
+}
+
+func (r *registration) gauges(subsystem, name, help string, labels ...string) *prometheus.GaugeVec {
+	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "pawl", Subsystem: subsystem, Name: name, Help: help}, labels)
+	r.add(g)
+	return g
+}
+
+func (r *registration) histogram(subsystem, name, help string, buckets []float64) prometheus.Histogram {
+	h := prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "pawl", Subsystem: subsystem, Name: name, Help: help, Buckets: buckets})
+	r.add(h)
+	return h
+}
+
+// NewMetrics registers the metrics of a namespace; reg may be nil. Two orchestrators of one namespace need a registerer each, or one with labels of its own.
+func NewMetrics(reg prometheus.Registerer, namespace string, partitions int, orchestrations []string) (*Metrics, error) {
+	r := &registration{reg: promx.Namespace(reg, namespace)}
+	counter, gauge := r.counter, r.gauge
+	byAction := func(name, help string, more ...string) *prometheus.CounterVec {
+		return r.counters("limit", name, help, append([]string{"action"}, more...)...)
+	}
+	m := &Metrics{
+		gateAsks:      counter("limit_requests_repeated_total", "Requests to limits that were repeated."),
+		grantsAgain:   counter("grants_repeated_total", "Grants of limits that were repeated because their holders showed no use of them."),
+		orphans:       counter("limit_orphans_total", "Tickets removed from limits because no instance required them."),
+		waited:        byAction("waited_total", "Activities and starts that had to wait at a limit."),
+		refusedAt:     byAction("rejected_total", "Activities and starts that a limit rejected.", "why"),
+		deadlocks:     byAction("deadlocks_total", "Times that a limit was found deadlocked."),
+		gateWaiting:   r.gauges("limit", "waiting", "Waiters of the limits that this process owns.", "action"),
+		gateHolding:   r.gauges("limit", "active", "Slots in use of the limits that this process owns.", "action"),
+		actions:       promx.NewNames(maxActions, orchestrations...),
+		ingested:      counter("inputs_ingested_total", "Inputs pushed to inboxes."),
+		refused:       counter("inputs_refused_total", "Inputs that cannot be used."),
+		dropped:       counter("inputs_dropped_total", "Inputs without effect: repeats, late completions, inputs of ended instances."),
+		overBound:     counter("inputs_over_bound_total", "Inputs dropped because an inbox, or the inputs before a start, were at their bound."),
+		forgedBells:   counter("doorbells_forged_total", "Doorbells dropped because their proof is invalid."),
+		forgedInputs:  counter("inputs_forged_total", "Elements of inboxes dropped because neither ingest nor the claim of a lease has made them."),
+		gaps:          counter("input_gaps_total", "Times that inputs were missing from the stream."),
+		turns:         counter("turns_total", "Turns run."),
+		commits:       counter("commits_total", "Turns committed."),
+		conflicts:     counter("conflicts_total", "Writes rejected because the store was not in the expected state."),
+		loads:         counter("loads_total", "Instances loaded from the store."),
+		reads:         counter("inbox_reads_total", "Inboxes read separately."),
+		replays:       counter("replays_total", "Executions replayed from history."),
+		published:     counter("tasks_published_total", "Tasks published, repeats included."),
+		publishErrors: counter("publish_errors_total", "Tasks and messages that the stream did not acknowledge."),
+		resent:        counter("tasks_resent_total", "Tasks published again because they were lost."),
+		hints:         counter("cancel_hints_total", "Cancel hints sent to workers."),
+		told:          counter("messages_published_total", "Inputs published for other instances, repeats included."),
+		asked:         counter("child_starts_repeated_total", "Starts of children that were repeated because their end had not arrived."),
+		taken:         counter("child_ids_taken_total", "Starts of children whose id belonged to another instance."),
+		childRefused:  counter("children_refused_total", "Children that did not begin because an ancestor was cancelled."),
+		purged:        counter("instances_purged_total", "Instances removed: by request, or because their retention was over."),
+		looks:         counter("reconciliations_total", "Reconciliations of instances."),
+		expired:       counter("claims_expired_total", "Claims that expired and were dispatched again."),
+		restored:      counter("leases_restored_total", "Leases created again because the store had lost them."),
+		poisoned:      counter("activities_poisoned_total", "Activities claimed as often as allowed without an end."),
+		stalls:        counter("stalls_total", "Times that an instance became stalled."),
+		paced:         counter("executions_paced_total", "Executions delayed because their instance continues as new too often."),
+		diverged:      counter("non_determinism_total", "Turns whose code did not match the history."),
+		leftBehind:    counter("goroutines_abandoned_total", "Goroutines abandoned in orchestration code that blocks."),
+		storeErrors:   counter("store_errors_total", "Calls that Redis did not answer."),
+		tenuresLost:   counter("partitions_lost_total", "Ownerships of partitions that ended without a hand-over."),
+		payloadsChanged: counter("payloads_changed_total",
+			"Payloads that encoded differently on replay than when they were recorded; the recorded ones stand."),
+		partitions: gauge("partitions", "Partitions owned."),
+		held:       gauge("due_held", "Instances for which something is due and waits until all inputs accepted before are ingested."),
+		inputsFill: gauge("inputs_stream_used_ratio", "Part of its size limit that the inputs stream has used; set by the owner of partition 0."),
+	}
+	gauge("namespace_partitions", "Partitions of the namespace.").Set(float64(partitions))
+	m.measure(r, orchestrations)
+	if r.err != nil {
+		return nil, fmt.Errorf("orchestrator: metrics: %w", r.err)
+	}
+	return m, nil
+}
+
+// measure adds the durations and what has labels.
+func (m *Metrics) measure(r *registration, orchestrations []string) {
+	m.turnSeconds = r.histogram("orchestrator", "turn_seconds", "Duration of turns: replay and the author's code.", promx.Buckets())
+	m.commitSeconds = r.histogram("orchestrator", "commit_seconds", "Duration of commits, from the request to the reply of Redis.", promx.Buckets())
+	m.turnSize = r.histogram("orchestrator", "turn_bytes", "Size of the events of a commit.", promx.Sizes())
+	m.ingestSeconds = r.histogram("orchestrator", "ingest_seconds", "Time from the acceptance of an input by the stream to its inbox, of the oldest input of each batch.", promx.Buckets())
+	m.timerLateness = r.histogram("orchestrator", "timer_lateness_seconds", "Time from the due time of a timer to the commit that fires it.", promx.Buckets())
+	m.limitWait = r.histogram("limit", "wait_seconds", "Time that activities waited at limits until they were admitted.", promx.Buckets())
+	m.instances = r.gauges("orchestrator", "instances", "Instances of the partitions that this process owns, by status: pending, running, and stalled, which the others include.", "status")
+	m.queueTasks = r.gauges("queue", "tasks", "Tasks in the stream that no worker has claimed; set by the owner of partition 0.", "queue")
+	m.queueAge = r.gauges("queue", "oldest_task_seconds", "Age of the oldest task in the stream; set by the owner of partition 0.", "queue")
+	m.redis, m.nats = promx.NewRoundTrips("redis", "Redis", "orchestrator"), promx.NewRoundTrips("nats", "NATS", "orchestrator")
+	r.add(m.redis)
+	r.add(m.nats)
+	r.add(promx.Build("orchestrator"))
+	m.lags = &lags{desc: prometheus.NewDesc("pawl_orchestrator_input_lag_seconds",
+		"Age of the oldest input that a partition has read and not ingested; 0: none.", []string{"partition"}, nil)}
+	r.add(m.lags)
+	started := r.counters("orchestrator", "instances_started_total", "Instances whose first turn was committed.", "orchestration")
+	ended := r.counters("orchestrator", "instances_ended_total", "Instances that ended, by outcome: completed, failed, cancelled.", "orchestration", "outcome")
+	m.byOrchestration = make(map[string]*orchestrationMetrics, len(orchestrations)+1)
+	for _, name := range append([]string{promx.Other}, orchestrations...) {
+		o := &orchestrationMetrics{started: started.WithLabelValues(name), ended: make(map[store.Status]prometheus.Counter)}
+		for _, s := range store.Statuses() {
+			if s.Ended() {
+				o.ended[s] = ended.WithLabelValues(name, string(s))
+			}
+		}
+		m.byOrchestration[name] = o
+	}
+}
+
+// ObserveRedis measures a round trip to Redis.
+func (m *Metrics) ObserveRedis(took time.Duration, failed bool) { m.redis.Observe(took, failed) }
+
+// orchestration returns the metrics of an orchestration.
+func (m *Metrics) orchestration(name string) *orchestrationMetrics {
+	if o := m.byOrchestration[name]; o != nil {
+		return o
+	}
+	return m.byOrchestration[promx.Other]
+}
+
+// committed measures a turn that is in the store since now, Unix ms.
+func (m *Metrics) committed(t *core.Decided, c *store.Commit, now int64) {
+	if c.NewHead == "" {
+		return
+	}
+	m.turnSize.Observe(float64(t.Size))
+	for _, e := range t.Events {
+		switch e := e.(type) {
+		case *history.Started:
+			if e.Execution == 1 {
+				m.orchestration(e.Name).started.Inc()
+			}
+		case *history.TimerFired:
+			m.timerLateness.Observe(seconds(e.At, now))
+		case *history.Granted:
+			if s := t.Fold.Activity(e.Scheduled); s != nil && s.Limit != nil && s.Limit.WaitingSince != 0 {
+				m.limitWait.Observe(seconds(s.Limit.WaitingSince, now))
+			}
+		case *history.Completed, *history.Failed, *history.Cancelled:
+			if n := m.orchestration(t.Fold.Started.Name).ended[c.Record.Status]; n != nil {
+				n.Inc()
+			}
+		}
+	}
+}
+
+// seconds is the time between two times in Unix ms; the clocks of servers differ, so it is at least zero.
+func seconds(from, to int64) float64 { return max(0, float64(to-from)/1000) }
+
+// lag is the age of the inputs that a partition has read and not ingested.
+type lag struct{ oldest atomic.Int64 } // Unix ns, of the stream; 0: none
+
+// begin notes the oldest input of a batch.
+func (l *lag) begin(batch []queue.Input) {
+	if len(batch) > 0 {
+		l.oldest.Store(batch[0].Pos.Time)
+	}
+}
+
+// end measures the age of the oldest input at the time at which its batch was ingested, Unix ms.
+func (l *lag) end(m *Metrics, now int64) {
+	if at := l.oldest.Swap(0); at != 0 {
+		m.ingestSeconds.Observe(seconds(at/int64(time.Millisecond), now))
+	}
+}
+
+// lags collects the lag of every partition that the process owns.
+type lags struct {
+	desc   *prometheus.Desc
+	shards atomic.Pointer[shards] // nil: not started
+}
+
+// Describe implements prometheus.Collector.
+func (l *lags) Describe(ch chan<- *prometheus.Desc) { ch <- l.desc }
+
+// Collect implements prometheus.Collector.
+func (l *lags) Collect(ch chan<- prometheus.Metric) {
+	all := l.shards.Load()
+	if all == nil {
+		return
+	}
+	now := time.Now()
+	all.each(func(s *shard) {
+		age := 0.0
+		if at := s.lag.oldest.Load(); at != 0 {
+			age = max(0, now.Sub(time.Unix(0, at)).Seconds())
+		}
+		ch <- prometheus.MustNewConstMetric(l.desc, prometheus.GaugeValue, age, strconv.Itoa(s.st.Part))
+	})
+}
+
+// drain adds what an owner has counted.
+func (m *Metrics) drain(c *core.Counts) {
+	for _, x := range [...]struct {
+		n  *core.Count
+		to interface{ Add(float64) }
+	}{
+		{&c.Dropped, m.dropped},
+		{&c.OverBound, m.overBound},
+		{&c.ForgedInputs, m.forgedInputs},
+		{&c.Turns, m.turns},
+		{&c.Commits, m.commits},
+		{&c.Conflicts, m.conflicts},
+		{&c.Loads, m.loads},
+		{&c.Reads, m.reads},
+		{&c.Published, m.published},
+		{&c.PublishErrors, m.publishErrors},
+		{&c.Resent, m.resent},
+		{&c.Hints, m.hints},
+		{&c.Told, m.told},
+		{&c.Asked, m.asked},
+		{&c.Taken, m.taken},
+		{&c.Purged, m.purged},
+		{&c.ChildRefused, m.childRefused},
+		{&c.Looks, m.looks},
+		{&c.Expired, m.expired},
+		{&c.Restored, m.restored},
+		{&c.Poisoned, m.poisoned},
+		{&c.Stalls, m.stalls},
+		{&c.Diverged, m.diverged},
+		{&c.StoreErrors, m.storeErrors},
+		{&c.Paced, m.paced},
+		{&c.Held, m.held},
+		{&c.GateAsks, m.gateAsks},
+		{&c.GrantsAgain, m.grantsAgain},
+		{&c.Orphans, m.orphans},
+	} {
+		if *x.n != 0 {
+			x.to.Add(float64(*x.n))
+			*x.n = 0
+		}
+	}
+}
+
+// countLimit counts for the action of a limit.
+func (m *Metrics) countLimit(action string, c core.LimitCount) {
+	action = m.actions.Of(action)
+	switch c.What {
+	case core.LimitWaited:
+		m.waited.WithLabelValues(action).Add(c.N)
+	case core.LimitRefused:
+		m.refusedAt.WithLabelValues(action, c.Why).Add(c.N)
+	case core.LimitDeadlocked:
+		m.deadlocks.WithLabelValues(action).Add(c.N)
+	case core.LimitWaiting:
+		m.gateWaiting.WithLabelValues(action).Add(c.N)
+	case core.LimitHolding:
+		m.gateHolding.WithLabelValues(action).Add(c.N)
+	}
+}

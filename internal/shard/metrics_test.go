@@ -1,0 +1,68 @@
+package shard
+
+import (
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/promx"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+)
+
+func measuredTurn(name string) (*core.Decided, *store.Commit) {
+	t := &core.Decided{Fold: &history.State{Started: &history.Started{Name: name}}}
+	t.Size = 500
+	t.Events = []history.Event{
+		&history.Started{Name: name, Execution: 1}, &history.TimerFired{Head: history.Head{At: 1000}}, &history.Granted{Scheduled: 9},
+		&history.Completed{},
+	}
+	return t, &store.Commit{NewHead: "h", Record: &store.Record{Name: name, Status: store.Completed}}
+}
+
+func TestCommitIsMeasuredWithoutAllocation(t *testing.T) {
+	m, err := NewMetrics(prometheus.NewPedanticRegistry(), "shop", 64, []string{"fulfil"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn, c := measuredTurn("fulfil")
+	if n := testing.AllocsPerRun(100, func() { m.committed(turn, c, 3500) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// Trap: a label whose values outsiders choose.
+func TestUnregisteredNamesAreOneLabelValue(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	m, err := NewMetrics(reg, "shop", 64, []string{"fulfil"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"fulfil", "x1", "x2"} {
+		turn, c := measuredTurn(name)
+		m.committed(turn, c, 3500)
+	}
+	if m.orchestration("x3") != m.orchestration(promx.Other) {
+		t.Error("an orchestration that is not registered has metrics of its own")
+	}
+	for i := range 2 * maxActions {
+		m.waited.WithLabelValues(m.actions.Of(string(rune('a' + i)))).Inc()
+	}
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		switch f.GetName() {
+		case "pawl_orchestrator_instances_started_total":
+			if len(f.GetMetric()) != 2 || f.GetMetric()[0].GetCounter().GetValue() != 1 || f.GetMetric()[1].GetCounter().GetValue() != 2 {
+				t.Errorf("%v", f.GetMetric())
+			}
+		case "pawl_limit_waited_total":
+			if n := len(f.GetMetric()); n != maxActions+1 {
+				t.Errorf("%d actions", n)
+			}
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package shard
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/core"
+
+	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// policyEvery is how often the policies that are set at run time are read, in case the notice of a change was lost.
+const policyEvery = time.Second
+
+// policyCache has the policies that were set at run time, as this process knows them. It is safe for concurrent use.
+type policyCache struct {
+	gates   *limiter.Limiter
+	conn    *queue.Conn
+	log     *slog.Logger
+	latest  atomic.Pointer[limiter.Overrides]
+	seen    atomic.Uint64 // the highest version that was read, or that a gate has
+	noticed chan struct{}
+	reading sync.Mutex      // so that an older answer does not stand above a newer one
+	shards  *shards         // are told of a change
+	global  *history.Policy // of Config.Global; nil: none
+}
+
+func newPolicies(gates *limiter.Limiter, conn *queue.Conn, log *slog.Logger, all *shards, global *history.Policy) *policyCache {
+	p := &policyCache{gates: gates, conn: conn, log: log, noticed: make(chan struct{}, 1), shards: all, global: global}
+	p.latest.Store(&limiter.Overrides{})
+	return p
+}
+
+// now has the latest that were read.
+func (p *policyCache) now() core.Policies {
+	return core.Policies{Set: p.latest.Load(), Global: p.global}
+}
+
+// read reads them anew, and tells the shards if they have changed.
+func (p *policyCache) read(ctx context.Context) error {
+	p.reading.Lock()
+	defer p.reading.Unlock()
+	seen := p.seen.Load()
+	o, err := p.gates.Overrides(ctx)
+	if err == nil && o.Version < seen {
+		p.log.Warn("Redis has forgotten a change of the policies; those that it has are in force again", "version", o.Version, "forgotten", seen)
+		if err = p.gates.BumpPolicyVersion(ctx, seen); err == nil {
+			o, err = p.gates.Overrides(ctx)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	p.saw(o.Version)
+	if o.Version == p.latest.Load().Version {
+		return nil
+	}
+	p.latest.Store(o)
+	p.shards.each(func(s *shard) { s.post(core.Message{Kind: core.PoliciesChanged, Body: o}) })
+	return nil
+}
+
+// saw notes a version that there is or was.
+func (p *policyCache) saw(version uint64) {
+	for old := p.seen.Load(); version > old && !p.seen.CompareAndSwap(old, version); old = p.seen.Load() {
+	}
+}
+
+// changed reads them at once, and tells the other orchestrators to.
+func (p *policyCache) changed(ctx context.Context) error {
+	if err := p.conn.Notify(queue.Notice{Kind: queue.PolicyChanged}); err != nil {
+		p.log.Debug("the others could not be told of a policy; they read it within a second", "error", err)
+	}
+	return p.read(ctx)
+}
+
+// notice has them read soon: somebody has changed them.
+func (p *policyCache) notice() {
+	select {
+	case p.noticed <- struct{}{}:
+	default:
+	}
+}
+
+// watch reads them until ctx ends.
+func (p *policyCache) watch(ctx context.Context) {
+	tick := time.NewTicker(policyEvery)
+	defer tick.Stop()
+	for {
+		reading, stop := context.WithTimeout(ctx, loadTimeout)
+		err := p.read(reading)
+		stop()
+		if err != nil && ctx.Err() == nil {
+			logFailure(p.log, "policies not read, keeping known ones", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-p.noticed:
+		}
+	}
+}

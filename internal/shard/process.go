@@ -1,0 +1,159 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/core"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/internal/outage"
+	"github.com/pawlrun/pawl/internal/partition"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/internal/replay"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/lease"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// Config is what the shards of a process are made with. Nothing has a default.
+type Config struct {
+	Redis      redis.UniversalClient
+	Partitions int
+	Member     string
+
+	Look         time.Duration // between two reconciliations of an instance with activities outstanding
+	MaxClaims    int
+	Parked       int // executions kept in memory, if the process owns all partitions
+	TurnLimit    time.Duration
+	OwnerTTL     time.Duration
+	FailDiverged bool
+	Retention    core.Retention
+	Limits       replay.Limits
+	Programs     *author.Registry
+	Global       *history.Policy // nil: none
+
+	Trace   io.Writer // nil: none
+	Logger  *slog.Logger
+	Outage  *outage.Reporter
+	Metrics *Metrics
+}
+
+// Process has what all shards of a process use.
+type Process struct {
+	cfg       Config
+	outage    *outage.Reporter
+	log       *slog.Logger // repeated lines are limited; for what is not an author's
+	met       *Metrics
+	store     *store.Store
+	gates     *limiter.Limiter
+	policies  *policyCache
+	shards    *shards
+	leases    *lease.Leases // for reports only: the scripts of the owner create and delete them
+	conn      *queue.Conn
+	queueAges *queueAges
+	fleet     *fleet
+	lost      *tasksLoss
+	turners   *turners
+	watched   *watched
+	trace     *trace
+
+	descendants *descendants
+}
+
+// New returns a process that owns nothing yet.
+func New(cfg Config, conn *queue.Conn, run *redisx.Runner, space redisx.Space) *Process {
+	s := &Process{
+		cfg: cfg, outage: cfg.Outage, log: cfg.Outage.Logger(), met: cfg.Metrics, store: store.New(run, space), leases: lease.New(run, space), conn: conn,
+		gates: limiter.New(run, space, conn.PartitionOf), shards: newShards(), queueAges: newQueueAges(conn), fleet: newFleet(conn, cfg.Look), lost: &tasksLoss{}, turners: newTurners(cfg.TurnLimit),
+		watched: &watched{}, trace: newTrace(cfg.Trace),
+	}
+	s.met.lags.shards.Store(s.shards)
+	s.descendants = newDescendants(s.store, conn, s.log)
+	s.policies = newPolicies(s.gates, conn, s.log, s.shards, cfg.Global)
+	return s
+}
+
+func (s *Process) replayOptions(instance string) replay.Options {
+	return replay.Options{
+		Logger: s.cfg.Logger.With("instance", instance), Limits: s.cfg.Limits,
+		PayloadChanged: func(uint64, string) { s.met.payloadsChanged.Inc() },
+	}
+}
+
+// Open reads the policies, listens to the other processes, and starts to take partitions. What is to be undone is added to opened, also
+// on an error.
+func (s *Process) Open(ctx context.Context, space redisx.Space, opened *[]func()) (*partition.Keeper, error) {
+	*opened = append(*opened, s.queueAges.wg.Wait, s.fleet.wg.Wait)
+	// The policies are read before the first turn.
+	if err := s.outage.Await(ctx, outage.Redis, "read policies", redisx.Unavailable, s.policies.read); err != nil {
+		return nil, fmt.Errorf("orchestrator: %w", err)
+	}
+	keeper := s.newKeeper(space)
+	notices, err := s.conn.OnNotices(func(n queue.Notice) {
+		switch n.Kind {
+		case queue.PolicyChanged:
+			s.policies.notice()
+		case queue.ChildrenCancelled:
+			s.descendants.notice()
+		default:
+			keeper.Nudge()
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	*opened = append(*opened, notices.Stop)
+	if err := s.serveLive(opened); err != nil {
+		return nil, err
+	}
+	return keeper, keeper.Start(ctx)
+}
+
+// Run starts what concerns all partitions; it ends with ctx.
+func (s *Process) Run(ctx context.Context, keeper *partition.Keeper, wg *sync.WaitGroup) {
+	wg.Go(func() { s.turners.watch(ctx) })
+	wg.Go(func() { s.trim(ctx, keeper) })
+	wg.Go(func() { s.sample(ctx, keeper) })
+	wg.Go(func() { s.met.nats.ProbeNATS(ctx, s.conn.NATS()) })
+	wg.Go(func() { s.policies.watch(ctx) })
+	wg.Go(func() { s.descendants.watch(ctx) })
+	wg.Go(func() { s.watchTasks(ctx) })
+	wg.Go(func() { s.conn.ProbeInputs(ctx) })
+}
+
+// Leave tells the others that this process has gone.
+func (s *Process) Leave() {
+	_ = s.conn.Notify(queue.Notice{Kind: queue.MemberLeft, Member: s.cfg.Member})
+}
+
+func (s *Process) newKeeper(space redisx.Space) *partition.Keeper {
+	return partition.NewKeeper(partition.Config{
+		Redis: s.cfg.Redis, Space: space, Partitions: s.cfg.Partitions, Member: s.cfg.Member, TTL: s.cfg.OwnerTTL, Logger: s.log, Outage: s.outage,
+		Inputs: s.conn.InputsHeard,
+		Run: func(ctx context.Context, t *partition.Tenure) error {
+			s.met.partitions.Inc()
+			defer s.met.partitions.Dec()
+			err := newShard(ctx, s, t).run()
+			if err != nil {
+				s.met.tenuresLost.Inc()
+			}
+			return err
+		},
+		Released: func(p int) {
+			n := queue.Notice{Kind: queue.PartitionReleased, Partition: p, Member: s.cfg.Member}
+			if p < 0 {
+				n.Kind = queue.MemberJoined
+			}
+			_ = s.conn.Notify(n) // lost: the others look every second
+		},
+	})
+}

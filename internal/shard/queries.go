@@ -1,0 +1,435 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/filter"
+	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+)
+
+// queries answers the requests of clients for a partition. All but the changes of policies and the clearing of a gate only read.
+// They read the store and the gates, not the memory of the actor, and run on goroutines of the subscription.
+type queries struct{ *shell }
+
+// serve answers one request.
+func (qs *queries) serve(ctx context.Context, q request.Request) (request.Reply, error) {
+	ctx, stop := context.WithTimeout(ctx, loadTimeout)
+	defer stop()
+	r, err := qs.reply(ctx, q)
+	if err == nil {
+		return r, nil
+	}
+	if _, ok := errors.AsType[*request.Problem](err); ok {
+		return nil, err
+	}
+	if qs.ctx.Err() != nil {
+		return nil, &request.Problem{Code: request.ProblemNotOwner, Message: fmt.Sprintf("partition %d is being handed over", qs.st.Part)}
+	}
+	logFailure(qs.log, "request not answered", err, "request", fmt.Sprintf("%T", q))
+	return nil, err
+}
+
+func (qs *queries) reply(ctx context.Context, q request.Request) (request.Reply, error) {
+	switch q := q.(type) {
+	case *request.Await:
+		return qs.await(ctx, q)
+	case *request.Status:
+		return qs.customStatus(ctx, q)
+	case *request.Demand:
+		return qs.demand(ctx, q.Queue)
+	case *request.Describe:
+		return qs.describe(ctx, q.Instance)
+	case *request.History:
+		return qs.historyPage(ctx, q)
+	case *request.List:
+		return qs.list(ctx, q)
+	case *request.Stalled:
+		return qs.stalled(ctx, q)
+	case *request.Count:
+		return qs.instanceCounts(ctx, q.Since)
+	case *request.Limits:
+		return qs.limitsListed(ctx, q)
+	case *request.Limit:
+		return qs.limitStats(ctx, q)
+	case *request.Waiters:
+		return qs.limitWaiters(ctx, q)
+	case *request.Holders:
+		return qs.limitHolders(ctx, q)
+	case *request.Clear:
+		return qs.clearLimit(ctx, q)
+	case *request.Policies:
+		return qs.policiesSet(ctx)
+	case *request.SetPolicy:
+		return qs.setPolicy(ctx, q)
+	case *request.DeletePolicy:
+		return qs.deletePolicy(ctx, q.Level)
+	default:
+		return nil, &request.Problem{Code: request.ProblemBadRequest, Message: fmt.Sprintf("request %T is not known to this orchestrator", q)}
+	}
+}
+
+// pending distinguishes an instance that has not begun from one that does not exist.
+func (qs *queries) pending(ctx context.Context, id string, is error) error {
+	n, err := qs.store.InboxLen(ctx, qs.st.Part, id)
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return core.NotFound(id)
+	}
+	return is
+}
+
+// register registers a reply subject, and then reads the record, so that no change in between is missed. It returns nil for an
+// instance that has not begun.
+func (qs *queries) register(ctx context.Context, id, replyTo string, as core.MessageKind) (*store.Record, error) {
+	if replyTo != "" {
+		qs.post(core.Message{Kind: as, ID: id, Body: replyTo})
+	}
+	rec, err := qs.store.Record(ctx, qs.st.Part, id)
+	if err == nil && rec == nil {
+		err = qs.pending(ctx, id, nil)
+	}
+	return rec, err
+}
+
+// await answers with the end of the instance, or registers the reply subject for it.
+func (qs *queries) await(ctx context.Context, q *request.Await) (request.Reply, error) {
+	rec, err := qs.register(ctx, q.Instance, q.ReplyTo, core.EndAwaited)
+	if err != nil || rec == nil || !rec.Status.Ended() {
+		return new(request.Answered), err
+	}
+	ans := core.EndAnswer(q.Instance, rec)
+	return &request.Answered{Answer: &ans}, nil
+}
+
+func (qs *queries) describe(ctx context.Context, id string) (request.Reply, error) {
+	stalled, err := qs.store.StalledReason(ctx, qs.st.Part, id)
+	if err != nil {
+		return nil, err
+	}
+	l, err := qs.store.Load(ctx, qs.st.Part, id)
+	if err != nil && stalled == "" {
+		return nil, err
+	}
+	if l.Record == nil && len(l.Unread) == 0 && stalled == "" {
+		return nil, core.NotFound(id)
+	}
+	d := described(id, l.Record, stalled)
+	if d.UnreadInputs, err = qs.store.InboxLen(ctx, qs.st.Part, id); err != nil || l.Record == nil {
+		return d, err
+	}
+	state, _ := history.Check(l.Events)
+	for _, id := range state.Children() {
+		if e := state.Child(id); len(d.Children) < maxOutstanding {
+			d.Children = append(d.Children, request.Child{Event: id, Name: e.Name, Instance: e.Instance, Scheduled: e.At})
+		}
+	}
+	d.PendingMessages = core.PendingCount(id, l, state)
+	if !l.Record.Status.Ended() {
+		d.Events = state.Len
+		d.Timers = uint64(state.TimerLen()) //nolint:gosec // a length
+		if t, ok := state.NextTimer(); ok {
+			d.NextTimer = t.FireAt
+		}
+		if d.Activities, err = qs.outstanding(ctx, id, l.Record, state); err != nil {
+			return nil, err
+		}
+		d.LimitWaits = qs.limitWaits(ctx, id, state)
+		d.AwaitedEvents = qs.awaited(ctx, id)
+	}
+	return d, nil
+}
+
+// awaited returns the names of the events that an instance waits for, if it is in memory and between two turns.
+func (qs *queries) awaited(ctx context.Context, id string) []string {
+	names := make(chan []string, 1)
+	qs.box.post(mail{Message: core.Message{ID: id}, awaited: names})
+	select {
+	case n := <-names:
+		return n
+	case <-qs.ctx.Done():
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// maxOutstanding bounds how many outstanding activities a description lists.
+const maxOutstanding = 100
+
+func (qs *queries) outstanding(ctx context.Context, id string, rec *store.Record, state *history.State) ([]request.Activity, error) {
+	ids := state.Outstanding()
+	ids = ids[:min(len(ids), maxOutstanding)]
+	held, err := qs.store.Holders(ctx, qs.st.Part, id, rec.Execution, ids)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]request.Activity, len(ids))
+	for i, n := range ids {
+		e := state.Activity(n)
+		out[i] = request.Activity{Event: n, Name: e.Name, Queue: e.Queue, Worker: held[i].Worker, Claims: held[i].Claims, Scheduled: e.At}
+	}
+	return out, nil
+}
+
+// summary is what a list contains of an instance.
+func summary(id string, rec *store.Record, stalled string) request.Summary {
+	sum := request.Summary{Instance: id}
+	if stalled != "" {
+		s := core.ParseStall(stalled)
+		sum.Stalled = s.Why
+		if s.Kind != "" {
+			sum.Stalled = string(s.Kind) + ": " + s.Why
+		}
+		sum.Updated, sum.StatusSince = s.Since, s.Since
+	}
+	if rec == nil {
+		sum.Status = request.StatusPending
+		return sum
+	}
+	sum.Orchestration, sum.Version, sum.Status = rec.Name, rec.Version, string(rec.Status)
+	sum.Origin, sum.Execution, sum.Events = rec.Origin, rec.Execution, rec.Events
+	sum.Started, sum.Updated, sum.Ended = rec.Created, rec.Updated, rec.Ended
+	sum.Code = failureCode(id, rec)
+	if rec.Parent != nil {
+		sum.Parent = rec.Parent.Instance
+	}
+	return sum
+}
+
+// described is what the record reports of an instance.
+func described(id string, rec *store.Record, stalled string) *request.Description {
+	d := &request.Description{Summary: summary(id, rec, stalled)}
+	if rec == nil {
+		return d
+	}
+	d.CustomStatus = core.CustomStatus(rec)
+	if rec.Status.Ended() {
+		ans := core.EndAnswer(id, rec)
+		d.Result, d.Failure, d.UnreadEvents = ans.Result, ans.Failure, rec.Unread
+	}
+	if d.CustomStatus != nil && len(d.CustomStatus.Payload.Data)+len(d.Result.Data) > request.MaxReply {
+		d.CustomStatus.Payload = history.Payload{} // both do not fit into one message; the status can be requested by itself
+	}
+	return d
+}
+
+func (qs *queries) historyPage(ctx context.Context, q *request.History) (request.Reply, error) {
+	rec, err := qs.store.Record(ctx, qs.st.Part, q.Instance)
+	if err != nil {
+		return nil, err
+	}
+	if rec == nil {
+		return nil, qs.pending(ctx, q.Instance, &request.Problem{
+			Code: request.ProblemNotFound, Message: "instance " + q.Instance + " has inputs and has not begun: there is no history yet; `pawl get` says what it waits for",
+		})
+	}
+	execution := q.Execution
+	if execution == 0 {
+		execution = rec.Execution
+	}
+	limit := q.Limit
+	if limit <= 0 || limit > 1000 {
+		limit = 1000
+	}
+	if q.Execution == 0 && rec.Events == 0 && execution > 1 {
+		execution-- // the latest has not had its first turn
+	}
+	raw, err := qs.store.RawHistory(ctx, qs.st.Part, q.Instance, execution, q.After, limit+1)
+	if err != nil {
+		return nil, err
+	}
+	r := &request.HistoryPage{Execution: execution}
+	room := request.MaxReply
+	for i, e := range raw {
+		if room -= len(e); i == limit || room < 0 && i > 0 {
+			r.More = true
+			break
+		}
+		r.Events = append(r.Events, e)
+	}
+	r.Reports, err = qs.reports(ctx, q.Instance, execution, q.After, r.Events)
+	return r, err
+}
+
+func (qs *queries) list(ctx context.Context, q *request.List) (request.Reply, error) {
+	updated, instance, err := request.ParseListCursor(q.Cursor)
+	where, bad := filter.Parse(q.Where, time.Now())
+	if err = errors.Join(err, bad); err != nil {
+		return nil, &request.Problem{Code: request.ProblemBadRequest, Message: err.Error()}
+	}
+	query := store.ListQuery{
+		Updated: updated, Instance: instance, Limit: q.Limit,
+		Span: func(s store.Status) (from, until int64) {
+			span := where.StatusSince(s.Ended())
+			return span.From, span.Until
+		},
+	}
+	for _, s := range store.Statuses() {
+		if where.Has(string(s), s.Ended()) {
+			query.Statuses = append(query.Statuses, s)
+		}
+	}
+	query.IDs, _ = where.Exactly(filter.ID)
+	if ids := where.On(filter.ID); ids != nil {
+		query.Pick = func(id string) bool { return ids.Match(&filter.Row{ID: id}) }
+	}
+	if where.Without(filter.ID).Without(filter.Status) != nil {
+		query.Keep = func(id string, rec *store.Record) bool { return where.Match(filterRow(id, rec)) }
+	}
+	page, err := qs.store.List(ctx, qs.st.Part, query)
+	if err != nil {
+		return nil, err
+	}
+	r := new(request.InstancePage)
+	if page.More {
+		r.Cursor = request.ListCursor(page.Updated, page.Instance)
+	}
+	for _, row := range page.Rows {
+		sum := summary(row.Instance, row.Record, "")
+		if row.Record == nil {
+			sum.Status, sum.Updated, sum.Stalled = string(row.Status), row.Updated, "unreadable: "+row.Problem
+		}
+		sum.StatusSince = row.Updated
+		r.Instances = append(r.Instances, sum)
+	}
+	return r, nil
+}
+
+// filterRow is what a filter compares of an instance.
+func filterRow(id string, rec *store.Record) *filter.Row {
+	r := &filter.Row{
+		ID: id, Status: string(rec.Status), Orchestration: rec.Name, Version: rec.Version, Code: failureCode(id, rec),
+		Started: rec.Created, Updated: rec.Updated, Ended: rec.Ended,
+	}
+	if rec.Parent != nil {
+		r.Parent = rec.Parent.Instance
+	}
+	return r
+}
+
+// failureCode is the code of the failure that ended an instance.
+func failureCode(id string, rec *store.Record) string {
+	if rec.Status == store.Failed {
+		if f := core.EndAnswer(id, rec).Failure; f != nil {
+			return f.Code
+		}
+	}
+	return ""
+}
+
+// instanceCounts answers how many instances of each status the partition has, how many of them have ended since some times, and
+// how many are stalled, without reading them.
+func (qs *queries) instanceCounts(ctx context.Context, since []int64) (request.Reply, error) {
+	if len(since) > request.MaxSince {
+		return nil, &request.Problem{Code: request.ProblemBadRequest, Message: fmt.Sprintf("%d times to count from; at most %d", len(since), request.MaxSince)}
+	}
+	r := new(request.Counts)
+	for _, s := range store.Statuses() {
+		n, err := qs.store.Count(ctx, qs.st.Part, s)
+		if err != nil {
+			return nil, err
+		}
+		count := request.StatusCount{Status: string(s), Count: n}
+		for _, at := range since {
+			if !s.Ended() {
+				break
+			}
+			if n, err = qs.store.CountSince(ctx, qs.st.Part, s, at); err != nil {
+				return nil, err
+			}
+			count.Since = append(count.Since, n)
+		}
+		r.Status = append(r.Status, count)
+	}
+	var err error
+	if r.Stalled, err = qs.store.StalledCount(ctx, qs.st.Part); err != nil {
+		return nil, err
+	}
+	lacking := slices.Collect(maps.Keys(qs.unserved.list()))
+	both, err := qs.store.StalledReasons(ctx, qs.st.Part, lacking)
+	r.Stalled += uint64(len(lacking) - len(both)) //nolint:gosec // those of lacking that the store lists, too
+	return r, err
+}
+
+// maxStalled bounds a page of stalled instances.
+const maxStalled = 500
+
+// stalled lists the stalled instances, by id; the cursor is the last one of the page before. Of a list that a flood of early inputs
+// has made long only the ids are read for each page.
+func (qs *queries) stalled(ctx context.Context, q *request.Stalled) (request.Reply, error) {
+	ids, err := qs.store.StalledIDs(ctx, qs.st.Part)
+	if err != nil {
+		return nil, err
+	}
+	lacking := qs.unserved.list()
+	ids = append(ids, slices.Collect(maps.Keys(lacking))...)
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	from, found := slices.BinarySearch(ids, q.Cursor)
+	if found {
+		from++
+	}
+	limit := q.Limit
+	if limit <= 0 || limit > maxStalled {
+		limit = maxStalled
+	}
+	page := ids[from:min(len(ids), from+limit)]
+	whys, err := qs.store.StalledReasons(ctx, qs.st.Part, page)
+	if err != nil {
+		return nil, err
+	}
+	r := new(request.InstancePage)
+	room := request.MaxReply
+	for _, id := range page {
+		why := whys[id]
+		s, lacks := lacking[id]
+		if lacks = lacks && why == ""; lacks {
+			why = s.Encode()
+		}
+		if why == "" { // since
+			continue
+		}
+		if room -= len(why) + 1024; room < 0 && len(r.Instances) > 0 {
+			r.Cursor = r.Instances[len(r.Instances)-1].Instance
+			return r, nil
+		}
+		rec, err := qs.store.Record(ctx, qs.st.Part, id)
+		if err != nil && !store.Unreadable(err) {
+			return r, err
+		}
+		if lacks && (rec == nil || rec.Status.Ended()) { // since
+			qs.unserved.drop(id)
+			continue
+		}
+		r.Instances = append(r.Instances, summary(id, rec, why))
+	}
+	if from+limit < len(ids) {
+		r.Cursor = page[len(page)-1]
+		return r, nil
+	}
+	return qs.refusals(ctx, r)
+}
+
+// refusals adds the refused inputs to the last page, at most a hundred, behind everything that may still move.
+func (qs *queries) refusals(ctx context.Context, r *request.InstancePage) (request.Reply, error) {
+	refused, err := qs.store.Refusals(ctx, qs.st.Part)
+	if err != nil {
+		return r, err
+	}
+	for _, x := range refused {
+		r.Instances = append(r.Instances, request.Summary{
+			Instance: x.Instance, Status: "refused", Updated: x.At,
+			Stalled: fmt.Sprintf("refused: input %d cannot be used: %s", x.Seq, x.Reason),
+		})
+	}
+	return r, nil
+}

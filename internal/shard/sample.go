@@ -1,0 +1,92 @@
+package shard
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/partition"
+	"github.com/pawlrun/pawl/internal/promx"
+	"github.com/pawlrun/pawl/pkg/history/store"
+)
+
+// sampleEvery is the interval between two readings of what is not counted where it happens.
+const sampleEvery = 15 * time.Second
+
+// sample sets the gauges of instances and task queues until ctx ends. A reading that fails leaves the values of the one before.
+func (s *Process) sample(ctx context.Context, keeper *partition.Keeper) {
+	tick := time.NewTicker(sampleEvery)
+	defer tick.Stop()
+	for {
+		owned := keeper.Owned()
+		s.sampleInstances(ctx, owned)
+		s.sampleQueues(ctx, len(owned) > 0 && owned[0] == 0)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// sampleInstances counts the instances of the partitions.
+func (s *Process) sampleInstances(ctx context.Context, owned []int) {
+	var pending, running, stalled uint64
+	for _, p := range owned {
+		for count, read := range map[*uint64]func() (uint64, error){
+			&pending: func() (uint64, error) { return s.store.Count(ctx, p, store.Pending) },
+			&running: func() (uint64, error) { return s.store.Count(ctx, p, store.Running) },
+			&stalled: func() (uint64, error) { return s.store.StalledCount(ctx, p) },
+		} {
+			n, err := read()
+			if err != nil {
+				return
+			}
+			*count += n
+		}
+	}
+	for status, n := range map[string]uint64{string(store.Pending): pending, string(store.Running): running, "stalled": stalled} {
+		s.met.instances.WithLabelValues(status).Set(float64(n))
+	}
+}
+
+// sampleQueues reads what waits in TASKS, in the process that owns partition 0. The queues that no worker has reported are one.
+func (s *Process) sampleQueues(ctx context.Context, here bool) {
+	if !here {
+		s.met.queueTasks.Reset()
+		s.met.queueAge.Reset()
+		return
+	}
+	backlog, err := s.conn.Backlog(ctx)
+	if err != nil {
+		return
+	}
+	reported := make(chan *core.Served, 1)
+	s.fleet.ask(ctx, func(f *core.Served) { reported <- f })
+	tasks := map[string]uint64{promx.Other: 0}
+	ages := map[string]time.Duration{}
+	fleet := <-reported
+	if fleet != nil {
+		for name := range fleet.Queues {
+			tasks[name], ages[name] = 0, 0
+		}
+	}
+	for name, n := range backlog {
+		if _, known := ages[name]; !known {
+			tasks[promx.Other] += n
+			continue
+		}
+		tasks[name] = n
+		if at, some, err := s.conn.OldestTask(ctx, name); err == nil && some {
+			ages[name] = max(0, time.Since(at))
+		}
+	}
+	s.met.queueTasks.Reset()
+	s.met.queueAge.Reset()
+	for name, n := range tasks {
+		s.met.queueTasks.WithLabelValues(name).Set(float64(n))
+	}
+	for name, age := range ages {
+		s.met.queueAge.WithLabelValues(name).Set(age.Seconds())
+	}
+}

@@ -1,0 +1,237 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/turn"
+
+	"github.com/nats-io/nuid"
+
+	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/internal/partition"
+	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// leaveGrace is for a hand-over to end what is under way.
+const leaveGrace = 5 * time.Second
+
+// shard is one tenure of one partition: the actor, which decides, and around it what carries messages to it and carries out its effects.
+type shard struct {
+	*shell
+	actor   *core.Owner
+	reader  inputReader
+	queries queries
+}
+
+func newShard(ctx context.Context, s *Process, t *partition.Tenure) *shard {
+	st := store.Tenure{Part: t.Part, Token: t.Token, Secret: t.Secret}
+	sh := &shell{
+		Process: s, tenure: t, st: st, seal: st.Seal(), log: s.log.With("partition", t.Part), box: newMailbox(), turns: newTurner(), ctx: ctx,
+		residents: make(map[string]turn.Code), running: make(map[string]*turnRun),
+	}
+	cfg := core.Config{
+		Look: s.cfg.Look, MaxClaims: s.cfg.MaxClaims, Parked: max(s.cfg.Parked/s.cfg.Partitions, 16), Retention: s.cfg.Retention,
+		FailDiverged: s.cfg.FailDiverged, Programs: s.cfg.Programs, Global: s.cfg.Global,
+	}
+	begin := core.Beginning{Seal: sh.seal, Heads: nuid.Next() + ".", Applied: t.Applied, Commits: t.Commits()}
+	return &shard{shell: sh, actor: core.New(cfg, begin, time.Now()), reader: inputReader{sh}, queries: queries{sh}}
+}
+
+// run is the tenure. See partition.Config.Run for what it returns.
+func (s *shard) run() error {
+	life, die := context.WithCancel(context.WithoutCancel(s.ctx))
+	s.life = life
+	s.turners.add(s.turns)
+	defer s.turners.remove(s.turns)
+	reading, stopReading := context.WithCancel(s.ctx)
+	subs, err := s.subscribe()
+	s.shards.add(s)
+	if err == nil {
+		err = s.takeOver()
+	}
+	read := make(chan struct{})
+	go func(began bool) {
+		defer close(read)
+		if began {
+			s.announce()
+			s.reader.run(reading)
+		}
+	}(err == nil)
+	if err == nil {
+		err = s.loop()
+	}
+	stopReading()
+	if err == nil {
+		err = s.leave()
+	}
+	for _, sub := range subs {
+		sub.Stop()
+	}
+	s.shards.remove(s)
+	die()
+	<-read
+	s.box.close()
+	s.waits.Wait()
+	s.step(&core.Message{Kind: core.TenureEnded})
+	s.turns.close()
+	return asTenureError(err)
+}
+
+// asTenureError has an error that ends the tenure tell the keeper what to do.
+func asTenureError(err error) error {
+	switch {
+	case errors.Is(err, store.ErrFenced):
+		return fmt.Errorf("%w: %w", err, partition.ErrLost)
+	case errors.Is(err, store.ErrRolledBack):
+		return fmt.Errorf("%w: %w", err, partition.ErrRolledBack)
+	default:
+		return err
+	}
+}
+
+// loop ends with the tenure: nil for a hand-over, an error for anything else.
+func (s *shard) loop() error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-s.ctx.Done():
+			if cause := context.Cause(s.ctx); !errors.Is(cause, partition.ErrHandover) {
+				return cause
+			}
+			return s.actor.Err()
+		case <-s.box.wake:
+			s.box.each(s.open)
+		case <-timer.C:
+			s.step(&core.Message{Kind: core.WakeupsDue})
+		}
+		if err := s.actor.Err(); err != nil {
+			return err
+		}
+		timer.Reset(time.Until(s.actor.NextPoll()))
+	}
+}
+
+// open handles what is in the mailbox.
+func (s *shard) open(m *mail) {
+	if m.awaited != nil {
+		m.awaited <- s.awaited(m.ID)
+		return
+	}
+	if m.turned != nil {
+		s.turned(m.turned)
+	}
+	s.step(&m.Message)
+}
+
+// step handles one message, and carries out the effects behind it.
+func (s *shard) step(m *core.Message) {
+	s.trace.message(s.st.Part, m, s.actor.PhaseOf(m.ID))
+	effects := s.actor.Step(time.Now(), m)
+	for i := range effects {
+		s.trace.effect(s.st.Part, &effects[i])
+		s.do(&effects[i])
+	}
+	s.met.drain(s.actor.Counts())
+	if err := s.actor.Err(); errors.Is(err, core.ErrIllegal) {
+		failpoint.Illegal(err)
+	}
+}
+
+// takeOver reads what must be reconciled at once: what is stalled, for this process may have what it lacks, and, if the last owner has
+// died, everything that it may have left unsent.
+func (s *shard) takeOver() error {
+	ctx, stop := context.WithTimeout(s.ctx, s.cfg.Look)
+	defer stop()
+	found := &core.Takeover{Stalls: make(map[string]string), Clean: s.tenure.Clean, Lost: s.lost.time(), Watched: s.watched.time(), Policies: s.policies.latest.Load()}
+	ids, err := s.store.StalledIDs(ctx, s.st.Part)
+	if err != nil {
+		return fmt.Errorf("take over: %w", err)
+	}
+	for some := range slices.Chunk(ids, maxStalled) {
+		stuck, err := s.store.StalledReasons(ctx, s.st.Part, some)
+		if err != nil {
+			return fmt.Errorf("take over: %w", err)
+		}
+		maps.Copy(found.Stalls, stuck)
+	}
+	// The doorbell of what a worker pushed during the hand-over had no receiver: its wake-up is
+	// at most two seconds ahead, and is brought forward here.
+	span := core.FirstPause
+	if !s.tenure.Clean || s.lost.within(s.cfg.Look) {
+		span += s.cfg.Look
+	}
+	if found.Now, found.Due, err = s.store.Wakeups(ctx, s.st.Part, span); err != nil {
+		return fmt.Errorf("take over: %w", err)
+	}
+	s.step(&core.Message{Kind: core.TenureBegan, Body: found})
+	return nil
+}
+
+// leave finishes what is under way and lets the publishes be acknowledged, so that
+// the next owner has nothing to repair.
+func (s *shard) leave() error {
+	s.step(&core.Message{Kind: core.HandoverBegan})
+	timeout := time.NewTimer(leaveGrace)
+	defer timeout.Stop()
+	for {
+		instances, publishes := s.actor.Underway()
+		if instances+publishes == 0 {
+			return s.actor.Unfinished()
+		}
+		select {
+		case <-s.box.wake:
+			s.box.each(s.open)
+		case <-timeout.C:
+			return fmt.Errorf("hand-over: %d instances and %d publishes still under way", instances, publishes)
+		case <-s.tenure.Dropped():
+			return fmt.Errorf("hand-over: no time left, with %d instances and %d publishes under way", instances, publishes)
+		}
+		if err := s.actor.Err(); err != nil {
+			return err
+		}
+	}
+}
+
+// subscribe listens to what hurries the partition and to the requests of clients.
+func (s *shard) subscribe() ([]*queue.Subscription, error) {
+	bells, err := s.conn.OnDoorbells(s.st.Part, func(bs []queue.Doorbell) {
+		if bs = s.proven(bs); len(bs) > 0 {
+			s.post(core.Message{Kind: core.DoorbellsReceived, Bells: bs})
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listen for doorbells: %w", err)
+	}
+	asks, err := request.Serve(s.conn, s.st.Part, s.queries.serve)
+	if err != nil {
+		return []*queue.Subscription{bells}, fmt.Errorf("listen for requests: %w", err)
+	}
+	words, err := s.conn.OnLimitNotices(s.st.Part, func(ws []queue.LimitNotice) { s.post(core.Message{Kind: core.NoticesReceived, Body: ws}) })
+	if err != nil {
+		return []*queue.Subscription{bells, asks}, fmt.Errorf("listen for words of gates: %w", err)
+	}
+	return []*queue.Subscription{bells, asks, words}, nil
+}
+
+// proven drops the doorbells without proof, before they cost anything: the completion of one would be turned, and free a
+// place at a gate, before Redis is asked. One that was genuine all the same costs nothing but time: its instance is due two
+// seconds after the push. It runs on the subscription's goroutine.
+func (s *shell) proven(bells []queue.Doorbell) []queue.Doorbell {
+	return slices.DeleteFunc(bells, func(b queue.Doorbell) bool {
+		if s.st.VerifyProof(b.Instance, b.Effect, b.Element, b.Proof) {
+			return false
+		}
+		s.met.forgedBells.Inc()
+		s.log.Warn("doorbell without proof dropped", "instance", b.Instance)
+		return true
+	})
+}

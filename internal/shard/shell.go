@@ -1,0 +1,285 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/internal/turn"
+
+	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/internal/partition"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/lease"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+const loadTimeout = 30 * time.Second // of a history near its limit, from a busy Redis
+
+// shell carries out the effects of one partition, and posts their answers as messages. It decides nothing.
+type shell struct {
+	*Process
+	tenure *partition.Tenure
+	st     store.Tenure
+	seal   string // of the elements that the owner makes
+	log    *slog.Logger
+	box    *mailbox
+	turns  *turner
+	ctx    context.Context //nolint:containedctx // ends with the tenure
+	life   context.Context //nolint:containedctx // ends with the shard: later, for a hand-over finishes what is under way
+	waits  sync.WaitGroup  // of what has been sent off
+	lag    lag
+
+	unserved  unserved
+	residents map[string]turn.Code // code in memory, by instance
+	running   map[string]*turnRun  // turns that are not over
+}
+
+// post hands a message to the owner. It returns false if no goroutine will read it any more.
+func (s *shell) post(m core.Message) bool { return s.box.post(mail{Message: m}) }
+
+// do carries out one effect.
+func (s *shell) do(e *core.Effect) {
+	switch e.Kind {
+	case core.RunTurn:
+		s.runTurn(e.ID, e.Given)
+	case core.EvictCode:
+		s.evict(e.ID)
+	case core.LoadInstance, core.ReadInbox, core.SearchInbox, core.FetchHead, core.FindWipe, core.ReadSchedule:
+		s.read(e.Kind, e.ID, e.After)
+	case core.CommitTurn, core.ReconcileWith, core.RemoveInstance, core.WipeInstance, core.ReadDue, core.ListRefusals, core.ForgetRefusals, core.ReportLate, core.NoteCancelled, core.ListUnserved, core.UnlistUnserved:
+		s.write(e)
+	case core.CallGate, core.ReleaseTickets, core.SweepGate, core.RelistGate, core.UnlistGate, core.FindUnwanted, core.PassNotices, core.WakeGate:
+		s.doGate(e)
+	case core.PublishTask, core.PublishMessage, core.SendHints, core.AnswerClients, core.PublishOutcome, core.PublishChange, core.ReadHorizon, core.ReadQueueAge, core.ReadFleet:
+		s.doQueue(e)
+	case core.PostResend, core.PostLater:
+		s.postLater(e)
+	case core.WriteLog:
+		s.writeLog(e.Body.(*core.LogLine))
+	case core.CountLimit:
+		s.met.countLimit(e.ID, e.Body.(core.LimitCount))
+	}
+}
+
+// postLater posts a message after a pause.
+func (s *shell) postLater(e *core.Effect) {
+	after, m := e.After, e.Later
+	s.waits.Go(func() {
+		sleep(s.life, after)
+		if m == nil {
+			m = &core.Message{Kind: core.ResendDue, Body: s.conn.Connected()}
+		}
+		s.post(*m)
+	})
+}
+
+// read sends off what waits for Redis on a goroutine of its own.
+func (s *shell) read(kind core.EffectKind, id string, span time.Duration) {
+	timeout := loadTimeout
+	if kind == core.FindWipe {
+		timeout = wipeTimeout
+	}
+	s.waits.Go(func() {
+		ctx, stop := context.WithTimeout(s.life, timeout)
+		defer stop()
+		m := core.Message{ID: id}
+		switch part := s.st.Part; kind {
+		case core.LoadInstance:
+			m.Kind = core.InstanceLoaded
+			m.Body, m.Err = s.store.Load(ctx, part, id)
+		case core.ReadInbox:
+			m.Kind = core.InboxRead
+			m.Body, m.Err = s.store.Unread(ctx, part, id)
+		case core.SearchInbox:
+			m.Kind = core.InboxRead
+			m.Body, m.Err = s.store.Inbox(ctx, part, id)
+		case core.FetchHead:
+			m.Kind = core.HeadRead
+			m.Body, m.Err = s.store.Head(ctx, part, id)
+		case core.FindWipe:
+			m.Kind = core.WipeFound
+			m.Body, m.Err = s.findWipe(ctx, id)
+		default: // readSchedule
+			m.Kind = core.ScheduleRead
+			_, m.Body, m.Err = s.store.Wakeups(ctx, part, span)
+		}
+		s.post(m)
+	})
+}
+
+// write carries out an effect that writes to the store, without waiting for it.
+func (s *shell) write(e *core.Effect) {
+	id := e.ID
+	switch e.Kind {
+	case core.CommitTurn:
+		begin, t, c := time.Now(), e.Decided, e.Commit
+		s.store.Commit(s.st, c, func(done store.Committed, err error) {
+			failpoint.Here("orchestrator.committed")
+			s.met.commitSeconds.Observe(time.Since(begin).Seconds())
+			if err == nil {
+				s.tenure.Committed(done.Number)
+				s.met.committed(t, c, done.Now)
+			} else if redisx.Refused(err) {
+				err = fmt.Errorf("%w: %w", core.ErrRefused, err)
+			}
+			s.post(core.Message{Kind: core.CommitAnswered, ID: id, Committed: done, Err: err})
+		})
+	case core.ReconcileWith:
+		s.store.Reconcile(s.st, e.Recon, func(got store.Reconciled, err error) {
+			s.post(core.Message{Kind: core.Reconciled, ID: id, Looked: got, Err: err})
+		})
+	case core.RemoveInstance:
+		s.store.Purge(s.st, e.Body.(*store.Purge), func(now int64, err error) {
+			failpoint.Here("orchestrator.purged")
+			s.post(core.Message{Kind: core.PurgeAnswered, ID: id, Body: now, Err: err})
+		})
+	case core.WipeInstance:
+		s.store.Wipe(s.st, &e.Body.(*core.Wipe).Request, func(now int64, err error) {
+			failpoint.Here("orchestrator.purged")
+			s.post(core.Message{Kind: core.Wiped, ID: id, Body: now, Err: err})
+		})
+	case core.ReadDue:
+		s.store.Due(s.st, core.DueBatch, func(d store.DueSet, err error) { s.post(core.Message{Kind: core.DueRead, Body: d, Err: err}) })
+	case core.ListRefusals:
+		refused := e.Body.([]store.Refusal)
+		s.waits.Go(func() { s.listRefusals(s.life, refused) })
+	case core.ReportLate:
+		s.report(id, e.Body.(*core.LateReports))
+	case core.ForgetRefusals:
+		reply := e.Body.(string)
+		s.waits.Go(func() { s.forgetRefusals(s.life, id, reply) })
+	case core.ListUnserved:
+		s.unserved.set(id, e.Body.(core.Stall))
+	case core.UnlistUnserved:
+		s.unserved.drop(id)
+	default: // noteCancelled
+		s.descendants.add(e.Body.([]string))
+	}
+}
+
+// report writes how cancelled activities have ended. What is lost of it is missing, and no more.
+func (s *shell) report(id string, r *core.LateReports) {
+	late := r.Reports[:min(len(r.Reports), lease.MaxReports)]
+	ref := lease.Ref{Part: s.st.Part, Instance: id, Execution: r.Execution}
+	s.leases.Report(ref, late, func(err error) {
+		if err != nil {
+			s.log.Debug("how cancelled activities ended could not be noted", "instance", id, "activities", len(late), "error", err)
+		}
+	})
+}
+
+// listRefusals keeps refused inputs. If Redis does not answer, the log line and the count are all there is.
+func (s *shell) listRefusals(ctx context.Context, refused []store.Refusal) {
+	if len(refused) == 0 {
+		return
+	}
+	ctx, stop := context.WithTimeout(ctx, lastRetry)
+	defer stop()
+	if err := s.store.Refuse(ctx, s.st, refused); err != nil && ctx.Err() == nil {
+		logFailure(s.log, "refused inputs not listed", err, "inputs", len(refused))
+	}
+}
+
+// forgetRefusals completes the purge of an id that has no instance: it removes the refused inputs of the id.
+func (s *shell) forgetRefusals(ctx context.Context, id, reply string) {
+	ctx, stop := context.WithTimeout(ctx, lastRetry)
+	defer stop()
+	found, err := s.store.ForgetRefusals(ctx, s.st, id)
+	if err != nil && ctx.Err() == nil {
+		logFailure(s.log, "refused inputs not removed", err, "instance", id)
+	}
+	ans := request.Answer{Instance: id}
+	if !found || err != nil {
+		ans.Problem = core.NotFound(id)
+	}
+	s.answer(reply, ans)
+}
+
+// doGate carries out an effect that concerns gates.
+func (s *shell) doGate(e *core.Effect) {
+	name := e.ID
+	switch e.Kind {
+	case core.CallGate:
+		why, number := e.Why, e.Number
+		s.gates.Admit(*e.Call, func(got limiter.AdmitReply, err error) {
+			switch why {
+			case core.EnterTurn, core.EnterStart:
+				failpoint.Here("orchestrator.entered")
+			case core.LeaveGate:
+				failpoint.Here("orchestrator.left")
+			case core.AskGate:
+			}
+			s.post(core.Message{Kind: core.GateAnswered, Number: number, Admitted: got, Err: err})
+		})
+	case core.ReleaseTickets:
+		s.gates.ReleaseOrphans(name, e.Body.([]limiter.Orphan), func(got limiter.AdmitReply, err error) {
+			s.post(core.Message{Kind: core.TicketsReleased, ID: name, Admitted: got, Err: err})
+		})
+	case core.SweepGate:
+		s.gates.Sweep(name, e.Body.(*limiter.InForce), func(got limiter.SweepReply, err error) {
+			failpoint.Here("orchestrator.swept")
+			if got.Version > 0 {
+				s.policies.saw(got.Version - 1) // see policies.resolve
+			}
+			s.post(core.Message{Kind: core.GateSwept, ID: name, Body: got, Err: err})
+		})
+	case core.RelistGate:
+		after := e.After
+		s.gates.Reschedule(name, after, func(err error) { s.post(core.Message{Kind: core.GateRelisted, ID: name, Body: after, Err: err}) })
+	case core.UnlistGate:
+		s.gates.Unschedule(name, func(error) {})
+	case core.FindUnwanted:
+		swept := e.Body.(limiter.SweepReply)
+		s.gates.FindOrphans(swept.Stale, func(unwanted []limiter.Member, err error) {
+			s.post(core.Message{Kind: core.UnwantedFound, ID: name, Body: &core.UnwantedMembers{Members: unwanted, At: swept.Now}, Err: err})
+		})
+	case core.PassNotices:
+		to := make(map[int][]core.GateNotice)
+		for _, w := range e.Body.([]core.GateNotice) {
+			p := s.conn.PartitionOf(w.Member.Instance)
+			to[p] = append(to[p], w)
+		}
+		for p, ws := range to {
+			s.passNotices(p, ws)
+		}
+	default: // wakeGate
+		s.wakeGate(name)
+	}
+}
+
+// passNotices sends what a gate has for the instances of a partition. For those of this shard, too, it is a message of its own: an
+// instance may be in the middle of something.
+func (s *shell) passNotices(p int, ws []core.GateNotice) {
+	if here := s.shards.at(p); here != nil {
+		here.post(core.Message{Kind: core.NoticesPassed, Body: ws})
+		return
+	}
+	out := make([]queue.LimitNotice, len(ws))
+	for i, w := range ws {
+		out[i] = w.Encode()
+	}
+	s.sendWords(p, out)
+}
+
+// wakeGate has the owner of a gate visit it.
+func (s *shell) wakeGate(name string) {
+	p := s.conn.PartitionOf(name)
+	if here := s.shards.at(p); here != nil {
+		here.post(core.Message{Kind: core.GateDue, ID: name})
+		return
+	}
+	s.sendWords(p, []queue.LimitNotice{{Kind: queue.LimitSweep, Gate: name}})
+}
+
+func (s *shell) sendWords(p int, ws []queue.LimitNotice) {
+	if err := s.conn.SendLimitNotices(p, ws); err != nil {
+		s.log.Debug("a gate's words could not be sent; its sweep says them again", "partition", p, "error", err)
+	}
+}

@@ -1,0 +1,109 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/core"
+
+	"github.com/pawlrun/pawl/internal/failpoint"
+	"github.com/pawlrun/pawl/internal/request"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// doQueue carries out an effect that concerns NATS.
+func (s *shell) doQueue(e *core.Effect) {
+	switch e.Kind {
+	case core.PublishTask:
+		s.publishTask(e)
+	case core.PublishMessage:
+		number := e.Number
+		s.conn.PublishInputAsync(*e.Input, func(_ uint64, err error) {
+			failpoint.Here("orchestrator.told")
+			s.post(core.Message{Kind: core.MessagePublished, Number: number, Err: err})
+		})
+	case core.SendHints:
+		if err := s.conn.SendHints(e.ID, e.Body.([]queue.Hint)); err != nil {
+			s.log.Debug("a cancel hint could not be sent; the worker finds out by renewing", "worker", e.ID, "error", err)
+		}
+	case core.AnswerClients:
+		s.answerClients(e.Body.(*core.ClientAnswer))
+	case core.PublishOutcome:
+		_ = s.conn.PublishOutcome(e.Body.(queue.Outcome)) // lost: a client that waits asks
+	case core.PublishChange:
+		_ = s.conn.PublishChange(e.Body.(queue.Change)) // lost: watchers are told of gaps that they can know of
+	case core.ReadHorizon:
+		s.readHorizon(e.After)
+	case core.ReadQueueAge:
+		number := e.Number
+		s.queueAges.ask(s.life, e.ID, func(at time.Time, some bool, err error) {
+			s.post(core.Message{Kind: core.QueueAgeRead, Number: number, Body: core.QueueAge{At: at, Some: some}, Err: err})
+		})
+	default: // readFleet
+		number := e.Number
+		s.fleet.ask(s.life, func(all *core.Served) { s.post(core.Message{Kind: core.FleetRead, Number: number, Body: all}) })
+	}
+}
+
+// publishTask puts the task of an activity into its queue.
+func (s *shell) publishTask(e *core.Effect) {
+	instance, rec, act := e.ID, e.Rec, e.Activity
+	s.conn.PublishTask(queue.Task{
+		Instance: instance, Origin: rec.Origin, Execution: rec.Execution, Activity: act.ID, Effect: act.Effect,
+		Name: act.Name, Queue: act.Queue, Attempt: act.Attempt, Payload: act.Payload, ScheduledAt: act.At,
+		MaxClaims: uint32(s.cfg.MaxClaims), //nolint:gosec // validated by New
+		CallKey:   act.First,
+	}, func(err error) {
+		failpoint.Here("orchestrator.published")
+		s.post(core.Message{Kind: core.TaskPublished, ID: instance, Event: act.ID, Err: err})
+	})
+}
+
+func (s *shell) answerClients(a *core.ClientAnswer) {
+	for _, reply := range a.To {
+		s.answer(reply, a.Answer)
+	}
+	if a.Committed {
+		failpoint.Here("orchestrator.answered")
+	}
+}
+
+// answer sends a reply to a client. What is lost the client requests again.
+func (s *shell) answer(reply string, ans request.Answer) {
+	if reply == "" {
+		return
+	}
+	if err := request.Publish(s.conn, reply, ans); err != nil {
+		s.log.Debug("answer not sent", "instance", ans.Instance, "error", err)
+	}
+}
+
+// announce has the clients that wait for something in the partition request it again: they are known to the owner
+// before this one, or to this one from before it was cut off.
+func (s *shell) announce() {
+	if err := s.conn.AnnounceOwner(s.st.Part); err != nil {
+		s.log.Debug("owner could not be announced, waiting clients request again by themselves", "error", err)
+	}
+}
+
+const horizonTimeout = 2 * time.Second // of one question to the stream
+
+// readHorizon asks the stream how far it is.
+func (s *shell) readHorizon(after time.Duration) {
+	s.waits.Go(func() {
+		if after > 0 {
+			sleep(s.life, after)
+		}
+		var got queue.Accepted
+		err := errNotConnected
+		if s.conn.Connected() {
+			ctx, stop := context.WithTimeout(s.life, horizonTimeout)
+			defer stop()
+			got, err = s.conn.Accepted(ctx, s.st.Part)
+		}
+		s.post(core.Message{Kind: core.HorizonAnswered, Body: got, Err: err})
+	})
+}
+
+var errNotConnected = errors.New("not connected to NATS")

@@ -1,0 +1,124 @@
+package shard
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/partition"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+const (
+	watchTick  = 250 * time.Millisecond
+	trimEvery  = time.Minute
+	trimWindow = 10 * time.Minute
+	fillEvery  = 2 * time.Second // how often the size of the inputs stream is read
+	nearlyFull = 0.9             // of its limit, from which it is reported
+)
+
+// turners are the turners of a process; one watchdog ticks them all.
+type turners struct {
+	limit int // ticks
+
+	mu  sync.Mutex
+	all map[*turner]struct{}
+}
+
+func newTurners(limit time.Duration) *turners {
+	return &turners{limit: max(int(limit/watchTick), 2), all: make(map[*turner]struct{})}
+}
+
+func (ts *turners) add(t *turner) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.all[t] = struct{}{}
+}
+
+func (ts *turners) remove(t *turner) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	delete(ts.all, t)
+}
+
+// watch ticks. A ticker drops what it could not deliver, so a process that was
+// stopped for an hour ticks once when it wakes.
+func (ts *turners) watch(ctx context.Context) {
+	tick := time.NewTicker(watchTick)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		ts.mu.Lock()
+		for t := range ts.all {
+			t.tick(ts.limit)
+		}
+		ts.mu.Unlock()
+	}
+}
+
+// trim removes from the inputs stream what every partition has ingested, keeping a window: every minute, and sooner if the
+// stream fills up. The owner of partition 0 does it.
+func (s *Process) trim(ctx context.Context, keeper *partition.Keeper) {
+	tick := time.NewTicker(fillEvery)
+	defer tick.Stop()
+	for next := time.Now().Add(trimEvery); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if owned := keeper.Owned(); len(owned) == 0 || owned[0] != 0 {
+			continue
+		}
+		fill, err := s.conn.Fill(ctx)
+		if err == nil {
+			s.met.inputsFill.Set(fill)
+			if fill < queue.HalfFull && time.Now().Before(next) {
+				continue
+			}
+			next = time.Now().Add(trimEvery)
+			err = s.trimNow(ctx, fill)
+		}
+		if err != nil && ctx.Err() == nil {
+			logFailure(s.log, "inputs not trimmed, retrying", err)
+		}
+	}
+}
+
+func (s *Process) trimNow(ctx context.Context, fill float64) error {
+	if fill >= nearlyFull {
+		s.log.Warn("inputs stream nearly full", "percent", int(100*fill))
+	}
+	lowest, ok, err := s.lowest(ctx)
+	if err != nil || !ok {
+		return err
+	}
+	n, err := s.conn.Trim(ctx, lowest, trimWindow)
+	if n > 0 {
+		s.log.Debug("inputs trimmed", "messages", n, "up_to", lowest.Seq)
+	}
+	return err
+}
+
+// lowest is the position up to which all partitions have ingested; false while one has not begun.
+func (s *Process) lowest(ctx context.Context) (history.Position, bool, error) {
+	var low history.Position
+	for p := range s.cfg.Partitions {
+		at, err := s.store.Applied(ctx, p)
+		if err != nil {
+			return low, false, err
+		}
+		if at.Seq == 0 {
+			return low, false, nil
+		}
+		if p == 0 || at.Time < low.Time {
+			low = at
+		}
+	}
+	return low, true, nil
+}

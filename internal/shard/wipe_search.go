@@ -1,0 +1,51 @@
+package shard
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/core"
+
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+)
+
+// wipeTimeout bounds the search for the keys of an instance, which reads the names of all keys of a node.
+const wipeTimeout = 5 * time.Minute
+
+// findWipe searches the raw inbox for a forced purge, and finds what belongs to the instance; nil if there is none.
+func (s *shell) findWipe(ctx context.Context, id string) (*core.Wipe, error) {
+	raw, err := s.store.Inbox(ctx, s.st.Part, id)
+	if store.Unreadable(err) {
+		return nil, nil //nolint:nilnil // of another type: a purge makes room for itself, see unblock
+	}
+	if err != nil {
+		return nil, err
+	}
+	rec, err := s.store.Record(ctx, s.st.Part, id)
+	if err != nil && !store.Unreadable(err) {
+		return nil, err
+	}
+	w := &core.Wipe{Rec: rec}
+	for i, b := range raw {
+		el, err := history.ParseElement(b)
+		if err != nil || !strings.HasSuffix(el.ID, s.seal) {
+			continue
+		}
+		u := core.Unread{ID: el.ID}
+		if u.Ev, err = el.Event(); err != nil {
+			continue
+		}
+		if p, ok := u.Ev.(*history.PurgeRequested); ok && p.Force && (rec == nil || !u.Before(rec.Origin)) {
+			w.Request, w.Purge = store.Wipe{Instance: id, InboxIndex: i, Purge: u.ID}, p
+			break
+		}
+		w.Ahead = append(w.Ahead, u)
+	}
+	if w.Purge == nil {
+		return nil, nil //nolint:nilnil // none
+	}
+	w.Request.Keys, err = s.store.OwnedKeys(ctx, s.st.Part, id)
+	return w, err
+}
