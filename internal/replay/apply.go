@@ -9,13 +9,13 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Outcome is what became of an input.
+// Outcome is the effect of an input.
 type Outcome uint8
 
 // The outcomes. Only an applied input is recorded.
 const (
 	Applied         Outcome = iota + 1
-	DroppedLate             // what it answers is not outstanding: answered, cancelled, or never scheduled; or it takes back another start; or it grants what does not wait; or it observes before the program has begun
+	DroppedLate             // its schedule is not outstanding (answered, cancelled, or never scheduled); or it revokes another start; or it grants without a waiter; or it observes before the program has begun
 	DroppedRepeated         // a second start or cancellation
 	DroppedEnded            // the execution had ended
 )
@@ -39,11 +39,9 @@ func (o Outcome) String() string {
 	}
 }
 
-// Apply takes one input and runs the code until it is blocked again. The input gets
-// its id, a TimerFired the time of its timer, and an Observed the time of the input before it, so the caller
-// must not reuse it.
-// A dropped input changes nothing. The error is that of an execution that cannot be
-// used: a *Divergence, ErrEvicted, ErrNotStarted, ErrBusy.
+// Apply takes one input and runs the code until it is blocked again. The input gets its id, a TimerFired the time of its
+// timer, and an Observed the time of the input before it, so the caller must not reuse it. A dropped input changes nothing.
+// Errors: a *Divergence, ErrEvicted, ErrNotStarted, ErrBusy.
 func (x *Execution) Apply(in history.Event) (Outcome, error) {
 	if err := x.usable(); err != nil {
 		return 0, err
@@ -60,7 +58,7 @@ func (x *Execution) Apply(in history.Event) (Outcome, error) {
 	return outcome, x.err
 }
 
-// admit says whether the input still concerns anybody.
+// admit decides whether the input is still relevant.
 func (x *Execution) admit(in history.Event) (Outcome, error) {
 	_, start := in.(*history.Started)
 	switch {
@@ -100,14 +98,14 @@ func (x *Execution) admit(in history.Event) (Outcome, error) {
 	return Applied, nil
 }
 
-// answer says which schedule an input answers.
+// answer identifies the schedule that an input answers.
 type answer struct {
 	id     uint64
 	kind   workKind
 	effect string // of a child's end
 }
 
-// answers returns what the input answers, if it answers anything.
+// answers returns the schedule that the input answers, if any.
 func answers(in history.Event) (a answer, ok bool) {
 	switch in := in.(type) {
 	case *history.ActivityCompleted:
@@ -150,7 +148,7 @@ func (x *record) append(ev history.Event) {
 	}
 }
 
-// step carries one recorded input through: time, what it settles, the strands.
+// step processes one recorded input: time, what it settles, the strands.
 func (x *Execution) step(in history.Event) {
 	x.seeds.advance()
 	x.observed = false
@@ -177,7 +175,7 @@ func (x *Execution) step(in history.Event) {
 	}
 }
 
-// deliver settles what the input settles.
+// deliver settles what the input answers.
 func (x *Execution) deliver(in history.Event) {
 	switch in := in.(type) {
 	case *history.Started:
@@ -189,7 +187,7 @@ func (x *Execution) deliver(in history.Event) {
 			x.requestEnd(*in.Cancel)
 		}
 	case *history.Granted:
-		x.letIn(in)
+		x.grant(in)
 	case *history.EventReceived:
 		x.mailbox(in.Name).post(in)
 	case *history.Observed:
@@ -210,7 +208,7 @@ func (x *Execution) deliver(in history.Event) {
 	}
 }
 
-// requestEnd is a cancellation of the instance: of an execution that has begun, or that is about to begin cancelled.
+// requestEnd cancels the instance: an execution that has begun, or one that is about to begin cancelled.
 func (x *Execution) requestEnd(c history.CancelNote) {
 	x.end(x.root, cancel.Cancelled{Reason: cmp.Or(c.Reason, cancel.Requested), By: c.By, Text: c.Text, At: time.UnixMilli(c.At).UTC()})
 	if x.pending { // the code never runs

@@ -18,23 +18,22 @@ type Call struct {
 	Queue          string
 	Payload        history.Payload
 	Retry          Retry         // of an activity
-	AttemptTimeout time.Duration // of one attempt of an activity, from its schedule by its owner's clock (see PutOff), or from when it was let in if it waited; 0: none
+	AttemptTimeout time.Duration // of one attempt of an activity, from its schedule by its owner's clock (see PutOff), or from its admission if it waited; 0: none
 	Within         time.Duration // of the whole call, pauses and waiting included; 0: none
-	Scope          *Scope        // it is cancelled with, if it is not a child to be abandoned
+	Scope          *Scope        // whose end cancels it, unless it is a child to be abandoned
 
-	Declared *history.Declared // limits of the activity, for the owner; nothing under it may change; nil: none
-	KeepSlot bool              // an attempt that fails leaves its slot to the next
+	Declared *history.Declared // limits of the activity, for the owner; it must not be modified; nil: none
+	KeepSlot bool              // a failed attempt leaves its slot to the next
 }
 
-// Retry says how often and when a failed attempt is followed by another. The zero
-// value asks for one attempt.
+// Retry is the policy for further attempts after a failure. The zero value allows one attempt.
 type Retry struct {
 	Attempts int           // all of them, the first included; below 2: no retry
 	Initial  time.Duration // pause after the first failure
 	Factor   float64       // each further pause is this much longer
 	Max      time.Duration // no pause is longer
 	Unless   []string      // failures with one of these codes are final
-	Limited  bool          // failures that a gate has made are not
+	Limited  bool          // failures of a limit are not final
 }
 
 // WithDefaults returns the policy of an author: zero fields are 5 attempts and a backoff of one second, doubled up to one minute.
@@ -74,15 +73,14 @@ func (r *Retry) pause(attempt uint32) time.Duration {
 	return r.Max
 }
 
-// call is a Call under way. It moves when one of its works is answered, before any
-// strand runs:
+// call is a Call under way. It proceeds when one of its works is answered, before any strand runs:
 //
-//	attempt fails ─▶ pause ─▶ attempt …            until one completes, or Retry refuses
-//	limit fires   ─▶ the attempt is cancelled and has failed; nothing, while it waits at its gate
-//	it is let in  ─▶ its limit begins anew
-//	deadline fires─▶ all is cancelled and the call has failed
+//	attempt fails  ─▶ pause ─▶ attempt …            until one completes, or Retry refuses
+//	limit fires    ─▶ the attempt is cancelled and has failed; nothing, while it waits at its limit
+//	it is admitted ─▶ its timeout begins anew
+//	deadline fires ─▶ all is cancelled and the call has failed
 //
-// A child is one attempt, of which only the deadline may ask that it end.
+// A child is one attempt, which only the deadline cancels.
 type call struct {
 	Future
 	spec     Call
@@ -95,9 +93,8 @@ type call struct {
 	deadline *work
 }
 
-// Call schedules the activity, or starts the child. The future settles with its result,
-// with a *history.Failure, or with a *cancel.Cancelled: at once when it is cancelled, for
-// nobody waits until the activity or the child has really ended.
+// Call schedules the activity, or starts the child. The future settles with its result, with a *history.Failure, or with a
+// *cancel.Cancelled: at once when it is cancelled, without waiting for the actual end of the activity or child.
 func (x *Code) Call(spec Call) *Future {
 	if _, err := x.enter(); err != nil {
 		return x.Refuse(err)
@@ -118,7 +115,7 @@ func (x *Code) Call(spec Call) *Future {
 	return &c.Future
 }
 
-// what names what is called, in a text for people.
+// what names the callee for messages.
 func (c *call) what() string {
 	if c.spec.Child != nil {
 		return "child " + c.spec.Child.Name
@@ -155,7 +152,8 @@ func (c *call) begin() {
 	}
 }
 
-// limited returns the failure of a call that passes a limit, or nil. The payload of a further attempt was allowed with the first.
+// limited returns the failure of a call that exceeds a limit, or nil. The payload of a further attempt was allowed with the
+// first.
 func (c *call) limited() *history.Failure {
 	x := c.x
 	switch limit := x.opts.Limits.Outstanding; {
@@ -184,7 +182,7 @@ func (c *call) answered(w *work, in history.Event) {
 	switch w {
 	case c.attempt:
 		if _, granted := in.(*history.Granted); granted {
-			c.letIn()
+			c.admitted()
 			return
 		}
 		c.attempt = nil
@@ -224,8 +222,9 @@ func (c *call) timeout(format string, d time.Duration) *history.Failure {
 	return &history.Failure{Code: history.CodeTimeout, Message: fmt.Sprintf(format, d)}
 }
 
-// letIn begins the limit of an attempt that has waited at its gate: what the activity is given is the time in which it may run.
-func (c *call) letIn() {
+// admitted restarts the timeout of an attempt that has waited at its limit: the timeout bounds the time in which the activity
+// may run.
+func (c *call) admitted() {
 	if c.spec.AttemptTimeout <= 0 {
 		return
 	}
@@ -233,7 +232,7 @@ func (c *call) letIn() {
 	c.limit = c.x.scheduleTimer(&history.TimerScheduled{AttemptTimeoutOf: c.attempt.id}, c.spec.AttemptTimeout, c.home, c)
 }
 
-// failed goes on after the failure of an attempt, or of a child.
+// failed continues after the failure of an attempt, or of a child.
 func (c *call) failed(attempt *work, f *history.Failure) {
 	if !c.spec.Retry.again(c.number, f) {
 		c.conclude(history.Payload{}, f)
@@ -255,7 +254,7 @@ func (c *call) conclude(result history.Payload, f *history.Failure) {
 	c.settle(result, nil)
 }
 
-// withdraw cancels whatever the call has outstanding, in ascending order.
+// withdraw cancels everything that the call has outstanding, in ascending order.
 func (c *call) withdraw(why cancel.Cancelled) bool {
 	if c.settled {
 		return false

@@ -7,15 +7,15 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Child is another instance that the code starts: see Call.Child and Launch. On replay the
-// recorded Version and Abandon stand.
+// Child is another instance that the code starts: see Call.Child and Launch. On replay the recorded Version and Abandon
+// apply.
 type Child struct {
 	Name     string // of its orchestration
 	Version  string // of it; empty: the newest that its orchestrator has
-	Instance string // its id; empty: ChildID of the place that starts it
-	// Abandon lets the child outlive its parent: it is in no scope, so that the end of
-	// none cancels it, and the end of the execution leaves it alone. A wait for it ends as
-	// any wait does, and who withdraws its future cancels it. Of no meaning to Launch.
+	Instance string // its id; empty: ChildID of its start
+	// Abandon lets the child outlive its parent: it is in no scope, so that no end of
+	// a scope cancels it, nor does the end of the execution. A wait for it ends as
+	// any wait does, and withdrawing its future cancels it. Launch ignores it.
 	Abandon bool
 }
 
@@ -25,18 +25,18 @@ const (
 	shortHash   = 6
 )
 
-// ChildID derives the id of a child that was given none, from the execution that starts
-// it and the event id of its start:
+// ChildID derives the id of a child without an explicit id, from the execution that starts it and the event id of its
+// start:
 //
-//	<parent>~<execution>-<event>-<6 characters that depend on the parent's id and birth>
+//	<parent>~<execution>-<event>-<6 characters that depend on the parent's id and origin>
 //	<the beginning of the parent's id>~<22 characters that depend on all of it>
 //
-// the second where the first would be longer than an id may be. So it repeats neither
-// in the next execution of the parent nor in another instance under the parent's id.
+// the second if the first would be longer than an id may be. So it does not recur in the next execution of the parent, nor
+// in another incarnation of the parent.
 func ChildID(parent history.Identity, event uint64) string {
-	born := parent
-	born.Execution = 0
-	id := fmt.Sprintf("%s~%d-%d-%s", parent.Instance, parent.Execution, event, history.Digest(born.Append(nil))[:shortHash])
+	incarnation := parent
+	incarnation.Execution = 0
+	id := fmt.Sprintf("%s~%d-%d-%s", parent.Instance, parent.Execution, event, history.Digest(incarnation.Append(nil))[:shortHash])
 	if len(id) <= maxInstance {
 		return id
 	}
@@ -44,10 +44,9 @@ func ChildID(parent history.Identity, event uint64) string {
 	return parent.Instance[:min(len(parent.Instance), maxInstance-1-longHash)] + "~" + history.Digest(all)
 }
 
-// Launch starts another instance and is done with it: it is nobody's child, nothing is
-// outstanding, and its end is told to nobody. The start is recorded once; the id of an
-// instance that exists already is no error, and nothing happens then. The error is that
-// of a scope that is over, or a *history.Failure of a payload over the limit.
+// Launch starts another instance without a parent. Nothing is outstanding, and its end is not reported. The start is
+// recorded once; if the id is in use, nothing happens, and that is no error. The error is that of a scope that is over, or
+// a *history.Failure of a payload over the limit.
 func (x *Code) Launch(child Child, payload history.Payload, in *Scope) error {
 	if _, err := x.enter(); err != nil {
 		return err
@@ -61,7 +60,7 @@ func (x *Code) Launch(child Child, payload history.Payload, in *Scope) error {
 	return refusal(refused)
 }
 
-// depth is how many ancestors the instance has.
+// depth is the number of ancestors of the instance.
 func (x *record) depth() uint64 {
 	if x.started.Parent == nil {
 		return 0
@@ -69,8 +68,7 @@ func (x *record) depth() uint64 {
 	return x.started.Parent.Depth
 }
 
-// scheduleChild decides the start of the call's child. What is abandoned, with the
-// deadline that its call may have, is in no scope.
+// scheduleChild decides the start of the call's child. An abandoned child, and the deadline of its call, are in no scope.
 func (x *Code) scheduleChild(c *call) (w *work, refused *history.Failure) {
 	ev, refused, ok := x.decideChild(*c.spec.Child, c.spec.Payload, c.home.detached(), false, c.limited())
 	if !ok {
@@ -86,7 +84,7 @@ func (x *Code) decideChild(
 	child Child, payload history.Payload, apart, detached bool, limited *history.Failure,
 ) (ev *history.ChildScheduled, refused *history.Failure, ok bool) {
 	if child.Instance == "" {
-		x.collectOwed() // the place of the start is behind them
+		x.collectCancels() // the event id of the start is behind them
 		child.Instance = ChildID(x.id, x.last+1)
 	}
 	return decide(&x.record, &history.ChildScheduled{

@@ -16,27 +16,26 @@ import (
 
 // past is the history under replay.
 //
-// owed are the cancellations that history has in this step and the code has not made
-// yet; they are matched as a set, because their order says nothing.
+// cancels are the cancellations that the history has in this step and that the code has not made yet; they are matched as a
+// set, because their order has no meaning.
 type past struct {
-	active bool
-	events []history.Event
-	at     int // of the next event to meet
-	owed   map[uint64]history.Event
+	active  bool
+	events  []history.Event
+	at      int // of the next event to meet
+	cancels map[uint64]history.Event
 	// withdrawals is set while there may be withdrawn work that no event has recorded.
 	withdrawals bool
 	divergence  *Divergence
 }
 
-// Replay walks the whole history of an execution that has not begun, and leaves it
-// where the history leaves it; no history at all is fine. It fails with a
-// *Divergence if the code does not do what history has.
+// Replay replays the whole history of an execution that has not begun, and leaves it in the state after it; the history may
+// be empty. The error is a *Divergence if the code does not make the decisions of the history.
 func (x *Execution) Replay(events []history.Event) error {
 	if err := x.usable(); err != nil {
 		return err
 	}
 	if x.last != 0 {
-		return fmt.Errorf("replay: %s has begun already and can not be replayed", x.id.Instance)
+		return fmt.Errorf("replay: %s has already begun and cannot be replayed", x.id.Instance)
 	}
 	for i, ev := range events {
 		if ev.Meta().ID != uint64(i)+1 {
@@ -47,7 +46,7 @@ func (x *Execution) Replay(events []history.Event) error {
 	x.past.active, x.past.events = true, events
 	x.replaying.Store(true)
 	defer func() {
-		x.past.active, x.past.events, x.past.owed = false, nil, nil
+		x.past.active, x.past.events, x.past.cancels = false, nil, nil
 		x.replaying.Store(false)
 	}()
 	for x.past.at < len(events) && x.err == nil {
@@ -74,7 +73,7 @@ func (x *record) consume() {
 	x.last++
 }
 
-// peek is the next event of history, or nil.
+// peek returns the next event of the history, or nil.
 func (x *record) peek() history.Event {
 	if x.past.at < len(x.past.events) {
 		return x.past.events[x.past.at]
@@ -82,14 +81,13 @@ func (x *record) peek() history.Event {
 	return nil
 }
 
-// meet takes the event that history has for a decision of the code, or notes the
-// divergence and gives nil. about is what must be the same besides the kind: see
-// subject. made is the decision for the text, if there is one.
+// meet returns the event that the history has for a decision of the code, or records the divergence and returns nil. about
+// must be equal besides the kind: see subject. made is the decision for the message, if there is one.
 func (x *record) meet(kind history.Kind, about string, made history.Event) history.Event {
 	if x.err != nil {
 		return nil
 	}
-	x.collectOwed()
+	x.collectCancels()
 	ev := x.peek()
 	if ev != nil && ev.Kind() == kind && subject(ev) == about {
 		x.consume()
@@ -107,19 +105,19 @@ func (x *record) meet(kind history.Kind, about string, made history.Event) histo
 	return nil
 }
 
-// collectOwed moves the cancellations that history has next into owed, and passes over
-// the markers among them: see Patched. When history is not being replayed there are none.
-func (x *record) collectOwed() {
+// collectCancels moves the cancellations that are next in the history into past.cancels, and skips the markers among them: see
+// Patched. Without a replay there are none.
+func (x *record) collectCancels() {
 	for {
 		ev := x.peek()
-		id, owed := cancels(ev)
+		id, cancel := cancels(ev)
 		mark, marked := ev.(*history.PatchMarked)
 		switch {
-		case owed:
-			if x.past.owed == nil {
-				x.past.owed = make(map[uint64]history.Event)
+		case cancel:
+			if x.past.cancels == nil {
+				x.past.cancels = make(map[uint64]history.Event)
 			}
-			x.past.owed[id] = ev
+			x.past.cancels[id] = ev
 		case marked:
 			x.answer(mark.Name, true)
 		default:
@@ -142,14 +140,14 @@ func cancels(ev history.Event) (id uint64, ok bool) {
 	}
 }
 
-// closeStep demands that the code has made every decision that history has in the step.
+// closeStep verifies that the code has made every decision that the history has in the step.
 func (x *Execution) closeStep() {
 	if x.err != nil {
 		return
 	}
-	x.collectOwed()
-	x.settleOwed()
-	if ev := x.peek(); ev != nil && !ev.Input() && x.err == nil && !x.turnedAway(ev) {
+	x.collectCancels()
+	x.verifyCancels()
+	if ev := x.peek(); ev != nil && !ev.Input() && x.err == nil && !x.endedBeforeStart(ev) {
 		met := "code that waits"
 		if x.Polling() {
 			met = "code that polls, where no Observed is recorded"
@@ -158,10 +156,10 @@ func (x *Execution) closeStep() {
 	}
 }
 
-// settleOwed demands that the code has made the cancellations that history has so
-// far, in this step or in an earlier one.
-func (x *Execution) settleOwed() {
-	for _, ev := range x.sortedOwed() {
+// verifyCancels verifies that the code has made the cancellations that the history has so far, in this step or in an earlier
+// one.
+func (x *Execution) verifyCancels() {
+	for _, ev := range x.sortedCancels() {
 		id, _ := cancels(ev)
 		w := x.open[id]
 		if w == nil || w.withdrawn == nil {
@@ -170,27 +168,27 @@ func (x *Execution) settleOwed() {
 		}
 		x.remove(w)
 	}
-	clear(x.past.owed)
+	clear(x.past.cancels)
 }
 
-func (x *record) sortedOwed() []history.Event {
-	if len(x.past.owed) == 0 {
+func (x *record) sortedCancels() []history.Event {
+	if len(x.past.cancels) == 0 {
 		return nil
 	}
-	owed := make([]history.Event, 0, len(x.past.owed))
-	for _, ev := range x.past.owed {
-		owed = append(owed, ev)
+	all := make([]history.Event, 0, len(x.past.cancels))
+	for _, ev := range x.past.cancels {
+		all = append(all, ev)
 	}
-	slices.SortFunc(owed, func(a, b history.Event) int { return cmp.Compare(a.Meta().ID, b.Meta().ID) })
-	return owed
+	slices.SortFunc(all, func(a, b history.Event) int { return cmp.Compare(a.Meta().ID, b.Meta().ID) })
+	return all
 }
 
-// scheduleActivity decides an attempt of the call. It gives nil if that was one
-// decision too many, or not the one that history has, or if it was refused.
+// scheduleActivity decides an attempt of the call. It returns nil if the decision was refused, exceeded the history, or is
+// not the one that the history has.
 func (x *Code) scheduleActivity(c *call) (w *work, refused *history.Failure) {
 	c.number++
 	ev, refused, ok := decide(&x.record, &history.ActivityScheduled{
-		Name: c.spec.Activity, Queue: c.spec.Queue, Payload: c.spec.Payload, Attempt: c.number, First: c.first, Limit: c.gate(),
+		Name: c.spec.Activity, Queue: c.spec.Queue, Payload: c.spec.Payload, Attempt: c.number, First: c.first, Limit: c.declaredLimit(),
 	}, c.limited())
 	if !ok {
 		return nil, refused
@@ -199,8 +197,8 @@ func (x *Code) scheduleActivity(c *call) (w *work, refused *history.Failure) {
 	return x.add(&work{id: ev.ID, sched: ev, owner: c}, c.home), nil
 }
 
-// samePayload compares what the code gives now with what it gave then. A difference
-// is allowed unless the options are strict: a field was added.
+// samePayload compares the payload of the code with the recorded one. A difference is allowed unless the options are
+// strict: a field was added.
 func (x *record) samePayload(met history.Event, recorded, made history.Payload) bool {
 	if recorded.Type == made.Type && bytes.Equal(recorded.Data, made.Data) {
 		return true
@@ -241,13 +239,13 @@ func (x *Code) scheduleTimer(ev *history.TimerScheduled, d time.Duration, in *Sc
 	return x.add(&work{id: ev.ID, kind: timerWork, fireAt: ev.FireAt, owner: by}, in)
 }
 
-// cancel decides that nobody wants the work any more. On replay, one that history
-// does not have stays open, withdrawn, until history answers it or ends.
+// cancel decides that the work is no longer required. On replay, work whose cancellation the history does not have stays
+// open, withdrawn, until the history answers it or ends.
 func (x *Code) cancel(w *work, why cancel.Cancelled) {
 	if x.past.active {
-		x.collectOwed()
-		if _, ok := x.past.owed[w.id]; ok {
-			delete(x.past.owed, w.id)
+		x.collectCancels()
+		if _, ok := x.past.cancels[w.id]; ok {
+			delete(x.past.cancels, w.id)
 			x.remove(w)
 			return
 		}
@@ -276,9 +274,8 @@ func cancellation(w *work, why cancel.Cancelled) history.Event {
 	}
 }
 
-// recordWithdrawn records, behind the first input after a replay, the cancellations
-// that the code made and history does not have. The one that this very input answers
-// needs none.
+// recordWithdrawn records, behind the first input after a replay, the cancellations that the code made and the history does
+// not have. Work that this very input answers needs none.
 func (x *Execution) recordWithdrawn(in history.Event) {
 	if !x.past.withdrawals || x.past.active {
 		return
@@ -293,13 +290,12 @@ func (x *Execution) recordWithdrawn(in history.Event) {
 	}
 }
 
-// MaxReason is how many bytes of the canceller's text the cancellation of each piece of work keeps.
+// MaxReason is the maximum length of the canceller's text in the cancellation of each piece of work, in bytes.
 const MaxReason = 512
 
 const excessText = "the history has reached its limit"
 
-// overdrawn reports whether the execution must end because its history is too long.
-// On replay history says so.
+// overdrawn reports whether the execution must end because its history is too long. On replay the history decides.
 func (x *record) overdrawn() bool {
 	if !x.past.active {
 		return x.last >= x.opts.Limits.Events
@@ -317,7 +313,7 @@ func isExcess(ev history.Event) bool {
 	return ok && f.Failure.Code == history.CodeTooLarge && strings.HasPrefix(f.Failure.Message, excessText)
 }
 
-// exceed ends the execution as soon as the strand that runs has left.
+// exceed ends the execution as soon as the running strand has left.
 func (x *record) exceed() {
 	x.excess = &history.Failure{
 		Code: history.CodeTooLarge, Permanent: true,

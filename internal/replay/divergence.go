@@ -8,17 +8,17 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Divergence says that the code did not do on replay what it did when the history
-// was recorded. The code has changed, or depends on something that is no input.
+// Divergence reports that the code did not do on replay what it did when the history was recorded. The code has changed, or
+// depends on something that is no input.
 type Divergence struct {
 	Instance string
-	EventID  uint64 // where they part
-	Expected string // what history has there
-	Met      string // what the code did
-	Where    string // file:line of the author's code that did it, if it can be said
+	EventID  uint64 // of the first difference
+	Expected string // event of the history
+	Met      string // decision of the code
+	Where    string // file:line of the author's code, if it can be determined
 }
 
-// Error says it on one line.
+// Error returns the difference on one line.
 func (d *Divergence) Error() string {
 	text := fmt.Sprintf("replay of %s diverges at event %d: history has %s, and replay met %s",
 		d.Instance, d.EventID, d.Expected, d.Met)
@@ -28,7 +28,7 @@ func (d *Divergence) Error() string {
 	return text
 }
 
-// diverge breaks the execution. The first divergence stands.
+// diverge breaks the execution. The first divergence counts.
 func (x *record) diverge(id uint64, expected, met string) {
 	if x.err != nil {
 		return
@@ -42,14 +42,14 @@ func (x *record) diverge(id uint64, expected, met string) {
 	x.unwinding = true
 }
 
-// locate adds, to a divergence that no word of the code made, where the code waits.
+// locate adds the line where the code waits to a divergence that no call of the code made.
 func (p *past) locate() {
 	if p.divergence != nil && p.divergence.Where == "" {
 		p.divergence.Where = authorsLine()
 	}
 }
 
-// authorsLine is the innermost place on the stack outside Pawl's own words.
+// authorsLine is the innermost line on the stack outside Pawl's API.
 func authorsLine() string {
 	pcs := make([]uintptr, 64)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
@@ -72,8 +72,8 @@ func ours(function string) bool {
 		strings.HasPrefix(function, "github.com/pawlrun/pawl/internal/replay.")
 }
 
-// subject is what a decision is about: it must be the same on replay, as the kind must.
-// It is empty where the kind says all.
+// subject is the name and target of a decision: it must be the same on replay, as the kind must. It is empty if the kind is
+// sufficient.
 func subject(ev history.Event) string {
 	switch ev := ev.(type) {
 	case *history.ActivityScheduled:
@@ -93,7 +93,7 @@ func subject(ev history.Event) string {
 	}
 }
 
-// nameOf is the name that a payload is told by.
+// nameOf is the name under which a payload is reported.
 func nameOf(ev history.Event) string {
 	switch ev := ev.(type) {
 	case *history.ActivityScheduled:
@@ -107,7 +107,7 @@ func nameOf(ev history.Event) string {
 	}
 }
 
-// payloadOf is what a decision says, if it says anything that is compared on replay.
+// payloadOf is the payload of a decision that is compared on replay.
 func payloadOf(ev history.Event) history.Payload {
 	switch ev := ev.(type) {
 	case *history.ActivityScheduled:
@@ -125,7 +125,7 @@ func payloadOf(ev history.Event) history.Payload {
 	}
 }
 
-// describeDecision names a decision that is made without an event at hand.
+// describeDecision names a decision without an event.
 func describeDecision(kind history.Kind) string {
 	switch kind {
 	case history.KindTimerScheduled:
@@ -137,7 +137,7 @@ func describeDecision(kind history.Kind) string {
 	}
 }
 
-// describe names an event in a text for people.
+// describe names an event for messages.
 func describe(ev history.Event) string {
 	switch ev := ev.(type) {
 	case nil:

@@ -7,15 +7,13 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// ContinueAsNew asks that the execution be followed by another, with the payload as its
-// input, of the version; empty is the newest. It cancels nothing and ends nothing: when
-// the program returns without a failure, the end is ContinuedAsNew instead of Completed.
-// With a failure it is Failed, as if nothing had been asked. Asked twice, the last counts.
+// ContinueAsNew requests that another execution follows, with the payload as its input and the version; empty is the
+// newest. It cancels nothing and ends nothing: when the program returns without a failure, the end is ContinuedAsNew
+// instead of Completed. With a failure it is Failed, as if nothing had been requested. Of several calls the last counts.
 //
-// It is refused with the *cancel.Cancelled of the root scope: an instance that was asked
-// to end does not go on. If that comes between the word and the return, the end is
-// Cancelled: the next execution would know nothing of it. The scope of the call may refuse
-// it, too, and a payload over the limit is a *history.Failure.
+// It is refused with the *cancel.Cancelled of the root scope: a cancelled instance does not continue. If the cancellation
+// arrives between the call and the return, the end is Cancelled: the next execution would not have it. The scope of the
+// call may refuse it, too, and a payload over the limit is a *history.Failure.
 func (x *Code) ContinueAsNew(payload history.Payload, version string, in *Scope) error {
 	if _, err := x.enter(); err != nil {
 		return err
@@ -32,16 +30,13 @@ func (x *Code) ContinueAsNew(payload history.Payload, version string, in *Scope)
 	return nil
 }
 
-// Continues reports whether ContinueAsNew was used: the result of the program is of no
-// account then, if it has one.
+// Continues reports whether ContinueAsNew was called: the result of the program is ignored then.
 func (x *Code) Continues() bool { return x.next != nil }
 
-// Continued gives, of an execution that has ended so, its ContinuedAsNew, and the events
-// that it has received and not read, in the order of their arrival: those that nobody
-// waited for, those that came to a wait whose result nobody has read, and those of the
-// very turn that ended it. They are the next execution's, and must not be changed. Inputs
-// that were dropped because the execution had ended are not among them. Of any other
-// execution it gives nil.
+// Continued returns, of an execution that has continued as new, its ContinuedAsNew, and the events that it has received and
+// not read, in the order of their arrival: those without a wait, those of a wait whose result was not read, and those of
+// the turn that ended it. They belong to the next execution, and must not be modified. Inputs that were dropped because the
+// execution had ended are not among them. Of any other execution it returns nil.
 func (x *Execution) Continued() (end *history.ContinuedAsNew, unread []*history.EventReceived) {
 	if x.continued == nil {
 		return nil, nil
@@ -49,12 +44,12 @@ func (x *Execution) Continued() (end *history.ContinuedAsNew, unread []*history.
 	return x.continued, x.unread
 }
 
-// Unread gives, of an execution that has ended, however it did, the events that it has received and not read, as
-// Continued does. They must not be changed.
+// Unread returns, of an execution that has ended in any way, the events that it has received and not read, as Continued
+// does. They must not be modified.
 func (x *Execution) Unread() []*history.EventReceived { return x.unread }
 
-// Successor returns the start of the execution that follows one which has continued as new;
-// nil after any other. It has the time at which that one ended, and is the caller's.
+// Successor returns the start of the execution that follows one which has continued as new; nil after any other. It has the
+// time at which that one ended, and belongs to the caller.
 func (x *Execution) Successor() *history.Started {
 	if x.continued == nil {
 		return nil
@@ -72,7 +67,7 @@ func (x *Execution) Successor() *history.Started {
 	return &s
 }
 
-// finish ends the execution: first what is outstanding, then the end itself.
+// finish ends the execution: first the outstanding work, then the end itself.
 func (x *Execution) finish(e Ending) {
 	end, why := x.endOf(e)
 	for _, w := range x.ascending() {
@@ -85,7 +80,7 @@ func (x *Execution) finish(e Ending) {
 		if met == nil || !x.samePayload(met, payloadOf(met), payloadOf(end)) {
 			return
 		}
-		x.settleOwed()
+		x.verifyCancels()
 		end = met
 	} else {
 		x.append(end)
@@ -97,8 +92,8 @@ func (x *Execution) finish(e Ending) {
 	x.ended = true
 }
 
-// endOf returns the end of an execution whose program returned so, and why its outstanding
-// work is cancelled.
+// endOf returns the end of an execution whose program returned e, and the cause with which its outstanding work is
+// cancelled.
 func (x *Execution) endOf(e Ending) (end history.Event, why cancel.Cancelled) {
 	cause := x.root.cause
 	switch {
@@ -122,11 +117,10 @@ func (x *Execution) endOf(e Ending) (end history.Event, why cancel.Cancelled) {
 	}
 }
 
-// TypeCancelled is the content type of the data of a failure that is a cancellation: a
-// cancel.Cancelled in JSON.
+// TypeCancelled is the content type of the data of a failure that is a cancellation: a cancel.Cancelled in JSON.
 const TypeCancelled = "application/vnd.pawl.cancelled+json"
 
-// CancelledFailure is a cancellation in the form that survives history.
+// CancelledFailure returns a cancellation in the form that histories store.
 func CancelledFailure(c *cancel.Cancelled) *history.Failure {
 	f := &history.Failure{Code: history.CodeCancelled, Message: c.Error()}
 	if data, err := json.Marshal(c); err == nil { //nolint:musttag // histories have its fields under their own names

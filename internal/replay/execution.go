@@ -11,25 +11,24 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Program is the body of an orchestration, in its untyped form. It runs as the
-// root strand; the execution ends when it returns.
+// Program is the untyped body of an orchestration. It runs as the root strand; the execution ends when it returns.
 type Program func(*Execution) Ending
 
-// Ending is what a body returned.
+// Ending is what a program returned.
 type Ending struct {
 	Result    history.Payload  // of a body that returned no error
 	Failure   *history.Failure // of one that did
 	Cancelled bool             // the failure is, or wraps, a cancellation
 }
 
-// Limits bound one execution. A field that is zero has its default. They may be changed at any time: on replay what
-// history has was allowed, and what it has refused was refused.
+// Limits bound one execution. A zero field has its default. They may be changed at any time: on replay the decisions and
+// refusals of the history apply.
 type Limits struct {
 	Payload     int    // bytes of one payload; default 512 KiB
 	Events      uint64 // events of one history; default 100,000
-	WarnEvents  uint64 // events at which the logger is told once; default 10,000
+	WarnEvents  uint64 // events at which a warning is logged once; default 10,000
 	Outstanding int    // activities and children outstanding at one time; default 10,000
-	Depth       uint64 // of children: 1 is a child of an instance that is nobody's; default 100
+	Depth       uint64 // of children: 1 is a child of an instance without a parent; default 100
 }
 
 // DefaultDepth is the default limit of the depth of children.
@@ -64,8 +63,8 @@ type Options struct {
 	Limits Limits
 	// Strict makes a payload that encodes differently on replay a Divergence.
 	Strict bool
-	// PayloadChanged, if set, is told of every payload that encodes differently on
-	// replay: by the name of the activity, child or event that it is for, or without one
+	// PayloadChanged, if set, is called for every payload that encodes differently on
+	// replay: with the name of the activity, child or event that it is for, or without one for
 	// the result, or the input of the next execution. It runs inside Replay and must not
 	// call the execution.
 	PayloadChanged func(eventID uint64, name string)
@@ -173,8 +172,8 @@ func New(id history.Identity, program Program, opts Options) *Execution {
 	return x
 }
 
-// PutOff is the owner's note on the limit of an attempt (a TimerScheduled with Limits) that the last step has decided: it is over then, Unix ms.
-// The step counts from Now, which is old if its input is; the owner knows what time it is.
+// PutOff sets the time, Unix ms, at which the timeout of an attempt (a TimerScheduled with AttemptTimeoutOf) fires that the
+// last step has scheduled. The step counts from Now, which is old if its input is; the owner has a clock.
 func (x *outstanding) PutOff(limit uint64, fireAt int64) {
 	if w := x.open[limit]; w != nil && w.kind == timerWork {
 		w.fireAt = fireAt
@@ -182,8 +181,8 @@ func (x *outstanding) PutOff(limit uint64, fireAt int64) {
 	}
 }
 
-// Take returns the events appended since the last Take, inputs and decisions in
-// order, their ids dense. What Replay was given is not among them.
+// Take returns the events recorded since the last Take, inputs and decisions in order, with consecutive ids. The events of
+// Replay are not among them.
 func (x *record) Take() []history.Event {
 	taken := x.fresh
 	x.fresh = nil
@@ -193,13 +192,13 @@ func (x *record) Take() []history.Event {
 // Ended reports whether the execution has its end event.
 func (x *Execution) Ended() bool { return x.ended }
 
-// Len is the number of events so far, those not yet taken included.
+// Len is the number of events so far, including those not yet taken.
 func (x *record) Len() uint64 { return x.last }
 
-// Outstanding lists the ids of the activities whose results are wanted, ascending.
+// Outstanding returns the ids of the activities whose results are required, ascending.
 func (x *outstanding) Outstanding() []uint64 { return x.wantedOf(activityWork) }
 
-// Children lists the ids of the children whose ends are wanted, ascending.
+// Children returns the ids of the children whose ends are required, ascending.
 func (x *outstanding) Children() []uint64 { return x.wantedOf(childWork) }
 
 func (x *outstanding) wantedOf(kind workKind) []uint64 {
@@ -213,8 +212,8 @@ func (x *outstanding) wantedOf(kind workKind) []uint64 {
 	return ids
 }
 
-// NextTimer returns the timer that is due first: its event id and when it is due, in
-// Unix milliseconds. ok is false if no timer is set.
+// NextTimer returns the timer that is due first: its event id and its time in Unix milliseconds. ok is false if no timer is
+// set.
 func (x *outstanding) NextTimer() (id uint64, fireAt int64, ok bool) {
 	for len(x.timers) > 0 {
 		first := x.timers[0]
@@ -226,10 +225,9 @@ func (x *outstanding) NextTimer() (id uint64, fireAt int64, ok bool) {
 	return 0, 0, false
 }
 
-// Evict unwinds a parked execution and frees its strands. The author's deferred
-// functions run and can schedule nothing; a panic in one of them is returned. One
-// that blocks, blocks Evict: call it where that can be afforded. Evicting twice, or
-// an execution that has ended, does nothing.
+// Evict unwinds a parked execution and frees its strands. The author's deferred functions run and cannot schedule anything;
+// a panic in one of them is returned. A deferred function that blocks, blocks Evict. Evicting twice, or an execution that
+// has ended, has no effect.
 func (x *Execution) Evict() error {
 	if x.current.Load() != nil {
 		return fmt.Errorf("evict %s: %w", x.id.Instance, ErrBusy)
@@ -241,11 +239,12 @@ func (x *Execution) Evict() error {
 	return x.unwind()
 }
 
-// GiveUp makes the code of a step that its owner no longer waits for leave at its next word, as Evict does; the call that runs
-// the step then returns ErrGivenUp. It may be called at any time and from any goroutine. Code that uses no word any more cannot be made to leave.
+// GiveUp ends the code of a step that the owner has abandoned, at its next call of a method, as Evict does; the call that
+// runs the step then returns ErrGivenUp. It may be called at any time and from any goroutine. Code that calls no method any
+// more cannot be ended.
 func (x *scheduler) GiveUp() { x.givenUp.Store(true) }
 
-// usable says why the execution cannot take a step, or nil.
+// usable returns why the execution cannot take a step, or nil.
 func (x *record) usable() error {
 	if x.err != nil {
 		return x.err
@@ -259,24 +258,24 @@ func (x *record) usable() error {
 // Identity returns the identity it was made with.
 func (x *record) Identity() history.Identity { return x.id }
 
-// Name is the orchestration's, from its Started; empty before that.
+// Name is the name of the orchestration, from Started; empty before it.
 func (x *record) Name() string { return x.started.Name }
 
-// Version is the one that Started recorded.
+// Version is the version that Started recorded.
 func (x *record) Version() string { return x.started.Version }
 
-// Parent says whose child the instance is, from its Started; nil if nobody's.
+// Parent is the parent of the instance, from Started; nil if there is none.
 func (x *record) Parent() *history.Parent { return x.started.Parent }
 
 // Input is the payload that the execution was started with.
 func (x *record) Input() history.Payload { return x.started.Payload }
 
-// Length counts the inputs taken and the work scheduled so far. Unlike Len it is the same on
-// replay wherever the code asks: cancellations, which are matched as a set, are not counted.
+// Length counts the inputs taken and the work scheduled so far. Unlike Len it is the same on replay at the same place of
+// the code: cancellations, which are matched as a set, are not counted.
 func (x *record) Length() uint64 { return x.seeds.position }
 
-// Now is the time of the step: the greatest time of an input so far, in UTC with
-// millisecond precision. It stands still while the code runs.
+// Now is the time of the step: the latest time of an input so far, in UTC with millisecond precision. It does not change
+// while the code runs.
 func (x *record) Now() time.Time {
 	x.leaveIfGivenUp() // code that waits for a time to pass
 	return time.UnixMilli(x.now).UTC()

@@ -5,8 +5,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Future is something that the code may wait for: a call, a timer, an event, a
-// sibling. It settles once.
+// Future is the result of a call, a timer, an event or a sibling. It settles once.
 type Future struct {
 	x       *Code
 	waiters list[*strand]
@@ -17,16 +16,15 @@ type Future struct {
 	err     error
 }
 
-// source is what a future stands for, and how it is taken back.
+// source is the origin of a future, by which it is withdrawn.
 type source interface {
 	// withdraw is called when the result is no longer wanted. If the future was
-	// settled, only an untaken event has something to give back; withdraw reports
+	// settled, only an untaken event has something to return; withdraw reports
 	// whether the future is to become cancelled.
 	withdraw(why cancel.Cancelled) bool
 }
 
-// settle returns the future its value and wakes who waits for it, in the order in
-// which they began to wait. The first value stands.
+// settle sets the value and wakes the waiting strands, in the order in which they began to wait. The first value counts.
 func (f *Future) settle(value history.Payload, err error) {
 	if f.settled {
 		return
@@ -42,8 +40,8 @@ func (x *Code) Refuse(err error) *Future {
 	return &Future{x: x, settled: true, err: err}
 }
 
-// Value returns what the future settled with: a payload, or a *history.Failure, a
-// *cancel.Cancelled or a *Misuse. An event that was read here is used up.
+// Value returns what the future settled with: a payload, or a *history.Failure, a *cancel.Cancelled or a *Misuse. An event
+// that was read here is consumed.
 func (f *Future) Value() (history.Payload, error) {
 	f.taken = f.settled
 	if p, ok := f.source.(*place); ok && f.settled {
@@ -52,9 +50,8 @@ func (f *Future) Value() (history.Payload, error) {
 	return f.value, f.err
 }
 
-// Withdraw cancels what the future stands for. A future that is settled keeps its
-// value, but for an event that nobody has read: that goes back to the front of its
-// buffer. It is a word of the execution that made the future.
+// Withdraw cancels the work of the future. A settled future keeps its value, except for an unread event, which returns to
+// the front of its buffer. Only the execution that made the future may call it.
 func (f *Future) Withdraw(reason cancel.Reason, text string) {
 	f.x.mustEnter()
 	f.x.withdraw(f, cancel.Cancelled{Reason: reason, Text: text})
@@ -73,8 +70,8 @@ func (x *Code) withdraw(f *Future, why cancel.Cancelled) {
 	f.settle(history.Payload{}, &why)
 }
 
-// Wait blocks until the future is settled. It ends early with a *cancel.Cancelled when
-// the scope ends, or at once if it has ended before.
+// Wait blocks until the future is settled. It ends early with a *cancel.Cancelled when the scope ends, or at once if the
+// scope is over.
 func (x *Code) Wait(f *Future, in *Scope) error {
 	s, err := x.enter()
 	if err != nil {
@@ -94,7 +91,7 @@ func (x *Code) Wait(f *Future, in *Scope) error {
 	return nil
 }
 
-// Join is Wait that the end of no scope ends.
+// Join is Wait that no end of a scope ends.
 func (x *Code) Join(f *Future) error {
 	s, err := x.enter()
 	if err != nil {
@@ -114,10 +111,8 @@ func foreign(x *Code) error {
 	return &Misuse{Instance: x.id.Instance, What: "to wait for a future of another instance"}
 }
 
-// WaitAny blocks until one of the futures is settled and gives its place; if several
-// are, the first of them. It ends early as Wait does, and also when a future is
-// settled but the scope has ended. With no futures at all it waits for nothing but
-// that.
+// WaitAny blocks until one of the futures is settled and returns its index; if several are, the first. It ends early as
+// Wait does, and also when a future is settled but the scope has ended. Without futures it waits for that only.
 func (x *Code) WaitAny(fs []*Future, in *Scope) (int, error) {
 	s, err := x.enter()
 	if err != nil {

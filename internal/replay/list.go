@@ -1,8 +1,7 @@
 package replay
 
-// list is an intrusive queue: its nodes live in what they link, so that waiting
-// costs no allocation and leaving from the middle costs O(1). Nothing stale stays
-// behind when a long-lived future is waited for again and again.
+// list is an intrusive queue: its nodes are part of their elements, so that waiting does not allocate and leaving from the
+// middle is O(1). No stale nodes remain when a long-lived future is waited for repeatedly.
 type list[T any] struct {
 	head, tail *node[T]
 }
@@ -23,7 +22,7 @@ func (l *list[T]) push(n *node[T]) {
 	l.tail = n
 }
 
-// unlink takes the node out of the list that it is in, if any.
+// unlink removes the node from its list, if any.
 func (n *node[T]) unlink() {
 	l := n.in
 	if l == nil {

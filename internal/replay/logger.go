@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// quietHandler passes records on, except during replay, when they were logged before.
+// quietHandler forwards records, except during replay, when they were logged before.
 type quietHandler struct {
 	inner     slog.Handler
 	replaying *atomic.Bool

@@ -7,10 +7,9 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Send sends an event to an instance, this one or another. It is recorded once, under
-// one effect id, by which the receiver knows a repeat. What becomes of it there is not
-// told. The error is that of a scope that is over, or a *history.Failure of a payload
-// over the limit.
+// Send sends an event to an instance, this one or another. It is recorded once, under one effect id, by which the receiver
+// recognizes a repeat. Its outcome is not reported. The error is that of a scope that is over, or a *history.Failure of a
+// payload over the limit.
 func (x *Code) Send(instance, name string, payload history.Payload, in *Scope) error {
 	if _, err := x.enter(); err != nil {
 		return err
@@ -31,12 +30,12 @@ func refusal(f *history.Failure) error {
 	return f
 }
 
-// togetherRoom is how much smaller than two payloads at the limit a start and its event must be: they travel in one message,
+// togetherRoom is by how much a start and its event must be smaller than two payloads at the limit: they are one message,
 // with its headers.
 const togetherRoom = 64 << 10
 
-// SendOrStart is Send of an event that starts the instance if nobody has the id. Start and event are one message, so together
-// they must be smaller than two payloads at the limit by 64 KiB.
+// SendOrStart is Send of an event that starts the instance if the id is unused. Start and event are one message, so
+// together they must be smaller than two payloads at the limit by 64 KiB.
 func (x *Code) SendOrStart(instance, name string, payload history.Payload, start history.SentStart, in *Scope) error {
 	if _, err := x.enter(); err != nil {
 		return err
@@ -66,9 +65,9 @@ func (x *record) tooLargeTogether(event string, payload history.Payload, start h
 	}
 }
 
-// decide carries out a decision that asks something of the world: live it records made, with
-// its effect id; on replay it gives the event that history has for it. limited is a limit that it passes now, if there is one:
-// then it is refused. ok is false if it was, if that was one decision too many, or if it is not the one that history has.
+// decide makes a decision with an effect outside the instance: live it records made, with its effect id; on replay it
+// returns the event that the history has for it. limited is a limit that it exceeds now, if any: then it is refused. ok is
+// false if it was refused, exceeded the history, or is not the one that the history has.
 func decide[E history.Event](x *record, made E, limited *history.Failure) (ev E, refused *history.Failure, ok bool) {
 	if refused = x.refuse(made, limited); refused != nil {
 		return ev, refused, false
@@ -92,7 +91,7 @@ func decide[E history.Event](x *record, made E, limited *history.Failure) (ev E,
 	return ev, nil, true
 }
 
-// stamp returns a decision its effect id, which its event id is part of.
+// stamp sets the effect id of a decision, which its event id is part of.
 func (x *record) stamp(ev history.Event) {
 	switch ev := ev.(type) {
 	case *history.ActivityScheduled:

@@ -2,28 +2,25 @@ package replay
 
 import "github.com/pawlrun/pawl/pkg/history"
 
-// Patched says whether the code is to take the new branch of a change that was made to it
-// while instances were under way:
+// Patched reports whether the code takes the new branch of a change that was made to it while instances were running:
 //
-//	live          it records PatchMarked and is true
-//	on replay     it is true if history has the marker there, and else false: what was
-//	              decided there was decided by code that did not know the change
+//	live          it records PatchMarked and returns true
+//	on replay     it returns true if the history has the marker there, otherwise false: the decisions
+//	              there were made by code without the change
 //
-// There is: behind the last decision that was met, with nothing but cancellations and
-// other markers between. The first answer for a name is the answer for the whole
-// execution, so that a loop does not change its branch in the middle.
+// There is: behind the last decision that was met, with only cancellations and other markers between. The first result for
+// a name applies to the whole execution, so that a loop does not change its branch in the middle.
 //
-// Markers are not met like decisions. Whoever looks for the next event of history passes
-// over those that stand there, and keeps for each, if its name has no answer yet, that
-// it is true. So a call may be removed once no instance is left that answered false:
-// the marker stays in the histories that have it, and is nobody's business. Random
-// numbers and derived ids are the same with the call and without it.
+// Markers are not met like decisions. The search for the next event of the history skips those that it finds, and records
+// for each, if its name has no result yet, that it is true. So a call may be removed once no instance with false is left:
+// the marker stays in the histories that have it and is ignored. Random numbers and derived ids are the same with the call
+// and without it.
 //
-// A call that is moved to an earlier place, or removed while instances with false are
-// left, makes the code do what history does not have, and is found as a *Divergence.
+// A call that is moved to an earlier place, or removed while instances with false are left, makes the code do what the
+// history does not have, and is detected as a *Divergence.
 func (x *Code) Patched(name string) bool {
 	x.mustEnter()
-	x.collectOwed()
+	x.collectCancels()
 	answer, known := x.patches[name]
 	if known {
 		return answer
@@ -43,7 +40,7 @@ func (x *Code) Patched(name string) bool {
 	return x.patches[name]
 }
 
-// answer keeps the first answer for the name.
+// answer records the first result for the name.
 func (x *record) answer(name string, yes bool) {
 	if _, known := x.patches[name]; known {
 		return

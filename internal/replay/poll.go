@@ -5,8 +5,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// poll is a future that is settled by the next Observed: behind every input that had arrived. It is in no
-// scope, because it is due within the turn. In a step whose input is Observed it is settled from the start.
+// poll is a future that the next Observed settles: after every input that had arrived. It is in no scope, because it is due
+// within the turn. In a step whose input is Observed it is settled from the start.
 type poll struct {
 	Future
 
@@ -37,12 +37,12 @@ func (x *Execution) observe() {
 	}
 }
 
-// Polling reports whether the code polls: whether it waits for Observed. The owner applies that once it has
-// applied every input that had arrived.
+// Polling reports whether the code polls, that is, waits for Observed. The owner applies that once it has applied every
+// input that had arrived.
 func (x *Execution) Polling() bool { return x.polls.head != nil && !x.ended }
 
-// Poll blocks until every input that had arrived has been applied. Like Wait it ends early with a
-// *cancel.Cancelled when the scope ends.
+// Poll blocks until every input that had arrived has been applied. Like Wait it ends early with a *cancel.Cancelled when
+// the scope ends.
 func (x *Code) Poll(in *Scope) error {
 	if _, err := x.enter(); err != nil {
 		return err
@@ -59,8 +59,8 @@ func (x *Code) Poll(in *Scope) error {
 	return err
 }
 
-// Ready reports whether the future is settled, with a value, a failure or a cancellation, once every input
-// that had arrived has been applied: it is a poll. No scope ends it. Where no word may be used it is Settled.
+// Ready reports whether the future is settled, with a value, a failure or a cancellation, once every input that had arrived
+// has been applied: it is a poll. No end of a scope ends it. Where methods of Code may not be called it is Settled.
 func (f *Future) Ready() bool {
 	if f.settled {
 		return true
@@ -69,7 +69,7 @@ func (f *Future) Ready() bool {
 		return false
 	}
 	p := f.x.newPoll()
-	_ = f.x.Join(&p.Future) // fails as enter does, and that has not
+	_ = f.x.Join(&p.Future) // fails only if enter does
 	return f.settled
 }
 

@@ -6,32 +6,32 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// A limit refuses a decision at the call, and the code goes on with the failure. That it was refused is recorded
-// (history.Refused), so a replay does the same whatever the limits are by then, and however much room there is:
+// A limit refuses a decision at the call, and the code continues with the failure. The refusal is recorded
+// (history.Refused), so a replay does the same whatever the limits are by then, and independent of the room:
 //
 //	call ──a limit is passed──▶ Refused ──▶ the code gets its failure
 //	  └────────────────────────▶ the decision
 //
-// Without the record the next call of the same name could meet the event of the decision that was made in place of the refused one.
+// Without the record the next call of the same name could meet the event of the decision that followed the refused one.
 
-// MaxRoom is the room of a step whose owner has given none, in bytes.
+// MaxRoom is the default room of a step, in bytes.
 const MaxRoom = 14 << 20
 
-// decisionBytes is more than a decision takes in history beside its names and payloads, and gateBytes than what its gate adds.
+// decisionBytes bounds the size of a decision in history without its names and payloads, and limitBytes that of its limit.
 const (
 	decisionBytes = 128
-	gateBytes     = 512
+	limitBytes    = 512
 )
 
-// SetRoom is the owner's bound on what the decisions of the next step may take in history, in bytes, so that the
-// commit can be written. What does not fit is refused. The step after it has MaxRoom again.
+// SetRoom sets the owner's bound on the size of the decisions of the next step in history, in bytes, so that the commit can
+// be written. Decisions that do not fit are refused. The step after it has MaxRoom again.
 func (x *record) SetRoom(bytes int) { x.room = bytes }
 
-// refuse returns the failure of a decision that is refused, nil for one that may be made. why is a limit that it passes
-// now, besides the room of the step; on replay history stands.
+// refuse returns the failure of a refused decision, nil if it may be made. why is a limit that it exceeds now, besides the
+// room of the step; on replay the history decides.
 func (x *record) refuse(made history.Event, why *history.Failure) *history.Failure {
 	if x.past.active {
-		x.collectOwed()
+		x.collectCancels()
 		ev, ok := x.peek().(*history.Refused)
 		if !ok || ev.Of != made.Kind() || ev.Name != nameOf(made) {
 			return nil
@@ -66,14 +66,14 @@ func (x *record) noRoom(made history.Event) *history.Failure {
 	}
 }
 
-// sizeOf is about what a decision takes in history, and no less.
+// sizeOf is an upper estimate of the size of a decision in history.
 func sizeOf(ev history.Event) int {
 	n := decisionBytes + len(payloadOf(ev).Data)
 	switch ev := ev.(type) {
 	case *history.ActivityScheduled:
 		n += len(ev.Name) + len(ev.Queue)
 		if ev.Limit != nil {
-			n += gateBytes
+			n += limitBytes
 		}
 	case *history.ChildScheduled:
 		n += len(ev.Name) + len(ev.Instance)

@@ -10,24 +10,20 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// Scope is what work is started in, and cancelled with: calls, timers, places in the
-// queue of an event, waits, siblings, and further scopes.
+// Scope groups work that is cancelled together: calls, timers, waits for events, other waits, siblings, and further scopes.
 //
-//	open ──its own end, or that of what is around it──▶ over ──Close──▶ closed
+//	open ──its own end, or that of a scope around it──▶ over ──Close──▶ closed
 //
-// When a scope is over, all that is outstanding in it and in the scopes inside it is
-// cancelled, in ascending order of id; then its futures settle; then the strands
-// that wait in it are woken, in the order of their creation; and no word works in it
-// any more. The root scope is over when the cancellation of the instance is recorded.
+// When a scope is over, everything that is outstanding in it and in the scopes inside it is cancelled, in ascending order
+// of id; then its futures settle; then the strands that wait in it are woken, in the order of their creation; and no method
+// can be used in it any more. The root scope is over when the cancellation of the instance is recorded.
 //
-// A detached scope lies inside no other. Its home is the scope that it was detached
-// from, and it may outlive its home by no more than its bound. The timer that sees to
-// that is set by the first that needs it: the end of the home, if something is under
-// way in the detached scope, or else the first word used in it after that. Nothing is
-// recorded for a detached scope that nobody needs.
+// A detached scope is inside no other. Its home is the scope from which it was detached, and it may outlive its home by at
+// most its bound. The timer for that is set when it is first needed: at the end of the home, if work is outstanding in the
+// detached scope, otherwise with the first method used in it after that. Nothing is recorded for a detached scope that is
+// not used.
 //
-// A child that is to be abandoned, and the deadline of its call, are in no scope; a wait
-// for it is in one like any other.
+// A child that is to be abandoned, and the deadline of its call, are in no scope; a wait for it is in one like any other.
 //
 // A nil *Scope is the root.
 type Scope struct {
@@ -35,10 +31,10 @@ type Scope struct {
 	parent   *Scope // nil for the root and for a detached scope
 	self     node[*Scope]
 	children list[*Scope] // those that are not closed
-	sibling  *sibling     // whose scope it is, if it is one's
+	sibling  *sibling     // whose scope it is, if any
 
 	works   list[*work]
-	places  list[*place] // that wait, or have a letter that nobody has read
+	places  list[*place] // that wait, or have an unread event
 	waiting list[*strand]
 
 	cause *cancel.Cancelled // set once it is over
@@ -69,9 +65,8 @@ func (x *Code) in(s *Scope) *Scope {
 	return s
 }
 
-// Open makes a scope inside another. What is opened in a scope that is over, is over.
-// Whoever opens a scope closes it. Where no word may be used it is the parent again, and
-// so are the scopes that Detach gives: the next word says why.
+// Open makes a scope inside another. A scope that is opened in one that is over, is over. The caller must close it. Where
+// methods may not be called it returns the parent, as Detach does: the next call returns the error.
 func (x *Code) Open(parent *Scope) *Scope {
 	if _, err := x.enter(); err != nil {
 		return parent
@@ -79,9 +74,8 @@ func (x *Code) Open(parent *Scope) *Scope {
 	return x.newScope(x.in(parent))
 }
 
-// Close ends the scope with ScopeEnded, gives back the events that had arrived in it
-// and that nobody has read, and waits for the siblings that were started in it. That
-// wait is ended by nothing but their return.
+// Close ends the scope with ScopeEnded, returns the unread events that had arrived in it, and waits for the siblings that
+// were started in it. Only their return ends that wait.
 func (x *Code) Close(s *Scope) {
 	if _, err := x.enter(); err != nil {
 		return
@@ -102,9 +96,8 @@ func (x *Code) Close(s *Scope) {
 	x.exit()
 }
 
-// Detach returns the scope that outlives the given one by no more than the bound; zero
-// or less is no bound at all. For one scope and one bound it is always the same. Of a
-// detached scope it is the detached scope of its home.
+// Detach returns the scope that outlives the given one by at most the bound; zero or less is no bound. For one scope and
+// one bound it is always the same. Of a detached scope it is the detached scope of its home.
 func (x *Code) Detach(s *Scope, bound time.Duration) *Scope {
 	if _, err := x.enter(); err != nil {
 		return s
@@ -124,7 +117,7 @@ func (x *Code) Detach(s *Scope, bound time.Duration) *Scope {
 	return d
 }
 
-// detached reports whether the scope lies in a detached one.
+// detached reports whether the scope is inside a detached one.
 func (s *Scope) detached() bool {
 	if s == nil {
 		return false
@@ -146,8 +139,8 @@ func (x *Code) Over(s *Scope) error {
 	return nil
 }
 
-// over is asked by every word that a scope can refuse. It leaves the strand if the
-// bound that it may have to set breaks the execution.
+// over returns the cause of a scope that is over, or nil. It leaves the strand if the bound that it may have to set breaks
+// the execution.
 func (x *Code) over(s *Scope) *cancel.Cancelled {
 	s = x.in(s)
 	if s.cause == nil {
@@ -193,7 +186,7 @@ func (b *bound) answered(*work, history.Event) {
 	})
 }
 
-// reach is what the end of a scope concerns.
+// reach is what the end of a scope affects.
 type reach struct {
 	works    []*work
 	places   []*place
@@ -201,7 +194,7 @@ type reach struct {
 	shelters []*Scope
 }
 
-// end makes a scope over. If it was already, nothing happens.
+// end makes a scope over. Of a scope that is over it has no effect.
 func (x *Code) end(s *Scope, why cancel.Cancelled) {
 	if s.cause != nil {
 		return
@@ -231,7 +224,7 @@ func (x *Code) end(s *Scope, why cancel.Cancelled) {
 	}
 }
 
-// mark makes the scope over, and all inside it, and collects what that concerns.
+// mark makes the scope, and all inside it, over and collects what that affects.
 func (s *Scope) mark(why *cancel.Cancelled, now int64, r *reach) {
 	s.cause, s.since = why, now
 	for n := s.works.head; n != nil; n = n.next {
@@ -257,7 +250,7 @@ func (s *Scope) mark(why *cancel.Cancelled, now int64, r *reach) {
 	}
 }
 
-// busy reports whether anything is under way in the scope.
+// busy reports whether anything is outstanding in the scope.
 func (s *Scope) busy() bool {
 	return s.works.head != nil || s.places.head != nil || s.waiting.head != nil || s.children.head != nil
 }

@@ -50,9 +50,8 @@ func (x *record) Rand() *rand.Rand {
 	return rand.New(rand.NewChaCha8(x.seed("rand")))
 }
 
-// mustEnter is enter for words that have no error to return. On a strand it panics,
-// and the execution fails; on a goroutine of the author's a panic would end the
-// process, and so the goroutine ends instead.
+// mustEnter is enter for methods without an error result. On a strand it panics, and the execution fails; on a goroutine of
+// the author a panic would end the process, so the goroutine ends instead.
 func (x *scheduler) mustEnter() {
 	_, err := x.enter()
 	if err == nil {

@@ -11,10 +11,9 @@ type sibling struct {
 	scope *Scope
 }
 
-// Go runs fn on a sibling strand: interleaved with the others at the words that
-// wait, never at the same time. It has a scope of its own inside the given one, which
-// is closed when fn returns; then the future settles, with nothing. To withdraw the
-// future is to end that scope. A panic in fn fails the execution.
+// Go runs fn on a sibling strand: interleaved with the others at the methods that wait, never at the same time. It has a
+// scope of its own inside the given one, which is closed when fn returns; then the future settles, without a value.
+// Withdrawing the future ends that scope. A panic in fn fails the execution.
 func (x *Code) Go(in *Scope, fn func(*Scope)) *Future {
 	if _, err := x.enter(); err != nil {
 		return x.Refuse(err)
@@ -37,11 +36,10 @@ func (g *sibling) withdraw(why cancel.Cancelled) bool {
 	return false
 }
 
-// Await blocks until cond is true: for a strand that waits for what another strand
-// does. It is asked at once; then, whenever all that an input has woken has run, every
-// condition that is awaited is asked once, in the order in which the waits began, and
-// whose is true goes on at once; and so on, until none is. It ends early with a
-// *cancel.Cancelled when the scope ends. Words that cond calls are a Misuse.
+// Await blocks until cond is true, which depends on other strands. It is evaluated at once; then, whenever everything that
+// an input has woken has run, every awaited condition is evaluated once, in the order in which the waits began, and a
+// strand whose condition is true continues at once; and so on, until none is. It ends early with a *cancel.Cancelled when
+// the scope ends. A method that cond calls is a Misuse.
 func (x *Code) Await(cond func() bool, in *Scope) error {
 	s, err := x.enter()
 	if err != nil {
@@ -68,8 +66,7 @@ func (s *strand) ask(cond func() bool) bool {
 
 func (s *strand) unbar() { s.barred = "" }
 
-// recheck lets every strand that awaits a condition ask it once more, and reports
-// whether anything came of that.
+// recheck has every strand in Await evaluate its condition once more, and reports whether one has continued.
 func (x *Execution) recheck() bool {
 	x.moved = false
 	waiting := 0
@@ -87,10 +84,9 @@ func (x *Execution) recheck() bool {
 	return (x.moved || len(x.runnable) > 0) && !x.ended && !x.unwinding
 }
 
-// SideEffect runs fn, which may do what it likes but call a word, and records what it
-// gives; on replay it gives what was recorded, and fn is not run. A payload over the
-// limit is recorded as the failure that it is. Between the run and the commit of the
-// turn the process may die; then fn runs again.
+// SideEffect runs fn, which must not call a method of Code, and records its result; on replay it returns the recorded
+// result, and fn is not run. A payload over the limit is recorded as that failure. If the process dies between the run and
+// the commit of the turn, fn runs again.
 func (x *Code) SideEffect(fn func() (history.Payload, *history.Failure), in *Scope) (history.Payload, error) {
 	s, err := x.enter()
 	if err != nil {

@@ -10,8 +10,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// strand is one coroutine of an execution. The root runs the program; the others
-// are its siblings.
+// strand is one coroutine of an execution. The root runs the program; the others are its siblings.
 //
 //	made ──resume──▶ running ──park──▶ parked ──wake, resume──▶ running …
 //	                    │                 └──dispose──▶ over
@@ -32,7 +31,7 @@ type strand struct {
 	within node[*strand]   // in the scope whose end ends the wait, if there is one
 	queued bool            // in Execution.runnable
 	number uint64          // in order of creation
-	barred string          // what forbids every word for the moment; empty: nothing
+	barred string          // why no method may be called at present; empty: they may
 
 	done      *Future // settled when a sibling returns; nil for the root
 	returned  bool
@@ -58,8 +57,8 @@ func (x *scheduler) wake(s *strand) {
 	}
 }
 
-// drain runs what was woken, in order, and then whoever awaits a condition that has
-// become true, until all strands are blocked, or the execution has ended or broken.
+// drain runs the woken strands, in order, and then those that await a condition that has become true, until all strands are
+// blocked, or the execution has ended or broken.
 func (x *Execution) drain() {
 	for again := true; again; again = x.recheck() {
 		x.runWoken()
@@ -93,7 +92,7 @@ func (x *scheduler) resume(s *strand) {
 	x.current.Store(nil)
 }
 
-// after looks at a strand that has just been resumed.
+// after handles the end of a strand that has just been resumed.
 func (x *Execution) after(s *strand) {
 	if !s.over {
 		return
@@ -117,9 +116,8 @@ func (x *Execution) after(s *strand) {
 	}
 }
 
-// body is the coroutine. The panic is recovered in call and the Goexit noticed in
-// leave, one level further out, for a Goexit goes on behind a panic that was
-// raised and recovered on its way.
+// body is the coroutine. The panic is recovered in call and the Goexit detected in leave, one level further out, because a
+// Goexit continues behind a panic that was raised and recovered meanwhile.
 func (s *strand) body(yield func(struct{}) bool) {
 	s.yield = yield
 	debug.SetPanicOnFault(true)
@@ -144,8 +142,7 @@ func (s *strand) leave() {
 	}
 }
 
-// dispose lets the rest of a strand run on a goroutine that its Goexit may take
-// along, and waits for that goroutine.
+// dispose runs the rest of a strand on a goroutine that its Goexit may end, and waits for that goroutine.
 func (s *strand) dispose() {
 	gone := make(chan struct{})
 	s.disposing = true
@@ -158,8 +155,7 @@ func (s *strand) dispose() {
 	s.x.current.Store(nil)
 }
 
-// unwind disposes of every strand that is not over, the youngest first, and tells
-// of panics in their deferred functions.
+// unwind disposes of every strand that is not over, the youngest first, and returns panics in their deferred functions.
 func (x *scheduler) unwind() error {
 	x.unwinding = true
 	var err error
@@ -179,8 +175,7 @@ func (x *scheduler) unwind() error {
 	return err
 }
 
-// park returns the turn back. It returns when the strand is woken, and does not
-// return at all when it is unwound.
+// park switches back to the caller. It returns when the strand is woken, and never if it is unwound.
 func (s *strand) park() {
 	s.yield(struct{}{})
 	s.leaveWaits()
@@ -199,22 +194,21 @@ func (s *strand) leaveWaits() {
 	s.within.unlink()
 }
 
-// Misuse is a word called where none may be: on a goroutine that the author
-// started, after the end, inside another execution, or in a function that must decide
-// nothing.
+// Misuse is a method called where it is not allowed: on a goroutine that the author started, after the end, inside another
+// execution, or in a function that must not decide.
 type Misuse struct {
 	Instance string
 	What     string
-	foreign  bool // on a goroutine that is no strand's
+	foreign  bool // on a goroutine that runs no strand
 }
 
-// Error says which context was used, and where it may be.
+// Error names the context and where it may be used.
 func (m *Misuse) Error() string {
 	return fmt.Sprintf("pawl: the context of instance %q was used %s; "+
 		"only the orchestration's own code may use it, while it runs", m.Instance, m.What)
 }
 
-// enter is the first thing that a word does. It leaves the strand if that is being unwound.
+// enter is the first call of every method of Code. It leaves the strand if that is being unwound.
 func (x *scheduler) enter() (*strand, error) {
 	if !debug.SetPanicOnFault(true) {
 		debug.SetPanicOnFault(false)
@@ -236,29 +230,27 @@ func (x *scheduler) enter() (*strand, error) {
 	return s, nil
 }
 
-// leaveIfGivenUp is for what looks and is no word: see GiveUp.
+// leaveIfGivenUp is for methods that only read: see GiveUp.
 func (x *scheduler) leaveIfGivenUp() {
 	if x.givenUp.Load() {
 		_, _ = x.enter()
 	}
 }
 
-// exit is the last thing that a deciding word does: the decision may have been the
-// one that broke the execution.
+// exit is the last call of every method that decides: the decision may have broken the execution.
 func (x *scheduler) exit() {
 	if x.unwinding {
 		runtime.Goexit()
 	}
 }
 
-// Longer texts of a panic are cut.
+// Limits of the texts of a panic.
 const (
 	maxStack   = 16 << 10
 	maxMessage = 8 << 10
 )
 
-// PanicFailure is the failure of code that panicked with p. The message is cut at
-// 8 KiB and the stack at 16 KiB.
+// PanicFailure is the failure of code that panicked with p. The message is cut at 8 KiB and the stack at 16 KiB.
 func PanicFailure(p any, stack []byte) *history.Failure {
 	return &history.Failure{
 		Code:    history.CodePanic,

@@ -10,7 +10,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-// workKind says what a work is.
+// workKind is the kind of a work.
 type workKind uint8
 
 const (
@@ -23,19 +23,19 @@ const (
 type work struct {
 	id        uint64 // of the event that scheduled it
 	kind      workKind
-	abandoned bool                       // a child that the end of the execution leaves alone
-	granted   bool                       // an activity that has waited at its gate and was let in
+	abandoned bool                       // a child that the end of the execution does not cancel
+	granted   bool                       // an activity that has waited at its limit and was admitted
 	fireAt    int64                      // of a timer
-	effect    string                     // of a child: its end answers this effect, or nothing
-	sched     *history.ActivityScheduled // of an activity: whether it waits at a gate is written into it behind the turn
+	effect    string                     // of a child: only an end with this effect answers it
+	sched     *history.ActivityScheduled // of an activity: the owner records in it after the turn whether it waits at a limit
 	owner     owner
-	member    node[*work] // in its scope, while the code wants it
-	// withdrawn is set when the code has cancelled what history, being replayed, has
-	// not: see Execution.cancel. The code no longer hears of it.
+	member    node[*work] // in its scope, while the code requires it
+	// withdrawn is set when the code has cancelled, on replay, work that the history has
+	// not cancelled: see Code.cancel. The code receives no result of it.
 	withdrawn *cancel.Cancelled
 }
 
-// owner is who scheduled the work.
+// owner is the code's side of the work.
 type owner interface {
 	// answered runs when the input of the work has been recorded, before any strand.
 	answered(w *work, in history.Event)
@@ -65,8 +65,7 @@ func (x *outstanding) remove(w *work) {
 	}
 }
 
-// ascending lists the open work by event id, so that whoever decides by it decides
-// the same on every replay.
+// ascending returns the open work by event id, so that decisions that depend on it are the same on every replay.
 func (x *outstanding) ascending() []*work {
 	all := make([]*work, 0, len(x.open))
 	for _, w := range x.open {
@@ -76,14 +75,14 @@ func (x *outstanding) ascending() []*work {
 	return all
 }
 
-// timer is a timer that the code asked for itself.
+// timer is a timer of the code.
 type timer struct {
 	Future
 	work *work
 }
 
-// Timer returns a future that settles, with nothing, once d has passed since Now. It
-// is rounded up to milliseconds; zero or less is no timer but a poll.
+// Timer returns a future that settles, without a value, once d has passed since Now. It is rounded up to milliseconds; zero
+// or less is not a timer but a poll.
 func (x *Code) Timer(d time.Duration, in *Scope) *Future {
 	if _, err := x.enter(); err != nil {
 		return x.Refuse(err)
@@ -112,7 +111,7 @@ func (t *timer) withdraw(why cancel.Cancelled) bool {
 	return true
 }
 
-// due is the time d after now, Unix ms.
+// due returns the time d after now, Unix ms.
 func due(now int64, d time.Duration) int64 {
 	if ms := history.Millis(d); now <= math.MaxInt64-ms {
 		return now + ms
@@ -129,8 +128,8 @@ func (a timerDue) before(b timerDue) bool {
 	return a.fireAt < b.fireAt || a.fireAt == b.fireAt && a.id < b.id
 }
 
-// timerHeap has the timer that is due first at its top. Timers that are gone stay in
-// it until they come up; Execution.NextTimer drops them.
+// timerHeap has the timer that is due first at its top. Removed timers stay in it until they are at the top; NextTimer
+// drops them.
 type timerHeap []timerDue
 
 func (h *timerHeap) push(t timerDue) {

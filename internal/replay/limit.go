@@ -2,12 +2,12 @@ package replay
 
 import "github.com/pawlrun/pawl/pkg/history"
 
-// What waits at a gate is the owner's business: it enters the gates, and notes in the events of the turn, before they are committed,
-// what waits. Here it matters for four things: a grant that nobody waits for is dropped; the program of an instance that
-// waits has not begun; the limit of an attempt begins when that is let in; and a pause keeps a slot only if there is one.
+// The owner admits attempts and starts at limits, and records in the events of the turn, before they are committed,
+// which of them wait. Here it matters for four things: a grant without a waiter is dropped; the program of an instance that
+// waits has not begun; the timeout of an attempt begins when it is admitted; and a pause keeps a slot only if there is one.
 
-// gate is what the schedule of an attempt says about the gate in front of it; nil if that is nothing.
-func (c *call) gate() *history.Limit {
+// declaredLimit returns the limit in the schedule of an attempt; nil if there is none.
+func (c *call) declaredLimit() *history.Limit {
 	if !c.spec.KeepSlot && c.spec.Declared == nil {
 		return nil
 	}
@@ -18,15 +18,16 @@ func (c *call) gate() *history.Limit {
 	return g
 }
 
-// waitsAt reports whether whoever has that gate had not been let in when that was recorded. One that nobody has resolved holds nobody up.
+// waitsAt reports whether the caller at the limit had not been admitted when that was recorded. A limit that was not
+// resolved blocks no caller.
 func waitsAt(g *history.Limit) bool { return g != nil && g.Name != "" && g.Waiting }
 
-// waits reports whether an activity waits at its gate.
+// waits reports whether an activity waits at its limit.
 func (w *work) waits() bool {
 	return w != nil && w.sched != nil && waitsAt(w.sched.Limit) && !w.granted
 }
 
-// slot returns the event id of an attempt whose slot is to be kept, or 0.
+// slot returns the event id of an attempt whose slot is to be retained, or 0.
 func (w *work) slot() uint64 {
 	if w == nil || w.sched == nil || w.waits() {
 		return 0
@@ -37,7 +38,7 @@ func (w *work) slot() uint64 {
 	return w.id
 }
 
-// waits reports whether a grant for the event would let anybody in: an activity, or, with 1, the execution itself.
+// waits reports whether a grant for the event would admit a waiter: an activity, or, with 1, the execution itself.
 func (x *Execution) waits(event uint64) bool {
 	if event == 1 {
 		return x.pending
@@ -45,8 +46,8 @@ func (x *Execution) waits(event uint64) bool {
 	return x.open[event].waits()
 }
 
-// letIn carries out a grant.
-func (x *Execution) letIn(in *history.Granted) {
+// grant processes a grant.
+func (x *Execution) grant(in *history.Granted) {
 	switch w := x.open[in.Scheduled]; {
 	case in.Scheduled == 1 && x.pending:
 		x.pending = false
@@ -67,9 +68,9 @@ func (x *Execution) begin() {
 	x.main = x.spawn(func() { x.ending = x.program(x) })
 }
 
-// turnedAway takes the end that the owner has put to an execution while it waited (it is cancelled if its queue was cleared): it needs no
-// code, and there is none that could have made it.
-func (x *Execution) turnedAway(ev history.Event) bool {
+// endedBeforeStart accepts the end that the owner has recorded for an execution while it waited (it is cancelled if its limit was
+// cleared): it needs no code, and none could have made it.
+func (x *Execution) endedBeforeStart(ev history.Event) bool {
 	if k := ev.Kind(); !x.pending || k != history.KindFailed && k != history.KindCancelled {
 		return false
 	}
