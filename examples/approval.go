@@ -9,7 +9,7 @@ import (
 )
 
 // People decide about an expense: each of a chain of approvers is asked, and has two
-// days before the next one is. Whoever was asked may still answer.
+// days before the next one is. Earlier approvers may still answer.
 var (
 	Expense  = pawl.NewOrchestration[Claim, Verdict]("approve-expense")
 	Ask      = pawl.NewActivity[Question, pawl.None]("ask-approver")
@@ -18,12 +18,12 @@ var (
 	ErrNobodyDecided = pawl.NewError("nobody-decided")
 )
 
-// patience is how long one approver has before the next is asked.
-const patience = 48 * time.Hour
+// answerTime is how long one approver has before the next one receives the request.
+const answerTime = 48 * time.Hour
 
-// Claim is an expense that somebody wants back.
+// Claim is an expense to be reimbursed.
 type Claim struct {
-	Cents     int64    `json:"cents"` // up to 5,000 nobody is asked
+	Cents     int64    `json:"cents"` // up to 5,000 no approval is needed
 	Approvers []string `json:"approvers"`
 }
 
@@ -34,7 +34,7 @@ type Question struct {
 	Instance string `json:"instance"`
 }
 
-// Verdict is somebody's answer.
+// Verdict is the answer of an approver.
 type Verdict struct {
 	By       string `json:"by"`
 	Approved bool   `json:"approved"`
@@ -51,7 +51,7 @@ func approve(ctx *pawl.Context, in Claim) (Verdict, error) {
 			return Verdict{}, fmt.Errorf("ask %s: %w", approver, err)
 		}
 		asked[approver] = true
-		deadline := pawl.After(ctx, patience)
+		deadline := pawl.After(ctx, answerTime)
 		for !deadline.Ready() {
 			answer := Answered.Next(ctx)
 			first, err := pawl.Any(ctx, answer, deadline)
@@ -64,7 +64,7 @@ func approve(ctx *pawl.Context, in Claim) (Verdict, error) {
 			}
 			verdict, err := answer.Get(ctx)
 			if err != nil || !asked[verdict.By] {
-				continue // not a verdict, or of somebody who was not asked
+				continue // not a verdict, or not of an approver
 			}
 			return verdict, nil
 		}

@@ -6,7 +6,7 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// A counter that is never done: it takes numbers as events, says the sum as its custom
+// A counter that is never done: it takes numbers as events, reports the sum as its custom
 // status, and goes on with an empty history from time to time.
 var (
 	Counter = pawl.NewOrchestration[Tally, pawl.None]("counter")

@@ -2,7 +2,7 @@ package examples
 
 import "github.com/pawlrun/pawl"
 
-// An orchestration that does nothing but wait until somebody sends it something.
+// An orchestration that only waits for an event.
 var (
 	Wait = pawl.NewOrchestration[pawl.None, string]("event")
 	Poke = pawl.NewEvent[string]("poke")

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// An order takes goods from the stock, waits for somebody's approval, and charges a
+// An order takes goods from the stock, waits for an approval, and charges a
 // card; whatever goes wrong, also a cancellation, the goods go back.
 var (
 	Fulfil   = pawl.NewOrchestration[Order, Receipt]("fulfil-order")
@@ -26,7 +26,7 @@ var (
 	ErrCardDeclined = pawl.NewError("card-declined")
 )
 
-// Order is what somebody wants to buy.
+// Order is an order of a customer.
 type Order struct {
 	ID       string `json:"id"`
 	Item     string `json:"item"`
@@ -40,7 +40,7 @@ type Hold struct {
 	Order string `json:"order"`
 }
 
-// Approval is somebody's word that the order is right.
+// Approval confirms an order.
 type Approval struct {
 	By string `json:"by"`
 }
@@ -73,8 +73,8 @@ func fulfil(ctx *pawl.Context, o Order) (_ Receipt, err error) {
 	return Charge.Call(ctx, o, pawl.Retry{Attempts: 5, Unless: []*pawl.Error{ErrCardDeclined}}, pawl.AttemptTimeout(30*time.Second))
 }
 
-// The shop's systems are played by functions without a memory. Where a real one would
-// be told an idempotency key, so are these: it becomes the id of what they make.
+// The shop's systems are played by functions without a memory. Where a real one
+// receives an idempotency key, so do these: it becomes the id of what they make.
 
 func reserve(ctx context.Context, o Order) (Hold, error) {
 	if o.Quantity > 100 {

@@ -31,7 +31,7 @@ type Shipment struct {
 	Parcels []string `json:"parcels"`
 }
 
-// Shipped says what has become of the parcels, by their numbers, which begin with 1.
+// Shipped reports the state of the parcels, by their numbers, which begin with 1.
 type Shipped struct {
 	Delivered []int `json:"delivered"`
 	Recalled  []int `json:"recalled"`
@@ -76,7 +76,7 @@ func ship(ctx *pawl.Context, in Shipment) (Shipped, error) {
 			out.Delivered = append(out.Delivered, i+1)
 		case recalled[i] && errors.Is(err, context.Canceled):
 			out.Recalled = append(out.Recalled, i+1)
-		default: // lost; or cancelled by somebody else, perhaps with the whole order
+		default: // lost; or cancelled otherwise, perhaps with the whole order
 			return out, fmt.Errorf("parcel %d: %w", i+1, err)
 		}
 	}

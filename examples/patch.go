@@ -9,7 +9,7 @@ import (
 
 // A contract is renewed when its year is over. That was changed in place: contracts
 // that have passed the place of the change, because they wait for the end of their
-// year, keep the price that they were promised; all others are told a new one first.
+// year, keep the price that they were promised; all others receive a new one first.
 var (
 	Renew    = pawl.NewOrchestration[Contract, Contract]("renew-contract")
 	Reprice  = pawl.NewActivity[Contract, Contract]("reprice")

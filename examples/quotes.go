@@ -31,7 +31,7 @@ type Offer struct {
 
 func buy(ctx *pawl.Context, in Wish) (best Offer, err error) {
 	found, left := false, len(in.Suppliers)
-	err = pawl.Scope(ctx, func(ctx *pawl.Context) error { // whoever is not needed ends with it
+	err = pawl.Scope(ctx, func(ctx *pawl.Context) error { // what is not needed ends with it
 		for _, supplier := range in.Suppliers {
 			pawl.Go(ctx, func(ctx *pawl.Context) (pawl.None, error) {
 				defer func() { left-- }()

@@ -8,7 +8,7 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// Two activities run the same way; who loses is told so, wherever it runs, and
+// Two activities run the same way; the loser is cancelled, wherever it runs, and
 // stops at once. Each takes the time that it needs, in milliseconds.
 var (
 	Race     = pawl.NewOrchestration[Times, string]("race")
@@ -34,7 +34,7 @@ func race(ctx *pawl.Context, in Times) (string, error) {
 	return tortoise.Get(ctx)
 }
 
-// run listens to its context, which ends as soon as nobody waits for it any more.
+// run listens to its context, which ends as soon as its result is no longer required.
 func run(ctx context.Context, ms int) (string, error) {
 	finish := time.NewTimer(time.Duration(ms) * time.Millisecond)
 	defer finish.Stop()

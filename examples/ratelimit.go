@@ -11,7 +11,7 @@ import (
 
 // A payment provider takes two debits at a time from each tenant, and ten a second. So the
 // activity is limited, and by tenant: who finds no room waits, in order, wherever in the
-// fleet. A tenant that comes with more than may wait is told so, and its neighbours notice
+// fleet. A tenant with more bills than may wait gets an error, and other tenants notice
 // nothing of it.
 var (
 	Bill  = pawl.NewOrchestration[Bills, Billed]("bill-tenant")
@@ -20,7 +20,7 @@ var (
 		pawl.QueueLimit(1000), pawl.QueueTimeout(30*time.Minute))
 )
 
-// Bills are what a tenant owes.
+// Bills are the open bills of a tenant.
 type Bills struct {
 	Tenant string `json:"tenant"`
 	Cents  []int  `json:"cents"` // of each bill
@@ -40,7 +40,7 @@ type Billed struct {
 
 func bill(ctx *pawl.Context, in Bills) (Billed, error) {
 	debits := make([]*pawl.Future[string], len(in.Cents))
-	for i, cents := range in.Cents { // all at once: the gate says who is next
+	for i, cents := range in.Cents { // all at once: the limit admits them in order
 		debits[i] = Debit.Start(ctx, Amount{Tenant: in.Tenant, Cents: cents},
 			pawl.Retry{}, pawl.KeepSlot(), // a refusal can only come before the first attempt
 			pawl.AttemptTimeout(time.Minute))

@@ -7,7 +7,7 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// Somebody is reminded of an invoice at growing intervals, until it is paid or there is
+// A customer is reminded of an invoice at growing intervals, until it is paid or there is
 // no further reminder.
 var (
 	Collect = pawl.NewOrchestration[Invoice, Payment]("collect-invoice")
@@ -17,7 +17,7 @@ var (
 	ErrUnpaid = pawl.NewError("unpaid")
 )
 
-// Invoice is what somebody owes.
+// Invoice is an invoice to a customer.
 type Invoice struct {
 	ID        string          `json:"id"`
 	Intervals []time.Duration `json:"intervals"` // before each reminder, and after the last
@@ -29,7 +29,7 @@ type Reminder struct {
 	Number  int    `json:"number"` // from 1
 }
 
-// Payment says that the invoice is paid.
+// Payment reports that the invoice is paid.
 type Payment struct {
 	Cents int64 `json:"cents"`
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// An activity that fails is tried again, after growing pauses, unless it says that no
+// An activity that fails is tried again, after growing pauses, unless it reports that no
 // further attempt would mend it.
 var (
 	FetchReport = pawl.NewOrchestration[Fetch, string]("fetch-report")

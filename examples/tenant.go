@@ -6,7 +6,7 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// One instance for each tenant keeps the tenant's account. Whoever has something to
+// One instance for each tenant keeps the tenant's account. A program with something to
 // report sends it with client.SendOrStart, and with the report's own number as the id
 // of the message: the first report opens the account, and one that is repeated counts
 // once. The account stands in the custom status. From time to time what has come

@@ -32,7 +32,7 @@ func welcomeByLetter(ctx *pawl.Context, c Customer) (Answer, error) {
 	return welcomeWith(ctx, Letter, c, 14*24*time.Hour)
 }
 
-// welcomeByMail is version 2: a mail, and a letter to who does not read it.
+// welcomeByMail is version 2: a mail, and a letter to customers that do not read it.
 func welcomeByMail(ctx *pawl.Context, c Customer) (Answer, error) {
 	answer, err := welcomeWith(ctx, Mail, c, 48*time.Hour)
 	if err != nil || answer.Confirmed {
@@ -41,11 +41,11 @@ func welcomeByMail(ctx *pawl.Context, c Customer) (Answer, error) {
 	return welcomeWith(ctx, Letter, c, 14*24*time.Hour)
 }
 
-func welcomeWith(ctx *pawl.Context, means pawl.Activity[Customer, pawl.None], c Customer, patience time.Duration) (Answer, error) {
+func welcomeWith(ctx *pawl.Context, means pawl.Activity[Customer, pawl.None], c Customer, timeout time.Duration) (Answer, error) {
 	if _, err := means.Call(ctx, c, pawl.Retry{}); err != nil {
 		return Answer{}, err
 	}
-	_, ok, err := Confirmed.ReceiveWithin(ctx, patience)
+	_, ok, err := Confirmed.ReceiveWithin(ctx, timeout)
 	return Answer{To: means.Name(), Confirmed: ok}, err
 }
 

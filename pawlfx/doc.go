@@ -1,5 +1,5 @@
 // Package pawlfx has fx modules for fleets: an orchestrator, a worker, the connections
-// that they share, and an HTTP server that tells how they are, and answers for the namespace. A program is a list of them:
+// that they share, and an HTTP server that reports their state, and serves the namespace. A program is a list of them:
 //
 //	func main() {
 //		os.Exit(pawlfx.Run(slog.Default(),
@@ -16,7 +16,7 @@
 // # What is in the container
 //
 //	*slog.Logger                          supplied by Run; Config.Logger goes before
-//	context.Context                       done when the program is told to end; provided by Run
+//	context.Context                       ends when the program is stopped; provided by Run
 //	*nats.Conn, redis.UniversalClient     provided by Connections, or by the program itself
 //	*prometheus.Registry                  provided by Run; also as Registerer and Gatherer
 //	group "pawl.orchestrations"           filled by Orchestrations

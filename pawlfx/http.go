@@ -80,7 +80,7 @@ func HTTPSetting(name string) HTTPOption {
 }
 
 // status is the server. start and stop are called once each, in this order; checks, and
-// what says whether there is an API, are added before.
+// the metadata about the API are added before.
 type status struct {
 	checks   []func() error
 	log      *slog.Logger

@@ -79,8 +79,8 @@ func (c *demoCmd) Run(ctx context.Context, s streams) error {
 	return d.show(s.out, result, time.Since(begun), c.JSON)
 }
 
-// tree is the directory to audit. A directory that is given as nothing is a mistake of whoever
-// gave it, such as a variable that is not set.
+// tree is the directory to audit. An empty directory is a mistake,
+// such as a variable that is not set.
 func (c *demoCmd) tree(ctx context.Context) (string, error) {
 	switch {
 	case c.Dir == nil:
@@ -233,7 +233,7 @@ func (d *demo) serve(ctx context.Context, addr string) (*gateway.Server, error) 
 	return gateway.Open(ctx, gateway.Options{Config: gateway.Config{Client: d.ready.Load}, Addr: addr})
 }
 
-// demoLog shows logs only to who asked for more than the default: a demonstration is to be read.
+// demoLog shows logs only if more than the default is requested: a demonstration is to be read.
 func demoLog(level string, w io.Writer) io.Writer {
 	if level == "info" {
 		return io.Discard
@@ -317,7 +317,7 @@ func (d *demo) audit(ctx context.Context, dir, out string, total int) (audit.Res
 	go func() {
 		defer close(watched)
 		if err := d.follow(ctx, auditID, total); err != nil {
-			cancel(err) // nobody is to wait for a result that does not come
+			cancel(err) // ends the wait for a result that does not arrive
 		}
 	}()
 	result, err := run.Result(ctx)

@@ -140,11 +140,11 @@ func packageOf(s *history.ActivityScheduled) string {
 	return in.Package
 }
 
-// lose kills the worker that holds most, if any holds something, and says what it held.
+// lose kills the worker that holds most, if any holds something, and reports what it held.
 func (d *demo) lose(ctx context.Context, id string) error {
 	held, err := d.held(ctx, id)
 	if err != nil {
-		return nil //nolint:nilerr // asked again at the next look
+		return nil //nolint:nilerr // requested again at the next interval
 	}
 	var victim *process.Process
 	for _, w := range d.workers {

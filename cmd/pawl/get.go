@@ -114,7 +114,7 @@ func receives(ctx context.Context, cl *client.Client, id, unknown string) (note 
 		return "there is no instance " + id + ": " + unknown, nil
 	case err == nil && d.Status.Ended():
 		return "", fmt.Errorf("nothing was sent: %s has ended: %s at %s UTC", id, d.Status, formatSecond(d.Ended))
-	default: // without an owner, the input is accepted all the same
+	default: // without an owner, the input is accepted nevertheless
 		return "", nil
 	}
 }

@@ -53,7 +53,7 @@ func (c *statusCmd) Run(ctx context.Context, s streams) error {
 	return c.show(s, l)
 }
 
-// follow shows every custom status that it receives. One that is set while the previous one is on its way replaces it.
+// follow shows every custom status that it receives. One that is set while the previous one is in transit replaces it.
 func (c *statusCmd) follow(ctx context.Context, s streams, cl *client.Client) error {
 	handle := pawl.NewStatus[json.RawMessage]()
 	for after := uint64(0); ; {

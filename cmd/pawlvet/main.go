@@ -3,7 +3,7 @@
 //	pawlvet ./...
 //	go vet -vettool=$(which pawlvet) ./...
 //
-// What it reports, why, and what to write instead is told in
+// What it reports, why, and what to write instead is described in
 // docs/guide/determinism.md. Exit status: 0 nothing found, 3 something found (under go
 // vet: 1), 1 the packages could not be analyzed or none were named.
 package main

@@ -20,7 +20,7 @@
 //	sweep-parts
 //
 // A tree may have more packages than one payload can name, and their findings do
-// not fit into one either. So the list comes in pages, each of which says where
+// not fit into one either. So the list comes in pages, each of which records where
 // the next one begins, and the findings go to disk in parts. Each part is written
 // aside and renamed: an activity that runs twice leaves what one run leaves. The
 // report is put together from the parts, and only when it stands are they removed,
@@ -32,5 +32,5 @@
 // directories named testdata or vendor and names that begin with "." or "_" do not
 // count, and links to directories are not followed, so there are no loops. What
 // cannot be read or parsed is named in the report and does not stop it; of a file
-// with syntax errors, the part that the parser understood is counted all the same.
+// with syntax errors, the part that the parser understood is counted nevertheless.
 package audit

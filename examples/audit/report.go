@@ -27,7 +27,7 @@ type Report struct {
 }
 
 // Spool is where one audit writes its report and keeps its parts until then. Run
-// tells audits apart that share a directory. Its methods may be called again, also
+// distinguishes audits that share a directory. Its methods may be called again, also
 // at the same time by another process: files are written aside and renamed.
 type Spool struct {
 	Out string `json:"out"` // directory of the report, made if it is missing

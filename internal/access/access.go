@@ -54,7 +54,7 @@ type User struct {
 
 // Policy decides who may do what. The zero value refuses everything.
 type Policy struct {
-	// Loopback tells that only this machine can reach the server: without tokens every client is an admin, and requests
+	// Loopback reports that only this machine can reach the server: without tokens every client is an admin, and requests
 	// for other host names than this machine's are refused.
 	Loopback bool
 	Tokens   *Tokens // nil: none

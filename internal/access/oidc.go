@@ -13,7 +13,7 @@ import (
 
 // OIDCConfig names an issuer of tokens.
 type OIDCConfig struct {
-	Issuer    string // URL; its keys are found as OpenID Connect Discovery says
+	Issuer    string // URL; its keys are found by OpenID Connect Discovery
 	Audience  string // that a token must be for
 	RoleClaim string // a claim, or a path such as realm_access.roles; default "roles"
 }
@@ -129,7 +129,7 @@ func roleOf(claims map[string]any, path string) (highest Role) {
 	return highest
 }
 
-// looksSigned tells a token of an issuer (a JWS) from one of a file.
+// looksSigned distinguishes a token of an issuer (a JWS) from one of a file.
 func looksSigned(token string) bool {
 	head, _, found := strings.Cut(token, ".")
 	return found && strings.HasPrefix(head, "ey") && strings.Count(token, ".") == 2

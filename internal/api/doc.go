@@ -1,7 +1,7 @@
 // Package api has the JSON forms of what Pawl answers: the command line writes them with --json, and the gateway serves
 // them over HTTP. Field names are snake_case. Times are RFC 3339 in UTC with milliseconds, durations are milliseconds in
 // fields that end in _ms. Payloads are JSON values; bytes of another content type are a base64 string. A field that has
-// nothing to report is left out, unless its comment says otherwise.
+// nothing to report is left out, unless its comment states otherwise.
 package api
 
 import "time"

@@ -48,7 +48,7 @@ func millis(ms int64) time.Duration {
 }
 
 // QueueStats describes the waiters and holders at the limit of an action. Counters cover the whole life of the limit,
-// unless the comment says otherwise; a limit with a key is forgotten an hour after its last use.
+// unless the comment states otherwise; a limit with a key is forgotten an hour after its last use.
 type QueueStats struct {
 	Action string `json:"action"`
 	Key    string `json:"key"`            // empty: the action has no key, or these are several

@@ -20,7 +20,8 @@ type Outcome struct {
 	Code     string          `json:"code,omitempty"` // of the failure
 }
 
-// OutcomeOf tells what Result of a client.RawInstance returned. The error is err if it is no end of the instance.
+// OutcomeOf returns the outcome in the result of a client.RawInstance. The error is err if it is not an end of the
+// instance.
 func OutcomeOf(instance string, result history.Payload, err error) (Outcome, error) {
 	if err == nil {
 		return Outcome{Instance: instance, Status: client.Completed, Result: show.Payload(result)}, nil

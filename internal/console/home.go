@@ -161,7 +161,7 @@ func (w *workers) latest(cl *client.Client) (all []client.WorkerInfo, known, lat
 func (w *workers) ask(ctx context.Context, cl *client.Client) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	all, _ := cl.Workers(ctx) // an error is that there is no connection: nobody has answered
+	all, _ := cl.Workers(ctx) // an error means no connection, and so no workers
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.all, w.at, w.asking = all, time.Now(), false

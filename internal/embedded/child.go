@@ -97,8 +97,7 @@ func (c *child) ready(ctx context.Context, addr string) error {
 	}
 }
 
-// same asks whoever listens at the address for its process id; errPortTaken if it is
-// not the child. The connection is made by hand, for a pool would log each refusal.
+// same requests the process id of the server that listens at the address; errPortTaken if it is
 func (c *child) same(ctx context.Context, addr string) error {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", addr)
@@ -120,7 +119,7 @@ func (c *child) same(ctx context.Context, addr string) error {
 	return err
 }
 
-// err says how the process ended, if nobody asked it to.
+// err reports how the process ended, unless it was stopped.
 func (c *child) err() error {
 	select {
 	case <-c.exited:

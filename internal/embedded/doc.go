@@ -13,9 +13,9 @@
 // Start holds a lock on the directory first: two processes that appended to the same
 // files would ruin them. Stop ends the servers in the reverse order and returns when
 // they are gone, with every goroutine joined. If the process is killed, the kernel
-// drops the lock and, on Linux, kills the child; what Redis had written up to then is
-// on its way to the disk, and the next Start reads it. Elsewhere a child may outlive a
-// killed parent, and keeps the lock: the next Start says so.
+// drops the lock and, on Linux, kills the child; the kernel writes to the disk
+// what Redis had written, and the next Start reads it. On other systems a child may outlive
+// a killed parent, and keeps the lock: the next Start reports it.
 //
 // A server that ends by itself is reported by Done and Err; it is not started again.
 //

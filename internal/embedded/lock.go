@@ -12,13 +12,13 @@ import (
 )
 
 // lock is an exclusive lock on a file, which the kernel drops with the last process
-// that has the file open. The file names the holder; it is never removed, for whoever
-// waits for the old file would not see the lock on a new one.
+// that has the file open. The file names the holder; it is never removed, because a
+// process that waits for the old file would not see the lock on a new one.
 type lock struct{ file *os.File }
 
-// lockPatience is how long a holder may take to end: one that was killed leaves the
+// lockTimeout bounds the end of a holder: one that was killed leaves the
 // lock only when the last thread of its child is gone.
-const lockPatience = time.Second
+const lockTimeout = time.Second
 
 func acquire(ctx context.Context, name string) (*lock, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
@@ -42,7 +42,7 @@ func acquire(ctx context.Context, name string) (*lock, error) {
 }
 
 func waitFor(ctx context.Context, f *os.File) error {
-	ctx, cancel := context.WithTimeout(ctx, lockPatience)
+	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

@@ -50,7 +50,7 @@ func StartNATS(ctx context.Context, o NATSOptions) (*NATS, error) {
 	for !s.ReadyForConnections(100 * time.Millisecond) {
 		if err := errors.Join(context.Cause(ctx), log.fatal()); err != nil {
 			n.Stop()
-			if strings.Contains(err.Error(), syscall.EADDRINUSE.Error()) { // all that the server tells is text
+			if strings.Contains(err.Error(), syscall.EADDRINUSE.Error()) { // the server reports text only
 				return nil, &PortError{Server: "NATS", Port: o.Port}
 			}
 			return nil, fmt.Errorf("embedded: nats-server on port %d with its store in %s: %w", o.Port, o.Dir, err)
@@ -69,7 +69,7 @@ func (n *NATS) Stop() {
 }
 
 // natsLog writes what nats-server logs to slog. What is a notice there is of interest
-// here only to somebody who looks for a fault.
+// here only for diagnosis.
 type natsLog struct {
 	to *slog.Logger
 

@@ -20,5 +20,5 @@ func childAttr() *syscall.SysProcAttr {
 
 func terminate(p *os.Process) error { return p.Kill() }
 
-// inherited is nothing: a child can not share a lock here.
+// inherited is nothing: a child cannot share a lock here.
 func inherited(*os.File) []*os.File { return nil }

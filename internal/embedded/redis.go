@@ -14,7 +14,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 )
 
-// RedisKind says which Redis to run.
+// RedisKind is the kind of Redis to run.
 type RedisKind string
 
 // The kinds.
@@ -142,7 +142,7 @@ func (r *Redis) Done() <-chan struct{} {
 	return r.child.exited
 }
 
-// Err says why the server ended by itself. It is nil while it runs and after Stop.
+// Err returns why the server ended by itself. It is nil while it runs and after Stop.
 func (r *Redis) Err() error {
 	if r.child == nil {
 		return nil

@@ -18,7 +18,7 @@ var (
 	ErrPortTaken = errors.New("embedded: the port is taken by another process")
 )
 
-// PortError is a server that can not have its port.
+// PortError is a server whose port is taken.
 type PortError struct {
 	Server string // "NATS" or "Redis"
 	Port   int
@@ -119,7 +119,7 @@ func (s *Stack) Warning() string { return s.warning }
 // Done is closed when the Redis server has ended, asked or not.
 func (s *Stack) Done() <-chan struct{} { return s.redis.Done() }
 
-// Err says why the Redis server ended by itself. It is nil while it runs and after Stop.
+// Err returns why the Redis server ended by itself. It is nil while it runs and after Stop.
 func (s *Stack) Err() error { return s.redis.Err() }
 
 // Stop ends the servers, waits for them, and removes a temporary directory. It may be

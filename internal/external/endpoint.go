@@ -139,7 +139,7 @@ func public(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// reserved are the ranges besides those that netip knows that are not of the public internet: of RFC 6890, and those that embed
+// reserved are the ranges besides those of netip that are not of the public internet: of RFC 6890, and those that embed
 // addresses of IPv4, which a gateway may translate to private ones.
 func reserved() []netip.Prefix {
 	var all []netip.Prefix

@@ -4,7 +4,7 @@
 //
 // PAWL_FAILPOINT=name[:n[:what]] chooses one: at the n-th pass (default 1) the process
 // does `what`: kill (default; SIGKILL to itself: no deferred call, no flush) or stop (SIGSTOP, until
-// somebody continues it). PAWL_FAILPOINT_FILE, if set, is created just before, and where it
+// a signal continues it). PAWL_FAILPOINT_FILE, if set, is created just before, and where it
 // exists already nothing happens: a restarted process does not die again.
 package failpoint
 
@@ -58,7 +58,7 @@ func Here(name string) {
 	}
 	_ = syscall.Kill(os.Getpid(), p.sig)
 	if p.sig == syscall.SIGKILL {
-		select {} // the signal is on its way
+		select {} // the signal is in transit
 	}
 }
 

@@ -13,5 +13,5 @@
 //
 // All terms must match. Where nothing is set, as the end of a running instance, no term of time matches, and a value is "".
 //
-// The package is pure. Parse bounds what it accepts, since anybody may send a text; its errors name the column.
+// The package is pure. Parse bounds what it accepts, because any client may send a text; its errors name the column.
 package filter

@@ -55,7 +55,7 @@ func file(t testing.TB, port int) string {
 	return filepath.Join(dir, strconv.Itoa(port))
 }
 
-// reserve returns the locked file that stands for the port, nil if another test has it or somebody listens on it.
+// reserve returns the locked file that stands for the port, nil if another test has it or another process listens on it.
 // The lock ends with the process at the latest.
 func reserve(path string, port int) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_CLOEXEC, 0o600)
@@ -72,7 +72,7 @@ func reserve(path string, port int) (*os.File, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))) //nolint:noctx // closed at once
 	if err != nil {
 		_ = f.Close()
-		return nil, nil //nolint:nilnil,nilerr // somebody else listens
+		return nil, nil //nolint:nilnil,nilerr // another process listens
 	}
 	_ = l.Close()
 	return f, nil

@@ -12,7 +12,7 @@
 // what to do where there is something.
 //
 // Access: every operation requires a role (viewer, operator or admin). Users prove who they are with a token; on a
-// loopback address without tokens everybody is an admin. Requests that change something are refused if a page of another
+// loopback address without tokens every client is an admin. Requests that change something are refused if a page of another
 // origin sent them, and each is logged with the name of its user. On a loopback address requests for other host names
 // are refused (DNS rebinding).
 package gateway

@@ -53,7 +53,7 @@ func postEvent(c *call) (answer, error) {
 	return c.apply(h)
 }
 
-// apply does what the first rule for it says. A repeat of the same source and id has no effect.
+// apply executes the first matching rule. A repeat of the same source and id has no effect.
 func (c *call) apply(h happening) (answer, error) {
 	r, matched := c.triggers.rule(h)
 	if !matched {
@@ -133,7 +133,7 @@ func (h Hook) verify(header http.Header, body []byte, now time.Time) (happening,
 		if err != nil || subtle.ConstantTimeCompare(sent, sum) != 1 {
 			return happening{}, errBadSignature
 		}
-		// The delivery's own id is not signed: whoever has seen a request could send it again with another.
+		// The delivery's own id is not signed: a recorded request could be sent again with another.
 		return happening{id: hex.EncodeToString(sum), kind: "github." + header.Get("X-Github-Event"), data: body}, nil
 	}
 	id, stamp := header.Get("Webhook-Id"), header.Get("Webhook-Timestamp")

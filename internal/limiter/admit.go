@@ -20,7 +20,7 @@ const (
 	idleFor      = scheduledFor    // the wakeup of a limit that was not used for so long may just have been removed
 )
 
-// ErrTimeout is the error of an Admit without a reply within two seconds. It may have taken effect all the same: repeat the same
+// ErrTimeout is the error of an Admit without a reply within two seconds. It may have taken effect nevertheless: repeat the same
 // request.
 var ErrTimeout = errors.New("no reply of the limit")
 

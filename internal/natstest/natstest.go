@@ -12,8 +12,8 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// patience is for a server to take connections; a machine under load may need it.
-const patience = 20 * time.Second
+// startTimeout bounds the start of a server on a loaded machine.
+const startTimeout = 20 * time.Second
 
 // Start starts a server with JetStream on a free port, in a directory of the test's. It
 // is shut down when the test ends. change may set options before that.
@@ -32,7 +32,7 @@ func Start(tb testing.TB, change ...func(*server.Options)) *server.Server {
 	}
 	srv.Start()
 	tb.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
-	if !srv.ReadyForConnections(patience) {
+	if !srv.ReadyForConnections(startTimeout) {
 		tb.Fatal("nats-server does not take connections")
 	}
 	return srv

@@ -6,7 +6,7 @@ import (
 	"errors"
 )
 
-// RefusedTLS reports whether an error says that two parties cannot agree on TLS: a certificate that is not trusted, or not
+// RefusedTLS reports whether an error means that two parties cannot agree on TLS: a certificate that is not trusted, or not
 // shown, or a server without TLS. Waiting does not help.
 func RefusedTLS(err error) bool {
 	var (

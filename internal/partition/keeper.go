@@ -309,7 +309,7 @@ func (k *Keeper) runTenure(loop context.Context, p int) {
 	t, free, err := k.scripts.tryAcquire(ask, p, token, k.cfg.Member, k.cfg.TTL)
 	if err != nil {
 		redisx.LogFailure(k.cfg.Logger, "partition not acquired, retrying", err, "partition", p)
-		_ = k.scripts.releaseToken(ask, &Tenure{Part: p, Token: token}, false) // it may have been acquired all the same
+		_ = k.scripts.releaseToken(ask, &Tenure{Part: p, Token: token}, false) // it may have been acquired nevertheless
 	}
 	if t == nil || err != nil {
 		forget()

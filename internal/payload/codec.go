@@ -78,7 +78,7 @@ func replacesText(data []byte) bool {
 	return bytes.Contains(data, []byte(`\ufffd`)) || bytes.Contains(data, []byte("\ufffd"))
 }
 
-// explain says where in the value the cause of an error of encoding/json is.
+// explain adds to an error of encoding/json the place of its cause in the value.
 func (t *Type) explain(err error, ptr any) error {
 	value, badValue := errors.AsType[*json.UnsupportedValueError](err)
 	_, badType := errors.AsType[*json.UnsupportedTypeError](err)

@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// RedisRole is a role with a user of its own on Redis. Clients and those who send events need none.
+// RedisRole is a role with a user of its own on Redis. Clients and senders of events need none.
 type RedisRole string
 
 // The roles.
@@ -103,7 +103,7 @@ func RedisFile(password func(user string) string, namespaces ...string) string {
 }
 
 // CheckRedis compares what the user of a client may do with what its role needs. It runs nothing but ACL WHOAMI and ACL DRYRUN,
-// which the roles of the file may do: an error says that the user may not.
+// which the roles of the file may do: an error means that the user may not.
 func CheckRedis(ctx context.Context, rdb redis.UniversalClient, namespace string, r RedisRole) ([]Finding, error) {
 	user, err := rdb.Do(ctx, "ACL", "WHOAMI").Text()
 	if err != nil {

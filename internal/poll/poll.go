@@ -10,7 +10,7 @@ import (
 const every = 5 * time.Millisecond
 
 // Until asks until the answer is yes, and fails the test if it is not within the limit.
-// what says what was waited for.
+// what names the condition.
 func Until(tb testing.TB, limit time.Duration, what string, yes func() bool) {
 	tb.Helper()
 	deadline, tick := time.NewTimer(limit), time.NewTicker(every)

@@ -1,5 +1,5 @@
 // Command prose checks the text of the repository: Markdown lines that break inside a sentence or hold two of them,
-// words that docs/glossary.md has replaced, and links that lead nowhere.
+// words that docs/glossary.md has replaced, also in the comments of Go files, and links that lead nowhere.
 //
 //	go run ./internal/prose .
 //
@@ -27,9 +27,10 @@ type Finding struct {
 // String is the finding on one line.
 func (f Finding) String() string { return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Text) }
 
-// extractors return the text of a file by its extension. Comments and strings of Go would be one more.
+// extractors return the text of a file by its extension.
 var extractors = map[string]func(src string) []Line{
 	".md": markdown,
+	".go": comments,
 }
 
 func main() {
@@ -67,7 +68,7 @@ func Check(tree fs.FS, wordList, allowList string) ([]Finding, error) {
 			return err
 		case d.IsDir() && skipped(file):
 			return fs.SkipDir
-		case d.IsDir() || extractors[path.Ext(file)] == nil:
+		case d.IsDir() || extractors[path.Ext(file)] == nil || path.Ext(file) == ".go" && !revised(file):
 			return nil
 		}
 		src, err := fs.ReadFile(tree, file)

@@ -44,7 +44,7 @@ func StartReplicatedCluster(t testing.TB, masters int, args ...string) *Replicat
 	}
 	for i, s := range c.Replicas {
 		id := c.Masters[i].command(t, "CLUSTER", "MYID")
-		s.poll(t, func(ctx context.Context, rdb *redis.Client) error { // until it knows its master
+		s.poll(t, func(ctx context.Context, rdb *redis.Client) error { // until it has its master
 			return rdb.Do(ctx, "CLUSTER", "REPLICATE", id).Err()
 		})
 	}

@@ -153,7 +153,7 @@ func (s *Server) Kill() {
 }
 
 // Restart kills the server, if it runs, and starts it again on its port and directory.
-// Without an AOF all it knew is gone, scripts included.
+// Without an AOF its data is gone, scripts included.
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
 	s.Begin(t)

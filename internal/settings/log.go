@@ -11,7 +11,7 @@ import (
 
 // Open makes the logger, which writes to w. The Redis client has one logger for the
 // whole process, which otherwise writes to standard error: it gets this one, at debug
-// level, for what it says is said again by whoever made the call.
+// level, because callers log the same.
 func (l Log) Open(w io.Writer) *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(l.LogLevel)); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/queue"
 )
 
-// OpenNATS connects, and fails if no server is reachable. The error is one line that says where and what was tried. Later
+// OpenNATS connects, and fails if no server is reachable. The error is one line with the address and what was tried. Later
 // losses of the connection are logged and repaired forever.
 func (n NATS) OpenNATS(log *slog.Logger) (*nats.Conn, error) {
 	return n.dial(context.Background(), log, slog.LevelWarn, slog.LevelInfo, nats.RetryOnFailedConnect(false))
@@ -47,7 +47,7 @@ func (n NATS) dial(ctx context.Context, log *slog.Logger, lost, back slog.Level,
 	return queue.DialContext(ctx, string(n.NATSURL), opts...)
 }
 
-// options reads the files; log, which may be nil, is told of those that cannot be read later.
+// options reads the files; log, which may be nil, receives those that cannot be read later.
 func (n NATS) options(log *slog.Logger) ([]nats.Option, error) {
 	opts, err := n.password(log)
 	if err != nil {

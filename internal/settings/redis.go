@@ -30,7 +30,7 @@ func (r Redis) DialRedis(log *slog.Logger) (redis.UniversalClient, error) {
 }
 
 // OpenRedis connects, and refuses a server that evicts keys (*redisx.EvictionError). Where the
-// policy can not be read, it warns and goes on. The error is one line that says where
+// policy cannot be read, it warns and continues. The error is one line with the address
 // and what was tried; ctx bounds the attempt, as do 5 s.
 func (r Redis) OpenRedis(ctx context.Context, log *slog.Logger) (redis.UniversalClient, error) {
 	rdb, err := r.client(log)
@@ -106,7 +106,7 @@ func (r Redis) tls(log *slog.Logger, base *tls.Config) (*tls.Config, error) {
 	return c, err
 }
 
-// credentials are those of the data nodes. Sentinels have those of the URL, as ever.
+// credentials are those of the data nodes. Sentinels have those of the URL.
 func (r Redis) credentials(log *slog.Logger) (func(context.Context) (string, string, error), error) {
 	raw := string(r.RedisURL)
 	switch {

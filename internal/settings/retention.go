@@ -7,7 +7,7 @@ import (
 )
 
 // Retention is how long instances are kept that have ended, by how they ended; less than
-// zero is for ever. As text it is one duration for all, or one a status:
+// zero is forever. As text it is one duration for all, or one a status:
 //
 //	72h
 //	forever
@@ -18,7 +18,7 @@ type Retention struct {
 	Completed, Failed, Cancelled time.Duration
 }
 
-// DefaultRetention is how long instances are kept unless somebody says otherwise.
+// DefaultRetention is the default retention of instances.
 const DefaultRetention = 72 * time.Hour
 
 const (

@@ -47,7 +47,7 @@ func readSecret(path string) (string, error) {
 }
 
 // secretFile reads a password each time it is needed, so that one that was replaced is in force from the next connection on.
-// While the file cannot be read, the password of before is used, and the log tells why.
+// While the file cannot be read, the password of before is used, and the log has the reason.
 type secretFile struct {
 	path string
 	log  *slog.Logger

@@ -23,7 +23,7 @@ type Codec struct {
 	err      error
 }
 
-// VersionError is a message of a later version than the reader knows.
+// VersionError is a message of a later version than the reader supports.
 type VersionError struct{ Version uint64 }
 
 // Error reports the version.

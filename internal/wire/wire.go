@@ -40,7 +40,7 @@ func Open(b []byte) (*msgpack.Decoder, error) {
 	return d, nil
 }
 
-// Close gives back the decoder of a message of size bytes; nil is accepted.
+// Close releases the decoder of a message of size bytes; nil is accepted.
 func Close(d *msgpack.Decoder, size int) {
 	if d != nil && size <= maxPooled {
 		msgpack.PutDecoder(d)

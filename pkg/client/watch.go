@@ -10,7 +10,7 @@ import (
 // Change reports what a commit has changed of an instance.
 type Change = queue.Change
 
-// watchEvery is how often a watcher tells the orchestrators that it is there.
+// watchEvery is the interval at which a watcher announces itself to the orchestrators.
 const watchEvery = queue.WatchTTL / 3
 
 // How long after its first message a watcher may still miss changes, for the message travels: nearly always, and at most.

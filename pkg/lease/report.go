@@ -13,7 +13,7 @@ import (
 //go:embed report.lua
 var reportLua string
 
-// Ending is how a cancelled activity ended, as far as its worker knows.
+// Ending is how a cancelled activity ended, as reported by its worker.
 type Ending string
 
 // The endings. FinishedFirst is reported by the owner, not by the worker.

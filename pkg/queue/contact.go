@@ -26,8 +26,8 @@ type contact struct {
 
 func newContact() *contact { return &contact{began: time.Now()} }
 
-// heard records contact. It is called for every message of every reader; a nil contact records nothing.
-func (k *contact) heard(now time.Time) {
+// received records contact. It is called for every message of every reader; a nil contact records nothing.
+func (k *contact) received(now time.Time) {
 	if k == nil {
 		return
 	}
@@ -67,6 +67,6 @@ func (c *inputStream) probe(ctx context.Context) {
 	defer cancel()
 	_, err := c.message(ctx, c.inputs.Name, messageGet{Seq: math.MaxInt64})
 	if err == nil || errors.Is(err, jetstream.ErrMsgNotFound) {
-		c.contact.heard(time.Now())
+		c.contact.received(time.Now())
 	}
 }

@@ -138,7 +138,7 @@ func (f *fetch) message(m *nats.Msg) {
 	f.mu.Lock()
 	f.heard = time.Now()
 	if !strings.HasPrefix(m.Subject, f.inbox) { // a message has its own subject, a status of the server has that of the inbox
-		f.contact.heard(f.heard)
+		f.contact.received(f.heard)
 		asked := f.open > 0
 		if asked {
 			f.open--
@@ -151,9 +151,9 @@ func (f *fetch) message(m *nats.Msg) {
 	defer f.mu.Unlock()
 	switch status := m.Header.Get("Status"); status {
 	case "100":
-		f.contact.heard(f.heard)
+		f.contact.received(f.heard)
 	case "408":
-		f.contact.heard(f.heard)
+		f.contact.received(f.heard)
 		f.leftOver(m)
 	default:
 		f.fail(fmt.Errorf("server status %s %s", status, m.Header.Get("Description")))

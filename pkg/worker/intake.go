@@ -34,7 +34,7 @@ type intake struct {
 func newIntake(ctx context.Context, w *Worker, name string) (*intake, error) {
 	p, err := w.conn.Pull(ctx, name)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // says which queue
+		return nil, err //nolint:wrapcheck // names the queue
 	}
 	q := &intake{w: w, name: name, puller: p, sweepSoon: make(chan struct{}, 1)}
 	q.ctx, q.cancel = context.WithCancel(context.WithoutCancel(ctx))

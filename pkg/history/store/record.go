@@ -46,7 +46,7 @@ type Record struct {
 	End       []byte          // the event that ended it, encoded
 	Parent    *history.Parent // nil: none
 
-	Unread []history.UnreadEvents // at the end: the events that it had not received, as far as its owner knew
+	Unread []history.UnreadEvents // at the end: the events that it had not received, as recorded by its owner
 
 	Custom        history.Payload // the custom status
 	CustomVersion uint64          // number of custom statuses set, over all executions; 0: none, and then Custom is not written

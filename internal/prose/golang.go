@@ -1,0 +1,43 @@
+package main
+
+import (
+	_ "embed"
+	"go/scanner"
+	"go/token"
+	"path"
+	"slices"
+	"strings"
+)
+
+// unrevised lists the directories whose comments are not checked yet.
+//
+//go:embed unrevised.txt
+var unrevised string
+
+// revised reports whether the comments of a Go file are checked.
+func revised(file string) bool {
+	return !strings.HasSuffix(file, "_test.go") && !slices.ContainsFunc(strings.Fields(unrevised), func(dir string) bool {
+		return path.Dir(file) == dir || strings.HasPrefix(file, dir+"/")
+	})
+}
+
+// comments returns the lines of the comments of a Go file, without directives and verbatim text.
+func comments(src string) []Line {
+	var s scanner.Scanner
+	files := token.NewFileSet()
+	file := files.AddFile("", -1, len(src))
+	s.Init(file, []byte(src), nil, scanner.ScanComments)
+	var lines []Line
+	for {
+		pos, tok, text := s.Scan()
+		if tok == token.EOF {
+			return lines
+		}
+		if tok != token.COMMENT || strings.HasPrefix(text, "//go:") || strings.HasPrefix(text, "//\t") {
+			continue
+		}
+		for i, line := range strings.Split(text, "\n") {
+			lines = append(lines, Line{Number: file.Line(pos) + i, Kind: Code, Text: line, Prose: codeSpan.ReplaceAllString(line, "``")})
+		}
+	}
+}
