@@ -21,13 +21,16 @@ func revised(file string) bool {
 	})
 }
 
-// comments returns the lines of the comments of a Go file, without directives and verbatim text.
+// comments returns the lines of a Go file. The prose of a line is its comment, without directives and verbatim text.
 func comments(src string) []Line {
 	var s scanner.Scanner
 	files := token.NewFileSet()
 	file := files.AddFile("", -1, len(src))
 	s.Init(file, []byte(src), nil, scanner.ScanComments)
-	var lines []Line
+	lines := make([]Line, 0, len(src)/16)
+	for text := range strings.SplitSeq(src, "\n") {
+		lines = append(lines, Line{Number: len(lines) + 1, Kind: Code, Text: text})
+	}
 	for {
 		pos, tok, text := s.Scan()
 		if tok == token.EOF {
@@ -37,7 +40,7 @@ func comments(src string) []Line {
 			continue
 		}
 		for i, line := range strings.Split(text, "\n") {
-			lines = append(lines, Line{Number: file.Line(pos) + i, Kind: Code, Text: line, Prose: codeSpan.ReplaceAllString(line, "``")})
+			lines[file.Line(pos)-1+i].Prose = codeSpan.ReplaceAllString(line, "``")
 		}
 	}
 }
