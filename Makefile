@@ -9,7 +9,7 @@ SEED    ?= $(shell date +%s)
 MINUTES ?= 3
 TOPOLOGY ?=
 
-.PHONY: help run build test screenshots setup check fuzz chaos fmt vet lint vuln bench recover clean
+.PHONY: help run build test chart screenshots setup check fuzz chaos fmt vet lint vuln bench recover clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ screenshots: setup ## write a picture of every screen of the console to docs/con
 
 test: setup ## all tests, with the race detector
 	$(GO) test -race -timeout $(TIMEOUT) ./...
+
+chart: ## render the Helm chart, and check it against the types of Kubernetes
+	cd deployments/testdata/chart && $(GO) test ./...
 
 check: fmt vet lint vuln test ## what CI runs: fmt, vet, lint, vuln, test
 
