@@ -347,8 +347,8 @@ func (t *turn) encodeAgain() error {
 			return err
 		}
 		i := e.ID - t.Events[0].Meta().ID // ids are dense
-		t.Size += len(b) - len(t.encoded[i])
-		t.encoded[i] = b
+		t.Size += len(b) - len(t.Encoded[i])
+		t.Encoded[i] = b
 	}
 	return nil
 }
@@ -442,7 +442,7 @@ func (a *admission) askedGate(id string, c *gateCall, got limiter.AdmitReply, er
 	}
 	for i, q := range c.asked {
 		if v := verdict(got, i, nil); !q.in && v.Kind != limiter.Waiting && v.Kind != unanswered {
-			a.notices.deliver(GateNotice{gate: c.call.Limit, Member: q.member, kind: v.Kind, at: got.Now, requested: true, since: q.since})
+			a.notices.deliver(GateNotice{Gate: c.call.Limit, Member: q.member, Kind: v.Kind, At: got.Now, Requested: true, Since: q.since})
 		}
 	}
 	if in != nil && in.phase == idle {

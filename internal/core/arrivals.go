@@ -30,13 +30,13 @@ func (a *inboxes) ingested(batch *Ingested) {
 		if said != nil && (said[i].Full || said[i].Early) {
 			over = append(over, a.inbox.overBound(arr, said[i].Early))
 		}
-		if said != nil && (said[i].Unknown || said[i].Early || said[i].Repeat && arr.in.Reply == "") {
+		if said != nil && (said[i].Unknown || said[i].Early || said[i].Repeat && arr.Reply == "") {
 			a.inbox.dropped(arr, said[i])
 			continue
 		}
-		in := a.instance(arr.in.Instance)
-		if arr.in.Reply != "" && arr.in.Kind != queue.KindPurge {
-			a.commits.waiters.add(in.id, arr.in.Reply, a.clock.now())
+		in := a.instance(arr.Instance)
+		if arr.Reply != "" && arr.Kind != queue.KindPurge {
+			a.commits.waiters.add(in.id, arr.Reply, a.clock.now())
 		}
 		switch {
 		case said == nil, said[i].Repeat:
@@ -45,12 +45,12 @@ func (a *inboxes) ingested(batch *Ingested) {
 			in.inboxOverflowed = true
 			in.noteUnread()
 		default:
-			a.inbox.arrived(in, arr.ev, said[i])
+			a.inbox.arrived(in, arr.Ev, said[i])
 		}
-		if arr.in.Kind == queue.KindCancel || arr.in.Kind == queue.KindPurge {
+		if arr.Kind == queue.KindCancel || arr.Kind == queue.KindPurge {
 			in.searched = false
 		}
-		if s := a.removals.stalls[in.id]; arr.in.Force && (s != nil || in.phase.busy()) { // a search of the inbox may be under way, and not show it
+		if s := a.removals.stalls[in.id]; arr.Force && (s != nil || in.phase.busy()) { // a search of the inbox may be under way, and not show it
 			a.removals.forced[in.id] = true
 			if s != nil {
 				s.until = 0 // it need not wait for its next try
@@ -77,11 +77,11 @@ func (a *inboxes) overBound(arr Arrival, early bool) store.Refusal {
 	if early {
 		why = fmt.Sprintf("came before the start of the instance, and such inputs may have %d MiB, those of a partition %d MiB together", store.EarlyBytes>>20, store.EarlyTotalBytes>>20)
 	}
-	a.log.Warn("input over bound dropped", "instance", arr.in.Instance, "kind", arr.in.Kind, "seq", arr.in.Pos.Seq, "reason", why)
-	if arr.in.Kind != queue.KindStart { // who waits for the end of the instance gets that
-		a.commits.answer(arr.in.Reply, request.Answer{Instance: arr.in.Instance, Problem: &request.Problem{Code: request.ProblemRefused, Message: why}})
+	a.log.Warn("input over bound dropped", "instance", arr.Instance, "kind", arr.Kind, "seq", arr.Pos.Seq, "reason", why)
+	if arr.Kind != queue.KindStart { // who waits for the end of the instance gets that
+		a.commits.answer(arr.Reply, request.Answer{Instance: arr.Instance, Problem: &request.Problem{Code: request.ProblemRefused, Message: why}})
 	}
-	return store.Refusal{Instance: arr.in.Instance, Seq: arr.in.Pos.Seq, At: arr.in.Pos.Time / int64(time.Millisecond), Reason: why}
+	return store.Refusal{Instance: arr.Instance, Seq: arr.Pos.Seq, At: arr.Pos.Time / int64(time.Millisecond), Reason: why}
 }
 
 func (a *inboxes) dropped(arr Arrival, said store.Ingested) {
@@ -89,12 +89,12 @@ func (a *inboxes) dropped(arr Arrival, said store.Ingested) {
 	if !said.Unknown {
 		return // a repeat: its first copy has been answered for; or it is over its bound
 	}
-	a.log.Debug("input for unknown instance dropped", "instance", arr.in.Instance, "kind", arr.in.Kind)
-	if arr.in.Kind == queue.KindPurge {
-		a.emit(Effect{Kind: ForgetRefusals, ID: arr.in.Instance, Body: arr.in.Reply})
+	a.log.Debug("input for unknown instance dropped", "instance", arr.Instance, "kind", arr.Kind)
+	if arr.Kind == queue.KindPurge {
+		a.emit(Effect{Kind: ForgetRefusals, ID: arr.Instance, Body: arr.Reply})
 		return
 	}
-	a.commits.answer(arr.in.Reply, request.Answer{Instance: arr.in.Instance, Problem: NotFound(arr.in.Instance)})
+	a.commits.answer(arr.Reply, request.Answer{Instance: arr.Instance, Problem: NotFound(arr.Instance)})
 }
 
 // arrived puts an input that is now in the store's inbox into memory, if memory knows the

@@ -34,7 +34,7 @@ func (a *commits) commit(in *instance, t *turn) {
 		t.takeLeft()
 	}
 	c := &store.Commit{
-		Instance: in.id, Head: in.head(), Pop: t.Pop, Events: t.encoded, Prepend: t.Front,
+		Instance: in.id, Head: in.head(), Pop: t.Pop, Events: t.Encoded, Prepend: t.Front,
 		From: in.status(), Wakeup: a.commits.wakeupAfter(in, t), MaxUnread: store.UnreadBatch, Execution: t.execution, Due: t.Due,
 	}
 	if t.Due != 0 {
@@ -286,7 +286,7 @@ func (a *commits) sendEffects(in *instance, t *turn, done store.Committed) {
 					hints = make(map[string][]queue.Hint)
 				}
 				hints[w] = append(hints[w], queue.Hint{
-					Instance: in.id, Execution: t.execution, Activity: e.Scheduled, Effect: t.cancelled[e.Scheduled],
+					Instance: in.id, Execution: t.execution, Activity: e.Scheduled, Effect: t.Cancelled[e.Scheduled],
 					Reason: e.Reason, By: e.By, Text: e.Text, At: done.Now,
 				})
 			}
@@ -296,7 +296,8 @@ func (a *commits) sendEffects(in *instance, t *turn, done store.Committed) {
 			delete(a.commits.sent, sending{in.id, e.Scheduled})
 		}
 	}
-	for w, hs := range hints {
+	for _, w := range sorted(hints) {
+		hs := hints[w]
 		a.met.Hints.Add(float64(len(hs)))
 		a.emit(Effect{Kind: SendHints, ID: w, Body: hs})
 	}

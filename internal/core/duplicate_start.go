@@ -78,7 +78,7 @@ func (a *turns) answerStarts(in *instance) (n int, successor *history.Started) {
 // birth of its own.
 func (a *turns) promoteSuccessor(in *instance, successor *history.Started) {
 	successor.Execution = in.rec.Execution + 1
-	t := &turn{in: in, Decided: Decided{Pop: []string{in.unread[0].ID}}, successor: successor}
+	t := &turn{in: in, Decided: Decided{Taken: Taken{Pop: []string{in.unread[0].ID}}}, successor: successor}
 	front, err := Element(successorID(successor.Execution)+a.seal, successor)
 	if err != nil {
 		a.removals.stall(in, stallUnreadable, err.Error())

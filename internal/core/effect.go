@@ -29,8 +29,8 @@ type Effect struct {
 	Rec      *store.Record
 	Activity *history.ActivityScheduled
 	After    time.Duration
-	Later    *Message
-	Body     any // of the rare kinds: see the comment of each
+
+	Body any // of the rare kinds: see the comment of each
 }
 
 // EffectKind is the kind of an effect.
@@ -87,7 +87,7 @@ const (
 	ReadQueueAge                                    // id: of the queue, number ──▶ queueAgeRead
 	ReadFleet                                       // number ──▶ fleetRead
 	PostResend                                      // after ──▶ resendDue
-	PostLater                                       // after ──▶ later
+	PostLater                                       // after, body: *Message ──▶ that
 )
 
 // What is said of it.
@@ -123,8 +123,8 @@ func (e *Effect) String() string {
 		return fmt.Sprintf("%s %s to %s", e.Kind, e.Input.Kind, e.Input.Instance)
 	case e.Call != nil:
 		return e.Kind.String() + " " + e.Call.Limit
-	case e.Later != nil:
-		return fmt.Sprintf("%s %v: %s", e.Kind, e.After, e.Later)
+	case e.Kind == PostLater:
+		return fmt.Sprintf("%s %v: %s", e.Kind, e.After, e.Body)
 	case e.ID != "":
 		return e.Kind.String() + " " + e.ID
 	default:
@@ -137,7 +137,7 @@ func (a *Owner) emit(e Effect) { a.effects = append(a.effects, e) }
 
 // later has a message posted after a pause.
 func (a *Owner) later(after time.Duration, m Message) {
-	a.emit(Effect{Kind: PostLater, After: after, Later: &m})
+	a.emit(Effect{Kind: PostLater, After: after, Body: &m})
 }
 
 // outstanding is the request that the phase of an instance waits for, and what follows from its answer.

@@ -12,23 +12,23 @@ import (
 
 // GateNotice is what a gate has said about a ticket: LetIn, or why not.
 type GateNotice struct {
-	gate       string
+	Gate       string
 	Member     limiter.Member
-	kind       limiter.Kind
-	at         int64 // by the gate's clock, Unix ms
-	requested  bool  // it is the answer to this owner, who has asked about the ticket
-	unverified bool  // it came as a message, which anybody may send: the gate is asked before anything is done
-	since      int64 // that waits since then
+	Kind       limiter.Kind
+	At         int64 // by the gate's clock, Unix ms
+	Requested  bool  // it is the answer to this owner, who has asked about the ticket
+	Unverified bool  // it came as a message, which anybody may send: the gate is asked before anything is done
+	Since      int64 // that waits since then
 }
 
 // concerns reports whether the notice concerns the entry of the ticket that the history tells of. One from before that is about
 // another: of a turn that was lost, whose ticket has left and has entered again since.
 func (w GateNotice) concerns(k history.Ticket) bool {
 	since := k.Limit.WaitingSince
-	if w.requested { // whatever has become of the gate's clock
-		return w.since == since
+	if w.Requested { // whatever has become of the gate's clock
+		return w.Since == since
 	}
-	return w.at > since && since != 0
+	return w.At > since && since != 0
 }
 
 // notices has what limits report about tickets, and the limits of the partition.
@@ -54,7 +54,7 @@ func (a *notices) onNotices(ws []queue.LimitNotice) {
 		if a.instances[m.Instance] == nil && len(a.schedule.todo) >= maxUnverified {
 			continue // the gate's sweep sends it again
 		}
-		a.notices.deliver(GateNotice{gate: w.Gate, Member: m, kind: noticeKind(w.Kind), at: w.At, unverified: true})
+		a.notices.deliver(GateNotice{Gate: w.Gate, Member: m, Kind: noticeKind(w.Kind), At: w.At, Unverified: true})
 	}
 }
 
@@ -71,8 +71,8 @@ func noticeKind(k queue.LimitNoticeKind) limiter.Kind {
 
 // Encode is the word in the form in which it goes to another process.
 func (w GateNotice) Encode() queue.LimitNotice {
-	out := queue.LimitNotice{Gate: w.gate, Member: w.Member.String(), At: w.at}
-	switch w.kind {
+	out := queue.LimitNotice{Gate: w.Gate, Member: w.Member.String(), At: w.At}
+	switch w.Kind {
 	case limiter.TimedOut:
 		out.Kind = queue.LimitTimedOut
 	case limiter.Cleared:
@@ -151,28 +151,28 @@ func (a *notices) applyNotices(in *instance) {
 // member: it was not to keep its slot.
 func (in *instance) matches(w GateNotice) (history.Ticket, bool) {
 	k, ok := in.state.Find(w.Member.Ticket)
-	return k, ok && w.gate == k.Limit.Name && w.Member == Member(in.id, k.Event, in.state.Started, k.Limit)
+	return k, ok && w.Gate == k.Limit.Name && w.Member == Member(in.id, k.Event, in.state.Started, k.Limit)
 }
 
 // applyNotice acts on a notice about a ticket that waits. What only the gate can tell is added to calls.
 func (a *notices) applyNotice(in *instance, k history.Ticket, w GateNotice, calls *gateCalls) {
 	switch {
-	case w.requested && !w.concerns(k): // the ticket has entered anew since, and that was answered
-	case w.unverified, !w.concerns(k):
+	case w.Requested && !w.concerns(k): // the ticket has entered anew since, and that was answered
+	case w.Unverified, !w.concerns(k):
 		calls.at(k.Limit.Name).ask(in, k)
-	case w.kind == limiter.Admitted:
+	case w.Kind == limiter.Admitted:
 		ev := &history.Granted{Scheduled: k.Event}
 		ev.At = a.clock.now()
 		in.localInputs = append(in.localInputs, ev)
 	case k.Event == 1:
-		in.rejection, in.rejectedAt = limiter.Verdict{Kind: w.kind}, 0
-		if w.kind == limiter.TimedOut {
+		in.rejection, in.rejectedAt = limiter.Verdict{Kind: w.Kind}, 0
+		if w.Kind == limiter.TimedOut {
 			in.rejectedAt = a.clock.now()
 		}
-	case w.kind == limiter.TimedOut:
-		in.overdue = append(in.overdue, a.admission.rejectedActivity(k.Event, w.gate, w.kind, 0))
+	case w.Kind == limiter.TimedOut:
+		in.overdue = append(in.overdue, a.admission.rejectedActivity(k.Event, w.Gate, w.Kind, 0))
 	default:
-		in.localInputs = append(in.localInputs, a.admission.rejectedActivity(k.Event, w.gate, w.kind, 0))
+		in.localInputs = append(in.localInputs, a.admission.rejectedActivity(k.Event, w.Gate, w.Kind, 0))
 	}
 }
 
@@ -189,12 +189,13 @@ func (a *notices) confirmOrphans(in *instance) {
 
 func (a *notices) releaseOrphans(words map[string]GateNotice) {
 	of := make(map[string][]limiter.Orphan)
-	for _, w := range words {
-		of[w.gate] = append(of[w.gate], limiter.Orphan{Member: w.Member, At: w.at})
+	for _, id := range sorted(words) {
+		w := words[id]
+		of[w.Gate] = append(of[w.Gate], limiter.Orphan{Member: w.Member, At: w.At})
 		a.met.Orphans.Inc()
 	}
-	for name, ds := range of {
-		a.emit(Effect{Kind: ReleaseTickets, ID: name, Body: ds})
+	for _, name := range sorted(of) {
+		a.emit(Effect{Kind: ReleaseTickets, ID: name, Body: of[name]})
 	}
 }
 
@@ -250,7 +251,7 @@ func (a *notices) notify(name string, ms []limiter.Member, kind limiter.Kind, at
 	}
 	all := make([]GateNotice, len(ms))
 	for i, m := range ms {
-		all[i] = GateNotice{gate: name, Member: m, kind: kind, at: at}
+		all[i] = GateNotice{Gate: name, Member: m, Kind: kind, At: at}
 	}
 	a.emit(Effect{Kind: PassNotices, Body: all})
 }

@@ -12,13 +12,13 @@ func TestAWordIsAboutTheEntryThatTheHistoryTellsOf(t *testing.T) {
 		notice GateNotice
 		want   bool
 	}{
-		"said after it came":                               {since: 10, notice: GateNotice{at: 11}, want: true},
-		"said before it came":                              {since: 10, notice: GateNotice{at: 9}},
-		"said in the same millisecond":                     {since: 10, notice: GateNotice{at: 10}},
-		"said when the gate had not answered":              {since: 0, notice: GateNotice{at: 11}},
-		"asked, also if the gate's clock has stepped back": {since: 10, notice: GateNotice{at: 3, requested: true, since: 10}, want: true},
-		"asked, of a gate that had not answered":           {since: 0, notice: GateNotice{at: 3, requested: true}, want: true},
-		"asked, before it entered anew":                    {since: 10, notice: GateNotice{at: 30, requested: true, since: 5}},
+		"said after it came":                               {since: 10, notice: GateNotice{At: 11}, want: true},
+		"said before it came":                              {since: 10, notice: GateNotice{At: 9}},
+		"said in the same millisecond":                     {since: 10, notice: GateNotice{At: 10}},
+		"said when the gate had not answered":              {since: 0, notice: GateNotice{At: 11}},
+		"asked, also if the gate's clock has stepped back": {since: 10, notice: GateNotice{At: 3, Requested: true, Since: 10}, want: true},
+		"asked, of a gate that had not answered":           {since: 0, notice: GateNotice{At: 3, Requested: true}, want: true},
+		"asked, before it entered anew":                    {since: 10, notice: GateNotice{At: 30, Requested: true, Since: 5}},
 	} {
 		k := history.Ticket{Limit: &history.Limit{WaitingSince: c.since}}
 		if got := c.notice.concerns(k); got != c.want {

@@ -127,7 +127,8 @@ func (a *notices) count(name string, v *visit, got limiter.SweepReply) {
 
 // forgetGates takes the gates of a tenure that ends out of the gauges.
 func (a *notices) forgetGates() {
-	for name, v := range a.notices.visits {
+	for _, name := range sorted(a.notices.visits) {
+		v := a.notices.visits[name]
 		a.notices.count(name, v, limiter.SweepReply{})
 	}
 	clear(a.notices.visits)
@@ -135,7 +136,7 @@ func (a *notices) forgetGates() {
 
 // visitGates visits all gates that the actor knows: their policy may have changed.
 func (a *notices) visitGates() {
-	for name := range a.notices.visits {
+	for _, name := range sorted(a.notices.visits) {
 		a.notices.visitGate(name)
 	}
 }

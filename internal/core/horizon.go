@@ -130,7 +130,8 @@ func (a *schedule) reachHorizon() {
 		a.outbox.repeatStartsNow()
 	}
 	next := int64(math.MaxInt64)
-	for id, at := range h.held {
+	for _, id := range sorted(h.held) {
+		at := h.held[id]
 		if at > h.reached {
 			next = min(next, at)
 			continue

@@ -12,9 +12,13 @@ import (
 
 // Arrival is an input on its way into an inbox.
 type Arrival struct {
-	in  queue.Input
-	Msg store.Message
-	ev  Unread
+	Instance string
+	Kind     queue.InputKind
+	Reply    string
+	Force    bool
+	Pos      history.Position
+	Msg      store.Message
+	Ev       Unread
 }
 
 // Arrivals makes of an input of the stream what goes into the inbox of its instance: one element, or two for a start that brings an event.
@@ -39,7 +43,7 @@ func arrive(out []Arrival, in queue.Input, ev history.Event, kind store.MessageK
 	}
 	id := elementID(in) + seal
 	return append(out, Arrival{
-		in: in, ev: Unread{ID: id, Ev: ev},
+		Instance: in.Instance, Kind: in.Kind, Reply: in.Reply, Force: in.Force, Pos: in.Pos, Ev: Unread{ID: id, Ev: ev},
 		Msg: store.Message{Instance: in.Instance, ID: seenID(in), Kind: kind, Element: history.Element{ID: id, At: at, Body: body}.Encode()},
 	}), nil
 }

@@ -200,7 +200,7 @@ func (x *interaction) step(m core.Message) (out []string) {
 func (x *interaction) elapsed(d time.Duration) []string {
 	if e, ok := x.outstanding["later"]; ok && e.After <= d {
 		delete(x.outstanding, "later")
-		return x.step(*e.Later)
+		return x.step(*e.Body.(*core.Message))
 	}
 	return nil
 }

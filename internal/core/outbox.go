@@ -168,7 +168,11 @@ type outbox struct {
 // read what has been answered already.
 func (a *outbox) repeatStartsNow() {
 	a.turns.turnObservers()
-	for id, in := range a.instances {
+	for _, id := range sorted(a.instances) {
+		in := a.instances[id]
+		if in == nil {
+			continue
+		}
 		if !in.phase.busy() && in.state != nil && in.state.ChildLen() > 0 && in.repeatStartsAt == 0 {
 			a.schedule.wake(id)
 		}

@@ -1,8 +1,10 @@
 package core
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -22,7 +24,7 @@ type Config struct {
 	Parked       int           // executions kept in memory
 	Retention    Retention
 	FailDiverged bool             // rather than to suspend them
-	Programs     *author.Registry // which is immutable
+	Programs     *author.Registry `json:"-"` // which is immutable
 	Global       *history.Policy  // of every action without one; nil: none
 }
 
@@ -166,6 +168,9 @@ func (a *Owner) Underway() (instances, publishes int) { return a.busy, a.publish
 
 // Unfinished tells what the next owner has to repair; nil: there is nothing.
 func (a *Owner) Unfinished() error { return a.schedule.unfinished() }
+
+// sorted returns the keys of a map in order: what an owner does follows from its messages alone.
+func sorted[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
 // PhaseOf returns the phase of an instance.
 func (a *Owner) PhaseOf(id string) Phase {
@@ -343,7 +348,8 @@ func (a *Owner) unloadCode(in *instance) {
 
 // end takes everything out of memory at the end of the tenure.
 func (a *Owner) end() {
-	for _, in := range a.instances {
+	for _, id := range sorted(a.instances) {
+		in := a.instances[id]
 		if in.phase == turning {
 			in.resident = true // or will be
 		}

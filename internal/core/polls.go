@@ -38,10 +38,7 @@ func (a *turns) waitToObserve(in *instance) {
 
 // turnObservers turns the instances that have waited for it.
 func (a *turns) turnObservers() {
-	ids := make([]string, 0, len(a.turns.observers))
-	for id := range a.turns.observers {
-		ids = append(ids, id)
-	}
+	ids := sorted(a.turns.observers)
 	clear(a.turns.observers)
 	for _, id := range ids {
 		a.schedule.wake(id)

@@ -152,11 +152,11 @@ func (a *leases) found(in *instance, got store.Reconciled) {
 			in.needsInboxRead = true
 		}
 	}
-	for q, es := range waiting {
-		a.leases.resendIfLost(in, q, es)
+	for _, q := range sorted(waiting) {
+		a.leases.resendIfLost(in, q, waiting[q])
 	}
-	for worker, claims := range doubts {
-		a.emit(Effect{Kind: SendHints, ID: worker, Body: claims})
+	for _, worker := range sorted(doubts) {
+		a.emit(Effect{Kind: SendHints, ID: worker, Body: doubts[worker]})
 	}
 	a.leases.findUnserved(in, got)
 }

@@ -69,7 +69,7 @@ func (t *turn) noteEnd(in *instance, r *store.Record) {
 	default:
 		r.Status = store.Failed
 	}
-	r.Ended, r.Events, r.End = max(end.Meta().At, t.now), t.Fold.Len, t.encoded[len(t.encoded)-1]
+	r.Ended, r.Events, r.End = max(end.Meta().At, t.now), t.Fold.Len, t.Encoded[len(t.Encoded)-1]
 	r.Unread = history.CountUnread(t.unreadBy(in))
 }
 

@@ -30,7 +30,7 @@ func (a *commits) taskFailed(instance string) {
 
 // taskPublished has all instances tried again: the stream takes tasks.
 func (a *commits) taskPublished() {
-	for id := range a.commits.resends.failed {
+	for _, id := range sorted(a.commits.resends.failed) {
 		a.schedule.todo = append(a.schedule.todo, id)
 	}
 	clear(a.commits.resends.failed)
@@ -52,7 +52,7 @@ func (a *commits) resend(connected bool) {
 		a.commits.tryResend()
 		return
 	}
-	for id := range a.commits.resends.failed {
+	for _, id := range sorted(a.commits.resends.failed) {
 		delete(a.commits.resends.failed, id)
 		a.schedule.todo = append(a.schedule.todo, id)
 		break

@@ -47,24 +47,35 @@ type Given struct {
 
 // Decided is what a turn leads to.
 type Decided struct {
-	Fold      *history.State // the state behind the turn
-	Events    []history.Event
-	encoded   [][]byte
-	Size      int               // of what is encoded
-	cancelled map[uint64]string // the effects of the activities that the turn cancels: a hint must name them
-	Pop       []string
-	Dropped   int
-	Overdue   []history.Event  // failures that wait on
-	Due       int64            // the latest time that the turn has decided by, behind all of the inbox; 0: none
-	Late      []lease.Reported // completions of activities that had been cancelled
-	Replies   []queue.OutInput // to the parents of starts that found the instance there
-	Front     [][]byte         // what the next execution begins with
-	Status    *StatusChange    // nil: it has not been set
-	Unread    []string         // names of the events that the code has received and not read
-	Early     bool             // its code polls, and the owner has not caught up: it is to be decided again
-	Forbidden bool             // an ancestor was cancelled before it began, and its code has not run
-	Diverged  bool             // err is a divergence
+	Made
+	Taken
+	Late    []lease.Reported // completions of activities that had been cancelled
+	Replies []queue.OutInput // to the parents of starts that found the instance there
+	Front   [][]byte         // what the next execution begins with
+	Status  *StatusChange    // nil: it has not been set
+	Unread  []string         // names of the events that the code has received and not read
+
+	Early     bool // its code polls, and the owner has not caught up: it is to be decided again
+	Forbidden bool // an ancestor was cancelled before it began, and its code has not run
+	Diverged  bool // Err is a divergence
 	Err       error
+}
+
+// Made is what a turn adds to the history.
+type Made struct {
+	Fold      *history.State // the state behind it
+	Events    []history.Event
+	Encoded   [][]byte
+	Size      int               // of what is encoded
+	Cancelled map[uint64]string // the effects of the activities that the turn cancels: a hint must name them
+}
+
+// Taken is what a turn has taken of what it was given.
+type Taken struct {
+	Pop     []string
+	Dropped int
+	Overdue []history.Event // failures that wait on
+	Due     int64           // the latest time that the turn has decided by, behind all of the inbox; 0: none
 }
 
 // StatusChange is a custom status that a turn has set, so often.
@@ -179,7 +190,7 @@ func (t *Decided) Record(events []history.Event) bool {
 			return false
 		}
 		t.Events = append(t.Events, e)
-		t.encoded = append(t.encoded, b)
+		t.Encoded = append(t.Encoded, b)
 		t.Size += len(b)
 	}
 	return true
@@ -192,10 +203,10 @@ func (t *Decided) noteCancelled(e history.Event) {
 		return
 	}
 	if s := t.Fold.Activity(c.Scheduled); s != nil {
-		if t.cancelled == nil {
-			t.cancelled = make(map[uint64]string)
+		if t.Cancelled == nil {
+			t.Cancelled = make(map[uint64]string)
 		}
-		t.cancelled[c.Scheduled] = s.Effect
+		t.Cancelled[c.Scheduled] = s.Effect
 	}
 }
 
@@ -294,7 +305,7 @@ func (a *turns) endByName(in *instance, why *cancel.Cancelled, end history.Event
 	if in.state == nil {
 		in.state = &history.State{}
 	}
-	t := &turn{in: in, now: a.clock.now(), Decided: Decided{Fold: in.state, Due: in.rejectedAt}} // it is not decided again
+	t := &turn{in: in, now: a.clock.now(), Decided: Decided{Made: Made{Fold: in.state}, Taken: Taken{Due: in.rejectedAt}}} // it is not decided again
 	if in.state.Len == 0 && len(in.unread) > 0 && in.unread[0].start() {
 		in.unread[0].Ev.Meta().ID = 1
 		t.Record([]history.Event{in.unread[0].Ev})

@@ -115,7 +115,8 @@ type Takeover struct {
 // takeOver begins the tenure.
 func (a *schedule) takeOver(found *Takeover) {
 	a.leases.lost, a.commits.watched, a.admission.policies.Set = found.Lost, found.Watched, found.Policies
-	for id, why := range found.Stalls {
+	for _, id := range sorted(found.Stalls) {
+		why := found.Stalls[id]
 		a.removals.stalls[id] = ParseStall(why)
 		a.removals.forced[id] = true
 		a.schedule.todo = append(a.schedule.todo, id)

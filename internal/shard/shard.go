@@ -34,7 +34,7 @@ type shard struct {
 func newShard(ctx context.Context, s *Process, t *partition.Tenure) *shard {
 	st := store.Tenure{Part: t.Part, Token: t.Token, Secret: t.Secret}
 	sh := &shell{
-		Process: s, tenure: t, st: st, seal: st.Seal(), log: s.log.With("partition", t.Part), box: newMailbox(), turns: newTurner(), ctx: ctx,
+		Process: s, tenure: t, st: st, seal: st.Seal(), log: s.log.With("partition", t.Part), box: newMailbox(), turns: newTurner(), ctx: ctx, began: time.Now(),
 		residents: make(map[string]turn.Code), running: make(map[string]*turnRun),
 	}
 	cfg := core.Config{
@@ -42,7 +42,9 @@ func newShard(ctx context.Context, s *Process, t *partition.Tenure) *shard {
 		FailDiverged: s.cfg.FailDiverged, Programs: s.cfg.Programs, Global: s.cfg.Global,
 	}
 	begin := core.Beginning{Seal: sh.seal, Heads: nuid.Next() + ".", Applied: t.Applied, Commits: t.Commits()}
-	return &shard{shell: sh, actor: core.New(cfg, begin, time.Now()), reader: inputReader{sh}, queries: queries{sh}}
+	now := sh.now()
+	s.trace.begin(t.Part, now, &cfg, &begin)
+	return &shard{shell: sh, actor: core.New(cfg, begin, now), reader: inputReader{sh}, queries: queries{sh}}
 }
 
 // run is the tenure. See partition.Config.Run for what it returns.
@@ -134,8 +136,9 @@ func (s *shard) open(m *mail) {
 
 // step handles one message, and carries out the effects behind it.
 func (s *shard) step(m *core.Message) {
-	s.trace.message(s.st.Part, m, s.actor.PhaseOf(m.ID))
-	effects := s.actor.Step(time.Now(), m)
+	now := s.now()
+	s.trace.message(s.st.Part, now, m, s.actor.PhaseOf(m.ID))
+	effects := s.actor.Step(now, m)
 	for i := range effects {
 		s.trace.effect(s.st.Part, &effects[i])
 		s.do(&effects[i])

@@ -35,11 +35,15 @@ type shell struct {
 	life   context.Context //nolint:containedctx // ends with the shard: later, for a hand-over finishes what is under way
 	waits  sync.WaitGroup  // of what has been sent off
 	lag    lag
+	began  time.Time
 
 	unserved  unserved
 	residents map[string]turn.Code // code in memory, by instance
 	running   map[string]*turnRun  // turns that are not over
 }
+
+// now is the time of a message: by the monotonic clock alone, so that a recording has the same distances.
+func (s *shell) now() time.Time { return s.began.Add(time.Since(s.began)) }
 
 // post hands a message to the owner. It returns false if no goroutine will read it any more.
 func (s *shell) post(m core.Message) bool { return s.box.post(mail{Message: m}) }
@@ -70,7 +74,8 @@ func (s *shell) do(e *core.Effect) {
 
 // postLater posts a message after a pause.
 func (s *shell) postLater(e *core.Effect) {
-	after, m := e.After, e.Later
+	after := e.After
+	m, _ := e.Body.(*core.Message)
 	s.waits.Go(func() {
 		sleep(s.life, after)
 		if m == nil {

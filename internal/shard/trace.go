@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/pawlrun/pawl/internal/core"
 )
@@ -23,24 +24,33 @@ func newTrace(w io.Writer) *trace {
 	return &trace{w: w}
 }
 
-func (t *trace) message(partition int, m *core.Message, p core.Phase) {
-	switch {
-	case t == nil:
-	case p == core.Absent:
-		t.write(partition, " "+m.String())
-	default:
-		t.write(partition, fmt.Sprintf(" %s (%s)", m, p))
+// begin writes the beginning of a tenure.
+func (t *trace) begin(partition int, now time.Time, cfg *core.Config, begin *core.Beginning) {
+	if t != nil {
+		t.write(core.Recorder{Partition: partition}.Begin(now, cfg, begin))
 	}
+}
+
+// message writes a message that is about to be handled by an instance in a phase: a line to read, and one from which it can be played again.
+func (t *trace) message(partition int, now time.Time, m *core.Message, p core.Phase) {
+	if t == nil {
+		return
+	}
+	in := ""
+	if p != core.Absent {
+		in = fmt.Sprintf(" (%s)", p)
+	}
+	t.write(fmt.Sprintf("p%d %s%s\n%s", partition, m, in, core.Recorder{Partition: partition}.Message(now, m)))
 }
 
 func (t *trace) effect(partition int, e *core.Effect) {
 	if t != nil {
-		t.write(partition, "   "+e.String())
+		t.write(fmt.Sprintf("p%d   %s", partition, e))
 	}
 }
 
-func (t *trace) write(partition int, line string) {
+func (t *trace) write(line string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_, _ = fmt.Fprintf(t.w, "p%d%s\n", partition, line)
+	_, _ = fmt.Fprintln(t.w, line)
 }

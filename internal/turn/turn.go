@@ -40,18 +40,12 @@ type run struct {
 
 // Replay makes a resident from a history.
 func Replay(g *core.Given, exec *replay.Execution) (Code, error) {
-	r := Code{Exec: exec, fold: &history.State{}}
-	if err := exec.Replay(g.Events); err != nil {
-		return r, err
+	r := Code{Exec: exec}
+	err := exec.Replay(g.Events)
+	if err == nil {
+		r.fold, err = core.FoldOf(g.Events)
 	}
-	for _, ev := range g.Events {
-		if err := r.fold.Apply(ev); err != nil {
-			return r, err
-		}
-	}
-	r.fold.TakeReleased() // what the turns before have released and sent is not this one's
-	r.fold.TrimAcked(r.fold.Len)
-	return r, nil
+	return r, err
 }
 
 // Decide gives the code its inputs, and returns what it decides.

@@ -1,0 +1,412 @@
+package core
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/author"
+	"github.com/pawlrun/pawl/internal/limiter"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// A recording has everything that an owner was given, so that it can be played again: what an owner does follows from its messages alone.
+// It stands in the trace, in lines that begin with a mark, each in front of the effects that followed from it.
+
+// recordMark begins what follows the partition in a line of the recording.
+const recordMark = " # "
+
+// Recorder writes the recording of one tenure.
+type Recorder struct{ Partition int }
+
+// recording is one line.
+type recording struct {
+	Now     time.Time
+	Begin   *Beginning     `json:",omitempty"`
+	Config  *Config        `json:",omitempty"`
+	Message *Message       `json:",omitempty"` // without what follows
+	Err     *recordedError `json:",omitempty"`
+	Turn    *recordedTurn  `json:",omitempty"`
+	Loaded  *recordedLoad  `json:",omitempty"`
+}
+
+// recordedError is an error, and which of those it is that an owner distinguishes.
+type recordedError struct {
+	Text string
+	Is   []string `json:",omitempty"`
+}
+
+// recordedTurn has what of a decided turn is not data.
+type recordedTurn struct {
+	First   uint64 // id of the first event
+	Overdue [][]byte
+	Replies []recordedReply `json:",omitempty"`
+	Err     string
+}
+
+// recordedReply is a reply to the parent of a start.
+type recordedReply struct {
+	Instance string
+	Done     *queue.Done
+}
+
+// recordedLoad is an instance that was loaded.
+type recordedLoad struct {
+	Record           *store.Record
+	Events, Previous [][]byte
+	Unread           [][]byte
+}
+
+func sentinels() map[string]error {
+	return map[string]error{
+		"conflict": store.ErrConflict, "fenced": store.ErrFenced, "rolled back": store.ErrRolledBack, "refused": ErrRefused,
+		"newer": history.ErrNewerVersion, "corrupt": history.ErrCorrupt, "too large": queue.ErrTooLarge, "malformed": queue.ErrMalformed,
+		"bad instance": queue.ErrBadInstance, "bad name": queue.ErrBadName,
+	}
+}
+
+// Begin returns the line for the beginning of a tenure.
+func (r Recorder) Begin(now time.Time, cfg *Config, begin *Beginning) string {
+	return r.line(&recording{Now: now, Config: cfg, Begin: begin})
+}
+
+// Message returns the line for a message that is about to be handled.
+func (r Recorder) Message(now time.Time, m *Message) string {
+	out := &recording{Now: now, Err: recordError(m.Err)}
+	plain := *m
+	plain.Err, out.Message = nil, &plain
+	if l, ok := m.Body.(store.Loaded); ok {
+		plain.Body, out.Loaded = nil, &recordedLoad{Record: l.Record, Events: encodeAll(l.Events), Previous: encodeAll(l.Previous), Unread: l.Unread}
+	}
+	if d := m.Decided; d != nil {
+		decided := *d
+		out.Turn = &recordedTurn{Overdue: encodeAll(d.Overdue)}
+		if len(d.Events) > 0 {
+			out.Turn.First = d.Events[0].Meta().ID
+		}
+		for _, r := range d.Replies {
+			out.Turn.Replies = append(out.Turn.Replies, recordedReply{Instance: r.Instance, Done: r.Done})
+		}
+		if d.Err != nil {
+			out.Turn.Err = d.Err.Error()
+		}
+		decided.Fold, decided.Events, decided.Overdue, decided.Replies, decided.Err, plain.Decided = nil, nil, nil, nil, nil, &decided
+	}
+	return r.line(out)
+}
+
+func (r Recorder) line(l *recording) string {
+	b, err := json.Marshal(l)
+	if err != nil {
+		return fmt.Sprintf("p%d cannot be recorded: %v", r.Partition, err)
+	}
+	return fmt.Sprintf("p%d%s%s", r.Partition, recordMark, b)
+}
+
+func recordError(err error) *recordedError {
+	if err == nil {
+		return nil
+	}
+	out := &recordedError{Text: err.Error()}
+	all := sentinels()
+	for _, name := range sorted(all) {
+		if errors.Is(err, all[name]) {
+			out.Is = append(out.Is, name)
+		}
+	}
+	if store.Unreadable(err) && len(out.Is) == 0 {
+		out.Is = append(out.Is, "corrupt")
+	}
+	return out
+}
+
+func (e *recordedError) error() error {
+	if e == nil {
+		return nil
+	}
+	all := sentinels()
+	err := errors.New(e.Text)
+	for _, name := range e.Is {
+		err = fmt.Errorf("%w (%w)", err, all[name])
+	}
+	return err
+}
+
+func encodeAll(events []history.Event) [][]byte {
+	out := make([][]byte, 0, len(events))
+	for _, ev := range events {
+		b, err := history.Encode(ev)
+		if err != nil {
+			return nil // it cannot be played again, and says so
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+func decodeAll(first uint64, all [][]byte) ([]history.Event, error) {
+	var out []history.Event
+	for i, b := range all {
+		ev, err := history.Decode(first+uint64(i), b)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, ev)
+	}
+	return out, nil
+}
+
+// MarshalJSON writes the event in its encoding.
+func (u Unread) MarshalJSON() ([]byte, error) {
+	var events []history.Event
+	if u.Ev != nil {
+		events = append(events, u.Ev)
+	}
+	return json.Marshal(map[string]any{"ID": u.ID, "Events": encodeAll(events)})
+}
+
+// UnmarshalJSON reads what MarshalJSON has written.
+func (u *Unread) UnmarshalJSON(b []byte) error {
+	var in struct {
+		ID     string
+		Events [][]byte
+	}
+	if err := json.Unmarshal(b, &in); err != nil {
+		return err
+	}
+	events, err := decodeAll(0, in.Events)
+	if u.ID = in.ID; len(events) > 0 {
+		u.Ev = events[0]
+	}
+	return err
+}
+
+// body returns where the body of a message of the kind is decoded to; nil: it has none.
+func (k MessageKind) body() any {
+	switch k {
+	case InputsIngested:
+		return new(*Ingested)
+	case TenureBegan:
+		return new(*Takeover)
+	case NoticesReceived:
+		return new([]queue.LimitNotice)
+	case NoticesPassed:
+		return new([]GateNotice)
+	case EndAwaited, StatusAwaited, HeadRead:
+		return new(string)
+	case TasksLost, WatchExtended:
+		return new(time.Time)
+	case GateRelisted:
+		return new(time.Duration)
+	case DueRead:
+		return new(store.DueSet)
+	case ScheduleRead:
+		return new([]string)
+	case InboxRead:
+		return new([][]byte)
+	case PurgeAnswered, Wiped:
+		return new(int64)
+	case WipeFound:
+		return new(*Wipe)
+	case ResendDue:
+		return new(bool)
+	case HorizonAnswered:
+		return new(queue.Accepted)
+	case UnwantedFound:
+		return new(*UnwantedMembers)
+	case QueueAgeRead:
+		return new(QueueAge)
+	case FleetRead:
+		return new(*Served)
+	default:
+		return k.limitBody()
+	}
+}
+
+// Player plays recordings.
+type Player struct {
+	Programs *author.Registry
+	Messages int // that have been played
+
+	tenures map[string]*tenure // by partition
+}
+
+// tenure is one that is played.
+type tenure struct {
+	owner   *Owner
+	folds   map[string]*history.State // of code that was in memory
+	effects []string                  // that have not been found in the trace
+	last    string
+}
+
+// Play plays all tenures of a trace. It returns an error for the first message that does not have the effects that the trace has.
+func (p *Player) Play(trace io.Reader) error {
+	p.tenures = make(map[string]*tenure)
+	lines := bufio.NewReader(trace)
+	for {
+		line, err := lines.ReadString('\n')
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		line = strings.TrimSuffix(line, "\n")
+		partition, rest, _ := strings.Cut(line, " ")
+		t := p.tenures[partition]
+		switch data, recorded := strings.CutPrefix(rest, recordMark[1:]); {
+		case recorded:
+			err = p.message(partition, t, []byte(data))
+		case strings.HasPrefix(rest, "  ") && t != nil:
+			err = t.effect(strings.TrimSpace(rest))
+		case t != nil:
+			t.last = rest
+		}
+		if err != nil {
+			return fmt.Errorf("partition %s: %w", partition, err)
+		}
+	}
+}
+
+// effect compares an effect of the trace with the next one that was played.
+func (t *tenure) effect(want string) error {
+	if len(t.effects) == 0 || t.effects[0] != want {
+		return fmt.Errorf("behind %q the trace has %q, and the owner does %q", t.last, want, t.effects)
+	}
+	t.effects = t.effects[1:]
+	return nil
+}
+
+func (p *Player) message(partition string, t *tenure, data []byte) error {
+	r := &recording{}
+	raw := struct {
+		Message struct {
+			Kind MessageKind
+			Body json.RawMessage
+		}
+	}{}
+	if err := errors.Join(json.Unmarshal(data, r), json.Unmarshal(data, &raw)); err != nil {
+		return err
+	}
+	if r.Begin != nil {
+		r.Config.Programs = p.Programs
+		p.tenures[partition] = &tenure{owner: New(*r.Config, *r.Begin, r.Now), folds: make(map[string]*history.State)}
+		return nil
+	}
+	if t == nil {
+		return errors.New("the recording lacks the beginning of the tenure")
+	}
+	if len(t.effects) > 0 {
+		return fmt.Errorf("behind %q the owner does %q, and the trace has none of it", t.last, t.effects)
+	}
+	m := r.Message
+	if err := r.complete(m, raw.Message.Body); err != nil {
+		return err
+	}
+	if err := t.turned(m); err != nil {
+		return err
+	}
+	p.Messages++
+	for _, e := range t.owner.Step(r.Now, m) {
+		if err := t.note(&e); err != nil {
+			return err
+		}
+		t.effects = append(t.effects, e.String())
+	}
+	return nil
+}
+
+// complete gives the message what is recorded beside it.
+func (r *recording) complete(m *Message, body json.RawMessage) (err error) {
+	m.Err, m.Body = r.Err.error(), nil
+	if l := r.Loaded; l != nil {
+		out := store.Loaded{Record: l.Record, Unread: l.Unread}
+		var bad error
+		out.Events, err = decodeAll(1, l.Events)
+		out.Previous, bad = decodeAll(1, l.Previous)
+		m.Body = out
+		return errors.Join(err, bad)
+	}
+	if to := m.Kind.body(); to != nil {
+		if len(body) > 0 {
+			err = json.Unmarshal(body, to)
+		}
+		m.Body = deref(to)
+	}
+	if d := m.Decided; d != nil && err == nil {
+		d.Events, err = decodeAll(r.Turn.First, d.Encoded)
+		if err == nil {
+			d.Overdue, err = decodeAll(0, r.Turn.Overdue)
+		}
+		for _, to := range r.Turn.Replies {
+			d.Replies = append(d.Replies, queue.OutInput{Instance: to.Instance, Kind: queue.KindDone, Done: to.Done})
+		}
+		if r.Turn.Err != "" {
+			d.Err = errors.New(r.Turn.Err)
+		}
+	}
+	return err
+}
+
+// turned gives a turn the state that its code had.
+func (t *tenure) turned(m *Message) error {
+	if m.Decided == nil || m.Decided.Forbidden {
+		return nil
+	}
+	m.Decided.Fold = t.folds[m.ID]
+	for _, ev := range m.Decided.Events {
+		if err := m.Decided.Fold.Apply(ev); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// note keeps the states of the code that is in memory.
+func (t *tenure) note(e *Effect) (err error) {
+	switch e.Kind {
+	case RunTurn:
+		if !e.Given.Resident {
+			t.folds[e.ID], err = FoldOf(e.Given.Events)
+		}
+	case EvictCode:
+		delete(t.folds, e.ID)
+	default:
+	}
+	return err
+}
+
+// FoldOf returns the state of the code of an instance that has come to the end of these events.
+func FoldOf(events []history.Event) (*history.State, error) {
+	s := &history.State{}
+	for _, ev := range events {
+		if err := s.Apply(ev); err != nil {
+			return s, err
+		}
+	}
+	s.TakeReleased() // what the turns before have released and sent is not that of the next one
+	s.TrimAcked(s.Len)
+	return s, nil
+}
+
+// limitBody is body for what limits answer.
+func (k MessageKind) limitBody() any {
+	switch k {
+	case GateSwept:
+		return new(limiter.SweepReply)
+	case PoliciesChanged:
+		return new(*limiter.Overrides)
+	default:
+		return nil
+	}
+}
+
+// deref returns what a pointer points to.
+func deref(to any) any { return reflect.ValueOf(to).Elem().Interface() }
