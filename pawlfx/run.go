@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	startPatience = time.Minute     // of programs that fx itself runs
-	stopTimeout   = 2 * time.Minute // fleets have their own, shorter bounds
+	startTimeout = time.Minute     // of programs that fx itself runs
+	stopTimeout  = 2 * time.Minute // fleets have their own, shorter bounds
 )
 
 // Run starts a program, waits until it has to stop (SIGINT, SIGTERM or an
@@ -105,7 +105,7 @@ func New(log *slog.Logger, opts ...fx.Option) *fx.App {
 		fx.Supply(log),
 		fx.Provide(newRegistry, newContext),
 		fx.WithLogger(func() fxevent.Logger { return quiet{log} }),
-		fx.StartTimeout(startPatience),
+		fx.StartTimeout(startTimeout),
 		fx.StopTimeout(stopTimeout),
 		fx.Options(opts...),
 	)

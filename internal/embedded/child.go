@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	startPatience = 10 * time.Second // for the first answer; loading an AOF may take as long as it needs
-	stopPatience  = 10 * time.Second // between SIGTERM and SIGKILL
+	startTimeout = 10 * time.Second // for the first answer; loading an AOF may take as long as it needs
+	stopTimeout  = 10 * time.Second // between SIGTERM and SIGKILL
 )
 
 var (
@@ -75,15 +75,15 @@ func (c *child) run() {
 func (c *child) ready(ctx context.Context, addr string) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	patience := time.NewTimer(startPatience)
-	defer patience.Stop()
+	timeout := time.NewTimer(startTimeout)
+	defer timeout.Stop()
 	for {
 		err := c.same(ctx, addr)
 		if err == nil || errors.Is(err, errPortTaken) {
 			return err
 		}
 		if strings.HasPrefix(err.Error(), "LOADING") {
-			patience.Reset(startPatience)
+			timeout.Reset(startTimeout)
 		}
 		select {
 		case <-tick.C:
@@ -91,8 +91,8 @@ func (c *child) ready(ctx context.Context, addr string) error {
 			return c.err()
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-patience.C:
-			return fmt.Errorf("no answer within %s: %w", startPatience, err)
+		case <-timeout.C:
+			return fmt.Errorf("no answer within %s: %w", startTimeout, err)
 		}
 	}
 }
@@ -149,16 +149,16 @@ func (c *child) stop() error {
 	if err := terminate(c.cmd.Process); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("embedded: stop Redis: %w", err)
 	}
-	patience := time.NewTimer(stopPatience)
-	defer patience.Stop()
+	timeout := time.NewTimer(stopTimeout)
+	defer timeout.Stop()
 	select {
 	case <-c.exited:
 		return nil
-	case <-patience.C:
+	case <-timeout.C:
 	}
 	err := c.cmd.Process.Kill()
 	<-c.exited
-	return errors.Join(fmt.Errorf("embedded: Redis did not stop within %s and was killed", stopPatience), err)
+	return errors.Join(fmt.Errorf("embedded: Redis did not stop within %s and was killed", stopTimeout), err)
 }
 
 // childLog passes the child's lines on and remembers the last ones for an error.

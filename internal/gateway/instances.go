@@ -110,7 +110,7 @@ func startInstance(c *call) (answer, error) {
 	if err := c.decode(&s); err != nil {
 		return answer{}, err
 	}
-	patience, err := wait(s.Wait)
+	timeout, err := wait(s.Wait)
 	if err != nil {
 		return answer{}, err
 	}
@@ -142,7 +142,7 @@ func startInstance(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return c.await(run, patience)
+	return c.await(run, timeout)
 }
 
 // suffix makes the end of an id: the same for the same key.
@@ -192,18 +192,18 @@ type unfinished struct {
 // that was started a moment ago may be unknown for two seconds.
 func getResult(c *call) (answer, error) {
 	id := c.PathValue("id")
-	patience, err := wait(c.query.Get("wait"))
+	timeout, err := wait(c.query.Get("wait"))
 	if err != nil {
 		return answer{}, err
 	}
-	if patience == 0 {
+	if timeout == 0 {
 		d, err := c.client.Describe(c.Context(), id)
 		if err != nil || d.Ended.IsZero() {
 			return answer{status: http.StatusAccepted, body: unfinished{Instance: id, Status: string(d.Status)}}, err
 		}
-		patience = requestTime
+		timeout = requestTime
 	}
-	ctx, cancel := context.WithTimeout(c.Context(), patience)
+	ctx, cancel := context.WithTimeout(c.Context(), timeout)
 	defer cancel()
 	result, err := c.client.AttachRaw(id).Result(ctx)
 	if errors.Is(err, context.DeadlineExceeded) && c.Context().Err() == nil {
@@ -308,15 +308,15 @@ func getStatus(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	patience, err := wait(c.query.Get("wait"))
+	timeout, err := wait(c.query.Get("wait"))
 	if err != nil {
 		return answer{}, err
 	}
 	id := c.PathValue("id")
 	s := pawl.NewStatus[json.RawMessage]()
 	at, err := client.CustomStatus(c.Context(), c.client, s, id)
-	if patience > 0 && (err == nil && at.Version <= after || errors.Is(err, client.ErrNoStatus) || errors.Is(err, client.ErrNotFound)) {
-		ctx, cancel := context.WithTimeout(c.Context(), patience)
+	if timeout > 0 && (err == nil && at.Version <= after || errors.Is(err, client.ErrNoStatus) || errors.Is(err, client.ErrNotFound)) {
+		ctx, cancel := context.WithTimeout(c.Context(), timeout)
 		defer cancel()
 		at, err = client.NextStatus(ctx, c.client, s, id, after)
 		if errors.Is(err, context.DeadlineExceeded) && c.Context().Err() == nil {

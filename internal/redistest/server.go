@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	patience = 20 * time.Second // for a server to begin to answer
-	interval = 5 * time.Millisecond
+	pollTimeout = 20 * time.Second // for a server to begin to answer
+	interval    = 5 * time.Millisecond
 )
 
 // Server is a redis-server, a child process of the test, on a port of 127.0.0.1.
@@ -213,7 +213,7 @@ func (s *Server) awaitCluster(t testing.TB) {
 
 func (s *Server) poll(t testing.TB, try func(context.Context, *redis.Client) error) {
 	t.Helper()
-	ctx, stop := context.WithTimeout(context.Background(), patience)
+	ctx, stop := context.WithTimeout(context.Background(), pollTimeout)
 	defer stop()
 	rdb := redis.NewClient(&redis.Options{Addr: s.Addr, MaxRetries: -1, DisableIdentity: true})
 	defer func() { _ = rdb.Close() }()

@@ -17,7 +17,7 @@ import (
 	"github.com/pawlrun/pawl/internal/redisx"
 )
 
-const redisPatience = 5 * time.Second
+const redisTimeout = 5 * time.Second
 
 // DialRedis makes the client of a fleet, which connects when it is first used: the Start of an orchestrator or worker waits
 // until Redis is available, and refuses one that evicts keys.
@@ -37,10 +37,10 @@ func (r Redis) OpenRedis(ctx context.Context, log *slog.Logger) (redis.Universal
 	if err != nil {
 		return nil, fmt.Errorf("Redis at %s: %w", r.RedisURL, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, redisPatience)
+	ctx, cancel := context.WithTimeout(ctx, redisTimeout)
 	defer cancel()
 	if err := rdb.Ping(ctx).Err(); err != nil {
-		err = fmt.Errorf("Redis at %s is not reachable: %w (tried to connect and PING, %s at most)", r.RedisURL, err, redisPatience)
+		err = fmt.Errorf("Redis at %s is not reachable: %w (tried to connect and PING, %s at most)", r.RedisURL, err, redisTimeout)
 		return nil, errors.Join(err, rdb.Close())
 	}
 	if err := redisx.CheckPolicy(ctx, rdb, log.With("url", r.RedisURL)); err != nil {

@@ -37,12 +37,11 @@ type Options struct {
 
 // Client is a client of one namespace. It is safe for concurrent use.
 type Client struct {
-	conn         *queue.Conn
-	ownsConn     bool
-	opts         Options
-	ownerTimeout time.Duration // 0: until the context of the request ends
-	inbox        *queue.Inbox
-	done         chan struct{} // closed by Close
+	requester
+
+	ownsConn bool
+	opts     Options
+	inbox    *queue.Inbox
 
 	owners    owners
 	announced *queue.Subscription
@@ -53,6 +52,13 @@ type Client struct {
 	// waiting has the waiters by the token of their reply subject. The pointers are weak: an Instance that its caller has dropped
 	// removes its entry.
 	waiting map[string]weak.Pointer[waiter]
+}
+
+// requester makes requests to the owners of partitions.
+type requester struct {
+	conn         *queue.Conn
+	ownerTimeout time.Duration // 0: until the context of the request ends
+	done         chan struct{} // closed by Close
 }
 
 // waiter receives one answer.
@@ -99,7 +105,10 @@ func FromConn(conn *queue.Conn, o Options) (*Client, error) {
 	if o.RepeatInterval == 0 {
 		o.RepeatInterval = 5 * time.Second
 	}
-	c := &Client{conn: conn, opts: o, ownerTimeout: ownerTimeout, done: make(chan struct{}), waiting: make(map[string]weak.Pointer[waiter])}
+	c := &Client{
+		requester: requester{conn: conn, ownerTimeout: ownerTimeout, done: make(chan struct{})},
+		opts:      o, waiting: make(map[string]weak.Pointer[waiter]),
+	}
 	inbox, err := request.OnAnswers(conn, c.answered)
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
@@ -191,12 +200,12 @@ const (
 
 // request makes a request to the owner of a partition and reads the reply into r. It is repeated while there is no owner, and
 // when it was not answered, because an owner that dies or is disconnected loses the requests that it has.
-func (c *Client) request(ctx context.Context, partition int, q request.Request, r request.Reply) error {
+func (c *requester) request(ctx context.Context, partition int, q request.Request, r request.Reply) error {
 	return c.requestWithin(ctx, c.ownerTimeout, partition, q, r)
 }
 
 // requestWithin is request with a bound on the wait for an owner; 0: until ctx ends.
-func (c *Client) requestWithin(ctx context.Context, ownerTimeout time.Duration, partition int, q request.Request, r request.Reply) error {
+func (c *requester) requestWithin(ctx context.Context, ownerTimeout time.Duration, partition int, q request.Request, r request.Reply) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, requestTimeout)
@@ -234,7 +243,7 @@ func (c *Client) requestWithin(ctx context.Context, ownerTimeout time.Duration, 
 	}
 }
 
-func (c *Client) attempt(ctx context.Context, timeout time.Duration, partition int, q request.Request, r request.Reply) error {
+func (c *requester) attempt(ctx context.Context, timeout time.Duration, partition int, q request.Request, r request.Reply) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	err := request.Call(ctx, c.conn, partition, q, r)
@@ -245,7 +254,7 @@ func (c *Client) attempt(ctx context.Context, timeout time.Duration, partition i
 }
 
 // requestInstance makes a request to the owner of an instance.
-func (c *Client) requestInstance(ctx context.Context, id string, q request.Request, r request.Reply) error {
+func (c *requester) requestInstance(ctx context.Context, id string, q request.Request, r request.Reply) error {
 	if err := pawl.ValidateID(id); err != nil {
 		return fmt.Errorf("client: %w", err)
 	}

@@ -303,7 +303,7 @@ func (c *Client) ClearQueue(ctx context.Context, action, key string) (int, error
 }
 
 // requestLimit makes a request about a limit. Any owner can answer; it is the same one for the same limit.
-func (c *Client) requestLimit(ctx context.Context, action, key string, q request.Request, r request.Reply) error {
+func (c *requester) requestLimit(ctx context.Context, action, key string, q request.Request, r request.Reply) error {
 	if err := checkAction(action); err != nil {
 		return err
 	}

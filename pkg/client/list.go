@@ -186,7 +186,7 @@ func openAll[T any](ctx context.Context, partitions int, page pageFunc[T]) []*so
 
 // partitions is the number of partitions of a list. It is one without the permission to read it: then the request returns the
 // error.
-func (c *Client) partitions() int { return max(1, c.conn.Partitions()) }
+func (c *requester) partitions() int { return max(1, c.conn.Partitions()) }
 
 // missing is the error of a list without some of the partitions, with the cause of the first; nil if none is missing.
 func missing[T any](sources []*source[T], of int) error {

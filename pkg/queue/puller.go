@@ -52,20 +52,20 @@ func (d *Delivery) Ack() { d.say("+ACK") }
 // Nak returns the task, to be delivered at once to any worker.
 func (d *Delivery) Nak() { d.say("-NAK") }
 
-// GiveBack returns the task to be delivered to another worker: at once after its first delivery, otherwise after a delay
+// Return returns the task to be delivered to another worker: at once after its first delivery, otherwise after a delay
 // that grows to a second, so that workers that all cannot run it do not pass it on without a pause.
-func (d *Delivery) GiveBack() {
+func (d *Delivery) Return() {
 	n := deliveries(d.reply)
 	if n <= 1 {
 		d.Nak()
 		return
 	}
-	d.NakAfter(min(giveBackDelay<<min(n-2, 16), maxGiveBackDelay))
+	d.NakAfter(min(returnDelay<<min(n-2, 16), maxReturnDelay))
 }
 
 const (
-	giveBackDelay    = 10 * time.Millisecond
-	maxGiveBackDelay = time.Second
+	returnDelay    = 10 * time.Millisecond
+	maxReturnDelay = time.Second
 )
 
 // deliveries returns how often the message of a delivery has been delivered, from its reply subject:
@@ -235,7 +235,7 @@ func (p *Puller) begin() error {
 // take is called for every message that arrives.
 func (p *Puller) take(m *nats.Msg, asked bool) {
 	if !asked {
-		p.giveBack(&Delivery{reply: m.Reply, nc: p.c.nc})
+		p.returnTask(&Delivery{reply: m.Reply, nc: p.c.nc})
 		return
 	}
 	d := p.open(m.Reply, m.Data)
@@ -245,14 +245,14 @@ func (p *Puller) take(m *nats.Msg, asked bool) {
 		return
 	}
 	if p.ctx.Err() != nil {
-		p.giveBack(d)
+		p.returnTask(d)
 		return
 	}
 	select {
 	case p.tasks <- d:
 		p.c.count.delivered.Add(1)
 	case <-p.ctx.Done():
-		p.giveBack(d)
+		p.returnTask(d)
 	}
 }
 
@@ -300,7 +300,7 @@ func (p *Puller) Burst(ctx context.Context, n int) (all []*Delivery, _ error) {
 	}
 }
 
-func (p *Puller) giveBack(d *Delivery) {
+func (p *Puller) returnTask(d *Delivery) {
 	p.c.count.returned.Add(1)
 	d.Nak()
 }

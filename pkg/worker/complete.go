@@ -129,7 +129,7 @@ func (t *task) retryClaim(err error) {
 // redeliver returns the message to the queue while the claim is unanswered.
 func (t *task) redeliver() {
 	if t.w.tasks.redeliver(t) {
-		t.from.giveBack(t.message)
+		t.from.returnTask(t.message)
 	}
 }
 

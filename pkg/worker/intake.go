@@ -73,16 +73,16 @@ func (q *intake) take(d *queue.Delivery) {
 		return
 	}
 	if q.w.nodes.impaired.Load() && q.w.nodes.silent(q.w.conn.PartitionOf(d.Task.Instance)) {
-		q.giveBack(d)
+		q.returnTask(d)
 		q.freeSlot()
 		return
 	}
 	newTask(q, d, a).sendClaim()
 }
 
-// giveBack returns a task to the queue because its lease cannot be claimed here now.
-func (q *intake) giveBack(d *queue.Delivery) {
-	d.GiveBack()
+// returnTask returns a task to the queue because its lease cannot be claimed here now.
+func (q *intake) returnTask(d *queue.Delivery) {
+	d.Return()
 	q.w.count.unclaimed.Inc()
 	q.returned.Add(1)
 	q.nextAfterBackoff()

@@ -106,7 +106,7 @@ func (q *intake) settle(tasks []*queue.Delivery) (required bool) {
 		for i, d := range p.tasks {
 			switch {
 			case p.err != nil:
-				d.GiveBack()
+				d.Return()
 				required = true
 			case p.out[i] == lease.Gone:
 				d.Ack()
