@@ -1,12 +1,9 @@
 package core
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"reflect"
 	"strings"
 	"time"
 
@@ -188,45 +185,45 @@ func (u *Unread) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// body returns where the body of a message of the kind is decoded to; nil: it has none.
-func (k MessageKind) body() any {
+// body decodes the body of a message of the kind.
+func (k MessageKind) body(b []byte) (any, error) {
 	switch k {
 	case InputsIngested:
-		return new(*Ingested)
+		return decodeAs[*Ingested](b)
 	case TenureBegan:
-		return new(*Takeover)
+		return decodeAs[*Takeover](b)
 	case NoticesReceived:
-		return new([]queue.LimitNotice)
+		return decodeAs[[]queue.LimitNotice](b)
 	case NoticesPassed:
-		return new([]GateNotice)
+		return decodeAs[[]GateNotice](b)
 	case EndAwaited, StatusAwaited, HeadRead:
-		return new(string)
+		return decodeAs[string](b)
 	case TasksLost, WatchExtended:
-		return new(time.Time)
+		return decodeAs[time.Time](b)
 	case GateRelisted:
-		return new(time.Duration)
+		return decodeAs[time.Duration](b)
 	case DueRead:
-		return new(store.DueSet)
+		return decodeAs[store.DueSet](b)
 	case ScheduleRead:
-		return new([]string)
+		return decodeAs[[]string](b)
 	case InboxRead:
-		return new([][]byte)
+		return decodeAs[[][]byte](b)
 	case PurgeAnswered, Wiped:
-		return new(int64)
+		return decodeAs[int64](b)
 	case WipeFound:
-		return new(*Wipe)
+		return decodeAs[*Wipe](b)
 	case ResendDue:
-		return new(bool)
+		return decodeAs[bool](b)
 	case HorizonAnswered:
-		return new(queue.Accepted)
+		return decodeAs[queue.Accepted](b)
 	case UnwantedFound:
-		return new(*UnwantedMembers)
+		return decodeAs[*UnwantedMembers](b)
 	case QueueAgeRead:
-		return new(QueueAge)
+		return decodeAs[QueueAge](b)
 	case FleetRead:
-		return new(*Served)
+		return decodeAs[*Served](b)
 	default:
-		return k.limitBody()
+		return k.limitBody(b)
 	}
 }
 
@@ -247,18 +244,11 @@ type tenure struct {
 }
 
 // Play plays all tenures of a trace. It returns an error for the first message that does not have the effects that the trace has.
-func (p *Player) Play(trace io.Reader) error {
+func (p *Player) Play(trace string) error {
 	p.tenures = make(map[string]*tenure)
-	lines := bufio.NewReader(trace)
-	for {
-		line, err := lines.ReadString('\n')
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+	for line := range strings.Lines(trace) {
 		line = strings.TrimSuffix(line, "\n")
+		var err error
 		partition, rest, _ := strings.Cut(line, " ")
 		t := p.tenures[partition]
 		switch data, recorded := strings.CutPrefix(rest, recordMark[1:]); {
@@ -273,6 +263,7 @@ func (p *Player) Play(trace io.Reader) error {
 			return fmt.Errorf("partition %s: %w", partition, err)
 		}
 	}
+	return nil
 }
 
 // effect compares an effect of the trace with the next one that was played.
@@ -334,12 +325,7 @@ func (r *recording) complete(m *Message, body json.RawMessage) (err error) {
 		m.Body = out
 		return errors.Join(err, bad)
 	}
-	if to := m.Kind.body(); to != nil {
-		if len(body) > 0 {
-			err = json.Unmarshal(body, to)
-		}
-		m.Body = deref(to)
-	}
+	m.Body, err = m.Kind.body(body)
 	if d := m.Decided; d != nil && err == nil {
 		d.Events, err = decodeAll(r.Turn.First, d.Encoded)
 		if err == nil {
@@ -397,16 +383,22 @@ func FoldOf(events []history.Event) (*history.State, error) {
 }
 
 // limitBody is body for what limits answer.
-func (k MessageKind) limitBody() any {
+func (k MessageKind) limitBody(b []byte) (any, error) {
 	switch k {
 	case GateSwept:
-		return new(limiter.SweepReply)
+		return decodeAs[limiter.SweepReply](b)
 	case PoliciesChanged:
-		return new(*limiter.Overrides)
+		return decodeAs[*limiter.Overrides](b)
 	default:
-		return nil
+		return nil, nil //nolint:nilnil // it has none
 	}
 }
 
-// deref returns what a pointer points to.
-func deref(to any) any { return reflect.ValueOf(to).Elem().Interface() }
+func decodeAs[T any](b []byte) (any, error) {
+	var v T
+	if len(b) == 0 {
+		return v, nil
+	}
+	err := json.Unmarshal(b, &v)
+	return v, err
+}

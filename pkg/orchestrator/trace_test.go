@@ -60,7 +60,7 @@ func TestTraceIsPlayedAgainWithTheSameEffects(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := core.Player{Programs: programs}
-	if err := p.Play(&out); err != nil || p.Messages < 50 {
+	if err := p.Play(out.String()); err != nil || p.Messages < 50 {
 		t.Errorf("%d messages played: %v", p.Messages, err)
 	}
 }
