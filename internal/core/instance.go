@@ -25,6 +25,7 @@ type instance struct {
 	retryScheduled        bool          // a reconciliation after a failed publish is on its way
 	gateRequests          int           // gates that have not answered yet
 	repeatPause           time.Duration // between two requests for outstanding children
+	startsInFlight        int           // starts of children that were sent, and not answered
 	turned                uint64        // greatest stream sequence of an input that has been turned
 	batch                 uint64        // the last of the ingested batches that had an input for it
 	notifiedStatusVersion uint64        // version of the custom status that has been told to who waits for it

@@ -37,6 +37,9 @@ var update = flag.Bool("update", false, "write what the interactions produce int
 //	fail ID                    it is not carried out
 //	conflict ID                it is not carried out, because the store has another history than the actor assumes
 //	purge ID                   a forced purge is ingested
+//	sent ID                    the stream acknowledges the messages of the instance
+//	unsent ID                  it does not
+//	horizon                    the stream has nothing more of the partition
 //	after DURATION             time passes
 //	show ID                    phase, inputs in memory, and what is pending
 func TestInteractions(t *testing.T) {
@@ -74,6 +77,7 @@ type interaction struct {
 	number      int64
 	stored      map[string]*stored
 	outstanding map[string]core.Effect
+	publishing  []core.Effect
 	code        map[string]turn.Code
 }
 
@@ -85,14 +89,18 @@ type stored struct {
 
 func newInteraction(t *testing.T) *interaction {
 	reserve, shipped := pawl.NewActivity[string, string]("reserve"), pawl.NewEvent[string]("shipped")
-	fulfil := pawl.NewOrchestration[string, string]("fulfil").Do(func(ctx *pawl.Context, in string) (string, error) { return reserve.Call(ctx, in) })
+	handle := pawl.NewOrchestration[string, string]("fulfil")
+	parent := pawl.NewOrchestration[string, string]("parent").Do(func(ctx *pawl.Context, in string) (string, error) {
+		return handle.Call(ctx, in, pawl.ID("child"))
+	})
+	fulfil := handle.Do(func(ctx *pawl.Context, in string) (string, error) { return reserve.Call(ctx, in) })
 	await := pawl.NewOrchestration[string, string]("await").Do(func(ctx *pawl.Context, _ string) (string, error) {
 		if _, err := shipped.Receive(ctx); err != nil {
 			return "", err
 		}
 		return shipped.Receive(ctx)
 	})
-	programs, err := author.NewRegistry(fulfil, await)
+	programs, err := author.NewRegistry(fulfil, await, parent)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,6 +161,12 @@ func (x *interaction) command(args []string) []string {
 		return x.ingest(queue.Input{Instance: id, Kind: queue.KindPurge, Force: true}, how)
 	case "ok", "lost", "fail", "conflict":
 		return x.answer(id, args[0])
+	case "sent":
+		return x.published(id, nil)
+	case "unsent":
+		return x.published(id, queue.ErrNoStream)
+	case "horizon":
+		return x.step(core.Message{Kind: core.HorizonAnswered, Body: queue.Accepted{At: x.now}})
 	case "after":
 		d, err := time.ParseDuration(id)
 		if err != nil {
@@ -184,6 +198,8 @@ func (x *interaction) step(m core.Message) (out []string) {
 			continue
 		case core.ReadHorizon, core.CountLimit:
 			continue
+		case core.PublishMessage:
+			x.publishing = append(x.publishing, e)
 		case core.PostLater:
 			x.outstanding["later"] = e
 		default:
@@ -191,7 +207,25 @@ func (x *interaction) step(m core.Message) (out []string) {
 		if e.Kind <= core.WipeInstance || e.Kind == core.RunTurn {
 			x.outstanding[e.ID] = e
 		}
-		out = append(out, e.String())
+		text := e.String()
+		if e.Kind == core.ReconcileWith {
+			text += fmt.Sprintf(", next in %v", time.UnixMilli(e.Recon.Wakeup).Sub(x.now))
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// published answers the publishes of an instance.
+func (x *interaction) published(id string, err error) (out []string) {
+	all := x.publishing
+	x.publishing = nil
+	for _, e := range all {
+		if e.ID != id {
+			x.publishing = append(x.publishing, e)
+			continue
+		}
+		out = append(out, x.step(core.Message{Kind: core.MessagePublished, Number: e.Number, Err: err})...)
 	}
 	return out
 }

@@ -312,11 +312,13 @@ func (a *outbox) retry(id string) {
 
 // startChild publishes the start of a child.
 func (a *outbox) startChild(in *instance, s *history.Started, e *history.ChildScheduled) {
+	in.startsInFlight++
 	a.outbox.publish(&outgoing{why: sendStart, from: in, in: childStart(in.id, s, e), start: e})
 }
 
-// childStarted takes the stream's answer. A start that is not accepted is published again soon.
+// childStarted takes the stream's answer. A start that is not accepted is published again soon, as if for the first time.
 func (a *outbox) childStarted(in *instance, e *history.ChildScheduled, err error) {
+	in.startsInFlight--
 	switch {
 	case err == nil:
 		in.childBegan(e.Effect)
@@ -330,7 +332,7 @@ func (a *outbox) childStarted(in *instance, e *history.ChildScheduled, err error
 		in.localInputs = append(in.localInputs, failed)
 	default:
 		reportFailure(a.log, "child start not published, retrying", err, "instance", in.id, "child", e.Instance)
-		in.repeatStartsAt = 0
+		in.repeatStartsAt, in.repeatPause = 0, 0
 	}
 	a.outbox.retrySoon(in, publishRetry)
 }
