@@ -16,7 +16,7 @@ import (
 
 // Command is pawl bench.
 type Command struct {
-	Scenario  string   `arg:"" enum:"hello,chain,fanout,event,all,turn,cancel,gate,recover" help:"hello: 1 activity. chain: 5 in sequence. fanout: --n in parallel. event: waits for one. all: each of these. turn: the turn engine alone, without servers. cancel: from the commit that cancels an activity to the end of its context in another process. gate: many instances at one limit, and the cost of the limit. recover: how long instances wait because of a fault."`
+	Scenario  string   `arg:"" enum:"hello,chain,fanout,event,all,floor,turn,cancel,gate,recover" help:"hello: 1 activity. chain: 5 in sequence. fanout: --n in parallel. event: waits for one. floor: the scripts and messages of a chain without an engine. all: each of these, with the ratio of its rate to that of the floor. turn: the turn engine alone, without servers. cancel: from the commit that cancels an activity to the end of its context in another process. gate: many instances at one limit, and the cost of the limit. recover: how long instances wait because of a fault."`
 	Instances int      `placeholder:"N" help:"Instances to run. Default: as many as take a few seconds on two cores; gate: 100,000."`
 	N         int      `default:"100" help:"Activities of one fanout."`
 	InFlight  int      `default:"1000" help:"Maximum number of concurrent instances."`
@@ -63,12 +63,17 @@ func (c *Command) Measure(ctx context.Context, out, errw io.Writer) (err error) 
 	if c.LogLevel != "info" { // at the default level only results and progress are shown
 		r.log, r.childLog = c.Open(errw), errw
 	}
-	if c.given && slices.Contains([]string{"cancel", "gate", "recover"}, c.Scenario) {
+	if c.given && slices.Contains([]string{floorQueue, "cancel", "gate", "recover"}, c.Scenario) {
 		return settings.Usage(fmt.Errorf("%s needs a fleet of its own, which it starts: omit --nats", c.Scenario))
 	}
 	switch c.Scenario {
 	case "turn":
 		err = r.turn()
+	case floorQueue:
+		var m loadResult
+		if m, err = r.floor(ctx); err == nil {
+			err = r.add(m)
+		}
 	case "cancel":
 		err = r.cancel(ctx)
 	case "gate":

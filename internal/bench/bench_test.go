@@ -115,6 +115,17 @@ func TestBenchAgainstFleetRemovesItsInstances(t *testing.T) {
 	}
 }
 
+func TestBenchFloorRunsChainsWithoutEngine(t *testing.T) {
+	t.Parallel()
+	results, keys := measure[loadResult](t, "floor", "--instances", "20")
+	if _, ok := keys["floor_ratio"]; ok {
+		t.Error("the floor has a ratio to itself")
+	}
+	if r := results[0]; r.Scenario != "floor" || r.Activities != 100 || r.ActivitiesPerS <= 0 || r.P50MS <= 0 || r.CPU["redis"] < 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestBenchCancelReachesEveryActivity(t *testing.T) {
 	t.Parallel()
 	results, keys := measure[cancelResult](t, "cancel", "--instances", "10")

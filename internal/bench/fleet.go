@@ -189,7 +189,13 @@ func (f *fleet) cpu() map[string]time.Duration {
 	if f == nil {
 		return nil
 	}
-	pids := map[string]int{"client": os.Getpid(), "nats": f.nats.servers[0].PID(), "orchestrator": f.orchestrators[0].PID(), "worker": f.workers[0].PID()}
+	pids := map[string]int{"client": os.Getpid(), "nats": f.nats.servers[0].PID()}
+	if len(f.orchestrators) > 0 {
+		pids["orchestrator"] = f.orchestrators[0].PID()
+	}
+	if len(f.workers) > 0 {
+		pids["worker"] = f.workers[0].PID()
+	}
 	if one, ok := f.redis.(*singleRedis); ok {
 		pids["redis"] = one.PID()
 	}

@@ -21,13 +21,18 @@ type loadResult struct {
 	Seconds        float64            `json:"seconds"`
 	InstancesPerS  float64            `json:"instances_per_s"`
 	ActivitiesPerS float64            `json:"activities_per_s"`
-	P50MS          float64            `json:"p50_ms"` // of one instance at a time, nothing else running
+	FloorRatio     float64            `json:"floor_ratio,omitempty"` // activities (event: instances) for each activity of the floor in the same time
+	P50MS          float64            `json:"p50_ms"`                // of one instance at a time, nothing else running
 	P99MS          float64            `json:"p99_ms"`
 	CPU            map[string]float64 `json:"cpu_s_per_1000,omitempty"` // seconds per 1,000 activities (event: instances), by process
 }
 
 // load measures one or all scenarios of instances.
 func (r *run) load(ctx context.Context) (err error) {
+	floor, err := r.floorOfAll(ctx)
+	if err != nil {
+		return err
+	}
 	f, d, stop, err := r.start(ctx, layout{orchestrators: 1, workers: 1, concurrency: workerConcurrency})
 	if err != nil {
 		return err
@@ -42,11 +47,26 @@ func (r *run) load(ctx context.Context) (err error) {
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
+		if floor > 0 {
+			m.FloorRatio = max(m.ActivitiesPerS, m.InstancesPerS) / floor
+		}
 		if err := r.add(m); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// floorOfAll measures the floor for all scenarios, unless they run on a given fleet, and returns its activities per second.
+func (r *run) floorOfAll(ctx context.Context) (float64, error) {
+	if r.Scenario != "all" || r.given {
+		return 0, nil
+	}
+	m, err := r.floor(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("floor: %w", err)
+	}
+	return m.ActivitiesPerS, r.add(m)
 }
 
 // measure runs a scenario: a tenth to warm up, then concurrently, then one at a time.
@@ -55,6 +75,11 @@ func (r *run) measure(ctx context.Context, sc scenario, d *driver, f *fleet) (lo
 	if n <= 0 {
 		n = sc.instances
 	}
+	return r.measureAs(ctx, sc, n, d, f)
+}
+
+// measureAs measures n instances.
+func (r *run) measureAs(ctx context.Context, sc scenario, n int, d *driver, f *fleet) (loadResult, error) {
 	m := loadResult{Scenario: sc.name, Instances: n, Activities: n * sc.activities}
 	if _, err := d.load(ctx, sc, max(n/10, 1), r.InFlight, io.Discard); err != nil {
 		return m, err

@@ -74,12 +74,15 @@ type memberProgram struct {
 	settings.Orchestrator
 	settings.Worker
 
-	Role string `arg:"" enum:"orchestrator,worker" help:"Role of the process."`
+	Role string `arg:"" enum:"orchestrator,worker,floor" help:"Role of the process."`
 	Name string `help:"Name of the worker."`
 }
 
 // Run runs it.
-func (c *memberProgram) Run() error {
+func (c *memberProgram) Run(ctx context.Context) error {
+	if c.Role == "floor" {
+		return c.floorWorker(ctx)
+	}
 	role := c.worker()
 	if c.Role == "orchestrator" {
 		role = c.orchestrator()

@@ -67,9 +67,14 @@ func (s *Store) Commit(t Tenure, c *Commit, done func(Committed, error)) {
 	if c.Record != nil && c.Record.Status != "" {
 		to = c.Record.Status
 	}
+	fromIndex := p.Index(string(c.From))
+	toIndex := fromIndex
+	if to != c.From {
+		toIndex = p.Index(string(to))
+	}
 	keys := make([]string, 0, 11+len(c.Create)+len(c.Delete))
 	keys = append(keys, p.Owner(), p.Wakeups(), p.Instance(c.Instance), p.Inbox(c.Instance),
-		p.History(c.Instance, c.Execution), p.Stalled(), p.Index(string(c.From)), p.Index(string(to)),
+		p.History(c.Instance, c.Execution), p.Stalled(), fromIndex, toIndex,
 		p.History(c.Instance, c.Prune), p.Reports(c.Instance, c.Prune), // no execution is 0
 		p.Early())
 	for _, l := range c.Create {

@@ -274,4 +274,5 @@ func replyError(script string, r *redisx.Reply) error {
 	}
 }
 
-func num[T ~int64 | ~uint64](n T) string { return fmt.Sprint(n) }
+// num formats a number; those of type uint64 are below 2^63.
+func num[T ~int64 | ~uint64](n T) string { return strconv.FormatInt(int64(n), 10) }

@@ -1,0 +1,303 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/pawlrun/pawl/examples"
+	"github.com/pawlrun/pawl/internal/partition"
+	"github.com/pawlrun/pawl/internal/process"
+	"github.com/pawlrun/pawl/internal/redisx"
+	"github.com/pawlrun/pawl/internal/settings"
+	"github.com/pawlrun/pawl/pkg/history"
+	"github.com/pawlrun/pawl/pkg/history/store"
+	"github.com/pawlrun/pawl/pkg/lease"
+	"github.com/pawlrun/pawl/pkg/queue"
+)
+
+// floorInstances is the default number of chains of the floor.
+const floorInstances = 6_000
+
+// floorQueue is the task queue, and the name of the activity and of the orchestration.
+const floorQueue = "floor"
+
+// floor measures the bare loop of a chain: commit, task, claim, ack, doorbell, with the scripts and messages of the runtime and
+// nothing between them. Orchestrations are neither replayed nor run, handlers not called, leases not renewed, inputs not read.
+// This process is the owner of the partitions; the worker is a process of its own.
+func (r *run) floor(ctx context.Context) (m loadResult, err error) {
+	f, err := startFleet(ctx, r.log, r.childLog, layout{})
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, f.stop()) }()
+	r.NATSURL = settings.URL(f.nats.url())
+	o, err := r.floorOwner(ctx, f)
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, o.stop(context.WithoutCancel(ctx))) }()
+	worker, err := f.member("floor", 0)
+	if err != nil {
+		return m, err
+	}
+	f.workers = append(f.workers, worker)
+	n := r.Instances
+	if n <= 0 {
+		n = floorInstances
+	}
+	sc := scenario{name: floorQueue, activities: examples.ChainLength, begin: o.begin}
+	d := &driver{run: strconv.Itoa(os.Getpid())}
+	if m, err = r.measureAs(ctx, sc, n, d, f); err != nil {
+		return m, err
+	}
+	m.CPU["orchestrator"] = m.CPU["client"]
+	delete(m.CPU, "client")
+	return m, nil
+}
+
+// floorOwner owns all partitions, and commits.
+type floorOwner struct {
+	conn   *queue.Conn
+	run    *redisx.Runner
+	store  *store.Store
+	keeper *partition.Keeper
+	close  func()
+
+	mu      sync.Mutex
+	tenures map[int]*partition.Tenure
+	chains  map[string]*floorChain
+}
+
+// floorChain is an instance. Between commit and doorbell nothing else uses it.
+type floorChain struct {
+	id, head string
+	activity uint64 // event id
+	ended    chan error
+}
+
+func (r *run) floorOwner(ctx context.Context, f *fleet) (*floorOwner, error) {
+	nc, err := r.OpenNATS(r.log)
+	if err != nil {
+		return nil, err
+	}
+	rdb, err := f.redisClient()
+	if err != nil {
+		nc.Close()
+		return nil, err
+	}
+	ns := r.Namespace.Namespace
+	space, run := redisx.NewSpace(ns), redisx.NewRunner(rdb)
+	o := &floorOwner{run: run, store: store.New(run, space), tenures: make(map[int]*partition.Tenure), chains: make(map[string]*floorChain)}
+	o.close = func() { nc.Close(); _ = rdb.Close() }
+	if o.conn, err = queue.Open(ctx, nc, queue.Options{Namespace: ns, Logger: r.log}); err != nil {
+		run.Close()
+		o.close()
+		return nil, err
+	}
+	o.keeper = partition.NewKeeper(partition.Config{
+		Redis: rdb, Space: space, Partitions: o.conn.Partitions(), Member: floorQueue, Logger: slog.New(slog.DiscardHandler), Run: o.serve, Released: func(int) {},
+	})
+	if err := o.keeper.Start(ctx); err != nil {
+		return nil, errors.Join(err, o.stop(ctx))
+	}
+	owned := func() bool {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return len(o.tenures) == o.conn.Partitions()
+	}
+	if err := until(ctx, owned); err != nil {
+		return nil, errors.Join(fmt.Errorf("own the partitions: %w", err), o.stop(ctx))
+	}
+	return o, nil
+}
+
+func (o *floorOwner) stop(ctx context.Context) error {
+	err := o.keeper.Stop(ctx)
+	o.run.Close()
+	o.conn.Close()
+	o.close()
+	return err
+}
+
+// serve listens to the doorbells of a partition.
+func (o *floorOwner) serve(ctx context.Context, t *partition.Tenure) error {
+	bells, err := o.conn.OnDoorbells(t.Part, func(bells []queue.Doorbell) {
+		for _, b := range bells {
+			o.mu.Lock()
+			c := o.chains[b.Instance]
+			o.mu.Unlock()
+			if e, err := history.ParseElement(b.Element); err == nil && c != nil {
+				o.turn(t, c, e)
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	defer bells.Stop()
+	o.mu.Lock()
+	o.tenures[t.Part] = t
+	o.mu.Unlock()
+	<-ctx.Done()
+	return nil
+}
+
+// begin begins a chain when the returned function is called, which returns at its end.
+func (o *floorOwner) begin(_ context.Context, id string) (func(context.Context) error, error) {
+	return func(ctx context.Context) error {
+		c := &floorChain{id: id, ended: make(chan error, 1)}
+		o.mu.Lock()
+		o.chains[id] = c
+		t := o.tenures[o.conn.PartitionOf(id)]
+		o.mu.Unlock()
+		o.turn(t, c, history.Element{})
+		select {
+		case err := <-c.ended:
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}, nil
+}
+
+// turn commits what a turn of a chain does: it takes the completion, and schedules the next activity or ends.
+func (o *floorOwner) turn(t *partition.Tenure, c *floorChain, completion history.Element) {
+	commit := &store.Commit{
+		Instance: c.id, Execution: 1, Head: c.head, NewHead: c.id + "." + strconv.FormatUint(c.activity, 10), Record: &store.Record{},
+		From: store.Running, Wakeup: time.Now().Add(10 * time.Second).UnixMilli(), MaxUnread: store.UnreadBatch,
+	}
+	if c.head == "" {
+		commit.From = ""
+		commit.Record = &store.Record{Name: floorQueue, Version: "1", Origin: history.Position{Seq: 1, Time: 1}, Execution: 1, Status: store.Running, Created: 1}
+		commit.Events = append(commit.Events, make([]byte, 100)) // about what Started takes
+		c.activity++
+	} else {
+		commit.Pop, commit.Events = []string{completion.ID}, append(commit.Events, completion.Body)
+		c.activity++
+	}
+	task := queue.Task{
+		Instance: c.id, Origin: history.Position{Seq: 1, Time: 1}, Execution: 1, Activity: c.activity + 1, Name: floorQueue, Queue: floorQueue, Attempt: 1,
+		Payload: history.Payload{Type: history.TypeJSON, Data: []byte("1")}, ScheduledAt: 1,
+	}
+	if c.activity/2 < examples.ChainLength {
+		task.Effect = task.ContentID()
+		commit.Events = append(commit.Events, make([]byte, 100)) // ActivityScheduled
+		commit.Create = []store.Lease{{Activity: task.Activity, Effect: task.Effect}}
+		c.activity++
+	} else {
+		commit.Record.Status, commit.Record.Ended = store.Completed, 1
+		commit.Events = append(commit.Events, make([]byte, 50)) // the end
+		commit.Record.End = commit.Events[1]
+	}
+	c.head = commit.NewHead
+	tenure := store.Tenure{Part: t.Part, Token: t.Token, Secret: t.Secret}
+	o.store.Commit(tenure, commit, func(done store.Committed, err error) {
+		if err == nil {
+			t.Committed(done.Number)
+		}
+		if err != nil || task.Effect == "" {
+			o.mu.Lock()
+			delete(o.chains, c.id)
+			o.mu.Unlock()
+			c.ended <- err
+			return
+		}
+		o.conn.PublishTask(task, func(err error) {
+			if err != nil {
+				c.ended <- err
+			}
+		})
+	})
+}
+
+// floorWorker claims and acknowledges every task at once, until standard input ends.
+func (c *memberProgram) floorWorker(ctx context.Context) (err error) {
+	ctx, cancel := process.UntilStdinClosed(ctx)
+	defer cancel()
+	log := c.Log.Open(os.Stderr)
+	nc, err := c.DialNATS(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	rdb, err := c.DialRedis(log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rdb.Close()) }()
+	conn, err := queue.Join(ctx, nc, queue.Options{Namespace: c.Namespace.Namespace, Logger: log})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	run := redisx.NewRunner(rdb)
+	defer run.Close()
+	w := &floorTasks{conn: conn, leases: lease.New(run, redisx.NewSpace(c.Namespace.Namespace)), rung: make(chan struct{}, 1), pending: make(map[int][]queue.Doorbell)}
+	if w.puller, err = conn.Pull(ctx, floorQueue); err != nil {
+		return err
+	}
+	defer w.puller.Stop()
+	w.puller.Want(workerConcurrency)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.rung:
+			w.ring()
+		case d := <-w.puller.Tasks():
+			w.take(d)
+		}
+	}
+}
+
+type floorTasks struct {
+	conn   *queue.Conn
+	leases *lease.Leases
+	puller *queue.Puller
+	claims int
+	rung   chan struct{}
+
+	mu      sync.Mutex
+	pending map[int][]queue.Doorbell // by partition
+}
+
+func (w *floorTasks) take(d *queue.Delivery) {
+	w.claims++
+	t := d.Task
+	claim := lease.Claim{Token: "floor-" + strconv.Itoa(w.claims), Ref: lease.Ref{
+		Part: w.conn.PartitionOf(t.Instance), Instance: t.Instance, Execution: t.Execution, Activity: t.Activity, Effect: t.Effect,
+	}}
+	w.leases.Claim(lease.ClaimRequest{Claim: claim, Worker: floorQueue, TTL: 30 * time.Second, MaxClaims: 10}, func(lease.ClaimReply, error) {
+		d.Ack()
+		body, _ := history.Encode(&history.ActivityCompleted{Scheduled: t.Activity, Result: t.Payload, Worker: floorQueue, Claims: 1})
+		w.leases.Ack(lease.Completion{Claim: claim, Body: body}, func(a lease.Acked, err error) {
+			w.puller.Want(1)
+			if err != nil || a.Outcome != lease.OK {
+				return
+			}
+			w.mu.Lock()
+			w.pending[claim.Part] = append(w.pending[claim.Part], queue.Doorbell{Instance: t.Instance, Effect: t.Effect, Element: a.Element.Encode(), Proof: a.Proof})
+			w.mu.Unlock()
+			select {
+			case w.rung <- struct{}{}:
+			default:
+			}
+		})
+	})
+}
+
+func (w *floorTasks) ring() {
+	w.mu.Lock()
+	now := w.pending
+	w.pending = make(map[int][]queue.Doorbell, len(now))
+	w.mu.Unlock()
+	for p, bells := range now {
+		_ = w.conn.SendDoorbells(p, bells)
+	}
+}
