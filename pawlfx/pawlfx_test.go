@@ -234,7 +234,7 @@ func TestWhatStopsIsSeenToLiveAndIsNotReady(t *testing.T) {
 	<-stopped
 }
 
-func TestProgramWaitsForServersThatAreAwayAndCanBeToldToEnd(t *testing.T) {
+func TestProgramThatWaitsForServersCanBeStopped(t *testing.T) {
 	away, addr := freeAddress(t), freeAddress(t)
 	waits := &notices{of: "waiting for redis", seen: make(chan struct{})}
 	joined := make(chan struct{})
@@ -295,7 +295,7 @@ func (n *notices) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func TestAWorkerThatWaitsForItsNamespaceCanBeToldToEnd(t *testing.T) {
+func TestWorkerThatWaitsForItsNamespaceCanBeStopped(t *testing.T) {
 	waits := &notices{of: "waiting for an orchestrator", seen: make(chan struct{})}
 	joined := make(chan struct{})
 	code := pawlfx.Run(slog.New(slog.NewTextHandler(waits, nil)),
@@ -315,7 +315,7 @@ func TestAWorkerThatWaitsForItsNamespaceCanBeToldToEnd(t *testing.T) {
 	}
 }
 
-func TestAProgramThatCanNotStartSaysWhyAndLeavesNothing(t *testing.T) {
+func TestProgramThatCannotStartReportsWhyAndLeavesNothing(t *testing.T) {
 	var b bytes.Buffer
 	code := pawlfx.Run(slog.New(slog.NewTextHandler(&b, nil)), pawlfx.HTTP("127.0.0.1:no-port"))
 	if code != 1 || strings.Count(b.String(), "\n") != 1 || !strings.Contains(b.String(), "no-port") {
@@ -323,7 +323,7 @@ func TestAProgramThatCanNotStartSaysWhyAndLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestAProgramWithNothingRegisteredSaysSo(t *testing.T) {
+func TestProgramWithoutRegistrationsReportsIt(t *testing.T) {
 	app := pawlfx.New(slog.New(slog.DiscardHandler), pawlfx.Worker(worker.Config{}),
 		fx.Supply(&nats.Conn{}), fx.Provide(func() redis.UniversalClient { return &redis.Client{} }))
 	if !errors.Is(app.Err(), worker.ErrNothingRegistered) {

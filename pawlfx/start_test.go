@@ -142,7 +142,7 @@ func ended(t *testing.T, p *stack.Process) {
 	}
 }
 
-func TestMisconfigurationEndsTheStartAtOnceAndSaysWhatToDo(t *testing.T) {
+func TestMisconfigurationFailsTheStartWithAdvice(t *testing.T) {
 	t.Parallel()
 	srv := natstest.Start(t)
 	locked := natstest.Start(t, func(o *server.Options) { o.Username, o.Password = "u", "right" })

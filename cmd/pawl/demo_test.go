@@ -40,7 +40,7 @@ func bigTree(t *testing.T, n int) string {
 	return root
 }
 
-func TestTheDemonstrationLosesAWorkerAndReportsEveryPackageAllTheSame(t *testing.T) {
+func TestDemoLosesAWorkerAndReportsEveryPackage(t *testing.T) {
 	const n = 300
 	root, out, tmp := bigTree(t, n), t.TempDir(), tmpDir(t)
 	code, stdout, stderr := command(t, "demo", "--dir", root, "--out", out, "--json")
@@ -75,7 +75,7 @@ func TestTheDemonstrationLosesAWorkerAndReportsEveryPackageAllTheSame(t *testing
 	nothingIn(t, tmp)
 }
 
-func TestADemonstrationThatCanNotWriteItsReportSaysSoBeforeItBegins(t *testing.T) {
+func TestDemoChecksItsReportFileFirst(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(out, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func TestAnInterruptedDemonstrationLeavesNoProcessAndTheNextOneResumes(t *testin
 	nothingIn(t, tmp)
 }
 
-func TestADemonstrationWhoseWorkersAllEndSaysSo(t *testing.T) {
+func TestDemoReportsTheEndOfAllWorkers(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	tmp := tmpDir(t)

@@ -41,7 +41,7 @@ func TestATimeIsSpelledWithAsManyDigitsAsOneLooksAt(t *testing.T) {
 	}
 }
 
-func TestWhatKeepsAnInstanceIsSaid(t *testing.T) {
+func TestObstacleOfAnInstanceIsReported(t *testing.T) {
 	now, before := time.Now(), time.UnixMilli(1)
 	outstanding := func(worker string, since time.Time) []client.Activity {
 		return []client.Activity{{Name: "charge", Queue: "payments", Worker: worker, Scheduled: since}}

@@ -190,7 +190,7 @@ func (f onWrite) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func TestAVersionThatNobodyHasIsWaitedForAndSaid(t *testing.T) {
+func TestUnregisteredVersionIsReported(t *testing.T) {
 	nats := startTours(t)
 	at := func(args ...string) []string { return append(args, "--nats", nats) }
 	must(t, at("start", "tour", "t-9", "--version", "9")...)

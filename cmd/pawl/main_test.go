@@ -171,7 +171,7 @@ func TestAServerThatIsNotThereIsOneLineAndCodeOne(t *testing.T) {
 	}
 }
 
-func TestAFleetWithoutExamplesSaysWhatToDo(t *testing.T) {
+func TestFleetWithoutExamplesReportsAdvice(t *testing.T) {
 	if code, _, errs := command(t, "serve-worker"); code != 2 || !strings.Contains(errs, "--examples") || !strings.Contains(errs, "README") {
 		t.Errorf("code %d, %q", code, errs)
 	}

@@ -53,7 +53,7 @@ func TestCheckPermissionsListsWhatARoleLacksAndHasTooMuch(t *testing.T) {
 }
 
 // Without users a Redis gives every role too much, and lacks nothing.
-func TestCheckPermissionsAsksRedis(t *testing.T) {
+func TestCheckPermissionsReadsRedis(t *testing.T) {
 	at := []string{"--server", "redis", "--redis", "redis://" + redistest.Start(t).Addr}
 	code, out, errs := command(t, append([]string{"check-permissions", "worker"}, at...)...)
 	if code != 0 || errs != "" {

@@ -32,7 +32,7 @@ func naps(t *testing.T) (at func(...string) []string) {
 	return func(args ...string) []string { return append(args, "--nats", nats) }
 }
 
-func TestInstancesArePurgedAndWhatCouldNotBeIsSaid(t *testing.T) {
+func TestPurgeReportsEachInstance(t *testing.T) {
 	at := naps(t)
 	for _, id := range []string{"n-1", "n-2", "n-3"} {
 		must(t, at("start", "nap", id)...)
@@ -119,7 +119,7 @@ func TestAStuckChildIsNamedAsWhatItsParentWaitsFor(t *testing.T) {
 	eventually(t, "the purged parent's child has ended", func() bool { return !strings.Contains(must(t, at("list")...), "w-1") })
 }
 
-func TestAPersonIsAskedAndNothingButYesIsYes(t *testing.T) {
+func TestConfirmationRequiresYes(t *testing.T) {
 	for answer, yes := range map[string]bool{"y\n": true, "Yes\n": true, "\n": false, "n\n": false, "yesterday\n": false, "": false} {
 		var said strings.Builder
 		err := confirm(t.Context(), strings.NewReader(answer), &said, "Purge 2 instances?")

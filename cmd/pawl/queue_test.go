@@ -208,7 +208,7 @@ func TestEveryKeyHasARowAndMostWaitersComeFirst(t *testing.T) {
 	}
 }
 
-func TestAnInputWithoutAKeyHidesNobodyWhoWaits(t *testing.T) {
+func TestInputWithoutAKeyHidesNoWaiters(t *testing.T) {
 	at, running, let := shops(t, pawl.Concurrency(1), pawl.KeyBy("shop"))
 	must(t, at("start", "buy", "keyless", "--input", `{"shop":""}`)...)
 	begin(t, running)
@@ -239,7 +239,7 @@ func oddKey(t *testing.T, all []api.QueueStats) string {
 	return ""
 }
 
-func TestAnInstanceThatWaitsForItsStartIsPendingAndToldOf(t *testing.T) {
+func TestInstanceThatWaitsForItsStartIsPending(t *testing.T) {
 	nap, wake := pawl.NewOrchestration[pawl.None, pawl.None]("nap", pawl.Concurrency(1)), pawl.NewEvent[pawl.None]("wake")
 	nats := harness(t, fleets{orchestrations: []pawl.OrchestrationBinding{nap.Do(func(ctx *pawl.Context, _ pawl.None) (pawl.None, error) { return wake.Receive(ctx) })}})
 	at := func(args ...string) []string { return append(args, "--nats", nats) }
@@ -277,7 +277,7 @@ func TestAnInstanceThatWaitsForItsStartIsPendingAndToldOf(t *testing.T) {
 	}
 }
 
-func TestAParentThatWaitsForAChildThatNeedsItsSlotIsSaidToBeDeadlocked(t *testing.T) {
+func TestParentAndChildInNeedOfOneSlotAreReportedAsDeadlock(t *testing.T) {
 	nest := pawl.NewOrchestration[int, pawl.None]("nest", pawl.Concurrency(1))
 	nats := harness(t, fleets{orchestrations: []pawl.OrchestrationBinding{nest.Do(func(ctx *pawl.Context, deep int) (pawl.None, error) {
 		if deep == 0 {
@@ -330,7 +330,7 @@ func TestAGateThatDoesNotAddUpIsAFinding(t *testing.T) {
 	}
 }
 
-func TestWhyItWaitsIsSaidInOneLine(t *testing.T) {
+func TestReasonOfAWaitIsOneLine(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	g := client.LimitWait{Action: "charge-card", Key: "acme", Position: 17, QueueLength: 230, Active: 5, Policy: client.Policy{Concurrency: 5, Rate: 100, RateWindow: time.Second}, Since: now.Add(-12 * time.Second)}
 	for want, change := range map[string]func(g *client.LimitWait){
@@ -354,7 +354,7 @@ func TestWhyItWaitsIsSaidInOneLine(t *testing.T) {
 	}
 }
 
-func TestOfManyThatWaitTheFirstAreTold(t *testing.T) {
+func TestFirstOfManyWaitersAreShown(t *testing.T) {
 	d := client.Description{Summary: client.Summary{Instance: "i", Status: "running"}}
 	for i := range 8 {
 		d.LimitWaits = append(d.LimitWaits, client.LimitWait{Event: uint64(i + 2), Action: "charge", Key: fmt.Sprint("k", i), Position: 1, QueueLength: 1})
@@ -420,7 +420,7 @@ func TestTheStateOfAQueueIsAWord(t *testing.T) {
 	}
 }
 
-func TestOfManyWhoAreInOnlySoManyArePromisedAsCanBeShown(t *testing.T) {
+func TestHoldersAreShownUpToOneReply(t *testing.T) {
 	for _, k := range []struct {
 		holders, more bool
 		rows          int

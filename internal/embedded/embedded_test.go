@@ -206,7 +206,7 @@ func TestATakenPortIsAnErrorThatNamesIt(t *testing.T) {
 	}
 }
 
-func TestARedisOfSomebodyElseIsNotTakenForOurs(t *testing.T) {
+func TestForeignRedisIsDetected(t *testing.T) {
 	needServer(t)
 	other := start(t, Options{Redis: RedisServer})
 	mine := start(t, Options{Redis: RedisServer})
@@ -216,7 +216,7 @@ func TestARedisOfSomebodyElseIsNotTakenForOurs(t *testing.T) {
 	}
 }
 
-func TestWithoutARedisServerStateIsInMemoryAndTheUserIsTold(t *testing.T) {
+func TestWithoutARedisServerStateIsInMemoryWithAWarning(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	s := start(t, Options{})
 	if s.Persistent() || !strings.Contains(s.Warning(), "ends with this process") || s.RedisPID() != 0 {

@@ -56,7 +56,7 @@ func TestDerivedChildIdsAreReadable(t *testing.T) {
 	}
 }
 
-func TestAChildThatEndsForAnotherEffectIsNotHeard(t *testing.T) {
+func TestEndOfAChildWithAnotherEffectIsDropped(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) { return get(x, child(x, "c")) })
 	d.Start(text(""))
 	start := d.OnlyChild()
@@ -135,7 +135,7 @@ func TestAWideFanInOfChildrenReplaysInWhateverOrderTheyEnd(t *testing.T) {
 	d.CheckRecord()
 }
 
-func TestAChildIsRetriedByNobody(t *testing.T) {
+func TestChildIsNotRetried(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		return get(x, x.Call(replay.Call{Child: &replay.Child{Name: "c"}, Retry: replay.Retry{Attempts: 3}, AttemptTimeout: time.Second}))
 	})

@@ -144,7 +144,7 @@ func TestAGapInTheIdsIsNoHistory(t *testing.T) {
 	}
 }
 
-func TestAPayloadThatEncodesDifferentlyIsToldAndTheRecordedOneStands(t *testing.T) {
+func TestRecordedPayloadIsKeptIfItEncodesDifferently(t *testing.T) {
 	events := numbered(&history.Started{}, scheduled("a"))
 	other := func(x *replay.Execution) (string, error) { return call(x, "a", "in, with a new field") }
 	var told []uint64
@@ -247,7 +247,7 @@ func TestACancellationThatHistoryDoesNotHaveIsRecordedWithTheNextInput(t *testin
 	}
 }
 
-func TestACompletionThatOvertookSuchACancellationIsRecordedAndNotHeard(t *testing.T) {
+func TestCompletionBeforeSuchACancellationIsRecordedAndIgnored(t *testing.T) {
 	eager := func(x *replay.Execution) (string, error) {
 		a := start(x, "a", "in")
 		if _, err := get(x, x.Next("go", nil)); err != nil {

@@ -14,7 +14,7 @@ func declared() *history.Declared {
 	return &history.Declared{Action: &history.Policy{Concurrency: 3}, Group: "payments"}
 }
 
-func TestWhatTheCodeSaysAboutLimitsStandsInTheSchedule(t *testing.T) {
+func TestScheduleHasDeclaredLimits(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		for _, c := range []replay.Call{{}, {Declared: declared()}, {KeepSlot: true}} {
 			c.Activity = "a"
@@ -104,7 +104,7 @@ func TestASlotThatIsKeptIsHeldFromTheFirstAttemptToTheLast(t *testing.T) {
 	}
 }
 
-func TestAGateThatNobodyHasResolvedHoldsNobodyUp(t *testing.T) {
+func TestUnresolvedLimitBlocksNoCall(t *testing.T) {
 	d := drive(t, calls(replay.Call{Declared: declared()}))
 	made := d.Feed(&history.Started{Name: "test", Limit: &history.Limit{Declared: *declared(), Waiting: true}})
 	wantKinds(t, made, history.KindActivityScheduled)
@@ -163,7 +163,7 @@ func TestAHistoryThatGrantsWhatDoesNotWaitDiverges(t *testing.T) {
 	}
 }
 
-func TestAnInstanceThatWasTurnedAwayWhileItWaitedReplaysToItsEnd(t *testing.T) {
+func TestInstanceRejectedBeforeItsStartReplaysToItsEnd(t *testing.T) {
 	for name, end := range map[string]history.Event{
 		"refused": &history.Failed{Failure: history.Failure{Code: history.CodeQueueTimeout, Message: "it waited for an hour"}},
 		"cleared": &history.Cancelled{Failure: history.Failure{Code: history.CodeCancelled, Also: []string{history.CodeQueueCleared}}, Text: "its queue was cleared"},

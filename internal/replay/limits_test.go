@@ -120,7 +120,7 @@ func TestACompletionOrAFailureThatComesTwiceTakesEffectOnce(t *testing.T) {
 	d.Only("b")
 }
 
-func TestAnInputThatConcernsNobodyIsDropped(t *testing.T) {
+func TestInputWithoutOutstandingScheduleIsDropped(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		if _, err := call(x, "a", ""); err != nil {
 			return "", err

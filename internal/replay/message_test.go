@@ -163,7 +163,7 @@ func TestADifferenceOfAnAnswerNamesIt(t *testing.T) {
 	}
 }
 
-func TestAMessageThatEncodesDifferentlyIsToldAndTheRecordedOneStands(t *testing.T) {
+func TestRecordedMessageIsKeptIfItEncodesDifferently(t *testing.T) {
 	events := numbered(&history.Started{}, &history.ChildScheduled{Name: "c", Instance: "i", Payload: text("was"), Effect: "e"},
 		&history.ChildScheduled{Name: "l", Instance: "j", Payload: text("was"), Detached: true},
 		&history.EventSent{Name: "s", Instance: "k", Payload: text("was")},

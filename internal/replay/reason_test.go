@@ -11,7 +11,7 @@ import (
 
 // Thousands of cancellations with the longest text would not fit into a commit, and the instance would fail for what the
 // canceller has written.
-func TestALongReasonStandsWholeInTheRequestAndShortInTheCancellations(t *testing.T) {
+func TestLongReasonIsCutInTheCancellationsOnly(t *testing.T) {
 	d := replaytest.New(t, func(x *replay.Execution) replay.Ending {
 		f := x.Call(replay.Call{Activity: "work", Queue: "work"})
 		_ = x.Wait(f, nil)

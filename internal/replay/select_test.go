@@ -56,7 +56,7 @@ func TestAnEventHandedToAWaitThatLosesInTheSameStepGoesBackToTheFront(t *testing
 	wantResult(t, d, "12cancelled: lost-select")
 }
 
-func TestAnEventGivenBackGoesToWhoWaitsNext(t *testing.T) {
+func TestReturnedEventGoesToTheNextWait(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		a, b := x.Next("e", nil), x.Next("e", nil)
 		if _, err := get(x, x.Next("gate", nil)); err != nil {
@@ -71,7 +71,7 @@ func TestAnEventGivenBackGoesToWhoWaitsNext(t *testing.T) {
 	wantResult(t, d, "1")
 }
 
-func TestAnEventThatWasReadIsNotGivenBack(t *testing.T) {
+func TestReadEventIsNotReturned(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		e := x.Next("e", nil)
 		v, err := get(x, e)

@@ -131,7 +131,7 @@ func TestEvictionRunsDeferredFunctionsThatCanScheduleNothing(t *testing.T) {
 	}
 }
 
-func TestARecoverCanNotSwallowTheUnwinding(t *testing.T) {
+func TestRecoverCannotStopTheUnwinding(t *testing.T) {
 	d := drive(t, func(x *replay.Execution) (string, error) {
 		for {
 			func() {
@@ -191,7 +191,7 @@ func TestAnExecutionMayBeEvictedFromAnotherGoroutine(t *testing.T) {
 	}
 }
 
-func TestCodeThatBlocksForEverBlocksNobodyElse(t *testing.T) {
+func TestCodeThatBlocksDoesNotBlockOtherInstances(t *testing.T) {
 	release := make(chan struct{})
 	stuck := replay.New(history.Identity{Instance: "stuck"}, program(func(*replay.Execution) (string, error) {
 		<-release

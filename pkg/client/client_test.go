@@ -63,7 +63,7 @@ func TestAStartedInstancePushesItsResult(t *testing.T) {
 	}
 }
 
-func TestAResultWhosePushWasLostIsAskedFor(t *testing.T) {
+func TestLostResultIsRequestedAgain(t *testing.T) {
 	w, c := stand(t, Options{RepeatInterval: 20 * time.Millisecond})
 	fulfil, _ := contract()
 	run, err := Start(soon(t), c, fulfil, "o-1", order{})
@@ -91,7 +91,7 @@ func TestASecondStartGivesTheSameResult(t *testing.T) {
 	}
 }
 
-func TestAnAttachedRunAsksAtOnceAndIsPushedTheRest(t *testing.T) {
+func TestAttachedInstanceRequestsAtOnceAndReceivesPushes(t *testing.T) {
 	w, c := stand(t, Options{RepeatInterval: time.Hour})
 	fulfil, _ := contract()
 	_, err := Start(soon(t), c, fulfil, "o-1", order{})
@@ -157,7 +157,7 @@ func TestAResultOfAnotherTypeIsUndecodable(t *testing.T) {
 	}
 }
 
-func TestEventsAndCancelsArriveWithWhoAndWhy(t *testing.T) {
+func TestEventsAndCancelsCarryRequesterAndReason(t *testing.T) {
 	w, c := stand(t, Options{By: "me"})
 	_, approved := contract()
 	ok(t, Send(soon(t), c, approved, "o-1", order{N: 3}, MessageID("m-1")))
@@ -209,7 +209,7 @@ func TestWaitingEndsWithItsContextAndWithTheClient(t *testing.T) {
 	c.Close()
 }
 
-func TestARunThatNobodyHoldsCostsNothing(t *testing.T) {
+func TestDroppedInstanceCostsNothing(t *testing.T) {
 	_, c := stand(t, Options{})
 	for i := range 100 {
 		_, err := c.StartRaw(soon(t), "x", fmt.Sprint("i", i), history.Payload{})

@@ -184,7 +184,7 @@ func TestAnInputWithoutAKeyDoesNotHideTheGatesOfTheOthers(t *testing.T) {
 	}
 }
 
-func TestAllGatesAreListedPageByPageAndWhatIsMissingIsSaid(t *testing.T) {
+func TestLimitsAreListedInPagesWithMissingPartitions(t *testing.T) {
 	w, c := stand(t, Options{})
 	keyed(w)
 	names := func(action string) (got []string, failed error) {
@@ -215,7 +215,7 @@ func TestAllGatesAreListedPageByPageAndWhatIsMissingIsSaid(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsIsListedInOrderAndTurnedAway(t *testing.T) {
+func TestWaitersAreListedInOrderAndRejected(t *testing.T) {
 	w, c := stand(t, Options{})
 	keyed(w)
 	for i := range 10 {

@@ -35,7 +35,7 @@ func TestARequestWaitsForAnOwnerUntilItsContextEnds(t *testing.T) {
 }
 
 // An orchestrator that is cut off is still subscribed, as far as its server knows, and answers nothing.
-func TestARequestThatNobodyAnswersIsRepeated(t *testing.T) {
+func TestUnansweredRequestIsRepeated(t *testing.T) {
 	w, c := stand(t, Options{})
 	_, err := c.StartRaw(soon(t), "x", "a", history.Payload{})
 	ok(t, err)

@@ -113,7 +113,7 @@ func TestResultIsRequestedAgainWhenConnectionIsBack(t *testing.T) {
 }
 
 // An owner that is stopped or cut off answers no request, and holds a waiting client for the time-out of one.
-func TestAnnouncedOwnerIsAskedThoughTheOneBeforeDoesNotAnswer(t *testing.T) {
+func TestRequestGoesToAnAnnouncedOwner(t *testing.T) {
 	w, c := stand(t, Options{RepeatInterval: time.Hour})
 	_, err := c.StartRaw(soon(t), "x", "a", history.Payload{})
 	ok(t, err)
@@ -151,7 +151,7 @@ func TestAttachedRunWaitsForAnInstanceThatWasStartedAMomentAgo(t *testing.T) {
 	wantResult(t, got, `"done"`)
 }
 
-func TestAttachedRunOfNobodyIsNotFoundAfterPatience(t *testing.T) {
+func TestAttachToAnUnknownIDIsNotFoundAfterATimeout(t *testing.T) {
 	_, c := stand(t, Options{RepeatInterval: time.Hour, OwnerTimeout: 50 * time.Millisecond})
 	began := time.Now()
 	if _, err := c.AttachRaw("nobody").Result(soon(t)); !errors.Is(err, ErrNotFound) {

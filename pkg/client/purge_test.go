@@ -31,7 +31,7 @@ func lose(w *owner) {
 	w.mute = true
 }
 
-func TestAPurgeArrivesWithWhoAndWhyAndEndsWhenTheInstanceIsGone(t *testing.T) {
+func TestPurgeCarriesRequesterAndReasonAndEndsWithTheInstance(t *testing.T) {
 	w, c := stand(t, Options{By: "me", RepeatInterval: time.Hour})
 	begin(t, w, c, 0, "a", false)
 	ok(t, c.Purge(soon(t), "a", Reason("tidy"), By("ops"), MessageID("m-1")))
@@ -65,14 +65,14 @@ func TestWhatRunsIsPurgedOnlyByForce(t *testing.T) {
 	}
 }
 
-func TestThePurgeOfNobodyIsNotFound(t *testing.T) {
+func TestPurgeOfAnUnknownIDIsNotFound(t *testing.T) {
 	_, c := stand(t, Options{RepeatInterval: time.Hour})
 	if err := c.Purge(soon(t), "nobody"); !errors.Is(err, ErrNotFound) || err.Error() != "client: there is no instance nobody" {
 		t.Fatal(err)
 	}
 }
 
-func TestAPurgeWhoseAnswerWasLostIsSeenByLooking(t *testing.T) {
+func TestPurgeWithALostAnswerIsDetected(t *testing.T) {
 	w, c := stand(t, Options{RepeatInterval: 20 * time.Millisecond})
 	begin(t, w, c, 0, "ended", false)
 	begin(t, w, c, 1, "runs", true)
@@ -98,7 +98,7 @@ func TestAnotherInstanceThatHasTheIdByThenIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-func TestAPurgeThatWaitsBehindWhatIsStuckSaysSo(t *testing.T) {
+func TestPurgeOfAStalledInstanceReportsIt(t *testing.T) {
 	w, c := stand(t, Options{RepeatInterval: 20 * time.Millisecond})
 	begin(t, w, c, 0, "a", true)
 	w.mu.Lock()
@@ -111,7 +111,7 @@ func TestAPurgeThatWaitsBehindWhatIsStuckSaysSo(t *testing.T) {
 	}
 }
 
-func TestWhoStopsWaitingForAPurgeIsToldThatItTakesEffect(t *testing.T) {
+func TestAbandonedPurgeIsReportedAsPending(t *testing.T) {
 	w, c := stand(t, Options{RepeatInterval: 10 * time.Millisecond, OwnerTimeout: 10 * time.Millisecond})
 	w.subs[c.conn.PartitionOf("a")].Stop()
 	begin(t, w, c, 0, "a", true)
@@ -176,7 +176,7 @@ func TestAHistoryCarriesTheReportsOfWhatWasCancelled(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotFoundIsSaidInTheWordsOfWhoLooked(t *testing.T) {
+func TestNotFoundNamesTheRequestedID(t *testing.T) {
 	for message, want := range map[string]string{
 		"instance a has not begun": "client: instance a has not begun",
 		"unknown":                  "client: instance a: unknown",

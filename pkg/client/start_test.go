@@ -38,7 +38,7 @@ func TestAnEventAndTheStartItMayNeedAreOneMessage(t *testing.T) {
 	}
 }
 
-func TestAStartAsksForAVersion(t *testing.T) {
+func TestStartRequestsAVersion(t *testing.T) {
 	w, c := stand(t, Options{})
 	fulfil, _ := contract()
 	_, err := Start(soon(t), c, fulfil, "o-1", order{}, Version("2026.11"))
@@ -55,7 +55,7 @@ func TestAStartAsksForAVersion(t *testing.T) {
 	}
 }
 
-func TestWhatCanNotTravelInAStartIsAnErrorAtTheCall(t *testing.T) {
+func TestOversizedStartFailsAtTheCall(t *testing.T) {
 	_, c := stand(t, Options{})
 	fulfil, approved := contract()
 	full := history.Payload{Type: history.TypeJSON, Data: []byte(strings.Repeat("1", queue.MaxPayload))}

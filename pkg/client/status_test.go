@@ -55,7 +55,7 @@ func TestTheCustomStatusIsThereAtOnceAndOutlivesItsInstance(t *testing.T) {
 	w.mu.Unlock()
 }
 
-func TestAnEndedInstanceThatNeverSaidAnythingHasNoStatus(t *testing.T) {
+func TestEndedInstanceWithoutStatusIsErrNoStatus(t *testing.T) {
 	w, c, progress := running(t, Options{})
 	w.finish("a-1", result(t, "done"))
 	if _, err := CustomStatus(soon(t), c, progress, "a-1"); !errors.Is(err, ErrNoStatus) {
@@ -110,7 +110,7 @@ func TestAStatusThatWasClearedIsPushedAndHasNoValue(t *testing.T) {
 	}
 }
 
-func TestAStatusWhosePushWasLostIsAskedFor(t *testing.T) {
+func TestLostStatusIsRequestedAgain(t *testing.T) {
 	w, c, progress := running(t, Options{RepeatInterval: 20 * time.Millisecond})
 	w.mute = true
 	got := make(chan error, 1)
@@ -139,7 +139,7 @@ func TestAnOldStatusThatIsPushedIsNotTakenForTheNext(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsForAStatusOfAnEndedInstanceIsToldSo(t *testing.T) {
+func TestWaitForAStatusOfAnEndedInstanceEnds(t *testing.T) {
 	w, c, progress := running(t, Options{RepeatInterval: time.Hour})
 	got := make(chan error, 1)
 	go func() { _, err := NextStatus(soon(t), c, progress, "a-1", 0); got <- err }()
@@ -183,7 +183,7 @@ func TestWatchingGivesEveryStatusUntilTheInstanceEnds(t *testing.T) {
 	}
 }
 
-func TestAStatusOfAnotherTypeIsUndecodableAndSaysItsVersion(t *testing.T) {
+func TestStatusOfAnotherTypeIsUndecodableWithItsVersion(t *testing.T) {
 	w, c, progress := running(t, Options{RepeatInterval: time.Hour})
 	w.say("a-1", request.CustomStatus{Version: 2, Payload: history.Payload{Type: history.TypeJSON, Data: []byte(`"text"`)}})
 	n := 0
@@ -214,7 +214,7 @@ func TestAnInstanceThatWasStartedAMomentAgoMayBeWaitedFor(t *testing.T) {
 	ok(t, <-got)
 }
 
-func TestWaitingForAStatusOfNobodyEndsAfterALittlePatience(t *testing.T) {
+func TestWaitForAStatusOfAnUnknownIDEndsAfterATimeout(t *testing.T) {
 	_, c := stand(t, Options{RepeatInterval: time.Hour, OwnerTimeout: 50 * time.Millisecond})
 	if _, err := NextStatus(soon(t), c, pawl.NewStatus[order](), "nobody", 0); !errors.Is(err, ErrNotFound) {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ func stop(t *testing.T, s *Subscription, err error) {
 	t.Cleanup(s.Stop)
 }
 
-func TestDoorbellsHintsAndNoticesArriveAndNonsenseIsCounted(t *testing.T) {
+func TestDoorbellsHintsAndNoticesArriveAndMalformedOnesAreCounted(t *testing.T) {
 	c := newStand(t).open(Options{})
 	bells, hints, notices := make(chan []Doorbell, 9), make(chan []Hint, 9), make(chan Notice, 9)
 	s, err := c.OnDoorbells(3, func(b []Doorbell) { bells <- b })
@@ -135,7 +135,7 @@ func TestStopWaitsForTheRequestsThatAreServed(t *testing.T) {
 	}
 }
 
-func TestNobodyMakesTheOrchestratorAnswerToSubjectsThatAreNotInboxes(t *testing.T) {
+func TestRepliesToOtherSubjectsThanInboxesAreRefused(t *testing.T) {
 	for _, bad := range []string{"", "$JS.API.STREAM.DELETE.X", "pawl.default.to.a.cancel", "a.*", "a.>", "a b", "a..b", ".a", "a."} {
 		if safeReply(bad) {
 			t.Errorf("%q is not refused", bad)
@@ -283,7 +283,7 @@ const (
 	goldenBells = "92019294a161c40101a165a17094a162c0a0a0"
 )
 
-func TestOwnersAreAnnouncedByPartitionAndNonsenseIsCounted(t *testing.T) {
+func TestOwnersAreAnnouncedByPartition(t *testing.T) {
 	c := newStand(t).open(Options{})
 	got := make(chan int, 9)
 	s, err := c.OnOwners(func(p int) { got <- p })

@@ -87,7 +87,7 @@ func TestAnUnansweredAttemptIsRepeatedUntilItIsAnswered(t *testing.T) {
 	}
 }
 
-func TestAnAttemptThatIsKnownToHaveFailedIsReturnedAsSuch(t *testing.T) {
+func TestFailedAttemptIsReturnedAsNotAccepted(t *testing.T) {
 	for answer, want := range map[string]error{fullStream: ErrStreamFull, oversized: ErrTooLarge} {
 		c := newStand(t).open(Options{})
 		scripted(t, c, answer)
@@ -138,7 +138,7 @@ func TestAPublishWithoutAStreamReturnsThatWhenItsContextEnds(t *testing.T) {
 	t.Fatal(err)
 }
 
-func TestAPublishOfUnknownFateIsNotRepeatedWithoutAnID(t *testing.T) {
+func TestPublishWithUnknownOutcomeIsNotRepeatedWithoutAnID(t *testing.T) {
 	c := newStand(t).open(Options{})
 	attempts := scripted(t, c, "", "")
 	done := make(chan error, 1)

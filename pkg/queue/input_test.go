@@ -45,7 +45,7 @@ func readAll(t *testing.T, c *Conn, n int) []Input {
 	return in
 }
 
-func TestWhatInstancesTellEachOtherArrivesAsItWasSent(t *testing.T) {
+func TestMessagesBetweenInstancesRoundTrip(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 1})
 	largest := strings.Repeat("x", MaxPayload)
 	failure := &history.Failure{Code: "card-declined", Message: strings.Repeat("m", 8<<10), Data: packed(largest), Stack: "s", Also: []string{"a"}}
@@ -105,7 +105,7 @@ func TestAnInputAndAnEventThatDoNotFitIntoOneMessageAreNamed(t *testing.T) {
 	}
 }
 
-func TestAForeignersStartMayBringAnEventToo(t *testing.T) {
+func TestStartOfAnyClientMayCarryAnEvent(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 1})
 	for _, k := range []struct {
 		header nats.Header
@@ -139,7 +139,7 @@ func TestAForeignersStartMayBringAnEventToo(t *testing.T) {
 	}
 }
 
-func TestNonsenseAboutFamilyIsAProblemOfTheInput(t *testing.T) {
+func TestMalformedParentIsAProblemOfTheInput(t *testing.T) {
 	root := subjectsOf("default").root
 	long := strings.Repeat("x", MaxPayload+1)
 	newer := wire.Encode((&Done{Scheduled: 1, Effect: "e"}).fields)
@@ -212,7 +212,7 @@ func TestACancelOfAnUnknownReasonIsACancel(t *testing.T) {
 }
 
 // Children are cancelled with the same words, in messages that must not be refused.
-func TestACancelIsNotLostByTooManyWords(t *testing.T) {
+func TestCancelWithALongTextIsNotLost(t *testing.T) {
 	root := subjectsOf("default").root
 	long := strings.Repeat("ü", maxText)
 	read := func(o OutInput) Input {
@@ -314,7 +314,7 @@ func TestAParentIsReadFromItsHeaderAsItWasWritten(t *testing.T) {
 	})
 }
 
-func TestWhatAncestorsHoldTravelsBesideTheParentAndNoBuildIsRefusedForIt(t *testing.T) {
+func TestLimitsOfAncestorsAreASeparateHeader(t *testing.T) {
 	c := newStand(t).open(Options{})
 	parent := func(holds string) *history.Parent {
 		return &history.Parent{Instance: "a", Origin: history.Position{Seq: 1, Time: 2}, Execution: 1, Event: 2, Effect: "e", HeldLimits: holds}

@@ -16,7 +16,7 @@ import (
 	"github.com/pawlrun/pawl/pkg/history"
 )
 
-func TestEveryInstanceIsFiledUnderThePartitionThatGoComputes(t *testing.T) {
+func TestServerAndClientComputeTheSamePartition(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 64})
 	const alphabet = "ABCxyz019_:@=+~%-"
 	ids := []string{"a", "order-42", "%25~x", strings.Repeat("z", 200), "order.42", "a..b", "a.event.e", "%2Ea.b"}
@@ -40,7 +40,7 @@ func TestEveryInstanceIsFiledUnderThePartitionThatGoComputes(t *testing.T) {
 	}
 }
 
-func TestInputsArriveInOrderWithEverythingTheSenderSaid(t *testing.T) {
+func TestInputsArriveInOrderWithAllFields(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 1})
 	ctx := soon(t)
 	sent := []OutInput{
@@ -68,7 +68,7 @@ func TestInputsArriveInOrderWithEverythingTheSenderSaid(t *testing.T) {
 	}
 }
 
-func TestForeignersCanSpeakWithNothingButASubject(t *testing.T) {
+func TestInputsNeedASubjectOnly(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 1})
 	long := strings.Repeat("x", MaxPayload+1)
 	cases := []struct {
@@ -200,7 +200,7 @@ func TestAStreamThatFillsUpKeepsAShorterWindow(t *testing.T) {
 	}
 }
 
-func TestAFullStreamTellsItsPublishers(t *testing.T) {
+func TestFullStreamRejectsPublishes(t *testing.T) {
 	c := newStand(t).open(Options{InputsMaxBytes: 64 << 10})
 	var err error
 	for range 100 {
@@ -226,7 +226,7 @@ func TestAPublishIsRepeatedUntilTheServerIsBack(t *testing.T) {
 	ok(t, get(t, done, "the publish"))
 }
 
-func TestEveryPublishEndsExactlyOnceWhenTheConnectionLapses(t *testing.T) {
+func TestEveryPublishEndsExactlyOnceAtADisconnect(t *testing.T) {
 	s := newStand(t)
 	c := s.open(Options{Partitions: 1})
 	const n = 2000
@@ -283,7 +283,7 @@ func TestAStreamWithAnotherNumberOfPartitionsIsRefused(t *testing.T) {
 	}
 }
 
-func TestTwoMayOpenANamespaceAtTheSameMoment(t *testing.T) {
+func TestNamespaceCanBeOpenedConcurrently(t *testing.T) {
 	s := newStand(t)
 	errs := make(chan error, 4)
 	for range cap(errs) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestWordsArriveInOrderWhereTheyAreSentAndNonsenseIsCounted(t *testing.T) {
+func TestLimitNoticesArriveInOrderAndMalformedOnesAreCounted(t *testing.T) {
 	c := newStand(t).open(Options{})
 	got := make(chan []LimitNotice, 9)
 	s, err := c.OnLimitNotices(3, func(ws []LimitNotice) { got <- ws })
@@ -27,7 +27,7 @@ func TestWordsArriveInOrderWhereTheyAreSentAndNonsenseIsCounted(t *testing.T) {
 	}
 }
 
-func TestWordsForManyWaitersTravelInSeveralMessages(t *testing.T) {
+func TestManyLimitNoticesAreSeveralMessages(t *testing.T) {
 	c := newStand(t).open(Options{})
 	got := make(chan []LimitNotice, 99)
 	s, err := c.OnLimitNotices(0, func(ws []LimitNotice) { got <- ws })

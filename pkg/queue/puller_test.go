@@ -77,7 +77,7 @@ func left(t testing.TB, c *Conn) uint64 {
 	return stream.CachedInfo().State.Msgs
 }
 
-func TestNothingSitsWithABusyPuller(t *testing.T) {
+func TestBusyPullerHoldsNoTasks(t *testing.T) {
 	s := newStand(t)
 	a, b := s.open(Options{}), s.open(Options{})
 	busy, idle := pull(t, a, "q"), pull(t, b, "q")
@@ -100,7 +100,7 @@ func TestNothingSitsWithABusyPuller(t *testing.T) {
 	}
 }
 
-func TestExactlyWhatIsWantedIsDelivered(t *testing.T) {
+func TestPullerDeliversExactlyWhatIsRequested(t *testing.T) {
 	c := newStand(t).open(Options{})
 	p := pull(t, c, "q")
 	offer(t, c, "q", 0, 60)
@@ -152,7 +152,7 @@ func TestATaskThatIsNotAcknowledgedIsDeliveredAgain(t *testing.T) {
 	eventually(t, "an empty queue", func() bool { return left(t, c) == 0 })
 }
 
-func TestStopGivesBackAtOnceWhatNobodyTook(t *testing.T) {
+func TestStopReturnsUnreceivedTasksAtOnce(t *testing.T) {
 	s := newStand(t)
 	c := s.open(Options{AckWait: time.Hour})
 	leaving := pull(t, c, "q")
@@ -240,7 +240,7 @@ func TestAnOrchestratorWithoutWorkersMendsTheTasksStream(t *testing.T) {
 	insist(t, c, "q")
 }
 
-func TestAPullerGoesOnWhenTheServerIsBack(t *testing.T) {
+func TestPullerContinuesAfterAServerRestart(t *testing.T) {
 	s := newStand(t)
 	c := s.open(Options{})
 	p := pull(t, c, "q")
@@ -262,7 +262,7 @@ func TestAPullerGoesOnWhenTheServerIsBack(t *testing.T) {
 	}
 }
 
-func TestWhatIsInHandSurvivesALapse(t *testing.T) {
+func TestBufferedTasksSurviveADisconnect(t *testing.T) {
 	s := newStand(t)
 	c := s.open(Options{})
 	p := pull(t, c, "q")
@@ -283,7 +283,7 @@ func TestWhatIsInHandSurvivesALapse(t *testing.T) {
 	s.start()
 }
 
-func TestAForgottenRequestIsFoundMissing(t *testing.T) {
+func TestLostPullRequestIsDetected(t *testing.T) {
 	s := newStand(t)
 	nc := s.dial()
 	_, err := nc.SubscribeSync("silent")
@@ -332,7 +332,7 @@ func TestARequestThatEndsIsMadeAgain(t *testing.T) {
 	}
 }
 
-func TestTheOldestTaskTellsItsTime(t *testing.T) {
+func TestOldestTaskReportsItsTime(t *testing.T) {
 	c := newStand(t).open(Options{})
 	if _, ok, err := c.OldestTask(soon(t), "q"); ok || err != nil {
 		t.Fatal(ok, err)

@@ -42,7 +42,7 @@ func same(t *testing.T, got []Input, want []string) {
 	}
 }
 
-func TestAReaderGoesOnBehindThePositionThatIsStored(t *testing.T) {
+func TestReaderContinuesBehindTheStoredPosition(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 1})
 	want := publish(t, c, 0, 5)
 	first, _ := readAfter(t, c, history.Position{}, 5)
@@ -64,7 +64,7 @@ func TestAReaderWaitsForWhatComes(t *testing.T) {
 	same(t, read(t, r, 3), want)
 }
 
-func TestASlowOwnerLosesNothingAndHoldsTheServerBack(t *testing.T) {
+func TestSlowOwnerLosesNoInputsAndStopsTheServer(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 1})
 	const n = 5000
 	left := make(chan error, n)
@@ -85,7 +85,7 @@ func TestASlowOwnerLosesNothingAndHoldsTheServerBack(t *testing.T) {
 	}
 }
 
-func TestLargeInputsAreAskedForInSmallerNumbers(t *testing.T) {
+func TestReaderRequestsFewerLargeInputs(t *testing.T) {
 	r := &Reader{asked: maxBatch, size: MaxPayload}
 	r.fetch = &fetch{ended: true}
 	r.refill(200)
@@ -98,7 +98,7 @@ func TestLargeInputsAreAskedForInSmallerNumbers(t *testing.T) {
 	}
 }
 
-func TestAStreamThatWasDeletedAndMadeAgainIsReadFromItsBeginning(t *testing.T) {
+func TestRecreatedStreamIsReadFromItsBeginning(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 1})
 	publish(t, c, 0, 10)
 	old, _ := readAfter(t, c, history.Position{}, 10)
@@ -195,7 +195,7 @@ func TestAReaderEndsWhenItsStreamIsDeleted(t *testing.T) {
 	r.Stop()
 }
 
-func TestAReaderEndsWhenTheConnectionLapsesAndTheNextGoesOn(t *testing.T) {
+func TestReaderEndsAtADisconnectAndTheNextContinues(t *testing.T) {
 	s := newStand(t)
 	c := s.open(Options{Partitions: 1})
 	want := publish(t, c, 0, 3)
@@ -235,7 +235,7 @@ func readDistinct(t *testing.T, c *Conn, after history.Position, n int) []Input 
 	return all
 }
 
-func TestStopEndsAReaderWithAHandNobodyTakes(t *testing.T) {
+func TestStopEndsAReaderWithUnreceivedInputs(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 1})
 	publish(t, c, 0, 20)
 	r, err := c.Attach(soon(t), 0, history.Position{})
@@ -252,7 +252,7 @@ func TestStopEndsAReaderWithAHandNobodyTakes(t *testing.T) {
 	})
 }
 
-func TestTheTailIsGivenOnlyWhenEverythingWasHandedOver(t *testing.T) {
+func TestTailRequiresThatEveryInputWasReceived(t *testing.T) {
 	c := newStand(t).open(Options{Partitions: 2})
 	var mine, other string
 	for _, id := range []string{"a", "b", "c", "d", "e"} {

@@ -11,7 +11,7 @@ import (
 )
 
 // Trap: a subject shared by roles. What only orchestrators may say, believed from anyone, completed other people's parents.
-func TestOnlyOrchestratorsSubjectsCarryWhatOrchestratorsSay(t *testing.T) {
+func TestOnlySubjectsOfOrchestratorsCarryTheirAssertions(t *testing.T) {
 	t.Parallel()
 	root := subjectsOf("default").root
 	end := wire.Encode((&Done{Scheduled: 1, Effect: "e"}).fields)

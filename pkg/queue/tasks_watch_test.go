@@ -49,7 +49,7 @@ func TestTasksWatchReportsALossOnce(t *testing.T) {
 	check(false)
 }
 
-func TestTasksWatchTakesAYoungStreamForOneThatWasMadeAgain(t *testing.T) {
+func TestTasksWatchDetectsARecreatedStream(t *testing.T) {
 	c := newStand(t).open(Options{})
 	check := func(lost bool) {
 		t.Helper()

@@ -76,7 +76,7 @@ func TestWorkersDoNotReplyToSubjectsOfInputs(t *testing.T) {
 	}
 }
 
-func TestABurstTakesWhatIsThereAndNoMore(t *testing.T) {
+func TestBurstReturnsOnlyQueuedTasks(t *testing.T) {
 	c := newStand(t).open(Options{})
 	p := pull(t, c, "q")
 	if got, err := p.Burst(soon(t), 10); err != nil || len(got) > 0 {
@@ -108,7 +108,7 @@ func TestABurstTakesWhatIsThereAndNoMore(t *testing.T) {
 	}
 }
 
-func TestABurstRemovesPoisonAndGoesOn(t *testing.T) {
+func TestBurstRemovesPoisonAndContinues(t *testing.T) {
 	c := newStand(t).open(Options{})
 	p := pull(t, c, "q")
 	_, err := c.js.Publish(soon(t), "pawl.default.task.q", []byte("nonsense"))
