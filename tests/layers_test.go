@@ -24,7 +24,7 @@ func floor(pkg string) int {
 		return -2
 	case "internal/outage":
 		return -1
-	case "pkg/cancel", "internal/redisx", "internal/failpoint", "internal/redact", "internal/wire", "internal/payload":
+	case "pkg/cancel", "internal/schedule", "internal/redisx", "internal/failpoint", "internal/redact", "internal/wire", "internal/payload":
 		return 0
 	case "pkg/history":
 		return 1

@@ -1,0 +1,257 @@
+package schedule
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/text"
+)
+
+// Times describes the times of a schedule: those of any cron line and any calendar, but those of Except. At least one is required.
+type Times struct {
+	// Cron are lines of five fields (minute hour day month weekday), or of six, with the second first; or @every and a duration of
+	// at least a second; or @hourly, @daily, @weekly, @monthly, @yearly. If a line restricts both the day and the weekday, one of
+	// them suffices, as in cron.
+	Cron      []string      `json:"cron,omitempty"`
+	Calendars []Calendar    `json:"calendars,omitempty"` // all fields of one must match
+	Except    []Calendar    `json:"except,omitempty"`
+	Zone      string        `json:"zone,omitempty"`   // IANA name, such as Europe/Zurich; default UTC
+	Spring    string        `json:"spring,omitempty"` // shift or skip: see the package comment; default shift
+	Fall      string        `json:"fall,omitempty"`   // first, last or both; default first
+	Jitter    text.Duration `json:"jitter,omitzero"`  // each time is delayed by a part of this, always the same one; default none
+	From      time.Time     `json:"from,omitzero"`    // no time is before; default: no bound
+	Until     time.Time     `json:"until,omitzero"`   // no time is after; default: no bound
+}
+
+// horizon bounds the search: the 29th of February is on a given weekday at least once in forty years.
+const horizon = 41 * 366 * 24 * time.Hour
+
+// maxExcluded is the number of times in sequence that may be excluded singly: a schedule with more has no next time.
+const maxExcluded = 200_000
+
+// Schedule is a Times that has been read. It is immutable.
+type Schedule struct {
+	calendars, except []calendar
+	every             []time.Duration
+	zone              *time.Location
+	skip              bool // times in a gap are left out
+	first, last       bool // which of two occurrences count
+	jitter            time.Duration
+	from, until       time.Time
+}
+
+// Read reads the times of a schedule. The error names what is wrong.
+func Read(t Times) (*Schedule, error) {
+	s := &Schedule{jitter: t.Jitter.Std(), from: t.From, until: t.Until, skip: t.Spring == "skip"}
+	s.first, s.last = t.Fall != "last", t.Fall == "last" || t.Fall == "both"
+	switch {
+	case len(t.Cron)+len(t.Calendars) == 0:
+		return nil, errors.New("schedule: a cron line or a calendar is required")
+	case t.Spring != "" && t.Spring != "shift" && t.Spring != "skip":
+		return nil, fmt.Errorf("schedule: spring %q: must be shift or skip", t.Spring)
+	case t.Fall != "" && t.Fall != "first" && t.Fall != "last" && t.Fall != "both":
+		return nil, fmt.Errorf("schedule: fall %q: must be first, last or both", t.Fall)
+	}
+	var err error
+	if s.zone, err = time.LoadLocation(t.Zone); err != nil || t.Zone == "Local" {
+		return nil, fmt.Errorf("schedule: zone %q is not known", t.Zone)
+	}
+	for _, line := range t.Cron {
+		if err := s.addCron(line); err != nil {
+			return nil, fmt.Errorf("schedule: cron %q: %w", line, err)
+		}
+	}
+	for _, c := range t.Calendars {
+		read, err := c.read("0")
+		if err != nil {
+			return nil, fmt.Errorf("schedule: calendar: %w", err)
+		}
+		s.calendars = append(s.calendars, read)
+	}
+	for _, c := range t.Except {
+		read, err := c.read("*")
+		if err != nil {
+			return nil, fmt.Errorf("schedule: except: %w", err)
+		}
+		s.except = append(s.except, read)
+	}
+	return s, nil
+}
+
+func (s *Schedule) addCron(line string) error {
+	if d, ok := strings.CutPrefix(line, "@every "); ok {
+		every, err := time.ParseDuration(strings.TrimSpace(d))
+		if err != nil || every < time.Second || every%time.Second != 0 {
+			return errors.New("@every needs a duration of whole seconds, at least 1s")
+		}
+		s.every = append(s.every, every)
+		return nil
+	}
+	if strings.HasPrefix(line, "@") {
+		full, ok := map[string]string{
+			"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0", "@monthly": "0 0 1 * *",
+			"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *",
+		}[line]
+		if !ok {
+			return errors.New("must be @every, @hourly, @daily, @weekly, @monthly or @yearly")
+		}
+		line = full
+	}
+	c, err := cronOf(line)
+	s.calendars = append(s.calendars, c)
+	return err
+}
+
+// Next returns the first time after t, in UTC, without jitter; ok is false if there is none.
+func (s *Schedule) Next(t time.Time) (next time.Time, ok bool) {
+	if before := s.from.Add(-1); !s.from.IsZero() && t.Before(before) {
+		t = before
+	}
+	end := t.Add(horizon)
+	for range maxExcluded {
+		next, ok = s.candidate(t, end)
+		if !ok || !s.until.IsZero() && next.After(s.until) {
+			return time.Time{}, false
+		}
+		if t = s.excluded(next); t.IsZero() {
+			return next, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// Delay returns the part of the jitter by which a time is delayed: always the same for a schedule of the id, and less than the time to
+// the next one.
+func (s *Schedule) Delay(id string, t time.Time) time.Duration {
+	limit := s.jitter
+	if next, ok := s.Next(t); ok {
+		limit = min(limit, next.Sub(t))
+	}
+	if limit < time.Millisecond {
+		return 0
+	}
+	h := fnv.New64a()
+	_, _ = h.Write(binary.BigEndian.AppendUint64([]byte(id), uint64(t.Unix()))) // never fails
+	return time.Duration(h.Sum64()%uint64(limit.Milliseconds())) * time.Millisecond
+}
+
+// excluded returns the time from which the search goes on if t is excluded; zero if it is not.
+func (s *Schedule) excluded(t time.Time) time.Time {
+	local := t.In(s.zone)
+	shown := civil(local)
+	for i := range s.except {
+		if c := &s.except[i]; c.has(shown) {
+			y, m, d := local.Date()
+			if tomorrow := time.Date(y, m, d+1, 0, 0, 0, 0, s.zone).Add(-1); c.wholeDays() && tomorrow.After(t) {
+				return tomorrow
+			}
+			return t
+		}
+	}
+	return time.Time{}
+}
+
+// candidate is the first time after t that a rule has.
+func (s *Schedule) candidate(t, end time.Time) (best time.Time, ok bool) {
+	take := func(at time.Time) {
+		if !ok || at.Before(best) {
+			best, ok = at, true
+		}
+	}
+	for _, d := range s.every {
+		n := int64(d / time.Second)
+		at := t.Unix() - t.Unix()%n
+		if t.Unix() < 0 && t.Unix()%n != 0 {
+			at -= n
+		}
+		take(time.Unix(at+n, 0).UTC())
+	}
+	for i := range s.calendars {
+		limit := end
+		if ok {
+			limit = best
+		}
+		if at, found := s.occurrence(&s.calendars[i], t, limit); found {
+			take(at)
+		}
+	}
+	return best, ok
+}
+
+// occurrence is the first time after t and before end at which a calendar counts. Within a segment of the zone, in which its offset does
+// not change, civil times and times are in the same order.
+func (s *Schedule) occurrence(c *calendar, t, end time.Time) (time.Time, bool) {
+	at := t.Truncate(time.Second).Add(time.Second)
+	for at.Before(end) {
+		g := segmentOf(at.In(s.zone))
+		stop := end
+		if !g.end.IsZero() && g.end.Before(end) {
+			stop = g.end
+		}
+		best, found := s.within(c, g, at, stop)
+		if shifted, is := g.shifted(c, at, stop); is && !s.skip && (!found || shifted.Before(best)) {
+			best, found = shifted, true
+		}
+		if found {
+			return best, true
+		}
+		at = stop
+	}
+	return time.Time{}, false
+}
+
+// within is the first time of a segment from at on and before stop whose civil time counts, but for those of a gap.
+func (s *Schedule) within(c *calendar, g segment, at, stop time.Time) (time.Time, bool) {
+	from, to := shows(at, g.offset), shows(stop, g.offset)
+	if again := shows(g.start, g.before); !s.last && !g.start.IsZero() && from.Before(again) { // until then they occur for the second time
+		from = again
+	}
+	if again := shows(g.end, g.after); !s.first && !g.end.IsZero() && again.Before(to) { // from then on they occur once more
+		to = again
+	}
+	shown, ok := c.next(from, to)
+	return shown.Add(-g.offset), ok
+}
+
+// segment is a time during which the offset of a zone does not change.
+type segment struct {
+	start, end            time.Time // zero: none
+	before, offset, after time.Duration
+}
+
+func segmentOf(t time.Time) segment {
+	g := segment{offset: offsetOf(t)}
+	g.before, g.after = g.offset, g.offset
+	g.start, g.end = t.ZoneBounds()
+	if !g.start.IsZero() {
+		g.before = offsetOf(g.start.Add(-1))
+	}
+	if !g.end.IsZero() {
+		g.after = offsetOf(g.end)
+	}
+	return g
+}
+
+// shifted is the first time from at on and before stop that a civil time in the gap at the start of the segment is shifted to.
+func (g segment) shifted(c *calendar, at, stop time.Time) (time.Time, bool) {
+	if g.start.IsZero() || g.offset <= g.before {
+		return time.Time{}, false
+	}
+	shown, ok := c.next(shows(at, g.before), shows(g.start, g.offset))
+	t := shown.Add(-g.before)
+	return t, ok && t.Before(stop)
+}
+
+func offsetOf(t time.Time) time.Duration {
+	_, seconds := t.Zone()
+	return time.Duration(seconds) * time.Second
+}
+
+// shows is the civil time that a clock with the offset shows.
+func shows(t time.Time, offset time.Duration) time.Time { return t.UTC().Add(offset) }
+
+func civil(t time.Time) time.Time { return shows(t, offsetOf(t)) }
