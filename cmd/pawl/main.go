@@ -30,6 +30,7 @@ type commands struct {
 	UI               uiCmd               `cmd:"" name:"ui" help:"Serve the web console of a fleet."`
 	Start            startCmd            `cmd:"" help:"Start an instance."`
 	Run              runCmd              `cmd:"" help:"Run an activity as a job."`
+	Schedule         scheduleCmd         `cmd:"" help:"Create, change and show schedules."`
 	Get              getCmd              `cmd:"" help:"Describe an instance."`
 	List             listCmd             `cmd:"" help:"List instances."`
 	History          historyCmd          `cmd:"" help:"Show the history of an instance."`

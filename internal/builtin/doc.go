@@ -11,5 +11,5 @@ import "github.com/pawlrun/pawl/internal/author"
 
 // Orchestrations returns the bindings.
 func Orchestrations() []author.Binding {
-	return []author.Binding{author.BindOrchestration(author.Orchestration{Name: JobName, Program: job})}
+	return []author.Binding{author.BindOrchestration(author.Orchestration{Name: JobName, Program: job}), Schedules.Do(runSchedule)}
 }

@@ -76,24 +76,30 @@ type Config struct {
 //
 // Unknown members are an error.
 func Read(file string) (Config, error) {
-	c := Config{}
+	var c Config
+	err := ReadYAML(file, &c)
+	return c, err
+}
+
+// ReadYAML reads a file in YAML into v as if it were JSON. Unknown members are an error.
+func ReadYAML(file string, v any) error {
 	b, err := os.ReadFile(file)
 	if err != nil {
-		return c, err
+		return err
 	}
 	var tree any
 	if err := yaml.Unmarshal(b, &tree); err != nil {
-		return c, fmt.Errorf("%s: %w", file, err)
+		return fmt.Errorf("%s: %w", file, err)
 	}
 	if b, err = json.Marshal(tree); err != nil {
-		return c, fmt.Errorf("%s: %w", file, err)
+		return fmt.Errorf("%s: %w", file, err)
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&c); err != nil {
-		return c, fmt.Errorf("%s: %w", file, err)
+	if err := d.Decode(v); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
 	}
-	return c, nil
+	return nil
 }
 
 // AddExec adds a program in the form NAME=COMMAND.

@@ -1,0 +1,337 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/external"
+	"github.com/pawlrun/pawl/internal/settings"
+	"github.com/pawlrun/pawl/internal/term"
+	"github.com/pawlrun/pawl/internal/text"
+	"github.com/pawlrun/pawl/pkg/client"
+)
+
+type scheduleCmd struct {
+	Create   scheduleCreateCmd   `cmd:"" help:"Create a schedule, or replace its configuration."`
+	List     scheduleListCmd     `cmd:"" help:"List schedules."`
+	Describe scheduleDescribeCmd `cmd:"" help:"Describe a schedule."`
+	Pause    schedulePauseCmd    `cmd:"" help:"Pause a schedule: its times pass without effect."`
+	Resume   scheduleResumeCmd   `cmd:"" help:"Resume a schedule."`
+	Trigger  scheduleTriggerCmd  `cmd:"" help:"Do the action of a schedule now."`
+	Backfill scheduleBackfillCmd `cmd:"" help:"Do the action of a schedule for times that have passed."`
+	Next     scheduleNextCmd     `cmd:"" help:"Show the next times of a schedule."`
+	Delete   scheduleDeleteCmd   `cmd:"" help:"Delete a schedule. What it has started continues."`
+}
+
+// timesFlags are the times of a schedule.
+type timesFlags struct {
+	Cron   []string      `sep:"none" placeholder:"LINE" help:"Cron line of five fields, or six with the second first; or @every 1h30m, @hourly, @daily, @weekly, @monthly, @yearly. Repeatable."`
+	Zone   string        `placeholder:"ZONE" help:"Time zone, such as Europe/Zurich. Default: UTC."`
+	Spring string        `enum:"shift,skip" default:"shift" help:"Times that a clock skips in spring: ${enum}."`
+	Fall   string        `enum:"first,last,both" default:"first" help:"Which of two times of the same name counts in fall: ${enum}."`
+	Jitter time.Duration `placeholder:"DURATION" help:"Maximum delay of each time, which is always the same for it. Default: none."`
+	Until  time.Time     `placeholder:"TIME" help:"No time is after, such as 2027-01-01T00:00:00Z. Default: no bound."`
+}
+
+func (f timesFlags) times() client.Times {
+	return client.Times{Cron: f.Cron, Zone: f.Zone, Spring: f.Spring, Fall: f.Fall, Jitter: text.Duration(f.Jitter), Until: f.Until.UTC()}
+}
+
+type scheduleCreateCmd struct {
+	ID   string `arg:"" help:"Id of the schedule."`
+	File string `type:"existingfile" placeholder:"FILE" help:"YAML file with the configuration, instead of the flags. It may have calendars and exceptions."`
+	timesFlags
+	Start  string `placeholder:"NAME" help:"Action: start this orchestration."`
+	RunJob string `name:"run" placeholder:"NAME" help:"Action: run this activity as a job."`
+	Send   string `placeholder:"INSTANCE/EVENT" help:"Action: send this event."`
+	jobFlags
+
+	Overlap        string        `enum:"skip,buffer_one,buffer_all,cancel_other,allow_all" default:"skip" help:"What a time does while the instance of an earlier one runs: ${enum}."`
+	CatchUp        time.Duration `default:"1h" help:"Age up to which times are made up for after an outage."`
+	Remaining      int           `placeholder:"N" help:"End after so many actions. Default: no bound."`
+	PauseOnFailure bool          `help:"Pause when an instance fails."`
+	Paused         bool          `help:"Create it paused."`
+	Note           string        `placeholder:"TEXT" help:"Note that is shown with the schedule."`
+	JSON           bool          `name:"json" help:"Write JSON."`
+	connection     `group:"Connection"`
+}
+
+// AfterApply checks the settings.
+func (c *scheduleCreateCmd) AfterApply() error { return c.connection.AfterApply() }
+
+// Run creates or changes the schedule.
+func (c *scheduleCreateCmd) Run(ctx context.Context, s streams) error {
+	config, err := c.config()
+	if err == nil {
+		err = config.Check()
+	}
+	if err != nil {
+		return settings.Usage(err)
+	}
+	return onSchedule(ctx, s, c.connection, c.ID, c.JSON, "created", func(cl *client.Client) error { return cl.CreateSchedule(ctx, c.ID, config) })
+}
+
+func (c *scheduleCreateCmd) config() (config client.Schedule, err error) {
+	if c.File != "" {
+		err = external.ReadYAML(c.File, &config)
+		return config, err
+	}
+	config = client.Schedule{
+		Times: c.times(), Overlap: client.Overlap(c.Overlap), CatchUp: text.Duration(c.CatchUp), Remaining: c.Remaining,
+		PauseOnFailure: c.PauseOnFailure, Paused: c.Paused, Note: c.Note,
+	}
+	job, err := c.job(c.RunJob)
+	if err != nil {
+		return config, err
+	}
+	if c.Start != "" {
+		config.Start = &client.ScheduleStart{Orchestration: c.Start, Input: job.Input}
+	}
+	if c.RunJob != "" {
+		config.Run = &job
+	}
+	if c.Send != "" {
+		instance, event, _ := strings.Cut(c.Send, "/")
+		config.Send = &client.ScheduleSend{Instance: instance, Event: event, Input: job.Input}
+	}
+	return config, nil
+}
+
+// onSchedule connects, does what do does, and reports it.
+func onSchedule(ctx context.Context, s streams, r connection, id string, asJSON bool, done string, do func(*client.Client) error) error {
+	cl, closeAll, err := r.toInstance(ctx, s, id)
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+	if err := do(cl); err != nil {
+		return err
+	}
+	return accepted(s, asJSON, id, done, "")
+}
+
+// oneSchedule has the arguments of a command on one schedule.
+type oneSchedule struct {
+	ID         string `arg:"" help:"Id of the schedule."`
+	JSON       bool   `name:"json" help:"Write JSON."`
+	connection `group:"Connection"`
+}
+
+// AfterApply checks the settings.
+func (c *oneSchedule) AfterApply() error { return c.connection.AfterApply() }
+
+type schedulePauseCmd struct {
+	oneSchedule
+	Note string `placeholder:"TEXT" help:"Why."`
+}
+
+// Run pauses the schedule.
+func (c *schedulePauseCmd) Run(ctx context.Context, s streams) error {
+	return onSchedule(ctx, s, c.connection, c.ID, c.JSON, "paused", func(cl *client.Client) error { return cl.PauseSchedule(ctx, c.ID, c.Note) })
+}
+
+type scheduleResumeCmd struct {
+	oneSchedule
+	Note string `placeholder:"TEXT" help:"Why."`
+}
+
+// Run resumes the schedule.
+func (c *scheduleResumeCmd) Run(ctx context.Context, s streams) error {
+	return onSchedule(ctx, s, c.connection, c.ID, c.JSON, "resumed", func(cl *client.Client) error { return cl.ResumeSchedule(ctx, c.ID, c.Note) })
+}
+
+type scheduleTriggerCmd struct{ oneSchedule }
+
+// Run triggers the schedule.
+func (c *scheduleTriggerCmd) Run(ctx context.Context, s streams) error {
+	return onSchedule(ctx, s, c.connection, c.ID, c.JSON, "triggered", func(cl *client.Client) error { return cl.TriggerSchedule(ctx, c.ID) })
+}
+
+type scheduleBackfillCmd struct {
+	oneSchedule
+	From time.Time `required:"" placeholder:"TIME" help:"Times after this one, such as 2026-11-01T00:00:00Z."`
+	To   time.Time `required:"" placeholder:"TIME" help:"Times up to this one."`
+}
+
+// Run fills in.
+func (c *scheduleBackfillCmd) Run(ctx context.Context, s streams) error {
+	if !c.From.Before(c.To) {
+		return settings.Usage(errors.New("--from must be before --to"))
+	}
+	return onSchedule(ctx, s, c.connection, c.ID, c.JSON, "backfill accepted", func(cl *client.Client) error {
+		return cl.BackfillSchedule(ctx, c.ID, c.From, c.To)
+	})
+}
+
+type scheduleDeleteCmd struct{ oneSchedule }
+
+// Run deletes the schedule.
+func (c *scheduleDeleteCmd) Run(ctx context.Context, s streams) error {
+	return onSchedule(ctx, s, c.connection, c.ID, c.JSON, "deleted", func(cl *client.Client) error { return cl.DeleteSchedule(ctx, c.ID) })
+}
+
+type scheduleDescribeCmd struct{ oneSchedule }
+
+// Run describes the schedule.
+func (c *scheduleDescribeCmd) Run(ctx context.Context, s streams) error {
+	cl, done, err := c.toInstance(ctx, s, c.ID)
+	if err != nil {
+		return err
+	}
+	defer done()
+	st, err := cl.DescribeSchedule(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return writeJSON(s.out, scheduleJSON{c.ID, st})
+	}
+	f := &term.Fields{}
+	f.Add("Schedule", c.ID)
+	f.Add("Times", timesText(st))
+	f.Add("Action", actionText(st.Schedule))
+	f.Add("State", stateText(st))
+	if st.Schedule.Note != "" {
+		f.Add("Note", st.Schedule.Note)
+	}
+	f.Add("Actions", fmt.Sprintf("%d done, %d times skipped, %d missed, %d failed", st.Done, st.Skipped, st.Missed, st.Failed))
+	for _, r := range st.Recent {
+		f.Add("", fmt.Sprintf("%s  %s late  %s", formatSecond(r.Time), r.At.Sub(r.Time), r.Instance))
+	}
+	return f.Write(s.out)
+}
+
+// scheduleJSON is a schedule as JSON.
+type scheduleJSON struct {
+	ID string `json:"id"`
+	client.ScheduleState
+}
+
+func timesText(st client.ScheduleState) string {
+	t := st.Schedule.Times
+	all := append([]string{}, t.Cron...)
+	if n := len(t.Calendars); n > 0 {
+		all = append(all, fmt.Sprintf("%d calendars", n))
+	}
+	if n := len(t.Except); n > 0 {
+		all = append(all, fmt.Sprintf("except %d", n))
+	}
+	return strings.TrimSpace(strings.Join(all, " | ") + " " + t.Zone)
+}
+
+func actionText(s client.Schedule) string {
+	switch {
+	case s.Start != nil:
+		return "start " + s.Start.Orchestration
+	case s.Run != nil:
+		return "run " + s.Run.Activity
+	case s.Send != nil:
+		return "send " + s.Send.Event + " to " + s.Send.Instance
+	default:
+		return ""
+	}
+}
+
+func stateText(st client.ScheduleState) string {
+	switch {
+	case st.Schedule.Paused:
+		return "paused"
+	case st.Running != "":
+		return "runs " + st.Running
+	case !st.Next.IsZero():
+		return "next " + formatSecond(st.Next)
+	default:
+		return "ended"
+	}
+}
+
+type scheduleListCmd struct {
+	JSON       bool `name:"json" help:"Write one JSON object per schedule."`
+	connection `group:"Connection"`
+}
+
+// AfterApply checks the settings.
+func (c *scheduleListCmd) AfterApply() error { return c.connection.AfterApply() }
+
+// Run lists the schedules.
+func (c *scheduleListCmd) Run(ctx context.Context, s streams) error {
+	cl, done, err := c.client(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer done()
+	t := &term.Table{Header: []string{"SCHEDULE", "TIMES", "ACTION", "STATE", "DONE", "MISSED", "FAILED"}, Right: []int{4, 5, 6}}
+	for row, err := range cl.Schedules(ctx) {
+		if err != nil {
+			return err
+		}
+		st, err := cl.DescribeSchedule(ctx, row.Instance)
+		if errors.Is(err, client.ErrNoSchedule) || errors.Is(err, client.ErrNoStatus) { // just deleted, or just created
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if !c.JSON {
+			t.Add(row.Instance, timesText(st), actionText(st.Schedule), stateText(st), st.Done, st.Missed, st.Failed)
+			continue
+		}
+		if err := writeJSON(s.out, scheduleJSON{row.Instance, st}); err != nil {
+			return err
+		}
+	}
+	if c.JSON {
+		return nil
+	}
+	return t.Write(s.out)
+}
+
+type scheduleNextCmd struct {
+	ID    string `arg:"" optional:"" help:"Id of the schedule. Default: the times of the flags."`
+	Count int    `default:"10" help:"Number of times."`
+	timesFlags
+	JSON       bool `name:"json" help:"Write JSON."`
+	connection `group:"Connection"`
+}
+
+// AfterApply checks the settings.
+func (c *scheduleNextCmd) AfterApply() error { return c.connection.AfterApply() }
+
+// Run shows the next times.
+func (c *scheduleNextCmd) Run(ctx context.Context, s streams) error {
+	config := client.Schedule{Times: c.times()}
+	if c.ID != "" {
+		cl, done, err := c.toInstance(ctx, s, c.ID)
+		if err != nil {
+			return err
+		}
+		defer done()
+		st, err := cl.DescribeSchedule(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		config = st.Schedule
+	}
+	all, err := config.Next(time.Now(), c.Count)
+	if err != nil {
+		return settings.Usage(err)
+	}
+	zone, err := time.LoadLocation(config.Zone)
+	if err != nil {
+		return settings.Usage(err)
+	}
+	for _, t := range all {
+		if c.JSON {
+			err = writeJSON(s.out, map[string]time.Time{"time": t})
+		} else {
+			_, err = fmt.Fprintln(s.out, t.In(zone).Format("Mon 2006-01-02 15:04:05 MST"))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,241 @@
+package builtin
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/pawlrun/pawl"
+	"github.com/pawlrun/pawl/internal/text"
+)
+
+// roundsPerExecution bounds the history of one execution: about five events a round.
+const roundsPerExecution = 100
+
+// scheduler is an execution of pawl.schedule:
+//
+//	plan ──▶ act on what is due, by Overlap ──▶ publish the state ──▶ wait for the first of: the next time, a command, the end of the
+//	 ▲                                                                instance that it may overlap                            │
+//	 └────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────┘
+//
+// The plan is a side effect, so the next time is in the history. While an instance runs that times would only be skipped or buffered for,
+// there is no timer: they are decided at its end. The instance of a time has the id <schedule>@<time>, so no time has two, whatever
+// crashes, and whether it is due or filled in. Instances outlive the schedule. An execution ends between two instances.
+type scheduler struct {
+	*State
+
+	ctx     *pawl.Context
+	id      string
+	running *pawl.Future[pawl.None] // nil: none
+	over    bool                    // it has ended, which has not been taken note of
+}
+
+func runSchedule(ctx *pawl.Context, st State) (pawl.None, error) {
+	if err := st.Schedule.Check(); err != nil {
+		return pawl.None{}, err
+	}
+	s := &scheduler{State: &st, ctx: ctx, id: pawl.Instance(ctx).Instance}
+	if st.Since.IsZero() {
+		st.Since = pawl.Now(ctx)
+	}
+	command := Commands.Next(ctx)
+	for round := 0; round < roundsPerExecution || s.running != nil || s.exhausted(); round++ {
+		p, err := s.decide()
+		if err != nil {
+			return pawl.None{}, err
+		}
+		if err := s.act(p.Due); err != nil {
+			return pawl.None{}, err
+		}
+		if err := s.ended(); err != nil {
+			return pawl.None{}, err
+		}
+		if s.exhausted() || p.Next.IsZero() && s.running == nil && len(s.Buffered) == 0 && !s.Schedule.Paused {
+			s.Next = time.Time{}
+			return pawl.None{}, ScheduleStatus.Set(ctx, st)
+		}
+		if err := ScheduleStatus.Set(ctx, st); err != nil {
+			return pawl.None{}, err
+		}
+		if command, err = s.wait(p, command); err != nil {
+			return pawl.None{}, err
+		}
+	}
+	return Schedules.ContinueAsNew(ctx, st)
+}
+
+// decide makes the plan.
+func (s *scheduler) decide() (plan, error) {
+	now := pawl.Now(s.ctx)
+	if s.Schedule.Paused {
+		s.Since, s.Next = now, time.Time{}
+		return plan{}, nil
+	}
+	p, err := pawl.SideEffect(s.ctx, func() (plan, error) { return s.plan(s.id, now) })
+	if err != nil {
+		return p, err
+	}
+	s.Since, s.Next = p.Since, p.Next
+	s.Missed, s.Skipped = s.Missed+p.Missed, s.Skipped+p.Skipped
+	return p, nil
+}
+
+// act does what is due, and what was buffered.
+func (s *scheduler) act(due []time.Time) error {
+	if s.running == nil && len(s.Buffered) > 0 && !s.Schedule.Paused {
+		due, s.Buffered = append([]time.Time{s.Buffered[0]}, due...), s.Buffered[1:]
+	}
+	for _, t := range due {
+		if s.exhausted() {
+			return nil
+		}
+		if err := s.fire(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *scheduler) exhausted() bool { return s.Schedule.Remaining < 0 }
+
+// fire does the action of a time, or what Overlap has it do.
+func (s *scheduler) fire(t time.Time) error {
+	switch {
+	case s.waits() && s.room() > 0:
+		s.Buffered = append(s.Buffered, t)
+		return nil
+	case s.waits():
+		s.Skipped++
+		return nil
+	case s.running != nil:
+		s.running.Cancel("the next time of schedule " + s.id)
+		s.running, s.Running = nil, ""
+		s.Failed++
+	}
+	if s.Schedule.Remaining > 0 {
+		if s.Schedule.Remaining--; s.Schedule.Remaining == 0 {
+			s.Schedule.Remaining = -1 // this was the last
+		}
+	}
+	f := Firing{Time: t, At: pawl.Now(s.ctx)}
+	s.Done++
+	var err error
+	if send := s.Schedule.Send; send != nil {
+		err = pawl.NewEvent[json.RawMessage](send.Event).Send(s.ctx, send.Instance, send.Input)
+	} else {
+		f.Instance = s.id + "@" + t.Format("2006-01-02T15:04:05.999Z07:00")
+		err = s.start(f.Instance)
+	}
+	s.Recent = append(s.Recent[max(0, len(s.Recent)-9):], f)
+	return err
+}
+
+// start starts the instance of a time.
+func (s *scheduler) start(id string) error {
+	if s.Schedule.Run != nil {
+		return startIn(s, pawl.NewOrchestration[Job, pawl.None](JobName), id, *s.Schedule.Run, "")
+	}
+	a := s.Schedule.Start
+	return startIn(s, pawl.NewOrchestration[json.RawMessage, pawl.None](a.Orchestration), id, a.Input, a.Version)
+}
+
+func startIn[In any](s *scheduler, o pawl.Orchestration[In, pawl.None], id string, in In, version string) error {
+	if s.Schedule.Overlap == AllowAll {
+		return o.StartDetached(s.ctx, id, in, pawl.Version(version))
+	}
+	s.running, s.Running = o.Start(s.ctx, in, pawl.ID(id), pawl.Abandon(), pawl.Version(version)), id
+	return nil
+}
+
+// wait waits for what comes first, and returns the wait for the next command.
+func (s *scheduler) wait(p plan, command *pawl.Future[Command]) (*pawl.Future[Command], error) {
+	first := []pawl.Selectable{command}
+	if s.running != nil {
+		first = append(first, s.running)
+	}
+	var timer *pawl.Future[pawl.None]
+	if !p.At.IsZero() && !s.waits() && !s.Schedule.Paused {
+		timer = pawl.After(s.ctx, max(p.At.Sub(pawl.Now(s.ctx)), time.Millisecond))
+		first = append(first, timer)
+	}
+	won, err := pawl.Any(s.ctx, first...)
+	if err != nil {
+		return command, err
+	}
+	if timer != nil && won != pawl.Selectable(timer) {
+		timer.Cancel("")
+	}
+	switch won {
+	case pawl.Selectable(command):
+		c, err := command.Get(s.ctx)
+		if err == nil {
+			err = s.obey(c)
+		}
+		if errors.Is(err, pawl.ErrUndecodable) { // it was sent by hand
+			err = nil
+		}
+		return Commands.Next(s.ctx), err
+	case pawl.Selectable(s.running):
+		s.over = true
+	}
+	return command, nil
+}
+
+// ended takes note of the end of the instance, after what was due until then, and does what was buffered.
+func (s *scheduler) ended() error {
+	if !s.over || s.running == nil {
+		s.over = false
+		return nil
+	}
+	_, err := s.running.Get(s.ctx)
+	id := s.Running
+	s.running, s.Running, s.over = nil, "", false
+	switch {
+	case pawl.Err(s.ctx) != nil:
+		return pawl.Err(s.ctx)
+	case errors.Is(err, pawl.ErrIDTaken): // it has been done already
+		s.Skipped++
+	case err != nil:
+		s.Failed++
+		if s.Schedule.PauseOnFailure {
+			s.Schedule.Paused, s.Schedule.Note = true, text.Shorten(id+" failed: "+err.Error(), maxNote)
+			s.Next = time.Time{}
+		}
+	}
+	return s.act(nil)
+}
+
+// obey carries out a command. One that is not valid has no effect.
+func (s *scheduler) obey(c Command) error {
+	now := pawl.Now(s.ctx)
+	switch c.Do {
+	case "pause", "resume":
+		if s.Schedule.Paused {
+			s.Since = now
+		}
+		s.Schedule.Paused, s.Schedule.Note = c.Do == "pause", text.Shorten(c.Note, maxNote)
+	case "trigger":
+		return s.fire(now)
+	case "backfill":
+		times, err := pawl.SideEffect(s.ctx, func() ([]time.Time, error) { return s.between(c.From, c.To) })
+		if err != nil {
+			return err
+		}
+		for _, t := range times {
+			if s.Schedule.Overlap == AllowAll || s.Schedule.Send != nil {
+				err = cmp.Or(err, s.fire(t))
+				continue
+			}
+			if len(s.Buffered) < maxBuffered {
+				s.Buffered = append(s.Buffered, t)
+			}
+		}
+		return err
+	case "configure":
+		if c.Schedule != nil && c.Schedule.Check() == nil {
+			s.Schedule, s.Since = *c.Schedule, now
+		}
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/pawlrun/pawl/internal/builtin"
+	"github.com/pawlrun/pawl/internal/schedule"
+)
+
+// Schedule configures a schedule: its times (Cron, Calendars, Except, Zone, Spring, Fall, Jitter, From, Until), one action (Start, Run or
+// Send), and what it does when it cannot (Overlap, CatchUp, CatchUpMax, Remaining, PauseOnFailure). docs/guide/schedules.md has the values
+// and defaults. Next returns its times.
+type Schedule = builtin.Schedule
+
+// Times are the times of a schedule: those of any cron line and any calendar, but those of Except, in a time zone.
+type Times = schedule.Times
+
+// Calendar is a set of civil times, by fields in the manner of cron; every field must match.
+type Calendar = schedule.Calendar
+
+// ScheduleStart is the action of a schedule that starts an instance, with the id <schedule>@<time>.
+type ScheduleStart = builtin.Start
+
+// ScheduleRun is the action of a schedule that runs a job, with the id <schedule>@<time>.
+type ScheduleRun = builtin.Job
+
+// ScheduleSend is the action of a schedule that sends an event.
+type ScheduleSend = builtin.Send
+
+// ScheduleState is a schedule with its next time, what runs, and what was done, skipped and missed. Times are UTC.
+type ScheduleState = builtin.State
+
+// Firing is an action that a schedule has done.
+type Firing = builtin.Firing
+
+// Overlap is what a time of a schedule does while the instance of an earlier time runs.
+type Overlap = builtin.Overlap
+
+// The policies of overlap.
+const (
+	OverlapSkip        = builtin.Skip        // nothing: the time is skipped; the default
+	OverlapBufferOne   = builtin.BufferOne   // its action follows the end of the instance; further times are skipped
+	OverlapBufferAll   = builtin.BufferAll   // the actions of up to 1,000 times follow one another
+	OverlapCancelOther = builtin.CancelOther // the instance is cancelled, and the action does not wait for its end
+	OverlapAllowAll    = builtin.AllowAll    // instances run at the same time
+)
+
+// ErrNoSchedule is returned if the id is not that of a schedule that has not ended.
+var ErrNoSchedule = errors.New("client: no such schedule")
+
+// CreateSchedule creates a schedule, or replaces the configuration of the schedule of this id; what it has done, and what runs, is kept.
+// A schedule is an instance: its id must differ from those of other instances. Like all that change a schedule, CreateSchedule returns when
+// it is in effect, or, after Options.OwnerTimeout, when the stream has stored it.
+//
+// Errors: those of the configuration; ErrRefused if the id belongs to another instance, or to a schedule that has ended and was not
+// deleted; those of Start.
+func (c *Client) CreateSchedule(ctx context.Context, id string, s Schedule, opts ...StartOption) error {
+	if err := s.Check(); err != nil {
+		return fmt.Errorf("client: schedule %s: %w", id, err)
+	}
+	d, err := c.Describe(ctx, id)
+	switch {
+	case errors.Is(err, ErrNotFound):
+	case err != nil:
+		return err
+	case d.Orchestration != builtin.Schedules.Name():
+		return fmt.Errorf("%w: %s is an instance of %s", ErrRefused, id, d.Orchestration)
+	case d.Status.Ended():
+		return fmt.Errorf("%w: schedule %s has ended; delete it first", ErrRefused, id)
+	}
+	_, err = SendOrStart(ctx, c, builtin.Schedules, id, ScheduleState{Schedule: s}, builtin.Commands, builtin.Command{Do: "configure", Schedule: &s}, opts...)
+	if err != nil {
+		return err
+	}
+	c.inEffect(ctx, id, d)
+	return nil
+}
+
+// DescribeSchedule returns the state of a schedule, also of one that has ended. Errors: ErrNoSchedule, and those of CustomStatus.
+func (c *Client) DescribeSchedule(ctx context.Context, id string) (ScheduleState, error) {
+	d, err := c.Describe(ctx, id)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return ScheduleState{}, err
+	}
+	if err != nil || d.Orchestration != builtin.Schedules.Name() {
+		return ScheduleState{}, fmt.Errorf("%w: %s", ErrNoSchedule, id)
+	}
+	at, err := CustomStatus(ctx, c, builtin.ScheduleStatus, id)
+	return at.Value, err
+}
+
+// PauseSchedule pauses a schedule: its times pass without effect, and are not made up for. The note is kept, cut at 1 KiB. Errors of this
+// and of the further operations: ErrNoSchedule, and those of Send.
+func (c *Client) PauseSchedule(ctx context.Context, id, note string, opts ...Option) error {
+	return c.command(ctx, id, builtin.Command{Do: "pause", Note: note}, opts)
+}
+
+// ResumeSchedule resumes a schedule that is paused.
+func (c *Client) ResumeSchedule(ctx context.Context, id, note string, opts ...Option) error {
+	return c.command(ctx, id, builtin.Command{Do: "resume", Note: note}, opts)
+}
+
+// TriggerSchedule has a schedule do its action now, also if it is paused, subject to Overlap.
+func (c *Client) TriggerSchedule(ctx context.Context, id string, opts ...Option) error {
+	return c.command(ctx, id, builtin.Command{Do: "trigger"}, opts)
+}
+
+// BackfillSchedule has a schedule do its action for its times after from, up to and including to: one after the other, or all at once with
+// OverlapAllowAll. At most 1,000 times are; a time whose instance exists is skipped.
+func (c *Client) BackfillSchedule(ctx context.Context, id string, from, to time.Time, opts ...Option) error {
+	return c.command(ctx, id, builtin.Command{Do: "backfill", From: from.UTC(), To: to.UTC()}, opts)
+}
+
+// DeleteSchedule removes a schedule. Instances that it has started continue. Errors: ErrNoSchedule, and those of Purge.
+func (c *Client) DeleteSchedule(ctx context.Context, id string) error {
+	d, err := c.Describe(ctx, id)
+	if errors.Is(err, ErrNotFound) || err == nil && d.Orchestration != builtin.Schedules.Name() {
+		return fmt.Errorf("%w: %s", ErrNoSchedule, id)
+	}
+	if err != nil {
+		return err
+	}
+	return c.Purge(ctx, id, Force(), Reason("schedule deleted"))
+}
+
+// Schedules iterates over the schedules that have not ended, as List does. DescribeSchedule returns the state of each.
+func (c *Client) Schedules(ctx context.Context) iter.Seq2[Summary, error] {
+	return c.List(ctx, ListOptions{Status: Running, Orchestration: builtin.Schedules.Name()})
+}
+
+// command sends a command to a schedule that exists: an event for an unknown id would be kept.
+func (c *Client) command(ctx context.Context, id string, command builtin.Command, opts []Option) error {
+	d, err := c.Describe(ctx, id)
+	switch {
+	case errors.Is(err, ErrNotFound) || err == nil && (d.Orchestration != builtin.Schedules.Name() || d.Status.Ended()):
+		return fmt.Errorf("%w: %s", ErrNoSchedule, id)
+	case err != nil:
+		return err
+	}
+	if err := Send(ctx, c, builtin.Commands, id, command, opts...); err != nil {
+		return err
+	}
+	c.inEffect(ctx, id, d)
+	return nil
+}
+
+// inEffect waits, for Options.OwnerTimeout, until the schedule that was described has a later state.
+func (c *Client) inEffect(ctx context.Context, id string, d Description) {
+	ctx, stop := context.WithTimeout(ctx, c.opts.OwnerTimeout)
+	defer stop()
+	var seen uint64
+	if d.CustomStatus != nil {
+		seen = d.CustomStatus.Version
+	}
+	_, _ = NextStatus(ctx, c, builtin.ScheduleStatus, id, seen) // the command is stored, and takes effect later
+}
