@@ -129,7 +129,7 @@ func (c *Client) DeleteSchedule(ctx context.Context, id string) error {
 
 // Schedules iterates over the schedules that have not ended, as List does. DescribeSchedule returns the state of each.
 func (c *Client) Schedules(ctx context.Context) iter.Seq2[Summary, error] {
-	return c.List(ctx, ListOptions{Status: Running, Orchestration: builtin.Schedules.Name()})
+	return c.List(ctx, ListOptions{Status: Running, Where: fmt.Sprintf("orchestration = %q", builtin.Schedules.Name())})
 }
 
 // command sends a command to a schedule that exists: an event for an unknown id would be kept.
