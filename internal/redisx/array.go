@@ -9,7 +9,9 @@ import (
 )
 
 // arrayLua carries out the calls of an array one after the other, each as if it were alone: the error of one is its reply. The
-// arguments are the number of calls, the numbers of keys and arguments of each, and then the arguments of all.
+// arguments are the number of calls, the numbers of keys and arguments of each, and then the arguments of all. An error is the
+// array '!', text: go-redis (9.23) does not read an array to its end if an element is an error that it has a type for, such as OOM,
+// and takes what is left for the replies of later commands.
 const arrayLua = `local function call(key, last_key, arg, last_arg)
 %s
 end
@@ -22,6 +24,7 @@ for i = 1, n do
     reply = tostring(reply)
     reply = { err = string.find(reply, '^%%u+ ') and reply or 'ERR ' .. reply }
   end
+  if type(reply) == 'table' and reply.err then reply = { '!', reply.err } end
   replies[i] = reply or false
   key, arg = last_key, last_arg
 end
@@ -137,8 +140,8 @@ func (c *command) replies(f func(flight, any, error)) {
 		case len(list) != len(c.calls):
 			f(call, nil, fmt.Errorf("%w: %d replies to %d calls", ErrReply, len(list), len(c.calls)))
 		default:
-			if failed, ok := list[i].(error); ok {
-				f(call, nil, failed)
+			if l, ok := list[i].([]any); ok && len(l) == 2 && l[0] == "!" {
+				f(call, nil, replyError(fmt.Sprint(l[1])))
 			} else {
 				f(call, list[i], nil)
 			}

@@ -7,6 +7,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// replyError is the error of a call within an array.
+type replyError string
+
+func (e replyError) Error() string { return string(e) }
+
+// RedisError makes it a redis.Error.
+func (e replyError) RedisError() {}
+
 // isReply reports whether the error is a reply of Redis. Any other leaves open whether the call was carried out.
 func isReply(err error) bool {
 	var reply redis.Error

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -98,6 +99,34 @@ func TestScriptErrorAffectsOnlyItsCall(t *testing.T) {
 			t.Error("no error from a script that fails")
 		}
 	})
+}
+
+// The client has a type for this error, and loses its place in the replies if it is an element of an array.
+func TestJoinedCallsOutOfMemoryDoNotShiftLaterReplies(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	r := one(t, s)
+	s.OutOfMemory(t)
+	for range 5 {
+		var wg sync.WaitGroup
+		for i := range 64 {
+			wg.Add(2)
+			key := redisx.NewSpace("t").Part(i).Wakeups()
+			r.Go(redisx.Call{Script: add, Keys: []string{key}, Args: []any{1}, Join: true}, func(v any, err error) {
+				defer wg.Done()
+				if err == nil || !strings.HasPrefix(errors.Unwrap(err).Error(), "OOM") || redisx.Refused(err) {
+					t.Errorf("%v, %v", v, err)
+				}
+			})
+			r.Go(redisx.Command("OBJECT", "HELP"), func(_ any, _ error) { wg.Done() })
+		}
+		wg.Wait()
+		for i := range 8 {
+			if v, err := r.Do(within(t), redisx.Command("ECHO", strconv.Itoa(i))); err != nil || v != strconv.Itoa(i) {
+				t.Fatalf("ECHO %d: %v, %v", i, v, err)
+			}
+		}
+	}
 }
 
 func TestJoinedCallsAreCarriedOutAsIfEachWereAlone(t *testing.T) {
