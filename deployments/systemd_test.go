@@ -68,7 +68,7 @@ func TestUnitsNotifyDrainAndUseKnownSettings(t *testing.T) {
 			}
 			env := map[string]string{}
 			for _, line := range s["Environment"] {
-				for _, v := range strings.Fields(line) {
+				for v := range strings.FieldsSeq(line) {
 					key, value, _ := strings.Cut(v, "=")
 					env[key] = value
 				}

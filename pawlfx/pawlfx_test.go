@@ -166,6 +166,11 @@ func TestAProgramOfBothFleetsRunsAnOrchestrationAndStopsInOrder(t *testing.T) {
 			t.Errorf("%s: %d %s", path, code, body)
 		}
 	}
+	eventually(t, "the sample of the task queue", func() bool {
+		_, body := get(t, "http://"+addr+"/metrics")
+		return strings.Contains(body, `pawl_queue_tasks{namespace="default",queue="greet"} 0`) &&
+			strings.Contains(body, `pawl_orchestrator_instances{namespace="default",status="running"} 0`)
+	})
 	if code, body := get(t, "http://"+profiles+"/debug/pprof/goroutine?debug=1"); code != http.StatusOK || !strings.Contains(body, "goroutine profile") {
 		t.Errorf("profiles: %d %s", code, body)
 	}

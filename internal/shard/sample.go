@@ -10,22 +10,22 @@ import (
 	"github.com/pawlrun/pawl/pkg/history/store"
 )
 
-// sampleEvery is the interval between two readings of what is not counted where it happens.
-const sampleEvery = 15 * time.Second
+// Between two readings of what is not counted where it happens; before the first the process takes its partitions.
+const (
+	firstSample = time.Second
+	sampleEvery = 15 * time.Second
+)
 
 // sample sets the gauges of instances and task queues until ctx ends. A reading that fails leaves the values of the one before.
 func (s *Process) sample(ctx context.Context, keeper *partition.Keeper) {
-	tick := time.NewTicker(sampleEvery)
-	defer tick.Stop()
-	for {
+	for pause := firstSample; ; pause = sampleEvery {
+		sleep(ctx, pause)
+		if ctx.Err() != nil {
+			return
+		}
 		owned := keeper.Owned()
 		s.sampleInstances(ctx, owned)
 		s.sampleQueues(ctx, len(owned) > 0 && owned[0] == 0)
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
 	}
 }
 

@@ -219,13 +219,14 @@ func check(t *testing.T, all map[string]any) {
 
 func TestSchemaRejectsWrongValues(t *testing.T) {
 	for name, v := range map[string]values{
-		"unknown":     {"orchestrators": values{}},
-		"nested":      {"worker": values{"slots": 3}},
-		"namespace":   {"namespace": "a.b"},
-		"partitions":  {"orchestrator": values{"partitions": 2000}},
-		"NATS URL":    {"nats": values{"url": "http://nats"}},
-		"drain":       {"drainSeconds": "30s"},
-		"autoscaling": {"worker": values{"autoscaling": values{"enabled": true}}}, // without a token
+		"unknown":    {"orchestrators": values{}},
+		"nested":     {"worker": values{"slots": 3}},
+		"namespace":  {"namespace": "a.b"},
+		"partitions": {"orchestrator": values{"partitions": 2000}},
+		"NATS URL":   {"nats": values{"url": "http://nats"}},
+		"drain":      {"drainSeconds": "30s"},
+		"token":      {"worker": values{"autoscaling": values{"enabled": true, "queue": "heavy"}}},
+		"queue":      {"worker": values{"autoscaling": values{"enabled": true}}, "api": values{"existingSecret": "api"}},
 	} {
 		if _, err := render(v); err == nil {
 			t.Errorf("%s: %v is accepted", name, v)
