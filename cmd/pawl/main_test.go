@@ -85,7 +85,7 @@ func TestWrongUseIsCodeTwo(t *testing.T) {
 		{"demo", "--dir", empty}, {"demo", "--dir", ""}, {"demo", "--dir", filepath.Join(empty, "missing")}, {"get", "x", "--timeout", "1s"}, {"get", "x", "--wait", "--timeout=-1s"},
 		{"purge"}, {"purge", "a/b"}, {"purge", "x", "--status", "failed"}, {"purge", "--status", "running"}, {"purge", "--force", "--older-than", "1h"},
 		{"purge", "--older-than=-1h"}, {"purge", "x", "--timeout", "0s"}, {"dev", "--retention", "soon"}, {"dev", "--grace", "0s"}, {"serve-worker", "--max-abandoned", "0"},
-		{"list", "--limit=-1"}, {"list", "--stalled", "--status", "running"}, {"list", "--where", "status = runing"}, {"purge", "--where", "code"}, {"list", "--namespace", "a.b"}, {"check", "--redis", "localhost"},
+		{"list", "--limit=-1"}, {"list", "--stalled", "--status", "running"}, {"list", "--where", "status = walking"}, {"purge", "--where", "code"}, {"list", "--namespace", "a.b"}, {"check", "--redis", "localhost"},
 		{"dev", "--nats-port", "70000"}, {"dev", "--concurrency", "0"}, {"bench", "hello", "--in-flight", "0"}, {"serve-worker", "--lease-ttl", "1ms"},
 	} {
 		code, out, errs := command(t, args...)

@@ -97,7 +97,8 @@ func (c *child) ready(ctx context.Context, addr string) error {
 	}
 }
 
-// same requests the process id of the server that listens at the address; errPortTaken if it is
+// same returns errPortTaken unless the server that listens at the address is the child, by its process id. The connection is
+// made by hand, because a pool would log each refusal.
 func (c *child) same(ctx context.Context, addr string) error {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", addr)

@@ -2,7 +2,6 @@ package store_test
 
 import (
 	"fmt"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -61,10 +60,6 @@ func BenchmarkCheck(b *testing.B) {
 	}
 	wg.Wait()
 	b.Log(s.Addr)
-	if d, err := time.ParseDuration(os.Getenv("CHECK_HOLD")); err == nil {
-		fmt.Println(s.Addr)
-		time.Sleep(d)
-	}
 	for b.Loop() {
 		found, err := st.Check(b.Context(), nil)
 		if err != nil || found.Instances != instances || len(found.Findings) > 0 {
