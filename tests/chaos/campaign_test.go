@@ -57,7 +57,7 @@ func TestCampaign(t *testing.T) {
 		return s, nil
 	})
 	t.Logf("seed %d, topology %s, %g minutes", seed, topology, minutes)
-	bin, fleet, cli := build(t, t.TempDir())
+	bin, fleet, cli := build(t, t.TempDir(), topology)
 	h := newHarness(t, seed, fleet, startServers(t, bin, topology))
 	ctx, stop := context.WithTimeout(context.Background(), time.Duration(minutes*float64(time.Minute)))
 	defer stop()

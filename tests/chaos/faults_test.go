@@ -302,6 +302,15 @@ func (h *harness) ofTopology() []fault {
 				h.violationf("the disk is still full: %v", err)
 			}
 		}}}
+	case s.topology == clocks:
+		m := h.members[h.rng.IntN(orchestrators+workers)]
+		step := time.Duration(h.rng.IntN(1200)-600) * time.Second
+		return []fault{{name: "step the clock of a member", parts: []string{m.name + "clock"}, do: func(d time.Duration) {
+			h.recordf("the clock of %s is %v ahead", m.name, step)
+			m.clock.step(h.t, step)
+			wait(d)
+			m.clock.step(h.t, 0)
+		}}}
 	case s.topology == upgrade:
 		m := h.members[h.rng.IntN(orchestrators)]
 		if m.release.Load() == 1 {

@@ -51,6 +51,7 @@ type member struct {
 	nats  *netfault.Proxy // nil: it reaches the servers without a proxy
 	redis *netfault.Proxy
 
+	clock   *clock       // nil: the machine's
 	release atomic.Int32 // of the orchestrations' code; 0: it has one only
 }
 
@@ -71,12 +72,18 @@ type harness struct {
 	events     *os.File // the faults, for whoever reads a failed campaign
 }
 
-func build(t *testing.T, dir string) (bin stack.Binaries, fleet, cli string) {
+func build(t *testing.T, dir, topology string) (bin stack.Binaries, fleet, cli string) {
 	t.Helper()
 	bin = stack.Binaries{NATS: filepath.Join(dir, "natsd")}
 	fleet, cli = filepath.Join(dir, "fleet"), filepath.Join(dir, "pawl")
-	for path, pkg := range map[string]string{bin.NATS: "./tests/stack/natsd", fleet: "./tests/fleet", cli: "./cmd/pawl"} {
-		if err := stack.GoBuild("-o", path, pkg); err != nil {
+	var flags []string
+	if topology == clocks {
+		flags = steppedTime(t, dir)
+	}
+	for _, args := range [][]string{
+		{"-o", bin.NATS, "./tests/stack/natsd"}, append(flags, "-o", fleet, "./tests/fleet"), {"-o", cli, "./cmd/pawl"},
+	} {
+		if err := stack.GoBuild(args...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -132,6 +139,12 @@ func (h *harness) member(role string, n int, env ...string) *member {
 		"PAWL_LEASE_TTL=" + leaseTTL.String(), "PAWL_DRAIN=10s", "FLEET_OWNER_TTL=" + ownerTTL.String(),
 		"FLEET_LEDGER=" + h.ledger(), "FLEET_CALLS=" + h.calls(m.name), "FLEET_NAME=c" + strconv.Itoa(n), "GOMAXPROCS=2",
 	}, env...))
+	if role != "client" && h.servers.topology == clocks {
+		m.clock = newClock(h.t)
+		m.Setenv("FLEET_CLOCK=" + m.clock.file)
+	} else if h.servers.topology == clocks { // who observes has the machine's
+		m.Setenv("FLEET_CLOCK=" + newClock(h.t).file)
+	}
 	if role == "orchestrator" && h.servers.topology == upgrade {
 		m.release.Store(1)
 		m.Setenv("FLEET_RELEASE=1")

@@ -33,10 +33,11 @@ const (
 	encrypt  = "tls"      // single, with TLS between the members and both servers
 	power    = "power"    // single; the machine loses power: what is not synced is lost
 	disk     = "disk"     // single; the disk of Redis fills up
+	clocks   = "clocks"   // single; the clocks of orchestrators and workers step
 	upgrade  = "upgrade"  // single; the orchestrators are upgraded to another release of the code, one after the other
 )
 
-var topologies = []string{single, failover, cluster, nats3, sentinel, encrypt, power, disk, upgrade}
+var topologies = []string{single, failover, cluster, nats3, sentinel, encrypt, power, disk, clocks, upgrade}
 
 // servers are the NATS and Redis of a campaign.
 type servers struct {
@@ -63,7 +64,7 @@ var aof = []string{"--appendonly", "yes", "--appendfsync", "everysec", "--enable
 
 func startServers(t *testing.T, bin stack.Binaries, topology string) *servers {
 	t.Helper()
-	s := &servers{t: t, topology: topology, clock: newClock(t)}
+	s := &servers{t: t, topology: topology, clock: newRedisClock(t)}
 	args := aof
 	switch topology {
 	case nats3:

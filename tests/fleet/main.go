@@ -62,6 +62,9 @@ func main() {
 }
 
 func run(cfg *config) (err error) {
+	if err := followSteps(); err != nil {
+		return err
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	log := cfg.Open(os.Stderr)

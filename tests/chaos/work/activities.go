@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/pawlrun/pawl"
@@ -97,7 +98,11 @@ func (l Ledger) write(ctx context.Context, what, tenant string) error {
 		return err
 	}
 	i := pawl.Info(ctx)
-	_, err = fmt.Fprintf(f, "%s\t%s\t%d\t%s\t%d\t%d\t%s\n", what, i.Instance, i.Activity, i.Key, i.Claim, time.Now().UnixNano(), tenant)
+	var now syscall.Timeval // of the machine: a campaign steps the clock of package time
+	err = syscall.Gettimeofday(&now)
+	at := time.Unix(now.Unix()).UnixNano()
+	_, werr := fmt.Fprintf(f, "%s\t%s\t%d\t%s\t%d\t%d\t%s\n", what, i.Instance, i.Activity, i.Key, i.Claim, at, tenant)
+	err = errors.Join(err, werr)
 	return errors.Join(err, f.Close())
 }
 
