@@ -59,7 +59,6 @@ func BenchmarkCheck(b *testing.B) {
 		}
 	}
 	wg.Wait()
-	b.Log(s.Addr)
 	for b.Loop() {
 		found, err := st.Check(b.Context(), nil)
 		if err != nil || found.Instances != instances || len(found.Findings) > 0 {
