@@ -3,6 +3,7 @@ package pawl_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -66,6 +67,24 @@ func bookCity(ctx *pawl.Context, city string) (booked []string, err error) {
 		return nil
 	})
 	return booked, err
+}
+
+// bookInTurn books one after the other, and undoes what it has booked if it fails or is cancelled.
+func bookInTurn(ctx *pawl.Context, city string) (booked []string, err error) {
+	var undo pawl.Compensations
+	defer undo.Run(ctx, &err)
+	for _, book := range []pawl.Activity[string, string]{Hotel, Train} {
+		b, err := book.Call(ctx, city)
+		if err != nil {
+			return nil, err
+		}
+		booked = append(booked, b)
+		undo.Add(func(ctx *pawl.Context) error {
+			_, err := Refund.Call(ctx, b, pawl.Retry{})
+			return err
+		})
+	}
+	return booked, nil
 }
 
 func bookAll(ctx *pawl.Context, cities []string) ([]string, error) {
@@ -140,6 +159,22 @@ func TestGuideTripIsRefundedIfItCannotBeBooked(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	env.WantLines(`ActivityFailed of 3 on test no trains`, `ActivityScheduled refund "hotel in Ulm"`, "Failed")
+}
+
+func TestGuideTripThatFailsIsRefundedInReverseOrder(t *testing.T) {
+	trip := pawl.NewOrchestration[string, []string]("trip")
+	var refunded []string
+	name := func(what string) func(context.Context, string) (string, error) {
+		return func(_ context.Context, city string) (string, error) { return what + " in " + city, nil }
+	}
+	env := pawltest.New(t, trip.Do(bookInTurn), Hotel.Do(name("hotel")), Train.Do(name("train")), Refund.Do(func(_ context.Context, b string) (pawl.None, error) {
+		refunded = append(refunded, b)
+		return pawl.None{}, nil
+	}))
+	env.Script(Train, pawltest.Fail(errors.New("no seat")))
+	if _, err := pawltest.Run(env, trip, "Rome"); err == nil || !slices.Equal(refunded, []string{"hotel in Rome"}) {
+		t.Errorf("%v, refunded %q", err, refunded)
+	}
 }
 
 func TestGuideSiblingsCodeIsCompiled(t *testing.T) {
