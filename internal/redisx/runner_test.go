@@ -185,6 +185,27 @@ func TestJoinedCallsAreCarriedOutAsIfEachWereAlone(t *testing.T) {
 	})
 }
 
+// Trap: before Redis 7 the text of an error within a reply is written as it is, and a line break in it ends the reply.
+func TestErrorOfJoinedCallIsOneLine(t *testing.T) {
+	s := redisx.NewScript("fail", "", "--! keys key\n--! args text\nredis.call('GET', key) error(text, 0)", "key", "text")
+	redistest.All(t, func(t *testing.T, rdb redis.UniversalClient) {
+		r := redisx.NewRunner(rdb)
+		defer r.Close()
+		var wg sync.WaitGroup
+		for i := range 200 {
+			wg.Add(1)
+			c := redisx.Call{Script: s, Keys: []string{redisx.NewSpace("t").Part(1).Wakeups()}, Args: []any{fmt.Sprintf("-OOM two\r\nlines %d\r\n", i)}, Join: true}
+			r.Go(c, func(_ any, err error) {
+				defer wg.Done()
+				if err == nil || !strings.Contains(err.Error(), "-OOM two") || !strings.Contains(err.Error(), fmt.Sprintf("lines %d", i)) {
+					t.Errorf("call %d: %v", i, err)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
 func TestEveryCallIsAnsweredWhenTheRunnerCloses(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
 	for range 20 {
