@@ -52,6 +52,12 @@ func TestTheSmallExamplesDoWhatTheySay(t *testing.T) {
 			t.Errorf("fanout %d: %d, %v", n, got, err)
 		}
 	}
+	if got, err := end(t, Burst, Pieces{Count: 20, Millis: 100}); got != 20 || err != nil {
+		t.Errorf("burst: %d, %v", got, err)
+	}
+	if got, err := end(t, Burst, Pieces{Count: 1 << 40}); err == nil {
+		t.Errorf("a burst without a bound: %d", got)
+	}
 	if got, err := end(t, FanOut, 1<<40); err == nil {
 		t.Errorf("a fanout without a bound: %d", got)
 	}

@@ -14,6 +14,7 @@ func Orchestrations() []pawl.OrchestrationBinding {
 		Fulfil.Do(fulfil),
 		Chain.Do(chain),
 		FanOut.Do(fanOut),
+		Burst.Do(burst),
 		Wait.Do(wait),
 		Race.Do(race),
 		FetchReport.Do(fetchReport),

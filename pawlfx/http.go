@@ -13,6 +13,7 @@ import (
 	"go.uber.org/fx"
 
 	"github.com/pawlrun/pawl/internal/access"
+	"github.com/pawlrun/pawl/internal/console"
 	"github.com/pawlrun/pawl/internal/gateway"
 	"github.com/pawlrun/pawl/pkg/client"
 )
@@ -37,16 +38,25 @@ func HTTP(addr string, opts ...HTTPOption) fx.Option {
 		return fx.Options()
 	}
 	return fx.Module("pawl.http",
-		fx.Provide(func(lc fx.Lifecycle, log *slog.Logger, metrics prometheus.Gatherer) *status {
-			s := &status{log: log, metrics: metrics}
+		fx.Provide(func(in httpParams) *status {
+			s := &status{log: in.Log, metrics: in.Metrics, faults: in.Faults}
 			for _, o := range opts {
 				o(s)
 			}
-			lc.Append(fx.StartStopHook(func(ctx context.Context) error { return s.start(ctx, addr) }, s.stop))
+			in.Lifecycle.Append(fx.StartStopHook(func(ctx context.Context) error { return s.start(ctx, addr) }, s.stop))
 			return s
 		}),
 		fx.Invoke(func(*status) {}),
 	)
+}
+
+type httpParams struct {
+	fx.In
+
+	Lifecycle fx.Lifecycle
+	Log       *slog.Logger
+	Metrics   prometheus.Gatherer
+	Faults    *console.Faults `optional:"true"` // of pawl dev
 }
 
 // HTTPOption is an option of HTTP.
@@ -85,6 +95,7 @@ type status struct {
 	checks   []func() error
 	log      *slog.Logger
 	metrics  prometheus.Gatherer
+	faults   *console.Faults
 	options  gateway.Options
 	server   *gateway.Server
 	stopping atomic.Bool
@@ -126,7 +137,7 @@ func (s *status) ready() error {
 
 func (s *status) start(ctx context.Context, addr string) (err error) {
 	s.options.Addr = addr
-	s.options.Config = gateway.Config{Ready: s.ready, Metrics: s.metrics, Logger: s.log}
+	s.options.Config = gateway.Config{Ready: s.ready, Metrics: s.metrics, Faults: s.faults, Logger: s.log}
 	if s.api {
 		s.options.Client = s.client.Load
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/pawlrun/pawl/examples"
 	"github.com/pawlrun/pawl/examples/audit"
 	"github.com/pawlrun/pawl/internal/diagnose"
 	"github.com/pawlrun/pawl/internal/embedded"
@@ -147,12 +148,14 @@ type demo struct {
 	next     string                        // what the next demonstration does after an interruption
 	killed   string                        // name of the worker that was; empty: none yet
 	progress *term.Progress
+	faults   *faults
 	*watch
 }
 
 // start brings up the stack, the orchestrator in this process and the workers as children.
 func (c *demoCmd) start(ctx context.Context, s streams) (_ *demo, err error) {
 	d := &demo{watch: newWatch(s.err), progress: term.NewProgress(io.Discard, 0, "")}
+	d.faults = &faults{leaseTTL: demoLeaseTTL, partitions: demoPartitions, namespace: defaultNamespace}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.stop())
@@ -177,7 +180,7 @@ func (c *demoCmd) start(ctx context.Context, s streams) (_ *demo, err error) {
 	}
 	d.fleet, err = orchestrator.New(orchestrator.Config{
 		NATS: d.nc, Redis: d.rdb, Partitions: demoPartitions, Look: demoLook, Logger: log,
-	}, audit.Orchestrations()...)
+	}, examples.Orchestrations()...)
 	if err != nil {
 		return nil, err
 	}
@@ -220,6 +223,7 @@ func (d *demo) startStack(ctx context.Context, dir string, log *slog.Logger) (er
 		dir, d.next = "", "starts over, because Redis runs in memory"
 	}
 	d.stack, err = embedded.Start(ctx, embedded.Options{Dir: dir, Logger: log})
+	d.faults.stack = d.stack
 	if errors.Is(err, embedded.ErrInUse) {
 		return fmt.Errorf("%w: is another pawl demo running? --data names another directory", err)
 	}
@@ -230,7 +234,7 @@ func (d *demo) startStack(ctx context.Context, dir string, log *slog.Logger) (er
 }
 
 func (d *demo) serve(ctx context.Context, addr string) (*gateway.Server, error) {
-	return gateway.Open(ctx, gateway.Options{Config: gateway.Config{Client: d.ready.Load}, Addr: addr})
+	return gateway.Open(ctx, gateway.Options{Config: gateway.Config{Client: d.ready.Load, Faults: d.faults.buttons()}, Addr: addr})
 }
 
 // demoLog shows logs only if more than the default is requested: a demonstration is to be read.

@@ -84,6 +84,7 @@ func (c *devCmd) Run(ctx context.Context, s streams) (err error) {
 			Namespace: c.Namespace.Namespace, LeaseTTL: c.LeaseTTL, Concurrency: c.Concurrency, Drain: devDrain,
 			Grace: c.Grace, MaxAbandoned: c.MaxAbandoned, QueueConcurrency: activities.Concurrency(),
 		}),
+		fx.Supply((&faults{stack: stack, leaseTTL: c.LeaseTTL, partitions: c.Partitions, namespace: c.Namespace.Namespace}).buttons()),
 		fleet.HTTP(c.HTTP, c.HTTPAccess),
 		fx.Invoke(func(lc fx.Lifecycle, program fx.Shutdowner) { endWith(lc, program, stack, log) }),
 		fx.Invoke(func(lc fx.Lifecycle) { lc.Append(fx.StartHook(func() error { return c.welcome(s.out, stack) })) }), // last: everything runs

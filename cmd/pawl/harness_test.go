@@ -31,6 +31,12 @@ func harness(t *testing.T, f fleets) (nats string) {
 // stageAt is stage for a test that needs Redis, too.
 func harnessAt(t *testing.T, f fleets) (nats, redis string) {
 	t.Helper()
+	stack := harnessStack(t, f)
+	return stack.NATSURL(), stack.RedisURL()
+}
+
+func harnessStack(t *testing.T, f fleets) *embedded.Stack {
+	t.Helper()
 	stack, err := embedded.Start(t.Context(), embedded.Options{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +59,7 @@ func harnessAt(t *testing.T, f fleets) (nats, redis string) {
 	}
 	begun(t, o.Start, o.Stop)
 	if len(f.activities) == 0 {
-		return stack.NATSURL(), stack.RedisURL()
+		return stack
 	}
 	w, err := worker.New(worker.Config{
 		NATS: nc, Redis: rdb, Name: "w-1", Drain: time.Millisecond, Grace: f.grace, MaxAbandoned: f.maxAbandoned,
@@ -62,7 +68,7 @@ func harnessAt(t *testing.T, f fleets) (nats, redis string) {
 		t.Fatal(err)
 	}
 	begun(t, w.Start, w.Stop)
-	return stack.NATSURL(), stack.RedisURL()
+	return stack
 }
 
 func begun(t *testing.T, start, stop func(context.Context) error) {

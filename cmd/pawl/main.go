@@ -51,8 +51,9 @@ type commands struct {
 	Version    versionCmd    `cmd:"" help:"Show the version of this program."`
 	Complete   completeCmd   `cmd:"" hidden:"" help:"Print the candidates of a command line."`
 
-	Probe       probeCmd       `cmd:"" hidden:"" help:"GET a URL; exit 0 if it answers 200. For health checks."`
-	ServeWorker serveWorkerCmd `cmd:"" hidden:"" help:"Run a worker until standard input ends."`
+	Probe             probeCmd             `cmd:"" hidden:"" help:"GET a URL; exit 0 if it answers 200. For health checks."`
+	ServeWorker       serveWorkerCmd       `cmd:"" hidden:"" help:"Run a worker until standard input ends."`
+	ServeOrchestrator serveOrchestratorCmd `cmd:"" hidden:"" help:"Run an orchestrator until standard input ends."`
 	bench.Programs
 }
 

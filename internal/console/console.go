@@ -26,6 +26,7 @@ type Config struct {
 	API    http.Handler          // of the same namespace, at /api/v1/
 	Access access.Policy
 	Live   *live.Hub // of the same namespace
+	Faults *Faults   // nil: there is no page for them
 	Logger *slog.Logger
 }
 
@@ -62,7 +63,12 @@ func New(cfg Config) *Handler {
 	mux.HandleFunc("GET /login", c.login)
 	mux.HandleFunc("POST /login", c.signIn)
 	mux.HandleFunc("POST /logout", c.signOut)
-	for pattern, p := range c.pages() {
+	pages := c.pages()
+	if cfg.Faults != nil {
+		f := &faults{Faults: *cfg.Faults, jobs: c.jobs}
+		pages["GET /faults"], pages["POST /faults/{fault}"] = page{access.Admin, f.show}, page{access.Admin, f.begin}
+	}
+	for pattern, p := range pages {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { c.serve(w, r, p) })
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -148,6 +154,7 @@ type layout struct {
 	Icon           string
 	User           access.User
 	SignedIn       bool // with a token
+	Faults         bool // there is a page for them
 	Now            time.Time
 	Live           string // address of the stream of changes
 	URI            string
@@ -208,7 +215,7 @@ func (c *console) fail(w http.ResponseWriter, r *http.Request, user access.User,
 func (c *console) render(w http.ResponseWriter, r *http.Request, user access.User, v view) {
 	l := layout{
 		Title: v.title, Section: v.section, Style: c.assets.style, Script: c.assets.script, Icon: c.assets.icon, User: user,
-		SignedIn: c.Access.Users() && user.Name != "", Now: time.Now(), Live: v.live, URI: r.URL.RequestURI(), Data: v.data,
+		SignedIn: c.Access.Users() && user.Name != "", Faults: c.Config.Faults != nil, Now: time.Now(), Live: v.live, URI: r.URL.RequestURI(), Data: v.data,
 	}
 	part := "layout.html"
 	if r.Header.Get("Pawl-Part") != "" { // the script replaces what has changed

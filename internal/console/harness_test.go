@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawlrun/pawl"
 	"github.com/pawlrun/pawl/internal/access"
+	"github.com/pawlrun/pawl/internal/console"
 	"github.com/pawlrun/pawl/internal/gateway"
 	"github.com/pawlrun/pawl/pawltest/integration"
 	"github.com/pawlrun/pawl/pkg/client"
@@ -102,7 +103,14 @@ func newHarness(t *testing.T, a access.Policy) *harness {
 	check(t, w.Start(t.Context()))
 	t.Cleanup(func() { check(t, w.Stop(context.WithoutCancel(t.Context()))) })
 	srv := httptest.NewUnstartedServer(nil)
-	handler := gateway.New(gateway.Config{Client: func() *client.Client { return fleet.Client }, Access: a})
+	handler := gateway.New(gateway.Config{
+		Client: func() *client.Client { return fleet.Client }, Access: a,
+		Faults: &console.Faults{Counts: func() console.FaultCounts { return console.FaultCounts{Instances: 21, Activities: 600} }, List: []console.Fault{
+			{ID: "worker", Name: "Kill a worker", Text: "A worker is started beside the others and killed while it runs activities.", Do: func(context.Context, *client.Client) (string, error) {
+				return "w-2 (process 4711) was killed while it ran 6 activities.", nil
+			}},
+		}},
+	})
 	t.Cleanup(handler.Close)
 	srv.Config = gateway.NewServer(handler, slog.New(slog.DiscardHandler))
 	srv.Start()
@@ -168,7 +176,7 @@ var screens = map[string]string{
 	"home": "/", "instances": "/instances?where=id+starts+order-+and+status+%3D+running", "instances-wrong": "/instances?where=status+is+failed", "instances-none": "/instances?where=id+%3D+nothing", "instance": "/instances/order-42", "instance-cancelled": "/instances/order-44",
 	"instance-failed": "/instances/payment-7", "instance-waits": "/instances/invoice-3", "limits": "/limits", "limit": "/limits/debit", "policy": "/policies/action:debit",
 	"workers": "/workers", "stalled": "/stalled", "start": "/start", "send": "/instances/order-42/send", "cancel": "/instances/order-42/cancel",
-	"purge": "/instances/order-42/purge", "clear": "/limits/debit/clear", "missing": "/instances/nothing-here",
+	"purge": "/instances/order-42/purge", "clear": "/limits/debit/clear", "missing": "/instances/nothing-here", "faults": "/faults",
 }
 
 // tokens of three users.

@@ -277,3 +277,38 @@ func TestStartingAndStoppingManyTimesLeavesNothing(t *testing.T) {
 		}
 	}
 }
+
+// Redis is killed and started again with what it had, at its port, and that is not the end of the stack.
+func TestRedisIsRestartedWithItsData(t *testing.T) {
+	if !RedisInstalled() {
+		t.Skip("there is no Redis server")
+	}
+	s, err := Start(t.Context(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts, err := redis.ParseURL(s.RedisURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rdb, pid := redis.NewClient(opts), s.RedisPID()
+	defer func() { _ = rdb.Close() }()
+	if err := rdb.Set(t.Context(), "k", "v", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.RestartRedis(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := rdb.Get(t.Context(), "k").Result(); got != "v" || err != nil || s.RedisPID() == pid {
+		t.Errorf("%q, %v, process %d after %d", got, err, s.RedisPID(), pid)
+	}
+	select {
+	case <-s.Done():
+		t.Error("a restart is an end")
+	default:
+	}
+	if err := s.Stop(); err != nil {
+		t.Error(err)
+	}
+	<-s.Done()
+}

@@ -4,9 +4,13 @@ import (
 	"compress/gzip"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 )
+
+// minCompressed is the length from which answers are compressed, if it is known beforehand.
+const minCompressed = 1 << 10
 
 // compress encodes answers of text with gzip for clients that accept it. Streams of events are left as they are.
 func compress(h http.Handler) http.Handler {
@@ -43,7 +47,7 @@ func (c *compressed) WriteHeader(status int) {
 		c.header = true
 		h := c.Header()
 		kind, _, _ := strings.Cut(h.Get("Content-Type"), ";")
-		if status != http.StatusNoContent && status != http.StatusNotModified && h.Get("Content-Encoding") == "" && isText(kind) {
+		if status != http.StatusNoContent && status != http.StatusNotModified && h.Get("Content-Encoding") == "" && isText(kind) && !isShort(h) {
 			h.Set("Content-Encoding", "gzip")
 			h.Add("Vary", "Accept-Encoding")
 			h.Del("Content-Length")
@@ -53,6 +57,12 @@ func (c *compressed) WriteHeader(status int) {
 		}
 	}
 	c.ResponseWriter.WriteHeader(status)
+}
+
+// isShort reports that an answer of a known length is not worth the time.
+func isShort(h http.Header) bool {
+	n, err := strconv.Atoi(h.Get("Content-Length"))
+	return err == nil && n < minCompressed
 }
 
 func isText(kind string) bool {

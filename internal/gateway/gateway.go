@@ -27,6 +27,7 @@ type Config struct {
 	Access   access.Policy
 	Triggers *Triggers           // what events from outside do; nil: nothing
 	Ready    func() error        // what is missing, a line each; nil: the process is always ready
+	Faults   *console.Faults     // that the console offers: of a demonstration only; nil: none
 	Metrics  prometheus.Gatherer // nil: there is no /metrics
 	Logger   *slog.Logger        // of changes and of requests that failed through no fault of theirs; default: discard
 }
@@ -79,7 +80,7 @@ func New(cfg Config) *Handler {
 		router := a.router()
 		mux.Handle("/api/", router)
 		mux.HandleFunc("POST /hooks/{name}", a.serveHook)
-		pages = console.New(console.Config{Client: cfg.Client, API: router, Access: cfg.Access, Live: hub, Logger: a.log})
+		pages = console.New(console.Config{Client: cfg.Client, API: router, Access: cfg.Access, Live: hub, Faults: cfg.Faults, Logger: a.log})
 		mux.Handle("/", pages)
 	}
 	return &Handler{compress(mux), hub, pages}

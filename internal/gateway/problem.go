@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/pawlrun/pawl"
@@ -90,7 +91,9 @@ func (a *server) write(w http.ResponseWriter, status int, contentType string, bo
 		w.WriteHeader(http.StatusInternalServerError)
 		return
 	}
+	b = append(b, '\n')
 	h.Set("Content-Type", contentType)
+	h.Set("Content-Length", strconv.Itoa(len(b)))
 	w.WriteHeader(status)
-	_, _ = w.Write(append(b, '\n')) // the caller may have gone
+	_, _ = w.Write(b) // the caller may have gone
 }

@@ -17,7 +17,7 @@ const parallelRequests = 256
 
 // Rows of a page of one partition.
 const (
-	minPage  = 5
+	minPage  = 3
 	pageSize = 100
 )
 

@@ -269,6 +269,8 @@
       area.setCustomValidity(wrong);
     });
   }
+  const current = $("nav [aria-current]");
+  if (current) current.parentElement.scrollLeft = current.offsetLeft - 60; // on a phone the sections are a row
   decorate();
   connect();
   awaitRest();

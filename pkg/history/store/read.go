@@ -198,6 +198,8 @@ const (
 	maxPage     = 500
 	maxScan     = 1000   // records that one page reads
 	maxMembers  = 10_000 // of the indexes, that one page reads
+	maxBatch    = 2500   // of them at a time
+	keptOf      = 4      // records that are read first for each row of a page with a filter
 )
 
 // List reads instances, the newest change of status first and, within a millisecond, the highest id first. A page reads a bounded
@@ -209,7 +211,10 @@ func (s *Reader) List(ctx context.Context, part int, q ListQuery) (Page, error) 
 	q.Limit = min(q.Limit, maxPage)
 	page := Page{Updated: q.Updated, Instance: q.Instance}
 	batch := q.Limit
-	for records, members := 0, 0; ; batch = min(2*batch, maxPage) { // few pass the filter, if one batch is not enough
+	if q.Keep != nil {
+		batch = min(keptOf*q.Limit, maxPage)
+	}
+	for records, members := 0, 0; ; {
 		rows, end, err := s.indexed(ctx, part, q, page, batch)
 		if err != nil {
 			return Page{}, err
@@ -236,6 +241,9 @@ func (s *Reader) List(ctx context.Context, part int, q ListQuery) (Page, error) 
 			page.Updated, page.Instance = rows[len(rows)-1].Updated, rows[len(rows)-1].Instance
 		}
 		records, members = records+len(picked), members+len(rows)
+		if batch = min(2*batch, maxPage); len(picked) < len(rows)/4 { // few pass: members cost less than records
+			batch = maxBatch
+		}
 		if end || records >= maxScan || members >= maxMembers {
 			page.More = !end
 			return page, nil

@@ -1,0 +1,28 @@
+package examples
+
+import (
+	"errors"
+
+	"github.com/pawlrun/pawl"
+)
+
+// Many activities of the same length side by side: work to disturb. The result is their number.
+var Burst = pawl.NewOrchestration[Pieces, int]("burst")
+
+// Pieces are how many activities a burst has, and how long each takes.
+type Pieces struct {
+	Count  int `json:"count"`
+	Millis int `json:"millis"`
+}
+
+func burst(ctx *pawl.Context, in Pieces) (int, error) {
+	if in.Count < 0 || in.Count > maxPieces {
+		return 0, errors.New("a burst has at most 10,000 pieces")
+	}
+	pieces := make([]*pawl.Future[string], in.Count)
+	for i := range pieces {
+		pieces[i] = Tortoise.Start(ctx, in.Millis)
+	}
+	done, err := pawl.All(ctx, pieces...)
+	return len(done), err
+}
