@@ -140,6 +140,9 @@ func TestFirstPageIsSmallAndClosed(t *testing.T) {
 func (h *harness) sent(path string) int {
 	h.Helper()
 	w, body := h.do("GET", path, "", "Accept-Encoding", "gzip")
+	if len(body) < 1<<10 && w.Header.Get("Content-Encoding") == "" {
+		return len(body) // not worth it
+	}
 	if w.Header.Get("Content-Encoding") != "gzip" || w.Header.Get("Vary") != "Accept-Encoding" {
 		h.Errorf("%s is not compressed: %v", path, w.Header)
 	}
