@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pawlrun/pawl/internal/core"
+	"github.com/pawlrun/pawl/internal/limiter"
 	"github.com/pawlrun/pawl/internal/turn"
 
 	"github.com/pawlrun/pawl"
@@ -37,9 +39,21 @@ var update = flag.Bool("update", false, "write what the interactions produce int
 //	fail ID                    it is not carried out
 //	conflict ID                it is not carried out, because the store has another history than the actor assumes
 //	purge ID                   a forced purge is ingested
+//	cancel ID                  a cancellation by a client is ingested
+//	block ID                   the turn of the instance does not come back
+//	leases ID STATUS           its reconciliation is carried out, and finds all leases so: unclaimed, expired, exhausted, missing
+//	unpublished ID EVENT       the task of an activity was not accepted by the stream; published: it was
 //	sent ID                    the stream acknowledges the messages of the instance
 //	unsent ID                  it does not
+//	limit OUTCOME              the oldest call of a limit is answered: admitted, waiting, limited, or silent
+//	granted ID EVENT           the limit reports that the activity was admitted
+//	queue empty                the oldest question to a task queue is answered: it is empty
 //	horizon                    the stream has nothing more of the partition
+//	tasks-lost                 the TASKS stream has lost its content
+//	tenure clean|unclean ID…   the tenure begins, and finds instances that are due
+//	crash                      the owner dies, with all that it knows
+//	hand-over                  the tenure is to end
+//	unfinished                 what the next owner has to repair
 //	after DURATION             time passes
 //	show ID                    phase, inputs in memory, and what is pending
 func TestInteractions(t *testing.T) {
@@ -71,6 +85,7 @@ const seal = ".seal" // of the elements that the owner makes
 // interaction is an actor, and a store that keeps what it writes.
 type interaction struct {
 	t           *testing.T
+	cfg         core.Config
 	actor       *core.Owner
 	now         time.Time
 	seq         uint64
@@ -79,6 +94,9 @@ type interaction struct {
 	outstanding map[string]core.Effect
 	publishing  []core.Effect
 	code        map[string]turn.Code
+	leases      store.LeaseStatus // that reconciliations find
+	members     map[string]limiter.Member
+	queued      []core.Effect // calls of limits and questions, in order
 }
 
 type stored struct {
@@ -100,21 +118,32 @@ func newInteraction(t *testing.T) *interaction {
 		}
 		return shipped.Receive(ctx)
 	})
-	programs, err := author.NewRegistry(fulfil, await, parent)
+	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
+	bounded := pawl.NewOrchestration[string, string]("bounded").Do(func(ctx *pawl.Context, in string) (string, error) { return limited.Call(ctx, in) })
+	nap := pawl.NewOrchestration[string, string]("nap").Do(func(ctx *pawl.Context, in string) (string, error) { return in, pawl.Sleep(ctx, time.Minute) })
+	programs, err := author.NewRegistry(fulfil, await, parent, bounded, nap)
 	if err != nil {
 		t.Fatal(err)
 	}
 	x := &interaction{
 		t: t, now: time.UnixMilli(1_800_000_000_000), stored: make(map[string]*stored), outstanding: make(map[string]core.Effect), code: make(map[string]turn.Code),
+		leases: store.LeaseClaimed, members: make(map[string]limiter.Member),
 	}
-	cfg := core.Config{Look: 10 * time.Second, MaxClaims: 10, Parked: 100, Programs: programs}
-	x.actor = core.New(cfg, core.Beginning{Seal: seal, Heads: "h"}, x.now)
-	t.Cleanup(func() {
-		for _, code := range x.code {
-			_ = code.Exec.Evict()
-		}
-	})
+	x.cfg = core.Config{Look: 10 * time.Second, MaxClaims: 10, Parked: 100, Programs: programs}
+	x.crash()
+	t.Cleanup(x.crash)
 	return x
+}
+
+// crash replaces the owner by one that knows nothing.
+func (x *interaction) crash() {
+	for _, code := range x.code {
+		_ = code.Exec.Evict()
+	}
+	clear(x.code)
+	clear(x.outstanding)
+	x.queued, x.publishing = nil, nil
+	x.actor = core.New(x.cfg, core.Beginning{Seal: seal, Heads: "h", Applied: history.Position{Seq: x.seq, Time: x.now.UnixNano()}}, x.now)
 }
 
 // play gives the text with the effects that its commands lead to.
@@ -161,12 +190,6 @@ func (x *interaction) command(args []string) []string {
 		return x.ingest(queue.Input{Instance: id, Kind: queue.KindPurge, Force: true}, how)
 	case "ok", "lost", "fail", "conflict":
 		return x.answer(id, args[0])
-	case "sent":
-		return x.published(id, nil)
-	case "unsent":
-		return x.published(id, queue.ErrNoStream)
-	case "horizon":
-		return x.step(core.Message{Kind: core.HorizonAnswered, Body: queue.Accepted{At: x.now}})
 	case "after":
 		d, err := time.ParseDuration(id)
 		if err != nil {
@@ -174,6 +197,46 @@ func (x *interaction) command(args []string) []string {
 		}
 		x.now = x.now.Add(d)
 		return x.elapsed(d)
+	case "cancel":
+		return x.ingest(queue.Input{Instance: id, Kind: queue.KindCancel, By: "ops"}, how)
+	case "block":
+		delete(x.outstanding, id)
+		delete(x.code, id)
+		return x.step(core.Message{Kind: core.TurnBlocked, ID: id})
+	case "leases":
+		x.leases = leaseStatuses[args[2]]
+		defer func() { x.leases = store.LeaseClaimed }()
+		return x.answer(id, "ok")
+	case "published", "unpublished":
+		m := core.Message{Kind: core.TaskPublished, ID: id, Event: x.eventID(args[2])}
+		if args[0] == "unpublished" {
+			m.Err = context.DeadlineExceeded
+		}
+		return x.step(m)
+	case "sent":
+		return x.published(id, nil)
+	case "unsent":
+		return x.published(id, queue.ErrNoStream)
+	case "horizon":
+		return x.step(core.Message{Kind: core.HorizonAnswered, Body: queue.Accepted{At: x.now}})
+	case "limit", "queue":
+		return x.dequeue(args[0], id)
+	case "granted":
+		return x.granted(id, x.eventID(args[2]))
+	case "tasks-lost":
+		return x.step(core.Message{Kind: core.TasksLost, Body: x.now})
+	case "scheduled":
+		return x.step(core.Message{Kind: core.ScheduleRead, Body: args[1:]})
+	case "tenure":
+		found := &core.Takeover{Now: x.now.UnixMilli(), Clean: args[1] == "clean", Due: args[2:], Policies: &limiter.Overrides{}}
+		return x.step(core.Message{Kind: core.TenureBegan, Body: found})
+	case "crash":
+		x.crash()
+		return nil
+	case "hand-over":
+		return x.step(core.Message{Kind: core.HandoverBegan})
+	case "unfinished":
+		return []string{fmt.Sprint(x.actor.Unfinished())}
 	case "show":
 		return []string{x.actor.Describe(id)}
 	default:
@@ -200,6 +263,8 @@ func (x *interaction) step(m core.Message) (out []string) {
 			continue
 		case core.PublishMessage:
 			x.publishing = append(x.publishing, e)
+		case core.CallGate, core.ReadQueueAge:
+			x.queued = append(x.queued, e)
 		case core.PostLater:
 			x.outstanding["later"] = e
 		default:
@@ -212,20 +277,6 @@ func (x *interaction) step(m core.Message) (out []string) {
 			text += fmt.Sprintf(", next in %v", time.UnixMilli(e.Recon.Wakeup).Sub(x.now))
 		}
 		out = append(out, text)
-	}
-	return out
-}
-
-// published answers the publishes of an instance.
-func (x *interaction) published(id string, err error) (out []string) {
-	all := x.publishing
-	x.publishing = nil
-	for _, e := range all {
-		if e.ID != id {
-			x.publishing = append(x.publishing, e)
-			continue
-		}
-		out = append(out, x.step(core.Message{Kind: core.MessagePublished, Number: e.Number, Err: err})...)
 	}
 	return out
 }
@@ -254,7 +305,9 @@ func (x *interaction) ingest(in queue.Input, how string) []string {
 		x.t.Fatal(err)
 	}
 	s := x.of(in.Instance)
-	s.inbox = append(s.inbox, arrivals[0].Msg.Element)
+	if s.inbox = append(s.inbox, arrivals[0].Msg.Element); in.Kind == queue.KindStart { // which goes in front
+		s.inbox = append(s.inbox[len(s.inbox)-1:], s.inbox[:len(s.inbox)-1]...)
+	}
 	b := &core.Ingested{Now: x.now.UnixMilli(), To: in.Pos, Arrivals: arrivals, Results: []store.Ingested{{Exists: s.rec != nil, Unread: len(s.inbox)}}}
 	if how == "unseen" {
 		b.Results = nil
@@ -321,7 +374,7 @@ func (x *interaction) answer(id, how string) []string {
 	case core.ReconcileWith:
 		m.Kind, m.Looked = core.Reconciled, store.Reconciled{Now: x.now.UnixMilli(), Unread: len(s.inbox)}
 		for _, l := range e.Recon.Leases {
-			m.Looked.Leases = append(m.Looked.Leases, store.LeaseState{Lease: l, Status: store.LeaseClaimed, Until: x.now.UnixMilli() + 10_000})
+			m.Looked.Leases = append(m.Looked.Leases, store.LeaseState{Lease: l, Status: x.leases, Until: x.now.UnixMilli() + 10_000})
 		}
 	case core.RemoveInstance:
 		delete(x.stored, id)
@@ -338,6 +391,67 @@ func (x *interaction) answer(id, how string) []string {
 		m.Err = store.ErrConflict
 	}
 	return x.step(m)
+}
+
+// published answers the publishes of an instance.
+func (x *interaction) published(id string, err error) (out []string) {
+	all := x.publishing
+	x.publishing = nil
+	for _, e := range all {
+		if e.ID != id {
+			x.publishing = append(x.publishing, e)
+			continue
+		}
+		out = append(out, x.step(core.Message{Kind: core.MessagePublished, Number: e.Number, Err: err})...)
+	}
+	return out
+}
+
+var leaseStatuses = map[string]store.LeaseStatus{
+	"unclaimed": store.LeaseUnclaimed, "expired": store.ClaimExpired, "exhausted": store.ClaimsExhausted, "missing": store.LeaseMissing,
+}
+
+func (x *interaction) eventID(number string) uint64 {
+	n, err := strconv.ParseUint(number, 10, 64)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return n
+}
+
+// dequeue answers the oldest effect of a kind that the store does not answer.
+func (x *interaction) dequeue(what, how string) []string {
+	kind := map[string]core.EffectKind{"limit": core.CallGate, "queue": core.ReadQueueAge}[what]
+	i := slices.IndexFunc(x.queued, func(e core.Effect) bool { return e.Kind == kind })
+	if i < 0 {
+		x.t.Fatalf("nothing is outstanding for %q", what)
+	}
+	e := x.queued[i]
+	x.queued = slices.Delete(x.queued, i, i+1)
+	m := core.Message{Number: e.Number}
+	if how == "silent" {
+		m.Err = context.DeadlineExceeded
+	}
+	switch what {
+	case "queue":
+		m.Kind, m.Body = core.QueueAgeRead, core.QueueAge{}
+	default:
+		m.Kind, m.Admitted.Now = core.GateAnswered, x.now.UnixMilli()
+		outcome := map[string]limiter.Kind{"admitted": limiter.Admitted, "waiting": limiter.Waiting, "limited": limiter.Limited}[how]
+		for range e.Call.Enter {
+			m.Admitted.Verdicts = append(m.Admitted.Verdicts, limiter.Verdict{Kind: outcome})
+		}
+		for _, entry := range e.Call.Enter {
+			x.members[entry.Member.Instance] = entry.Member
+		}
+	}
+	return x.step(m)
+}
+
+// granted reports a grant to an instance, as the owner of the limit does.
+func (x *interaction) granted(id string, _ uint64) []string {
+	n := core.GateNotice{Gate: "limited", Member: x.members[id], Kind: limiter.Admitted, At: x.now.UnixMilli()}
+	return x.step(core.Message{Kind: core.NoticesPassed, Body: []core.GateNotice{n}})
 }
 
 // turn has the code decide.

@@ -169,12 +169,9 @@ type outbox struct {
 func (a *outbox) repeatStartsNow() {
 	a.turns.turnObservers()
 	for _, id := range sorted(a.instances) {
-		in := a.instances[id]
-		if in == nil {
-			continue
-		}
-		if !in.phase.busy() && in.state != nil && in.state.ChildLen() > 0 && in.repeatStartsAt == 0 {
-			a.schedule.wake(id)
+		if in := a.instances[id]; in != nil && in.state != nil && in.state.ChildLen() > 0 && in.repeatStartsAt == 0 {
+			in.wakeupDue = true // behind what is outstanding, too: that was sent when it was too early
+			a.advance(in)
 		}
 	}
 }

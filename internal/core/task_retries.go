@@ -30,9 +30,7 @@ func (a *commits) taskFailed(instance string) {
 
 // taskPublished has all instances tried again: the stream takes tasks.
 func (a *commits) taskPublished() {
-	for _, id := range sorted(a.commits.resends.failed) {
-		a.schedule.todo = append(a.schedule.todo, id)
-	}
+	a.schedule.todo = append(a.schedule.todo, sorted(a.commits.resends.failed)...)
 	clear(a.commits.resends.failed)
 }
 

@@ -26,8 +26,8 @@ func (qs *queries) demand(ctx context.Context, queue string) (request.Reply, err
 		for _, u := range w.Used {
 			if u.Queue == queue {
 				r.Workers++
-				r.Claimed += uint64(max(0, u.Slots)) //nolint:gosec // not negative
-				r.Slots += uint64(max(0, u.Of))      //nolint:gosec // not negative
+				r.Claimed += uint64(max(0, u.Slots))
+				r.Slots += uint64(max(0, u.Of))
 			}
 		}
 	}

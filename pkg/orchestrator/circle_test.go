@@ -146,6 +146,7 @@ func TestAStartThatNobodyRegistersWaitsInSightAndGoesOnByItself(t *testing.T) {
 }
 
 func TestCodeThatBlocksDoesNotHoldUpTheNeighbours(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	s := newStand(t)
 	block := make(chan struct{})
 	defer close(block)

@@ -17,6 +17,7 @@ import (
 // Trap: while the concurrency is used up the next visit does not depend on the rate; a slot that is given back before the next one's
 // turn lay idle for up to two seconds.
 func TestWhoFindsASlotBeforeItsTurnByTheRateIsLetInAtItsTurn(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	s := newStand(t)
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1), pawl.Rate(1, 300*time.Millisecond))
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))

@@ -170,6 +170,7 @@ func TestEveryLimitIsListedOnceByTheOwnerOfItsPartition(t *testing.T) {
 }
 
 func TestIdleLimitIsShownWithThePolicyInForce(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	s, stile := newStand(t), newTurnstile()
 	busy := pawl.NewActivity[string, string]("busy", pawl.Rate(1, time.Hour))
 	s.orchestrate(orchestrator.Config{}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return busy.Call(ctx, who) }))

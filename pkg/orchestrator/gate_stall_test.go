@@ -21,6 +21,7 @@ import (
 
 // A stall may last until somebody deploys other code, and what the others wait for is over.
 func TestAnActivityThatHasEndedGivesItsSlotBackWhileItsInstanceIsStalled(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	for _, c := range []struct {
 		name string
 		code []pawl.OrchestrationBinding // instead of what has called it
@@ -62,6 +63,7 @@ func TestAnActivityThatHasEndedGivesItsSlotBackWhileItsInstanceIsStalled(t *test
 // Trap: only the first of the words that come together is acted on. Where that is about a slot which stays in use, no other would ever be
 // given back.
 func TestAllSlotsOfAStalledInstanceThatNobodyUsesAreGivenBackTogether(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	const slots = 12
 	s, stile := newStand(t), newTurnstile()
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(slots))
@@ -101,6 +103,7 @@ func TestAllSlotsOfAStalledInstanceThatNobodyUsesAreGivenBackTogether(t *testing
 
 // The turn that entered was lost, and now its code is not there: it will enter anew.
 func TestASlotOfALostTurnIsGivenBackWhileItsInstanceIsStalled(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, hello.Do(callGreet))
 	s.start("nobody-has-this", "h", `"h"`)
@@ -110,6 +113,7 @@ func TestASlotOfALostTurnIsGivenBackWhileItsInstanceIsStalled(t *testing.T) {
 
 // Events are kept for a day for a start that may never come.
 func TestASlotOfNobodyIsGivenBackAlthoughEventsWaitForTheStart(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, hello.Do(callGreet))
 	s.event("ping", "h", `1`)
@@ -158,6 +162,7 @@ func (s *stand) looked(at *lingering) {
 
 // Trap: a look speaks for what was known when it was sent. What a gate says behind it may be about who has come since, to another owner.
 func TestASlotOfNobodyIsGivenBackByALookThatCameBehindTheWord(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	s := newStand(t)
 	held := &lingering{looks: make(chan struct{}, 2), goesOn: make(chan struct{}, 2)}
 	s.redis.AddHook(held)

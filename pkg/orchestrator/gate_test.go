@@ -308,6 +308,7 @@ func TestARetryQueuesAnewUnlessItKeepsItsSlot(t *testing.T) {
 }
 
 func TestALostWordIsSaidAgain(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	s, stile := newStand(t), newTurnstile()
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
 	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))
@@ -356,6 +357,7 @@ func TestAWordThatTheGateDoesNotConfirmIsNoGrant(t *testing.T) {
 
 // A turn that was lost entered the gate of another key; the one that stands has the same ticket, and waits elsewhere.
 func TestATicketLeavesTheGateThatItsHistoryDoesNotName(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	s, stile := newStand(t), newTurnstile()
 	limited := pawl.NewActivity[string, string]("limited", pawl.Concurrency(1))
 	s.orchestrate(orchestrator.Config{Look: 10 * time.Second}, hello.Do(func(ctx *pawl.Context, who string) (string, error) { return limited.Call(ctx, who) }))

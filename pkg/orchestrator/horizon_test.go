@@ -36,6 +36,7 @@ func (s *stand) outage(cfg orchestrator.Config, code pawl.OrchestrationBinding, 
 
 // Trap: after an outage, a timer decided before the inputs that were accepted before it was due have been read.
 func TestEventAcceptedBeforeADeadlineWinsAfterAnOutage(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	const limit = 3 * time.Second
 	s := newStand(t)
 	code := hello.Do(func(ctx *pawl.Context, _ string) (string, error) {
@@ -83,6 +84,7 @@ func TestTimerFiresBehindABacklogOfAnySize(t *testing.T) {
 
 // A second start that was accepted while the instance was kept finds it, and begins nothing.
 func TestRetentionWaitsForStartsThatWereAcceptedBefore(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	const kept = 3 * time.Second
 	s := newStand(t)
 	code := hello.Do(func(*pawl.Context, string) (string, error) { return "", nil })
@@ -108,6 +110,7 @@ func TestRetentionWaitsForStartsThatWereAcceptedBefore(t *testing.T) {
 
 // Events wait a day for a start; one that was accepted within the day finds them.
 func TestEarlyEventsWaitForAStartThatWasAcceptedInTime(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	s := newStand(t)
 	code := hello.Do(func(ctx *pawl.Context, _ string) (string, error) { return ping.Receive(ctx) })
 	s.stop(s.orchestrate(orchestrator.Config{}, code))
@@ -123,6 +126,7 @@ func TestEarlyEventsWaitForAStartThatWasAcceptedInTime(t *testing.T) {
 
 // A completion whose doorbell was lost is known to the store alone: it was there before the deadline, so it wins.
 func TestTimerFiresBehindACompletionWhoseDoorbellWasLost(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	const limit = 1500 * time.Millisecond
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{Look: time.Minute}, hello.Do(func(ctx *pawl.Context, in string) (string, error) {

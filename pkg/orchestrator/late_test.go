@@ -15,6 +15,7 @@ import (
 // Trap: a time that is counted from the last event instead of the turn's own fires early. Whoever was started while there was no
 // orchestrator has an input that is old; each of its attempts has all of its time all the same, also the second.
 func TestAnAttemptIsNotOverBeforeItHasBegun(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	s := newStand(t)
 	const limit = 3 * time.Second
 	flaky := pawl.NewActivity[string, string]("flaky")

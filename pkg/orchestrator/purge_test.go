@@ -170,6 +170,7 @@ func TestAParentIsToldOfAChildThatIsPurgedBeforeItHasBegun(t *testing.T) {
 }
 
 func TestRetentionIsByStatusAndStartsWhenAParentCanNotMissTheEnd(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	s := newStand(t)
 	s.orchestrate(orchestrator.Config{Look: 200 * time.Millisecond, Retention: orchestrator.Retention{Completed: 300 * time.Millisecond, Failed: -1}},
 		only.Do(func(_ *pawl.Context, in string) (string, error) { return in, nil }),

@@ -29,6 +29,7 @@ func (s *stand) through() (p *netfault.Proxy, orchestrate func(orchestrator.Conf
 // A completion that is too large for its doorbell and comes between a commit and its answer is in
 // nobody's memory: the inbox must be read.
 func TestALargeResultThatComesBetweenACommitAndItsAnswerDoesNotWaitForTheLook(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	s := newStand(t)
 	p, orchestrate := s.through()
 	large := pawl.NewActivity[int, string]("large")

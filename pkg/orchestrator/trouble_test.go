@@ -15,6 +15,7 @@ import (
 
 // Redis refuses every write for a while: nothing is lost, and nobody asks it in a loop.
 func TestARedisThatRefusesWritesForAWhileIsAskedWithPausesAndThenEverythingGoesOn(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	for name, trouble := range map[string]struct{ begin, end []any }{
 		"out of memory": {[]any{"CONFIG", "SET", "maxmemory", "1"}, []any{"CONFIG", "SET", "maxmemory", "0"}},
 		"read only":     {[]any{"REPLICAOF", "127.0.0.1", "1"}, []any{"REPLICAOF", "NO", "ONE"}},
