@@ -55,7 +55,7 @@ func (j *Job) Payload() (history.Payload, error) {
 	if err := j.Check(); err != nil {
 		return history.Payload{}, err
 	}
-	b, err := json.Marshal(j)
+	b, err := json.Marshal(j) //nolint:musttag // of Declared, whose fields have no tags
 	if err == nil && len(b) > replay.MaxPayload {
 		err = fmt.Errorf("a job with its input has %d bytes, and the limit is %d: %w", len(b), replay.MaxPayload, pawl.ErrTooLarge)
 	}
@@ -95,7 +95,7 @@ func job(x *replay.Execution) replay.Ending {
 
 func runJob(x *replay.Execution) (history.Payload, error) {
 	var j Job
-	if err := json.Unmarshal(x.Input().Data, &j); err != nil {
+	if err := json.Unmarshal(x.Input().Data, &j); err != nil { //nolint:musttag // as above
 		return history.Payload{}, fmt.Errorf("input of %s: %w: %w", JobName, err, pawl.ErrUndecodable)
 	}
 	if err := j.Check(); err != nil {

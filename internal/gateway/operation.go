@@ -188,8 +188,12 @@ func (c *call) decode(v any) error {
 
 // optionalBody reports that a body of this type may be left out.
 func optionalBody(v any) bool {
-	_, is := v.(*reason)
-	return is
+	switch v.(type) {
+	case *reason, *command:
+		return true
+	default:
+		return false
+	}
 }
 
 // key is the Idempotency-Key; empty: none.

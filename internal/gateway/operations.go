@@ -22,7 +22,7 @@ var (
 
 // operations are what the API can do.
 func operations() []operation {
-	return slices.Concat(instanceOperations(), messageOperations(), limitOperations())
+	return slices.Concat(instanceOperations(), messageOperations(), scheduleOperations(), limitOperations())
 }
 
 const root = "/api/v1"

@@ -43,7 +43,7 @@ func problemOf(err error) *problem {
 	p := &problem{Status: http.StatusInternalServerError, Detail: userText(err)}
 	_, badPolicy := errors.AsType[*history.PolicyError](err)
 	switch {
-	case errors.Is(err, client.ErrNotFound), errors.Is(err, client.ErrNoStatus):
+	case errors.Is(err, client.ErrNotFound), errors.Is(err, client.ErrNoStatus), errors.Is(err, client.ErrNoSchedule):
 		p.Status = http.StatusNotFound
 	case errors.Is(err, pawl.ErrBadName), errors.Is(err, pawl.ErrBadID), errors.Is(err, queue.ErrBadName), errors.Is(err, queue.ErrBadInstance), badPolicy:
 		p.Status = http.StatusBadRequest

@@ -72,13 +72,14 @@ func (c *calendar) lastDay(item string) (bool, error) {
 // nthWeekday reads fri#2 and friL.
 func (c *calendar) nthWeekday(item string) (bool, error) {
 	day, nth, is := strings.Cut(item, "#")
-	n, err := 0, error(nil)
-	if !is {
-		if day, is = strings.CutSuffix(item, "l"); !is || day == "" {
-			return false, nil
+	n := 0
+	if is {
+		var err error
+		if n, err = strconv.Atoi(nth); err != nil || n < 1 || n > 5 {
+			return true, fmt.Errorf("weekday %q: a month has the 1st to the 5th of a weekday", item)
 		}
-	} else if n, err = strconv.Atoi(nth); err != nil || n < 1 || n > 5 {
-		return true, fmt.Errorf("weekday %q: a month has the 1st to the 5th of a weekday", item)
+	} else if day, is = strings.CutSuffix(item, "l"); !is || day == "" {
+		return false, nil
 	}
 	w, err := fields.weekday.value(day)
 	if err != nil {

@@ -135,8 +135,8 @@ func (s *Schedule) Delay(id string, t time.Time) time.Duration {
 		return 0
 	}
 	h := fnv.New64a()
-	_, _ = h.Write(binary.BigEndian.AppendUint64([]byte(id), uint64(t.Unix()))) // never fails
-	return time.Duration(h.Sum64()%uint64(limit.Milliseconds())) * time.Millisecond
+	_, _ = h.Write(binary.BigEndian.AppendUint64([]byte(id), uint64(t.Unix())))     //nolint:gosec // any bits will do; Write never fails
+	return time.Duration(h.Sum64()%uint64(limit.Milliseconds())) * time.Millisecond //nolint:gosec // positive, and smaller than limit
 }
 
 // excluded returns the time from which the search goes on if t is excluded; zero if it is not.

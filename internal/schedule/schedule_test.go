@@ -150,10 +150,10 @@ func zones(t *testing.T) map[*time.Location][]time.Time {
 func counts(u, change time.Time, before, after time.Duration, spring, fall string) bool {
 	if u.Before(change) {
 		again := u.Add(before - after) // shows the same
-		return !(fall == "last" && after < before && !again.Before(change))
+		return fall != "last" || after >= before || again.Before(change)
 	}
 	earlier := u.Add(after - before)
-	return !(fall == "first" && after < before && earlier.Before(change))
+	return fall != "first" || after >= before || !earlier.Before(change)
 }
 
 func TestPoliciesHoldInEveryZoneFrom2020To2037(t *testing.T) {
