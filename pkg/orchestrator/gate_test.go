@@ -392,7 +392,13 @@ func TestASlotIsKeptAlsoByWhomItsTimeEndsAtOnce(t *testing.T) {
 		}
 		return limited.Call(ctx, who, pawl.Retry{Attempts: 2, Initial: time.Hour, Max: time.Hour}, pawl.AttemptTimeout(time.Millisecond), pawl.KeepSlot())
 	}))
-	s.work(worker.Config{}, limited.Do(stile.do))
+	s.work(worker.Config{}, limited.Do(func(ctx context.Context, who string) (string, error) {
+		if who == "h-1" { // it must not end before its time is over
+			<-ctx.Done()
+			return "", ctx.Err()
+		}
+		return stile.do(ctx, who)
+	}))
 	s.oneWaits(stile)
 	close(stile.end)
 	s.ended("h-0")
