@@ -1,0 +1,28 @@
+package pawltest
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/pawlrun/pawl"
+)
+
+// ReplayDir is Replay of every history in a directory: the files NAME.jsonl that pawl history --json wrote, each as a subtest. A directory
+// without one fails the test.
+func ReplayDir(t *testing.T, dir string, bindings ...pawl.Binding) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no history (*.jsonl) in %s: %v", dir, err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			exported, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			Replay(t, exported, bindings...)
+		})
+	}
+}
