@@ -71,7 +71,7 @@ func TestScheduleRunsAJobAtEachTimeAndEndsAfterTheLast(t *testing.T) {
 		s.Remaining, s.Until = 0, time.Date(2026, 1, 1, 2, 30, 0, 0, time.UTC)
 	}), nil)
 	want(t, "until", got, []string{"1T01", "1T02"})
-	got, end = scheduled(t, hourly(func(s *builtin.Schedule) { s.Remaining = 120 }), nil) // over several executions
+	got, end = scheduled(t, hourly(func(s *builtin.Schedule) { s.Remaining = 120 }), nil, func(e *pawltest.Env) { e.CrashAfter(100, 500) }) // over several executions
 	if len(got) != 120 || end.Done != 120 || got[119] != "6T00" {
 		t.Errorf("%d times to %s, %d done", len(got), got[len(got)-1], end.Done)
 	}
