@@ -6,7 +6,7 @@ import (
 	"github.com/pawlrun/pawl"
 )
 
-// Many activities of the same length side by side: work to disturb. The result is their number.
+// Burst runs many activities of the same length side by side: work to disturb. The result is their number.
 var Burst = pawl.NewOrchestration[Pieces, int]("burst")
 
 // Pieces are how many activities a burst has, and how long each takes.

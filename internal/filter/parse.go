@@ -29,25 +29,25 @@ func Parse(text string, now time.Time) (w Where, err error) {
 		}
 	}()
 	if len(text) > MaxBytes {
-		p.fail(0, "the filter has %d bytes; at most %d", len(text), MaxBytes)
+		p.failf(0, "the filter has %d bytes; at most %d", len(text), MaxBytes)
 	}
 	if !utf8.ValidString(text) {
-		p.fail(0, "the filter is not UTF-8")
+		p.failf(0, "the filter is not UTF-8")
 	}
 	p.next()
 	for p.kind != end {
 		if len(w) == maxTerms {
-			p.fail(p.start, "more than %d terms", maxTerms)
+			p.failf(p.start, "more than %d terms", maxTerms)
 		}
 		w = append(w, p.term())
 		if p.kind == end {
 			break
 		}
 		if !p.keyword("and") {
-			p.fail(p.start, "expected and or the end, got %s%s", p.got(), p.hint())
+			p.failf(p.start, "expected and or the end, got %s%s", p.got(), p.hint())
 		}
 		if p.next(); p.kind == end {
-			p.fail(p.start, "a term is missing behind and")
+			p.failf(p.start, "a term is missing behind and")
 		}
 	}
 	return w, nil
@@ -73,7 +73,7 @@ type parser struct {
 	token string // without quotes
 }
 
-func (p *parser) fail(at int, format string, args ...any) {
+func (p *parser) failf(at int, format string, args ...any) {
 	panic(&Error{Column: utf8.RuneCountInString(p.text[:at]) + 1, Message: fmt.Sprintf(format, args...)})
 }
 
@@ -126,7 +126,7 @@ func (p *parser) next() {
 			n = len(rest)
 		}
 		if n == 0 {
-			p.fail(p.at, "unexpected character; a value with it is in quotes")
+			p.failf(p.at, "unexpected character; a value with it is in quotes")
 		}
 		p.kind, p.token = word, rest[:n]
 	}
@@ -147,13 +147,13 @@ func (p *parser) quoted(mark byte) {
 			b.WriteByte(c)
 		}
 	}
-	p.fail(p.start, "the quote is not closed")
+	p.failf(p.start, "the quote is not closed")
 }
 
 func (p *parser) term() Term {
 	t := Term{Field: Field(strings.ToLower(p.token))}
 	if p.kind != word || !slices.Contains(Fields(), t.Field) {
-		p.fail(p.start, "expected a field, got %s; the fields are %s", p.got(), fieldNames())
+		p.failf(p.start, "expected a field, got %s; the fields are %s", p.got(), fieldNames())
 	}
 	p.next()
 	t.Op = Op(strings.ToLower(p.token))
@@ -162,7 +162,7 @@ func (p *parser) term() Term {
 		allowed = []Op{Before, BeforeOrAt, After, AfterOrAt}
 	}
 	if p.kind == quoted || !slices.Contains(allowed, t.Op) {
-		p.fail(p.start, "expected %s behind %s, got %s", list(allowed), t.Field, p.got())
+		p.failf(p.start, "expected %s behind %s, got %s", list(allowed), t.Field, p.got())
 	}
 	p.next()
 	switch {
@@ -178,12 +178,12 @@ func (p *parser) term() Term {
 
 func (p *parser) values(f Field) (all []string) {
 	if p.token != "(" || p.kind != symbol {
-		p.fail(p.start, "expected ( behind in, got %s", p.got())
+		p.failf(p.start, "expected ( behind in, got %s", p.got())
 	}
 	for {
 		p.next()
 		if len(all) == maxValues {
-			p.fail(p.start, "more than %d values", maxValues)
+			p.failf(p.start, "more than %d values", maxValues)
 		}
 		all = append(all, p.value(f, In))
 		if p.kind == symbol && p.token == ")" {
@@ -191,18 +191,18 @@ func (p *parser) values(f Field) (all []string) {
 			return all
 		}
 		if p.kind != symbol || p.token != "," {
-			p.fail(p.start, "expected , or ), got %s", p.got())
+			p.failf(p.start, "expected , or ), got %s", p.got())
 		}
 	}
 }
 
 func (p *parser) value(f Field, op Op) string {
 	if p.kind != word && p.kind != quoted {
-		p.fail(p.start, "expected a value of %s, got %s", f, p.got())
+		p.failf(p.start, "expected a value of %s, got %s", f, p.got())
 	}
 	v := p.token
 	if f == Status && op != Starts && !slices.Contains(Statuses(), v) {
-		p.fail(p.start, "%.40q is not a status; they are %s", v, list(Statuses()))
+		p.failf(p.start, "%.40q is not a status; they are %s", v, list(Statuses()))
 	}
 	p.next()
 	return v
@@ -211,11 +211,11 @@ func (p *parser) value(f Field, op Op) string {
 // moment reads a time.
 func (p *parser) moment() (at int64, ago string) {
 	if p.kind != word && p.kind != quoted {
-		p.fail(p.start, "expected a time, got %s", p.got())
+		p.failf(p.start, "expected a time, got %s", p.got())
 	}
 	t, ok := p.instant()
 	if !ok || t.UnixMilli() <= 0 || t.UnixMilli() > maxTime {
-		p.fail(p.start, "%.40q is not a time; write -24h, -7d, 2026-11-22 or 2026-11-22T08:00:00Z", p.token)
+		p.failf(p.start, "%.40q is not a time; write -24h, -7d, 2026-11-22 or 2026-11-22T08:00:00Z", p.token)
 	}
 	ago, relative := strings.CutPrefix(p.token, "-")
 	if p.next(); !relative {

@@ -56,7 +56,10 @@ func scaled(b *testing.B) (*integration.Fleet, string) {
 			}
 			return n, nil
 		}))
-	handler := gateway.New(gateway.Config{Client: func() *client.Client { return fleet.Client }, Access: access.Policy{Loopback: true}, Logger: slog.New(slog.NewJSONHandler(io.Discard, nil))})
+	handler := gateway.New(gateway.Config{
+		Client: func() *client.Client { return fleet.Client }, Access: access.Policy{Loopback: true},
+		Logger: slog.New(slog.NewJSONHandler(io.Discard, nil)), //nolint:sloglint // the lines are part of the cost
+	})
 	srv := httptest.NewUnstartedServer(nil)
 	srv.Config = gateway.NewServer(handler, slog.New(slog.DiscardHandler))
 	srv.Start()
