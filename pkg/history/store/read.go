@@ -196,10 +196,10 @@ type ListQuery struct {
 const (
 	defaultPage = 100
 	maxPage     = 500
-	maxScan     = 1000   // records that one page reads
-	maxMembers  = 10_000 // of the indexes, that one page reads
-	maxBatch    = 2500   // of them at a time
-	keptOf      = 4      // records that are read first for each row of a page with a filter
+	maxScan     = 1000  // records that one page reads
+	maxMembers  = 2_000 // of the indexes, that one page reads
+	maxBatch    = 500   // of them at a time
+	keptOf      = 4     // records that are read first for each row of a page with a filter
 )
 
 // List reads instances, the newest change of status first and, within a millisecond, the highest id first. A page reads a bounded
