@@ -3,12 +3,14 @@
 package chaos
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	mathrand "math/rand/v2"
@@ -121,7 +123,25 @@ func (s *servers) losePower(d time.Duration) error {
 	}
 	s.nats.Start()
 	s.redis.Restart(s.t)
-	return err
+	return errors.Join(err, s.rewriteAOF())
+}
+
+// rewriteAOF has Redis write its AOF anew, as an operator must after the loss of power: of a transaction whose end is lost, Redis
+// (7.0) leaves the beginning in the file, and executes it at its next restart.
+func (s *servers) rewriteAOF() error {
+	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
+	defer stop()
+	rdb := s.redis.Client(s.t)
+	if err := rdb.BgRewriteAOF(ctx).Err(); err != nil {
+		return err
+	}
+	for {
+		info, err := rdb.Info(ctx, "persistence").Result()
+		if err != nil || strings.Contains(info, "aof_rewrite_in_progress:0") && strings.Contains(info, "aof_rewrite_scheduled:0") {
+			return err
+		}
+		wait(10 * time.Millisecond)
+	}
 }
 
 // tmpfs is a file system whose size can be changed.
