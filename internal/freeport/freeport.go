@@ -24,33 +24,33 @@ const (
 	last  = 32000
 )
 
-// Take returns a port of 127.0.0.1 on which nothing listens, and which no other test is given before the end of t.
+// Take returns a port of 127.0.0.1 on which nothing listens, and which no other test is given before the end of tb.
 // It is safe for concurrent use, also by several processes.
-func Take(t testing.TB) int {
-	t.Helper()
+func Take(tb testing.TB) int {
+	tb.Helper()
 	n := last - first + 1
 	start := rand.IntN(n)
 	for i := range n {
 		port := first + (start+i)%n
-		lock, err := reserve(file(t, port), port)
+		lock, err := reserve(file(tb, port), port)
 		if err != nil {
-			t.Fatalf("reserve port %d: %v", port, err)
+			tb.Fatalf("reserve port %d: %v", port, err)
 		}
 		if lock != nil {
-			t.Cleanup(func() { _ = lock.Close() })
+			tb.Cleanup(func() { _ = lock.Close() })
 			return port
 		}
 	}
-	t.Fatalf("every port from %d to %d is in use", first, last)
+	tb.Fatalf("every port from %d to %d is in use", first, last)
 	return 0
 }
 
 // file is the path of the file that stands for the port, the same for all processes of this user.
-func file(t testing.TB, port int) string {
-	t.Helper()
+func file(tb testing.TB, port int) string {
+	tb.Helper()
 	dir := filepath.Join(os.TempDir(), "pawl-ports-"+strconv.Itoa(os.Getuid()))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return filepath.Join(dir, strconv.Itoa(port))
 }

@@ -40,6 +40,12 @@ func listInstances(c *call) (answer, error) {
 	limit := o.Limit - 1 // one more is read, to know whether there are more
 	out := api.Instances{Instances: []api.Instance{}}
 	for d, err := range rows {
+		if partial, ok := errors.AsType[*client.PartialListError](err); ok {
+			if out.Next = partial.Cursor; partial.Err != nil {
+				out.Incomplete = userText(partial.Err)
+			}
+			break
+		}
 		if err != nil && len(out.Instances) == 0 {
 			return answer{}, err
 		}
@@ -69,6 +75,9 @@ func countInstances(c *call) (answer, error) {
 	return answer{body: out}, nil
 }
 
+// maxEmptyPages bounds what one request reads of the stores for a filter that few instances pass.
+const maxEmptyPages = 2
+
 func (c *call) listOptions() (o client.ListOptions, err error) {
 	limit, err := c.limit()
 	if err != nil {
@@ -77,7 +86,7 @@ func (c *call) listOptions() (o client.ListOptions, err error) {
 	if _, err := c.where(); err != nil {
 		return o, err
 	}
-	o = client.ListOptions{Where: c.query.Get("where"), After: c.query.Get("cursor"), Limit: limit + 1}
+	o = client.ListOptions{Where: c.query.Get("where"), After: c.query.Get("cursor"), Limit: limit + 1, MaxEmptyPages: maxEmptyPages}
 	if _, _, err = request.ParseListCursor(o.After); err != nil {
 		return o, badRequest("%v", err)
 	}

@@ -245,7 +245,7 @@ func (c *Client) Queues(ctx context.Context, action string) iter.Seq2[QueueInfo,
 			err := c.requestWithin(ctx, c.opts.OwnerTimeout, partition, &request.Limits{Action: action, Cursor: cursor, Limit: pageSize}, &r)
 			return convert(r.Limits, queueOf), r.Cursor, err
 		}
-		sources := openAll(ctx, c.partitions(), page)
+		sources := openAll(ctx, c.partitions(), page, 0)
 		for _, s := range sources {
 			for ; len(s.rows) > 0; s.fill(ctx) {
 				for _, row := range s.rows {

@@ -27,7 +27,28 @@ type ListOptions struct {
 	Status Status // "": all
 	After  string // only instances after that of this Cursor; "": from the beginning
 	Limit  int    // maximum number of rows; 0: no limit
+
+	// MaxEmptyPages bounds the search for rows that pass Where: after so many pages of a partition without one, each of at most
+	// 2,000 instances, the list ends with a *PartialListError. 0: no bound.
+	MaxEmptyPages int
 }
+
+// PartialListError ends a list that has reached ListOptions.MaxEmptyPages.
+type PartialListError struct {
+	Cursor string // the list continues after it
+	Err    error  // wraps ErrNoOwner: partitions that did not answer; nil: all have
+}
+
+func (e *PartialListError) Error() string {
+	s := "client: few instances pass the filter; the list continues after the cursor " + e.Cursor
+	if e.Err != nil {
+		s += "; " + e.Err.Error()
+	}
+	return s
+}
+
+// Unwrap returns Err.
+func (e *PartialListError) Unwrap() error { return e.Err }
 
 // Cursor is the place of an instance in a listing, for ListOptions.After.
 func Cursor(s Summary) string { return request.ListCursor(unixMilli(s.StatusSince), s.Instance) }
@@ -53,21 +74,21 @@ func (c *Client) List(ctx context.Context, o ListOptions) iter.Seq2[Summary, err
 		size = min(2*o.Limit/c.partitions()+minPage, o.Limit, pageSize)
 	}
 	text := where.Fixed().String() // times are the same for all partitions and pages
-	return c.merged(ctx, func(ctx context.Context, partition int, cursor string) ([]request.Summary, string, error) {
+	return merged(ctx, c.partitions(), func(ctx context.Context, partition int, cursor string) ([]request.Summary, string, error) {
 		if cursor == "" {
 			cursor = o.After
 		}
 		return c.instances(ctx, partition, &request.List{Where: text, Limit: size, Cursor: cursor})
-	}, o.Limit)
+	}, o.Limit, o.MaxEmptyPages)
 }
 
 // Stalled iterates over the stalled instances, as List does, and why they are stalled. Among them are those with an activity that no
 // worker has registered, or in a queue without workers: such an instance is found within two reconcile intervals of its
 // orchestrator (20 s by default).
 func (c *Client) Stalled(ctx context.Context) iter.Seq2[Summary, error] {
-	return c.merged(ctx, func(ctx context.Context, partition int, cursor string) ([]request.Summary, string, error) {
+	return merged(ctx, c.partitions(), func(ctx context.Context, partition int, cursor string) ([]request.Summary, string, error) {
 		return c.instances(ctx, partition, &request.Stalled{Cursor: cursor, Limit: pageSize})
-	}, 0)
+	}, 0, 0)
 }
 
 func (c *Client) instances(ctx context.Context, partition int, q request.Request) ([]request.Summary, string, error) {
@@ -97,7 +118,7 @@ func (c *Client) Count(ctx context.Context, since ...time.Time) (Counts, error) 
 		var r request.Counts
 		err := c.requestWithin(ctx, c.opts.OwnerTimeout, partition, q, &r)
 		return []request.Counts{r}, "", err
-	})
+	}, 0)
 	for _, s := range sources {
 		for _, r := range s.rows {
 			for _, n := range r.Status {
@@ -127,15 +148,20 @@ type pageFunc[T any] func(ctx context.Context, partition int, cursor string) (ro
 type source[T any] struct {
 	partition int
 	page      pageFunc[T]
+	maxEmpty  int // pages without a row, one after the other; 0: no maximum
 	rows      []T
 	cursor    string
 	end       bool
+	cut       bool // maxEmpty is reached
 	err       error
 }
 
 // fill reads the next page if no rows are left.
 func (s *source[T]) fill(ctx context.Context) {
-	for len(s.rows) == 0 && !s.end {
+	for empty := 0; len(s.rows) == 0 && !s.end; empty++ {
+		if s.cut = s.maxEmpty > 0 && empty == s.maxEmpty; s.cut {
+			return
+		}
 		rows, next, err := s.page(ctx, s.partition, s.cursor)
 		if err != nil {
 			s.err, s.end = err, true
@@ -145,12 +171,17 @@ func (s *source[T]) fill(ctx context.Context) {
 	}
 }
 
-// merged iterates over the rows of all partitions, in order, at most limit (0: all), and ends with the error of an incomplete list.
-func (c *Client) merged(ctx context.Context, page pageFunc[request.Summary], limit int) iter.Seq2[Summary, error] {
+// merged iterates over the rows of all partitions, in order, at most limit (0: all), and ends with the error of an incomplete list,
+// or with that of one that was cut: the rows that a partition has not read yet may belong in front of those at hand.
+func merged(ctx context.Context, partitions int, page pageFunc[request.Summary], limit, maxEmpty int) iter.Seq2[Summary, error] {
 	return func(yield func(Summary, error) bool) {
-		sources := openAll(ctx, c.partitions(), page)
+		sources := openAll(ctx, partitions, page, maxEmpty)
 		for n := 0; limit == 0 || n < limit; n++ {
-			s := first(sources)
+			s, at := first(sources), firstCut(sources)
+			if at != "" && (s == nil || at.after(&s.rows[0])) {
+				yield(Summary{}, &PartialListError{Cursor: string(at), Err: missing(sources, partitions)})
+				return
+			}
 			if s == nil {
 				break
 			}
@@ -161,20 +192,20 @@ func (c *Client) merged(ctx context.Context, page pageFunc[request.Summary], lim
 			}
 			s.fill(ctx)
 		}
-		if err := missing(sources, c.partitions()); err != nil {
+		if err := missing(sources, partitions); err != nil {
 			yield(Summary{}, err)
 		}
 	}
 }
 
 // openAll reads the first page of every partition, in parallel.
-func openAll[T any](ctx context.Context, partitions int, page pageFunc[T]) []*source[T] {
+func openAll[T any](ctx context.Context, partitions int, page pageFunc[T], maxEmpty int) []*source[T] {
 	sources := make([]*source[T], partitions)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	places := make(chan struct{}, parallelRequests)
 	for p := range partitions {
-		sources[p] = &source[T]{partition: p, page: page}
+		sources[p] = &source[T]{partition: p, page: page, maxEmpty: maxEmpty}
 		places <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-places }()
@@ -210,12 +241,38 @@ func missing[T any](sources []*source[T], of int) error {
 func first(sources []*source[request.Summary]) *source[request.Summary] {
 	var best *source[request.Summary]
 	for _, s := range sources {
-		if len(s.rows) == 0 {
-			continue
-		}
-		if best == nil || cmp.Or(cmp.Compare(s.rows[0].StatusSince, best.rows[0].StatusSince), cmp.Compare(s.rows[0].Instance, best.rows[0].Instance)) > 0 {
+		if len(s.rows) > 0 && (best == nil || inOrder(s.rows[0].StatusSince, s.rows[0].Instance, best.rows[0].StatusSince, best.rows[0].Instance)) {
 			best = s
 		}
 	}
 	return best
+}
+
+// place is the cursor up to which a source was read.
+type place string
+
+// firstCut is the first place at which a source was cut; "" if none was.
+func firstCut(sources []*source[request.Summary]) (at place) {
+	var since int64
+	var id string
+	for _, s := range sources {
+		if !s.cut {
+			continue
+		}
+		if t, i, err := request.ParseListCursor(s.cursor); err == nil && (at == "" || inOrder(t, i, since, id)) {
+			at, since, id = place(s.cursor), t, i
+		}
+	}
+	return at
+}
+
+// after reports whether the row is behind the place: rows that were not read may precede it.
+func (p place) after(row *request.Summary) bool {
+	since, id, err := request.ParseListCursor(string(p))
+	return err == nil && inOrder(since, id, row.StatusSince, row.Instance)
+}
+
+// inOrder reports whether the first of two rows precedes the second.
+func inOrder(since int64, id string, since2 int64, id2 string) bool {
+	return cmp.Or(cmp.Compare(since, since2), cmp.Compare(id, id2)) > 0
 }
