@@ -23,7 +23,7 @@ const (
 // gatePoints are the crash points that calls of a limited action pass, and at which pass a process dies.
 func gatePoints() []tellingPoint {
 	return []tellingPoint{
-		{firstGatePoint, "2"}, {"orchestrator.entered", "3"}, {"orchestrator.left", "6"}, {sweptPoint, "2"},
+		{firstGatePoint, "2"}, {"orchestrator.entered", "8"}, {"orchestrator.left", "6"}, {sweptPoint, "2"},
 		{"orchestrator.committed", "14"}, {"worker.acked", "9"},
 	}
 }
