@@ -25,6 +25,7 @@ var passingCodes = []jetstream.ErrorCode{
 	10008,        // temporarily unavailable
 	10009,        // cluster cannot handle request
 	10041,        // of Raft
+	10049,        // store of a stream not created: the files of a deleted one of that name are still being removed, or the disk fails
 	10118, 10194, // stream is offline
 	10119, 10195, // consumer is offline
 }

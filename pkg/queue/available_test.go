@@ -93,7 +93,7 @@ func TestRefusedCredentialsFailAnOpenThatWaits(t *testing.T) {
 func TestUnavailable(t *testing.T) {
 	for _, err := range []error{
 		nats.ErrNoResponders, nats.ErrTimeout, ErrTimeout, ErrNoStream, fmt.Errorf("x: %w", ErrDisconnected), context.DeadlineExceeded,
-		&jetstream.APIError{Code: 503, ErrorCode: 10008},
+		&jetstream.APIError{Code: 503, ErrorCode: 10008}, &jetstream.APIError{Code: 500, ErrorCode: 10049},
 	} {
 		if !Unavailable(err) {
 			t.Errorf("%v does not pass", err)

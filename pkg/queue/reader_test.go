@@ -105,7 +105,12 @@ func TestRecreatedStreamIsReadFromItsBeginning(t *testing.T) {
 	applied := old[9].Pos
 	ok(t, c.js.DeleteStream(soon(t), c.inputs.Name))
 
-	r, err := c.Attach(soon(t), 0, applied) // creates it again
+	var r *Reader
+	var err error
+	poll.Until(t, time.Minute, "the stream is created again", func() bool { // its files may still be being removed
+		r, err = c.Attach(soon(t), 0, applied)
+		return err == nil || !Unavailable(err)
+	})
 	ok(t, err)
 	defer r.Stop()
 	want := publish(t, c, 100, 3)

@@ -26,7 +26,7 @@ func newGenerator(seed uint64, genuine map[string][]*nats.Msg, targets, bystande
 	return &generator{
 		rng: rand.New(rand.NewPCG(seed, seed)), genuine: genuine, targets: targets, bystanders: bystanders, counts: map[string]int{},
 		bodies: slices.Collect(maps.Values(bodies)),
-		kinds:  []string{"to", "to", "own", "task", "bell", "bell", "hint", "ask", "word", "owner", "notice", "workers", "other"},
+		kinds:  []string{"to", "to", "own", "task", "doorbell", "doorbell", "hint", "request", "limit", "owner", "notice", "workers", "other"},
 	}
 }
 
@@ -63,7 +63,7 @@ func (g *generator) subject(kind string) string {
 			return pick(g, genuine...).Subject
 		}
 		return root + "hint.w"
-	case "ask":
+	case "request":
 		return root + "request." + part + "." + pick(g, "read", "read", "admin", "nonsense")
 	case "notice", "workers":
 		return root + kind
