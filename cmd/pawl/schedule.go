@@ -113,6 +113,16 @@ func onSchedule(ctx context.Context, s streams, r connection, id string, asJSON 
 	return accepted(s, asJSON, id, done, "")
 }
 
+// describeSchedule connects and reads a schedule.
+func describeSchedule(ctx context.Context, s streams, r connection, id string) (client.ScheduleState, error) {
+	cl, closeAll, err := r.toInstance(ctx, s, id)
+	if err != nil {
+		return client.ScheduleState{}, err
+	}
+	defer closeAll()
+	return cl.DescribeSchedule(ctx, id)
+}
+
 // oneSchedule has the arguments of a command on one schedule.
 type oneSchedule struct {
 	ID         string `arg:"" help:"Id of the schedule."`
@@ -177,12 +187,7 @@ type scheduleDescribeCmd struct{ oneSchedule }
 
 // Run describes the schedule.
 func (c *scheduleDescribeCmd) Run(ctx context.Context, s streams) error {
-	cl, done, err := c.toInstance(ctx, s, c.ID)
-	if err != nil {
-		return err
-	}
-	defer done()
-	st, err := cl.DescribeSchedule(ctx, c.ID)
+	st, err := describeSchedule(ctx, s, c.connection, c.ID)
 	if err != nil {
 		return err
 	}
@@ -304,12 +309,7 @@ func (c *scheduleNextCmd) AfterApply() error { return c.connection.AfterApply() 
 func (c *scheduleNextCmd) Run(ctx context.Context, s streams) error {
 	config := client.Schedule{Times: c.times()}
 	if c.ID != "" {
-		cl, done, err := c.toInstance(ctx, s, c.ID)
-		if err != nil {
-			return err
-		}
-		defer done()
-		st, err := cl.DescribeSchedule(ctx, c.ID)
+		st, err := describeSchedule(ctx, s, c.connection, c.ID)
 		if err != nil {
 			return err
 		}

@@ -150,7 +150,7 @@ func (a *commits) nextWakeup(in *instance, s *history.State) int64 {
 	}
 	if s.ChildLen() > 0 {
 		ask := in.repeatStartsAt
-		if ask == 0 || in.startsInFlight > 0 { // the stream may lack one: whoever takes the partition over must find that
+		if ask == 0 || in.startsInFlight > 0 { // the stream may lack one: the next owner of the partition must find that
 			ask = soon
 		}
 		at = sooner(at, ask)

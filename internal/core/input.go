@@ -61,7 +61,7 @@ func elementID(in queue.Input) string {
 }
 
 // seenID is the id by which a repeat is recognized: what the sender calls the message, within the subject that it was published
-// on. The subject is what permissions are drawn by, so nobody who may not send a message can suppress it by sending another one
+// on. Permissions are granted by subject, so a sender without the permission for a message cannot suppress it by sending another one
 // under its id. Two messages of one subject have one id only if they are one message: By is not a part, for a repeat may come
 // from another process.
 //

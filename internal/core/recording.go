@@ -314,7 +314,7 @@ func (p *Player) message(partition string, t *tenure, data []byte) error {
 	return nil
 }
 
-// complete gives the message what is recorded beside it.
+// complete sets the fields of the message that are recorded separately.
 func (r *recording) complete(m *Message, body json.RawMessage) (err error) {
 	m.Err, m.Body = r.Err.error(), nil
 	if l := r.Loaded; l != nil {

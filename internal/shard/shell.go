@@ -111,7 +111,7 @@ func (s *shell) read(kind core.EffectKind, id string, span time.Duration) {
 		case core.FindWipe:
 			m.Kind = core.WipeFound
 			m.Body, m.Err = s.findWipe(ctx, id)
-		default: // readSchedule
+		default: // core.ReadSchedule
 			m.Kind = core.ScheduleRead
 			_, m.Body, m.Err = s.store.Wakeups(ctx, part, span)
 		}

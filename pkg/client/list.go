@@ -178,8 +178,8 @@ func merged(ctx context.Context, partitions int, page pageFunc[request.Summary],
 		sources := openAll(ctx, partitions, page, maxEmpty)
 		for n := 0; limit == 0 || n < limit; n++ {
 			s, at := first(sources), firstCut(sources)
-			if at != "" && (s == nil || at.after(&s.rows[0])) {
-				yield(Summary{}, &PartialListError{Cursor: string(at), Err: missing(sources, partitions)})
+			if at != nil && (s == nil || precedes(at, &s.rows[0])) {
+				yield(Summary{}, &PartialListError{Cursor: request.ListCursor(at.StatusSince, at.Instance), Err: missing(sources, partitions)})
 				return
 			}
 			if s == nil {
@@ -237,42 +237,33 @@ func missing[T any](sources []*source[T], of int) error {
 	return fmt.Errorf("client: list incomplete, %d of %d partitions did not answer; partition %d: %w", lost, of, first.partition, first.err)
 }
 
-// first is the source with the next row: the latest change, and of several the highest id, which is the order of each partition.
+// first is the source with the next row; nil if none has one.
 func first(sources []*source[request.Summary]) *source[request.Summary] {
 	var best *source[request.Summary]
 	for _, s := range sources {
-		if len(s.rows) > 0 && (best == nil || inOrder(s.rows[0].StatusSince, s.rows[0].Instance, best.rows[0].StatusSince, best.rows[0].Instance)) {
+		if len(s.rows) > 0 && (best == nil || precedes(&s.rows[0], &best.rows[0])) {
 			best = s
 		}
 	}
 	return best
 }
 
-// place is the cursor up to which a source was read.
-type place string
-
-// firstCut is the first place at which a source was cut; "" if none was.
-func firstCut(sources []*source[request.Summary]) (at place) {
-	var since int64
-	var id string
+// firstCut is the first place at which a source was cut, as a row; nil if none was.
+func firstCut(sources []*source[request.Summary]) *request.Summary {
+	var best *request.Summary
 	for _, s := range sources {
 		if !s.cut {
 			continue
 		}
-		if t, i, err := request.ParseListCursor(s.cursor); err == nil && (at == "" || inOrder(t, i, since, id)) {
-			at, since, id = place(s.cursor), t, i
+		since, id, err := request.ParseListCursor(s.cursor)
+		if at := (&request.Summary{StatusSince: since, Instance: id}); err == nil && (best == nil || precedes(at, best)) {
+			best = at
 		}
 	}
-	return at
+	return best
 }
 
-// after reports whether the row is behind the place: rows that were not read may precede it.
-func (p place) after(row *request.Summary) bool {
-	since, id, err := request.ParseListCursor(string(p))
-	return err == nil && inOrder(since, id, row.StatusSince, row.Instance)
-}
-
-// inOrder reports whether the first of two rows precedes the second.
-func inOrder(since int64, id string, since2 int64, id2 string) bool {
-	return cmp.Or(cmp.Compare(since, since2), cmp.Compare(id, id2)) > 0
+// precedes is the order of a list and of each partition: the latest change first, and of several the highest id.
+func precedes(x, y *request.Summary) bool {
+	return cmp.Or(cmp.Compare(x.StatusSince, y.StatusSince), cmp.Compare(x.Instance, y.Instance)) > 0
 }

@@ -27,7 +27,7 @@ func TestListThatIsCutContinuesAtItsCursor(t *testing.T) {
 			passing[row.Instance] = rng.IntN(12) == 0
 		}
 		byOrder := func(x, y request.Summary) int {
-			if inOrder(x.StatusSince, x.Instance, y.StatusSince, y.Instance) {
+			if precedes(&x, &y) {
 				return -1
 			}
 			return 1
@@ -51,7 +51,7 @@ func TestListThatIsCutContinuesAtItsCursor(t *testing.T) {
 			since, id, err := request.ParseListCursor(cursor)
 			read := 0
 			for _, row := range stored[p] {
-				if cursor != "" && !inOrder(since, id, row.StatusSince, row.Instance) {
+				if cursor != "" && !precedes(&request.Summary{StatusSince: since, Instance: id}, &row) {
 					continue
 				}
 				if read++; read > pageOf {
